@@ -1,0 +1,1 @@
+//! The production side: agents on real interfaces.

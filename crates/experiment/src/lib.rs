@@ -1,0 +1,1 @@
+//! A scenario run: build the world, run the seeds, gather the figures.

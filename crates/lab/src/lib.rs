@@ -1,0 +1,1 @@
+//! The wall-clock world: real Linux stacks over emulated hops.

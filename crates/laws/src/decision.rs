@@ -1,0 +1,64 @@
+//! What a law may ask of the world.
+
+use lasthop_units::{Bytes, Rate, Time};
+
+/// A closed interval.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bounds<T> {
+    /// The least allowed.
+    pub lower: T,
+    /// The most allowed; not below `lower`.
+    pub upper: T,
+}
+
+/// Limits on one flow. A limit that is `None` is not imposed.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Decision {
+    /// Payload that the sender may have in the network.
+    pub cwnd: Option<Bounds<Bytes>>,
+    /// How fast payload may leave the sender.
+    pub pacing: Option<Rate>,
+    /// The largest window that a middle box lets the receiver advertise.
+    pub rwnd: Option<Bytes>,
+    /// The reason, for tests, plots and logs.
+    pub why: Why,
+    /// When the law wants to be woken if nothing happens before.
+    pub revisit: Option<Time>,
+}
+
+impl Decision {
+    /// No limit at all.
+    pub const fn unlimited(why: Why) -> Decision {
+        Decision { cwnd: None, pacing: None, rwnd: None, why, revisit: None }
+    }
+}
+
+/// Why a decision is as it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Why {
+    /// Nothing asks for a limit.
+    Unmanaged,
+    /// Exponential growth from the start or after a timeout.
+    SlowStart,
+    /// Growth past a delay-detected slow-start exit (CSS in RFC 9406, or equivalent).
+    ConservativeSlowStart,
+    /// Steady additive or cubic growth.
+    CongestionAvoidance,
+    /// Repairing losses.
+    Recovery,
+    /// BBR: searching the bandwidth exponentially.
+    BbrStartup,
+    /// BBR: draining the queue that startup built.
+    BbrDrain,
+    /// BBR: cycling pacing gain to probe for bandwidth.
+    BbrProbeBw,
+    /// BBR: emptying the path to measure its propagation delay.
+    BbrProbeRtt,
+    /// A standing ceiling that keeps the window within reach of a tight one.
+    Ceiling,
+    /// The hop is predicted to lose or delay: window set from the allocated rate.
+    Tight,
+    /// A tight window is being opened step by step.
+    Releasing,
+}

@@ -1,0 +1,39 @@
+//! Control laws: pure state machines from signals to limits.
+//!
+//! A law owns no socket, no clock, no thread and no random source. Everything it knows came through `sense`; what it
+//! wants is answered by `decide`, which changes nothing. The same law object therefore runs in the simulator, in the
+//! lab and in production agents, and can be replayed from a log.
+
+mod decision;
+pub mod oal;
+pub mod tcp;
+
+pub use decision::{Bounds, Decision, Why};
+
+use lasthop_signals::{FlowId, Signal};
+use lasthop_units::Time;
+
+/// Decides for one flow, at its sender.
+pub trait SenderLaw: Send {
+    /// Folds one observation into the model. `now` never goes back.
+    fn sense(&mut self, now: Time, signal: &Signal);
+
+    /// What the sender may do now. Pure: asking twice gives the same answer.
+    fn decide(&self, now: Time) -> Decision;
+
+    /// The name by which scenarios and reports call the law.
+    fn name(&self) -> &'static str;
+}
+
+/// Decides for all flows of a hop at once.
+pub trait HopLaw: Send {
+    /// Folds one observation into the model. `now` never goes back.
+    fn sense(&mut self, now: Time, signal: &Signal);
+
+    /// Calls `each` once for every flow that the law limits, in order of flow number. A flow that is not named is not
+    /// limited. Pure.
+    fn decide(&self, now: Time, each: &mut dyn FnMut(FlowId, Decision));
+
+    /// The name by which scenarios and reports call the law.
+    fn name(&self) -> &'static str;
+}

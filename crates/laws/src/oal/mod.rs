@@ -1,0 +1,1 @@
+//! Rate allocation on the access point, enforced by rewriting receive windows.

@@ -1,0 +1,105 @@
+//! The contract between a hop model and the world that drives it.
+
+use crate::Packet;
+use lasthop_signals::{Node, Signal};
+use lasthop_units::{Bytes, Rate, Span, Time};
+
+/// A hop model.
+///
+/// The driver keeps one rule: before it passes a `now` to any method, it has advanced the model past every event that
+/// lies before that `now`; `enqueue` does so itself. `now` never goes back. Each event that the model reports carries
+/// its own time, so a driver that is late still records true model times.
+pub trait Hop<P> {
+    /// Advances to `now`, then offers `packet` to the queue of its source node. A packet that the queue refuses comes
+    /// back at once through [`Outbox::dropped`].
+    fn enqueue(&mut self, now: Time, packet: Packet<P>, out: &mut impl Outbox<P>);
+
+    /// Processes every event up to and including `now`.
+    fn advance(&mut self, now: Time, out: &mut impl Outbox<P>);
+
+    /// When something will happen next if nothing is enqueued. To be asked again after every call.
+    fn next_event(&self) -> Option<Time>;
+}
+
+/// Where a hop model puts what it produces. Only `deliver` must be handled.
+pub trait Outbox<P> {
+    /// `packet` has arrived at `to`. A group packet is delivered once to each receiver.
+    fn deliver(&mut self, at: Time, to: Node, packet: Packet<P>, rx: &RxInfo);
+
+    /// `packet` is lost.
+    fn dropped(&mut self, at: Time, packet: Packet<P>, why: Drop) {
+        let _ = (at, packet, why);
+    }
+
+    /// A PPDU has ended on the air, at `at`.
+    fn ppdu(&mut self, at: Time, ppdu: &PpduRecord) {
+        let _ = (at, ppdu);
+    }
+
+    /// What the driver of node `of` would report now.
+    fn driver(&mut self, at: Time, of: Node, signal: &Signal) {
+        let _ = (at, of, signal);
+    }
+}
+
+/// How a packet was received.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RxInfo {
+    /// When the packet entered the hop's queue: its delay over the hop is the delivery time less this.
+    pub queued_at: Time,
+    /// PHY or link rate of the transmission that succeeded.
+    pub rate: Rate,
+    /// Number of the A-MPDU it came in, unique a run; `None` outside 802.11 aggregation.
+    pub ampdu: Option<u32>,
+    /// Transmission attempts beyond the first.
+    pub retries: u8,
+}
+
+/// Why a packet was lost on the hop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Drop {
+    /// The queue was full.
+    QueueFull,
+    /// Active queue management took it out.
+    QueueManagement,
+    /// The retry limit was reached.
+    RetryLimit,
+    /// Its destination is not in reach.
+    Unreachable,
+}
+
+/// One PPDU on the air.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PpduRecord {
+    /// When its first symbol left.
+    pub start: Time,
+    /// How long it occupied the channel.
+    pub duration: Span,
+    /// Transmitter.
+    pub from: Node,
+    /// Receiver; `None` for a group frame.
+    pub to: Option<Node>,
+    /// What it carried.
+    pub kind: PpduKind,
+    /// PHY rate.
+    pub rate: Rate,
+    /// MPDUs inside; 0 for control frames.
+    pub mpdus: u16,
+    /// MPDUs that the receiver decoded.
+    pub received: u16,
+    /// PSDU length.
+    pub psdu: Bytes,
+}
+
+/// What a PPDU carries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PpduKind {
+    /// One or more data MPDUs.
+    Data,
+    /// Ack.
+    Ack,
+    /// BlockAck.
+    BlockAck,
+    /// Beacon.
+    Beacon,
+}

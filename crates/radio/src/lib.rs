@@ -1,0 +1,12 @@
+//! Sans-IO models of last hops.
+//!
+//! A hop model is a passive state machine: it is given packets and the time, and hands back deliveries, drops and
+//! what a driver would report. It never asks for the time, so the simulator drives it from an event queue and the lab
+//! from the wall clock. `P` is a payload that the model carries and never looks into.
+
+mod hop;
+mod packet;
+pub mod wired;
+
+pub use hop::{Drop, Hop, Outbox, PpduKind, PpduRecord, RxInfo};
+pub use packet::{AccessClass, Dest, Ecn, Packet};

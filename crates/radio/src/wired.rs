@@ -1,0 +1,165 @@
+//! A full-duplex wired link: a drop-tail queue, a serialiser and a propagation delay in each direction.
+//! Source:     the textbook store-and-forward link; what `tc tbf` and `netem delay` make together.
+//! Equations:  departure = max(now, last departure) + len / rate;   arrival = departure + delay
+//! Deviations: the packet being serialised does not count against the queue limit.     Validity: any rate > 0.
+//! Checked by: tests::*
+
+use crate::{Dest, Drop, Hop, Outbox, Packet, RxInfo};
+use lasthop_signals::Node;
+use lasthop_units::{Rate, Span, Time};
+use std::collections::VecDeque;
+
+/// One direction of a link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Params {
+    /// Bits of network-layer packets a second.
+    pub rate: Rate,
+    /// Time from the last bit's departure to its arrival.
+    pub delay: Span,
+    /// Packets that may wait behind the one being serialised.
+    pub queue_packets: usize,
+}
+
+/// A link between two nodes.
+#[derive(Debug)]
+pub struct Wire<P> {
+    ends: [Node; 2],
+    lines: [Line<P>; 2],
+}
+
+/// One direction: from `ends[i]` to the other.
+#[derive(Debug)]
+struct Line<P> {
+    params: Params,
+    /// Waiting or being serialised, the front one first, with the moment it will have left.
+    queue: VecDeque<Queued<P>>,
+    /// On the wire, with their arrival times.
+    flying: VecDeque<(Time, Queued<P>)>,
+}
+
+#[derive(Debug)]
+struct Queued<P> {
+    arrived: Time,
+    departs: Time,
+    packet: Packet<P>,
+}
+
+impl<P> Wire<P> {
+    /// A link from `a` to `b` described by `ab`, and back by `ba`.
+    pub fn new(a: Node, b: Node, ab: Params, ba: Params) -> Wire<P> {
+        let line = |params| Line { params, queue: VecDeque::new(), flying: VecDeque::new() };
+        Wire { ends: [a, b], lines: [line(ab), line(ba)] }
+    }
+
+    /// Packets that wait to leave `from`, the one being serialised included.
+    pub fn backlog(&self, from: Node) -> usize {
+        self.direction(from).map_or(0, |i| self.lines[i].queue.len())
+    }
+
+    fn direction(&self, from: Node) -> Option<usize> {
+        self.ends.iter().position(|end| *end == from)
+    }
+}
+
+impl<P> Hop<P> for Wire<P> {
+    fn enqueue(&mut self, now: Time, packet: Packet<P>, out: &mut impl Outbox<P>) {
+        self.advance(now, out);
+        let Some(from) = self.direction(packet.src) else {
+            return out.dropped(now, packet, Drop::Unreachable);
+        };
+        if matches!(packet.dst, Dest::Node(to) if to != self.ends[1 - from]) {
+            return out.dropped(now, packet, Drop::Unreachable);
+        }
+        let line = &mut self.lines[from];
+        if line.queue.len() > line.params.queue_packets {
+            return out.dropped(now, packet, Drop::QueueFull);
+        }
+        let Some(serialisation) = line.params.rate.time_for(packet.len) else {
+            return out.dropped(now, packet, Drop::Unreachable);
+        };
+        let starts = line.queue.back().map_or(now, |last| last.departs);
+        line.queue.push_back(Queued { arrived: now, departs: starts + serialisation, packet });
+    }
+
+    fn advance(&mut self, now: Time, out: &mut impl Outbox<P>) {
+        // The two directions share nothing, so each may run to `now` by itself.
+        for (from, line) in self.lines.iter_mut().enumerate() {
+            while line.queue.front().is_some_and(|head| head.departs <= now) {
+                let head = line.queue.pop_front().expect("just seen");
+                line.flying.push_back((head.departs + line.params.delay, head));
+            }
+            while line.flying.front().is_some_and(|(arrives, _)| *arrives <= now) {
+                let (at, head) = line.flying.pop_front().expect("just seen");
+                let rx = RxInfo { queued_at: head.arrived, rate: line.params.rate, ampdu: None, retries: 0 };
+                out.deliver(at, self.ends[1 - from], head.packet, &rx);
+            }
+        }
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        let next = |line: &Line<P>| {
+            // A departure is only a change of container, but the queue length that `backlog` shows depends on it.
+            let departs = line.queue.front().map(|head| head.departs);
+            let arrives = line.flying.front().map(|(at, _)| *at);
+            departs.into_iter().chain(arrives).min()
+        };
+        self.lines.iter().filter_map(next).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{AccessClass, Ecn};
+    use lasthop_units::Bytes;
+
+    #[derive(Default)]
+    struct Log {
+        delivered: Vec<(Time, u32)>,
+        dropped: Vec<u32>,
+    }
+
+    impl Outbox<u32> for Log {
+        fn deliver(&mut self, at: Time, _to: Node, packet: Packet<u32>, _rx: &RxInfo) {
+            self.delivered.push((at, packet.payload));
+        }
+        fn dropped(&mut self, _at: Time, packet: Packet<u32>, _why: Drop) {
+            self.dropped.push(packet.payload);
+        }
+    }
+
+    fn packet(payload: u32) -> Packet<u32> {
+        Packet {
+            len: Bytes::new(1500),
+            src: Node(0),
+            dst: Dest::Node(Node(1)),
+            class: AccessClass::BestEffort,
+            flow_hash: 0,
+            ecn: Ecn::NotEct,
+            payload,
+        }
+    }
+
+    fn link(queue_packets: usize) -> Wire<u32> {
+        let line = Params { rate: Rate::from_mbit(12), delay: Span::from_millis(10), queue_packets };
+        Wire::new(Node(0), Node(1), line, line)
+    }
+
+    #[test]
+    fn packets_leave_one_serialisation_time_apart_and_arrive_a_delay_later() {
+        let (mut wire, mut log) = (link(10), Log::default());
+        wire.enqueue(Time::ZERO, packet(1), &mut log);
+        wire.enqueue(Time::ZERO, packet(2), &mut log);
+        wire.advance(Time::from_nanos(20_000_000), &mut log);
+        let ms = |n: u64| Time::from_nanos(n * 1_000_000);
+        assert_eq!(log.delivered, vec![(ms(11), 1), (ms(12), 2)]);
+        assert_eq!(wire.next_event(), None);
+    }
+
+    #[test]
+    fn a_full_queue_refuses_the_newest() {
+        let (mut wire, mut log) = (link(1), Log::default());
+        (1..=3).for_each(|n| wire.enqueue(Time::ZERO, packet(n), &mut log));
+        assert_eq!(log.dropped, vec![3]);
+    }
+}

@@ -1,0 +1,1 @@
+//! Figures with their intervals, Parquet series and the HTML report.

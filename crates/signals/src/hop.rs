@@ -1,0 +1,92 @@
+//! What an access point's driver and its forwarding path show.
+//!
+//! Counters are cumulative since the driver started, as Linux reports them; whoever consumes them takes differences.
+
+use crate::{FlowId, Node};
+use lasthop_units::{Bytes, Rate, Span, Time};
+
+/// One sample of a driver's counters: what nl80211's survey and station dumps and mac80211's `aqm` hold.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct HopReport {
+    /// How the channel was used.
+    pub channel: ChannelTime,
+    /// One entry an associated station, in the order of their numbers.
+    pub stations: Vec<StationReport>,
+}
+
+/// Cumulative channel occupation seen by one radio (nl80211 survey: `time`, `time_busy`, `time_rx`, `time_tx`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct ChannelTime {
+    /// Time the radio has been on the channel.
+    pub active: Span,
+    /// Time the channel was sensed busy for any reason, own transmissions included.
+    pub busy: Span,
+    /// Time spent receiving frames addressed to this radio's own BSS, responses (Ack, BlockAck) included.
+    pub rx: Span,
+    /// Time spent transmitting.
+    pub tx: Span,
+}
+
+/// Cumulative counters of one station, and its queue now.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StationReport {
+    /// Which station.
+    pub station: Node,
+    /// MSDUs that wait for it at the access point, including those being retried.
+    pub backlog_packets: u32,
+    /// Their network-layer bytes.
+    pub backlog_bytes: Bytes,
+    /// How long the oldest of them has waited.
+    pub head_wait: Span,
+    /// MSDUs dropped before transmission: queue overflow and queue management.
+    pub queue_drops: u64,
+    /// MPDU transmission attempts.
+    pub tx_attempts: u64,
+    /// Attempts that were repeats of an earlier one.
+    pub tx_retries: u64,
+    /// MSDUs given up after the retry limit.
+    pub tx_failed: u64,
+    /// MSDUs acknowledged by the station.
+    pub tx_packets: u64,
+    /// Their network-layer bytes.
+    pub tx_bytes: Bytes,
+    /// MSDUs received from it.
+    pub rx_packets: u64,
+    /// Their network-layer bytes.
+    pub rx_bytes: Bytes,
+    /// Airtime of exchanges towards it: PPDUs, SIFS and responses, without contention.
+    pub tx_airtime: Span,
+    /// Airtime of exchanges from it.
+    pub rx_airtime: Span,
+    /// PPDUs sent to it that carried data.
+    pub tx_ppdus: u64,
+    /// Current PHY rate towards it.
+    pub phy_rate: Rate,
+}
+
+/// One flow as a middle box between its ends knows it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FlowReport {
+    /// Which flow.
+    pub flow: FlowId,
+    /// The station on its wireless side, where known.
+    pub station: Node,
+    /// Payload forwarded towards the station since the flow was first seen, retransmissions included.
+    pub forwarded: Bytes,
+    /// Payload acknowledged by the station since the flow was first seen.
+    pub acked: Bytes,
+    /// Highest sequence forwarded less highest acknowledgement: what is between middle box and receiver's ACK.
+    pub in_flight: Bytes,
+    /// Smallest recent time from forwarding an ACK to the first data sent in answer to it.
+    pub wired_rtt: Option<Span>,
+    /// Smallest recent time from forwarding data to its ACK.
+    pub wireless_rtt: Option<Span>,
+    /// Maximum segment payload.
+    pub mss: Bytes,
+    /// The window the receiver itself advertised last.
+    pub advertised: Bytes,
+    /// When data was last forwarded.
+    pub last_data: Time,
+    /// True while ACKs carry SACK blocks or repeat themselves.
+    pub recovering: bool,
+}

@@ -1,0 +1,50 @@
+//! What a hop, a host or a kernel lets one see.
+//!
+//! A [`Signal`] is one observation. Hop models emit them, agents parse kernel and driver state into them, and laws
+//! fold them into their model. The moment of the observation travels beside the signal, as the `now` of the law's
+//! `sense`, so a recorded log is a list of `(Time, Signal)`.
+
+mod hop;
+mod sender;
+
+pub use hop::{ChannelTime, FlowReport, HopReport, StationReport};
+pub use sender::{Ack, DeliverySample, Loss, Sent};
+
+/// A transport connection, numbered by the world or agent that watches it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct FlowId(pub u32);
+
+/// A device on a hop: an access point, a station, a mesh router. Numbered densely from 0 by the world.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Node(pub u16);
+
+impl Node {
+    /// The number as an index into tables that hold one entry a node.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// One observation. Laws ignore the kinds that they do not use.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Signal {
+    /// A sender put a segment on the wire.
+    Sent(Sent),
+    /// An ACK reached a sender.
+    Ack(Ack),
+    /// A sender entered recovery after marking segments lost (RFC 6675): at most once a window.
+    Loss(Loss),
+    /// A sender's retransmission timer expired (RFC 6298).
+    Timeout(Loss),
+    /// Everything outstanding when recovery began has been acknowledged.
+    Recovered,
+    /// A driver's cumulative counters, sampled at a fixed interval.
+    Hop(HopReport),
+    /// What a middle box has learned of one flow by watching its headers.
+    Flow(FlowReport),
+    /// A flow will not be reported again.
+    FlowGone(FlowId),
+    /// The moment that a law asked for in `Decision::revisit` has come.
+    Wakeup,
+}

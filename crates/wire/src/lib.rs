@@ -1,0 +1,3 @@
+//! Bytes to structs and back. Nothing here panics, whatever the bytes.
+
+pub mod tcp;
