@@ -1,0 +1,40 @@
+# make demo | test | bench | docs | clean
+# Each target installs what is missing when run as root, and otherwise says exactly what to install.
+
+SHELL := /bin/bash
+OUT ?= out
+# Without clang and libelf the kernel side cannot be built: everything else still is.
+FEATURES = $(shell scripts/bpf-features)
+CARGO_RUN = cargo run --release --quiet $(FEATURES) -p lasthop-cli --
+
+.PHONY: demo test bench docs build check clean setup fuzz help
+
+help:
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t12
+
+setup: ## install missing system packages (root), or say which
+	@scripts/setup
+
+build: setup ## build the `lasthop` command
+	cargo build --release $(FEATURES) -p lasthop-cli
+
+demo: build ## run the first-light scenario: real TCP in the lab as root, otherwise in the simulator
+	@scripts/demo $(OUT)/demo
+
+check: setup ## format, lints, floors
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets $(FEATURES) -- -D warnings
+
+test: check ## everything that must pass
+	@scripts/test
+
+bench: build ## one line a figure: name value unit
+	@scripts/bench
+
+docs: ## the book and the API documentation
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps $(FEATURES)
+	@scripts/book
+
+clean: ## remove build output and results
+	cargo clean
+	rm -rf $(OUT) docs/book
