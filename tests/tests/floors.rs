@@ -49,7 +49,10 @@ fn arrows() -> BTreeMap<String, Vec<String>> {
 #[test]
 fn every_room_has_a_floor() {
     for room in arrows().keys() {
-        assert!(floor_of(room).is_some(), "crates/{room} stands on no floor: add it to FLOORS and to the architecture page");
+        assert!(
+            floor_of(room).is_some(),
+            "crates/{room} stands on no floor: add it to FLOORS and to the architecture page"
+        );
     }
 }
 

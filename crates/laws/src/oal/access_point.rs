@@ -1,0 +1,327 @@
+//! The access-point law: from the hop's state to one receive window a flow.
+//! Source:     Lin, Jiang 2020 as specified in oal.md A.5 and A.6.
+//! Equations:  see [`super::share`], [`super::capacity`], [`super::window`]
+//! Symbols:    as there.
+//! Deviations: every managed flow has a loose standing ceiling while the hop is well: a window that exists only once the
+//!             queue is long comes a round trip late, since a right edge that was let pass cannot be taken back.
+//! Validity:   flows are reported before the driver's counters of the same interval; a control interval is the time
+//!             between two driver reports (4 ms).
+//! Checked by: tests::*, tests/conformance.rs
+
+use super::capacity::Capacity;
+use super::predictor::{BacklogThreshold, HopState, Hysteresis, LossClass, Predictor};
+use super::share::{self, Claim};
+use super::window;
+use super::{CapacityRule, ParamError, Params, Weights, WindowRule};
+use crate::{Decision, HopLaw, Why};
+use lasthop_signals::{FlowId, FlowReport, HopReport, Node, Signal};
+use lasthop_units::{Bytes, Rate, Span, Time};
+use std::collections::BTreeMap;
+
+/// A flow counts as backlogged for this long after its last data passed, or for a round trip if that is longer.
+const ACTIVE: Span = Span::from_millis(50);
+/// Horizon of a flow's rate estimate.
+const RATE_HORIZON: Span = Span::from_millis(40);
+/// A flow that takes this share of what it was given takes all it gets.
+const GREEDY: f64 = 0.85;
+/// A modest flow is expected to want at most this much more than it takes.
+const DEMAND_GROWTH: f64 = 1.25;
+
+/// Decides for all flows of one access point.
+pub struct AccessPoint {
+    params: Params,
+    capacity: Capacity,
+    predictor: Box<dyn Predictor>,
+    hysteresis: Hysteresis,
+    class: LossClass,
+    drops: u64,
+    flows: BTreeMap<FlowId, Flow>,
+}
+
+#[derive(Clone, Debug)]
+struct Flow {
+    report: FlowReport,
+    rate: Rate,
+    measured_at: Time,
+    measured_acked: Bytes,
+    given: Option<Rate>,
+    decision: Decision,
+}
+
+impl AccessPoint {
+    /// A law with a backlog threshold as its predictor.
+    pub fn new(params: Params) -> Result<AccessPoint, ParamError> {
+        let threshold = BacklogThreshold::new(params.trigger);
+        AccessPoint::with_predictor(params, Box::new(threshold))
+    }
+
+    /// A law with a predictor of its own.
+    pub fn with_predictor(params: Params, predictor: Box<dyn Predictor>) -> Result<AccessPoint, ParamError> {
+        params.validate()?;
+        let hysteresis = Hysteresis::new(params.release_after);
+        Ok(AccessPoint {
+            params,
+            capacity: Capacity::default(),
+            predictor,
+            hysteresis,
+            class: LossClass::Good,
+            drops: 0,
+            flows: BTreeMap::new(),
+        })
+    }
+
+    /// What the hop is thought to carry in all, for plots and logs; `None` before the first report.
+    pub fn capacity(&self) -> Option<Rate> {
+        let stations: BTreeMap<Node, f64> = self.flows.values().map(|f| (f.report.station, 1.0)).collect();
+        let claims: Vec<Claim> = stations
+            .keys()
+            .map(|station| self.capacity.link(*station, self.slack()))
+            .map(|link| Claim { weight: link, link, demand: f64::INFINITY })
+            .collect();
+        (!claims.is_empty()).then(|| share::by_airtime(&claims, self.capacity.airtime()).into_iter().sum())
+    }
+
+    fn slack(&self) -> Span {
+        self.capacity.service_round().max(self.params.slack).min(self.params.slack_max)
+    }
+
+    fn on_flow(&mut self, now: Time, report: &FlowReport) {
+        let fresh = Flow {
+            report: *report,
+            rate: Rate::ZERO,
+            measured_at: now,
+            measured_acked: report.acked,
+            given: None,
+            decision: Decision::unlimited(Why::Unmanaged),
+        };
+        self.flows.entry(report.flow).or_insert(fresh).observe(now, report);
+    }
+
+    fn on_hop(&mut self, now: Time, report: &HopReport) {
+        self.capacity.update(now, report, self.class);
+        let drops = report.stations.iter().map(|station| station.queue_drops).sum::<u64>();
+        let state = HopState {
+            backlog: report.stations.iter().map(|station| station.backlog_bytes).sum(),
+            capacity: self.capacity().unwrap_or(Rate::ZERO),
+            drops: drops.saturating_sub(self.drops),
+        };
+        self.drops = drops;
+        self.class = self.predictor.predict(&state);
+        let tight = self.hysteresis.update(self.class.acts());
+        self.allocate(now, tight);
+    }
+
+    /// Gives each flow its rate and turns it into a window.
+    fn allocate(&mut self, now: Time, tight: bool) {
+        let slack = self.slack();
+        let sharing: Vec<FlowId> =
+            self.flows.iter().filter(|(_, flow)| flow.is_active(now)).map(|(id, _)| *id).collect();
+        let mut flows_of: BTreeMap<Node, f64> = BTreeMap::new();
+        for id in &sharing {
+            *flows_of.entry(self.flows[id].report.station).or_default() += 1.0;
+        }
+        let claims: Vec<Claim> = sharing
+            .iter()
+            .map(|id| {
+                let flow = &self.flows[id];
+                let link = self.capacity.link(flow.report.station, slack);
+                let beside = flows_of[&flow.report.station];
+                let weight = match self.params.weights {
+                    Weights::Flow => 1.0,
+                    Weights::Station => 1.0 / beside,
+                    Weights::Airtime => link / beside,
+                };
+                Claim { weight, link, demand: flow.demand(slack) }
+            })
+            .collect();
+        let rates = match (self.params.capacity, self.capacity.paper()) {
+            (CapacityRule::Paper, Some(capacity)) => share::by_capacity(&claims, capacity),
+            _ => share::by_airtime(&claims, self.capacity.airtime()),
+        };
+        for (id, rate) in sharing.iter().zip(&rates) {
+            self.flows.get_mut(id).expect("listed above").given = Some(*rate);
+        }
+        let (params, capacity) = (&self.params, &self.capacity);
+        for flow in self.flows.values_mut() {
+            let alone = Rate::from_bps((capacity.link(flow.report.station, slack) * capacity.airtime()) as u64);
+            flow.decision = match params.window {
+                WindowRule::Unloaded => flow.unloaded(params, alone, slack, tight),
+                WindowRule::Paper => flow.paper(tight),
+            };
+        }
+    }
+}
+
+impl HopLaw for AccessPoint {
+    fn sense(&mut self, now: Time, signal: &Signal) {
+        match signal {
+            Signal::Flow(report) => self.on_flow(now, report),
+            Signal::FlowGone(flow) => {
+                self.flows.remove(flow);
+            }
+            Signal::Hop(report) => self.on_hop(now, report),
+            _ => {}
+        }
+    }
+
+    fn decide(&self, _now: Time, each: &mut dyn FnMut(FlowId, Decision)) {
+        self.flows.iter().for_each(|(id, flow)| each(*id, flow.decision));
+    }
+
+    fn name(&self) -> &'static str {
+        "oal"
+    }
+}
+
+impl Flow {
+    fn observe(&mut self, now: Time, report: &FlowReport) {
+        self.report = *report;
+        let span = now.since(self.measured_at);
+        if span < RATE_HORIZON {
+            return;
+        }
+        let carried = report.acked.saturating_sub(self.measured_acked);
+        self.rate = Rate::of(carried, span).unwrap_or(Rate::ZERO);
+        self.measured_at = now;
+        self.measured_acked = report.acked;
+    }
+
+    fn is_active(&self, now: Time) -> bool {
+        let patience = window::unloaded_round_trip(&self.report).unwrap_or(Span::ZERO).max(ACTIVE);
+        self.report.last_data + patience >= now && !self.report.forwarded.is_zero()
+    }
+
+    /// The most that the flow will use, in bits per second.
+    fn demand(&self, slack: Span) -> f64 {
+        let took = self.rate.as_bps() as f64;
+        match self.given {
+            Some(given) if took < GREEDY * given.as_bps() as f64 => {
+                // Two segments a round trip beyond what it takes: a flow that starts from nothing can show itself.
+                let round_trip = window::unloaded_round_trip(&self.report).unwrap_or(ACTIVE) + slack;
+                let step = Rate::of(self.report.mss * 2, round_trip).unwrap_or(Rate::ZERO);
+                took * DEMAND_GROWTH + step.as_bps() as f64
+            }
+            _ => f64::INFINITY,
+        }
+    }
+
+    fn unloaded(&self, params: &Params, alone: Rate, slack: Span, tight: bool) -> Decision {
+        let Some(round_trip) = window::unloaded_round_trip(&self.report) else {
+            return Decision::unlimited(Why::Unmanaged);
+        };
+        let mss = self.report.mss;
+        let ceiling = window::for_rate(alone.scale(params.ceiling_gain), round_trip, slack, mss);
+        match self.given {
+            Some(rate) if tight => {
+                let rwnd = window::for_rate(rate, round_trip, slack, mss).min(ceiling);
+                Decision { rwnd: Some(rwnd), ..Decision::unlimited(Why::Tight) }
+            }
+            _ => Decision { rwnd: Some(ceiling), ..Decision::unlimited(Why::Ceiling) },
+        }
+    }
+
+    fn paper(&self, tight: bool) -> Decision {
+        let round_trip = self.given.and_then(|_| window::loaded_round_trip(&self.report, self.rate));
+        match (self.given, round_trip) {
+            (Some(rate), Some(round_trip)) if tight => {
+                let rwnd = window::for_rate(rate, round_trip, Span::ZERO, self.report.mss);
+                Decision { rwnd: Some(rwnd), ..Decision::unlimited(Why::Tight) }
+            }
+            _ => Decision::unlimited(Why::Unmanaged),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lasthop_signals::{ChannelTime, StationReport};
+
+    const MS: u64 = 1_000_000;
+
+    fn flow(id: u32, station: u16, at: Time, acked: u64) -> Signal {
+        Signal::Flow(FlowReport {
+            flow: FlowId(id),
+            station: Node(station),
+            forwarded: Bytes::new(acked + 1),
+            acked: Bytes::new(acked),
+            in_flight: Bytes::new(100_000),
+            wired_rtt: Some(Span::from_millis(20)),
+            wireless_rtt: Some(Span::from_millis(1)),
+            mss: Bytes::new(1448),
+            advertised: Bytes::new(3_000_000),
+            last_data: at,
+            recovering: false,
+        })
+    }
+
+    /// Two stations at 390 Mbit/s, one exchange of 20 MPDUs each a millisecond and a half.
+    fn hop(n: u64, backlog: u32) -> Signal {
+        let station = |station| StationReport {
+            station: Node(station),
+            backlog_packets: backlog,
+            backlog_bytes: Bytes::new(u64::from(backlog) * 1500),
+            head_wait: Span::ZERO,
+            queue_drops: 0,
+            tx_attempts: n * 40,
+            tx_retries: 0,
+            tx_failed: 0,
+            tx_packets: n * 40,
+            tx_bytes: Bytes::new(n * 40 * 1500),
+            rx_packets: 0,
+            rx_bytes: Bytes::ZERO,
+            tx_airtime: Span::from_micros(n * 2 * 725),
+            rx_airtime: Span::ZERO,
+            tx_ppdus: n * 2,
+            phy_rate: Rate::from_mbit(390),
+        };
+        let tx = Span::from_micros(n * 4 * 725);
+        Signal::Hop(HopReport {
+            channel: ChannelTime { active: Span::from_millis(n * 4), busy: tx, rx: Span::ZERO, tx },
+            stations: vec![station(1), station(2)],
+        })
+    }
+
+    fn run(params: Params, backlog: u32) -> Vec<(FlowId, Decision)> {
+        let mut law = AccessPoint::new(params).expect("valid parameters");
+        for n in 1..100 {
+            let now = Time::from_nanos(n * 4 * MS);
+            // 60 MB/s each: what the exchanges carry.
+            for id in 1..=2u16 {
+                law.sense(now, &flow(u32::from(id), id, now, n * 40 * 1448));
+            }
+            law.sense(now, &hop(n, backlog));
+        }
+        let mut decisions = Vec::new();
+        law.decide(Time::from_nanos(400 * MS), &mut |id, decision| decisions.push((id, decision)));
+        decisions
+    }
+
+    #[test]
+    fn a_backlogged_hop_gives_each_flow_half_of_what_it_carries() {
+        let decisions = run(Params::default(), 100);
+        assert_eq!(decisions.len(), 2);
+        for (_, decision) in &decisions {
+            assert_eq!(decision.why, Why::Tight);
+            // Half of about 240 to 320 Mbit/s over 21 + 5 ms.
+            let kb = decision.rwnd.expect("limited").get() / 1000;
+            assert!((330..560).contains(&kb), "{kb} kB");
+        }
+        assert_eq!(decisions[0].1, decisions[1].1);
+    }
+
+    #[test]
+    fn a_hop_without_backlog_keeps_only_the_ceiling() {
+        let loose = run(Params::default(), 0)[0].1;
+        let tight = run(Params::default(), 100)[0].1;
+        assert_eq!(loose.why, Why::Ceiling);
+        assert!(loose.rwnd > tight.rwnd);
+    }
+
+    #[test]
+    fn the_papers_rules_leave_a_calm_hop_alone() {
+        let params = Params { capacity: CapacityRule::Paper, window: WindowRule::Paper, ..Params::default() };
+        assert_eq!(run(params.clone(), 0)[0].1, Decision::unlimited(Why::Unmanaged));
+        assert!(run(params, 100)[0].1.rwnd.is_some());
+    }
+}
