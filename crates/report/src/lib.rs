@@ -1,1 +1,35 @@
-//! Figures with their intervals, Parquet series and the HTML report.
+//! The report room: what a run measured, with its uncertainty, in files that people and programs read.
+//!
+//! Both worlds feed one [`Recorder`], packet by packet, with times that the world supplies; nothing here reads a clock.
+//! [`Recorder::finish`] turns what it saw into a [`RunRecord`]: the figures of one run, its time series and its delay
+//! distribution. A run that could not measure a figure says why ([`Figure::Absent`]) instead of reporting zero.
+//!
+//! ```
+//! use lasthop_report::{Recorder, Window};
+//! use lasthop_signals::{FlowId, Node};
+//! use lasthop_units::{Bytes, Time};
+//!
+//! let ms = |n: u64| Time::from_nanos(n * 1_000_000);
+//! let mut recorder = Recorder::new(Window { warm_up: ms(0), end: ms(1000) }, [(Node(1), "phone".to_string())]);
+//! recorder.bulk_flow(ms(0), FlowId(0), Node(1), "download");
+//! recorder.hop_delivery(ms(15), ms(10), Node(1), Bytes::new(1500));
+//! recorder.goodput(ms(15), FlowId(0), Node(1), Bytes::new(1448));
+//! let record = recorder.finish();
+//! assert_eq!(record.figure(lasthop_report::Key::HopDelayMean).value(), Some(5.0));
+//! ```
+
+mod delays;
+mod figure;
+mod flows;
+mod jitter;
+mod people;
+mod record;
+mod recorder;
+mod series;
+
+pub use delays::Delays;
+pub use figure::{Better, Figure, Key};
+pub use flows::Segments;
+pub use record::{PacketDelay, RunRecord, StationRecord};
+pub use recorder::{Recorder, Window};
+pub use series::{Entity, Gauge, SeriesKind, Track};

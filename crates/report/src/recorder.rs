@@ -1,0 +1,366 @@
+//! The recorder: what a world calls for every packet.
+//!
+//! Times are those of the events, not of the calls: a late lab still passes true times, and calls may come out of
+//! order. Each observation belongs to the window by one time: a delivery by its arrival, a probe by when it was sent, a
+//! fetch by when it was started, so that slow probes and fetches at the end are not preferred by being cut off.
+
+use crate::flows::Flow;
+use crate::jitter::Jitter;
+use crate::people::Waits;
+use crate::series::{Bins, Grid};
+use crate::{Delays, Entity, Figure, Gauge, Key, PacketDelay, RunRecord, Segments, SeriesKind, StationRecord, Track};
+use lasthop_signals::{FlowId, Node};
+use lasthop_units::stats::{Moments, jain};
+use lasthop_units::{Bytes, Rate, Span, Time};
+use std::collections::BTreeMap;
+
+/// When a run is measured: from the end of the warm-up, included, to the end, excluded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Window {
+    /// When the warm-up is over.
+    pub warm_up: Time,
+    /// When measuring stops.
+    pub end: Time,
+}
+
+impl Window {
+    /// True if `at` lies inside.
+    pub fn contains(&self, at: Time) -> bool {
+        self.warm_up <= at && at < self.end
+    }
+
+    /// How long it lasts; zero if the warm-up takes everything.
+    pub fn span(&self) -> Span {
+        self.end.since(self.warm_up)
+    }
+
+    /// How much of the time from `from` to `to` lies inside.
+    pub fn overlap(&self, from: Time, to: Time) -> Span {
+        to.min(self.end).since(from.max(self.warm_up))
+    }
+}
+
+/// Collects what one run shows. Cheap enough to be called for every packet: a table look-up and a few additions.
+///
+/// Memory: about 200 kB a station for delays, 24 bytes a bin and series (10 000 bins at most), 8 bytes a probe and
+/// fetch; and 24 bytes a packet only after [`Recorder::keep_packets`].
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    window: Window,
+    grid: Grid,
+    stations: Vec<Station>,
+    /// Place in `stations` by node number.
+    places: Vec<Option<usize>>,
+    flows: BTreeMap<FlowId, Flow>,
+    gauges: BTreeMap<Gauge, Bins>,
+    packets: Option<Vec<PacketDelay>>,
+    strangers: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Station {
+    node: Node,
+    name: String,
+    delays: Delays,
+    delay_bins: Bins,
+    probes: Waits,
+    jitter: Jitter,
+    fetches: Waits,
+}
+
+impl Recorder {
+    /// A recorder for `stations`, each with its number on the hop and the name that reports show. Observations of
+    /// other nodes are not measured but counted, and the record notes how many there were.
+    pub fn new(window: Window, stations: impl IntoIterator<Item = (Node, String)>) -> Recorder {
+        let stations: Vec<Station> = stations.into_iter().map(|(node, name)| Station::new(node, name)).collect();
+        let mut places = vec![None; stations.iter().map(|s| s.node.index() + 1).max().unwrap_or(0)];
+        stations.iter().enumerate().for_each(|(place, s)| places[s.node.index()] = Some(place));
+        Recorder {
+            window,
+            grid: Grid::until(window.end),
+            stations,
+            places,
+            flows: BTreeMap::new(),
+            gauges: BTreeMap::new(),
+            packets: None,
+            strangers: 0,
+        }
+    }
+
+    /// From now on keeps every packet's delay, for `packets.parquet`.
+    pub fn keep_packets(&mut self) {
+        self.packets.get_or_insert_default();
+    }
+
+    /// A downlink packet of any kind that entered the hop's queue at `queued_at` was delivered to `station` at `at`.
+    pub fn hop_delivery(&mut self, at: Time, queued_at: Time, station: Node, len: Bytes) {
+        let _ = len; // part of the observation; no figure weighs delays by size yet
+        let Some(place) = self.place(station) else { return };
+        let delay = at.since(queued_at);
+        let seen = &mut self.stations[place];
+        if self.window.contains(at) {
+            seen.delays.add(delay);
+        }
+        seen.delay_bins.add(&self.grid, at, delay.as_millis_f64());
+        if let Some(packets) = &mut self.packets {
+            packets.push(PacketDelay { station: place as u16, at, delay });
+        }
+    }
+
+    /// A bulk flow to `station` begins. Optional, but without it a flow that never delivers anything is invisible: its
+    /// station is missing from the fairness index, and its stall from the longest stall.
+    pub fn bulk_flow(&mut self, at: Time, flow: FlowId, station: Node, name: &str) {
+        let Some(place) = self.place(station) else { return };
+        self.flows.entry(flow).or_insert_with(|| Flow::new(place, name.to_string(), at));
+    }
+
+    /// A bulk flow has nothing more to send: silence from `at` on is no stall.
+    pub fn bulk_flow_ended(&mut self, at: Time, flow: FlowId) {
+        if let Some(flow) = self.flows.get_mut(&flow) {
+            flow.ended = Some(at);
+        }
+    }
+
+    /// `payload` of a bulk flow has reached the application at `station`, in order. A flow not announced by
+    /// [`Recorder::bulk_flow`] is taken to begin now, or with the window if that is later.
+    pub fn goodput(&mut self, at: Time, flow: FlowId, station: Node, payload: Bytes) {
+        let Some(place) = self.place(station) else { return };
+        let known = self.flows.entry(flow).or_insert_with(|| Flow::new(place, format!("flow {}", flow.0), at));
+        known.goodput(at, payload, &self.window);
+        known.arrivals.add(&self.grid, at, payload.get() as f64);
+    }
+
+    /// A probe sent at `sent` was received by `station` at `received`. To be called in the order of arrival.
+    pub fn probe(&mut self, sent: Time, received: Time, station: Node) {
+        let Some(place) = self.place(station) else { return };
+        let seen = &mut self.stations[place];
+        if self.window.contains(sent) {
+            seen.probes.ended(received.since(sent));
+        }
+        seen.jitter.arrival(sent, received, self.window.contains(received));
+    }
+
+    /// A probe sent at `sent` to `station` never arrived. Not to be called for one that may still be on its way when
+    /// the run ends.
+    pub fn probe_lost(&mut self, sent: Time, station: Node) {
+        let Some(place) = self.place(station) else { return };
+        if self.window.contains(sent) {
+            self.stations[place].probes.never();
+        }
+    }
+
+    /// A fetch by `station` took from `started` to `finished`.
+    pub fn fetch(&mut self, started: Time, finished: Time, station: Node) {
+        let Some(place) = self.place(station) else { return };
+        if self.window.contains(started) {
+            self.stations[place].fetches.ended(finished.since(started));
+        }
+    }
+
+    /// A fetch that `station` started had not finished when the run ended. It counts as having taken at least until
+    /// then; percentiles that rest on it say "at least".
+    pub fn fetch_unfinished(&mut self, started: Time, station: Node) {
+        let Some(place) = self.place(station) else { return };
+        if self.window.contains(started) {
+            self.stations[place].fetches.still_open(self.window.end.since(started));
+        }
+    }
+
+    /// The cumulative counters of a bulk flow's sender at `at`. To be called when the warm-up ends and when the run
+    /// ends; calls in between do no harm. The sample nearest to the end of the warm-up is the baseline. Ignored for
+    /// flows that are not (yet) known as bulk flows.
+    pub fn segments(&mut self, at: Time, flow: FlowId, segments: Segments) {
+        if let Some(flow) = self.flows.get_mut(&flow) {
+            flow.counted(at, segments, &self.window);
+        }
+    }
+
+    /// `gauge` stood at `value` (in its unit) at `at`.
+    pub fn sample(&mut self, at: Time, gauge: Gauge, value: f64) {
+        self.gauges.entry(gauge).or_default().add(&self.grid, at, value);
+    }
+
+    /// Closes the books.
+    pub fn finish(self) -> RunRecord {
+        let everywhere = self.figures(None);
+        let stations = self.stations.iter().enumerate().map(|(place, station)| StationRecord {
+            node: station.node,
+            name: station.name.clone(),
+            figures: self.figures(Some(place)),
+            hop_delays: station.delays.clone(),
+        });
+        let stations = stations.collect();
+        let notes = match self.strangers {
+            0 => Vec::new(),
+            n => vec![format!("{n} observations concerned nodes that are not stations of this run and were left out")],
+        };
+        RunRecord {
+            window: self.window,
+            figures: everywhere,
+            stations,
+            hop_delays: self.pooled_delays(),
+            bin: self.grid.width,
+            tracks: self.tracks(),
+            packets: self.packets,
+            notes,
+        }
+    }
+
+    fn place(&mut self, station: Node) -> Option<usize> {
+        let place = self.places.get(station.index()).copied().flatten();
+        self.strangers += u64::from(place.is_none());
+        place
+    }
+
+    fn pooled_delays(&self) -> Delays {
+        let mut pooled = Delays::default();
+        self.stations.iter().for_each(|station| pooled.merge(&station.delays));
+        pooled
+    }
+
+    /// The figures of one station, or of all together.
+    fn figures(&self, only: Option<usize>) -> BTreeMap<Key, Figure> {
+        let chosen = || self.stations.iter().enumerate().filter(move |(i, _)| only.is_none_or(|o| o == *i));
+        let flows = || self.flows.values().filter(move |flow| only.is_none_or(|o| o == flow.station));
+        let (mut delays, mut probes, mut fetches) = (Delays::default(), Waits::default(), Waits::default());
+        let mut jitter = Moments::default();
+        for (_, station) in chosen() {
+            delays.merge(&station.delays);
+            probes.merge(&station.probes);
+            fetches.merge(&station.fetches);
+            station.jitter.mean_ms().into_iter().for_each(|ms| jitter.add(ms));
+        }
+        let no_delay = "no packet was delivered over the hop in the measuring window";
+        let mut figures = BTreeMap::from([
+            (Key::Throughput, self.throughput(flows())),
+            (Key::HopDelayMean, Figure::or_absent(delays.mean_ms(), no_delay)),
+            (Key::HopDelayP95, Figure::or_absent(delays.quantile_ms(0.95), no_delay)),
+            (Key::HopDelayP99, Figure::or_absent(delays.quantile_ms(0.99), no_delay)),
+            (Key::ProbeDelayP95, probes.quantile(0.95, "probes")),
+            (Key::FetchP50, fetches.quantile(0.5, "fetches")),
+            (Key::FetchP95, fetches.quantile(0.95, "fetches")),
+            (Key::Jitter, Figure::or_absent(jitter.mean(), "no two probes arrived in the measuring window")),
+            (Key::RetransmissionRatio, self.retransmissions(flows())),
+            (Key::StallMax, self.longest_stall(flows())),
+            (
+                Key::ProbeLossRatio,
+                Figure::or_absent(probes.open_share(), "there were no probes in the measuring window"),
+            ),
+        ]);
+        if only.is_none() {
+            figures.insert(Key::Jain, self.fairness());
+        }
+        figures
+    }
+
+    fn throughput<'a>(&self, flows: impl Iterator<Item = &'a Flow>) -> Figure {
+        let mut flows = flows.peekable();
+        if flows.peek().is_none() {
+            return Figure::absent(NO_BULK);
+        }
+        match Rate::of(flows.map(|flow| flow.payload).sum(), self.window.span()) {
+            Some(rate) => Figure::exact(rate.as_mbit_f64()),
+            None => Figure::absent("the warm-up leaves no time to measure in"),
+        }
+    }
+
+    fn retransmissions<'a>(&self, flows: impl Iterator<Item = &'a Flow>) -> Figure {
+        let (mut all, mut known) = (0, Segments::default());
+        for flow in flows {
+            all += 1;
+            let Some(flow) = flow.segments(&self.window) else {
+                return Figure::absent("a sender's counters were not read at the beginning and end of the window");
+            };
+            known.sent += flow.sent;
+            known.retransmitted += flow.retransmitted;
+        }
+        match (all, known.sent) {
+            (0, _) => Figure::absent(NO_BULK),
+            (_, 0) => Figure::absent("nothing was sent in the measuring window"),
+            (_, sent) => Figure::exact(known.retransmitted as f64 / sent as f64),
+        }
+    }
+
+    fn longest_stall<'a>(&self, flows: impl Iterator<Item = &'a Flow>) -> Figure {
+        let longest = flows.filter_map(|flow| flow.stall(&self.window)).max();
+        Figure::or_absent(longest.map(Span::as_millis_f64), NO_BULK)
+    }
+
+    /// Jain's index over the stations that have bulk flows.
+    fn fairness(&self) -> Figure {
+        let mut shares: BTreeMap<usize, Bytes> = BTreeMap::new();
+        for flow in self.flows.values() {
+            *shares.entry(flow.station).or_default() += flow.payload;
+        }
+        let shares: Vec<f64> = shares.into_values().map(|bytes| bytes.get() as f64).collect();
+        match shares.len() {
+            0 => Figure::absent(NO_BULK),
+            1 => Figure::absent("one station alone has nobody to be fair to"),
+            _ => Figure::or_absent(jain(&shares), "no bulk flow delivered anything"),
+        }
+    }
+
+    fn tracks(&self) -> Vec<Track> {
+        let mut tracks = Vec::new();
+        for station in &self.stations {
+            let entity = Entity::Station(station.name.clone());
+            let bins = &station.delay_bins;
+            tracks.push(Track { kind: SeriesKind::HopDelay, entity: entity.clone(), values: bins.means(&self.grid) });
+            tracks.push(Track { kind: SeriesKind::HopDelayMax, entity, values: bins.maxima(&self.grid) });
+        }
+        // A flow that delivered nothing has a rate too: zero.
+        for (id, flow) in &self.flows {
+            let values = flow.arrivals.sums(&self.grid).into_iter().enumerate().map(|(bin, bytes)| {
+                let (from, to) = (self.grid.start(bin), self.grid.start(bin) + self.grid.length(bin));
+                let alive = flow.began < to && flow.ended.is_none_or(|ended| ended > from);
+                let rate = bytes * 8.0 / 1e6 / self.grid.length(bin).as_secs_f64();
+                (alive || bytes > 0.0).then_some(rate)
+            });
+            tracks.push(Track { kind: SeriesKind::Rate, entity: self.flow_entity(*id), values: values.collect() });
+        }
+        for (gauge, bins) in &self.gauges {
+            let entity = match *gauge {
+                Gauge::Backlog(node) | Gauge::PhyRate(node) => self.node_entity(node),
+                Gauge::Window(flow) | Gauge::Cwnd(flow) | Gauge::Pacing(flow) => self.flow_entity(flow),
+                Gauge::Queue | Gauge::Capacity | Gauge::ChannelBusy => Entity::Hop,
+            };
+            tracks.push(Track { kind: gauge.kind(), entity, values: bins.means(&self.grid) });
+        }
+        tracks.sort_by(|a, b| (a.kind, &a.entity).cmp(&(b.kind, &b.entity)));
+        tracks
+    }
+
+    fn node_entity(&self, node: Node) -> Entity {
+        let place = self.places.get(node.index()).copied().flatten();
+        Entity::Station(place.map_or_else(|| format!("node {}", node.0), |place| self.stations[place].name.clone()))
+    }
+
+    fn flow_entity(&self, id: FlowId) -> Entity {
+        match self.flows.get(&id) {
+            Some(flow) => {
+                let station = Some(self.stations[flow.station].name.clone());
+                Entity::Flow { flow: flow.name.clone(), station }
+            }
+            None => Entity::Flow { flow: format!("flow {}", id.0), station: None },
+        }
+    }
+}
+
+impl Station {
+    fn new(node: Node, name: String) -> Station {
+        Station {
+            node,
+            name,
+            delays: Delays::default(),
+            delay_bins: Bins::default(),
+            probes: Waits::default(),
+            jitter: Jitter::default(),
+            fetches: Waits::default(),
+        }
+    }
+}
+
+const NO_BULK: &str = "there was no bulk flow in the measuring window";
+
+#[cfg(test)]
+mod tests;
