@@ -100,6 +100,8 @@ pub enum PpduKind {
     Ack,
     /// BlockAck.
     BlockAck,
+    /// BlockAckReq: the sender moves the receiver's window past frames that it gave up.
+    BlockAckReq,
     /// Beacon.
     Beacon,
 }

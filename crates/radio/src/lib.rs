@@ -6,6 +6,8 @@
 
 mod hop;
 mod packet;
+pub mod queue;
+pub mod wifi;
 pub mod wired;
 
 pub use hop::{Drop, Hop, Outbox, PpduKind, PpduRecord, RxInfo};

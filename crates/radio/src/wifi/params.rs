@@ -1,0 +1,214 @@
+//! What a Wi-Fi hop is made of. Plain data with public fields: [`Params::validate`] turns it into a [`super::Plan`].
+
+use super::phy::{GuardInterval, Mcs, Standard, Width};
+use crate::AccessClass;
+use crate::queue;
+use lasthop_signals::Node;
+use lasthop_units::{Bytes, Rate, Span, Time};
+
+/// A radio channel with its nodes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Params {
+    /// Physical layer of every node.
+    pub standard: Standard,
+    /// Channel width of data PPDUs. Control and group frames go out in 20 MHz (duplicated).
+    pub width: Width,
+    /// Guard interval of data PPDUs.
+    pub guard_interval: GuardInterval,
+    /// The nodes; [`Node`]`(i)` is `nodes[i]`.
+    pub nodes: Vec<NodeParams>,
+    /// Who hears whom.
+    pub reach: ReachMatrix,
+    /// The queue of every access point, once per access class.
+    pub ap_queue: queue::Kind,
+    /// Packets that a node other than an access point queues, per access class, unacknowledged ones included.
+    pub station_queue_packets: usize,
+    /// A frame is given up after this many failed attempts (dot11ShortRetryLimit).
+    pub retry_limit: u8,
+    /// MPDUs in an A-MPDU, at most 64 (the compressed BlockAck's bitmap). 1 turns aggregation off.
+    pub max_ampdu_mpdus: u16,
+    /// Beacons of every access point; `None` for none.
+    pub beacons: Option<Beacons>,
+    /// Traffic that the model makes up by itself: a neighbouring BSS on the channel.
+    pub background: Vec<Background>,
+    /// How often each access point's driver reports.
+    pub driver_interval: Span,
+    /// What the model shall agree with.
+    pub profile: Profile,
+}
+
+impl Params {
+    /// Nodes that all hear each other, an access point queue of one 1000-packet FIFO, beacons on.
+    pub fn new(standard: Standard, width: Width, guard_interval: GuardInterval, nodes: Vec<NodeParams>) -> Params {
+        Params {
+            standard,
+            width,
+            guard_interval,
+            reach: ReachMatrix::all_hear_all(nodes.len()),
+            nodes,
+            ap_queue: queue::Kind::Fifo { packets: 1000 },
+            station_queue_packets: 1000,
+            retry_limit: 7,
+            max_ampdu_mpdus: 64,
+            beacons: Some(Beacons::default()),
+            background: Vec::new(),
+            driver_interval: Span::from_millis(4),
+            profile: Profile::Standard,
+        }
+    }
+}
+
+/// One node on the channel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeParams {
+    /// What it is.
+    pub role: Role,
+    /// Rate of the data PPDUs between a station and its access point, in both directions. On a link without a
+    /// station it is the transmitter's. An access point's own is used only towards nodes that are not stations.
+    pub rate: RateChoice,
+    /// Probability that one MPDU is lost to noise on a link that `rate` applies to, 0 to 1. Collisions come on top.
+    pub mpdu_error: f64,
+}
+
+impl NodeParams {
+    /// An error-free node at a fixed rate.
+    pub fn new(role: Role, mcs: Mcs) -> NodeParams {
+        NodeParams { role, rate: RateChoice::Fixed(mcs), mpdu_error: 0.0 }
+    }
+}
+
+/// What a node is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// An access point: it beacons, its driver reports, its queue is [`Params::ap_queue`].
+    Ap,
+    /// A station: it exchanges frames with its access point only.
+    Station {
+        /// Where it is associated.
+        ap: Node,
+    },
+    /// A node of a foreign BSS: it sends only [`Background`] traffic, to other neighbours.
+    Neighbour,
+    /// A node without a BSS (IBSS, mesh): it sends to any other peer that decodes it.
+    Peer,
+}
+
+/// How the rate of a link comes about.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RateChoice {
+    /// The same all the time.
+    Fixed(Mcs),
+    /// Steps in increasing order of time; each holds until the next, the first also before its time.
+    Trace(Vec<(Time, Mcs)>),
+}
+
+/// How well one node hears another.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Reach {
+    /// Not at all.
+    #[default]
+    None,
+    /// It destroys what the other receives meanwhile, but is too weak to be sensed.
+    Interferes,
+    /// It is sensed as a busy medium, and interferes, but cannot be decoded.
+    Senses,
+    /// Frames are decoded if nothing else is heard meanwhile.
+    Decodes,
+}
+
+/// A [`Reach`] for each ordered pair of nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReachMatrix {
+    nodes: usize,
+    cells: Vec<Reach>,
+}
+
+impl ReachMatrix {
+    /// Nobody hears anybody.
+    pub fn nobody(nodes: usize) -> ReachMatrix {
+        ReachMatrix { nodes, cells: vec![Reach::None; nodes * nodes] }
+    }
+
+    /// Everybody decodes everybody else.
+    pub fn all_hear_all(nodes: usize) -> ReachMatrix {
+        ReachMatrix { nodes, cells: vec![Reach::Decodes; nodes * nodes] }
+    }
+
+    /// How many nodes it is made for.
+    pub fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    /// How well `to` hears `from`. Panics if a node does not exist.
+    pub fn get(&self, from: Node, to: Node) -> Reach {
+        assert!(from.index() < self.nodes && to.index() < self.nodes, "{from:?} or {to:?} is not in the matrix");
+        self.cells[from.index() * self.nodes + to.index()]
+    }
+
+    /// Says how well `to` hears `from`. Panics if a node does not exist.
+    pub fn set(&mut self, from: Node, to: Node, reach: Reach) {
+        assert!(from.index() < self.nodes && to.index() < self.nodes, "{from:?} or {to:?} is not in the matrix");
+        self.cells[from.index() * self.nodes + to.index()] = reach;
+    }
+
+    /// Says how well `a` and `b` hear each other. Panics if a node does not exist.
+    pub fn set_both(&mut self, a: Node, b: Node, reach: Reach) {
+        self.set(a, b, reach);
+        self.set(b, a, reach);
+    }
+}
+
+/// An access point's beacons: group frames at the lowest basic rate, in AC_VO.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Beacons {
+    /// Time between target transmission times.
+    pub interval: Span,
+    /// MPDU length, header and FCS included.
+    pub mpdu: Bytes,
+}
+
+impl Default for Beacons {
+    /// Every 100 time units of 1024 us (what access points ship with); 250 octets, which a frame with HT and VHT
+    /// elements has.
+    fn default() -> Beacons {
+        Beacons { interval: Span::from_micros(102_400), mpdu: Bytes::new(250) }
+    }
+}
+
+/// A source of packets inside the model. Nothing of it reaches the outbox but its PPDUs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Background {
+    /// Who sends.
+    pub from: Node,
+    /// Who receives.
+    pub to: Node,
+    /// In which access class.
+    pub class: AccessClass,
+    /// Network-layer length of each packet.
+    pub packet: Bytes,
+    /// How much.
+    pub load: Load,
+    /// When it is active, from the first moment up to but without the second, in order and apart; empty: always.
+    pub active: Vec<(Time, Time)>,
+}
+
+/// How much a [`Background`] source sends while it is active.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Load {
+    /// Its queue never runs empty.
+    Saturated,
+    /// Packets arrive at random (a Poisson process), this many bits of packets a second in the mean.
+    Offered(Rate),
+}
+
+/// What the model agrees with where the standard and a reference differ.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Profile {
+    /// IEEE 802.11-2020.
+    #[default]
+    Standard,
+    /// ns-3 3.37, for validation against its results only: VHT preamble without VHT-SIG-B; short-GI durations not
+    /// rounded up to 4 us; an EDCA backoff frozen at a slot boundary has not yet counted that boundary; no EIFS
+    /// where frames begin together; each MPDU is delivered at the end of its A-MPDU subframe.
+    Ns3_3_37,
+}

@@ -1,0 +1,96 @@
+use super::*;
+
+fn ac(width: Width, index: u8, nss: u8, gi: GuardInterval) -> Option<Mode> {
+    Mode::data(Standard::Dot11ac, width, gi, Mcs::new(index, nss), Profile::Standard)
+}
+
+#[test]
+fn legacy_rates_are_those_of_table_17_4() {
+    let rate = |i| Mode::data(Standard::Dot11a, Width::Mhz20, GuardInterval::Long, Mcs::new(i, 1), Profile::Standard);
+    let rates: Vec<u64> = (0..8).map(|i| rate(i).expect("legal").rate().as_bps() / 1_000_000).collect();
+    assert_eq!(rates, [6, 9, 12, 18, 24, 36, 48, 54]);
+    assert_eq!(rate(8), None);
+    assert_eq!(Mcs::legacy(Rate::from_mbit(36)), Some(Mcs::new(5, 1)));
+    assert_eq!(Mcs::legacy(Rate::from_mbit(11)), None);
+}
+
+#[test]
+fn vht_rates_agree_with_the_published_tables() {
+    // 21.5, long and short guard interval, in units of 0.1 Mbit/s.
+    for (width, index, nss, long, short) in [
+        (Width::Mhz20, 8, 1, 780, 866),
+        (Width::Mhz20, 9, 3, 2_600, 2_888),
+        (Width::Mhz40, 9, 1, 1_800, 2_000),
+        (Width::Mhz80, 0, 1, 292, 325),
+        (Width::Mhz80, 9, 1, 3_900, 4_333),
+        (Width::Mhz80, 9, 2, 7_800, 8_666),
+        (Width::Mhz80, 9, 3, 11_700, 13_000),
+        (Width::Mhz160, 7, 4, 23_400, 26_000),
+        (Width::Mhz160, 9, 4, 31_200, 34_666),
+    ] {
+        let rate = |gi| ac(width, index, nss, gi).expect("in the table").rate().as_bps() / 100_000;
+        assert_eq!((rate(GuardInterval::Long), rate(GuardInterval::Short)), (long, short), "{width:?} {index} {nss}");
+    }
+}
+
+#[test]
+fn vht_combinations_outside_the_tables_are_refused() {
+    // Everything up to four streams that 21.5 leaves out.
+    let excluded: Vec<(u16, u8, u8)> = [Width::Mhz20, Width::Mhz40, Width::Mhz80, Width::Mhz160]
+        .into_iter()
+        .flat_map(|width| (1..=4).flat_map(move |nss| (0..10).map(move |mcs| (width, nss, mcs))))
+        .filter(|&(width, nss, mcs)| ac(width, mcs, nss, GuardInterval::Long).is_none())
+        .map(|(width, nss, mcs)| (width.mhz(), nss, mcs))
+        .collect();
+    assert_eq!(excluded, [(20, 1, 9), (20, 2, 9), (20, 4, 9), (80, 3, 6), (160, 3, 9)]);
+}
+
+#[test]
+fn ht_rates_agree_with_the_published_tables() {
+    let ht = |width, index, nss, gi| {
+        let mode = Mode::data(Standard::Dot11n(Band::Ghz5), width, gi, Mcs::new(index, nss), Profile::Standard);
+        mode.map(|mode| mode.rate().as_bps() / 100_000)
+    };
+    assert_eq!(ht(Width::Mhz20, 7, 1, GuardInterval::Long), Some(650));
+    assert_eq!(ht(Width::Mhz20, 7, 2, GuardInterval::Short), Some(1_444));
+    assert_eq!(ht(Width::Mhz40, 7, 4, GuardInterval::Short), Some(6_000));
+    assert_eq!(ht(Width::Mhz20, 8, 1, GuardInterval::Long), None);
+}
+
+#[test]
+fn durations_agree_with_hand_worked_ones() {
+    // Ack and BlockAck at 24, 12 and 6 Mbit/s.
+    let at = |index, octets| Mode::ofdm(Band::Ghz5, index).duration(Bytes::new(octets)).as_micros();
+    assert_eq!((at(4, 14), at(2, 14), at(0, 14)), (28, 32, 44));
+    assert_eq!((at(4, 32), at(2, 32), at(0, 32)), (32, 44, 68));
+    // 1542 octets at 175.5 Mbit/s: 12358 bits are 18 symbols of 702 bits, 72 us, after 40 us of preamble.
+    let long = ac(Width::Mhz80, 4, 1, GuardInterval::Long).expect("legal");
+    assert_eq!(long.duration(Bytes::new(1542)).as_micros(), 112);
+    // Short guard interval: 18 symbols are 64.8 us, sent in 68 us.
+    let short = ac(Width::Mhz80, 4, 1, GuardInterval::Short).expect("legal");
+    assert_eq!(short.duration(Bytes::new(1542)).as_micros(), 108);
+    // 802.11g has 6 us of silence after each frame: 1536 octets at 54 Mbit/s are 57 symbols.
+    let erp = Mode::data(Standard::Dot11g, Width::Mhz20, GuardInterval::Long, Mcs::new(7, 1), Profile::Standard);
+    assert_eq!(erp.expect("legal").duration(Bytes::new(1536)).as_micros(), 20 + 57 * 4 + 6);
+}
+
+#[test]
+fn the_longest_psdu_fits_and_one_octet_more_does_not() {
+    for gi in [GuardInterval::Long, GuardInterval::Short] {
+        for mcs in 0..10 {
+            let mode = ac(Width::Mhz80, mcs, 2, gi).expect("legal");
+            let longest = mode.longest(MAX_PPDU);
+            assert!(mode.duration(longest) <= MAX_PPDU);
+            assert!(mode.duration(Bytes::new(longest.get() + 1)) > MAX_PPDU);
+        }
+    }
+}
+
+#[test]
+fn responses_go_out_at_the_highest_basic_rate_below_the_reference_rate() {
+    let response = |mcs| {
+        let mode = ac(Width::Mhz80, mcs, 3, GuardInterval::Long).expect("legal");
+        mode.response(Standard::Dot11ac).rate().as_bps() / 1_000_000
+    };
+    assert_eq!([0, 1, 2, 3, 4, 9].map(response), [6, 12, 12, 24, 24, 24]);
+}

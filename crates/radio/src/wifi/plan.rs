@@ -1,0 +1,312 @@
+//! Validated parameters, with what follows from them.
+
+use super::error::Error;
+use super::params::{Background, Beacons, Load, Params, RateChoice, Reach, Role};
+use super::phy::{GuardInterval, MAX_PPDU, Mcs, Mode, Standard, Width};
+use crate::queue;
+use lasthop_signals::Node;
+use lasthop_units::{Bytes, Span, Time};
+
+/// Parameters that a hop can be built from: holding one is proof.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    params: Params,
+    /// Every PHY mode that a trace may ask for, once.
+    modes: Vec<DataMode>,
+    /// Per node: its steps as indices into `modes`.
+    traces: Vec<Vec<(Time, u16)>>,
+}
+
+/// A PHY mode for data, with what hangs on it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct DataMode {
+    pub mcs: Mcs,
+    pub phy: Mode,
+    /// Mode of the Ack or BlockAck that answers.
+    pub response: Mode,
+    pub ack: Span,
+    pub block_ack: Span,
+    /// Largest PSDU within the duration and length limits.
+    pub max_psdu: u32,
+}
+
+/// Ack: frame control, duration, RA, FCS (9.3.1.4).
+pub(super) const ACK: Bytes = Bytes::new(14);
+/// BlockAck with a compressed bitmap of 64 (9.3.1.8).
+pub(super) const BLOCK_ACK: Bytes = Bytes::new(32);
+
+impl Params {
+    /// Checks everything and prepares what follows from it.
+    pub fn validate(self) -> Result<Plan, Error> {
+        self.check_channel()?;
+        self.check_limits()?;
+        let nodes = self.nodes.len();
+        if self.reach.nodes() != nodes {
+            return Err(Error::ReachSize { got: self.reach.nodes(), nodes });
+        }
+        let mut plan = Plan { modes: Vec::new(), traces: Vec::with_capacity(nodes), params: self };
+        for index in 0..nodes {
+            plan.check_node(index)?;
+            let trace = plan.compile_rate(index)?;
+            plan.traces.push(trace);
+        }
+        for index in 0..plan.params.background.len() {
+            plan.check_background(index)?;
+        }
+        Ok(plan)
+    }
+
+    fn check_channel(&self) -> Result<(), Error> {
+        let (widest, widths) = match self.standard {
+            Standard::Dot11a | Standard::Dot11g => (Width::Mhz20, "20 MHz"),
+            Standard::Dot11n(_) => (Width::Mhz40, "20 and 40 MHz"),
+            Standard::Dot11ac => (Width::Mhz160, "20, 40, 80 and 160 MHz"),
+        };
+        let standard = self.standard.name();
+        if self.width > widest {
+            return Err(Error::Width { mhz: self.width.mhz(), standard, widths });
+        }
+        if self.guard_interval == GuardInterval::Short && !self.standard.is_qos() {
+            return Err(Error::GuardInterval { standard });
+        }
+        Ok(())
+    }
+
+    fn check_limits(&self) -> Result<(), Error> {
+        // Node numbers are u16, and the last one stands for "everybody".
+        within("nodes (count)", self.nodes.len() as f64, 1.0, 1024.0)?;
+        within("retry_limit", f64::from(self.retry_limit), 1.0, 127.0)?;
+        within("max_ampdu_mpdus", f64::from(self.max_ampdu_mpdus), 1.0, 64.0)?;
+        within("station_queue_packets", self.station_queue_packets as f64, 1.0, MAX_QUEUE)?;
+        within("driver_interval (s)", self.driver_interval.as_secs_f64(), 1e-4, 3600.0)?;
+        match self.ap_queue {
+            queue::Kind::Fifo { packets } | queue::Kind::RoundRobin { packets } => {
+                within("ap_queue.packets", packets as f64, 1.0, MAX_QUEUE)?;
+            }
+            queue::Kind::FqCodelAirtime(fq) => {
+                within("ap_queue.packets", fq.packets as f64, 1.0, MAX_QUEUE)?;
+                within("ap_queue.target (s)", fq.target.as_secs_f64(), 1e-5, 10.0)?;
+                within("ap_queue.interval (s)", fq.interval.as_secs_f64(), fq.target.as_secs_f64(), 100.0)?;
+                within("ap_queue.quantum (bytes)", f64::from(fq.quantum), 1.0, 65_535.0)?;
+                within("ap_queue.airtime_quantum (s)", fq.airtime_quantum.as_secs_f64(), 1e-6, 1.0)?;
+            }
+        }
+        if let Some(Beacons { interval, mpdu }) = self.beacons {
+            within("beacons.interval (s)", interval.as_secs_f64(), 0.001, 100.0)?;
+            within("beacons.mpdu (bytes)", mpdu.get() as f64, 40.0, 2_304.0)?;
+        }
+        Ok(())
+    }
+}
+
+/// More packets than any access point has memory for.
+const MAX_QUEUE: f64 = 1_000_000.0;
+
+fn within(key: impl Into<String>, got: f64, min: f64, max: f64) -> Result<(), Error> {
+    // Written so that NaN fails.
+    if (min..=max).contains(&got) { Ok(()) } else { Err(Error::OutOfRange { key: key.into(), got, min, max }) }
+}
+
+impl Plan {
+    /// What it was made of.
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
+    pub(super) fn modes(&self) -> &[DataMode] {
+        &self.modes
+    }
+
+    /// The rate steps of a node, as indices into `modes`.
+    pub(super) fn trace(&self, node: usize) -> &[(Time, u16)] {
+        &self.traces[node]
+    }
+
+    /// The node whose `rate` and `mpdu_error` describe the link between two others: the station, if the receiver is one.
+    pub(super) fn link_owner(&self, from: usize, to: usize) -> usize {
+        if matches!(self.params.nodes[to].role, Role::Station { .. }) { to } else { from }
+    }
+
+    /// True if frames from `from` to `to` belong to this hop's traffic: same BSS or two peers, each decoding the other.
+    pub(super) fn linked(&self, from: usize, to: usize) -> bool {
+        if from == to {
+            return false;
+        }
+        let related = match (self.params.nodes[from].role, self.params.nodes[to].role) {
+            (Role::Ap, Role::Station { ap }) => ap.index() == from,
+            (Role::Station { ap }, Role::Ap) => ap.index() == to,
+            (Role::Neighbour, Role::Neighbour) | (Role::Peer, Role::Peer) => true,
+            _ => false,
+        };
+        related && self.decodes(from, to) && self.decodes(to, from)
+    }
+
+    fn decodes(&self, from: usize, to: usize) -> bool {
+        self.reach(from, to) == Reach::Decodes
+    }
+
+    pub(super) fn reach(&self, from: usize, to: usize) -> Reach {
+        self.params.reach.get(node(from), node(to))
+    }
+
+    fn check_node(&self, index: usize) -> Result<(), Error> {
+        let params = &self.params.nodes[index];
+        within(format!("nodes[{index}].mpdu_error"), params.mpdu_error, 0.0, 1.0)?;
+        if let Role::Station { ap } = params.role {
+            let key = format!("nodes[{index}].role.ap");
+            if self.params.nodes.get(ap.index()).is_none_or(|node| node.role != Role::Ap) {
+                return Err(Error::Node { key, got: ap, needs: "an access point" });
+            }
+            if !self.linked(index, ap.index()) {
+                return Err(Error::OutOfReach { key, from: node(index), to: ap });
+            }
+        }
+        Ok(())
+    }
+
+    fn compile_rate(&mut self, index: usize) -> Result<Vec<(Time, u16)>, Error> {
+        let key = format!("nodes[{index}].rate");
+        let steps = match &self.params.nodes[index].rate {
+            RateChoice::Fixed(mcs) => vec![(Time::ZERO, *mcs)],
+            RateChoice::Trace(steps) => steps.clone(),
+        };
+        if steps.is_empty() {
+            return Err(Error::Empty { key });
+        }
+        if let Some(at) = steps.windows(2).position(|pair| pair[0].0 >= pair[1].0) {
+            return Err(Error::Order { key: format!("{key}[{}]", at + 1) });
+        }
+        steps.into_iter().map(|(at, mcs)| Ok((at, self.mode_of(mcs, &key)?))).collect()
+    }
+
+    /// The index of the mode for `mcs`, made if it is new.
+    fn mode_of(&mut self, mcs: Mcs, key: &str) -> Result<u16, Error> {
+        if let Some(known) = self.modes.iter().position(|mode| mode.mcs == mcs) {
+            return Ok(u16::try_from(known).expect("fewer than 40 modes a channel"));
+        }
+        let Params { standard, width, guard_interval, profile, .. } = self.params;
+        let Some(phy) = Mode::data(standard, width, guard_interval, mcs, profile) else {
+            let (mhz, standard) = (width.mhz(), standard.name());
+            return Err(Error::Mcs { key: key.to_owned(), mcs: mcs.index, nss: mcs.nss, mhz, standard });
+        };
+        let response = phy.response(standard);
+        let max_psdu = phy.longest(MAX_PPDU).min(standard.max_ampdu());
+        self.modes.push(DataMode {
+            mcs,
+            phy,
+            response,
+            ack: response.duration(ACK),
+            block_ack: response.duration(BLOCK_ACK),
+            max_psdu: u32::try_from(max_psdu.get()).expect("an A-MPDU has at most 20 bits of length"),
+        });
+        self.mode_of(mcs, key)
+    }
+
+    fn check_background(&self, index: usize) -> Result<(), Error> {
+        let Background { from, to, packet, load, ref active, .. } = self.params.background[index];
+        let key = |field: &str| format!("background[{index}].{field}");
+        for (field, end) in [("from", from), ("to", to)] {
+            if end.index() >= self.params.nodes.len() {
+                return Err(Error::Node { key: key(field), got: end, needs: "a node of the hop" });
+            }
+        }
+        if !self.linked(from.index(), to.index()) {
+            return Err(Error::OutOfReach { key: key("to"), from, to });
+        }
+        within(key("packet (bytes)"), packet.get() as f64, 1.0, MAX_MSDU as f64)?;
+        if let Load::Offered(rate) = load {
+            within(key("load (bit/s)"), rate.as_bps() as f64, 1.0, 1e11)?;
+        }
+        let order = |at: usize| Error::Order { key: key(&format!("active[{at}]")) };
+        if let Some(at) = active.iter().position(|(start, end)| start >= end) {
+            return Err(order(at));
+        }
+        match active.windows(2).position(|pair| pair[0].1 > pair[1].0) {
+            Some(at) => Err(order(at + 1)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Largest MSDU (9.2.4.7.1): larger packets cannot be sent.
+pub(super) const MAX_MSDU: u64 = 2_304;
+
+fn node(index: usize) -> Node {
+    Node(u16::try_from(index).expect("at most 1024 nodes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::AccessClass;
+    use crate::wifi::NodeParams;
+    use lasthop_units::Rate;
+
+    fn bss() -> Params {
+        let mcs = Mcs::new(9, 1);
+        let nodes =
+            vec![NodeParams::new(Role::Ap, mcs), NodeParams::new(Role::Station { ap: Node(0) }, Mcs::new(4, 2))];
+        Params::new(Standard::Dot11ac, Width::Mhz80, GuardInterval::Short, nodes)
+    }
+
+    fn message(change: impl FnOnce(&mut Params)) -> String {
+        let mut params = bss();
+        change(&mut params);
+        params.validate().expect_err("broken on purpose").to_string()
+    }
+
+    #[test]
+    fn a_plain_bss_is_valid() {
+        let plan = bss().validate().expect("valid");
+        assert!(plan.linked(0, 1) && plan.linked(1, 0) && !plan.linked(1, 1));
+        assert_eq!(plan.modes()[usize::from(plan.trace(1)[0].1)].phy.rate(), Rate::from_mbit(390));
+    }
+
+    #[test]
+    fn each_mistake_is_named_with_its_key_and_bound() {
+        assert_eq!(message(|p| p.retry_limit = 0), "retry_limit = 0 is outside 1 to 127");
+        assert_eq!(message(|p| p.nodes[1].mpdu_error = f64::NAN), "nodes[1].mpdu_error = NaN is outside 0 to 1");
+        assert_eq!(message(|p| p.max_ampdu_mpdus = 65), "max_ampdu_mpdus = 65 is outside 1 to 64");
+        assert_eq!(
+            message(|p| p.nodes[1].rate = RateChoice::Fixed(Mcs::new(6, 3))),
+            "nodes[1].rate: MCS 6 with 3 spatial stream(s) at 80 MHz is not part of 802.11ac"
+        );
+        assert_eq!(message(|p| p.nodes[1].rate = RateChoice::Trace(Vec::new())), "nodes[1].rate is empty");
+        let step = |s: u64| (Time::ZERO + Span::from_secs(s), Mcs::new(1, 1));
+        assert_eq!(
+            message(|p| p.nodes[1].rate = RateChoice::Trace(vec![step(1), step(1)])),
+            "nodes[1].rate[1] does not come after the one before it"
+        );
+        assert_eq!(
+            message(|p| p.nodes[1].role = Role::Station { ap: Node(1) }),
+            "nodes[1].role.ap = Node(1) is not an access point"
+        );
+        assert_eq!(
+            message(|p| p.reach.set(Node(0), Node(1), Reach::Senses)),
+            "nodes[1].role.ap: Node(1) and Node(0) must decode each other, but reach says otherwise"
+        );
+        assert_eq!(message(|p| p.standard = Standard::Dot11a), "width = 80 MHz is not part of 802.11a; it has 20 MHz");
+        assert_eq!(
+            message(|p| p.reach = crate::wifi::ReachMatrix::nobody(3)),
+            "reach is a matrix for 3 nodes, but there are 2"
+        );
+    }
+
+    #[test]
+    fn a_neighbour_sends_only_to_neighbours() {
+        let background = Background {
+            from: Node(0),
+            to: Node(2),
+            class: AccessClass::BestEffort,
+            packet: Bytes::new(1500),
+            load: Load::Saturated,
+            active: Vec::new(),
+        };
+        let error = message(|p| {
+            p.nodes.push(NodeParams::new(Role::Neighbour, Mcs::new(0, 1)));
+            p.reach = crate::wifi::ReachMatrix::all_hear_all(3);
+            p.background.push(background);
+        });
+        assert!(error.starts_with("background[0].to:"), "{error}");
+    }
+}
