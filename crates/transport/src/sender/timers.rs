@@ -1,0 +1,112 @@
+//! The sender's timers, and what happens when they expire.
+
+use super::{Recovery, Sender, TailProbe};
+use lasthop_signals::{Loss, Signal};
+use lasthop_units::{Bytes, Span, Time};
+
+/// When something is due; `None`: not armed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Timers {
+    /// RFC 6298 retransmission timer.
+    pub(super) retransmission: Option<Time>,
+    /// RFC 8985 tail loss probe; always before the retransmission timer.
+    pub(super) tail_probe: Option<Time>,
+    /// RFC 8985 reordering timer: a segment will count as lost then.
+    pub(super) reordering: Option<Time>,
+    /// RFC 9293 persist timer: a closed window is to be probed.
+    pub(super) persist: Option<Time>,
+    /// The next departure of a paced sender.
+    pub(super) pacing: Option<Time>,
+    /// The law wants to be asked again.
+    pub(super) revisit: Option<Time>,
+    /// Probes of the same closed window, for backoff.
+    pub(super) persist_backoff: u32,
+}
+
+impl Timers {
+    pub(super) fn next(&self) -> Option<Time> {
+        let due = [self.retransmission, self.tail_probe, self.reordering, self.persist, self.pacing, self.revisit];
+        due.into_iter().flatten().min()
+    }
+
+    /// Starts the persist timer if it does not run.
+    pub(super) fn arm_persist(&mut self, now: Time, rto: Span) {
+        if self.persist.is_none() {
+            let wait = (rto * (1 << self.persist_backoff.min(16))).min(Span::from_secs(60).max(rto));
+            self.persist = Some(now + wait);
+        }
+    }
+}
+
+/// True, and disarmed, if the timer is due.
+fn expired(timer: &mut Option<Time>, now: Time) -> bool {
+    let due = timer.is_some_and(|at| at <= now);
+    if due {
+        *timer = None;
+    }
+    due
+}
+
+impl Sender {
+    /// When `on_timeout` wants to be called.
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        self.timers.next()
+    }
+
+    /// Acts on whatever is due. False if the peer must be given up.
+    pub(crate) fn on_timeout(&mut self, now: Time) -> bool {
+        if expired(&mut self.timers.reordering, now) {
+            self.on_reordering_timeout(now);
+        }
+        if expired(&mut self.timers.tail_probe, now) {
+            self.probe = TailProbe::Due;
+        }
+        if expired(&mut self.timers.retransmission, now) {
+            if self.rtt.backoff() >= self.max_retries {
+                return false;
+            }
+            self.on_retransmission_timeout(now);
+        }
+        if expired(&mut self.timers.persist, now) {
+            self.probe_window = true;
+            self.timers.persist_backoff += 1;
+        }
+        if expired(&mut self.timers.revisit, now) {
+            self.tell(now, &Signal::Wakeup);
+        }
+        true
+    }
+
+    fn on_reordering_timeout(&mut self, now: Time) {
+        let prior = self.board.in_flight();
+        let lost = self.detect_losses(now);
+        if lost > 0 {
+            self.enter_recovery(now, prior, lost);
+        }
+    }
+
+    fn on_retransmission_timeout(&mut self, now: Time) {
+        if self.board.is_empty() {
+            return;
+        }
+        let prior_in_flight = self.board.in_flight();
+        let patience = self.rack.rtt() + self.reorder_window();
+        let lost = self.board.time_out(now, patience);
+        self.rtt.back_off();
+        self.counters.timeouts += 1;
+        self.probe = TailProbe::None;
+        self.timers.tail_probe = None;
+        self.timers.reordering = None;
+        self.recovery = Recovery::Loss(self.board.nxt());
+        self.force = true;
+        self.timers.retransmission = Some(now + self.rtt.rto());
+        let loss = Loss {
+            prior_in_flight: Bytes::new(prior_in_flight),
+            in_flight: Bytes::new(self.board.in_flight()),
+            lost: Bytes::new(lost),
+            delivered: Bytes::new(self.rate.delivered()),
+            mss: Bytes::new(self.mss),
+        };
+        self.tell(now, &Signal::Timeout(loss));
+    }
+}
