@@ -1,3 +1,32 @@
 //! Bytes to structs and back. Nothing here panics, whatever the bytes.
+//!
+//! Parsers are strict: a length that contradicts another or reaches beyond the buffer is an [`Error`], never a guess,
+//! because what is parsed here is also rewritten here.
 
+pub mod checksum;
+pub mod driver;
+mod error;
+pub mod ethernet;
+mod flow;
+pub mod ip;
+mod packet;
 pub mod tcp;
+
+pub use error::Error;
+pub use flow::FlowKey;
+pub use packet::{Link, TcpPacket, ip_tcp_packet};
+
+/// The bytes `at..at + N` as an array; `None` if the buffer is shorter.
+fn take<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..at.checked_add(N)?)?.try_into().ok()
+}
+
+/// A big-endian (network order) `u16` at `at`.
+fn be16(bytes: &[u8], at: usize) -> Result<u16, Error> {
+    take(bytes, at).map(u16::from_be_bytes).ok_or(Error::Truncated { needed: at.saturating_add(2), got: bytes.len() })
+}
+
+/// A big-endian (network order) `u32` at `at`.
+fn be32(bytes: &[u8], at: usize) -> Result<u32, Error> {
+    take(bytes, at).map(u32::from_be_bytes).ok_or(Error::Truncated { needed: at.saturating_add(4), got: bytes.len() })
+}

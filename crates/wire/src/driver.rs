@@ -1,0 +1,183 @@
+//! Driver records: what an access point's driver tells an agent, as bytes on a Unix socket.
+//!
+//! The driver side listens on a Unix socket of type `SOCK_SEQPACKET` and sends every connected reader one record a
+//! message, 250 a second by default, without waiting for readers: a reader that does not keep up misses records and
+//! loses nothing, since all counters are cumulative. Readers send nothing. The end of the connection means that the
+//! driver has gone.
+//!
+//! All integers are little-endian, times and lengths of time in nanoseconds, moments on `CLOCK_MONOTONIC`. A message
+//! holds exactly one record, header first:
+//!
+//! | offset | size | field |
+//! | --- | --- | --- |
+//! | 0 | 4 | magic `0x5244_484c` (octets `LHDR`) |
+//! | 4 | 1 | version, 1 |
+//! | 5 | 1 | kind: 1 = hop report |
+//! | 6 | 2 | number of stations that follow, at most 1024 |
+//! | 8 | 8 | when the counters were read |
+//! | 16 | 8 | channel: time on it |
+//! | 24 | 8 | channel: time busy |
+//! | 32 | 8 | channel: time receiving |
+//! | 40 | 8 | channel: time transmitting |
+//! | 48 | 128 each | stations, in the order of their numbers |
+//!
+//! A station:
+//!
+//! | offset | size | field |
+//! | --- | --- | --- |
+//! | 0 | 2 | station number |
+//! | 2 | 2 | zero |
+//! | 4 | 4 | backlog, packets |
+//! | 8 | 8 | backlog, octets |
+//! | 16 | 8 | wait of the oldest packet |
+//! | 24 | 8 | queue drops |
+//! | 32 | 8 | transmission attempts |
+//! | 40 | 8 | retries |
+//! | 48 | 8 | packets given up |
+//! | 56 | 8 | packets delivered |
+//! | 64 | 8 | octets delivered |
+//! | 72 | 8 | packets received |
+//! | 80 | 8 | octets received |
+//! | 88 | 8 | airtime towards it |
+//! | 96 | 8 | airtime from it |
+//! | 104 | 8 | PPDUs sent to it |
+//! | 112 | 8 | PHY rate towards it, bit/s |
+//! | 120 | 8 | zero |
+//!
+//! What the fields count is said at [`HopReport`] and [`StationReport`]. Writers set the zero fields to zero, readers
+//! ignore them. A change of this layout is a new version number.
+
+use crate::{Error, take};
+use lasthop_signals::{ChannelTime, HopReport, Node, StationReport};
+use lasthop_units::{Bytes, Rate, Span, Time};
+
+/// Stations that fit into one record. Keeps a message below Linux's default socket buffer.
+pub const MAX_STATIONS: usize = 1024;
+/// Octets of the longest record.
+pub const MAX_LEN: usize = HEADER_LEN + MAX_STATIONS * STATION_LEN;
+
+const MAGIC: u32 = u32::from_le_bytes(*b"LHDR");
+const VERSION: u8 = 1;
+const KIND_HOP: u8 = 1;
+const HEADER_LEN: usize = 48;
+const STATION_LEN: usize = 128;
+
+/// The record of counters read at `at`.
+///
+/// # Errors
+/// [`Error::TooManyStations`].
+pub fn encode(at: Time, report: &HopReport) -> Result<Vec<u8>, Error> {
+    let count = report.stations.len();
+    let stations = u16::try_from(count).ok().filter(|_| count <= MAX_STATIONS).ok_or(Error::TooManyStations(count))?;
+    let mut out = Vec::with_capacity(HEADER_LEN + count * STATION_LEN);
+    out.extend_from_slice(&MAGIC.to_le_bytes());
+    out.extend_from_slice(&[VERSION, KIND_HOP]);
+    out.extend_from_slice(&stations.to_le_bytes());
+    let ChannelTime { active, busy, rx, tx } = report.channel;
+    for word in [at.as_nanos(), active.as_nanos(), busy.as_nanos(), rx.as_nanos(), tx.as_nanos()] {
+        out.extend_from_slice(&word.to_le_bytes());
+    }
+    report.stations.iter().for_each(|station| encode_station(&mut out, station));
+    Ok(out)
+}
+
+/// What a message says, and when its counters were read.
+///
+/// # Errors
+/// [`Error::Magic`], [`Error::RecordKind`], [`Error::TooManyStations`], and [`Error::Truncated`] or [`Error::Length`]
+/// if the message is shorter or longer than its number of stations says.
+pub fn decode(message: &[u8]) -> Result<(Time, HopReport), Error> {
+    let short = |needed| Error::Truncated { needed, got: message.len() };
+    let head: [u8; HEADER_LEN] = take(message, 0).ok_or(short(HEADER_LEN))?;
+    let mut fields = Fields(&head);
+    let magic = u32::from_le_bytes(fields.array());
+    if magic != MAGIC {
+        return Err(Error::Magic(magic));
+    }
+    let [version, kind] = fields.array();
+    if (version, kind) != (VERSION, KIND_HOP) {
+        return Err(Error::RecordKind { version, kind });
+    }
+    let count = usize::from(u16::from_le_bytes(fields.array()));
+    if count > MAX_STATIONS {
+        return Err(Error::TooManyStations(count));
+    }
+    let needed = HEADER_LEN + count * STATION_LEN;
+    if message.len() < needed {
+        return Err(short(needed));
+    }
+    if message.len() > needed {
+        return Err(Error::Length { field: "number of stations", value: count });
+    }
+    let at = Time::from_nanos(fields.u64());
+    let channel = ChannelTime { active: fields.span(), busy: fields.span(), rx: fields.span(), tx: fields.span() };
+    let stations = message[HEADER_LEN..].chunks_exact(STATION_LEN).map(decode_station).collect();
+    Ok((at, HopReport { channel, stations }))
+}
+
+fn encode_station(out: &mut Vec<u8>, station: &StationReport) {
+    out.extend_from_slice(&station.station.0.to_le_bytes());
+    out.extend_from_slice(&[0; 2]);
+    out.extend_from_slice(&station.backlog_packets.to_le_bytes());
+    let words = [
+        station.backlog_bytes.get(),
+        station.head_wait.as_nanos(),
+        station.queue_drops,
+        station.tx_attempts,
+        station.tx_retries,
+        station.tx_failed,
+        station.tx_packets,
+        station.tx_bytes.get(),
+        station.rx_packets,
+        station.rx_bytes.get(),
+        station.tx_airtime.as_nanos(),
+        station.rx_airtime.as_nanos(),
+        station.tx_ppdus,
+        station.phy_rate.as_bps(),
+        0,
+    ];
+    words.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
+}
+
+fn decode_station(bytes: &[u8]) -> StationReport {
+    let mut fields = Fields(bytes);
+    let station = Node(u16::from_le_bytes(fields.array()));
+    let _zero: [u8; 2] = fields.array();
+    StationReport {
+        station,
+        backlog_packets: u32::from_le_bytes(fields.array()),
+        backlog_bytes: Bytes::new(fields.u64()),
+        head_wait: fields.span(),
+        queue_drops: fields.u64(),
+        tx_attempts: fields.u64(),
+        tx_retries: fields.u64(),
+        tx_failed: fields.u64(),
+        tx_packets: fields.u64(),
+        tx_bytes: Bytes::new(fields.u64()),
+        rx_packets: fields.u64(),
+        rx_bytes: Bytes::new(fields.u64()),
+        tx_airtime: fields.span(),
+        rx_airtime: fields.span(),
+        tx_ppdus: fields.u64(),
+        phy_rate: Rate::from_bps(fields.u64()),
+    }
+}
+
+/// Reads fields one after the other; behind the end there are zeros, which no caller reaches: lengths are checked first.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn array<const N: usize>(&mut self) -> [u8; N] {
+        let Some((field, rest)) = self.0.split_first_chunk::<N>() else { return [0; N] };
+        self.0 = rest;
+        *field
+    }
+
+    fn u64(&mut self) -> u64 {
+        u64::from_le_bytes(self.array())
+    }
+
+    fn span(&mut self) -> Span {
+        Span::from_nanos(self.u64())
+    }
+}

@@ -1,0 +1,52 @@
+//! What can be wrong with bytes.
+
+/// Why bytes could not be parsed, or a struct not written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The buffer ends before the structure does.
+    #[error("needs {needed} octets, got {got}")]
+    Truncated {
+        /// Octets the structure needs.
+        needed: usize,
+        /// Octets there are.
+        got: usize,
+    },
+    /// Neither IPv4 nor IPv6.
+    #[error("IP version {0}")]
+    IpVersion(u8),
+    /// A length field that contradicts the structure it stands in.
+    #[error("{field} is {value}, which contradicts the header around it")]
+    Length {
+        /// The field's name in its standard.
+        field: &'static str,
+        /// Its value.
+        value: usize,
+    },
+    /// More IPv6 extension headers or VLAN tags than any honest packet has.
+    #[error("more than {0} nested headers")]
+    TooDeep(usize),
+    /// TCP options that do not fit into the 40 octets that a header has for them.
+    #[error("{0} octets of TCP options; 40 fit")]
+    OptionSpace(usize),
+    /// Source and destination of a flow are of different address families.
+    #[error("source and destination addresses are of different families")]
+    MixedFamilies,
+    /// A packet longer than its length field can say.
+    #[error("a payload of {0} octets does not fit an IP packet")]
+    TooLong(usize),
+    /// Not a driver record.
+    #[error("not a driver record: magic {0:#010x}")]
+    Magic(u32),
+    /// A driver record of a version or kind that this reader does not know.
+    #[error("driver record version {version}, kind {kind}: not known here")]
+    RecordKind {
+        /// Version of the format.
+        version: u8,
+        /// Kind of the record.
+        kind: u8,
+    },
+    /// More stations than one record may hold.
+    #[error("{0} stations in one record; at most 1024 fit")]
+    TooManyStations(usize),
+}

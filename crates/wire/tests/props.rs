@@ -1,0 +1,279 @@
+//! Properties of the parsers and writers, over arbitrary bytes and arbitrary headers.
+
+use lasthop_signals::{ChannelTime, HopReport, Node, StationReport};
+use lasthop_units::{Bytes, Rate, Span, Time};
+use lasthop_wire::ip::Ecn;
+use lasthop_wire::tcp::{Flags, SackBlock, SackBlocks, TcpHeader, TcpOptions, Timestamps};
+use lasthop_wire::{FlowKey, Link, TcpPacket, checksum, driver, ethernet, ip, ip_tcp_packet, tcp};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::net::IpAddr;
+
+fn any_flow() -> impl Strategy<Value = FlowKey> {
+    let v4 = (any::<[u8; 4]>(), any::<[u8; 4]>()).prop_map(|(a, b)| (IpAddr::from(a), IpAddr::from(b)));
+    let v6 = (any::<[u8; 16]>(), any::<[u8; 16]>()).prop_map(|(a, b)| (IpAddr::from(a), IpAddr::from(b)));
+    (prop_oneof![v4, v6], any::<(u16, u16)>()).prop_map(|((source, destination), (source_port, destination_port))| {
+        FlowKey { source, destination, source_port, destination_port, protocol: ip::TCP }
+    })
+}
+
+/// Options that fit into a header: those of a SYN, or those of any other segment.
+fn any_options() -> impl Strategy<Value = TcpOptions> {
+    let timestamps = || proptest::option::of(any::<(u32, u32)>().prop_map(|(val, ecr)| Timestamps { val, ecr }));
+    let syn = (any::<Option<u16>>(), any::<Option<u8>>(), any::<bool>(), timestamps(), any::<bool>()).prop_map(
+        |(mss, window_scale, sack_permitted, timestamps, hands_off)| TcpOptions {
+            mss,
+            window_scale,
+            sack_permitted,
+            timestamps,
+            hands_off,
+            ..TcpOptions::default()
+        },
+    );
+    let later = (timestamps(), vec(any::<(u32, u32)>(), 0..=3)).prop_map(|(timestamps, blocks)| {
+        let mut sack = SackBlocks::default();
+        blocks.iter().for_each(|&(left, right)| sack.push(SackBlock { left, right }));
+        TcpOptions { timestamps, sack, ..TcpOptions::default() }
+    });
+    prop_oneof![syn, later]
+}
+
+fn any_header() -> impl Strategy<Value = TcpHeader> {
+    (any::<(u32, u32, u8, u16)>(), any_options()).prop_map(|((seq, ack, flags, window), options)| TcpHeader {
+        source_port: 0,
+        destination_port: 0,
+        seq,
+        ack,
+        flags: Flags(flags),
+        window,
+        options,
+        payload_len: 0,
+    })
+}
+
+fn any_ecn() -> impl Strategy<Value = Ecn> {
+    (0u8..4).prop_map(Ecn::from_bits)
+}
+
+fn any_station() -> impl Strategy<Value = StationReport> {
+    (any::<u16>(), any::<u32>(), any::<[u64; 14]>()).prop_map(|(station, backlog_packets, n)| StationReport {
+        station: Node(station),
+        backlog_packets,
+        backlog_bytes: Bytes::new(n[0]),
+        head_wait: Span::from_nanos(n[1]),
+        queue_drops: n[2],
+        tx_attempts: n[3],
+        tx_retries: n[4],
+        tx_failed: n[5],
+        tx_packets: n[6],
+        tx_bytes: Bytes::new(n[7]),
+        rx_packets: n[8],
+        rx_bytes: Bytes::new(n[9]),
+        tx_airtime: Span::from_nanos(n[10]),
+        rx_airtime: Span::from_nanos(n[11]),
+        tx_ppdus: n[12],
+        phy_rate: Rate::from_bps(n[13]),
+    })
+}
+
+/// Calls everything that takes bytes from outside. The result does not matter: that there is one does.
+fn swallow(bytes: &[u8]) {
+    let _ = ethernet::parse(bytes);
+    let _ = ip::parse(bytes);
+    let _ = tcp::parse(bytes);
+    let _ = driver::decode(bytes);
+    let _ = FlowKey::of_packet(bytes);
+    let mut scratch = bytes.to_vec();
+    ip::mark_ce(&mut scratch);
+    for link in [Link::Ethernet, Link::Ip] {
+        if let Ok(Some(found)) = TcpPacket::parse(bytes, link) {
+            found.checksum_is_valid(bytes);
+            found.set_window(&mut scratch, 1);
+            found.set_window(&mut [], 1);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_a_parser_panic(bytes in vec(any::<u8>(), 0..200)) {
+        swallow(&bytes);
+    }
+
+    #[test]
+    fn no_damage_to_a_valid_packet_makes_a_parser_panic(
+        flow in any_flow(), header in any_header(), ecn in any_ecn(),
+        damage in vec((0usize..120, any::<u8>()), 0..6), cut in 0usize..140,
+    ) {
+        let mut packet = ip_tcp_packet(&flow, ecn, &header, &[7; 20]).expect("options fit");
+        for (at, value) in damage {
+            if let Some(byte) = packet.get_mut(at) {
+                *byte = value;
+            }
+        }
+        packet.truncate(cut);
+        swallow(&packet);
+    }
+
+    #[test]
+    fn what_is_written_is_read_back(
+        flow in any_flow(), header in any_header(), ecn in any_ecn(), payload in vec(any::<u8>(), 0..40),
+        padding in 0usize..6,
+    ) {
+        let mut packet = ip_tcp_packet(&flow, ecn, &header, &payload).expect("options fit");
+        let len = packet.len();
+        packet.extend(std::iter::repeat_n(0xee, padding));
+        let found = TcpPacket::parse(&packet, Link::Ip).expect("well formed").expect("a segment");
+        let expected = TcpHeader {
+            source_port: flow.source_port,
+            destination_port: flow.destination_port,
+            payload_len: payload.len() as u32,
+            ..header
+        };
+        prop_assert_eq!(found.header, expected);
+        prop_assert_eq!((found.flow, found.ecn, found.end), (flow, ecn, len));
+        prop_assert!(found.checksum_is_valid(&packet));
+        prop_assert_eq!(FlowKey::of_packet(&packet), Ok(flow));
+    }
+
+    #[test]
+    fn a_changed_window_keeps_a_valid_checksum_and_an_invalid_one_stays_invalid(
+        flow in any_flow(), header in any_header(), window in any::<u16>(), spoil in any::<u16>(),
+    ) {
+        let mut packet = ip_tcp_packet(&flow, Ecn::NotEct, &header, b"payload").expect("options fit");
+        let found = TcpPacket::parse(&packet, Link::Ip).expect("well formed").expect("a segment");
+        let sum = u16::from_be_bytes([packet[found.tcp_at + 16], packet[found.tcp_at + 17]]);
+        packet[found.tcp_at + 16..found.tcp_at + 18].copy_from_slice(&sum.wrapping_add(spoil).to_be_bytes());
+        let valid = found.checksum_is_valid(&packet);
+        found.set_window(&mut packet, window);
+        prop_assert_eq!(found.checksum_is_valid(&packet), valid);
+        let again = TcpPacket::parse(&packet, Link::Ip).expect("well formed").expect("a segment");
+        prop_assert_eq!(again.header.window, window);
+    }
+
+    #[test]
+    fn an_incremental_update_equals_recomputation(mut words in vec(any::<u16>(), 1..30), at in any::<usize>(), new: u16) {
+        // Of the two representations of zero a recomputed sum over non-zero data never is 0xffff (RFC 1624, section 3).
+        words.push(1);
+        let recomputed = |words: &[u16]| words.iter().fold(checksum::Sum::default(), |sum, w| sum.word(*w)).finish();
+        let at = at % (words.len() - 1);
+        let (before, old) = (recomputed(&words), words[at]);
+        words[at] = new;
+        prop_assert_eq!(checksum::update(before, old, new), recomputed(&words));
+    }
+
+    #[test]
+    fn marking_changes_the_ecn_field_and_keeps_the_header_checksum_valid(
+        flow in any_flow(), header in any_header(), ecn in any_ecn(),
+    ) {
+        let mut packet = ip_tcp_packet(&flow, ecn, &header, b"payload").expect("options fit");
+        let before = packet.clone();
+        prop_assert_eq!(ip::mark_ce(&mut packet), ecn.is_capable());
+        if !ecn.is_capable() {
+            prop_assert_eq!(&packet, &before);
+            return Ok(());
+        }
+        prop_assert_eq!(ip::parse(&packet).map(|h| h.ecn), Ok(Ecn::Ce));
+        if flow.source.is_ipv4() {
+            prop_assert_eq!(checksum::Sum::default().bytes(&packet[..20]).finish(), 0);
+        }
+        prop_assert!(ip::mark_ce(&mut packet), "marked already");
+    }
+
+    #[test]
+    fn driver_records_survive_the_trip(
+        at in any::<u64>(), channel in any::<[u64; 4]>(), stations in vec(any_station(), 0..20),
+    ) {
+        let [active, busy, rx, tx] = channel.map(Span::from_nanos);
+        let report = HopReport { channel: ChannelTime { active, busy, rx, tx }, stations };
+        let message = driver::encode(Time::from_nanos(at), &report).expect("few stations");
+        prop_assert_eq!(driver::decode(&message), Ok((Time::from_nanos(at), report)));
+        prop_assert!(driver::decode(&message[..message.len() - 1]).is_err());
+        let longer = [message.as_slice(), &[0]].concat();
+        prop_assert!(driver::decode(&longer).is_err());
+    }
+}
+
+#[test]
+fn a_record_of_too_many_stations_is_refused() {
+    let station = StationReport {
+        station: Node(0),
+        backlog_packets: 0,
+        backlog_bytes: Bytes::ZERO,
+        head_wait: Span::ZERO,
+        queue_drops: 0,
+        tx_attempts: 0,
+        tx_retries: 0,
+        tx_failed: 0,
+        tx_packets: 0,
+        tx_bytes: Bytes::ZERO,
+        rx_packets: 0,
+        rx_bytes: Bytes::ZERO,
+        tx_airtime: Span::ZERO,
+        rx_airtime: Span::ZERO,
+        tx_ppdus: 0,
+        phy_rate: Rate::ZERO,
+    };
+    let with = |n| HopReport { channel: ChannelTime::default(), stations: vec![station; n] };
+    assert_eq!(driver::encode(Time::ZERO, &with(1024)).map(|m| m.len()), Ok(driver::MAX_LEN));
+    assert!(driver::encode(Time::ZERO, &with(1025)).is_err());
+}
+
+#[test]
+fn fragments_and_other_protocols_are_no_segments() {
+    let flow = FlowKey {
+        source: IpAddr::from([10, 0, 0, 1]),
+        destination: IpAddr::from([10, 0, 0, 2]),
+        source_port: 1,
+        destination_port: 2,
+        protocol: ip::TCP,
+    };
+    let header = tcp::parse(&[0, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0x10, 1, 0, 0, 0, 0, 0]).expect("a header").0;
+    let packet = ip_tcp_packet(&flow, Ecn::NotEct, &header, b"").expect("fits");
+    let with = |at: usize, value: u8| {
+        let mut packet = packet.clone();
+        packet[at] = value;
+        TcpPacket::parse(&packet, Link::Ip)
+    };
+    assert!(with(8, 1).expect("well formed").is_some());
+    assert_eq!(with(6, 0x20), Ok(None), "more fragments");
+    assert_eq!(with(7, 1), Ok(None), "a later fragment");
+    assert_eq!(with(9, ip::UDP), Ok(None));
+    assert!(with(0, 0x44).is_err(), "IHL below five words");
+    assert!(with(0, 0x55).is_err(), "version 5");
+    assert!(with(32, 0x40).is_err(), "data offset below five words");
+}
+
+#[test]
+fn ipv6_extension_headers_are_looked_through_and_fragments_seen() {
+    let flow = FlowKey {
+        source: "2001:db8::1".parse().expect("an address"),
+        destination: "2001:db8::2".parse().expect("an address"),
+        source_port: 1,
+        destination_port: 2,
+        protocol: ip::TCP,
+    };
+    let header = tcp::parse(&[0, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0x10, 1, 0, 0, 0, 0, 0]).expect("a header").0;
+    let plain = ip_tcp_packet(&flow, Ecn::NotEct, &header, b"x").expect("fits");
+    // Puts `chain` (kinds of 8-octet headers) before the segment.
+    let with = |chain: &[u8]| {
+        let mut packet = plain[..40].to_vec();
+        packet[6] = *chain.first().unwrap_or(&ip::TCP);
+        for (i, _) in chain.iter().enumerate() {
+            packet.extend_from_slice(&[*chain.get(i + 1).unwrap_or(&ip::TCP), 0, 0, 0, 0, 0, 0, 0]);
+        }
+        packet.extend_from_slice(&plain[40..]);
+        let len = (packet.len() - 40) as u16;
+        packet[4..6].copy_from_slice(&len.to_be_bytes());
+        packet
+    };
+    for chain in [&[][..], &[0], &[0, 60], &[0, 60, 43, 60]] {
+        let packet = with(chain);
+        let found = TcpPacket::parse(&packet, Link::Ip).expect("well formed").expect("a segment");
+        assert_eq!((found.flow, found.header.payload_len), (flow, 1));
+        assert!(found.checksum_is_valid(&packet));
+    }
+    assert_eq!(TcpPacket::parse(&with(&[0, 44]), Link::Ip), Ok(None));
+    assert_eq!(FlowKey::of_packet(&with(&[44])).map(|f| f.source_port), Ok(0));
+    assert!(TcpPacket::parse(&with(&[60; 5]), Link::Ip).is_err());
+}
