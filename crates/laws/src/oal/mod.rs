@@ -6,6 +6,7 @@
 
 pub mod capacity;
 pub mod predictor;
+pub mod rwnd;
 pub mod share;
 pub mod window;
 

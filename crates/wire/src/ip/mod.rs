@@ -72,8 +72,12 @@ pub fn write(
     payload_len: usize,
 ) -> Result<(), Error> {
     match (source, destination) {
-        (IpAddr::V4(source), IpAddr::V4(destination)) => v4::write(out, source, destination, protocol, ecn, payload_len),
-        (IpAddr::V6(source), IpAddr::V6(destination)) => v6::write(out, source, destination, protocol, ecn, payload_len),
+        (IpAddr::V4(source), IpAddr::V4(destination)) => {
+            v4::write(out, source, destination, protocol, ecn, payload_len)
+        }
+        (IpAddr::V6(source), IpAddr::V6(destination)) => {
+            v6::write(out, source, destination, protocol, ecn, payload_len)
+        }
         _ => Err(Error::MixedFamilies),
     }
 }

@@ -47,7 +47,8 @@ fn behind_extensions(packet: &[u8], first: u8) -> Result<(u8, usize, bool), Erro
     for _ in 0..=MAX_EXTENSIONS {
         if next == FRAGMENT {
             // What follows belongs to the fragmentable part; only its first fragment holds a transport header.
-            let [protocol, ..]: [u8; 8] = take(packet, at).ok_or(Error::Truncated { needed: at + 8, got: packet.len() })?;
+            let [protocol, ..]: [u8; 8] =
+                take(packet, at).ok_or(Error::Truncated { needed: at + 8, got: packet.len() })?;
             return Ok((protocol, at + 8, true));
         }
         if !matches!(next, HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS) {
