@@ -1,1 +1,39 @@
 //! The wall-clock world: real Linux stacks over emulated hops.
+//!
+//! Every host of a run is a network namespace, every interface a TAP device whose other end is one emulator thread. That
+//! thread drives the same hop models as the simulator, by `CLOCK_MONOTONIC`, and records how late it was.
+
+pub mod address;
+mod child;
+mod classify;
+mod clean;
+mod clock;
+pub mod emulator;
+mod error;
+pub mod frame;
+mod histogram;
+pub mod log;
+mod netlink;
+mod netns;
+mod outcome;
+mod poll;
+mod run_dir;
+pub mod sched;
+mod spec;
+mod stop;
+mod tap;
+pub mod topology;
+pub mod traffic;
+mod world;
+
+pub use clean::{Cleaned, clean};
+pub use clock::Clock;
+pub use error::{LabError, Result};
+pub use histogram::{Histogram, Summary};
+pub use netns::Namespace;
+pub use outcome::{Doubt, FlowLog, LATEST, Outcome};
+pub use run_dir::{PREFIX, RunDir};
+pub use spec::{AgentSpec, BulkSpec, FetchSpec, LastHop, ProbeSpec, Program, Spec};
+pub use stop::Stop;
+pub use tap::{MTU, Tap};
+pub use world::run;

@@ -7,6 +7,7 @@
 mod hop;
 mod packet;
 pub mod queue;
+pub mod star;
 pub mod wifi;
 pub mod wired;
 

@@ -6,7 +6,7 @@
 
 use crate::{Dest, Drop, Hop, Outbox, Packet, RxInfo};
 use lasthop_signals::Node;
-use lasthop_units::{Rate, Span, Time};
+use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::VecDeque;
 
 /// One direction of a link.
@@ -54,6 +54,16 @@ impl<P> Wire<P> {
     /// Packets that wait to leave `from`, the one being serialised included.
     pub fn backlog(&self, from: Node) -> usize {
         self.direction(from).map_or(0, |i| self.lines[i].queue.len())
+    }
+
+    /// Network-layer bytes of those packets.
+    pub fn backlog_bytes(&self, from: Node) -> Bytes {
+        self.direction(from).map_or(Bytes::ZERO, |i| self.lines[i].queue.iter().map(|queued| queued.packet.len).sum())
+    }
+
+    /// When the oldest of those packets was enqueued; `None` if none waits.
+    pub fn oldest(&self, from: Node) -> Option<Time> {
+        self.lines[self.direction(from)?].queue.front().map(|queued| queued.arrived)
     }
 
     fn direction(&self, from: Node) -> Option<usize> {
@@ -111,7 +121,6 @@ impl<P> Hop<P> for Wire<P> {
 mod tests {
     use super::*;
     use crate::{AccessClass, Ecn};
-    use lasthop_units::Bytes;
 
     #[derive(Default)]
     struct Log {

@@ -1,0 +1,128 @@
+//! Programs that run inside a namespace and do not outlive us.
+
+use crate::error::{Doing, LabError, Result};
+use crate::netns::Namespace;
+use crate::sched;
+use lasthop_units::Span;
+use nix::sched::{CloneFlags, setns};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, getpid};
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// A running program; killed when dropped. It must be started from a thread that outlives it.
+#[derive(Debug)]
+pub struct Child {
+    program: String,
+    process: std::process::Child,
+    stdout: Option<JoinHandle<String>>,
+    stderr: Option<JoinHandle<String>>,
+}
+
+/// How a program ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its exit status.
+    pub status: ExitStatus,
+    /// What it printed.
+    pub stdout: String,
+    /// What it complained about.
+    pub stderr: String,
+}
+
+impl Child {
+    /// Starts `program` inside `namespace`.
+    pub fn start<A: AsRef<OsStr>>(namespace: &Namespace, program: &OsStr, arguments: &[A]) -> Result<Child> {
+        let name = program.to_string_lossy().into_owned();
+        let (file, parent) = (namespace.file().as_raw_fd(), getpid());
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // SAFETY: between fork and exec the closure makes system calls only; the descriptor stays open in the child
+        // until exec because `namespace` is borrowed for the whole call.
+        unsafe {
+            command.pre_exec(move || {
+                sched::die_with_parent(parent)?;
+                setns(BorrowedFd::borrow_raw(file), CloneFlags::CLONE_NEWNET)?;
+                Ok(())
+            });
+        }
+        let mut process = command.spawn().map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => LabError::Missing {
+                what: format!("the program {name}"),
+                get: format!("install it (on Debian: apt-get install {name}), or leave it out of the scenario"),
+            },
+            _ => LabError::System { doing: format!("starting {name}"), source: error },
+        })?;
+        let stdout = process.stdout.take().map(drain);
+        let stderr = process.stderr.take().map(drain);
+        Ok(Child { program: name, process, stdout, stderr })
+    }
+
+    /// True if it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        !matches!(self.process.try_wait(), Ok(None))
+    }
+
+    /// Waits at most `patience` for it to end by itself, then kills it.
+    pub fn wait(mut self, patience: Span) -> Result<Ended> {
+        self.wait_or_kill(patience);
+        let status = self.process.wait().doing(|| format!("waiting for {}", self.program))?;
+        let take = |drained: &mut Option<JoinHandle<String>>| {
+            drained.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
+        };
+        Ok(Ended { status, stdout: take(&mut self.stdout), stderr: take(&mut self.stderr) })
+    }
+
+    /// Asks it to end (SIGTERM), and kills it if it has not after `patience`.
+    pub fn stop(self, patience: Span) -> Result<Ended> {
+        // Fails only if it has ended already.
+        let _ = kill(Pid::from_raw(self.process.id() as i32), Signal::SIGTERM);
+        self.wait(patience)
+    }
+
+    fn wait_or_kill(&mut self, patience: Span) {
+        let step = Span::from_millis(5);
+        let mut waited = Span::ZERO;
+        while waited < patience && !self.has_ended() {
+            std::thread::sleep(Duration::from(step));
+            waited += step;
+        }
+        if !self.has_ended() {
+            let _ = self.process.kill();
+        }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if !self.has_ended() {
+            let _ = self.process.kill();
+            let _ = self.process.wait();
+        }
+    }
+}
+
+impl Ended {
+    /// The end of what it complained about, or of what it printed, in one line for an error message.
+    pub fn complaint(&self) -> String {
+        let said = if self.stderr.trim().is_empty() { &self.stdout } else { &self.stderr };
+        let tail: Vec<&str> = said.trim().lines().rev().take(3).collect();
+        let tail = tail.into_iter().rev().collect::<Vec<_>>().join("; ");
+        if tail.is_empty() { self.status.to_string() } else { format!("{} ({tail})", self.status) }
+    }
+}
+
+/// Reads a pipe to its end on a thread of its own, so that the program never blocks on it.
+fn drain(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // A broken pipe ends the text where it broke.
+        let _ = pipe.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}

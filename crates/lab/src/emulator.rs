@@ -1,0 +1,258 @@
+//! The thread between the interfaces: it takes frames from one, passes them through a hop model by the wall clock, and
+//! hands them to the other.
+
+use crate::address::HopId;
+use crate::classify;
+use crate::clock::Clock;
+use crate::error::{Doing, LabError, Result};
+use crate::frame::{Frame, Pool};
+use crate::histogram::Histogram;
+use crate::log::{Crossing, EmulatorLog, HopLog, Loss};
+use crate::poll::Poll;
+use crate::sched;
+use crate::tap::Tap;
+use lasthop_radio::star::Star;
+use lasthop_radio::wired::Wire;
+use lasthop_radio::{Dest, Drop as Dropped, Ecn, Hop, Outbox, Packet, RxInfo};
+use lasthop_signals::{Node, Signal};
+use lasthop_units::{Span, Time};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+/// The hop models that the lab can drive.
+#[derive(Debug)]
+pub enum Model {
+    /// One cable between two nodes.
+    Wire(Wire<Frame>),
+    /// A cable from node 0 to each of the others.
+    Star(Star<Frame>),
+}
+
+/// A hop and the interfaces of its nodes.
+#[derive(Debug)]
+pub struct Segment {
+    /// What carries the packets.
+    pub model: Model,
+    /// Who hangs on it: node `n`'s interface at place `n`.
+    pub ports: Vec<Tap>,
+    /// Whether its crossings, losses and reports are kept.
+    pub logged: bool,
+}
+
+/// A running emulator; stopped when dropped.
+#[derive(Debug)]
+pub struct Emulator {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<EmulatorLog>>>,
+}
+
+impl Emulator {
+    /// Starts to drive `segments`, numbered as [`HopId`]s in their order, by `clock`.
+    pub fn start(clock: Clock, segments: Vec<Segment>) -> Result<Emulator> {
+        let mut poll = Poll::new()?;
+        for (hop, segment) in segments.iter().enumerate() {
+            for (node, port) in segment.ports.iter().enumerate() {
+                poll.add(port.as_fd(), token(hop, node))?;
+            }
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        let logs = segments.iter().map(|_| HopLog::default()).collect();
+        let driven = Driven {
+            clock,
+            poll,
+            segments,
+            stop: Arc::clone(&stop),
+            shelf: Shelf { pool: Pool::with(4096), lateness: Histogram::default(), refused: 0, clock },
+            logs,
+            strays: 0,
+        };
+        let thread = std::thread::Builder::new()
+            .name("lasthop-emulator".into())
+            .spawn(move || driven.run())
+            .doing(|| "starting the emulator thread".into())?;
+        Ok(Emulator { stop, thread: Some(thread) })
+    }
+
+    /// True if the thread has ended by itself, which only an error makes it do.
+    pub fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Stops the thread and takes what it saw. The interfaces vanish.
+    pub fn finish(mut self) -> Result<EmulatorLog> {
+        self.stop.store(true, Ordering::Relaxed);
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(log)) => log,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => Err(LabError::Stopped),
+        }
+    }
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // An error has nobody left to hear it; a panic has printed itself.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Above every thread of ours that generates or measures traffic.
+const PRIORITY: i32 = 50;
+
+/// How long the thread may be deaf to `stop`.
+const LONGEST_WAIT: Span = Span::from_millis(20);
+
+/// Frames taken from one interface before the models are served again: some 30 µs of work.
+const BURST: usize = 16;
+
+/// The thread's own state.
+struct Driven {
+    clock: Clock,
+    poll: Poll,
+    segments: Vec<Segment>,
+    logs: Vec<HopLog>,
+    shelf: Shelf,
+    stop: Arc<AtomicBool>,
+    strays: u64,
+}
+
+/// What all hops share.
+struct Shelf {
+    clock: Clock,
+    pool: Pool,
+    lateness: Histogram,
+    refused: u64,
+}
+
+impl Driven {
+    fn run(mut self) -> Result<EmulatorLog> {
+        sched::sharpen_timers();
+        let realtime = sched::become_realtime(PRIORITY);
+        while !self.stop.load(Ordering::Relaxed) {
+            self.advance();
+            let now = self.clock.now();
+            let next = self.segments.iter().filter_map(|segment| segment.model.next_event()).min();
+            let wait = next.map_or(LONGEST_WAIT, |at| at.since(now)).min(LONGEST_WAIT);
+            for ready in 0..self.poll.wait(wait)? {
+                self.receive(self.poll.token(ready))?;
+            }
+        }
+        Ok(EmulatorLog {
+            hops: self.logs,
+            lateness: self.shelf.lateness,
+            realtime,
+            strays: self.strays,
+            refused: self.shelf.refused,
+            unread_reports: 0,
+        })
+    }
+
+    fn advance(&mut self) {
+        let now = self.clock.now();
+        for (segment, log) in self.segments.iter_mut().zip(&mut self.logs) {
+            let Segment { model, ports, logged } = segment;
+            model.advance(now, &mut Exit { ports, log: logged.then_some(log), shelf: &mut self.shelf });
+        }
+    }
+
+    /// Takes what the interface behind `token` has sent.
+    fn receive(&mut self, token: u64) -> Result<()> {
+        let (hop, node) = ((token >> 32) as usize, token as u32 as usize);
+        let Segment { model, ports, logged } = &mut self.segments[hop];
+        let src = Node(node as u16);
+        for _ in 0..BURST {
+            let mut frame = self.shelf.pool.take();
+            if !ports[node].read(&mut frame).doing(|| "reading an interface".into())? {
+                self.shelf.pool.give(frame);
+                break;
+            }
+            match classify::packet(HopId(hop as u8), src, frame) {
+                Ok(packet) => {
+                    let now = self.clock.now();
+                    let log = logged.then_some(&mut self.logs[hop]);
+                    model.enqueue(now, packet, &mut Exit { ports, log, shelf: &mut self.shelf });
+                }
+                Err(frame) => {
+                    self.strays += 1;
+                    self.shelf.pool.give(frame);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn token(hop: usize, node: usize) -> u64 {
+    (hop as u64) << 32 | node as u64
+}
+
+/// Where a model's packets leave for their interfaces.
+struct Exit<'a> {
+    ports: &'a [Tap],
+    log: Option<&'a mut HopLog>,
+    shelf: &'a mut Shelf,
+}
+
+impl Outbox<Frame> for Exit<'_> {
+    fn deliver(&mut self, at: Time, to: Node, packet: Packet<Frame>, rx: &RxInfo) {
+        let Packet { len, src: from, ecn, payload: mut frame, .. } = packet;
+        if let Some(port) = self.ports.get(to.index()) {
+            if ecn == Ecn::Ce {
+                classify::mark_ce(&mut frame);
+            }
+            self.shelf.lateness.add(self.shelf.clock.now().since(at));
+            if port.write(&frame).is_err() {
+                self.shelf.refused += 1;
+            }
+            if let Some(log) = &mut self.log {
+                log.crossings.push(Crossing { at, from, to, len, delay: at.since(rx.queued_at) });
+            }
+        }
+        self.shelf.pool.give(frame);
+    }
+
+    fn dropped(&mut self, at: Time, packet: Packet<Frame>, why: Dropped) {
+        if let Some(log) = &mut self.log {
+            let to = match packet.dst {
+                Dest::Node(node) => Some(node),
+                Dest::Group => None,
+            };
+            log.losses.push(Loss { at, from: packet.src, to, why });
+        }
+        self.shelf.pool.give(packet.payload);
+    }
+
+    fn driver(&mut self, at: Time, _of: Node, signal: &Signal) {
+        if let (Some(log), Signal::Hop(report)) = (&mut self.log, signal) {
+            log.reports.push((at, report.clone()));
+        }
+    }
+}
+
+impl Hop<Frame> for Model {
+    fn enqueue(&mut self, now: Time, packet: Packet<Frame>, out: &mut impl Outbox<Frame>) {
+        match self {
+            Model::Wire(hop) => hop.enqueue(now, packet, out),
+            Model::Star(hop) => hop.enqueue(now, packet, out),
+        }
+    }
+
+    fn advance(&mut self, now: Time, out: &mut impl Outbox<Frame>) {
+        match self {
+            Model::Wire(hop) => hop.advance(now, out),
+            Model::Star(hop) => hop.advance(now, out),
+        }
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        match self {
+            Model::Wire(hop) => hop.next_event(),
+            Model::Star(hop) => hop.next_event(),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What the emulator saw.
+
+use crate::histogram::Histogram;
+use lasthop_radio::Drop;
+use lasthop_signals::{HopReport, Node};
+use lasthop_units::{Bytes, Span, Time};
+
+/// A packet that crossed a hop, in model time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Crossing {
+    /// When it was delivered.
+    pub at: Time,
+    /// Who sent it on this hop.
+    pub from: Node,
+    /// Who received it.
+    pub to: Node,
+    /// Network-layer length.
+    pub len: Bytes,
+    /// From entering the hop's queue to delivery.
+    pub delay: Span,
+}
+
+/// A packet that a model dropped.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Loss {
+    /// When.
+    pub at: Time,
+    /// Who had sent it on this hop.
+    pub from: Node,
+    /// Who should have received it; `None` for a group packet.
+    pub to: Option<Node>,
+    /// Why.
+    pub why: Drop,
+}
+
+/// Everything that happened on one hop.
+#[derive(Clone, Debug, Default)]
+pub struct HopLog {
+    /// Packets that crossed, in the order of their delivery. Kept in blocks, since growing one long vector would
+    /// stall the emulator for milliseconds.
+    pub crossings: Blocks<Crossing>,
+    /// Packets that the model dropped.
+    pub losses: Vec<Loss>,
+    /// What the driver reported.
+    pub reports: Vec<(Time, HopReport)>,
+}
+
+/// What the emulator thread leaves behind.
+#[derive(Clone, Debug, Default)]
+pub struct EmulatorLog {
+    /// One entry a hop, in the order in which the hops were given.
+    pub hops: Vec<HopLog>,
+    /// How late each packet was handed over, against its model time.
+    pub lateness: Histogram,
+    /// True if the thread ran under SCHED_FIFO.
+    pub realtime: bool,
+    /// Frames for nobody on their hop.
+    pub strays: u64,
+    /// Frames that a receiving interface refused.
+    pub refused: u64,
+    /// Driver reports that an agent was too slow to take.
+    pub unread_reports: u64,
+}
+
+/// A list that never moves what it holds.
+#[derive(Clone, Debug)]
+pub struct Blocks<T> {
+    full: Vec<Vec<T>>,
+    open: Vec<T>,
+}
+
+const BLOCK: usize = 16_384;
+
+impl<T> Default for Blocks<T> {
+    fn default() -> Blocks<T> {
+        Blocks { full: Vec::new(), open: Vec::with_capacity(BLOCK) }
+    }
+}
+
+impl<T> Blocks<T> {
+    /// Appends one.
+    pub fn push(&mut self, item: T) {
+        if self.open.len() == BLOCK {
+            self.full.push(std::mem::replace(&mut self.open, Vec::with_capacity(BLOCK)));
+        }
+        self.open.push(item);
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.full.len() * BLOCK + self.open.len()
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All of them, oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.full.iter().flatten().chain(&self.open)
+    }
+}

@@ -1,0 +1,158 @@
+//! Interfaces, addresses, routes and neighbours, configured over rtnetlink.
+//!
+//! Every function acts on the network namespace of the calling thread; see `Namespace::within`.
+
+use crate::error::{Doing, Result};
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
+};
+use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
+use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use netlink_packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io;
+use std::io::Read;
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// What a lab interface looks like.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkSettings {
+    /// Its Ethernet address.
+    pub mac: [u8; 6],
+    /// Largest network-layer packet.
+    pub mtu: u32,
+    /// Packets that its transmit queue holds.
+    pub tx_queue_len: u32,
+}
+
+/// A channel to the kernel's network configuration.
+#[derive(Debug)]
+pub struct Netlink {
+    socket: Socket,
+    sequence: u32,
+}
+
+impl Netlink {
+    /// Opens a channel into the calling thread's namespace.
+    pub fn open() -> Result<Netlink> {
+        let open = || {
+            let socket =
+                Socket::new(Domain::from(libc::AF_NETLINK), Type::RAW, Some(Protocol::from(libc::NETLINK_ROUTE)))?;
+            socket.set_read_timeout(Some(Duration::from_secs(5)))?;
+            Ok::<_, io::Error>(socket)
+        };
+        Ok(Netlink { socket: open().doing(|| "opening rtnetlink".into())?, sequence: 0 })
+    }
+
+    /// Gives interface `index` its settings.
+    pub fn set_link(&mut self, index: u32, settings: LinkSettings) -> Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.attributes = vec![
+            LinkAttribute::Address(settings.mac.to_vec()),
+            LinkAttribute::Mtu(settings.mtu),
+            LinkAttribute::TxQueueLen(settings.tx_queue_len),
+        ];
+        self.ask(RouteNetlinkMessage::SetLink(message), 0, || format!("configuring interface {index}"))
+    }
+
+    /// Takes interface `index` up.
+    pub fn set_up(&mut self, index: u32) -> Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.header.flags = LinkFlags::Up;
+        message.header.change_mask = LinkFlags::Up;
+        self.ask(RouteNetlinkMessage::SetLink(message), 0, || format!("taking interface {index} up"))
+    }
+
+    /// Adds `address` to interface `index`, usable at once.
+    pub fn add_address(&mut self, index: u32, address: IpAddr, prefix: u8) -> Result<()> {
+        let mut message = AddressMessage::default();
+        message.header.family = family(address);
+        message.header.prefix_len = prefix;
+        message.header.index = index;
+        // Without duplicate detection: an address must not stay tentative for a second.
+        message.header.flags = AddressHeaderFlags::Nodad;
+        message.attributes = vec![AddressAttribute::Local(address), AddressAttribute::Address(address)];
+        self.create(RouteNetlinkMessage::NewAddress(message), || format!("adding address {address}"))
+    }
+
+    /// Routes what has no better route through `gateway` on interface `index`.
+    pub fn add_default_route(&mut self, index: u32, gateway: IpAddr) -> Result<()> {
+        let mut message = RouteMessage::default();
+        message.header.address_family = family(gateway);
+        message.header.table = RouteHeader::RT_TABLE_MAIN;
+        message.header.protocol = RouteProtocol::Static;
+        message.header.scope = RouteScope::Universe;
+        message.header.kind = RouteType::Unicast;
+        let gateway_attribute = match gateway {
+            IpAddr::V4(address) => RouteAddress::Inet(address),
+            IpAddr::V6(address) => RouteAddress::Inet6(address),
+        };
+        message.attributes = vec![RouteAttribute::Gateway(gateway_attribute), RouteAttribute::Oif(index)];
+        self.create(RouteNetlinkMessage::NewRoute(message), || format!("adding a route through {gateway}"))
+    }
+
+    /// Tells interface `index` for good that `address` is at `mac`, so that nobody asks on the hop.
+    pub fn add_neighbour(&mut self, index: u32, address: IpAddr, mac: [u8; 6]) -> Result<()> {
+        let mut message = NeighbourMessage::default();
+        message.header.family = family(address);
+        message.header.ifindex = index;
+        message.header.state = NeighbourState::Permanent;
+        message.header.kind = RouteType::Unicast;
+        let destination = match address {
+            IpAddr::V4(address) => NeighbourAddress::Inet(address),
+            IpAddr::V6(address) => NeighbourAddress::Inet6(address),
+        };
+        message.attributes =
+            vec![NeighbourAttribute::Destination(destination), NeighbourAttribute::LinkLocalAddress(mac.to_vec())];
+        self.create(RouteNetlinkMessage::NewNeighbour(message), || format!("adding neighbour {address}"))
+    }
+
+    fn create(&mut self, message: RouteNetlinkMessage, what: impl FnOnce() -> String) -> Result<()> {
+        self.ask(message, NLM_F_CREATE | NLM_F_REPLACE, what)
+    }
+
+    /// Sends one request and waits for the kernel's answer to it.
+    fn ask(&mut self, message: RouteNetlinkMessage, flags: u16, what: impl FnOnce() -> String) -> Result<()> {
+        self.exchange(message, flags).doing(what)
+    }
+
+    fn exchange(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
+        self.sequence += 1;
+        let mut header = NetlinkHeader::default();
+        header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
+        header.sequence_number = self.sequence;
+        let mut request = NetlinkMessage::new(header, NetlinkPayload::from(message));
+        request.finalize();
+        let mut bytes = vec![0; request.buffer_len()];
+        request.serialize(&mut bytes);
+        self.socket.send(&bytes)?;
+
+        let mut answer = [0; 8192];
+        loop {
+            let len = (&self.socket).read(&mut answer)?;
+            let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer[..len])
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
+            if answer.header.sequence_number != self.sequence {
+                continue;
+            }
+            return match answer.payload {
+                NetlinkPayload::Error(error) if error.code.is_some() => Err(error.to_io()),
+                _ => Ok(()),
+            };
+        }
+    }
+}
+
+fn family(address: IpAddr) -> AddressFamily {
+    match address {
+        IpAddr::V4(_) => AddressFamily::Inet,
+        IpAddr::V6(_) => AddressFamily::Inet6,
+    }
+}

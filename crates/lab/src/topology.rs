@@ -1,0 +1,116 @@
+//! Hosts and their interfaces: namespaces, addresses, routes and neighbours of a run.
+
+use crate::address::{self, HopId, V4_PREFIX, V6_PREFIX, mac};
+use crate::error::Result;
+use crate::netlink::Netlink;
+use crate::netns::Namespace;
+use crate::run_dir::RunDir;
+use crate::tap::{self, Tap};
+use lasthop_signals::Node;
+use std::ops::Range;
+
+/// The hop between server and access point, or between server and station where there is no access point.
+pub const WIRE: HopId = HopId(0);
+/// The last hop, between access point and stations.
+pub const LAST: HopId = HopId(1);
+/// The access point's number on the last hop.
+pub const AP: Node = Node(0);
+
+/// The hosts of a run.
+#[derive(Debug)]
+pub struct Hosts {
+    /// Node 0 of the wire.
+    pub server: Namespace,
+    /// Node 1 of the wire and node 0 of the last hop; absent where server and station share one cable.
+    pub ap: Option<Namespace>,
+    /// Nodes 1, 2… of the last hop.
+    pub stations: Vec<Namespace>,
+    /// Interfaces of the wire's nodes, then of the last hop's.
+    pub taps: Vec<Vec<Tap>>,
+}
+
+impl Hosts {
+    /// A server, an access point that routes, and `stations` stations.
+    pub fn behind_ap(run: &RunDir, stations: u16) -> Result<Hosts> {
+        let server = Namespace::create(run, "server")?;
+        let ap = Namespace::create(run, "ap")?;
+        ap.make_router()?;
+        let wire = vec![
+            Port { name: "eth0", hop: WIRE, node: Node(0), peers: 1..2, gateway: Some(Node(1)) }.attach(&server)?,
+            Port { name: "eth0", hop: WIRE, node: Node(1), peers: 0..1, gateway: None }.attach(&ap)?,
+        ];
+        let mut last =
+            vec![Port { name: "wlan0", hop: LAST, node: AP, peers: 1..stations + 1, gateway: None }.attach(&ap)?];
+        let mut spaces = Vec::new();
+        for n in 1..=stations {
+            let station = Namespace::create(run, &format!("sta{n}"))?;
+            let port = Port { name: "wlan0", hop: LAST, node: Node(n), peers: 0..1, gateway: Some(AP) };
+            last.push(port.attach(&station)?);
+            spaces.push(station);
+        }
+        Ok(Hosts { server, ap: Some(ap), stations: spaces, taps: vec![wire, last] })
+    }
+
+    /// A server and one station at the two ends of one cable.
+    pub fn on_one_wire(run: &RunDir) -> Result<Hosts> {
+        let server = Namespace::create(run, "server")?;
+        let station = Namespace::create(run, "sta1")?;
+        let port =
+            |node: u16| Port { name: "eth0", hop: WIRE, node: Node(node), peers: 1 - node..2 - node, gateway: None };
+        let wire = vec![port(0).attach(&server)?, port(1).attach(&station)?];
+        Ok(Hosts { server, ap: None, stations: vec![station], taps: vec![wire] })
+    }
+
+    /// Packets that any interface has dropped outside the models.
+    pub fn dropped(&self) -> Result<u64> {
+        let last = if self.ap.is_some() { "wlan0" } else { "eth0" };
+        let mut sum = self.server.within(|| tap::dropped("eth0"))?;
+        if let Some(ap) = &self.ap {
+            sum += ap.within(|| Ok(tap::dropped("eth0")? + tap::dropped("wlan0")?))?;
+        }
+        for station in &self.stations {
+            sum += station.within(|| tap::dropped(last))?;
+        }
+        Ok(sum)
+    }
+}
+
+/// One interface to be.
+struct Port {
+    name: &'static str,
+    hop: HopId,
+    node: Node,
+    /// The other nodes of the hop that it talks to.
+    peers: Range<u16>,
+    /// Who leads to everybody else.
+    gateway: Option<Node>,
+}
+
+impl Port {
+    fn attach(&self, host: &Namespace) -> Result<Tap> {
+        host.within(|| {
+            let tap = Tap::create(self.name, mac(self.hop, self.node))?;
+            let mut kernel = Netlink::open()?;
+            let index = tap.index();
+            kernel.set_up(index)?;
+            let ipv6 = std::path::Path::new("/proc/sys/net/ipv6").exists();
+            kernel.add_address(index, address::v4(self.hop, self.node).into(), V4_PREFIX)?;
+            if ipv6 {
+                kernel.add_address(index, address::v6(self.hop, self.node).into(), V6_PREFIX)?;
+            }
+            for peer in self.peers.clone().map(Node) {
+                kernel.add_neighbour(index, address::v4(self.hop, peer).into(), mac(self.hop, peer))?;
+                if ipv6 {
+                    kernel.add_neighbour(index, address::v6(self.hop, peer).into(), mac(self.hop, peer))?;
+                }
+            }
+            if let Some(gateway) = self.gateway {
+                kernel.add_default_route(index, address::v4(self.hop, gateway).into())?;
+                if ipv6 {
+                    kernel.add_default_route(index, address::v6(self.hop, gateway).into())?;
+                }
+            }
+            Ok(tap)
+        })
+    }
+}

@@ -1,0 +1,141 @@
+//! Bulk downloads: a station fetches as much as it can for as long as the flow lasts.
+
+use super::tcp_info::TcpInfo;
+use super::{Period, TICK, accept, is_transient, join, listen, spawn, tcp};
+use crate::error::{Doing, Result};
+use crate::netns::Namespace;
+use lasthop_units::{Bytes, Span, Time};
+use socket2::{SockAddr, Socket};
+use std::io::Write;
+use std::mem::MaybeUninit;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// What became of a bulk download.
+#[derive(Clone, Debug, Default)]
+pub struct BulkLog {
+    /// Payload that the receiving program read, in bins of [`BIN`] since the world began.
+    pub received: Vec<Bytes>,
+    /// The sender's connection at the end.
+    pub last: TcpInfo,
+    /// The sender's connection as it went.
+    pub samples: Vec<(Time, TcpInfo)>,
+}
+
+/// Width of a bin of received payload.
+pub const BIN: Span = Span::from_millis(10);
+
+/// A running download.
+#[derive(Debug)]
+pub(crate) struct Bulk {
+    sender: JoinHandle<Result<TcpInfo>>,
+    receiver: JoinHandle<Result<Vec<Bytes>>>,
+    sampler: JoinHandle<Vec<(Time, TcpInfo)>>,
+}
+
+impl Bulk {
+    /// Prepares a download from `server` at `address` to `station`, which calls when `period` starts.
+    pub(crate) fn start(
+        server: &Namespace,
+        station: &Namespace,
+        address: SocketAddr,
+        congestion: &str,
+        sample_every: Span,
+        period: &Period,
+    ) -> Result<Bulk> {
+        let listener = listen(server, address, congestion)?;
+        let caller = station.within(|| tcp(address))?;
+        let connection = Arc::new(Mutex::new(None));
+        let (ours, theirs) = (Arc::clone(&connection), connection);
+        let (p1, p2, p3) = (period.clone(), period.clone(), period.clone());
+        Ok(Bulk {
+            sender: spawn("lasthop-send", move || send(&listener, &ours, &p1))?,
+            receiver: spawn("lasthop-receive", move || receive(&caller, address, &p2))?,
+            sampler: spawn("lasthop-sample", move || sample(&theirs, sample_every, &p3))?,
+        })
+    }
+
+    /// Waits for its end.
+    pub(crate) fn finish(self) -> Result<BulkLog> {
+        let (last, received, samples) = (join(self.sender), join(self.receiver), join(self.sampler));
+        Ok(BulkLog { received: received?, last: last?, samples })
+    }
+}
+
+/// Writes until the period ends, then aborts: what still waits in the socket shall not go on filling the hop.
+fn send(listener: &Socket, shared: &Mutex<Option<Socket>>, period: &Period) -> Result<TcpInfo> {
+    let Some(socket) = accept(listener, period)? else { return Ok(TcpInfo::default()) };
+    let prepare = || {
+        socket.set_write_timeout(Some(TICK))?;
+        socket.set_linger(Some(Duration::ZERO))?;
+        socket.try_clone()
+    };
+    let copy = prepare().doing(|| "preparing a connection".into())?;
+    *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(copy);
+    let chunk = vec![0; 256 * 1024];
+    while period.lasts() {
+        match (&socket).write(&chunk) {
+            Ok(_) => {}
+            Err(error) if is_transient(&error) => {}
+            // The receiver may be the first to notice the end.
+            Err(_) if !period.lasts() => break,
+            Err(error) => return Err(error).doing(|| "sending a bulk download".into()),
+        }
+    }
+    TcpInfo::of(socket.as_fd()).doing(|| "reading TCP_INFO".into())
+}
+
+fn receive(socket: &Socket, address: SocketAddr, period: &Period) -> Result<Vec<Bytes>> {
+    // Room for the whole flow, so that the thread does not move megabytes while it measures.
+    let bins = period.end.as_nanos() / BIN.as_nanos() + 1;
+    let mut received = Vec::with_capacity(usize::try_from(bins).unwrap_or(0).min(1 << 20));
+    if !period.wait_until(period.start) {
+        return Ok(received);
+    }
+    let left: Duration = period.end.since(period.clock.now()).into();
+    match socket.connect_timeout(&SockAddr::from(address), left.max(Duration::from_millis(1))) {
+        Ok(()) => {}
+        Err(error) if is_transient(&error) || !period.lasts() => return Ok(received),
+        Err(error) => return Err(error).doing(|| format!("connecting to {address}")),
+    }
+    socket.set_read_timeout(Some(TICK)).doing(|| "preparing a connection".into())?;
+    let mut sink = vec![MaybeUninit::uninit(); 1 << 20];
+    while period.lasts() {
+        // With MSG_TRUNC the kernel discards the data as if it had been copied (tcp(7)): flow control is unchanged,
+        // and the processor is left to the emulator.
+        match socket.recv_with_flags(&mut sink, libc::MSG_TRUNC) {
+            Ok(0) => break,
+            Ok(len) => {
+                let bin = (period.clock.now().as_nanos() / BIN.as_nanos()) as usize;
+                if received.len() <= bin {
+                    received.resize(bin + 1, Bytes::ZERO);
+                }
+                received[bin] += Bytes::new(len as u64);
+            }
+            Err(error) if is_transient(&error) => {}
+            Err(_) if !period.lasts() => break,
+            Err(error) => return Err(error).doing(|| "receiving a bulk download".into()),
+        }
+    }
+    Ok(received)
+}
+
+fn sample(shared: &Mutex<Option<Socket>>, every: Span, period: &Period) -> Vec<(Time, TcpInfo)> {
+    let mut samples = Vec::new();
+    let mut next = period.start;
+    while period.wait_until(next) {
+        let now = period.clock.now();
+        let socket = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(info) = socket.as_ref().and_then(|socket| TcpInfo::of(socket.as_fd()).ok()) {
+            samples.push((now, info));
+        }
+        drop(socket);
+        next = now + every;
+    }
+    // The abort at the end happens only once no copy of the socket is left.
+    shared.lock().unwrap_or_else(PoisonError::into_inner).take();
+    samples
+}

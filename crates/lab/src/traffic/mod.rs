@@ -1,0 +1,113 @@
+//! What crosses the hops: our own senders and receivers over kernel sockets, and `iperf3`.
+//!
+//! Sockets are made inside a host's namespace and used from any thread. Every thread watches a [`Stop`] and wakes at
+//! least every [`TICK`], so that a run ends when it should.
+
+pub mod bulk;
+pub mod fetch;
+pub mod iperf3;
+pub mod probe;
+pub mod tcp_info;
+
+use crate::clock::Clock;
+use crate::error::{Doing, LabError, Result};
+use crate::netns::Namespace;
+use crate::stop::Stop;
+use lasthop_units::{Span, Time};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// How long a thread may be deaf to a request to stop.
+pub(crate) const TICK: Duration = Duration::from_millis(50);
+
+/// When a flow runs, and what ends it early.
+#[derive(Clone, Debug)]
+pub(crate) struct Period {
+    pub clock: Clock,
+    pub start: Time,
+    pub end: Time,
+    pub stop: Stop,
+}
+
+impl Period {
+    /// True while the flow may go on.
+    pub(crate) fn lasts(&self) -> bool {
+        self.clock.now() < self.end && !self.stop.is_raised()
+    }
+
+    /// Waits for `moment`; false if the flow ends before.
+    pub(crate) fn wait_until(&self, moment: Time) -> bool {
+        while self.lasts() {
+            let now = self.clock.now();
+            if now >= moment {
+                return true;
+            }
+            self.clock.sleep_until(moment.min(now + Span::from(TICK)));
+        }
+        false
+    }
+}
+
+/// A TCP socket in `namespace` that listens at `address`; connections inherit `congestion`.
+pub(crate) fn listen(namespace: &Namespace, address: SocketAddr, congestion: &str) -> Result<Socket> {
+    namespace.within(|| {
+        let socket = tcp(address)?;
+        set_congestion(&socket, congestion)?;
+        let start = || {
+            socket.set_reuse_address(true)?;
+            socket.bind(&SockAddr::from(address))?;
+            socket.listen(64)?;
+            socket.set_read_timeout(Some(TICK))
+        };
+        start().doing(|| format!("listening at {address}"))?;
+        Ok(socket)
+    })
+}
+
+/// A TCP socket for `address` in the calling thread's namespace.
+pub(crate) fn tcp(address: SocketAddr) -> Result<Socket> {
+    Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP)).doing(|| "making a TCP socket".into())
+}
+
+/// Chooses the kernel's congestion control for one socket.
+pub(crate) fn set_congestion(socket: &Socket, congestion: &str) -> Result<()> {
+    socket.set_tcp_congestion(congestion.as_bytes()).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => LabError::Missing {
+            what: format!("the kernel's congestion control {congestion}"),
+            get: format!("load its module (modprobe tcp_{congestion}), or use a kernel that has it"),
+        },
+        _ => LabError::System { doing: format!("choosing congestion control {congestion}"), source: error },
+    })
+}
+
+/// True for what a read or write timeout, a signal or a non-blocking call returns instead of data.
+pub(crate) fn is_transient(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+}
+
+/// Accepts one connection; `None` if the period ends before somebody calls.
+pub(crate) fn accept(listener: &Socket, period: &Period) -> Result<Option<Socket>> {
+    while period.lasts() {
+        match listener.accept() {
+            Ok((socket, _)) => return Ok(Some(socket)),
+            Err(error) if is_transient(&error) => {}
+            Err(error) => return Err(error).doing(|| "accepting a connection".into()),
+        }
+    }
+    Ok(None)
+}
+
+/// Starts a named thread.
+pub(crate) fn spawn<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<std::thread::JoinHandle<T>> {
+    std::thread::Builder::new().name(name.into()).spawn(work).doing(|| format!("starting thread {name}"))
+}
+
+/// Waits for a thread; its panic becomes ours.
+pub(crate) fn join<T>(thread: std::thread::JoinHandle<T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}

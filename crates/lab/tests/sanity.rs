@@ -1,0 +1,175 @@
+//! Kernel TCP over a wired hop behaves as theory says.
+//!
+//! Needs root, and measures by the wall clock: skips loudly without the one, and says so if the other was disturbed.
+
+use lasthop_lab::address::Family;
+use lasthop_lab::{BulkSpec, FetchSpec, LastHop, Outcome, ProbeSpec, Program, Spec, Stop, run};
+use lasthop_radio::wired::Params;
+use lasthop_signals::Node;
+use lasthop_units::stats::Samples;
+use lasthop_units::{Bytes, Rate, Span, Time};
+use std::sync::{Mutex, PoisonError};
+
+/// Two runs at once would disturb each other.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn is_root() -> bool {
+    let root = nix::unistd::Uid::effective().is_root();
+    if !root {
+        eprintln!("SKIPPED: the lab needs root to make namespaces and interfaces");
+    }
+    root
+}
+
+/// 50 Mbit/s, 20 ms of round-trip time, a FIFO of 1000 packets.
+fn spec(congestion: &str, duration: Span) -> Spec {
+    let wire = Params { rate: Rate::from_mbit(1000), delay: Span::from_millis(10), queue_packets: 10_000 };
+    let down = Params { rate: Rate::from_mbit(50), delay: Span::ZERO, queue_packets: 1000 };
+    let bulk = BulkSpec { station: 0, congestion: congestion.into(), start: Span::ZERO, program: Program::Own };
+    Spec {
+        wire_down: wire,
+        wire_up: wire,
+        hop: LastHop::Wired { down, up: Params { rate: Rate::from_mbit(1000), ..down } },
+        stations: 1,
+        family: Family::V4,
+        bulk: vec![bulk],
+        probes: None,
+        fetches: None,
+        duration,
+        sample_every: Span::from_millis(10),
+        agent: None,
+    }
+}
+
+/// Payload share of the link: 1448 bytes of every 1500 (IPv4 and TCP headers with timestamps).
+const PAYLOAD_MBIT: f64 = 50.0 * 1448.0 / 1500.0;
+
+struct Figures {
+    goodput_mbit: f64,
+    queue_mean_ms: f64,
+    queue_max_ms: f64,
+    retransmitted: u32,
+}
+
+/// Runs `spec` and takes its figures from `warmup` on.
+fn measure(name: &str, spec: &Spec, warmup: Span) -> (Outcome, Figures) {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let outcome = run(spec, |_| {}, &Stop::default()).expect("root may run the lab");
+    let from = outcome.began + warmup;
+    let mut delays = Samples::default();
+    outcome.hop_delays(Node(1), from, outcome.ended).for_each(|(_, delay)| delays.add(delay.as_millis_f64()));
+    let lasthop_lab::FlowLog::Own(log) = &outcome.bulk[0] else { panic!("our own sender") };
+    let figures = Figures {
+        goodput_mbit: outcome.goodput(0, from, outcome.ended).expect("a flow").as_mbit_f64(),
+        queue_mean_ms: delays.mean().expect("packets crossed"),
+        queue_max_ms: delays.quantile(1.0).expect("packets crossed"),
+        retransmitted: log.last.retransmitted_segments,
+    };
+    println!(
+        "{name}: {:.2} Mbit/s, hop delay mean {:.1} ms max {:.1} ms, {} segments retransmitted of {:.0}, lateness {:?}, \
+         FIFO {}, doubts {:?}",
+        figures.goodput_mbit,
+        figures.queue_mean_ms,
+        figures.queue_max_ms,
+        figures.retransmitted,
+        log.last.sent.get() as f64 / 1448.0,
+        outcome.lateness,
+        outcome.realtime,
+        outcome.doubts,
+    );
+    (outcome, figures)
+}
+
+#[test]
+fn cubic_fills_the_queue_and_the_link() {
+    if !is_root() {
+        return;
+    }
+    let (_, figures) = measure("cubic", &spec("cubic", Span::from_secs(10)), Span::from_secs(1));
+    assert!(figures.goodput_mbit >= 0.95 * PAYLOAD_MBIT, "{}", figures.goodput_mbit);
+    assert!(figures.goodput_mbit <= 1.001 * PAYLOAD_MBIT, "faster than the link: {}", figures.goodput_mbit);
+    // A thousand full packets and one in service take 240.2 ms; CUBIC reaches that and backs off to no less than 0.7.
+    assert!(figures.queue_max_ms > 235.0 && figures.queue_max_ms < 242.0, "{}", figures.queue_max_ms);
+    assert!(figures.queue_mean_ms > 100.0, "{}", figures.queue_mean_ms);
+    assert!(figures.retransmitted > 0);
+}
+
+#[test]
+fn bbr_keeps_the_queue_below_one_bdp_after_startup() {
+    if !is_root() {
+        return;
+    }
+    let (_, figures) = measure("bbr", &spec("bbr", Span::from_secs(10)), Span::from_secs(3));
+    // One BDP of queue delays by one RTT.
+    assert!(figures.queue_mean_ms < 20.0, "{}", figures.queue_mean_ms);
+    assert!(figures.goodput_mbit >= 0.95 * PAYLOAD_MBIT, "{}", figures.goodput_mbit);
+}
+
+#[test]
+fn probes_fetches_and_ipv6_flows_cross_two_hops_to_three_stations() {
+    if !is_root() {
+        return;
+    }
+    let flow = |station| BulkSpec { station, congestion: "cubic".into(), start: Span::ZERO, program: Program::Own };
+    let spec = Spec {
+        stations: 3,
+        family: Family::V6,
+        bulk: (0..3).map(flow).collect(),
+        probes: Some(ProbeSpec { every: Span::from_millis(20), payload: Bytes::new(172) }),
+        fetches: Some(FetchSpec { every: Span::from_secs(1), size: Bytes::new(100_000), congestion: "cubic".into() }),
+        ..spec("cubic", Span::from_secs(4))
+    };
+    let (outcome, figures) = measure("three stations, IPv6", &spec, Span::from_secs(1));
+    assert!(figures.goodput_mbit > 30.0, "{}", figures.goodput_mbit);
+    let arrived = outcome.probes.iter().filter_map(|probe| probe.delay).collect::<Vec<_>>();
+    assert!(arrived.len() > 3 * 150 && outcome.probes.len() >= 3 * 199, "{} probes", arrived.len());
+    assert!(arrived.iter().all(|delay| *delay >= Span::from_millis(10)), "faster than the wire");
+    assert_eq!(outcome.fetches.len(), 12);
+    let finished: Vec<_> = outcome.fetches.iter().filter_map(|fetch| fetch.duration).collect();
+    assert!(finished.len() >= 8, "{finished:?}");
+    // Handshake and request take two round trips at least.
+    assert!(finished.iter().all(|duration| *duration >= Span::from_millis(40)), "{finished:?}");
+    assert!(outcome.hop.reports.len() > 900, "{} driver reports in four seconds", outcome.hop.reports.len());
+}
+
+#[test]
+fn iperf3_measures_the_same_link() {
+    if !is_root() {
+        return;
+    }
+    if std::process::Command::new("iperf3").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: iperf3 is not installed");
+        return;
+    }
+    let mut spec = spec("cubic", Span::from_secs(4));
+    spec.bulk[0].program = Program::Iperf3;
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let outcome = run(&spec, |_| {}, &Stop::default()).expect("root may run the lab");
+    let goodput = outcome.goodput(0, Time::ZERO, outcome.ended).expect("a flow").as_mbit_f64();
+    println!("iperf3: {goodput:.2} Mbit/s");
+    assert!(goodput > 0.85 * PAYLOAD_MBIT && goodput <= 1.02 * PAYLOAD_MBIT, "{goodput}");
+}
+
+#[test]
+fn a_run_leaves_nothing_behind_even_if_stopped() {
+    if !is_root() {
+        return;
+    }
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let stop = Stop::default();
+    let asked = stop.clone();
+    let ended = run(
+        &spec("cubic", Span::from_secs(30)),
+        |passed| {
+            if passed > Span::from_millis(300) {
+                asked.raise();
+            }
+        },
+        &stop,
+    );
+    assert!(matches!(ended, Err(lasthop_lab::LabError::Stopped)), "{ended:?}");
+    let ours = format!("{}{}-", lasthop_lab::PREFIX, std::process::id());
+    let left: Vec<_> = std::fs::read_dir("/run/netns").into_iter().flatten().flatten().collect();
+    let left: Vec<_> = left.iter().filter(|entry| entry.file_name().to_string_lossy().starts_with(&ours)).collect();
+    assert!(left.is_empty(), "{left:?}");
+}

@@ -1,0 +1,239 @@
+//! A cable from one centre to each of several stations, with a driver that reports: the wired counterpart of an
+//! access point.
+//! Source:     [`wired`](crate::wired) for the cables; the report imitates what an access point's driver counts.
+//! Equations:  airtime of a packet = len / rate of its cable
+//! Deviations: a group packet of a station reaches the centre only; stations do not reach each other.
+//! Validity:   any rate > 0.
+//! Checked by: tests::*
+
+use crate::wired::{Params, Wire};
+use crate::{Dest, Drop, Hop, Outbox, Packet, RxInfo};
+use lasthop_signals::{ChannelTime, HopReport, Node, Signal, StationReport};
+use lasthop_units::{Bytes, Rate, Span, Time};
+
+/// The node in the middle.
+pub const CENTRE: Node = Node(0);
+
+/// How often the centre's driver reports: 250 times a second.
+pub const REPORT_EVERY: Span = Span::from_millis(4);
+
+/// Cables between [`CENTRE`] and the stations `Node(1)`, `Node(2)`…
+#[derive(Debug)]
+pub struct Star<P> {
+    arms: Vec<Arm<P>>,
+    next_report: Time,
+}
+
+/// One cable and what was counted on it.
+#[derive(Debug)]
+struct Arm<P> {
+    cable: Wire<P>,
+    down: Rate,
+    up: Rate,
+    count: StationReport,
+}
+
+impl<P> Star<P> {
+    /// A star with `stations` arms, each described by `down` from the centre and `up` towards it.
+    pub fn new(stations: u16, down: Params, up: Params) -> Star<P> {
+        let arm = |n| Arm {
+            cable: Wire::new(CENTRE, Node(n), down, up),
+            down: down.rate,
+            up: up.rate,
+            count: nothing(Node(n), down.rate),
+        };
+        Star { arms: (1..=stations).map(arm).collect(), next_report: Time::ZERO + REPORT_EVERY }
+    }
+
+    /// What the centre's driver would report at `now`.
+    fn report(&self, now: Time) -> HopReport {
+        let station = |arm: &Arm<P>| StationReport {
+            backlog_packets: u32::try_from(arm.cable.backlog(CENTRE)).unwrap_or(u32::MAX),
+            backlog_bytes: arm.cable.backlog_bytes(CENTRE),
+            head_wait: arm.cable.oldest(CENTRE).map_or(Span::ZERO, |since| now.since(since)),
+            ..arm.count
+        };
+        let stations: Vec<_> = self.arms.iter().map(station).collect();
+        // Cables do not share a medium; the busiest stands for the channel.
+        let tx = stations.iter().map(|station| station.tx_airtime).max().unwrap_or_default();
+        let rx = stations.iter().map(|station| station.rx_airtime).max().unwrap_or_default();
+        HopReport { channel: ChannelTime { active: now.since(Time::ZERO), busy: tx, rx, tx }, stations }
+    }
+
+    fn advance_cables(&mut self, now: Time, out: &mut impl Outbox<P>) {
+        for arm in &mut self.arms {
+            arm.cable.advance(now, &mut Counted { out, count: &mut arm.count, down: arm.down, up: arm.up });
+        }
+    }
+}
+
+impl<P: Clone> Hop<P> for Star<P> {
+    fn enqueue(&mut self, now: Time, packet: Packet<P>, out: &mut impl Outbox<P>) {
+        self.advance(now, out);
+        let arms = match (packet.src, packet.dst) {
+            (CENTRE, Dest::Group) => &mut self.arms[..],
+            (CENTRE, Dest::Node(station)) | (station, _) => match self.arms.get_mut(station.index().wrapping_sub(1)) {
+                Some(arm) => std::slice::from_mut(arm),
+                None => return out.dropped(now, packet, Drop::Unreachable),
+            },
+        };
+        let Some((last, others)) = arms.split_last_mut() else {
+            return out.dropped(now, packet, Drop::Unreachable);
+        };
+        for arm in others {
+            arm.enqueue(now, packet.clone(), out);
+        }
+        last.enqueue(now, packet, out);
+    }
+
+    fn advance(&mut self, now: Time, out: &mut impl Outbox<P>) {
+        while self.next_report <= now {
+            let at = self.next_report;
+            self.advance_cables(at, out);
+            out.driver(at, CENTRE, &Signal::Hop(self.report(at)));
+            self.next_report = at + REPORT_EVERY;
+        }
+        self.advance_cables(now, out);
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        self.arms.iter().filter_map(|arm| arm.cable.next_event()).chain([self.next_report]).min()
+    }
+}
+
+impl<P> Arm<P> {
+    fn enqueue(&mut self, now: Time, packet: Packet<P>, out: &mut impl Outbox<P>) {
+        let mut counted = Counted { out, count: &mut self.count, down: self.down, up: self.up };
+        self.cable.enqueue(now, packet, &mut counted);
+    }
+}
+
+/// Passes everything on and counts it.
+struct Counted<'a, O> {
+    out: &'a mut O,
+    count: &'a mut StationReport,
+    down: Rate,
+    up: Rate,
+}
+
+impl<P, O: Outbox<P>> Outbox<P> for Counted<'_, O> {
+    fn deliver(&mut self, at: Time, to: Node, packet: Packet<P>, rx: &RxInfo) {
+        if to == CENTRE {
+            self.count.rx_packets += 1;
+            self.count.rx_bytes += packet.len;
+            self.count.rx_airtime += self.up.time_for(packet.len).unwrap_or_default();
+        } else {
+            self.count.tx_packets += 1;
+            self.count.tx_attempts += 1;
+            self.count.tx_ppdus += 1;
+            self.count.tx_bytes += packet.len;
+            self.count.tx_airtime += self.down.time_for(packet.len).unwrap_or_default();
+        }
+        self.out.deliver(at, to, packet, rx);
+    }
+
+    fn dropped(&mut self, at: Time, packet: Packet<P>, why: Drop) {
+        if packet.src == CENTRE {
+            self.count.queue_drops += 1;
+        }
+        self.out.dropped(at, packet, why);
+    }
+}
+
+fn nothing(station: Node, phy_rate: Rate) -> StationReport {
+    StationReport {
+        station,
+        backlog_packets: 0,
+        backlog_bytes: Bytes::ZERO,
+        head_wait: Span::ZERO,
+        queue_drops: 0,
+        tx_attempts: 0,
+        tx_retries: 0,
+        tx_failed: 0,
+        tx_packets: 0,
+        tx_bytes: Bytes::ZERO,
+        rx_packets: 0,
+        rx_bytes: Bytes::ZERO,
+        tx_airtime: Span::ZERO,
+        rx_airtime: Span::ZERO,
+        tx_ppdus: 0,
+        phy_rate,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{AccessClass, Ecn};
+
+    #[derive(Default)]
+    struct Log {
+        delivered: Vec<(Node, u32)>,
+        dropped: usize,
+        reports: Vec<(Time, HopReport)>,
+    }
+
+    impl Outbox<u32> for Log {
+        fn deliver(&mut self, _at: Time, to: Node, packet: Packet<u32>, _rx: &RxInfo) {
+            self.delivered.push((to, packet.payload));
+        }
+        fn dropped(&mut self, _at: Time, _packet: Packet<u32>, _why: Drop) {
+            self.dropped += 1;
+        }
+        fn driver(&mut self, at: Time, _of: Node, signal: &Signal) {
+            if let Signal::Hop(report) = signal {
+                self.reports.push((at, report.clone()));
+            }
+        }
+    }
+
+    fn packet(src: Node, dst: Dest, payload: u32) -> Packet<u32> {
+        let (len, class, ecn) = (Bytes::new(1500), AccessClass::BestEffort, Ecn::NotEct);
+        Packet { len, src, dst, class, flow_hash: 0, ecn, payload }
+    }
+
+    /// 12 Mbit/s: a millisecond a packet.
+    fn star() -> Star<u32> {
+        let line = Params { rate: Rate::from_mbit(12), delay: Span::ZERO, queue_packets: 5 };
+        Star::new(3, line, line)
+    }
+
+    fn ms(n: u64) -> Time {
+        Time::from_nanos(n * 1_000_000)
+    }
+
+    #[test]
+    fn a_group_packet_reaches_everybody_once_and_a_unicast_packet_one() {
+        let (mut star, mut log) = (star(), Log::default());
+        star.enqueue(Time::ZERO, packet(CENTRE, Dest::Group, 1), &mut log);
+        star.enqueue(Time::ZERO, packet(CENTRE, Dest::Node(Node(2)), 2), &mut log);
+        star.enqueue(Time::ZERO, packet(Node(3), Dest::Node(CENTRE), 3), &mut log);
+        star.advance(ms(10), &mut log);
+        log.delivered.sort_by_key(|(to, payload)| (*payload, *to));
+        assert_eq!(log.delivered, [(Node(1), 1), (Node(2), 1), (Node(3), 1), (Node(2), 2), (CENTRE, 3)]);
+    }
+
+    #[test]
+    fn the_driver_reports_backlog_wait_and_airtime_every_four_milliseconds() {
+        let (mut star, mut log) = (star(), Log::default());
+        for n in 0..8 {
+            star.enqueue(Time::ZERO, packet(CENTRE, Dest::Node(Node(1)), n), &mut log);
+        }
+        assert_eq!(log.dropped, 2);
+        star.advance(ms(9), &mut log);
+        let [(first, report), (second, _)] = &log.reports[..] else { panic!("two reports in 9 ms") };
+        assert_eq!((*first, *second), (ms(4), ms(8)));
+        let station = report.stations[0];
+        assert_eq!((station.backlog_packets, station.backlog_bytes), (2, Bytes::new(3000)));
+        assert_eq!((station.head_wait, station.tx_airtime), (Span::from_millis(4), Span::from_millis(4)));
+        assert_eq!((station.tx_packets, station.queue_drops), (4, 2));
+    }
+
+    #[test]
+    fn a_packet_for_nobody_is_unreachable() {
+        let (mut star, mut log) = (star(), Log::default());
+        star.enqueue(Time::ZERO, packet(CENTRE, Dest::Node(Node(4)), 1), &mut log);
+        star.enqueue(Time::ZERO, packet(CENTRE, Dest::Node(CENTRE), 1), &mut log);
+        assert_eq!(log.dropped, 2);
+    }
+}
