@@ -117,6 +117,9 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
+    /// None.
+    pub const EMPTY: SackBlocks = SackBlocks { blocks: [SackBlock { left: 0, right: 0 }; 4], count: 0 };
+
     /// Adds a block; ignored when there are four already, as the option has no room for a fifth.
     pub fn push(&mut self, block: SackBlock) {
         if let Some(slot) = self.blocks.get_mut(usize::from(self.count)) {
