@@ -340,6 +340,7 @@ fn halves_of_the_round_trip_are_told_apart() {
     assert_eq!((report.mss, report.advertised), (Bytes::new(1_448), Bytes::new(901 << 7)));
     assert_eq!(report.last_data, at(34));
 
+    wire.ack(2_896, 900);
     // Ten seconds after the handshake only what came later counts.
     wire.now = at(5_000);
     wire.ack_with(1_448, 900, |h| h.options = stamped(5_000, 900));
