@@ -343,7 +343,7 @@ fn halves_of_the_round_trip_are_told_apart() {
     wire.ack(2_896, 900);
     // Ten seconds after the handshake only what came later counts.
     wire.now = at(5_000);
-    wire.ack_with(1_448, 900, |h| h.options = stamped(5_000, 900));
+    wire.ack_with(2_896, 900, |h| h.options = stamped(5_000, 900));
     wire.now = at(5_020);
     wire.flow.on_downlink(wire.now, &data(2_896, 5_000));
     wire.now = at(5_024);
