@@ -1,1 +1,21 @@
 //! What is to be run: scenario files, parsed, validated whole and composed from each room's parameters.
+//!
+//! [`Scenario::load`] reads a TOML file. Either all of it is right, or [`Error`] holds every problem that was found,
+//! each with its place, what stands there and what would be right; miette renders them with the source excerpt.
+//! [`json_schema`] and [`reference_page`] are generated from the same declarations as the reader.
+
+mod check;
+mod load;
+mod model;
+mod phy;
+mod problem;
+pub mod quantity;
+mod raw;
+mod read;
+mod schema;
+mod trace;
+
+pub use model::{Hop, Law, Scenario, Stream, StreamKind, UnknownLaw, WiredHop};
+pub use problem::{Error, Kind, Problem};
+pub use raw::{Measure, Program, Sender, Standard, World};
+pub use schema::{json_schema, reference_page};

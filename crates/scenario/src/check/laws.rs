@@ -1,0 +1,149 @@
+//! What senders and access point run.
+
+use super::{packets, span};
+use crate::problem::Kind;
+use crate::quantity::show;
+use crate::read::{Context, Entry, Quantity};
+use crate::{Law, Sender, raw};
+use lasthop_laws::oal;
+use lasthop_radio::queue;
+use lasthop_units::{Bytes, Span};
+use raw::QueueKind;
+
+const DEFAULT_LIMIT: usize = 1000;
+
+pub(super) fn laws(raw: &raw::Scenario, cx: &mut Context) -> Option<Vec<Law>> {
+    let wired = raw.hop.get().is_some_and(|hop| hop.wired.given && !hop.wifi.given);
+    let tables = raw.laws.get()?.0;
+    if tables.is_empty() {
+        let remedy = "add a table such as `[laws.cubic]` with `sender = \"cubic\"`";
+        cx.problem(Kind::OutOfRange, &raw.laws.at, "a scenario without laws compares nothing", remedy);
+        return None;
+    }
+    let read: Vec<Option<Law>> = tables.iter().map(|(name, table)| law(name, table, wired, cx)).collect();
+    read.into_iter().collect()
+}
+
+fn law(name: &str, table: &raw::Law, wired: bool, cx: &mut Context) -> Option<Law> {
+    let legal = |c: char| c.is_ascii_alphanumeric() || "+-_.".contains(c);
+    if name.is_empty() || name.len() > 64 || !name.chars().all(legal) {
+        let what = format!("\"{name}\" is not a name for a law");
+        cx.problem(Kind::OutOfRange, &table.place, what, "use 1 to 64 letters, digits, `+`, `-`, `_` and `.`");
+    }
+    let sender = table.sender.get();
+    let bare = Sender::ALL.iter().find(|known| known.as_str() == name);
+    if let (Some(bare), Some(sender)) = (bare, sender)
+        && *bare != sender
+    {
+        let what = format!("a law called \"{name}\" would run {sender}");
+        cx.impossible(&table.sender.at, what, format!("write `sender = \"{bare}\"`, or call the law otherwise"));
+    }
+    let queue = optional(&table.queue, cx, |queue, cx| self::queue(&queue, wired, cx));
+    let agent = optional(&table.agent, cx, |agent, cx| self::agent(&agent, cx));
+    Some(Law { name: name.to_owned(), sender: sender?, queue: queue?, agent: agent? })
+}
+
+/// `Some(None)` if the key is absent, `None` if it is wrong.
+fn optional<T: Clone, U>(
+    entry: &Entry<T>,
+    cx: &mut Context,
+    build: impl FnOnce(T, &mut Context) -> Option<U>,
+) -> Option<Option<U>> {
+    if !entry.given {
+        return Some(None);
+    }
+    build(entry.get()?, cx).map(Some)
+}
+
+/// A queue discipline, with the parameters that it has.
+pub(super) fn queue(table: &raw::Queue, wired: bool, cx: &mut Context) -> Option<queue::Kind> {
+    let kind = table.kind.get()?;
+    if wired && kind != QueueKind::Fifo {
+        let what = format!("`{kind}` needs the airtime or the stations of a Wi-Fi hop, and this hop is wired");
+        cx.impossible(&table.kind.at, what, "write \"fifo\"");
+        return None;
+    }
+    if kind == QueueKind::FqCodelAirtime {
+        return fq_codel_airtime(table, cx).map(queue::Kind::FqCodelAirtime);
+    }
+    let foreign = [
+        (&table.quantum.at, table.quantum.given),
+        (&table.target.at, table.target.given),
+        (&table.interval.at, table.interval.given),
+        (&table.airtime_quantum.at, table.airtime_quantum.given),
+        (&table.ecn.at, table.ecn.given),
+    ];
+    for (at, _) in foreign.into_iter().filter(|(_, given)| *given) {
+        let key = at.key.rsplit('.').next().unwrap_or_default().to_owned();
+        let what = format!("a queue of kind \"{kind}\" has no `{key}`");
+        cx.impossible(at, what, "delete this key, or write `kind = \"fq-codel-airtime\"`");
+    }
+    let packets = limit(table, DEFAULT_LIMIT, cx)?;
+    Some(if kind == QueueKind::Fifo { queue::Kind::Fifo { packets } } else { queue::Kind::RoundRobin { packets } })
+}
+
+fn limit(table: &raw::Queue, default: usize, cx: &mut Context) -> Option<usize> {
+    if table.limit.given { packets(&table.limit, cx) } else { Some(default) }
+}
+
+fn fq_codel_airtime(table: &raw::Queue, cx: &mut Context) -> Option<queue::FqCodelParams> {
+    let default = queue::FqCodelParams::default();
+    let limit = limit(table, default.packets, cx);
+    let why = "a turn sends a byte at least; the largest is that of an HT A-MPDU";
+    let quantum = if table.quantum.given {
+        cx.within(&super::plain(&table.quantum), (Bytes::new(1), Bytes::new(65_535)), show, why)
+    } else {
+        Some(Bytes::new(u64::from(default.quantum)))
+    };
+    let why = "CoDel's times: RFC 8289, 4.2 to 4.4";
+    let mut time = |entry: &Entry<Quantity<Span>>, default: Span| {
+        if entry.given { span(entry, (Span::from_micros(10), Span::from_secs(10)), why, cx) } else { Some(default) }
+    };
+    let target = time(&table.target, default.target);
+    let interval = time(&table.interval, default.interval);
+    let why = "an A-MPDU lasts up to 5.484 ms, and a turn should not starve the others for long";
+    let airtime_quantum = if table.airtime_quantum.given {
+        span(&table.airtime_quantum, (Span::from_micros(10), Span::from_millis(100)), why, cx)
+    } else {
+        Some(default.airtime_quantum)
+    };
+    let (target, interval) = (target?, interval?);
+    if target >= interval {
+        let what = format!("a target of {} is not below the interval of {}", show(target), show(interval));
+        let at = if table.target.given { &table.target.at } else { &table.interval.at };
+        cx.impossible(at, what, "RFC 8289, 4.3: the target is 5 to 10 % of the interval");
+        return None;
+    }
+    let ecn = if table.ecn.given { table.ecn.get()? } else { default.ecn };
+    Some(queue::FqCodelParams {
+        packets: limit?,
+        quantum: u32::try_from(quantum?.get()).ok()?,
+        target,
+        interval,
+        airtime_quantum: airtime_quantum?,
+        ecn,
+    })
+}
+
+/// The agent's parameters; the law itself knows what they may be.
+fn agent(table: &raw::Agent, cx: &mut Context) -> Option<oal::Params> {
+    let why = "a count of control intervals";
+    let release_after = cx.within(&table.release_after, (1, 10_000), |n| n.to_string(), why);
+    let params = oal::Params {
+        weights: table.weights.get()?.0,
+        capacity: table.capacity.get()?.0,
+        window: table.window.get()?.0,
+        slack: table.slack.get()?.0,
+        slack_max: table.slack_max.get()?.0,
+        trigger: table.trigger.get()?.0,
+        release_after: u32::try_from(release_after?).ok()?,
+        ceiling_gain: table.ceiling_gain.get()?,
+    };
+    let Err(oal::ParamError::OutOfBounds { key, got, bound }) = params.validate() else { return Some(params) };
+    let key = crate::read::kebab(key);
+    let entries =
+        [&table.slack.at, &table.slack_max.at, &table.trigger.at, &table.release_after.at, &table.ceiling_gain.at];
+    let at = entries.into_iter().find(|at| at.key.ends_with(&format!(".{key}"))).unwrap_or(&table.place);
+    cx.problem(Kind::OutOfRange, at, format!("{got} is not {bound}"), format!("`{key}` must be {bound}"));
+    None
+}

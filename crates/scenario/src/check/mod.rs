@@ -1,0 +1,255 @@
+//! From raw tables to a validated scenario: bounds, and what cannot stand together.
+//!
+//! Every function checks all that it can see before it gives up, so that one mistake does not hide the next.
+
+mod laws;
+mod traffic;
+mod wifi;
+
+use crate::problem::Kind;
+use crate::quantity::show;
+use crate::read::{At, Context, Entry, Quantity, nearest};
+use crate::{Hop, Measure, Scenario, Stream, StreamKind, WiredHop, raw};
+use lasthop_radio::{queue, wired};
+use lasthop_units::{Rate, Span, Time};
+
+/// Times that every part of a scenario is held against.
+#[derive(Clone, Copy)]
+struct Run {
+    duration: Span,
+}
+
+impl Run {
+    fn end(self) -> Time {
+        Time::ZERO + self.duration
+    }
+}
+
+const LONGEST_RUN: Span = Span::from_secs(3600);
+const LONGEST_DELAY: Span = Span::from_secs(10);
+const SLOWEST: Rate = Rate::from_bps(1_000);
+const FASTEST: Rate = Rate::from_mbit(100_000);
+
+pub(crate) fn scenario(name: &str, raw: raw::Scenario, cx: &mut Context) -> Option<Scenario> {
+    let title = title(&raw.title, cx);
+    let why = "a run must hold some round trips, and its samples must fit in memory";
+    let duration = span(&raw.duration, (Span::from_millis(100), LONGEST_RUN), why, cx);
+    let warm_up = duration.and_then(|duration| warm_up(&raw, duration, cx));
+    // With a duration that is wrong, times are still held against the longest one.
+    let run = Run { duration: duration.unwrap_or(LONGEST_RUN) };
+
+    let wire = raw.wire.get().and_then(|wire| line(&wire.rate, &wire.delay, &wire.queue, cx));
+    let stations = stations(&raw.station, cx);
+    let hop = hop(&raw, run, cx);
+    let streams = traffic::streams(&raw, stations.as_deref(), run, cx);
+    let laws = laws::laws(&raw, cx);
+    let measures = measures(&raw.measures, streams.as_deref(), cx);
+    Some(Scenario {
+        name: name.to_owned(),
+        title: title?,
+        description: raw.description.get()?.trim().to_owned(),
+        world: raw.world.get()?,
+        duration: duration?,
+        warm_up: warm_up?,
+        seeds: raw.seeds.get()?.0,
+        wire: wire?,
+        hop: hop?,
+        stations: stations?,
+        streams: streams?,
+        laws: laws?,
+        measures: measures?,
+    })
+}
+
+fn title(entry: &Entry<String>, cx: &mut Context) -> Option<String> {
+    let title = entry.get()?;
+    if title.trim().is_empty() || title.contains('\n') {
+        cx.problem(Kind::OutOfRange, &entry.at, "a title is one line of text", "write a line that names the scenario");
+        return None;
+    }
+    Some(title)
+}
+
+fn warm_up(raw: &raw::Scenario, duration: Span, cx: &mut Context) -> Option<Span> {
+    let Quantity(warm_up) = raw.warm_up.get()?;
+    if warm_up >= duration {
+        let what = format!("a warm-up of {} leaves nothing of a run of {}", show(warm_up), show(duration));
+        cx.impossible(&raw.warm_up.at, what, "the warm-up is part of the duration: shorten it, or lengthen `duration`");
+        return None;
+    }
+    Some(warm_up)
+}
+
+/// A time within bounds.
+fn span(entry: &Entry<Quantity<Span>>, bounds: (Span, Span), why: &str, cx: &mut Context) -> Option<Span> {
+    cx.within(&plain(entry), bounds, show, why)
+}
+
+/// A data rate that the clocks can resolve.
+fn rate(entry: &Entry<Quantity<Rate>>, cx: &mut Context) -> Option<Rate> {
+    let why = "slower, one packet takes longer than a run; faster, packets follow each other within nanoseconds";
+    cx.within(&plain(entry), (SLOWEST, FASTEST), show, why)
+}
+
+/// Queue lengths are bounded by memory.
+fn packets(entry: &Entry<Quantity<crate::quantity::Packets>>, cx: &mut Context) -> Option<usize> {
+    let why = "a queue holds a packet at least, and its packets must fit in memory";
+    let count = cx.within(&plain(entry).map(|packets| packets.0), (1, 1_000_000), |n| format!("{n} packets"), why)?;
+    usize::try_from(count).ok()
+}
+
+/// The quantity without its wrapper.
+fn plain<T: Clone>(entry: &Entry<Quantity<T>>) -> Entry<T> {
+    entry.map(|quantity| quantity.0)
+}
+
+fn line(
+    rate: &Entry<Quantity<Rate>>,
+    delay: &Entry<Quantity<Span>>,
+    queue: &Entry<Quantity<crate::quantity::Packets>>,
+    cx: &mut Context,
+) -> Option<wired::Params> {
+    let rate = self::rate(rate, cx);
+    let delay = span(delay, (Span::ZERO, LONGEST_DELAY), "TCP gives up a connection on longer paths", cx);
+    let queue = packets(queue, cx);
+    Some(wired::Params { rate: rate?, delay: delay?, queue_packets: queue? })
+}
+
+/// Names of the stations. Something is returned even if one of them is wrong, so that traffic can be checked too.
+fn stations(entry: &Entry<Vec<raw::Station>>, cx: &mut Context) -> Option<Vec<String>> {
+    let stations = entry.get()?;
+    if stations.is_empty() {
+        cx.problem(Kind::OutOfRange, &entry.at, "a scenario needs a station", "add the table `[[station]]`");
+        return None;
+    }
+    let names: Vec<String> = stations.iter().filter_map(|station| station.name.get()).collect();
+    for station in &stations {
+        name(&station.name, &["each", "server", "ap"], cx);
+    }
+    unique(&stations.iter().map(|station| &station.name).collect::<Vec<_>>(), "station", cx);
+    Some(names)
+}
+
+/// Names become parts of file names, of namespaces and of random streams.
+fn name(entry: &Entry<String>, reserved: &[&str], cx: &mut Context) {
+    let Some(name) = entry.get() else { return };
+    let legal = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    if name.is_empty() || name.len() > 32 || !name.chars().all(legal) {
+        let what = format!("\"{name}\" is not a name");
+        cx.problem(Kind::OutOfRange, &entry.at, what, "use 1 to 32 letters, digits and `-`");
+    } else if reserved.contains(&name.as_str()) {
+        let what = format!("the name \"{name}\" is taken: {} have a meaning of their own", reserved.join(", "));
+        cx.impossible(&entry.at, what, "use another name");
+    }
+}
+
+fn unique(names: &[&Entry<String>], what: &str, cx: &mut Context) {
+    for (i, entry) in names.iter().enumerate() {
+        let earlier = names[..i].iter().find(|earlier| earlier.value.is_some() && earlier.value == entry.value);
+        if let (Some(name), Some(_)) = (entry.get(), earlier) {
+            cx.impossible(&entry.at, format!("two {what}s are called \"{name}\""), "give each a name of its own");
+        }
+    }
+}
+
+fn hop(raw: &raw::Scenario, run: Run, cx: &mut Context) -> Option<Hop> {
+    let hop = raw.hop.get()?;
+    match (hop.wired.given, hop.wifi.given) {
+        (true, true) => {
+            let remedy = "keep one of `[hop.wired]` and `[hop.wifi]`";
+            cx.impossible(&hop.wifi.at, "a scenario has one last hop, and here are two", remedy);
+            None
+        }
+        (false, false) => {
+            let remedy = "add the table `[hop.wifi]` or `[hop.wired]`";
+            cx.problem(Kind::Missing, &hop.place, "nothing says what the hop is", remedy);
+            None
+        }
+        (true, false) => wired_hop(&hop.wired.get()?, raw, cx).map(Hop::Wired),
+        (false, true) => wifi::hop(&hop.wifi.get()?, raw, run, cx).map(|plan| Hop::Wifi(Box::new(plan))),
+    }
+}
+
+fn wired_hop(hop: &raw::WiredHop, raw: &raw::Scenario, cx: &mut Context) -> Option<WiredHop> {
+    let up = line(&hop.rate, &hop.delay, &hop.uplink_queue, cx);
+    let queue = hop.queue.get().and_then(|queue| laws::queue(&queue, true, cx));
+    let stations = raw.station.get().unwrap_or_default();
+    if let Some(second) = stations.get(1) {
+        let remedy = "keep one station, or use `[hop.wifi]`; several flows to it are `flows` of a traffic";
+        cx.impossible(&second.place, "a wired hop is a link to one station", remedy);
+    }
+    for station in &stations {
+        let radio = [
+            (&station.nss.at, station.nss.given),
+            (&station.mcs.at, station.mcs.given),
+            (&station.mcs_trace.at, station.mcs_trace.given),
+            (&station.rate.at, station.rate.given),
+            (&station.mpdu_error_rate.at, station.mpdu_error_rate.given),
+        ];
+        for (at, _) in radio.into_iter().filter(|(_, given)| *given) {
+            cx.impossible(at, "a station of a wired hop has no radio", "delete this key; the rate is `hop.wired.rate`");
+        }
+    }
+    if let Some(neighbour) = raw.neighbour.get().unwrap_or_default().first() {
+        cx.impossible(&neighbour.place, "a wired hop has no neighbours", "delete this table, or use `[hop.wifi]`");
+    }
+    let up = up?;
+    let queue::Kind::Fifo { packets: limit } = queue? else { return None };
+    Some(WiredHop { down: wired::Params { queue_packets: limit, ..up }, up })
+}
+
+/// Reports figures that the traffic cannot yield; without a list, chooses those that it can.
+fn measures(entry: &Entry<Vec<Measure>>, streams: Option<&[Stream]>, cx: &mut Context) -> Option<Vec<Measure>> {
+    let streams = streams?;
+    let needs = |measure: Measure| match measure {
+        Measure::ProbeDelayP95Ms | Measure::JitterMs | Measure::ProbeLossRatio => {
+            Some(("probe", streams.iter().any(is_probe)))
+        }
+        Measure::FetchP50Ms | Measure::FetchP95Ms => Some(("fetch", streams.iter().any(is_fetch))),
+        Measure::ThroughputMbitS | Measure::RetransmissionRatio | Measure::Jain | Measure::StallMaxMs => {
+            Some(("bulk", streams.iter().any(is_bulk)))
+        }
+        _ => None,
+    };
+    if !entry.given {
+        let yields = |measure: &Measure| needs(*measure).is_none_or(|(_, there)| there);
+        return Some(Measure::ALL.iter().copied().filter(yields).collect());
+    }
+    let measures = entry.get()?;
+    if measures.is_empty() {
+        let remedy = "name at least one figure, or delete the key for all of them";
+        cx.problem(Kind::OutOfRange, &entry.at, "a run without figures shows nothing", remedy);
+    }
+    for (i, measure) in measures.iter().enumerate() {
+        if let Some((kind, false)) = needs(*measure) {
+            let what = format!("no traffic yields `{measure}`");
+            cx.impossible(&entry.at, what, format!("add a `[[traffic]]` of kind \"{kind}\", or leave the figure out"));
+        }
+        if measures[..i].contains(measure) {
+            cx.impossible(&entry.at, format!("`{measure}` is listed twice"), "list each figure once");
+        }
+    }
+    Some(measures)
+}
+
+fn is_bulk(stream: &Stream) -> bool {
+    matches!(stream.kind, StreamKind::Bulk { .. })
+}
+
+fn is_probe(stream: &Stream) -> bool {
+    matches!(stream.kind, StreamKind::Probe { .. })
+}
+
+fn is_fetch(stream: &Stream) -> bool {
+    matches!(stream.kind, StreamKind::Fetch { .. })
+}
+
+/// "no station …", with the one that was probably meant.
+fn unknown_name<'n>(at: &At, what: String, name: &str, known: impl Iterator<Item = &'n str> + Clone, cx: &mut Context) {
+    let all: Vec<String> = known.clone().map(|name| format!("\"{name}\"")).collect();
+    let remedy = match nearest(name, known) {
+        Some(near) => format!("did you mean \"{near}\"?"),
+        None => format!("write {}", crate::quantity::either(&all)),
+    };
+    cx.problem(Kind::UnknownName, at, what, remedy);
+}

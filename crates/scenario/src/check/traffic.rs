@@ -1,0 +1,155 @@
+//! What the server sends.
+
+use super::{Run, span, unknown_name};
+use crate::problem::Kind;
+use crate::quantity::show;
+use crate::read::{Context, Entry, Quantity};
+use crate::{Program, Stream, StreamKind, World, raw};
+use lasthop_units::{Bytes, Span, Time};
+use raw::TrafficKind;
+
+/// UDP payload that fits one packet of 1500 B: less the IPv4 and UDP headers.
+const MOST_PROBE: Bytes = Bytes::new(1_472);
+/// A sequence number and a time stamp.
+const LEAST_PROBE: Bytes = Bytes::new(16);
+const MOST_DATA: Bytes = Bytes::new(1_000_000_000_000);
+const MOST_FLOWS: u64 = 256;
+
+pub(super) fn streams(
+    raw: &raw::Scenario,
+    stations: Option<&[String]>,
+    run: Run,
+    cx: &mut Context,
+) -> Option<Vec<Stream>> {
+    let tables = raw.traffic.get()?;
+    if tables.is_empty() {
+        let remedy = "add the table `[[traffic]]`";
+        cx.problem(Kind::OutOfRange, &raw.traffic.at, "a scenario without traffic shows nothing", remedy);
+        return None;
+    }
+    let read: Vec<Option<Vec<Stream>>> = tables.iter().map(|table| expand(table, raw, stations, run, cx)).collect();
+    read.into_iter().collect::<Option<Vec<_>>>().map(|streams| streams.concat())
+}
+
+/// One stream for each station and parallel flow that the table stands for.
+fn expand(
+    table: &raw::Traffic,
+    raw: &raw::Scenario,
+    stations: Option<&[String]>,
+    run: Run,
+    cx: &mut Context,
+) -> Option<Vec<Stream>> {
+    let kind = table.kind.get();
+    if let Some(kind) = kind {
+        foreign_keys(table, kind, cx);
+    }
+    let receivers = receivers(&table.to, stations, cx);
+    let times = times(table, run, cx);
+    let stream = kind.and_then(|kind| match kind {
+        TrafficKind::Bulk => bulk(table, raw, cx),
+        TrafficKind::Probe => probe(table, run, cx),
+        TrafficKind::Fetch => fetch(table, run, cx),
+    });
+    let flows = flows(table, cx);
+    let ((start, stop), kind, flows) = (times?, stream?, flows?);
+    let each = receivers?.into_iter().map(|station| Stream { station, start, stop, kind });
+    Some(each.flat_map(|stream| std::iter::repeat_n(stream, flows)).collect())
+}
+
+/// A key of one kind of traffic says nothing of another.
+fn foreign_keys(table: &raw::Traffic, kind: TrafficKind, cx: &mut Context) {
+    let bulk_only = [(&table.flows.at, table.flows.given), (&table.program.at, table.program.given)];
+    let timed_only = [(&table.every.at, table.every.given)];
+    let foreign: &[_] = if kind == TrafficKind::Bulk { &timed_only } else { &bulk_only };
+    for (at, _) in foreign.iter().filter(|(_, given)| *given) {
+        let key = at.key.rsplit('.').next().unwrap_or_default().to_owned();
+        cx.impossible(at, format!("`{key}` means nothing to traffic of kind \"{kind}\""), "delete this key");
+    }
+}
+
+fn receivers(to: &Entry<String>, stations: Option<&[String]>, cx: &mut Context) -> Option<Vec<usize>> {
+    let (name, stations) = (to.get()?, stations?);
+    if name == "each" {
+        return Some((0..stations.len()).collect());
+    }
+    let found = stations.iter().position(|station| *station == name);
+    if found.is_none() {
+        let known = stations.iter().map(String::as_str).chain(["each"]);
+        unknown_name(&to.at, format!("there is no station \"{name}\""), &name, known, cx);
+    }
+    found.map(|station| vec![station])
+}
+
+fn times(table: &raw::Traffic, run: Run, cx: &mut Context) -> Option<(Time, Time)> {
+    let Quantity(start) = table.start.get()?;
+    if start >= run.duration {
+        let what = format!("it would begin at {}, and the run ends at {}", show(start), show(run.duration));
+        cx.impossible(&table.start.at, what, "begin earlier, or lengthen `duration`");
+        return None;
+    }
+    if !table.stop.given {
+        return Some((Time::ZERO + start, run.end()));
+    }
+    let Quantity(stop) = table.stop.get()?;
+    if stop <= start {
+        let what = format!("it would end at {}, and it begins at {}", show(stop), show(start));
+        cx.impossible(&table.stop.at, what, "end after `start`");
+        return None;
+    }
+    if stop > run.duration {
+        let what = format!("it would end at {}, and the run ends at {}", show(stop), show(run.duration));
+        cx.impossible(&table.stop.at, what, "delete this key to go on to the end of the run, or lengthen `duration`");
+        return None;
+    }
+    Some((Time::ZERO + start, Time::ZERO + stop))
+}
+
+fn bulk(table: &raw::Traffic, raw: &raw::Scenario, cx: &mut Context) -> Option<StreamKind> {
+    let program = if table.program.given { table.program.get()? } else { Program::Own };
+    if program == Program::Iperf3 && raw.world.get() == Some(World::Sim) {
+        let remedy = "delete this key, or set `world = \"lab\"`";
+        cx.impossible(&table.program.at, "the simulator cannot run iperf3", remedy);
+        return None;
+    }
+    let size = if table.size.given { Some(size(table, (Bytes::new(1), MOST_DATA), "it must end", cx)?) } else { None };
+    Some(StreamKind::Bulk { size, program })
+}
+
+fn probe(table: &raw::Traffic, run: Run, cx: &mut Context) -> Option<StreamKind> {
+    let why = "sequence number and time stamp; what fits one packet of 1500 B";
+    let size = if table.size.given { size(table, (LEAST_PROBE, MOST_PROBE), why, cx) } else { Some(Bytes::new(64)) };
+    // More often, a probe is a load and not a probe any more.
+    let every = every(table, (Span::from_micros(100), run.duration), Span::from_millis(20), cx);
+    Some(StreamKind::Probe { size: size?, every: every? })
+}
+
+fn fetch(table: &raw::Traffic, run: Run, cx: &mut Context) -> Option<StreamKind> {
+    let why = "something, and what one run can carry";
+    let size = if table.size.given {
+        size(table, (Bytes::new(1), Bytes::new(1_000_000_000)), why, cx)
+    } else {
+        Some(Bytes::new(100_000))
+    };
+    let every = every(table, (Span::from_millis(1), run.duration), Span::from_secs(1), cx);
+    Some(StreamKind::Fetch { size: size?, every: every? })
+}
+
+fn size(table: &raw::Traffic, bounds: (Bytes, Bytes), why: &str, cx: &mut Context) -> Option<Bytes> {
+    cx.within(&super::plain(&table.size), bounds, show, why)
+}
+
+fn every(table: &raw::Traffic, bounds: (Span, Span), default: Span, cx: &mut Context) -> Option<Span> {
+    if !table.every.given {
+        return Some(default);
+    }
+    span(&table.every, bounds, "an interval is not zero and recurs within the run", cx)
+}
+
+fn flows(table: &raw::Traffic, cx: &mut Context) -> Option<usize> {
+    if !table.flows.given {
+        return Some(1);
+    }
+    let why = "one connection at least; each is a socket and a buffer";
+    let flows = cx.within(&table.flows, (1, MOST_FLOWS), |n| n.to_string(), why)?;
+    usize::try_from(flows).ok()
+}

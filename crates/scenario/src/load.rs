@@ -1,0 +1,65 @@
+//! From a file to a validated scenario.
+
+use crate::problem::{Error, Kind, Problem};
+use crate::read::{At, Context, Read, Value};
+use crate::{Scenario, check, raw};
+use miette::NamedSource;
+use std::path::Path;
+use std::sync::Arc;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+impl Scenario {
+    /// Reads, parses and validates the scenario at `path`. Files that it names are looked for beside it.
+    ///
+    /// # Errors
+    /// [`Error`] if the file cannot be read, or with everything that is wrong in it.
+    pub fn load(path: impl AsRef<Path>) -> Result<Scenario, Error> {
+        let path = path.as_ref();
+        let text =
+            std::fs::read_to_string(path).map_err(|source| Error::Unreadable { path: path.to_owned(), source })?;
+        let base_dir = path.parent().unwrap_or(Path::new(""));
+        Scenario::parse(&path.display().to_string(), &text, base_dir)
+    }
+
+    /// Parses and validates `text`. `name` is the file as errors shall name it; paths in the text are relative to
+    /// `base_dir`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] with everything that is wrong.
+    pub fn parse(name: &str, text: &str, base_dir: &Path) -> Result<Scenario, Error> {
+        let source = Arc::new(NamedSource::new(name, text.to_owned()).with_language("TOML"));
+        let mut cx = Context { source, base_dir, problems: Vec::new() };
+        let stem = Path::new(name).file_stem().map_or(name.into(), |stem| stem.to_string_lossy());
+        let scenario = document(text, &mut cx).and_then(|raw| check::scenario(&stem, raw, &mut cx));
+        match scenario {
+            Some(scenario) if cx.problems.is_empty() => Ok(scenario),
+            _ => {
+                debug_assert!(!cx.problems.is_empty(), "a scenario is refused without a reason");
+                let mut problems = cx.problems;
+                // The files that a scenario names come after it.
+                problems.sort_by_key(|problem| (problem.file() != name, problem.offset()));
+                Err(Error::Invalid { name: name.to_owned(), problems })
+            }
+        }
+    }
+}
+
+/// The raw tables of a document. What is not TOML is reported, and nothing else then: after an error of syntax the
+/// rest of the file may read as something that nobody wrote.
+fn document(text: &str, cx: &mut Context) -> Option<raw::Scenario> {
+    let (document, errors) = DeTable::parse_recoverable(text);
+    if !errors.is_empty() {
+        for error in errors {
+            let span = error.span().unwrap_or(0..0);
+            let source = Arc::clone(&cx.source);
+            let what = format!("this is not TOML: {}", error.message());
+            let remedy = "see https://toml.io; text and values with a unit stand in quotation marks";
+            cx.problems.push(Problem::new(Kind::Syntax, "", what, remedy, source, span));
+        }
+        return None;
+    }
+    // A missing top-level key has no place of its own: point at the beginning, not at the whole file.
+    let root: Value<'_> = Spanned::new(0..0, DeValue::Table(document.into_inner()));
+    raw::Scenario::read(&root, &At { key: String::new(), span: 0..0 }, cx)
+}

@@ -1,0 +1,242 @@
+//! A validated scenario: holding one is proof that it can be built.
+
+use crate::{Measure, Program, Sender, World};
+use lasthop_laws::oal;
+use lasthop_radio::{queue, wifi, wired};
+use lasthop_signals::Node;
+use lasthop_units::{Bytes, Span, Time};
+
+/// What is to be run. Built only by [`Scenario::load`] and [`Scenario::parse`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    pub(crate) name: String,
+    pub(crate) title: String,
+    pub(crate) description: String,
+    pub(crate) world: World,
+    pub(crate) duration: Span,
+    pub(crate) warm_up: Span,
+    pub(crate) seeds: Vec<u64>,
+    pub(crate) wire: wired::Params,
+    pub(crate) hop: Hop,
+    pub(crate) stations: Vec<String>,
+    pub(crate) streams: Vec<Stream>,
+    pub(crate) laws: Vec<Law>,
+    pub(crate) measures: Vec<Measure>,
+}
+
+impl Scenario {
+    /// The file's name without directory and extension.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// One line for tables and reports.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// What it shows, and where its parameters come from; may be empty.
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// Where it wants to run.
+    pub fn world(&self) -> World {
+        self.world
+    }
+
+    /// How long one run lasts, warm-up included.
+    pub fn duration(&self) -> Span {
+        self.duration
+    }
+
+    /// The first part of the run, which no figure covers; shorter than [`Scenario::duration`].
+    pub fn warm_up(&self) -> Span {
+        self.warm_up
+    }
+
+    /// One run each; at least one, all different.
+    pub fn seeds(&self) -> &[u64] {
+        &self.seeds
+    }
+
+    /// The link between server and access point, equal in both directions.
+    pub fn wire(&self) -> wired::Params {
+        self.wire
+    }
+
+    /// The last hop with its own queue.
+    pub fn hop(&self) -> &Hop {
+        &self.hop
+    }
+
+    /// The last hop under `law`: with the law's queue where it has one.
+    ///
+    /// # Panics
+    /// If `law` is not this scenario's and its queue cannot be.
+    pub fn hop_under(&self, law: &Law) -> Hop {
+        match law.queue {
+            None => self.hop.clone(),
+            Some(queue) => self.hop.with_queue(queue).expect("checked when the scenario was read"),
+        }
+    }
+
+    /// The access point on its hop.
+    pub const AP: Node = Node(0);
+
+    /// A station on its hop, by its place in [`Scenario::stations`].
+    pub fn station_node(station: usize) -> Node {
+        Node(u16::try_from(station + 1).expect("a hop holds at most 1024 nodes"))
+    }
+
+    /// Names of the stations; at least one, all different. Everything that refers to a station does so by its place
+    /// in this list.
+    pub fn stations(&self) -> &[String] {
+        &self.stations
+    }
+
+    /// What the server sends: `"each"` and parallel flows spelled out, one stream for each connection or probe.
+    pub fn streams(&self) -> &[Stream] {
+        &self.streams
+    }
+
+    /// The laws to compare, in the order of the file; at least one.
+    pub fn laws(&self) -> &[Law] {
+        &self.laws
+    }
+
+    /// The law called `name`: one of the table, or a bare sender law.
+    ///
+    /// # Errors
+    /// [`UnknownLaw`] says which names there are.
+    pub fn law(&self, name: &str) -> Result<Law, UnknownLaw> {
+        if let Some(law) = self.laws.iter().find(|law| law.name == name) {
+            return Ok(law.clone());
+        }
+        if let Some(sender) = Sender::ALL.iter().find(|sender| sender.as_str() == name) {
+            return Ok(Law { name: name.to_owned(), sender: *sender, queue: None, agent: None });
+        }
+        let mut known: Vec<String> = self.laws.iter().map(|law| law.name.clone()).collect();
+        for sender in Sender::ALL.iter().map(|sender| sender.as_str().to_owned()) {
+            if !known.contains(&sender) {
+                known.push(sender);
+            }
+        }
+        Err(UnknownLaw { name: name.to_owned(), scenario: self.name.clone(), known })
+    }
+
+    /// The figures to report: those that were asked for, else all that the traffic can yield.
+    pub fn measures(&self) -> &[Measure] {
+        &self.measures
+    }
+}
+
+/// A law that the scenario does not know.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
+#[error("the scenario {scenario} knows no law `{name}`")]
+#[diagnostic(code(scenario::unknown_law), help("its laws are {}", known.join(", ")))]
+pub struct UnknownLaw {
+    /// The name that was asked for.
+    pub name: String,
+    /// The scenario's name.
+    pub scenario: String,
+    /// The names that it knows.
+    pub known: Vec<String>,
+}
+
+/// The last hop.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Hop {
+    /// A link to one station.
+    Wired(WiredHop),
+    /// An 802.11 BSS and its neighbours on the channel. Node 0 is the access point, then come the stations, then two
+    /// nodes a neighbour.
+    Wifi(Box<wifi::Plan>),
+}
+
+impl Hop {
+    /// The access point's queue towards the stations.
+    pub fn queue(&self) -> queue::Kind {
+        match self {
+            Hop::Wired(hop) => queue::Kind::Fifo { packets: hop.down.queue_packets },
+            Hop::Wifi(plan) => plan.params().ap_queue,
+        }
+    }
+
+    /// The same hop with another queue; `None` if it cannot have that one.
+    pub(crate) fn with_queue(&self, queue: queue::Kind) -> Option<Hop> {
+        match (self, queue) {
+            (Hop::Wired(hop), queue::Kind::Fifo { packets }) => {
+                let down = wired::Params { queue_packets: packets, ..hop.down };
+                Some(Hop::Wired(WiredHop { down, ..*hop }))
+            }
+            (Hop::Wired(_), _) => None,
+            (Hop::Wifi(plan), _) => {
+                let params = wifi::Params { ap_queue: queue, ..plan.params().clone() };
+                params.validate().ok().map(|plan| Hop::Wifi(Box::new(plan)))
+            }
+        }
+    }
+}
+
+/// A wired last hop.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WiredHop {
+    /// From the access point to the station; its queue is the hop's drop-tail queue.
+    pub down: wired::Params,
+    /// From the station to the access point.
+    pub up: wired::Params,
+}
+
+/// One connection or one probe.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stream {
+    /// The station that receives it, as its place in [`Scenario::stations`].
+    pub station: usize,
+    /// When it begins.
+    pub start: Time,
+    /// When it ends; not after the run.
+    pub stop: Time,
+    /// What it is.
+    pub kind: StreamKind,
+}
+
+/// What a stream is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum StreamKind {
+    /// One TCP download.
+    Bulk {
+        /// What is sent in all; `None` is as much as goes.
+        size: Option<Bytes>,
+        /// The program that sends in the lab.
+        program: Program,
+    },
+    /// UDP packets at a fixed interval.
+    Probe {
+        /// UDP payload.
+        size: Bytes,
+        /// Interval; not zero.
+        every: Span,
+    },
+    /// Short TCP downloads at a fixed interval, each on a connection of its own, begun whether or not the one before
+    /// has ended.
+    Fetch {
+        /// Payload of each.
+        size: Bytes,
+        /// Interval; not zero.
+        every: Span,
+    },
+}
+
+/// What senders run, and what the access point does beside it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Law {
+    /// The row's name in reports.
+    pub name: String,
+    /// Congestion control of every TCP sender.
+    pub sender: Sender,
+    /// The access point's queue in place of the hop's.
+    pub queue: Option<queue::Kind>,
+    /// The agent on the access point.
+    pub agent: Option<oal::Params>,
+}

@@ -1,0 +1,107 @@
+//! Which standards, widths, guard intervals, rates and channels exist together.
+//! Source:     IEEE 802.11-2020: 17.3 (a), 18.3 (g), 19.5 (n), 21.5 (ac); channels: Annex E, tables E-1 and E-4.
+
+use crate::Standard;
+use crate::quantity::Hertz;
+use lasthop_radio::wifi::{self, Band, Width};
+use lasthop_units::Span;
+
+const MHZ: u64 = 1_000_000;
+
+/// Long guard interval.
+pub(crate) const LONG: Span = Span::from_nanos(800);
+/// Short guard interval.
+pub(crate) const SHORT: Span = Span::from_nanos(400);
+
+impl Standard {
+    /// True if frames are aggregated and rates are named by MCS.
+    pub fn has_mcs(self) -> bool {
+        matches!(self, Standard::N | Standard::Ac)
+    }
+
+    /// Channel widths, narrowest first.
+    pub(crate) const fn widths(self) -> &'static [Hertz] {
+        match self {
+            Standard::A | Standard::G => &[Hertz(20 * MHZ)],
+            Standard::N => &[Hertz(20 * MHZ), Hertz(40 * MHZ)],
+            Standard::Ac => &[Hertz(20 * MHZ), Hertz(40 * MHZ), Hertz(80 * MHZ), Hertz(160 * MHZ)],
+        }
+    }
+
+    /// Guard intervals, longest first.
+    pub(crate) const fn guard_intervals(self) -> &'static [Span] {
+        match self {
+            Standard::A | Standard::G => &[LONG],
+            Standard::N | Standard::Ac => &[LONG, SHORT],
+        }
+    }
+
+    /// Most spatial streams that are modelled (ac allows 8), and the highest MCS of a stream.
+    pub(crate) const fn most(self) -> (u64, u64) {
+        match self {
+            Standard::A | Standard::G => (1, 0),
+            Standard::N => (4, 7),
+            Standard::Ac => (4, 9),
+        }
+    }
+
+    /// The clause that [`Standard::most`] and the widths come from.
+    pub(crate) const fn clause(self) -> &'static str {
+        match self {
+            Standard::A => "IEEE 802.11-2020, 17.3",
+            Standard::G => "IEEE 802.11-2020, 18.3",
+            Standard::N => "IEEE 802.11-2020, 19.5",
+            Standard::Ac => "IEEE 802.11-2020, 21.5",
+        }
+    }
+}
+
+/// The OFDM rates of 802.11a and g.
+pub(crate) const LEGACY_MBIT: [u64; 8] = [6, 9, 12, 18, 24, 36, 48, 54];
+
+/// The radio's name for a width that a standard has.
+pub(crate) fn radio_width(width: Hertz) -> Option<Width> {
+    [Width::Mhz20, Width::Mhz40, Width::Mhz80, Width::Mhz160].into_iter().find(|w| u64::from(w.mhz()) * MHZ == width.0)
+}
+
+/// The radio's name for a standard in the band of `channel`.
+pub(crate) fn radio_standard(standard: Standard, channel: u8) -> wifi::Standard {
+    match standard {
+        Standard::A => wifi::Standard::Dot11a,
+        Standard::G => wifi::Standard::Dot11g,
+        // Channel numbers above 14 are those of 5 GHz.
+        Standard::N => wifi::Standard::Dot11n(if channel <= 14 { Band::Ghz2_4 } else { Band::Ghz5 }),
+        Standard::Ac => wifi::Standard::Dot11ac,
+    }
+}
+
+/// Primary channels on which `standard` can be `width` wide, lowest first.
+pub(crate) fn channels(standard: Standard, width: Hertz) -> Vec<u64> {
+    let mut channels = Vec::new();
+    if matches!(standard, Standard::G | Standard::N) {
+        channels.extend(1..=if width.0 > 20 * MHZ { 13 } else { 14 });
+    }
+    if standard != Standard::G {
+        // Blocks of adjacent 20 MHz channels; wider channels are aligned inside their block.
+        for (first, last) in [(36, 64), (100, 144), (149, 177)] {
+            let wide = width.0 / MHZ / 20;
+            let whole = ((last - first) / 4 + 1) / wide * wide;
+            channels.extend((0..whole).map(|n| first + 4 * n));
+        }
+    }
+    channels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn channels_are_those_of_annex_e() {
+        let ac = |mhz: u64| channels(Standard::Ac, Hertz(mhz * MHZ));
+        assert!(ac(160).contains(&64) && !ac(160).contains(&132) && ac(160).contains(&149));
+        assert!(ac(80).contains(&144) && ac(80).contains(&161));
+        assert!(ac(20).contains(&165) && !ac(20).contains(&6));
+        assert_eq!(channels(Standard::G, Hertz(20 * MHZ)), (1..=14).collect::<Vec<_>>());
+    }
+}

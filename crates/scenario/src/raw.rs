@@ -1,0 +1,541 @@
+//! The tables of a scenario file as they are written. Their doc comments are the reference page and the JSON Schema.
+
+use crate::problem::Kind;
+use crate::quantity::{Hertz, Packets};
+use crate::read::{At, Context, Named, Quantity, Read, Value, table, word, words};
+use lasthop_laws::oal;
+use lasthop_units::{Bytes, Rate, Span};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use std::borrow::Cow;
+use toml::de::DeValue;
+
+table! {
+    /// A scenario: one path from a server to the stations of a last hop, what crosses it, and the laws to compare on it.
+    Scenario {
+        /// One line for tables and reports.
+        required title: String,
+        /// What the scenario shows, and where its parameters come from.
+        default("\"\"") description: String,
+        /// Where it runs. `--world` on the command line overrides it.
+        default("\"default\"") world: World,
+        /// How long one run lasts, warm-up included.
+        required duration: Quantity<Span>,
+        /// The first part of the run, left out of every figure: flows start, windows open and queues fill in it.
+        default("\"0 s\"") warm_up: Quantity<Span>,
+        /// How many runs, as a number (seeds 1 to n), or the seeds themselves, as a list. Everything random in a run
+        /// follows from its seed.
+        default("5") seeds: Seeds,
+        /// The path between the server and the access point.
+        required wire: Wire,
+        /// The last hop: exactly one of `hop.wired` and `hop.wifi`.
+        required hop: Hop,
+        /// The stations behind the hop, one `[[station]]` each.
+        required station: Vec<Station>,
+        /// Other BSSs that share the Wi-Fi channel, one `[[neighbour]]` each. They and the scenario's own BSS hear each
+        /// other.
+        default("[]") neighbour: Vec<Neighbour>,
+        /// What the server sends, one `[[traffic]]` each.
+        required traffic: Vec<Traffic>,
+        /// The laws to compare, in the order of the report's rows: `[laws."NAME"]`. A sender law that is not in the
+        /// table, such as `reno`, can still be asked for by its name on the command line.
+        required laws: Named<Law>,
+        /// The figures to report, by the names they have in `result.json`. Without it: all that the traffic can yield.
+        optional measures: Vec<Measure>,
+    }
+}
+
+table! {
+    /// A full-duplex wired link: in each direction a drop-tail queue, a serialiser and a propagation delay.
+    Wire {
+        /// Data rate in each direction.
+        required rate: Quantity<Rate>,
+        /// Propagation delay in each direction: half of what the link adds to the round-trip time.
+        required delay: Quantity<Span>,
+        /// Packets that may wait at each end, behind the one that is being sent.
+        default("\"1000 packets\"") queue: Quantity<Packets>,
+    }
+}
+
+table! {
+    /// The last hop.
+    Hop {
+        /// A wired last hop, to compare with: one link to one station.
+        optional wired: WiredHop,
+        /// An 802.11 BSS.
+        optional wifi: WifiHop,
+    }
+}
+
+table! {
+    /// A wired last hop.
+    WiredHop {
+        /// Data rate in each direction.
+        required rate: Quantity<Rate>,
+        /// Propagation delay in each direction.
+        default("\"0 s\"") delay: Quantity<Span>,
+        /// The queue of the access point towards the station. Only `fifo` here.
+        required queue: Queue,
+        /// Packets that may wait at the station, behind the one that is being sent.
+        default("\"1000 packets\"") uplink_queue: Quantity<Packets>,
+    }
+}
+
+table! {
+    /// An 802.11 BSS: an access point and its stations on one channel. All of them hear each other.
+    WifiHop {
+        /// The amendment whose PHY and MAC the BSS uses.
+        required standard: Standard,
+        /// Number of the primary channel. It decides the band, and so the short interframe space; nothing else depends
+        /// on it. Without it: 1 for 802.11g, 36 for the others.
+        optional channel: u64,
+        /// Channel width: 20 MHz for a and g, 20 or 40 MHz for n, 20 to 160 MHz for ac.
+        default("\"20 MHz\"") width: Quantity<Hertz>,
+        /// OFDM guard interval: 800 ns, or the short one of n and ac, 400 ns.
+        default("\"800 ns\"") guard_interval: Quantity<Span>,
+        /// Time between beacons, a multiple of the 802.11 time unit of 1024 us.
+        default("\"102.4 ms\"") beacon_interval: Quantity<Span>,
+        /// Failed attempts after which a frame is given up (dot11ShortRetryLimit).
+        default("7") retry_limit: u64,
+        /// Most MPDUs in one A-MPDU; the BlockAck window of n and ac allows 64. Standards without aggregation send one.
+        optional max_ampdu: u64,
+        /// The queue of the access point towards the stations.
+        required queue: Queue,
+        /// Packets that may wait at each station for the uplink, which is mostly acknowledgements.
+        default("\"1000 packets\"") uplink_queue: Quantity<Packets>,
+    }
+}
+
+table! {
+    /// How the access point queues packets towards the stations.
+    Queue {
+        /// The discipline.
+        required kind: QueueKind,
+        /// Most packets in the queue: in all for `fifo` (default 1000) and `fq-codel-airtime` (default 8192, as in
+        /// Linux mac80211), for each station with `round-robin` (default 1000).
+        optional limit: Quantity<Packets>,
+        /// `fq-codel-airtime`: bytes a flow may send in its turn (default 300 B, as in Linux mac80211).
+        optional quantum: Quantity<Bytes>,
+        /// `fq-codel-airtime`: standing delay that CoDel accepts (default 20 ms, as in Linux mac80211).
+        optional target: Quantity<Span>,
+        /// `fq-codel-airtime`: how long the delay may stay above the target before CoDel drops (default 100 ms).
+        optional interval: Quantity<Span>,
+        /// `fq-codel-airtime`: airtime a station may use in its turn (default 256 us, Linux mac80211's weight of 256).
+        optional airtime_quantum: Quantity<Span>,
+        /// `fq-codel-airtime`: whether CoDel marks packets that can carry a mark, rather than dropping them (default true).
+        optional ecn: bool,
+    }
+}
+
+table! {
+    /// A station of the last hop.
+    Station {
+        /// Its name, unique in the scenario: letters, digits and `-`, at most 32.
+        required name: String,
+        /// 802.11n and ac: spatial streams. Without it: 1.
+        optional nss: u64,
+        /// 802.11n and ac: MCS of the frames to it, 0 to 7 for n and 0 to 9 for ac, counted for each stream.
+        optional mcs: u64,
+        /// 802.11n and ac: MCS of the frames to it over time, in place of `mcs`: a list of `{ at = "2 s", mcs = 4 }`, the
+        /// first at 0 s, or the path of a CSV file with the columns `at_s,mcs`, relative to the scenario.
+        optional mcs_trace: McsTrace,
+        /// 802.11a and g: data rate of the frames to it.
+        optional rate: Quantity<Rate>,
+        /// Wi-Fi: probability that one MPDU is lost to noise, between 0 and 1. Collisions come on top.
+        default("0") mpdu_error_rate: f64,
+    }
+}
+
+table! {
+    /// One step of an MCS trace.
+    McsStep {
+        /// When it begins, from the start of the run.
+        required at: Quantity<Span>,
+        /// The MCS from then on.
+        required mcs: u64,
+    }
+}
+
+table! {
+    /// A background BSS on the same channel, of the same standard, width and guard interval: one transmitter that sends
+    /// to one receiver of its own.
+    Neighbour {
+        /// Its name, unique among neighbours.
+        required name: String,
+        /// Its primary channel; it must be the scenario's, for a BSS elsewhere is not heard. Without it: the same.
+        optional channel: u64,
+        /// 802.11n and ac: its spatial streams. Without it: 1.
+        optional nss: u64,
+        /// 802.11n and ac: its MCS.
+        optional mcs: u64,
+        /// 802.11a and g: its data rate.
+        optional rate: Quantity<Rate>,
+        /// What it offers to the channel while it is active: a data rate, or `"saturated"`.
+        required load: Load,
+        /// Network-layer length of its packets.
+        default("\"1500 B\"") packet: Quantity<Bytes>,
+        /// When it is active: a list of `{ from = "2 s", until = "4 s" }`. Without this and `period`: always.
+        optional active: Vec<Interval>,
+        /// In place of `active`: it becomes active once every period.
+        optional period: Quantity<Span>,
+        /// With `period`: how long it is active in each period.
+        optional active_for: Quantity<Span>,
+        /// With `period`: when it becomes active first (default 0 s).
+        optional first: Quantity<Span>,
+    }
+}
+
+table! {
+    /// A stretch of the run.
+    Interval {
+        /// Its begin.
+        required from: Quantity<Span>,
+        /// Its end.
+        required until: Quantity<Span>,
+    }
+}
+
+table! {
+    /// A stream of traffic from the server to stations.
+    Traffic {
+        /// What it is.
+        required kind: TrafficKind,
+        /// Name of the station that receives it, or `"each"` for one such stream to every station.
+        required to: String,
+        /// When it begins.
+        default("\"0 s\"") start: Quantity<Span>,
+        /// When it ends. Without it: with the run.
+        optional stop: Quantity<Span>,
+        /// `probe`: UDP payload of each packet (default 64 B). `fetch`: what is fetched each time (default 100 kB).
+        /// `bulk`: what is sent in all (default: as much as goes).
+        optional size: Quantity<Bytes>,
+        /// `probe` and `fetch`: time from one to the next (default 20 ms and 1 s).
+        optional every: Quantity<Span>,
+        /// `bulk`: TCP connections in parallel (default 1).
+        optional flows: u64,
+        /// `bulk`: the program that sends in the lab (default `own`).
+        optional program: Program,
+    }
+}
+
+table! {
+    /// A law: what the senders run, and what the access point does beside it.
+    Law {
+        /// Congestion control of every TCP sender.
+        required sender: Sender,
+        /// Queue of the access point under this law, in place of the hop's.
+        optional queue: Queue,
+        /// The agent on the access point. Without it: none. `agent = {}` is the agent with its defaults.
+        optional agent: Agent,
+    }
+}
+
+table! {
+    /// The agent on the access point, which rewrites receive windows.
+    Agent {
+        /// Whose share is equal.
+        default("\"airtime\"") weights: Weights,
+        /// How the capacity of the hop is estimated.
+        default("\"airtime\"") capacity: Capacity,
+        /// How a window follows from a rate.
+        default("\"unloaded\"") window: Window,
+        /// Room for the frames of one service round beyond the unloaded round trip (q): the least used.
+        default("\"5 ms\"") slack: Quantity<Span>,
+        /// Most room that a measured service round may claim.
+        default("\"20 ms\"") slack_max: Quantity<Span>,
+        /// Backlog, as the time to drain it, from which on the hop counts as about to lose.
+        default("\"2.5 ms\"") trigger: Quantity<Span>,
+        /// Decisions without need that must follow each other before windows are released.
+        default("3") release_after: u64,
+        /// Standing ceiling as a multiple of what one flow could use alone: 1 to 64.
+        default("1.25") ceiling_gain: f64,
+    }
+}
+
+words! {
+    /// Where a scenario runs.
+    World {
+        /// The lab as root, else the simulator.
+        Default = "default",
+        /// The simulator: virtual time, own TCP.
+        Sim = "sim",
+        /// The lab: wall-clock time, the kernel's TCP, an emulated hop.
+        Lab = "lab",
+    }
+}
+
+words! {
+    /// An amendment of IEEE 802.11.
+    Standard {
+        /// OFDM at 5 GHz, 6 to 54 Mbit/s.
+        A = "802.11a",
+        /// ERP-OFDM at 2.4 GHz, 6 to 54 Mbit/s.
+        G = "802.11g",
+        /// HT, with A-MPDU aggregation.
+        N = "802.11n",
+        /// VHT, with A-MPDU aggregation.
+        Ac = "802.11ac",
+    }
+}
+
+words! {
+    /// A queue discipline.
+    QueueKind {
+        /// One queue for all stations, drop-tail: the classic access point. A frame takes up packets for the head packet's receiver from
+        /// anywhere in the queue.
+        Fifo = "fifo",
+        /// One drop-tail queue a station, served in turn.
+        RoundRobin = "round-robin",
+        /// FQ-CoDel with airtime fairness between stations, as Linux mac80211: the modern access point.
+        FqCodelAirtime = "fq-codel-airtime",
+    }
+}
+
+words! {
+    /// A sort of traffic.
+    TrafficKind {
+        /// A TCP download that always has more to send.
+        Bulk = "bulk",
+        /// Small UDP packets at a fixed interval: their delay is what a call or a game feels.
+        Probe = "probe",
+        /// A short TCP download, each on a connection of its own, begun at a fixed interval: the time it takes is what
+        /// a page load feels.
+        Fetch = "fetch",
+    }
+}
+
+words! {
+    /// A sender program of the lab.
+    Program {
+        /// Lasthop's own sender over a kernel socket.
+        Own = "own",
+        /// `iperf3`.
+        Iperf3 = "iperf3",
+    }
+}
+
+words! {
+    /// A TCP congestion control.
+    Sender {
+        /// NewReno (RFC 5681, RFC 6582).
+        Reno = "reno",
+        /// CUBIC (RFC 9438).
+        Cubic = "cubic",
+        /// BBR version 1.
+        Bbr = "bbr",
+    }
+}
+
+words! {
+    /// A figure of the report.
+    Measure {
+        /// Payload delivered by the bulk downloads together, megabits a second.
+        ThroughputMbitS = "throughput_mbit_s",
+        /// Mean one-way delay over the hop: arrival at the access point to delivery at the station.
+        HopDelayMeanMs = "hop_delay_mean_ms",
+        /// Its 95th percentile.
+        HopDelayP95Ms = "hop_delay_p95_ms",
+        /// Its 99th percentile.
+        HopDelayP99Ms = "hop_delay_p99_ms",
+        /// 95th percentile of the probes' one-way delay.
+        ProbeDelayP95Ms = "probe_delay_p95_ms",
+        /// Median time of a fetch.
+        FetchP50Ms = "fetch_p50_ms",
+        /// 95th percentile of the time of a fetch.
+        FetchP95Ms = "fetch_p95_ms",
+        /// Interarrival jitter of the probes (RFC 3550).
+        JitterMs = "jitter_ms",
+        /// Retransmitted segments of the bulk downloads over all that they sent.
+        RetransmissionRatio = "retransmission_ratio",
+        /// Jain's fairness index of the bulk downloads' rates.
+        Jain = "jain",
+        /// Longest time that any bulk download went without delivering a byte.
+        StallMaxMs = "stall_max_ms",
+        /// Probes that never arrived, over all that were sent.
+        ProbeLossRatio = "probe_loss_ratio",
+    }
+}
+
+/// Declares the words for an enum of another room.
+macro_rules! foreign_words {
+    ($(#[doc = $doc:literal])* $name:ident($type:ty) { $( $(#[doc = $word_doc:literal])* $word:literal => $value:expr, )* }) => {
+        $(#[doc = $doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub(crate) struct $name(pub $type);
+
+        impl Read for $name {
+            fn read(value: &Value<'_>, at: &At, cx: &mut Context) -> Option<Self> {
+                word(value, at, cx, [$(($word, $name($value))),*].into_iter())
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({
+                    "description": crate::read::prose(&[$($doc),*]),
+                    "oneOf": [$({ "const": $word, "description": crate::read::prose(&[$($word_doc),*]) }),*],
+                })
+            }
+        }
+    };
+}
+
+foreign_words! {
+    /// Whose share is equal.
+    Weights(oal::Weights) {
+        /// Every backlogged flow gets the same rate.
+        "flow" => oal::Weights::Flow,
+        /// Every station with a backlogged flow gets the same rate.
+        "station" => oal::Weights::Station,
+        /// Every station with a backlogged flow gets the same airtime.
+        "airtime" => oal::Weights::Airtime,
+    }
+}
+
+foreign_words! {
+    /// How the capacity of the hop is estimated.
+    Capacity(oal::CapacityRule) {
+        /// What each link carries a second of airtime now, times the airtime that this BSS can have now.
+        "airtime" => oal::CapacityRule::Airtime,
+        /// The paper's rule: goodput of the nearest slot without congestion.
+        "paper" => oal::CapacityRule::Paper,
+    }
+}
+
+foreign_words! {
+    /// How a window follows from a rate.
+    Window(oal::WindowRule) {
+        /// Rate times the unloaded round trip plus slack, under a standing ceiling.
+        "unloaded" => oal::WindowRule::Unloaded,
+        /// The paper's rule: rate times the round trip as it is, and no ceiling.
+        "paper" => oal::WindowRule::Paper,
+    }
+}
+
+/// A number of runs or the seeds themselves.
+#[derive(Clone, Debug)]
+pub(crate) struct Seeds(pub Vec<u64>);
+
+/// More runs than this say nothing new: the interval of a mean shrinks with the root of their number.
+pub(crate) const MOST_SEEDS: u64 = 1000;
+
+impl Read for Seeds {
+    fn read(value: &Value<'_>, at: &At, cx: &mut Context) -> Option<Self> {
+        let bound = |cx: &mut Context, count: u64| {
+            if (1..=MOST_SEEDS).contains(&count) {
+                return true;
+            }
+            let what = format!(
+                "{count} runs are outside 1 to {MOST_SEEDS} (an interval shrinks with the root of their number)"
+            );
+            cx.problem(Kind::OutOfRange, at, what, format!("write a number from 1 to {MOST_SEEDS}, such as 5"));
+            false
+        };
+        if value.get_ref().is_array() {
+            let seeds = Vec::<u64>::read(value, at, cx)?;
+            let twice = seeds.iter().enumerate().find(|(i, seed)| seeds[..*i].contains(seed));
+            if let Some((_, seed)) = twice {
+                cx.impossible(
+                    at,
+                    format!("seed {seed} is listed twice"),
+                    "list each once: equal runs are not independent",
+                );
+                return None;
+            }
+            return bound(cx, seeds.len() as u64).then_some(Seeds(seeds));
+        }
+        let count = u64::read(value, at, cx)?;
+        bound(cx, count).then(|| Seeds((1..=count).collect()))
+    }
+}
+
+impl JsonSchema for Seeds {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Seeds".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let seeds = serde_json::json!({ "type": "integer", "minimum": 0 });
+        json_schema!({
+            "title": "a number or a list of numbers",
+            "oneOf": [
+                { "type": "integer", "minimum": 1, "maximum": MOST_SEEDS },
+                { "type": "array", "items": seeds, "minItems": 1, "maxItems": MOST_SEEDS, "uniqueItems": true },
+            ],
+            "examples": [5],
+        })
+    }
+}
+
+/// What a neighbour offers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Load {
+    Saturated,
+    Rate(Rate),
+}
+
+impl Read for Load {
+    fn read(value: &Value<'_>, at: &At, cx: &mut Context) -> Option<Self> {
+        match value.get_ref().as_str() {
+            Some("saturated") => Some(Load::Saturated),
+            Some(text) if text.starts_with(|c: char| c.is_alphabetic()) => {
+                word(value, at, cx, [("saturated", Load::Saturated)].into_iter())
+            }
+            _ => Quantity::read(value, at, cx).map(|Quantity(rate)| Load::Rate(rate)),
+        }
+    }
+}
+
+impl JsonSchema for Load {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Load".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "title": "a data rate, or \"saturated\"",
+            "anyOf": [{ "const": "saturated" }, Quantity::<Rate>::json_schema(generator)],
+            "examples": ["20 Mbit/s", "saturated"],
+        })
+    }
+}
+
+/// Steps, or the path of a file that holds them.
+#[derive(Clone, Debug)]
+pub(crate) enum McsTrace {
+    Steps(Vec<McsStep>),
+    File(String),
+}
+
+impl Read for McsTrace {
+    fn read(value: &Value<'_>, at: &At, cx: &mut Context) -> Option<Self> {
+        match value.get_ref() {
+            DeValue::String(path) => Some(McsTrace::File(path.clone().into_owned())),
+            _ => Vec::read(value, at, cx).map(McsTrace::Steps),
+        }
+    }
+}
+
+impl JsonSchema for McsTrace {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "McsTrace".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "title": "a list of steps, or the path of a CSV file",
+            "anyOf": [
+                { "type": "array", "items": generator.subschema_for::<McsStep>(), "minItems": 1 },
+                { "type": "string" },
+            ],
+        })
+    }
+}

@@ -1,0 +1,134 @@
+//! The JSON Schema and the reference page of scenario files, from the declarations that read them.
+
+use crate::quantity::DIMENSIONS;
+use crate::raw;
+use schemars::generate::SchemaSettings;
+use serde_json::Value as Json;
+use std::fmt::Write;
+
+/// The JSON Schema (draft 7, which TOML editors understand) of a scenario file.
+pub fn json_schema() -> Json {
+    let mut schema = SchemaSettings::draft07().into_generator().into_root_schema_for::<raw::Scenario>().to_value();
+    schema["title"] = "Lasthop scenario".into();
+    schema
+}
+
+/// The reference page of scenario files, in Markdown.
+pub fn reference_page() -> String {
+    let schema = json_schema();
+    let mut page = INTRODUCTION.to_owned();
+    page.push_str("\n## Units\n\n| quantity | units | example |\n| --- | --- | --- |\n");
+    for dimension in DIMENSIONS {
+        let units: Vec<String> = dimension.units.iter().map(|(symbol, _)| format!("`{symbol}`")).collect();
+        let name = dimension.name.trim_start_matches("a ").trim_start_matches("an ");
+        let _ = writeln!(page, "| {name} | {} | `\"{}\"` |", units.join(", "), dimension.example);
+    }
+    page.push_str("\n## The file\n\n");
+    table(&mut page, &schema);
+    for (heading, name) in TABLES {
+        let _ = write!(page, "\n## {heading}\n\n");
+        table(&mut page, &schema["definitions"][name]);
+    }
+    page.push_str("\n## Words\n");
+    for name in WORDS {
+        let words = &schema["definitions"][name];
+        let _ = write!(page, "\n### {name}\n\n{}\n\n", text(&words["description"]));
+        for word in words["oneOf"].as_array().into_iter().flatten() {
+            let _ = writeln!(page, "* `\"{}\"`: {}", text(&word["const"]), text(&word["description"]));
+        }
+    }
+    page
+}
+
+/// Tables in the order of the page, under the headings that files give them.
+const TABLES: [(&str, &str); 12] = [
+    ("`[wire]`", "Wire"),
+    ("`[hop]`", "Hop"),
+    ("`[hop.wifi]`", "WifiHop"),
+    ("`[hop.wired]`", "WiredHop"),
+    ("`queue`", "Queue"),
+    ("`[[station]]`", "Station"),
+    ("A step of `mcs-trace`", "McsStep"),
+    ("`[[neighbour]]`", "Neighbour"),
+    ("An interval of `active`", "Interval"),
+    ("`[[traffic]]`", "Traffic"),
+    ("`[laws.\"NAME\"]`", "Law"),
+    ("`agent`", "Agent"),
+];
+
+/// Words in the order of the page.
+const WORDS: [&str; 10] =
+    ["World", "Standard", "QueueKind", "TrafficKind", "Program", "Sender", "Weights", "Capacity", "Window", "Measure"];
+
+const INTRODUCTION: &str = "\
+# Scenario files
+
+<!-- Generated from crates/scenario/src/raw.rs. After a change there: LASTHOP_BLESS=1 cargo test -p lasthop-scenario -->
+
+A scenario is one TOML file. It is checked whole before anything starts, and everything that is wrong is reported at
+once, each problem with its line, what stands there and what would be right. `scenarios/first-light.toml` is a complete
+example. Editors that know TOML complete and check a scenario through `scenarios/scenario.schema.json` when its first line
+names it:
+
+```toml
+#:schema scenario.schema.json
+```
+
+A value with a dimension is text with its unit: `\"20 ms\"`. A bare number is an error there, and so is a unit that two
+trades read differently: `m` (minutes or milliseconds), `Mb` (megabits or megabytes), `KB` (1000 or 1024 bytes). What has no
+dimension, such as a count or a probability, is a bare number.
+
+The warm-up is part of the duration: a scenario with `duration = \"10 s\"` and `warm-up = \"2 s\"` runs for ten seconds, and
+its figures cover the last eight.
+";
+
+fn text(value: &Json) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// A table's description, then one row a key.
+fn table(page: &mut String, schema: &Json) {
+    let _ = write!(
+        page,
+        "{}\n\n| key | value | default | meaning |\n| --- | --- | --- | --- |\n",
+        text(&schema["description"])
+    );
+    let required = |key: &str| schema["required"].as_array().is_some_and(|keys| keys.iter().any(|k| k == key));
+    for (key, property) in schema["properties"].as_object().into_iter().flatten() {
+        let default = match &property["default"] {
+            _ if required(key) => "required".to_owned(),
+            Json::Null => String::new(),
+            default => format!("`{default}`"),
+        };
+        let meaning = text(&property["description"]).replace("\n\n", "<br>").replace('|', "\\|");
+        let _ = writeln!(page, "| `{key}` | {} | {default} | {meaning} |", value_of(property));
+    }
+}
+
+/// What stands behind a key, in a few words.
+fn value_of(property: &Json) -> String {
+    if let Some(title) = property["title"].as_str() {
+        let example = property["examples"][0].as_str().map(|example| format!(", `\"{example}\"`"));
+        return format!("{title}{}", example.unwrap_or_default());
+    }
+    let named = |schema: &Json| {
+        let reference = schema["$ref"].as_str().or(schema["allOf"][0]["$ref"].as_str());
+        let name = reference.and_then(|reference| reference.rsplit('/').next()).map(str::to_owned);
+        let heading = name.as_ref().and_then(|name| TABLES.iter().find(|(_, table)| table == name));
+        match (heading, &name) {
+            (Some((heading, _)), _) => heading.to_string(),
+            (None, Some(name)) => format!("[a word](#{})", name.to_lowercase()),
+            (None, None) => match text(&schema["type"]) {
+                "string" => "text".to_owned(),
+                "integer" => "a whole number".to_owned(),
+                "boolean" => "true or false".to_owned(),
+                other => format!("a {other}"),
+            },
+        }
+    };
+    match text(&property["type"]) {
+        "array" => format!("a list: {}", named(&property["items"])),
+        "object" => format!("tables: {}", named(&property["additionalProperties"])),
+        _ => named(property),
+    }
+}
