@@ -1,12 +1,24 @@
 //! An 802.11 channel: DCF and EDCA over a medium of nodes with a who-hears-whom relation.
+//!
+//! [`Params`] says what there is, [`Params::validate`] makes a [`Plan`] of it, and [`Wifi`] is the hop built from that.
 
+mod background;
 mod error;
+mod exchange;
+mod frame;
+mod medium;
+mod model;
 mod params;
 mod phy;
-#[allow(dead_code)] // the model that uses all of it follows
 mod plan;
+mod report;
+mod session;
+#[cfg(test)]
+mod tests;
+mod timing;
 
 pub use error::Error;
+pub use model::Wifi;
 pub use params::{Background, Beacons, Load, NodeParams, Params, Profile, RateChoice, Reach, ReachMatrix, Role};
 pub use phy::{Band, GuardInterval, Mcs, Mode, Standard, Width};
 pub use plan::Plan;

@@ -1,0 +1,67 @@
+//! Lengths of MAC frames.
+//! Source:     IEEE 802.11-2020: 9.2.4 and 9.3.2.1 (data), 9.3.1.7 (BlockAckReq), 9.7 (A-MPDU); IEEE 802 LLC/SNAP.
+//! Deviations: no HT control field, no encryption (CCMP would add 16 octets), no A-MSDU.
+
+use super::phy::Standard;
+use lasthop_units::Bytes;
+
+/// BlockAckReq: frame control, duration, RA, TA, BAR control, starting sequence, FCS.
+pub(super) const BLOCK_ACK_REQ: Bytes = Bytes::new(24);
+/// MPDU delimiter.
+const DELIMITER: u32 = 4;
+/// Frame control, duration, three addresses, sequence control, FCS.
+const HEADER: u32 = 28;
+const QOS_CONTROL: u32 = 2;
+const LLC_SNAP: u32 = 8;
+
+/// How a PSDU is built.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Framing {
+    /// What a data MPDU adds to its packet.
+    overhead: u32,
+    /// What a lone MPDU adds: VHT sends it as an S-MPDU, with a delimiter.
+    single: u32,
+}
+
+impl Framing {
+    pub fn new(standard: Standard) -> Framing {
+        let qos = if standard.is_qos() { QOS_CONTROL } else { 0 };
+        let single = if standard == Standard::Dot11ac { DELIMITER } else { 0 };
+        Framing { overhead: HEADER + qos + LLC_SNAP, single }
+    }
+
+    /// A data MPDU that carries a packet of `len`.
+    pub fn mpdu(&self, len: u32) -> u32 {
+        self.overhead + len
+    }
+
+    /// A group frame: never QoS, never aggregated.
+    pub fn group(&self, len: u32) -> u32 {
+        HEADER + LLC_SNAP + len
+    }
+
+    /// A PSDU of one MPDU.
+    pub fn single(&self, mpdu: u32) -> u32 {
+        self.single + mpdu
+    }
+
+    /// An A-MPDU of `psdu` octets with one more MPDU: the last subframe so far is padded to four octets.
+    pub fn append(&self, psdu: u32, mpdu: u32) -> u32 {
+        psdu.next_multiple_of(4) + DELIMITER + mpdu
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subframes_of_1500_octet_packets_are_1544_octets_apart() {
+        let framing = Framing::new(Standard::Dot11ac);
+        let mpdu = framing.mpdu(1500);
+        assert_eq!((mpdu, framing.single(mpdu)), (1538, 1542));
+        let two = framing.append(framing.append(0, mpdu), mpdu);
+        assert_eq!(two, 1544 + 1542);
+        assert_eq!(Framing::new(Standard::Dot11g).mpdu(1500), 1536);
+    }
+}

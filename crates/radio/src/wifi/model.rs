@@ -1,0 +1,448 @@
+//! The hop: ports with their queues, an agenda of events, and the loop that works through it.
+
+use super::background::Source;
+use super::exchange::Exchange;
+use super::frame::Framing;
+use super::medium::{Medium, NONE, Window};
+use super::params::Role;
+use super::plan::{MAX_MSDU, Plan};
+use super::session::Session;
+use super::timing::{classes, contender_of};
+use crate::queue::{Kind, Meta, Pool, Queue};
+use crate::{Dest, Drop, Hop, Outbox, Packet};
+use lasthop_signals::{HopReport, Node, Signal};
+use lasthop_units::{Bytes, Seed, Span, Stream, Time};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// An 802.11 channel as a hop.
+///
+/// A packet's `src` and `dst` must be nodes of one BSS (a station and its access point) or two peers that decode each
+/// other; anything else is [`Drop::Unreachable`]. A group packet of an access point or peer goes out once at the lowest
+/// basic rate and is delivered to each BSS member or peer that decodes it; one of a station goes to its access point.
+/// Payloads are cloned only for group packets.
+#[derive(Debug)]
+pub struct Wifi<P> {
+    pub(super) plan: Plan,
+    pub(super) framing: Framing,
+    pub(super) block_ack: bool,
+    pub(super) medium: Medium,
+    pub(super) ports: Vec<Port>,
+    /// One a contender, like `exchanges`.
+    pub(super) queues: Vec<Queue>,
+    pub(super) exchanges: Vec<Exchange>,
+    pub(super) sessions: Vec<Session>,
+    pub(super) peers: Vec<Peer>,
+    pub(super) pool: Pool,
+    /// By the pool's numbers. Empty once delivered, and for background packets.
+    pub(super) payloads: Vec<Option<P>>,
+    pub(super) sources: Vec<Source>,
+    /// Sources whose queue must never run empty, by contender.
+    pub(super) saturated: Vec<Vec<u16>>,
+    agenda: BinaryHeap<Reverse<Entry>>,
+    scheduled: u64,
+    pub(super) arrivals: u64,
+    pub(super) ampdus: u32,
+    /// Per node: noise on the links that it describes.
+    pub(super) errors: Vec<Noise>,
+    next: Time,
+    /// Reused lists.
+    pub(super) victims: Vec<u32>,
+    pub(super) overheard: Vec<u16>,
+    winners: Vec<u16>,
+    losers: Vec<u16>,
+    pub(super) report: Signal,
+}
+
+/// A node's place in the tables.
+#[derive(Debug)]
+pub(super) struct Port {
+    /// Its receivers by slot. The slot after the last is for group packets.
+    pub receivers: Vec<u16>,
+    /// Slot by node, `NONE` for nodes that it has no link to.
+    slots: Vec<u16>,
+    /// Its first session; a class has one a slot.
+    first_session: usize,
+    /// Its first peer; there is one a slot.
+    pub first_peer: usize,
+    /// Position in its rate trace.
+    step: usize,
+    pub beacon_due: bool,
+}
+
+/// What a node's driver counts for each of its receivers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Peer {
+    pub queue_drops: u64,
+    pub tx_attempts: u64,
+    pub tx_retries: u64,
+    pub tx_failed: u64,
+    pub tx_packets: u64,
+    pub tx_bytes: u64,
+    pub rx_packets: u64,
+    pub rx_bytes: u64,
+    pub tx_airtime: Span,
+    pub rx_airtime: Span,
+    pub tx_ppdus: u64,
+}
+
+/// Random MPDU losses of a link.
+#[derive(Debug)]
+pub(super) struct Noise {
+    /// An MPDU is lost if 32 random bits are below this.
+    threshold: u64,
+    stream: Stream,
+}
+
+impl Noise {
+    pub fn strikes(&mut self) -> bool {
+        use rand::Rng;
+        self.threshold > 0 && u64::from(self.stream.next_u32()) < self.threshold
+    }
+}
+
+/// What will happen. The order of the variants is the order at equal times, with the winning of the channel between
+/// `Report` and `Respond`: whoever wins at the very moment an answer begins cannot have sensed it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Event {
+    /// A PPDU ends.
+    FlightEnd(u16),
+    /// A contender's answer has not come.
+    Timeout(u16),
+    /// An access point's target beacon transmission time.
+    Beacon(u16),
+    /// A background source acts.
+    Source(u16),
+    /// Drivers report.
+    Report,
+    /// The receiver of a contender's frame answers.
+    Respond(u16),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Entry {
+    at: Time,
+    /// Kind, then order of scheduling: the total order of simultaneous events.
+    rank: u64,
+    event: Event,
+}
+
+impl<P: Clone> Wifi<P> {
+    /// A hop at rest. Equal plans and seeds behave equally.
+    pub fn new(plan: Plan, seed: Seed) -> Wifi<P> {
+        let params = plan.params();
+        let count = params.nodes.len();
+        let classes = classes(params.standard);
+        let (mut sessions, mut peers) = (0, 0);
+        let mut ports = Vec::with_capacity(count);
+        let mut queues = Vec::with_capacity(count * classes);
+        for node in 0..count {
+            let receivers: Vec<usize> = (0..count).filter(|&to| plan.linked(node, to)).collect();
+            let mut slots = vec![NONE; count];
+            receivers.iter().enumerate().for_each(|(slot, &to)| slots[to] = narrow(slot));
+            let kind = match params.nodes[node].role {
+                Role::Ap => params.ap_queue,
+                _ => Kind::Fifo { packets: params.station_queue_packets },
+            };
+            let lanes = receivers.len() + 1;
+            queues.extend((0..classes).map(|_| Queue::new(&kind, lanes)));
+            let receivers = receivers.into_iter().map(narrow).collect();
+            ports.push(Port {
+                receivers,
+                slots,
+                first_session: sessions,
+                first_peer: peers,
+                step: 0,
+                beacon_due: false,
+            });
+            sessions += lanes * classes;
+            peers += lanes;
+        }
+        let noise = |node: usize| Noise {
+            // 0 to 2^32, so that 1.0 strikes always.
+            threshold: (params.nodes[node].mpdu_error * 4_294_967_296.0).round() as u64,
+            stream: seed.stream(&format!("wifi/node{node}/error")),
+        };
+        let mut wifi = Wifi {
+            framing: Framing::new(params.standard),
+            block_ack: params.standard.is_qos() && params.max_ampdu_mpdus > 1,
+            medium: Medium::new(&plan, seed),
+            ports,
+            queues,
+            exchanges: vec![Exchange::default(); count * classes],
+            sessions: (0..sessions).map(|_| Session::default()).collect(),
+            peers: vec![Peer::default(); peers],
+            pool: Pool::new(),
+            payloads: Vec::new(),
+            sources: Vec::new(),
+            saturated: vec![Vec::new(); count * classes],
+            agenda: BinaryHeap::with_capacity(64),
+            scheduled: 0,
+            arrivals: 0,
+            ampdus: 0,
+            errors: (0..count).map(noise).collect(),
+            next: Time::ZERO,
+            victims: Vec::new(),
+            overheard: Vec::new(),
+            winners: Vec::new(),
+            losers: Vec::new(),
+            report: Signal::Hop(HopReport::default()),
+            plan,
+        };
+        wifi.start(seed);
+        wifi
+    }
+
+    fn start(&mut self, seed: Seed) {
+        let aps: Vec<usize> = (0..self.ports.len()).filter(|&node| self.is_ap(node)).collect();
+        if let Some(beacons) = self.plan.params().beacons {
+            for (index, &ap) in aps.iter().enumerate() {
+                // Access points on one channel come up at different times: their beacons are spread evenly.
+                let offset = beacons.interval * (index as u64 + 1) / (aps.len() as u64 + 1);
+                self.schedule(Time::ZERO + offset, Event::Beacon(narrow(ap)));
+            }
+        }
+        if !aps.is_empty() {
+            self.schedule(Time::ZERO + self.plan.params().driver_interval, Event::Report);
+        }
+        self.start_sources(seed);
+        self.find_next();
+    }
+
+    pub(super) fn is_ap(&self, node: usize) -> bool {
+        self.plan.params().nodes[node].role == Role::Ap
+    }
+
+    /// What the hop was built from.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Packets inside the hop on their way from `from` to `to`: queued, on the air, or held back by the receiver for
+    /// the sake of order. Background packets included.
+    pub fn backlog(&self, from: Node, to: Node) -> usize {
+        let Some(port) = self.ports.get(from.index()) else { return 0 };
+        let slot = match port.slots.get(to.index()) {
+            Some(&slot) if slot != NONE => usize::from(slot),
+            _ => return 0,
+        };
+        let classes = self.classes();
+        let held = |class: usize| {
+            let queued = self.queues[from.index() * classes + class].backlog(slot).0;
+            let session = &self.sessions[self.session(from.index(), class, slot)];
+            queued + session.window.iter().skip(session.released).filter(|entry| entry.got || !entry.dead).count()
+        };
+        (0..classes).map(held).sum()
+    }
+
+    pub(super) fn classes(&self) -> usize {
+        classes(self.plan.params().standard)
+    }
+
+    pub(super) fn session(&self, node: usize, class: usize, slot: usize) -> usize {
+        let port = &self.ports[node];
+        port.first_session + class * (port.receivers.len() + 1) + slot
+    }
+
+    /// The slot in which `node` keeps what is for `to`.
+    pub(super) fn slot(&self, node: usize, to: usize) -> usize {
+        usize::from(self.ports[node].slots[to])
+    }
+
+    /// The mode of data frames from one node to another now, as an index.
+    pub(super) fn mode(&mut self, from: usize, to: usize, now: Time) -> u16 {
+        let owner = self.plan.link_owner(from, to);
+        let trace = self.plan.trace(owner);
+        let step = &mut self.ports[owner].step;
+        while trace.get(*step + 1).is_some_and(|next| next.0 <= now) {
+            *step += 1;
+        }
+        trace[*step].1
+    }
+
+    // --- agenda ---
+
+    pub(super) fn schedule(&mut self, at: Time, event: Event) {
+        let kind = match event {
+            Event::FlightEnd(_) => 0,
+            Event::Timeout(_) => 1,
+            Event::Beacon(_) => 2,
+            Event::Source(_) => 3,
+            Event::Report => 4,
+            Event::Respond(_) => RESPOND,
+        };
+        self.agenda.push(Reverse(Entry { at, rank: kind << 56 | self.scheduled, event }));
+        self.scheduled += 1;
+    }
+
+    fn find_next(&mut self) {
+        let event = self.agenda.peek().map_or(Time::MAX, |Reverse(entry)| entry.at);
+        self.next = event.min(self.medium.next_access());
+    }
+
+    fn run(&mut self, now: Time, out: &mut impl Outbox<P>) {
+        loop {
+            let access = self.medium.next_access();
+            let first = self.agenda.peek().map(|Reverse(entry)| *entry);
+            match first {
+                Some(entry) if entry.at < access || (entry.at == access && entry.rank >> 56 < RESPOND) => {
+                    if entry.at > now {
+                        break;
+                    }
+                    self.agenda.pop();
+                    self.handle(entry.at, entry.event, out);
+                }
+                _ if access > now => break,
+                _ => self.grant(access, out),
+            }
+        }
+        self.find_next();
+    }
+
+    fn handle(&mut self, now: Time, event: Event, out: &mut impl Outbox<P>) {
+        match event {
+            Event::FlightEnd(flight) => self.flight_end(now, flight, out),
+            Event::Timeout(contender) => self.finish(now, contender, false, out),
+            Event::Beacon(ap) => self.beacon_due(now, ap),
+            Event::Source(source) => self.source_acts(now, source, out),
+            Event::Report => self.report(now, out),
+            Event::Respond(contender) => self.respond(now, contender),
+        }
+    }
+
+    fn beacon_due(&mut self, now: Time, ap: u16) {
+        let Some(beacons) = self.plan.params().beacons else { return };
+        self.schedule(now + beacons.interval, Event::Beacon(ap));
+        self.ports[usize::from(ap)].beacon_due = true;
+        // Management frames use AC_VO (10.2.3.2).
+        let contender = usize::from(ap) * self.classes() + self.classes() - 1;
+        self.medium.awake(narrow(contender), now);
+    }
+
+    /// Contenders whose backoff ends at `now` send.
+    fn grant(&mut self, now: Time, out: &mut impl Outbox<P>) {
+        let (mut winners, mut losers) = (std::mem::take(&mut self.winners), std::mem::take(&mut self.losers));
+        self.medium.winners(now, &mut winners, &mut losers);
+        for &contender in &winners {
+            self.assemble(now, contender, out);
+        }
+        // A collision inside a node counts like one on the air (10.23.2.4).
+        for &contender in &losers {
+            self.medium.back_off(contender, Window::Double, now);
+        }
+        (self.winners, self.losers) = (winners, losers);
+    }
+
+    // --- packets ---
+
+    /// Puts a packet into the pool, and its payload beside it.
+    pub(super) fn admit(&mut self, meta: Meta, payload: Option<P>) -> u32 {
+        let id = self.pool.insert(meta);
+        match self.payloads.get_mut(id as usize) {
+            Some(place) => *place = payload,
+            None => self.payloads.push(payload),
+        }
+        id
+    }
+
+    /// Makes the packet whole again that went in under this number.
+    pub(super) fn packet(meta: &Meta, payload: P) -> Packet<P> {
+        Packet {
+            len: Bytes::new(u64::from(meta.len)),
+            src: Node(meta.src),
+            dst: if meta.dst == NONE { Dest::Group } else { Dest::Node(Node(meta.dst)) },
+            class: meta.class,
+            flow_hash: meta.flow_hash,
+            ecn: meta.ecn,
+            payload,
+        }
+    }
+
+    /// Drops a packet that never left the queue.
+    pub(super) fn drop_queued(&mut self, at: Time, peer: usize, id: u32, why: Drop, out: &mut impl Outbox<P>) {
+        self.peers[peer].queue_drops += 1;
+        if let Some(payload) = self.payloads[id as usize].take() {
+            out.dropped(at, Self::packet(self.pool.get(id), payload), why);
+        }
+        self.pool.remove(id);
+    }
+
+    /// Drops what a queue gave up for the sake of others.
+    pub(super) fn drop_victims(&mut self, at: Time, node: usize, why: Drop, out: &mut impl Outbox<P>) {
+        for i in 0..self.victims.len() {
+            let id = self.victims[i];
+            let to = self.pool.get(id).dst;
+            let port = &self.ports[node];
+            let slot = if to == NONE { port.receivers.len() } else { usize::from(port.slots[usize::from(to)]) };
+            let peer = port.first_peer + slot;
+            self.drop_queued(at, peer, id, why, out);
+        }
+        self.victims.clear();
+    }
+
+    /// Where a packet goes: its source, contender and slot.
+    fn route(&self, packet: &Packet<P>) -> Option<(usize, usize, usize)> {
+        let src = packet.src.index();
+        let port = self.ports.get(src)?;
+        let slot = match packet.dst {
+            // A station's group frame is addressed to its access point, which sends it out (9.3.2.1.2).
+            Dest::Group if matches!(self.plan.params().nodes[src].role, Role::Station { .. }) => 0,
+            Dest::Group => port.receivers.len(),
+            Dest::Node(to) => match *port.slots.get(to.index())? {
+                NONE => return None,
+                slot => usize::from(slot),
+            },
+        };
+        let contender = src * self.classes() + contender_of(self.plan.params().standard, packet.class);
+        (packet.len.get() <= MAX_MSDU).then_some((src, contender, slot))
+    }
+}
+
+impl<P: Clone> Hop<P> for Wifi<P> {
+    fn enqueue(&mut self, now: Time, packet: Packet<P>, out: &mut impl Outbox<P>) {
+        if self.next <= now {
+            self.run(now, out);
+        }
+        let Some((src, contender, slot)) = self.route(&packet) else {
+            return out.dropped(now, packet, Drop::Unreachable);
+        };
+        let Packet { len, dst, class, flow_hash, ecn, payload, .. } = packet;
+        let dst = match dst {
+            Dest::Node(to) => to.0,
+            Dest::Group => NONE,
+        };
+        let len = len.get() as u32;
+        let meta = Meta::new(self.arrivals, now, len, flow_hash, narrow(src), dst, class, ecn);
+        self.arrivals += 1;
+        let id = self.admit(meta, Some(payload));
+        let taken = self.queues[contender].push(&mut self.pool, slot, id, &mut self.victims);
+        if !taken {
+            let peer = self.ports[src].first_peer + slot;
+            return self.drop_queued(now, peer, id, Drop::QueueFull, out);
+        }
+        if !self.victims.is_empty() {
+            self.drop_victims(now, src, Drop::QueueFull, out);
+        }
+        self.medium.awake(narrow(contender), now);
+        self.next = self.next.min(self.medium.next_access());
+    }
+
+    fn advance(&mut self, now: Time, out: &mut impl Outbox<P>) {
+        if self.next <= now {
+            self.run(now, out);
+        }
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        (self.next != Time::MAX).then_some(self.next)
+    }
+}
+
+/// Kind of `Event::Respond` in the order of simultaneous events; kinds below come before the winning of the channel.
+const RESPOND: u64 = 5;
+
+/// Table indices fit: at most 1024 nodes, 4 contenders each.
+pub(super) fn narrow(index: usize) -> u16 {
+    debug_assert!(index < usize::from(NONE));
+    index as u16
+}

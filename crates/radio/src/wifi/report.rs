@@ -1,0 +1,67 @@
+//! What an access point's driver reports: the counters that nl80211 and mac80211 show on Linux.
+
+use super::model::Wifi;
+use super::model::{Event, narrow};
+use crate::Outbox;
+use lasthop_signals::{ChannelTime, Node, Signal, StationReport};
+use lasthop_units::{Bytes, Span, Time};
+
+impl<P: Clone> Wifi<P> {
+    /// Every access point reports.
+    pub(super) fn report(&mut self, now: Time, out: &mut impl Outbox<P>) {
+        self.schedule(now + self.plan.params().driver_interval, Event::Report);
+        let mut signal = std::mem::replace(&mut self.report, Signal::Recovered);
+        for ap in 0..self.ports.len() {
+            if !self.is_ap(ap) {
+                continue;
+            }
+            if let Signal::Hop(report) = &mut signal {
+                let (busy, tx) = self.medium.channel_time(ap, now);
+                let rx = self.medium.nodes[ap].received;
+                report.channel = ChannelTime { active: now.since(Time::ZERO), busy, rx, tx };
+                report.stations.clear();
+                for slot in 0..self.ports[ap].receivers.len() {
+                    let station = self.station_report(ap, slot, now);
+                    report.stations.push(station);
+                }
+            }
+            out.driver(now, Node(narrow(ap)), &signal);
+        }
+        self.report = signal;
+    }
+
+    fn station_report(&mut self, ap: usize, slot: usize, now: Time) -> StationReport {
+        let station = self.ports[ap].receivers[slot];
+        let (mut packets, mut bytes, mut oldest) = (0, 0, now);
+        let classes = self.classes();
+        for class in 0..classes {
+            let queue = &self.queues[ap * classes + class];
+            let session = &self.sessions[self.session(ap, class, slot)];
+            let waiting = queue.backlog(slot);
+            packets += waiting.0 + session.window.len();
+            bytes += waiting.1 + session.bytes;
+            let head = session.window.front().map(|entry| entry.id).or_else(|| queue.oldest(&self.pool, slot));
+            oldest = head.map_or(oldest, |id| oldest.min(self.pool.get(id).queued_at));
+        }
+        let mode = usize::from(self.mode(ap, usize::from(station), now));
+        let peer = self.peers[self.ports[ap].first_peer + slot];
+        StationReport {
+            station: Node(station),
+            backlog_packets: u32::try_from(packets).unwrap_or(u32::MAX),
+            backlog_bytes: Bytes::new(bytes),
+            head_wait: if packets == 0 { Span::ZERO } else { now.since(oldest) },
+            queue_drops: peer.queue_drops,
+            tx_attempts: peer.tx_attempts,
+            tx_retries: peer.tx_retries,
+            tx_failed: peer.tx_failed,
+            tx_packets: peer.tx_packets,
+            tx_bytes: Bytes::new(peer.tx_bytes),
+            rx_packets: peer.rx_packets,
+            rx_bytes: Bytes::new(peer.rx_bytes),
+            tx_airtime: peer.tx_airtime,
+            rx_airtime: peer.rx_airtime,
+            tx_ppdus: peer.tx_ppdus,
+            phy_rate: self.plan.modes()[mode].phy.rate(),
+        }
+    }
+}

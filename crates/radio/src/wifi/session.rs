@@ -1,0 +1,184 @@
+//! The frames between one transmitter and one receiver in one class: numbering, retries, BlockAck window, reordering.
+//! Source:     IEEE 802.11-2020: 10.25.6 and 10.25.7 (HT-immediate BlockAck, originator and recipient windows, BlockAckReq
+//!             after giving up), 10.3.4.4 (retry limit), 10.13 (A-MPDU).
+//! Deviations: agreements exist from the start, without an ADDBA exchange. When BlockAckReqs go unanswered as often as
+//!             the retry limit allows, the receiver lets go of what it holds (drivers do so by a timer).
+//! Validity:   windows of up to 64.     Checked by: tests::*, tests/properties.rs
+
+use lasthop_units::Time;
+use std::collections::VecDeque;
+
+/// MPDUs in sequence from the oldest that is not done with. Both ends are modelled here: what the receiver knows stands
+/// beside what the transmitter knows.
+#[derive(Debug, Default)]
+pub(super) struct Session {
+    pub window: VecDeque<Entry>,
+    /// Entries at the front that the receiver has passed up or skipped.
+    pub released: usize,
+    /// The transmitter gave frames up and must tell the receiver by BlockAckReq.
+    pub request: bool,
+    /// BlockAckReqs that failed in a row.
+    pub request_failures: u8,
+    /// Network-layer bytes in the window.
+    pub bytes: u64,
+}
+
+/// One MPDU.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub id: u32,
+    /// Network-layer length.
+    pub len: u32,
+    pub order: u64,
+    /// Failed attempts.
+    pub failures: u8,
+    /// In the PPDU that is on the air or waits for its answer.
+    pub sent: bool,
+    /// The receiver has it.
+    pub got: bool,
+    pub got_at: Time,
+    /// Mode and A-MPDU that it came in.
+    pub mode: u16,
+    pub ampdu: u32,
+    /// The transmitter knows that the receiver has it.
+    pub acked: bool,
+    /// The transmitter gave it up.
+    pub dead: bool,
+}
+
+impl Entry {
+    pub fn new(id: u32, len: u32, order: u64) -> Entry {
+        let (sent, got, acked, dead, got_at) = (false, false, false, false, Time::ZERO);
+        Entry { id, len, order, failures: 0, sent, got, got_at, mode: 0, ampdu: 0, acked, dead }
+    }
+
+    /// To be sent, again or for the first time.
+    pub fn is_open(&self) -> bool {
+        !self.acked && !self.dead
+    }
+}
+
+impl Session {
+    pub fn push(&mut self, entry: Entry) {
+        self.bytes += u64::from(entry.len);
+        self.window.push_back(entry);
+    }
+
+    /// Arrival number of the oldest packet that has to be sent again or made up for, `u64::MAX` if there is none.
+    pub fn pending(&self) -> u64 {
+        let oldest = if self.request { self.window.front() } else { self.window.iter().find(|entry| entry.is_open()) };
+        oldest.map_or(u64::MAX, |entry| entry.order)
+    }
+
+    /// The next MPDU that the receiver passes up, in sequence. A hole stops it unless `skip` says that the frames the
+    /// transmitter gave up will not come any more.
+    pub fn release(&mut self, skip: bool) -> Option<Entry> {
+        while let Some(entry) = self.window.get(self.released) {
+            if entry.got {
+                self.released += 1;
+                return Some(*entry);
+            }
+            if !(entry.dead && skip) {
+                return None;
+            }
+            self.released += 1;
+        }
+        None
+    }
+
+    /// The transmitter has had its answer, or none: settles every MPDU of the PPDU. Returns how many were
+    /// acknowledged and how many given up. With `request_on_loss` a loss has to be reported to the receiver.
+    pub fn settle(
+        &mut self,
+        answered: bool,
+        limit: u8,
+        request_on_loss: bool,
+        mut given_up: impl FnMut(&Entry),
+    ) -> u32 {
+        let mut acked = 0;
+        for entry in self.window.iter_mut().filter(|entry| entry.sent) {
+            entry.sent = false;
+            if answered && entry.got {
+                entry.acked = true;
+                acked += 1;
+                continue;
+            }
+            entry.failures += 1;
+            if entry.failures >= limit {
+                entry.dead = true;
+                self.request |= request_on_loss;
+                given_up(entry);
+            }
+        }
+        acked
+    }
+
+    /// Takes MPDUs off the front that both ends are done with.
+    pub fn retire(&mut self) -> Option<Entry> {
+        let front = self.window.front()?;
+        // Without a BlockAck agreement the receiver waits for nothing: a frame given up leaves no hole.
+        let done = front.acked && self.released > 0 || front.dead && !self.request;
+        if !done {
+            return None;
+        }
+        self.released = self.released.saturating_sub(1);
+        let entry = self.window.pop_front()?;
+        self.bytes -= u64::from(entry.len);
+        Some(entry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(count: u64) -> Session {
+        let mut session = Session::default();
+        for order in 0..count {
+            session.push(Entry::new(u32::try_from(order).expect("small"), 100, order));
+        }
+        session
+    }
+
+    fn send(session: &mut Session, got: &[u64], answered: bool, limit: u8) -> Vec<u64> {
+        for entry in &mut session.window {
+            entry.sent = entry.is_open();
+            entry.got |= entry.sent && got.contains(&entry.order);
+        }
+        let released: Vec<u64> = std::iter::from_fn(|| session.release(false)).map(|entry| entry.order).collect();
+        session.settle(answered, limit, true, |_| ());
+        while session.retire().is_some() {}
+        released
+    }
+
+    #[test]
+    fn a_hole_holds_back_what_follows_until_it_is_filled() {
+        let mut session = session(4);
+        assert_eq!(send(&mut session, &[0, 2, 3], true, 7), [0]);
+        assert_eq!(session.pending(), 1);
+        assert_eq!(send(&mut session, &[1], true, 7), [1, 2, 3]);
+        assert!(session.window.is_empty() && session.bytes == 0);
+    }
+
+    #[test]
+    fn a_lost_block_ack_repeats_frames_that_are_passed_up_once() {
+        let mut session = session(2);
+        assert_eq!(send(&mut session, &[0, 1], false, 7), [0, 1]);
+        assert_eq!(session.pending(), 0);
+        assert!(send(&mut session, &[0, 1], true, 7).is_empty());
+        assert!(session.window.is_empty());
+    }
+
+    #[test]
+    fn a_hole_that_was_given_up_is_skipped_after_a_request() {
+        let mut session = session(3);
+        assert_eq!(send(&mut session, &[1, 2], true, 1), []);
+        assert!(session.request && session.window.len() == 3);
+        // The request has arrived and was answered.
+        let released: Vec<u64> = std::iter::from_fn(|| session.release(true)).map(|entry| entry.order).collect();
+        assert_eq!(released, [1, 2]);
+        session.request = false;
+        while session.retire().is_some() {}
+        assert!(session.window.is_empty() && session.released == 0);
+    }
+}
