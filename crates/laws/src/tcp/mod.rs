@@ -1,1 +1,52 @@
 //! Sender laws of classic TCP: what kernels run today, and the baselines of every comparison.
+
+pub mod bbr;
+pub mod cubic;
+mod hystart;
+mod prr;
+pub mod reno;
+#[cfg(test)]
+mod test_signals;
+mod window;
+
+pub use bbr::Bbr;
+pub use cubic::Cubic;
+pub use reno::Reno;
+
+use crate::SenderLaw;
+use lasthop_units::{Bytes, Stream};
+
+/// The names that [`by_name`] knows, in alphabetical order.
+pub const NAMES: [&str; 3] = [bbr::NAME, cubic::NAME, reno::NAME];
+
+/// What every sender law is told when it is created.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Payload of a full segment, until the first ACK tells what was agreed.
+    pub mss: Bytes,
+    /// Initial window in segments (RFC 6928: 10).
+    pub initial_segments: u32,
+    /// Where the law draws its random choices from.
+    pub random: Stream,
+}
+
+impl Setup {
+    /// Segments of `mss`, the usual initial window of 10 segments, randomness from `random`.
+    pub fn new(mss: Bytes, random: Stream) -> Setup {
+        Setup { mss, initial_segments: 10, random }
+    }
+
+    fn initial_window(&self) -> Bytes {
+        self.mss * u64::from(self.initial_segments.max(1))
+    }
+}
+
+/// A new instance of the law called `name`; `None` if there is no such law.
+pub fn by_name(name: &str, setup: Setup) -> Option<Box<dyn SenderLaw>> {
+    match name {
+        bbr::NAME => Some(Box::new(Bbr::new(setup))),
+        cubic::NAME => Some(Box::new(Cubic::new(&setup))),
+        reno::NAME => Some(Box::new(Reno::new(&setup))),
+        _ => None,
+    }
+}

@@ -1,0 +1,209 @@
+//! The congestion window that loss-based laws share: slow start, additive growth, recovery, timeout, idle.
+//! Source:     [rfc5681] sections 3.1 and 4.1, [rfc6928] (initial window); reduction by [`super::prr`]; the ways of
+//!             counting are Linux's (`tcp_slow_start`, `tcp_cong_avoid_ai`, `tcp_enter_loss`, `tcp_cwnd_restart`).
+//! Equations:  slow start: cwnd' = min(cwnd + delivered, ssthresh);   growth: one MSS for every `per_mss` delivered
+//!             timeout: cwnd' = pipe + MSS;   idle: cwnd halves once an RTO down to the initial window
+//! Symbols:    cwnd, ssthresh, pipe (`in_flight`), all `Bytes`
+//! Deviations: RTO after idling is taken as srtt + 200 ms, its value on a path of little jitter.
+//! Validity:   cwnd >= 1 MSS always.     Checked by: tests::* here, in reno and in cubic; tests/conformance.rs
+
+use super::Setup;
+use super::prr::Prr;
+use crate::{Bounds, Decision, Why};
+use lasthop_signals::{Ack, Loss, Sent};
+use lasthop_units::{Bytes, Span, Time};
+
+/// The window and where it is in its life.
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    cwnd: Bytes,
+    ssthresh: Bytes,
+    mss: Bytes,
+    initial: Bytes,
+    /// Delivered and not yet turned into growth.
+    credit: Bytes,
+    phase: Phase,
+    last_sent: Option<Time>,
+    srtt: Option<Span>,
+}
+
+#[derive(Clone, Debug)]
+enum Phase {
+    Open,
+    /// Fast recovery.
+    Recovery(Prr),
+    /// After a timeout; `progress` once anything has been acknowledged since.
+    Loss {
+        progress: bool,
+    },
+}
+
+impl Window {
+    /// A window at its initial size, in slow start.
+    pub(super) fn new(setup: &Setup) -> Window {
+        Window {
+            cwnd: setup.initial_window(),
+            ssthresh: Bytes::MAX,
+            mss: setup.mss,
+            initial: setup.initial_window(),
+            credit: Bytes::ZERO,
+            phase: Phase::Open,
+            last_sent: None,
+            srtt: None,
+        }
+    }
+
+    pub(super) fn cwnd(&self) -> Bytes {
+        self.cwnd
+    }
+
+    pub(super) fn mss(&self) -> Bytes {
+        self.mss
+    }
+
+    /// The window in segments: what the equations of congestion control count in.
+    pub(super) fn segments(&self) -> f64 {
+        self.cwnd.get() as f64 / self.mss.get() as f64
+    }
+
+    pub(super) fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    /// True during fast recovery, when PRR owns the window.
+    pub(super) fn in_recovery(&self) -> bool {
+        matches!(self.phase, Phase::Recovery(_))
+    }
+
+    /// Slow start ends here.
+    pub(super) fn end_slow_start(&mut self) {
+        self.ssthresh = self.cwnd;
+    }
+
+    /// How long the sender had been silent before this segment, if it had been.
+    pub(super) fn on_sent(&mut self, now: Time, sent: &Sent) -> Option<Span> {
+        if let Phase::Recovery(prr) = &mut self.phase {
+            prr.on_sent(sent.len);
+        }
+        let silent = self.last_sent.filter(|_| sent.from_idle).map(|last| now.since(last));
+        self.last_sent = Some(now);
+        if let Some(silent) = silent {
+            self.decay(silent);
+        }
+        silent
+    }
+
+    /// What was learned of the path ages while nothing is sent.
+    fn decay(&mut self, silent: Span) {
+        let rto = self.srtt.unwrap_or(Span::from_secs(1)) + Span::from_millis(200);
+        let restart = self.initial.min(self.cwnd);
+        let mut left = silent;
+        if left > rto {
+            self.ssthresh = self.ssthresh.max(self.cwnd.scale(0.75));
+        }
+        while left > rto && self.cwnd > restart {
+            left -= rto;
+            self.cwnd = self.cwnd.scale(0.5).max(restart);
+        }
+    }
+
+    /// Folds in an ACK. Returns the delivered payload that the law may turn into growth beyond slow start.
+    pub(super) fn on_ack(&mut self, ack: &Ack) -> Bytes {
+        self.set_mss(ack.mss);
+        self.srtt = ack.srtt.or(self.srtt);
+        match &mut self.phase {
+            Phase::Recovery(prr) => {
+                if let Some(cwnd) = prr.on_ack(ack) {
+                    self.cwnd = cwnd.max(self.mss);
+                }
+                return Bytes::ZERO;
+            }
+            Phase::Loss { progress } => *progress |= !ack.newly_acked.is_zero(),
+            Phase::Open => {}
+        }
+        if ack.newly_acked.is_zero() {
+            return Bytes::ZERO;
+        }
+        // What was not used says nothing of the path; slow start may run ahead of use by a factor of two.
+        let used = ack.cwnd_limited || self.in_slow_start() && self.cwnd < ack.prior_in_flight * 2;
+        if !used {
+            return Bytes::ZERO;
+        }
+        if !self.in_slow_start() {
+            return ack.newly_delivered;
+        }
+        let grown = (self.cwnd + ack.newly_delivered).min(self.ssthresh);
+        let rest = ack.newly_delivered - (grown - self.cwnd);
+        self.cwnd = grown;
+        rest
+    }
+
+    /// Grows by one MSS for every `per_mss` of `delivered`, remembering the remainder.
+    pub(super) fn grow(&mut self, delivered: Bytes, per_mss: Bytes) {
+        let per_mss = per_mss.max(Bytes::new(1));
+        // Credit saved up while growth was slower is worth one segment now, not a burst.
+        if self.credit >= per_mss {
+            self.credit = Bytes::ZERO;
+            self.cwnd += self.mss;
+        }
+        self.credit += delivered;
+        let steps = self.credit.get() / per_mss.get();
+        self.credit -= per_mss * steps;
+        self.cwnd += self.mss * steps;
+    }
+
+    /// Fast recovery begins; the window will come down to `ssthresh`.
+    pub(super) fn on_loss(&mut self, loss: &Loss, ssthresh: Bytes) {
+        self.set_mss(loss.mss);
+        self.ssthresh = ssthresh.max(self.mss * 2);
+        let prr = Prr::new(self.cwnd, self.ssthresh);
+        self.cwnd = prr.begin(loss.in_flight, self.mss);
+        self.credit = Bytes::ZERO;
+        self.phase = Phase::Recovery(prr);
+    }
+
+    /// True if a timeout now is a new loss event: not while a reduction for the same data is in force.
+    pub(super) fn timeout_is_news(&self) -> bool {
+        matches!(self.phase, Phase::Open | Phase::Loss { progress: true })
+    }
+
+    /// The timer expired. `ssthresh` counts if the timeout is news.
+    pub(super) fn on_timeout(&mut self, loss: &Loss, ssthresh: Bytes) {
+        self.set_mss(loss.mss);
+        if self.timeout_is_news() {
+            self.ssthresh = ssthresh.max(self.mss * 2);
+        }
+        self.cwnd = loss.in_flight + self.mss;
+        self.credit = Bytes::ZERO;
+        self.phase = Phase::Loss { progress: false };
+    }
+
+    /// Everything outstanding when recovery began has been acknowledged.
+    pub(super) fn on_recovered(&mut self) {
+        if self.in_recovery() {
+            self.cwnd = self.ssthresh.max(self.mss);
+        }
+        self.phase = Phase::Open;
+    }
+
+    /// The window as a decision.
+    pub(super) fn decide(&self) -> Decision {
+        let why = if self.in_recovery() {
+            Why::Recovery
+        } else if self.in_slow_start() {
+            Why::SlowStart
+        } else {
+            Why::CongestionAvoidance
+        };
+        Decision { cwnd: Some(Bounds { lower: self.mss, upper: self.cwnd }), ..Decision::unlimited(why) }
+    }
+
+    fn set_mss(&mut self, mss: Bytes) {
+        if mss != self.mss && !mss.is_zero() {
+            // Until now the window was counted in segments of another size.
+            self.cwnd = mss * (self.cwnd.get() / self.mss.get().max(1)).max(1);
+            self.initial = mss * (self.initial.get() / self.mss.get().max(1)).max(1);
+            self.mss = mss;
+        }
+    }
+}
