@@ -76,22 +76,31 @@ impl Delays {
         Some(largest / 1e6)
     }
 
-    /// The cumulative distribution as at most `points` pairs of delay in milliseconds and share of packets that had at
-    /// most that delay, ascending. The upper tail, which is what matters, is drawn as finely as the body.
-    pub fn cdf(&self, points: usize) -> Vec<(f64, f64)> {
-        if self.count == 0 || points < 2 {
-            return Vec::new();
-        }
-        // Half of the points are spread over the share, half over the logarithm of what is left above.
-        let body = points / 2;
-        let mut shares: Vec<f64> = (0..body).map(|i| i as f64 / body as f64).collect();
-        let decades = (self.count as f64).log10().max(1.0);
-        let tail = points - body - 1;
-        shares.extend((1..=tail).map(|i| 1.0 - 10f64.powf(-decades * i as f64 / tail as f64)));
-        shares.push(1.0);
-        shares.sort_unstable_by(f64::total_cmp);
-        shares.dedup();
-        shares.into_iter().filter_map(|share| Some((self.quantile_ms(share)?, share))).collect()
+    /// The least and the largest delay; `None` without delays.
+    pub fn range(&self) -> Option<(Span, Span)> {
+        self.least.map(|least| (least, self.largest))
+    }
+
+    /// For each of `limits` (ascending) the share of delays above it: one less the cumulative distribution. Kept this
+    /// way round because the upper tail is what matters, and shares near 1 could not tell it.
+    pub fn shares_above(&self, limits: &[Span]) -> Vec<f64> {
+        let mut buckets = self.buckets.iter().enumerate().filter(|(_, inside)| **inside > 0).peekable();
+        let mut passed = 0u64;
+        let share = |limit: &Span| {
+            let ns = limit.as_nanos();
+            while let Some((_, inside)) =
+                buckets.next_if(|(bucket, _)| bounds_of(*bucket).0 + (bounds_of(*bucket).1 - 1) <= ns)
+            {
+                passed += inside;
+            }
+            // The bucket that holds the limit counts by the part of it that lies below.
+            let part = buckets.peek().map_or(0.0, |(bucket, inside)| {
+                let (start, width) = bounds_of(*bucket);
+                if ns < start { 0.0 } else { (ns - start + 1) as f64 / width as f64 * **inside as f64 }
+            });
+            if *limit >= self.largest { 0.0 } else { 1.0 - (passed as f64 + part) / self.count as f64 }
+        };
+        limits.iter().map(share).collect()
     }
 }
 
@@ -145,7 +154,7 @@ mod tests {
     #[test]
     fn nothing_has_no_quantile() {
         assert_eq!(Delays::default().quantile_ms(0.5), None);
-        assert!(Delays::default().cdf(100).is_empty());
+        assert_eq!(Delays::default().range(), None);
     }
 
     proptest! {
@@ -176,13 +185,21 @@ mod tests {
         }
 
         #[test]
-        fn a_cdf_rises_to_one(ns in prop::collection::vec(0u64..10_000_000_000, 1..200)) {
+        fn shares_above_count_what_lies_above(
+            ns in prop::collection::vec(0u64..10_000_000_000, 1..200),
+            mut limits in prop::collection::vec(0u64..11_000_000_000, 1..50),
+        ) {
+            limits.sort_unstable();
             let mut delays = Delays::default();
             ns.iter().for_each(|n| delays.add(Span::from_nanos(*n)));
-            let cdf = delays.cdf(200);
-            prop_assert!(cdf.len() <= 200);
-            prop_assert!(cdf.windows(2).all(|w| w[0].0 <= w[1].0 && w[0].1 < w[1].1));
-            prop_assert_eq!(cdf.last().map(|p| p.1), Some(1.0));
+            let spans: Vec<Span> = limits.iter().map(|n| Span::from_nanos(*n)).collect();
+            let above = |limit: f64| ns.iter().filter(|n| **n as f64 > limit).count() as f64 / ns.len() as f64;
+            for (limit, share) in limits.iter().zip(delays.shares_above(&spans)) {
+                // Exact but for what shares a bucket with the limit.
+                let limit = *limit as f64;
+                prop_assert!(share <= above(limit * (1.0 - 1.0 / 2048.0) - 1.0) + 1e-9, "{} at {}", share, limit);
+                prop_assert!(share >= above(limit * (1.0 + 1.0 / 2048.0) + 1.0) - 1e-9, "{} at {}", share, limit);
+            }
         }
     }
 }

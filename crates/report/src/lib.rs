@@ -18,18 +18,34 @@
 //! assert_eq!(record.figure(lasthop_report::Key::HopDelayMean).value(), Some(5.0));
 //! ```
 
+mod columns;
 mod delays;
+mod estimate;
+mod experiment;
 mod figure;
+mod files;
 mod flows;
+mod html;
 mod jitter;
+mod json;
 mod people;
 mod record;
 mod recorder;
+mod run;
 mod series;
+mod summary;
+mod table;
 
+pub use columns::{has_packets, write_packets, write_series};
 pub use delays::Delays;
+pub use estimate::Estimate;
+pub use experiment::Report;
 pub use figure::{Better, Figure, Key};
+pub use files::{ReportError, write_whole};
 pub use flows::Segments;
 pub use record::{PacketDelay, RunRecord, StationRecord};
 pub use recorder::{Recorder, Window};
+pub use run::{Lateness, Run, RunInfo, RunStatus, Verdict, World};
 pub use series::{Entity, Gauge, SeriesKind, Track};
+pub use summary::Summary;
+pub use table::{COLUMNS, Cell, Row};

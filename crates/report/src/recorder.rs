@@ -302,12 +302,17 @@ impl Recorder {
 
     fn tracks(&self) -> Vec<Track> {
         let mut tracks = Vec::new();
+        let mut pooled = Bins::default();
+        let mut delays = |entity: Entity, bins: &Bins| {
+            let (means, maxima) = (bins.means(&self.grid), bins.maxima(&self.grid));
+            tracks.push(Track { kind: SeriesKind::HopDelay, entity: entity.clone(), values: means });
+            tracks.push(Track { kind: SeriesKind::HopDelayMax, entity, values: maxima });
+        };
         for station in &self.stations {
-            let entity = Entity::Station(station.name.clone());
-            let bins = &station.delay_bins;
-            tracks.push(Track { kind: SeriesKind::HopDelay, entity: entity.clone(), values: bins.means(&self.grid) });
-            tracks.push(Track { kind: SeriesKind::HopDelayMax, entity, values: bins.maxima(&self.grid) });
+            pooled.merge(&station.delay_bins);
+            delays(Entity::Station(station.name.clone()), &station.delay_bins);
         }
+        delays(Entity::Hop, &pooled);
         // A flow that delivered nothing has a rate too: zero.
         for (id, flow) in &self.flows {
             let values = flow.arrivals.sums(&self.grid).into_iter().enumerate().map(|(bin, bytes)| {

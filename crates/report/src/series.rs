@@ -32,9 +32,9 @@ pub enum Gauge {
 pub enum SeriesKind {
     /// In-order payload of a bulk flow that reached the application.
     Rate,
-    /// Mean one-way delay over the hop towards a station.
+    /// Mean one-way delay over the hop, towards a station or all of them.
     HopDelay,
-    /// Largest one-way delay over the hop towards a station.
+    /// Largest one-way delay over the hop, towards a station or all of them.
     HopDelayMax,
     /// [`Gauge::Backlog`].
     Backlog,
@@ -190,6 +190,18 @@ impl Bins {
         cell.max = if cell.count == 0 { value } else { cell.max.max(value) };
         cell.sum += value;
         cell.count = cell.count.saturating_add(1);
+    }
+
+    /// Folds all of `other` in.
+    pub(crate) fn merge(&mut self, other: &Bins) {
+        if other.cells.len() > self.cells.len() {
+            self.cells.resize(other.cells.len(), Cell::default());
+        }
+        for (mine, theirs) in self.cells.iter_mut().zip(&other.cells).filter(|(_, theirs)| theirs.count > 0) {
+            mine.max = if mine.count == 0 { theirs.max } else { mine.max.max(theirs.max) };
+            mine.sum += theirs.sum;
+            mine.count = mine.count.saturating_add(theirs.count);
+        }
     }
 
     /// The mean of each bin.

@@ -66,6 +66,8 @@ fn hop_delay_pools_stations_and_skips_the_warm_up() {
     assert_eq!(record.hop_delays.count(), 2);
     let near =
         record.tracks.iter().find(|t| t.kind == SeriesKind::HopDelay && t.entity == Entity::Station("near".into()));
+    let hop = record.tracks.iter().find(|t| t.kind == SeriesKind::HopDelay && t.entity == Entity::Hop);
+    assert_eq!(hop.expect("a track").values[50..52], [Some(10.0), Some(30.0)]);
     assert_eq!(near.expect("a track").values[45], Some(900.0), "the warm-up is drawn though not counted");
 }
 

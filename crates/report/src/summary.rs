@@ -1,0 +1,122 @@
+//! Every figure of every law over its seeds: what `result.json` holds.
+
+use crate::{Better, Estimate, Figure, Key, Run, World};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// An experiment's figures. Depends on the runs alone, not on the order in which they were made: equal runs give a
+/// byte-identical [`Summary::to_json`].
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Summary {
+    /// Where the runs took place.
+    pub world: World,
+    /// What the scenario calls itself.
+    pub scenario: String,
+    /// Each law's figures.
+    pub laws: BTreeMap<String, BTreeMap<Key, Estimate>>,
+    /// Each law's figures by station.
+    pub stations: BTreeMap<String, BTreeMap<String, BTreeMap<Key, Estimate>>>,
+    /// The seeds that each law ran under, ascending: `Estimate::values` is in this order.
+    pub seeds: BTreeMap<String, Vec<u64>>,
+    /// What a reader should know about how the runs were measured; each note names its run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// The laws in the order in which a table shows them.
+    #[serde(skip)]
+    order: Vec<String>,
+}
+
+impl Summary {
+    /// The figures of `runs`. Tables show the laws in the order of `laws`, and then any others by name.
+    pub fn of(world: World, scenario: &str, laws: &[String], runs: &[Run]) -> Summary {
+        let mut by_law: BTreeMap<&str, Vec<&Run>> = BTreeMap::new();
+        runs.iter().for_each(|run| by_law.entry(&run.law).or_default().push(run));
+        by_law.values_mut().for_each(|runs| runs.sort_by_key(|run| run.seed));
+        let mut summary = Summary {
+            world,
+            scenario: scenario.to_string(),
+            laws: BTreeMap::new(),
+            stations: BTreeMap::new(),
+            seeds: BTreeMap::new(),
+            notes: Vec::new(),
+            order: laws.to_vec(),
+        };
+        for (law, runs) in by_law {
+            let all = Key::ALL.map(|key| (key, runs.iter().map(|run| run.record.figure(key)).collect()));
+            summary.laws.insert(law.to_string(), estimates(all));
+            summary.stations.insert(law.to_string(), stations(&runs));
+            summary.seeds.insert(law.to_string(), runs.iter().map(|run| run.seed).collect());
+            for run in &runs {
+                let notes = run.record.notes.iter();
+                summary.notes.extend(notes.map(|note| format!("{law}, seed {}: {note}", run.seed)));
+            }
+        }
+        summary
+    }
+
+    /// The contents of `result.json`.
+    pub fn to_json(&self) -> String {
+        crate::json::pretty(self)
+    }
+
+    /// The laws that have figures, in the order of a table.
+    pub fn laws_in_order(&self) -> Vec<&str> {
+        let named = self.order.iter().filter_map(|law| self.laws.get_key_value(law)).map(|(law, _)| law.as_str());
+        let mut laws: Vec<&str> = Vec::new();
+        for law in named.chain(self.laws.keys().map(String::as_str)) {
+            if !laws.contains(&law) {
+                laws.push(law);
+            }
+        }
+        laws
+    }
+
+    /// The estimate of one figure of one law.
+    pub fn estimate(&self, law: &str, key: Key) -> Option<&Estimate> {
+        self.laws.get(law)?.get(&key)
+    }
+
+    /// The laws that nothing in the data puts behind the best: the best by its mean, and those whose confidence
+    /// interval overlaps with the best one's. Empty if that is all of them, or if there is only one law.
+    pub fn leaders(&self, key: Key) -> Vec<&str> {
+        let laws: Vec<(&str, &Estimate)> = self
+            .laws_in_order()
+            .into_iter()
+            .filter_map(|law| Some((law, self.estimate(law, key).filter(|e| e.mean.is_some())?)))
+            .collect();
+        let by_mean = |a: &&(&str, &Estimate), b: &&(&str, &Estimate)| {
+            let order = a.1.mean.unwrap_or(f64::NAN).total_cmp(&b.1.mean.unwrap_or(f64::NAN));
+            if key.better() == Better::Lower { order.reverse() } else { order }
+        };
+        let Some((_, best)) = laws.iter().max_by(by_mean) else { return Vec::new() };
+        let leaders: Vec<&str> = laws.iter().filter(|(_, e)| e.overlaps(best)).map(|(law, _)| *law).collect();
+        if leaders.len() == self.laws.len() { Vec::new() } else { leaders }
+    }
+}
+
+/// The estimates of the keys that any seed knows of.
+fn estimates(figures: impl IntoIterator<Item = (Key, Vec<Figure>)>) -> BTreeMap<Key, Estimate> {
+    figures.into_iter().map(|(key, figures)| (key, Estimate::of(key.unit(), &figures))).collect()
+}
+
+/// The figures of each station of one law. A station that some seed does not have is absent there.
+fn stations(runs: &[&Run]) -> BTreeMap<String, BTreeMap<Key, Estimate>> {
+    let mut all: BTreeMap<String, BTreeMap<Key, Vec<Figure>>> = BTreeMap::new();
+    for (i, run) in runs.iter().enumerate() {
+        for station in &run.record.stations {
+            for (key, figure) in &station.figures {
+                let seeds = all.entry(station.name.clone()).or_default().entry(*key).or_default();
+                seeds.resize(i, Figure::absent("this seed has no such station"));
+                seeds.push(figure.clone());
+            }
+        }
+    }
+    let pad = |mut figures: Vec<Figure>| {
+        figures.resize(runs.len(), Figure::absent("this seed has no such station"));
+        figures
+    };
+    all.into_iter().map(|(name, keys)| (name, estimates(keys.into_iter().map(|(k, f)| (k, pad(f)))))).collect()
+}
+
+#[cfg(test)]
+mod tests;
