@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[non_exhaustive]
 pub enum Error {
     /// The file cannot be read.
-    #[error("cannot read the scenario {}: {source}", path.display())]
+    #[error("cannot read the scenario {}", path.display())]
     Unreadable {
         /// Which file.
         path: PathBuf,
@@ -41,7 +41,7 @@ impl Error {
     /// no terminal is.
     pub fn plain(&self) -> String {
         match self {
-            Error::Unreadable { .. } => self.to_string(),
+            Error::Unreadable { source, .. } => format!("{self}: {source}"),
             Error::Invalid { problems, .. } => problems.iter().map(Problem::plain).collect::<Vec<_>>().join("\n"),
         }
     }

@@ -152,7 +152,7 @@ impl<'v> Table<'v> {
             (Some(value), _) => Entry { value: T::read(value, &at, cx), at, given: true },
             (None, Need::Optional) => Entry { value: None, at, given: false },
             (None, Need::Default(text)) => {
-                let value = DeValue::parse(text).expect("defaults are TOML: tests::every_default_reads");
+                let value = DeValue::parse(text).expect("defaults are TOML: tests/props.rs reads every one");
                 Entry { value: T::read(&value, &at, cx), at, given: false }
             }
             (None, Need::Required) => {
@@ -199,9 +199,16 @@ fn example_of<T: JsonSchema>(key: &str) -> String {
     match schema.get("examples").and_then(|examples| examples.get(0)) {
         Some(Json::String(example)) => format!("`{name} = \"{example}\"`"),
         Some(example) => format!("`{name} = {example}`"),
-        None if schema.get("type").is_some_and(|kind| kind == "object") => format!("the table `[{key}]`"),
-        None if schema.get("type").is_some_and(|kind| kind == "array") => format!("the table `[[{key}]]`"),
-        None => format!("`{name} = …`"),
+        None => match schema.get("type").and_then(Json::as_str) {
+            Some("object") if schema.get("additionalProperties").is_some_and(Json::is_object) => {
+                format!("a table `[{key}.\"NAME\"]`")
+            }
+            Some("object") => format!("the table `[{key}]`"),
+            Some("array") => format!("a table `[[{key}]]`"),
+            Some("string") => format!("`{name} = \"…\"`"),
+            Some("integer") => format!("`{name}` with a whole number"),
+            _ => format!("`{name}`"),
+        },
     }
 }
 
@@ -388,7 +395,7 @@ pub(crate) fn property<T: JsonSchema>(generator: &mut SchemaGenerator, doc: &[&s
     if let Json::Object(object) = &mut schema {
         object.insert("description".to_owned(), prose(doc).into());
         if let Need::Default(text) = need {
-            let value = DeValue::parse(text).expect("defaults are TOML: tests::every_default_reads");
+            let value = DeValue::parse(text).expect("defaults are TOML: tests/props.rs reads every one");
             object.insert("default".to_owned(), to_json(value.get_ref()));
         }
     }

@@ -48,9 +48,9 @@ const TABLES: [(&str, &str); 12] = [
     ("`[hop.wired]`", "WiredHop"),
     ("`queue`", "Queue"),
     ("`[[station]]`", "Station"),
-    ("A step of `mcs-trace`", "McsStep"),
+    ("Steps of `mcs-trace`", "McsStep"),
     ("`[[neighbour]]`", "Neighbour"),
-    ("An interval of `active`", "Interval"),
+    ("Intervals of `active`", "Interval"),
     ("`[[traffic]]`", "Traffic"),
     ("`[laws.\"NAME\"]`", "Law"),
     ("`agent`", "Agent"),
@@ -94,7 +94,10 @@ fn table(page: &mut String, schema: &Json) {
         text(&schema["description"])
     );
     let required = |key: &str| schema["required"].as_array().is_some_and(|keys| keys.iter().any(|k| k == key));
-    for (key, property) in schema["properties"].as_object().into_iter().flatten() {
+    // What must be there comes first; both parts are in the order of the alphabet, as JSON objects are.
+    let properties = || schema["properties"].as_object().into_iter().flatten();
+    let (must, may) = (properties().filter(|(key, _)| required(key)), properties().filter(|(key, _)| !required(key)));
+    for (key, property) in must.chain(may) {
         let default = match &property["default"] {
             _ if required(key) => "required".to_owned(),
             Json::Null => String::new(),
@@ -108,7 +111,8 @@ fn table(page: &mut String, schema: &Json) {
 /// What stands behind a key, in a few words.
 fn value_of(property: &Json) -> String {
     if let Some(title) = property["title"].as_str() {
-        let example = property["examples"][0].as_str().map(|example| format!(", `\"{example}\"`"));
+        let example = property["examples"][0].as_str().filter(|_| property["default"].is_null());
+        let example = example.map(|example| format!(", `\"{example}\"`"));
         return format!("{title}{}", example.unwrap_or_default());
     }
     let named = |schema: &Json| {

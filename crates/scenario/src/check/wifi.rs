@@ -446,11 +446,11 @@ fn intervals(entry: &Entry<Vec<raw::Interval>>, run: Run, cx: &mut Context) -> O
     legal.then_some(intervals)
 }
 
-/// A shorter period would spell out more intervals than a run has use for.
-const SHORTEST_PERIOD: Span = Span::from_millis(1);
+/// A shorter period would spell out more intervals than a run has use for; an A-MPDU alone lasts up to 5.484 ms.
+const SHORTEST_PERIOD: Span = Span::from_millis(10);
 
 fn periods(table: &raw::Neighbour, run: Run, cx: &mut Context) -> Option<Vec<(Time, Time)>> {
-    let why = "a millisecond is less than one A-MPDU; it recurs within the run";
+    let why = "shorter, it is one or two A-MPDUs; longer, it does not recur within the run";
     let period = span(&table.period, (SHORTEST_PERIOD, run.duration), why, cx);
     let first = if table.first.given {
         span(&table.first, (Span::ZERO, run.duration - Span::from_nanos(1)), "it begins within the run", cx)
