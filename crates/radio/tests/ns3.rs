@@ -120,7 +120,7 @@ fn one_station_agrees_with_ns3_in_throughput_aggregation_and_delay() {
         let x = row.number("x_pkts_per_s");
         let plan = plan(1, Mcs::new(mcs, nss), gi, Profile::Ns3_3_37, 1000);
         // Enough exchanges at low rates, no more packets than needed at high ones.
-        let measured = Span::from_secs_f64((20_000.0 / x).clamp(0.4, 3.0));
+        let measured = Span::from_secs_f64((60_000.0 / x).clamp(0.6, 4.0));
         let mut tally = simulate(plan, 1, x, 1, Span::from_millis(150), measured);
         let place = format!("NSS {nss} MCS {mcs} {gi:?} load {load}");
         throughput.see(tally.mbit_s(), row.number("throughput_mbps_ip_avg"), &place);

@@ -171,7 +171,8 @@ impl Medium {
         debug_assert!(!sender.sending, "half duplex");
         sender.sending = true;
         sender.sending_since = now;
-        sender.clean = false;
+        // Half duplex: what it was receiving is gone, without an error report.
+        sender.receiving = NONE;
         for i in 0..self.nodes[from].hearers.len() {
             let (to, reach) = self.nodes[from].hearers[i];
             let to = usize::from(to);

@@ -1,1 +1,431 @@
+use super::*;
+use crate::{AccessClass, Dest, Drop, Ecn, Hop, Outbox, Packet, PpduKind, PpduRecord, RxInfo};
+use lasthop_signals::{HopReport, Node, Signal};
+use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 
+/// Everything that comes out of a hop.
+#[derive(Default)]
+struct Log {
+    delivered: Vec<(Time, Node, u32, RxInfo)>,
+    dropped: Vec<(Time, u32, Drop)>,
+    ppdus: Vec<PpduRecord>,
+    reports: Vec<(Time, Node, HopReport)>,
+}
+
+impl Outbox<u32> for Log {
+    fn deliver(&mut self, at: Time, to: Node, packet: Packet<u32>, rx: &RxInfo) {
+        self.delivered.push((at, to, packet.payload, *rx));
+    }
+    fn dropped(&mut self, at: Time, packet: Packet<u32>, why: Drop) {
+        self.dropped.push((at, packet.payload, why));
+    }
+    fn ppdu(&mut self, _at: Time, ppdu: &PpduRecord) {
+        self.ppdus.push(ppdu.clone());
+    }
+    fn driver(&mut self, at: Time, of: Node, signal: &Signal) {
+        if let Signal::Hop(report) = signal {
+            self.reports.push((at, of, report.clone()));
+        }
+    }
+}
+
+impl Log {
+    fn payloads(&self) -> Vec<u32> {
+        self.delivered.iter().map(|entry| entry.2).collect()
+    }
+    fn data(&self) -> impl Iterator<Item = &PpduRecord> {
+        self.ppdus.iter().filter(|ppdu| ppdu.kind == PpduKind::Data)
+    }
+}
+
+const AP: Node = Node(0);
+
+fn bss(standard: Standard, stations: u16, mcs: Mcs) -> Params {
+    let width = if standard == Standard::Dot11ac { Width::Mhz80 } else { Width::Mhz20 };
+    let mut nodes = vec![NodeParams::new(Role::Ap, mcs)];
+    nodes.extend((0..stations).map(|_| NodeParams::new(Role::Station { ap: AP }, mcs)));
+    let mut params = Params::new(standard, width, GuardInterval::Long, nodes);
+    params.beacons = None;
+    params
+}
+
+fn peers(standard: Standard, count: u16, mcs: Mcs) -> Params {
+    let nodes = (0..count).map(|_| NodeParams::new(Role::Peer, mcs)).collect();
+    Params::new(standard, Width::Mhz20, GuardInterval::Long, nodes)
+}
+
+fn saturated(from: u16, to: u16) -> Background {
+    Background {
+        from: Node(from),
+        to: Node(to),
+        class: AccessClass::BestEffort,
+        packet: Bytes::new(1500),
+        load: Load::Saturated,
+        active: Vec::new(),
+    }
+}
+
+fn hop(params: Params) -> Wifi<u32> {
+    Wifi::new(params.validate().expect("legal"), Seed(7))
+}
+
+fn packet(src: Node, dst: Dest, payload: u32) -> Packet<u32> {
+    Packet { len: Bytes::new(1500), src, dst, class: AccessClass::BestEffort, flow_hash: 0, ecn: Ecn::NotEct, payload }
+}
+
+fn us(us: u64) -> Time {
+    Time::ZERO + Span::from_micros(us)
+}
+
+fn secs(s: u64) -> Time {
+    Time::ZERO + Span::from_secs(s)
+}
+
+/// Data PPDUs and received MPDUs by transmitter.
+fn shares(log: &Log, nodes: usize) -> Vec<(u64, u64)> {
+    let mut shares = vec![(0, 0); nodes];
+    for ppdu in log.data() {
+        shares[ppdu.from.index()].0 += 1;
+        shares[ppdu.from.index()].1 += u64::from(ppdu.received);
+    }
+    shares
+}
+
+#[test]
+fn a_packet_on_an_idle_channel_leaves_at_once_on_a_slot_boundary() {
+    let (mut hop, mut log) = (hop(bss(Standard::Dot11ac, 1, Mcs::new(4, 1))), Log::default());
+    // Boundaries are at 43 us + k * 9 us; 1000 us lies between those at 997 and 1006.
+    hop.enqueue(us(1_000), packet(AP, Dest::Node(Node(1)), 1), &mut log);
+    assert_eq!(hop.next_event(), Some(us(1_006)));
+    hop.advance(us(2_000), &mut log);
+    // 1542 octets at 175.5 Mbit/s: 112 us. Ack at 24 Mbit/s: 28 us, a SIFS later.
+    let data = &log.ppdus[0];
+    assert_eq!((data.start, data.duration, data.psdu), (us(1_006), Span::from_micros(112), Bytes::new(1_542)));
+    let ack = &log.ppdus[1];
+    assert_eq!((ack.kind, ack.start, ack.duration), (PpduKind::Ack, us(1_006 + 112 + 16), Span::from_micros(28)));
+    assert_eq!(log.delivered[0].0, us(1_118));
+    assert_eq!(log.delivered[0].3.queued_at, us(1_000));
+}
+
+#[test]
+fn a_saturated_sender_reaches_the_closed_form() {
+    // T = AIFS + mean backoff + PPDU + SIFS + BlockAck, 64 MPDUs each.
+    let mut params = bss(Standard::Dot11ac, 1, Mcs::new(9, 1));
+    params.background = vec![saturated(0, 1)];
+    let (mut hop, mut log) = (hop(params), Log::default());
+    hop.advance(secs(4), &mut log);
+    let symbols = ((64 * 1_544 - 2) * 8 + 16 + 6u64).div_ceil(1_560);
+    let cycle_us = 43.0 + 67.5 + (40 + 4 * symbols + 16 + 32) as f64;
+    let expected = 4e6 / cycle_us * 64.0;
+    let got = shares(&log, 2)[0].1 as f64;
+    assert!((got / expected - 1.0).abs() < 0.005, "{got} MPDUs, closed form {expected}");
+    assert!(log.data().all(|ppdu| ppdu.mpdus == 64));
+}
+
+#[test]
+fn a_slow_link_is_bounded_by_the_duration_limit() {
+    let mut params = bss(Standard::Dot11ac, 1, Mcs::new(0, 1));
+    params.background = vec![saturated(0, 1)];
+    let (mut hop, mut log) = (hop(params), Log::default());
+    hop.advance(secs(1), &mut log);
+    // 117 bits a symbol: 12 MPDUs last 5112 us, 13 would last 5536 us.
+    assert!(log.data().all(|ppdu| ppdu.mpdus == 12 && ppdu.duration <= Span::from_micros(5_484)));
+}
+
+#[test]
+fn an_ht_ampdu_is_bounded_by_its_length() {
+    let mut params = bss(Standard::Dot11n(Band::Ghz5), 1, Mcs::new(7, 4));
+    params.background = vec![saturated(0, 1)];
+    let (mut hop, mut log) = (hop(params), Log::default());
+    hop.advance(secs(1), &mut log);
+    // 65 535 octets hold 42 subframes of 1544.
+    assert!(log.data().all(|ppdu| ppdu.mpdus == 42));
+}
+
+#[test]
+fn equal_stations_share_equally() {
+    for standard in [Standard::Dot11g, Standard::Dot11ac] {
+        let mut params = bss(standard, 5, Mcs::new(4, 1));
+        params.background = (1..=5).map(|station| saturated(station, 0)).collect();
+        let (mut hop, mut log) = (hop(params), Log::default());
+        hop.advance(secs(if standard == Standard::Dot11g { 40 } else { 200 }), &mut log);
+        let shares: Vec<f64> = shares(&log, 6)[1..].iter().map(|share| share.1 as f64).collect();
+        let jain = lasthop_units::stats::jain(&shares).expect("five shares");
+        assert!(jain > 0.998, "{standard:?}: {shares:?}");
+    }
+}
+
+#[test]
+fn stations_hidden_from_each_other_collide_far_more_often() {
+    let lost = |hidden: bool| {
+        let mut params = bss(Standard::Dot11a, 2, Mcs::new(4, 1));
+        if hidden {
+            params.reach.set_both(Node(1), Node(2), Reach::None);
+        }
+        params.background = vec![saturated(1, 0), saturated(2, 0)];
+        let (mut hop, mut log) = (hop(params), Log::default());
+        hop.advance(secs(10), &mut log);
+        let frames = log.data().count() as f64;
+        log.data().filter(|ppdu| ppdu.received == 0).count() as f64 / frames
+    };
+    let (open, hidden) = (lost(false), lost(true));
+    assert!(open > 0.05 && open < 0.15, "{open}");
+    assert!(hidden > 0.3, "{hidden}");
+}
+
+#[test]
+fn an_interferer_that_is_not_sensed_destroys_and_a_sensed_one_defers() {
+    // 2 sends to 3, out of reach of 0 and 1 but for what 2 does to 1.
+    let delivered = |reach: Reach| {
+        let mut params = peers(Standard::Dot11a, 4, Mcs::new(4, 1));
+        for (a, b) in [(0, 2), (0, 3), (1, 2), (1, 3)] {
+            params.reach.set_both(Node(a), Node(b), Reach::None);
+        }
+        params.reach.set(Node(2), Node(1), reach);
+        if reach == Reach::Senses {
+            params.reach.set_both(Node(2), Node(0), Reach::Senses);
+        }
+        params.background = vec![saturated(0, 1), saturated(2, 3)];
+        let (mut hop, mut log) = (hop(params), Log::default());
+        hop.advance(secs(5), &mut log);
+        shares(&log, 4)[0].1
+    };
+    let (alone, spoilt, sensed) = (delivered(Reach::None), delivered(Reach::Interferes), delivered(Reach::Senses));
+    assert!(spoilt < alone / 10, "{alone} {spoilt}");
+    assert!(sensed > alone / 3 && sensed < alone * 2 / 3, "{alone} {sensed}");
+}
+
+#[test]
+fn a_frozen_backoff_goes_on_where_it_stopped() {
+    // One sender alone counts its backoff through; beside another both share: nobody starves, so counters are kept.
+    let mut params = bss(Standard::Dot11a, 2, Mcs::new(7, 1));
+    params.background = vec![saturated(1, 0), saturated(2, 0)];
+    let (mut hop, mut log) = (hop(params), Log::default());
+    hop.advance(secs(5), &mut log);
+    // The longest run of one sender: with kept counters (at most 15 slots behind) runs are short.
+    let mut run = 0;
+    let mut longest = 0;
+    let mut last = None;
+    for ppdu in log.data().filter(|ppdu| ppdu.received > 0) {
+        run = if last == Some(ppdu.from) { run + 1 } else { 1 };
+        last = Some(ppdu.from);
+        longest = longest.max(run);
+    }
+    // Ten in a row need ten draws of 0 or 1 at the least, unless the other has just doubled its window a few times.
+    assert!(longest < 60, "{longest}");
+    // The gaps between exchanges are whole slots after DIFS or EIFS, never shorter than DIFS.
+    let mut end = None;
+    for ppdu in &log.ppdus {
+        if ppdu.kind == PpduKind::Data {
+            if let Some(end) = end {
+                let gap = ppdu.start.since(end);
+                if ppdu.start >= end && !gap.is_zero() {
+                    assert!(gap >= Span::from_micros(34), "{gap:?}");
+                }
+            }
+        }
+        end = Some(ppdu.start + ppdu.duration);
+    }
+}
+
+#[test]
+fn noise_is_repaired_in_order_and_counted() {
+    let mut params = bss(Standard::Dot11ac, 1, Mcs::new(9, 2));
+    params.nodes[1].mpdu_error = 0.3;
+    let (mut hop, mut log) = (hop(params), Log::default());
+    for n in 0..500 {
+        hop.enqueue(us(10), packet(AP, Dest::Node(Node(1)), n), &mut log);
+    }
+    hop.advance(secs(1), &mut log);
+    assert_eq!(log.payloads(), (0..500).collect::<Vec<_>>());
+    assert!(log.dropped.is_empty());
+    let (_, _, report) = log.reports.last().expect("250 a second");
+    let station = report.stations[0];
+    assert_eq!((station.tx_packets, station.tx_failed, station.backlog_packets), (500, 0, 0));
+    let ratio = station.tx_retries as f64 / station.tx_attempts as f64;
+    assert!((ratio - 0.3).abs() < 0.05, "{ratio}");
+    assert!(log.delivered.iter().any(|entry| entry.3.retries > 0));
+}
+
+#[test]
+fn frames_given_up_leave_no_hole_that_blocks_those_behind() {
+    let mut params = bss(Standard::Dot11ac, 1, Mcs::new(9, 2));
+    params.nodes[1].mpdu_error = 0.5;
+    params.retry_limit = 2;
+    let (mut hop, mut log) = (hop(params), Log::default());
+    for n in 0..1_000 {
+        hop.enqueue(us(10), packet(AP, Dest::Node(Node(1)), n), &mut log);
+    }
+    hop.advance(secs(2), &mut log);
+    assert_eq!(log.delivered.len() + log.dropped.len(), 1_000);
+    assert!(log.dropped.iter().all(|entry| entry.2 == Drop::RetryLimit));
+    let share = log.dropped.len() as f64 / 1_000.0;
+    assert!((share - 0.25).abs() < 0.05, "{share}");
+    assert!(log.payloads().is_sorted());
+    assert!(log.ppdus.iter().any(|ppdu| ppdu.kind == PpduKind::BlockAckReq));
+    assert_eq!(hop.backlog(AP, Node(1)), 0);
+}
+
+#[test]
+fn a_dead_link_drops_everything_after_the_retry_limit() {
+    for standard in [Standard::Dot11a, Standard::Dot11ac] {
+        let mut params = bss(standard, 1, Mcs::new(4, 1));
+        params.nodes[1].mpdu_error = 1.0;
+        let (mut hop, mut log) = (hop(params), Log::default());
+        for n in 0..100 {
+            hop.enqueue(us(10), packet(AP, Dest::Node(Node(1)), n), &mut log);
+        }
+        hop.advance(secs(5), &mut log);
+        assert_eq!((log.delivered.len(), log.dropped.len()), (0, 100), "{standard:?}");
+        assert_eq!(log.reports.last().expect("reports").2.stations[0].tx_attempts, 700);
+    }
+}
+
+#[test]
+fn a_group_packet_reaches_every_member_once_at_the_lowest_rate() {
+    let (mut hop, mut log) = (hop(bss(Standard::Dot11ac, 3, Mcs::new(9, 1))), Log::default());
+    hop.enqueue(us(100), packet(AP, Dest::Group, 5), &mut log);
+    hop.enqueue(us(5_000), packet(Node(2), Dest::Group, 6), &mut log);
+    hop.advance(us(20_000), &mut log);
+    let receivers: Vec<(u16, u32)> = log.delivered.iter().map(|entry| (entry.1.0, entry.2)).collect();
+    // A station's group packet goes to its access point only.
+    assert_eq!(receivers, [(1, 5), (2, 5), (3, 5), (0, 6)]);
+    let group = log.data().find(|ppdu| ppdu.to.is_none()).expect("one group frame");
+    assert_eq!(group.rate, Rate::from_mbit(6));
+}
+
+#[test]
+fn packets_to_strangers_are_unreachable() {
+    let (mut hop, mut log) = (hop(bss(Standard::Dot11ac, 2, Mcs::new(9, 1))), Log::default());
+    hop.enqueue(us(1), packet(Node(1), Dest::Node(Node(2)), 1), &mut log);
+    hop.enqueue(us(1), packet(AP, Dest::Node(Node(9)), 2), &mut log);
+    hop.enqueue(us(1), packet(Node(9), Dest::Node(AP), 3), &mut log);
+    hop.enqueue(us(1), Packet { len: Bytes::new(3_000), ..packet(AP, Dest::Node(Node(1)), 4) }, &mut log);
+    assert!(log.dropped.iter().all(|entry| entry.2 == Drop::Unreachable));
+    assert_eq!(log.dropped.len(), 4);
+}
+
+#[test]
+fn the_rate_follows_its_trace() {
+    let mut params = bss(Standard::Dot11ac, 1, Mcs::new(9, 1));
+    let steps = vec![(Time::ZERO, Mcs::new(9, 1)), (secs(1), Mcs::new(0, 1)), (secs(2), Mcs::new(4, 1))];
+    params.nodes[1].rate = RateChoice::Trace(steps);
+    params.background = vec![saturated(0, 1)];
+    let (mut hop, mut log) = (hop(params), Log::default());
+    hop.advance(secs(3), &mut log);
+    for ppdu in log.data() {
+        let expected = [3_900, 292, 1_755][ppdu.start.as_nanos() as usize / 1_000_000_000];
+        assert_eq!(ppdu.rate.as_bps() / 100_000, expected);
+    }
+}
+
+#[test]
+fn beacons_come_at_their_interval() {
+    let mut params = bss(Standard::Dot11ac, 1, Mcs::new(9, 1));
+    params.beacons = Some(Beacons::default());
+    let (mut hop, mut log) = (hop(params), Log::default());
+    hop.advance(secs(10), &mut log);
+    let beacons: Vec<&PpduRecord> = log.ppdus.iter().filter(|ppdu| ppdu.kind == PpduKind::Beacon).collect();
+    assert!((97..=98).contains(&beacons.len()), "{}", beacons.len());
+    assert!(beacons.iter().all(|beacon| beacon.duration == Span::from_micros(20 + 4 * 85)));
+}
+
+#[test]
+fn a_neighbour_takes_its_share_while_it_is_active_and_is_never_delivered() {
+    let mut params = bss(Standard::Dot11ac, 1, Mcs::new(9, 1));
+    params.nodes.extend([Role::Neighbour; 2].map(|role| NodeParams::new(role, Mcs::new(9, 1))));
+    params.reach = ReachMatrix::all_hear_all(4);
+    params.background = vec![
+        saturated(0, 1),
+        Background {
+            load: Load::Offered(Rate::from_mbit(50)),
+            active: vec![(secs(1), secs(2)), (secs(3), secs(4))],
+            ..saturated(2, 3)
+        },
+    ];
+    let (mut hop, mut log) = (hop(params), Log::default());
+    hop.advance(secs(5), &mut log);
+    assert!(log.delivered.is_empty() && log.dropped.is_empty());
+    let mut received = [0u64; 5];
+    for ppdu in log.data().filter(|ppdu| ppdu.from == Node(2)) {
+        received[ppdu.start.as_nanos() as usize / 1_000_000_000] += u64::from(ppdu.received);
+    }
+    for (second, count) in received.into_iter().enumerate() {
+        let mbit = count as f64 * 12_000.0 / 1e6;
+        let expected = if second % 2 == 1 { 50.0 } else { 0.0 };
+        assert!((mbit - expected).abs() < 3.0, "second {second}: {mbit} Mbit/s");
+    }
+    // Its airtime is busy time to the access point, but neither rx nor tx.
+    let channel = log.reports.last().expect("reports").2.channel;
+    assert!(channel.busy > channel.tx + channel.rx && channel.active >= channel.busy);
+}
+
+#[test]
+fn driver_reports_come_on_time_and_add_up() {
+    let (mut hop, mut log) = (hop(bss(Standard::Dot11ac, 2, Mcs::new(9, 1))), Log::default());
+    for n in 0..200 {
+        hop.enqueue(us(10), packet(AP, Dest::Node(Node(1)), n), &mut log);
+    }
+    for n in 0..200 {
+        hop.enqueue(us(20_000), packet(Node(2), Dest::Node(AP), n), &mut log);
+    }
+    hop.advance(us(100_000), &mut log);
+    assert_eq!(log.reports.len(), 25);
+    let (at, of, last) = log.reports.last().expect("reports");
+    assert_eq!((*at, *of), (us(100_000), AP));
+    let [first, second] = [last.stations[0], last.stations[1]];
+    assert_eq!((first.tx_packets, first.tx_bytes, first.rx_packets), (200, Bytes::new(300_000), 0));
+    assert_eq!((second.tx_packets, second.rx_packets, second.rx_bytes), (0, 200, Bytes::new(300_000)));
+    let sent: Span = log.ppdus.iter().filter(|ppdu| ppdu.from == AP).map(|ppdu| ppdu.duration).sum();
+    assert_eq!(last.channel.tx, sent);
+    // While there was a queue it shrank from report to report, and its head waited since the beginning.
+    let early = log.reports[0].2.stations[0];
+    assert!(early.backlog_packets > 0 && early.backlog_packets < 200);
+    assert_eq!(early.head_wait, Span::from_micros(4_000 - 10));
+}
+
+#[test]
+fn voice_goes_before_best_effort() {
+    let mut params = bss(Standard::Dot11ac, 2, Mcs::new(9, 1));
+    params.background = vec![saturated(1, 0), Background { class: AccessClass::Voice, ..saturated(2, 0) }];
+    let (mut hop, mut log) = (hop(params), Log::default());
+    hop.advance(secs(2), &mut log);
+    let shares = shares(&log, 3);
+    assert!(shares[2].1 > 4 * shares[1].1, "{shares:?}");
+}
+
+#[test]
+fn a_damaged_frame_makes_bystanders_wait_longer() {
+    // 0 and 1 always collide at 2 when they send in the same slot; 3 then waits EIFS, which is longer than DIFS.
+    let params = bss(Standard::Dot11a, 1, Mcs::new(0, 1));
+    let timing = super::timing::Timing::new(params.standard, params.profile);
+    // SIFS 16 + Ack at 6 Mbit/s 44.
+    assert_eq!(timing.eifs_extra, Span::from_micros(60));
+    assert_eq!(timing.ack_timeout, Span::from_micros(16 + 9 + 20));
+}
+
+#[test]
+fn airtime_fairness_gives_a_fast_station_what_a_slow_one_would_take() {
+    let throughput = |queue: crate::queue::Kind| {
+        let mut params = bss(Standard::Dot11ac, 2, Mcs::new(9, 1));
+        params.nodes[2].rate = RateChoice::Fixed(Mcs::new(0, 1));
+        params.ap_queue = queue;
+        let (mut hop, mut log) = (hop(params), Log::default());
+        // Both are offered more than there is room for.
+        for n in 0..40_000u32 {
+            let at = us(10 + 50 * u64::from(n));
+            hop.enqueue(at, packet(AP, Dest::Node(Node(1)), n), &mut log);
+            hop.enqueue(at, packet(AP, Dest::Node(Node(2)), n), &mut log);
+        }
+        let fast = log.delivered.iter().filter(|entry| entry.1 == Node(1)).count() as f64 * 12_000.0 / 2e6;
+        let slow = log.delivered.iter().filter(|entry| entry.1 == Node(2)).count() as f64 * 12_000.0 / 2e6;
+        let report = &log.reports.last().expect("reports").2;
+        let airtime = |i: usize| report.stations[i].tx_airtime.as_secs_f64();
+        (fast, slow, airtime(0) / airtime(1))
+    };
+    let (fifo_fast, _, _) = throughput(crate::queue::Kind::Fifo { packets: 1_000 });
+    let (fair_fast, fair_slow, ratio) =
+        throughput(crate::queue::Kind::FqCodelAirtime(crate::queue::FqCodelParams::default()));
+    assert!(fair_fast > 3.0 * fifo_fast, "{fair_fast} {fifo_fast}");
+    assert!((ratio - 1.0).abs() < 0.1, "airtime {ratio}; {fair_fast} {fair_slow} Mbit/s");
+}

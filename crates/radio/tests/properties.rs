@@ -1,0 +1,270 @@
+//! What must hold for any topology, load, noise and queue.
+
+use lasthop_radio::queue::{FqCodelParams, Kind};
+use lasthop_radio::wifi::{
+    Background, Band, Beacons, GuardInterval, Load, Mcs, NodeParams, Params, RateChoice, Reach, Role, Standard, Width,
+    Wifi,
+};
+use lasthop_radio::{AccessClass, Dest, Drop, Ecn, Hop, Outbox, Packet, PpduKind, PpduRecord, RxInfo};
+use lasthop_signals::{Node, Signal};
+use lasthop_units::{Bytes, Rate, Seed, Span, Time};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+/// What became of each packet, and everything else in order, as text to compare runs.
+#[derive(Default)]
+struct Fate {
+    delivered: BTreeMap<u32, u32>,
+    dropped: BTreeMap<u32, u32>,
+    /// Payloads in order of delivery per source, receiver and class.
+    order: BTreeMap<(u16, u16, AccessClass), Vec<u32>>,
+    /// What each node sends: no node sends two PPDUs at once.
+    sending_until: BTreeMap<u16, Time>,
+    broken: Option<String>,
+    last: Time,
+    log: String,
+}
+
+impl Outbox<u32> for Fate {
+    fn deliver(&mut self, at: Time, to: Node, packet: Packet<u32>, rx: &RxInfo) {
+        *self.delivered.entry(packet.payload).or_default() += 1;
+        self.order.entry((packet.src.0, to.0, packet.class)).or_default().push(packet.payload);
+        self.see(at, format!("deliver {} {to:?} {rx:?}\n", packet.payload));
+        if packet.dst != Dest::Node(to) || rx.queued_at > at {
+            self.broken = Some(format!("{packet:?} delivered to {to:?} at {at:?}, queued {:?}", rx.queued_at));
+        }
+    }
+
+    fn dropped(&mut self, at: Time, packet: Packet<u32>, why: Drop) {
+        *self.dropped.entry(packet.payload).or_default() += 1;
+        self.see(at, format!("drop {} {why:?}\n", packet.payload));
+    }
+
+    fn ppdu(&mut self, at: Time, ppdu: &PpduRecord) {
+        let until = self.sending_until.entry(ppdu.from.0).or_default();
+        if ppdu.start < *until || ppdu.start + ppdu.duration != at || ppdu.received > ppdu.mpdus {
+            self.broken = Some(format!("{ppdu:?} at {at:?}, sending until {until:?}"));
+        }
+        if ppdu.kind == PpduKind::Data && ppdu.duration > Span::from_micros(5_484) {
+            self.broken = Some(format!("too long: {ppdu:?}"));
+        }
+        *until = at;
+        self.see(at, format!("{ppdu:?}\n"));
+    }
+
+    fn driver(&mut self, at: Time, of: Node, signal: &Signal) {
+        self.see(at, format!("{of:?} {signal:?}\n"));
+    }
+}
+
+impl Fate {
+    fn see(&mut self, at: Time, line: String) {
+        if at < self.last {
+            self.broken = Some(format!("time ran backwards to {at:?}: {line}"));
+        }
+        self.last = at;
+        self.log.push_str(&line);
+    }
+}
+
+#[derive(Clone, Debug)]
+struct World {
+    params: Params,
+    seed: u64,
+    /// Gap before, source, receiver, class and length.
+    packets: Vec<(u64, u16, u16, AccessClass, u64)>,
+}
+
+fn standards() -> impl Strategy<Value = (Standard, Width)> {
+    prop_oneof![
+        Just((Standard::Dot11a, Width::Mhz20)),
+        Just((Standard::Dot11g, Width::Mhz20)),
+        Just((Standard::Dot11n(Band::Ghz2_4), Width::Mhz20)),
+        Just((Standard::Dot11ac, Width::Mhz80)),
+    ]
+}
+
+fn queues() -> impl Strategy<Value = Kind> {
+    let few = FqCodelParams {
+        packets: 40,
+        target: Span::from_millis(2),
+        interval: Span::from_millis(10),
+        ..FqCodelParams::default()
+    };
+    prop_oneof![
+        (5usize..200).prop_map(|packets| Kind::Fifo { packets }),
+        (5usize..200).prop_map(|packets| Kind::RoundRobin { packets }),
+        Just(Kind::FqCodelAirtime(FqCodelParams::default())),
+        Just(Kind::FqCodelAirtime(few)),
+    ]
+}
+
+fn reaches() -> impl Strategy<Value = Reach> {
+    prop_oneof![Just(Reach::None), Just(Reach::Interferes), Just(Reach::Senses), Just(Reach::Decodes)]
+}
+
+fn classes() -> impl Strategy<Value = AccessClass> {
+    prop_oneof![4 => Just(AccessClass::BestEffort), 1 => Just(AccessClass::Voice), 1 => Just(AccessClass::Background)]
+}
+
+/// An access point with stations that may be hidden from each other, and a neighbouring pair.
+fn worlds() -> impl Strategy<Value = World> {
+    let head = (standards(), 1u16..5, queues(), 0u8..2, prop_oneof![Just(0.0), 0.0..0.6], any::<u64>());
+    let tail = (1u8..8, 1u16..65, vec(reaches(), 64), vec(0u8..8, 8), any::<bool>(), any::<bool>());
+    let packet = (0u64..400_000, 0u16..7, 0u16..7, classes(), 40u64..1_500);
+    (head, tail, vec(packet, 1..400)).prop_map(
+        |((kind, stations, queue, gi, error, seed), (limit, most, reach, mcs, trace, neighbour), packets)| {
+            let (standard, width) = kind;
+            let count = stations + 3;
+            let mut nodes: Vec<NodeParams> = (0..count)
+                .map(|i| {
+                    let role = match i {
+                        0 => Role::Ap,
+                        _ if i <= stations => Role::Station { ap: Node(0) },
+                        _ => Role::Neighbour,
+                    };
+                    let mut node = NodeParams::new(role, Mcs::new(mcs[usize::from(i)], 1));
+                    node.mpdu_error = error;
+                    node
+                })
+                .collect();
+            if trace {
+                let step = |i: usize| (Time::ZERO + Span::from_millis(7 * i as u64), Mcs::new(mcs[i], 1));
+                nodes[1].rate = RateChoice::Trace((0..8).map(step).collect());
+            }
+            let gi = if gi == 0 || !standard.is_qos() { GuardInterval::Long } else { GuardInterval::Short };
+            let mut params = Params::new(standard, width, gi, nodes);
+            let (first, second) = (Node(stations + 1), Node(stations + 2));
+            // Everything between nodes that are not linked is at random.
+            let mut dice = reach.into_iter().cycle();
+            for a in 0..count {
+                for b in 0..count {
+                    let linked = a == 0 && b <= stations || b == 0 && a <= stations || a > stations && b > stations;
+                    if a != b && !linked {
+                        params.reach.set(Node(a), Node(b), dice.next().expect("endless"));
+                    }
+                }
+            }
+            params.ap_queue = queue;
+            params.retry_limit = limit;
+            params.max_ampdu_mpdus = most;
+            params.station_queue_packets = 50;
+            params.beacons = trace.then(Beacons::default);
+            if neighbour {
+                params.background = vec![Background {
+                    from: first,
+                    to: second,
+                    class: AccessClass::BestEffort,
+                    packet: Bytes::new(1_000),
+                    load: if trace { Load::Saturated } else { Load::Offered(Rate::from_mbit(5)) },
+                    active: vec![(Time::from_nanos(5_000_000), Time::from_nanos(40_000_000))],
+                }];
+            }
+            World { params, seed, packets }
+        },
+    )
+}
+
+/// Runs a world, stepping from event to event between arrivals, then for `rest`.
+fn run(world: &World, rest: Span) -> Result<(Fate, Wifi<u32>), TestCaseError> {
+    let plan = world.params.clone().validate().map_err(|error| TestCaseError::fail(error.to_string()))?;
+    let mut hop: Wifi<u32> = Wifi::new(plan, Seed(world.seed));
+    let mut fate = Fate::default();
+    let mut now = Time::ZERO;
+    let step_to = |hop: &mut Wifi<u32>, fate: &mut Fate, to: Time| -> Result<(), TestCaseError> {
+        while let Some(next) = hop.next_event().filter(|next| *next <= to) {
+            hop.advance(next, fate);
+            prop_assert!(hop.next_event().is_none_or(|later| later > next), "next event not after {next:?}");
+        }
+        Ok(())
+    };
+    for (number, &(gap, src, dst, class, len)) in world.packets.iter().enumerate() {
+        now += Span::from_nanos(gap);
+        step_to(&mut hop, &mut fate, now)?;
+        let packet = Packet {
+            len: Bytes::new(len),
+            src: Node(src),
+            dst: Dest::Node(Node(dst)),
+            class,
+            flow_hash: len as u32 % 4,
+            ecn: Ecn::NotEct,
+            payload: number as u32,
+        };
+        hop.enqueue(now, packet, &mut fate);
+    }
+    step_to(&mut hop, &mut fate, now + rest)?;
+    Ok((fate, hop))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_packet_is_delivered_once_or_dropped_once_or_still_inside(world in worlds(), rest_ms in 0u64..400) {
+        let (fate, hop) = run(&world, Span::from_millis(rest_ms))?;
+        prop_assert_eq!(&fate.broken, &None);
+        let total = world.packets.len();
+        for number in 0..total as u32 {
+            let seen = fate.delivered.get(&number).unwrap_or(&0) + fate.dropped.get(&number).unwrap_or(&0);
+            prop_assert!(seen <= 1, "packet {} was seen {} times", number, seen);
+        }
+        let nodes = world.params.nodes.len() as u16;
+        let members = |node: u16| !matches!(world.params.nodes[usize::from(node)].role, Role::Neighbour);
+        let own = (0..nodes).filter(|&node| members(node));
+        let inside: usize = own.map(|a| (0..nodes).map(|b| hop.backlog(Node(a), Node(b))).sum::<usize>()).sum();
+        // Between neighbours: packets that this test put there beside the background.
+        let beside = world.packets.iter().enumerate().filter(|(number, packet)| {
+            let gone = fate.delivered.contains_key(&(*number as u32)) || fate.dropped.contains_key(&(*number as u32));
+            packet.1 < nodes && !members(packet.1) && !gone
+        });
+        prop_assert_eq!(fate.delivered.len() + fate.dropped.len() + inside + beside.count(), total);
+    }
+
+    #[test]
+    fn packets_of_one_class_between_two_nodes_keep_their_order(mut world in worlds()) {
+        // Flows of FQ-CoDel overtake each other on purpose.
+        if matches!(world.params.ap_queue, Kind::FqCodelAirtime(_)) {
+            world.params.ap_queue = Kind::RoundRobin { packets: 30 };
+        }
+        let (fate, _) = run(&world, Span::from_millis(300))?;
+        for (link, order) in &fate.order {
+            prop_assert!(order.is_sorted(), "{:?}: {:?}", link, order);
+        }
+    }
+
+    #[test]
+    fn flows_keep_their_order_in_any_queue(mut world in worlds()) {
+        // One flow only.
+        world.packets.iter_mut().for_each(|packet| packet.4 = 1_000);
+        let (fate, _) = run(&world, Span::from_millis(300))?;
+        for (link, order) in &fate.order {
+            prop_assert!(order.is_sorted(), "{:?}: {:?}", link, order);
+        }
+    }
+
+    #[test]
+    fn equal_seeds_give_equal_runs_however_the_driver_steps(world in worlds()) {
+        let (fate, _) = run(&world, Span::from_millis(100))?;
+        // Again, without stops between arrivals.
+        let plan = world.params.clone().validate().expect("was legal before");
+        let mut hop: Wifi<u32> = Wifi::new(plan, Seed(world.seed));
+        let mut again = Fate::default();
+        let mut now = Time::ZERO;
+        for (number, &(gap, src, dst, class, len)) in world.packets.iter().enumerate() {
+            now += Span::from_nanos(gap);
+            let packet = Packet {
+                len: Bytes::new(len),
+                src: Node(src),
+                dst: Dest::Node(Node(dst)),
+                class,
+                flow_hash: len as u32 % 4,
+                ecn: Ecn::NotEct,
+                payload: number as u32,
+            };
+            hop.enqueue(now, packet, &mut again);
+        }
+        hop.advance(now + Span::from_millis(100), &mut again);
+        prop_assert_eq!(fate.log, again.log);
+    }
+}
