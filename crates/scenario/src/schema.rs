@@ -63,7 +63,7 @@ const WORDS: [&str; 10] =
 const INTRODUCTION: &str = "\
 # Scenario files
 
-<!-- Generated from crates/scenario/src/raw.rs. After a change there: LASTHOP_BLESS=1 cargo test -p lasthop-scenario -->
+<!-- Generated from crates/scenario/src/raw. After a change there: LASTHOP_BLESS=1 cargo test -p lasthop-scenario -->
 
 A scenario is one TOML file. It is checked whole before anything starts, and everything that is wrong is reported at
 once, each problem with its line, what stands there and what would be right. `scenarios/first-light.toml` is a complete

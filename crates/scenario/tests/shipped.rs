@@ -80,5 +80,5 @@ fn the_committed_schema_is_up_to_date() {
 
 #[test]
 fn the_reference_page_is_up_to_date() {
-    up_to_date("docs/src/reference/scenario.md", &reference_page());
+    up_to_date("docs/reference/scenario.md", &reference_page());
 }

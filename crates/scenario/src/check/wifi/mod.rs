@@ -1,0 +1,194 @@
+//! An 802.11 BSS: what its standard knows, and what stations and neighbours may be on it.
+
+mod neighbours;
+mod rates;
+
+use super::{Run, laws, packets, span};
+use crate::problem::Kind;
+use crate::quantity::{Hertz, either, show};
+use crate::read::{Context, Entry, Quantity};
+use crate::{Scenario, Standard, phy, raw};
+use lasthop_radio::AccessClass;
+use lasthop_radio::wifi::{
+    Background, Beacons, GuardInterval, Mcs, Mode, NodeParams, Params, Plan, Profile, RateChoice, Role,
+};
+use lasthop_signals::Node;
+use lasthop_units::Span;
+
+/// 9.4.1.3: the beacon interval is a 16-bit count of time units.
+const TIME_UNIT: Span = Span::from_nanos(1_024_000);
+const MOST_TIME_UNITS: u64 = 65_535;
+/// What the radio model holds: the access point, its stations, and two nodes a neighbour.
+const MOST_NODES: usize = 1024;
+/// The bitmap of a compressed BlockAck (9.3.1.8).
+const BLOCK_ACK_WINDOW: u64 = 64;
+/// Above this a packet is as good as never received.
+const MOST_ERRORS: f64 = 0.99;
+
+/// What rates depend on. `None` is a value that is itself wrong: what depends on it is not checked then.
+#[derive(Clone, Copy)]
+struct Air {
+    standard: Standard,
+    channel: Option<u8>,
+    width: Option<Hertz>,
+}
+
+impl Air {
+    /// The mode of an MCS; the guard interval has no say in which exist.
+    fn mode(self, mcs: Mcs) -> Option<Mode> {
+        let width = phy::radio_width(self.width?)?;
+        let standard = phy::radio_standard(self.standard, self.channel?);
+        Mode::data(standard, width, GuardInterval::Long, mcs, Profile::Standard)
+    }
+}
+
+pub(super) fn hop(hop: &raw::WifiHop, raw: &raw::Scenario, run: Run, cx: &mut Context) -> Option<Plan> {
+    let standard = hop.standard.get();
+    let width = standard.and_then(|standard| width(&hop.width, standard, cx));
+    let guard_interval = standard.and_then(|standard| guard_interval(&hop.guard_interval, standard, cx));
+    let channel = standard.and_then(|standard| channel(&hop.channel, standard, width, cx));
+    let max_ampdu = standard.and_then(|standard| max_ampdu(&hop.max_ampdu, standard, cx));
+    let beacon_interval = beacon_interval(&hop.beacon_interval, cx);
+    let why = "IEEE 802.11-2020, dot11ShortRetryLimit; the radio model ends at 127";
+    let retry_limit = cx.within(&hop.retry_limit, (1, 127), |n| n.to_string(), why);
+    let queue = hop.queue.get().and_then(|queue| laws::queue(&queue, false, cx));
+    let uplink_queue = packets(&hop.uplink_queue, cx);
+    // Rates mean nothing without a standard.
+    let air = Air { standard: standard?, channel, width };
+    let stations = stations(raw, air, cx);
+    let neighbours = neighbours::neighbours(raw, air, run, cx);
+
+    room_for_all(raw, cx)?;
+    let guard_interval = if guard_interval? == phy::SHORT { GuardInterval::Short } else { GuardInterval::Long };
+    let mut nodes = vec![NodeParams::new(Role::Ap, Mcs::new(0, 1))];
+    nodes.extend(stations?);
+    let mut background = Vec::new();
+    for neighbour in neighbours? {
+        let from = Node(u16::try_from(nodes.len()).ok()?);
+        let node = NodeParams { role: Role::Neighbour, rate: RateChoice::Fixed(neighbour.mcs), mpdu_error: 0.0 };
+        nodes.extend([node.clone(), node]);
+        background.push(Background {
+            from,
+            to: Node(from.0.checked_add(1)?),
+            class: AccessClass::BestEffort,
+            packet: neighbour.packet,
+            load: neighbour.load,
+            active: neighbour.active,
+        });
+    }
+    let standard = phy::radio_standard(air.standard, channel?);
+    let params = Params {
+        ap_queue: queue?,
+        station_queue_packets: uplink_queue?,
+        retry_limit: u8::try_from(retry_limit?).ok()?,
+        max_ampdu_mpdus: u16::from(max_ampdu?),
+        beacons: Some(Beacons { interval: beacon_interval?, ..Beacons::default() }),
+        background,
+        ..Params::new(standard, phy::radio_width(width?)?, guard_interval, nodes)
+    };
+    // The radio knows best what it can be built from. Whatever it refuses beyond the checks here has no line of its own.
+    params.validate().map_err(|error| cx.impossible(&hop.place, error.to_string(), "change what it names")).ok()
+}
+
+fn room_for_all(raw: &raw::Scenario, cx: &mut Context) -> Option<()> {
+    let (stations, neighbours) = (raw.station.get()?.len(), raw.neighbour.get()?.len());
+    if 1 + stations + 2 * neighbours <= MOST_NODES {
+        return Some(());
+    }
+    let what = format!("{stations} stations and {neighbours} neighbours are too many");
+    let remedy =
+        format!("the radio model holds {MOST_NODES} nodes: access point, stations, and two for each neighbour");
+    cx.problem(Kind::OutOfRange, &raw.station.at, what, remedy);
+    None
+}
+
+fn width(entry: &Entry<Quantity<Hertz>>, standard: Standard, cx: &mut Context) -> Option<Hertz> {
+    let Quantity(width) = entry.get()?;
+    among(entry, width, standard.widths(), &format!("{standard} is not {} wide", show(width)), standard, cx)
+}
+
+fn guard_interval(entry: &Entry<Quantity<Span>>, standard: Standard, cx: &mut Context) -> Option<Span> {
+    let Quantity(interval) = entry.get()?;
+    let what = format!("{standard} has no guard interval of {}", show(interval));
+    among(entry, interval, standard.guard_intervals(), &what, standard, cx)
+}
+
+/// `value` if it is one of the standard's `choices`.
+fn among<T: crate::quantity::Measured + PartialEq>(
+    entry: &Entry<Quantity<T>>,
+    value: T,
+    choices: &[T],
+    what: &str,
+    standard: Standard,
+    cx: &mut Context,
+) -> Option<T> {
+    if choices.contains(&value) {
+        return Some(value);
+    }
+    let choices: Vec<String> = choices.iter().map(|choice| format!("\"{}\"", show(*choice))).collect();
+    cx.impossible(&entry.at, what, format!("write {} ({})", either(&choices), standard.clause()));
+    None
+}
+
+/// The primary channel, which decides the band.
+fn channel(entry: &Entry<u64>, standard: Standard, width: Option<Hertz>, cx: &mut Context) -> Option<u8> {
+    if !entry.given {
+        return Some(if standard == Standard::G { 1 } else { 36 });
+    }
+    let (channel, width) = (entry.get()?, width?);
+    let legal = phy::channels(standard, width);
+    if !legal.contains(&channel) {
+        let what = format!("channel {channel} cannot be the primary channel of {standard} at {}", show(width));
+        let legal: Vec<String> = legal.iter().map(u64::to_string).collect();
+        cx.impossible(&entry.at, what, format!("write {} (IEEE 802.11-2020, Annex E)", either(&legal)));
+        return None;
+    }
+    u8::try_from(channel).ok()
+}
+
+fn max_ampdu(entry: &Entry<u64>, standard: Standard, cx: &mut Context) -> Option<u8> {
+    if !standard.has_mcs() {
+        if entry.given {
+            cx.impossible(&entry.at, format!("{standard} does not aggregate"), "delete this key");
+            return None;
+        }
+        return Some(1);
+    }
+    if !entry.given {
+        return Some(64);
+    }
+    let why = "the bitmap of a BlockAck, IEEE 802.11-2020, 9.3.1.8";
+    let most = cx.within(entry, (1, BLOCK_ACK_WINDOW), |n| n.to_string(), why)?;
+    u8::try_from(most).ok()
+}
+
+fn beacon_interval(entry: &Entry<Quantity<Span>>, cx: &mut Context) -> Option<Span> {
+    let why = "a 16-bit count of time units, IEEE 802.11-2020, 9.4.1.3";
+    let interval = span(entry, (TIME_UNIT, TIME_UNIT * MOST_TIME_UNITS), why, cx)?;
+    let rest = interval.as_nanos() % TIME_UNIT.as_nanos();
+    if rest != 0 {
+        let below = interval - Span::from_nanos(rest);
+        let what = format!("{} is not a multiple of the time unit of 1024 us", show(interval));
+        let remedy = format!("write \"{}\" or \"{}\" (9.4.1.3)", show(below), show(below + TIME_UNIT));
+        cx.impossible(&entry.at, what, remedy);
+        return None;
+    }
+    Some(interval)
+}
+
+fn stations(raw: &raw::Scenario, air: Air, cx: &mut Context) -> Option<Vec<NodeParams>> {
+    let stations = raw.station.get()?;
+    let nodes: Vec<Option<NodeParams>> = stations.iter().map(|table| station(table, air, cx)).collect();
+    nodes.into_iter().collect()
+}
+
+fn station(table: &raw::Station, air: Air, cx: &mut Context) -> Option<NodeParams> {
+    let why = "a probability; at 1 nothing would ever arrive";
+    let mpdu_error = cx.within(&table.mpdu_error_rate, (0.0, MOST_ERRORS), |p| p.to_string(), why);
+    let rate = if table.mcs_trace.given {
+        rates::trace_steps(table, air, cx).map(RateChoice::Trace)
+    } else {
+        rates::fixed(&table.nss, &table.mcs, &table.rate, &table.place, air, true, cx).map(RateChoice::Fixed)
+    };
+    Some(NodeParams { role: Role::Station { ap: Scenario::AP }, rate: rate?, mpdu_error: mpdu_error? })
+}

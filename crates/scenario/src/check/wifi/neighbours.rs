@@ -1,0 +1,142 @@
+//! Other BSSs on the channel: what they offer, and when.
+
+use super::{Air, rates};
+use crate::check::{self, Run, name, plain, span, unique};
+use crate::problem::Kind;
+use crate::quantity::show;
+use crate::raw;
+use crate::read::{Context, Entry, Quantity};
+use lasthop_radio::wifi::{Load, Mcs, Mode};
+use lasthop_units::{Bytes, Span, Time};
+
+/// 9.2.3: an MSDU holds at most 2304 octets, 8 of them the LLC header. At the other end: an IPv4 and a UDP header.
+const NEIGHBOUR_PACKET: (Bytes, Bytes) = (Bytes::new(28), Bytes::new(2_296));
+
+/// What a neighbour sends, and how.
+pub(super) struct Neighbour {
+    pub mcs: Mcs,
+    pub packet: Bytes,
+    pub load: Load,
+    pub active: Vec<(Time, Time)>,
+}
+
+pub(super) fn neighbours(raw: &raw::Scenario, air: Air, run: Run, cx: &mut Context) -> Option<Vec<Neighbour>> {
+    let tables = raw.neighbour.get()?;
+    unique(&tables.iter().map(|table| &table.name).collect::<Vec<_>>(), "neighbour", cx);
+    let neighbours: Vec<Option<Neighbour>> = tables.iter().map(|table| neighbour(table, air, run, cx)).collect();
+    neighbours.into_iter().collect()
+}
+
+fn neighbour(table: &raw::Neighbour, air: Air, run: Run, cx: &mut Context) -> Option<Neighbour> {
+    name(&table.name, &[], cx);
+    if let (Some(own), Some(ours)) = (table.channel.get(), air.channel)
+        && own != u64::from(ours)
+    {
+        let what = format!("a neighbour on channel {own} is not heard on channel {ours}");
+        let remedy = format!("write `channel = {ours}`, or delete the neighbour: it changes nothing");
+        cx.impossible(&table.channel.at, what, remedy);
+    }
+    let mcs = rates::fixed(&table.nss, &table.mcs, &table.rate, &table.place, air, false, cx);
+    let packet = cx.within(&plain(&table.packet), NEIGHBOUR_PACKET, show, "an MSDU, IEEE 802.11-2020, 9.2.3");
+    let load = load(table, mcs.and_then(|mcs| air.mode(mcs)), cx);
+    let active = active(table, run, cx);
+    Some(Neighbour { mcs: mcs?, packet: packet?, load: load?, active: active? })
+}
+
+fn load(table: &raw::Neighbour, mode: Option<Mode>, cx: &mut Context) -> Option<Load> {
+    let raw::Load::Rate(rate) = table.load.get()? else { return Some(Load::Saturated) };
+    let entry = Entry { value: Some(Quantity(rate)), at: table.load.at.clone(), given: true };
+    let rate = check::rate(&entry, cx)?;
+    if let Some(mode) = mode.filter(|mode| rate > mode.rate()) {
+        let what = format!("{} is more than its PHY rate of {}", show(rate), show(mode.rate()));
+        cx.impossible(&entry.at, what, "write \"saturated\" for a neighbour that always has a frame, or offer less");
+        return None;
+    }
+    Some(Load::Offered(rate))
+}
+
+/// When a neighbour is active, spelled out for the run.
+fn active(table: &raw::Neighbour, run: Run, cx: &mut Context) -> Option<Vec<(Time, Time)>> {
+    let periodic = [&table.period, &table.active_for, &table.first];
+    if table.active.given {
+        for entry in periodic.into_iter().filter(|entry| entry.given) {
+            let what = "`active` and `period` contradict each other";
+            cx.impossible(&entry.at, what, "keep one of them");
+        }
+        return intervals(&table.active, run, cx);
+    }
+    if table.period.given {
+        return periods(table, run, cx);
+    }
+    for entry in periodic.into_iter().filter(|entry| entry.given) {
+        let key = entry.at.key.rsplit('.').next().unwrap_or_default().to_owned();
+        cx.impossible(&entry.at, format!("`{key}` means nothing without `period`"), "add `period`, or delete this key");
+    }
+    Some(vec![(Time::ZERO, run.end())])
+}
+
+fn intervals(entry: &Entry<Vec<raw::Interval>>, run: Run, cx: &mut Context) -> Option<Vec<(Time, Time)>> {
+    let tables = entry.get()?;
+    if tables.is_empty() {
+        let remedy = "delete the neighbour, or this key if it is always active";
+        cx.problem(Kind::OutOfRange, &entry.at, "a neighbour that is never active changes nothing", remedy);
+        return None;
+    }
+    let mut intervals: Vec<(Time, Time)> = Vec::new();
+    let mut legal = true;
+    for table in &tables {
+        let (Some(Quantity(from)), Some(Quantity(until))) = (table.from.get(), table.until.get()) else {
+            legal = false;
+            continue;
+        };
+        let earlier = intervals.last().map_or(Span::ZERO, |(_, until)| until.since(Time::ZERO));
+        let refused = if until <= from {
+            Some((
+                &table.until,
+                format!("it ends at {}, and it begins at {}", show(until), show(from)),
+                "end after `from`",
+            ))
+        } else if from < earlier {
+            let what = format!("it begins at {}, before the one before it has ended", show(from));
+            Some((&table.from, what, "sort the intervals, and let them not overlap"))
+        } else if until > run.duration {
+            let what = format!("it ends at {}, and the run at {}", show(until), show(run.duration));
+            Some((&table.until, what, "end within the run, or lengthen `duration`"))
+        } else {
+            None
+        };
+        if let Some((entry, what, remedy)) = refused {
+            cx.impossible(&entry.at, what, remedy);
+            legal = false;
+        }
+        intervals.push((Time::ZERO + from, Time::ZERO + until));
+    }
+    legal.then_some(intervals)
+}
+
+/// A shorter period would spell out more intervals than a run has use for; an A-MPDU alone lasts up to 5.484 ms.
+const SHORTEST_PERIOD: Span = Span::from_millis(10);
+
+fn periods(table: &raw::Neighbour, run: Run, cx: &mut Context) -> Option<Vec<(Time, Time)>> {
+    let why = "shorter, it is one or two A-MPDUs; longer, it does not recur within the run";
+    let period = span(&table.period, (SHORTEST_PERIOD, run.duration), why, cx);
+    let first = if table.first.given {
+        span(&table.first, (Span::ZERO, run.duration - Span::from_nanos(1)), "it begins within the run", cx)
+    } else {
+        Some(Span::ZERO)
+    };
+    if !table.active_for.given {
+        let remedy = "add how long it is active in each period, such as `active-for = \"1 s\"`";
+        cx.problem(Kind::Missing, &table.active_for.at, "`period` needs this key", remedy);
+        return None;
+    }
+    let Quantity(active_for) = table.active_for.get()?;
+    let (period, first) = (period?, first?);
+    if active_for.is_zero() || active_for >= period {
+        let what = format!("{} of every {} is no coming and going", show(active_for), show(period));
+        cx.impossible(&table.active_for.at, what, "be active for more than nothing and less than the period");
+        return None;
+    }
+    let begins = (0..).map(|n| Time::ZERO + first + period * n).take_while(|begin| *begin < run.end());
+    Some(begins.map(|begin| (begin, (begin + active_for).min(run.end()))).collect())
+}

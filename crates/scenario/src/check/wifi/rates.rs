@@ -1,0 +1,162 @@
+//! PHY rates: which exist, fixed or from a trace.
+
+use super::Air;
+use crate::check::{LONGEST_RUN, span};
+use crate::problem::Kind;
+use crate::quantity::{either, show};
+use crate::read::{At, Context, Entry, Quantity};
+use crate::trace::{self, Place};
+use crate::{Standard, phy, raw};
+use lasthop_radio::wifi::Mcs;
+use lasthop_units::{Rate, Span, Time};
+use std::sync::Arc;
+
+/// A PHY rate from the keys that name one: `rate` for a and g, `nss` and `mcs` for n and ac.
+pub(super) fn fixed(
+    nss: &Entry<u64>,
+    mcs: &Entry<u64>,
+    rate: &Entry<Quantity<Rate>>,
+    table: &At,
+    air: Air,
+    may_have_trace: bool,
+    cx: &mut Context,
+) -> Option<Mcs> {
+    if !air.standard.has_mcs() {
+        let mut legal = true;
+        for entry in [nss, mcs].into_iter().filter(|entry| entry.given) {
+            no_mcs(&entry.at, air, cx);
+            legal = false;
+        }
+        if !rate.given {
+            let remedy = "add the data rate, such as `rate = \"54 Mbit/s\"`";
+            cx.problem(Kind::Missing, table, format!("a rate of {} is missing here", air.standard), remedy);
+            return None;
+        }
+        return legacy(rate, air, cx).filter(|_| legal);
+    }
+    if rate.given {
+        let what = format!("rates of {} are named by MCS", air.standard);
+        cx.impossible(&rate.at, what, "delete this key, and write `mcs` and `nss`");
+    }
+    let streams = streams(nss, air, cx);
+    if !mcs.given {
+        let trace = if may_have_trace { " or `mcs-trace`" } else { "" };
+        cx.problem(Kind::Missing, table, "an MCS is missing here", format!("add `mcs`, such as `mcs = 7`{trace}"));
+        return None;
+    }
+    modulation(mcs.get()?, streams?, air, &place(&mcs.at, cx), cx).filter(|_| !rate.given)
+}
+
+fn no_mcs(at: &At, air: Air, cx: &mut Context) {
+    let what = format!("{} has neither MCS nor spatial streams", air.standard);
+    cx.impossible(at, what, "write the data rate, such as `rate = \"54 Mbit/s\"`");
+}
+
+fn legacy(entry: &Entry<Quantity<Rate>>, air: Air, cx: &mut Context) -> Option<Mcs> {
+    let Quantity(rate) = entry.get()?;
+    let mcs = Mcs::legacy(rate);
+    if mcs.is_none() {
+        let rates: Vec<String> = phy::LEGACY_MBIT.iter().map(|mbit| format!("\"{mbit} Mbit/s\"")).collect();
+        let what = format!("{} has no rate of {}", air.standard, show(rate));
+        cx.impossible(&entry.at, what, format!("write {} ({})", either(&rates), air.standard.clause()));
+    }
+    mcs
+}
+
+fn streams(nss: &Entry<u64>, air: Air, cx: &mut Context) -> Option<u64> {
+    if !nss.given {
+        return Some(1);
+    }
+    let (most, _) = air.standard.most();
+    let why = match air.standard {
+        Standard::Ac => "the radio model ends at 4; IEEE 802.11-2020, 21.5 goes on to 8",
+        _ => air.standard.clause(),
+    };
+    cx.within(nss, (1, most), |n| n.to_string(), why)
+}
+
+/// An MCS that its standard has with these streams and this width.
+fn modulation(mcs: u64, nss: u64, air: Air, place: &Place, cx: &mut Context) -> Option<Mcs> {
+    let (standard, (_, most)) = (air.standard, air.standard.most());
+    if mcs > most {
+        let what = format!("MCS {mcs} is outside 0 to {most} ({standard}, {})", standard.clause());
+        let remedy = match standard {
+            Standard::N if mcs < 32 => {
+                format!("MCS indices count for each stream here: write `nss = {}`, `mcs = {}`", mcs / 8 + 1, mcs % 8)
+            }
+            _ => format!("write a value from 0 to {most}"),
+        };
+        place.problem(Kind::OutOfRange, what, remedy, cx);
+        return None;
+    }
+    let (index, nss) = (u8::try_from(mcs).ok()?, u8::try_from(nss).ok()?);
+    let exists = |index: u8| air.mode(Mcs::new(index, nss)).is_some();
+    // Without a width, or without a channel, nothing can be said.
+    let (width, _) = (air.width?, air.channel?);
+    if !exists(index) {
+        let plural = if nss == 1 { "" } else { "s" };
+        let what = format!("{standard} has no MCS {mcs} with {nss} spatial stream{plural} at {}", show(width));
+        let fitting: Vec<String> = (0..=9).filter(|index| exists(*index)).map(|index| index.to_string()).collect();
+        place.problem(Kind::Impossible, what, format!("write {} ({})", either(&fitting), standard.clause()), cx);
+        return None;
+    }
+    Some(Mcs::new(index, nss))
+}
+
+fn place(at: &At, cx: &Context) -> Place {
+    Place { source: Arc::clone(&cx.source), at: at.clone() }
+}
+
+/// An MCS trace: every step legal, the first at zero, times rising.
+pub(super) fn trace_steps(station: &raw::Station, air: Air, cx: &mut Context) -> Option<Vec<(Time, Mcs)>> {
+    let entry = &station.mcs_trace;
+    if !air.standard.has_mcs() {
+        no_mcs(&entry.at, air, cx);
+        return None;
+    }
+    for (at, key) in [(&station.mcs, "mcs"), (&station.rate.map(|_| 0), "rate")]
+        .iter()
+        .filter(|(e, _)| e.given)
+        .map(|(e, key)| (&e.at, key))
+    {
+        let what = format!("`{key}` and `mcs-trace` contradict each other");
+        cx.impossible(at, what, "keep one of them");
+    }
+    let nss = streams(&station.nss, air, cx);
+    let lines = match entry.get()? {
+        raw::McsTrace::File(path) => trace::read(&path, &entry.at, cx)?,
+        raw::McsTrace::Steps(steps) => inline_lines(&steps, cx)?,
+    };
+    let Some(first) = lines.first() else {
+        let remedy = "add a first step at 0 s";
+        cx.problem(Kind::OutOfRange, &entry.at, "the trace is empty", remedy);
+        return None;
+    };
+    if first.at != Time::ZERO {
+        let what = format!("the trace begins at {}, and the run at 0 s", show(first.at.since(Time::ZERO)));
+        first.place.problem(Kind::Impossible, what, "add a first step at 0 s", cx);
+    }
+    for pair in lines.windows(2).filter(|pair| pair[1].at <= pair[0].at) {
+        let (earlier, later) = (pair[0].at.since(Time::ZERO), pair[1].at.since(Time::ZERO));
+        let what =
+            format!("the step at {} follows the one at {}: steps are sorted by time", show(later), show(earlier));
+        pair[1].place.problem(Kind::Impossible, what, "put the steps in order, one at each time", cx);
+    }
+    let nss = nss?;
+    let steps: Vec<Option<(Time, Mcs)>> =
+        lines.iter().map(|line| modulation(line.mcs, nss, air, &line.place, cx).map(|mcs| (line.at, mcs))).collect();
+    steps.into_iter().collect()
+}
+
+fn inline_lines(steps: &[raw::McsStep], cx: &mut Context) -> Option<Vec<trace::Line>> {
+    let why = "no run lasts longer";
+    let lines: Vec<Option<trace::Line>> = steps
+        .iter()
+        .map(|step| {
+            let at = span(&step.at, (Span::ZERO, LONGEST_RUN), why, cx);
+            let mcs = step.mcs.get();
+            Some(trace::Line { at: Time::ZERO + at?, mcs: mcs?, place: place(&step.mcs.at, cx) })
+        })
+        .collect();
+    lines.into_iter().collect()
+}
