@@ -147,7 +147,7 @@ pub struct UnknownLaw {
 /// The last hop.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Hop {
-    /// A link to one station.
+    /// A cable to each station.
     Wired(WiredHop),
     /// An 802.11 BSS and its neighbours on the channel. Node 0 is the access point, then come the stations, then two
     /// nodes a neighbour.
@@ -179,12 +179,12 @@ impl Hop {
     }
 }
 
-/// A wired last hop.
+/// A wired last hop: a cable to each station, all alike.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WiredHop {
-    /// From the access point to the station; its queue is the hop's drop-tail queue.
+    /// From the access point to a station; its queue is the access point's at this cable.
     pub down: wired::Params,
-    /// From the station to the access point.
+    /// From a station to the access point.
     pub up: wired::Params,
 }
 

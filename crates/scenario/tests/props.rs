@@ -96,6 +96,16 @@ fn periods_are_spelled_out_to_the_end_of_the_run() {
     assert_eq!(plan.params().background[0].active, [(ms(100), ms(350)), (ms(500), ms(750)), (ms(900), ms(1000))]);
 }
 
+#[test]
+fn more_nodes_than_the_hop_models_hold_are_refused() {
+    let station = |n: usize| format!("[[station]]\nname = \"s{n}\"\nmcs = 0\n");
+    let text = |stations: usize| LEAST.to_owned() + &(1..stations).map(station).collect::<String>();
+    assert!(load(&text(1021)).is_ok());
+    let error = load(&text(1022)).expect_err("1 + 1022 + 2 nodes").plain();
+    assert!(error.contains("too many nodes: stations 1022, neighbours 1"), "{error}");
+    assert!(load(&text(70_000)).is_err());
+}
+
 /// A scenario with one line changed as a person or an editor might.
 fn changed(text: &str, at: usize, how: usize, value: &str) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();

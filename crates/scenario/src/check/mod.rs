@@ -39,7 +39,7 @@ pub(crate) fn scenario(name: &str, raw: raw::Scenario, cx: &mut Context) -> Opti
     let run = Run { duration: duration.unwrap_or(LONGEST_RUN) };
 
     let wire = raw.wire.get().and_then(|wire| line(&wire.rate, &wire.delay, &wire.queue, cx));
-    let stations = stations(&raw.station, cx);
+    let stations = stations(&raw, cx);
     let hop = hop(&raw, run, cx);
     let streams = traffic::streams(&raw, stations.as_deref(), run, cx);
     let laws = laws::laws(&raw, cx);
@@ -116,18 +116,33 @@ fn line(
 }
 
 /// Names of the stations. Something is returned even if one of them is wrong, so that traffic can be checked too.
-fn stations(entry: &Entry<Vec<raw::Station>>, cx: &mut Context) -> Option<Vec<String>> {
-    let stations = entry.get()?;
+fn stations(raw: &raw::Scenario, cx: &mut Context) -> Option<Vec<String>> {
+    let stations = raw.station.get()?;
     if stations.is_empty() {
-        cx.problem(Kind::OutOfRange, &entry.at, "a scenario needs a station", "add the table `[[station]]`");
+        cx.problem(Kind::OutOfRange, &raw.station.at, "a scenario needs a station", "add the table `[[station]]`");
         return None;
     }
+    room_for_all(raw, stations.len(), cx)?;
     let names: Vec<String> = stations.iter().filter_map(|station| station.name.get()).collect();
     for station in &stations {
         name(&station.name, &["each", "server", "ap"], cx);
     }
     unique(&stations.iter().map(|station| &station.name).collect::<Vec<_>>(), "station", cx);
     Some(names)
+}
+
+/// What the hop models hold: the access point, its stations, and two nodes a neighbour.
+const MOST_NODES: usize = 1024;
+
+fn room_for_all(raw: &raw::Scenario, stations: usize, cx: &mut Context) -> Option<()> {
+    let neighbours = raw.neighbour.value.as_ref().map_or(0, Vec::len);
+    if 1 + stations + 2 * neighbours <= MOST_NODES {
+        return Some(());
+    }
+    let what = format!("too many nodes: stations {stations}, neighbours {neighbours}");
+    let remedy = format!("the hop models hold {MOST_NODES} nodes: access point, stations, and two for each neighbour");
+    cx.problem(Kind::OutOfRange, &raw.station.at, what, remedy);
+    None
 }
 
 /// Names become parts of file names, of namespaces and of random streams.
@@ -174,10 +189,6 @@ fn wired_hop(hop: &raw::WiredHop, raw: &raw::Scenario, cx: &mut Context) -> Opti
     let up = line(&hop.rate, &hop.delay, &hop.uplink_queue, cx);
     let queue = hop.queue.get().and_then(|queue| laws::queue(&queue, true, cx));
     let stations = raw.station.get().unwrap_or_default();
-    if let Some(second) = stations.get(1) {
-        let remedy = "keep one station, or use `[hop.wifi]`; several flows to it are `flows` of a traffic";
-        cx.impossible(&second.place, "a wired hop is a link to one station", remedy);
-    }
     for station in &stations {
         let radio = [
             (&station.nss.at, station.nss.given),

@@ -4,7 +4,6 @@ mod neighbours;
 mod rates;
 
 use super::{Run, laws, packets, span};
-use crate::problem::Kind;
 use crate::quantity::{Hertz, either, show};
 use crate::read::{Context, Entry, Quantity};
 use crate::{Scenario, Standard, phy, raw};
@@ -18,8 +17,6 @@ use lasthop_units::Span;
 /// 9.4.1.3: the beacon interval is a 16-bit count of time units.
 const TIME_UNIT: Span = Span::from_nanos(1_024_000);
 const MOST_TIME_UNITS: u64 = 65_535;
-/// What the radio model holds: the access point, its stations, and two nodes a neighbour.
-const MOST_NODES: usize = 1024;
 /// The bitmap of a compressed BlockAck (9.3.1.8).
 const BLOCK_ACK_WINDOW: u64 = 64;
 /// Above this a packet is as good as never received.
@@ -58,7 +55,7 @@ pub(super) fn hop(hop: &raw::WifiHop, raw: &raw::Scenario, run: Run, cx: &mut Co
     let stations = stations(raw, air, cx);
     let neighbours = neighbours::neighbours(raw, air, run, cx);
 
-    room_for_all(raw, cx)?;
+    // Too many stations were reported with their names.
     let guard_interval = if guard_interval? == phy::SHORT { GuardInterval::Short } else { GuardInterval::Long };
     let mut nodes = vec![NodeParams::new(Role::Ap, Mcs::new(0, 1))];
     nodes.extend(stations?);
@@ -88,18 +85,6 @@ pub(super) fn hop(hop: &raw::WifiHop, raw: &raw::Scenario, run: Run, cx: &mut Co
     };
     // The radio knows best what it can be built from. Whatever it refuses beyond the checks here has no line of its own.
     params.validate().map_err(|error| cx.impossible(&hop.place, error.to_string(), "change what it names")).ok()
-}
-
-fn room_for_all(raw: &raw::Scenario, cx: &mut Context) -> Option<()> {
-    let (stations, neighbours) = (raw.station.get()?.len(), raw.neighbour.get()?.len());
-    if 1 + stations + 2 * neighbours <= MOST_NODES {
-        return Some(());
-    }
-    let what = format!("{stations} stations and {neighbours} neighbours are too many");
-    let remedy =
-        format!("the radio model holds {MOST_NODES} nodes: access point, stations, and two for each neighbour");
-    cx.problem(Kind::OutOfRange, &raw.station.at, what, remedy);
-    None
 }
 
 fn width(entry: &Entry<Quantity<Hertz>>, standard: Standard, cx: &mut Context) -> Option<Hertz> {
