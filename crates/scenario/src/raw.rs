@@ -391,6 +391,9 @@ foreign_words! {
         "station" => oal::Weights::Station,
         /// Every station with a backlogged flow gets the same airtime.
         "airtime" => oal::Weights::Airtime,
+        /// Rates in proportion to the square root of what each flow's link carries: minimum potential delay, between
+        /// equal rates and equal airtime.
+        "potential-delay" => oal::Weights::PotentialDelay,
     }
 }
 

@@ -130,6 +130,7 @@ impl AccessPoint {
                     Weights::Flow => 1.0,
                     Weights::Station => 1.0 / beside,
                     Weights::Airtime => link / beside,
+                    Weights::PotentialDelay => link.sqrt(),
                 };
                 Claim { weight, link, demand: flow.demand(slack) }
             })

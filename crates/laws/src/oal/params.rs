@@ -34,6 +34,9 @@ pub enum Weights {
     Station,
     /// Every station with a backlogged flow the same airtime.
     Airtime,
+    /// Rates in proportion to the square root of what each flow's link carries: minimum potential delay, the utility
+    /// -1/x that the published law maximises (reconstruction R1 of equation 1.2), on a hop whose links share airtime.
+    PotentialDelay,
 }
 
 /// How C(t) is found.

@@ -1,0 +1,90 @@
+//! From a validated scenario to the record of one run.
+
+use crate::access_point::Agent;
+use crate::hop::LastHop;
+use crate::source::Source;
+use crate::world::{GATEWAY, Parts, SERVER, World};
+use lasthop_laws::oal::ParamError;
+use lasthop_radio::star::Star;
+use lasthop_radio::wifi::Wifi;
+use lasthop_radio::wired::Wire;
+use lasthop_report::{Recorder, RunRecord, Window};
+use lasthop_scenario::{Hop, Law, Scenario};
+use lasthop_units::{Seed, Span, Time};
+use rand::RngExt;
+
+/// Why a scenario cannot be simulated.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SimError {
+    /// The agent's parameters make no law.
+    #[error("the access-point law cannot be built")]
+    Agent(#[from] ParamError),
+}
+
+/// How often the caller hears of progress and may stop, in virtual time.
+const STEP: Span = Span::from_millis(100);
+
+/// Simulates `scenario` under `law` with `seed`. `progress` is told the virtual time that has passed and answers whether to
+/// go on; `None` if it said no.
+///
+/// # Errors
+/// See [`SimError`].
+pub fn run(
+    scenario: &Scenario,
+    law: &Law,
+    seed: u64,
+    keep_packets: bool,
+    progress: &mut dyn FnMut(Span) -> bool,
+) -> Result<Option<RunRecord>, SimError> {
+    let end = Time::ZERO + scenario.duration();
+    let warm_up = Time::ZERO + scenario.warm_up();
+    let mut world = build(scenario, law, Seed(seed), keep_packets)?;
+    let mut until = Time::ZERO;
+    let mut counted = false;
+    while until < end {
+        until = (until + STEP).min(end);
+        if !counted && until >= warm_up {
+            // Retransmissions of the warm-up are not counted: tell the recorder what there was at its end.
+            world.run_until(warm_up);
+            world.count_segments(warm_up);
+            counted = true;
+        }
+        world.run_until(until);
+        if !progress(until.since(Time::ZERO)) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(world.finish(end).finish()))
+}
+
+/// The world of a scenario at its beginning.
+///
+/// # Errors
+/// See [`SimError`].
+pub fn build(scenario: &Scenario, law: &Law, seed: Seed, keep_packets: bool) -> Result<World, SimError> {
+    let hop = match scenario.hop_under(law) {
+        Hop::Wired(hop) => {
+            let stations = u16::try_from(scenario.stations().len()).expect("a validated scenario has few stations");
+            LastHop::Wired(Star::new(stations, hop.down, hop.up))
+        }
+        Hop::Wifi(plan) => LastHop::Wifi(Box::new(Wifi::new(*plan, seed))),
+    };
+    let stations = scenario.stations().iter().enumerate();
+    let stations = stations.map(|(place, name)| (Scenario::station_node(place), name.clone()));
+    let window = Window { warm_up: Time::ZERO + scenario.warm_up(), end: Time::ZERO + scenario.duration() };
+    let mut recorder = Recorder::new(window, stations);
+    if keep_packets {
+        recorder.keep_packets();
+    }
+    let mut phases = seed.stream("traffic/phase");
+    Ok(World::new(Parts {
+        wire: Wire::new(SERVER, GATEWAY, scenario.wire(), scenario.wire()),
+        hop,
+        agent: law.agent.as_ref().map(Agent::new).transpose()?,
+        sources: scenario.streams().iter().map(|stream| Source::new(*stream, phases.random::<f64>())).collect(),
+        law: law.sender.as_str(),
+        seed,
+        recorder,
+    }))
+}
