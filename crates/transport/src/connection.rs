@@ -154,7 +154,7 @@ impl Connection {
         self.sender.law_name()
     }
 
-    /// Counters and gauges.
+    /// Counters and gauges, as of the latest call that told the time.
     pub fn stats(&self) -> Stats {
         let counters = self.sender.counters(self.now);
         let rtt = self.sender.rtt();

@@ -13,7 +13,8 @@
 //!
 //! The world's loop is: [`Connection::on_segment`] for what arrived, [`Connection::on_timeout`] when
 //! [`Connection::next_timeout`] has come, and after either (or after a write) [`Connection::poll_transmit`] until it
-//! answers `None`.
+//! answers `None`. Segments that are handed over together, before the next `poll_transmit`, are acknowledged together,
+//! as a host does with what its network card delivers in one go.
 
 mod config;
 mod connection;

@@ -5,7 +5,8 @@
 //!             else min(steps * min_rtt / 4, srtt)
 //! Symbols:    RACK.xmit_ts, RACK.end_seq -> `newest`; RACK.rtt -> `rtt`; RACK.reo_wnd_mult -> `steps`;
 //!             RACK.reo_wnd_persist -> `persist`; RACK.fack -> `highest`
-//! Deviations: none.     Validity: needs SACK to see losses inside a window.
+//! Deviations: a D-SACK counts as reordering seen: a segment that is always repeated before its first copy arrives
+//!             would else never show it (Linux learns it by undoing).     Validity: needs SACK to see losses inside a window.
 //! Checked by: tests::*, tests/props.rs
 
 use lasthop_units::{Span, Time};
@@ -62,8 +63,9 @@ impl Rack {
         }
     }
 
-    /// The receiver reports a duplicate: something was retransmitted needlessly.
+    /// The receiver reports a duplicate: something was retransmitted needlessly, so it had only been overtaken.
     pub(crate) fn on_duplicate(&mut self, una: u64, sent_end: u64) {
+        self.reordering_seen = true;
         if una >= self.dsack_round {
             self.dsack_round = sent_end;
             self.steps = self.steps.saturating_add(1);

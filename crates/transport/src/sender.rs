@@ -44,6 +44,8 @@ pub(crate) struct Sender {
     fin_sent: bool,
     /// The lowest lost segment leaves whatever the law says: set by a timeout.
     force: bool,
+    /// When the retransmission timer expired last.
+    timed_out_at: Time,
     /// A closed window is to be probed now.
     probe_window: bool,
     /// Sequence space outstanding when the current RTT-variance round began.
@@ -149,6 +151,7 @@ impl Sender {
             closing: false,
             fin_sent: false,
             force: false,
+            timed_out_at: Time::ZERO,
             probe_window: false,
             variance_round: 1,
             limit: Limit::Application,
@@ -344,7 +347,6 @@ impl Sender {
         };
         self.counters.tail_probes += 1;
         self.timers.tail_probe = None;
-        self.timers.retransmission = Some(now + self.rtt.rto());
         Some(outgoing)
     }
 
@@ -391,9 +393,7 @@ impl Sender {
         // A lone segment may meet a delayed acknowledgement; the timeout's floor covers that.
         let slack = if self.board.len() == 1 { self.rtt.rto().saturating_sub(srtt) } else { PROBE_SLACK };
         let at = now + srtt * 2 + slack;
-        if self.timers.retransmission.is_none_or(|timeout| at < timeout) {
-            self.timers.tail_probe = Some(at);
-        }
+        self.timers.tail_probe = Some(self.timers.retransmission.map_or(at, |timeout| at.min(timeout)));
     }
 
     /// Shows the law what happened and asks what follows from it.

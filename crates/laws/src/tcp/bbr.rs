@@ -131,11 +131,7 @@ impl Bbr {
     }
 
     fn on_ack(&mut self, now: Time, ack: &Ack) {
-        if ack.mss != self.mss && !ack.mss.is_zero() {
-            self.cwnd = ack.mss * (self.cwnd.get() / self.mss.get().max(1)).max(1);
-            self.initial = ack.mss * (self.initial.get() / self.mss.get().max(1)).max(1);
-            self.mss = ack.mss;
-        }
+        self.set_mss(ack.mss);
         let round_began = self.update_bandwidth(now, ack);
         if ack.delivery.is_some() && !ack.newly_delivered.is_zero() {
             self.aggregation.on_ack(now, round_began, ack.newly_delivered, self.bandwidth(), self.cwnd, self.mss);
@@ -155,6 +151,16 @@ impl Bbr {
         let (pacing_gain, cwnd_gain) = self.gains();
         self.set_pacing(pacing_gain);
         self.set_cwnd(ack, cwnd_gain);
+    }
+
+    fn set_mss(&mut self, mss: Bytes) {
+        if mss != self.mss && !mss.is_zero() {
+            // Until now the windows were counted in segments of another size.
+            let old = self.mss.get().max(1);
+            self.cwnd = mss * (self.cwnd.get() / old).max(1);
+            self.initial = mss * (self.initial.get() / old).max(1);
+            self.mss = mss;
+        }
     }
 
     /// Folds in the delivery-rate sample. True if it begins a round.
@@ -349,11 +355,13 @@ impl SenderLaw for Bbr {
         match signal {
             Signal::Sent(sent) => self.on_sent(now, sent),
             Signal::Ack(ack) => self.on_ack(now, ack),
-            Signal::Loss(_) => {
+            Signal::Loss(loss) => {
+                self.set_mss(loss.mss);
                 self.recovery.save(self.cwnd, matches!(self.mode, Mode::ProbeRtt { .. }));
                 self.recovery.on_loss();
             }
             Signal::Timeout(loss) => {
+                self.set_mss(loss.mss);
                 self.recovery.save(self.cwnd, matches!(self.mode, Mode::ProbeRtt { .. }));
                 self.recovery.on_timeout();
                 self.pipe.forget();

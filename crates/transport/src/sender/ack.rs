@@ -1,6 +1,7 @@
 //! Digesting acknowledgements.
 
 use super::{PeerWindow, Recovery, Sender, TailProbe};
+use crate::scoreboard::Segment;
 use lasthop_signals::{Ack, Loss, Signal};
 use lasthop_units::{Bytes, Span, Time};
 use std::ops::Range;
@@ -29,6 +30,8 @@ struct Digest {
     /// RTT of the newest: what the path needs.
     newest: Option<Span>,
     duplicate: bool,
+    /// The cumulative acknowledgement covers something that was sent more than once.
+    repaired: bool,
 }
 
 impl Sender {
@@ -57,7 +60,7 @@ impl Sender {
             self.sample_rtt(&digest, ack.echoed_rtt);
             self.timers.retransmission = (!self.board.is_empty()).then(|| now + self.rtt.rto());
         }
-        if digest.duplicate {
+        if digest.duplicate && !matches!(self.probe, TailProbe::Repeated(_)) {
             self.rack.on_duplicate(self.board.una(), self.board.nxt());
         }
         if digest.delivered == 0 && !digest.duplicate {
@@ -94,29 +97,31 @@ impl Sender {
 
     /// Lets scoreboard, RTT, RACK and delivery rate know what has arrived.
     fn mark_delivered(&mut self, now: Time, ack: &Acknowledgement) -> (Digest, u64) {
-        let Sender { board, rate, rack, rtt, .. } = self;
+        let Sender { board, rate, rack, rtt, timed_out_at, .. } = self;
+        let timed_out_at = *timed_out_at;
         let mut digest = Digest::default();
         let min_rtt = rtt.min_rtt();
         let mut oldest_sent = Time::MAX;
         let mut newest_sent = Time::ZERO;
-        let mut delivered =
-            |digest: &mut Digest, segment: &crate::scoreboard::Segment, bytes: u64, cumulative: bool| {
-                digest.delivered += bytes;
-                rate.on_delivered(now, bytes, segment.end(), segment.sent_at, &segment.snapshot);
-                rack.on_delivered(now, segment.sent_at, segment.end(), segment.resent, min_rtt);
-                // Karn's rule: who knows which copy this acknowledges.
-                if segment.resent {
-                    return;
-                }
-                if cumulative && segment.sent_at < oldest_sent {
-                    oldest_sent = segment.sent_at;
-                    digest.oldest = Some(now.since(segment.sent_at));
-                }
-                if segment.sent_at >= newest_sent {
-                    newest_sent = segment.sent_at;
-                    digest.newest = Some(now.since(segment.sent_at));
-                }
-            };
+        let mut delivered = |digest: &mut Digest, segment: &Segment, bytes: u64, cumulative: bool| {
+            digest.delivered += bytes;
+            rate.on_delivered(now, bytes, segment.end(), segment.sent_at, &segment.snapshot);
+            rack.on_delivered(now, segment.sent_at, segment.end(), segment.resent, min_rtt);
+            // Karn's rule: who knows which copy this acknowledges; and who knows for how long a report has been
+            // lost, once it takes a timeout to get one.
+            if segment.resent || segment.sent_at < timed_out_at {
+                digest.repaired |= cumulative;
+                return;
+            }
+            if cumulative && segment.sent_at < oldest_sent {
+                oldest_sent = segment.sent_at;
+                digest.oldest = Some(now.since(segment.sent_at));
+            }
+            if segment.sent_at >= newest_sent {
+                newest_sent = segment.sent_at;
+                digest.newest = Some(now.since(segment.sent_at));
+            }
+        };
         let una = board.una();
         let mut blocks = ack.sack.iter().flatten();
         let advanced = board.acknowledge(ack.upto, |s, bytes| delivered(&mut digest, s, bytes, true));
@@ -128,6 +133,10 @@ impl Sender {
                 digest.duplicate = true;
                 blocks.next();
             }
+        }
+        if digest.repaired {
+            // What lay above the hole arrived long ago, and its own reports were lost: no measure of the path.
+            (digest.oldest, digest.newest) = (None, None);
         }
         for block in blocks {
             board.sack(block.clone(), |s, bytes| delivered(&mut digest, s, bytes, false));
@@ -151,10 +160,7 @@ impl Sender {
     /// must have consequences (RFC 8985, section 7.4).
     fn judge_tail_probe(&mut self, now: Time, digest: &Digest, prior_in_flight: u64) {
         match self.probe {
-            TailProbe::Repeated(end) if digest.duplicate => {
-                let _ = end;
-                self.probe = TailProbe::None;
-            }
+            TailProbe::Repeated(_) if digest.duplicate => self.probe = TailProbe::None,
             TailProbe::Repeated(end) if self.board.una() >= end => {
                 self.probe = TailProbe::None;
                 if self.recovery == Recovery::Open {

@@ -9,7 +9,7 @@ use lasthop_units::{Bytes, Span, Time};
 pub(super) struct Timers {
     /// RFC 6298 retransmission timer.
     pub(super) retransmission: Option<Time>,
-    /// RFC 8985 tail loss probe; always before the retransmission timer.
+    /// RFC 8985 tail loss probe; never after the retransmission timer.
     pub(super) tail_probe: Option<Time>,
     /// RFC 8985 reordering timer: a segment will count as lost then.
     pub(super) reordering: Option<Time>,
@@ -60,6 +60,8 @@ impl Sender {
         }
         if expired(&mut self.timers.tail_probe, now) {
             self.probe = TailProbe::Due;
+            // The probe takes the timeout's place once, even where both are due.
+            self.timers.retransmission = Some(now + self.rtt.rto());
         }
         if expired(&mut self.timers.retransmission, now) {
             if self.rtt.backoff() >= self.max_retries {
@@ -93,6 +95,7 @@ impl Sender {
         let patience = self.rack.rtt() + self.reorder_window();
         let lost = self.board.time_out(now, patience);
         self.rtt.back_off();
+        self.timed_out_at = now;
         self.counters.timeouts += 1;
         self.probe = TailProbe::None;
         self.timers.tail_probe = None;

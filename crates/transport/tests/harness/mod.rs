@@ -3,6 +3,8 @@
 // Each test program and the benchmark use a part of this.
 #![allow(dead_code)]
 
+pub mod net;
+
 use lasthop_laws::tcp::{Setup, by_name};
 use lasthop_radio::{AccessClass, Dest, Drop, Ecn, Hop, Outbox, Packet, RxInfo, wired};
 use lasthop_signals::Node;
@@ -98,6 +100,7 @@ impl World {
         for (to, segment) in arrived.drain(..) {
             let end = if to == SENDER { &mut self.sender } else { &mut self.receiver };
             end.on_segment(self.now, &segment);
+            self.transmit();
         }
         self.log.arrived = arrived;
         for end in [&mut self.sender, &mut self.receiver] {
