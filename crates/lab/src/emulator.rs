@@ -9,6 +9,7 @@ use crate::frame::{Frame, Pool};
 use crate::histogram::Histogram;
 use crate::log::{Crossing, EmulatorLog, HopLog, Loss};
 use crate::poll::Poll;
+use crate::punctual::{Punctual, Wakeful};
 use crate::sched;
 use crate::tap::Tap;
 use lasthop_radio::star::Star;
@@ -133,13 +134,19 @@ impl Driven {
     fn run(mut self) -> Result<EmulatorLog> {
         sched::sharpen_timers();
         let realtime = sched::become_realtime(PRIORITY);
+        let _wakeful = Wakeful::ask();
+        let mut punctual = Punctual::new(self.clock.now());
         while !self.stop.load(Ordering::Relaxed) {
             self.advance();
             let now = self.clock.now();
             let next = self.segments.iter().filter_map(|segment| segment.model.next_event()).min();
-            let wait = next.map_or(LONGEST_WAIT, |at| at.since(now)).min(LONGEST_WAIT);
-            for ready in 0..self.poll.wait(wait)? {
-                self.receive(self.poll.token(ready))?;
+            let wait = punctual.wait(now, next.unwrap_or(Time::MAX)).min(LONGEST_WAIT);
+            let ready = self.poll.wait(wait)?;
+            for n in 0..ready {
+                self.receive(self.poll.token(n))?;
+            }
+            if ready == 0 && wait.is_zero() {
+                punctual.polled(now, self.clock.now());
             }
         }
         Ok(EmulatorLog {

@@ -17,6 +17,7 @@ mod netlink;
 mod netns;
 mod outcome;
 mod poll;
+mod punctual;
 mod run_dir;
 pub mod sched;
 mod spec;
