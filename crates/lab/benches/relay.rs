@@ -57,9 +57,9 @@ impl Bench {
         let ports = hosts.taps.pop().expect("a hop has interfaces");
         let model = Model::Wire(Wire::new(SERVER, STATION, line, line));
         let clock = Clock::start();
-        let emulator = Emulator::start(clock, vec![Segment { model, ports, logged: false }])?;
+        let emulator = Emulator::start(clock, vec![Segment { model, ports, logged: false, driver: None }])?;
         std::thread::sleep(Duration::from_millis(100));
-        Ok(Bench { hosts, emulator: emulator, clock, _run: run })
+        Ok(Bench { hosts, emulator, clock, _run: run })
     }
 
     /// Sockets at server and station that talk to each other.

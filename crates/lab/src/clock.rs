@@ -15,14 +15,30 @@ impl Clock {
         Clock { origin_ns: monotonic_ns() }
     }
 
-    /// Time since the world began.
+    /// A world that begins after `delay`: what takes part in it can be put up meanwhile, and nothing in it happens
+    /// early because of that.
+    pub fn start_after(delay: Span) -> Clock {
+        Clock { origin_ns: monotonic_ns().saturating_add(delay.as_nanos()) }
+    }
+
+    /// Time since the world began; zero until then.
     pub fn now(self) -> Time {
         Time::from_nanos(monotonic_ns().saturating_sub(self.origin_ns))
     }
 
+    /// How long it is until `moment`, the time before the world's beginning included; zero if it has passed.
+    pub fn until(self, moment: Time) -> Span {
+        Span::from_nanos(self.on_monotonic(moment).as_nanos().saturating_sub(monotonic_ns()))
+    }
+
+    /// `moment` on `CLOCK_MONOTONIC` itself, which every process of the machine can read.
+    pub fn on_monotonic(self, moment: Time) -> Time {
+        Time::from_nanos(self.origin_ns.saturating_add(moment.as_nanos()))
+    }
+
     /// Sleeps until `moment`; returns at once if it has passed.
     pub fn sleep_until(self, moment: Time) {
-        let span = moment.since(self.now());
+        let span = self.until(moment);
         if span > Span::ZERO {
             std::thread::sleep(span.into());
         }
@@ -33,4 +49,17 @@ fn monotonic_ns() -> u64 {
     // CLOCK_MONOTONIC exists on every Linux and cannot be negative.
     clock_gettime(ClockId::CLOCK_MONOTONIC)
         .map_or(0, |at| (at.tv_sec() as u64).wrapping_mul(1_000_000_000).wrapping_add(at.tv_nsec() as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_world_that_has_not_begun_stands_still() {
+        let clock = Clock::start_after(Span::from_secs(1000));
+        assert_eq!(clock.now(), Time::ZERO);
+        assert!(clock.until(Time::ZERO) > Span::from_secs(900));
+        assert_eq!(clock.on_monotonic(Time::from_nanos(5)) - clock.on_monotonic(Time::ZERO), Span::from_nanos(5));
+    }
 }

@@ -4,6 +4,7 @@
 use crate::address::HopId;
 use crate::classify;
 use crate::clock::Clock;
+use crate::driver::DriverSocket;
 use crate::error::{Doing, LabError, Result};
 use crate::frame::{Frame, Pool};
 use crate::histogram::Histogram;
@@ -12,11 +13,14 @@ use crate::poll::Poll;
 use crate::punctual::{Punctual, Wakeful};
 use crate::sched;
 use crate::tap::Tap;
+use crate::topology::AP;
 use lasthop_radio::star::Star;
+use lasthop_radio::wifi::Wifi;
 use lasthop_radio::wired::Wire;
 use lasthop_radio::{Dest, Drop as Dropped, Ecn, Hop, Outbox, Packet, RxInfo};
 use lasthop_signals::{Node, Signal};
 use lasthop_units::{Span, Time};
+use lasthop_wire::ip;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,6 +33,8 @@ pub enum Model {
     Wire(Wire<Frame>),
     /// A cable from node 0 to each of the others.
     Star(Star<Frame>),
+    /// An 802.11 channel with everybody on it.
+    Wifi(Box<Wifi<Frame>>),
 }
 
 /// A hop and the interfaces of its nodes.
@@ -40,6 +46,8 @@ pub struct Segment {
     pub ports: Vec<Tap>,
     /// Whether its crossings, losses and reports are kept.
     pub logged: bool,
+    /// Who is told what the driver of node 0 reports.
+    pub driver: Option<DriverSocket>,
 }
 
 /// A running emulator; stopped when dropped.
@@ -56,6 +64,9 @@ impl Emulator {
         for (hop, segment) in segments.iter().enumerate() {
             for (node, port) in segment.ports.iter().enumerate() {
                 poll.add(port.as_fd(), token(hop, node))?;
+            }
+            if let Some(driver) = &segment.driver {
+                poll.add(driver.as_fd(), token(hop, DRIVER))?;
             }
         }
         let stop = Arc::new(AtomicBool::new(false));
@@ -155,22 +166,27 @@ impl Driven {
             realtime,
             strays: self.strays,
             refused: self.shelf.refused,
-            unread_reports: 0,
+            unread_reports: self.segments.iter().filter_map(|s| s.driver.as_ref()).map(DriverSocket::unread).sum(),
         })
     }
 
     fn advance(&mut self) {
         let now = self.clock.now();
         for (segment, log) in self.segments.iter_mut().zip(&mut self.logs) {
-            let Segment { model, ports, logged } = segment;
-            model.advance(now, &mut Exit { ports, log: logged.then_some(log), shelf: &mut self.shelf });
+            let Segment { model, ports, logged, driver } = segment;
+            let log = logged.then_some(log);
+            model.advance(now, &mut Exit { ports, log, driver: driver.as_mut(), shelf: &mut self.shelf });
         }
     }
 
     /// Takes what the interface behind `token` has sent.
     fn receive(&mut self, token: u64) -> Result<()> {
         let (hop, node) = ((token >> 32) as usize, token as u32 as usize);
-        let Segment { model, ports, logged } = &mut self.segments[hop];
+        let Segment { model, ports, logged, driver } = &mut self.segments[hop];
+        if node == DRIVER {
+            driver.as_mut().map(DriverSocket::admit);
+            return Ok(());
+        }
         let src = Node(node as u16);
         for _ in 0..BURST {
             let mut frame = self.shelf.pool.take();
@@ -182,7 +198,8 @@ impl Driven {
                 Ok(packet) => {
                     let now = self.clock.now();
                     let log = logged.then_some(&mut self.logs[hop]);
-                    model.enqueue(now, packet, &mut Exit { ports, log, shelf: &mut self.shelf });
+                    let mut exit = Exit { ports, log, driver: driver.as_mut(), shelf: &mut self.shelf };
+                    model.enqueue(now, packet, &mut exit);
                 }
                 Err(frame) => {
                     self.strays += 1;
@@ -194,6 +211,9 @@ impl Driven {
     }
 }
 
+/// In place of a node: the driver's socket.
+const DRIVER: usize = u32::MAX as usize;
+
 fn token(hop: usize, node: usize) -> u64 {
     (hop as u64) << 32 | node as u64
 }
@@ -202,6 +222,7 @@ fn token(hop: usize, node: usize) -> u64 {
 struct Exit<'a> {
     ports: &'a [Tap],
     log: Option<&'a mut HopLog>,
+    driver: Option<&'a mut DriverSocket>,
     shelf: &'a mut Shelf,
 }
 
@@ -210,7 +231,8 @@ impl Outbox<Frame> for Exit<'_> {
         let Packet { len, src: from, ecn, payload: mut frame, .. } = packet;
         if let Some(port) = self.ports.get(to.index()) {
             if ecn == Ecn::Ce {
-                classify::mark_ce(&mut frame);
+                // False only for a packet that is none of IP, which no queue marks.
+                ip::mark_ce(frame.packet_mut());
             }
             self.shelf.lateness.add(self.shelf.clock.now().since(at));
             if port.write(&frame).is_err() {
@@ -234,8 +256,12 @@ impl Outbox<Frame> for Exit<'_> {
         self.shelf.pool.give(packet.payload);
     }
 
-    fn driver(&mut self, at: Time, _of: Node, signal: &Signal) {
-        if let (Some(log), Signal::Hop(report)) = (&mut self.log, signal) {
+    fn driver(&mut self, at: Time, of: Node, signal: &Signal) {
+        let (AP, Signal::Hop(report)) = (of, signal) else { return };
+        if let Some(driver) = &mut self.driver {
+            driver.send(self.shelf.clock.on_monotonic(at), report);
+        }
+        if let Some(log) = &mut self.log {
             log.reports.push((at, report.clone()));
         }
     }
@@ -246,6 +272,7 @@ impl Hop<Frame> for Model {
         match self {
             Model::Wire(hop) => hop.enqueue(now, packet, out),
             Model::Star(hop) => hop.enqueue(now, packet, out),
+            Model::Wifi(hop) => hop.enqueue(now, packet, out),
         }
     }
 
@@ -253,6 +280,7 @@ impl Hop<Frame> for Model {
         match self {
             Model::Wire(hop) => hop.advance(now, out),
             Model::Star(hop) => hop.advance(now, out),
+            Model::Wifi(hop) => hop.advance(now, out),
         }
     }
 
@@ -260,6 +288,7 @@ impl Hop<Frame> for Model {
         match self {
             Model::Wire(hop) => hop.next_event(),
             Model::Star(hop) => hop.next_event(),
+            Model::Wifi(hop) => hop.next_event(),
         }
     }
 }

@@ -4,10 +4,12 @@
 //! thread drives the same hop models as the simulator, by `CLOCK_MONOTONIC`, and records how late it was.
 
 pub mod address;
+mod agent;
 mod child;
 mod classify;
 mod clean;
 mod clock;
+pub mod driver;
 pub mod emulator;
 mod error;
 pub mod frame;
@@ -18,6 +20,7 @@ mod netns;
 mod outcome;
 mod poll;
 mod punctual;
+mod record;
 mod run_dir;
 pub mod sched;
 mod spec;
@@ -32,9 +35,9 @@ pub use clock::Clock;
 pub use error::{LabError, Result};
 pub use histogram::{Histogram, Summary};
 pub use netns::Namespace;
-pub use outcome::{Doubt, FlowLog, LATEST, Outcome};
+pub use outcome::{Doubt, LATEST, Outcome, StreamLog};
 pub use run_dir::{PREFIX, RunDir};
-pub use spec::{AgentSpec, BulkSpec, FetchSpec, LastHop, ProbeSpec, Program, Spec};
+pub use spec::{AgentSpec, Spec};
 pub use stop::Stop;
 pub use tap::{MTU, Tap};
 pub use world::run;

@@ -20,6 +20,13 @@ pub struct Crossing {
     pub delay: Span,
 }
 
+impl Crossing {
+    /// When it entered the hop's queue.
+    pub fn queued_at(&self) -> Time {
+        self.at.saturating_sub(self.delay)
+    }
+}
+
 /// A packet that a model dropped.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loss {

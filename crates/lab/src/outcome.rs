@@ -7,40 +7,37 @@ use crate::traffic::fetch::Fetch;
 use crate::traffic::iperf3::Iperf3Log;
 use crate::traffic::probe::Probe;
 use lasthop_signals::Node;
-use lasthop_units::{Bytes, Rate, Span, Time};
+use lasthop_units::{Rate, Span, Time};
 use std::fmt;
 
-/// Everything measured in a run. Times count from the moment the hops came to life; traffic began at
-/// [`Outcome::began`].
+/// Everything measured in a run, in the run's own time.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// When the first flow could start.
-    pub began: Time,
-    /// When traffic ended.
-    pub ended: Time,
     /// What crossed the last hop.
     pub hop: HopLog,
-    /// One entry a bulk download, in the specification's order.
-    pub bulk: Vec<FlowLog>,
-    /// All probes, by station and time.
-    pub probes: Vec<Probe>,
-    /// All fetches, by station and time.
-    pub fetches: Vec<Fetch>,
+    /// What became of each stream, in the specification's order.
+    pub streams: Vec<StreamLog>,
     /// How late the emulator handed packets over.
     pub lateness: Summary,
     /// True if the emulator ran under SCHED_FIFO.
     pub realtime: bool,
     /// Why the run should not be believed; empty if it may be.
     pub doubts: Vec<Doubt>,
+    /// What the agent printed to its standard error; empty without one.
+    pub agent_said: String,
 }
 
-/// One bulk download's log.
+/// One stream's log.
 #[derive(Clone, Debug)]
-pub enum FlowLog {
-    /// By our own sender.
-    Own(BulkLog),
-    /// By `iperf3`.
+pub enum StreamLog {
+    /// A bulk download by our own sender.
+    Bulk(BulkLog),
+    /// A bulk download by `iperf3`.
     Iperf3(Iperf3Log),
+    /// Probes.
+    Probe(Vec<Probe>),
+    /// Fetches.
+    Fetch(Vec<Fetch>),
 }
 
 /// Something that happened outside the models.
@@ -60,32 +57,24 @@ pub enum Doubt {
 pub const LATEST: Span = Span::from_millis(1);
 
 impl Outcome {
-    /// Delays of packets that reached `station` over the last hop between `from` and `to`.
+    /// Delays of packets that reached `station` over the last hop between `from` and `to`, with the time of arrival.
     pub fn hop_delays(&self, station: Node, from: Time, to: Time) -> impl Iterator<Item = (Time, Span)> + '_ {
         let wanted = move |at: Time, to_node: Node| to_node == station && at >= from && at < to;
         self.hop.crossings.iter().filter(move |c| wanted(c.at, c.to)).map(|c| (c.at, c.delay))
     }
 
-    /// Payload that download `flow` received a second between `from` and `to`; `None` for an unknown flow or an empty
-    /// interval. `iperf3`'s intervals count from the flow's own start, which it does not tell exactly: for it, the rate
-    /// is that of its whole test.
-    pub fn goodput(&self, flow: usize, from: Time, to: Time) -> Option<Rate> {
-        match self.bulk.get(flow)? {
-            FlowLog::Own(log) => {
+    /// Payload that bulk download `stream` received a second between `from` and `to`; `None` for another kind of
+    /// stream or an empty interval. For `iperf3` it is that of the whole test, since its intervals begin at a moment
+    /// that it does not tell.
+    pub fn goodput(&self, stream: usize, from: Time, to: Time) -> Option<Rate> {
+        match self.streams.get(stream)? {
+            StreamLog::Bulk(log) => {
                 let bin = |at: Time| (at.as_nanos() / BIN.as_nanos()) as usize;
                 let bins = log.received.iter().skip(bin(from)).take(bin(to).saturating_sub(bin(from)));
                 Rate::of(bins.copied().sum(), to.since(from))
             }
-            FlowLog::Iperf3(log) => Some(log.goodput),
-        }
-    }
-
-    /// Payload sent and payload retransmitted by download `flow`, retransmissions included in the first; `None` where
-    /// the program does not tell.
-    pub fn sent_and_retransmitted(&self, flow: usize) -> Option<(Bytes, Bytes)> {
-        match self.bulk.get(flow)? {
-            FlowLog::Own(log) => Some((log.last.sent, log.last.retransmitted)),
-            FlowLog::Iperf3(_) => None,
+            StreamLog::Iperf3(log) => Some(log.goodput),
+            StreamLog::Probe(_) | StreamLog::Fetch(_) => None,
         }
     }
 }

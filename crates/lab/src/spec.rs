@@ -3,90 +3,34 @@
 use crate::address::{Family, MAX_NODES};
 use crate::error::{LabError, Result};
 use lasthop_radio::wired;
-use lasthop_units::{Bytes, Span};
+use lasthop_scenario::{Hop, Law, Scenario, Stream, StreamKind};
+use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use std::fs;
 use std::path::PathBuf;
 
 /// A run: hosts, hops, traffic.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// The wire from server to access point.
-    pub wire_down: wired::Params,
-    /// The wire from access point to server.
-    pub wire_up: wired::Params,
-    /// The last hop.
-    pub hop: LastHop,
-    /// How many stations hang on it.
-    pub stations: u16,
+    /// The wire from server to access point, equal in both directions.
+    pub wire: wired::Params,
+    /// The last hop: a BSS, or a cable to each station.
+    pub hop: Hop,
+    /// The stations' names; nodes 1, 2… of the last hop.
+    pub stations: Vec<String>,
     /// IP version of all traffic.
     pub family: Family,
-    /// Bulk downloads.
-    pub bulk: Vec<BulkSpec>,
-    /// Probes to every station.
-    pub probes: Option<ProbeSpec>,
-    /// Fetches by every station.
-    pub fetches: Option<FetchSpec>,
-    /// How long traffic lasts.
+    /// What the server sends.
+    pub streams: Vec<Stream>,
+    /// The kernel's name of every TCP sender's congestion control.
+    pub congestion: String,
+    /// How long the run lasts.
     pub duration: Span,
-    /// How often connections are sampled.
-    pub sample_every: Span,
+    /// The first part of it, which no figure covers.
+    pub warm_up: Span,
+    /// Seed of the hop's random draws.
+    pub seed: Seed,
     /// A program to run in the access point's namespace.
     pub agent: Option<AgentSpec>,
-}
-
-/// The last hop's model.
-#[derive(Clone, Debug)]
-pub enum LastHop {
-    /// A cable to each station.
-    Wired {
-        /// From access point to station.
-        down: wired::Params,
-        /// From station to access point.
-        up: wired::Params,
-    },
-}
-
-/// One bulk download.
-#[derive(Clone, Debug)]
-pub struct BulkSpec {
-    /// Which station downloads, counted from 0.
-    pub station: u16,
-    /// The kernel's name of the sender's congestion control.
-    pub congestion: String,
-    /// When it starts, after the run's beginning.
-    pub start: Span,
-    /// The program at both ends.
-    pub program: Program,
-}
-
-/// What generates a bulk download.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Program {
-    /// Our own sender and receiver.
-    #[default]
-    Own,
-    /// `iperf3`.
-    Iperf3,
-}
-
-/// Datagrams at a fixed interval.
-#[derive(Clone, Copy, Debug)]
-pub struct ProbeSpec {
-    /// From one to the next.
-    pub every: Span,
-    /// UDP payload; at least 8 bytes are sent.
-    pub payload: Bytes,
-}
-
-/// Small objects over new connections at a fixed interval.
-#[derive(Clone, Debug)]
-pub struct FetchSpec {
-    /// From one to the next.
-    pub every: Span,
-    /// Size of the object.
-    pub size: Bytes,
-    /// The kernel's name of the server's congestion control.
-    pub congestion: String,
 }
 
 /// A program that acts on the access point.
@@ -100,52 +44,88 @@ pub struct AgentSpec {
 }
 
 impl Spec {
-    /// Everything that can be found wrong before anything is built.
-    pub fn check(&self) -> Result<()> {
-        let wrong = |why: String| Err(LabError::Spec(why));
-        if self.stations == 0 || self.stations >= MAX_NODES {
-            return wrong(format!("{} stations: the lab has room for 1 to {}", self.stations, MAX_NODES - 1));
+    /// One run of `scenario` under `law`, without an agent. The wire, the hop and what crosses them are the
+    /// scenario's.
+    pub fn of(scenario: &Scenario, law: &Law, seed: u64) -> Spec {
+        Spec {
+            wire: scenario.wire(),
+            hop: scenario.hop_under(law),
+            stations: scenario.stations().to_vec(),
+            family: Family::V4,
+            streams: scenario.streams().to_vec(),
+            congestion: law.sender.as_str().to_owned(),
+            duration: scenario.duration(),
+            warm_up: scenario.warm_up(),
+            seed: Seed(seed),
+            agent: None,
         }
-        if self.duration.is_zero() || self.sample_every.is_zero() {
-            return wrong("duration and sampling interval must be longer than zero".into());
-        }
-        if self.family == Family::V6 && !std::path::Path::new("/proc/sys/net/ipv6").exists() {
-            return wrong("the scenario wants IPv6, and this kernel has none".into());
-        }
-        let LastHop::Wired { down, up } = &self.hop;
-        if [&self.wire_down, &self.wire_up, down, up].iter().any(|line| line.rate.is_zero()) {
-            return wrong("a wire with a rate of zero carries nothing".into());
-        }
-        for flow in &self.bulk {
-            if flow.station >= self.stations {
-                return wrong(format!("a flow to station {} of {}, counted from 0", flow.station, self.stations));
-            }
-            if flow.start >= self.duration {
-                return wrong(format!("a flow that starts at {} in a run of {}", flow.start, self.duration));
-            }
-        }
-        if self.probes.is_some_and(|probes| probes.every.is_zero() || probes.payload > Bytes::new(1400)) {
-            return wrong("probes need an interval longer than zero and a payload of at most 1400 B".into());
-        }
-        if self.fetches.as_ref().is_some_and(|fetches| fetches.every.is_zero()) {
-            return wrong("fetches need an interval longer than zero".into());
-        }
-        self.check_congestion()
     }
 
-    fn check_congestion(&self) -> Result<()> {
-        let wanted = self.bulk.iter().map(|flow| &flow.congestion);
-        for name in wanted.chain(self.fetches.iter().map(|fetches| &fetches.congestion)) {
-            if !has_congestion_control(name) {
-                return Err(LabError::Missing {
-                    what: format!("the kernel's congestion control {name:?}"),
-                    get: format!("load its module (modprobe tcp_{name}), or use a kernel that has it"),
-                });
+    /// Everything that can be found wrong before anything is built.
+    ///
+    /// # Errors
+    /// [`LabError::Spec`], or [`LabError::Missing`] for what the machine lacks.
+    pub fn check(&self) -> Result<()> {
+        let wrong = |why: String| Err(LabError::Spec(why));
+        if self.stations.is_empty() || self.stations.len() >= usize::from(MAX_NODES) {
+            return wrong(format!("{} stations: the lab has room for 1 to {}", self.stations.len(), MAX_NODES - 1));
+        }
+        if self.duration.is_zero() || self.warm_up >= self.duration {
+            return wrong(format!("a warm-up of {} in a run of {}", self.warm_up, self.duration));
+        }
+        if self.family == Family::V6 && !std::path::Path::new("/proc/sys/net/ipv6").exists() {
+            return wrong("IPv6 is wanted, and this kernel has none".into());
+        }
+        let last = match &self.hop {
+            Hop::Wired(hop) => hop.down.rate.min(hop.up.rate),
+            Hop::Wifi(plan) if plan.params().nodes.len() <= self.stations.len() => {
+                return wrong(format!(
+                    "{} stations on a hop with {} nodes",
+                    self.stations.len(),
+                    plan.params().nodes.len()
+                ));
             }
+            Hop::Wifi(_) => Rate::MAX,
+        };
+        if self.wire.rate.min(last).is_zero() {
+            return wrong("a wire with a rate of zero carries nothing".into());
+        }
+        self.streams.iter().try_for_each(|stream| self.check_stream(stream))?;
+        let tcp = |stream: &Stream| !matches!(stream.kind, StreamKind::Probe { .. });
+        if self.streams.iter().any(tcp) && !has_congestion_control(&self.congestion) {
+            return Err(LabError::Missing {
+                what: format!("the kernel's congestion control {:?}", self.congestion),
+                get: format!("load its module (modprobe tcp_{}), or use a kernel that has it", self.congestion),
+            });
         }
         Ok(())
     }
+
+    fn check_stream(&self, stream: &Stream) -> Result<()> {
+        let wrong = |why: String| Err(LabError::Spec(why));
+        if stream.station >= self.stations.len() {
+            return wrong(format!("a stream to station {} of {}", stream.station, self.stations.len()));
+        }
+        if stream.stop <= stream.start || stream.stop > Time::ZERO + self.duration {
+            return wrong(format!(
+                "a stream from {:?} to {:?} in a run of {}",
+                stream.start, stream.stop, self.duration
+            ));
+        }
+        match stream.kind {
+            StreamKind::Probe { size, .. } if size > LARGEST_PROBE => {
+                wrong(format!("probes of {size}: the lab sends at most {LARGEST_PROBE}, which fits one packet"))
+            }
+            StreamKind::Probe { every, .. } | StreamKind::Fetch { every, .. } if every.is_zero() => {
+                wrong("an interval of zero".into())
+            }
+            _ => Ok(()),
+        }
+    }
 }
+
+/// UDP payload that fits one packet of either IP version.
+const LARGEST_PROBE: Bytes = Bytes::new(1452);
 
 /// True if the running kernel offers congestion control `name`.
 pub(crate) fn has_congestion_control(name: &str) -> bool {

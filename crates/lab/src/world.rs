@@ -1,27 +1,26 @@
 //! One run from beginning to end.
 
-use crate::address;
+use crate::agent::{Agent, driver_path};
 use crate::clean::clean;
 use crate::clock::Clock;
+use crate::driver::DriverSocket;
 use crate::emulator::{Emulator, Model, Segment};
 use crate::error::{LabError, Result};
 use crate::log::EmulatorLog;
-use crate::outcome::{Doubt, FlowLog, LATEST, Outcome};
+use crate::outcome::{Doubt, LATEST, Outcome};
 use crate::run_dir::RunDir;
-use crate::spec::{LastHop, Program, Spec};
+use crate::spec::Spec;
 use crate::stop::Stop;
 use crate::tap::Tap;
-use crate::topology::{Hosts, LAST, WIRE};
-use crate::traffic::bulk::Bulk;
-use crate::traffic::fetch::{Fetch, Fetches};
-use crate::traffic::iperf3::Iperf3;
-use crate::traffic::probe::{Probe, Probes};
+use crate::topology::{Hosts, LAST};
+use crate::traffic::all::Traffic;
 use crate::traffic::{Period, TICK};
 use lasthop_radio::star::Star;
+use lasthop_radio::wifi::Wifi;
 use lasthop_radio::wired::Wire;
+use lasthop_scenario::Hop;
 use lasthop_signals::Node;
 use lasthop_units::{Span, Time};
-use std::net::SocketAddr;
 
 /// Runs `spec`: builds the hosts, brings the hops to life, lets traffic flow, takes everything down. `progress` is told
 /// some twenty times a second how much of the duration has passed.
@@ -35,146 +34,71 @@ pub fn run(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
     spec.check()?;
     clean()?;
     let run = RunDir::claim()?;
-    let mut hosts = Hosts::behind_ap(&run, spec.stations)?;
+    let mut hosts = Hosts::behind_ap(&run, spec.stations.len() as u16)?;
     let taps = std::mem::take(&mut hosts.taps);
     let dropped_before = hosts.dropped()?;
+    let mut driver = DriverSocket::bind(&driver_path(&run))?;
+    let mut agent = match (&spec.agent, &hosts.ap) {
+        (Some(agent), Some(ap)) => Some(Agent::start(agent, ap, &run, &mut driver, stop)?),
+        _ => None,
+    };
 
-    let clock = Clock::start();
-    let emulator = Emulator::start(clock, segments(spec, taps)?)?;
-    let began = clock.now() + SETTLE;
-    let period = Period { clock, start: began, end: began + spec.duration, stop: Stop::default() };
+    let clock = Clock::start_after(HEAD_START);
+    let period = Period { clock, start: Time::ZERO, end: Time::ZERO + spec.duration, stop: Stop::default() };
+    let emulator = Emulator::start(clock, segments(spec, taps, driver)?)?;
     let mut traffic = Traffic::start(spec, &hosts, &period)?;
-
-    let mut stopped = false;
-    while !stopped && clock.now() < period.end {
-        progress(clock.now().since(began).min(spec.duration));
-        traffic.start_due_programs(spec, &hosts)?;
-        clock.sleep_until(period.end.min(clock.now() + Span::from(TICK)));
-        stopped = stop.is_raised() || emulator.has_ended();
+    if clock.now() > Time::ZERO {
+        // Nothing is wrong, but flows began late: a machine this slow is not a lab.
+        let why = format!("the hosts' programs took more than {HEAD_START} to start");
+        return Err(LabError::Program { program: "the lab".into(), why });
     }
-    if stopped {
+
+    let mut ended_early = false;
+    while !ended_early && clock.now() < period.end {
+        progress(clock.now().since(Time::ZERO).min(spec.duration));
+        traffic.start_due_programs(spec, &hosts)?;
+        std::thread::sleep(clock.until(period.end).min(TICK.into()).into());
+        let agent_ended = agent.as_mut().is_some_and(Agent::has_ended);
+        ended_early = stop.is_raised() || emulator.has_ended() || agent_ended;
+    }
+    if ended_early {
         period.stop.raise();
     }
-    // The emulator first: if it failed, everything else failed because of it.
     let harvest = traffic.finish();
     let dropped = hosts.dropped()?.saturating_sub(dropped_before);
+    if let Some(agent) = agent.take_if(Agent::has_ended) {
+        return Err(agent.explain());
+    }
+    let agent_said = agent.map(Agent::stop).transpose()?.unwrap_or_default();
+    // Its error comes first: if it failed, everything else failed because of it.
     let log = emulator.finish()?;
-    if stopped {
+    if ended_early {
         return Err(LabError::Stopped);
     }
-    let Harvest { bulk, probes, fetches } = harvest?;
+    let streams = harvest?;
     progress(spec.duration);
     let doubts = doubts(&log, dropped);
     let EmulatorLog { hops, lateness, realtime, .. } = log;
     let hop = hops.into_iter().nth(usize::from(LAST.0)).unwrap_or_default();
-    let lateness = lateness.summary();
-    Ok(Outcome { began, ended: period.end, hop, bulk, probes, fetches, lateness, realtime, doubts })
+    Ok(Outcome { hop, streams, lateness: lateness.summary(), realtime, doubts, agent_said })
 }
 
-/// Time for the interfaces to come up before anything is measured.
-const SETTLE: Span = Span::from_millis(100);
-
-const PROBE_PORT: u16 = 5001;
-const FETCH_PORT: u16 = 5002;
-/// Of the first bulk download; the others follow.
-const BULK_PORT: u16 = 5201;
+/// Between the start of our threads and the world's beginning: by then all of them wait for it.
+const HEAD_START: Span = Span::from_millis(300);
 
 /// The models, with the interfaces of their nodes.
-fn segments(spec: &Spec, taps: Vec<Vec<Tap>>) -> Result<Vec<Segment>> {
+fn segments(spec: &Spec, taps: Vec<Vec<Tap>>, driver: DriverSocket) -> Result<Vec<Segment>> {
     let mut taps = taps.into_iter();
     let mut ports = || taps.next().ok_or_else(|| LabError::Spec("a hop without interfaces".into()));
-    let wire = Wire::new(Node(0), Node(1), spec.wire_down, spec.wire_up);
+    let wire = Wire::new(Node(0), Node(1), spec.wire, spec.wire);
     let last = match &spec.hop {
-        LastHop::Wired { down, up } => Model::Star(Star::new(spec.stations, *down, *up)),
+        Hop::Wired(hop) => Model::Star(Star::new(spec.stations.len() as u16, hop.down, hop.up)),
+        Hop::Wifi(plan) => Model::Wifi(Box::new(Wifi::new(plan.as_ref().clone(), spec.seed))),
     };
     Ok(vec![
-        Segment { model: Model::Wire(wire), ports: ports()?, logged: false },
-        Segment { model: last, ports: ports()?, logged: true },
+        Segment { model: Model::Wire(wire), ports: ports()?, logged: false, driver: None },
+        Segment { model: last, ports: ports()?, logged: true, driver: Some(driver) },
     ])
-}
-
-/// Everything that generates packets.
-struct Traffic {
-    bulk: Vec<Flow>,
-    probes: Option<Probes>,
-    fetches: Option<Fetches>,
-    period: Period,
-}
-
-/// A bulk download.
-enum Flow {
-    Own(Bulk),
-    /// To be started by the run's own thread when its time has come.
-    Due(Time, SocketAddr),
-    Iperf3(Iperf3),
-}
-
-/// What traffic measured.
-struct Harvest {
-    bulk: Vec<FlowLog>,
-    probes: Vec<Probe>,
-    fetches: Vec<Fetch>,
-}
-
-impl Traffic {
-    fn start(spec: &Spec, hosts: &Hosts, period: &Period) -> Result<Traffic> {
-        let server = |port| SocketAddr::new(address::ip(spec.family, WIRE, Node(0)), port);
-        let station = |n: usize| address::ip(spec.family, LAST, Node(n as u16 + 1));
-        let mut bulk = Vec::new();
-        for (n, flow) in spec.bulk.iter().enumerate() {
-            let (start, at) = (period.start + flow.start, server(BULK_PORT + n as u16));
-            let own = Period { start, ..period.clone() };
-            let to = &hosts.stations[usize::from(flow.station)];
-            bulk.push(match flow.program {
-                Program::Own => {
-                    Flow::Own(Bulk::start(&hosts.server, to, at, &flow.congestion, spec.sample_every, &own)?)
-                }
-                Program::Iperf3 => Flow::Due(start, at),
-            });
-        }
-        let probes = spec.probes.map(|probes| {
-            let address = |n| SocketAddr::new(station(n), PROBE_PORT);
-            let to: Vec<_> = hosts.stations.iter().enumerate().map(|(n, host)| (host, address(n))).collect();
-            Probes::start(&hosts.server, &to, probes.every, probes.payload.get() as usize, period)
-        });
-        let fetches = spec.fetches.as_ref().map(|fetches| {
-            let by: Vec<_> = hosts.stations.iter().collect();
-            let at = server(FETCH_PORT);
-            Fetches::start(&hosts.server, &by, at, &fetches.congestion, fetches.size, fetches.every, period)
-        });
-        let (probes, fetches) = (probes.transpose()?, fetches.transpose()?);
-        Ok(Traffic { bulk, probes, fetches, period: period.clone() })
-    }
-
-    /// Starts the programs whose time has come.
-    fn start_due_programs(&mut self, spec: &Spec, hosts: &Hosts) -> Result<()> {
-        let now = self.period.clock.now();
-        for (flow, wanted) in self.bulk.iter_mut().zip(&spec.bulk) {
-            if let Flow::Due(start, at) = *flow
-                && now >= start
-            {
-                let station = &hosts.stations[usize::from(wanted.station)];
-                let lasts = self.period.end.since(now);
-                *flow = Flow::Iperf3(Iperf3::start(&hosts.server, station, at, &wanted.congestion, lasts)?);
-            }
-        }
-        Ok(())
-    }
-
-    /// Waits for the end of all of it.
-    fn finish(self) -> Result<Harvest> {
-        let finish = |flow| {
-            Ok(match flow {
-                Flow::Own(bulk) => FlowLog::Own(bulk.finish()?),
-                Flow::Iperf3(test) => FlowLog::Iperf3(test.finish(&self.period)?),
-                Flow::Due(..) => return Err(LabError::Stopped),
-            })
-        };
-        let bulk: Result<Vec<FlowLog>> = self.bulk.into_iter().map(finish).collect();
-        let probes = self.probes.map(Probes::finish).transpose();
-        let fetches = self.fetches.map(Fetches::finish).transpose();
-        Ok(Harvest { bulk: bulk?, probes: probes?.unwrap_or_default(), fetches: fetches?.unwrap_or_default() })
-    }
 }
 
 /// What makes a run unreliable.

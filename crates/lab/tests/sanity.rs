@@ -3,11 +3,13 @@
 //! Needs root, and measures by the wall clock: skips loudly without the one, and says so if the other was disturbed.
 
 use lasthop_lab::address::Family;
-use lasthop_lab::{BulkSpec, FetchSpec, LastHop, Outcome, ProbeSpec, Program, Spec, Stop, run};
+use lasthop_lab::{Outcome, Spec, Stop, StreamLog, run};
 use lasthop_radio::wired::Params;
+use lasthop_report::Key;
+use lasthop_scenario::{Hop, Program, Stream, StreamKind, WiredHop};
 use lasthop_signals::Node;
 use lasthop_units::stats::Samples;
-use lasthop_units::{Bytes, Rate, Span, Time};
+use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use std::sync::{Mutex, PoisonError};
 
 /// Two runs at once would disturb each other.
@@ -25,20 +27,22 @@ fn is_root() -> bool {
 fn spec(congestion: &str, duration: Span) -> Spec {
     let wire = Params { rate: Rate::from_mbit(1000), delay: Span::from_millis(10), queue_packets: 10_000 };
     let down = Params { rate: Rate::from_mbit(50), delay: Span::ZERO, queue_packets: 1000 };
-    let bulk = BulkSpec { station: 0, congestion: congestion.into(), start: Span::ZERO, program: Program::Own };
     Spec {
-        wire_down: wire,
-        wire_up: wire,
-        hop: LastHop::Wired { down, up: Params { rate: Rate::from_mbit(1000), ..down } },
-        stations: 1,
+        wire,
+        hop: Hop::Wired(WiredHop { down, up: Params { rate: Rate::from_mbit(1000), ..down } }),
+        stations: vec!["sta1".into()],
         family: Family::V4,
-        bulk: vec![bulk],
-        probes: None,
-        fetches: None,
+        streams: vec![stream(0, duration, StreamKind::Bulk { size: None, program: Program::Own })],
+        congestion: congestion.into(),
         duration,
-        sample_every: Span::from_millis(10),
+        warm_up: Span::from_secs(1),
+        seed: Seed(1),
         agent: None,
     }
+}
+
+fn stream(station: usize, duration: Span, kind: StreamKind) -> Stream {
+    Stream { station, start: Time::ZERO, stop: Time::ZERO + duration, kind }
 }
 
 /// Payload share of the link: 1448 bytes of every 1500 (IPv4 and TCP headers with timestamps).
@@ -52,15 +56,15 @@ struct Figures {
 }
 
 /// Runs `spec` and takes its figures from `warmup` on.
-fn measure(name: &str, spec: &Spec, warmup: Span) -> (Outcome, Figures) {
+fn measure(name: &str, spec: &Spec, settled: Span) -> (Outcome, Figures) {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let outcome = run(spec, |_| {}, &Stop::default()).expect("root may run the lab");
-    let from = outcome.began + warmup;
+    let (from, end) = (Time::ZERO + settled, Time::ZERO + spec.duration);
     let mut delays = Samples::default();
-    outcome.hop_delays(Node(1), from, outcome.ended).for_each(|(_, delay)| delays.add(delay.as_millis_f64()));
-    let lasthop_lab::FlowLog::Own(log) = &outcome.bulk[0] else { panic!("our own sender") };
+    outcome.hop_delays(Node(1), from, end).for_each(|(_, delay)| delays.add(delay.as_millis_f64()));
+    let StreamLog::Bulk(log) = &outcome.streams[0] else { panic!("our own sender") };
     let figures = Figures {
-        goodput_mbit: outcome.goodput(0, from, outcome.ended).expect("a flow").as_mbit_f64(),
+        goodput_mbit: outcome.goodput(0, from, end).expect("a flow").as_mbit_f64(),
         queue_mean_ms: delays.mean().expect("packets crossed"),
         queue_max_ms: delays.quantile(1.0).expect("packets crossed"),
         retransmitted: log.last.retransmitted_segments,
@@ -110,26 +114,44 @@ fn probes_fetches_and_ipv6_flows_cross_two_hops_to_three_stations() {
     if !is_root() {
         return;
     }
-    let flow = |station| BulkSpec { station, congestion: "cubic".into(), start: Span::ZERO, program: Program::Own };
-    let spec = Spec {
-        stations: 3,
-        family: Family::V6,
-        bulk: (0..3).map(flow).collect(),
-        probes: Some(ProbeSpec { every: Span::from_millis(20), payload: Bytes::new(172) }),
-        fetches: Some(FetchSpec { every: Span::from_secs(1), size: Bytes::new(100_000), congestion: "cubic".into() }),
-        ..spec("cubic", Span::from_secs(4))
-    };
+    let duration = Span::from_secs(4);
+    let kinds = [
+        StreamKind::Bulk { size: None, program: Program::Own },
+        StreamKind::Probe { size: Bytes::new(172), every: Span::from_millis(20) },
+        StreamKind::Fetch { size: Bytes::new(100_000), every: Span::from_secs(1) },
+    ];
+    let streams = kinds.iter().flat_map(|kind| (0..3).map(|station| stream(station, duration, *kind))).collect();
+    let names = (1..=3).map(|n| format!("sta{n}")).collect();
+    let spec = Spec { stations: names, family: Family::V6, streams, ..spec("cubic", duration) };
     let (outcome, figures) = measure("three stations, IPv6", &spec, Span::from_secs(1));
     assert!(figures.goodput_mbit > 30.0, "{}", figures.goodput_mbit);
-    let arrived = outcome.probes.iter().filter_map(|probe| probe.delay).collect::<Vec<_>>();
-    assert!(arrived.len() > 3 * 150 && outcome.probes.len() >= 3 * 199, "{} probes", arrived.len());
-    assert!(arrived.iter().all(|delay| *delay >= Span::from_millis(10)), "faster than the wire");
-    assert_eq!(outcome.fetches.len(), 12);
-    let finished: Vec<_> = outcome.fetches.iter().filter_map(|fetch| fetch.duration).collect();
-    assert!(finished.len() >= 8, "{finished:?}");
+
+    let mut fetched = Vec::new();
+    for log in &outcome.streams[3..] {
+        match log {
+            StreamLog::Probe(probes) => {
+                let arrived: Vec<_> = probes.iter().filter_map(|probe| probe.delay).collect();
+                assert!(probes.len() >= 195 && arrived.len() >= 150, "{} of {} probes", arrived.len(), probes.len());
+                assert!(arrived.iter().all(|delay| *delay >= Span::from_millis(10)), "faster than the wire");
+            }
+            StreamLog::Fetch(fetches) => {
+                assert_eq!(fetches.len(), 4);
+                fetched.extend(fetches.iter().filter_map(|fetch| fetch.duration));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(fetched.len() >= 8, "{fetched:?}");
     // Handshake and request take two round trips at least.
-    assert!(finished.iter().all(|duration| *duration >= Span::from_millis(40)), "{finished:?}");
+    assert!(fetched.iter().all(|duration| *duration >= Span::from_millis(40)), "{fetched:?}");
     assert!(outcome.hop.reports.len() > 900, "{} driver reports in four seconds", outcome.hop.reports.len());
+
+    let record = outcome.record(&spec);
+    let throughput = record.figure(Key::Throughput).value().expect("three downloads");
+    assert!(throughput > 90.0 && throughput < 3.0 * PAYLOAD_MBIT, "{throughput}");
+    for key in [Key::HopDelayP95, Key::ProbeDelayP95, Key::FetchP50, Key::Jitter, Key::RetransmissionRatio] {
+        assert!(record.figure(key).value().is_some(), "{key:?}: {:?}", record.figure(key));
+    }
 }
 
 #[test]
@@ -142,10 +164,10 @@ fn iperf3_measures_the_same_link() {
         return;
     }
     let mut spec = spec("cubic", Span::from_secs(4));
-    spec.bulk[0].program = Program::Iperf3;
+    spec.streams[0].kind = StreamKind::Bulk { size: None, program: Program::Iperf3 };
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let outcome = run(&spec, |_| {}, &Stop::default()).expect("root may run the lab");
-    let goodput = outcome.goodput(0, Time::ZERO, outcome.ended).expect("a flow").as_mbit_f64();
+    let goodput = outcome.goodput(0, Time::ZERO, Time::ZERO + spec.duration).expect("a flow").as_mbit_f64();
     println!("iperf3: {goodput:.2} Mbit/s");
     assert!(goodput > 0.85 * PAYLOAD_MBIT && goodput <= 1.02 * PAYLOAD_MBIT, "{goodput}");
 }

@@ -1,4 +1,4 @@
-//! Bulk downloads: a station fetches as much as it can for as long as the flow lasts.
+//! Bulk downloads: a station fetches as much as it can, or a file of some size, for as long as the flow lasts.
 
 use super::tcp_info::TcpInfo;
 use super::{Period, TICK, accept, is_transient, join, listen, spawn, tcp};
@@ -25,7 +25,7 @@ pub struct BulkLog {
     pub samples: Vec<(Time, TcpInfo)>,
 }
 
-/// Width of a bin of received payload.
+/// Width of a bin of received payload, and time between two looks at the sender.
 pub const BIN: Span = Span::from_millis(10);
 
 /// A running download.
@@ -43,7 +43,7 @@ impl Bulk {
         station: &Namespace,
         address: SocketAddr,
         congestion: &str,
-        sample_every: Span,
+        size: Option<Bytes>,
         period: &Period,
     ) -> Result<Bulk> {
         let listener = listen(server, address, congestion)?;
@@ -52,9 +52,9 @@ impl Bulk {
         let (ours, theirs) = (Arc::clone(&connection), connection);
         let (p1, p2, p3) = (period.clone(), period.clone(), period.clone());
         Ok(Bulk {
-            sender: spawn("lasthop-send", move || send(&listener, &ours, &p1))?,
+            sender: spawn("lasthop-send", move || send(&listener, size, &ours, &p1))?,
             receiver: spawn("lasthop-receive", move || receive(&caller, address, &p2))?,
-            sampler: spawn("lasthop-sample", move || sample(&theirs, sample_every, &p3))?,
+            sampler: spawn("lasthop-sample", move || sample(&theirs, &p3))?,
         })
     }
 
@@ -65,8 +65,9 @@ impl Bulk {
     }
 }
 
-/// Writes until the period ends, then aborts: what still waits in the socket shall not go on filling the hop.
-fn send(listener: &Socket, shared: &Mutex<Option<Socket>>, period: &Period) -> Result<TcpInfo> {
+/// Writes `size`, or until the period ends. Then it aborts: what still waits in the socket shall not go on filling the
+/// hop.
+fn send(listener: &Socket, size: Option<Bytes>, shared: &Mutex<Option<Socket>>, period: &Period) -> Result<TcpInfo> {
     let Some(socket) = accept(listener, period)? else { return Ok(TcpInfo::default()) };
     let prepare = || {
         socket.set_write_timeout(Some(TICK))?;
@@ -76,14 +77,20 @@ fn send(listener: &Socket, shared: &Mutex<Option<Socket>>, period: &Period) -> R
     let copy = prepare().doing(|| "preparing a connection".into())?;
     *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(copy);
     let chunk = vec![0; 256 * 1024];
-    while period.lasts() {
-        match (&socket).write(&chunk) {
-            Ok(_) => {}
+    let mut left = size.map_or(u64::MAX, Bytes::get);
+    while period.lasts() && left > 0 {
+        match (&socket).write(&chunk[..chunk.len().min(usize::try_from(left).unwrap_or(usize::MAX))]) {
+            Ok(len) => left = left.saturating_sub(len as u64),
             Err(error) if is_transient(&error) => {}
             // The receiver may be the first to notice the end.
             Err(_) if !period.lasts() => break,
             Err(error) => return Err(error).doing(|| "sending a bulk download".into()),
         }
+    }
+    // What was written of a file must arrive; of an endless download nobody waits for the rest.
+    let unacknowledged = |info: &TcpInfo| size.is_some_and(|size| info.acked < size);
+    while period.lasts() && TcpInfo::of(socket.as_fd()).is_ok_and(|info| unacknowledged(&info)) {
+        std::thread::sleep(Duration::from_millis(10));
     }
     TcpInfo::of(socket.as_fd()).doing(|| "reading TCP_INFO".into())
 }
@@ -123,7 +130,7 @@ fn receive(socket: &Socket, address: SocketAddr, period: &Period) -> Result<Vec<
     Ok(received)
 }
 
-fn sample(shared: &Mutex<Option<Socket>>, every: Span, period: &Period) -> Vec<(Time, TcpInfo)> {
+fn sample(shared: &Mutex<Option<Socket>>, period: &Period) -> Vec<(Time, TcpInfo)> {
     let mut samples = Vec::new();
     let mut next = period.start;
     while period.wait_until(next) {
@@ -133,7 +140,7 @@ fn sample(shared: &Mutex<Option<Socket>>, every: Span, period: &Period) -> Vec<(
             samples.push((now, info));
         }
         drop(socket);
-        next = now + every;
+        next = now + BIN;
     }
     // The abort at the end happens only once no copy of the socket is left.
     shared.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -13,100 +13,102 @@ use std::time::Duration;
 /// One fetch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fetch {
-    /// Which station asked, counted from 0.
-    pub station: usize,
     /// When it began to connect.
     pub start: Time,
     /// From then to the last byte; `None` if the run ended before.
     pub duration: Option<Span>,
 }
 
-/// Running fetches of all stations.
+/// One stream of fetches to be.
+pub(crate) struct FetchStream<'a> {
+    pub station: &'a Namespace,
+    pub size: Bytes,
+    pub every: Span,
+    pub start: Time,
+    pub stop: Time,
+}
+
+/// Running fetches.
 #[derive(Debug)]
 pub(crate) struct Fetches {
     server: JoinHandle<Result<()>>,
-    stations: Vec<JoinHandle<Result<Vec<Fetch>>>>,
+    streams: Vec<JoinHandle<Result<Vec<Fetch>>>>,
 }
 
-/// What a station sends to get the object: its length would fit any request line.
-const REQUEST: [u8; 64] = [b'?'; 64];
+/// What a station sends to get an object: the object's length, padded to what a short HTTP request takes.
+const REQUEST: usize = 64;
 
 impl Fetches {
-    /// Prepares fetches of `size` every `every` by each of `stations` from `server` at `address`.
+    /// Prepares `streams` from `server` at `address`. A fetch may last until `period` ends.
     pub(crate) fn start(
         server: &Namespace,
-        stations: &[&Namespace],
+        streams: &[FetchStream<'_>],
         address: SocketAddr,
         congestion: &str,
-        size: Bytes,
-        every: Span,
         period: &Period,
     ) -> Result<Fetches> {
         let listener = listen(server, address, congestion)?;
         let p = period.clone();
-        let server = spawn("lasthop-serve", move || serve(&listener, size, &p))?;
+        let server = spawn("lasthop-serve", move || serve(&listener, &p))?;
         let mut threads = Vec::new();
-        for (index, station) in stations.iter().enumerate() {
-            let p = period.clone();
-            let file = station.file().try_clone().doing(|| "copying a namespace's descriptor".into())?;
+        for stream in streams {
+            let (size, every, start, stop) = (stream.size, stream.every, stream.start, stream.stop);
+            let begins = Period { start, end: stop, ..period.clone() };
+            let lasts = period.clone();
+            let file = stream.station.file().try_clone().doing(|| "copying a namespace's descriptor".into())?;
             threads.push(spawn("lasthop-fetch", move || {
-                // The thread ends with the flow, so it may stay in the station's namespace for good.
+                // The thread ends with the stream, so it may stay in the station's namespace for good.
                 nix::sched::setns(&file, nix::sched::CloneFlags::CLONE_NEWNET)
                     .doing(|| "entering a station's namespace".into())?;
-                fetch_all(index, address, size, every, &p)
+                fetch_all(address, size, every, &begins, &lasts)
             })?);
         }
-        Ok(Fetches { server, stations: threads })
+        Ok(Fetches { server, streams: threads })
     }
 
-    /// Waits for their end.
-    pub(crate) fn finish(self) -> Result<Vec<Fetch>> {
-        let mut fetches = Vec::new();
-        for station in self.stations {
-            fetches.extend(join(station)?);
-        }
+    /// Waits for their end; one list a stream, in order of starting.
+    pub(crate) fn finish(self) -> Result<Vec<Vec<Fetch>>> {
+        let fetches = self.streams.into_iter().map(join).collect();
         join(self.server)?;
-        Ok(fetches)
+        fetches
     }
 }
 
-fn serve(listener: &Socket, size: Bytes, period: &Period) -> Result<()> {
+fn serve(listener: &Socket, period: &Period) -> Result<()> {
     let mut answers = Vec::new();
     while let Some(socket) = accept(listener, period)? {
         let p = period.clone();
-        answers.push(spawn("lasthop-answer", move || answer(&socket, size, &p))?);
+        answers.push(spawn("lasthop-answer", move || answer(&socket, &p))?);
     }
-    for thread in answers {
-        join(thread);
-    }
+    answers.into_iter().for_each(join);
     Ok(())
 }
 
 /// Answers one request. Whatever goes wrong shows at the station, as a fetch that does not finish.
-fn answer(mut socket: &Socket, size: Bytes, period: &Period) {
+fn answer(mut socket: &Socket, period: &Period) {
     let prepared = socket.set_read_timeout(Some(TICK)).and_then(|()| socket.set_write_timeout(Some(TICK)));
     if prepared.is_err() {
         return;
     }
-    let mut request = [0; REQUEST.len()];
-    if patiently(REQUEST.len(), period, |done| socket.read(&mut request[done..])).is_some() {
+    let mut request = [0; REQUEST];
+    if patiently(REQUEST, period, |done| socket.read(&mut request[done..])).is_some() {
+        let size = request.first_chunk().copied().map_or(0, u64::from_be_bytes) as usize;
         let chunk = [0; 65_536];
-        let len = size.get() as usize;
-        patiently(len, period, |done| socket.write(&chunk[..chunk.len().min(len - done)]));
+        patiently(size, period, |done| socket.write(&chunk[..chunk.len().min(size - done)]));
     }
 }
 
-fn fetch_all(station: usize, address: SocketAddr, size: Bytes, every: Span, period: &Period) -> Result<Vec<Fetch>> {
+fn fetch_all(address: SocketAddr, size: Bytes, every: Span, begins: &Period, lasts: &Period) -> Result<Vec<Fetch>> {
     let mut running = Vec::new();
-    let mut next = period.start;
-    while period.wait_until(next) {
+    let mut next = begins.start;
+    while begins.wait_until(next) {
         let socket = tcp(address)?;
-        let p = period.clone();
+        let p = lasts.clone();
         // A slow fetch does not delay the next one: a person who clicks does not wait for the last page either.
         running.push(spawn("lasthop-fetch", move || {
             let start = p.clock.now();
             let duration = fetch(&socket, address, size, &p).map(|end| end.since(start));
-            Fetch { station, start, duration }
+            Fetch { start, duration }
         })?);
         next += every;
     }
@@ -118,7 +120,9 @@ fn fetch(mut socket: &Socket, address: SocketAddr, size: Bytes, period: &Period)
     let left: Duration = period.end.since(period.clock.now()).into();
     socket.connect_timeout(&SockAddr::from(address), left.max(Duration::from_millis(1))).ok()?;
     socket.set_read_timeout(Some(TICK)).ok()?;
-    socket.write_all(&REQUEST).ok()?;
+    let mut request = [b' '; REQUEST];
+    request[..8].copy_from_slice(&size.get().to_be_bytes());
+    socket.write_all(&request).ok()?;
     let mut sink = [0; 65_536];
     patiently(size.get() as usize, period, |_| socket.read(&mut sink))
 }

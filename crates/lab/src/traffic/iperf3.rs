@@ -40,6 +40,7 @@ impl Iperf3 {
         station: &Namespace,
         address: SocketAddr,
         congestion: &str,
+        size: Option<Bytes>,
         lasts: Span,
     ) -> Result<Iperf3> {
         let (host, port) = (address.ip().to_string(), address.port().to_string());
@@ -47,10 +48,14 @@ impl Iperf3 {
         let serve = Child::start(server, program, &["--server", "--one-off", "--bind", &host, "--port", &port])?;
         // It has no way to say that it listens.
         std::thread::sleep(Duration::from_millis(100));
-        let seconds = lasts.as_secs_f64().ceil().max(1.0).to_string();
+        // Whole seconds only, and at least one; what is left of the last one is cut off by the run's end.
+        let (limit, amount) = match size {
+            Some(size) => ("--bytes", size.get().to_string()),
+            None => ("--time", lasts.as_secs_f64().floor().max(1.0).to_string()),
+        };
         #[rustfmt::skip]
         let arguments = [
-            "--client", &host, "--port", &port, "--reverse", "--time", &seconds, "--interval", "0.1",
+            "--client", &host, "--port", &port, "--reverse", limit, &amount, "--interval", "0.1",
             "--congestion", congestion, "--connect-timeout", "3000", "--json",
         ];
         let call = Child::start(station, program, &arguments)?;

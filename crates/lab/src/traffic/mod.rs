@@ -3,6 +3,7 @@
 //! Sockets are made inside a host's namespace and used from any thread. Every thread watches a [`Stop`] and wakes at
 //! least every [`TICK`], so that a run ends when it should.
 
+pub(crate) mod all;
 pub mod bulk;
 pub mod fetch;
 pub mod iperf3;
@@ -13,7 +14,7 @@ use crate::clock::Clock;
 use crate::error::{Doing, LabError, Result};
 use crate::netns::Namespace;
 use crate::stop::Stop;
-use lasthop_units::{Span, Time};
+use lasthop_units::Time;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
@@ -39,12 +40,12 @@ impl Period {
 
     /// Waits for `moment`; false if the flow ends before.
     pub(crate) fn wait_until(&self, moment: Time) -> bool {
-        while self.lasts() {
-            let now = self.clock.now();
-            if now >= moment {
+        while self.lasts() && moment < self.end {
+            let left = self.clock.until(moment);
+            if left.is_zero() {
                 return true;
             }
-            self.clock.sleep_until(moment.min(now + Span::from(TICK)));
+            std::thread::sleep(left.min(TICK.into()).into());
         }
         false
     }

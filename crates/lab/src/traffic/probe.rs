@@ -1,12 +1,14 @@
-//! Probes: small datagrams from the server to every station at a fixed interval, as a call or a game sends them, with
+//! Probes: small datagrams from the server to a station at a fixed interval, as a call or a game sends them, with
 //! their one-way delay.
 
-use super::{Period, join, spawn};
+use super::{Period, TICK, join, spawn};
+use crate::clock::Clock;
 use crate::error::{Doing, Result};
 use crate::netns::Namespace;
 use crate::poll::Poll;
 use crate::sched;
-use lasthop_units::{Span, Time};
+use crate::stop::Stop;
+use lasthop_units::{Bytes, Span, Time};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
@@ -16,12 +18,22 @@ use std::thread::JoinHandle;
 /// One probe.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Probe {
-    /// Which station it was for, counted from 0.
-    pub station: usize,
     /// When it was sent.
     pub sent: Time,
     /// Its one-way delay; `None` if it had not arrived when the run ended.
     pub delay: Option<Span>,
+}
+
+/// One stream of probes to be.
+pub(crate) struct ProbeStream<'a> {
+    pub station: &'a Namespace,
+    /// Where the station listens: an address of its own for each stream.
+    pub address: SocketAddr,
+    pub every: Span,
+    /// UDP payload; at least 8 bytes are sent.
+    pub size: Bytes,
+    pub start: Time,
+    pub stop: Time,
 }
 
 /// Running probes.
@@ -31,68 +43,77 @@ pub(crate) struct Probes {
     receiver: JoinHandle<Result<Vec<Arrival>>>,
 }
 
-/// Datagram `number` came to `station`.
+/// Datagram `number` of a stream came.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
-    station: usize,
+    stream: usize,
     number: u64,
     at: Time,
+}
+
+/// The sending end of a stream.
+struct Sender {
+    socket: Socket,
+    datagram: Vec<u8>,
+    every: Span,
+    /// When the next one leaves; [`Time::MAX`] after the last.
+    next: Time,
+    stop: Time,
+    sent: Vec<Time>,
 }
 
 /// Below the emulator, above everything at normal priority: a probe measures the hops, not the scheduler.
 const PRIORITY: i32 = 20;
 
 impl Probes {
-    /// Prepares probes of `payload` bytes (at least 8) from `server` to each of `stations`.
-    pub(crate) fn start(
-        server: &Namespace,
-        stations: &[(&Namespace, SocketAddr)],
-        every: Span,
-        payload: usize,
-        period: &Period,
-    ) -> Result<Probes> {
+    /// Prepares `streams` from `server`. Arrivals are noted until `period` ends.
+    pub(crate) fn start(server: &Namespace, streams: &[ProbeStream<'_>], period: &Period) -> Result<Probes> {
         let mut receivers = Vec::new();
         let mut senders = Vec::new();
-        for (station, address) in stations {
-            receivers.push(station.within(|| {
-                let socket = udp(*address)?;
-                socket.bind(&SockAddr::from(*address)).doing(|| format!("listening at {address}"))?;
+        for stream in streams {
+            let address = stream.address;
+            receivers.push(stream.station.within(|| {
+                let socket = udp(address)?;
+                socket.bind(&SockAddr::from(address)).doing(|| format!("listening at {address}"))?;
                 Ok(socket)
             })?);
-            senders.push(server.within(|| {
-                let socket = udp(*address)?;
-                socket.connect(&SockAddr::from(*address)).doing(|| format!("connecting to {address}"))?;
+            let socket = server.within(|| {
+                let socket = udp(address)?;
+                socket.connect(&SockAddr::from(address)).doing(|| format!("connecting to {address}"))?;
                 Ok(socket)
-            })?);
+            })?;
+            let (every, next, stop) = (stream.every, stream.start, stream.stop);
+            let datagram = vec![0; (stream.size.get() as usize).max(NUMBER)];
+            senders.push(Sender { socket, datagram, every, next, stop, sent: Vec::new() });
         }
         let mut poll = Poll::new()?;
-        for (station, socket) in receivers.iter().enumerate() {
-            poll.add(socket.as_fd(), station as u64)?;
+        for (stream, socket) in receivers.iter().enumerate() {
+            poll.add(socket.as_fd(), stream as u64)?;
         }
-        let (p1, p2) = (period.clone(), period.clone());
+        let (clock, stop, period) = (period.clock, period.stop.clone(), period.clone());
         Ok(Probes {
-            sender: spawn("lasthop-probe", move || send(&senders, every, payload.max(8), &p1))?,
-            receiver: spawn("lasthop-echo", move || receive(&receivers, poll, &p2))?,
+            sender: spawn("lasthop-probe", move || send(senders, clock, &stop))?,
+            receiver: spawn("lasthop-echo", move || receive(&receivers, poll, &period))?,
         })
     }
 
-    /// Waits for their end.
-    pub(crate) fn finish(self) -> Result<Vec<Probe>> {
+    /// Waits for their end; one list a stream, in order of sending.
+    pub(crate) fn finish(self) -> Result<Vec<Vec<Probe>>> {
         let (sent, arrivals) = (join(self.sender), join(self.receiver)?);
-        let mut probes: Vec<Vec<Probe>> = sent
-            .into_iter()
-            .enumerate()
-            .map(|(station, times)| times.into_iter().map(|sent| Probe { station, sent, delay: None }).collect())
-            .collect();
-        for Arrival { station, number, at } in arrivals {
-            if let Some(probe) = probes.get_mut(station).and_then(|of| of.get_mut(number as usize)) {
+        let mut probes: Vec<Vec<Probe>> =
+            sent.into_iter().map(|times| times.into_iter().map(|sent| Probe { sent, delay: None }).collect()).collect();
+        for Arrival { stream, number, at } in arrivals {
+            if let Some(probe) = probes.get_mut(stream).and_then(|of| of.get_mut(number as usize)) {
                 // A duplicate does not make the first copy later.
                 probe.delay.get_or_insert(at.since(probe.sent));
             }
         }
-        Ok(probes.into_iter().flatten().collect())
+        Ok(probes)
     }
 }
+
+/// Length of the number that a datagram begins with.
+const NUMBER: usize = size_of::<u64>();
 
 fn udp(address: SocketAddr) -> Result<Socket> {
     let open = || {
@@ -103,23 +124,29 @@ fn udp(address: SocketAddr) -> Result<Socket> {
     open().doing(|| "making a UDP socket".into())
 }
 
-/// Sends number after number to every station; returns when, by station and number.
-fn send(sockets: &[Socket], every: Span, payload: usize, period: &Period) -> Vec<Vec<Time>> {
+/// Sends number after number of every stream when it is due; returns when, by stream and number.
+fn send(mut senders: Vec<Sender>, clock: Clock, stop: &Stop) -> Vec<Vec<Time>> {
     sched::sharpen_timers();
     sched::become_realtime(PRIORITY);
-    let mut sent = vec![Vec::new(); sockets.len()];
-    let mut datagram = vec![0; payload];
-    let mut next = period.start;
-    while period.wait_until(next) {
-        for (socket, times) in sockets.iter().zip(&mut sent) {
-            datagram[..8].copy_from_slice(&(times.len() as u64).to_be_bytes());
-            times.push(period.clock.now());
-            // One that does not leave counts as lost.
-            let _ = socket.send(&datagram);
+    while let Some(sender) = senders.iter_mut().min_by_key(|sender| sender.next) {
+        if sender.next == Time::MAX || stop.is_raised() {
+            break;
         }
-        next += every;
+        let left = clock.until(sender.next);
+        if !left.is_zero() {
+            std::thread::sleep(left.min(TICK.into()).into());
+            continue;
+        }
+        sender.datagram[..NUMBER].copy_from_slice(&(sender.sent.len() as u64).to_be_bytes());
+        sender.sent.push(clock.now());
+        // One that does not leave counts as lost.
+        let _ = sender.socket.send(&sender.datagram);
+        sender.next += sender.every;
+        if sender.next >= sender.stop {
+            sender.next = Time::MAX;
+        }
     }
-    sent
+    senders.into_iter().map(|sender| sender.sent).collect()
 }
 
 fn receive(sockets: &[Socket], mut poll: Poll, period: &Period) -> Result<Vec<Arrival>> {
@@ -128,14 +155,14 @@ fn receive(sockets: &[Socket], mut poll: Poll, period: &Period) -> Result<Vec<Ar
     let mut arrivals = Vec::new();
     let mut buffer = [MaybeUninit::uninit(); 2048];
     while period.lasts() {
-        for ready in 0..poll.wait(super::TICK.into())? {
-            let station = poll.token(ready) as usize;
-            while let Ok(len) = sockets[station].recv(&mut buffer) {
+        for ready in 0..poll.wait(TICK.into())? {
+            let stream = poll.token(ready) as usize;
+            while let Ok(len) = sockets[stream].recv(&mut buffer) {
                 let at = period.clock.now();
                 // SAFETY: the kernel has initialised the first `len` bytes.
-                let bytes = unsafe { &*(&buffer[..len] as *const [MaybeUninit<u8>] as *const [u8]) };
+                let bytes = unsafe { &*(&raw const buffer[..len] as *const [u8]) };
                 if let Some(number) = bytes.first_chunk().copied().map(u64::from_be_bytes) {
-                    arrivals.push(Arrival { station, number, at });
+                    arrivals.push(Arrival { stream, number, at });
                 }
             }
         }

@@ -1,0 +1,88 @@
+//! A program that acts on the access point while a run lasts.
+
+use crate::child::Child;
+use crate::driver::DriverSocket;
+use crate::error::{LabError, Result};
+use crate::netns::Namespace;
+use crate::run_dir::RunDir;
+use crate::spec::AgentSpec;
+use crate::stop::Stop;
+use lasthop_units::Span;
+
+/// A running agent.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    child: Child,
+    program: String,
+}
+
+/// How long an agent may take to load its programs and connect.
+const PATIENCE: Span = Span::from_secs(10);
+
+/// How long it may take to detach what it attached.
+const FAREWELL: Span = Span::from_secs(2);
+
+impl Agent {
+    /// Starts the agent in the access point's namespace and waits until it has connected to `driver`, which it does
+    /// once it is ready.
+    pub(crate) fn start(
+        spec: &AgentSpec,
+        ap: &Namespace,
+        run: &RunDir,
+        driver: &mut DriverSocket,
+        stop: &Stop,
+    ) -> Result<Agent> {
+        let socket = driver_path(run);
+        let replaced = |argument: &String| {
+            argument
+                .replace("{driver}", &socket.to_string_lossy())
+                .replace("{iface}", "wlan0")
+                .replace("{wire}", "eth0")
+        };
+        let arguments: Vec<String> = spec.arguments.iter().map(replaced).collect();
+        let child = Child::start(ap, spec.program.as_os_str(), &arguments)?;
+        let mut agent = Agent { child, program: spec.program.display().to_string() };
+        let step = Span::from_millis(5);
+        let mut waited = Span::ZERO;
+        while driver.admit() == 0 {
+            if stop.is_raised() {
+                return Err(LabError::Stopped);
+            }
+            if agent.has_ended() {
+                return Err(agent.explain());
+            }
+            if waited >= PATIENCE {
+                let why = format!("it did not connect to {} within {PATIENCE}", socket.display());
+                return Err(LabError::Program { program: agent.program, why });
+            }
+            std::thread::sleep(step.into());
+            waited += step;
+        }
+        Ok(agent)
+    }
+
+    /// True if it has ended, which it should not do by itself.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.has_ended()
+    }
+
+    /// Why it ended too early.
+    pub(crate) fn explain(self) -> LabError {
+        let why = match self.child.wait(Span::ZERO) {
+            Ok(ended) => format!("it ended early: {}", ended.complaint()),
+            Err(error) => error.to_string(),
+        };
+        LabError::Program { program: self.program, why }
+    }
+
+    /// Asks it to end, and takes what it said.
+    pub(crate) fn stop(self) -> Result<String> {
+        let ended = self.child.stop(FAREWELL)?;
+        Ok(ended.stderr)
+    }
+}
+
+/// Where the emulated driver of `run` listens.
+pub(crate) fn driver_path(run: &RunDir) -> std::path::PathBuf {
+    run.file("driver.sock")
+}

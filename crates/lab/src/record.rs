@@ -1,0 +1,131 @@
+//! From a run's raw logs to the report's record.
+
+use crate::outcome::{Outcome, StreamLog};
+use crate::spec::Spec;
+use crate::traffic::bulk::{BIN, BulkLog};
+use crate::traffic::iperf3::Iperf3Log;
+use crate::traffic::tcp_info::TcpInfo;
+use lasthop_report::{Gauge, Recorder, RunRecord, Segments, Window};
+use lasthop_scenario::{Scenario, Stream};
+use lasthop_signals::{ChannelTime, FlowId, Node};
+use lasthop_units::{Span, Time};
+
+impl Outcome {
+    /// What the report wants to know of this run of `spec`.
+    pub fn record(&self, spec: &Spec) -> RunRecord {
+        self.record_into(recorder(spec), spec)
+    }
+
+    /// As [`Outcome::record`], with a recorder of the caller's making.
+    pub fn record_into(&self, mut recorder: Recorder, spec: &Spec) -> RunRecord {
+        self.record_hop(&mut recorder);
+        for (number, (log, stream)) in self.streams.iter().zip(&spec.streams).enumerate() {
+            let station = Scenario::station_node(stream.station);
+            let flow = FlowId(number as u32);
+            match log {
+                StreamLog::Bulk(log) => record_bulk(&mut recorder, flow, station, stream, log),
+                StreamLog::Iperf3(log) => record_iperf3(&mut recorder, flow, station, stream, log),
+                StreamLog::Probe(_) => {}
+                StreamLog::Fetch(fetches) => {
+                    for fetch in fetches {
+                        match fetch.duration {
+                            Some(duration) => recorder.fetch(fetch.start, fetch.start + duration, station),
+                            None => recorder.fetch_unfinished(fetch.start, station),
+                        }
+                    }
+                }
+            }
+        }
+        self.record_probes(&mut recorder, spec);
+        let mut record = recorder.finish();
+        record.notes.extend(self.doubts.iter().map(ToString::to_string));
+        if !self.realtime {
+            record.notes.push("the emulator was not allowed real-time scheduling (SCHED_FIFO)".into());
+        }
+        record
+    }
+
+    fn record_hop(&self, recorder: &mut Recorder) {
+        for crossing in self.hop.crossings.iter().filter(|crossing| crossing.from == Scenario::AP) {
+            recorder.hop_delivery(crossing.at, crossing.queued_at(), crossing.to, crossing.len);
+        }
+        let mut before = ChannelTime::default();
+        for (at, report) in &self.hop.reports {
+            let packets: u64 = report.stations.iter().map(|station| u64::from(station.backlog_packets)).sum();
+            recorder.sample(*at, Gauge::Queue, packets as f64);
+            for station in &report.stations {
+                recorder.sample(*at, Gauge::Backlog(station.station), f64::from(station.backlog_packets));
+                recorder.sample(*at, Gauge::PhyRate(station.station), station.phy_rate.as_mbit_f64());
+            }
+            let active = report.channel.active.saturating_sub(before.active);
+            if !active.is_zero() {
+                let busy = report.channel.busy.saturating_sub(before.busy);
+                recorder.sample(*at, Gauge::ChannelBusy, busy.as_secs_f64() / active.as_secs_f64());
+            }
+            before = report.channel;
+        }
+    }
+
+    /// All streams' probes, in the order of their arrival, as jitter wants them.
+    fn record_probes(&self, recorder: &mut Recorder, spec: &Spec) {
+        // The latest probes may have been on their way when the run ended: of those as young as the oldest arrival
+        // was, nothing is known.
+        let mut slowest = Span::ZERO;
+        let mut arrived = Vec::new();
+        let mut missing = Vec::new();
+        for (log, stream) in self.streams.iter().zip(&spec.streams) {
+            let StreamLog::Probe(probes) = log else { continue };
+            for probe in probes {
+                match probe.delay {
+                    Some(delay) => {
+                        slowest = slowest.max(delay);
+                        arrived.push((probe.sent + delay, probe.sent, Scenario::station_node(stream.station)));
+                    }
+                    None => missing.push((probe.sent, Scenario::station_node(stream.station))),
+                }
+            }
+        }
+        arrived.sort_unstable();
+        for (received, sent, station) in arrived {
+            recorder.probe(sent, received, station);
+        }
+        for (sent, station) in missing {
+            if sent + slowest < Time::ZERO + spec.duration {
+                recorder.probe_lost(sent, station);
+            }
+        }
+    }
+}
+
+fn recorder(spec: &Spec) -> Recorder {
+    let window = Window { warm_up: Time::ZERO + spec.warm_up, end: Time::ZERO + spec.duration };
+    let stations = spec.stations.iter().enumerate();
+    Recorder::new(window, stations.map(|(n, name)| (Scenario::station_node(n), name.clone())))
+}
+
+fn record_bulk(recorder: &mut Recorder, flow: FlowId, station: Node, stream: &Stream, log: &BulkLog) {
+    recorder.bulk_flow(stream.start, flow, station, &format!("bulk {}", flow.0));
+    for (bin, payload) in log.received.iter().enumerate().filter(|(_, payload)| !payload.is_zero()) {
+        // A bin's payload came during the bin; its beginning is inside the window exactly if all of it is.
+        recorder.goodput(Time::ZERO + BIN * bin as u64, flow, station, *payload);
+    }
+    recorder.bulk_flow_ended(stream.stop, flow);
+    for (at, info) in &log.samples {
+        recorder.sample(*at, Gauge::Cwnd(flow), info.cwnd.get() as f64);
+        recorder.sample(*at, Gauge::Window(flow), info.peer_window.get() as f64);
+        recorder.segments(*at, flow, segments(info));
+    }
+    recorder.segments(stream.stop, flow, segments(&log.last));
+}
+
+fn record_iperf3(recorder: &mut Recorder, flow: FlowId, station: Node, stream: &Stream, log: &Iperf3Log) {
+    recorder.bulk_flow(stream.start, flow, station, &format!("iperf3 {}", flow.0));
+    for (start, _, payload) in &log.intervals {
+        recorder.goodput(stream.start + *start, flow, station, *payload);
+    }
+    recorder.bulk_flow_ended(stream.stop, flow);
+}
+
+fn segments(info: &TcpInfo) -> Segments {
+    Segments { sent: info.sent.get(), retransmitted: info.retransmitted.get() }
+}
