@@ -1,0 +1,62 @@
+//! The demo scenario in virtual time: bounds that must hold whatever the details.
+
+use lasthop_report::{Key, Run, RunRecord, Summary, World};
+use lasthop_scenario::Scenario;
+use std::path::Path;
+
+fn scenario(name: &str) -> Scenario {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(name);
+    Scenario::load(&path).unwrap_or_else(|error| panic!("{error:?}"))
+}
+
+fn simulate(scenario: &Scenario, law: &str, seed: u64) -> RunRecord {
+    let law = scenario.law(law).expect("a law of the scenario");
+    lasthop_sim::run(scenario, &law, seed, false, &mut |_| true).expect("valid parameters").expect("not stopped")
+}
+
+fn summary(scenario: &Scenario, laws: &[&str], seeds: std::ops::RangeInclusive<u64>) -> Summary {
+    let laws: Vec<String> = laws.iter().map(|law| law.to_string()).collect();
+    let runs: Vec<Run> = seeds
+        .flat_map(|seed| laws.iter().map(move |law| (law.clone(), seed)))
+        .map(|(law, seed)| Run { record: simulate(scenario, &law, seed), law, seed })
+        .collect();
+    Summary::of(World::Sim, scenario.name(), &laws, &runs)
+}
+
+fn mean(summary: &Summary, law: &str, key: Key) -> f64 {
+    summary.estimate(law, key).and_then(|e| e.mean).unwrap_or_else(|| panic!("{law} has no {}", key.name()))
+}
+
+#[test]
+fn the_agent_keeps_the_queue_short_and_the_hop_full() {
+    let summary = summary(&scenario("first-light.toml"), &["cubic", "cubic+ap", "cubic+modern-ap"], 1..=5);
+    let ratio = |law, key| mean(&summary, law, key) / mean(&summary, "cubic", key);
+    let delay = ratio("cubic+ap", Key::HopDelayP95);
+    assert!(delay <= 0.2, "p95 hop delay is {delay:.2} of CUBIC's");
+    let throughput = ratio("cubic+ap", Key::Throughput);
+    assert!(throughput >= 0.9, "throughput is {throughput:.2} of CUBIC's");
+    let fairness = ratio("cubic+ap", Key::Jain);
+    assert!(fairness >= 1.0, "Jain's index is {fairness:.2} of CUBIC's");
+    let stall = mean(&summary, "cubic+ap", Key::StallMax);
+    assert!(stall < 500.0, "a flow stood still for {stall} ms");
+    let modern = ratio("cubic+modern-ap", Key::HopDelayP95);
+    assert!(modern < 0.6, "FQ-CoDel with airtime is {modern:.2} of a FIFO's delay");
+}
+
+#[test]
+fn equal_seeds_give_equal_bytes_and_others_do_not() {
+    let scenario = scenario("first-light.toml");
+    let result = |seed| summary(&scenario, &["cubic+ap"], seed..=seed).to_json();
+    assert_eq!(result(1), result(1));
+    assert_ne!(result(1), result(2));
+}
+
+#[test]
+fn nobody_gets_more_than_the_radio_carries() {
+    // 802.11ac, 80 MHz, short guard interval: no station of the scenario has more than 390 Mbit/s of PHY rate.
+    let summary = summary(&scenario("first-light.toml"), &["cubic", "bbr", "cubic+ap"], 1..=2);
+    for law in ["cubic", "bbr", "cubic+ap"] {
+        let throughput = mean(&summary, law, Key::Throughput);
+        assert!((60.0..390.0).contains(&throughput), "{law}: {throughput} Mbit/s");
+    }
+}
