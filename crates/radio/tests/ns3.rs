@@ -8,6 +8,7 @@ use lasthop_radio::queue::Kind;
 use lasthop_radio::wifi::{GuardInterval, Mcs, NodeParams, Params, Plan, Profile, Role, Standard, Width};
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Seed, Span, Time};
+use rand::Rng;
 use std::path::PathBuf;
 
 /// Rows of a reference file as columns by name; `None`, said loudly, if the data is not there.
@@ -54,18 +55,14 @@ fn plan(stations: u16, mcs: Mcs, gi: GuardInterval, profile: Profile, queue: usi
     params.validate().expect("the reference scenario is legal")
 }
 
-/// Stations with equal constant-rate downlinks.
+/// Stations with equal constant-rate downlinks at random phases.
 fn simulate(plan: Plan, stations: u16, rate_per_station: f64, seed: u64, warm_up: Span, measured: Span) -> Tally {
     let gap_ns = 1e9 / rate_per_station;
-    // Phases spread evenly over a gap, in an irrational rotation so that they are not regular.
-    let phase = |i: u16| (f64::from(i) * 0.618_034 + seed as f64 * 0.377) % 1.0 * gap_ns;
+    let mut phases = Seed(seed).stream("phases");
     let sources: Vec<Cbr> = (1..=stations)
-        .map(|i| Cbr {
-            from: Node(0),
-            to: Node(i),
-            len: Bytes::new(1500),
-            first: Time::from_nanos(phase(i) as u64),
-            gap_ns,
+        .map(|i| {
+            let phase = f64::from(phases.next_u32()) / f64::from(u32::MAX) * gap_ns;
+            Cbr { from: Node(0), to: Node(i), len: Bytes::new(1500), first: Time::from_nanos(phase as u64), gap_ns }
         })
         .collect();
     let from = Time::ZERO + warm_up;
@@ -138,6 +135,8 @@ fn one_station_agrees_with_ns3_in_throughput_aggregation_and_delay() {
     }
     assert!(throughput.deviation.abs() < 0.03, "{}", throughput.place);
     assert!(mpdus.deviation.abs() < 0.03, "{}", mpdus.place);
+    assert!(delay.deviation.abs() < 0.1, "{}", delay.place);
+    assert!(to_ack.deviation.abs() < 0.1, "{}", to_ack.place);
 }
 
 #[test]
@@ -146,21 +145,31 @@ fn several_stations_agree_with_ns3_in_throughput_aggregation_and_delay() {
     let mut throughput = Worst::new("S2 throughput");
     let mut mpdus = Worst::new("S2 mean aggregation");
     let mut delay = Worst::new("S2 mean delay");
+    let mut lowest_load = Worst::new("S2 delay at load 0.1");
     for row in rows.iter().filter(|row| row.text("tag").starts_with("equal_load")) {
         let (nss, mcs) = (row.index("nss"), row.index("sta_class(mcs)"));
         let stations: u16 = row.text("n_sta").parse().expect("a number");
         let x = row.number("offered_mbps_ip_avg") * 1e6 / 12_000.0;
         let plan =
             plan(stations, Mcs::new(mcs, nss), GuardInterval::Short, Profile::Ns3_3_37, 500 * usize::from(stations));
-        let tally = simulate(plan, stations, x, 1, Span::from_millis(500), Span::from_secs(1));
+        // The delay at low load hangs on the phases: several draws of them.
+        let runs = 5;
+        let tallies: Vec<Tally> = (0..runs)
+            .map(|seed| simulate(plan.clone(), stations, x, seed, Span::from_millis(300), Span::from_millis(600)))
+            .collect();
+        let mean = |figure: fn(&Tally) -> f64| tallies.iter().map(figure).sum::<f64>() / runs as f64;
         let place = format!("{stations} stations NSS {nss} {}", row.text("tag"));
-        throughput.see(tally.mbit_s(), row.number("total_throughput_mbps"), &place);
-        mpdus.see(tally.mean_mpdus(), row.number("mean_mpdus_avg"), &place);
-        delay.see(tally.mean_delay_ms(), row.number("delay_rx_mean_ms_avg"), &place);
+        throughput.see(mean(Tally::mbit_s), row.number("total_throughput_mbps"), &place);
+        mpdus.see(mean(Tally::mean_mpdus), row.number("mean_mpdus_avg"), &place);
+        // At the lowest load packets meet only if their phases do: ns-3's own flows differ by half there.
+        let lowest = row.text("tag").ends_with("0.10");
+        let delay = if lowest { &mut lowest_load } else { &mut delay };
+        delay.see(mean(Tally::mean_delay_ms), row.number("delay_rx_mean_ms_avg"), &place);
     }
-    for worst in [&throughput, &mpdus, &delay] {
+    for worst in [&throughput, &mpdus, &delay, &lowest_load] {
         worst.print();
     }
     assert!(throughput.deviation.abs() < 0.03, "{}", throughput.place);
     assert!(mpdus.deviation.abs() < 0.03, "{}", mpdus.place);
+    assert!(delay.deviation.abs() < 0.1, "{}", delay.place);
 }

@@ -33,7 +33,6 @@ pub(super) struct Medium {
     stale: bool,
     /// Contenders a node.
     classes: usize,
-    /// EIFS does not apply where frames begin together.
     ns3: bool,
 }
 
@@ -46,7 +45,7 @@ pub(super) struct Radio {
     sensed: u16,
     /// PPDUs on the air that reach it at all.
     heard: u16,
-    /// The flight its receiver is locked on, and whether nothing has spoilt it so far.
+    /// The flight its receiver is locked on, and whether it can be decoded so far.
     receiving: u16,
     clean: bool,
     sending: bool,
@@ -125,7 +124,7 @@ impl Medium {
             received: Span::ZERO,
             sending_since: Time::ZERO,
         };
-        let timing = Timing::new(params.standard, params.profile);
+        let timing = Timing::new(params.standard);
         let classes = classes(params.standard);
         let contender = |of: usize| Contender {
             node: index(of / classes),
@@ -173,6 +172,7 @@ impl Medium {
         sender.sending_since = now;
         // Half duplex: what it was receiving is gone, without an error report.
         sender.receiving = NONE;
+        sender.eifs = Time::ZERO;
         for i in 0..self.nodes[from].hearers.len() {
             let (to, reach) = self.nodes[from].hearers[i];
             let to = usize::from(to);
@@ -186,9 +186,9 @@ impl Medium {
                 if self.ns3 && self.air[usize::from(node.receiving)].start == now {
                     node.receiving = NONE;
                 }
-            } else if reach == Reach::Decodes && node.heard == 0 && !node.sending {
+            } else if reach >= Reach::Senses && node.heard == 0 && !node.sending {
                 node.receiving = place;
-                node.clean = true;
+                node.clean = reach == Reach::Decodes;
             }
             node.heard += 1;
         }
@@ -343,7 +343,19 @@ impl Medium {
             self.draw(index, now);
         }
         if self.nodes[node].sensed == 0 && !self.nodes[node].in_exchange {
+            if self.ns3 && self.timing.counts_boundary {
+                self.postpone(index, now);
+            }
             self.schedule(index);
+        }
+    }
+
+    /// ns-3 aligns a backoff that is under way to the slot after the next one when its first packet comes.
+    fn postpone(&mut self, index: usize, now: Time) {
+        let start = self.boundary(&self.contenders[index], self.contenders[index].from);
+        let slots = self.timing.slot * u64::from(self.contenders[index].slots);
+        if now >= start && now < start + slots {
+            self.contenders[index].from = start + self.timing.slot;
         }
     }
 
@@ -385,6 +397,14 @@ impl Medium {
         self.draw(usize::from(id), now);
         if self.nodes[node].sensed == 0 && !self.nodes[node].in_exchange {
             self.schedule(usize::from(id));
+        }
+    }
+
+    /// An answer has not come. ns-3 then lets the AIFS begin anew; by the standard the medium has been idle all the time.
+    pub fn timed_out(&mut self, id: u16, now: Time) {
+        let node = &mut self.nodes[usize::from(self.contenders[usize::from(id)].node)];
+        if self.ns3 && node.sensed == 0 {
+            node.idle_since = now;
         }
     }
 

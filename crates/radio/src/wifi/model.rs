@@ -302,7 +302,10 @@ impl<P: Clone> Wifi<P> {
     fn handle(&mut self, now: Time, event: Event, out: &mut impl Outbox<P>) {
         match event {
             Event::FlightEnd(flight) => self.flight_end(now, flight, out),
-            Event::Timeout(contender) => self.finish(now, contender, false, out),
+            Event::Timeout(contender) => {
+                self.medium.timed_out(contender, now);
+                self.finish(now, contender, false, out);
+            }
             Event::Beacon(ap) => self.beacon_due(now, ap),
             Event::Source(source) => self.source_acts(now, source, out),
             Event::Report => self.report(now, out),

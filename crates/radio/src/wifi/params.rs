@@ -110,7 +110,8 @@ pub enum Reach {
     None,
     /// It destroys what the other receives meanwhile, but is too weak to be sensed.
     Interferes,
-    /// It is sensed as a busy medium, and interferes, but cannot be decoded.
+    /// It is sensed as a busy medium, and interferes, but cannot be decoded: a reception with an error, which EIFS
+    /// follows.
     Senses,
     /// Frames are decoded if nothing else is heard meanwhile.
     Decodes,
@@ -208,7 +209,8 @@ pub enum Profile {
     #[default]
     Standard,
     /// ns-3 3.37, for validation against its results only: VHT preamble without VHT-SIG-B; short-GI durations not
-    /// rounded up to 4 us; an EDCA backoff frozen at a slot boundary has not yet counted that boundary; no EIFS
-    /// where frames begin together; each MPDU is delivered at the end of its A-MPDU subframe.
+    /// rounded up to 4 us; the AIFS begins anew when an answer has not come; an EDCA backoff that counts down without a
+    /// frame loses a slot when one comes; no EIFS where frames begin together; each MPDU is delivered at the end of its
+    /// A-MPDU subframe.
     Ns3_3_37,
 }

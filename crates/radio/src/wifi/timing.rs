@@ -7,7 +7,6 @@
 //! Deviations: TXOP limits are 0: one exchange each time the channel is won. Access points use the stations' values.
 //! Validity:   OFDM with the short slot.     Checked by: wifi::tests::*
 
-use super::params::Profile;
 use super::phy::{Band, Mode, Standard};
 use super::plan::ACK;
 use crate::AccessClass;
@@ -23,7 +22,7 @@ pub(super) struct Timing {
     pub eifs_extra: Span,
     /// Per class; DCF uses the first only.
     pub edca: [Edca; 4],
-    /// EDCA, by the letter of the standard: a slot boundary at which the medium turns busy has been counted.
+    /// EDCA: a slot boundary at which the medium turns busy has been counted; DCF counts slots that stayed idle.
     pub counts_boundary: bool,
 }
 
@@ -52,7 +51,7 @@ pub(super) fn contender_of(standard: Standard, class: AccessClass) -> usize {
 }
 
 impl Timing {
-    pub fn new(standard: Standard, profile: Profile) -> Timing {
+    pub fn new(standard: Standard) -> Timing {
         let slot = Span::from_micros(9);
         let sifs = match standard.band() {
             Band::Ghz2_4 => Span::from_micros(10),
@@ -71,7 +70,7 @@ impl Timing {
             } else {
                 [edca(2, 15, 1023); 4]
             },
-            counts_boundary: standard.is_qos() && profile == Profile::Standard,
+            counts_boundary: standard.is_qos(),
         }
     }
 }
