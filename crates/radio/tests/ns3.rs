@@ -140,6 +140,29 @@ fn one_station_agrees_with_ns3_in_throughput_aggregation_and_delay() {
 }
 
 #[test]
+fn by_the_standard_one_station_is_still_within_a_tenth_of_ns3() {
+    let Some(rows) = rows("s1_agg.csv") else { return };
+    let mut throughput = Worst::new("S1 standard throughput");
+    let mut mpdus = Worst::new("S1 standard aggregation");
+    for row in &rows {
+        let (nss, mcs) = (row.index("nss"), row.index("mcs"));
+        let gi = if row.text("sgi") == "1" { GuardInterval::Short } else { GuardInterval::Long };
+        let load = row.number("load_frac_of_nominal_cap");
+        let x = row.number("x_pkts_per_s");
+        let measured = Span::from_secs_f64((20_000.0 / x).clamp(0.6, 3.0));
+        let plan = plan(1, Mcs::new(mcs, nss), gi, Profile::Standard, 1000);
+        let tally = simulate(plan, 1, x, 1, Span::from_millis(150), measured);
+        let place = format!("NSS {nss} MCS {mcs} {gi:?} load {load}");
+        throughput.see(tally.mbit_s(), row.number("throughput_mbps_ip_avg"), &place);
+        mpdus.see(tally.mean_mpdus(), row.number("mean_mpdus_avg"), &place);
+    }
+    throughput.print();
+    mpdus.print();
+    assert!(throughput.deviation.abs() < 0.1, "{}", throughput.place);
+    assert!(mpdus.deviation.abs() < 0.1, "{}", mpdus.place);
+}
+
+#[test]
 fn several_stations_agree_with_ns3_in_throughput_aggregation_and_delay() {
     let Some(rows) = rows("s2_agg.csv") else { return };
     let mut throughput = Worst::new("S2 throughput");

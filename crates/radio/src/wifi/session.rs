@@ -8,6 +8,9 @@
 use lasthop_units::Time;
 use std::collections::VecDeque;
 
+/// Largest BlockAck window.
+const WINDOW: usize = 64;
+
 /// MPDUs in sequence from the oldest that is not done with. Both ends are modelled here: what the receiver knows stands
 /// beside what the transmitter knows.
 #[derive(Debug, Default)]
@@ -60,6 +63,10 @@ impl Entry {
 
 impl Session {
     pub fn push(&mut self, entry: Entry) {
+        if self.window.capacity() == 0 {
+            // Most sessions of a large hop are never used; those that are never grow again.
+            self.window.reserve_exact(WINDOW);
+        }
         self.bytes += u64::from(entry.len);
         self.window.push_back(entry);
     }
