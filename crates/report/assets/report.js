@@ -5,7 +5,7 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const root = document.documentElement;
   const COLOURS = 8;
-  const LEAST_MS = 0.01; // what a logarithmic axis shows instead of zero
+  const LEAST = 0.01; // what a logarithmic axis shows instead of zero
 
   // ---- small helpers ----
   function make(tag, attributes, ...children) {
@@ -49,12 +49,21 @@
     applyTheme();
   });
   darkSystem.addEventListener("change", () => applyTheme());
-  window.addEventListener("beforeprint", () => applyTheme("light"));
-  window.addEventListener("afterprint", () => applyTheme());
+  // Paper is white, and narrower than most windows.
+  const PAPER = 680;
+  function resize(widthFor) {
+    for (const chart of allCharts()) {
+      const width = widthFor(chart);
+      if (width !== chart.width) chart.setSize({ width, height: chart.height });
+    }
+  }
+  const fitWindow = () => resize((chart) => widthOf(chart.root.parentElement));
+  window.addEventListener("beforeprint", () => { applyTheme("light"); resize(() => PAPER); });
+  window.addEventListener("afterprint", () => { applyTheme(); fitWindow(); });
 
   // ---- what is shown ----
   const hidden = new Set();
-  const state = { entity: 0, seed: null, smooth: 1, logDelay: true, tail: false };
+  const state = { entity: 0, seed: null, smooth: 1, log: true, tail: false };
   const seeds = [...new Set(data.runs.map((run) => run.seed))];
   state.seed = seeds[0];
   const wanted = Math.round(0.1 / data.bin_s);
@@ -99,6 +108,21 @@
     ];
   }
 
+  // 1, 2, 5, 10 … as far as they fit; only the powers of ten if there would be too many.
+  function logSplits(u, axis, min, max) {
+    const all = [], powers = [];
+    for (let e = Math.floor(Math.log10(min)); e <= Math.ceil(Math.log10(max)); e++) {
+      for (const lead of [1, 2, 5]) {
+        const value = Number((lead * 10 ** e).toPrecision(3));
+        if (value < min || value > max) continue;
+        all.push(value);
+        if (lead === 1) powers.push(value);
+      }
+    }
+    return all.length > 9 && powers.length > 1 ? powers : all;
+  }
+
+  const keepAll = (u, splits) => splits;
   const linear = { range: (u, min, max) => [0, max > 0 ? max * 1.06 : 1] };
   function logarithmic(least) {
     return {
@@ -153,10 +177,10 @@
       const laws = data.laws.map((_, law) => valuesOf(chart, law));
       const length = Math.max(0, ...laws.map((values) => (values ? values.length : 0)));
       if (length === 0) continue;
-      const log = chart.delay && state.logDelay;
+      const log = chart.wide && state.log;
       const ys = laws.map((values) => {
         if (!values) return new Array(length).fill(null);
-        return log ? values.map((v) => (v === null ? null : Math.max(v, LEAST_MS))) : values;
+        return log ? values.map((v) => (v === null ? null : Math.max(v, LEAST))) : values;
       });
       const plot = make("div", { class: "plot", role: "img",
         "aria-label": chart.title + " in " + chart.unit + " over time, one line a law. The table above has the figures." });
@@ -166,8 +190,8 @@
         width: widthOf(plot),
         height: 220,
         scales: { x: { time: false, range: (u, min, max) => (min == null ? zoom.slice() : [min, max]) },
-          y: log ? logarithmic(LEAST_MS) : linear },
-        axes: axes(null, { size: 26 }, {}),
+          y: log ? logarithmic(LEAST) : linear },
+        axes: axes(null, { size: 26 }, log ? { splits: logSplits, filter: keepAll } : {}),
         series: [{ label: "Time", value: (u, v) => (v == null ? "–" : v.toFixed(2) + " s") }]
           .concat(data.laws.map((_, law) => lawSeries(law, (v) => short(v) + " " + chart.unit))),
         cursor: {
@@ -222,11 +246,12 @@
       width: widthOf(plot),
       height: 320,
       scales: {
-        x: state.logDelay ? { time: false, distr: 3, range: (u, min, max) => [min, max] } : { time: false },
+        x: state.log ? { time: false, distr: 3, range: (u, min, max) => [min, max] } : { time: false },
         y: state.tail ? { distr: 3, range: (u, min) => [Math.max(min || least, least), 1] } : { range: () => [0, 1] },
       },
-      axes: axes("Delay over the hop, ms" + (state.logDelay ? " (logarithmic)" : ""),
-        { size: 30, values: (u, splits) => splits.map((v) => (v == null ? "" : short(v))) },
+      axes: axes("Delay over the hop, ms" + (state.log ? " (logarithmic)" : ""),
+        Object.assign({ size: 30, values: (u, splits) => splits.map((v) => (v == null ? "" : short(v))) },
+          state.log ? { splits: logSplits, filter: keepAll } : {}),
         { size: 62, values: (u, splits) => splits.map((v) => (v == null ? "" : percent(v))) }),
       series: [{ label: "Delay", value: (u, v) => (v == null ? "–" : short(v) + " ms") }]
         .concat(data.laws.map((_, law) => lawSeries(law, percent))),
@@ -281,7 +306,7 @@
       .map((bins) => [short(bins * data.bin_s * 1000) + " ms", bins, bins === state.smooth]), (bins) => {
       state.smooth = bins; drawTimeline();
     }),
-    tick("logarithmic delays", state.logDelay, (on) => { state.logDelay = on; drawTimeline(); drawDistribution(); }),
+    tick("logarithmic delays and windows", state.log, (on) => { state.log = on; drawTimeline(); drawDistribution(); }),
     make("span", { class: "group zoom", role: "group", "aria-label": "Zoom in time" },
       zoomButton("◀", "earlier", (from, to, span) => [from - span / 4, to - span / 4]),
       zoomButton("▶", "later", (from, to, span) => [from + span / 4, to + span / 4]),
@@ -289,7 +314,7 @@
       zoomButton("−", "zoom out", (from, to, span) => [from - span / 2, to + span / 2]),
       zoomButton("all", "show all of the run", () => [0, data.end_s])));
   controls.hidden = false;
-  controls.after(make("p", { class: "note" },
+  controls.after(make("p", { class: "note screen" },
     "Drag across a chart to zoom all of them, double-click to see everything again. Time in seconds."));
   const below = document.getElementById("cdf-controls");
   below.append(tick("show the tail: share above, logarithmic", state.tail, (on) => { state.tail = on; drawDistribution(); }));
@@ -301,11 +326,6 @@
   let pending = 0;
   new ResizeObserver(() => {
     cancelAnimationFrame(pending);
-    pending = requestAnimationFrame(() => {
-      for (const chart of allCharts()) {
-        const width = widthOf(chart.root.parentElement);
-        if (width !== chart.width) chart.setSize({ width, height: chart.height });
-      }
-    });
+    pending = requestAnimationFrame(fitWindow);
   }).observe(document.body);
 })();

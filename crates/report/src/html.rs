@@ -51,7 +51,7 @@ impl Report<'_> {
         let window = self.runs.first().map_or(String::new(), |run| {
             let w = run.record.window;
             format!(
-                "<dt>Measured</dt><dd>{} s, after {} s of warm-up</dd>",
+                "<div><dt>Measured</dt><dd>{} s, after {} s of warm-up</dd></div>",
                 seconds(w.span().as_secs_f64()),
                 seconds(w.warm_up.as_secs_f64())
             )
@@ -62,13 +62,14 @@ impl Report<'_> {
         };
         let of_info = |name: &str, value: &str| match value {
             "" => String::new(),
-            value => format!("<dt>{name}</dt><dd>{}</dd>", escape(value)),
+            value => format!("<div><dt>{name}</dt><dd>{}</dd></div>", escape(value)),
         };
         format!(
             "<header>\n<div class=\"top\"><h1>{title}</h1><button id=\"theme\" type=\"button\" hidden></button></div>\n\
              {description}\
              <p class=\"world\"><span class=\"badge {}\">{}</span> {}</p>\n\
-             <dl class=\"facts\"><dt>Laws</dt><dd>{}</dd><dt>Seeds</dt><dd>{seeds} each</dd>{window}{}{}{}</dl>\n\
+             <dl class=\"facts\"><div><dt>Laws</dt><dd>{}</dd></div><div><dt>Seeds</dt><dd>{seeds} each</dd></div>\
+             {window}{}{}{}</dl>\n\
              </header>\n",
             world.name(),
             world.badge(),
@@ -97,8 +98,15 @@ impl Report<'_> {
         let summary = self.summary;
         let keys: Vec<Key> = Key::ALL.into_iter().filter(|key| measured(summary, *key)).collect();
         let rows = summary.rows(&keys);
-        let notes: String =
-            summary.legend(&table::COLUMNS, &rows).iter().map(|note| format!("<li>{}</li>", escape(note))).collect();
+        let notes = summary.legend(&table::COLUMNS, &rows);
+        // Here the leaders have a colour instead of an asterisk.
+        let notes: String = notes
+            .iter()
+            .map(|note| match note.strip_prefix("* ") {
+                Some(best) => format!("<li><span class=\"best\">green</span> {}</li>", escape(best)),
+                None => format!("<li>{}</li>", escape(note)),
+            })
+            .collect();
         let stations: String = summary.laws_in_order().into_iter().map(|law| station_table(summary, law)).collect();
         let by_station = match stations.as_str() {
             "" => String::new(),
@@ -168,7 +176,7 @@ fn heading(key: Key) -> String {
         crate::Better::Lower => "<abbr title=\"lower is better\">↓</abbr>",
     };
     let detail = if detail.is_empty() { String::new() } else { format!(" {detail}") };
-    format!("<th scope=\"col\">{name}{detail} {better}<small>{unit}</small></th>")
+    format!("<th scope=\"col\">{name}{detail}<small>{unit} {better}</small></th>")
 }
 
 /// One law's figures, one line a station.

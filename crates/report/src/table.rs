@@ -175,22 +175,27 @@ const RULED: TableStyle = TableStyle::new().header_separator(LineStyle::none().f
 pub(crate) fn shown(key: Key, estimate: &Estimate) -> String {
     let scale = key.shown_unit().1;
     let Some(mean) = estimate.mean.map(|mean| mean * scale) else { return ABSENT.to_string() };
-    let digits = decimals(key, mean);
+    let half = estimate.half_ci().map(|half| half * scale);
+    let digits = decimals(key, mean, half);
     let sign = if estimate.at_least { "≥ " } else { "" };
-    match estimate.half_ci() {
-        Some(half) => format!("{sign}{mean:.digits$} ± {:.digits$}", half * scale),
+    match half {
+        Some(half) => format!("{sign}{mean:.digits$} ± {half:.digits$}"),
         None => format!("{sign}{mean:.digits$}"),
     }
 }
 
-/// Three significant digits are as many as these measurements bear; an index near 1 needs its third decimal.
-fn decimals(key: Key, value: f64) -> usize {
-    match value.abs() {
-        _ if key == Key::Jain => 3,
+/// Three significant digits are as many as these measurements bear, but up to two more are shown where the interval is
+/// so narrow that it would read 0. An index near 1 needs its third decimal.
+fn decimals(key: Key, mean: f64, half: Option<f64>) -> usize {
+    let usual = match mean.abs() {
+        _ if key == Key::Jain => return 3,
         v if v >= 100.0 => 0,
         v if v >= 10.0 => 1,
         _ => 2,
-    }
+    };
+    // Negative for intervals of less than a unit; a float-to-integer `as` saturates, so 0 and infinity are harmless.
+    let leading = half.filter(|half| *half > 0.0).map_or(0, |half| half.log10().floor() as i64);
+    usual.max(usize::try_from(-leading).unwrap_or(0).min(usual + 2))
 }
 
 /// User text without what would break a line or drive a terminal.

@@ -35,8 +35,8 @@ struct Chart {
     id: SeriesKind,
     title: &'static str,
     unit: &'static str,
-    /// Delays may be drawn on a logarithmic axis.
-    delay: bool,
+    /// Laws may differ by orders of magnitude: a logarithmic axis may be asked for.
+    wide: bool,
 }
 
 #[derive(Serialize)]
@@ -75,10 +75,10 @@ enum Whole {
 /// The charts in the order of the page, how the hop's series comes about, and a factor into the chart's unit.
 const CHARTS: [(Chart, Whole, f64); 9] = [
     (chart(SeriesKind::Rate, "Throughput", "Mbit/s"), Whole::Sum, 1.0),
-    (Chart { delay: true, ..chart(SeriesKind::HopDelay, "Delay over the hop, mean", "ms") }, Whole::Own, 1.0),
+    (wide(SeriesKind::HopDelay, "Delay over the hop, mean", "ms"), Whole::Own, 1.0),
     (chart(SeriesKind::Queue, "Queue at the hop", "packets"), Whole::OwnOrSum, 1.0),
-    (chart(SeriesKind::Window, "Receive window that senders see, sum of flows", "kB"), Whole::Sum, 1e-3),
-    (chart(SeriesKind::Cwnd, "Congestion window, sum of flows", "kB"), Whole::Sum, 1e-3),
+    (wide(SeriesKind::Window, "Receive window that senders see, sum of flows", "kB"), Whole::Sum, 1e-3),
+    (wide(SeriesKind::Cwnd, "Congestion window, sum of flows", "kB"), Whole::Sum, 1e-3),
     (chart(SeriesKind::Pacing, "Pacing rate, sum of flows", "Mbit/s"), Whole::Sum, 1.0),
     (chart(SeriesKind::Capacity, "Capacity of the hop", "Mbit/s"), Whole::Own, 1.0),
     (chart(SeriesKind::PhyRate, "PHY rate", "Mbit/s"), Whole::Own, 1.0),
@@ -86,7 +86,11 @@ const CHARTS: [(Chart, Whole, f64); 9] = [
 ];
 
 const fn chart(id: SeriesKind, title: &'static str, unit: &'static str) -> Chart {
-    Chart { id, title, unit, delay: false }
+    Chart { id, title, unit, wide: false }
+}
+
+const fn wide(id: SeriesKind, title: &'static str, unit: &'static str) -> Chart {
+    Chart { id, title, unit, wide: true }
 }
 
 impl<'a> Page<'a> {
