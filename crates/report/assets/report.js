@@ -5,6 +5,7 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const root = document.documentElement;
   const COLOURS = 8;
+  const HEIGHT = { timeline: 220, distribution: 320 };
   const LEAST = 0.01; // what a logarithmic axis shows instead of zero
 
   // ---- small helpers ----
@@ -50,14 +51,17 @@
   });
   darkSystem.addEventListener("change", () => applyTheme());
   // Paper is white, and narrower than most windows.
-  const PAPER = 680;
-  function resize(widthFor) {
+  const PAPER = { width: 680, height: 160 };
+  function resize(sizeFor) {
     for (const chart of allCharts()) {
-      const width = widthFor(chart);
-      if (width !== chart.width) chart.setSize({ width, height: chart.height });
+      const size = sizeFor(chart);
+      if (size.width !== chart.width || size.height !== chart.height) chart.setSize(size);
     }
   }
-  const fitWindow = () => resize((chart) => widthOf(chart.root.parentElement));
+  const fitWindow = () => resize((chart) => ({
+    width: widthOf(chart.root.parentElement),
+    height: chart === distribution ? HEIGHT.distribution : HEIGHT.timeline,
+  }));
   window.addEventListener("beforeprint", () => { applyTheme("light"); resize(() => PAPER); });
   window.addEventListener("afterprint", () => { applyTheme(); fitWindow(); });
 
@@ -188,7 +192,7 @@
         make("figcaption", {}, chart.title, make("small", {}, chart.unit + (log ? ", logarithmic" : ""))), plot));
       const options = {
         width: widthOf(plot),
-        height: 220,
+        height: HEIGHT.timeline,
         scales: { x: { time: false, range: (u, min, max) => (min == null ? zoom.slice() : [min, max]) },
           y: log ? logarithmic(LEAST) : linear },
         axes: axes(null, { size: 26 }, log ? { splits: logSplits, filter: keepAll } : {}),
@@ -244,7 +248,7 @@
         make("small", {}, "all seeds together" + (state.tail ? ", logarithmic" : ""))), plot));
     const options = {
       width: widthOf(plot),
-      height: 320,
+      height: HEIGHT.distribution,
       scales: {
         x: state.log ? { time: false, distr: 3, range: (u, min, max) => [min, max] } : { time: false },
         y: state.tail ? { distr: 3, range: (u, min) => [Math.max(min || least, least), 1] } : { range: () => [0, 1] },
