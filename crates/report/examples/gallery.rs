@@ -6,7 +6,7 @@
 
 use lasthop_report::{Gauge, Lateness, Recorder, Report, Run, RunInfo, RunStatus, Segments, Summary, Window, World};
 use lasthop_signals::{FlowId, Node};
-use lasthop_units::{Bytes, Rate, Seed, Span, Time};
+use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::VecDeque;
 use std::path::Path;
 
@@ -57,8 +57,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// What a hop that drains a shared queue under a drifting rate might have shown.
 fn imagine(law: &str, target: f64, limit: usize, seed: u64) -> Run {
-    use rand::RngExt;
-    let mut random = Seed(seed).stream(law);
+    let mut random = Noise(seed);
     let window = Window { warm_up: Time::from_nanos(2_000_000_000), end: END };
     let mut r = Recorder::new(window, STATIONS.iter().enumerate().map(|(i, s)| (Node(i as u16 + 1), s.to_string())));
     r.keep_packets();
@@ -71,14 +70,14 @@ fn imagine(law: &str, target: f64, limit: usize, seed: u64) -> Run {
         let s = ms as f64 / 1e3;
         // A neighbour that comes and goes, a station that moves.
         let neighbour = if (3.0..5.0).contains(&s) || (7.0..8.2).contains(&s) { 0.45 } else { 1.0 };
-        let mbit = 240.0 * neighbour * (0.85 + 0.15 * (s * 1.3).sin()) * random.random_range(0.7..1.3);
+        let mbit = 240.0 * neighbour * (0.85 + 0.15 * (s * 1.3).sin()) * (0.7 + 0.6 * random.share());
         // Sawtooth around the target, so that something happens.
         let phase = (s * 0.7 + seed as f64 * 0.37).fract();
         let wanted = target * (0.7 + 0.35 * phase) * if s < 0.6 { s / 0.6 } else { 1.0 };
         while (queue.len() as f64) < wanted {
-            let to = random.random_range(0..3usize);
+            let to = (random.share() * 3.0) as usize;
             sent[to] += 1;
-            if queue.len() >= limit || random.random_bool(0.0008 * target / 100.0) {
+            if queue.len() >= limit || random.share() < 0.0008 * target / 100.0 {
                 lost[to] += 1;
                 break;
             }
@@ -89,7 +88,7 @@ fn imagine(law: &str, target: f64, limit: usize, seed: u64) -> Run {
             let Some((since, to)) = queue.pop_front() else { break };
             credit -= 1500.0;
             let node = Node(to as u16 + 1);
-            let at = now + Span::from_micros(random.random_range(400..1800));
+            let at = now + Span::from_secs_f64(0.0004 + 0.0014 * random.share());
             r.hop_delivery(at, since, node, MTU);
             r.goodput(at, FlowId(to as u32), node, Bytes::new(1448));
         }
@@ -110,8 +109,8 @@ fn imagine(law: &str, target: f64, limit: usize, seed: u64) -> Run {
                 r.sample(now, Gauge::PhyRate(node), [866.7, 650.0, 390.0 * neighbour][usize::from(i)]);
             }
             if ms % 20 == 0 {
-                let received = now + Span::from_millis(10) + wait + Span::from_micros(random.random_range(0..2000));
-                if random.random_bool(if law == "cubic" { 0.06 } else { 0.004 }) {
+                let received = now + Span::from_millis(10) + wait + Span::from_secs_f64(0.002 * random.share());
+                if random.share() < if law == "cubic" { 0.06 } else { 0.004 } {
                     r.probe_lost(now, node);
                 } else {
                     r.probe(now, received, node);
@@ -130,4 +129,18 @@ fn imagine(law: &str, target: f64, limit: usize, seed: u64) -> Run {
         r.sample(now, Gauge::ChannelBusy, 1.0 - neighbour * 0.1);
     }
     Run { law: law.to_string(), seed, record: r.finish() }
+}
+
+/// Numbers that look random (SplitMix64), to spare the crate a dependency.
+struct Noise(u64);
+
+impl Noise {
+    /// The next one, from 0 up to but not including 1.
+    fn share(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
 }
