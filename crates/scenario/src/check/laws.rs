@@ -28,7 +28,12 @@ fn law(name: &str, table: &raw::Law, wired: bool, cx: &mut Context) -> Option<La
     let legal = |c: char| c.is_ascii_alphanumeric() || "+-_.".contains(c);
     if name.is_empty() || name.len() > 64 || !name.chars().all(legal) {
         let what = format!("\"{name}\" is not a name for a law");
-        cx.problem(Kind::OutOfRange, &table.place, what, "use 1 to 64 letters, digits, `+`, `-`, `_` and `.`");
+        cx.problem(
+            Kind::OutOfRange,
+            &table.place,
+            what,
+            "use 1 to 64 letters, digits, `+`, `-`, `_` and `.`: names are listed with commas after --laws",
+        );
     }
     let sender = table.sender.get();
     let bare = Sender::ALL.iter().find(|known| known.as_str() == name);

@@ -1,13 +1,15 @@
 //! The tables of a scenario file as they are written. Their doc comments are the reference page and the JSON Schema.
 
-use crate::problem::Kind;
+mod values;
+mod words;
+
+pub(crate) use values::{Load, McsTrace, Seeds};
+pub(crate) use words::{Capacity, QueueKind, TrafficKind, Weights, Window};
+pub use words::{Measure, Program, Sender, Standard, World};
+
 use crate::quantity::{Hertz, Packets};
-use crate::read::{At, Context, Named, Quantity, Read, Value, table, word, words};
-use lasthop_laws::oal;
+use crate::read::{Named, Quantity, table};
 use lasthop_units::{Bytes, Rate, Span};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use std::borrow::Cow;
-use toml::de::DeValue;
 
 table! {
     /// A scenario: one path from a server to the stations of a last hop, what crosses it, and the laws to compare on it.
@@ -59,7 +61,7 @@ table! {
 table! {
     /// The last hop.
     Hop {
-        /// A wired last hop, to compare with: one link to one station.
+        /// A wired last hop, to compare with: a cable to each station.
         optional wired: WiredHop,
         /// An 802.11 BSS.
         optional wifi: WifiHop,
@@ -67,13 +69,13 @@ table! {
 }
 
 table! {
-    /// A wired last hop.
+    /// A wired last hop: a cable to each station, all alike.
     WiredHop {
-        /// Data rate in each direction.
+        /// Data rate of each cable, in each direction.
         required rate: Quantity<Rate>,
         /// Propagation delay in each direction.
         default("\"0 s\"") delay: Quantity<Span>,
-        /// The queue of the access point towards the station. Only `fifo` here.
+        /// The queue of the access point at each cable. Only `fifo` here.
         required queue: Queue,
         /// Packets that may wait at the station, behind the one that is being sent.
         default("\"1000 packets\"") uplink_queue: Quantity<Packets>,
@@ -248,297 +250,5 @@ table! {
         default("3") release_after: u64,
         /// Standing ceiling as a multiple of what one flow could use alone: 1 to 64.
         default("1.25") ceiling_gain: f64,
-    }
-}
-
-words! {
-    /// Where a scenario runs.
-    World {
-        /// The lab as root, else the simulator.
-        Default = "default",
-        /// The simulator: virtual time, own TCP.
-        Sim = "sim",
-        /// The lab: wall-clock time, the kernel's TCP, an emulated hop.
-        Lab = "lab",
-    }
-}
-
-words! {
-    /// An amendment of IEEE 802.11.
-    Standard {
-        /// OFDM at 5 GHz, 6 to 54 Mbit/s.
-        A = "802.11a",
-        /// ERP-OFDM at 2.4 GHz, 6 to 54 Mbit/s.
-        G = "802.11g",
-        /// HT, with A-MPDU aggregation.
-        N = "802.11n",
-        /// VHT, with A-MPDU aggregation.
-        Ac = "802.11ac",
-    }
-}
-
-words! {
-    /// A queue discipline.
-    QueueKind {
-        /// One queue for all stations, drop-tail: the classic access point. A frame takes up packets for the head packet's receiver from
-        /// anywhere in the queue.
-        Fifo = "fifo",
-        /// One drop-tail queue a station, served in turn.
-        RoundRobin = "round-robin",
-        /// FQ-CoDel with airtime fairness between stations, as Linux mac80211: the modern access point.
-        FqCodelAirtime = "fq-codel-airtime",
-    }
-}
-
-words! {
-    /// A sort of traffic.
-    TrafficKind {
-        /// A TCP download that always has more to send.
-        Bulk = "bulk",
-        /// Small UDP packets at a fixed interval: their delay is what a call or a game feels.
-        Probe = "probe",
-        /// A short TCP download, each on a connection of its own, begun at a fixed interval: the time it takes is what
-        /// a page load feels.
-        Fetch = "fetch",
-    }
-}
-
-words! {
-    /// A sender program of the lab.
-    Program {
-        /// Lasthop's own sender over a kernel socket.
-        Own = "own",
-        /// `iperf3`.
-        Iperf3 = "iperf3",
-    }
-}
-
-words! {
-    /// A TCP congestion control.
-    Sender {
-        /// NewReno (RFC 5681, RFC 6582).
-        Reno = "reno",
-        /// CUBIC (RFC 9438).
-        Cubic = "cubic",
-        /// BBR version 1.
-        Bbr = "bbr",
-    }
-}
-
-words! {
-    /// A figure of the report.
-    Measure {
-        /// Payload delivered by the bulk downloads together, megabits a second.
-        ThroughputMbitS = "throughput_mbit_s",
-        /// Mean one-way delay over the hop: arrival at the access point to delivery at the station.
-        HopDelayMeanMs = "hop_delay_mean_ms",
-        /// Its 95th percentile.
-        HopDelayP95Ms = "hop_delay_p95_ms",
-        /// Its 99th percentile.
-        HopDelayP99Ms = "hop_delay_p99_ms",
-        /// 95th percentile of the probes' one-way delay.
-        ProbeDelayP95Ms = "probe_delay_p95_ms",
-        /// Median time of a fetch.
-        FetchP50Ms = "fetch_p50_ms",
-        /// 95th percentile of the time of a fetch.
-        FetchP95Ms = "fetch_p95_ms",
-        /// Interarrival jitter of the probes (RFC 3550).
-        JitterMs = "jitter_ms",
-        /// Retransmitted segments of the bulk downloads over all that they sent.
-        RetransmissionRatio = "retransmission_ratio",
-        /// Jain's fairness index of the bulk downloads' rates.
-        Jain = "jain",
-        /// Longest time that any bulk download went without delivering a byte.
-        StallMaxMs = "stall_max_ms",
-        /// Probes that never arrived, over all that were sent.
-        ProbeLossRatio = "probe_loss_ratio",
-    }
-}
-
-/// Declares the words for an enum of another room.
-macro_rules! foreign_words {
-    ($(#[doc = $doc:literal])* $name:ident($type:ty) { $( $(#[doc = $word_doc:literal])* $word:literal => $value:expr, )* }) => {
-        $(#[doc = $doc])*
-        #[derive(Clone, Copy, Debug)]
-        pub(crate) struct $name(pub $type);
-
-        impl Read for $name {
-            fn read(value: &Value<'_>, at: &At, cx: &mut Context) -> Option<Self> {
-                word(value, at, cx, [$(($word, $name($value))),*].into_iter())
-            }
-        }
-
-        impl JsonSchema for $name {
-            fn schema_name() -> Cow<'static, str> {
-                stringify!($name).into()
-            }
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!({
-                    "description": crate::read::prose(&[$($doc),*]),
-                    "oneOf": [$({ "const": $word, "description": crate::read::prose(&[$($word_doc),*]) }),*],
-                })
-            }
-        }
-    };
-}
-
-foreign_words! {
-    /// Whose share is equal.
-    Weights(oal::Weights) {
-        /// Every backlogged flow gets the same rate.
-        "flow" => oal::Weights::Flow,
-        /// Every station with a backlogged flow gets the same rate.
-        "station" => oal::Weights::Station,
-        /// Every station with a backlogged flow gets the same airtime.
-        "airtime" => oal::Weights::Airtime,
-        /// Rates in proportion to the square root of what each flow's link carries: minimum potential delay, between
-        /// equal rates and equal airtime.
-        "potential-delay" => oal::Weights::PotentialDelay,
-    }
-}
-
-foreign_words! {
-    /// How the capacity of the hop is estimated.
-    Capacity(oal::CapacityRule) {
-        /// What each link carries a second of airtime now, times the airtime that this BSS can have now.
-        "airtime" => oal::CapacityRule::Airtime,
-        /// The paper's rule: goodput of the nearest slot without congestion.
-        "paper" => oal::CapacityRule::Paper,
-    }
-}
-
-foreign_words! {
-    /// How a window follows from a rate.
-    Window(oal::WindowRule) {
-        /// Rate times the unloaded round trip plus slack, under a standing ceiling.
-        "unloaded" => oal::WindowRule::Unloaded,
-        /// The paper's rule: rate times the round trip as it is, and no ceiling.
-        "paper" => oal::WindowRule::Paper,
-    }
-}
-
-/// A number of runs or the seeds themselves.
-#[derive(Clone, Debug)]
-pub(crate) struct Seeds(pub Vec<u64>);
-
-/// More runs than this say nothing new: the interval of a mean shrinks with the root of their number.
-pub(crate) const MOST_SEEDS: u64 = 1000;
-
-impl Read for Seeds {
-    fn read(value: &Value<'_>, at: &At, cx: &mut Context) -> Option<Self> {
-        let bound = |cx: &mut Context, count: u64| {
-            if (1..=MOST_SEEDS).contains(&count) {
-                return true;
-            }
-            let what = format!(
-                "{count} runs are outside 1 to {MOST_SEEDS} (an interval shrinks with the root of their number)"
-            );
-            cx.problem(Kind::OutOfRange, at, what, format!("write a number from 1 to {MOST_SEEDS}, such as 5"));
-            false
-        };
-        if value.get_ref().is_array() {
-            let seeds = Vec::<u64>::read(value, at, cx)?;
-            let twice = seeds.iter().enumerate().find(|(i, seed)| seeds[..*i].contains(seed));
-            if let Some((_, seed)) = twice {
-                cx.impossible(
-                    at,
-                    format!("seed {seed} is listed twice"),
-                    "list each once: equal runs are not independent",
-                );
-                return None;
-            }
-            return bound(cx, seeds.len() as u64).then_some(Seeds(seeds));
-        }
-        let count = u64::read(value, at, cx)?;
-        bound(cx, count).then(|| Seeds((1..=count).collect()))
-    }
-}
-
-impl JsonSchema for Seeds {
-    fn inline_schema() -> bool {
-        true
-    }
-    fn schema_name() -> Cow<'static, str> {
-        "Seeds".into()
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let seeds = serde_json::json!({ "type": "integer", "minimum": 0 });
-        json_schema!({
-            "title": "a number or a list of numbers",
-            "oneOf": [
-                { "type": "integer", "minimum": 1, "maximum": MOST_SEEDS },
-                { "type": "array", "items": seeds, "minItems": 1, "maxItems": MOST_SEEDS, "uniqueItems": true },
-            ],
-            "examples": [5],
-        })
-    }
-}
-
-/// What a neighbour offers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Load {
-    Saturated,
-    Rate(Rate),
-}
-
-impl Read for Load {
-    fn read(value: &Value<'_>, at: &At, cx: &mut Context) -> Option<Self> {
-        match value.get_ref().as_str() {
-            Some("saturated") => Some(Load::Saturated),
-            Some(text) if text.starts_with(|c: char| c.is_alphabetic()) => {
-                word(value, at, cx, [("saturated", Load::Saturated)].into_iter())
-            }
-            _ => Quantity::read(value, at, cx).map(|Quantity(rate)| Load::Rate(rate)),
-        }
-    }
-}
-
-impl JsonSchema for Load {
-    fn inline_schema() -> bool {
-        true
-    }
-    fn schema_name() -> Cow<'static, str> {
-        "Load".into()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "title": "a data rate, or \"saturated\"",
-            "anyOf": [{ "const": "saturated" }, Quantity::<Rate>::json_schema(generator)],
-            "examples": ["20 Mbit/s", "saturated"],
-        })
-    }
-}
-
-/// Steps, or the path of a file that holds them.
-#[derive(Clone, Debug)]
-pub(crate) enum McsTrace {
-    Steps(Vec<McsStep>),
-    File(String),
-}
-
-impl Read for McsTrace {
-    fn read(value: &Value<'_>, at: &At, cx: &mut Context) -> Option<Self> {
-        match value.get_ref() {
-            DeValue::String(path) => Some(McsTrace::File(path.clone().into_owned())),
-            _ => Vec::read(value, at, cx).map(McsTrace::Steps),
-        }
-    }
-}
-
-impl JsonSchema for McsTrace {
-    fn inline_schema() -> bool {
-        true
-    }
-    fn schema_name() -> Cow<'static, str> {
-        "McsTrace".into()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "title": "a list of steps, or the path of a CSV file",
-            "anyOf": [
-                { "type": "array", "items": generator.subschema_for::<McsStep>(), "minItems": 1 },
-                { "type": "string" },
-            ],
-        })
     }
 }

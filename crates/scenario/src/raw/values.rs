@@ -1,0 +1,135 @@
+//! Values that may be written in more than one way.
+
+use super::McsStep;
+use crate::problem::Kind;
+use crate::read::{At, Context, Quantity, Read, Value, word};
+use lasthop_units::Rate;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use std::borrow::Cow;
+use toml::de::DeValue;
+
+/// A number of runs or the seeds themselves.
+#[derive(Clone, Debug)]
+pub(crate) struct Seeds(pub Vec<u64>);
+
+/// More runs than this say nothing new: the interval of a mean shrinks with the root of their number.
+pub(crate) const MOST_SEEDS: u64 = 1000;
+
+impl Read for Seeds {
+    fn read(value: &Value<'_>, at: &At, cx: &mut Context) -> Option<Self> {
+        let bound = |cx: &mut Context, count: u64| {
+            if (1..=MOST_SEEDS).contains(&count) {
+                return true;
+            }
+            let what = format!(
+                "{count} runs are outside 1 to {MOST_SEEDS} (an interval shrinks with the root of their number)"
+            );
+            cx.problem(Kind::OutOfRange, at, what, format!("write a number from 1 to {MOST_SEEDS}, such as 5"));
+            false
+        };
+        if value.get_ref().is_array() {
+            let seeds = Vec::<u64>::read(value, at, cx)?;
+            let twice = seeds.iter().enumerate().find(|(i, seed)| seeds[..*i].contains(seed));
+            if let Some((_, seed)) = twice {
+                cx.impossible(
+                    at,
+                    format!("seed {seed} is listed twice"),
+                    "list each once: equal runs are not independent",
+                );
+                return None;
+            }
+            return bound(cx, seeds.len() as u64).then_some(Seeds(seeds));
+        }
+        let count = u64::read(value, at, cx)?;
+        bound(cx, count).then(|| Seeds((1..=count).collect()))
+    }
+}
+
+impl JsonSchema for Seeds {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Seeds".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let seeds = serde_json::json!({ "type": "integer", "minimum": 0 });
+        json_schema!({
+            "title": "a number or a list of numbers",
+            "oneOf": [
+                { "type": "integer", "minimum": 1, "maximum": MOST_SEEDS },
+                { "type": "array", "items": seeds, "minItems": 1, "maxItems": MOST_SEEDS, "uniqueItems": true },
+            ],
+            "examples": [5],
+        })
+    }
+}
+
+/// What a neighbour offers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Load {
+    Saturated,
+    Rate(Rate),
+}
+
+impl Read for Load {
+    fn read(value: &Value<'_>, at: &At, cx: &mut Context) -> Option<Self> {
+        match value.get_ref().as_str() {
+            Some("saturated") => Some(Load::Saturated),
+            Some(text) if text.starts_with(|c: char| c.is_alphabetic()) => {
+                word(value, at, cx, [("saturated", Load::Saturated)].into_iter())
+            }
+            _ => Quantity::read(value, at, cx).map(|Quantity(rate)| Load::Rate(rate)),
+        }
+    }
+}
+
+impl JsonSchema for Load {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Load".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "title": "a data rate, or \"saturated\"",
+            "anyOf": [{ "const": "saturated" }, Quantity::<Rate>::json_schema(generator)],
+            "examples": ["20 Mbit/s", "saturated"],
+        })
+    }
+}
+
+/// Steps, or the path of a file that holds them.
+#[derive(Clone, Debug)]
+pub(crate) enum McsTrace {
+    Steps(Vec<McsStep>),
+    File(String),
+}
+
+impl Read for McsTrace {
+    fn read(value: &Value<'_>, at: &At, cx: &mut Context) -> Option<Self> {
+        match value.get_ref() {
+            DeValue::String(path) => Some(McsTrace::File(path.clone().into_owned())),
+            _ => Vec::read(value, at, cx).map(McsTrace::Steps),
+        }
+    }
+}
+
+impl JsonSchema for McsTrace {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "McsTrace".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "title": "a list of steps, or the path of a CSV file",
+            "anyOf": [
+                { "type": "array", "items": generator.subschema_for::<McsStep>(), "minItems": 1 },
+                { "type": "string" },
+            ],
+        })
+    }
+}

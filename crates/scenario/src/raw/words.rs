@@ -1,0 +1,172 @@
+//! The words that stand for choices.
+
+use crate::read::{At, Context, Read, Value, word, words};
+use lasthop_laws::oal;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use std::borrow::Cow;
+
+words! {
+    /// Where a scenario runs.
+    World {
+        /// The lab as root, else the simulator.
+        Default = "default",
+        /// The simulator: virtual time, own TCP.
+        Sim = "sim",
+        /// The lab: wall-clock time, the kernel's TCP, an emulated hop.
+        Lab = "lab",
+    }
+}
+
+words! {
+    /// An amendment of IEEE 802.11.
+    Standard {
+        /// OFDM at 5 GHz, 6 to 54 Mbit/s.
+        A = "802.11a",
+        /// ERP-OFDM at 2.4 GHz, 6 to 54 Mbit/s.
+        G = "802.11g",
+        /// HT, with A-MPDU aggregation.
+        N = "802.11n",
+        /// VHT, with A-MPDU aggregation.
+        Ac = "802.11ac",
+    }
+}
+
+words! {
+    /// A queue discipline.
+    QueueKind {
+        /// One queue for all stations, drop-tail: the classic access point. A frame takes up packets for the head packet's receiver from
+        /// anywhere in the queue.
+        Fifo = "fifo",
+        /// One drop-tail queue a station, served in turn.
+        RoundRobin = "round-robin",
+        /// FQ-CoDel with airtime fairness between stations, as Linux mac80211: the modern access point.
+        FqCodelAirtime = "fq-codel-airtime",
+    }
+}
+
+words! {
+    /// A sort of traffic.
+    TrafficKind {
+        /// A TCP download that always has more to send.
+        Bulk = "bulk",
+        /// Small UDP packets at a fixed interval: their delay is what a call or a game feels.
+        Probe = "probe",
+        /// A short TCP download, each on a connection of its own, begun at a fixed interval: the time it takes is what
+        /// a page load feels.
+        Fetch = "fetch",
+    }
+}
+
+words! {
+    /// A sender program of the lab.
+    Program {
+        /// Lasthop's own sender over a kernel socket.
+        Own = "own",
+        /// `iperf3`.
+        Iperf3 = "iperf3",
+    }
+}
+
+words! {
+    /// A TCP congestion control.
+    Sender {
+        /// NewReno (RFC 5681, RFC 6582).
+        Reno = "reno",
+        /// CUBIC (RFC 9438).
+        Cubic = "cubic",
+        /// BBR version 1.
+        Bbr = "bbr",
+    }
+}
+
+words! {
+    /// A figure of the report.
+    Measure {
+        /// Payload delivered by the bulk downloads together, megabits a second.
+        ThroughputMbitS = "throughput_mbit_s",
+        /// Mean one-way delay over the hop: arrival at the access point to delivery at the station.
+        HopDelayMeanMs = "hop_delay_mean_ms",
+        /// Its 95th percentile.
+        HopDelayP95Ms = "hop_delay_p95_ms",
+        /// Its 99th percentile.
+        HopDelayP99Ms = "hop_delay_p99_ms",
+        /// 95th percentile of the probes' one-way delay.
+        ProbeDelayP95Ms = "probe_delay_p95_ms",
+        /// Median time of a fetch.
+        FetchP50Ms = "fetch_p50_ms",
+        /// 95th percentile of the time of a fetch.
+        FetchP95Ms = "fetch_p95_ms",
+        /// Interarrival jitter of the probes (RFC 3550).
+        JitterMs = "jitter_ms",
+        /// Retransmitted segments of the bulk downloads over all that they sent.
+        RetransmissionRatio = "retransmission_ratio",
+        /// Jain's fairness index of the bulk downloads' rates.
+        Jain = "jain",
+        /// Longest time that any bulk download went without delivering a byte.
+        StallMaxMs = "stall_max_ms",
+        /// Probes that never arrived, over all that were sent.
+        ProbeLossRatio = "probe_loss_ratio",
+    }
+}
+
+/// Declares the words for an enum of another room.
+macro_rules! foreign_words {
+    ($(#[doc = $doc:literal])* $name:ident($type:ty) { $( $(#[doc = $word_doc:literal])* $word:literal => $value:expr, )* }) => {
+        $(#[doc = $doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub(crate) struct $name(pub $type);
+
+        impl Read for $name {
+            fn read(value: &Value<'_>, at: &At, cx: &mut Context) -> Option<Self> {
+                word(value, at, cx, [$(($word, $name($value))),*].into_iter())
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({
+                    "description": crate::read::prose(&[$($doc),*]),
+                    "oneOf": [$({ "const": $word, "description": crate::read::prose(&[$($word_doc),*]) }),*],
+                })
+            }
+        }
+    };
+}
+
+foreign_words! {
+    /// Whose share is equal.
+    Weights(oal::Weights) {
+        /// Every backlogged flow gets the same rate.
+        "flow" => oal::Weights::Flow,
+        /// Every station with a backlogged flow gets the same rate.
+        "station" => oal::Weights::Station,
+        /// Every station with a backlogged flow gets the same airtime.
+        "airtime" => oal::Weights::Airtime,
+        /// Rates in proportion to the square root of what each flow's link carries: minimum potential delay, between
+        /// equal rates and equal airtime.
+        "potential-delay" => oal::Weights::PotentialDelay,
+    }
+}
+
+foreign_words! {
+    /// How the capacity of the hop is estimated.
+    Capacity(oal::CapacityRule) {
+        /// What each link carries a second of airtime now, times the airtime that this BSS can have now.
+        "airtime" => oal::CapacityRule::Airtime,
+        /// The paper's rule: goodput of the nearest slot without congestion.
+        "paper" => oal::CapacityRule::Paper,
+    }
+}
+
+foreign_words! {
+    /// How a window follows from a rate.
+    Window(oal::WindowRule) {
+        /// Rate times the unloaded round trip plus slack, under a standing ceiling.
+        "unloaded" => oal::WindowRule::Unloaded,
+        /// The paper's rule: rate times the round trip as it is, and no ceiling.
+        "paper" => oal::WindowRule::Paper,
+    }
+}
