@@ -108,18 +108,19 @@ fn classes() -> impl Strategy<Value = AccessClass> {
     prop_oneof![4 => Just(AccessClass::BestEffort), 1 => Just(AccessClass::Voice), 1 => Just(AccessClass::Background)]
 }
 
-/// An access point with stations that may be hidden from each other, and a neighbouring pair.
+/// An access point with stations that may be hidden from each other and a neighbouring pair, or a mesh of anything.
 fn worlds() -> impl Strategy<Value = World> {
     let head = (standards(), 1u16..5, queues(), 0u8..2, prop_oneof![Just(0.0), 0.0..0.6], any::<u64>());
-    let tail = (1u8..8, 1u16..65, vec(reaches(), 64), vec(0u8..8, 8), any::<bool>(), any::<bool>());
+    let tail = (1u8..8, 1u16..65, vec(reaches(), 64), vec(0u8..8, 8), any::<bool>(), any::<bool>(), any::<bool>());
     let packet = (0u64..400_000, 0u16..7, 0u16..7, classes(), 40u64..1_500);
     (head, tail, vec(packet, 1..400)).prop_map(
-        |((kind, stations, queue, gi, error, seed), (limit, most, reach, mcs, trace, neighbour), packets)| {
+        |((kind, stations, queue, gi, error, seed), (limit, most, reach, mcs, trace, neighbour, mesh), packets)| {
             let (standard, width) = kind;
             let count = stations + 3;
             let mut nodes: Vec<NodeParams> = (0..count)
                 .map(|i| {
                     let role = match i {
+                        _ if mesh => Role::Peer,
                         0 => Role::Ap,
                         _ if i <= stations => Role::Station { ap: Node(0) },
                         _ => Role::Neighbour,
@@ -141,7 +142,7 @@ fn worlds() -> impl Strategy<Value = World> {
             for a in 0..count {
                 for b in 0..count {
                     let linked = a == 0 && b <= stations || b == 0 && a <= stations || a > stations && b > stations;
-                    if a != b && !linked {
+                    if a != b && (mesh || !linked) {
                         params.reach.set(Node(a), Node(b), dice.next().expect("endless"));
                     }
                 }
@@ -151,7 +152,7 @@ fn worlds() -> impl Strategy<Value = World> {
             params.max_ampdu_mpdus = most;
             params.station_queue_packets = 50;
             params.beacons = trace.then(Beacons::default);
-            if neighbour {
+            if neighbour && !mesh {
                 params.background = vec![Background {
                     from: first,
                     to: second,

@@ -1,16 +1,15 @@
-//! One exchange: a frame or A-MPDU, its answer, and what both ends make of it.
-//! Source:     IEEE 802.11-2020: 10.12 and 10.13 (A-MPDU limits), 10.3.2.11 (Ack), 10.25.6 (BlockAck), 10.3.4.4 (retries).
-//! Deviations: Ack and BlockAck are lost to collisions only, not to noise. The retry count that ends a run of doubled
-//!             contention windows is the contender's own.
-//! Checked by: wifi::tests::*, tests/ns3.rs, tests/properties.rs
+//! What a contender sends when it has won the channel: a beacon, a group frame, a BlockAckReq, or data in an A-MPDU.
+//! Source:     IEEE 802.11-2020: 10.12 and 10.13 (A-MPDU limits and S-MPDU), 10.25.6.6 (originator's behaviour).
+//! Deviations: a BlockAckReq goes out at the lowest basic rate.
+//! Checked by: wifi::tests::*, tests/ns3.rs
 
 use super::frame::BLOCK_ACK_REQ;
-use super::medium::{Flight, NONE, Window};
+use super::medium::{Flight, NONE};
 use super::model::{Event, Wifi};
 use super::phy::Mode;
-use super::plan::{ACK, BLOCK_ACK};
+use super::plan::BLOCK_ACK;
 use super::session::Entry;
-use crate::{Drop, Outbox, PpduKind, PpduRecord, RxInfo};
+use crate::{Drop, Outbox, PpduKind, PpduRecord};
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Rate, Span, Time};
 
@@ -18,28 +17,28 @@ use lasthop_units::{Bytes, Rate, Span, Time};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Exchange {
     /// `Data`, `BlockAckReq` or `Beacon`.
-    kind: PpduKind,
-    slot: u16,
+    pub kind: PpduKind,
+    pub slot: u16,
     /// Receiver, `NONE` for a group frame.
-    to: u16,
-    mode: u16,
-    session: u32,
-    mpdus: u16,
-    received: u16,
-    psdu: u32,
-    start: Time,
-    duration: Span,
+    pub to: u16,
+    pub mode: u16,
+    pub session: u32,
+    pub mpdus: u16,
+    pub received: u16,
+    pub psdu: u32,
+    pub start: Time,
+    pub duration: Span,
     /// PHY rate of the frame.
-    rate: Rate,
-    ampdu: u32,
+    pub rate: Rate,
+    pub ampdu: u32,
     /// Answered by BlockAck instead of Ack.
-    block_ack: bool,
+    pub block_ack: bool,
     /// Time of the answer on the air, zero if there was none.
-    answer: Span,
+    pub answer: Span,
     /// The packet of a group frame.
-    packet: u32,
+    pub packet: u32,
     /// Exchanges that failed in a row.
-    failures: u8,
+    pub failures: u8,
 }
 
 impl Default for Exchange {
@@ -197,276 +196,10 @@ impl<P: Clone> Wifi<P> {
         let flight = self.medium.launch(Flight { from: node, to, kind, contender, start: now, end, reserves });
         self.schedule(end, Event::FlightEnd(flight));
     }
-
-    pub(super) fn flight_end(&mut self, now: Time, place: u16, out: &mut impl Outbox<P>) {
-        let flight = self.medium.air[usize::from(place)];
-        match flight.kind {
-            PpduKind::Ack | PpduKind::BlockAck => self.answer_ends(now, place, flight, out),
-            PpduKind::Data | PpduKind::BlockAckReq if flight.to != NONE => self.request_ends(now, place, flight, out),
-            _ => self.group_ends(now, place, flight, out),
-        }
-    }
-
-    /// A frame that wants an answer has ended.
-    fn request_ends(&mut self, now: Time, place: u16, flight: Flight, out: &mut impl Outbox<P>) {
-        let decoded = self.medium.decodes(flight.to, place);
-        let mut received = 0;
-        if decoded {
-            self.medium.nodes[usize::from(flight.to)].received += now.since(flight.start);
-            received = match flight.kind {
-                PpduKind::Data => self.receive(now, flight, out),
-                _ => {
-                    self.release(now, flight, true, out);
-                    1
-                }
-            };
-        }
-        self.medium.land(place, decoded && received == 0, None);
-        let ex = &mut self.exchanges[usize::from(flight.contender)];
-        ex.received = if ex.kind == PpduKind::Data { received } else { 0 };
-        let record = ex.record(flight);
-        out.ppdu(now, &record);
-        let (sifs, timeout) = (self.medium.timing.sifs, self.medium.timing.ack_timeout);
-        if received > 0 {
-            self.schedule(now + sifs, Event::Respond(flight.contender));
-        } else {
-            self.exchanges[usize::from(flight.contender)].answer = Span::ZERO;
-            self.schedule(now + timeout, Event::Timeout(flight.contender));
-        }
-    }
-
-    /// The receiver's share of a data PPDU that reached it. Returns how many MPDUs were good.
-    fn receive(&mut self, now: Time, flight: Flight, out: &mut impl Outbox<P>) -> u16 {
-        let ex = self.exchanges[usize::from(flight.contender)];
-        let owner = self.plan.link_owner(usize::from(flight.from), usize::from(flight.to));
-        let (noise, framing) = (&mut self.errors[owner], self.framing);
-        let ns3 = self.plan.params().profile == super::Profile::Ns3_3_37;
-        let preamble = self.plan.modes()[usize::from(ex.mode)].phy.preamble();
-        let (mut received, mut octets) = (0, 0);
-        for entry in self.sessions[ex.session as usize].window.iter_mut().filter(|entry| entry.sent) {
-            octets = framing.append(octets, framing.mpdu(entry.len));
-            if noise.strikes() {
-                continue;
-            }
-            received += 1;
-            if !entry.got {
-                (entry.got, entry.got_at, entry.mode, entry.ampdu) = (true, now, ex.mode, ex.ampdu);
-                if ns3 && octets < ex.psdu {
-                    let data = ex.duration.saturating_sub(preamble).as_nanos();
-                    let part = u128::from(data) * u128::from(octets) / u128::from(ex.psdu);
-                    entry.got_at = flight.start + preamble + Span::from_nanos(part as u64);
-                }
-            }
-        }
-        self.release(now, flight, !self.block_ack, out);
-        received
-    }
-
-    /// Hands up what is in sequence.
-    fn release(&mut self, now: Time, flight: Flight, skip: bool, out: &mut impl Outbox<P>) {
-        let ex = self.exchanges[usize::from(flight.contender)];
-        let back = self.slot(usize::from(flight.to), usize::from(flight.from));
-        let reverse = self.ports[usize::from(flight.to)].first_peer + back;
-        let mut at = Time::ZERO;
-        while let Some(entry) = self.sessions[ex.session as usize].release(skip) {
-            let counted = &mut self.peers[reverse];
-            counted.rx_packets += 1;
-            counted.rx_bytes += u64::from(entry.len);
-            // With ns-3's early delivery an earlier frame may have come later.
-            at = at.max(entry.got_at);
-            let meta = self.pool.get(entry.id);
-            if let Some(payload) = self.payloads[entry.id as usize].take() {
-                let rate = self.plan.modes()[usize::from(entry.mode)].phy.rate();
-                let ampdu = self.block_ack.then_some(entry.ampdu);
-                let rx = RxInfo { queued_at: meta.queued_at, rate, ampdu, retries: entry.failures };
-                let when = if skip { now } else { at };
-                out.deliver(when, Node(flight.to), Self::packet(meta, payload), &rx);
-            }
-        }
-    }
-
-    /// The receiver of a contender's frame answers, a SIFS later, whatever the medium does.
-    pub(super) fn respond(&mut self, now: Time, contender: u16) {
-        let ex = self.exchanges[usize::from(contender)];
-        let node = self.medium.contenders[usize::from(contender)].node;
-        let kind = if ex.block_ack { PpduKind::BlockAck } else { PpduKind::Ack };
-        if self.medium.is_sending(ex.to) {
-            self.exchanges[usize::from(contender)].answer = Span::ZERO;
-            let timeout = self.medium.timing.ack_timeout.saturating_sub(self.medium.timing.sifs);
-            return self.schedule(now + timeout, Event::Timeout(contender));
-        }
-        let end = now + ex.answer;
-        let reserves = Span::ZERO;
-        let place = self.medium.launch(Flight { from: ex.to, to: node, kind, contender, start: now, end, reserves });
-        self.schedule(end, Event::FlightEnd(place));
-    }
-
-    fn answer_ends(&mut self, now: Time, place: u16, flight: Flight, out: &mut impl Outbox<P>) {
-        let decoded = self.medium.decodes(flight.to, place);
-        if decoded {
-            self.medium.nodes[usize::from(flight.to)].received += now.since(flight.start);
-        }
-        self.medium.land(place, false, None);
-        let ex = &self.exchanges[usize::from(flight.contender)];
-        let response = match ex.kind {
-            PpduKind::Data => self.plan.modes()[usize::from(ex.mode)].response,
-            _ => Mode::lowest(self.plan.params().standard),
-        };
-        let psdu = if flight.kind == PpduKind::Ack { ACK } else { BLOCK_ACK };
-        out.ppdu(
-            now,
-            &PpduRecord {
-                start: flight.start,
-                duration: now.since(flight.start),
-                from: Node(flight.from),
-                to: Some(Node(flight.to)),
-                kind: flight.kind,
-                rate: response.rate(),
-                mpdus: 0,
-                received: 0,
-                psdu,
-            },
-        );
-        self.finish(now, flight.contender, decoded, out);
-    }
-
-    fn group_ends(&mut self, now: Time, place: u16, flight: Flight, out: &mut impl Outbox<P>) {
-        let mut overheard = std::mem::take(&mut self.overheard);
-        overheard.clear();
-        self.medium.land(place, false, Some(&mut overheard));
-        // Of those who decode it, the members of the BSS take it.
-        let port = &self.ports[usize::from(flight.from)];
-        overheard.retain(|node| port.receivers.binary_search(node).is_ok());
-        let index = usize::from(flight.contender);
-        self.exchanges[index].received = u16::from(!overheard.is_empty());
-        let ex = self.exchanges[index];
-        out.ppdu(now, &ex.record(flight));
-        if flight.kind == PpduKind::Data {
-            self.queues[index].release(usize::from(ex.slot));
-            let meta = *self.pool.get(ex.packet);
-            if let Some(payload) = self.payloads[ex.packet as usize].take() {
-                let rx = RxInfo { queued_at: meta.queued_at, rate: ex.rate, ampdu: None, retries: 0 };
-                match overheard.split_last() {
-                    None => out.dropped(now, Self::packet(&meta, payload), Drop::RetryLimit),
-                    Some((last, others)) => {
-                        for &to in others {
-                            out.deliver(now, Node(to), Self::packet(&meta, payload.clone()), &rx);
-                        }
-                        out.deliver(now, Node(*last), Self::packet(&meta, payload), &rx);
-                    }
-                }
-            }
-            self.pool.remove(ex.packet);
-        }
-        self.overheard = overheard;
-        self.finish(now, flight.contender, true, out);
-    }
-
-    /// A contender's exchange is over: `answered` says how it went.
-    pub(super) fn finish(&mut self, now: Time, contender: u16, answered: bool, out: &mut impl Outbox<P>) {
-        let index = usize::from(contender);
-        let ex = self.exchanges[index];
-        let limit = self.plan.params().retry_limit;
-        if ex.to != NONE {
-            self.account(contender, ex);
-            if ex.kind == PpduKind::BlockAckReq {
-                self.settle_request(now, contender, answered, limit, out);
-            } else {
-                self.settle_data(now, contender, answered, limit, out);
-            }
-        }
-        let failures = if answered { 0 } else { ex.failures + 1 };
-        let window = if answered || failures >= limit { Window::Reset } else { Window::Double };
-        self.exchanges[index].failures = if failures >= limit { 0 } else { failures };
-        self.top_up(now, contender, out);
-        let node = self.medium.contenders[index].node;
-        let classes = self.classes();
-        let beacon = index % classes == classes - 1 && self.ports[usize::from(node)].beacon_due;
-        self.medium.back_off(contender, window, now);
-        if self.queues[index].is_empty() && !beacon {
-            self.medium.asleep(contender);
-        } else {
-            self.medium.awake(contender, now);
-        }
-        self.medium.set_exchange(node, false);
-    }
-
-    /// Books the airtime of an exchange with both ends.
-    fn account(&mut self, contender: u16, ex: Exchange) {
-        let index = usize::from(contender);
-        let classes = self.classes();
-        let (node, class, slot) = (index / classes, index % classes, usize::from(ex.slot));
-        let answer = if ex.answer.is_zero() { Span::ZERO } else { self.medium.timing.sifs + ex.answer };
-        let airtime = ex.duration + answer;
-        let peer = self.ports[node].first_peer + slot;
-        self.peers[peer].tx_airtime += airtime;
-        self.queues[index].charge(slot, airtime);
-        let to = usize::from(ex.to);
-        let back = self.slot(to, node);
-        let reverse = self.ports[to].first_peer + back;
-        self.peers[reverse].rx_airtime += airtime;
-        self.queues[to * classes + class].charge(back, airtime);
-    }
-
-    fn settle_data(&mut self, now: Time, contender: u16, answered: bool, limit: u8, out: &mut impl Outbox<P>) {
-        let index = usize::from(contender);
-        let ex = self.exchanges[index];
-        let slot = usize::from(ex.slot);
-        let peer = self.ports[index / self.classes()].first_peer + slot;
-        let (pool, payloads, counted) = (&self.pool, &mut self.payloads, &mut self.peers[peer]);
-        let session = &mut self.sessions[ex.session as usize];
-        session.settle(answered, limit, self.block_ack, |entry| {
-            counted.tx_failed += 1;
-            // If only the answers were lost, the receiver has it all the same, perhaps behind a hole.
-            if entry.got {
-                return;
-            }
-            if let Some(payload) = payloads[entry.id as usize].take() {
-                out.dropped(now, Self::packet(pool.get(entry.id), payload), Drop::RetryLimit);
-            }
-        });
-        self.retire(ex.session as usize, index, slot, peer);
-    }
-
-    fn settle_request(&mut self, now: Time, contender: u16, answered: bool, limit: u8, out: &mut impl Outbox<P>) {
-        let index = usize::from(contender);
-        let ex = self.exchanges[index];
-        let node = index / self.classes();
-        let slot = usize::from(ex.slot);
-        let session = &mut self.sessions[ex.session as usize];
-        session.request_failures = if answered { 0 } else { session.request_failures + 1 };
-        let lost = session.request_failures >= limit;
-        if answered || lost {
-            session.request = false;
-            session.request_failures = 0;
-        }
-        if lost {
-            let (from, to) = (self.medium.contenders[index].node, ex.to);
-            let (start, end, reserves) = (now, now, Span::ZERO);
-            let flight = Flight { from, to, kind: PpduKind::BlockAckReq, contender, start, end, reserves };
-            self.release(now, flight, true, out);
-        }
-        let peer = self.ports[node].first_peer + slot;
-        self.retire(ex.session as usize, index, slot, peer);
-    }
-
-    /// Forgets what both ends are done with, and tells the queue what is still to be sent.
-    fn retire(&mut self, session: usize, queue: usize, slot: usize, peer: usize) {
-        while let Some(entry) = self.sessions[session].retire() {
-            if entry.acked {
-                self.peers[peer].tx_packets += 1;
-                self.peers[peer].tx_bytes += u64::from(entry.len);
-            }
-            self.pool.remove(entry.id);
-            self.queues[queue].release(slot);
-        }
-        let pending = self.sessions[session].pending();
-        self.queues[queue].set_resend(slot, pending);
-    }
 }
 
 impl Exchange {
-    fn record(&self, flight: Flight) -> PpduRecord {
+    pub fn record(&self, flight: Flight) -> PpduRecord {
         PpduRecord {
             start: flight.start,
             duration: flight.end.since(flight.start),

@@ -1,19 +1,13 @@
-//! The medium: who senses, receives and spoils what, and when each contender's backoff ends.
-//! Source:     IEEE 802.11-2020: 10.3.2.1 (carrier sense, NAV), 10.3.4.3 (DCF backoff), 10.23.2.4 (EDCA slot boundaries),
-//!             10.3.2.3.7 (EIFS).
-//! Equations:  base = max(idle since, NAV, EIFS of damaged frames) + AIFS;   boundaries = base + k slots;
-//!             access = first boundary at or after the backoff's start + backoff slots
-//! Symbols:    base -> `base`, backoff -> `Contender::slots`
+//! The medium: who senses, receives and spoils what.
+//! Source:     IEEE 802.11-2020: 10.3.2.1 (carrier sense, NAV), 10.3.2.3.7 (EIFS).
 //! Deviations: no propagation delay; no capture: two frames that overlap at a node that hears both are lost there.
-//!             DCF stations also start on slot boundaries when they find the medium idle (10.3.4.3 reads either way).
-//! Validity:   any reach relation.     Checked by: wifi::tests::*, tests/properties.rs, tests/bianchi.rs
+//! Validity:   any reach relation.     Checked by: wifi::tests::*, tests/properties.rs, tests/multihop.rs
 
 use super::params::{Profile, Reach};
 use super::plan::Plan;
 use super::timing::{Timing, classes};
 use crate::PpduKind;
 use lasthop_units::{Seed, Span, Stream, Time};
-use rand::Rng;
 
 /// No flight, nobody, everybody: depending on where it stands.
 pub(super) const NONE: u16 = u16::MAX;
@@ -27,13 +21,13 @@ pub(super) struct Medium {
     pub air: Vec<Flight>,
     free: Vec<u16>,
     /// Contenders that have something to send.
-    active: Vec<u16>,
+    pub active: Vec<u16>,
     /// The earliest `Contender::expires` of them; to be found anew when `stale`.
-    access: Time,
-    stale: bool,
+    pub access: Time,
+    pub stale: bool,
     /// Contenders a node.
-    classes: usize,
-    ns3: bool,
+    pub classes: usize,
+    pub ns3: bool,
 }
 
 /// A node's receiver and carrier sense.
@@ -42,22 +36,22 @@ pub(super) struct Radio {
     /// Everybody who hears it, and how.
     hearers: Vec<(u16, Reach)>,
     /// PPDUs on the air that it senses, its own included.
-    sensed: u16,
+    pub sensed: u16,
     /// PPDUs on the air that reach it at all.
     heard: u16,
     /// The flight its receiver is locked on, and whether it can be decoded so far.
     receiving: u16,
     clean: bool,
-    sending: bool,
+    pub sending: bool,
     /// Since a frame of it that expects an answer began.
     pub in_exchange: bool,
-    idle_since: Time,
-    busy_since: Time,
-    nav: Time,
-    eifs: Time,
+    pub idle_since: Time,
+    pub busy_since: Time,
+    pub nav: Time,
+    pub eifs: Time,
     /// Its contenders that count down or have something to send, a bit each.
-    concerned: u8,
-    backoff: Stream,
+    pub concerned: u8,
+    pub backoff: Stream,
     /// Channel time so far, without what is going on now.
     busy: Span,
     sent: Span,
@@ -72,14 +66,14 @@ pub(super) struct Contender {
     pub class: u8,
     pub cw: u16,
     /// Backoff slots left when the medium last turned busy.
-    slots: u16,
+    pub slots: u16,
     /// When the backoff was invoked.
-    from: Time,
+    pub from: Time,
     /// When it got something to send.
-    since: Time,
-    expires: Time,
+    pub since: Time,
+    pub expires: Time,
     /// Place in `active`, `NONE` if it has nothing to send.
-    place: u16,
+    pub place: u16,
 }
 
 /// A PPDU on the air.
@@ -149,8 +143,6 @@ impl Medium {
             ns3: params.profile == Profile::Ns3_3_37,
         }
     }
-
-    // --- frames ---
 
     /// A PPDU begins. Every contender that begins one at the same moment must have been found before.
     pub fn launch(&mut self, flight: Flight) -> u16 {
@@ -260,196 +252,6 @@ impl Medium {
         }
     }
 
-    // --- contention ---
-
-    /// The slot boundary at or after `at`, if the medium stays idle.
-    fn boundary(&self, contender: &Contender, at: Time) -> Time {
-        let radio = &self.nodes[usize::from(contender.node)];
-        let idle = radio.idle_since.max(radio.nav).max(radio.eifs);
-        let base = idle + self.timing.edca[usize::from(contender.class)].aifs;
-        if at <= base {
-            return base;
-        }
-        base + Span::from_nanos(at.since(base).as_nanos().next_multiple_of(self.timing.slot.as_nanos()))
-    }
-
-    /// The medium has turned busy: backoffs keep what they have not yet counted.
-    fn freeze(&mut self, node: usize, now: Time) {
-        let mut concerned = self.nodes[node].concerned;
-        while concerned != 0 {
-            let id = node * self.classes + concerned.trailing_zeros() as usize;
-            concerned &= concerned - 1;
-            let start = self.boundary(&self.contenders[id], self.contenders[id].from);
-            let contender = &mut self.contenders[id];
-            if contender.slots > 0 && now >= start {
-                let passed = now.since(start).as_nanos() / self.timing.slot.as_nanos();
-                let counted = passed + u64::from(self.timing.counts_boundary);
-                contender.slots -= u16::try_from(counted).unwrap_or(u16::MAX).min(contender.slots);
-            }
-            if contender.place == NONE {
-                if contender.slots == 0 {
-                    self.nodes[node].concerned &= !(1 << contender.class);
-                }
-            } else if contender.expires != Time::MAX {
-                contender.expires = Time::MAX;
-                self.stale = true;
-            }
-        }
-    }
-
-    /// The medium has turned idle, or a node has ended its exchange: backoffs go on.
-    fn thaw(&mut self, node: usize) {
-        if self.nodes[node].in_exchange {
-            return;
-        }
-        let mut concerned = self.nodes[node].concerned;
-        while concerned != 0 {
-            let id = node * self.classes + concerned.trailing_zeros() as usize;
-            concerned &= concerned - 1;
-            self.schedule(id);
-        }
-    }
-
-    /// Finds when a contender may send if its medium stays idle from now on.
-    fn schedule(&mut self, id: usize) {
-        let contender = &self.contenders[id];
-        if contender.place == NONE {
-            return;
-        }
-        let counted = self.boundary(contender, contender.from) + self.timing.slot * u64::from(contender.slots);
-        self.contenders[id].expires = counted.max(self.boundary(contender, contender.since));
-        self.stale = true;
-    }
-
-    /// True if a node must not send now: it senses a frame, or has decoded a reservation.
-    fn is_busy(&self, node: usize, now: Time) -> bool {
-        let radio = &self.nodes[node];
-        radio.sensed > 0 || radio.nav > now || radio.in_exchange
-    }
-
-    /// A contender that had nothing to send has something now.
-    pub fn awake(&mut self, id: u16, now: Time) {
-        let index = usize::from(id);
-        if self.contenders[index].place != NONE {
-            return;
-        }
-        let node = usize::from(self.contenders[index].node);
-        self.contenders[index].place = u16::try_from(self.active.len()).expect("at most 4096 contenders");
-        self.active.push(id);
-        self.contenders[index].since = now;
-        self.nodes[node].concerned |= 1 << self.contenders[index].class;
-        // With a backoff still to count, or the medium idle, there is no new one (10.23.2.2).
-        if self.is_busy(node, now) && self.contenders[index].slots == 0 {
-            self.draw(index, now);
-        }
-        if self.nodes[node].sensed == 0 && !self.nodes[node].in_exchange {
-            if self.ns3 && self.timing.counts_boundary {
-                self.postpone(index, now);
-            }
-            self.schedule(index);
-        }
-    }
-
-    /// ns-3 aligns a backoff that is under way to the slot after the next one when its first packet comes.
-    fn postpone(&mut self, index: usize, now: Time) {
-        let start = self.boundary(&self.contenders[index], self.contenders[index].from);
-        let slots = self.timing.slot * u64::from(self.contenders[index].slots);
-        if now >= start && now < start + slots {
-            self.contenders[index].from = start + self.timing.slot;
-        }
-    }
-
-    /// A contender has nothing to send any more. Its backoff goes on counting.
-    pub fn asleep(&mut self, id: u16) {
-        let place = self.contenders[usize::from(id)].place;
-        if place == NONE {
-            return;
-        }
-        self.active.swap_remove(usize::from(place));
-        if let Some(&moved) = self.active.get(usize::from(place)) {
-            self.contenders[usize::from(moved)].place = place;
-        }
-        let contender = &mut self.contenders[usize::from(id)];
-        contender.place = NONE;
-        contender.expires = Time::MAX;
-        self.stale = true;
-    }
-
-    fn draw(&mut self, index: usize, now: Time) {
-        let contender = &mut self.contenders[index];
-        // Windows are 2^k - 1: a mask draws evenly.
-        let bits = self.nodes[usize::from(contender.node)].backoff.next_u32();
-        contender.slots = (bits & u32::from(contender.cw)) as u16;
-        contender.from = now;
-        self.nodes[usize::from(contender.node)].concerned |= 1 << contender.class;
-    }
-
-    /// After an exchange, whether it has something more to send or not: a new window, a new backoff (10.23.2.2).
-    pub fn back_off(&mut self, id: u16, window: Window, now: Time) {
-        let contender = &mut self.contenders[usize::from(id)];
-        let edca = self.timing.edca[usize::from(contender.class)];
-        contender.cw = match window {
-            Window::Reset => edca.cw_min,
-            Window::Double => (contender.cw * 2 + 1).min(edca.cw_max),
-        };
-        contender.since = now;
-        let node = usize::from(contender.node);
-        self.draw(usize::from(id), now);
-        if self.nodes[node].sensed == 0 && !self.nodes[node].in_exchange {
-            self.schedule(usize::from(id));
-        }
-    }
-
-    /// An answer has not come. ns-3 then lets the AIFS begin anew; by the standard the medium has been idle all the time.
-    pub fn timed_out(&mut self, id: u16, now: Time) {
-        let node = &mut self.nodes[usize::from(self.contenders[usize::from(id)].node)];
-        if self.ns3 && node.sensed == 0 {
-            node.idle_since = now;
-        }
-    }
-
-    /// A node's exchange has begun or ended.
-    pub fn set_exchange(&mut self, node: u16, on: bool) {
-        let index = usize::from(node);
-        self.nodes[index].in_exchange = on;
-        if !on && self.nodes[index].sensed == 0 {
-            self.thaw(index);
-        }
-    }
-
-    /// When the next contender will send, if nothing else happens.
-    pub fn next_access(&mut self) -> Time {
-        if self.stale {
-            self.stale = false;
-            let expires = self.active.iter().map(|&id| self.contenders[usize::from(id)].expires);
-            self.access = expires.min().unwrap_or(Time::MAX);
-        }
-        self.access
-    }
-
-    /// Who sends at `now`: of each node the contender of highest priority, by node. Others of the same node go to
-    /// `losers`.
-    pub fn winners(&self, now: Time, winners: &mut Vec<u16>, losers: &mut Vec<u16>) {
-        winners.clear();
-        losers.clear();
-        winners.extend(self.active.iter().filter(|&&id| self.contenders[usize::from(id)].expires <= now));
-        if winners.len() > 1 {
-            winners.sort_unstable();
-            // Within a node contenders are numbered by rising priority: the last of each run wins.
-            let mut kept = 0;
-            for i in 0..winners.len() {
-                let same_node = |a: u16, b: u16| usize::from(a) / self.classes == usize::from(b) / self.classes;
-                if winners.get(i + 1).is_some_and(|&next| same_node(winners[i], next)) {
-                    losers.push(winners[i]);
-                } else {
-                    winners[kept] = winners[i];
-                    kept += 1;
-                }
-            }
-            winners.truncate(kept);
-        }
-    }
-
     /// Time the node's channel was sensed busy, and time it was sending, up to `now`.
     pub fn channel_time(&self, node: usize, now: Time) -> (Span, Span) {
         let radio = &self.nodes[node];
@@ -457,13 +259,4 @@ impl Medium {
         let sending = if radio.sending { now.since(radio.sending_since) } else { Span::ZERO };
         (radio.busy + busy, radio.sent + sending)
     }
-}
-
-/// What an exchange's end does to the contention window.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Window {
-    /// Success, or giving up: back to CWmin.
-    Reset,
-    /// Failure.
-    Double,
 }

@@ -3,11 +3,13 @@
 //! [`Params`] says what there is, [`Params::validate`] makes a [`Plan`] of it, and [`Wifi`] is the hop built from that.
 
 mod background;
+mod contention;
 mod error;
 mod exchange;
 mod frame;
 mod medium;
 mod model;
+mod outcome;
 mod params;
 mod phy;
 mod plan;

@@ -1,9 +1,10 @@
 //! The hop: ports with their queues, an agenda of events, and the loop that works through it.
 
 use super::background::Source;
+use super::contention::Window;
 use super::exchange::Exchange;
 use super::frame::Framing;
-use super::medium::{Medium, NONE, Window};
+use super::medium::{Medium, NONE};
 use super::params::Role;
 use super::plan::{MAX_MSDU, Plan};
 use super::session::Session;
