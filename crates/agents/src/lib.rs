@@ -1,1 +1,3 @@
 //! The production side: agents on real interfaces.
+
+pub mod ap;

@@ -176,6 +176,11 @@ impl Flow {
         self.target = target.map_or(0, |bytes| bytes.get().clamp(1, MAX_WINDOW) as u32);
     }
 
+    /// The target as it was set, within what TCP can express.
+    pub fn target(&self) -> Option<Bytes> {
+        (self.target != 0).then(|| Bytes::new(u64::from(self.target)))
+    }
+
     /// A segment towards the station passes.
     pub fn on_downlink(&mut self, now: Time, header: &TcpHeader) {
         if header.flags.contains(Flags::RST) {

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The state machine of one flow: `crates/laws/src/oal/rwnd.rs` and `rwnd/handshake.rs`, function by function, under the
+ * same names. The reasons for what is done stand there; the parity test holds the two together, state and bytes.
+ *
+ * The two directions of a flow may run on two processors at once, each direction on one: fields are written by one
+ * direction only, except for the two timers (sent_at, ack_at), whose words are written whole.
+ */
+#ifndef LASTHOP_RWND_FLOW_H
+#define LASTHOP_RWND_FLOW_H
+
+#include "rwnd.h"
+
+#define FIN 0x01
+#define SYN 0x02
+#define RST 0x04
+#define ACK 0x10
+
+#define MAX_SHIFT 14
+#define DEFAULT_MSS 536
+#define MIN_MSS 88
+#define TIMESTAMPS_LEN 12
+#define EPOCH_SHIFT 31
+
+#define inline_ static inline __attribute__((always_inline))
+
+/* A segment, fields in host order. */
+struct segment {
+	__u32 seq;
+	__u32 ack;
+	__u32 payload_len;
+	__u32 val; /* timestamps, if has_timestamps */
+	__u32 ecr;
+	__u16 window;
+	__u16 mss; /* 0 = no option */
+	__u8 flags;
+	__u8 scale;
+	__u8 has_scale;
+	__u8 has_timestamps;
+	__u8 has_sack;
+	__u8 hands_off;
+};
+
+inline_ int before(__u32 a, __u32 b)
+{
+	return (__s32)(a - b) < 0;
+}
+
+inline_ __u32 sequence_len(const struct segment *s)
+{
+	return s->payload_len + !!(s->flags & SYN) + !!(s->flags & FIN);
+}
+
+inline_ int is_manageable(const struct rwnd_flow *f)
+{
+	return (f->down_seen & f->up_seen & RWND_SYN) && !((f->down_seen | f->up_seen) & (RWND_HANDS_OFF | RWND_RST));
+}
+
+inline_ __u32 shift_of(const struct rwnd_flow *f)
+{
+	if (!(f->down_seen & f->up_seen & RWND_SCALE))
+		return 0;
+	return f->up_scale < MAX_SHIFT ? f->up_scale : MAX_SHIFT;
+}
+
+inline_ __u32 mss_of(const struct rwnd_flow *f)
+{
+	__u32 down = f->down_mss ? f->down_mss : DEFAULT_MSS;
+	__u32 up = f->up_mss ? f->up_mss : DEFAULT_MSS;
+	__u32 mss = down < up ? down : up;
+	__u32 stamps = f->down_seen & f->up_seen & RWND_TIMESTAMPS ? TIMESTAMPS_LEN : 0;
+
+	mss = mss > stamps ? mss - stamps : 0;
+	return mss > MIN_MSS ? mss : MIN_MSS;
+}
+
+inline_ __u32 in_units(__u32 octets, __u32 shift)
+{
+	return (octets + ((1u << shift) - 1)) >> shift;
+}
+
+inline_ void half_add(struct rwnd_half *half, __u64 now, __u64 since)
+{
+	__u64 sample = now > since ? now - since : 0;
+	__u32 ns = sample > 0xffffffff ? 0xffffffff : (__u32)sample;
+	__u32 epoch = (__u32)(now >> EPOCH_SHIFT) + 1;
+	__u32 index = epoch % RWND_BINS;
+	struct rwnd_bin *bin;
+
+	/* The compiler knows that this is in bounds, the verifier does not: hide the one's knowledge, show the other. */
+	asm volatile("" : "+r"(index));
+	if (index >= RWND_BINS)
+		return;
+	bin = &half->bins[index];
+	if (bin->epoch != epoch || ns < bin->min_ns) {
+		bin->epoch = epoch;
+		bin->min_ns = ns;
+	}
+}
+
+inline_ void begin_wired_sample(struct rwnd_flow *f, __u64 now, __u32 val)
+{
+	if ((f->up_seen & RWND_VAL) && !before(f->last_val, val))
+		return;
+	f->up_seen |= RWND_VAL;
+	f->last_val = val;
+	if (!f->ack_at) {
+		f->ack_val = val;
+		f->ack_at = now;
+	}
+}
+
+inline_ void end_wired_sample(struct rwnd_flow *f, __u64 now, __u32 ecr)
+{
+	if (!f->ack_at || before(ecr, f->ack_val))
+		return;
+	if (ecr == f->ack_val)
+		half_add(&f->wired, now, f->ack_at);
+	f->ack_at = 0;
+}
+
+inline_ void end_wireless_sample(struct rwnd_flow *f, __u64 now, __u32 ack)
+{
+	if (f->sent_at && !before(ack, f->sent_end)) {
+		half_add(&f->wireless, now, f->sent_at);
+		f->sent_at = 0;
+	}
+}
+
+/* The two SYNs. */
+
+enum syn { SYN_RECORD, SYN_REPEAT, SYN_RESTART, SYN_IGNORE };
+
+inline_ enum syn classify(const struct segment *s, __u32 own_seen, __u32 own_isn, __u32 other_seen, __u32 other_isn,
+			  int started)
+{
+	if ((own_seen & RWND_SYN) && own_isn == s->seq)
+		return SYN_REPEAT;
+	if (s->flags & ACK)
+		return (other_seen & RWND_SYN) && s->ack == other_isn + 1 && !started ? SYN_RECORD : SYN_IGNORE;
+	return (own_seen & RWND_SYN) || started ? SYN_RESTART : SYN_RECORD;
+}
+
+inline_ __u32 options_seen(__u32 seen, const struct segment *s)
+{
+	seen &= ~(RWND_SCALE | RWND_TIMESTAMPS);
+	seen |= RWND_SYN;
+	if (s->has_scale)
+		seen |= RWND_SCALE;
+	if (s->has_timestamps)
+		seen |= RWND_TIMESTAMPS;
+	if (s->hands_off)
+		seen |= RWND_HANDS_OFF;
+	return seen;
+}
+
+inline_ void note_syn_edge(struct rwnd_flow *f)
+{
+	__u32 edge = f->down_isn + 1 + f->syn_window;
+
+	if (before(f->edge, edge))
+		f->edge = edge;
+}
+
+inline_ void complete(struct rwnd_flow *f)
+{
+	if (!(f->down_seen & f->up_seen & RWND_SYN))
+		return;
+	f->highest_ack = f->down_isn + 1;
+	f->edge = f->highest_ack;
+	note_syn_edge(f);
+}
+
+inline_ void learn_downlink(struct rwnd_flow *f, const struct segment *s)
+{
+	f->down_seen = options_seen(f->down_seen, s);
+	f->down_scale = s->has_scale ? s->scale : 0;
+	f->down_mss = s->mss;
+}
+
+inline_ void learn_uplink(struct rwnd_flow *f, __u64 now, const struct segment *s)
+{
+	f->up_seen = options_seen(f->up_seen, s);
+	f->up_scale = s->has_scale ? s->scale : 0;
+	f->up_mss = s->mss;
+	f->syn_window = s->window;
+	if (s->has_timestamps)
+		begin_wired_sample(f, now, s->val);
+	if (f->down_seen & RWND_SYN)
+		note_syn_edge(f);
+}
+
+inline_ void on_downlink_syn(struct rwnd_flow *f, __u64 now, const struct segment *s)
+{
+	int started = !!(f->up_seen & RWND_STARTED);
+	enum syn what = classify(s, f->down_seen, f->down_isn, f->up_seen, f->up_isn, started);
+
+	if (what == SYN_IGNORE)
+		return;
+	if (what == SYN_REPEAT) {
+		f->sent_at = 0;
+		if (!started)
+			learn_downlink(f, s);
+		return;
+	}
+	if (what == SYN_RESTART)
+		__builtin_memset(f, 0, sizeof(*f));
+	if (!f->born)
+		f->born = now;
+	f->down_isn = s->seq;
+	f->max_end = s->seq + sequence_len(s);
+	f->sent_end = f->max_end;
+	f->sent_at = now;
+	learn_downlink(f, s);
+	if (s->has_timestamps && (s->flags & ACK))
+		end_wired_sample(f, now, s->ecr);
+	complete(f);
+}
+
+inline_ void on_uplink_syn(struct rwnd_flow *f, __u64 now, const struct segment *s)
+{
+	int started = !!(f->up_seen & RWND_STARTED);
+	enum syn what = classify(s, f->up_seen, f->up_isn, f->down_seen, f->down_isn, started);
+
+	if (what == SYN_IGNORE)
+		return;
+	if (what == SYN_REPEAT) {
+		if (!started)
+			learn_uplink(f, now, s);
+		return;
+	}
+	if (what == SYN_RESTART)
+		__builtin_memset(f, 0, sizeof(*f));
+	if (!f->born)
+		f->born = now;
+	f->up_isn = s->seq;
+	learn_uplink(f, now, s);
+	if (s->flags & ACK)
+		end_wireless_sample(f, now, s->ack);
+	complete(f);
+}
+
+/* Everything after them. */
+
+inline_ void note_data(struct rwnd_flow *f, __u64 now, const struct segment *s)
+{
+	__u32 end = s->seq + sequence_len(s);
+
+	if (before(s->seq, f->max_end)) {
+		f->sent_at = 0;
+	} else if (!f->sent_at) {
+		f->sent_end = end;
+		f->sent_at = now;
+	}
+	if (before(f->max_end, end))
+		f->max_end = end;
+	f->forwarded += s->payload_len;
+	if (s->payload_len)
+		f->last_data = now;
+	if (s->has_timestamps)
+		end_wired_sample(f, now, s->ecr);
+}
+
+inline_ void on_downlink(struct rwnd_flow *f, __u64 now, const struct segment *s)
+{
+	if (s->flags & RST) {
+		f->down_seen |= RWND_RST;
+		return;
+	}
+	if (s->flags & SYN) {
+		on_downlink_syn(f, now, s);
+		return;
+	}
+	if (s->hands_off)
+		f->down_seen |= RWND_HANDS_OFF;
+	if (!is_manageable(f))
+		return;
+	if (s->flags & FIN)
+		f->down_seen |= RWND_FIN;
+	if (sequence_len(s))
+		note_data(f, now, s);
+}
+
+inline_ void note_recovery(struct rwnd_flow *f, const struct segment *s, int is_new)
+{
+	int duplicate =
+		!is_new && !sequence_len(s) && s->window == f->last_window && f->max_end != f->highest_ack;
+
+	if (s->has_sack || duplicate)
+		f->up_seen |= RWND_RECOVERING;
+	else if (is_new)
+		f->up_seen &= ~RWND_RECOVERING;
+}
+
+inline_ void step_window(struct rwnd_flow *f, __u32 newly_acked, __u32 own, __u32 mss)
+{
+	int frozen = !!(f->up_seen & RWND_RECOVERING);
+	__u32 target = f->target; /* user space may change it at any moment */
+	__u32 goal = target ? target : own;
+
+	if ((!f->window && !target) || !goal)
+		return;
+	if (!f->window) {
+		f->window = frozen ? 0 : goal;
+	} else if (goal > f->window) {
+		__u32 step = mss > newly_acked / 2 ? mss : newly_acked / 2;
+		__u64 raised = (__u64)f->window + step;
+
+		f->window = raised < goal ? raised : goal;
+	} else if (!target) {
+		f->window = 0;
+	} else if (!frozen) {
+		f->window = goal;
+	}
+}
+
+inline_ void on_new_ack(struct rwnd_flow *f, __u64 now, __u32 ack, __u16 field, int enforce)
+{
+	__u32 newly_acked = ack - f->highest_ack, mss, shift;
+
+	f->acked += newly_acked;
+	f->highest_ack = ack;
+	f->up_seen |= RWND_STARTED;
+	end_wireless_sample(f, now, ack);
+	if (!enforce)
+		return;
+	mss = mss_of(f);
+	shift = shift_of(f);
+	step_window(f, newly_acked, (__u32)field << shift, mss);
+	if (!f->window || (__s32)(ack - f->edge) > (__s32)mss)
+		f->limit = 0;
+	else
+		f->limit = in_units(f->window > 2 * mss ? f->window : 2 * mss, shift);
+}
+
+/* The window field that goes on. */
+inline_ __u16 forward(struct rwnd_flow *f, __u32 ack, __u16 field)
+{
+	__u32 shift = shift_of(f), held = f->edge - ack, allowed = field, edge;
+
+	held = (__s32)held > 0 ? in_units(held, shift) : 0;
+	if (f->limit) {
+		__u32 limit = f->limit > held ? f->limit : held;
+
+		allowed = limit < allowed ? limit : allowed;
+	}
+	edge = ack + (allowed << shift);
+	if (before(f->edge, edge))
+		f->edge = edge;
+	return (__u16)allowed;
+}
+
+/* The window field that goes on: s->window unless it must change. */
+inline_ __u16 on_uplink(struct rwnd_flow *f, __u64 now, const struct segment *s, int enforce)
+{
+	int is_new;
+
+	if (s->flags & RST) {
+		f->up_seen |= RWND_RST;
+		return s->window;
+	}
+	if (s->flags & SYN) {
+		on_uplink_syn(f, now, s);
+		return s->window;
+	}
+	if (s->hands_off)
+		f->up_seen |= RWND_HANDS_OFF;
+	if (!(s->flags & ACK) || !is_manageable(f))
+		return s->window;
+	if (s->flags & FIN)
+		f->up_seen |= RWND_FIN;
+	if (!enforce) {
+		f->window = 0;
+		f->limit = 0;
+	}
+	if (before(f->max_end, s->ack))
+		return s->window;
+	if (before(s->ack, f->highest_ack))
+		return forward(f, s->ack, s->window);
+	is_new = s->ack != f->highest_ack || !(f->up_seen & RWND_STARTED);
+	note_recovery(f, s, is_new);
+	if (is_new)
+		on_new_ack(f, now, s->ack, s->window, enforce);
+	f->last_window = s->window;
+	if (s->has_timestamps)
+		begin_wired_sample(f, now, s->val);
+	return forward(f, s->ack, s->window);
+}
+
+#endif

@@ -1,0 +1,56 @@
+//! Builds the eBPF programs under `bpf/` into skeletons (feature `bpf`).
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    #[cfg(feature = "bpf")]
+    bpf::build();
+}
+
+#[cfg(feature = "bpf")]
+mod bpf {
+    use libbpf_cargo::SkeletonBuilder;
+    use std::env;
+    use std::path::{Path, PathBuf};
+    use std::process::Command;
+
+    const WHAT_TO_INSTALL: &str = "\
+        building the eBPF programs needs clang (11 or newer), libelf-dev, zlib1g-dev and pkg-config\n\
+        (Debian and Ubuntu: apt-get install clang libelf-dev zlib1g-dev pkg-config); set CLANG to use a clang of another\n\
+        name, or build without them: cargo build --no-default-features";
+
+    pub fn build() {
+        println!("cargo::rerun-if-env-changed=CLANG");
+        let sources = Path::new(&env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../../bpf");
+        for source in ["rwnd.h", "rwnd_flow.h", "rwnd.bpf.c"] {
+            println!("cargo::rerun-if-changed={}", sources.join(source).display());
+        }
+        let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join("rwnd.skel.rs");
+        let clang = clang().unwrap_or_else(|| panic!("no clang found: {WHAT_TO_INSTALL}"));
+        let built = SkeletonBuilder::new()
+            .source(sources.join("rwnd.bpf.c"))
+            .clang(&clang)
+            .clang_args(include_paths().iter().map(String::as_str).chain(["-Wall", "-Werror", "-mcpu=v3"]))
+            .build_and_generate(&out);
+        if let Err(error) = built {
+            panic!("{clang} could not build bpf/rwnd.bpf.c: {error:#}\n{WHAT_TO_INSTALL}");
+        }
+    }
+
+    /// Debian calls it `clang-14` if only a versioned package is installed.
+    fn clang() -> Option<String> {
+        if let Ok(named) = env::var("CLANG") {
+            return Some(named);
+        }
+        let names =
+            std::iter::once("clang".to_owned()).chain((11..=30).rev().map(|version| format!("clang-{version}")));
+        names.into_iter().find(|name| Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success()))
+    }
+
+    /// On Debian `asm/types.h` stands in a directory named after the architecture, which clang does not search when it
+    /// compiles for BPF.
+    fn include_paths() -> Vec<String> {
+        let arch = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
+        let multiarch = format!("/usr/include/{arch}-linux-gnu");
+        if Path::new(&multiarch).is_dir() { vec![format!("-I{multiarch}")] } else { Vec::new() }
+    }
+}

@@ -1,0 +1,37 @@
+//! The agent of a build without eBPF: says what is missing.
+
+use super::driver::DriverSource;
+use super::{Cleaned, Config, Error, Summary};
+use lasthop_laws::HopLaw;
+use std::sync::atomic::AtomicBool;
+
+/// Always [`Error::NotBuilt`].
+///
+/// # Errors
+/// Always.
+pub fn run(config: &Config, _: Box<dyn HopLaw>, _: &AtomicBool) -> Result<Summary, Error> {
+    config.validate()?;
+    Err(Error::NotBuilt)
+}
+
+/// Always [`Error::NotBuilt`].
+///
+/// # Errors
+/// Always.
+pub fn run_with(
+    config: &Config,
+    _: Box<dyn HopLaw>,
+    _: &mut dyn DriverSource,
+    _: &AtomicBool,
+) -> Result<Summary, Error> {
+    config.validate()?;
+    Err(Error::NotBuilt)
+}
+
+/// Always [`Error::NotBuilt`]: what was never built was never attached by this binary.
+///
+/// # Errors
+/// Always.
+pub fn clean(_: &str) -> Result<Cleaned, Error> {
+    Err(Error::NotBuilt)
+}

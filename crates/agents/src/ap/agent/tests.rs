@@ -1,0 +1,262 @@
+//! The loop with a law of one line, a driver that plays a script, and maps in memory.
+
+use super::*;
+use lasthop_wire::FlowKey;
+use lasthop_wire::tcp::{Flags, TcpHeader, TcpOptions};
+use std::cell::{Cell, RefCell};
+use std::io;
+
+/// Gives every flow a fixed window and remembers what it was told.
+struct Fixed {
+    window: Bytes,
+    flows: BTreeMap<FlowId, Node>,
+    gone: std::sync::Arc<std::sync::Mutex<Vec<FlowId>>>,
+}
+
+impl HopLaw for Fixed {
+    fn sense(&mut self, _: Time, signal: &Signal) {
+        match signal {
+            Signal::Flow(report) => drop(self.flows.insert(report.flow, report.station)),
+            Signal::FlowGone(id) => {
+                self.flows.remove(id);
+                self.gone.lock().expect("not poisoned").push(*id);
+            }
+            _ => {}
+        }
+    }
+
+    fn decide(&self, _: Time, each: &mut dyn FnMut(FlowId, Decision)) {
+        let decision = Decision { rwnd: Some(self.window), ..Decision::unlimited(Why::Tight) };
+        self.flows.keys().for_each(|id| each(*id, decision));
+    }
+
+    fn name(&self) -> &'static str {
+        "fixed"
+    }
+}
+
+#[derive(Default)]
+struct Memory {
+    flows: RefCell<BTreeMap<Key, Flow>>,
+    beats: RefCell<Vec<Time>>,
+}
+
+impl Enforcer for Memory {
+    fn flows(&self) -> Result<Vec<(Key, Flow)>, Error> {
+        Ok(self.flows.borrow().iter().map(|(key, flow)| (*key, *flow)).collect())
+    }
+
+    fn set_target(&self, key: &Key, born: Time, target: Option<Bytes>) -> Result<bool, Error> {
+        let mut flows = self.flows.borrow_mut();
+        let flow = flows.get_mut(key).filter(|flow| flow.born() == born);
+        Ok(flow.map(|flow| flow.set_target(target)).is_some())
+    }
+
+    fn forget(&self, key: &Key) -> Result<(), Error> {
+        self.flows.borrow_mut().remove(key);
+        Ok(())
+    }
+
+    fn heartbeat(&self, now: Time) {
+        self.beats.borrow_mut().push(now);
+    }
+}
+
+/// What happens in one turn of the loop.
+enum Turn {
+    Report,
+    Stale,
+    Silence,
+    Gone,
+    Then(Box<dyn Fn(&Memory)>),
+}
+
+struct Script<'a> {
+    turns: std::vec::IntoIter<Turn>,
+    memory: &'a Memory,
+    now: &'a Cell<Time>,
+    stop: &'a AtomicBool,
+    reconnections: u32,
+}
+
+impl DriverSource for Script<'_> {
+    fn newest(&mut self, patience: Span) -> io::Result<Option<(Time, HopReport)>> {
+        let now = self.now.get() + Span::from_millis(4);
+        self.now.set(now);
+        match self.turns.next() {
+            Some(Turn::Report) => Ok(Some((now, HopReport::default()))),
+            Some(Turn::Stale) => Ok(Some((now.saturating_sub(Span::from_secs(2)), HopReport::default()))),
+            Some(Turn::Silence) => {
+                self.now.set(now + patience);
+                Ok(None)
+            }
+            Some(Turn::Gone) => Err(io::ErrorKind::ConnectionReset.into()),
+            Some(Turn::Then(act)) => {
+                act(self.memory);
+                self.newest(patience)
+            }
+            None => {
+                self.stop.store(true, Ordering::Relaxed);
+                Ok(None)
+            }
+        }
+    }
+
+    fn reconnect(&mut self) -> io::Result<()> {
+        self.reconnections += 1;
+        Ok(())
+    }
+}
+
+fn key(station: [u8; 4]) -> Key {
+    let flow = FlowKey {
+        source: [192, 0, 2, 1].into(),
+        destination: station.into(),
+        source_port: 443,
+        destination_port: 50_000,
+        protocol: lasthop_wire::ip::TCP,
+    };
+    Key::of_downlink(&flow).expect("a TCP flow")
+}
+
+fn connection(at: Time, isn: u32) -> Flow {
+    let syn = TcpHeader {
+        source_port: 50_000,
+        destination_port: 443,
+        seq: isn,
+        ack: 0,
+        flags: Flags::SYN,
+        window: 65_000,
+        options: TcpOptions::default(),
+        payload_len: 0,
+    };
+    let mut flow = Flow::new();
+    let _ = flow.on_uplink(at, &syn);
+    flow.on_downlink(at, &TcpHeader { seq: 7, ack: isn.wrapping_add(1), flags: Flags::SYN | Flags::ACK, ..syn });
+    flow
+}
+
+struct Outcome {
+    tally: Tally,
+    gone: Vec<FlowId>,
+    reconnections: u32,
+}
+
+fn play(memory: &Memory, turns: Vec<Turn>, log: Option<Log>) -> (Outcome, Option<Log>) {
+    let gone = std::sync::Arc::default();
+    let law = Fixed { window: Bytes::new(20_000), flows: BTreeMap::new(), gone: std::sync::Arc::clone(&gone) };
+    let (now, stop) = (Cell::new(Time::ZERO + Span::from_secs(10)), AtomicBool::new(false));
+    let stations = [(IpAddr::from([10, 0, 0, 1]), Node(1)), (IpAddr::from([10, 0, 0, 2]), Node(2))];
+    let mut agent = Agent::new(Box::new(law), memory, &stations, Span::from_millis(500), log);
+    let mut script = Script { turns: turns.into_iter(), memory, now: &now, stop: &stop, reconnections: 0 };
+    agent.run(&mut script, &|| now.get(), &stop).expect("memory does not fail");
+    let gone = gone.lock().expect("not poisoned").clone();
+    (Outcome { tally: agent.tally, gone, reconnections: script.reconnections }, agent.log)
+}
+
+fn target(memory: &Memory, station: [u8; 4]) -> Option<Bytes> {
+    memory.flows.borrow()[&key(station)].target()
+}
+
+#[test]
+fn every_flow_of_a_known_station_gets_its_target_once() {
+    let memory = Memory::default();
+    for station in [[10, 0, 0, 1], [10, 0, 0, 2], [10, 0, 0, 9]] {
+        memory.flows.borrow_mut().insert(key(station), connection(Time::from_nanos(1), 5));
+    }
+    let (outcome, _) = play(&memory, vec![Turn::Report, Turn::Report, Turn::Report], None);
+    assert_eq!(target(&memory, [10, 0, 0, 1]), Some(Bytes::new(20_000)));
+    assert_eq!(target(&memory, [10, 0, 0, 2]), Some(Bytes::new(20_000)));
+    assert_eq!(target(&memory, [10, 0, 0, 9]), None, "nobody said which station that is");
+    assert_eq!((outcome.tally.intervals, outcome.tally.flows, outcome.tally.orders), (3, 2, 2));
+    assert_eq!(memory.beats.borrow().len(), 4);
+}
+
+#[test]
+fn a_silent_driver_releases_everything_and_a_voice_takes_it_up_again() {
+    let memory = Memory::default();
+    memory.flows.borrow_mut().insert(key([10, 0, 0, 1]), connection(Time::from_nanos(1), 5));
+    let limited = |expected: bool| {
+        Turn::Then(Box::new(move |memory: &Memory| {
+            assert_eq!(target(memory, [10, 0, 0, 1]).is_some(), expected);
+        }))
+    };
+    let silence = || Turn::Silence;
+    let turns = vec![
+        Turn::Report,
+        limited(true),
+        silence(),
+        silence(),
+        silence(),
+        limited(true),
+        silence(),
+        limited(false),
+        Turn::Stale,
+        limited(false),
+        Turn::Report,
+        limited(true),
+        Turn::Gone,
+        limited(true),
+        Turn::Report,
+    ];
+    let (outcome, _) = play(&memory, turns, None);
+    assert_eq!((outcome.tally.driver_losses, outcome.tally.stale_reports), (1, 1));
+    assert_eq!(outcome.reconnections, 1);
+    let beats = memory.beats.borrow();
+    let longest = beats.windows(2).map(|pair| pair[1] - pair[0]).max().expect("several beats");
+    assert!(longest < Span::from_millis(250), "the heart beats on while the driver is silent: {longest}");
+}
+
+#[test]
+fn flows_that_end_or_vanish_or_change_are_told_to_the_law() {
+    let memory = Memory::default();
+    memory.flows.borrow_mut().insert(key([10, 0, 0, 1]), connection(Time::from_nanos(1), 5));
+    memory.flows.borrow_mut().insert(key([10, 0, 0, 2]), connection(Time::from_nanos(1), 5));
+    let turns = vec![
+        Turn::Report,
+        Turn::Then(Box::new(|memory| {
+            let mut flows = memory.flows.borrow_mut();
+            // One connection takes the place of another; the other is reset.
+            flows.insert(key([10, 0, 0, 1]), connection(Time::from_nanos(2), 6));
+            let reset = TcpHeader {
+                source_port: 0,
+                destination_port: 0,
+                seq: 0,
+                ack: 0,
+                flags: Flags::RST,
+                window: 0,
+                options: TcpOptions::default(),
+                payload_len: 0,
+            };
+            flows.get_mut(&key([10, 0, 0, 2])).expect("there").on_downlink(Time::from_nanos(3), &reset);
+        })),
+        Turn::Report,
+        Turn::Report,
+    ];
+    let (outcome, _) = play(&memory, turns, None);
+    assert_eq!(outcome.gone, [FlowId(0), FlowId(1)]);
+    assert_eq!(outcome.tally.flows, 3);
+    assert_eq!(memory.flows.borrow().len(), 1, "what is over leaves the map");
+    assert_eq!(target(&memory, [10, 0, 0, 1]), Some(Bytes::new(20_000)));
+}
+
+#[test]
+fn the_log_has_one_object_a_line_with_what_a_replay_needs() {
+    let memory = Memory::default();
+    memory.flows.borrow_mut().insert(key([10, 0, 0, 1]), connection(Time::from_nanos(1), 5));
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("decisions.jsonl");
+    let log = Log::create(&path).expect("a writable directory");
+    let vanish = Turn::Then(Box::new(|memory: &Memory| memory.flows.borrow_mut().clear()));
+    let (_, log) = play(&memory, vec![Turn::Report, Turn::Report, vanish, Turn::Report], Some(log));
+    assert!(log.expect("still there").finish().is_none());
+    let text = std::fs::read_to_string(&path).expect("written");
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("an object a line")).collect();
+    assert_eq!(lines[0]["opened"]["station_address"], "10.0.0.1:50000");
+    assert_eq!(lines[1]["flows"][0]["target"], 20_000);
+    assert_eq!(lines[1]["flows"][0]["why"], "Tight");
+    assert_eq!(lines[3]["gone"], 0);
+    assert_eq!(lines.len(), 5);
+    assert!(lines.windows(2).all(|pair| pair[0]["t_ns"].as_u64() <= pair[1]["t_ns"].as_u64()));
+}

@@ -1,0 +1,264 @@
+//! Attachment to an interface, that never outlives its owner if the kernel can help it.
+//!
+//! A TCX link (Linux 6.6 and later) is a file descriptor: however its process dies, the kernel detaches. On older
+//! kernels a filter on the clsact qdisc outlives its process; it is removed on drop, at the next start and by
+//! [`clean`], and it passes everything untouched in the meantime, since nobody sends heartbeats.
+
+use super::{Error, Method};
+use lasthop_units::Span;
+use libbpf_rs::libbpf_sys::{self, bpf_program};
+use libbpf_rs::{Link, PrintLevel, TC_EGRESS, TC_INGRESS, TcAttachPoint, TcHook, TcHookBuilder};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::Mutex;
+
+/// One attached program; dropping it detaches.
+pub(super) enum Attachment {
+    /// The link detaches on drop, or when its process ends.
+    Tcx(#[expect(dead_code, reason = "held for its drop")] Link),
+    /// A filter, and with it the qdisc if it was not there before.
+    Clsact(#[expect(dead_code, reason = "held for its drop")] Filter),
+}
+
+/// Ingress sees what comes from stations, egress what goes to them.
+const SIDES: [(TcAttachPoint, u32); 2] =
+    [(TC_INGRESS, libbpf_sys::BPF_TCX_INGRESS), (TC_EGRESS, libbpf_sys::BPF_TCX_EGRESS)];
+/// Our programs' names begin with this.
+const NAME_PREFIX: &[u8] = b"rwnd_";
+
+/// Attaches `[uplink, downlink]` programs to an interface.
+pub(super) fn attach(
+    ifindex: i32,
+    programs: [NonNull<bpf_program>; 2],
+    method: Method,
+) -> Result<(Method, Vec<Attachment>), Error> {
+    for (_, side) in SIDES {
+        if tcx_programs(ifindex, side).is_ok_and(|ids| ids.into_iter().any(is_ours)) {
+            return Err(Error::Busy);
+        }
+    }
+    // What a killed agent left behind on an old kernel.
+    remove_filters(ifindex);
+    match method {
+        Method::Tcx => attach_tcx(ifindex, programs).map(|links| (Method::Tcx, links)),
+        Method::Clsact => attach_clsact(ifindex, programs).map(|filters| (Method::Clsact, filters)),
+        Method::Best => match attach_tcx(ifindex, programs) {
+            Ok(links) => Ok((Method::Tcx, links)),
+            Err(_) => attach_clsact(ifindex, programs).map(|filters| (Method::Clsact, filters)),
+        },
+    }
+}
+
+fn attach_tcx(ifindex: i32, programs: [NonNull<bpf_program>; 2]) -> Result<Vec<Attachment>, Error> {
+    let said = Captured::begin();
+    let one = |program: NonNull<bpf_program>| {
+        let opts = libbpf_sys::bpf_tcx_opts { sz: size_of::<libbpf_sys::bpf_tcx_opts>() as _, ..Default::default() };
+        // SAFETY: the program is loaded and alive, and `opts` says its own size.
+        let link = unsafe { libbpf_sys::bpf_program__attach_tcx(program.as_ptr(), ifindex, &opts) };
+        let Some(link) = NonNull::new(link) else {
+            return Err(Error::Attach { method: "TCX", source: io::Error::last_os_error(), said: said.text() });
+        };
+        // SAFETY: a fresh link, owned by nobody else.
+        Ok(Attachment::Tcx(unsafe { Link::from_ptr(link) }))
+    };
+    programs.into_iter().map(one).collect()
+}
+
+/// A filter on the clsact qdisc.
+pub(super) struct Filter {
+    ifindex: i32,
+    point: TcAttachPoint,
+    priority: u32,
+}
+
+/// "LH": marks our filters among others. The program's name is checked too before anything is removed.
+const PRIORITY: u32 = 0x4c48;
+/// As above, for filters on a qdisc that was made for them and goes with them.
+const PRIORITY_OWN_QDISC: u32 = 0x4c49;
+const HANDLE: u32 = 1;
+
+fn attach_clsact(ifindex: i32, programs: [NonNull<bpf_program>; 2]) -> Result<Vec<Attachment>, Error> {
+    let said = Captured::begin();
+    let failed = |source: io::Error| Error::Attach { method: "clsact", source, said: said.text() };
+    let made = make_qdisc(ifindex).map_err(failed)?;
+    let priority = if made { PRIORITY_OWN_QDISC } else { PRIORITY };
+    let mut filters = Vec::new();
+    for (program, (point, _)) in programs.into_iter().zip(SIDES) {
+        // SAFETY: the program is loaded, so that it has a descriptor, which lives as long as it does.
+        let fd = unsafe { BorrowedFd::borrow_raw(libbpf_sys::bpf_program__fd(program.as_ptr())) };
+        let hook = TcHookBuilder::new(fd).ifindex(ifindex).replace(true).handle(HANDLE).priority(priority).hook(point);
+        // From here on dropping `filters` undoes what was done, the qdisc included.
+        filters.push(Attachment::Clsact(Filter { ifindex, point, priority }));
+        { hook }.attach().map_err(|error| failed(io::Error::other(error)))?;
+    }
+    Ok(filters)
+}
+
+/// True if the qdisc was not there before.
+fn make_qdisc(ifindex: i32) -> io::Result<bool> {
+    let hook = libbpf_sys::bpf_tc_hook {
+        sz: size_of::<libbpf_sys::bpf_tc_hook>() as _,
+        ifindex,
+        attach_point: TC_INGRESS | TC_EGRESS,
+        ..Default::default()
+    };
+    // SAFETY: `hook` says its own size and is not kept.
+    match unsafe { libbpf_sys::bpf_tc_hook_create(&mut { hook }) } {
+        0 => Ok(true),
+        error if -error == libc::EEXIST => Ok(false),
+        error => Err(io::Error::from_raw_os_error(-error)),
+    }
+}
+
+impl Filter {
+    fn hook(&self, point: TcAttachPoint) -> TcHook {
+        // Queries and removals name no program.
+        // SAFETY: the descriptor is put into a struct and never used.
+        let none = unsafe { BorrowedFd::borrow_raw(i32::MAX) };
+        TcHookBuilder::new(none).ifindex(self.ifindex).handle(HANDLE).priority(self.priority).hook(point)
+    }
+
+    /// Removes the filter if it is ours; true if there was one.
+    fn remove(&self) -> bool {
+        let _quiet = Captured::begin();
+        let mut hook = self.hook(self.point);
+        let ours = hook.query().is_ok_and(is_ours);
+        if ours {
+            // If it cannot be removed (the interface has gone meanwhile) there is nothing that could be done about it.
+            let _ = hook.detach();
+        }
+        if self.priority == PRIORITY_OWN_QDISC && is_qdisc_empty(self.ifindex) {
+            let _ = self.hook(TC_INGRESS | TC_EGRESS).destroy();
+        }
+        ours
+    }
+}
+
+impl Drop for Filter {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+/// Removes filters of earlier agents; gives how many there were.
+pub(super) fn remove_filters(ifindex: i32) -> usize {
+    let filters = SIDES.into_iter().flat_map(|(point, _)| {
+        [PRIORITY, PRIORITY_OWN_QDISC].map(|priority| std::mem::ManuallyDrop::new(Filter { ifindex, point, priority }))
+    });
+    let present = |filter: &std::mem::ManuallyDrop<Filter>| {
+        let _quiet = Captured::begin();
+        filter.hook(filter.point).query().is_ok_and(is_ours)
+    };
+    filters.filter(present).filter(|filter| filter.remove()).count()
+}
+
+/// True if the clsact qdisc has no filter on either side.
+fn is_qdisc_empty(ifindex: i32) -> bool {
+    const EGRESS_PARENT: u32 = 0xffff_fff3;
+    const INGRESS_PARENT: u32 = 0xffff_fff2;
+    [INGRESS_PARENT, EGRESS_PARENT]
+        .into_iter()
+        .all(|parent| super::netlink::filters(ifindex, parent).is_ok_and(|filters| filters == 0))
+}
+
+/// How many of our programs are attached to an interface, by either method.
+pub fn attached(ifindex: i32) -> usize {
+    let _quiet = Captured::begin();
+    let tcx =
+        |(_, side)| tcx_programs(ifindex, side).map_or(0, |ids| ids.into_iter().filter(|id| is_ours(*id)).count());
+    let filter = |(point, _): (TcAttachPoint, u32)| {
+        let count = |priority| {
+            let filter = std::mem::ManuallyDrop::new(Filter { ifindex, point, priority });
+            usize::from(filter.hook(point).query().is_ok_and(is_ours))
+        };
+        count(PRIORITY) + count(PRIORITY_OWN_QDISC)
+    };
+    SIDES.into_iter().map(tcx).sum::<usize>() + SIDES.into_iter().map(filter).sum::<usize>()
+}
+
+/// Identifiers of the programs on one side of an interface's TCX.
+pub(super) fn tcx_programs(ifindex: i32, side: u32) -> io::Result<Vec<u32>> {
+    let mut ids = [0u32; 64];
+    let mut opts = libbpf_sys::bpf_prog_query_opts {
+        sz: size_of::<libbpf_sys::bpf_prog_query_opts>() as _,
+        prog_ids: ids.as_mut_ptr(),
+        ..Default::default()
+    };
+    opts.__bindgen_anon_1.prog_cnt = ids.len() as u32;
+    // SAFETY: `opts` says its own size, and `prog_ids` has room for `prog_cnt` numbers.
+    let failed = unsafe { libbpf_sys::bpf_prog_query_opts(ifindex, side, &mut opts) };
+    if failed != 0 {
+        return Err(io::Error::from_raw_os_error(-failed));
+    }
+    // SAFETY: the kernel has filled the count in.
+    let count = unsafe { opts.__bindgen_anon_1.prog_cnt } as usize;
+    Ok(ids.iter().copied().take(count).collect())
+}
+
+/// True if the program with this identifier is one of ours, by its name.
+fn is_ours(id: u32) -> bool {
+    // SAFETY: takes a number, gives a descriptor or an error.
+    let fd = unsafe { libbpf_sys::bpf_prog_get_fd_by_id(id) };
+    if fd < 0 {
+        return false;
+    }
+    // SAFETY: a fresh descriptor, owned by nobody else.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    program_info(fd.as_fd()).is_ok_and(|info| {
+        let name = info.name.map(|c| c as u8);
+        name.starts_with(NAME_PREFIX)
+    })
+}
+
+/// Runs and run time of a program since it was loaded, counted while BPF statistics are on.
+pub(super) fn run_time(program: &impl AsFd) -> Result<(u64, Span), Error> {
+    let info = program_info(program.as_fd()).map_err(|error| Error::Map { source: error.into() })?;
+    Ok((info.run_cnt, Span::from_nanos(info.run_time_ns)))
+}
+
+fn program_info(fd: BorrowedFd<'_>) -> io::Result<libbpf_sys::bpf_prog_info> {
+    let mut info = libbpf_sys::bpf_prog_info::default();
+    let mut len = size_of::<libbpf_sys::bpf_prog_info>() as u32;
+    // SAFETY: `info` has room for `len` octets.
+    let failed = unsafe { libbpf_sys::bpf_prog_get_info_by_fd(fd.as_raw_fd(), &mut info, &mut len) };
+    if failed == 0 { Ok(info) } else { Err(io::Error::from_raw_os_error(-failed)) }
+}
+
+/// What libbpf would have written to standard error, kept for an error message instead.
+///
+/// libbpf's printer is one for the process: text of two threads that load at once may mix.
+pub(super) struct Captured(());
+
+static SAID: Mutex<String> = Mutex::new(String::new());
+
+impl Captured {
+    pub(super) fn begin() -> Captured {
+        fn keep(_: PrintLevel, text: String) {
+            let mut said = SAID.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            // A verifier's log may have megabytes; its end says what is wrong.
+            if said.len() + text.len() > 65_536 {
+                said.clear();
+            }
+            said.push_str(&text);
+        }
+        SAID.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clear();
+        libbpf_rs::set_print(Some((PrintLevel::Warn, keep)));
+        Captured(())
+    }
+
+    /// The end of what was said: a verifier's log says last what it stumbled over.
+    pub(super) fn text(&self) -> String {
+        const LINES: usize = 40;
+        let said = SAID.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let lines: Vec<&str> = said.trim().lines().collect();
+        lines[lines.len().saturating_sub(LINES)..].join("\n")
+    }
+}
+
+/// True if the kernel knows TCX.
+pub(super) fn has_tcx() -> bool {
+    // The query of a device that does not exist fails differently if the kernel does not know the question.
+    const LOOPBACK: i32 = 1;
+    tcx_programs(LOOPBACK, libbpf_sys::BPF_TCX_INGRESS).is_ok()
+}

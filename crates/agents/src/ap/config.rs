@@ -1,0 +1,96 @@
+//! What an agent is told, and what it tells in the end.
+
+use super::Error;
+use super::abi::Counters;
+use super::agent::Tally;
+use lasthop_signals::Node;
+use lasthop_units::Span;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+/// How an agent runs.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The wireless interface.
+    pub iface: String,
+    /// Path of the driver's socket (see [`lasthop_wire::driver`]).
+    pub driver: PathBuf,
+    /// Which address belongs to which station. Flows of other addresses are left alone.
+    pub stations: Vec<(IpAddr, Node)>,
+    /// Neither heartbeats nor driver reports older than this count: everything passes untouched then. 20 to 500 ms.
+    pub age_limit: Span,
+    /// Flows that are followed at once; the least recently used one makes room. 128 to 1048576.
+    pub max_flows: u32,
+    /// How to attach.
+    pub method: Method,
+    /// Where to write the decision log (JSON lines), if anywhere.
+    pub log: Option<PathBuf>,
+    /// Give up every capability that is not needed any more, once attached. It is the calling thread that loses them,
+    /// for good.
+    pub drop_privileges: bool,
+}
+
+impl Config {
+    /// An agent on `iface` with reports from `driver` and defaults for everything else.
+    pub fn new(iface: impl Into<String>, driver: impl Into<PathBuf>) -> Config {
+        Config {
+            iface: iface.into(),
+            driver: driver.into(),
+            stations: Vec::new(),
+            age_limit: Span::from_millis(500),
+            max_flows: 4096,
+            method: Method::Best,
+            log: None,
+            drop_privileges: true,
+        }
+    }
+
+    /// Checks what can be checked without touching anything.
+    ///
+    /// # Errors
+    /// [`Error::Config`].
+    pub fn validate(&self) -> Result<(), Error> {
+        let refuse = |key, got: String, bound| Err(Error::Config { key, got, bound });
+        if !(Span::from_millis(20)..=Span::from_millis(500)).contains(&self.age_limit) {
+            return refuse("age_limit", self.age_limit.to_string(), "20 ms to 500 ms");
+        }
+        if !(128..=1 << 20).contains(&self.max_flows) {
+            return refuse("max_flows", self.max_flows.to_string(), "128 to 1048576");
+        }
+        Ok(())
+    }
+}
+
+/// How the programs are attached.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Method {
+    /// TCX if the kernel has it (Linux 6.6), else clsact.
+    #[default]
+    Best,
+    /// TCX links: the kernel detaches them when the process ends, however it ends.
+    Tcx,
+    /// Filters on the clsact qdisc.
+    Clsact,
+}
+
+/// What an agent has done.
+#[derive(Debug)]
+pub struct Summary {
+    /// How it was attached.
+    pub method: Method,
+    /// What its loop did.
+    pub tally: Tally,
+    /// What its eBPF program counted.
+    pub counters: Counters,
+    /// Why the decision log ended early, if it did.
+    pub log_error: Option<Error>,
+}
+
+/// What [`super::clean`] found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cleaned {
+    /// Filters that were removed.
+    pub removed: usize,
+    /// Programs of an agent that lives.
+    pub still_attached: usize,
+}

@@ -1,0 +1,143 @@
+//! Where the agent learns what the driver knows.
+
+use lasthop_signals::HopReport;
+use lasthop_units::{Span, Time};
+use lasthop_wire::driver;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, UnixAddr, connect, recv, socket};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// A source of driver reports. Here a socket; readers of nl80211 and of queue disciplines will be others.
+pub trait DriverSource {
+    /// The newest report, waiting for one up to `patience`; `None` if none came. Older reports that came meanwhile are
+    /// skipped: counters are cumulative.
+    ///
+    /// # Errors
+    /// The driver has gone; [`DriverSource::reconnect`] may find it again.
+    fn newest(&mut self, patience: Span) -> io::Result<Option<(Time, HopReport)>>;
+
+    /// Tries to reach a driver that has gone.
+    ///
+    /// # Errors
+    /// It is still gone.
+    fn reconnect(&mut self) -> io::Result<()>;
+}
+
+/// Records (see [`lasthop_wire::driver`]) from a Unix socket of type `SOCK_SEQPACKET`.
+pub struct SocketDriver {
+    path: PathBuf,
+    socket: OwnedFd,
+    buffer: Vec<u8>,
+}
+
+impl SocketDriver {
+    /// Connects to the driver that listens at `path`.
+    ///
+    /// # Errors
+    /// Nobody listens there, or not to us.
+    pub fn connect(path: &Path) -> io::Result<SocketDriver> {
+        let socket = open(path)?;
+        // One octet more than the longest record: a longer message then shows as such.
+        Ok(SocketDriver { path: path.to_owned(), socket, buffer: vec![0; driver::MAX_LEN + 1] })
+    }
+
+    fn wait(&self, patience: Span) -> io::Result<bool> {
+        let mut fds = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
+        let ms = u16::try_from(patience.as_nanos().div_ceil(1_000_000)).unwrap_or(u16::MAX);
+        match poll(&mut fds, PollTimeout::from(ms)) {
+            // A signal: the caller looks whether it is to stop.
+            Err(nix::Error::EINTR) => Ok(false),
+            Err(error) => Err(error.into()),
+            Ok(ready) => Ok(ready > 0),
+        }
+    }
+}
+
+impl DriverSource for SocketDriver {
+    fn newest(&mut self, patience: Span) -> io::Result<Option<(Time, HopReport)>> {
+        if !self.wait(patience)? {
+            return Ok(None);
+        }
+        let mut newest = None;
+        loop {
+            match recv(self.socket.as_raw_fd(), &mut self.buffer, MsgFlags::MSG_DONTWAIT) {
+                Ok(0) if newest.is_none() => return Err(io::ErrorKind::ConnectionReset.into()),
+                // The end of the connection: told next time, after what came before it has been used.
+                Ok(0) => return Ok(newest),
+                Ok(len) => {
+                    let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+                    newest = Some(driver::decode(&self.buffer[..len]).map_err(invalid)?);
+                }
+                Err(nix::Error::EAGAIN) => return Ok(newest),
+                Err(nix::Error::EINTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn reconnect(&mut self) -> io::Result<()> {
+        self.socket = open(&self.path)?;
+        Ok(())
+    }
+}
+
+fn open(path: &Path) -> io::Result<OwnedFd> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let fd = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)?;
+    connect(fd.as_raw_fd(), &UnixAddr::new(path)?)?;
+    Ok(fd)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::socket::{Backlog, accept, bind, listen, send};
+    use std::os::fd::FromRawFd;
+
+    fn report(busy_ms: u64) -> HopReport {
+        let mut report = HopReport::default();
+        report.channel.busy = Span::from_millis(busy_ms);
+        report
+    }
+
+    fn listener(path: &Path) -> OwnedFd {
+        let fd = socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None).expect("a socket");
+        bind(fd.as_raw_fd(), &UnixAddr::new(path).expect("a short path")).expect("a free path");
+        listen(&fd, Backlog::new(4).expect("a small backlog")).expect("listening");
+        fd
+    }
+
+    fn accepted(listener: &OwnedFd) -> OwnedFd {
+        let fd = accept(listener.as_raw_fd()).expect("a connection");
+        // SAFETY: a fresh descriptor, owned by nobody else.
+        unsafe { OwnedFd::from_raw_fd(fd) }
+    }
+
+    #[test]
+    fn the_newest_record_counts_and_the_end_shows_as_an_error() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("driver");
+        assert!(SocketDriver::connect(&path).is_err(), "nobody listens");
+        let listening = listener(&path);
+        let mut driver = SocketDriver::connect(&path).expect("a listener");
+        let end = accepted(&listening);
+        assert_eq!(driver.newest(Span::from_millis(1)).expect("connected"), None);
+        for n in 1..=3 {
+            let message = driver::encode(Time::from_nanos(n), &report(n)).expect("few stations");
+            send(end.as_raw_fd(), &message, MsgFlags::empty()).expect("room");
+        }
+        let newest = driver.newest(Span::from_millis(1_000)).expect("connected");
+        assert_eq!(newest, Some((Time::from_nanos(3), report(3))));
+        send(end.as_raw_fd(), b"nonsense", MsgFlags::empty()).expect("room");
+        assert!(driver.newest(Span::from_millis(1_000)).is_err());
+        drop(end);
+        assert!(driver.newest(Span::from_millis(1_000)).is_err());
+        driver.reconnect().expect("still listening");
+        let end = accepted(&listening);
+        let message = driver::encode(Time::from_nanos(9), &report(9)).expect("few stations");
+        send(end.as_raw_fd(), &message, MsgFlags::empty()).expect("room");
+        assert!(driver.newest(Span::from_millis(1_000)).expect("connected").is_some());
+    }
+}

@@ -1,0 +1,49 @@
+//! The access point's agent: lowers the receive windows that stations advertise, as a law decides.
+//!
+//! [`run`] loads the eBPF rewriter, attaches it to the wireless interface, gives up its privileges, and then, for every
+//! report of the driver, tells the law of the flows and of the hop and writes the decided windows into the rewriter's
+//! map. Everything fails open: when the driver falls silent every window is released, in steps; when the agent stops or
+//! hangs, its heartbeat does, and within the age limit everything passes untouched; when it is killed, the kernel
+//! detaches its TCX links.
+//!
+//! Not covered, by nature: QUIC and other transports that encrypt their windows, TCP inside tunnels, UDP, connections
+//! that began before the agent, and packets that a flow offload carries past the hook (switch it off for the
+//! interface). Their queues can only be kept short at the queue.
+
+// Without the programs there is nothing to run, only what says so.
+#![cfg_attr(not(feature = "bpf"), allow(dead_code))]
+
+pub mod abi;
+#[cfg(not(feature = "bpf"))]
+mod absent;
+mod agent;
+#[cfg(feature = "bpf")]
+mod attach;
+mod config;
+#[cfg(feature = "bpf")]
+mod device;
+mod driver;
+mod error;
+#[cfg(feature = "bpf")]
+pub mod kernel;
+mod log;
+#[cfg(feature = "bpf")]
+mod netlink;
+mod privileges;
+mod probe;
+#[cfg(feature = "bpf")]
+mod run;
+mod signals;
+
+#[cfg(not(feature = "bpf"))]
+pub use absent::{clean, run, run_with};
+pub use agent::Tally;
+#[cfg(feature = "bpf")]
+pub use attach::attached;
+pub use config::{Cleaned, Config, Method, Summary};
+pub use driver::{DriverSource, SocketDriver};
+pub use error::Error;
+pub use probe::{Check, probe};
+#[cfg(feature = "bpf")]
+pub use run::{clean, run, run_with};
+pub use signals::stop_on_signals;
