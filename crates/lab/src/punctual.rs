@@ -54,7 +54,7 @@ impl Punctual {
 /// belongs to the open file, so it ends with the process at the latest.
 #[derive(Debug)]
 pub(crate) struct Wakeful {
-    _request: Option<File>,
+    request: Option<File>,
 }
 
 impl Wakeful {
@@ -65,7 +65,12 @@ impl Wakeful {
             file.write_all(&0i32.to_ne_bytes())?;
             Ok::<_, std::io::Error>(file)
         };
-        Wakeful { _request: ask().ok() }
+        Wakeful { request: ask().ok() }
+    }
+
+    /// True if the kernel has accepted.
+    pub(crate) fn is_granted(&self) -> bool {
+        self.request.is_some()
     }
 }
 
