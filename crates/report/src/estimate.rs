@@ -71,13 +71,10 @@ impl Estimate {
         self.ci95.map(|[low, high]| (high - low) / 2.0)
     }
 
-    /// True if the confidence intervals of the two means overlap, and also if one of them has none but the means are
-    /// equal: the data give no reason to call the two different.
-    pub fn overlaps(&self, other: &Estimate) -> bool {
-        match (self.ci95, other.ci95) {
-            (Some([a, b]), Some([c, d])) => a <= d && c <= b,
-            _ => self.mean == other.mean,
-        }
+    /// True if `other`'s mean lies within the confidence interval of this one, or equals its mean.
+    pub fn covers(&self, other: &Estimate) -> bool {
+        let within = |[low, high]: [f64; 2]| other.mean.is_some_and(|mean| low <= mean && mean <= high);
+        self.mean == other.mean || self.ci95.is_some_and(within)
     }
 }
 

@@ -23,7 +23,7 @@ pub enum Key {
     /// section 5.1).
     #[serde(rename = "probe_delay_p95_ms")]
     ProbeDelayP95,
-    /// Median time to fetch one object.
+    /// Median time to fetch one object; one that the run's end cut off counts as longer (Kaplan and Meier, 1958).
     #[serde(rename = "fetch_p50_ms")]
     FetchP50,
     /// 95th percentile of the same.

@@ -232,12 +232,12 @@ const READING: &str = r#"<section class="small"><h2>How to read this</h2>
 <li><b>Hop delay</b> runs from a packet's arrival at the queue of the last hop to its delivery at the station; every
 downlink packet counts. <b>Throughput</b> is in-order payload of the bulk flows that reached the applications.</li>
 <li><b>Probe delay</b> is one-way, end to end; a lost probe ranks as infinitely late instead of being left out, as RFC
-7679 has it. A <b>fetch</b> that had not finished counts with the time that it had taken so far. A figure that rests on
-such a value reads ≥.</li>
+7679 has it. A <b>fetch</b> that the end of the run cut off counts as longer than it had lasted, in the proportion in
+which such fetches were (Kaplan and Meier). A figure that rests on what never ended reads ≥.</li>
 <li><b>Jitter</b> is the interarrival jitter of RFC 3550, averaged over the measured window. <b>Jain's index</b> is 1 if
 all stations got the same, and 1/n if one of n got everything.</li>
 <li>The interval is Student's t over seeds, 95 %: it tells how well the mean is known, not how much runs differ. Laws
-whose intervals overlap the best one's share its mark; if that is all of them, there is none.</li>
+whose mean lies within the best one's interval share its mark; if that is all of them, there is none.</li>
 <li>Shaded time in the charts is the warm-up: drawn, but in no figure.</li>
 </ul></section>
 "#;

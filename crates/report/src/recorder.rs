@@ -157,8 +157,8 @@ impl Recorder {
         }
     }
 
-    /// A fetch that `station` started had not finished when the run ended. It counts as having taken at least until
-    /// then; percentiles that rest on it say "at least".
+    /// A fetch that `station` started had not finished when the run ended. It counts as longer than that, in the
+    /// proportion in which fetches so long were (Kaplan and Meier); percentiles beyond all that finished say "at least".
     pub fn fetch_unfinished(&mut self, started: Time, station: Node) {
         let Some(place) = self.place(station) else { return };
         if self.window.contains(started) {

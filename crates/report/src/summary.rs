@@ -76,8 +76,8 @@ impl Summary {
         self.laws.get(law)?.get(&key)
     }
 
-    /// The laws that nothing in the data puts behind the best: the best by its mean, and those whose confidence
-    /// interval overlaps with the best one's. Empty if that is all of them, or if there is only one law.
+    /// The laws that share the first place: the best by its mean, and those whose mean lies within the best one's
+    /// confidence interval. Empty if that is all of them, or if there is only one law.
     pub fn leaders(&self, key: Key) -> Vec<&str> {
         let laws: Vec<(&str, &Estimate)> = self
             .laws_in_order()
@@ -89,7 +89,7 @@ impl Summary {
             if key.better() == Better::Lower { order.reverse() } else { order }
         };
         let Some((_, best)) = laws.iter().max_by(by_mean) else { return Vec::new() };
-        let leaders: Vec<&str> = laws.iter().filter(|(_, e)| e.overlaps(best)).map(|(law, _)| *law).collect();
+        let leaders: Vec<&str> = laws.iter().filter(|(_, e)| best.covers(e)).map(|(law, _)| *law).collect();
         if leaders.len() == self.laws.len() { Vec::new() } else { leaders }
     }
 }

@@ -124,10 +124,10 @@ impl Summary {
             notes.push("± half of the 95 % confidence interval over seeds (Student's t)".to_string());
         }
         if cells().any(|cell| cell.leader) {
-            notes.push("* best, or not distinguishable from the best (intervals overlap)".to_string());
+            notes.push("* best, or a mean within the best one's interval".to_string());
         }
         if cells().any(|cell| cell.text.starts_with('≥')) {
-            notes.push("≥ a lower bound: what it rests on was lost, or had not ended with the run".to_string());
+            notes.push("≥ a lower bound: it rests on probes that were lost, or on fetches of which none so long ended with the run".to_string());
         }
         notes.extend(self.gaps(keys));
         notes

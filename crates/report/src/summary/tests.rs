@@ -49,7 +49,7 @@ fn tables_keep_the_users_order() {
 }
 
 #[test]
-fn a_leader_is_whoever_the_data_do_not_put_behind_the_best() {
+fn a_leader_is_best_or_within_the_best_ones_interval() {
     let s = summary(&[
         run("a", 1, 100, 10),
         run("a", 2, 101, 12),
