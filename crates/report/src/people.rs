@@ -2,8 +2,9 @@
 //! Source:     Kaplan and Meier, JASA 53 (1958); in the form of Efron (1967), who redistributes to the right; [rfc7679]
 //!             section 5.1 for lost probes.
 //! Equations:  each of n waits has mass 1/n; one cut off at c hands its mass in equal parts to those above c;
-//!             wait k stands for the share p_k = S_k + w_k / 2;   a q-quantile lies at p = (q (n - 1) + 1/2) / n
-//! Symbols:    c -> `ms` of an open wait, w_k -> `mass`, S_k (the mass below k) -> `below`, p -> `target`
+//!             wait k stands for the shares S_k + 1/2n to S_k + w_k - 1/2n;
+//!             a q-quantile lies at the share (q (n - 1) + 1/2) / n
+//! Symbols:    c -> `ms` of an open wait, w_k -> `mass`, S_k (the mass below k) -> `below`, that share -> `target`
 //! Deviations: none.     Validity: the run's end does not depend on how long the waits that it cuts off would have been.
 //! Checked by: tests::*; without open waits this is the type 7 quantile of `lasthop_units::stats`
 //!
@@ -60,22 +61,23 @@ impl Waits {
         if self.count() == 0 {
             return Figure::absent(format!("there were no {what} in the measuring window"));
         }
-        let points = self.points();
         // Equal masses put place q (n - 1) of type 7 here.
-        let target = (q * (self.count() - 1) as f64 + 0.5) / self.count() as f64;
+        let n = self.count() as f64;
+        let target = (q * (n - 1.0) + 0.5) / n;
         let mut below = 0.0;
         let mut lower: Option<(f64, Wait)> = None;
-        for point in &points {
-            let share = below + point.mass / 2.0;
-            if share >= target - 1e-12 {
-                return between(lower, (share, *point), target, what);
+        for point in self.points() {
+            // A wait that took over the mass of others stands for a stretch of shares, not for the middle of it only.
+            let (first, last) = (below + 0.5 / n, below + point.mass - 0.5 / n);
+            // The tolerance is for sums of masses, which are not exact.
+            if target <= last + 1e-9 {
+                return between(lower, (first, point), target, what);
             }
             below += point.mass;
             if point.ms.is_finite() {
-                lower = Some((share, *point));
+                lower = Some((last, point));
             }
         }
-        // Beyond the middle of the last one's share.
         lower.map_or_else(|| never_ended(what), |last| between(None, last, target, what))
     }
 
@@ -153,11 +155,12 @@ mod tests {
 
     #[test]
     fn an_unfinished_fetch_hands_its_mass_to_longer_ones() {
-        // 350 hands its fifth to 400: shares 0.1, 0.3, 0.5, 0.8.
+        // 350 hands its fifth to 400: shares 0.1, 0.3, 0.5, and 0.7 to 0.9.
         let fetches = waits(&[100.0, 200.0, 300.0, 400.0], &[350.0]);
         assert_eq!(fetches.quantile(0.5, "fetches"), Figure::Exact(300.0));
-        let value = fetches.quantile(0.75, "fetches").value().expect("a value");
-        assert!((value - (300.0 + 100.0 * 2.0 / 3.0)).abs() < 1e-9, "{value}");
+        let value = fetches.quantile(0.625, "fetches").value().expect("a value");
+        assert!((value - 350.0).abs() < 1e-9, "{value}");
+        assert_eq!(fetches.quantile(0.8, "fetches"), Figure::Exact(400.0));
         assert_eq!(fetches.quantile(1.0, "fetches"), Figure::Exact(400.0));
     }
 
