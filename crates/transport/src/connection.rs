@@ -93,12 +93,12 @@ impl Connection {
         }
     }
 
-    /// The application writes `len` octets.
+    /// The application writes `len` octets. Ignored after `close`, as a socket would refuse it.
     pub fn write(&mut self, len: Bytes) {
         self.sender.write(len.get());
     }
 
-    /// The application writes without end: a bulk transfer.
+    /// The application writes without end: a bulk transfer. Ignored after `close`.
     pub fn write_forever(&mut self) {
         self.sender.write_forever();
     }
@@ -184,7 +184,10 @@ impl Connection {
         match self.phase {
             Phase::Listen | Phase::Dead => None,
             Phase::SynSent | Phase::SynReceived => self.handshake.again,
-            Phase::Established => self.sender.next_timeout().into_iter().chain(self.receiver.next_timeout()).min(),
+            Phase::Established => {
+                let next = self.sender.next_timeout().min(self.receiver.next_timeout());
+                (next != Time::MAX).then_some(next)
+            }
         }
     }
 

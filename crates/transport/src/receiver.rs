@@ -205,15 +205,16 @@ impl Receiver {
         }
     }
 
-    /// When `on_timeout` wants to be called.
-    pub(crate) fn next_timeout(&self) -> Option<Time> {
-        let update = self.read_rate.filter(|_| self.unread > 0).and_then(|rate| {
-            let len = self.window.read_until_update(self.next, self.unread).min(self.unread);
-            Some(self.read_at + rate.time_for(Bytes::new(len.max(1)))?)
-        });
-        match (self.ack_at, update) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
+    /// When `on_timeout` wants to be called; `Time::MAX` for never.
+    pub(crate) fn next_timeout(&self) -> Time {
+        let ack = self.ack_at.unwrap_or(Time::MAX);
+        match self.read_rate {
+            Some(rate) if self.unread > 0 => {
+                let len = self.window.read_until_update(self.next, self.unread).min(self.unread);
+                let wait = rate.time_for(Bytes::new(len.max(1)));
+                wait.map_or(ack, |wait| ack.min(self.read_at + wait))
+            }
+            _ => ack,
         }
     }
 

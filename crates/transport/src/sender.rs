@@ -163,12 +163,16 @@ impl Sender {
 
     /// The application writes `len` more octets.
     pub(crate) fn write(&mut self, len: u64) {
-        self.written = self.written.saturating_add(len);
+        if !self.closing {
+            self.written = self.written.saturating_add(len);
+        }
     }
 
     /// The application will always have more.
     pub(crate) fn write_forever(&mut self) {
-        self.written = u64::MAX;
+        if !self.closing {
+            self.written = u64::MAX;
+        }
     }
 
     /// The application will write no more: FIN follows what it has written.

@@ -67,11 +67,12 @@ impl Sender {
             return;
         }
         self.judge_tail_probe(now, &digest, prior_in_flight);
+        // A recovery ends before the next can begin: what was lost of the data sent since is a loss event of its own.
+        self.leave_recovery(now);
         let lost = self.detect_losses(now);
-        if lost > 0 {
+        if self.board.has_lost() {
             self.enter_recovery(now, prior_in_flight, lost);
         }
-        self.leave_recovery(now);
         self.arm_tail_probe(now);
         self.tell_ack(now, &digest, advanced, lost, prior_in_flight);
     }
@@ -199,7 +200,7 @@ impl Sender {
 
     fn leave_recovery(&mut self, now: Time) {
         match self.recovery {
-            Recovery::Fast(point) | Recovery::Loss(point) if self.board.una() >= point && !self.board.has_lost() => {
+            Recovery::Fast(point) | Recovery::Loss(point) if self.board.una() >= point => {
                 self.recovery = Recovery::Open;
                 self.rack.on_recovered();
                 self.tell(now, &Signal::Recovered);

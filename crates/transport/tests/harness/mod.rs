@@ -90,8 +90,10 @@ impl World {
     }
 
     fn next_event(&self) -> Option<Time> {
-        let ends = [self.wire.next_event(), self.sender.next_timeout(), self.receiver.next_timeout()];
-        ends.into_iter().flatten().min()
+        let at = |event: Option<Time>| event.unwrap_or(Time::MAX);
+        let ends = at(self.sender.next_timeout()).min(at(self.receiver.next_timeout()));
+        let next = at(self.wire.next_event()).min(ends);
+        (next != Time::MAX).then_some(next)
     }
 
     fn step(&mut self) {
