@@ -168,7 +168,8 @@ impl Receiver {
             self.recent.sort_by_key(Option::is_none);
         }
         let arrived = self.next - before;
-        self.window.on_in_order(arrived);
+        // A window that is still opening is worth an acknowledgement of its own (Linux `tcp_grow_window`).
+        self.quick |= u32::from(self.window.on_in_order(arrived));
         self.unread += arrived;
         self.unacknowledged += arrived;
         self.read(now);

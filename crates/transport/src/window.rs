@@ -7,7 +7,8 @@
 //!             the advertised part of it opens by 2 MSS a segment that arrives in order
 //! Symbols:    copied -> `copied`, best -> `best`
 //! Deviations: an edge that may not move left is rounded up to the scale's unit, so a closing window takes in somewhat
-//!             more than the buffer (Linux has the same); a buffer holds half its size in payload, where Linux measures the overhead of what arrives;
+//!             more than the buffer (Linux has the same); a buffer holds 158/256 of its size in payload, which is what Linux measures for full segments of
+//!             an Ethernet path;
 //!             payload out of order occupies only the window that it was sent into.     Validity: not validated.
 //! Checked by: tests::*
 
@@ -38,8 +39,8 @@ const INITIAL_OPEN: u64 = 65_535;
 impl ReceiveWindow {
     /// A window on a buffer of `initial` octets that may grow to `max`, both with overhead; segments carry `mss`.
     pub(crate) fn new(initial: Bytes, max: Bytes, mss: u64) -> ReceiveWindow {
-        let max_capacity = max.get().max(initial.get()) / 2;
-        let capacity = (initial.get() / 2).max(2 * mss).min(max_capacity.max(2 * mss));
+        let max_capacity = payload(max.max(initial)).max(2 * mss);
+        let capacity = payload(initial).max(2 * mss);
         ReceiveWindow {
             capacity,
             max_capacity,
@@ -71,12 +72,14 @@ impl ReceiveWindow {
         window as u16
     }
 
-    /// `len` octets arrived in order.
-    pub(crate) fn on_in_order(&mut self, len: u64) {
+    /// `len` octets arrived in order. True if that opens the window.
+    pub(crate) fn on_in_order(&mut self, len: u64) -> bool {
         // Small segments waste memory in a real buffer, so they do not open the window.
-        if len >= self.mss {
+        let opens = len >= self.mss && self.open < self.capacity;
+        if opens {
             self.open = (self.open + 2 * self.mss).min(self.capacity);
         }
+        opens
     }
 
     /// The echo of a timestamp shows this RTT.
@@ -134,6 +137,11 @@ impl ReceiveWindow {
     pub(crate) fn edge(&self) -> u64 {
         self.edge
     }
+}
+
+/// The payload that a buffer of `size` holds.
+fn payload(size: Bytes) -> u64 {
+    size.get() / 256 * 158
 }
 
 /// The smallest shift with which the whole buffer can be advertised (RFC 7323 allows up to 14).

@@ -100,13 +100,14 @@ impl Cubic {
         let min_rtt = self.min_rtt.map_or(rtt, |min| min.min(rtt));
         self.min_rtt = Some(min_rtt);
         let window = &mut self.window;
-        let watch = window.in_slow_start() && !window.in_recovery() && window.cwnd() >= window.mss() * HYSTART_SEGMENTS;
-        if !watch || ack.newly_acked.is_zero() {
+        if !window.in_slow_start() || window.in_recovery() || ack.newly_acked.is_zero() {
             return;
         }
         let srtt = ack.srtt.unwrap_or(rtt);
         let rate = Rate::of(window.cwnd() * 2, srtt).unwrap_or(Rate::MAX);
-        if self.hystart.on_ack(now, &Sample { rtt, min_rtt, acked: self.acked, sent: self.sent, rate }) {
+        let eligible = window.cwnd() >= window.mss() * HYSTART_SEGMENTS;
+        let sample = Sample { rtt, min_rtt, acked: self.acked, sent: self.sent, eligible, rate };
+        if self.hystart.on_ack(now, &sample) {
             window.end_slow_start();
         }
     }

@@ -39,6 +39,8 @@ pub(super) struct Sample {
     /// Payload acknowledged, and sent, since the connection began.
     pub(super) acked: Bytes,
     pub(super) sent: Bytes,
+    /// The window is large enough for trains to mean something; rounds are counted regardless.
+    pub(super) eligible: bool,
     /// Twice the window a smoothed RTT: the rate at which Linux sizes bursts in slow start.
     pub(super) rate: Rate,
 }
@@ -77,6 +79,9 @@ impl HyStart {
         if sample.acked > self.round_end {
             self.begin_round(now, sample.sent);
         }
+        if !sample.eligible {
+            return false;
+        }
         if now.since(self.last_in_train) <= TRAIN_GAP {
             self.last_in_train = now;
             let host = sample.rate.time_for(HOST_BURST).unwrap_or(Span::MAX).min(HOST_DELAY_MAX);
@@ -107,6 +112,7 @@ mod tests {
             min_rtt: Span::from_millis(20),
             acked: Bytes::new(acked),
             sent: Bytes::new(acked + 100_000),
+            eligible: true,
             rate: Rate::from_mbit(10),
         }
     }
@@ -118,6 +124,15 @@ mod tests {
         // An ACK each 240 us. (20 ms + 1 ms) / 2 = 10.5 ms: the 44th, at 10.56 ms, is the first beyond.
         let ended = (1..100).find(|n| hystart.on_ack(at(240 * n), &sample(20, 1000)));
         assert_eq!(ended, Some(44));
+    }
+
+    #[test]
+    fn a_small_window_counts_rounds_and_decides_nothing() {
+        let mut hystart = HyStart::new();
+        hystart.restart(at(0), Bytes::new(1_000));
+        let small = Sample { eligible: false, ..sample(90, 2_000) };
+        assert!(!hystart.on_ack(at(30_000), &small));
+        assert_eq!(hystart.round_began, at(30_000));
     }
 
     #[test]

@@ -207,3 +207,56 @@ impl Window {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::test_signals::{MSS, ack, setup};
+
+    fn sent(from_idle: bool) -> Sent {
+        Sent { len: MSS, in_flight: MSS, retransmission: false, from_idle }
+    }
+
+    #[test]
+    fn idling_halves_the_window_each_timeout_down_to_the_initial_one() {
+        let grown = || {
+            let mut window = Window::new(&setup());
+            let mut ack = ack(30, 40);
+            ack.srtt = Some(Span::from_millis(100));
+            window.on_ack(&ack);
+            window.on_sent(Time::ZERO, &sent(false));
+            assert_eq!(window.cwnd(), MSS * 40);
+            window
+        };
+        // The timeout is 100 ms + 200 ms.
+        for (idle_ms, segments) in [(250, 40), (350, 20), (650, 10), (60_000, 10)] {
+            let mut window = grown();
+            let silent = window.on_sent(Time::ZERO + Span::from_millis(idle_ms), &sent(true));
+            assert_eq!(silent, Some(Span::from_millis(idle_ms)));
+            assert_eq!(window.cwnd(), MSS * segments, "after {idle_ms} ms");
+        }
+    }
+
+    #[test]
+    fn growth_remembers_what_is_left_over_and_saves_up_no_burst() {
+        let mut window = Window::new(&setup());
+        window.grow(MSS * 15, MSS * 10);
+        window.grow(MSS * 4, MSS * 10);
+        assert_eq!(window.cwnd(), MSS * 11);
+        window.grow(MSS, MSS * 10);
+        assert_eq!(window.cwnd(), MSS * 12);
+        // Nine saved up at a slow rate are worth one segment at a fast one, and start a new count.
+        window.grow(MSS * 9, MSS * 10);
+        window.grow(MSS, MSS * 2);
+        assert_eq!(window.cwnd(), MSS * 13);
+    }
+
+    #[test]
+    fn another_segment_size_keeps_the_count_of_segments() {
+        let mut window = Window::new(&setup());
+        let mut smaller = ack(0, 0);
+        smaller.mss = Bytes::new(536);
+        window.on_ack(&smaller);
+        assert_eq!(window.cwnd(), Bytes::new(5360));
+    }
+}

@@ -11,6 +11,7 @@ use lasthop_signals::Node;
 use lasthop_transport::{Config, Connection};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use lasthop_wire::tcp::TcpHeader;
+use std::ops::Range;
 
 const SENDER: Node = Node(0);
 const RECEIVER: Node = Node(1);
@@ -33,7 +34,7 @@ pub struct World {
 pub struct Log {
     arrived: Vec<(Node, TcpHeader)>,
     params: Option<wired::Params>,
-    /// Queueing delay of each data packet, in milliseconds, with its arrival time.
+    /// Queueing delay of each packet to the receiver, in milliseconds, with the time it came to the queue.
     pub queue_ms: Vec<(Time, f64)>,
     pub dropped: u64,
 }
@@ -43,7 +44,8 @@ impl Outbox<TcpHeader> for Log {
         if to == RECEIVER {
             let params = self.params.expect("set by the world");
             let unloaded = params.delay + params.rate.time_for(packet.len).expect("not zero");
-            self.queue_ms.push((at, at.since(rx.queued_at).saturating_sub(unloaded).as_millis_f64()));
+            let queued = at.since(rx.queued_at).saturating_sub(unloaded);
+            self.queue_ms.push((rx.queued_at, queued.as_millis_f64()));
         }
         self.arrived.push((to, packet.payload));
     }
@@ -130,9 +132,9 @@ impl World {
         }
     }
 
-    /// Mean and maximum queueing delay of what arrived from `from` on, in milliseconds.
-    pub fn queue_since(&self, from: Time) -> (f64, f64) {
-        let delays = || self.log.queue_ms.iter().filter(|(at, _)| *at >= from).map(|(_, ms)| *ms);
+    /// Mean and maximum queueing delay, in milliseconds, of what came to the queue in `when`.
+    pub fn queue(&self, when: Range<Time>) -> (f64, f64) {
+        let delays = || self.log.queue_ms.iter().filter(|(at, _)| when.contains(at)).map(|(_, ms)| *ms);
         let count = delays().count().max(1);
         (delays().sum::<f64>() / count as f64, delays().fold(0.0, f64::max))
     }
