@@ -18,9 +18,10 @@ use std::sync::atomic::AtomicBool;
 /// [`Error`] if it cannot start, or if the kernel takes away what it needs. A driver that goes away is no error.
 pub fn run(config: &Config, law: Box<dyn HopLaw>, stop: &AtomicBool) -> Result<Summary, Error> {
     let failed = |source| Error::Driver { path: config.driver.clone(), source };
-    config.validate()?;
+    let attached = Attached::prepare(config)?;
+    // Only now: who serves the driver's socket may take the connection as the sign that no flow will be missed.
     let mut driver = SocketDriver::connect(&config.driver).map_err(failed)?;
-    run_with(config, law, &mut driver, stop)
+    attached.run(config, law, &mut driver, stop)
 }
 
 /// As [`run`], with another source of driver reports.
@@ -33,31 +34,54 @@ pub fn run_with(
     driver: &mut dyn DriverSource,
     stop: &AtomicBool,
 ) -> Result<Summary, Error> {
-    config.validate()?;
-    let device = device::find(&config.iface)?;
-    let log = config.log.as_deref().map(Log::create).transpose()?;
-    let load =
-        Load { link_len: device.link_len, max_flows: config.max_flows, age_limit: config.age_limit, ..Load::default() };
-    let mut rewriter = Rewriter::load(load)?;
-    let method = rewriter.attach(device.index, config.method)?;
-    if config.drop_privileges {
-        // Maps are reached through descriptors that are open already; a TCX link goes with its descriptor. Only a
-        // filter has to be removed by hand.
-        let keep: &[u32] = match method {
-            Method::Clsact => &[privileges::BPF, privileges::NET_ADMIN],
-            _ => &[privileges::BPF],
-        };
-        privileges::drop_all_but(keep)?;
+    Attached::prepare(config)?.run(config, law, driver, stop)
+}
+
+/// Programs in place, privileges given up.
+struct Attached {
+    rewriter: Rewriter,
+    method: Method,
+    log: Option<Log>,
+}
+
+impl Attached {
+    fn prepare(config: &Config) -> Result<Attached, Error> {
+        config.validate()?;
+        let device = device::find(&config.iface)?;
+        let log = config.log.as_deref().map(Log::create).transpose()?;
+        let Config { max_flows, age_limit, .. } = *config;
+        let load = Load { link_len: device.link_len, max_flows, age_limit, ..Load::default() };
+        let mut rewriter = Rewriter::load(load)?;
+        let method = rewriter.attach(device.index, config.method)?;
+        if config.drop_privileges {
+            // Maps are reached through descriptors that are open already; a TCX link goes with its descriptor. Only a
+            // filter has to be removed by hand.
+            let keep: &[u32] = match method {
+                Method::Clsact => &[privileges::BPF, privileges::NET_ADMIN],
+                _ => &[privileges::BPF],
+            };
+            privileges::drop_all_but(keep)?;
+        }
+        Ok(Attached { rewriter, method, log })
     }
-    let (tally, log) = {
-        let mut agent = Agent::new(law, &rewriter, &config.stations, config.age_limit, log);
-        agent.run(driver, &monotonic, stop)?;
-        (agent.tally, agent.log.take())
-    };
-    let counters = rewriter.counters()?;
-    rewriter.detach();
-    let log_error = log.and_then(Log::finish);
-    Ok(Summary { method, tally, counters, log_error })
+
+    fn run(
+        mut self,
+        config: &Config,
+        law: Box<dyn HopLaw>,
+        driver: &mut dyn DriverSource,
+        stop: &AtomicBool,
+    ) -> Result<Summary, Error> {
+        let (tally, log) = {
+            let mut agent = Agent::new(law, &self.rewriter, &config.stations, config.age_limit, self.log.take());
+            agent.run(driver, &monotonic, stop)?;
+            (agent.tally, agent.log.take())
+        };
+        let counters = self.rewriter.counters()?;
+        self.rewriter.detach();
+        let log_error = log.and_then(Log::finish);
+        Ok(Summary { method: self.method, tally, counters, log_error })
+    }
 }
 
 /// Removes what agents that were killed have left on an interface, and counts what is attached still: an agent that
