@@ -1,5 +1,81 @@
 //! The `lasthop` command.
 
-fn main() {
-    println!("lasthop {}", env!("CARGO_PKG_VERSION"));
+// The command line is where a run meets the clock.
+#![allow(clippy::disallowed_methods)]
+
+mod ap;
+mod check;
+mod doctor;
+mod lab;
+mod progress;
+mod run;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// A toolkit for the wireless last hop: measure it, decide how fast each flow may go, enforce it.
+///
+/// Start with `lasthop doctor`, then `lasthop run scenarios/first-light.toml`.
+#[derive(Parser)]
+#[command(name = "lasthop", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
 }
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a scenario: every law of it, or those you name
+    Run(run::RunArgs),
+    /// Run a scenario and set the laws you name against the first of them
+    Compare(run::CompareArgs),
+    /// Check a scenario file without running it, or print the schema of scenario files
+    Check(check::Args),
+    /// Say what this machine can do, what is missing and how to get it
+    Doctor(doctor::Args),
+    /// Be the agent on an access point: keep its queue short by rewriting receive windows
+    Ap(ap::Args),
+    /// Look after the lab
+    Lab(lab::Args),
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Run(args) => run::run(args),
+        Command::Compare(args) => run::compare(args),
+        Command::Check(args) => check::check(&args),
+        Command::Doctor(args) => doctor::doctor(&args),
+        Command::Ap(args) => ap::ap(args),
+        Command::Lab(args) => lab::lab(&args),
+    };
+    match done {
+        Ok(code) => code,
+        Err(error) => {
+            explain(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Scenario errors come with their source; everything else as a chain of causes.
+fn explain(error: &anyhow::Error) {
+    match error.downcast_ref::<Shown>() {
+        Some(Shown(report)) => eprintln!("{report:?}"),
+        None => {
+            eprintln!("lasthop: {error}");
+            error.chain().skip(1).for_each(|cause| eprintln!("  because: {cause}"));
+        }
+    }
+}
+
+/// An error that knows how to show itself with its place in a file.
+#[derive(Debug)]
+struct Shown(miette::Report);
+
+impl std::fmt::Display for Shown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl std::error::Error for Shown {}

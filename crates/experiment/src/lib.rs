@@ -1,1 +1,14 @@
 //! A scenario run: build the world, run the seeds, gather the figures.
+
+// Runs take wall-clock time, and the report says how much.
+#![allow(clippy::disallowed_methods)]
+
+pub mod agent;
+mod error;
+mod host;
+mod plan;
+mod runner;
+
+pub use error::ExperimentError;
+pub use plan::{Place, Plan};
+pub use runner::{Outcome, Progress, Silent, run};

@@ -13,7 +13,7 @@ use lasthop_units::{Span, Time};
 impl Outcome {
     /// What the report wants to know of this run of `spec`.
     pub fn record(&self, spec: &Spec) -> RunRecord {
-        self.record_into(recorder(spec), spec)
+        self.record_into(spec.recorder(), spec)
     }
 
     /// As [`Outcome::record`], with a recorder of the caller's making.
@@ -97,10 +97,13 @@ impl Outcome {
     }
 }
 
-fn recorder(spec: &Spec) -> Recorder {
-    let window = Window { warm_up: Time::ZERO + spec.warm_up, end: Time::ZERO + spec.duration };
-    let stations = spec.stations.iter().enumerate();
-    Recorder::new(window, stations.map(|(n, name)| (Scenario::station_node(n), name.clone())))
+impl Spec {
+    /// A recorder for the stations and the measuring window of this run.
+    pub fn recorder(&self) -> Recorder {
+        let window = Window { warm_up: Time::ZERO + self.warm_up, end: Time::ZERO + self.duration };
+        let stations = self.stations.iter().enumerate();
+        Recorder::new(window, stations.map(|(n, name)| (Scenario::station_node(n), name.clone())))
+    }
 }
 
 fn record_bulk(recorder: &mut Recorder, flow: FlowId, station: Node, stream: &Stream, log: &BulkLog) {

@@ -1,7 +1,8 @@
 //! What a run is made of.
 
-use crate::address::{Family, MAX_NODES};
+use crate::address::{self, Family, MAX_NODES};
 use crate::error::{LabError, Result};
+use crate::topology;
 use lasthop_radio::wired;
 use lasthop_scenario::{Hop, Law, Scenario, Stream, StreamKind};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
@@ -59,6 +60,11 @@ impl Spec {
             seed: Seed(seed),
             agent: None,
         }
+    }
+
+    /// The address of each station on the last hop, node 1 first.
+    pub fn station_addresses(&self) -> impl Iterator<Item = std::net::IpAddr> + '_ {
+        (0..self.stations.len()).map(|place| address::ip(self.family, topology::LAST, Scenario::station_node(place)))
     }
 
     /// Everything that can be found wrong before anything is built.

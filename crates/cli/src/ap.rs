@@ -1,0 +1,231 @@
+//! `lasthop ap`.
+
+use anyhow::{Context, bail};
+use clap::{Args as ClapArgs, ValueEnum};
+use lasthop_agents::ap::{self, Config, Method};
+use lasthop_laws::oal::{AccessPoint, CapacityRule, Params, Weights, WindowRule};
+use lasthop_scenario::quantity;
+use lasthop_signals::Node;
+use lasthop_units::Span;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The agent on an access point.
+///
+/// Attaches an eBPF program to the wireless interface, reads the driver's counters 250 times a second, and lowers the receive
+/// windows that stations advertise so that flows send what the hop can carry. When it stops, or is killed, flows are plain TCP
+/// again within a second and nothing stays attached. It cannot help QUIC, UDP, or TCP inside tunnels.
+#[derive(ClapArgs)]
+pub struct Args {
+    /// The wireless interface
+    #[arg(long, value_name = "DEV")]
+    iface: String,
+    /// Socket of the driver that reports the radio's counters (docs/reference/driver-interface.md)
+    #[arg(long, value_name = "PATH", required_unless_present = "clean")]
+    driver: Option<PathBuf>,
+    /// A station: its address and its number in the driver's reports; repeat for each. Flows of other addresses are left alone
+    #[arg(long = "station", value_name = "ADDRESS=NUMBER", value_parser = station)]
+    stations: Vec<(IpAddr, Node)>,
+    /// Remove what a killed agent left on the interface, and end
+    #[arg(long, conflicts_with_all = ["driver", "stations", "log"])]
+    clean: bool,
+    /// Whose share is equal
+    #[arg(long, value_enum, default_value_t = WeightsArg::Airtime)]
+    weights: WeightsArg,
+    /// How the capacity of the hop is estimated
+    #[arg(long, value_enum, default_value_t = CapacityArg::Airtime)]
+    capacity: CapacityArg,
+    /// How a window follows from a rate
+    #[arg(long, value_enum, default_value_t = WindowArg::Unloaded)]
+    window: WindowArg,
+    /// Queue that the radio needs to send full frames [default: 5 ms]
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    slack: Option<Span>,
+    /// Most queue that a measured service round may claim [default: 20 ms]
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    slack_max: Option<Span>,
+    /// Backlog, as the time to drain it, from which on windows are tight [default: 2.5 ms]
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    trigger: Option<Span>,
+    /// Decisions without need that must follow each other before windows are released [default: 3]
+    #[arg(long, value_name = "N")]
+    release_after: Option<u32>,
+    /// Standing ceiling as a multiple of what one flow could use alone [default: 1.25]
+    #[arg(long, value_name = "X")]
+    ceiling_gain: Option<f64>,
+    /// Reports and decisions older than this do not count [default: 500 ms]
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    age_limit: Option<Span>,
+    /// Most flows followed at once [default: 4096]
+    #[arg(long, value_name = "N")]
+    max_flows: Option<u32>,
+    /// How to attach to the interface
+    #[arg(long, value_enum, default_value_t = AttachArg::Best)]
+    attach: AttachArg,
+    /// Write every decision to this file (JSON lines)
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum WeightsArg {
+    /// Every backlogged flow the same rate
+    Flow,
+    /// Every station with a backlogged flow the same rate
+    Station,
+    /// Every station with a backlogged flow the same airtime
+    Airtime,
+    /// In proportion to the square root of what each flow's link carries
+    PotentialDelay,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum CapacityArg {
+    /// What each link carries a second of airtime, times the airtime to be had now
+    Airtime,
+    /// Goodput of the nearest uncongested slot, as published
+    Paper,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum WindowArg {
+    /// From the unloaded round trip, under a standing ceiling
+    Unloaded,
+    /// From the round trip as it is, without a ceiling, as published
+    Paper,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum AttachArg {
+    /// TCX where the kernel has it, else clsact
+    Best,
+    /// TCX links (Linux 6.6)
+    Tcx,
+    /// Filters on the clsact qdisc
+    Clsact,
+}
+
+/// Runs the agent until it is told to stop.
+pub fn ap(args: Args) -> anyhow::Result<ExitCode> {
+    if args.clean {
+        let cleaned = ap::clean(&args.iface)?;
+        println!("{}: {} filters removed", args.iface, cleaned.removed);
+        if cleaned.still_attached > 0 {
+            bail!(
+                "{} programs of an agent that still runs are attached to {}: stop it first",
+                cleaned.still_attached,
+                args.iface
+            );
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let law = AccessPoint::new(args.params()).context("these parameters make no law")?;
+    let stop = ap::stop_on_signals()?;
+    let summary = ap::run(&args.config(), Box::new(law), stop)?;
+    let tally = summary.tally;
+    eprintln!(
+        "{} flows managed in {} intervals, {} windows ordered; longest interval {}",
+        tally.flows, tally.intervals, tally.orders, tally.longest_work
+    );
+    if tally.driver_losses > 0 {
+        eprintln!("the driver fell silent {} times; windows were released meanwhile", tally.driver_losses);
+    }
+    match summary.log_error {
+        Some(error) => Err(anyhow::Error::new(error).context("the decision log is incomplete")),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+impl Args {
+    fn params(&self) -> Params {
+        let default = Params::default();
+        Params {
+            weights: match self.weights {
+                WeightsArg::Flow => Weights::Flow,
+                WeightsArg::Station => Weights::Station,
+                WeightsArg::Airtime => Weights::Airtime,
+                WeightsArg::PotentialDelay => Weights::PotentialDelay,
+            },
+            capacity: match self.capacity {
+                CapacityArg::Airtime => CapacityRule::Airtime,
+                CapacityArg::Paper => CapacityRule::Paper,
+            },
+            window: match self.window {
+                WindowArg::Unloaded => WindowRule::Unloaded,
+                WindowArg::Paper => WindowRule::Paper,
+            },
+            slack: self.slack.unwrap_or(default.slack),
+            slack_max: self.slack_max.unwrap_or(default.slack_max),
+            trigger: self.trigger.unwrap_or(default.trigger),
+            release_after: self.release_after.unwrap_or(default.release_after),
+            ceiling_gain: self.ceiling_gain.unwrap_or(default.ceiling_gain),
+        }
+    }
+
+    fn config(&self) -> Config {
+        let default = Config::new(&self.iface, self.driver.clone().unwrap_or_default());
+        Config {
+            stations: self.stations.clone(),
+            age_limit: self.age_limit.unwrap_or(default.age_limit),
+            max_flows: self.max_flows.unwrap_or(default.max_flows),
+            method: match self.attach {
+                AttachArg::Best => Method::Best,
+                AttachArg::Tcx => Method::Tcx,
+                AttachArg::Clsact => Method::Clsact,
+            },
+            log: self.log.clone(),
+            ..default
+        }
+    }
+}
+
+fn span(text: &str) -> Result<Span, String> {
+    quantity::parse(text).map_err(|error| format!("{error}; {}", error.remedy()))
+}
+
+fn station(text: &str) -> Result<(IpAddr, Node), String> {
+    let (address, number) = text.rsplit_once('=').ok_or("write ADDRESS=NUMBER, such as 192.168.1.20=1")?;
+    let address = address.parse().map_err(|_| format!("`{address}` is not an IP address"))?;
+    let number = number.parse().map_err(|_| format!("`{number}` is not a station number (0 to 65535)"))?;
+    Ok((address, Node(number)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use lasthop_experiment::agent;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn what_the_lab_writes_is_what_the_agent_reads() {
+        let params = Params {
+            weights: Weights::PotentialDelay,
+            capacity: CapacityRule::Paper,
+            window: WindowRule::Paper,
+            slack: Span::from_micros(7_500),
+            slack_max: Span::from_millis(30),
+            trigger: Span::from_micros(1_234),
+            release_after: 5,
+            ceiling_gain: 1.5,
+        };
+        let line = ["ap", "--iface", "wlan0", "--driver", "d"].map(str::to_owned).into_iter();
+        let line = Line::parse_from(line.chain(agent::flags(&params)));
+        assert_eq!(line.args.params(), params);
+        let plain = Line::parse_from(["ap", "--iface", "wlan0", "--driver", "d"]);
+        assert_eq!(plain.args.params(), Params::default());
+    }
+
+    #[test]
+    fn stations_are_addresses_with_numbers() {
+        assert_eq!(station("fd00::2=3"), Ok(("fd00::2".parse().expect("an address"), Node(3))));
+        assert!(station("10.0.0.1").is_err());
+        assert!(station("desk=1").is_err());
+    }
+}

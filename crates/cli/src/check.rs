@@ -1,0 +1,48 @@
+//! `lasthop check`.
+
+use crate::Shown;
+use clap::Args as ClapArgs;
+use lasthop_scenario::Scenario;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// What to check.
+#[derive(ClapArgs)]
+#[command(arg_required_else_help = true)]
+pub struct Args {
+    /// Scenario files (TOML)
+    scenarios: Vec<PathBuf>,
+    /// Print the JSON Schema of scenario files, for editors
+    #[arg(long)]
+    schema: bool,
+}
+
+/// Checks files; the status says whether all are right.
+pub fn check(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.schema {
+        println!("{}", lasthop_scenario::json_schema());
+    }
+    let mut wrong = 0;
+    for path in &args.scenarios {
+        match Scenario::load(path) {
+            Ok(scenario) => println!(
+                "{}: {} ({} stations, {} streams, laws {})",
+                path.display(),
+                scenario.title(),
+                scenario.stations().len(),
+                scenario.streams().len(),
+                scenario.laws().iter().map(|law| law.name.as_str()).collect::<Vec<_>>().join(", ")
+            ),
+            Err(error) => {
+                wrong += 1;
+                eprintln!("{:?}", miette::Report::new(error));
+            }
+        }
+    }
+    Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Loads a scenario; the error shows the place in the file.
+pub fn load(path: &std::path::Path) -> anyhow::Result<Scenario> {
+    Ok(Scenario::load(path).map_err(|error| Shown(miette::Report::new(error)))?)
+}

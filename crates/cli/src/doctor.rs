@@ -1,0 +1,89 @@
+//! `lasthop doctor`.
+
+use clap::Args as ClapArgs;
+use lasthop_lab::doctor::{self, Need, State};
+use std::process::ExitCode;
+
+/// Examine this machine.
+#[derive(ClapArgs)]
+pub struct Args {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// One line of the examination.
+struct Line {
+    part: &'static str,
+    name: String,
+    ok: bool,
+    required: bool,
+    detail: String,
+    remedy: String,
+}
+
+/// Prints what there is, what is missing and how to get it. The status says whether the lab and the agent can run.
+pub fn doctor(args: &Args) -> anyhow::Result<ExitCode> {
+    let lines: Vec<Line> = lab().into_iter().chain(agent()).collect();
+    if args.json {
+        println!("{}", json(&lines));
+    } else {
+        print(&lines);
+    }
+    let complete = lines.iter().all(|line| line.ok || !line.required);
+    Ok(if complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn lab() -> Vec<Line> {
+    let line = |finding: doctor::Finding| {
+        let (ok, detail, remedy) = match finding.state {
+            State::Present => (true, String::new(), String::new()),
+            State::Missing { why, get } => (false, why, get),
+        };
+        let required = finding.need == Need::Required;
+        Line { part: "lab", name: finding.feature.to_string(), ok, required, detail, remedy }
+    };
+    doctor::examine().into_iter().map(line).collect()
+}
+
+fn agent() -> Vec<Line> {
+    let line = |check: lasthop_agents::ap::Check| Line {
+        part: "agent",
+        name: check.name.to_owned(),
+        ok: check.ok,
+        required: check.required,
+        detail: check.detail,
+        remedy: check.remedy.to_owned(),
+    };
+    lasthop_agents::ap::probe().into_iter().map(line).collect()
+}
+
+fn print(lines: &[Line]) {
+    println!("simulator   ok");
+    for line in lines {
+        let verdict = match (line.ok, line.required) {
+            (true, _) => "ok",
+            (false, true) => "MISSING",
+            (false, false) => "missing (works without)",
+        };
+        println!("{:<11} {}: {verdict}", line.part, line.name);
+        if !line.ok {
+            println!("            {}", line.detail);
+            println!("            to get it: {}", line.remedy);
+        }
+    }
+    for part in ["lab", "agent"] {
+        let can = lines.iter().filter(|line| line.part == part).all(|line| line.ok || !line.required);
+        println!("The {part} {} run here.", if can { "can" } else { "cannot" });
+    }
+}
+
+fn json(lines: &[Line]) -> String {
+    let line = |line: &Line| {
+        serde_json::json!({
+            "part": line.part, "name": line.name, "ok": line.ok, "required": line.required,
+            "detail": line.detail, "remedy": line.remedy,
+        })
+    };
+    serde_json::Value::Array(lines.iter().map(line).collect()).to_string()
+}

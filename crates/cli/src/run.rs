@@ -1,0 +1,163 @@
+//! `lasthop run` and `lasthop compare`.
+
+use crate::progress::Bar;
+use crate::{Shown, check};
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use lasthop_experiment::{Outcome, Place, Plan};
+use lasthop_lab::Stop;
+use lasthop_report::{COLUMNS, Key, Report, Summary};
+use lasthop_scenario::{Law, Scenario};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Instant, SystemTime};
+
+/// Where to run.
+#[derive(Clone, Copy, ValueEnum)]
+enum WorldArg {
+    /// Virtual time, own TCP: anywhere, faster than the clock
+    Sim,
+    /// Wall-clock time, kernel TCP over an emulated hop: needs root
+    Lab,
+}
+
+/// What both commands take.
+#[derive(Args)]
+struct Common {
+    /// The scenario file (TOML)
+    scenario: PathBuf,
+    /// Where to run [default: what the scenario says; if it leaves it open, the lab as root and the simulator otherwise]
+    #[arg(long, value_enum)]
+    world: Option<WorldArg>,
+    /// Run this seed only
+    #[arg(long, value_name = "N", conflicts_with = "seeds")]
+    seed: Option<u64>,
+    /// Run seeds 1 to K [default: the scenario's]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    seeds: Option<u64>,
+    /// Write results into this directory [default: out/SCENARIO]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Keep the delay of every packet (packets.parquet)
+    #[arg(long)]
+    packets: bool,
+}
+
+/// `lasthop run`
+#[derive(Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    common: Common,
+    /// Run this law; may be repeated [default: all of the scenario's]
+    #[arg(long = "law", value_name = "NAME")]
+    laws: Vec<String>,
+}
+
+/// `lasthop compare`
+#[derive(Args)]
+pub struct CompareArgs {
+    #[command(flatten)]
+    common: Common,
+    /// The laws to compare; the first is what the others are set against [default: all of the scenario's]
+    #[arg(long, value_name = "NAME,NAME…", value_delimiter = ',')]
+    laws: Vec<String>,
+}
+
+/// Runs and reports.
+pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
+    execute(&args.common, &args.laws).map(|_| ExitCode::SUCCESS)
+}
+
+/// Runs, reports, and prints each law as ratios to the first.
+pub fn compare(args: CompareArgs) -> anyhow::Result<ExitCode> {
+    let (summary, laws) = execute(&args.common, &args.laws)?;
+    let Some((base, others)) = laws.split_first().filter(|(_, others)| !others.is_empty()) else {
+        bail!("a comparison needs two laws; this scenario has one: name more with --laws");
+    };
+    println!("\nAs multiples of {base}:");
+    for law in others {
+        let ratio = |key: Key| {
+            let (own, of) = (summary.estimate(law, key)?.mean?, summary.estimate(base, key)?.mean?);
+            (of != 0.0).then(|| format!("{} {:.3}", key.name(), own / of))
+        };
+        let ratios: Vec<String> = COLUMNS.iter().copied().filter_map(ratio).collect();
+        println!("  {law}: {}", ratios.join(", "));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn execute(args: &Common, names: &[String]) -> anyhow::Result<(Summary, Vec<String>)> {
+    let scenario = check::load(&args.scenario)?;
+    let plan = plan(args, &scenario, names)?;
+    Stop::on_signals().context("cannot watch for Ctrl-C")?;
+    if plan.place == Place::Sim && matches!(scenario.world(), lasthop_scenario::World::Default) && args.world.is_none()
+    {
+        eprintln!("note: not root, so this runs in the simulator; as root it runs in the lab, over the kernel's TCP");
+    }
+    let (began, started) = (Instant::now(), SystemTime::now());
+    let bar = Bar::new(plan.runs().len());
+    let ran = lasthop_experiment::run(&plan, &bar, &Stop::default());
+    bar.finish();
+    let mut outcome = ran?;
+    outcome.info.command = std::env::args().collect();
+    outcome.info.scenario = args.scenario.display().to_string();
+    outcome.info.started = humantime::format_rfc3339_seconds(started).to_string();
+    outcome.info.duration_s = began.elapsed().as_secs_f64();
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from("out").join(scenario.name()));
+    let report = Report {
+        title: scenario.title(),
+        description: scenario.description(),
+        summary: &outcome.summary,
+        runs: &outcome.runs,
+        info: &outcome.info,
+    };
+    print(&plan, &outcome);
+    let written = report.write(&out)?;
+    let list: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
+    println!("\nWritten: {}", list.join(", "));
+    Ok((outcome.summary, plan.laws.iter().map(|law| law.name.clone()).collect()))
+}
+
+fn plan<'a>(args: &Common, scenario: &'a Scenario, names: &[String]) -> anyhow::Result<Plan<'a>> {
+    let place = match args.world {
+        Some(WorldArg::Sim) => Place::Sim,
+        Some(WorldArg::Lab) => Place::Lab,
+        None => Place::choose(scenario.world()),
+    };
+    let laws = match names {
+        [] => scenario.laws().to_vec(),
+        names => names.iter().map(|name| law(scenario, name)).collect::<anyhow::Result<_>>()?,
+    };
+    let seeds = match (args.seed, args.seeds) {
+        (Some(seed), _) => vec![seed],
+        (None, Some(count)) => (1..=count).collect(),
+        (None, None) => scenario.seeds().to_vec(),
+    };
+    Ok(Plan { scenario, place, laws, seeds, keep_packets: args.packets })
+}
+
+fn law(scenario: &Scenario, name: &str) -> anyhow::Result<Law> {
+    Ok(scenario.law(name).map_err(|error| Shown(miette::Report::new(error)))?)
+}
+
+fn print(plan: &Plan<'_>, outcome: &Outcome) {
+    let world = plan.place.world();
+    println!("{}\n{}", plan.scenario.title(), world.statement());
+    println!(
+        "{} runs a law of {} each, the first {} not counted; mean over seeds with 95 % confidence interval.\n",
+        plan.seeds.len(),
+        plan.scenario.duration(),
+        plan.scenario.warm_up()
+    );
+    let width = terminal_width();
+    println!("{}", outcome.summary.text_table(&COLUMNS, width));
+    let verdict = outcome.info.verdict();
+    if !verdict.reliable {
+        println!("\nUNRELIABLE: do not quote these figures.");
+        verdict.reasons.iter().for_each(|reason| println!("  {reason}"));
+    }
+}
+
+fn terminal_width() -> usize {
+    std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(160)
+}

@@ -1,0 +1,54 @@
+//! What is to be done: which laws, which seeds, in which world.
+
+use lasthop_scenario::{Law, Scenario, World};
+
+/// Where a scenario runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// The simulator.
+    Sim,
+    /// The lab.
+    Lab,
+}
+
+impl Place {
+    /// Where a scenario that leaves it open runs here: in the lab as root, else in the simulator.
+    pub fn choose(wanted: World) -> Place {
+        match wanted {
+            World::Sim => Place::Sim,
+            World::Lab => Place::Lab,
+            World::Default if nix::unistd::geteuid().is_root() => Place::Lab,
+            World::Default => Place::Sim,
+        }
+    }
+
+    /// The kind of world, for reports.
+    pub fn world(self) -> lasthop_report::World {
+        match self {
+            Place::Sim => lasthop_report::World::Sim,
+            Place::Lab => lasthop_report::World::Lab,
+        }
+    }
+}
+
+/// An experiment: every law under every seed.
+#[derive(Clone, Debug)]
+pub struct Plan<'a> {
+    /// What is run.
+    pub scenario: &'a Scenario,
+    /// Where.
+    pub place: Place,
+    /// The rows of the report.
+    pub laws: Vec<Law>,
+    /// One run each a law.
+    pub seeds: Vec<u64>,
+    /// Keep every packet's delay.
+    pub keep_packets: bool,
+}
+
+impl Plan<'_> {
+    /// The runs in their order: laws take turns, so that a machine that slows down slows them all.
+    pub fn runs(&self) -> Vec<(&Law, u64)> {
+        self.seeds.iter().flat_map(|seed| self.laws.iter().map(move |law| (law, *seed))).collect()
+    }
+}

@@ -1,0 +1,177 @@
+//! Runs a plan.
+
+use crate::{ExperimentError, Place, Plan, agent, host};
+use lasthop_lab::{LabError, Spec, Stop};
+use lasthop_report::{Lateness, Run, RunInfo, RunStatus, Summary};
+use lasthop_scenario::Law;
+use lasthop_units::Span;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+/// Is told how far an experiment is.
+pub trait Progress: Sync {
+    /// Run number `run` of the plan has begun.
+    fn begun(&self, run: usize, law: &str, seed: u64);
+    /// `done` of its `total` time has passed in it.
+    fn advanced(&self, run: usize, done: Span, total: Span);
+    /// It has ended.
+    fn ended(&self, run: usize);
+}
+
+/// Tells nobody.
+pub struct Silent;
+
+impl Progress for Silent {
+    fn begun(&self, _run: usize, _law: &str, _seed: u64) {}
+    fn advanced(&self, _run: usize, _done: Span, _total: Span) {}
+    fn ended(&self, _run: usize) {}
+}
+
+/// What an experiment brought.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Every run, in the plan's order.
+    pub runs: Vec<Run>,
+    /// Figures over seeds.
+    pub summary: Summary,
+    /// The circumstances. The caller fills in what it knows: command line, start, duration.
+    pub info: RunInfo,
+}
+
+/// One finished run and how it went.
+type Finished = (Run, RunStatus);
+
+/// Runs every law under every seed.
+///
+/// # Errors
+/// The first run that failed, or [`ExperimentError::Stopped`].
+pub fn run(plan: &Plan<'_>, progress: &dyn Progress, stop: &Stop) -> Result<Outcome, ExperimentError> {
+    let finished = match plan.place {
+        Place::Sim => side_by_side(plan, progress, stop)?,
+        Place::Lab => one_by_one(plan, progress, stop)?,
+    };
+    let (runs, statuses): (Vec<Run>, Vec<RunStatus>) = finished.into_iter().unzip();
+    let laws: Vec<String> = plan.laws.iter().map(|law| law.name.clone()).collect();
+    let summary = Summary::of(plan.place.world(), plan.scenario.name(), &laws, &runs);
+    Ok(Outcome { runs, summary, info: info(plan, statuses) })
+}
+
+/// Simulated runs share nothing, so each core takes the next one.
+fn side_by_side(plan: &Plan<'_>, progress: &dyn Progress, stop: &Stop) -> Result<Vec<Finished>, ExperimentError> {
+    let runs = plan.runs();
+    let (next, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let results: Vec<Mutex<Option<Result<Finished, ExperimentError>>>> =
+        runs.iter().map(|_| Mutex::new(None)).collect();
+    let work = || {
+        while failed.load(Ordering::Relaxed) == 0 {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some((law, seed)) = runs.get(number) else { break };
+            let result = simulate(plan, number, law, *seed, progress, stop);
+            failed.fetch_add(usize::from(result.is_err()), Ordering::Relaxed);
+            *results[number].lock().expect("no holder of this lock panics") = Some(result);
+        }
+    };
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(runs.len());
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(work);
+        }
+    });
+    // Where an error stopped the others, what they left out is missing; the error stands further on.
+    results.into_iter().filter_map(|result| result.into_inner().expect("no holder of this lock panics")).collect()
+}
+
+fn simulate(
+    plan: &Plan<'_>,
+    number: usize,
+    law: &Law,
+    seed: u64,
+    progress: &dyn Progress,
+    stop: &Stop,
+) -> Result<Finished, ExperimentError> {
+    let (began, total) = (Instant::now(), plan.scenario.duration());
+    progress.begun(number, &law.name, seed);
+    let mut on = |done: Span| {
+        progress.advanced(number, done, total);
+        !stop.is_raised()
+    };
+    let record = lasthop_sim::run(plan.scenario, law, seed, plan.keep_packets, &mut on)
+        .map_err(|source| ExperimentError::Sim { law: law.name.clone(), seed, source })?
+        .ok_or(ExperimentError::Stopped)?;
+    progress.ended(number);
+    let status =
+        RunStatus { law: law.name.clone(), seed, duration_s: began.elapsed().as_secs_f64(), ..RunStatus::default() };
+    Ok((Run { law: law.name.clone(), seed, record }, status))
+}
+
+/// Runs of the lab need the machine for themselves.
+fn one_by_one(plan: &Plan<'_>, progress: &dyn Progress, stop: &Stop) -> Result<Vec<Finished>, ExperimentError> {
+    let one = |(number, (law, seed)): (usize, (&Law, u64))| emulate(plan, number, law, seed, progress, stop);
+    plan.runs().into_iter().enumerate().map(one).collect()
+}
+
+fn emulate(
+    plan: &Plan<'_>,
+    number: usize,
+    law: &Law,
+    seed: u64,
+    progress: &dyn Progress,
+    stop: &Stop,
+) -> Result<Finished, ExperimentError> {
+    let (began, total) = (Instant::now(), plan.scenario.duration());
+    let failed = |source: LabError| match source {
+        LabError::Stopped => ExperimentError::Stopped,
+        source => ExperimentError::Lab { law: law.name.clone(), seed, source },
+    };
+    progress.begun(number, &law.name, seed);
+    let mut spec = Spec::of(plan.scenario, law, seed);
+    if let Some(params) = &law.agent {
+        let program = std::env::current_exe().map_err(ExperimentError::OwnProgram)?;
+        spec.agent = Some(agent::command(program, params, spec.station_addresses()));
+    }
+    let outcome = lasthop_lab::run(&spec, |done| progress.advanced(number, done, total), stop).map_err(failed)?;
+    progress.ended(number);
+    let mut recorder = spec.recorder();
+    if plan.keep_packets {
+        recorder.keep_packets();
+    }
+    let record = outcome.record_into(recorder, &spec);
+    let late = &outcome.lateness;
+    let micros = |span: Span| span.as_nanos() as f64 / 1e3;
+    let mut doubts: Vec<String> = outcome.doubts.iter().map(ToString::to_string).collect();
+    if !outcome.realtime {
+        doubts.push("the emulator was not allowed real-time scheduling (SCHED_FIFO)".into());
+    }
+    let status = RunStatus {
+        law: law.name.clone(),
+        seed,
+        duration_s: began.elapsed().as_secs_f64(),
+        lateness: Some(Lateness {
+            events: late.count,
+            p50_us: micros(late.p50),
+            p99_us: micros(late.p99),
+            max_us: micros(late.max),
+        }),
+        doubts,
+    };
+    Ok((Run { law: law.name.clone(), seed, record }, status))
+}
+
+fn info(plan: &Plan<'_>, runs: Vec<RunStatus>) -> RunInfo {
+    let (host, kernel) = host::name_and_kernel();
+    RunInfo {
+        lasthop: env!("CARGO_PKG_VERSION").to_owned(),
+        git_revision: None,
+        scenario: plan.scenario.name().to_owned(),
+        host,
+        kernel,
+        cpu: host::cpu(),
+        clock: match plan.place {
+            Place::Sim => "virtual".to_owned(),
+            Place::Lab => "CLOCK_MONOTONIC".to_owned(),
+        },
+        runs,
+        ..RunInfo::default()
+    }
+}
