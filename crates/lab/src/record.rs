@@ -5,9 +5,9 @@ use crate::spec::Spec;
 use crate::traffic::bulk::{BIN, BulkLog};
 use crate::traffic::iperf3::Iperf3Log;
 use crate::traffic::tcp_info::TcpInfo;
-use lasthop_report::{Gauge, Recorder, RunRecord, Segments, Window};
+use lasthop_report::{Gauge, HopMeter, Recorder, RunRecord, Segments, Window};
 use lasthop_scenario::{Scenario, Stream};
-use lasthop_signals::{ChannelTime, FlowId, Node};
+use lasthop_signals::{FlowId, Node};
 use lasthop_units::{Span, Time};
 
 impl Outcome {
@@ -49,20 +49,9 @@ impl Outcome {
         for crossing in self.hop.crossings.iter().filter(|crossing| crossing.from == Scenario::AP) {
             recorder.hop_delivery(crossing.at, crossing.queued_at(), crossing.to, crossing.len);
         }
-        let mut before = ChannelTime::default();
+        let mut meter = HopMeter::default();
         for (at, report) in &self.hop.reports {
-            let packets: u64 = report.stations.iter().map(|station| u64::from(station.backlog_packets)).sum();
-            recorder.sample(*at, Gauge::Queue, packets as f64);
-            for station in &report.stations {
-                recorder.sample(*at, Gauge::Backlog(station.station), f64::from(station.backlog_packets));
-                recorder.sample(*at, Gauge::PhyRate(station.station), station.phy_rate.as_mbit_f64());
-            }
-            let active = report.channel.active.saturating_sub(before.active);
-            if !active.is_zero() {
-                let busy = report.channel.busy.saturating_sub(before.busy);
-                recorder.sample(*at, Gauge::ChannelBusy, busy.as_secs_f64() / active.as_secs_f64());
-            }
-            before = report.channel;
+            meter.add(recorder, *at, report);
         }
     }
 

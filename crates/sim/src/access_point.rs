@@ -4,7 +4,7 @@ use lasthop_laws::HopLaw;
 use lasthop_laws::oal::rwnd::Rewriter;
 use lasthop_laws::oal::{self, ParamError};
 use lasthop_signals::{FlowId, HopReport, Node, Signal};
-use lasthop_units::{Bytes, Rate, Time};
+use lasthop_units::{Bytes, Time};
 use lasthop_wire::FlowKey;
 use lasthop_wire::tcp::TcpHeader;
 
@@ -54,10 +54,5 @@ impl Agent {
         for (flow, target) in &self.targets {
             self.rewriter.set_target(*flow, *target);
         }
-    }
-
-    /// What the law thinks the hop carries.
-    pub fn capacity(&self) -> Option<Rate> {
-        self.law.capacity()
     }
 }

@@ -10,9 +10,9 @@ use crate::connection::{App, End, Pair};
 use crate::hop::LastHop;
 use crate::source::Source;
 use lasthop_radio::wired::Wire;
-use lasthop_radio::{AccessClass, Dest, Ecn, Hop, Outbox, Packet, RxInfo};
-use lasthop_report::{Gauge, Recorder, Segments};
-use lasthop_scenario::StreamKind;
+use lasthop_radio::{AccessClass, Dest, Drop, Ecn, Hop, Outbox, Packet, RxInfo};
+use lasthop_report::{Gauge, HopMeter, Recorder, Segments};
+use lasthop_scenario::{Scenario, StreamKind};
 use lasthop_signals::{FlowId, HopReport, Node, Signal};
 use lasthop_units::{Bytes, Seed, Time};
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ pub const SERVER: Node = Node(0);
 /// The access point on the wire.
 pub const GATEWAY: Node = Node(1);
 /// The access point on the hop; stations are the nodes after it.
-pub const ACCESS_POINT: Node = Node(0);
+const ACCESS_POINT: Node = Scenario::AP;
 
 const WIRE: Component = Component(0);
 const HOP: Component = Component(1);
@@ -35,6 +35,7 @@ pub struct World {
     wire: Wire<Cargo>,
     hop: LastHop,
     agent: Option<Agent>,
+    meter: HopMeter,
     sources: Vec<Source>,
     pairs: Vec<Pair>,
     law: &'static str,
@@ -50,6 +51,7 @@ struct Effects(VecDeque<Effect>);
 enum Effect {
     Arrived { at: Time, link: Component, to: Node, packet: Packet<Cargo>, queued_at: Time },
     Reported { at: Time, report: HopReport },
+    Lost { cargo: Cargo },
 }
 
 /// Collects what one link produces.
@@ -61,6 +63,10 @@ struct Collect<'a> {
 impl Outbox<Cargo> for Collect<'_> {
     fn deliver(&mut self, at: Time, to: Node, packet: Packet<Cargo>, rx: &RxInfo) {
         self.effects.0.push_back(Effect::Arrived { at, link: self.link, to, packet, queued_at: rx.queued_at });
+    }
+
+    fn dropped(&mut self, _at: Time, packet: Packet<Cargo>, _why: Drop) {
+        self.effects.0.push_back(Effect::Lost { cargo: packet.payload });
     }
 
     fn driver(&mut self, at: Time, of: Node, signal: &Signal) {
@@ -98,6 +104,7 @@ impl World {
             wire,
             hop,
             agent,
+            meter: HopMeter::default(),
             sources,
             pairs: Vec::new(),
             law,
@@ -178,6 +185,11 @@ impl World {
         while let Some(effect) = self.effects.0.pop_front() {
             match effect {
                 Effect::Reported { at, report } => self.on_report(at, &report),
+                Effect::Lost { cargo: Cargo::Probe { source, sent } } => {
+                    self.recorder.probe_lost(sent, Scenario::station_node(self.sources[source].stream.station));
+                }
+                // TCP finds out by itself.
+                Effect::Lost { .. } => {}
                 Effect::Arrived { at, link: WIRE, to: GATEWAY, packet, .. } => self.forward_down(at, packet),
                 Effect::Arrived { at, link: HOP, to: ACCESS_POINT, packet, .. } => self.forward_up(at, packet),
                 Effect::Arrived { at, link: WIRE, packet, .. } => self.receive(at, End::Server, packet),
@@ -195,7 +207,7 @@ impl World {
         source.step();
         let (stream, next) = (source.stream, source.next);
         self.agenda.set(self.source_component(index), next);
-        let node = station_node(stream.station);
+        let node = Scenario::station_node(stream.station);
         match stream.kind {
             StreamKind::Probe { size, .. } => {
                 let cargo = Cargo::Probe { source: index, sent: self.now };
@@ -229,7 +241,7 @@ impl World {
                 }
                 pair.node
             }
-            Cargo::Probe { source, .. } => station_node(self.sources[*source].stream.station),
+            Cargo::Probe { source, .. } => Scenario::station_node(self.sources[*source].stream.station),
         };
         (packet.src, packet.dst) = (ACCESS_POINT, Dest::Node(node));
         self.send_hop(packet);
@@ -249,7 +261,7 @@ impl World {
     fn receive(&mut self, at: Time, end: End, packet: Packet<Cargo>) {
         match packet.payload {
             Cargo::Probe { source, sent } => {
-                self.recorder.probe(sent, at, station_node(self.sources[source].stream.station));
+                self.recorder.probe(sent, at, Scenario::station_node(self.sources[source].stream.station));
             }
             Cargo::Tcp { connection, header } => {
                 self.pairs[connection].end(end).on_segment(at, &header);
@@ -319,15 +331,9 @@ impl World {
 
     /// The access point's driver reports.
     fn on_report(&mut self, at: Time, report: &HopReport) {
-        for station in &report.stations {
-            self.recorder.sample(at, Gauge::Backlog(station.station), f64::from(station.backlog_packets));
-            self.recorder.sample(at, Gauge::PhyRate(station.station), station.phy_rate.as_mbit_f64());
-        }
+        self.meter.add(&mut self.recorder, at, report);
         if let Some(agent) = &mut self.agent {
             agent.tick(at, report);
-            if let Some(capacity) = agent.capacity() {
-                self.recorder.sample(at, Gauge::Capacity, capacity.as_mbit_f64());
-            }
         }
     }
 
@@ -349,11 +355,6 @@ impl World {
         let place = 2 * number as u32 + u32::from(end == End::Station);
         Component(FIRST_SOURCE + self.sources.len() as u32 + place)
     }
-}
-
-/// A station's node on the hop, from its place in the scenario.
-pub fn station_node(place: usize) -> Node {
-    Node(place as u16 + 1)
 }
 
 fn flow_id(number: usize) -> FlowId {

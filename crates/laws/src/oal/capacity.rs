@@ -17,6 +17,9 @@ use lasthop_signals::{HopReport, Node, StationReport};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::{BTreeMap, VecDeque};
 
+/// Service round that plots of capacity assume.
+pub const SERVICE_ROUND: Span = Span::from_millis(5);
+
 /// Counters are compared over this long: several service rounds, yet short against the movement of a station.
 const WINDOW: Span = Span::from_millis(40);
 /// Mean idle time that one access costs: AIFS of AC_BE and half of CWmin slots (IEEE 802.11-2020, table 9-155).
@@ -112,6 +115,14 @@ impl Capacity {
     pub fn service_round(&self) -> Span {
         let turns: f64 = self.links.values().filter(|link| link.active).map(|link| link.turn(FRAMES_A_ROUND)).sum();
         Span::from_secs_f64(turns / self.airtime())
+    }
+
+    /// What all stations together get when each has the same airtime and is served once in `round`: one number for plots,
+    /// comparable between laws. `None` before the first report with stations.
+    pub fn equal_airtime(&self, round: Span) -> Option<Rate> {
+        let count = self.links.len();
+        let sum: f64 = self.links.keys().map(|station| self.link(*station, round)).sum();
+        (count > 0).then(|| Rate::from_bps((sum / count as f64 * self.airtime()) as u64))
     }
 
     /// Aggregate goodput of the nearest slot that was not congested (the paper's rule); `None` before there was one.

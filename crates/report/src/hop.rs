@@ -1,0 +1,38 @@
+//! Series of a hop, from its driver's reports: the same in every world.
+
+use crate::{Gauge, Recorder};
+use lasthop_laws::oal::capacity::{Capacity, SERVICE_ROUND};
+use lasthop_laws::oal::predictor::LossClass;
+use lasthop_signals::{ChannelTime, HopReport};
+use lasthop_units::Time;
+
+/// Turns an access point's driver reports into series: queues, PHY rates, channel use, and what the hop can carry.
+#[derive(Clone, Debug, Default)]
+pub struct HopMeter {
+    channel: ChannelTime,
+    /// The same estimate for every law, or charts could not be compared. No class is predicted here: only the paper's
+    /// rule would ask for it.
+    capacity: Capacity,
+}
+
+impl HopMeter {
+    /// Folds in the report of `at`, not earlier than the one before.
+    pub fn add(&mut self, recorder: &mut Recorder, at: Time, report: &HopReport) {
+        let packets: u64 = report.stations.iter().map(|station| u64::from(station.backlog_packets)).sum();
+        recorder.sample(at, Gauge::Queue, packets as f64);
+        for station in &report.stations {
+            recorder.sample(at, Gauge::Backlog(station.station), f64::from(station.backlog_packets));
+            recorder.sample(at, Gauge::PhyRate(station.station), station.phy_rate.as_mbit_f64());
+        }
+        let active = report.channel.active.saturating_sub(self.channel.active);
+        if !active.is_zero() {
+            let busy = report.channel.busy.saturating_sub(self.channel.busy);
+            recorder.sample(at, Gauge::ChannelBusy, busy.as_secs_f64() / active.as_secs_f64());
+        }
+        self.channel = report.channel;
+        self.capacity.update(at, report, LossClass::Good);
+        if let Some(capacity) = self.capacity.equal_airtime(SERVICE_ROUND) {
+            recorder.sample(at, Gauge::Capacity, capacity.as_mbit_f64());
+        }
+    }
+}
