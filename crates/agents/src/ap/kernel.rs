@@ -6,8 +6,10 @@ use super::{Error, Method, privileges};
 use lasthop_laws::oal::rwnd::Flow;
 use lasthop_units::{Bytes, Span, Time};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, ProgramInput};
+use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, ProgramInput, libbpf_sys};
+use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 #[allow(clippy::undocumented_unsafe_blocks, clippy::all, missing_docs, unsafe_op_in_unsafe_fn)]
@@ -34,6 +36,21 @@ impl Default for Load {
     fn default() -> Load {
         Load { link_len: 14, max_flows: 4096, age_limit: Span::from_millis(500), test_clock: false }
     }
+}
+
+/// Makes the kernel count runs and run time of eBPF programs for as long as the descriptor is open.
+///
+/// # Errors
+/// [`Error::System`].
+pub fn enable_statistics() -> Result<OwnedFd, Error> {
+    // SAFETY: takes a number, gives a descriptor or an error.
+    let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
+    if fd < 0 {
+        let source = io::Error::from_raw_os_error(-fd);
+        return Err(Error::System { what: "eBPF statistics", source });
+    }
+    // SAFETY: a fresh descriptor, owned by nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// The direction a packet takes through the access point.
