@@ -198,13 +198,20 @@ impl Rewriter {
     pub fn test_run(&self, direction: Direction, packet: &[u8]) -> Result<Vec<u8>, Error> {
         let mut out = vec![0; packet.len() + 64];
         let input = ProgramInput { data_in: Some(packet), data_out: Some(&mut out), ..ProgramInput::default() };
-        let program = match direction {
-            Direction::Uplink => &self.skeleton.progs.rwnd_uplink,
-            Direction::Downlink => &self.skeleton.progs.rwnd_downlink,
-        };
-        let len = program.test_run(input).map_err(Error::map)?.data.map_or(0, |data| data.len());
+        let len = self.program(direction).test_run(input).map_err(Error::map)?.data.map_or(0, |data| data.len());
         out.truncate(len);
         Ok(out)
+    }
+
+    /// The mean time of one run when a packet is run `times` over (BPF_PROG_TEST_RUN): everything warm, nothing around it.
+    /// The packet keeps its rewritten window from the first run on.
+    ///
+    /// # Errors
+    /// [`Error::Map`].
+    pub fn time_test_runs(&self, direction: Direction, packet: &[u8], times: u32) -> Result<Span, Error> {
+        let input = ProgramInput { data_in: Some(packet), repeat: times, ..ProgramInput::default() };
+        let output = self.program(direction).test_run(input).map_err(Error::map)?;
+        Ok(output.duration.into())
     }
 
     /// Runs and nanoseconds of the program so far, as the kernel counts them while BPF statistics are on.
@@ -212,11 +219,14 @@ impl Rewriter {
     /// # Errors
     /// [`Error::Map`].
     pub fn run_time(&self, direction: Direction) -> Result<(u64, Span), Error> {
-        let program = match direction {
+        attach::run_time(self.program(direction))
+    }
+
+    fn program(&self, direction: Direction) -> &libbpf_rs::ProgramMut<'static> {
+        match direction {
             Direction::Uplink => &self.skeleton.progs.rwnd_uplink,
             Direction::Downlink => &self.skeleton.progs.rwnd_downlink,
-        };
-        attach::run_time(program)
+        }
     }
 
     fn control(&self) -> Control<'_> {
