@@ -147,8 +147,13 @@ fn agent_process() {
     };
     let stop = ap::stop_on_signals().expect("handlers");
     let law = Box::new(support::Fixed::new(Bytes::new(WINDOW)));
-    let summary = ap::run(&config, law, stop).expect("the agent runs");
-    println!("{summary:?}");
+    match ap::run(&config, law, stop) {
+        Ok(summary) => println!("{summary:?}"),
+        Err(error) => {
+            eprintln!("agent: {error}");
+            std::process::exit(1);
+        }
+    }
 }
 
 /// Waits until `done` or for `patience`; gives how long it took.
