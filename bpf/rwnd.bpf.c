@@ -28,7 +28,6 @@
 #define IP_FRAGMENT 0x3fff
 #define TCP_MIN_LEN 20
 #define TCP_MAX_LEN 60
-#define WINDOW_AT 14
 #define CHECKSUM_AT 16
 
 #define OPTION_END 0
@@ -64,13 +63,22 @@ struct {
 
 static const struct rwnd_flow nothing;
 
-#define COUNT(field)                                                            \
-	do {                                                                    \
-		__u32 zero_ = 0;                                                \
-		struct rwnd_counters *counters_ = bpf_map_lookup_elem(&counters, &zero_); \
-		if (counters_)                                                  \
-			counters_->field++;                                     \
-	} while (0)
+inline_ struct rwnd_counters *counts(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&counters, &zero);
+}
+
+inline_ __u64 exact_now(void)
+{
+	return test_clock ? control.test_now_ns : bpf_ktime_get_ns();
+}
+
+inline_ __u64 coarse_now(void)
+{
+	return test_clock ? control.test_now_ns : bpf_ktime_get_coarse_ns();
+}
 
 /* Where the TCP segment stands in the packet. */
 struct place {
@@ -167,7 +175,7 @@ inline_ int find(struct __sk_buff *skb, struct place *place, struct rwnd_key *ke
 }
 
 /* 0, or -1 if an option's length leaves the header. */
-static __attribute__((noinline)) int read_options(struct __sk_buff *skb, struct segment *s, __u32 at, __u32 len)
+apart_ int read_options(struct __sk_buff *skb, struct segment *s, __u32 at, __u32 len)
 {
 	__u8 o[64] = {};
 	__u32 i, p = 0;
@@ -218,7 +226,6 @@ static __attribute__((noinline)) int read_options(struct __sk_buff *skb, struct 
 inline_ struct rwnd_flow *open_flow(const struct rwnd_key *key)
 {
 	bpf_map_update_elem(&flows, key, &nothing, BPF_NOEXIST);
-	COUNT(opened);
 	return bpf_map_lookup_elem(&flows, key);
 }
 
@@ -229,8 +236,8 @@ inline_ int handle(struct __sk_buff *skb, int uplink)
 	struct rwnd_flow *flow;
 	struct tcphdr *tcp;
 	struct place place;
+	struct rwnd_counters *count;
 	__u32 header_len, attended;
-	__u64 now;
 	__u16 window;
 
 	if (!find(skb, &place, &key, uplink))
@@ -249,6 +256,9 @@ inline_ int handle(struct __sk_buff *skb, int uplink)
 	s.flags = ((__u8 *)tcp)[13];
 	flow = bpf_map_lookup_elem(&flows, &key);
 	if (!flow && (s.flags & (SYN | ACK | RST)) != SYN)
+		return PASS;
+	count = counts();
+	if (!count)
 		return PASS;
 	header_len = tcp->doff * 4;
 	if (header_len < TCP_MIN_LEN || header_len > place.len)
@@ -270,32 +280,32 @@ inline_ int handle(struct __sk_buff *skb, int uplink)
 			goto malformed;
 		}
 	}
-	if (!flow)
+	if (!flow) {
 		flow = open_flow(&key);
+		count->opened++;
+	}
 	if (!flow)
 		return PASS;
-	COUNT(segments);
-	now = test_clock ? control.test_now_ns : bpf_ktime_get_ns();
+	count->segments++;
 	if (!uplink) {
-		on_downlink(flow, now, &s);
+		on_downlink(flow, &s);
 		return PASS;
 	}
-	attended = now <= control.heartbeat_ns + control.age_limit_ns;
+	attended = coarse_now() <= control.heartbeat_ns + control.age_limit_ns;
 	if (!attended)
-		COUNT(unattended);
-	window = on_uplink(flow, now, &s, attended);
+		count->unattended++;
+	window = on_uplink(flow, &s, attended);
 	if (window != s.window) {
 		__be16 old = bpf_htons(s.window), new = bpf_htons(window);
 
-		/* In this order: the checksum helper leaves partial checksums alone, as offload will compute them. */
-		if (bpf_l4_csum_replace(skb, place.tcp_at + CHECKSUM_AT, old, new, sizeof(new)) ||
-		    bpf_skb_store_bytes(skb, place.tcp_at + WINDOW_AT, &new, sizeof(new), 0))
-			return PASS;
-		COUNT(rewritten);
+		/* The helper knows whether the checksum is complete or left to offload, where it must stay as it is. */
+		tcp->window = new;
+		bpf_l4_csum_replace(skb, place.tcp_at + CHECKSUM_AT, old, new, sizeof(new));
+		count->rewritten++;
 	}
 	return PASS;
 malformed:
-	COUNT(malformed);
+	count->malformed++;
 	return PASS;
 }
 

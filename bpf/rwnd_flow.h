@@ -23,6 +23,11 @@
 #define EPOCH_SHIFT 31
 
 #define inline_ static inline __attribute__((always_inline))
+/*
+ * Out of line: rare, so that common packets need not drag its instructions along, and global, so that the verifier
+ * looks at it once and not once for every way that leads there. Its pointers must be checked, to please the verifier.
+ */
+#define apart_ __attribute__((noinline))
 
 /* A segment, fields in host order. */
 struct segment {
@@ -40,6 +45,13 @@ struct segment {
 	__u8 has_sack;
 	__u8 hands_off;
 };
+
+/*
+ * Time. The exact clock costs about as much as everything else done for a packet, and only samples of round trips need
+ * it, one a round trip; the coarse one is a tick (1 to 10 ms) behind at most.
+ */
+inline_ __u64 exact_now(void);
+inline_ __u64 coarse_now(void);
 
 inline_ int before(__u32 a, __u32 b)
 {
@@ -79,8 +91,9 @@ inline_ __u32 in_units(__u32 octets, __u32 shift)
 	return (octets + ((1u << shift) - 1)) >> shift;
 }
 
-inline_ void half_add(struct rwnd_half *half, __u64 now, __u64 since)
+inline_ void half_add(struct rwnd_half *half, __u64 since)
 {
+	__u64 now = exact_now();
 	__u64 sample = now > since ? now - since : 0;
 	__u32 ns = sample > 0xffffffff ? 0xffffffff : (__u32)sample;
 	__u32 epoch = (__u32)(now >> EPOCH_SHIFT) + 1;
@@ -98,7 +111,7 @@ inline_ void half_add(struct rwnd_half *half, __u64 now, __u64 since)
 	}
 }
 
-inline_ void begin_wired_sample(struct rwnd_flow *f, __u64 now, __u32 val)
+inline_ void begin_wired_sample(struct rwnd_flow *f, __u32 val)
 {
 	if ((f->up_seen & RWND_VAL) && !before(f->last_val, val))
 		return;
@@ -106,23 +119,23 @@ inline_ void begin_wired_sample(struct rwnd_flow *f, __u64 now, __u32 val)
 	f->last_val = val;
 	if (!f->ack_at) {
 		f->ack_val = val;
-		f->ack_at = now;
+		f->ack_at = exact_now();
 	}
 }
 
-inline_ void end_wired_sample(struct rwnd_flow *f, __u64 now, __u32 ecr)
+inline_ void end_wired_sample(struct rwnd_flow *f, __u32 ecr)
 {
 	if (!f->ack_at || before(ecr, f->ack_val))
 		return;
 	if (ecr == f->ack_val)
-		half_add(&f->wired, now, f->ack_at);
+		half_add(&f->wired, f->ack_at);
 	f->ack_at = 0;
 }
 
-inline_ void end_wireless_sample(struct rwnd_flow *f, __u64 now, __u32 ack)
+inline_ void end_wireless_sample(struct rwnd_flow *f, __u32 ack)
 {
 	if (f->sent_at && !before(ack, f->sent_end)) {
-		half_add(&f->wireless, now, f->sent_at);
+		half_add(&f->wireless, f->sent_at);
 		f->sent_at = 0;
 	}
 }
@@ -178,71 +191,83 @@ inline_ void learn_downlink(struct rwnd_flow *f, const struct segment *s)
 	f->down_mss = s->mss;
 }
 
-inline_ void learn_uplink(struct rwnd_flow *f, __u64 now, const struct segment *s)
+inline_ void learn_uplink(struct rwnd_flow *f, const struct segment *s)
 {
 	f->up_seen = options_seen(f->up_seen, s);
 	f->up_scale = s->has_scale ? s->scale : 0;
 	f->up_mss = s->mss;
 	f->syn_window = s->window;
 	if (s->has_timestamps)
-		begin_wired_sample(f, now, s->val);
+		begin_wired_sample(f, s->val);
 	if (f->down_seen & RWND_SYN)
 		note_syn_edge(f);
 }
 
-inline_ void on_downlink_syn(struct rwnd_flow *f, __u64 now, const struct segment *s)
+apart_ int on_downlink_syn(struct rwnd_flow *f, const struct segment *s)
 {
-	int started = !!(f->up_seen & RWND_STARTED);
-	enum syn what = classify(s, f->down_seen, f->down_isn, f->up_seen, f->up_isn, started);
+	int started;
+	enum syn what;
+
+	if (!f || !s)
+		return 0;
+	started = !!(f->up_seen & RWND_STARTED);
+	what = classify(s, f->down_seen, f->down_isn, f->up_seen, f->up_isn, started);
 
 	if (what == SYN_IGNORE)
-		return;
+		return 0;
 	if (what == SYN_REPEAT) {
 		f->sent_at = 0;
 		if (!started)
 			learn_downlink(f, s);
-		return;
+		return 0;
 	}
 	if (what == SYN_RESTART)
 		__builtin_memset(f, 0, sizeof(*f));
 	if (!f->born)
-		f->born = now;
+		f->born = exact_now();
 	f->down_isn = s->seq;
 	f->max_end = s->seq + sequence_len(s);
 	f->sent_end = f->max_end;
-	f->sent_at = now;
+	f->sent_at = exact_now();
 	learn_downlink(f, s);
 	if (s->has_timestamps && (s->flags & ACK))
-		end_wired_sample(f, now, s->ecr);
+		end_wired_sample(f, s->ecr);
 	complete(f);
+	return 0;
 }
 
-inline_ void on_uplink_syn(struct rwnd_flow *f, __u64 now, const struct segment *s)
+apart_ int on_uplink_syn(struct rwnd_flow *f, const struct segment *s)
 {
-	int started = !!(f->up_seen & RWND_STARTED);
-	enum syn what = classify(s, f->up_seen, f->up_isn, f->down_seen, f->down_isn, started);
+	int started;
+	enum syn what;
+
+	if (!f || !s)
+		return 0;
+	started = !!(f->up_seen & RWND_STARTED);
+	what = classify(s, f->up_seen, f->up_isn, f->down_seen, f->down_isn, started);
 
 	if (what == SYN_IGNORE)
-		return;
+		return 0;
 	if (what == SYN_REPEAT) {
 		if (!started)
-			learn_uplink(f, now, s);
-		return;
+			learn_uplink(f, s);
+		return 0;
 	}
 	if (what == SYN_RESTART)
 		__builtin_memset(f, 0, sizeof(*f));
 	if (!f->born)
-		f->born = now;
+		f->born = exact_now();
 	f->up_isn = s->seq;
-	learn_uplink(f, now, s);
+	learn_uplink(f, s);
 	if (s->flags & ACK)
-		end_wireless_sample(f, now, s->ack);
+		end_wireless_sample(f, s->ack);
 	complete(f);
+	return 0;
 }
 
 /* Everything after them. */
 
-inline_ void note_data(struct rwnd_flow *f, __u64 now, const struct segment *s)
+inline_ void note_data(struct rwnd_flow *f, const struct segment *s)
 {
 	__u32 end = s->seq + sequence_len(s);
 
@@ -250,25 +275,25 @@ inline_ void note_data(struct rwnd_flow *f, __u64 now, const struct segment *s)
 		f->sent_at = 0;
 	} else if (!f->sent_at) {
 		f->sent_end = end;
-		f->sent_at = now;
+		f->sent_at = exact_now();
 	}
 	if (before(f->max_end, end))
 		f->max_end = end;
 	f->forwarded += s->payload_len;
 	if (s->payload_len)
-		f->last_data = now;
+		f->last_data = coarse_now();
 	if (s->has_timestamps)
-		end_wired_sample(f, now, s->ecr);
+		end_wired_sample(f, s->ecr);
 }
 
-inline_ void on_downlink(struct rwnd_flow *f, __u64 now, const struct segment *s)
+inline_ void on_downlink(struct rwnd_flow *f, const struct segment *s)
 {
 	if (s->flags & RST) {
 		f->down_seen |= RWND_RST;
 		return;
 	}
 	if (s->flags & SYN) {
-		on_downlink_syn(f, now, s);
+		on_downlink_syn(f, s);
 		return;
 	}
 	if (s->hands_off)
@@ -278,7 +303,7 @@ inline_ void on_downlink(struct rwnd_flow *f, __u64 now, const struct segment *s
 	if (s->flags & FIN)
 		f->down_seen |= RWND_FIN;
 	if (sequence_len(s))
-		note_data(f, now, s);
+		note_data(f, s);
 }
 
 inline_ void note_recovery(struct rwnd_flow *f, const struct segment *s, int is_new)
@@ -314,14 +339,14 @@ inline_ void step_window(struct rwnd_flow *f, __u32 newly_acked, __u32 own, __u3
 	}
 }
 
-inline_ void on_new_ack(struct rwnd_flow *f, __u64 now, __u32 ack, __u16 field, int enforce)
+inline_ void on_new_ack(struct rwnd_flow *f, __u32 ack, __u16 field, int enforce)
 {
 	__u32 newly_acked = ack - f->highest_ack, mss, shift;
 
 	f->acked += newly_acked;
 	f->highest_ack = ack;
 	f->up_seen |= RWND_STARTED;
-	end_wireless_sample(f, now, ack);
+	end_wireless_sample(f, ack);
 	if (!enforce)
 		return;
 	mss = mss_of(f);
@@ -351,7 +376,7 @@ inline_ __u16 forward(struct rwnd_flow *f, __u32 ack, __u16 field)
 }
 
 /* The window field that goes on: s->window unless it must change. */
-inline_ __u16 on_uplink(struct rwnd_flow *f, __u64 now, const struct segment *s, int enforce)
+inline_ __u16 on_uplink(struct rwnd_flow *f, const struct segment *s, int enforce)
 {
 	int is_new;
 
@@ -360,7 +385,7 @@ inline_ __u16 on_uplink(struct rwnd_flow *f, __u64 now, const struct segment *s,
 		return s->window;
 	}
 	if (s->flags & SYN) {
-		on_uplink_syn(f, now, s);
+		on_uplink_syn(f, s);
 		return s->window;
 	}
 	if (s->hands_off)
@@ -380,10 +405,10 @@ inline_ __u16 on_uplink(struct rwnd_flow *f, __u64 now, const struct segment *s,
 	is_new = s->ack != f->highest_ack || !(f->up_seen & RWND_STARTED);
 	note_recovery(f, s, is_new);
 	if (is_new)
-		on_new_ack(f, now, s->ack, s->window, enforce);
+		on_new_ack(f, s->ack, s->window, enforce);
 	f->last_window = s->window;
 	if (s->has_timestamps)
-		begin_wired_sample(f, now, s->val);
+		begin_wired_sample(f, s->val);
 	return forward(f, s->ack, s->window);
 }
 

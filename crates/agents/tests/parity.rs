@@ -354,7 +354,7 @@ fn bpf_and_rust_agree_on_bytes_and_state() {
         }
         Err(error) => panic!("{error}"),
     };
-    let cases = 256;
+    let cases = 1024;
     let rewritten = std::cell::Cell::new(0);
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
     let histories = (any_beginning(), vec(any_event(), 1..200));

@@ -9,6 +9,7 @@ use lasthop_units::Span;
 use libbpf_rs::libbpf_sys::{self, bpf_program};
 use libbpf_rs::{Link, PrintLevel, TC_EGRESS, TC_INGRESS, TcAttachPoint, TcHook, TcHookBuilder};
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Mutex;
@@ -70,6 +71,9 @@ pub(super) struct Filter {
     ifindex: i32,
     point: TcAttachPoint,
     priority: u32,
+    /// Identifier of the program that this process attached; `None` to go by its name, which takes a privilege that a
+    /// running agent has given up.
+    program: Option<u32>,
 }
 
 /// "LH": marks our filters among others. The program's name is checked too before anything is removed.
@@ -88,8 +92,9 @@ fn attach_clsact(ifindex: i32, programs: [NonNull<bpf_program>; 2]) -> Result<Ve
         // SAFETY: the program is loaded, so that it has a descriptor, which lives as long as it does.
         let fd = unsafe { BorrowedFd::borrow_raw(libbpf_sys::bpf_program__fd(program.as_ptr())) };
         let hook = TcHookBuilder::new(fd).ifindex(ifindex).replace(true).handle(HANDLE).priority(priority).hook(point);
+        let program = Some(program_info(fd).map_err(failed)?.id);
         // From here on dropping `filters` undoes what was done, the qdisc included.
-        filters.push(Attachment::Clsact(Filter { ifindex, point, priority }));
+        filters.push(Attachment::Clsact(Filter { ifindex, point, priority, program }));
         { hook }.attach().map_err(|error| failed(io::Error::other(error)))?;
     }
     Ok(filters)
@@ -119,14 +124,19 @@ impl Filter {
         TcHookBuilder::new(none).ifindex(self.ifindex).handle(HANDLE).priority(self.priority).hook(point)
     }
 
+    /// True if the filter is there and ours.
+    fn is_present(&self) -> bool {
+        let _quiet = Captured::begin();
+        self.hook(self.point).query().is_ok_and(|id| self.program.map_or_else(|| is_ours(id), |own| own == id))
+    }
+
     /// Removes the filter if it is ours; true if there was one.
     fn remove(&self) -> bool {
         let _quiet = Captured::begin();
-        let mut hook = self.hook(self.point);
-        let ours = hook.query().is_ok_and(is_ours);
+        let ours = self.is_present();
         if ours {
             // If it cannot be removed (the interface has gone meanwhile) there is nothing that could be done about it.
-            let _ = hook.detach();
+            let _ = self.hook(self.point).detach();
         }
         if self.priority == PRIORITY_OWN_QDISC && is_qdisc_empty(self.ifindex) {
             let _ = self.hook(TC_INGRESS | TC_EGRESS).destroy();
@@ -141,16 +151,17 @@ impl Drop for Filter {
     }
 }
 
+/// Where filters of any agent may stand on an interface.
+fn possible_filters(ifindex: i32) -> impl Iterator<Item = ManuallyDrop<Filter>> {
+    SIDES.into_iter().flat_map(move |(point, _)| {
+        let filter = move |priority| ManuallyDrop::new(Filter { ifindex, point, priority, program: None });
+        [PRIORITY, PRIORITY_OWN_QDISC].map(filter)
+    })
+}
+
 /// Removes filters of earlier agents; gives how many there were.
 pub(super) fn remove_filters(ifindex: i32) -> usize {
-    let filters = SIDES.into_iter().flat_map(|(point, _)| {
-        [PRIORITY, PRIORITY_OWN_QDISC].map(|priority| std::mem::ManuallyDrop::new(Filter { ifindex, point, priority }))
-    });
-    let present = |filter: &std::mem::ManuallyDrop<Filter>| {
-        let _quiet = Captured::begin();
-        filter.hook(filter.point).query().is_ok_and(is_ours)
-    };
-    filters.filter(present).filter(|filter| filter.remove()).count()
+    possible_filters(ifindex).filter(|filter| filter.is_present() && filter.remove()).count()
 }
 
 /// True if the clsact qdisc has no filter on either side.
@@ -167,14 +178,8 @@ pub fn attached(ifindex: i32) -> usize {
     let _quiet = Captured::begin();
     let tcx =
         |(_, side)| tcx_programs(ifindex, side).map_or(0, |ids| ids.into_iter().filter(|id| is_ours(*id)).count());
-    let filter = |(point, _): (TcAttachPoint, u32)| {
-        let count = |priority| {
-            let filter = std::mem::ManuallyDrop::new(Filter { ifindex, point, priority });
-            usize::from(filter.hook(point).query().is_ok_and(is_ours))
-        };
-        count(PRIORITY) + count(PRIORITY_OWN_QDISC)
-    };
-    SIDES.into_iter().map(tcx).sum::<usize>() + SIDES.into_iter().map(filter).sum::<usize>()
+    let filters = possible_filters(ifindex).filter(|filter| filter.is_present()).count();
+    SIDES.into_iter().map(tcx).sum::<usize>() + filters
 }
 
 /// Identifiers of the programs on one side of an interface's TCX.

@@ -6,8 +6,10 @@ use super::{Error, Method, privileges};
 use lasthop_laws::oal::rwnd::Flow;
 use lasthop_units::{Bytes, Span, Time};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, ProgramInput};
+use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, ProgramInput, libbpf_sys};
+use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 #[allow(clippy::undocumented_unsafe_blocks, clippy::all, missing_docs, unsafe_op_in_unsafe_fn)]
@@ -34,6 +36,21 @@ impl Default for Load {
     fn default() -> Load {
         Load { link_len: 14, max_flows: 4096, age_limit: Span::from_millis(500), test_clock: false }
     }
+}
+
+/// Makes the kernel count runs and run time of eBPF programs for as long as the descriptor is open.
+///
+/// # Errors
+/// [`Error::System`].
+pub fn enable_statistics() -> Result<OwnedFd, Error> {
+    // SAFETY: takes a number, gives a descriptor or an error.
+    let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
+    if fd < 0 {
+        let source = io::Error::from_raw_os_error(-fd);
+        return Err(Error::System { what: "eBPF statistics", source });
+    }
+    // SAFETY: a fresh descriptor, owned by nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// The direction a packet takes through the access point.
@@ -181,13 +198,20 @@ impl Rewriter {
     pub fn test_run(&self, direction: Direction, packet: &[u8]) -> Result<Vec<u8>, Error> {
         let mut out = vec![0; packet.len() + 64];
         let input = ProgramInput { data_in: Some(packet), data_out: Some(&mut out), ..ProgramInput::default() };
-        let program = match direction {
-            Direction::Uplink => &self.skeleton.progs.rwnd_uplink,
-            Direction::Downlink => &self.skeleton.progs.rwnd_downlink,
-        };
-        let len = program.test_run(input).map_err(Error::map)?.data.map_or(0, |data| data.len());
+        let len = self.program(direction).test_run(input).map_err(Error::map)?.data.map_or(0, |data| data.len());
         out.truncate(len);
         Ok(out)
+    }
+
+    /// The mean time of one run when a packet is run `times` over (BPF_PROG_TEST_RUN): everything warm, nothing around it.
+    /// The packet keeps its rewritten window from the first run on.
+    ///
+    /// # Errors
+    /// [`Error::Map`].
+    pub fn time_test_runs(&self, direction: Direction, packet: &[u8], times: u32) -> Result<Span, Error> {
+        let input = ProgramInput { data_in: Some(packet), repeat: times, ..ProgramInput::default() };
+        let output = self.program(direction).test_run(input).map_err(Error::map)?;
+        Ok(output.duration.into())
     }
 
     /// Runs and nanoseconds of the program so far, as the kernel counts them while BPF statistics are on.
@@ -195,11 +219,14 @@ impl Rewriter {
     /// # Errors
     /// [`Error::Map`].
     pub fn run_time(&self, direction: Direction) -> Result<(u64, Span), Error> {
-        let program = match direction {
+        attach::run_time(self.program(direction))
+    }
+
+    fn program(&self, direction: Direction) -> &libbpf_rs::ProgramMut<'static> {
+        match direction {
             Direction::Uplink => &self.skeleton.progs.rwnd_uplink,
             Direction::Downlink => &self.skeleton.progs.rwnd_downlink,
-        };
-        attach::run_time(program)
+        }
     }
 
     fn control(&self) -> Control<'_> {

@@ -1,0 +1,276 @@
+//! The agent on a real path: server, 20 ms of wire, access point, station, all kernel TCP in namespaces.
+//!
+//! Needs root; says so loudly and passes where that is missing.
+#![cfg(feature = "bpf")]
+#![allow(clippy::disallowed_methods, reason = "real time is what is tested")]
+
+mod support;
+
+use lasthop_agents::ap::{self, Config, Method};
+use lasthop_signals::Node;
+use lasthop_units::Bytes;
+use nix::sched::{CloneFlags, setns};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::io::{BufRead, BufReader};
+use std::net::IpAddr;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+use support::delay::DelayWire;
+use support::driver::IdleDriver;
+use support::netns::{Netns, available};
+use support::tcp::{Bulk, Opener};
+
+const ONE_WAY: Duration = Duration::from_millis(10);
+const WINDOW: u64 = 100_000;
+/// What 100 kB a round trip of 20 ms make, headers not counted.
+const LIMITED_MBIT_S: f64 = 40.0;
+
+struct Path3 {
+    station: Netns,
+    ap: Netns,
+    server: Netns,
+    _wire: DelayWire,
+    dir: tempfile::TempDir,
+    _driver: IdleDriver,
+}
+
+impl Path3 {
+    fn new() -> Path3 {
+        let (station, ap, server) = (Netns::new("sta"), Netns::new("ap"), Netns::new("srv"));
+        station.veth("sta0", &ap, "wlan0");
+        let wire = DelayWire::new((&server, "srv0"), (&ap, "eth0"), ONE_WAY);
+        for (netns, device, v4, v6) in [
+            (&station, "sta0", "10.1.0.2/24", "fd00:1::2/64"),
+            (&ap, "wlan0", "10.1.0.1/24", "fd00:1::1/64"),
+            (&ap, "eth0", "10.2.0.1/24", "fd00:2::1/64"),
+            (&server, "srv0", "10.2.0.2/24", "fd00:2::2/64"),
+        ] {
+            netns.ip(&format!("addr add {v4} dev {device}"));
+            netns.ip(&format!("addr add {v6} dev {device} nodad"));
+            netns.ip(&format!("link set {device} txqueuelen 10000 up"));
+        }
+        for (netns, v4, v6) in [(&station, "10.1.0.1", "fd00:1::1"), (&server, "10.2.0.1", "fd00:2::1")] {
+            netns.ip(&format!("route add default via {v4}"));
+            netns.ip(&format!("-6 route add default via {v6}"));
+        }
+        ap.within(|| {
+            std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").expect("our own namespace");
+            std::fs::write("/proc/sys/net/ipv6/conf/all/forwarding", "1").expect("our own namespace");
+        });
+        let dir = tempfile::tempdir().expect("a directory");
+        let driver = IdleDriver::listen(&dir.path().join("driver"));
+        Path3 { station, ap, server, _wire: wire, dir, _driver: driver }
+    }
+
+    fn transfer(&self, v6: bool, opener: Opener) -> Bulk {
+        let [station, server] = if v6 { ["fd00:1::2", "fd00:2::2"] } else { ["10.1.0.2", "10.2.0.2"] };
+        let address = |text: &str| text.parse::<IpAddr>().expect("an address");
+        Bulk::start((&self.server, address(server)), (&self.station, address(station)), opener)
+    }
+
+    fn agent(&self, method: &str) -> Agent {
+        Agent::start(&self.ap, &self.dir.path().join("driver"), method)
+    }
+
+    fn attached(&self) -> usize {
+        self.ap.within(|| ap::attached(nix::net::if_::if_nametoindex("wlan0").expect("there") as i32))
+    }
+
+    /// What `tc` shows on either side, for filters (TCX does not show there).
+    fn filters(&self) -> String {
+        let show = |side| {
+            let output =
+                Command::new("tc").args(["-n", self.ap.name(), "filter", "show", "dev", "wlan0", side]).output();
+            String::from_utf8_lossy(&output.expect("iproute2").stdout).into_owned()
+        };
+        show("ingress") + &show("egress")
+    }
+}
+
+/// The agent in a process of its own: this test binary, started again.
+struct Agent {
+    child: Child,
+    out: BufReader<ChildStdout>,
+}
+
+impl Agent {
+    fn start(netns: &Netns, driver: &Path, method: &str) -> Agent {
+        let file = std::fs::File::open(format!("/run/netns/{}", netns.name())).expect("a namespace");
+        let mut command = Command::new(std::env::current_exe().expect("this binary"));
+        command.args(["--exact", "agent_process", "--nocapture"]);
+        command.env("LASTHOP_TEST_AGENT", method).env("LASTHOP_TEST_DRIVER", driver).stdout(Stdio::piped());
+        // SAFETY: between fork and exec only the setns system call is made.
+        unsafe { command.pre_exec(move || setns(&file, CloneFlags::CLONE_NEWNET).map_err(Into::into)) };
+        let mut child = command.spawn().expect("this binary starts");
+        let out = BufReader::new(child.stdout.take().expect("piped"));
+        Agent { child, out }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id() as i32), signal).expect("our child");
+    }
+
+    /// Ends the agent by SIGTERM and gives what it printed.
+    fn stop(mut self) -> String {
+        self.signal(Signal::SIGTERM);
+        let began = Instant::now();
+        while self.child.try_wait().expect("our child").is_none() {
+            assert!(began.elapsed() < Duration::from_secs(3), "the agent does not stop");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let mut text = String::new();
+        while self.out.read_line(&mut text).is_ok_and(|len| len > 0) {}
+        text
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Not a test of its own: what [`Agent::start`] runs.
+#[test]
+fn agent_process() {
+    let Ok(method) = std::env::var("LASTHOP_TEST_AGENT") else { return };
+    let driver = PathBuf::from(std::env::var_os("LASTHOP_TEST_DRIVER").expect("set with the other"));
+    let station = |text: &str| (text.parse().expect("an address"), Node(1));
+    let config = Config {
+        stations: vec![station("10.1.0.2"), station("fd00:1::2")],
+        method: if method == "clsact" { Method::Clsact } else { Method::Best },
+        ..Config::new("wlan0", driver)
+    };
+    let stop = ap::stop_on_signals().expect("handlers");
+    let law = Box::new(support::Fixed::new(Bytes::new(WINDOW)));
+    match ap::run(&config, law, stop) {
+        Ok(summary) => println!("{summary:?}"),
+        Err(error) => {
+            eprintln!("agent: {error}");
+            std::process::exit(1);
+        }
+    }
+}
+
+/// Waits until `done` or for `patience`; gives how long it took.
+fn wait(patience: Duration, mut done: impl FnMut() -> bool) -> Option<Duration> {
+    let began = Instant::now();
+    while began.elapsed() < patience {
+        if done() {
+            return Some(began.elapsed());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    None
+}
+
+fn assert_limited(bulk: &Bulk) {
+    std::thread::sleep(Duration::from_millis(1_000));
+    let seen = bulk.watch(Duration::from_millis(1_500));
+    println!("limited: {seen:?}");
+    // The kernel counts in ticks, and between an ACK and the next blocked segment it counts the sender as busy.
+    assert!(seen.rwnd_limited > 0.25, "the receive window is what limits: {seen:?}");
+    assert!(u64::from(seen.after.snd_wnd) <= WINDOW + 16_384, "{seen:?}");
+    assert!((0.5 * LIMITED_MBIT_S..1.1 * LIMITED_MBIT_S).contains(&seen.mbit_s), "W / RTT = 40 Mbit/s: {seen:?}");
+}
+
+/// Rule 13 and failing open: what the sender's own TCP says.
+fn limit_and_let_go(v6: bool, opener: Opener) {
+    let path = Path3::new();
+    let bulk = path.transfer(v6, opener);
+    let free = bulk.watch(Duration::from_millis(1_500));
+    println!("free: {free:?}");
+    assert!(u64::from(free.after.snd_wnd) > 5 * WINDOW, "the station's own window is wide: {free:?}");
+    assert!(free.mbit_s > 2.0 * LIMITED_MBIT_S, "the path carries more than the limit: {free:?}");
+    drop(bulk);
+
+    let agent = path.agent("best");
+    assert!(wait(Duration::from_secs(5), || path.attached() == 2).is_some(), "the agent attaches");
+    let bulk = path.transfer(v6, opener);
+    assert_limited(&bulk);
+
+    // A hanging agent: attached still, but nobody decides.
+    agent.signal(Signal::SIGSTOP);
+    let took = wait(Duration::from_secs(3), || u64::from(bulk.info().snd_wnd) > 3 * WINDOW);
+    println!("untouched {took:?} after the agent hung");
+    assert!(took.is_some_and(|took| took < Duration::from_secs(1)), "{took:?}");
+    agent.signal(Signal::SIGCONT);
+    drop(bulk);
+    let bulk = path.transfer(v6, opener);
+    assert_limited(&bulk);
+
+    agent.signal(Signal::SIGKILL);
+    let took = wait(Duration::from_secs(3), || u64::from(bulk.info().snd_wnd) > 3 * WINDOW);
+    println!("unlimited {took:?} after the kill");
+    assert!(took.is_some_and(|took| took < Duration::from_secs(1)), "{took:?}");
+    assert_eq!((path.attached(), path.filters().as_str()), (0, ""));
+    let freed = bulk.watch(Duration::from_millis(1_000));
+    println!("freed: {freed:?}");
+    assert!(freed.mbit_s > 1.5 * LIMITED_MBIT_S && freed.rwnd_limited < 0.25, "{freed:?}");
+}
+
+#[test]
+fn ipv4_flows_opened_by_the_station_are_limited_until_the_agent_is_killed() {
+    if available("the agent on a real path") {
+        limit_and_let_go(false, Opener::Receiver);
+    }
+}
+
+#[test]
+fn ipv6_flows_opened_by_the_server_are_limited_until_the_agent_is_killed() {
+    if available("the agent on a real path") {
+        limit_and_let_go(true, Opener::Sender);
+    }
+}
+
+#[test]
+fn a_terminated_agent_leaves_nothing_and_two_do_not_share_an_interface() {
+    if !available("the agent on a real path") {
+        return;
+    }
+    let path = Path3::new();
+    let agent = path.agent("best");
+    assert!(wait(Duration::from_secs(5), || path.attached() == 2).is_some(), "the agent attaches");
+    let mut second = path.agent("best");
+    assert!(!second.child.wait().expect("our child").success(), "the interface is taken");
+    assert_eq!(path.attached(), 2);
+    let bulk = path.transfer(false, Opener::Receiver);
+    assert_limited(&bulk);
+    let said = agent.stop();
+    println!("{said}");
+    assert!(said.contains("method: Tcx") && said.contains("driver_losses: 0"), "{said}");
+    assert_eq!((path.attached(), path.filters().as_str()), (0, ""));
+}
+
+#[test]
+fn filters_of_a_killed_agent_pass_everything_and_are_cleaned_up() {
+    if !available("the agent on a real path") {
+        return;
+    }
+    let path = Path3::new();
+    let agent = path.agent("clsact");
+    assert!(wait(Duration::from_secs(5), || path.attached() == 2).is_some(), "the agent attaches");
+    let bulk = path.transfer(false, Opener::Receiver);
+    assert_limited(&bulk);
+    agent.signal(Signal::SIGKILL);
+    let took = wait(Duration::from_secs(3), || u64::from(bulk.info().snd_wnd) > 3 * WINDOW);
+    println!("untouched {took:?} after the kill");
+    assert!(took.is_some_and(|took| took < Duration::from_secs(1)), "{took:?}");
+    assert_eq!(path.attached(), 2, "a filter outlives its process");
+    let cleaned = path.ap.within(|| ap::clean("wlan0").expect("an interface"));
+    assert_eq!((cleaned.removed, cleaned.still_attached), (2, 0));
+    let qdiscs = Command::new("tc").args(["-n", path.ap.name(), "qdisc", "show", "dev", "wlan0"]).output();
+    let qdiscs = String::from_utf8_lossy(&qdiscs.expect("iproute2").stdout).into_owned();
+    assert!(!qdiscs.contains("clsact"), "{qdiscs}");
+
+    // Stopped in an orderly way, it removes its filters itself, privileges dropped or not.
+    let agent = path.agent("clsact");
+    assert!(wait(Duration::from_secs(5), || path.attached() == 2).is_some(), "the agent attaches");
+    let said = agent.stop();
+    assert!(said.contains("method: Clsact"), "{said}");
+    assert_eq!((path.attached(), path.filters().as_str()), (0, ""));
+}

@@ -1,0 +1,75 @@
+//! A wire with a delay: two TUN devices and a thread that carries packets between them (the kernel may have no netem).
+
+use super::netns::Netns;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Carries packets until dropped.
+pub struct DelayWire {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl DelayWire {
+    /// A wire of `one_way` delay between TUN devices that it makes.
+    pub fn new(a: (&Netns, &str), b: (&Netns, &str), one_way: Duration) -> DelayWire {
+        let ends = [a, b].map(|(netns, name)| netns.within(|| tun(name)));
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&stop);
+        let thread = Some(std::thread::spawn(move || carry(ends, one_way, &seen)));
+        DelayWire { stop, thread }
+    }
+}
+
+impl Drop for DelayWire {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn carry(mut ends: [File; 2], delay: Duration, stop: &AtomicBool) {
+    let mut queues: [VecDeque<(Instant, Vec<u8>)>; 2] = Default::default();
+    let mut buffer = vec![0; 65_536];
+    while !stop.load(Ordering::Relaxed) {
+        let mut fds =
+            [PollFd::new(ends[0].as_fd(), PollFlags::POLLIN), PollFd::new(ends[1].as_fd(), PollFlags::POLLIN)];
+        let _ = poll(&mut fds, PollTimeout::from(1u8));
+        for from in 0..2 {
+            while let Ok(len) = ends[from].read(&mut buffer) {
+                queues[from].push_back((Instant::now() + delay, buffer[..len].to_vec()));
+            }
+            while queues[from].front().is_some_and(|(due, _)| *due <= Instant::now()) {
+                let (_, packet) = queues[from].pop_front().expect("just looked");
+                // A device that is down loses packets, as a cut wire does.
+                let _ = ends[1 - from].write(&packet);
+            }
+        }
+    }
+}
+
+fn tun(name: &str) -> File {
+    const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
+    let file = File::options().read(true).write(true).open("/dev/net/tun").expect("TUN");
+    // SAFETY: all zeros is a value of this struct of integers.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+    // SAFETY: TUNSETIFF takes an `ifreq` with name and flags.
+    let failed = unsafe { libc::ioctl(file.as_raw_fd(), TUNSETIFF, &mut request) };
+    assert_eq!(failed, 0, "TUNSETIFF: {}", std::io::Error::last_os_error());
+    // SAFETY: sets a flag of a descriptor that is ours.
+    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
+    file
+}

@@ -1,0 +1,64 @@
+//! A driver with nothing to say, 250 times a second.
+
+use lasthop_signals::HopReport;
+use lasthop_units::Time;
+use lasthop_wire::driver;
+use nix::sys::socket::{
+    AddressFamily, Backlog, MsgFlags, SockFlag, SockType, UnixAddr, accept4, bind, listen, send, socket,
+};
+use nix::time::{ClockId, clock_gettime};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Listens and reports until dropped.
+pub struct IdleDriver {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl IdleDriver {
+    pub fn listen(path: &Path) -> IdleDriver {
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let fd = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None).expect("a socket");
+        bind(fd.as_raw_fd(), &UnixAddr::new(path).expect("a short path")).expect("a free path");
+        listen(&fd, Backlog::new(8).expect("a small backlog")).expect("listening");
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&stop);
+        let thread = Some(std::thread::spawn(move || report(&fd, &seen)));
+        IdleDriver { stop, thread }
+    }
+}
+
+impl Drop for IdleDriver {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn report(listener: &OwnedFd, stop: &AtomicBool) {
+    let mut readers: Vec<OwnedFd> = Vec::new();
+    while !stop.load(Ordering::Relaxed) {
+        if let Ok(fd) = accept4(listener.as_raw_fd(), SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK) {
+            // SAFETY: a fresh descriptor, owned by nobody else.
+            readers.push(unsafe { OwnedFd::from_raw_fd(fd) });
+        }
+        let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("always there");
+        let now = Time::from_nanos(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64);
+        let record = driver::encode(now, &HopReport::default()).expect("no stations");
+        // A reader that does not keep up misses records; one that has gone goes.
+        readers.retain(|reader| {
+            !matches!(
+                send(reader.as_raw_fd(), &record, MsgFlags::MSG_NOSIGNAL),
+                Err(nix::Error::EPIPE | nix::Error::ECONNRESET)
+            )
+        });
+        std::thread::sleep(Duration::from_millis(4));
+    }
+}
