@@ -63,6 +63,8 @@ struct Link {
     success: f64,
     measured: f64,
     active: bool,
+    /// When its PHY rate changed last: what was counted before belongs to another rate.
+    moved: Time,
 }
 
 impl Default for Capacity {
@@ -88,7 +90,7 @@ impl Capacity {
         let span = now.since(*since).as_secs_f64();
         for (old, new) in pairs(first, report) {
             let link = self.links.entry(new.station).or_insert_with(|| Link::unseen(new.phy_rate));
-            link.update(old, new);
+            link.update(*since, now, old, new);
         }
         let share = |new: Span, old: Span| new.saturating_sub(old).as_secs_f64() / span;
         let busy = share(report.channel.busy, first.channel.busy);
@@ -133,7 +135,8 @@ impl Capacity {
     /// While packets wait all the time, what is carried is what can be carried: learn what the model leaves out.
     fn learn_yield(&mut self, span: f64) {
         let backlogged = |(_, report): &(Time, HopReport)| report.stations.iter().any(|s| s.backlog_packets > 0);
-        if !self.reports.iter().all(backlogged) {
+        let since = self.reports[0].0;
+        if !self.reports.iter().all(backlogged) || self.links.values().any(|link| since < link.moved) {
             return;
         }
         let (first, last) = (&self.reports[0].1, &self.reports[self.reports.len() - 1].1);
@@ -159,12 +162,15 @@ impl Link {
             success: 1.0,
             measured: 0.0,
             active: false,
+            moved: Time::ZERO,
         }
     }
 
-    fn update(&mut self, old: &StationReport, new: &StationReport) {
-        let moved = self.phy_rate != new.phy_rate;
-        self.phy_rate = new.phy_rate;
+    /// Folds in what was counted between `since` and `now`.
+    fn update(&mut self, since: Time, now: Time, old: &StationReport, new: &StationReport) {
+        if self.phy_rate != new.phy_rate {
+            (self.phy_rate, self.moved, self.measured) = (new.phy_rate, now, 0.0);
+        }
         let (packets, ppdus) = (new.tx_packets - old.tx_packets, new.tx_ppdus - old.tx_ppdus);
         let bytes = (new.tx_bytes.get() - old.tx_bytes.get()) as f64;
         self.active = packets > 0 || new.backlog_packets > 0;
@@ -174,9 +180,8 @@ impl Link {
         let attempts = new.tx_attempts - old.tx_attempts;
         self.success = per(packets, attempts).unwrap_or(1.0).clamp(0.05, 1.0);
         let airtime = (new.tx_airtime.saturating_sub(old.tx_airtime)).as_secs_f64();
-        if moved {
-            // The window spans two rates: neither its overhead nor its goodput belongs to the new one.
-            self.measured = 0.0;
+        if since < self.moved {
+            // The counts span two rates: neither their overhead nor their goodput belongs to the new one.
             return;
         }
         let Some(exchange) = per_f64(airtime, ppdus) else { return };

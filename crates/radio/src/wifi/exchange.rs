@@ -24,6 +24,8 @@ pub(super) struct Exchange {
     pub mode: u16,
     pub session: u32,
     pub mpdus: u16,
+    /// MPDUs among them that were sent before.
+    pub retries: u16,
     pub received: u16,
     pub psdu: u32,
     pub start: Time,
@@ -50,6 +52,7 @@ impl Default for Exchange {
             mode: 0,
             session: 0,
             mpdus: 0,
+            retries: 0,
             received: 0,
             psdu: 0,
             start: Time::ZERO,
@@ -123,7 +126,6 @@ impl<P: Clone> Wifi<P> {
         let index = usize::from(contender);
         let node = index / self.classes();
         let to = self.ports[node].receivers[slot];
-        let peer = self.ports[node].first_peer + slot;
         let mode_index = self.mode(node, usize::from(to), now);
         let mode = self.plan.modes()[usize::from(mode_index)];
         let most = if self.block_ack { usize::from(self.plan.params().max_ampdu_mpdus) } else { 1 };
@@ -148,7 +150,7 @@ impl<P: Clone> Wifi<P> {
             }
             entry.sent = true;
             mpdus += 1;
-            retries += u64::from(entry.failures > 0);
+            retries += u16::from(entry.failures > 0);
         }
         while !full && mpdus < most && self.sessions[session].window.len() < most {
             let Some(id) = self.queues[index].pop(&mut self.pool, slot, now, &mut self.victims) else { break };
@@ -169,12 +171,8 @@ impl<P: Clone> Wifi<P> {
         if mpdus == 1 {
             psdu = framing.single(lone);
         }
-        let counted = &mut self.peers[peer];
-        counted.tx_attempts += mpdus as u64;
-        counted.tx_retries += retries;
-        counted.tx_ppdus += 1;
         let ex = &mut self.exchanges[index];
-        (ex.kind, ex.to, ex.mpdus, ex.received) = (PpduKind::Data, to, mpdus as u16, 0);
+        (ex.kind, ex.to, ex.mpdus, ex.retries, ex.received) = (PpduKind::Data, to, mpdus as u16, retries, 0);
         (ex.slot, ex.session, ex.mode) = (slot as u16, session as u32, mode_index);
         ex.block_ack = mpdus > 1;
         (ex.psdu, ex.duration) = (psdu, mode.phy.duration(Bytes::new(u64::from(psdu))));

@@ -208,7 +208,7 @@ impl<P: Clone> Wifi<P> {
         self.medium.set_exchange(node, false);
     }
 
-    /// Books the airtime of an exchange with both ends.
+    /// Books an exchange with both ends: all counters move together when it is over, as a driver's do.
     fn account(&mut self, contender: u16, ex: Exchange) {
         let index = usize::from(contender);
         let classes = self.classes();
@@ -216,7 +216,13 @@ impl<P: Clone> Wifi<P> {
         let answer = if ex.answer.is_zero() { Span::ZERO } else { self.medium.timing.sifs + ex.answer };
         let airtime = ex.duration + answer;
         let peer = self.ports[node].first_peer + slot;
-        self.peers[peer].tx_airtime += airtime;
+        let counted = &mut self.peers[peer];
+        counted.tx_airtime += airtime;
+        if ex.kind == PpduKind::Data {
+            counted.tx_attempts += u64::from(ex.mpdus);
+            counted.tx_retries += u64::from(ex.retries);
+            counted.tx_ppdus += 1;
+        }
         self.queues[index].charge(slot, airtime);
         let to = usize::from(ex.to);
         let back = self.slot(to, node);
@@ -233,6 +239,11 @@ impl<P: Clone> Wifi<P> {
         let (pool, payloads, counted) = (&self.pool, &mut self.payloads, &mut self.peers[peer]);
         let session = &mut self.sessions[ex.session as usize];
         session.settle(answered, limit, self.block_ack, |entry| {
+            if entry.acked {
+                counted.tx_packets += 1;
+                counted.tx_bytes += u64::from(entry.len);
+                return;
+            }
             counted.tx_failed += 1;
             // If only the answers were lost, the receiver has it all the same, perhaps behind a hole.
             if entry.got {
@@ -242,13 +253,12 @@ impl<P: Clone> Wifi<P> {
                 out.dropped(now, Self::packet(pool.get(entry.id), payload), Drop::RetryLimit);
             }
         });
-        self.retire(ex.session as usize, index, slot, peer);
+        self.retire(ex.session as usize, index, slot);
     }
 
     fn settle_request(&mut self, now: Time, contender: u16, answered: bool, limit: u8, out: &mut impl Outbox<P>) {
         let index = usize::from(contender);
         let ex = self.exchanges[index];
-        let node = index / self.classes();
         let slot = usize::from(ex.slot);
         let session = &mut self.sessions[ex.session as usize];
         session.request_failures = if answered { 0 } else { session.request_failures + 1 };
@@ -263,17 +273,12 @@ impl<P: Clone> Wifi<P> {
             let flight = Flight { from, to, kind: PpduKind::BlockAckReq, contender, start, end, reserves };
             self.release(now, flight, true, out);
         }
-        let peer = self.ports[node].first_peer + slot;
-        self.retire(ex.session as usize, index, slot, peer);
+        self.retire(ex.session as usize, index, slot);
     }
 
     /// Forgets what both ends are done with, and tells the queue what is still to be sent.
-    fn retire(&mut self, session: usize, queue: usize, slot: usize, peer: usize) {
+    fn retire(&mut self, session: usize, queue: usize, slot: usize) {
         while let Some(entry) = self.sessions[session].retire() {
-            if entry.acked {
-                self.peers[peer].tx_packets += 1;
-                self.peers[peer].tx_bytes += u64::from(entry.len);
-            }
             self.pool.remove(entry.id);
             self.queues[queue].release(slot);
         }

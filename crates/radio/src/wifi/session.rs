@@ -93,31 +93,23 @@ impl Session {
         None
     }
 
-    /// The transmitter has had its answer, or none: settles every MPDU of the PPDU. Returns how many were
-    /// acknowledged and how many given up. With `request_on_loss` a loss has to be reported to the receiver.
-    pub fn settle(
-        &mut self,
-        answered: bool,
-        limit: u8,
-        request_on_loss: bool,
-        mut given_up: impl FnMut(&Entry),
-    ) -> u32 {
-        let mut acked = 0;
+    /// The transmitter has had its answer, or none: settles every MPDU of the PPDU and hands those that are done with,
+    /// acknowledged or given up, to `done`. With `request_on_loss` a loss has to be reported to the receiver.
+    pub fn settle(&mut self, answered: bool, limit: u8, request_on_loss: bool, mut done: impl FnMut(&Entry)) {
         for entry in self.window.iter_mut().filter(|entry| entry.sent) {
             entry.sent = false;
             if answered && entry.got {
                 entry.acked = true;
-                acked += 1;
+                done(entry);
                 continue;
             }
             entry.failures += 1;
             if entry.failures >= limit {
                 entry.dead = true;
                 self.request |= request_on_loss;
-                given_up(entry);
+                done(entry);
             }
         }
-        acked
     }
 
     /// Takes MPDUs off the front that both ends are done with.
