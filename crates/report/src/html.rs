@@ -56,10 +56,9 @@ impl Report<'_> {
                 seconds(w.warm_up.as_secs_f64())
             )
         });
-        let description = match self.description {
-            "" => String::new(),
-            text => format!("<p class=\"lead\">{}</p>\n", escape(text)),
-        };
+        // As in any markup: a blank line parts paragraphs, a single break is where the author's editor wrapped.
+        let paragraphs = self.description.split("\n\n").map(str::trim).filter(|text| !text.is_empty());
+        let description: String = paragraphs.map(|text| format!("<p class=\"lead\">{}</p>\n", escape(text))).collect();
         let of_info = |name: &str, value: &str| match value {
             "" => String::new(),
             value => format!("<div><dt>{name}</dt><dd>{}</dd></div>", escape(value)),
