@@ -22,9 +22,11 @@ use std::collections::BTreeMap;
 const ACTIVE: Span = Span::from_millis(50);
 /// Horizon of a flow's rate estimate.
 const RATE_HORIZON: Span = Span::from_millis(40);
-/// A flow that takes this share of what it was given takes all it gets.
+/// A flow that takes this share of what it was given takes all it gets: the rest is what ACK clocking and the rate
+/// estimate's 40 ms lose. Chosen, not fitted: a lower value lends out shares that are wanted a moment later.
 const GREEDY: f64 = 0.85;
-/// A modest flow is expected to want at most this much more than it takes.
+/// A modest flow is expected to want at most this much more than it takes within a control interval; BBR, the law that
+/// probes hardest in steady state, asks for 1.25 times its rate.
 const DEMAND_GROWTH: f64 = 1.25;
 
 /// Decides for all flows of one access point.
@@ -34,7 +36,8 @@ pub struct AccessPoint {
     predictor: Box<dyn Predictor>,
     hysteresis: Hysteresis,
     class: LossClass,
-    drops: u64,
+    /// Queue drops counted so far, by station: what is new is what came after its first report.
+    drops: BTreeMap<Node, u64>,
     flows: BTreeMap<FlowId, Flow>,
 }
 
@@ -65,20 +68,9 @@ impl AccessPoint {
             predictor,
             hysteresis,
             class: LossClass::Good,
-            drops: 0,
+            drops: BTreeMap::new(),
             flows: BTreeMap::new(),
         })
-    }
-
-    /// What the hop is thought to carry in all, for plots and logs; `None` before the first report.
-    pub fn capacity(&self) -> Option<Rate> {
-        let stations: BTreeMap<Node, f64> = self.flows.values().map(|f| (f.report.station, 1.0)).collect();
-        let claims: Vec<Claim> = stations
-            .keys()
-            .map(|station| self.capacity.link(*station, self.slack()))
-            .map(|link| Claim { weight: link, link, demand: f64::INFINITY })
-            .collect();
-        (!claims.is_empty()).then(|| share::by_airtime(&claims, self.capacity.airtime()).into_iter().sum())
     }
 
     fn slack(&self) -> Span {
@@ -99,32 +91,39 @@ impl AccessPoint {
 
     fn on_hop(&mut self, now: Time, report: &HopReport) {
         self.capacity.update(now, report, self.class);
-        let drops = report.stations.iter().map(|station| station.queue_drops).sum::<u64>();
-        let state = HopState {
-            backlog: report.stations.iter().map(|station| station.backlog_bytes).sum(),
-            capacity: self.capacity().unwrap_or(Rate::ZERO),
-            drops: drops.saturating_sub(self.drops),
-        };
-        self.drops = drops;
+        let drains_in = self.capacity.drains_in(report, self.slack());
+        let state = HopState { drains_in, drops: self.new_drops(report) };
         self.class = self.predictor.predict(&state);
         let tight = self.hysteresis.update(self.class.acts());
         self.allocate(now, tight);
     }
 
+    fn new_drops(&mut self, report: &HopReport) -> u64 {
+        let before = std::mem::take(&mut self.drops);
+        self.drops = report.stations.iter().map(|station| (station.station, station.queue_drops)).collect();
+        let new = |(station, drops): (&Node, &u64)| drops.saturating_sub(*before.get(station).unwrap_or(drops));
+        self.drops.iter().map(new).sum()
+    }
+
     /// Gives each flow its rate and turns it into a window.
     fn allocate(&mut self, now: Time, tight: bool) {
         let slack = self.slack();
-        let sharing: Vec<FlowId> =
-            self.flows.iter().filter(|(_, flow)| flow.is_active(now)).map(|(id, _)| *id).collect();
+        // A flow whose station's link is unknown is left alone: it neither gets a share nor a window.
+        let known = |flow: &Flow| self.capacity.link(flow.report.station, slack);
+        let sharing: Vec<(FlowId, f64)> = self
+            .flows
+            .iter()
+            .filter(|(_, flow)| flow.is_active(now))
+            .filter_map(|(id, flow)| Some((*id, known(flow)?)))
+            .collect();
         let mut flows_of: BTreeMap<Node, f64> = BTreeMap::new();
-        for id in &sharing {
+        for (id, _) in &sharing {
             *flows_of.entry(self.flows[id].report.station).or_default() += 1.0;
         }
         let claims: Vec<Claim> = sharing
             .iter()
-            .map(|id| {
-                let flow = &self.flows[id];
-                let link = self.capacity.link(flow.report.station, slack);
+            .map(|&(id, link)| {
+                let flow = &self.flows[&id];
                 let beside = flows_of[&flow.report.station];
                 let weight = match self.params.weights {
                     Weights::Flow => 1.0,
@@ -135,19 +134,22 @@ impl AccessPoint {
                 Claim { weight, link, demand: flow.demand(slack) }
             })
             .collect();
-        let rates = match (self.params.capacity, self.capacity.paper()) {
-            (CapacityRule::Paper, Some(capacity)) => share::by_capacity(&claims, capacity),
-            _ => share::by_airtime(&claims, self.capacity.airtime()),
+        let rates = match self.params.capacity {
+            CapacityRule::Airtime => Some(share::by_airtime(&claims, self.capacity.airtime())),
+            // Before there was a slot to go by, the paper's rule knows nothing and limits nothing.
+            CapacityRule::Paper => self.capacity.paper().map(|capacity| share::by_capacity(&claims, capacity)),
         };
-        for (id, rate) in sharing.iter().zip(&rates) {
+        for ((id, _), rate) in sharing.iter().zip(rates.iter().flatten()) {
             self.flows.get_mut(id).expect("listed above").given = Some(*rate);
         }
         let (params, capacity) = (&self.params, &self.capacity);
         for flow in self.flows.values_mut() {
-            let alone = Rate::from_bps((capacity.link(flow.report.station, slack) * capacity.airtime()) as u64);
-            flow.decision = match params.window {
-                WindowRule::Unloaded => flow.unloaded(params, alone, slack, tight),
-                WindowRule::Paper => flow.paper(tight),
+            let link = capacity.link(flow.report.station, slack);
+            let alone = link.map(|link| Rate::from_bps((link * capacity.airtime()) as u64));
+            flow.decision = match (alone, params.window) {
+                (None, _) => Decision::unlimited(Why::Unmanaged),
+                (Some(alone), WindowRule::Unloaded) => flow.unloaded(params, alone, slack, tight),
+                (Some(_), WindowRule::Paper) => flow.paper(tight),
             };
         }
     }
@@ -256,7 +258,7 @@ mod tests {
         })
     }
 
-    /// Two stations at 390 Mbit/s, one exchange of 20 MPDUs each a millisecond and a half.
+    /// Two stations at 390 Mbit/s; in 4 ms each gets two exchanges of 20 MPDUs.
     fn hop(n: u64, backlog: u32) -> Signal {
         let station = |station| StationReport {
             station: Node(station),
@@ -287,7 +289,7 @@ mod tests {
         let mut law = AccessPoint::new(params).expect("valid parameters");
         for n in 1..100 {
             let now = Time::from_nanos(n * 4 * MS);
-            // 60 MB/s each: what the exchanges carry.
+            // 14.5 MB/s each: the payload that the exchanges carry.
             for id in 1..=2u16 {
                 law.sense(now, &flow(u32::from(id), id, now, n * 40 * 1448));
             }
@@ -304,9 +306,10 @@ mod tests {
         assert_eq!(decisions.len(), 2);
         for (_, decision) in &decisions {
             assert_eq!(decision.why, Why::Tight);
-            // Half of about 240 to 320 Mbit/s over 21 + 5 ms.
+            // Each carries 40 * 1500 B in 4 ms, 120 Mbit/s, of a channel that is 72.5 % busy with it; extrapolated to
+            // the frames of a 5 ms round (2.5 ms a station, 58 MPDUs) that is 156 Mbit/s: 507 kB over 21 + 5 ms.
             let kb = decision.rwnd.expect("limited").get() / 1000;
-            assert!((330..560).contains(&kb), "{kb} kB");
+            assert!((430..=530).contains(&kb), "{kb} kB");
         }
         assert_eq!(decisions[0].1, decisions[1].1);
     }

@@ -6,7 +6,7 @@
 //!             [`Predictor`]; a backlog is measured in time, so that one threshold fits every rate.
 //! Checked by: tests::*
 
-use lasthop_units::{Bytes, Rate, Span};
+use lasthop_units::Span;
 
 /// Share of segments lost to congestion that is to be expected in the coming round trip.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -31,10 +31,8 @@ impl LossClass {
 /// What a predictor is shown each control interval.
 #[derive(Clone, Copy, Debug)]
 pub struct HopState {
-    /// Everything that waits at the access point.
-    pub backlog: Bytes,
-    /// What the hop carries now.
-    pub capacity: Rate,
+    /// How long the hop takes to send what waits at the access point.
+    pub drains_in: Span,
     /// MSDUs that its queue refused since the last interval.
     pub drops: u64,
 }
@@ -60,11 +58,10 @@ impl BacklogThreshold {
 
 impl Predictor for BacklogThreshold {
     fn predict(&mut self, state: &HopState) -> LossClass {
-        let drains_in = state.capacity.time_for(state.backlog).unwrap_or(Span::MAX);
-        match state {
+        match state.drains_in {
             _ if state.drops > 0 => LossClass::Bad,
-            _ if drains_in >= self.limit => LossClass::Poor,
-            _ if drains_in >= self.limit / 2 => LossClass::Acceptable,
+            drain if drain >= self.limit => LossClass::Poor,
+            drain if drain >= self.limit / 2 => LossClass::Acceptable,
             _ => LossClass::Good,
         }
     }
@@ -99,17 +96,16 @@ impl Hysteresis {
 mod tests {
     use super::*;
 
-    fn state(backlog: u64, drops: u64) -> HopState {
-        HopState { backlog: Bytes::new(backlog), capacity: Rate::from_mbit(80), drops }
+    fn state(drains_in_ms: u64, drops: u64) -> HopState {
+        HopState { drains_in: Span::from_millis(drains_in_ms), drops }
     }
 
     #[test]
     fn the_threshold_is_a_drain_time() {
-        // 80 Mbit/s carry 10 kB a millisecond.
         let mut threshold = BacklogThreshold::new(Span::from_millis(4));
-        assert_eq!(threshold.predict(&state(10_000, 0)), LossClass::Good);
-        assert_eq!(threshold.predict(&state(20_000, 0)), LossClass::Acceptable);
-        assert_eq!(threshold.predict(&state(40_000, 0)), LossClass::Poor);
+        assert_eq!(threshold.predict(&state(1, 0)), LossClass::Good);
+        assert_eq!(threshold.predict(&state(2, 0)), LossClass::Acceptable);
+        assert_eq!(threshold.predict(&state(4, 0)), LossClass::Poor);
         assert_eq!(threshold.predict(&state(0, 1)), LossClass::Bad);
     }
 

@@ -3,7 +3,9 @@
 //! Equations:  W = max{ x (RTT + q) / 8,  2 MSS }
 //! Symbols:    x -> `rate`, RTT -> `round_trip`, q -> `slack`, MSS -> `mss`
 //! Deviations: RTT is the sum of the smallest wired and wireless halves of the last 10 s, so that W does not legitimise
-//!             a standing queue. The paper's rule takes the round trip as it is.     Validity: RTT known.
+//!             a standing queue. The paper's rule takes the round trip as it is. x counts
+//!             network-layer bits and W payload, so W is wide by the headers (52 of 1500 B): they are part of q.
+//! Validity:   RTT known.
 //! Checked by: tests::*
 
 use lasthop_signals::FlowReport;
