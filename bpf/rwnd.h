@@ -32,41 +32,46 @@ struct rwnd_half {
 #define RWND_RECOVERING (1u << 7)
 #define RWND_VAL (1u << 8)
 
-/* One flow. What the fields mean is said at the Rust struct. Zero is "none" throughout. */
+/* One flow. What the fields mean, and why they stand in this order, is said at the Rust struct. Zero is "none". */
 struct rwnd_flow {
+	/* Written seldom, read for every segment. */
 	__u64 born;
+	__u64 ack_at;
 	__u32 target;
 	__u32 down_seen;
-
-	/* Written in the downlink direction. */
-	__u64 forwarded;
-	__u64 last_data;
-	__u64 sent_at;
-	__u32 sent_end;
-	__u32 max_end;
-	__u32 down_isn;
+	__u32 up_seen;
+	__u32 ack_val;
 	__u16 down_mss;
+	__u16 up_mss;
+	__u16 syn_window;
 	__u8 down_scale;
 	__u8 up_scale;
 
-	/* Written in the uplink direction. */
+	/* Written for every segment in the downlink direction. */
+	__u64 forwarded;
+	__u64 last_data;
+	__u64 sent_at;
+	__u32 max_end;
+	__u32 sent_end;
+	__u32 down_isn;
+	__u32 spare_down[7];
+
+	/* Written for every segment in the uplink direction. */
 	__u64 acked;
-	__u64 ack_at;
-	__u32 ack_val;
-	__u32 last_val;
-	__u32 up_isn;
-	__u32 up_seen;
 	__u32 edge;
 	__u32 highest_ack;
 	__u32 window;
 	__u32 limit;
-	__u16 syn_window;
+	__u32 last_val;
+	__u32 up_isn;
 	__u16 last_window;
-	__u16 up_mss;
 	__u16 pad;
+	__u32 spare_up[7];
 
+	/* Written once a round trip. */
 	struct rwnd_half wireless;
 	struct rwnd_half wired;
+	__u32 spare[12];
 };
 
 /* Addresses and ports as on the wire; an IPv4 address fills the first 4 octets, the rest is 0. */
@@ -108,37 +113,37 @@ struct rwnd_order {
 	_Static_assert(__builtin_offsetof(struct type, field) == (offset), #type "." #field)
 
 _Static_assert(sizeof(struct rwnd_half) == 40, "rwnd_half");
-_Static_assert(sizeof(struct rwnd_flow) == 192, "rwnd_flow");
+_Static_assert(sizeof(struct rwnd_flow) == 296, "rwnd_flow");
 _Static_assert(sizeof(struct rwnd_key) == 40, "rwnd_key");
 _Static_assert(sizeof(struct rwnd_control) == 24, "rwnd_control");
 _Static_assert(sizeof(struct rwnd_counters) == 40, "rwnd_counters");
 _Static_assert(sizeof(struct rwnd_order) == 56, "rwnd_order");
-RWND_AT(rwnd_flow, target, 8);
-RWND_AT(rwnd_flow, down_seen, 12);
-RWND_AT(rwnd_flow, forwarded, 16);
-RWND_AT(rwnd_flow, last_data, 24);
-RWND_AT(rwnd_flow, sent_at, 32);
-RWND_AT(rwnd_flow, sent_end, 40);
-RWND_AT(rwnd_flow, max_end, 44);
-RWND_AT(rwnd_flow, down_isn, 48);
-RWND_AT(rwnd_flow, down_mss, 52);
-RWND_AT(rwnd_flow, down_scale, 54);
-RWND_AT(rwnd_flow, up_scale, 55);
-RWND_AT(rwnd_flow, acked, 56);
-RWND_AT(rwnd_flow, ack_at, 64);
-RWND_AT(rwnd_flow, ack_val, 72);
-RWND_AT(rwnd_flow, last_val, 76);
-RWND_AT(rwnd_flow, up_isn, 80);
-RWND_AT(rwnd_flow, up_seen, 84);
-RWND_AT(rwnd_flow, edge, 88);
-RWND_AT(rwnd_flow, highest_ack, 92);
-RWND_AT(rwnd_flow, window, 96);
-RWND_AT(rwnd_flow, limit, 100);
-RWND_AT(rwnd_flow, syn_window, 104);
-RWND_AT(rwnd_flow, last_window, 106);
-RWND_AT(rwnd_flow, up_mss, 108);
-RWND_AT(rwnd_flow, wireless, 112);
-RWND_AT(rwnd_flow, wired, 152);
+RWND_AT(rwnd_flow, ack_at, 8);
+RWND_AT(rwnd_flow, target, 16);
+RWND_AT(rwnd_flow, down_seen, 20);
+RWND_AT(rwnd_flow, up_seen, 24);
+RWND_AT(rwnd_flow, ack_val, 28);
+RWND_AT(rwnd_flow, down_mss, 32);
+RWND_AT(rwnd_flow, up_mss, 34);
+RWND_AT(rwnd_flow, syn_window, 36);
+RWND_AT(rwnd_flow, down_scale, 38);
+RWND_AT(rwnd_flow, up_scale, 39);
+RWND_AT(rwnd_flow, forwarded, 40);
+RWND_AT(rwnd_flow, last_data, 48);
+RWND_AT(rwnd_flow, sent_at, 56);
+RWND_AT(rwnd_flow, max_end, 64);
+RWND_AT(rwnd_flow, sent_end, 68);
+RWND_AT(rwnd_flow, down_isn, 72);
+RWND_AT(rwnd_flow, acked, 104);
+RWND_AT(rwnd_flow, edge, 112);
+RWND_AT(rwnd_flow, highest_ack, 116);
+RWND_AT(rwnd_flow, window, 120);
+RWND_AT(rwnd_flow, limit, 124);
+RWND_AT(rwnd_flow, last_val, 128);
+RWND_AT(rwnd_flow, up_isn, 132);
+RWND_AT(rwnd_flow, last_window, 136);
+RWND_AT(rwnd_flow, wireless, 168);
+RWND_AT(rwnd_flow, wired, 208);
 RWND_AT(rwnd_key, remote, 16);
 RWND_AT(rwnd_key, station_port, 32);
 RWND_AT(rwnd_key, remote_port, 34);

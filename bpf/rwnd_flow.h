@@ -53,6 +53,13 @@ struct segment {
 inline_ __u64 exact_now(void);
 inline_ __u64 coarse_now(void);
 
+/* Both processors read these words for every segment: they are written only when they change. */
+inline_ void put(__u32 *word, __u32 value)
+{
+	if (*word != value)
+		*word = value;
+}
+
 inline_ int before(__u32 a, __u32 b)
 {
 	return (__s32)(a - b) < 0;
@@ -115,7 +122,7 @@ inline_ void begin_wired_sample(struct rwnd_flow *f, __u32 val)
 {
 	if ((f->up_seen & RWND_VAL) && !before(f->last_val, val))
 		return;
-	f->up_seen |= RWND_VAL;
+	put(&f->up_seen, f->up_seen | RWND_VAL);
 	f->last_val = val;
 	if (!f->ack_at) {
 		f->ack_val = val;
@@ -312,9 +319,9 @@ inline_ void note_recovery(struct rwnd_flow *f, const struct segment *s, int is_
 		!is_new && !sequence_len(s) && s->window == f->last_window && f->max_end != f->highest_ack;
 
 	if (s->has_sack || duplicate)
-		f->up_seen |= RWND_RECOVERING;
+		put(&f->up_seen, f->up_seen | RWND_RECOVERING);
 	else if (is_new)
-		f->up_seen &= ~RWND_RECOVERING;
+		put(&f->up_seen, f->up_seen & ~RWND_RECOVERING);
 }
 
 inline_ void step_window(struct rwnd_flow *f, __u32 newly_acked, __u32 own, __u32 mss)
@@ -345,7 +352,7 @@ inline_ void on_new_ack(struct rwnd_flow *f, __u32 ack, __u16 field, int enforce
 
 	f->acked += newly_acked;
 	f->highest_ack = ack;
-	f->up_seen |= RWND_STARTED;
+	put(&f->up_seen, f->up_seen | RWND_STARTED);
 	end_wireless_sample(f, ack);
 	if (!enforce)
 		return;

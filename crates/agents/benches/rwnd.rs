@@ -8,12 +8,14 @@
 mod support;
 
 use lasthop_agents::ap::Method;
-use lasthop_agents::ap::kernel::{Direction, Load, Rewriter, enable_statistics};
+use lasthop_agents::ap::kernel::{Direction, Load, Rewriter, enable_statistics, run_time};
 use lasthop_units::{Bytes, Span, Time, stats::Samples};
 use lasthop_wire::tcp::{Flags, TcpHeader, TcpOptions, Timestamps};
 use lasthop_wire::{FlowKey, ethernet, ip, ip_tcp_packet};
+use libbpf_rs::libbpf_sys;
 use nix::time::{ClockId, clock_gettime};
 use std::net::IpAddr;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 use support::netns::{Netns, available};
 use support::tcp::{Bulk, Opener};
@@ -64,6 +66,7 @@ fn main() {
     drop(unknown);
 
     let known = transfer();
+    let empty = ap.within(|| EmptyProgram::attach(nix::net::if_::if_nametoindex("eth0").expect("there") as i32));
     std::thread::sleep(Duration::from_millis(100));
     for (key, flow) in rewriter.flows().expect("a map that can be read") {
         rewriter.set_target(&key, flow.born(), Some(Bytes::new(WINDOW))).expect("an order");
@@ -74,6 +77,7 @@ fn main() {
     print(&costs, "bpf.rwnd.ns_per_packet", Direction::Uplink);
     print(&costs, "bpf.rwnd.downlink_ns_per_packet", Direction::Downlink);
     let rewritten = (after.rewritten - before.rewritten) as f64 / costs.uplink_runs.max(1) as f64;
+    print_value("bpf.empty_program_ns_per_packet", empty.cost(), "ns");
     eprintln!("{:.0} % of {} uplink segments were rewritten", rewritten * 100.0, costs.uplink_runs);
     drop(known);
 }
@@ -161,6 +165,58 @@ fn print(costs: &Costs, name: &str, direction: Direction) {
     match samples.quantile(0.5) {
         Some(median) => println!("{name} {median:.1} ns"),
         None => eprintln!("{name}: no packets"),
+    }
+}
+
+fn print_value(name: &str, value: Option<f64>, unit: &str) {
+    match value {
+        Some(value) => println!("{name} {value:.1} {unit}"),
+        None => eprintln!("{name}: no packets"),
+    }
+}
+
+/// A program that does nothing, on the ingress of the same path's other interface (one segment there is one data
+/// segment): what the kernel's statistics and a cold cache cost by themselves on this machine.
+struct EmptyProgram {
+    program: OwnedFd,
+    _link: OwnedFd,
+}
+
+impl EmptyProgram {
+    fn attach(ifindex: i32) -> EmptyProgram {
+        let instruction =
+            |code: u32, imm: i32| libbpf_sys::bpf_insn { code: code as u8, imm, ..libbpf_sys::bpf_insn::default() };
+        // r0 = -1 (go on); exit.
+        let instructions = [
+            instruction(libbpf_sys::BPF_ALU64 | libbpf_sys::BPF_MOV | libbpf_sys::BPF_K, -1),
+            instruction(libbpf_sys::BPF_JMP | libbpf_sys::BPF_EXIT, 0),
+        ];
+        let owned = |fd: i32| {
+            assert!(fd >= 0, "an empty program: {}", std::io::Error::from_raw_os_error(-fd));
+            // SAFETY: a fresh descriptor, owned by nobody else.
+            unsafe { OwnedFd::from_raw_fd(fd) }
+        };
+        // SAFETY: the instructions are as many as is said, and strings end with 0; nothing is kept.
+        let program = owned(unsafe {
+            libbpf_sys::bpf_prog_load(
+                libbpf_sys::BPF_PROG_TYPE_SCHED_CLS,
+                c"empty".as_ptr(),
+                c"GPL".as_ptr(),
+                instructions.as_ptr(),
+                instructions.len() as u64,
+                std::ptr::null_mut(),
+            )
+        });
+        // SAFETY: descriptors and numbers only; null stands for default options.
+        let link = owned(unsafe {
+            libbpf_sys::bpf_link_create(program.as_raw_fd(), ifindex, libbpf_sys::BPF_TCX_INGRESS, std::ptr::null())
+        });
+        EmptyProgram { program, _link: link }
+    }
+
+    fn cost(&self) -> Option<f64> {
+        let (runs, time) = run_time(&self.program).expect("statistics");
+        (runs > 0).then(|| time.as_nanos() as f64 / runs as f64)
     }
 }
 

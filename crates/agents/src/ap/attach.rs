@@ -5,7 +5,6 @@
 //! [`clean`], and it passes everything untouched in the meantime, since nobody sends heartbeats.
 
 use super::{Error, Method};
-use lasthop_units::Span;
 use libbpf_rs::libbpf_sys::{self, bpf_program};
 use libbpf_rs::{Link, PrintLevel, TC_EGRESS, TC_INGRESS, TcAttachPoint, TcHook, TcHookBuilder};
 use std::io;
@@ -216,13 +215,8 @@ fn is_ours(id: u32) -> bool {
     })
 }
 
-/// Runs and run time of a program since it was loaded, counted while BPF statistics are on.
-pub(super) fn run_time(program: &impl AsFd) -> Result<(u64, Span), Error> {
-    let info = program_info(program.as_fd()).map_err(|error| Error::Map { source: error.into() })?;
-    Ok((info.run_cnt, Span::from_nanos(info.run_time_ns)))
-}
-
-fn program_info(fd: BorrowedFd<'_>) -> io::Result<libbpf_sys::bpf_prog_info> {
+/// What the kernel tells of a program.
+pub(super) fn program_info(fd: BorrowedFd<'_>) -> io::Result<libbpf_sys::bpf_prog_info> {
     let mut info = libbpf_sys::bpf_prog_info::default();
     let mut len = size_of::<libbpf_sys::bpf_prog_info>() as u32;
     // SAFETY: `info` has room for `len` octets.

@@ -9,7 +9,7 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, ProgramInput, libbpf_sys};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 #[allow(clippy::undocumented_unsafe_blocks, clippy::all, missing_docs, unsafe_op_in_unsafe_fn)]
@@ -51,6 +51,15 @@ pub fn enable_statistics() -> Result<OwnedFd, Error> {
     }
     // SAFETY: a fresh descriptor, owned by nobody else.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Runs and run time of a program since it was loaded, counted while statistics are on.
+///
+/// # Errors
+/// [`Error::Map`].
+pub fn run_time(program: &impl AsFd) -> Result<(u64, Span), Error> {
+    let info = attach::program_info(program.as_fd()).map_err(|error| Error::Map { source: error.into() })?;
+    Ok((info.run_cnt, Span::from_nanos(info.run_time_ns)))
 }
 
 /// The direction a packet takes through the access point.
@@ -219,7 +228,7 @@ impl Rewriter {
     /// # Errors
     /// [`Error::Map`].
     pub fn run_time(&self, direction: Direction) -> Result<(u64, Span), Error> {
-        attach::run_time(self.program(direction))
+        run_time(self.program(direction))
     }
 
     fn program(&self, direction: Direction) -> &libbpf_rs::ProgramMut<'static> {

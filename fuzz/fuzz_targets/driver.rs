@@ -1,0 +1,12 @@
+//! Driver records of any bytes: nothing panics, and what is understood is written back to what was read.
+#![no_main]
+
+use lasthop_wire::driver;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok((at, report)) = driver::decode(bytes) {
+        let message = driver::encode(at, &report).expect("as many stations as were read");
+        assert_eq!(driver::decode(&message), Ok((at, report)));
+    }
+});
