@@ -60,3 +60,14 @@ fn nobody_gets_more_than_the_radio_carries() {
         assert!((60.0..390.0).contains(&throughput), "{law}: {throughput} Mbit/s");
     }
 }
+
+#[test]
+fn variants_run_in_the_world_of_first_light() {
+    let original = scenario("first-light.toml");
+    for name in ["oal/ablation.toml", "oal/modern-ap.toml"] {
+        let variant = scenario(name);
+        assert_eq!(variant.hop(), original.hop(), "{name}");
+        assert_eq!(variant.wire(), original.wire(), "{name}");
+        assert_eq!(variant.streams(), original.streams(), "{name}");
+    }
+}
