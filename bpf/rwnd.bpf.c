@@ -114,7 +114,7 @@ inline_ int find(struct __sk_buff *skb, struct place *place, struct rwnd_key *ke
 		for (tags = 0; tags < MAX_TAGS; tags++) {
 			__be16 *inner = data + at + 2;
 
-			if (type != bpf_htons(ETH_P_8021Q) && type != bpf_htons(ETH_P_QINQ))
+			if (likely(type != bpf_htons(ETH_P_8021Q) && type != bpf_htons(ETH_P_QINQ)))
 				break;
 			if ((void *)(inner + 1) > end)
 				return 0;
@@ -158,7 +158,7 @@ inline_ int find(struct __sk_buff *skb, struct place *place, struct rwnd_key *ke
 		for (i = 0; i < MAX_EXTENSIONS; i++) {
 			__u8 extension[2];
 
-			if (next != IPPROTO_HOPOPTS && next != IPPROTO_ROUTING && next != IPPROTO_DSTOPTS)
+			if (likely(next != IPPROTO_HOPOPTS && next != IPPROTO_ROUTING && next != IPPROTO_DSTOPTS))
 				break;
 			if (bpf_skb_load_bytes(skb, at + header, extension, sizeof(extension)))
 				return 0;
@@ -243,7 +243,7 @@ inline_ int handle(struct __sk_buff *skb, int uplink)
 	if (!find(skb, &place, &key, uplink))
 		return PASS;
 	tcp = (void *)(long)skb->data + (place.tcp_at & 0xffff);
-	if ((void *)(tcp + 1) > (void *)(long)skb->data_end) {
+	if (unlikely((void *)(tcp + 1) > (void *)(long)skb->data_end)) {
 		/* Headers beyond the linear part: rare, and worth a copy only for whole headers. */
 		if (bpf_skb_pull_data(skb, place.tcp_at + sizeof(*tcp)))
 			return PASS;
@@ -261,7 +261,7 @@ inline_ int handle(struct __sk_buff *skb, int uplink)
 	if (!count)
 		return PASS;
 	header_len = tcp->doff * 4;
-	if (header_len < TCP_MIN_LEN || header_len > place.len)
+	if (unlikely(header_len < TCP_MIN_LEN || header_len > place.len))
 		goto malformed;
 	s.seq = bpf_ntohl(tcp->seq);
 	s.ack = bpf_ntohl(tcp->ack_seq);
@@ -271,8 +271,8 @@ inline_ int handle(struct __sk_buff *skb, int uplink)
 		__be32 *o = (void *)(tcp + 1);
 
 		/* Nearly every segment has timestamps in the layout of RFC 7323, appendix A, and nothing else. */
-		if (header_len == 32 && (void *)(o + 3) <= (void *)(long)skb->data_end &&
-		    o[0] == bpf_htonl(OPTION_NOP << 24 | OPTION_NOP << 16 | OPTION_TIMESTAMPS << 8 | 10)) {
+		if (likely(header_len == 32 && (void *)(o + 3) <= (void *)(long)skb->data_end &&
+			   o[0] == bpf_htonl(OPTION_NOP << 24 | OPTION_NOP << 16 | OPTION_TIMESTAMPS << 8 | 10))) {
 			s.has_timestamps = 1;
 			s.val = bpf_ntohl(o[1]);
 			s.ecr = bpf_ntohl(o[2]);
@@ -280,7 +280,7 @@ inline_ int handle(struct __sk_buff *skb, int uplink)
 			goto malformed;
 		}
 	}
-	if (!flow) {
+	if (unlikely(!flow)) {
 		flow = open_flow(&key);
 		count->opened++;
 	}
@@ -292,7 +292,7 @@ inline_ int handle(struct __sk_buff *skb, int uplink)
 		return PASS;
 	}
 	attended = coarse_now() <= control.heartbeat_ns + control.age_limit_ns;
-	if (!attended)
+	if (unlikely(!attended))
 		count->unattended++;
 	window = on_uplink(flow, &s, attended);
 	if (window != s.window) {

@@ -47,15 +47,6 @@ struct rwnd_flow {
 	__u8 down_scale;
 	__u8 up_scale;
 
-	/* Written for every segment in the downlink direction. */
-	__u64 forwarded;
-	__u64 last_data;
-	__u64 sent_at;
-	__u32 max_end;
-	__u32 sent_end;
-	__u32 down_isn;
-	__u32 spare_down[7];
-
 	/* Written for every segment in the uplink direction. */
 	__u64 acked;
 	__u32 edge;
@@ -63,15 +54,22 @@ struct rwnd_flow {
 	__u32 window;
 	__u32 limit;
 	__u32 last_val;
-	__u32 up_isn;
 	__u16 last_window;
 	__u16 pad;
-	__u32 spare_up[7];
 
-	/* Written once a round trip. */
+	/* Written for every segment in the downlink direction. */
+	__u64 sent_at;
+	__u32 max_end;
+	__u32 sent_end;
+	__u64 forwarded;
+	__u64 last_data;
+
+	/* Seldom needed. */
+	__u32 down_isn;
+	__u32 up_isn;
 	struct rwnd_half wireless;
 	struct rwnd_half wired;
-	__u32 spare[12];
+	__u32 spare[10];
 };
 
 /* Addresses and ports as on the wire; an IPv4 address fills the first 4 octets, the rest is 0. */
@@ -113,7 +111,7 @@ struct rwnd_order {
 	_Static_assert(__builtin_offsetof(struct type, field) == (offset), #type "." #field)
 
 _Static_assert(sizeof(struct rwnd_half) == 40, "rwnd_half");
-_Static_assert(sizeof(struct rwnd_flow) == 296, "rwnd_flow");
+_Static_assert(sizeof(struct rwnd_flow) == 232, "rwnd_flow");
 _Static_assert(sizeof(struct rwnd_key) == 40, "rwnd_key");
 _Static_assert(sizeof(struct rwnd_control) == 24, "rwnd_control");
 _Static_assert(sizeof(struct rwnd_counters) == 40, "rwnd_counters");
@@ -128,22 +126,22 @@ RWND_AT(rwnd_flow, up_mss, 34);
 RWND_AT(rwnd_flow, syn_window, 36);
 RWND_AT(rwnd_flow, down_scale, 38);
 RWND_AT(rwnd_flow, up_scale, 39);
-RWND_AT(rwnd_flow, forwarded, 40);
-RWND_AT(rwnd_flow, last_data, 48);
-RWND_AT(rwnd_flow, sent_at, 56);
-RWND_AT(rwnd_flow, max_end, 64);
-RWND_AT(rwnd_flow, sent_end, 68);
-RWND_AT(rwnd_flow, down_isn, 72);
-RWND_AT(rwnd_flow, acked, 104);
-RWND_AT(rwnd_flow, edge, 112);
-RWND_AT(rwnd_flow, highest_ack, 116);
-RWND_AT(rwnd_flow, window, 120);
-RWND_AT(rwnd_flow, limit, 124);
-RWND_AT(rwnd_flow, last_val, 128);
-RWND_AT(rwnd_flow, up_isn, 132);
-RWND_AT(rwnd_flow, last_window, 136);
-RWND_AT(rwnd_flow, wireless, 168);
-RWND_AT(rwnd_flow, wired, 208);
+RWND_AT(rwnd_flow, acked, 40);
+RWND_AT(rwnd_flow, edge, 48);
+RWND_AT(rwnd_flow, highest_ack, 52);
+RWND_AT(rwnd_flow, window, 56);
+RWND_AT(rwnd_flow, limit, 60);
+RWND_AT(rwnd_flow, last_val, 64);
+RWND_AT(rwnd_flow, last_window, 68);
+RWND_AT(rwnd_flow, sent_at, 72);
+RWND_AT(rwnd_flow, max_end, 80);
+RWND_AT(rwnd_flow, sent_end, 84);
+RWND_AT(rwnd_flow, forwarded, 88);
+RWND_AT(rwnd_flow, last_data, 96);
+RWND_AT(rwnd_flow, down_isn, 104);
+RWND_AT(rwnd_flow, up_isn, 108);
+RWND_AT(rwnd_flow, wireless, 112);
+RWND_AT(rwnd_flow, wired, 152);
 RWND_AT(rwnd_key, remote, 16);
 RWND_AT(rwnd_key, station_port, 32);
 RWND_AT(rwnd_key, remote_port, 34);

@@ -28,6 +28,11 @@
  * looks at it once and not once for every way that leads there. Its pointers must be checked, to please the verifier.
  */
 #define apart_ __attribute__((noinline))
+/* Common packets run straight through: what is rare goes behind them, and does not push them out of the cache. */
+#ifndef likely /* newer libbpf headers have them */
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#endif
 
 /* A segment, fields in host order. */
 struct segment {
@@ -124,7 +129,7 @@ inline_ void begin_wired_sample(struct rwnd_flow *f, __u32 val)
 		return;
 	put(&f->up_seen, f->up_seen | RWND_VAL);
 	f->last_val = val;
-	if (!f->ack_at) {
+	if (unlikely(!f->ack_at)) {
 		f->ack_val = val;
 		f->ack_at = exact_now();
 	}
@@ -132,7 +137,7 @@ inline_ void begin_wired_sample(struct rwnd_flow *f, __u32 val)
 
 inline_ void end_wired_sample(struct rwnd_flow *f, __u32 ecr)
 {
-	if (!f->ack_at || before(ecr, f->ack_val))
+	if (likely(!f->ack_at || before(ecr, f->ack_val)))
 		return;
 	if (ecr == f->ack_val)
 		half_add(&f->wired, f->ack_at);
@@ -141,7 +146,7 @@ inline_ void end_wired_sample(struct rwnd_flow *f, __u32 ecr)
 
 inline_ void end_wireless_sample(struct rwnd_flow *f, __u32 ack)
 {
-	if (f->sent_at && !before(ack, f->sent_end)) {
+	if (unlikely(f->sent_at && !before(ack, f->sent_end))) {
 		half_add(&f->wireless, f->sent_at);
 		f->sent_at = 0;
 	}
@@ -278,9 +283,9 @@ inline_ void note_data(struct rwnd_flow *f, const struct segment *s)
 {
 	__u32 end = s->seq + sequence_len(s);
 
-	if (before(s->seq, f->max_end)) {
+	if (unlikely(before(s->seq, f->max_end))) {
 		f->sent_at = 0;
-	} else if (!f->sent_at) {
+	} else if (unlikely(!f->sent_at)) {
 		f->sent_end = end;
 		f->sent_at = exact_now();
 	}
@@ -295,19 +300,19 @@ inline_ void note_data(struct rwnd_flow *f, const struct segment *s)
 
 inline_ void on_downlink(struct rwnd_flow *f, const struct segment *s)
 {
-	if (s->flags & RST) {
+	if (unlikely(s->flags & RST)) {
 		f->down_seen |= RWND_RST;
 		return;
 	}
-	if (s->flags & SYN) {
+	if (unlikely(s->flags & SYN)) {
 		on_downlink_syn(f, s);
 		return;
 	}
-	if (s->hands_off)
+	if (unlikely(s->hands_off))
 		f->down_seen |= RWND_HANDS_OFF;
-	if (!is_manageable(f))
+	if (unlikely(!is_manageable(f)))
 		return;
-	if (s->flags & FIN)
+	if (unlikely(s->flags & FIN))
 		f->down_seen |= RWND_FIN;
 	if (sequence_len(s))
 		note_data(f, s);
@@ -318,7 +323,7 @@ inline_ void note_recovery(struct rwnd_flow *f, const struct segment *s, int is_
 	int duplicate =
 		!is_new && !sequence_len(s) && s->window == f->last_window && f->max_end != f->highest_ack;
 
-	if (s->has_sack || duplicate)
+	if (unlikely(s->has_sack || duplicate))
 		put(&f->up_seen, f->up_seen | RWND_RECOVERING);
 	else if (is_new)
 		put(&f->up_seen, f->up_seen & ~RWND_RECOVERING);
@@ -387,31 +392,31 @@ inline_ __u16 on_uplink(struct rwnd_flow *f, const struct segment *s, int enforc
 {
 	int is_new;
 
-	if (s->flags & RST) {
+	if (unlikely(s->flags & RST)) {
 		f->up_seen |= RWND_RST;
 		return s->window;
 	}
-	if (s->flags & SYN) {
+	if (unlikely(s->flags & SYN)) {
 		on_uplink_syn(f, s);
 		return s->window;
 	}
-	if (s->hands_off)
+	if (unlikely(s->hands_off))
 		f->up_seen |= RWND_HANDS_OFF;
-	if (!(s->flags & ACK) || !is_manageable(f))
+	if (unlikely(!(s->flags & ACK) || !is_manageable(f)))
 		return s->window;
-	if (s->flags & FIN)
+	if (unlikely(s->flags & FIN))
 		f->up_seen |= RWND_FIN;
-	if (!enforce) {
+	if (unlikely(!enforce)) {
 		f->window = 0;
 		f->limit = 0;
 	}
-	if (before(f->max_end, s->ack))
+	if (unlikely(before(f->max_end, s->ack)))
 		return s->window;
-	if (before(s->ack, f->highest_ack))
+	if (unlikely(before(s->ack, f->highest_ack)))
 		return forward(f, s->ack, s->window);
 	is_new = s->ack != f->highest_ack || !(f->up_seen & RWND_STARTED);
 	note_recovery(f, s, is_new);
-	if (is_new)
+	if (likely(is_new))
 		on_new_ack(f, s->ack, s->window, enforce);
 	f->last_window = s->window;
 	if (s->has_timestamps)

@@ -130,7 +130,7 @@ pub(super) fn as_bytes_mut<T: Plain>(value: &mut T) -> &mut [u8] {
 
 const _: () = {
     use std::mem::offset_of;
-    assert!(size_of::<Flow>() == 296);
+    assert!(size_of::<Flow>() == 232);
     assert!(size_of::<Key>() == 40 && offset_of!(Key, remote) == 16 && offset_of!(Key, station_port) == 32);
     assert!(offset_of!(Key, remote_port) == 34 && offset_of!(Key, version) == 36);
     assert!(size_of::<Counters>() == 40 && offset_of!(Counters, rewritten) == 8);

@@ -33,9 +33,9 @@ use lasthop_wire::tcp::{Flags, TcpHeader};
 /// One flow's state. The layout is that of `struct rwnd_flow` in `bpf/rwnd.h`: an agent reads the eBPF program's map
 /// into this type. Zero means "none" throughout; every bit pattern is a valid value.
 ///
-/// The two directions of a flow may be processed on two processors at once, each direction on one. Fields are grouped
-/// by who writes them how often, and the groups lie in cache lines of their own (the first begins 24 octets into one,
-/// behind the key): a line that both processors write costs more than everything else done for a packet.
+/// The two directions of a flow may be processed on two processors at once, each direction on one. What a segment needs
+/// comes first: with the map's own 88 octets before it (header and key) it lies in two cache lines, and an element is a
+/// whole number of lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(C)]
 pub struct Flow {
@@ -64,21 +64,6 @@ pub struct Flow {
     /// Window scale option of the station's SYN.
     up_scale: u8,
 
-    // Written for every segment in the downlink direction.
-    /// Payload forwarded to the station.
-    forwarded: u64,
-    /// When payload was last forwarded, to the tick.
-    last_data: u64,
-    /// When the data that `sent_end` ends was forwarded; 0 = no sample is being taken. Cleared in the uplink direction.
-    sent_at: u64,
-    /// Highest sequence number forwarded to the station.
-    max_end: u32,
-    /// An ACK from here on ends the sample.
-    sent_end: u32,
-    /// Sequence number of the SYN towards the station.
-    down_isn: u32,
-    _spare_down: [u32; 7],
-
     // Written for every segment in the uplink direction.
     /// Payload acknowledged by the station.
     acked: u64,
@@ -92,19 +77,32 @@ pub struct Flow {
     limit: u32,
     /// The newest TSval forwarded.
     last_val: u32,
-    /// Sequence number of the station's SYN.
-    up_isn: u32,
     /// Window field of the station's newest ACK, as it sent it.
     last_window: u16,
     _pad: u16,
-    _spare_up: [u32; 7],
 
-    // Written once a round trip.
+    // Written for every segment in the downlink direction.
+    /// When the data that `sent_end` ends was forwarded; 0 = no sample is being taken. Cleared in the uplink direction.
+    sent_at: u64,
+    /// Highest sequence number forwarded to the station.
+    max_end: u32,
+    /// An ACK from here on ends the sample.
+    sent_end: u32,
+    /// Payload forwarded to the station.
+    forwarded: u64,
+    /// When payload was last forwarded, to the tick.
+    last_data: u64,
+
+    // Seldom needed.
+    /// Sequence number of the SYN towards the station.
+    down_isn: u32,
+    /// Sequence number of the station's SYN.
+    up_isn: u32,
     /// Forwarding data to its ACK.
     wireless: Half,
     /// Forwarding an ACK to the first data sent in answer to it.
     wired: Half,
-    _spare: [u32; 12],
+    _spare: [u32; 10],
 }
 
 /// Bits of `down_seen` and `up_seen`.
@@ -155,26 +153,24 @@ impl Flow {
             syn_window: 0,
             down_scale: 0,
             up_scale: 0,
-            forwarded: 0,
-            last_data: 0,
-            sent_at: 0,
-            max_end: 0,
-            sent_end: 0,
-            down_isn: 0,
-            _spare_down: [0; 7],
             acked: 0,
             edge: 0,
             highest_ack: 0,
             window: 0,
             limit: 0,
             last_val: 0,
-            up_isn: 0,
             last_window: 0,
             _pad: 0,
-            _spare_up: [0; 7],
+            sent_at: 0,
+            max_end: 0,
+            sent_end: 0,
+            forwarded: 0,
+            last_data: 0,
+            down_isn: 0,
+            up_isn: 0,
             wireless: Half::EMPTY,
             wired: Half::EMPTY,
-            _spare: [0; 12],
+            _spare: [0; 10],
         }
     }
 
@@ -453,18 +449,18 @@ const fn before(a: u32, b: u32) -> bool {
 
 const _: () = {
     use std::mem::{offset_of, size_of};
-    assert!(size_of::<Flow>() == 296 && size_of::<Half>() == 40);
+    assert!(size_of::<Flow>() == 232 && size_of::<Half>() == 40);
     assert!(offset_of!(Flow, ack_at) == 8 && offset_of!(Flow, target) == 16);
     assert!(offset_of!(Flow, down_seen) == 20 && offset_of!(Flow, up_seen) == 24);
     assert!(offset_of!(Flow, ack_val) == 28 && offset_of!(Flow, down_mss) == 32);
     assert!(offset_of!(Flow, up_mss) == 34 && offset_of!(Flow, syn_window) == 36);
     assert!(offset_of!(Flow, down_scale) == 38 && offset_of!(Flow, up_scale) == 39);
-    assert!(offset_of!(Flow, forwarded) == 40 && offset_of!(Flow, last_data) == 48);
-    assert!(offset_of!(Flow, sent_at) == 56 && offset_of!(Flow, max_end) == 64);
-    assert!(offset_of!(Flow, sent_end) == 68 && offset_of!(Flow, down_isn) == 72);
-    assert!(offset_of!(Flow, acked) == 104 && offset_of!(Flow, edge) == 112);
-    assert!(offset_of!(Flow, highest_ack) == 116 && offset_of!(Flow, window) == 120);
-    assert!(offset_of!(Flow, limit) == 124 && offset_of!(Flow, last_val) == 128);
-    assert!(offset_of!(Flow, up_isn) == 132 && offset_of!(Flow, last_window) == 136);
-    assert!(offset_of!(Flow, wireless) == 168 && offset_of!(Flow, wired) == 208);
+    assert!(offset_of!(Flow, acked) == 40 && offset_of!(Flow, edge) == 48);
+    assert!(offset_of!(Flow, highest_ack) == 52 && offset_of!(Flow, window) == 56);
+    assert!(offset_of!(Flow, limit) == 60 && offset_of!(Flow, last_val) == 64);
+    assert!(offset_of!(Flow, last_window) == 68 && offset_of!(Flow, sent_at) == 72);
+    assert!(offset_of!(Flow, max_end) == 80 && offset_of!(Flow, sent_end) == 84);
+    assert!(offset_of!(Flow, forwarded) == 88 && offset_of!(Flow, last_data) == 96);
+    assert!(offset_of!(Flow, down_isn) == 104 && offset_of!(Flow, up_isn) == 108);
+    assert!(offset_of!(Flow, wireless) == 112 && offset_of!(Flow, wired) == 152);
 };
