@@ -20,7 +20,7 @@ use std::time::Duration;
 
 fn main() -> Result<(), LabError> {
     if !nix::unistd::Uid::effective().is_root() {
-        println!("SKIPPED: lab.relay.* needs root to make namespaces and interfaces");
+        eprintln!("SKIPPED: lab.relay.* needs root to make namespaces and interfaces");
         return Ok(());
     }
     // `cargo bench` says so; `cargo test` only wants to see that it works.

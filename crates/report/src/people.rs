@@ -61,6 +61,9 @@ impl Waits {
         if self.count() == 0 {
             return Figure::absent(format!("there were no {what} in the measuring window"));
         }
+        if self.open_ms.is_empty() {
+            return Figure::exact(self.quantile_of_ended(q));
+        }
         // Equal masses put place q (n - 1) of type 7 here.
         let n = self.count() as f64;
         let target = (q * (n - 1.0) + 0.5) / n;
@@ -79,6 +82,16 @@ impl Waits {
             }
         }
         lower.map_or_else(|| never_ended(what), |last| between(None, last, target, what))
+    }
+
+    /// The type 7 quantile of the ended waits, of which there must be one: what the masses come to where nothing is cut
+    /// off, without sorting what may be a packet each.
+    fn quantile_of_ended(&self, q: f64) -> f64 {
+        let mut all = self.ended_ms.clone();
+        let place = q * (all.len() - 1) as f64;
+        let (_, at, above) = all.select_nth_unstable_by(place.floor() as usize, f64::total_cmp);
+        let next = above.iter().copied().min_by(f64::total_cmp).unwrap_or(*at);
+        *at + (next - *at) * place.fract()
     }
 
     /// The waits in ascending order with the mass that each stands for. Open ones remain only where no ended one is
