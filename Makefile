@@ -31,6 +31,9 @@ test: check ## everything that must pass
 bench: build ## one line a figure: name value unit
 	@scripts/bench
 
+fuzz: ## each fuzz target for half a minute: needs a nightly compiler and cargo-fuzz
+	@scripts/fuzz
+
 docs: ## the book and the API documentation
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps $(FEATURES)
 	@scripts/book
