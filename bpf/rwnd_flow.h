@@ -281,16 +281,12 @@ apart_ int on_uplink_syn(struct rwnd_flow *f, const struct segment *s)
 
 inline_ void note_data(struct rwnd_flow *f, const struct segment *s)
 {
-	__u32 end = s->seq + sequence_len(s);
-
 	if (unlikely(before(s->seq, f->max_end))) {
 		f->sent_at = 0;
 	} else if (unlikely(!f->sent_at)) {
-		f->sent_end = end;
+		f->sent_end = s->seq + sequence_len(s);
 		f->sent_at = exact_now();
 	}
-	if (before(f->max_end, end))
-		f->max_end = end;
 	f->forwarded += s->payload_len;
 	if (s->payload_len)
 		f->last_data = coarse_now();
@@ -300,6 +296,8 @@ inline_ void note_data(struct rwnd_flow *f, const struct segment *s)
 
 inline_ void on_downlink(struct rwnd_flow *f, const struct segment *s)
 {
+	__u32 end;
+
 	if (unlikely(s->flags & RST)) {
 		f->down_seen |= RWND_RST;
 		return;
@@ -316,6 +314,9 @@ inline_ void on_downlink(struct rwnd_flow *f, const struct segment *s)
 		f->down_seen |= RWND_FIN;
 	if (sequence_len(s))
 		note_data(f, s);
+	end = s->seq + sequence_len(s);
+	if (before(f->max_end, end))
+		f->max_end = end;
 }
 
 inline_ void note_recovery(struct rwnd_flow *f, const struct segment *s, int is_new)
@@ -370,10 +371,18 @@ inline_ void on_new_ack(struct rwnd_flow *f, __u32 ack, __u16 field, int enforce
 		f->limit = in_units(f->window > 2 * mss ? f->window : 2 * mss, shift);
 }
 
+inline_ void note_edge(struct rwnd_flow *f, __u32 ack, __u32 field)
+{
+	__u32 edge = ack + (field << shift_of(f));
+
+	if (before(f->edge, edge))
+		f->edge = edge;
+}
+
 /* The window field that goes on. */
 inline_ __u16 forward(struct rwnd_flow *f, __u32 ack, __u16 field)
 {
-	__u32 shift = shift_of(f), held = f->edge - ack, allowed = field, edge;
+	__u32 shift = shift_of(f), held = f->edge - ack, allowed = field;
 
 	held = (__s32)held > 0 ? in_units(held, shift) : 0;
 	if (f->limit) {
@@ -381,9 +390,7 @@ inline_ __u16 forward(struct rwnd_flow *f, __u32 ack, __u16 field)
 
 		allowed = limit < allowed ? limit : allowed;
 	}
-	edge = ack + (allowed << shift);
-	if (before(f->edge, edge))
-		f->edge = edge;
+	note_edge(f, ack, allowed);
 	return (__u16)allowed;
 }
 
@@ -410,8 +417,10 @@ inline_ __u16 on_uplink(struct rwnd_flow *f, const struct segment *s, int enforc
 		f->window = 0;
 		f->limit = 0;
 	}
-	if (unlikely(before(f->max_end, s->ack)))
+	if (unlikely(before(f->max_end, s->ack))) {
+		note_edge(f, s->ack, s->window);
 		return s->window;
+	}
 	if (unlikely(before(s->ack, f->highest_ack)))
 		return forward(f, s->ack, s->window);
 	is_new = s->ack != f->highest_ack || !(f->up_seen & RWND_STARTED);

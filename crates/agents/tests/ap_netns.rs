@@ -207,7 +207,9 @@ fn limit_and_let_go(v6: bool, opener: Opener) {
     let took = wait(Duration::from_secs(3), || u64::from(bulk.info().snd_wnd) > 3 * WINDOW);
     println!("unlimited {took:?} after the kill");
     assert!(took.is_some_and(|took| took < Duration::from_secs(1)), "{took:?}");
-    assert_eq!((path.attached(), path.filters().as_str()), (0, ""));
+    // The kernel lets go of the two links one after the other, on its own time.
+    assert!(wait(Duration::from_secs(1), || path.attached() == 0).is_some(), "still attached");
+    assert_eq!(path.filters(), "");
     let freed = bulk.watch(Duration::from_millis(1_000));
     println!("freed: {freed:?}");
     assert!(freed.mbit_s > 1.5 * LIMITED_MBIT_S && freed.rwnd_limited < 0.25, "{freed:?}");

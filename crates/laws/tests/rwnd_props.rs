@@ -177,6 +177,7 @@ impl Account {
         as_bytes(&header, rewritten)?;
         if offset > self.sent {
             prop_assert_eq!(rewritten, None, "acknowledges what did not pass");
+            self.edge = self.edge.max(offset + (u64::from(field) << self.shift()));
             return Ok(None);
         }
         let shown = offset + (u64::from(rewritten.unwrap_or(field)) << self.shift());

@@ -207,18 +207,18 @@ impl Flow {
         if header.sequence_len() > 0 {
             self.note_data(now, header);
         }
+        // Of a segment without data too: its sender has sent everything before it.
+        if before(self.max_end, header.end_seq()) {
+            self.max_end = header.end_seq();
+        }
     }
 
     fn note_data(&mut self, now: Time, header: &TcpHeader) {
-        let end = header.end_seq();
         if before(header.seq, self.max_end) {
             // A retransmission: the ACK that comes may answer either copy (Karn's rule).
             self.sent_at = 0;
         } else if self.sent_at == 0 {
-            (self.sent_end, self.sent_at) = (end, now.as_nanos());
-        }
-        if before(self.max_end, end) {
-            self.max_end = end;
+            (self.sent_end, self.sent_at) = (header.end_seq(), now.as_nanos());
         }
         self.forwarded = self.forwarded.wrapping_add(u64::from(header.payload_len));
         if header.payload_len > 0 {
@@ -265,7 +265,9 @@ impl Flow {
         }
         let (ack, field) = (header.ack, header.window);
         if before(self.max_end, ack) {
-            // Acknowledges what did not pass here: the sender will not accept it, or this box does not see all.
+            // Acknowledges what did not pass here: the sender will not accept it, or this box does not see all. In case
+            // of the latter the sender has seen this edge.
+            self.note_edge(ack, field);
             return None;
         }
         if before(ack, self.highest_ack) {
@@ -344,11 +346,15 @@ impl Flow {
         let held = self.edge.wrapping_sub(ack);
         let held = if held as i32 > 0 { self.in_units(held) } else { 0 };
         let allowed = if self.limit == 0 { field } else { self.limit.max(held).min(u32::from(field)) as u16 };
-        let edge = ack.wrapping_add(u32::from(allowed) << self.shift());
+        self.note_edge(ack, allowed);
+        (allowed != field).then_some(allowed)
+    }
+
+    fn note_edge(&mut self, ack: u32, field: u16) {
+        let edge = ack.wrapping_add(u32::from(field) << self.shift());
         if before(self.edge, edge) {
             self.edge = edge;
         }
-        (allowed != field).then_some(allowed)
     }
 
     /// `octets` as a window field, rounded up: never 0 for anything but 0.
