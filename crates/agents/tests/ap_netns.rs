@@ -72,11 +72,19 @@ impl Path3 {
     }
 
     fn agent(&self, method: &str) -> Agent {
-        Agent::start(&self.ap, &self.dir.path().join("driver"), method)
+        self.agent_on("wlan0", method)
+    }
+
+    fn agent_on(&self, iface: &str, method: &str) -> Agent {
+        Agent::start(&self.ap, &self.dir.path().join("driver"), iface, method)
     }
 
     fn attached(&self) -> usize {
-        self.ap.within(|| ap::attached(nix::net::if_::if_nametoindex("wlan0").expect("there") as i32))
+        self.attached_to("wlan0")
+    }
+
+    fn attached_to(&self, iface: &str) -> usize {
+        self.ap.within(|| ap::attached(nix::net::if_::if_nametoindex(iface).expect("there") as i32))
     }
 
     /// What `tc` shows on either side, for filters (TCX does not show there).
@@ -97,11 +105,12 @@ struct Agent {
 }
 
 impl Agent {
-    fn start(netns: &Netns, driver: &Path, method: &str) -> Agent {
+    fn start(netns: &Netns, driver: &Path, iface: &str, method: &str) -> Agent {
         let file = std::fs::File::open(format!("/run/netns/{}", netns.name())).expect("a namespace");
         let mut command = Command::new(std::env::current_exe().expect("this binary"));
         command.args(["--exact", "agent_process", "--nocapture"]);
-        command.env("LASTHOP_TEST_AGENT", method).env("LASTHOP_TEST_DRIVER", driver).stdout(Stdio::piped());
+        command.env("LASTHOP_TEST_AGENT", method).env("LASTHOP_TEST_DRIVER", driver);
+        command.env("LASTHOP_TEST_IFACE", iface).stdout(Stdio::piped());
         // SAFETY: between fork and exec only the setns system call is made.
         unsafe { command.pre_exec(move || setns(&file, CloneFlags::CLONE_NEWNET).map_err(Into::into)) };
         let mut child = command.spawn().expect("this binary starts");
@@ -141,9 +150,9 @@ fn agent_process() {
     let driver = PathBuf::from(std::env::var_os("LASTHOP_TEST_DRIVER").expect("set with the other"));
     let station = |text: &str| (text.parse().expect("an address"), Node(1));
     let config = Config {
-        stations: vec![station("10.1.0.2"), station("fd00:1::2")],
+        stations: ["10.1.0.2", "fd00:1::2", "10.2.0.2", "fd00:2::2"].map(station).to_vec(),
         method: if method == "clsact" { Method::Clsact } else { Method::Best },
-        ..Config::new("wlan0", driver)
+        ..Config::new(std::env::var("LASTHOP_TEST_IFACE").expect("set with the other"), driver)
     };
     let stop = ap::stop_on_signals().expect("handlers");
     let law = Box::new(support::Fixed::new(Bytes::new(WINDOW)));
@@ -275,4 +284,22 @@ fn filters_of_a_killed_agent_pass_everything_and_are_cleaned_up() {
     let said = agent.stop();
     assert!(said.contains("method: Clsact"), "{said}");
     assert_eq!((path.attached(), path.filters().as_str()), (0, ""));
+}
+
+#[test]
+fn a_device_without_link_layer_is_read_from_its_first_octet() {
+    if !available("the agent on a real path") {
+        return;
+    }
+    let path = Path3::new();
+    // The wire's end is a TUN device: the server takes the station's part behind it.
+    let agent = path.agent_on("eth0", "best");
+    assert!(wait(Duration::from_secs(5), || path.attached_to("eth0") == 2).is_some(), "the agent attaches");
+    for (station, server) in [("10.1.0.2", "10.2.0.2"), ("fd00:1::2", "fd00:2::2")] {
+        let address = |text: &str| text.parse::<IpAddr>().expect("an address");
+        let ends = ((&path.station, address(station)), (&path.server, address(server)));
+        let bulk = Bulk::start(ends.0, ends.1, Opener::Receiver);
+        assert_limited(&bulk);
+    }
+    drop(agent);
 }
