@@ -1,5 +1,5 @@
 //! The Internet checksum.
-//! Source:     [rfc1071] (definition), [rfc1624] equation 3 (incremental update), [rfc9293] section 3.1 (pseudo-header).
+//! Source:     RFC 1071 (definition), RFC 1624 equation 3 (incremental update), RFC 9293 section 3.1 (pseudo-header).
 //! Equations:  HC' = ~(~HC + ~m + m'), 16-bit one's-complement sums with end-around carry.
 //! Symbols:    HC -> `checksum`, m -> `old`, m' -> `new`.
 //! Deviations: none.     Validity: any words.
@@ -48,7 +48,7 @@ impl Sum {
 /// The checksum of a TCP or UDP segment under its pseudo-header. Computed over a segment that carries its checksum it
 /// gives 0 if that is right.
 pub fn transport(source: IpAddr, destination: IpAddr, protocol: u8, segment: &[u8]) -> u16 {
-    // The upper-layer length is 32 bits wide in IPv6 ([rfc8200] section 8.1); in IPv4 its upper word is 0.
+    // The upper-layer length is 32 bits wide in IPv6 (RFC 8200 section 8.1); in IPv4 its upper word is 0.
     let len = u32::try_from(segment.len()).unwrap_or(u32::MAX);
     Sum::default()
         .address(source)

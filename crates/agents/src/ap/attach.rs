@@ -2,7 +2,7 @@
 //!
 //! A TCX link (Linux 6.6 and later) is a file descriptor: however its process dies, the kernel detaches. On older
 //! kernels a filter on the clsact qdisc outlives its process; it is removed on drop, at the next start and by
-//! [`clean`], and it passes everything untouched in the meantime, since nobody sends heartbeats.
+//! [`super::clean`], and it passes everything untouched in the meantime, since nobody sends heartbeats.
 
 use super::{Error, Method};
 use libbpf_rs::libbpf_sys::{self, bpf_program};

@@ -1,6 +1,6 @@
 //! The access point's agent: lowers the receive windows that stations advertise, as a law decides.
 //!
-//! [`run`] loads the eBPF rewriter, attaches it to the wireless interface, gives up its privileges, and then, for every
+//! [`run()`] loads the eBPF rewriter, attaches it to the wireless interface, gives up its privileges, and then, for every
 //! report of the driver, tells the law of the flows and of the hop and writes the decided windows into the rewriter's
 //! map. Everything fails open: when the driver falls silent every window is released, in steps; when the agent stops or
 //! hangs, its heartbeat does, and within the age limit everything passes untouched; when it is killed, the kernel

@@ -1,4 +1,4 @@
-//! IPv4 ([rfc791]) and IPv6 ([rfc8200]) headers, extension headers looked through.
+//! IPv4 (RFC 791) and IPv6 (RFC 8200) headers, extension headers looked through.
 
 mod ecn;
 mod v4;

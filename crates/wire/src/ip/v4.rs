@@ -1,4 +1,4 @@
-//! IPv4 ([rfc791]).
+//! IPv4 (RFC 791).
 
 use super::{Ecn, HOP_LIMIT, IpHeader};
 use crate::{Error, be16, checksum::Sum, take};

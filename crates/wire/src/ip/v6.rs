@@ -1,4 +1,4 @@
-//! IPv6 ([rfc8200]).
+//! IPv6 (RFC 8200).
 
 use super::{Ecn, HOP_LIMIT, IpHeader};
 use crate::{Error, be16, take};

@@ -1,7 +1,8 @@
 //! Each rule of oal.md A.7 on hand-made connections, and its test vectors.
 
 use super::*;
-use lasthop_units::Span;
+use lasthop_signals::{FlowId, Node};
+use lasthop_units::{Bytes, Span};
 use lasthop_wire::tcp::{SackBlock, TcpOptions, Timestamps};
 
 const ISN_DOWN: u32 = u32::MAX - 10_000;
