@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The state machine of one flow: `crates/laws/src/oal/rwnd.rs` and `rwnd/*.rs` beside it, function by function, under the
+ * The state machine of one flow: `crates/laws/src/oal/rwnd.rs` and the files under `rwnd/`, function by function, by the
  * same names. The reasons for what is done stand there; the parity test holds the two together, state and bytes.
  *
  * The two directions of a flow may run on two processors at once, each direction on one: fields are written by one
