@@ -41,7 +41,7 @@ impl Agent {
         };
         let arguments: Vec<String> = spec.arguments.iter().map(replaced).collect();
         let child = Child::start(ap, spec.program.as_os_str(), &arguments)?;
-        let mut agent = Agent { child, program: spec.program.display().to_string() };
+        let mut agent = Agent { child, program: format!("the agent {}", spec.program.display()) };
         let step = Span::from_millis(5);
         let mut waited = Span::ZERO;
         while driver.admit() == 0 {

@@ -42,6 +42,8 @@ impl Child {
         let (file, parent) = (namespace.file().as_raw_fd(), getpid());
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Ctrl-C reaches every program of the terminal's process group: ours are told by us, in the right order.
+        command.process_group(0);
         // SAFETY: between fork and exec the closure makes system calls only; the descriptor stays open in the child
         // until exec because `namespace` is borrowed for the whole call.
         unsafe {

@@ -53,7 +53,8 @@ impl Tap {
         }
         request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
         // SAFETY: TUNSETIFF reads an ifreq, and `request` is one that outlives the call.
-        unsafe { set_interface(file.as_raw_fd(), &request) }.doing(|| format!("making interface {name}"))?;
+        let made = unsafe { set_interface(file.as_raw_fd(), &request) };
+        made.doing(|| format!("making interface {name} with /dev/net/tun"))?;
         let index = if_nametoindex(name).doing(|| format!("finding interface {name}"))?;
         Netlink::open()?.set_link(index, LinkSettings { mac, mtu: MTU, tx_queue_len: TX_QUEUE_LEN })?;
         Ok(Tap { file, index })

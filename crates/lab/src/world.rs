@@ -67,7 +67,8 @@ pub fn run(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
     let harvest = traffic.finish();
     let dropped = hosts.dropped()?.saturating_sub(dropped_before);
     if let Some(agent) = agent.take_if(Agent::has_ended) {
-        return Err(agent.explain());
+        // Whoever stops a run may have stopped its agent too.
+        return Err(if stop.is_raised() { LabError::Stopped } else { agent.explain() });
     }
     let agent_said = agent.map(Agent::stop).transpose()?.unwrap_or_default();
     // Its error comes first: if it failed, everything else failed because of it.
