@@ -88,9 +88,13 @@ impl Attached {
 /// lives keeps its TCX links.
 ///
 /// # Errors
-/// [`Error::NoInterface`].
+/// [`Error::NoInterface`], [`Error::Permission`].
 pub fn clean(iface: &str) -> Result<Cleaned, Error> {
     let device = device::find(iface)?;
+    // Without these the kernel shows no programs, and "nothing found" would be no answer.
+    if !(privileges::has(privileges::NET_ADMIN) && privileges::has(privileges::SYS_ADMIN)) {
+        return Err(Error::Permission { what: "the eBPF programs on an interface" });
+    }
     let removed = attach::remove_filters(device.index);
     Ok(Cleaned { removed, still_attached: attach::attached(device.index) })
 }
