@@ -1,5 +1,7 @@
 //! What is to be done: which laws, which seeds, in which world.
 
+use crate::ExperimentError;
+use lasthop_lab::{LabError, Spec};
 use lasthop_scenario::{Law, Scenario, World};
 
 /// Where a scenario runs.
@@ -47,6 +49,25 @@ pub struct Plan<'a> {
 }
 
 impl Plan<'_> {
+    /// Everything that can be found wrong with any of the runs before the first is made.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Lab`]: what this machine lacks, or what the lab cannot build.
+    pub fn check(&self) -> Result<(), ExperimentError> {
+        if self.place == Place::Sim {
+            return Ok(());
+        }
+        let check = |(law, seed): (&Law, u64)| {
+            let root = if nix::unistd::geteuid().is_root() { Ok(()) } else { Err(LabError::NotRoot) };
+            root.and_then(|()| Spec::of(self.scenario, law, seed).check()).map_err(|source| ExperimentError::Lab {
+                law: law.name.clone(),
+                seed,
+                source,
+            })
+        };
+        self.runs().into_iter().try_for_each(check)
+    }
+
     /// The runs in their order: laws take turns, so that a machine that slows down slows them all.
     pub fn runs(&self) -> Vec<(&Law, u64)> {
         self.seeds.iter().flat_map(|seed| self.laws.iter().map(move |law| (law, *seed))).collect()

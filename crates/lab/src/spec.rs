@@ -3,8 +3,9 @@
 use crate::address::{self, Family, MAX_NODES};
 use crate::error::{LabError, Result};
 use crate::topology;
+use crate::traffic::iperf3;
 use lasthop_radio::wired;
-use lasthop_scenario::{Hop, Law, Scenario, Stream, StreamKind};
+use lasthop_scenario::{Hop, Law, Program, Scenario, Stream, StreamKind};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use std::fs;
 use std::path::PathBuf;
@@ -119,6 +120,10 @@ impl Spec {
             ));
         }
         match stream.kind {
+            StreamKind::Bulk { program: Program::Iperf3, .. } if !iperf3::is_installed() => Err(LabError::Missing {
+                what: "the program iperf3".into(),
+                get: "install it (on Debian: apt-get install iperf3), or let the traffic have program = \"own\"".into(),
+            }),
             StreamKind::Probe { size, .. } if size > LARGEST_PROBE => {
                 wrong(format!("probes of {size}: the lab sends at most {LARGEST_PROBE}, which fits one packet"))
             }

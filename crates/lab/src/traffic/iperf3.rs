@@ -8,6 +8,7 @@ use lasthop_units::{Bytes, Rate, Span};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::net::SocketAddr;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// What `iperf3` measured.
@@ -31,6 +32,13 @@ pub(crate) struct Iperf3 {
 }
 
 const PROGRAM: &str = "iperf3";
+
+/// True if the program starts.
+pub(crate) fn is_installed() -> bool {
+    let mut command = Command::new(PROGRAM);
+    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
 
 impl Iperf3 {
     /// Starts a download from `server` at `address` to `station`. Call it when the flow shall start, from a thread that
