@@ -1,5 +1,6 @@
 //! `lasthop ap`.
 
+use crate::{note, say};
 use anyhow::{Context, bail};
 use clap::{Args as ClapArgs, ValueEnum};
 use lasthop_agents::ap::{self, Config, Method};
@@ -110,7 +111,7 @@ enum AttachArg {
 pub fn ap(args: Args) -> anyhow::Result<ExitCode> {
     if args.clean {
         let cleaned = ap::clean(&args.iface)?;
-        println!("{}: {} filters removed", args.iface, cleaned.removed);
+        say!("{}: {} filters removed", args.iface, cleaned.removed)?;
         if cleaned.still_attached > 0 {
             bail!(
                 "{} programs of an agent that still runs are attached to {}: stop it first",
@@ -124,12 +125,15 @@ pub fn ap(args: Args) -> anyhow::Result<ExitCode> {
     let stop = ap::stop_on_signals()?;
     let summary = ap::run(&args.config(), Box::new(law), stop)?;
     let tally = summary.tally;
-    eprintln!(
+    note!(
         "{} flows managed in {} intervals, {} windows ordered; longest interval {}",
-        tally.flows, tally.intervals, tally.orders, tally.longest_work
+        tally.flows,
+        tally.intervals,
+        tally.orders,
+        tally.longest_work
     );
     if tally.driver_losses > 0 {
-        eprintln!("the driver fell silent {} times; windows were released meanwhile", tally.driver_losses);
+        note!("the driver fell silent {} times; windows were released meanwhile", tally.driver_losses);
     }
     match summary.log_error {
         Some(error) => Err(anyhow::Error::new(error).context("the decision log is incomplete")),

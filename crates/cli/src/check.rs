@@ -1,6 +1,6 @@
 //! `lasthop check`.
 
-use crate::Shown;
+use crate::{Shown, note, say};
 use clap::Args as ClapArgs;
 use lasthop_scenario::Scenario;
 use std::path::PathBuf;
@@ -20,22 +20,22 @@ pub struct Args {
 /// Checks files; the status says whether all are right.
 pub fn check(args: &Args) -> anyhow::Result<ExitCode> {
     if args.schema {
-        println!("{}", lasthop_scenario::json_schema());
+        say!("{}", lasthop_scenario::json_schema())?;
     }
     let mut wrong = 0;
     for path in &args.scenarios {
         match Scenario::load(path) {
-            Ok(scenario) => println!(
+            Ok(scenario) => say!(
                 "{}: {} ({} stations, {} streams, laws {})",
                 path.display(),
                 scenario.title(),
                 scenario.stations().len(),
                 scenario.streams().len(),
                 scenario.laws().iter().map(|law| law.name.as_str()).collect::<Vec<_>>().join(", ")
-            ),
+            )?,
             Err(error) => {
                 wrong += 1;
-                eprintln!("{:?}", miette::Report::new(error));
+                note!("{:?}", miette::Report::new(error));
             }
         }
     }

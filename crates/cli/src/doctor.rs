@@ -1,5 +1,6 @@
 //! `lasthop doctor`.
 
+use crate::say;
 use clap::Args as ClapArgs;
 use lasthop_lab::doctor::{self, Need, State};
 use std::process::ExitCode;
@@ -26,9 +27,9 @@ struct Line {
 pub fn doctor(args: &Args) -> anyhow::Result<ExitCode> {
     let lines: Vec<Line> = lab().into_iter().chain(agent()).collect();
     if args.json {
-        println!("{}", json(&lines));
+        say!("{}", json(&lines))?;
     } else {
-        print(&lines);
+        print(&lines)?;
     }
     let complete = lines.iter().all(|line| line.ok || !line.required);
     Ok(if complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -58,24 +59,25 @@ fn agent() -> Vec<Line> {
     lasthop_agents::ap::probe().into_iter().map(line).collect()
 }
 
-fn print(lines: &[Line]) {
-    println!("simulator   ok");
+fn print(lines: &[Line]) -> anyhow::Result<()> {
+    say!("simulator   ok")?;
     for line in lines {
         let verdict = match (line.ok, line.required) {
             (true, _) => "ok",
             (false, true) => "MISSING",
             (false, false) => "missing (works without)",
         };
-        println!("{:<11} {}: {verdict}", line.part, line.name);
+        say!("{:<11} {}: {verdict}", line.part, line.name)?;
         if !line.ok {
-            println!("            {}", line.detail);
-            println!("            to get it: {}", line.remedy);
+            say!("            {}", line.detail)?;
+            say!("            to get it: {}", line.remedy)?;
         }
     }
     for part in ["lab", "agent"] {
         let can = lines.iter().filter(|line| line.part == part).all(|line| line.ok || !line.required);
-        println!("The {part} {} run here.", if can { "can" } else { "cannot" });
+        say!("The {part} {} run here.", if can { "can" } else { "cannot" })?;
     }
+    Ok(())
 }
 
 fn json(lines: &[Line]) -> String {

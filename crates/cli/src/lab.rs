@@ -1,5 +1,6 @@
 //! `lasthop lab`.
 
+use crate::say;
 use clap::Args as ClapArgs;
 use std::process::ExitCode;
 
@@ -16,10 +17,10 @@ pub struct Args {
 pub fn lab(args: &Args) -> anyhow::Result<ExitCode> {
     if args.clean {
         let cleaned = lasthop_lab::clean()?;
-        cleaned.namespaces.iter().for_each(|name| println!("removed namespace {name}"));
-        cleaned.directories.iter().for_each(|path| println!("removed {}", path.display()));
+        cleaned.namespaces.iter().try_for_each(|name| say!("removed namespace {name}"))?;
+        cleaned.directories.iter().try_for_each(|path| say!("removed {}", path.display()))?;
         if cleaned.namespaces.is_empty() && cleaned.directories.is_empty() {
-            println!("nothing was left behind");
+            say!("nothing was left behind")?;
         }
     }
     Ok(ExitCode::SUCCESS)

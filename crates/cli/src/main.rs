@@ -5,17 +5,23 @@
 
 mod ap;
 mod check;
+mod console;
 mod doctor;
 mod lab;
 mod progress;
+mod ready;
 mod run;
 
 use clap::{Parser, Subcommand};
+use lasthop_experiment::ExperimentError;
 use std::process::ExitCode;
 
 /// A toolkit for the wireless last hop: measure it, decide how fast each flow may go, enforce it.
 ///
 /// Start with `lasthop doctor`, then `lasthop run scenarios/first-light.toml`.
+///
+/// The exit status is 0 if all went well, 1 if it did not, 2 for a wrong command line and 130 for a run that was told to
+/// stop.
 #[derive(Parser)]
 #[command(name = "lasthop", version, max_term_width = 100)]
 struct Cli {
@@ -52,18 +58,31 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             explain(&error);
-            ExitCode::FAILURE
+            match error.downcast_ref::<ExperimentError>() {
+                Some(ExperimentError::Stopped) => ExitCode::from(INTERRUPTED),
+                _ => ExitCode::FAILURE,
+            }
         }
     }
 }
 
+/// Status of a run that was told to stop: what a shell gives for a program that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
+
 /// Scenario errors come with their source; everything else as a chain of causes.
 fn explain(error: &anyhow::Error) {
     match error.downcast_ref::<Shown>() {
-        Some(Shown(report)) => eprintln!("{report:?}"),
+        Some(Shown(report)) => note!("{report:?}"),
         None => {
-            eprintln!("lasthop: {error}");
-            error.chain().skip(1).for_each(|cause| eprintln!("  because: {cause}"));
+            let mut said = error.to_string();
+            note!("lasthop: {said}");
+            // Some errors tell their cause themselves.
+            for cause in error.chain().skip(1).map(ToString::to_string) {
+                if !said.ends_with(&cause) {
+                    note!("  because: {cause}");
+                }
+                said = cause;
+            }
         }
     }
 }

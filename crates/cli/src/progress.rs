@@ -1,5 +1,6 @@
 //! Progress on a terminal: one bar for the experiment, with what runs now and when it will be done.
 
+use crate::note;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lasthop_experiment::Progress;
 use lasthop_units::Span;
@@ -56,7 +57,7 @@ impl Bar {
 impl Progress for Bar {
     fn begun(&self, run: usize, law: &str, seed: u64) {
         if !self.terminal {
-            eprintln!("run {} of {}: {law}, seed {seed}", run + 1, self.runs);
+            note!("run {} of {}: {law}, seed {seed}", run + 1, self.runs);
         }
         self.with(|state| {
             state.now.insert(run, (format!("{law} (seed {seed})"), 0));

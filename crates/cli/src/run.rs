@@ -1,7 +1,7 @@
 //! `lasthop run` and `lasthop compare`.
 
 use crate::progress::Bar;
-use crate::{Shown, check};
+use crate::{Shown, check, console, note, ready, say};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use lasthop_experiment::{Outcome, Place, Plan};
@@ -30,10 +30,10 @@ struct Common {
     #[arg(long, value_enum)]
     world: Option<WorldArg>,
     /// Run this seed only
-    #[arg(long, value_name = "N", conflicts_with = "seeds")]
+    #[arg(long, value_name = "N", conflicts_with = "seeds", allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Run seeds 1 to K [default: the scenario's]
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: Option<u64>,
     /// Write results into this directory [default: out/SCENARIO]
     #[arg(long, value_name = "DIR")]
@@ -65,34 +65,38 @@ pub struct CompareArgs {
 
 /// Runs and reports.
 pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
-    execute(&args.common, &args.laws).map(|_| ExitCode::SUCCESS)
+    execute(&args.common, &args.laws, 1).map(|_| ExitCode::SUCCESS)
 }
 
 /// Runs, reports, and prints each law as ratios to the first.
 pub fn compare(args: CompareArgs) -> anyhow::Result<ExitCode> {
-    let (summary, laws) = execute(&args.common, &args.laws)?;
-    let Some((base, others)) = laws.split_first().filter(|(_, others)| !others.is_empty()) else {
-        bail!("a comparison needs two laws; this scenario has one: name more with --laws");
-    };
-    println!("\nAs multiples of {base}:");
+    let (summary, laws) = execute(&args.common, &args.laws, 2)?;
+    let Some((base, others)) = laws.split_first() else { return Ok(ExitCode::SUCCESS) };
+    say!("\nAs multiples of {base}:")?;
     for law in others {
         let ratio = |key: Key| {
             let (own, of) = (summary.estimate(law, key)?.mean?, summary.estimate(base, key)?.mean?);
             (of != 0.0).then(|| format!("{} {:.3}", key.name(), own / of))
         };
         let ratios: Vec<String> = COLUMNS.iter().copied().filter_map(ratio).collect();
-        println!("  {law}: {}", ratios.join(", "));
+        say!("  {law}: {}", ratios.join(", "))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn execute(args: &Common, names: &[String]) -> anyhow::Result<(Summary, Vec<String>)> {
+/// `fewest`: how many laws there must be.
+fn execute(args: &Common, names: &[String], fewest: usize) -> anyhow::Result<(Summary, Vec<String>)> {
     let scenario = check::load(&args.scenario)?;
     let plan = plan(args, &scenario, names)?;
+    if plan.laws.len() < fewest {
+        bail!("a comparison needs two laws, and here is one, {}: name more with --laws", plan.laws[0].name);
+    }
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from("out").join(scenario.name()));
+    ready::check(&plan, &out)?;
     Stop::on_signals().context("cannot watch for Ctrl-C")?;
     if plan.place == Place::Sim && matches!(scenario.world(), lasthop_scenario::World::Default) && args.world.is_none()
     {
-        eprintln!("note: not root, so this runs in the simulator; as root it runs in the lab, over the kernel's TCP");
+        note!("note: not root, so this runs in the simulator; as root it runs in the lab, over the kernel's TCP");
     }
     let (began, started) = (Instant::now(), SystemTime::now());
     let bar = Bar::new(plan.runs().len());
@@ -103,7 +107,6 @@ fn execute(args: &Common, names: &[String]) -> anyhow::Result<(Summary, Vec<Stri
     outcome.info.scenario = args.scenario.display().to_string();
     outcome.info.started = humantime::format_rfc3339_seconds(started).to_string();
     outcome.info.duration_s = began.elapsed().as_secs_f64();
-    let out = args.out.clone().unwrap_or_else(|| PathBuf::from("out").join(scenario.name()));
     let report = Report {
         title: scenario.title(),
         description: scenario.description(),
@@ -111,10 +114,10 @@ fn execute(args: &Common, names: &[String]) -> anyhow::Result<(Summary, Vec<Stri
         runs: &outcome.runs,
         info: &outcome.info,
     };
-    print(&plan, &outcome);
+    print(&plan, &outcome)?;
     let written = report.write(&out)?;
     let list: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
-    println!("\nWritten: {}", list.join(", "));
+    say!("\nWritten: {}", list.join(", "))?;
     Ok((outcome.summary, plan.laws.iter().map(|law| law.name.clone()).collect()))
 }
 
@@ -124,10 +127,14 @@ fn plan<'a>(args: &Common, scenario: &'a Scenario, names: &[String]) -> anyhow::
         Some(WorldArg::Lab) => Place::Lab,
         None => Place::choose(scenario.world()),
     };
-    let laws = match names {
+    let laws: Vec<Law> = match names {
         [] => scenario.laws().to_vec(),
         names => names.iter().map(|name| law(scenario, name)).collect::<anyhow::Result<_>>()?,
     };
+    // Each run is one sample: the same one twice would make intervals look narrower than they are.
+    if let Some((_, law)) = laws.iter().enumerate().find(|(place, law)| laws[..*place].contains(law)) {
+        bail!("the law {} is named twice", law.name);
+    }
     let seeds = match (args.seed, args.seeds) {
         (Some(seed), _) => vec![seed],
         (None, Some(count)) => (1..=count).collect(),
@@ -140,24 +147,21 @@ fn law(scenario: &Scenario, name: &str) -> anyhow::Result<Law> {
     Ok(scenario.law(name).map_err(|error| Shown(miette::Report::new(error)))?)
 }
 
-fn print(plan: &Plan<'_>, outcome: &Outcome) {
-    let world = plan.place.world();
-    println!("{}\n{}", plan.scenario.title(), world.statement());
-    println!(
-        "{} runs a law of {} each, the first {} not counted; mean over seeds with 95 % confidence interval.\n",
-        plan.seeds.len(),
+fn print(plan: &Plan<'_>, outcome: &Outcome) -> anyhow::Result<()> {
+    let (world, seeds) = (plan.place.world(), plan.seeds.len());
+    say!("{}\n{}", plan.scenario.title(), world.statement())?;
+    say!(
+        "{} a law of {}{}, the first {} not counted; mean over seeds with 95 % confidence interval.\n",
+        if seeds == 1 { "1 run".to_owned() } else { format!("{seeds} runs") },
         plan.scenario.duration(),
+        if seeds == 1 { "" } else { " each" },
         plan.scenario.warm_up()
-    );
-    let width = terminal_width();
-    println!("{}", outcome.summary.text_table(&COLUMNS, width));
+    )?;
+    say!("{}", outcome.summary.text_table(&COLUMNS, console::width()))?;
     let verdict = outcome.info.verdict();
     if !verdict.reliable {
-        println!("\nUNRELIABLE: do not quote these figures.");
-        verdict.reasons.iter().for_each(|reason| println!("  {reason}"));
+        say!("\nUNRELIABLE: do not quote these figures.")?;
+        verdict.reasons.iter().try_for_each(|reason| say!("  {reason}"))?;
     }
-}
-
-fn terminal_width() -> usize {
-    std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(160)
+    Ok(())
 }
