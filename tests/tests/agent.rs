@@ -1,0 +1,69 @@
+//! The agent of a lab run ends before its time: the run fails and says so, and nothing stays in the kernel.
+
+use lasthop_tests::{alone, bpf, children, ends_within, eventually, is_root, lasthop, leavings, own_scenario};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+/// A run with an agent, once that is ready; its process and its programs. `None`, said loudly, without eBPF.
+fn with_agent(out: &Path) -> Option<(Child, u32, BTreeSet<u32>)> {
+    let doctor = lasthop_tests::run(&mut lasthop(["doctor"]));
+    if !doctor.out.contains("The agent can run here.") {
+        eprintln!("SKIPPED: the agent cannot run here:\n{}", doctor.out);
+        return None;
+    }
+    let mut command = lasthop(["run", "--world", "lab", "--law", "cubic+ap", "--out"]);
+    command.arg(out).arg(own_scenario("long")).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("it starts");
+    let agent = || children(child.id()).into_iter().find(|(_, line)| line.contains("driver.sock")).map(|(pid, _)| pid);
+    let loaded = || agent().is_some_and(|agent| bpf::programs_of(agent).len() >= 2);
+    assert!(eventually(Duration::from_secs(10), loaded), "no agent with two programs");
+    std::thread::sleep(Duration::from_millis(800));
+    let agent = agent().expect("it was there");
+    let programs = bpf::programs_of(agent);
+    assert!(programs.iter().all(|program| bpf::is_loaded(*program)), "{programs:?}");
+    Some((child, agent, programs))
+}
+
+fn all_gone(programs: &BTreeSet<u32>) -> bool {
+    !programs.iter().any(|program| bpf::is_loaded(*program))
+}
+
+#[test]
+fn a_killed_agent_fails_the_run_and_leaves_no_program_in_the_kernel() {
+    if !is_root() {
+        return;
+    }
+    let _alone = alone();
+    let folder = tempfile::tempdir().expect("a directory");
+    let out = folder.path().join("results");
+    let Some((child, agent, programs)) = with_agent(&out) else { return };
+    let id = child.id();
+    kill(Pid::from_raw(agent as i32), Signal::SIGKILL).expect("it runs");
+    assert!(eventually(Duration::from_secs(1), || all_gone(&programs)), "a program outlived its agent");
+    let ended = ends_within(child, Duration::from_secs(3));
+    let ended = ended.failed_saying(&["cubic+ap", "the agent ", "ended early: signal: 9"]);
+    assert!(!ended.err.contains("panicked") && !out.exists(), "{}", ended.err);
+    assert_eq!(leavings(id), [""; 0]);
+}
+
+#[test]
+fn a_killed_or_stopped_run_takes_its_agent_and_programs_along() {
+    if !is_root() {
+        return;
+    }
+    let _alone = alone();
+    let folder = tempfile::tempdir().expect("a directory");
+    for signal in [Signal::SIGKILL, Signal::SIGINT] {
+        let Some((child, _, programs)) = with_agent(&folder.path().join("results")) else { return };
+        let id = child.id();
+        kill(Pid::from_raw(id as i32), signal).expect("it runs");
+        assert!(eventually(Duration::from_secs(1), || all_gone(&programs)), "a program outlived the run");
+        ends_within(child, Duration::from_secs(3));
+        lasthop_tests::run(&mut lasthop(["lab", "--clean"])).succeeded();
+        assert_eq!(leavings(id), [""; 0]);
+    }
+}

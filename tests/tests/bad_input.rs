@@ -1,0 +1,107 @@
+//! Wrong input: a message that names what, where and what would be right; status 1 or 2; and nothing written.
+
+use lasthop_tests::{Ended, lasthop, own_scenario, root, run, scenario};
+use std::path::{Path, PathBuf};
+
+/// Runs `path` into a directory that does not exist, and sees to it that it still does not afterwards.
+fn refused(path: &Path, more: &[&str]) -> Ended {
+    let folder = tempfile::tempdir().expect("a directory");
+    let out = folder.path().join("results");
+    let ended = run(lasthop(["run", "--world", "sim", "--out"]).arg(&out).arg(path).args(more));
+    assert_ne!(ended.status, 0, "{} was accepted", path.display());
+    assert!(!out.exists(), "{} left something in --out", path.display());
+    assert!(ended.out.is_empty(), "{}: results of nothing:\n{}", path.display(), ended.out);
+    ended
+}
+
+fn broken() -> Vec<PathBuf> {
+    let folder = root().join("crates/scenario/tests/broken");
+    let entries = std::fs::read_dir(folder).expect("readable").map(|entry| entry.expect("readable").path());
+    let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|ext| ext == "toml")).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn every_broken_scenario_is_refused_with_file_line_and_remedy() {
+    let files = broken();
+    assert!(files.len() >= 20, "only {} broken scenarios", files.len());
+    for path in files {
+        let ended = refused(&path, &[]).failed_saying(&["help: "]);
+        let name = path.file_name().expect("a file").to_string_lossy().into_owned();
+        // FILE:LINE:COLUMN, of the scenario or of a file that it names; long paths may be broken over lines.
+        let said: String = ended.err.split_whitespace().collect();
+        let place = said
+            .match_indices(".toml:")
+            .chain(said.match_indices(".csv:"))
+            .any(|(at, found)| said[at + found.len()..].starts_with(|next: char| next.is_ascii_digit()));
+        assert!(place && said.contains(&name), "{name}: no file and line in\n{}", ended.err);
+        let checked = run(lasthop(["check"]).arg(&path));
+        assert_eq!((checked.status, checked.err), (1, ended.err), "check and run disagree about {name}");
+    }
+}
+
+#[test]
+fn what_is_no_scenario_at_all_is_refused_by_name() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let file = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).expect("written");
+        path
+    };
+    refused(&folder.path().join("absent.toml"), &[]).failed_saying(&["absent.toml", "No such file", "help: "]);
+    refused(folder.path(), &[]).failed_saying(&["Is a directory", "help: "]);
+    refused(&file("empty.toml", b""), &[]).failed_saying(&["empty.toml", "title", "help: "]);
+    refused(&file("blank.toml", b"\n\n \n"), &[]).failed_saying(&["blank.toml", "title"]);
+    refused(&file("binary.toml", &[0x7f, b'E', b'L', b'F', 0xff, 0, 0xfe]), &[])
+        .failed_saying(&["binary.toml", "UTF-8"]);
+    refused(&file("nul.toml", &[0; 4096]), &[]).failed_saying(&["nul.toml", "help: "]);
+    refused(&file("page.toml", b"<!DOCTYPE html>\n<html></html>\n"), &[]).failed_saying(&["page.toml:1:"]);
+}
+
+#[test]
+fn every_shipped_scenario_passes_the_check() {
+    let ended = run(lasthop(["check"]).args(["first-light", "wired/bottleneck-50mbit", "oal/ablation"].map(scenario)));
+    assert_eq!(ended.succeeded().out.lines().count(), 3);
+}
+
+#[test]
+fn laws_are_known_named_once_and_two_for_a_comparison() {
+    let path = own_scenario("short");
+    refused(&path, &["--law", "cubik"]).failed_saying(&["cubik", "cubic"]);
+    refused(&path, &["--law", ""]).failed_saying(&["help: "]);
+    refused(&path, &["--law", "cubic", "--law", "cubic"]).failed_saying(&["cubic is named twice"]);
+    let compare = |laws: &str| run(lasthop(["compare", "--world", "sim", "--laws", laws]).arg(&path));
+    compare("cubic").failed_saying(&["a comparison needs two laws", "--laws"]);
+    compare("cubic,,").failed_saying(&["no law ``"]);
+}
+
+#[test]
+fn wrong_command_lines_are_status_2_and_say_what_would_be_right() {
+    let path = own_scenario("short");
+    let path = path.to_string_lossy();
+    for (line, says) in [
+        (&["run", &path, "--seeds", "0"][..], "1..=1000"),
+        (&["run", &path, "--seeds", "1001"], "1..=1000"),
+        (&["run", &path, "--seed", "-1"], "--seed"),
+        (&["run", &path, "--seed", "x"], "invalid digit"),
+        (&["run", &path, "--seed", "1", "--seeds", "2"], "cannot be used with"),
+        (&["run", &path, "--world", "moon"], "sim, lab"),
+        (&["run", &path, "--frobnicate"], "--help"),
+        (&["run"], "SCENARIO"),
+        (&["rum", &path], "similar"),
+        (&["ap"], "--iface"),
+        (&["ap", "--iface", "lo", "--driver", "d", "--slack", "5"], "unit"),
+        (&["ap", "--iface", "lo", "--driver", "d", "--station", "10.0.0.1"], "ADDRESS=NUMBER"),
+    ] {
+        let ended = run(&mut lasthop(line));
+        assert_eq!(ended.status, 2, "{line:?}: {}", ended.err);
+        assert!(ended.err.contains(says), "{line:?}: `{says}` is missing in\n{}", ended.err);
+    }
+}
+
+#[test]
+fn the_agent_says_what_it_did_not_find() {
+    let none = run(&mut lasthop(["ap", "--iface", "lasthop-none", "--driver", "/nonexistent"]));
+    none.failed_saying(&["lasthop-none"]);
+}

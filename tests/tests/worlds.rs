@@ -1,0 +1,79 @@
+//! The lab and the simulator tell the same story, and the agent makes its difference in the lab.
+//!
+//! Measured by the wall clock: a run that the lab itself marks unreliable is made again, up to three times. Nothing else
+//! is forgiven.
+
+use lasthop_tests::{alone, is_root, json, lasthop, mean, run, scenario};
+use serde_json::Value;
+use std::path::Path;
+
+/// Most tries at a run that the machine disturbs.
+const TRIES: usize = 3;
+
+/// Runs laws of a scenario with seed 1, and reads the figures.
+fn figures(world: &str, path: &Path, laws: &[&str]) -> Value {
+    let mut doubts = Vec::new();
+    for _ in 0..TRIES {
+        let folder = tempfile::tempdir().expect("a directory");
+        let mut command = lasthop(["run", "--seed", "1", "--world", world, "--out"]);
+        command.arg(folder.path()).arg(path);
+        command.args(laws.iter().flat_map(|law| ["--law", law]));
+        run(&mut command).succeeded();
+        let info = json(&folder.path().join("run.json"));
+        if info["verdict"]["reliable"] == true {
+            return json(&folder.path().join("result.json"));
+        }
+        doubts.push(info["verdict"]["reasons"].to_string());
+    }
+    panic!("this machine disturbed {TRIES} runs in {world}: {doubts:?}");
+}
+
+/// Time that one packet of 1500 bytes takes on the wire at 50 Mbit/s: what the hop's delay has beside the queue's.
+const SERIALISATION_MS: f64 = 0.24;
+
+#[test]
+fn simulated_senders_agree_with_the_kernels_on_a_bottleneck() {
+    if !is_root() {
+        return;
+    }
+    let _alone = alone();
+    let path = scenario("wired/bottleneck-50mbit");
+    for law in ["cubic", "bbr"] {
+        let [sim, lab] = ["sim", "lab"].map(|world| figures(world, &path, &[law]));
+        let of = |key: &str| (mean(&sim, law, key), mean(&lab, law, key));
+        let (sim_rate, lab_rate) = of("throughput_mbit_s");
+        let (sim_delay, lab_delay) = of("hop_delay_mean_ms");
+        let queueing = (sim_delay - SERIALISATION_MS, lab_delay - SERIALISATION_MS);
+        println!(
+            "{law}: {sim_rate:.2} / {lab_rate:.2} Mbit/s, queueing {:.2} / {:.2} ms (sim / lab)",
+            queueing.0, queueing.1
+        );
+        assert!((sim_rate / lab_rate - 1.0).abs() <= 0.10, "{law}: {sim_rate} and {lab_rate} Mbit/s");
+        let apart = (queueing.0 - queueing.1).abs();
+        assert!(apart <= (0.20 * queueing.1).max(2.0), "{law}: {} and {} ms of queueing", queueing.0, queueing.1);
+    }
+}
+
+#[test]
+fn the_agent_shortens_the_queue_of_first_light_in_the_lab() {
+    if !is_root() {
+        return;
+    }
+    let _alone = alone();
+    let doctor = run(&mut lasthop(["doctor"]));
+    if !doctor.out.contains("The agent can run here.") {
+        eprintln!("SKIPPED: the agent cannot run here:\n{}", doctor.out);
+        return;
+    }
+    let result = figures("lab", &scenario("first-light"), &["cubic", "cubic+ap"]);
+    assert_eq!(result["world"], "lab");
+    let of = |key: &str| (mean(&result, "cubic", key), mean(&result, "cubic+ap", key));
+    for key in ["throughput_mbit_s", "hop_delay_p95_ms", "jain", "stall_max_ms"] {
+        println!("{key}: cubic {:.3}, cubic+ap {:.3}", of(key).0, of(key).1);
+    }
+    let (without, with) = of("hop_delay_p95_ms");
+    // Over five seeds the aim is a fifth; a single one scatters.
+    assert!(with <= without / 3.0, "95th percentile of hop delay: {without} ms, with the agent {with} ms");
+    let (without, with) = of("throughput_mbit_s");
+    assert!(with >= 0.8 * without, "throughput: {without} Mbit/s, with the agent {with} Mbit/s");
+}
