@@ -8,6 +8,7 @@ mod check;
 mod console;
 mod doctor;
 mod lab;
+mod place;
 mod progress;
 mod ready;
 mod run;

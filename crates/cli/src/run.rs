@@ -1,15 +1,15 @@
 //! `lasthop run` and `lasthop compare`.
 
 use crate::progress::Bar;
-use crate::{Shown, check, console, note, ready, say};
+use crate::{Shown, check, console, note, place, ready, say};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use lasthop_experiment::{Outcome, Place, Plan};
 use lasthop_lab::Stop;
-use lasthop_report::{COLUMNS, Key, Report, Summary};
-use lasthop_scenario::{Law, Scenario};
+use lasthop_report::{COLUMNS, Report, Summary};
+use lasthop_scenario::{Law, Program, Scenario, Stream, StreamKind, World};
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::{Instant, SystemTime};
 
 /// Where to run.
@@ -49,7 +49,7 @@ pub struct RunArgs {
     #[command(flatten)]
     common: Common,
     /// Run this law; may be repeated [default: all of the scenario's]
-    #[arg(long = "law", value_name = "NAME")]
+    #[arg(long = "law", value_name = "NAME", value_delimiter = ',')]
     laws: Vec<String>,
 }
 
@@ -72,15 +72,7 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
 pub fn compare(args: CompareArgs) -> anyhow::Result<ExitCode> {
     let (summary, laws) = execute(&args.common, &args.laws, 2)?;
     let Some((base, others)) = laws.split_first() else { return Ok(ExitCode::SUCCESS) };
-    say!("\nAs multiples of {base}:")?;
-    for law in others {
-        let ratio = |key: Key| {
-            let (own, of) = (summary.estimate(law, key)?.mean?, summary.estimate(base, key)?.mean?);
-            (of != 0.0).then(|| format!("{} {:.3}", key.name(), own / of))
-        };
-        let ratios: Vec<String> = COLUMNS.iter().copied().filter_map(ratio).collect();
-        say!("  {law}: {}", ratios.join(", "))?;
-    }
+    say!("\nAs multiples of {base}:\n{}", summary.ratio_table(base, others, &COLUMNS))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -94,10 +86,6 @@ fn execute(args: &Common, names: &[String], fewest: usize) -> anyhow::Result<(Su
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from("out").join(scenario.name()));
     ready::check(&plan, &out)?;
     Stop::on_signals().context("cannot watch for Ctrl-C")?;
-    if plan.place == Place::Sim && matches!(scenario.world(), lasthop_scenario::World::Default) && args.world.is_none()
-    {
-        note!("note: not root, so this runs in the simulator; as root it runs in the lab, over the kernel's TCP");
-    }
     let (began, started) = (Instant::now(), SystemTime::now());
     let bar = Bar::new(plan.runs().len());
     let ran = lasthop_experiment::run(&plan, &bar, &Stop::default());
@@ -107,6 +95,8 @@ fn execute(args: &Common, names: &[String], fewest: usize) -> anyhow::Result<(Su
     outcome.info.scenario = args.scenario.display().to_string();
     outcome.info.started = humantime::format_rfc3339_seconds(started).to_string();
     outcome.info.duration_s = began.elapsed().as_secs_f64();
+    outcome.info.git_revision = option_env!("LASTHOP_GIT_REVISION").map(str::to_owned);
+    outcome.info.versions.extend(versions(&plan));
     let report = Report {
         title: scenario.title(),
         description: scenario.description(),
@@ -121,12 +111,20 @@ fn execute(args: &Common, names: &[String], fewest: usize) -> anyhow::Result<(Su
     Ok((outcome.summary, plan.laws.iter().map(|law| law.name.clone()).collect()))
 }
 
-fn plan<'a>(args: &Common, scenario: &'a Scenario, names: &[String]) -> anyhow::Result<Plan<'a>> {
-    let place = match args.world {
-        Some(WorldArg::Sim) => Place::Sim,
-        Some(WorldArg::Lab) => Place::Lab,
-        None => Place::choose(scenario.world()),
+/// What else the figures depend on.
+fn versions(plan: &Plan<'_>) -> Vec<(String, String)> {
+    let iperf3 = || {
+        let output = Command::new("iperf3").arg("--version").output().ok()?;
+        Some(String::from_utf8_lossy(&output.stdout).lines().next()?.to_owned())
     };
+    let by_iperf3 = |stream: &Stream| matches!(stream.kind, StreamKind::Bulk { program: Program::Iperf3, .. });
+    let starts_iperf3 = plan.place == Place::Lab && plan.scenario.streams().iter().any(by_iperf3);
+    let found =
+        [("rustc", option_env!("LASTHOP_RUSTC").map(str::to_owned)), ("iperf3", starts_iperf3.then(iperf3).flatten())];
+    found.into_iter().filter_map(|(name, version)| Some((name.to_owned(), version?))).collect()
+}
+
+fn plan<'a>(args: &Common, scenario: &'a Scenario, names: &[String]) -> anyhow::Result<Plan<'a>> {
     let laws: Vec<Law> = match names {
         [] => scenario.laws().to_vec(),
         names => names.iter().map(|name| law(scenario, name)).collect::<anyhow::Result<_>>()?,
@@ -134,6 +132,15 @@ fn plan<'a>(args: &Common, scenario: &'a Scenario, names: &[String]) -> anyhow::
     // Each run is one sample: the same one twice would make intervals look narrower than they are.
     if let Some((_, law)) = laws.iter().enumerate().find(|(place, law)| laws[..*place].contains(law)) {
         bail!("the law {} is named twice", law.name);
+    }
+    let wanted = match args.world {
+        Some(WorldArg::Sim) => World::Sim,
+        Some(WorldArg::Lab) => World::Lab,
+        None => scenario.world(),
+    };
+    let (place, obstacle) = place::choose(wanted, &laws);
+    if let Some(obstacle) = obstacle {
+        note!("note: this runs in the simulator, since it cannot run in the lab here: {obstacle}");
     }
     let seeds = match (args.seed, args.seeds) {
         (Some(seed), _) => vec![seed],
@@ -150,13 +157,14 @@ fn law(scenario: &Scenario, name: &str) -> anyhow::Result<Law> {
 fn print(plan: &Plan<'_>, outcome: &Outcome) -> anyhow::Result<()> {
     let (world, seeds) = (plan.place.world(), plan.seeds.len());
     say!("{}\n{}", plan.scenario.title(), world.statement())?;
-    say!(
-        "{} a law of {}{}, the first {} not counted; mean over seeds with 95 % confidence interval.\n",
-        if seeds == 1 { "1 run".to_owned() } else { format!("{seeds} runs") },
-        plan.scenario.duration(),
-        if seeds == 1 { "" } else { " each" },
-        plan.scenario.warm_up()
-    )?;
+    let (duration, warm_up) = (plan.scenario.duration(), plan.scenario.warm_up());
+    match seeds {
+        1 => say!("1 run a law of {duration}, the first {warm_up} not counted.\n")?,
+        _ => say!(
+            "{seeds} runs a law of {duration} each, the first {warm_up} not counted; mean over seeds with 95 % \
+             confidence interval.\n"
+        )?,
+    }
     say!("{}", outcome.summary.text_table(&COLUMNS, console::width()))?;
     let verdict = outcome.info.verdict();
     if !verdict.reliable {

@@ -2,7 +2,7 @@
 
 use crate::ExperimentError;
 use lasthop_lab::{LabError, Spec};
-use lasthop_scenario::{Law, Scenario, World};
+use lasthop_scenario::{Law, Scenario};
 
 /// Where a scenario runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,16 +14,6 @@ pub enum Place {
 }
 
 impl Place {
-    /// Where a scenario that leaves it open runs here: in the lab as root, else in the simulator.
-    pub fn choose(wanted: World) -> Place {
-        match wanted {
-            World::Sim => Place::Sim,
-            World::Lab => Place::Lab,
-            World::Default if nix::unistd::geteuid().is_root() => Place::Lab,
-            World::Default => Place::Sim,
-        }
-    }
-
     /// The kind of world, for reports.
     pub fn world(self) -> lasthop_report::World {
         match self {

@@ -35,9 +35,12 @@ pub struct Outcome {
     pub runs: Vec<Run>,
     /// Figures over seeds.
     pub summary: Summary,
-    /// The circumstances. The caller fills in what it knows: command line, start, duration.
+    /// The circumstances. The caller fills in what it knows: revision, command line, start, duration, versions.
     pub info: RunInfo,
 }
+
+/// The doubt about a run of the lab whose emulator had to share its processor.
+const NOT_REAL_TIME: &str = "the emulator was not allowed real-time scheduling (SCHED_FIFO)";
 
 /// One finished run and how it went.
 type Finished = (Run, RunStatus);
@@ -141,7 +144,7 @@ fn emulate(
     let micros = |span: Span| span.as_nanos() as f64 / 1e3;
     let mut doubts: Vec<String> = outcome.doubts.iter().map(ToString::to_string).collect();
     if !outcome.realtime {
-        doubts.push("the emulator was not allowed real-time scheduling (SCHED_FIFO)".into());
+        doubts.push(NOT_REAL_TIME.into());
     }
     let status = RunStatus {
         law: law.name.clone(),
@@ -160,6 +163,7 @@ fn emulate(
 
 fn info(plan: &Plan<'_>, runs: Vec<RunStatus>) -> RunInfo {
     let (host, kernel) = host::name_and_kernel();
+    let shared = runs.iter().any(|run| run.doubts.iter().any(|doubt| doubt == NOT_REAL_TIME));
     RunInfo {
         lasthop: env!("CARGO_PKG_VERSION").to_owned(),
         git_revision: None,
@@ -169,7 +173,8 @@ fn info(plan: &Plan<'_>, runs: Vec<RunStatus>) -> RunInfo {
         cpu: host::cpu(),
         clock: match plan.place {
             Place::Sim => "virtual".to_owned(),
-            Place::Lab => "CLOCK_MONOTONIC".to_owned(),
+            Place::Lab if shared => "CLOCK_MONOTONIC, SCHED_OTHER".to_owned(),
+            Place::Lab => "CLOCK_MONOTONIC, SCHED_FIFO".to_owned(),
         },
         runs,
         ..RunInfo::default()

@@ -1,12 +1,13 @@
 //! Chains and hidden links against ns-3 3.37 (reference data S4, UDP): what the who-hears-whom relation is for.
 
+mod common;
+
 use lasthop_radio::wifi::{
     GuardInterval, Mcs, NodeParams, Params, Profile, Reach, ReachMatrix, Role, Standard, Width, Wifi,
 };
 use lasthop_radio::{AccessClass, Dest, Ecn, Hop, Outbox, Packet, RxInfo};
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
-use std::path::PathBuf;
 
 /// Packets that a relay has to pass on, and bytes that arrived for good.
 #[derive(Default)]
@@ -81,13 +82,7 @@ fn chain(hops: u16, two_hops: Reach) -> (ReachMatrix, Vec<Option<u16>>) {
 
 #[test]
 fn chains_agree_with_ns3() {
-    let root = std::env::var_os("LASTHOP_REFERENCE").map(PathBuf::from);
-    let root = root.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference"));
-    let path = root.join("ns3/s4_agg.csv");
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        println!("SKIPPED: reference data absent: {} (set LASTHOP_REFERENCE)", path.display());
-        return;
-    };
+    let Some(text) = common::reference("s4_agg.csv") else { return };
     for line in text.lines().skip(1) {
         let cells: Vec<&str> = line.split(',').collect();
         let [topology, model, protocol, rate, _rts, hops, ..] = cells[..] else { panic!("short line: {line}") };

@@ -9,17 +9,10 @@ use lasthop_radio::wifi::{GuardInterval, Mcs, NodeParams, Params, Plan, Profile,
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Seed, Span, Time};
 use rand::Rng;
-use std::path::PathBuf;
 
 /// Rows of a reference file as columns by name; `None`, said loudly, if the data is not there.
 fn rows(name: &str) -> Option<Vec<Row>> {
-    let root = std::env::var_os("LASTHOP_REFERENCE").map(PathBuf::from);
-    let root = root.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference"));
-    let path = root.join("ns3").join(name);
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        println!("SKIPPED: reference data absent: {} (set LASTHOP_REFERENCE)", path.display());
-        return None;
-    };
+    let text = common::reference(name)?;
     let mut lines = text.lines();
     let header: Vec<String> = lines.next()?.split(',').map(str::to_owned).collect();
     let row = |line: &str| Row { header: header.clone(), cells: line.split(',').map(str::to_owned).collect() };

@@ -30,6 +30,7 @@ mod html;
 mod jitter;
 mod json;
 mod people;
+mod ratios;
 mod record;
 mod recorder;
 mod run;

@@ -169,7 +169,7 @@ fn push_under(lists: &mut Vec<(String, Vec<String>)>, name: String, item: String
 
 const ABSENT: &str = "–";
 /// One rule under the headings.
-const RULED: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+pub(crate) const RULED: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
 /// `12.3 ± 0.4`.
 pub(crate) fn shown(key: Key, estimate: &Estimate) -> String {
@@ -199,11 +199,11 @@ fn decimals(key: Key, mean: f64, half: Option<f64>) -> usize {
 }
 
 /// User text without what would break a line or drive a terminal.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-fn grid(header: Vec<String>, rows: Vec<Vec<String>>, style: TableStyle) -> String {
+pub(crate) fn grid(header: Vec<String>, rows: Vec<Vec<String>>, style: TableStyle) -> String {
     let mut table = Table::new();
     table.load_style(style).set_header(header).add_rows(rows);
     table.column_iter_mut().skip(1).for_each(|column| {

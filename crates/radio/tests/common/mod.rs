@@ -8,6 +8,23 @@ use lasthop_signals::{Node, Signal};
 use lasthop_units::{Bytes, Seed, Span, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// A file of the ns-3 reference data, which is not part of the project: `LASTHOP_REFERENCE`, or `../shared/reference` seen
+/// from the workspace. `None`, said loudly, if it is not there.
+pub fn reference(name: &str) -> Option<String> {
+    let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join("../shared/reference");
+    let root = std::env::var_os("LASTHOP_REFERENCE").map_or_else(beside, PathBuf::from);
+    let path = root.join("ns3").join(name);
+    let text = std::fs::read_to_string(&path);
+    if text.is_err() {
+        // Past the capture of test output: a test that checked nothing must not look like one that passed.
+        let line = format!("SKIPPED: reference data absent: {} (set LASTHOP_REFERENCE)\n", path.display());
+        let _ = std::io::stderr().write_all(line.as_bytes());
+    }
+    text.ok()
+}
 
 /// A constant-rate source.
 #[derive(Clone, Copy, Debug)]
