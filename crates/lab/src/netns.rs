@@ -148,6 +148,8 @@ fn settle() -> Result<()> {
 
 /// `/run/netns` must be a shared mount, or namespaces removed here would stay busy in other mount namespaces.
 fn prepare_directory() -> Result<()> {
+    // Two runs that both find no mount would cover each other's namespaces.
+    let _held = run_dir::hold()?;
     fs::create_dir_all(NAMED).doing(|| format!("making {NAMED}"))?;
     let share = || mount(None::<&str>, NAMED, None::<&str>, MsFlags::MS_SHARED | MsFlags::MS_REC, None::<&str>);
     match share() {

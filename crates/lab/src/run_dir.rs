@@ -2,8 +2,9 @@
 //! from the property of a living one.
 
 use crate::error::{Doing, LabError, Result};
+use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::{Uid, getpid};
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -32,6 +33,7 @@ impl RunDir {
         let pid = getpid().as_raw();
         let id = format!("{pid}-{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let path = Path::new(RUNS).join(&id);
+        let _held = hold()?;
         fs::create_dir_all(&path).doing(|| format!("making {}", path.display()))?;
         let run = RunDir { id, path };
         let started = started(pid).ok_or_else(|| io::Error::other("own /proc entry is unreadable"));
@@ -68,8 +70,17 @@ pub(crate) fn is_alive(id: &str) -> bool {
     pid.and_then(started).is_some_and(|since| Some(since) == claimed)
 }
 
+/// Keeps other processes from claiming and cleaning while the value lives: a run that is about to write its claim looks
+/// like a dead one. The kernel lets go of it with the process.
+pub(crate) fn hold() -> Result<Flock<File>> {
+    fs::create_dir_all(RUNS).doing(|| format!("making {RUNS}"))?;
+    let directory = File::open(RUNS).doing(|| format!("opening {RUNS}"))?;
+    Flock::lock(directory, FlockArg::LockExclusive).map_err(|(_, error)| error).doing(|| format!("locking {RUNS}"))
+}
+
 /// Removes the directories of dead runs and names them.
 pub(crate) fn clean() -> Result<Vec<PathBuf>> {
+    let _held = hold()?;
     let entries = match fs::read_dir(RUNS) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
