@@ -8,7 +8,7 @@ use crate::traffic::tcp_info::TcpInfo;
 use lasthop_report::{Gauge, HopMeter, Recorder, RunRecord, Segments, Window};
 use lasthop_scenario::{Scenario, Stream};
 use lasthop_signals::{FlowId, Node};
-use lasthop_units::{Span, Time};
+use lasthop_units::{Bytes, Span, Time};
 
 impl Outcome {
     /// What the report wants to know of this run of `spec`.
@@ -112,7 +112,9 @@ fn record_bulk(recorder: &mut Recorder, flow: FlowId, station: Node, stream: &St
 
 fn record_iperf3(recorder: &mut Recorder, flow: FlowId, station: Node, stream: &Stream, log: &Iperf3Log) {
     recorder.bulk_flow(stream.start, flow, station, &format!("iperf3 {}", flow.0));
-    for (start, _, payload) in &log.intervals {
+    // A test lasts whole seconds, and may end a little after the stream should have.
+    let inside = |(start, length, _): &&(Span, Span, Bytes)| stream.start + *start + *length <= stream.stop;
+    for (start, _, payload) in log.intervals.iter().filter(inside) {
         recorder.goodput(stream.start + *start, flow, station, *payload);
     }
     recorder.bulk_flow_ended(stream.stop, flow);

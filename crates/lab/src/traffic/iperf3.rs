@@ -56,10 +56,10 @@ impl Iperf3 {
         let serve = Child::start(server, program, &["--server", "--one-off", "--bind", &host, "--port", &port])?;
         // It has no way to say that it listens.
         std::thread::sleep(Duration::from_millis(100));
-        // Whole seconds only, and at least one; what is left of the last one is cut off by the run's end.
+        // Whole seconds only, and at least one: the nearest, since the period that is left has lost some milliseconds.
         let (limit, amount) = match size {
             Some(size) => ("--bytes", size.get().to_string()),
-            None => ("--time", lasts.as_secs_f64().floor().max(1.0).to_string()),
+            None => ("--time", lasts.as_secs_f64().round().max(1.0).to_string()),
         };
         #[rustfmt::skip]
         let arguments = [
