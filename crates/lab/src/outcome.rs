@@ -43,6 +43,8 @@ pub enum StreamLog {
 /// Something that happened outside the models.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Doubt {
+    /// Flows could begin only so long after the world did: the machine was busy with something else.
+    LateStart(Span),
     /// One packet in a hundred was handed over later than [`LATEST`].
     Late(Span),
     /// Interfaces dropped packets by themselves.
@@ -82,6 +84,7 @@ impl Outcome {
 impl fmt::Display for Doubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Doubt::LateStart(span) => write!(f, "flows began {span} late: the machine was busy"),
             Doubt::Late(p99) => write!(f, "1 % of packets were more than {p99} late (limit {LATEST})"),
             Doubt::InterfaceDrops(n) => write!(f, "interfaces dropped {n} packets that no model dropped"),
             Doubt::Refused(n) => write!(f, "interfaces refused {n} frames"),
