@@ -125,6 +125,11 @@ impl World {
         self.now
     }
 
+    /// When each stream acts next, in the scenario's order; `None` for one that is done.
+    pub fn next_starts(&self) -> impl Iterator<Item = Option<Time>> + '_ {
+        self.sources.iter().map(|source| source.next)
+    }
+
     /// Lets everything happen that happens before `until`. False when nothing is left to happen.
     pub fn run_until(&mut self, until: Time) -> bool {
         while let Some((at, component)) = self.agenda.next() {
