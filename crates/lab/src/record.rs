@@ -6,7 +6,7 @@ use crate::traffic::bulk::{BIN, BulkLog};
 use crate::traffic::iperf3::Iperf3Log;
 use crate::traffic::tcp_info::TcpInfo;
 use lasthop_report::{Gauge, HopMeter, Recorder, RunRecord, Segments, Window};
-use lasthop_scenario::{Scenario, Stream};
+use lasthop_scenario::{Hop, Scenario, Stream};
 use lasthop_signals::{FlowId, Node};
 use lasthop_units::{Bytes, Rate, Span, Time};
 
@@ -18,7 +18,7 @@ impl Outcome {
 
     /// As [`Outcome::record`], with a recorder of the caller's making.
     pub fn record_into(&self, mut recorder: Recorder, spec: &Spec) -> RunRecord {
-        self.record_hop(&mut recorder);
+        self.record_hop(&mut recorder, spec);
         for (number, (log, stream)) in self.streams.iter().zip(&spec.streams).enumerate() {
             let station = Scenario::station_node(stream.station);
             let flow = FlowId(number as u32);
@@ -45,11 +45,11 @@ impl Outcome {
         record
     }
 
-    fn record_hop(&self, recorder: &mut Recorder) {
+    fn record_hop(&self, recorder: &mut Recorder, spec: &Spec) {
         for crossing in self.hop.crossings.iter().filter(|crossing| crossing.from == Scenario::AP) {
             recorder.hop_delivery(crossing.at, crossing.queued_at(), crossing.to, crossing.len);
         }
-        let mut meter = HopMeter::default();
+        let mut meter = HopMeter::new(matches!(spec.hop, Hop::Wifi(_)));
         for (at, report) in &self.hop.reports {
             meter.add(recorder, *at, report);
         }
