@@ -86,3 +86,27 @@ impl Agent {
 pub(crate) fn driver_path(run: &RunDir) -> std::path::PathBuf {
     run.file("driver.sock")
 }
+
+/// How often an agent says, in its last words, that its driver fell silent. Reports that reach it too old to act on count
+/// as silence too once they last.
+pub(crate) fn driver_losses(said: &str) -> u64 {
+    let told = |line: &str| {
+        let (_, count) = line.split_once("the driver fell silent ")?;
+        count.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    said.lines().filter_map(told).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silent_driver_is_heard_of_in_the_last_words() {
+        let fine = "3 flows managed in 250 intervals, 9 windows ordered; longest interval 80 us\n";
+        assert_eq!(driver_losses(fine), 0);
+        let silent = format!("{fine}the driver fell silent 2 times; windows were released meanwhile\n");
+        assert_eq!(driver_losses(&silent), 2);
+        assert_eq!(driver_losses("the driver fell silent often"), 0);
+    }
+}

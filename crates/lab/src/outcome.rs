@@ -53,6 +53,8 @@ pub enum Doubt {
     Refused(u64),
     /// The agent missed driver reports.
     UnreadReports(u64),
+    /// So many times the agent heard no fresh driver report for so long that it released all windows.
+    DriverSilent(u64),
 }
 
 /// The 99th percentile of lateness up to which a run counts.
@@ -88,6 +90,7 @@ impl fmt::Display for Doubt {
             Doubt::Late(p99) => write!(f, "1 % of packets were more than {p99} late (limit {LATEST})"),
             Doubt::InterfaceDrops(n) => write!(f, "interfaces dropped {n} packets that no model dropped"),
             Doubt::Refused(n) => write!(f, "interfaces refused {n} frames"),
+            Doubt::DriverSilent(n) => write!(f, "the driver fell silent {n} times, and the agent released all windows"),
             Doubt::UnreadReports(n) => write!(f, "the agent missed {n} driver reports"),
         }
     }

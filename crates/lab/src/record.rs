@@ -6,9 +6,9 @@ use crate::traffic::bulk::{BIN, BulkLog};
 use crate::traffic::iperf3::Iperf3Log;
 use crate::traffic::tcp_info::TcpInfo;
 use lasthop_report::{Gauge, HopMeter, Recorder, RunRecord, Segments, Window};
-use lasthop_scenario::{Scenario, Stream};
+use lasthop_scenario::{Hop, Scenario, Stream};
 use lasthop_signals::{FlowId, Node};
-use lasthop_units::{Bytes, Span, Time};
+use lasthop_units::{Bytes, Rate, Span, Time};
 
 impl Outcome {
     /// What the report wants to know of this run of `spec`.
@@ -18,7 +18,7 @@ impl Outcome {
 
     /// As [`Outcome::record`], with a recorder of the caller's making.
     pub fn record_into(&self, mut recorder: Recorder, spec: &Spec) -> RunRecord {
-        self.record_hop(&mut recorder);
+        self.record_hop(&mut recorder, spec);
         for (number, (log, stream)) in self.streams.iter().zip(&spec.streams).enumerate() {
             let station = Scenario::station_node(stream.station);
             let flow = FlowId(number as u32);
@@ -45,11 +45,11 @@ impl Outcome {
         record
     }
 
-    fn record_hop(&self, recorder: &mut Recorder) {
+    fn record_hop(&self, recorder: &mut Recorder, spec: &Spec) {
         for crossing in self.hop.crossings.iter().filter(|crossing| crossing.from == Scenario::AP) {
             recorder.hop_delivery(crossing.at, crossing.queued_at(), crossing.to, crossing.len);
         }
-        let mut meter = HopMeter::default();
+        let mut meter = HopMeter::new(matches!(spec.hop, Hop::Wifi(_)));
         for (at, report) in &self.hop.reports {
             meter.add(recorder, *at, report);
         }
@@ -105,6 +105,9 @@ fn record_bulk(recorder: &mut Recorder, flow: FlowId, station: Node, stream: &St
     for (at, info) in &log.samples {
         recorder.sample(*at, Gauge::Cwnd(flow), info.cwnd.get() as f64);
         recorder.sample(*at, Gauge::Window(flow), info.peer_window.get() as f64);
+        if info.pacing_rate != UNPACED {
+            recorder.sample(*at, Gauge::Pacing(flow), info.pacing_rate.as_mbit_f64());
+        }
         recorder.segments(*at, flow, segments(info));
     }
     recorder.segments(stream.stop, flow, segments(&log.last));
@@ -120,6 +123,9 @@ fn record_iperf3(recorder: &mut Recorder, flow: FlowId, station: Node, stream: &
     recorder.bulk_flow_ended(stream.stop, flow);
 }
 
+/// What the kernel reports before the sender has a rate: all ones.
+const UNPACED: Rate = Rate::from_bps(u64::MAX);
+
 fn segments(info: &TcpInfo) -> Segments {
-    Segments { sent: info.sent.get(), retransmitted: info.retransmitted.get() }
+    Segments { sent: info.segments.into(), retransmitted: info.retransmitted_segments.into() }
 }

@@ -54,7 +54,7 @@ impl Spec {
             hop: scenario.hop_under(law),
             stations: scenario.stations().to_vec(),
             family: Family::V4,
-            streams: scenario.streams().to_vec(),
+            streams: scenario.streams_for(Seed(seed)),
             congestion: law.sender.as_str().to_owned(),
             duration: scenario.duration(),
             warm_up: scenario.warm_up(),

@@ -1,6 +1,6 @@
 //! One run from beginning to end.
 
-use crate::agent::{Agent, driver_path};
+use crate::agent::{self, Agent, driver_path};
 use crate::clean::clean;
 use crate::clock::Clock;
 use crate::driver::DriverSocket;
@@ -75,7 +75,7 @@ pub fn run(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
     }
     let streams = harvest?;
     progress(spec.duration);
-    let doubts = doubts(&log, dropped, late_start);
+    let doubts = doubts(&log, dropped, late_start, agent::driver_losses(&agent_said));
     let EmulatorLog { hops, lateness, realtime, .. } = log;
     let hop = hops.into_iter().nth(usize::from(LAST.0)).unwrap_or_default();
     Ok(Outcome { hop, streams, lateness: lateness.summary(), realtime, doubts, agent_said })
@@ -100,7 +100,7 @@ fn segments(spec: &Spec, taps: Vec<Vec<Tap>>, driver: DriverSocket) -> Result<Ve
 }
 
 /// What makes a run unreliable.
-fn doubts(log: &EmulatorLog, interface_drops: u64, late_start: Span) -> Vec<Doubt> {
+fn doubts(log: &EmulatorLog, interface_drops: u64, late_start: Span, driver_losses: u64) -> Vec<Doubt> {
     let p99 = log.lateness.summary().p99;
     let found = [
         (!late_start.is_zero()).then_some(Doubt::LateStart(late_start)),
@@ -108,6 +108,7 @@ fn doubts(log: &EmulatorLog, interface_drops: u64, late_start: Span) -> Vec<Doub
         (interface_drops > 0).then_some(Doubt::InterfaceDrops(interface_drops)),
         (log.refused > 0).then_some(Doubt::Refused(log.refused)),
         (log.unread_reports > 0).then_some(Doubt::UnreadReports(log.unread_reports)),
+        (driver_losses > 0).then_some(Doubt::DriverSilent(driver_losses)),
     ];
     found.into_iter().flatten().collect()
 }

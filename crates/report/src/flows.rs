@@ -4,8 +4,8 @@ use crate::Window;
 use crate::series::Bins;
 use lasthop_units::{Bytes, Span, Time};
 
-/// A sender's cumulative counters since the flow began. Bytes will do as well as segments if both are bytes, as the
-/// kernel's `tcpi_bytes_sent` and `tcpi_bytes_retrans` are: only their ratio is used.
+/// A sender's cumulative counters since the flow began, in segments as they leave the sender, as the kernel's
+/// `tcpi_data_segs_out` and `tcpi_total_retrans` are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Segments {
     /// Data segments sent, retransmissions included.

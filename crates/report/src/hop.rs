@@ -6,16 +6,22 @@ use lasthop_laws::oal::predictor::LossClass;
 use lasthop_signals::{ChannelTime, HopReport};
 use lasthop_units::Time;
 
-/// Turns an access point's driver reports into series: queues, PHY rates, channel use, and what the hop can carry.
-#[derive(Clone, Debug, Default)]
+/// Turns an access point's driver reports into series: queues, PHY rates, channel use, and, for a radio hop, an estimate
+/// of what it can carry.
+#[derive(Clone, Debug)]
 pub struct HopMeter {
     channel: ChannelTime,
     /// The same estimate for every law, or charts could not be compared. No class is predicted here: only the paper's
-    /// rule would ask for it.
-    capacity: Capacity,
+    /// rule would ask for it. None for a wired hop, which has no channel access whose cost could be estimated.
+    capacity: Option<Capacity>,
 }
 
 impl HopMeter {
+    /// A meter for a radio hop, or a wired one.
+    pub fn new(radio: bool) -> HopMeter {
+        HopMeter { channel: ChannelTime::default(), capacity: radio.then(Capacity::default) }
+    }
+
     /// Folds in the report of `at`, not earlier than the one before.
     pub fn add(&mut self, recorder: &mut Recorder, at: Time, report: &HopReport) {
         let packets: u64 = report.stations.iter().map(|station| u64::from(station.backlog_packets)).sum();
@@ -30,9 +36,11 @@ impl HopMeter {
             recorder.sample(at, Gauge::ChannelBusy, busy.as_secs_f64() / active.as_secs_f64());
         }
         self.channel = report.channel;
-        self.capacity.update(at, report, LossClass::Good);
-        if let Some(capacity) = self.capacity.equal_airtime(SERVICE_ROUND) {
-            recorder.sample(at, Gauge::Capacity, capacity.as_mbit_f64());
+        if let Some(estimate) = &mut self.capacity {
+            estimate.update(at, report, LossClass::Good);
+            if let Some(capacity) = estimate.equal_airtime(SERVICE_ROUND) {
+                recorder.sample(at, Gauge::Capacity, capacity.as_mbit_f64());
+            }
         }
     }
 }

@@ -329,7 +329,16 @@ impl Recorder {
                 Gauge::Window(flow) | Gauge::Cwnd(flow) | Gauge::Pacing(flow) => self.flow_entity(flow),
                 Gauge::Queue | Gauge::Capacity | Gauge::ChannelBusy => Entity::Hop,
             };
-            tracks.push(Track { kind: gauge.kind(), entity, values: bins.means(&self.grid) });
+            let values = match *gauge {
+                // What these show stands until it changes; a sum of flows would be false where one of them is missing.
+                Gauge::Window(id) | Gauge::Cwnd(id) | Gauge::Pacing(id) => {
+                    let ended = self.flows.get(&id).and_then(|flow| flow.ended);
+                    bins.held(&self.grid, ended.unwrap_or(self.window.end))
+                }
+                Gauge::Backlog(_) | Gauge::Queue | Gauge::PhyRate(_) => bins.held(&self.grid, self.window.end),
+                Gauge::Capacity | Gauge::ChannelBusy => bins.means(&self.grid),
+            };
+            tracks.push(Track { kind: gauge.kind(), entity, values });
         }
         tracks.sort_by(|a, b| (a.kind, &a.entity).cmp(&(b.kind, &b.entity)));
         tracks

@@ -4,7 +4,9 @@ use lasthop_signals::{FlowId, Node};
 use lasthop_units::{Span, Time};
 use serde::Serialize;
 
-/// Something that a world or a law samples when it likes; the recorder averages the samples of a bin.
+/// Something that a world or a law samples when it likes; the recorder averages the samples of a bin. What has a state
+/// (queues, windows, rates that are set) keeps its last value in bins without a sample, until the run or its flow ends;
+/// what is measured (capacity, channel use) does not.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Gauge {
     /// Packets that wait at the hop for a station.
@@ -17,8 +19,8 @@ pub enum Gauge {
     Cwnd(FlowId),
     /// The rate at which a flow's sender paces, in Mbit/s.
     Pacing(FlowId),
-    /// What the hop can carry at this moment for everybody together, in Mbit/s: as the world knows it, or else as the
-    /// law estimates it.
+    /// What the hop can carry at this moment for everybody together, in Mbit/s: an estimate from the driver's counters,
+    /// with equal airtime for every station that has traffic. Radio hops only.
     Capacity,
     /// The PHY rate towards a station in Mbit/s.
     PhyRate(Node),
@@ -209,6 +211,16 @@ impl Bins {
         self.each(grid, |cell| cell.sum / f64::from(cell.count))
     }
 
+    /// The mean of each bin that begins before `until`; a bin without an observation has the mean of the one before it.
+    pub(crate) fn held(&self, grid: &Grid, until: Time) -> Vec<Option<f64>> {
+        let mut last = None;
+        let hold = |(bin, mean): (usize, Option<f64>)| {
+            last = mean.or(last).filter(|_| mean.is_some() || grid.start(bin) < until);
+            last
+        };
+        self.means(grid).into_iter().enumerate().map(hold).collect()
+    }
+
     /// The largest of each bin.
     pub(crate) fn maxima(&self, grid: &Grid) -> Vec<Option<f64>> {
         self.each(grid, |cell| cell.max)
@@ -251,6 +263,17 @@ mod tests {
         assert_eq!(bins.means(&grid), vec![Some(3.0), None, Some(-3.0)]);
         assert_eq!(bins.maxima(&grid), vec![Some(4.0), None, Some(-3.0)]);
         assert_eq!(bins.sums(&grid), vec![6.0, 0.0, -3.0]);
+    }
+
+    #[test]
+    fn a_held_gauge_fills_gaps_from_its_first_observation_to_its_end() {
+        let (grid, mut bins) = (Grid::until(ms(140)), Bins::default());
+        for (at, value) in [(25, 2.0), (26, 4.0), (85, 7.0)] {
+            bins.add(&grid, ms(at), value);
+        }
+        let held = [None, Some(3.0), Some(3.0), Some(3.0), Some(7.0), Some(7.0), None];
+        assert_eq!(bins.held(&grid, ms(120)), held);
+        assert_eq!(bins.held(&grid, ms(140))[6], Some(7.0));
     }
 
     #[test]

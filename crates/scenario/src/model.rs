@@ -4,7 +4,8 @@ use crate::{Measure, Program, Sender, World};
 use lasthop_laws::oal;
 use lasthop_radio::{queue, wifi, wired};
 use lasthop_signals::Node;
-use lasthop_units::{Bytes, Span, Time};
+use lasthop_units::{Bytes, Seed, Span, Time};
+use rand::RngExt;
 
 /// What is to be run. Built only by [`Scenario::load`] and [`Scenario::parse`].
 #[derive(Clone, Debug, PartialEq)]
@@ -98,6 +99,19 @@ impl Scenario {
     /// What the server sends: `"each"` and parallel flows spelled out, one stream for each connection or probe.
     pub fn streams(&self) -> &[Stream] {
         &self.streams
+    }
+
+    /// The streams as they run with `seed`, the same in every world. Those that repeat begin at a random part of their
+    /// interval after their start: all would otherwise act at the same moments, run after run, which no real ones do.
+    /// One that would begin only after its end is left out.
+    pub fn streams_for(&self, seed: Seed) -> Vec<Stream> {
+        let mut phases = seed.stream("traffic/phase");
+        let streams = self.streams.iter().map(|stream| {
+            // Every stream draws, so that a stream's phase does not depend on what those before it are.
+            let phase = phases.random::<f64>();
+            Stream { start: stream.start + stream.every().unwrap_or(Span::ZERO).scale(phase), ..*stream }
+        });
+        streams.filter(|stream| stream.start < stream.stop).collect()
     }
 
     /// The laws to compare, in the order of the file; at least one.
@@ -200,6 +214,19 @@ pub struct Stream {
     /// What it is.
     pub kind: StreamKind,
 }
+
+impl Stream {
+    /// The interval of one that repeats.
+    pub fn every(&self) -> Option<Span> {
+        match self.kind {
+            StreamKind::Bulk { .. } => None,
+            StreamKind::Probe { every, .. } | StreamKind::Fetch { every, .. } => Some(every),
+        }
+    }
+}
+
+/// What a station sends to ask for a [`StreamKind::Fetch`]: an HTTP request with the usual headers.
+pub const REQUEST: Bytes = Bytes::new(300);
 
 /// What a stream is.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,6 +1,7 @@
 //! A TCP connection of the world: both ends, and the applications on them.
 
 use lasthop_laws::tcp::{self, Setup};
+use lasthop_scenario::REQUEST;
 use lasthop_signals::Node;
 use lasthop_transport::{Config, Connection};
 use lasthop_units::{Bytes, Seed, Time};
@@ -17,8 +18,6 @@ pub enum End {
     Station,
 }
 
-/// What a station sends to ask for a fetch: an HTTP request with the usual headers.
-const REQUEST: Bytes = Bytes::new(300);
 /// The server's port.
 const SERVER_PORT: u16 = 80;
 const IPPROTO_TCP: u8 = 6;

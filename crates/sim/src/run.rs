@@ -11,7 +11,6 @@ use lasthop_radio::wired::Wire;
 use lasthop_report::{Recorder, RunRecord, Window};
 use lasthop_scenario::{Hop, Law, Scenario};
 use lasthop_units::{Seed, Span, Time};
-use rand::RngExt;
 
 /// Why a scenario cannot be simulated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -77,12 +76,11 @@ pub fn build(scenario: &Scenario, law: &Law, seed: Seed, keep_packets: bool) -> 
     if keep_packets {
         recorder.keep_packets();
     }
-    let mut phases = seed.stream("traffic/phase");
     Ok(World::new(Parts {
         wire: Wire::new(SERVER, GATEWAY, scenario.wire(), scenario.wire()),
         hop,
         agent: law.agent.as_ref().map(Agent::new).transpose()?,
-        sources: scenario.streams().iter().map(|stream| Source::new(*stream, phases.random::<f64>())).collect(),
+        sources: scenario.streams_for(seed).into_iter().map(Source::new).collect(),
         law: law.sender.as_str(),
         seed,
         recorder,

@@ -14,7 +14,7 @@ use lasthop_radio::{AccessClass, Dest, Drop, Ecn, Hop, Outbox, Packet, RxInfo};
 use lasthop_report::{Gauge, HopMeter, Recorder, Segments};
 use lasthop_scenario::{Scenario, StreamKind};
 use lasthop_signals::{FlowId, HopReport, Node, Signal};
-use lasthop_units::{Bytes, Seed, Time};
+use lasthop_units::{Bytes, Seed, Span, Time};
 use std::collections::VecDeque;
 
 /// The server's and the access point's ends of the wire.
@@ -26,7 +26,12 @@ const ACCESS_POINT: Node = Scenario::AP;
 
 const WIRE: Component = Component(0);
 const HOP: Component = Component(1);
-const FIRST_SOURCE: u32 = 2;
+/// Looks at the bulk senders.
+const SAMPLER: Component = Component(2);
+const FIRST_SOURCE: u32 = 3;
+
+/// Time between two looks at the bulk senders, as in the lab.
+const SAMPLE: Span = Span::from_millis(10);
 
 /// Everything there is.
 pub struct World {
@@ -98,13 +103,14 @@ impl World {
     /// A world at its beginning.
     pub fn new(parts: Parts) -> World {
         let Parts { wire, hop, agent, sources, law, seed, recorder } = parts;
+        let meter = HopMeter::new(matches!(hop, LastHop::Wifi(_)));
         let mut world = World {
             now: Time::ZERO,
             agenda: Agenda::default(),
             wire,
             hop,
             agent,
-            meter: HopMeter::default(),
+            meter,
             sources,
             pairs: Vec::new(),
             law,
@@ -117,6 +123,7 @@ impl World {
         }
         world.agenda.set(WIRE, world.wire.next_event());
         world.agenda.set(HOP, world.hop.next_event());
+        world.agenda.set(SAMPLER, Some(Time::ZERO + SAMPLE));
         world
     }
 
@@ -125,17 +132,18 @@ impl World {
         self.now
     }
 
-    /// Lets everything happen that happens before `until`. False when nothing is left to happen.
-    pub fn run_until(&mut self, until: Time) -> bool {
-        while let Some((at, component)) = self.agenda.next() {
-            if at >= until {
-                return true;
-            }
+    /// When each stream acts next, in the scenario's order; `None` for one that is done.
+    pub fn next_starts(&self) -> impl Iterator<Item = Option<Time>> + '_ {
+        self.sources.iter().map(|source| source.next)
+    }
+
+    /// Lets everything happen that happens before `until`.
+    pub fn run_until(&mut self, until: Time) {
+        while let Some((at, component)) = self.agenda.next().filter(|(at, _)| *at < until) {
             self.now = at;
             self.wake(component);
             self.settle();
         }
-        false
     }
 
     /// The measurements, with what was unfinished at `end`.
@@ -167,6 +175,10 @@ impl World {
             HOP => {
                 self.hop.advance(self.now, &mut Collect { link: HOP, effects: &mut self.effects });
                 self.agenda.set(HOP, self.hop.next_event());
+            }
+            SAMPLER => {
+                (0..self.pairs.len()).for_each(|number| self.sample(number));
+                self.agenda.set(SAMPLER, Some(self.now + SAMPLE));
             }
             Component(number) => match self.sources.get((number - FIRST_SOURCE) as usize) {
                 Some(_) => self.start((number - FIRST_SOURCE) as usize),
@@ -265,9 +277,6 @@ impl World {
             }
             Cargo::Tcp { connection, header } => {
                 self.pairs[connection].end(end).on_segment(at, &header);
-                if end == End::Server {
-                    self.sample(at, connection);
-                }
                 self.pump(connection, end);
             }
         }
@@ -337,13 +346,17 @@ impl World {
         }
     }
 
-    /// What a bulk sender knows after an ACK.
-    fn sample(&mut self, at: Time, number: usize) {
+    /// What a bulk sender knows, while it has a connection and something to send.
+    fn sample(&mut self, number: usize) {
         let pair = &self.pairs[number];
-        if matches!(pair.app, App::Bulk { .. }) {
-            let stats = pair.server.stats();
-            self.recorder.sample(at, Gauge::Cwnd(flow_id(number)), stats.cwnd.get() as f64);
-            self.recorder.sample(at, Gauge::Window(flow_id(number)), stats.peer_window.get() as f64);
+        if !matches!(pair.app, App::Bulk { .. }) || !pair.server.is_established() || pair.is_complete() {
+            return;
+        }
+        let (at, flow, stats) = (self.now, flow_id(number), pair.server.stats());
+        self.recorder.sample(at, Gauge::Cwnd(flow), stats.cwnd.get() as f64);
+        self.recorder.sample(at, Gauge::Window(flow), stats.peer_window.get() as f64);
+        if let Some(pacing) = pair.server.decision().pacing {
+            self.recorder.sample(at, Gauge::Pacing(flow), pacing.as_mbit_f64());
         }
     }
 

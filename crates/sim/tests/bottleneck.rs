@@ -3,7 +3,7 @@
 //! The kernel's figures are of Linux 6.18 over an emulated link of the same parameters, over the same seconds of a run.
 //! The lab's own comparison with the kernel of the machine at hand is an end-to-end test.
 
-use lasthop_report::{Key, RunRecord};
+use lasthop_report::{Key, RunRecord, SeriesKind};
 use lasthop_scenario::Scenario;
 use std::path::Path;
 
@@ -87,4 +87,9 @@ fn delay_and_throughput_are_those_of_the_kernel() {
             "{law}: {own_throughput}, kernel {throughput} Mbit/s"
         );
     }
+}
+
+#[test]
+fn a_cable_has_no_estimate_of_its_capacity() {
+    assert!(run("cubic").tracks.iter().all(|track| track.kind != SeriesKind::Capacity));
 }

@@ -1,6 +1,6 @@
 //! The demo scenario in virtual time: bounds that must hold whatever the details.
 
-use lasthop_report::{Key, Run, RunRecord, Summary, World};
+use lasthop_report::{Key, Run, RunRecord, SeriesKind, Summary, World};
 use lasthop_scenario::Scenario;
 use std::path::Path;
 
@@ -69,5 +69,23 @@ fn variants_run_in_the_world_of_first_light() {
         assert_eq!(variant.hop(), original.hop(), "{name}");
         assert_eq!(variant.wire(), original.wire(), "{name}");
         assert_eq!(variant.streams(), original.streams(), "{name}");
+    }
+}
+
+#[test]
+fn every_bin_of_a_senders_life_has_its_windows_and_only_a_paced_one_has_a_rate() {
+    let scenario = scenario("first-light.toml");
+    for (law, paced) in [("cubic", false), ("bbr", true)] {
+        let record = simulate(&scenario, law, 1);
+        let of = |kind| record.tracks.iter().filter(move |track| track.kind == kind);
+        for kind in [SeriesKind::Cwnd, SeriesKind::Window] {
+            assert!(of(kind).count() > 0, "{law}: no {}", kind.name());
+            for track in of(kind) {
+                let first = track.values.iter().position(Option::is_some).expect("a value");
+                assert!(track.values[first..].iter().all(Option::is_some), "{law}: {} has gaps", kind.name());
+            }
+        }
+        assert_eq!(of(SeriesKind::Pacing).count() > 0, paced, "{law}");
+        assert!(of(SeriesKind::Capacity).count() == 1, "{law}: a radio hop has an estimate of its capacity");
     }
 }

@@ -35,8 +35,8 @@ pub(crate) struct Fetches {
     streams: Vec<JoinHandle<Result<Vec<Fetch>>>>,
 }
 
-/// What a station sends to get an object: the object's length, padded to what a short HTTP request takes.
-const REQUEST: usize = 64;
+/// What a station sends to get an object: the object's length, padded to the size that requests have in every world.
+const REQUEST: usize = lasthop_scenario::REQUEST.get() as usize;
 
 impl Fetches {
     /// Prepares `streams` from `server` at `address`. A fetch may last until `period` ends.

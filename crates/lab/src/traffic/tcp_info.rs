@@ -23,6 +23,8 @@ pub struct TcpInfo {
     pub sent: Bytes,
     /// Payload retransmitted.
     pub retransmitted: Bytes,
+    /// Segments with payload sent, retransmissions included.
+    pub segments: u32,
     /// Segments retransmitted.
     pub retransmitted_segments: u32,
     /// Payload acknowledged.
@@ -68,6 +70,7 @@ impl TcpInfo {
             pacing_rate: rate(u64_at(104)),
             sent: Bytes::new(u64_at(200)),
             retransmitted: Bytes::new(u64_at(208)),
+            segments: u32_at(156),
             retransmitted_segments: u32_at(100),
             acked: Bytes::new(u64_at(120)),
             window_limited: us(u64_at(176)),
@@ -97,6 +100,8 @@ mod tests {
         assert_eq!((info.sent, info.acked), (Bytes::new(50_000), Bytes::new(50_000)));
         assert!(info.cwnd >= Bytes::new(10 * 1000) && info.peer_window > Bytes::ZERO, "{info:?}");
         assert!(info.srtt > Span::ZERO && info.srtt < Span::from_millis(100), "{info:?}");
-        assert_eq!(info.retransmitted, Bytes::ZERO);
+        assert_eq!((info.retransmitted, info.retransmitted_segments), (Bytes::ZERO, 0));
+        // The loopback's MTU is 64 KiB: few segments, but some.
+        assert!((1..=50).contains(&info.segments), "{info:?}");
     }
 }

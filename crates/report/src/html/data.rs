@@ -72,6 +72,9 @@ enum Whole {
     OwnOrSum,
 }
 
+/// It is no truth of the world's.
+const CAPACITY: &str = "Capacity of the hop, estimated from the driver's counters (equal airtime)";
+
 /// The charts in the order of the page, how the hop's series comes about, and a factor into the chart's unit.
 const CHARTS: [(Chart, Whole, f64); 9] = [
     (chart(SeriesKind::Rate, "Throughput", "Mbit/s"), Whole::Sum, 1.0),
@@ -80,7 +83,7 @@ const CHARTS: [(Chart, Whole, f64); 9] = [
     (wide(SeriesKind::Window, "Receive window that senders see, sum of flows", "kB"), Whole::Sum, 1e-3),
     (wide(SeriesKind::Cwnd, "Congestion window, sum of flows", "kB"), Whole::Sum, 1e-3),
     (chart(SeriesKind::Pacing, "Pacing rate, sum of flows", "Mbit/s"), Whole::Sum, 1.0),
-    (chart(SeriesKind::Capacity, "Capacity of the hop", "Mbit/s"), Whole::Own, 1.0),
+    (chart(SeriesKind::Capacity, CAPACITY, "Mbit/s"), Whole::Own, 1.0),
     (chart(SeriesKind::PhyRate, "PHY rate", "Mbit/s"), Whole::Own, 1.0),
     (chart(SeriesKind::ChannelBusy, "Channel busy", "%"), Whole::Own, 100.0),
 ];
