@@ -1,4 +1,4 @@
-//! A room may use only rooms on floors below its own (`docs/src/explanation/architecture.md`). A crate's dependencies are its walls,
+//! A room may use only rooms on floors below its own (`docs/explanation/architecture.md`). A crate's dependencies are its walls,
 //! so the manifests are what is checked.
 
 use std::collections::BTreeMap;
