@@ -10,12 +10,12 @@ use std::path::Path;
 /// Most tries at a run that the machine disturbs.
 const TRIES: usize = 3;
 
-/// Runs laws of a scenario with seed 1, and reads the figures.
-fn figures(world: &str, path: &Path, laws: &[&str]) -> Value {
+/// Runs laws of a scenario with seeds 1 to `seeds`, and reads the figures.
+fn figures(world: &str, path: &Path, laws: &[&str], seeds: &str) -> Value {
     let mut doubts = Vec::new();
     for _ in 0..TRIES {
         let folder = tempfile::tempdir().expect("a directory");
-        let mut command = lasthop(["run", "--seed", "1", "--world", world, "--out"]);
+        let mut command = lasthop(["run", "--seeds", seeds, "--world", world, "--out"]);
         command.arg(folder.path()).arg(path);
         command.args(laws.iter().flat_map(|law| ["--law", law]));
         run(&mut command).succeeded();
@@ -31,6 +31,14 @@ fn figures(world: &str, path: &Path, laws: &[&str]) -> Value {
 /// Time that one packet of 1500 bytes takes on the wire at 50 Mbit/s: what the hop's delay has beside the queue's.
 const SERIALISATION_MS: f64 = 0.24;
 
+/// The median over seeds.
+fn median(result: &Value, law: &str, key: &str) -> f64 {
+    let values = result["laws"][law][key]["values"].as_array().unwrap_or_else(|| panic!("{law} has no {key}"));
+    let mut values: Vec<f64> = values.iter().filter_map(Value::as_f64).collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
 #[test]
 fn simulated_senders_agree_with_the_kernels_on_a_bottleneck() {
     if !is_root() {
@@ -39,8 +47,10 @@ fn simulated_senders_agree_with_the_kernels_on_a_bottleneck() {
     let _alone = alone();
     let path = scenario("wired/bottleneck-50mbit");
     for law in ["cubic", "bbr"] {
-        let [sim, lab] = ["sim", "lab"].map(|world| figures(world, &path, &[law]));
-        let of = |key: &str| (mean(&sim, law, key), mean(&lab, law, key));
+        // A kernel's run depends on what else the host does: BBR holds 3.5 ms in most runs and 9 ms in some. The median
+        // of three is what it usually does; the simulator does the same each time.
+        let [sim, lab] = ["sim", "lab"].map(|world| figures(world, &path, &[law], "3"));
+        let of = |key: &str| (median(&sim, law, key), median(&lab, law, key));
         let (sim_rate, lab_rate) = of("throughput_mbit_s");
         let (sim_delay, lab_delay) = of("hop_delay_mean_ms");
         let queueing = (sim_delay - SERIALISATION_MS, lab_delay - SERIALISATION_MS);
@@ -65,7 +75,7 @@ fn the_agent_shortens_the_queue_of_first_light_in_the_lab() {
         eprintln!("SKIPPED: the agent cannot run here:\n{}", doctor.out);
         return;
     }
-    let result = figures("lab", &scenario("first-light"), &["cubic", "cubic+ap"]);
+    let result = figures("lab", &scenario("first-light"), &["cubic", "cubic+ap"], "1");
     assert_eq!(result["world"], "lab");
     let of = |key: &str| (mean(&result, "cubic", key), mean(&result, "cubic+ap", key));
     for key in ["throughput_mbit_s", "hop_delay_p95_ms", "jain", "stall_max_ms"] {
