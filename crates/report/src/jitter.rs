@@ -1,5 +1,5 @@
 //! Interarrival jitter of one probe stream.
-//! Source:     [rfc3550] section 6.4.1.
+//! Source:     RFC 3550 section 6.4.1.
 //! Equations:  D(i-1,i) = (R_i - R_{i-1}) - (S_i - S_{i-1});   J += (|D(i-1,i)| - J) / 16
 //! Symbols:    S -> `sent`, R -> `received`, transit R - S -> `transit`, J -> `level` (all in milliseconds)
 //! Deviations: RTP reports J whenever a report is due, which shows little more than the last 16 packets. A run wants

@@ -1,5 +1,5 @@
 //! One end of a connection: handshake, headers, and the two halves behind them.
-//! Source:     [rfc9293] sections 3.5 (establishment), 3.6 (closing), 3.10.7 (arriving segments); [rfc7323] sections
+//! Source:     RFC 9293 sections 3.5 (establishment), 3.6 (closing), 3.10.7 (arriving segments); RFC 7323 sections
 //!             4.3 (which timestamp to echo) and 5.3 (PAWS).
 //! Deviations: no simultaneous open, no half-open detection; TIME-WAIT is left to the world: a closed end still answers
 //!             retransmissions for as long as it is kept.     Validity: any sequence of segments.

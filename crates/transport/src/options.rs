@@ -1,5 +1,5 @@
 //! What the two ends agree on in their SYNs.
-//! Source:     [rfc9293] section 3.7.1 with [rfc6691] (MSS), [rfc7323] sections 2 and 3, [rfc2018] section 2.
+//! Source:     RFC 9293 section 3.7.1 with RFC 6691 (MSS), RFC 7323 sections 2 and 3, RFC 2018 section 2.
 
 use crate::config::Config;
 use lasthop_units::Time;

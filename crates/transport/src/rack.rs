@@ -1,5 +1,5 @@
 //! Loss by time: what was sent before something that has already arrived is lost, give or take reordering.
-//! Source:     [rfc8985] section 6.2; the reordering window's steps as in Linux (`tcp_rack_reo_wnd`).
+//! Source:     RFC 8985 section 6.2; the reordering window's steps as in Linux (`tcp_rack_reo_wnd`).
 //! Equations:  lost at = sent at + RACK.rtt + reo_wnd, for segments sent before RACK.segment
 //!             reo_wnd = 0 in recovery or with 3 segments SACKed while no reordering was ever seen;
 //!             else min(steps * min_rtt / 4, srtt)

@@ -1,6 +1,6 @@
 //! The receiving half: reassembly, SACK blocks, and when to acknowledge.
-//! Source:     [rfc9293] section 3.10.7.4 (acceptability); [rfc5681] section 4.2 with [rfc9293] 3.8.6.3 (delayed
-//!             ACKs: every second full segment, at once for anything out of order); [rfc2018] section 4 and [rfc2883]
+//! Source:     RFC 9293 section 3.10.7.4 (acceptability); RFC 5681 section 4.2 with RFC 9293 3.8.6.3 (delayed
+//!             ACKs: every second full segment, at once for anything out of order); RFC 2018 section 4 and RFC 2883
 //!             (which SACK blocks to report); quick acknowledgements at the start as Linux (`tcp_incr_quickack`).
 //! Deviations: SACKs are never compressed; a real Linux receiver merges some of them on fast paths.
 //! Validity:   any sequence of segments.     Checked by: tests/props.rs, tests/endpoint.rs

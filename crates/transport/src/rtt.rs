@@ -1,5 +1,5 @@
 //! Round-trip time and retransmission timeout.
-//! Source:     [rfc6298] section 2 (rules 2.1 to 2.4), 5.5 and 5.7; the peak-keeping variance is Linux's
+//! Source:     RFC 6298 section 2 (rules 2.1 to 2.4), 5.5 and 5.7; the peak-keeping variance is Linux's
 //!             (`tcp_rtt_estimator`), because RFC 6298 assumes one sample a round and a modern sender takes hundreds.
 //! Equations:  dev' = 3/4 dev + 1/4 |srtt - r|;   srtt' = 7/8 srtt + 1/8 r;   rttvar = peak of dev over a round, decaying
 //!             by 1/4 of the difference a round;   rto = (srtt + max(4 rttvar, min_rto)) * 2^backoff

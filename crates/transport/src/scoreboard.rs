@@ -1,5 +1,5 @@
 //! What is in the network: every segment sent and not yet cumulatively acknowledged.
-//! Source:     [rfc6675] sections 2 to 4 (pipe, the order of retransmission); losses are marked by [rfc8985], whose
+//! Source:     RFC 6675 sections 2 to 4 (pipe, the order of retransmission); losses are marked by RFC 8985, whose
 //!             deadlines the caller supplies, instead of RFC 6675's IsLost.
 //! Equations:  pipe = payload in state `Sent` or `Resent`
 //! Deviations: none.     Validity: segments are never split once sent; a cumulative ACK may end inside one.

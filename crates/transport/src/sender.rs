@@ -1,6 +1,6 @@
 //! The sending half: what may leave, in which order, and what the law is shown.
-//! Source:     [rfc6675] section 5 (order of transmission), [rfc8985] sections 6 and 7 (RACK, tail loss probe),
-//!             [rfc6298] section 5 (timer), [rfc9293] sections 3.8.6.1 (zero-window probes) and 3.10.7.4 (window
+//! Source:     RFC 6675 section 5 (order of transmission), RFC 8985 sections 6 and 7 (RACK, tail loss probe),
+//!             RFC 6298 section 5 (timer), RFC 9293 sections 3.8.6.1 (zero-window probes) and 3.10.7.4 (window
 //!             updates); where they leave a choice, Linux 6.x.
 //! Deviations: no F-RTO and no undo of needless reductions; data beyond a window that was taken back is retransmitted
 //!             (RFC 9293 allows it), so that a middle box that narrows a window in flight cannot stall the flow.

@@ -1,7 +1,7 @@
 //! The receive window: how much the endpoint lets the peer send, and how that grows.
 //! Source:     Linux's dynamic right-sizing (`tcp_rcv_space_adjust`, `tcp_grow_window`, `tcp_select_window`), whose
-//!             idea is Fisk and Feng, "Dynamic right-sizing in TCP", 2001; [rfc9293] section 3.8.6 (a right edge never
-//!             moves left; silly windows are not advertised); [rfc7323] section 2 (scaling).
+//!             idea is Fisk and Feng, "Dynamic right-sizing in TCP", 2001; RFC 9293 section 3.8.6 (a right edge never
+//!             moves left; silly windows are not advertised); RFC 7323 section 2 (scaling).
 //! Equations:  once an RTT, if more was read than in the best RTT before:
 //!             capacity = max(capacity, w + 2 w (copied - best) / best), w = 2 copied + 16 MSS;
 //!             the advertised part of it opens by 2 MSS a segment that arrives in order

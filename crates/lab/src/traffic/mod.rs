@@ -1,7 +1,7 @@
 //! What crosses the hops: our own senders and receivers over kernel sockets, and `iperf3`.
 //!
 //! Sockets are made inside a host's namespace and used from any thread. Every thread watches a [`Stop`] and wakes at
-//! least every [`TICK`], so that a run ends when it should.
+//! least every `TICK`, so that a run ends when it should.
 
 pub(crate) mod all;
 pub mod bulk;

@@ -1,5 +1,5 @@
 //! CUBIC.
-//! Source:     [rfc9438] sections 4.1 to 4.8; where it leaves a choice, Linux (`tcp_cubic.c`), as deployed.
+//! Source:     RFC 9438 sections 4.1 to 4.8; where it leaves a choice, Linux (`tcp_cubic.c`), as deployed.
 //! Equations:  W(t) = C (t - K)^3 + W_max,  K = cbrt((W_max - cwnd_epoch) / C)               (eq. 1 and 2)
 //!             W_est' = W_est + alpha * segments_acked / cwnd,  alpha = 3 (1 - beta) / (1 + beta)      (eq. 4)
 //!             growth of (target - cwnd) / cwnd segments a segment acked, target = W(t + min_rtt)

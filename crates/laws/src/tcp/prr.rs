@@ -1,5 +1,5 @@
 //! Proportional rate reduction: how a window comes down during recovery.
-//! Source:     [rfc6937] section 3 with the bound of Linux (`tcp_cwnd_reduction`), which RFC 9937 has since adopted.
+//! Source:     RFC 6937 section 3 with the bound of Linux (`tcp_cwnd_reduction`), which RFC 9937 has since adopted.
 //! Equations:  above ssthresh:  sndcnt = ceil(prr_delivered * ssthresh / RecoverFS) - prr_out
 //!             below:           sndcnt = min(ssthresh - pipe, max(prr_delivered - prr_out, delivered) (+ MSS on progress))
 //!             cwnd = pipe + sndcnt

@@ -1,5 +1,5 @@
 //! Reno: additive increase, multiplicative decrease.
-//! Source:     [rfc5681] section 3, with byte counting and PRR as Linux has them.
+//! Source:     RFC 5681 section 3, with byte counting and PRR as Linux has them.
 //! Equations:  one MSS a window delivered;   ssthresh = cwnd / 2 on loss
 //! Symbols:    cwnd -> `window`
 //! Deviations: the reduction is of cwnd, not of the flight size (Linux); no slow-start exit by delay.

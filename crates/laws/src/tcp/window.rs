@@ -1,5 +1,5 @@
 //! The congestion window that loss-based laws share: slow start, additive growth, recovery, timeout, idle.
-//! Source:     [rfc5681] sections 3.1 and 4.1, [rfc6928] (initial window); reduction by [`super::prr`]; the ways of
+//! Source:     RFC 5681 sections 3.1 and 4.1, RFC 6928 (initial window); reduction by [`super::prr`]; the ways of
 //!             counting are Linux's (`tcp_slow_start`, `tcp_cong_avoid_ai`, `tcp_enter_loss`, `tcp_cwnd_restart`).
 //! Equations:  slow start: cwnd' = min(cwnd + delivered, ssthresh);   growth: one MSS for every `per_mss` delivered
 //!             timeout: cwnd' = pipe + MSS;   idle: cwnd halves once an RTO down to the initial window
