@@ -4,9 +4,11 @@
 //! fold them into their model. The moment of the observation travels beside the signal, as the `now` of the law's
 //! `sense`, so a recorded log is a list of `(Time, Signal)`.
 
+mod feedback;
 mod hop;
 mod sender;
 
+pub use feedback::{FrameSource, StationFeedback};
 pub use hop::{ChannelTime, FlowReport, HopReport, StationReport};
 pub use sender::{Ack, DeliverySample, Loss, Sent};
 
@@ -45,6 +47,8 @@ pub enum Signal {
     Flow(FlowReport),
     /// A flow will not be reported again.
     FlowGone(FlowId),
+    /// A station's account of the frames that it received in one control slot.
+    Station(StationFeedback),
     /// The moment that a law asked for in `Decision::revisit` has come.
     Wakeup,
 }
