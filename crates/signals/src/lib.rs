@@ -6,6 +6,7 @@
 
 mod feedback;
 mod hop;
+pub mod phy;
 mod sender;
 
 pub use feedback::{FrameSource, StationFeedback};
