@@ -4,6 +4,7 @@
 //! wants is answered by `decide`, which changes nothing. The same law object therefore runs in the simulator, in the
 //! lab and in production agents, and can be replayed from a log.
 
+pub mod aggregation;
 mod decision;
 pub mod oal;
 pub mod tcp;

@@ -6,11 +6,13 @@
 
 mod feedback;
 mod hop;
+mod mpdu;
 pub mod phy;
 mod sender;
 
 pub use feedback::{FrameSource, StationFeedback};
 pub use hop::{ChannelTime, FlowReport, HopReport, StationReport};
+pub use mpdu::{MacAddress, ReceivedMpdu, Subframe};
 pub use sender::{Ack, DeliverySample, Loss, Sent};
 
 /// A transport connection, numbered by the world or agent that watches it.

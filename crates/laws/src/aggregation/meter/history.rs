@@ -1,0 +1,147 @@
+//! Which sequence numbers of a conversation have been received, and so which MPDUs of a frame were lost on the air.
+//!
+//! An originator of BlockAck sends what is unacknowledged first, in order, and then what is new. A number that has never
+//! been received, between the first and the last number of an A-MPDU or between the highest number before it and its
+//! first, was therefore in that A-MPDU, unless the originator had given it up. Numbers below the first are left alone:
+//! those are what it gave up.
+
+use super::Part;
+use lasthop_units::Span;
+
+/// After this silence nothing is known: at full rate all 4096 numbers pass in little more.
+pub const STALE: Span = Span::from_millis(100);
+
+/// Numbers further apart than the largest BlockAck window (256, with HE) do not belong together.
+const WINDOW: u16 = 256;
+/// Sequence numbers are modulo this.
+const MODULUS: u16 = 4_096;
+
+/// The numbers received of late.
+#[derive(Debug)]
+pub struct History {
+    highest: Option<u16>,
+    /// How many numbers below the highest are known to have been received or not.
+    known: u16,
+    /// One bit a sequence number.
+    seen: [u64; MODULUS as usize / 64],
+}
+
+impl Default for History {
+    fn default() -> History {
+        History { highest: None, known: 0, seen: [0; MODULUS as usize / 64] }
+    }
+}
+
+/// True if `to` comes after `from`.
+pub fn rises(from: u16, to: u16) -> bool {
+    (1..MODULUS / 2).contains(&distance(from, to))
+}
+
+/// True if `to` comes after `from`, within a BlockAck window.
+pub fn follows(from: u16, to: u16) -> bool {
+    (1..=WINDOW).contains(&distance(from, to))
+}
+
+fn distance(from: u16, to: u16) -> u16 {
+    to.wrapping_sub(from) % MODULUS
+}
+
+impl History {
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.highest = None;
+    }
+
+    /// Takes the MPDUs of one frame in, in rising order, and returns how many between them were lost.
+    pub fn take(&mut self, parts: &[Part]) -> u32 {
+        let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return 0 };
+        let (first, last) = (first.sequence, last.sequence);
+        let near = |highest| [first, last].iter().all(|&at| follows(highest, at) || distance(at, highest) < WINDOW);
+        let highest = self.highest.filter(|&highest| near(highest));
+        // Nothing is known of what came before: no gap can be told from a number received earlier.
+        let before = highest.unwrap_or_else(|| {
+            self.known = 0;
+            self.clear_bit(first);
+            first
+        });
+        self.reach(before, last);
+        for part in parts {
+            self.set_bit(part.sequence);
+        }
+        if highest.is_none() {
+            return 0;
+        }
+        let start = if rises(before, first) { (before + 1) % MODULUS } else { first };
+        let lost = (0..=distance(start, last)).map(|ahead| (start + ahead) % MODULUS).filter(|&at| self.is_lost(at));
+        u32::try_from(lost.count()).unwrap_or(u32::MAX)
+    }
+
+    /// Moves the highest number up to `to`, if that is higher than `from`: nothing between has been received yet.
+    fn reach(&mut self, from: u16, to: u16) {
+        self.highest = Some(from);
+        if rises(from, to) {
+            let ahead = distance(from, to);
+            (1..=ahead).for_each(|step| self.clear_bit((from + step) % MODULUS));
+            self.known = (self.known + ahead).min(MODULUS / 2);
+            self.highest = Some(to);
+        }
+    }
+
+    /// True if `at` is known not to have been received.
+    fn is_lost(&self, at: u16) -> bool {
+        let known = self.highest.is_some_and(|highest| distance(at, highest) <= self.known);
+        known && self.seen[usize::from(at / 64)] & 1 << (at % 64) == 0
+    }
+
+    fn set_bit(&mut self, at: u16) {
+        self.seen[usize::from(at % MODULUS / 64)] |= 1 << (at % 64);
+    }
+
+    fn clear_bit(&mut self, at: u16) {
+        self.seen[usize::from(at % MODULUS / 64)] &= !(1 << (at % 64));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(history: &mut History, numbers: &[u16]) -> u32 {
+        let parts: Vec<Part> = numbers.iter().map(|&sequence| Part { sequence, retry: false }).collect();
+        history.take(&parts)
+    }
+
+    #[test]
+    fn a_hole_that_was_never_received_is_lost_and_one_that_was_is_not() {
+        let mut history = History::default();
+        assert_eq!(frame(&mut history, &[10, 11, 13]), 0, "12 may have come before the capture began");
+        assert_eq!(frame(&mut history, &[14, 15, 18, 19]), 2);
+        assert_eq!(frame(&mut history, &[16, 20, 21]), 1, "17 was lost again, 18 and 19 are there");
+        assert_eq!(frame(&mut history, &[17, 22]), 0);
+        assert_eq!(frame(&mut history, &[25]), 2, "23 and 24 were sent before 25");
+    }
+
+    #[test]
+    fn numbers_wrap() {
+        let mut history = History::default();
+        assert_eq!(frame(&mut history, &[4_090, 4_091]), 0);
+        assert_eq!(frame(&mut history, &[4_092, 4_095, 1]), 3);
+        for round in 0..3 {
+            for at in (2..4_096).step_by(64) {
+                let all: Vec<u16> = (at..at + 64).map(|n| n % 4_096).collect();
+                let lost = frame(&mut history, &all);
+                assert!(lost == 0, "round {round}: {lost} lost at {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_conversation_that_starts_anew_is_not_full_of_holes() {
+        let mut history = History::default();
+        frame(&mut history, &[10, 11]);
+        assert_eq!(frame(&mut history, &[3_000, 3_002]), 0);
+        assert_eq!(frame(&mut history, &[3_003, 3_005]), 1);
+        history.clear();
+        assert_eq!(frame(&mut history, &[3_010, 3_012]), 0);
+    }
+}

@@ -1,0 +1,133 @@
+//! Sums over frames: what a control slot reports, and what a summary prints.
+
+use super::Frame;
+use lasthop_signals::{FrameSource, Node, StationFeedback};
+use lasthop_units::{Bytes, Rate, Span, Time};
+use std::collections::BTreeMap;
+
+/// What some frames have in common: one conversation, one control slot.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Tally {
+    /// Sizes in MPDUs as they were received.
+    pub received: Sizes,
+    /// Sizes in packets as they were sent ([`Frame::packets`]): what the regulator steers.
+    pub packets: Sizes,
+    /// A-MPDUs among the frames; the others are lone MPDUs.
+    pub aggregates: u64,
+    /// MPDUs inferred to have been lost on the air.
+    pub missing: u64,
+    /// MPDUs received with the retry mark.
+    pub retries: u64,
+    /// Octets of the MPDUs received.
+    pub octets: Bytes,
+    /// Time on the air of the frames whose rate is known, without contention and answers.
+    pub airtime: Span,
+    /// Sum of 1/R over the frames whose rate is known, in seconds a bit.
+    inverse_rate_sum: f64,
+    /// How many those are.
+    rated: u64,
+}
+
+/// A distribution of frame sizes.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Sizes {
+    /// Frames by size.
+    counts: BTreeMap<u32, u64>,
+}
+
+impl Tally {
+    /// Adds a frame.
+    pub fn add(&mut self, frame: &Frame) {
+        self.received.add(frame.mpdus);
+        self.packets.add(frame.packets());
+        self.aggregates += u64::from(frame.aggregated);
+        self.missing += u64::from(frame.missing);
+        self.retries += u64::from(frame.retries);
+        self.octets += frame.octets;
+        if let (Some(rate), Some(airtime)) = (frame.rate(), frame.airtime()) {
+            self.inverse_rate_sum += 1.0 / rate.as_bps() as f64;
+            self.rated += 1;
+            self.airtime += airtime;
+        }
+    }
+
+    /// Harmonic mean of the frames' PHY rates; `None` if no rate is known.
+    pub fn rate(&self) -> Option<Rate> {
+        (self.rated > 0).then(|| Rate::from_bps(1).scale(self.rated as f64 / self.inverse_rate_sum))
+    }
+
+    /// What a station reports of these frames for its slot `slot`, from `start` to `end`. Everything that the frames do
+    /// not show, the flow's packets and their delays, is left empty.
+    pub fn feedback(&self, station: Node, slot: u32, start: Time, end: Time) -> StationFeedback {
+        let size = |packets: Option<u32>| u16::try_from(packets.unwrap_or(0)).unwrap_or(u16::MAX);
+        // Frames of unknown rate are taken to be like the others.
+        let all = if self.rated > 0 { self.packets.frames() as f64 / self.rated as f64 } else { 0.0 };
+        StationFeedback {
+            station,
+            slot,
+            start,
+            end,
+            frames: u32::try_from(self.packets.frames()).unwrap_or(u32::MAX),
+            packets: self.packets.sum(),
+            packets_squared: self.packets.sum_of_squares(),
+            min_packets: size(self.packets.min()),
+            max_packets: size(self.packets.max()),
+            inverse_rate_sum: self.inverse_rate_sum * all,
+            received: 0,
+            highest_sequence: 0,
+            lost: 0,
+            delay_mean: None,
+            delay_max: None,
+            source: FrameSource::Radiotap,
+        }
+    }
+}
+
+impl Sizes {
+    fn add(&mut self, size: u32) {
+        *self.counts.entry(size).or_default() += 1;
+    }
+
+    /// Frames.
+    pub fn frames(&self) -> u64 {
+        self.counts.values().sum()
+    }
+
+    /// Sum of the sizes.
+    pub fn sum(&self) -> u64 {
+        self.counts.iter().map(|(&size, count)| u64::from(size) * count).sum()
+    }
+
+    /// Sum of the squares of the sizes.
+    pub fn sum_of_squares(&self) -> u64 {
+        self.counts.iter().map(|(&size, count)| u64::from(size) * u64::from(size) * count).sum()
+    }
+
+    /// Mean size; `None` without frames.
+    pub fn mean(&self) -> Option<f64> {
+        let frames = self.frames();
+        (frames > 0).then(|| self.sum() as f64 / frames as f64)
+    }
+
+    /// Standard deviation of the sizes; `None` without frames.
+    pub fn sd(&self) -> Option<f64> {
+        let mean = self.mean()?;
+        let variance = self.sum_of_squares() as f64 / self.frames() as f64 - mean * mean;
+        Some(variance.max(0.0).sqrt())
+    }
+
+    /// Smallest; `None` without frames.
+    pub fn min(&self) -> Option<u32> {
+        self.counts.keys().next().copied()
+    }
+
+    /// Largest; `None` without frames.
+    pub fn max(&self) -> Option<u32> {
+        self.counts.keys().next_back().copied()
+    }
+
+    /// Each size that occurred with its number of frames, rising.
+    pub fn histogram(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        self.counts.iter().map(|(&size, &count)| (size, count))
+    }
+}

@@ -1,0 +1,196 @@
+use super::*;
+use lasthop_signals::Node;
+use lasthop_signals::phy::{Format, GuardInterval, Width};
+use proptest::prelude::*;
+
+const AP: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
+const STATION: MacAddress = MacAddress([2, 0, 0, 0, 0, 2]);
+const OTHER: MacAddress = MacAddress([2, 0, 0, 0, 0, 3]);
+
+fn vht() -> TxVector {
+    TxVector { format: Format::Vht, mcs: 4, nss: 1, width: Width::Mhz80, guard_interval: GuardInterval::Ns800 }
+}
+
+fn mpdu(reference: u32, last: Option<bool>, sequence: u16) -> ReceivedMpdu {
+    ReceivedMpdu {
+        transmitter: AP,
+        receiver: STATION,
+        ampdu: Some(Subframe { reference, last }),
+        tid: 0,
+        sequence,
+        retry: false,
+        msdus: 1,
+        fcs_good: true,
+        tsf: None,
+        tx: Some(vht()),
+        len: Bytes::new(1_538),
+    }
+}
+
+fn us(us: u64) -> Time {
+    Time::ZERO + Span::from_micros(us)
+}
+
+fn frames(mpdus: &[(u64, ReceivedMpdu)]) -> Vec<Frame> {
+    let (mut meter, mut frames) = (Meter::new(), Vec::new());
+    for (at, mpdu) in mpdus {
+        meter.receive(us(*at), mpdu, &mut |frame| frames.push(*frame));
+    }
+    meter.finish(&mut |frame| frames.push(*frame));
+    frames
+}
+
+fn sizes(mpdus: &[(u64, ReceivedMpdu)]) -> Vec<u32> {
+    frames(mpdus).iter().map(|frame| frame.mpdus).collect()
+}
+
+#[test]
+fn a_frame_is_what_shares_reference_and_transmitter() {
+    let other = |sequence| ReceivedMpdu { transmitter: OTHER, ..mpdu(7, Some(false), sequence) };
+    let air = [
+        (0, mpdu(7, Some(false), 1)),
+        (1, other(100)),
+        (2, mpdu(7, Some(true), 2)),
+        (3, other(101)),
+        (500, mpdu(8, Some(true), 3)),
+    ];
+    assert_eq!(sizes(&air), [2, 1, 2]);
+}
+
+#[test]
+fn a_lone_mpdu_is_a_frame_and_ends_the_one_before() {
+    let lone = ReceivedMpdu { ampdu: None, ..mpdu(0, None, 3) };
+    let found = frames(&[(0, mpdu(1, None, 1)), (1, mpdu(1, None, 2)), (900, lone)]);
+    let seen: Vec<(u32, bool)> = found.iter().map(|frame| (frame.mpdus, frame.aggregated)).collect();
+    assert_eq!(seen, [(2, true), (1, false)]);
+}
+
+#[test]
+fn a_driver_that_says_0_and_last_of_every_mpdu_makes_no_giant() {
+    let air: Vec<(u64, ReceivedMpdu)> = (0..568).map(|n| (u64::from(n) * 200, mpdu(0, Some(true), n))).collect();
+    assert_eq!(sizes(&air), [1; 568]);
+    // If it stamps the MPDUs of a PPDU alike, they are told by that.
+    let stamped: Vec<(u64, ReceivedMpdu)> = (0..12)
+        .map(|n: u16| (u64::from(n) * 10, ReceivedMpdu { tsf: Some(us(u64::from(n / 4))), ..mpdu(0, Some(true), n) }))
+        .collect();
+    assert_eq!(sizes(&stamped), [4, 4, 4]);
+}
+
+#[test]
+fn a_number_that_never_changes_is_cut_by_time_and_by_sequence() {
+    let mut air: Vec<(u64, ReceivedMpdu)> = (0..4).map(|n| (u64::from(n), mpdu(0, None, n))).collect();
+    // Sent again, at once; and new ones, much later.
+    air.extend([(10, mpdu(0, None, 2)), (11, mpdu(0, None, 3)), (20_000, mpdu(0, None, 4))]);
+    assert_eq!(sizes(&air), [4, 1, 1, 1], "a number that came twice is not believed any more");
+}
+
+#[test]
+fn lost_mpdus_are_counted_by_their_sequence_numbers() {
+    let known = |reference, numbers: &[u16], last: u16| -> Vec<(u64, ReceivedMpdu)> {
+        let at = u64::from(reference) * 1_000;
+        numbers.iter().map(|&n| (at, mpdu(reference, Some(n == last), n))).collect()
+    };
+    let again = |(at, mpdu): (u64, ReceivedMpdu)| (at, ReceivedMpdu { retry: true, ..mpdu });
+    // 10 to 13 come; of 14 to 19 the inner 16 and the last 18 and 19 are lost; those come again with 20.
+    let mut air = known(1, &[10, 11, 12, 13], 13);
+    air.extend(known(2, &[14, 15, 17], 19));
+    air.extend(known(3, &[16, 18, 19], 20).into_iter().map(again));
+    air.extend(known(3, &[20], 20));
+    let found = frames(&air);
+    let counted: Vec<(u32, u32)> = found.iter().map(|frame| (frame.mpdus, frame.missing)).collect();
+    assert_eq!(counted, [(4, 0), (3, 3), (4, 0)]);
+    assert_eq!(found[1].packets(), 6);
+    assert_eq!(found[2].retries, 3);
+}
+
+#[test]
+fn an_mpdu_with_a_wrong_check_sequence_counts_but_its_addresses_do_not() {
+    let bad = |reference| ReceivedMpdu { transmitter: OTHER, fcs_good: false, ..mpdu(reference, Some(false), 999) };
+    let air = [(0, bad(1)), (1, mpdu(1, Some(false), 1)), (2, bad(1)), (3, mpdu(1, Some(true), 4)), (900, bad(2))];
+    let found = frames(&air);
+    assert_eq!(found.len(), 1, "nobody knows who sent the second PPDU");
+    assert_eq!((found[0].transmitter, found[0].mpdus, found[0].missing), (AP, 2, 2));
+}
+
+#[test]
+fn msdus_inside_a_msdus_are_packets() {
+    let pair = |sequence, last| ReceivedMpdu { msdus: 2, ..mpdu(1, Some(last), sequence) };
+    let found = frames(&[(0, pair(1, false)), (1, pair(2, true))]);
+    assert_eq!((found[0].mpdus, found[0].packets()), (2, 4));
+}
+
+#[test]
+fn a_slot_reports_sums_and_the_harmonic_rate() {
+    let fast = TxVector { mcs: 9, ..vht() };
+    let mut tally = Tally::default();
+    let air = [
+        (0, mpdu(1, Some(false), 1)),
+        (1, mpdu(1, Some(false), 2)),
+        (2, mpdu(1, Some(true), 3)),
+        (1_000, ReceivedMpdu { tx: Some(fast), ..mpdu(2, Some(true), 4) }),
+        (2_000, ReceivedMpdu { tx: None, ..mpdu(3, Some(true), 5) }),
+    ];
+    frames(&air).iter().for_each(|frame| tally.add(frame));
+    let report = tally.feedback(Node(3), 9, us(0), us(500_000));
+    assert_eq!((report.frames, report.packets, report.packets_squared), (3, 5, 11));
+    assert_eq!((report.min_packets, report.max_packets), (1, 3));
+    // 175.5 and 390 Mbit/s; the third frame counts like the mean of the two.
+    let inverse = (1.0 / 175.5e6 + 1.0 / 390e6) / 2.0;
+    assert!((report.inverse_rate_sum / 3.0 / inverse - 1.0).abs() < 1e-12);
+    assert!((tally.rate().expect("known").as_bps() as f64 * inverse - 1.0).abs() < 1e-6);
+    assert_eq!(tally.received.histogram().collect::<Vec<_>>(), [(1, 2), (3, 1)]);
+    let sd = tally.received.sd().expect("frames");
+    assert!((sd - (8.0f64 / 9.0).sqrt()).abs() < 1e-12);
+}
+
+#[test]
+fn airtime_of_a_full_frame_is_that_of_its_symbols() {
+    let mut air: Vec<(u64, ReceivedMpdu)> = (0..63).map(|n| (0, mpdu(1, Some(false), n))).collect();
+    air.push((0, mpdu(1, Some(true), 63)));
+    let airtime = frames(&air)[0].airtime().expect("the rate is known");
+    // 64 subframes of 1544 octets: 790 550 bits with SERVICE and tail are 1127 symbols of 702 bits, after 40 us.
+    assert!(airtime.as_micros().abs_diff(40 + 1_127 * 4) <= 4, "{airtime}");
+}
+
+fn anything() -> impl Strategy<Value = (u64, ReceivedMpdu)> {
+    let station = prop_oneof![Just(AP), Just(STATION), Just(OTHER)];
+    let ampdu = prop::option::of((0u32..3, prop::option::of(any::<bool>())));
+    let numbers = (0u16..40, 1u16..4, 0u8..2);
+    (0u64..8_000, station, ampdu, numbers, any::<bool>(), prop::bool::weighted(0.9), prop::option::of(0u64..3))
+        .prop_map(|(gap, transmitter, ampdu, (sequence, msdus, tid), retry, fcs_good, tsf)| {
+            let ampdu = ampdu.map(|(reference, last)| Subframe { reference, last });
+            let mpdu = ReceivedMpdu {
+                transmitter,
+                ampdu,
+                msdus,
+                tid,
+                retry,
+                fcs_good,
+                tsf: tsf.map(us),
+                ..mpdu(0, None, sequence)
+            };
+            (gap, mpdu)
+        })
+}
+
+proptest! {
+    /// Whatever comes in whatever order, no good MPDU is lost or counted twice, and each belongs to its transmitter.
+    #[test]
+    fn every_good_mpdu_is_in_exactly_one_frame(air in prop::collection::vec(anything(), 0..200)) {
+        let mut at = 0;
+        let air: Vec<(u64, ReceivedMpdu)> = air.into_iter().map(|(gap, mpdu)| { at += gap; (at, mpdu) }).collect();
+        let found = frames(&air);
+        for transmitter in [AP, STATION, OTHER] {
+            let good = air.iter().map(|(_, mpdu)| mpdu).filter(|mpdu| mpdu.fcs_good && mpdu.transmitter == transmitter);
+            let (mut count, mut msdus) = (0, 0);
+            good.for_each(|mpdu| { count += 1; msdus += u32::from(mpdu.msdus); });
+            let own = found.iter().filter(|frame| frame.transmitter == transmitter);
+            prop_assert_eq!(own.clone().map(|frame| frame.mpdus).sum::<u32>(), count);
+            prop_assert_eq!(own.map(|frame| frame.msdus).sum::<u32>(), msdus);
+        }
+        for frame in &found {
+            prop_assert!(frame.end.since(frame.start) <= LONGEST && frame.mpdus > 0);
+            prop_assert!(frame.packets() >= frame.msdus);
+        }
+    }
+}
