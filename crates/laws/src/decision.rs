@@ -61,4 +61,14 @@ pub enum Why {
     Tight,
     /// A tight window is being opened step by step.
     Releasing,
+    /// Aggregation regulator: too little is known of the station yet, or nothing is sent to it; a rate that cannot harm.
+    Entering,
+    /// Aggregation regulator: the rate that holds the interval between the station's frames at the target.
+    Regulated,
+    /// Aggregation regulator: the application sends less than it may; its state is frozen.
+    ApplicationLimited,
+    /// Aggregation regulator: the station reports no frames; its state is frozen.
+    Silent,
+    /// Aggregation regulator: the path before the hop carries less.
+    Backhaul,
 }

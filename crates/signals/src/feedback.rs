@@ -1,7 +1,7 @@
 //! What a station tells the sender's side about the frames that it received.
 
 use crate::Node;
-use lasthop_units::{Span, Time};
+use lasthop_units::{Bytes, Span, Time};
 
 /// One station's account of one control slot: what the aggregation regulator needs to know of the radio.
 ///
@@ -58,4 +58,17 @@ pub enum FrameSource {
     Radiotap,
     /// Estimated from the arrival times of packets.
     Timestamps,
+}
+
+/// What an edge proxy knows of the stream that it paces to one station. Counters are cumulative since the stream began.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StreamReport {
+    /// Which station.
+    pub station: Node,
+    /// Packets that the proxy has sent to it, repetitions included.
+    pub packets: u64,
+    /// Their network-layer octets.
+    pub bytes: Bytes,
+    /// True if data waits for its turn now: pacing, not the application, holds the stream back.
+    pub waiting: bool,
 }

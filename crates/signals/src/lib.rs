@@ -10,7 +10,7 @@ mod mpdu;
 pub mod phy;
 mod sender;
 
-pub use feedback::{FrameSource, StationFeedback};
+pub use feedback::{FrameSource, StationFeedback, StreamReport};
 pub use hop::{ChannelTime, FlowReport, HopReport, StationReport};
 pub use mpdu::{MacAddress, ReceivedMpdu, Subframe};
 pub use sender::{Ack, DeliverySample, Loss, Sent};
@@ -52,6 +52,8 @@ pub enum Signal {
     FlowGone(FlowId),
     /// A station's account of the frames that it received in one control slot.
     Station(StationFeedback),
+    /// What an edge proxy knows of its own stream to a station.
+    Stream(StreamReport),
     /// The moment that a law asked for in `Decision::revisit` has come.
     Wakeup,
 }

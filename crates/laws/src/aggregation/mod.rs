@@ -1,3 +1,42 @@
-//! The aggregation regulator: full rate with a short queue, by holding the size of A-MPDUs at a set point.
+//! Short queues at an 802.11 access point by pacing at the edge: the aggregation regulator.
+//!
+//! An access point serves its stations in rounds, and whatever arrived for a station since its last turn leaves in one
+//! frame. The size of the frames therefore tells how long packets wait: μ packets a frame at x packets a second are an
+//! interval of μ/x. Stations report the frames that they received ([`lasthop_signals::StationFeedback`]); the law paces
+//! what an edge proxy sends to each of them so that the interval between its frames becomes a target.
+//!
+//! [`model`] is the hop as the law sees it, [`allocation`] the best that such a hop can do, [`Regulator`] the controller
+//! that finds it without being told the overhead of an access, [`LinearPi`] its predecessor, as a baseline. [`ledger`]
+//! keeps the stations' accounts and says when a slot is over, [`overhead`] estimates the access overhead, [`backhaul`]
+//! notices that the bottleneck is not the hop at all. [`meter`] is the stations' side: it makes their accounts.
+//!
+//! Both controllers are [`crate::HopLaw`]s. The stream paced to station `s` is flow [`flow_of`]`(s)`; its
+//! [`crate::Decision::pacing`] counts network-layer octets. The world shows a controller, in this order,
+//!
+//! * `Signal::Stream` when data begins to wait for a station that had none, and just before each of the signals below;
+//! * `Signal::Station` when a station's account of a slot arrives;
+//! * `Signal::Wakeup` when `Decision::revisit` has come,
+//!
+//! and obeys `decide` after each.
 
+pub mod allocation;
+pub mod backhaul;
+pub mod ledger;
 pub mod meter;
+pub mod model;
+pub mod overhead;
+
+mod controller;
+mod params;
+mod pi;
+
+pub use controller::{Regulator, View};
+pub use params::{Allocation, OverheadRule, ParamError, Params};
+pub use pi::{LinearPi, PiParams};
+
+use lasthop_signals::{FlowId, Node};
+
+/// The number of the stream that is paced to `station`.
+pub fn flow_of(station: Node) -> FlowId {
+    FlowId(u32::from(station.0))
+}

@@ -1,0 +1,361 @@
+//! The aggregation regulator: an outer loop that finds the aggregation level at which the interval between frames is the
+//! target, around an inner loop that finds the rates at which frames have that level.
+//! Source:     aggregation.md C.3 with its notes and guards.
+//! Equations:  nu' = max{nu + K2 (G - nu), 1},   G = min{ T̄ x_1, N̄_1 }, and for `exact` also (mu_1/x_1) / (n w_1)
+//!             target' = min{ nu' w_1/w_i, N̄_i },   z' = z + K1 (target - mu),   x' = z' / (c + w'z')
+//! Symbols:    nu -> `nu`, target -> `Loop::target`, z -> `Loop::z`, x -> `Loop::rate`, w -> `Loop::airtime`,
+//!             c -> `overhead.round(n)`, 1 -> `reference`, K1, K2, T̄ -> `Params`
+//! Deviations: x_1 and mu_1/x_1 are what arrived: packets a second, and the interval between frames. Guards beyond the
+//!             specification's: the least rate is 1/(c + w'1), one packet of every station a round (1/(c + w_i) of each
+//!             overloads a slow hop with many stations); a stream that the application limits keeps its frozen z, but
+//!             claims and gets only half again what it used, until it has used that (z alone would let it return with a
+//!             full share that the others have meanwhile); the reference is never such a stream; a station that is sent
+//!             nothing may begin with one packet a round; whoever joins is counted at once.
+//! Validity:   0 < K1 c/ĉ < 2, 0 < K2 < (4 - 2 K1)/(2 - K1 (1 - c/T̄)) for stability.
+//! Checked by: tests::*, tests/aggregation_loop.rs (stability, Lemma 2), tests/aggregation_conformance.rs, simulator
+
+use super::backhaul::{self, Detector};
+use super::flow_of;
+use super::ledger::{Account, FROZEN_AFTER, Frames, Ledger, Slot};
+use super::model::{aim_packets, airtime, most_packets};
+use super::overhead::{Overhead, Sample};
+use super::params::{Allocation, ParamError, Params};
+use crate::{Decision, HopLaw, Why};
+use lasthop_signals::{FlowId, Node, Signal};
+use lasthop_units::{Rate, Time};
+
+/// The regulator of one hop.
+#[derive(Clone, Debug)]
+pub struct Regulator {
+    params: Params,
+    ledger: Ledger<Loop>,
+    overhead: Overhead,
+    /// Packets a frame of the reference station that the outer loop asks for (ν).
+    nu: f64,
+    /// The slowest station, which the outer loop measures.
+    reference: Option<Node>,
+}
+
+/// The loops of one station.
+#[derive(Clone, Debug, PartialEq)]
+struct Loop {
+    /// Seconds a packet on the air (w).
+    airtime: f64,
+    /// Integral state: packets a frame, as the model would have them (z).
+    z: f64,
+    /// Packets a frame asked for in this slot.
+    target: f64,
+    /// Packets a second allowed (x).
+    rate: f64,
+    /// True while the application sends less than it may.
+    limited: bool,
+    /// Packets a frame, measured last.
+    level: f64,
+    /// Packets a second that arrived, measured last.
+    arrived: f64,
+    /// Interval between frames, measured last, seconds.
+    interval: f64,
+    /// Packets a second that were sent in the last slot.
+    sent: f64,
+    /// What the path before the hop carries.
+    backhaul: Detector,
+    /// True if a slot's frames have been seen since it was last idle.
+    known: bool,
+}
+
+/// What the regulator thinks of one station, for plots and logs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct View {
+    /// Which station.
+    pub station: Node,
+    /// Packets a frame, measured in the last slot.
+    pub level: f64,
+    /// Packets a frame asked for.
+    pub target: f64,
+    /// Interval between its frames, measured in the last slot, seconds (μ_N/x).
+    pub interval: f64,
+    /// Packets a second allowed.
+    pub rate: f64,
+    /// True while it counts in the round.
+    pub active: bool,
+}
+
+/// A stream that sends less than this share of its rate is limited by its application.
+const LIMITED: f64 = 0.95;
+/// What a limited stream may use, as a multiple of what it used.
+const HEADROOM: f64 = 1.5;
+/// A station must be slower than the reference by this factor to take its place.
+const HYSTERESIS: f64 = 1.1;
+/// Data rate before any was measured, bit/s: 802.11n at MCS 7 of one stream; too low costs the first slot some throughput.
+const FIRST_RATE: f64 = 65e6;
+/// Least integral state: it must be able to come back.
+const LEAST_Z: f64 = 0.05;
+
+impl Regulator {
+    /// A regulator that has seen nothing.
+    ///
+    /// # Errors
+    /// Those of [`Params::validate`].
+    pub fn new(params: Params) -> Result<Regulator, ParamError> {
+        params.validate()?;
+        Ok(Regulator {
+            ledger: Ledger::new(params.interval),
+            overhead: Overhead::new(params.overhead.as_secs_f64(), params.overhead_rule),
+            nu: 1.0,
+            reference: None,
+            params,
+        })
+    }
+
+    /// The estimated overhead of a round of the active stations, seconds (ĉ).
+    pub fn overhead(&self) -> f64 {
+        self.overhead.round(self.active())
+    }
+
+    /// The outer loop's state: packets a frame of the slowest station (ν).
+    pub fn set_point(&self) -> f64 {
+        self.nu
+    }
+
+    /// Every station that was ever seen.
+    pub fn views(&self) -> impl Iterator<Item = View> {
+        self.ledger.iter().map(|(station, account)| {
+            let Loop { level, target, interval, rate, .. } = account.state;
+            View { station, level, target, interval, rate, active: account.active }
+        })
+    }
+
+    fn active(&self) -> usize {
+        self.ledger.iter().filter(|(_, account)| account.active).count()
+    }
+
+    fn tick(&mut self, now: Time) {
+        let params = &self.params;
+        self.ledger.close(now, |account, slot| account.measure(params, slot));
+        self.choose_reference();
+        self.learn_overhead();
+        self.inner();
+        self.outer();
+        self.retarget();
+        self.spread();
+    }
+
+    /// The slowest of the stations that send as much as they may.
+    fn choose_reference(&mut self) {
+        let candidates = self.ledger.iter().filter(|(_, account)| account.leads());
+        let slowest = candidates.max_by(|(_, a), (_, b)| a.state.airtime.total_cmp(&b.state.airtime));
+        let slowest = slowest.map(|(station, account)| (station, account.state.airtime));
+        let held = self.reference.filter(|station| self.ledger.get(*station).is_some_and(Account::leads));
+        self.reference = match (held, slowest) {
+            (Some(held), Some((_, airtime))) if airtime <= HYSTERESIS * self.airtime_of(held) => Some(held),
+            (_, slowest) => slowest.map(|(station, _)| station),
+        };
+    }
+
+    fn learn_overhead(&mut self) {
+        let Some(first) = self.reference.and_then(|station| self.ledger.get(station)) else { return };
+        let load = |(_, account): (Node, &Account<Loop>)| account.state.arrived * account.state.airtime;
+        let sample = Sample {
+            interval: first.state.interval,
+            load: self.ledger.iter().filter(|(_, account)| account.active).map(load).sum(),
+            level: first.state.level,
+            most: self.most(first.state.airtime),
+        };
+        self.overhead.update(self.params.beta, self.active(), &sample);
+    }
+
+    fn inner(&mut self) {
+        let (k1, params) = (self.params.k1, &self.params);
+        for (_, account) in self.ledger.iter_mut().filter(|(_, account)| account.regulated()) {
+            let most =
+                most_packets(f64::from(params.max_packets), params.frame_limit.as_secs_f64(), account.state.airtime);
+            let state = &mut account.state;
+            let step = k1 * (state.target - state.level);
+            // What a limit cuts off is not integrated.
+            let held = step > 0.0 && state.backhaul.clamp().is_some_and(|clamp| state.rate >= clamp);
+            if !held {
+                state.z = (state.z + step).clamp(LEAST_Z, most);
+            }
+        }
+    }
+
+    fn outer(&mut self) {
+        let Some(first) = self.reference.and_then(|station| self.ledger.get(station)) else { return };
+        let state = &first.state;
+        let mut set_point = (self.params.target.as_secs_f64() * state.arrived).min(self.aim(state.airtime));
+        if self.params.allocation == Allocation::Exact {
+            set_point = set_point.min(state.interval / (self.active() as f64 * state.airtime));
+        }
+        self.nu = (self.nu + self.params.k2 * (set_point - self.nu)).clamp(1.0, f64::from(self.params.max_packets));
+    }
+
+    /// Aggregation levels for the next slot.
+    fn retarget(&mut self) {
+        let Some(share) = self.share() else { return };
+        let aim = |airtime| self.aim(airtime);
+        let targets: Vec<f64> = self
+            .ledger
+            .iter()
+            .map(|(_, account)| (share / account.state.airtime).min(aim(account.state.airtime)).max(1.0))
+            .collect();
+        for ((_, account), target) in self.ledger.iter_mut().zip(targets) {
+            account.state.target = target;
+        }
+    }
+
+    /// Seconds on the air that ν gives a station below its cap in every round.
+    fn share(&self) -> Option<f64> {
+        self.reference.map(|station| self.nu * self.airtime_of(station))
+    }
+
+    /// Rates for the next slot.
+    fn spread(&mut self) {
+        let stations = self.active();
+        let overhead = self.overhead.round(stations);
+        let active = || self.ledger.iter().filter(|(_, account)| account.active);
+        let round = overhead + active().map(|(_, a)| a.state.airtime * a.claim()).sum::<f64>();
+        let singles = overhead + active().map(|(_, a)| a.state.airtime).sum::<f64>();
+        let access = self.overhead.round(1);
+        for (_, account) in self.ledger.iter_mut() {
+            let state = &mut account.state;
+            if !account.active {
+                state.rate = 1.0 / (singles + access + state.airtime);
+                continue;
+            }
+            let least = 1.0 / singles;
+            let wanted = state.z / round;
+            let used = if state.limited { HEADROOM * state.sent } else { f64::INFINITY };
+            let carried = state.backhaul.clamp().unwrap_or(f64::INFINITY);
+            state.rate = wanted.min(used).max(least).min(carried.max(1.0));
+        }
+    }
+
+    /// A station has come, or has come back: it begins with one packet a frame, and the others make room at once.
+    fn enter(&mut self, station: Node) {
+        let share = self.share();
+        let (params, aim) = (&self.params, |airtime| self.aim(airtime));
+        let first = airtime((params.packet + params.packet_overhead).bits() as f64, FIRST_RATE);
+        let airtime = self.ledger.get(station).map(|account| account.state.airtime).filter(|w| *w > 0.0);
+        let airtime = airtime.unwrap_or(first);
+        let target = share.map_or(1.0, |share| (share / airtime).min(aim(airtime)).max(1.0));
+        if let Some((_, account)) = self.ledger.iter_mut().find(|(node, _)| *node == station) {
+            let state = &mut account.state;
+            *state = Loop { airtime, target, backhaul: std::mem::take(&mut state.backhaul), ..Loop::default() };
+        }
+        self.spread();
+    }
+
+    fn airtime_of(&self, station: Node) -> f64 {
+        self.ledger.get(station).map_or(0.0, |account| account.state.airtime)
+    }
+
+    fn most(&self, airtime: f64) -> f64 {
+        most_packets(f64::from(self.params.max_packets), self.params.frame_limit.as_secs_f64(), airtime)
+    }
+
+    fn aim(&self, airtime: f64) -> f64 {
+        aim_packets(f64::from(self.params.aim_packets), self.params.frame_limit.as_secs_f64(), airtime)
+    }
+}
+
+impl HopLaw for Regulator {
+    fn sense(&mut self, now: Time, signal: &Signal) {
+        let (station, entered) = match signal {
+            Signal::Stream(report) => (report.station, self.ledger.stream(now, report)),
+            Signal::Station(report) => (report.station, self.ledger.feedback(now, report)),
+            Signal::Wakeup => (Node(0), false),
+            _ => return,
+        };
+        if entered {
+            self.enter(station);
+        }
+        // A report of the proxy is followed by the one that it introduces.
+        if !matches!(signal, Signal::Stream(_)) && self.ledger.is_due(now) {
+            self.tick(now);
+        }
+    }
+
+    fn decide(&self, _now: Time, each: &mut dyn FnMut(FlowId, Decision)) {
+        let bits = self.params.packet.bits() as f64;
+        let revisit = self.ledger.deadline();
+        for (station, account) in self.ledger.iter() {
+            let why = account.why();
+            let bits = account.packet_bytes.map_or(bits, |bytes| bytes * 8.0);
+            let pacing = Rate::from_bps((account.state.rate * bits) as u64).max(SLOWEST);
+            each(flow_of(station), Decision { pacing: Some(pacing), revisit, ..Decision::unlimited(why) });
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        "aggregation"
+    }
+}
+
+/// No stream is paced below this: it could never show that it has become faster.
+const SLOWEST: Rate = Rate::from_bps(10_000);
+
+impl Default for Loop {
+    fn default() -> Loop {
+        Loop {
+            airtime: 0.0,
+            z: 1.0,
+            target: 1.0,
+            rate: 1.0,
+            limited: false,
+            level: 1.0,
+            arrived: 0.0,
+            interval: f64::INFINITY,
+            sent: 0.0,
+            backhaul: Detector::default(),
+            known: false,
+        }
+    }
+}
+
+impl Account<Loop> {
+    /// Takes over what a slot has shown.
+    fn measure(&mut self, params: &Params, slot: &Slot) {
+        let bytes = self.packet_bytes.unwrap_or(params.packet.get() as f64) + params.packet_overhead.get() as f64;
+        let state = &mut self.state;
+        if let Some(sent) = slot.sent {
+            state.limited = !slot.waiting && sent < LIMITED * state.rate;
+            state.sent = sent;
+        }
+        let Some(frames) = &slot.frames else { return };
+        if let Some(inverse) = frames.inverse_rate {
+            state.airtime = bytes * 8.0 * inverse;
+        }
+        let Frames { level, interval, rate, goodput, .. } = *frames;
+        (state.level, state.interval, state.arrived, state.known) = (level, interval, rate, true);
+        if let Some(sent) = slot.sent {
+            state.backhaul.update(&backhaul::Slot { sent, arrived: goodput, level, target: state.target });
+        }
+    }
+
+    /// Packets a frame that are reserved for the station.
+    fn claim(&self) -> f64 {
+        let Loop { z, limited, level, .. } = self.state;
+        if limited { z.min((HEADROOM * level).max(1.0)) } else { z }
+    }
+
+    /// Its frames of this slot are known, and the rate that was allowed is what has made them.
+    fn regulated(&self) -> bool {
+        self.active && self.silent == 0 && self.state.known && !self.state.limited
+    }
+
+    /// It may be the reference.
+    fn leads(&self) -> bool {
+        self.regulated() && self.state.backhaul.clamp().is_none()
+    }
+
+    fn why(&self) -> Why {
+        match &self.state {
+            _ if !self.active => Why::Entering,
+            _ if self.silent >= FROZEN_AFTER => Why::Silent,
+            state if !state.known => Why::Entering,
+            state if state.backhaul.clamp().is_some_and(|clamp| state.rate >= clamp) => Why::Backhaul,
+            state if state.limited => Why::ApplicationLimited,
+            _ => Why::Regulated,
+        }
+    }
+}

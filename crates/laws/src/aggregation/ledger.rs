@@ -1,0 +1,260 @@
+//! The stations' accounts, and when a slot of the controller is over.
+//! Source:     aggregation.md C.3: "every Δ, slot k", guards on silence and on stale slots.
+//! Equations:  none
+//! Symbols:    Δ -> `interval`
+//! Deviations: a slot ends when every active station has reported one more slot of its own, so that what was measured
+//!             belongs to the rates that were in force, whatever the phase of the stations' clocks; at the latest after
+//!             1.25 Δ, and not before 0.5 Δ. Reports that missed their slot count in the next one, added to its own.
+//! Validity:   stations whose slots are Δ long.
+//! Checked by: tests::*
+
+use lasthop_signals::{Node, StationFeedback, StreamReport};
+use lasthop_units::{Span, Time};
+use std::collections::BTreeMap;
+
+/// All stations, each with the state `T` of a controller.
+#[derive(Clone, Debug)]
+pub struct Ledger<T> {
+    interval: Span,
+    accounts: BTreeMap<Node, Account<T>>,
+    /// When the last slot ended; `None` while no station is active.
+    ended: Option<Time>,
+    /// Active stations that have not reported since.
+    awaited: usize,
+}
+
+/// One station.
+#[derive(Clone, Debug)]
+pub struct Account<T> {
+    /// What the controller keeps of it.
+    pub state: T,
+    /// True while the proxy sends to it, or would.
+    pub active: bool,
+    /// Slots in a row in which it has reported no frames.
+    pub silent: u32,
+    /// Mean network-layer octets of the packets sent to it; `None` before there was one.
+    pub packet_bytes: Option<f64>,
+    last_slot: Option<u32>,
+    reported: bool,
+    gathered: Gathered,
+    stream: Option<Stream>,
+}
+
+/// What a station has reported since the last slot ended.
+#[derive(Clone, Copy, Debug, Default)]
+struct Gathered {
+    frames: u64,
+    packets: u64,
+    received: u64,
+    inverse_rates: f64,
+    seconds: f64,
+}
+
+/// The counters of the stream, and where they stood when the last slot ended.
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    now: StreamReport,
+    at: Time,
+    before: StreamReport,
+    before_at: Time,
+}
+
+/// What is known of one station's slot.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slot {
+    /// The frames that it received; `None` if it reported none.
+    pub frames: Option<Frames>,
+    /// Packets a second that the proxy sent; `None` if the proxy does not say.
+    pub sent: Option<f64>,
+    /// True if data waits at the proxy.
+    pub waiting: bool,
+}
+
+/// A station's frames.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Frames {
+    /// Mean packets a frame (μ̃_N).
+    pub level: f64,
+    /// Mean time between frames, seconds.
+    pub interval: f64,
+    /// Packets a second in them.
+    pub rate: f64,
+    /// Packets of the proxy's stream a second.
+    pub goodput: f64,
+    /// Mean of 1/R, seconds a bit; `None` where the station does not know rates.
+    pub inverse_rate: Option<f64>,
+}
+
+/// Silent slots after which a station's state is frozen.
+pub const FROZEN_AFTER: u32 = 2;
+/// Silent slots after which the station counts as gone: it no longer has a place in the round.
+pub const GONE_AFTER: u32 = 10;
+/// A slot lasts at most this many intervals.
+const LATEST: f64 = 1.25;
+/// And at least this many.
+const EARLIEST: f64 = 0.5;
+/// Slowest and fastest mean data rates that are believed, bit/s.
+const RATES: (f64, f64) = (1e5, 1e11);
+
+impl<T: Default> Ledger<T> {
+    /// No stations yet.
+    pub fn new(interval: Span) -> Ledger<T> {
+        Ledger { interval, accounts: BTreeMap::new(), ended: None, awaited: 0 }
+    }
+
+    /// Folds a report of the proxy in. True if its station has become active with it.
+    pub fn stream(&mut self, now: Time, report: &StreamReport) -> bool {
+        let account = self.accounts.entry(report.station).or_insert_with(Account::new);
+        let stream = account.stream.get_or_insert(Stream { now: *report, at: now, before: *report, before_at: now });
+        if report.packets < stream.now.packets || report.bytes < stream.now.bytes {
+            // A new stream under an old name.
+            *stream = Stream { now: *report, at: now, before: *report, before_at: now };
+        }
+        let sends = report.waiting || report.packets > stream.before.packets;
+        (stream.now, stream.at) = (*report, now);
+        self.activate(now, report.station, sends)
+    }
+
+    /// Folds a station's report in. True if the station has become active with it.
+    pub fn feedback(&mut self, now: Time, report: &StationFeedback) -> bool {
+        let account = self.accounts.entry(report.station).or_insert_with(Account::new);
+        if account.last_slot.is_some_and(|last| !is_newer(report.slot, last)) {
+            return false;
+        }
+        account.last_slot = Some(report.slot);
+        account.gathered.add(report);
+        if !account.reported {
+            account.reported = true;
+            self.awaited -= usize::from(account.active);
+        }
+        // Without word from the proxy, a station that receives frames is one that is sent to.
+        let sends = account.stream.is_none() && report.frames > 0;
+        self.activate(now, report.station, sends)
+    }
+
+    fn activate(&mut self, now: Time, station: Node, sends: bool) -> bool {
+        let account = self.accounts.get_mut(&station).expect("made before");
+        if account.active || !sends {
+            return false;
+        }
+        account.active = true;
+        account.silent = 0;
+        self.awaited += usize::from(!account.reported);
+        self.ended.get_or_insert(now);
+        true
+    }
+
+    /// When the controller wants to be woken at the latest.
+    pub fn deadline(&self) -> Option<Time> {
+        self.ended.map(|ended| ended + self.interval.scale(LATEST))
+    }
+
+    /// True if the slot is over.
+    pub fn is_due(&self, now: Time) -> bool {
+        let Some(ended) = self.ended else { return false };
+        let age = now.since(ended);
+        age >= self.interval.scale(LATEST) || self.awaited == 0 && age >= self.interval.scale(EARLIEST)
+    }
+
+    /// Ends the slot: tells `each` what is known of it, station by station, and begins the next.
+    pub fn close(&mut self, now: Time, mut each: impl FnMut(&mut Account<T>, &Slot)) {
+        self.awaited = 0;
+        let mut any = false;
+        for account in self.accounts.values_mut() {
+            let slot = account.close(now);
+            each(account, &slot);
+            any |= account.active;
+            // One that has fallen silent is not waited for.
+            self.awaited += usize::from(account.active && account.silent < FROZEN_AFTER);
+        }
+        self.ended = any.then_some(now);
+    }
+
+    /// Every station, in the order of their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (Node, &Account<T>)> {
+        self.accounts.iter().map(|(node, account)| (*node, account))
+    }
+
+    /// Every station, to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (Node, &mut Account<T>)> {
+        self.accounts.iter_mut().map(|(node, account)| (*node, account))
+    }
+
+    /// One station.
+    pub fn get(&self, station: Node) -> Option<&Account<T>> {
+        self.accounts.get(&station)
+    }
+}
+
+impl<T: Default> Account<T> {
+    fn new() -> Account<T> {
+        Account {
+            state: T::default(),
+            active: false,
+            silent: 0,
+            packet_bytes: None,
+            last_slot: None,
+            reported: false,
+            gathered: Gathered::default(),
+            stream: None,
+        }
+    }
+
+    fn close(&mut self, now: Time) -> Slot {
+        let frames = std::mem::take(&mut self.gathered).frames();
+        self.reported = false;
+        let (mut sent, mut waiting, mut packets) = (None, false, 0);
+        if let Some(stream) = &mut self.stream {
+            packets = stream.now.packets - stream.before.packets;
+            let bytes = stream.now.bytes - stream.before.bytes;
+            if packets > 0 {
+                self.packet_bytes = Some((bytes.get() as f64 / packets as f64).clamp(1.0, 65_535.0));
+            }
+            // The reports came just before the station's, so they cover the time that its slot covers.
+            let seconds = stream.at.since(stream.before_at).as_secs_f64();
+            sent = (seconds > 0.0).then(|| packets as f64 / seconds);
+            waiting = stream.now.waiting;
+            (stream.before, stream.before_at) = (stream.now, if stream.at > Time::ZERO { stream.at } else { now });
+        }
+        self.silent = if frames.is_some() { 0 } else { self.silent.saturating_add(1) };
+        let sends = waiting || packets > 0;
+        self.active = match self.stream {
+            Some(_) => sends && self.silent < GONE_AFTER,
+            None => self.silent < FROZEN_AFTER,
+        };
+        Slot { frames, sent, waiting }
+    }
+}
+
+impl Gathered {
+    fn add(&mut self, report: &StationFeedback) {
+        self.frames += u64::from(report.frames);
+        // A frame holds a packet at least; a station that says otherwise miscounts.
+        self.packets = self.packets.saturating_add(report.packets.max(u64::from(report.frames)));
+        self.received = self.received.saturating_add(report.received);
+        self.inverse_rates += report.inverse_rate_sum;
+        self.seconds += report.end.since(report.start).as_secs_f64();
+    }
+
+    fn frames(self) -> Option<Frames> {
+        if self.frames == 0 || self.seconds <= 0.0 {
+            return None;
+        }
+        let frames = self.frames as f64;
+        let inverse = self.inverse_rates / frames;
+        let believed = (1.0 / RATES.1..=1.0 / RATES.0).contains(&inverse);
+        Some(Frames {
+            level: self.packets as f64 / frames,
+            interval: self.seconds / frames,
+            rate: self.packets as f64 / self.seconds,
+            goodput: self.received as f64 / self.seconds,
+            inverse_rate: believed.then_some(inverse),
+        })
+    }
+}
+
+/// Slot numbers wrap around.
+fn is_newer(slot: u32, last: u32) -> bool {
+    let ahead = slot.wrapping_sub(last);
+    ahead != 0 && ahead < 1 << 31
+}
