@@ -64,7 +64,7 @@ fn main() -> anyhow::Result<()> {
         with.add(hooked);
         without.add(plain);
     }
-    let late = path.emulator.finish()?.lateness.summary();
+    let late = path.emulator.finish()?.lateness.summary(lasthop_lab::LatenessKind::Delivery);
     let counters = rewriter.counters()?;
     let rewritten = counters.rewritten as f64 / counters.segments.max(1) as f64;
     ensure!(rewritten > 0.05, "only {:.1} % of all segments were rewritten: this measures nothing", rewritten * 100.0);

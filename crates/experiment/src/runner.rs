@@ -140,8 +140,6 @@ fn emulate(
         recorder.keep_packets();
     }
     let record = outcome.record_into(recorder, &spec);
-    let late = &outcome.lateness;
-    let micros = |span: Span| span.as_nanos() as f64 / 1e3;
     let mut doubts: Vec<String> = outcome.doubts.iter().map(ToString::to_string).collect();
     if !outcome.realtime {
         doubts.push(NOT_REAL_TIME.into());
@@ -150,15 +148,20 @@ fn emulate(
         law: law.name.clone(),
         seed,
         duration_s: began.elapsed().as_secs_f64(),
-        lateness: Some(Lateness {
-            events: late.count,
-            p50_us: micros(late.p50),
-            p99_us: micros(late.p99),
-            max_us: micros(late.max),
-        }),
+        lateness: outcome.lateness.iter().map(|(kind, late)| (kind.name().to_owned(), lateness(late))).collect(),
         doubts,
     };
     Ok((Run { law: law.name.clone(), seed, record }, status))
+}
+
+fn lateness(summary: &lasthop_lab::Summary) -> Lateness {
+    let micros = |span: Span| span.as_nanos() as f64 / 1e3;
+    Lateness {
+        events: summary.count,
+        p50_us: micros(summary.p50),
+        p99_us: micros(summary.p99),
+        max_us: micros(summary.max),
+    }
 }
 
 fn info(plan: &Plan<'_>, runs: Vec<RunStatus>) -> RunInfo {

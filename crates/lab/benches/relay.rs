@@ -1,7 +1,8 @@
 //! How much the emulator carries over one wired hop without losing a packet, and how much round-trip time it adds.
 //!
-//! Prints one line a figure: name, value, unit. Sender and receiver run under SCHED_FIFO like the emulator where that
-//! is allowed, so that the figures are the emulator's and not those of whatever else the machine does.
+//! Prints one line a figure: name, value, unit. Who measures the round-trip time sits where every run of the lab puts its
+//! probes; the receiver of the largest rate runs under SCHED_FIFO like the emulator where that is allowed, so that the figures
+//! are the emulator's and not those of whatever else the machine does.
 
 use lasthop_lab::address::{self, Family};
 use lasthop_lab::emulator::{Emulator, Model, Segment};
@@ -92,10 +93,11 @@ fn added_rtt(pings: usize) -> Result<Histogram, LabError> {
     let (payload, done) = ([0u8; 100], AtomicBool::new(false));
     let serialisation = line.rate.time_for(Bytes::new((payload.len() + HEADERS) as u64)).expect("not zero");
     let modelled = (line.delay + serialisation) * 2;
+    let seat = bench.emulator.seat();
     let mut added = Histogram::default();
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            sched::become_realtime(PRIORITY);
+            seat.measure_beside();
             let mut buffer = [MaybeUninit::uninit(); 256];
             while !done.load(Ordering::Relaxed) {
                 if station.recv(&mut buffer).is_ok() {
@@ -104,7 +106,7 @@ fn added_rtt(pings: usize) -> Result<Histogram, LabError> {
             }
         });
         scope.spawn(|| {
-            sched::become_realtime(PRIORITY);
+            seat.measure_beside();
             let mut buffer = [MaybeUninit::uninit(); 256];
             for ping in 0..pings {
                 let sent = bench.clock.now();
@@ -115,7 +117,7 @@ fn added_rtt(pings: usize) -> Result<Histogram, LabError> {
             done.store(true, Ordering::Relaxed);
         });
     });
-    eprintln!("lateness {:?}", bench.emulator.finish()?.lateness.summary());
+    eprintln!("lateness {:?}", bench.emulator.finish()?.lateness.summaries());
     Ok(added)
 }
 

@@ -7,7 +7,8 @@ use crate::clock::Clock;
 use crate::driver::DriverSocket;
 use crate::error::{Doing, LabError, Result};
 use crate::frame::{Frame, Pool};
-use crate::histogram::Histogram;
+use crate::home::{Home, Seat};
+use crate::lateness::{Kind, Lateness};
 use crate::log::{Crossing, EmulatorLog, HopLog, Loss};
 use crate::poll::Poll;
 use crate::punctual::{Punctual, Wakeful};
@@ -54,6 +55,7 @@ pub struct Segment {
 #[derive(Debug)]
 pub struct Emulator {
     stop: Arc<AtomicBool>,
+    seat: Seat,
     thread: Option<JoinHandle<Result<EmulatorLog>>>,
 }
 
@@ -71,12 +73,15 @@ impl Emulator {
         }
         let stop = Arc::new(AtomicBool::new(false));
         let logs = segments.iter().map(|_| HopLog::default()).collect();
+        let home = Home::claim();
+        let seat = home.seat();
         let driven = Driven {
             clock,
             poll,
             segments,
+            home,
             stop: Arc::clone(&stop),
-            shelf: Shelf { pool: Pool::with(4096), lateness: Histogram::default(), refused: 0, clock },
+            shelf: Shelf { pool: Pool::with(4096), lateness: Lateness::default(), refused: 0, clock },
             logs,
             strays: 0,
         };
@@ -84,7 +89,12 @@ impl Emulator {
             .name("lasthop-emulator".into())
             .spawn(move || driven.run())
             .doing(|| "starting the emulator thread".into())?;
-        Ok(Emulator { stop, thread: Some(thread) })
+        Ok(Emulator { stop, seat, thread: Some(thread) })
+    }
+
+    /// Where it runs: the place for threads that measure single packets.
+    pub fn seat(&self) -> Seat {
+        self.seat
     }
 
     /// True if the thread has ended by itself, which only an error makes it do.
@@ -125,6 +135,7 @@ const BURST: usize = 16;
 /// The thread's own state.
 struct Driven {
     clock: Clock,
+    home: Home,
     poll: Poll,
     segments: Vec<Segment>,
     logs: Vec<HopLog>,
@@ -137,7 +148,7 @@ struct Driven {
 struct Shelf {
     clock: Clock,
     pool: Pool,
-    lateness: Histogram,
+    lateness: Lateness,
     refused: u64,
 }
 
@@ -145,6 +156,9 @@ impl Driven {
     fn run(mut self) -> Result<EmulatorLog> {
         sched::sharpen_timers();
         let realtime = sched::become_realtime(PRIORITY);
+        if realtime {
+            self.home.seat().take();
+        }
         let _wakeful = Wakeful::ask();
         let mut punctual = Punctual::new(self.clock.now());
         while !self.stop.load(Ordering::Relaxed) {
@@ -174,6 +188,11 @@ impl Driven {
         let now = self.clock.now();
         for (segment, log) in self.segments.iter_mut().zip(&mut self.logs) {
             let Segment { model, ports, logged, driver } = segment;
+            if let Some(due) = model.next_event()
+                && due <= now
+            {
+                self.shelf.lateness.add(Kind::ModelEvent, now.since(due));
+            }
             let log = logged.then_some(log);
             model.advance(now, &mut Exit { ports, log, driver: driver.as_mut(), shelf: &mut self.shelf });
         }
@@ -234,7 +253,7 @@ impl Outbox<Frame> for Exit<'_> {
                 // False only for a packet that is none of IP, which no queue marks.
                 ip::mark_ce(frame.packet_mut());
             }
-            self.shelf.lateness.add(self.shelf.clock.now().since(at));
+            self.shelf.lateness.add(Kind::Delivery, self.shelf.clock.now().since(at));
             if port.write(&frame).is_err() {
                 self.shelf.refused += 1;
             }
@@ -260,6 +279,7 @@ impl Outbox<Frame> for Exit<'_> {
         let (AP, Signal::Hop(report)) = (of, signal) else { return };
         if let Some(driver) = &mut self.driver {
             driver.send(self.shelf.clock.on_monotonic(at), report);
+            self.shelf.lateness.add(Kind::DriverReport, self.shelf.clock.now().since(at));
         }
         if let Some(log) = &mut self.log {
             log.reports.push((at, report.clone()));

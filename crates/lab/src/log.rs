@@ -1,6 +1,6 @@
 //! What the emulator saw.
 
-use crate::histogram::Histogram;
+use crate::lateness::Lateness;
 use lasthop_radio::Drop;
 use lasthop_signals::{HopReport, Node};
 use lasthop_units::{Bytes, Span, Time};
@@ -57,8 +57,8 @@ pub struct HopLog {
 pub struct EmulatorLog {
     /// One entry a hop, in the order in which the hops were given.
     pub hops: Vec<HopLog>,
-    /// How late each packet was handed over, against its model time.
-    pub lateness: Histogram,
+    /// How late everything happened, against its model time.
+    pub lateness: Lateness,
     /// True if the thread ran under SCHED_FIFO.
     pub realtime: bool,
     /// Frames for nobody on their hop.

@@ -1,6 +1,7 @@
 //! What a run leaves.
 
 use crate::histogram::Summary;
+use crate::lateness::Kind;
 use crate::log::HopLog;
 use crate::traffic::bulk::{BIN, BulkLog};
 use crate::traffic::fetch::Fetch;
@@ -17,8 +18,8 @@ pub struct Outcome {
     pub hop: HopLog,
     /// What became of each stream, in the specification's order.
     pub streams: Vec<StreamLog>,
-    /// How late the emulator handed packets over.
-    pub lateness: Summary,
+    /// How late the emulator was with each kind of event that occurred.
+    pub lateness: Vec<(Kind, Summary)>,
     /// True if the emulator ran under SCHED_FIFO.
     pub realtime: bool,
     /// Why the run should not be believed; empty if it may be.
@@ -45,8 +46,8 @@ pub enum StreamLog {
 pub enum Doubt {
     /// Flows could begin only so long after the world did: the machine was busy with something else.
     LateStart(Span),
-    /// One packet in a hundred was handed over later than [`LATEST`].
-    Late(Span),
+    /// One event in a hundred of a kind was later than [`LATEST`].
+    Late(Kind, Span),
     /// Interfaces dropped packets by themselves.
     InterfaceDrops(u64),
     /// An interface refused frames of the emulator.
@@ -87,7 +88,9 @@ impl fmt::Display for Doubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Doubt::LateStart(span) => write!(f, "flows began {span} late: the machine was busy"),
-            Doubt::Late(p99) => write!(f, "1 % of packets were more than {p99} late (limit {LATEST})"),
+            Doubt::Late(kind, p99) => {
+                write!(f, "1 % of {} were more than {p99} late (limit {LATEST})", kind.plural())
+            }
             Doubt::InterfaceDrops(n) => write!(f, "interfaces dropped {n} packets that no model dropped"),
             Doubt::Refused(n) => write!(f, "interfaces refused {n} frames"),
             Doubt::DriverSilent(n) => write!(f, "the driver fell silent {n} times, and the agent released all windows"),

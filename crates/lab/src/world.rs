@@ -46,7 +46,7 @@ pub fn run(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
     let clock = Clock::start_after(HEAD_START);
     let period = Period { clock, start: Time::ZERO, end: Time::ZERO + spec.duration, stop: Stop::default() };
     let emulator = Emulator::start(clock, segments(spec, taps, driver)?)?;
-    let mut traffic = Traffic::start(spec, &hosts, &period)?;
+    let mut traffic = Traffic::start(spec, &hosts, &period, emulator.seat())?;
     // Nothing is wrong then, but flows began late.
     let late_start = clock.now().since(Time::ZERO);
 
@@ -78,7 +78,7 @@ pub fn run(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
     let doubts = doubts(&log, dropped, late_start, agent::driver_losses(&agent_said));
     let EmulatorLog { hops, lateness, realtime, .. } = log;
     let hop = hops.into_iter().nth(usize::from(LAST.0)).unwrap_or_default();
-    Ok(Outcome { hop, streams, lateness: lateness.summary(), realtime, doubts, agent_said })
+    Ok(Outcome { hop, streams, lateness: lateness.summaries(), realtime, doubts, agent_said })
 }
 
 /// Between the start of our threads and the world's beginning: by then all of them wait for it.
@@ -101,14 +101,14 @@ fn segments(spec: &Spec, taps: Vec<Vec<Tap>>, driver: DriverSocket) -> Result<Ve
 
 /// What makes a run unreliable.
 fn doubts(log: &EmulatorLog, interface_drops: u64, late_start: Span, driver_losses: u64) -> Vec<Doubt> {
-    let p99 = log.lateness.summary().p99;
+    let late = log.lateness.summaries().into_iter().filter(|(_, summary)| summary.p99 > LATEST);
+    let late = late.map(|(kind, summary)| Doubt::Late(kind, summary.p99));
     let found = [
         (!late_start.is_zero()).then_some(Doubt::LateStart(late_start)),
-        (p99 > LATEST).then_some(Doubt::Late(p99)),
         (interface_drops > 0).then_some(Doubt::InterfaceDrops(interface_drops)),
         (log.refused > 0).then_some(Doubt::Refused(log.refused)),
         (log.unread_reports > 0).then_some(Doubt::UnreadReports(log.unread_reports)),
         (driver_losses > 0).then_some(Doubt::DriverSilent(driver_losses)),
     ];
-    found.into_iter().flatten().collect()
+    found.into_iter().flatten().chain(late).collect()
 }

@@ -3,7 +3,7 @@
 //! Needs root, and measures by the wall clock: skips loudly without the one, and says so if the other was disturbed.
 
 use lasthop_lab::address::Family;
-use lasthop_lab::{Outcome, Spec, Stop, StreamLog, run};
+use lasthop_lab::{LatenessKind, Outcome, Spec, Stop, StreamLog, run};
 use lasthop_radio::wired::Params;
 use lasthop_report::Key;
 use lasthop_scenario::{Hop, Program, Stream, StreamKind, WiredHop};
@@ -89,7 +89,12 @@ fn cubic_fills_the_queue_and_the_link() {
     if !is_root() {
         return;
     }
-    let (_, figures) = measure("cubic", &spec("cubic", Span::from_secs(10)), Span::from_secs(1));
+    let (outcome, figures) = measure("cubic", &spec("cubic", Span::from_secs(10)), Span::from_secs(1));
+    // Every kind of event is watched: a full link delivers 40 000 packets here, of two models' events each.
+    for (kind, least) in [(LatenessKind::Delivery, 40_000), (LatenessKind::ModelEvent, 40_000)] {
+        let seen = outcome.lateness.iter().find(|(of, _)| *of == kind).map_or(0, |(_, summary)| summary.count);
+        assert!(seen >= least, "{kind:?}: {seen}");
+    }
     assert!(figures.goodput_mbit >= 0.95 * PAYLOAD_MBIT, "{}", figures.goodput_mbit);
     assert!(figures.goodput_mbit <= 1.001 * PAYLOAD_MBIT, "faster than the link: {}", figures.goodput_mbit);
     // A thousand full packets and one in service take 240.2 ms; CUBIC reaches that and backs off to no less than 0.7.

@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         law: run.law.clone(),
         seed: run.seed,
         duration_s: 10.4,
-        lateness: Some(late),
+        lateness: [("delivery".to_owned(), late)].into(),
         doubts: if run.seed == 4 && run.law == "bbr" { vec!["an imaginary doubt".into()] } else { Vec::new() },
     };
     let info = RunInfo {

@@ -106,8 +106,9 @@ pub struct RunStatus {
     pub seed: u64,
     /// Wall-clock seconds that it took.
     pub duration_s: f64,
-    /// How late the emulator was, if there was one.
-    pub lateness: Option<Lateness>,
+    /// How late the emulator was, by kind of event (`delivery`, `driver_report`, `model_event`…); empty without one.
+    #[serde(default)]
+    pub lateness: BTreeMap<String, Lateness>,
     /// Why its figures should not be trusted; empty if there is no such reason.
     pub doubts: Vec<String>,
 }

@@ -7,6 +7,7 @@ use super::iperf3::Iperf3;
 use super::probe::{ProbeStream, Probes};
 use crate::address;
 use crate::error::{LabError, Result};
+use crate::home::Seat;
 use crate::outcome::StreamLog;
 use crate::spec::Spec;
 use crate::topology::{Hosts, LAST, WIRE};
@@ -38,8 +39,9 @@ const FETCH_PORT: u16 = 5000;
 const FIRST_PORT: u16 = 5201;
 
 impl Traffic {
-    /// Makes all sockets, and the threads that will use them when their time has come.
-    pub(crate) fn start(spec: &Spec, hosts: &Hosts, period: &Period) -> Result<Traffic> {
+    /// Makes all sockets, and the threads that will use them when their time has come. What measures single packets
+    /// sits at `seat`.
+    pub(crate) fn start(spec: &Spec, hosts: &Hosts, period: &Period, seat: Seat) -> Result<Traffic> {
         let server_ip = address::ip(spec.family, WIRE, Node(0));
         let (mut streams, mut probes, mut fetches) = (Vec::new(), Vec::new(), Vec::new());
         for (number, stream) in spec.streams.iter().enumerate() {
@@ -68,7 +70,7 @@ impl Traffic {
             });
         }
         let some_probes = !probes.is_empty();
-        let probes = some_probes.then(|| Probes::start(&hosts.server, &probes, period)).transpose()?;
+        let probes = some_probes.then(|| Probes::start(&hosts.server, &probes, period, seat)).transpose()?;
         let at = SocketAddr::new(server_ip, FETCH_PORT);
         let some_fetches = !fetches.is_empty();
         let start_fetches = || Fetches::start(&hosts.server, &fetches, at, &spec.congestion, period);

@@ -4,9 +4,9 @@
 use super::{Period, TICK, join, spawn};
 use crate::clock::Clock;
 use crate::error::{Doing, Result};
+use crate::home::Seat;
 use crate::netns::Namespace;
 use crate::poll::Poll;
-use crate::sched;
 use crate::stop::Stop;
 use lasthop_units::{Bytes, Span, Time};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
@@ -62,12 +62,15 @@ struct Sender {
     sent: Vec<Time>,
 }
 
-/// Below the emulator, above everything at normal priority: a probe measures the hops, not the scheduler.
-const PRIORITY: i32 = 20;
-
 impl Probes {
-    /// Prepares `streams` from `server`. Arrivals are noted until `period` ends.
-    pub(crate) fn start(server: &Namespace, streams: &[ProbeStream<'_>], period: &Period) -> Result<Probes> {
+    /// Prepares `streams` from `server`. Arrivals are noted until `period` ends. Both ends sit at `seat`: a probe measures
+    /// the hops, not the scheduler.
+    pub(crate) fn start(
+        server: &Namespace,
+        streams: &[ProbeStream<'_>],
+        period: &Period,
+        seat: Seat,
+    ) -> Result<Probes> {
         let mut receivers = Vec::new();
         let mut senders = Vec::new();
         for stream in streams {
@@ -92,8 +95,8 @@ impl Probes {
         }
         let (clock, stop, period) = (period.clock, period.stop.clone(), period.clone());
         Ok(Probes {
-            sender: spawn("lasthop-probe", move || send(senders, clock, &stop))?,
-            receiver: spawn("lasthop-echo", move || receive(&receivers, poll, &period))?,
+            sender: spawn("lasthop-probe", move || send(senders, clock, &stop, seat))?,
+            receiver: spawn("lasthop-echo", move || receive(&receivers, poll, &period, seat))?,
         })
     }
 
@@ -125,9 +128,8 @@ fn udp(address: SocketAddr) -> Result<Socket> {
 }
 
 /// Sends number after number of every stream when it is due; returns when, by stream and number.
-fn send(mut senders: Vec<Sender>, clock: Clock, stop: &Stop) -> Vec<Vec<Time>> {
-    sched::sharpen_timers();
-    sched::become_realtime(PRIORITY);
+fn send(mut senders: Vec<Sender>, clock: Clock, stop: &Stop, seat: Seat) -> Vec<Vec<Time>> {
+    seat.measure_beside();
     while let Some(sender) = senders.iter_mut().min_by_key(|sender| sender.next) {
         if sender.next == Time::MAX || stop.is_raised() {
             break;
@@ -149,9 +151,8 @@ fn send(mut senders: Vec<Sender>, clock: Clock, stop: &Stop) -> Vec<Vec<Time>> {
     senders.into_iter().map(|sender| sender.sent).collect()
 }
 
-fn receive(sockets: &[Socket], mut poll: Poll, period: &Period) -> Result<Vec<Arrival>> {
-    sched::sharpen_timers();
-    sched::become_realtime(PRIORITY);
+fn receive(sockets: &[Socket], mut poll: Poll, period: &Period, seat: Seat) -> Result<Vec<Arrival>> {
+    seat.measure_beside();
     let mut arrivals = Vec::new();
     let mut buffer = [MaybeUninit::uninit(); 2048];
     while period.lasts() {
