@@ -49,4 +49,27 @@ pub enum Error {
     /// More stations than one record may hold.
     #[error("{0} stations in one record; at most 1024 fit")]
     TooManyStations(usize),
+    /// A radiotap header of another version.
+    #[error("radiotap version {0}; 0 is the only one there is")]
+    Radiotap(u8),
+    /// An 802.11 frame of another protocol version.
+    #[error("802.11 protocol version {0}; 0 is the only one in use")]
+    Dot11Version(u8),
+    /// A BlockAck or BlockAckReq that is not of the compressed variant.
+    #[error("BlockAck variant {0}; only the compressed one (2) is read")]
+    BlockAckVariant(u8),
+    /// Not a capture file.
+    #[error("not a pcap file: it begins with {0:#010x}")]
+    PcapMagic(u32),
+    /// The packet format that is now called pcapng.
+    #[error("a pcapng file; `tcpdump -r FILE -w NEW` or `editcap -F pcap` makes a pcap file of it")]
+    Pcapng,
+    /// A record header that promises more octets than any capture takes.
+    #[error("packet {packet} claims {len} octets: the file is damaged")]
+    PcapLength {
+        /// Number of the packet, from 1.
+        packet: u64,
+        /// What its header claims.
+        len: u32,
+    },
 }

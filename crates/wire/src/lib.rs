@@ -4,12 +4,16 @@
 //! because what is parsed here is also rewritten here.
 
 pub mod checksum;
+pub mod dot11;
 pub mod driver;
 mod error;
 pub mod ethernet;
 mod flow;
 pub mod ip;
+pub mod monitor;
 mod packet;
+pub mod pcap;
+pub mod radiotap;
 pub mod tcp;
 
 pub use error::Error;

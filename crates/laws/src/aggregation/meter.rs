@@ -5,7 +5,8 @@
 //! Symbols:    N -> [`Frame::packets`], received -> `mpdus`, missing -> `missing`
 //! Deviations: the source counts MPDUs by reference number and transmitter alone. Here a frame also ends with its last
 //!             flag, with a sequence number that does not rise, and with age, because some drivers number every A-MPDU
-//!             alike; and MPDUs that were lost on the air are inferred from sequence numbers (see `history`).
+//!             alike and others go on with a number when they missed the last subframe; and MPDUs that were lost on the
+//!             air are inferred from sequence numbers (see `history`). [`Grouping::Reference`] counts as the source does.
 //! Validity:   one radio's view in the order of reception; PPDUs to 5.484 ms; frames without BlockAck reordering.
 //! Checked by: tests::*, tests/captures.rs (real and synthetic captures with counts of other tools)
 
@@ -28,14 +29,23 @@ use std::collections::BTreeMap;
 /// an A-MPDU when its transmitter is next heard or after [`LONGEST`], one whose last MPDU was not heard one frame later.
 #[derive(Debug, Default)]
 pub struct Meter {
+    grouping: Grouping,
     /// A-MPDUs that may still grow: one a transmitter, and one of MPDUs with wrong check sequences.
     open: Vec<Open>,
     flows: BTreeMap<Flow, State>,
     /// Frames held back in `flows`.
     holding: usize,
-    /// A reference number came again after its A-MPDU had ended: this driver does not count.
-    reused: bool,
     unattributed: u64,
+}
+
+/// What makes MPDUs one frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Grouping {
+    /// Whatever shows that they came in one PPDU: reference number, last flag, sequence numbers, time.
+    #[default]
+    Air,
+    /// Reference number and transmitter alone, as other tools count. Nothing is inferred to be missing.
+    Reference,
 }
 
 /// One A-MPDU, or one lone MPDU.
@@ -67,6 +77,10 @@ pub struct Frame {
 
 /// Between MPDUs of one PPDU passes no more than this: the longest PPDU, and room for the time stamps of slow drivers.
 pub const LONGEST: Span = Span::from_millis(10);
+/// The same for frames that are told by their reference number alone.
+const LONGEST_BY_REFERENCE: Span = Span::from_secs(1);
+/// A driver whose number stays the same over so many frames of a conversation does not count.
+const STUCK: u8 = 8;
 /// An A-MPDU whose end was not heard waits this long for the retransmissions that tell what was lost there.
 const HELD: Span = Span::from_millis(100);
 /// Conversations remembered; a monitor on a busy channel hears addresses without end.
@@ -110,6 +124,10 @@ struct State {
     history: History,
     held: Option<Held>,
     latest: Time,
+    /// The last A-MPDU's number, and whether its last flag was seen.
+    reference: Option<(u32, bool)>,
+    /// Frames in a row that had this number; [`STUCK`] at once if it came again after the last flag.
+    repeats: u8,
 }
 
 /// A complete frame whose last MPDUs may have been lost.
@@ -149,8 +167,8 @@ impl Frame {
 
 impl Meter {
     /// A meter that has seen nothing.
-    pub fn new() -> Meter {
-        Meter::default()
+    pub fn new(grouping: Grouping) -> Meter {
+        Meter { grouping, ..Meter::default() }
     }
 
     /// Takes one MPDU in, received at `at`.
@@ -168,8 +186,13 @@ impl Meter {
             }
             return;
         };
-        let reused = self.reused;
-        if let Some(found) = self.open.iter().position(|open| open.continues(at, subframe, mpdu, reused)) {
+        let flow = (mpdu.transmitter, mpdu.receiver, mpdu.tid);
+        let stuck = mpdu.fcs_good && self.flows.get(&flow).is_some_and(|state| state.repeats >= STUCK);
+        let belongs = |open: &Open| match self.grouping {
+            Grouping::Air => open.continues(at, subframe, mpdu, stuck),
+            Grouping::Reference => open.shares_number(subframe, mpdu),
+        };
+        if let Some(found) = self.open.iter().position(belongs) {
             let mut open = self.open.remove(found);
             if mpdu.fcs_good && open.flow.is_none() {
                 // Only now is it known whose frame this is: what that transmitter sent before is complete.
@@ -178,7 +201,6 @@ impl Meter {
             open.take(at, subframe, mpdu);
             return self.open.push(open);
         }
-        self.reused |= self.open.iter().any(|open| open.repeats(subframe, mpdu));
         // A new PPDU: what its transmitter sent before is complete.
         let sender = mpdu.fcs_good.then_some(mpdu.transmitter);
         self.close_all(out, |open| open.transmitter() == sender);
@@ -189,7 +211,11 @@ impl Meter {
 
     /// Lets time pass: closes frames that can grow no more.
     pub fn advance(&mut self, now: Time, out: &mut impl FnMut(&Frame)) {
-        self.close_all(out, |open| now.since(open.end) > LONGEST);
+        let longest = match self.grouping {
+            Grouping::Air => LONGEST,
+            Grouping::Reference => LONGEST_BY_REFERENCE,
+        };
+        self.close_all(out, |open| now.since(open.end) > longest);
         if self.holding > 0 {
             self.release_all(out, |held| now.since(held.frame.end) > HELD);
         }
@@ -243,7 +269,13 @@ impl Meter {
             state.history.clear();
         }
         state.latest = open.end;
-        let gaps = state.history.take(&open.parts);
+        if aggregated {
+            state.count_repeats(open.subframe.reference, open.ended);
+        }
+        let gaps = match self.grouping {
+            Grouping::Air => state.history.take(&open.parts),
+            Grouping::Reference => 0,
+        };
         let frame = Frame {
             start: open.start,
             end: open.end,
@@ -260,7 +292,7 @@ impl Meter {
         let highest = open.parts.last().map_or(0, |part| part.sequence);
         match open.subframe.last {
             // The radio knows ends, and this end was not heard.
-            Some(_) if aggregated && !open.ended => {
+            Some(_) if aggregated && !open.ended && self.grouping == Grouping::Air => {
                 state.held = Some(Held { frame, highest, gaps, bad: open.bad });
                 self.holding += 1;
             }
@@ -289,6 +321,17 @@ fn release(held: &mut Option<Held>, tail: u32, out: &mut impl FnMut(&Frame)) {
     }
 }
 
+impl State {
+    fn count_repeats(&mut self, reference: u32, ended: bool) {
+        self.repeats = match self.reference {
+            Some((before, true)) if before == reference => STUCK,
+            Some((before, false)) if before == reference => self.repeats.saturating_add(1),
+            _ => 0,
+        };
+        self.reference = Some((reference, ended));
+    }
+}
+
 impl Open {
     fn new(at: Time, subframe: Subframe, mpdu: &ReceivedMpdu) -> Open {
         Open {
@@ -312,26 +355,28 @@ impl Open {
         self.flow.map(|flow| flow.0)
     }
 
-    /// True if `mpdu` is another MPDU of this A-MPDU.
-    fn continues(&self, at: Time, subframe: Subframe, mpdu: &ReceivedMpdu, reused: bool) -> bool {
+    /// True if `mpdu` is another MPDU of this PPDU. The number of a `stuck` driver says nothing.
+    fn continues(&self, at: Time, subframe: Subframe, mpdu: &ReceivedMpdu, stuck: bool) -> bool {
         let same_moment = self.tsf.is_some() && self.tsf == mpdu.tsf;
-        let may_grow = at.since(self.start) <= LONGEST && (same_moment || !(self.ended || reused));
-        subframe.reference == self.subframe.reference && may_grow && (!mpdu.fcs_good || self.suits(mpdu))
+        let may_grow = at.since(self.start) <= LONGEST && (same_moment || !(self.ended || stuck));
+        may_grow && self.shares_number(subframe, mpdu) && (!mpdu.fcs_good || self.rises(mpdu))
     }
 
-    /// True if addresses and sequence number of `mpdu` go with what is here.
-    fn suits(&self, mpdu: &ReceivedMpdu) -> bool {
-        let Some((transmitter, receiver, tid)) = self.flow else { return true };
+    /// True if reference number and transmitter of `mpdu` are those of this frame, as far as they are known.
+    fn shares_number(&self, subframe: Subframe, mpdu: &ReceivedMpdu) -> bool {
+        let sender = self.transmitter();
+        let same = sender.is_none() || sender == Some(mpdu.transmitter) || !mpdu.fcs_good;
+        same && subframe.reference == self.subframe.reference
+    }
+
+    /// True if receiver and sequence number of `mpdu` go with what is here.
+    fn rises(&self, mpdu: &ReceivedMpdu) -> bool {
+        let Some((_, receiver, tid)) = self.flow else { return true };
         let rises = match self.parts.last() {
             Some(last) if tid == mpdu.tid => history::rises(last.sequence, mpdu.sequence),
             _ => true,
         };
-        transmitter == mpdu.transmitter && receiver == mpdu.receiver && rises
-    }
-
-    /// True if `mpdu` has this A-MPDU's number although it is not part of it.
-    fn repeats(&self, subframe: Subframe, mpdu: &ReceivedMpdu) -> bool {
-        mpdu.fcs_good && self.transmitter() == Some(mpdu.transmitter) && subframe.reference == self.subframe.reference
+        receiver == mpdu.receiver && rises
     }
 
     fn take(&mut self, at: Time, subframe: Subframe, mpdu: &ReceivedMpdu) {

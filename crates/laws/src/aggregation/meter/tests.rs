@@ -32,7 +32,11 @@ fn us(us: u64) -> Time {
 }
 
 fn frames(mpdus: &[(u64, ReceivedMpdu)]) -> Vec<Frame> {
-    let (mut meter, mut frames) = (Meter::new(), Vec::new());
+    grouped(Grouping::Air, mpdus)
+}
+
+fn grouped(grouping: Grouping, mpdus: &[(u64, ReceivedMpdu)]) -> Vec<Frame> {
+    let (mut meter, mut frames) = (Meter::new(grouping), Vec::new());
     for (at, mpdu) in mpdus {
         meter.receive(us(*at), mpdu, &mut |frame| frames.push(*frame));
     }
@@ -77,11 +81,22 @@ fn a_driver_that_says_0_and_last_of_every_mpdu_makes_no_giant() {
 }
 
 #[test]
-fn a_number_that_never_changes_is_cut_by_time_and_by_sequence() {
-    let mut air: Vec<(u64, ReceivedMpdu)> = (0..4).map(|n| (u64::from(n), mpdu(0, None, n))).collect();
+fn a_number_that_comes_again_is_cut_by_time_and_by_sequence() {
+    let mut air: Vec<(u64, ReceivedMpdu)> = (0..4).map(|n| (u64::from(n), mpdu(7, None, n))).collect();
     // Sent again, at once; and new ones, much later.
-    air.extend([(10, mpdu(0, None, 2)), (11, mpdu(0, None, 3)), (20_000, mpdu(0, None, 4))]);
-    assert_eq!(sizes(&air), [4, 1, 1, 1], "a number that came twice is not believed any more");
+    air.extend([(10, mpdu(7, None, 2)), (11, mpdu(7, None, 3)), (20_000, mpdu(7, None, 4))]);
+    assert_eq!(sizes(&air), [4, 2, 1]);
+    let counted = grouped(Grouping::Reference, &air);
+    assert_eq!(counted.iter().map(|frame| frame.mpdus).collect::<Vec<_>>(), [7], "as others count");
+}
+
+#[test]
+fn a_driver_that_does_not_count_is_found_out() {
+    // Eight PPDUs of one number, told apart by repetitions; then the time stamps of PPDUs decide.
+    let stamped = |at: u64, sequence| (at, ReceivedMpdu { tsf: Some(us(at / 1_000)), ..mpdu(0, None, sequence) });
+    let mut air: Vec<(u64, ReceivedMpdu)> = (0..20).map(|n| stamped(n * 1_000, 5)).collect();
+    air.extend((0..6).map(|n| stamped(20_000 + u64::from(n / 2) * 1_000, 6 + n)));
+    assert_eq!(sizes(&air)[20..], [2, 2, 2]);
 }
 
 #[test]

@@ -1,0 +1,214 @@
+//! Properties of what reads and writes captured 802.11 frames, over arbitrary bytes and arbitrary headers.
+
+use lasthop_signals::MacAddress;
+use lasthop_units::Time;
+use lasthop_wire::dot11::{
+    self, BlockAck, BlockAckRequest, FrameControl, Header, Kind, QosControl, SequenceControl, Subframes,
+};
+use lasthop_wire::monitor::Captured;
+use lasthop_wire::pcap::{self, Packet};
+use lasthop_wire::radiotap::{Ampdu, Channel, Flags, He, Mcs, Radiotap, Timestamp, Vht};
+use proptest::collection::vec;
+use proptest::option::of;
+use proptest::prelude::*;
+
+fn any_radiotap() -> impl Strategy<Value = Radiotap> {
+    let plain = (of(any::<u64>()), of(any::<u8>()), of(any::<u8>()), of(any::<i8>()), of(any::<i8>()), of(any::<u8>()));
+    let channel = of(any::<(u16, u16)>().prop_map(|(mhz, flags)| Channel { mhz, flags }));
+    let mcs = of(any::<[u8; 3]>().prop_map(|[known, flags, index]| Mcs { known, flags, index }));
+    let ampdu = of(any::<(u32, u16, u8)>().prop_map(|(reference, flags, delimiter_crc)| Ampdu {
+        reference,
+        flags,
+        delimiter_crc,
+    }));
+    let vht = of(any::<((u16, u16), [u8; 4], [u8; 4])>().prop_map(
+        |((known, partial_aid), [flags, bandwidth, coding, group], mcs_nss)| Vht {
+            known,
+            flags,
+            bandwidth,
+            mcs_nss,
+            coding,
+            group,
+            partial_aid,
+        },
+    ));
+    let stamp = of(any::<(u64, u16, u8, u8)>().prop_map(|(time, accuracy, unit_position, flags)| Timestamp {
+        time,
+        accuracy,
+        unit_position,
+        flags,
+    }));
+    let he = of(any::<[u16; 6]>().prop_map(|data| He { data }));
+    (plain, channel, of(any::<u16>()), mcs, ampdu, vht, stamp, he).prop_map(
+        |((tsft, flags, rate, signal, noise, antenna), channel, rx_flags, mcs, ampdu, vht, timestamp, he)| Radiotap {
+            tsft,
+            flags: flags.map(Flags),
+            rate,
+            channel,
+            signal,
+            noise,
+            antenna,
+            rx_flags,
+            mcs,
+            ampdu,
+            vht,
+            timestamp,
+            he,
+        },
+    )
+}
+
+/// A header with exactly the fields that its frame control promises.
+fn any_header() -> impl Strategy<Value = Header> {
+    let addresses = any::<[[u8; 6]; 4]>().prop_map(|all| all.map(MacAddress));
+    // Data and management, Ack, BlockAck; protocol version 0.
+    let control = prop_oneof![
+        any::<u16>().prop_map(|bits| bits & 0xfff0 | 0x08),
+        any::<u16>().prop_map(|bits| bits & 0xfff0),
+        any::<u8>().prop_map(|flags| u16::from(flags) << 8 | FrameControl::ACK),
+        any::<u8>().prop_map(|flags| u16::from(flags) << 8 | FrameControl::BLOCK_ACK),
+    ];
+    (control, any::<u16>(), addresses, 0u16..4_096, 0u8..16, any::<u16>(), any::<u32>()).prop_map(
+        |(control, duration, [receiver, transmitter, third, fourth], number, fragment, qos, ht_control)| {
+            let control = FrameControl(control);
+            let (data, qos_data, management) = match control.kind() {
+                Kind::Data { qos } | Kind::NoData { qos } => (true, qos, false),
+                Kind::Management(_) => (false, false, true),
+                _ => (false, false, false),
+            };
+            let between = data && control.has(FrameControl::TO_DS | FrameControl::FROM_DS);
+            Header {
+                control,
+                duration,
+                receiver,
+                transmitter: (control.kind() != Kind::Ack).then_some(transmitter),
+                address3: (data || management).then_some(third),
+                sequence: (data || management).then_some(SequenceControl { number, fragment }),
+                address4: between.then_some(fourth),
+                qos: qos_data.then_some(QosControl(qos)),
+                ht_control: ((qos_data || management) && control.has(FrameControl::HTC)).then_some(ht_control),
+            }
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_a_reader_panic(bytes in vec(any::<u8>(), 0..400), original in 0usize..5_000) {
+        let _ = Radiotap::parse(&bytes).map(|(radiotap, len)| (radiotap.tx_vector(), len));
+        let _ = Header::parse(&bytes);
+        let _ = BlockAck::parse(&bytes);
+        let _ = BlockAckRequest::parse(&bytes);
+        prop_assert!(Subframes::new(&bytes).count() <= bytes.len());
+        prop_assert!(dot11::count_msdus(&bytes, original) >= 1);
+        let _ = dot11::snap_ethertype(&bytes);
+        if let Ok(captured) = Captured::parse(&bytes, original) {
+            let _ = captured.mpdu();
+        }
+    }
+
+    /// Random bytes rarely get past the fixed part: these have a plausible one, with several presence words.
+    #[test]
+    fn no_presence_words_make_a_reader_panic(
+        words in vec(any::<u32>(), 1..5),
+        fields in vec(any::<u8>(), 0..120),
+        cut in 0usize..8,
+        original in 0usize..5_000,
+    ) {
+        let mut bytes = vec![0, 0, 0, 0];
+        let last = words.len() - 1;
+        for (at, word) in words.iter().enumerate() {
+            let more = if at < last { 1 << 31 } else { 0 };
+            bytes.extend_from_slice(&(word & !(1 << 31) | more).to_le_bytes());
+        }
+        bytes.extend_from_slice(&fields);
+        let len = u16::try_from(bytes.len().saturating_sub(cut)).expect("short");
+        bytes[2..4].copy_from_slice(&len.to_le_bytes());
+        if let Ok((_, found)) = Radiotap::parse(&bytes) {
+            prop_assert_eq!(found, usize::from(len));
+        }
+        if let Ok(captured) = Captured::parse(&bytes, original) {
+            prop_assert!(captured.body.len() <= bytes.len());
+            let _ = captured.mpdu();
+        }
+    }
+
+    #[test]
+    fn a_radiotap_header_survives_being_written_and_read(radiotap in any_radiotap(), before in 0usize..9, frame in vec(any::<u8>(), 0..20)) {
+        let mut bytes = vec![0xee; before];
+        radiotap.write(&mut bytes);
+        let end = bytes.len();
+        bytes.extend_from_slice(&frame);
+        let (again, len) = Radiotap::parse(&bytes[before..]).expect("just written");
+        prop_assert_eq!((again, len), (radiotap, end - before));
+    }
+
+    #[test]
+    fn a_rate_survives_the_field_that_tells_it(radiotap in any_radiotap()) {
+        if let Some(tx) = radiotap.tx_vector().filter(|tx| tx.rate().is_some()) {
+            let mut other = radiotap;
+            other.set_tx_vector(tx);
+            prop_assert_eq!(other.tx_vector(), Some(tx));
+        }
+    }
+
+    #[test]
+    fn a_mac_header_survives_being_written_and_read(header in any_header(), body in vec(any::<u8>(), 0..20)) {
+        let mut bytes = Vec::new();
+        header.write(&mut bytes);
+        let end = bytes.len();
+        bytes.extend_from_slice(&body);
+        prop_assert_eq!(Header::parse(&bytes), Ok((header, end)));
+        for cut in 0..end {
+            prop_assert!(Header::parse(&bytes[..cut]).is_err());
+        }
+    }
+
+    #[test]
+    fn an_a_msdu_survives_being_written_and_read(msdus in vec(vec(any::<u8>(), 1..60), 1..8), cut in 0usize..400) {
+        let mut body = Vec::new();
+        for (n, msdu) in (0u8..).zip(&msdus) {
+            dot11::write_subframe(&mut body, 0, MacAddress([n; 6]), MacAddress([9; 6]), msdu);
+        }
+        let found: Vec<&[u8]> = Subframes::new(&body).map(|sub| sub.msdu).collect();
+        prop_assert_eq!(&found, &msdus.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        prop_assert_eq!(usize::from(dot11::count_msdus(&body, body.len())), msdus.len());
+        let seen = &body[..cut.min(body.len())];
+        prop_assert!(dot11::count_msdus(seen, body.len()) >= 1);
+    }
+
+    #[test]
+    fn no_bytes_make_the_capture_reader_panic_or_stand_still(
+        magic in prop::sample::select(vec![0xa1b2_c3d4u32, 0xa1b2_3c4d, 0xa1b2_cd34, 0x0a0d_0d0a, 7]),
+        swapped in any::<bool>(),
+        bytes in vec(prop_oneof![3 => Just(0u8), 1 => any::<u8>()], 0..300),
+    ) {
+        let mut file = if swapped { magic.to_le_bytes() } else { magic.to_be_bytes() }.to_vec();
+        file.extend_from_slice(&bytes);
+        if let Ok(reader) = pcap::Reader::new(&file) {
+            prop_assert!(reader.count() <= file.len());
+        }
+    }
+
+    #[test]
+    fn a_capture_survives_being_written_and_read(
+        packets in vec((0u64..u64::from(u32::MAX) * 1_000_000_000, vec(any::<u8>(), 0..50), any::<u32>()), 0..10),
+        link in 0u32..1_000,
+        cut in 0usize..40,
+    ) {
+        let mut file = Vec::new();
+        pcap::write_header(&mut file, link, 65_535);
+        let packets: Vec<Packet> = packets
+            .iter()
+            .map(|(at, bytes, original)| Packet { at: Time::from_nanos(*at), bytes, original: *original })
+            .collect();
+        packets.iter().for_each(|packet| pcap::write_packet(&mut file, packet));
+        let reader = pcap::Reader::new(&file).expect("just written");
+        prop_assert_eq!(reader.link(), link);
+        prop_assert_eq!(&reader.collect::<Result<Vec<_>, _>>().expect("whole"), &packets);
+        // A cut file gives a prefix, without an error.
+        let cut = &file[..file.len() - cut.min(file.len() - 24)];
+        let prefix = pcap::Reader::new(cut).expect("its header is whole").collect::<Result<Vec<_>, _>>().expect("cut");
+        prop_assert_eq!(&packets[..prefix.len()], &prefix[..]);
+    }
+}
