@@ -137,4 +137,10 @@ fn a_narrow_screen_gets_a_table_all_the_same() {
         let ended = run(short(folder.path()).env("COLUMNS", columns)).succeeded();
         assert!(ended.out.contains("cubic"), "COLUMNS={columns}:\n{}", ended.out);
     }
+    let out = folder.path();
+    let mut both = lasthop(["compare", "--world", "sim", "--laws", "cubic,cubic+ap", "--out"]);
+    let ended = run(both.arg(out).arg(own_scenario("short")).env("COLUMNS", "50")).succeeded();
+    for line in ended.out.lines().filter(|line| !line.contains("Written: ")) {
+        assert!(line.chars().count() <= 50, "wider than the screen: {line}");
+    }
 }

@@ -72,7 +72,7 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
 pub fn compare(args: CompareArgs) -> anyhow::Result<ExitCode> {
     let (summary, laws) = execute(&args.common, &args.laws, 2)?;
     let Some((base, others)) = laws.split_first() else { return Ok(ExitCode::SUCCESS) };
-    say!("\nAs multiples of {base}:\n{}", summary.ratio_table(base, others, &COLUMNS))?;
+    say!("\nAs multiples of {base}:\n{}", summary.ratio_table(base, others, &COLUMNS, console::width()))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -156,20 +156,25 @@ fn law(scenario: &Scenario, name: &str) -> anyhow::Result<Law> {
 
 fn print(plan: &Plan<'_>, outcome: &Outcome) -> anyhow::Result<()> {
     let (world, seeds) = (plan.place.world(), plan.seeds.len());
-    say!("{}\n{}", plan.scenario.title(), world.statement())?;
+    let width = console::width();
+    let fold = |text: &str| lasthop_report::folded(text, width);
+    say!("{}\n{}", fold(plan.scenario.title()), fold(world.statement()))?;
     let (duration, warm_up) = (plan.scenario.duration(), plan.scenario.warm_up());
     match seeds {
         1 => say!("1 run a law of {duration}, the first {warm_up} not counted.\n")?,
-        _ => say!(
-            "{seeds} runs a law of {duration} each, the first {warm_up} not counted; mean over seeds with 95 % \
-             confidence interval.\n"
-        )?,
+        _ => {
+            let text = format!(
+                "{seeds} runs a law of {duration} each, the first {warm_up} not counted; mean over seeds with 95 % \
+                 confidence interval."
+            );
+            say!("{}\n", fold(&text))?;
+        }
     }
-    say!("{}", outcome.summary.text_table(&COLUMNS, console::width()))?;
+    say!("{}", outcome.summary.text_table(&COLUMNS, width))?;
     let verdict = outcome.info.verdict();
     if !verdict.reliable {
         say!("\nUNRELIABLE: do not quote these figures.")?;
-        verdict.reasons.iter().try_for_each(|reason| say!("  {reason}"))?;
+        verdict.reasons.iter().try_for_each(|reason| say!("{}", fold(&format!("  {reason}"))))?;
     }
     Ok(())
 }

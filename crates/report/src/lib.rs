@@ -51,4 +51,4 @@ pub use recorder::{Recorder, Window};
 pub use run::{Lateness, Run, RunInfo, RunStatus, Verdict, World};
 pub use series::{Entity, Gauge, SeriesKind, Track};
 pub use summary::Summary;
-pub use table::{COLUMNS, Cell, Row};
+pub use table::{COLUMNS, Cell, Row, folded};

@@ -1,13 +1,14 @@
 //! Laws set against one of them.
 
-use crate::table::{RULED, grid, plain};
+use crate::table::{folded_grid, plain};
 use crate::{Estimate, Key, Summary};
 use std::iter::once;
 
 impl Summary {
-    /// A table of each law's means as multiples of those of `base`: one line a figure, one column a law. Figures that
-    /// `base` or all the others lack are left out, as are those that are 0 for `base`.
-    pub fn ratio_table(&self, base: &str, others: &[String], keys: &[Key]) -> String {
+    /// A table of each law's means as multiples of those of `base`: one line a figure, one column a law, and as many
+    /// tables as stay within `width` columns of text. Figures that `base` or all the others lack are left out, as are those
+    /// that are 0 for `base`.
+    pub fn ratio_table(&self, base: &str, others: &[String], keys: &[Key], width: usize) -> String {
         let line = |key: &Key| {
             let of = self.estimate(base, *key)?;
             let cells: Vec<Option<String>> = others.iter().map(|law| ratio(self.estimate(law, *key)?, of)).collect();
@@ -15,8 +16,8 @@ impl Summary {
             let texts = cells.into_iter().map(|cell| cell.unwrap_or_else(|| "–".to_owned()));
             any.then(|| once(key.label().to_string()).chain(texts).collect())
         };
-        let header = once(String::new()).chain(others.iter().map(|law| plain(law))).collect();
-        grid(header, keys.iter().filter_map(line).collect(), RULED)
+        let header: Vec<String> = once(String::new()).chain(others.iter().map(|law| plain(law))).collect();
+        folded_grid(&header, &keys.iter().filter_map(line).collect::<Vec<_>>(), width)
     }
 }
 
@@ -52,12 +53,12 @@ mod tests {
             run("more", Figure::AtLeast(80.0), 1.0),
         ];
         let summary = Summary::of(World::Sim, "s", &[], &runs);
-        let table = summary.ratio_table("base", &["half".into(), "more".into()], &[Key::HopDelayMean, Key::Jitter]);
+        let table = summary.ratio_table("base", &["half".into(), "more".into()], &[Key::HopDelayMean, Key::Jitter], 80);
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines.len(), 3, "{table}");
         assert!(lines[2].contains("0.500") && lines[2].contains("≥ 2.000"), "{table}");
         assert!(!table.contains(Key::Jitter.label()), "nothing is a multiple of 0: {table}");
-        let against = summary.ratio_table("more", &["half".into()], &[Key::HopDelayMean]);
+        let against = summary.ratio_table("more", &["half".into()], &[Key::HopDelayMean], 80);
         assert!(against.contains("≤ 0.250"), "{against}");
     }
 }

@@ -68,8 +68,9 @@ impl Summary {
         self.laws_in_order().into_iter().map(row).collect()
     }
 
-    /// A table of at most `width` columns of text if that is possible: one line a law if it fits, else one line a
-    /// figure. A `*` marks the leaders; notes below explain what is missing.
+    /// A table of at most `width` columns of text: one line a law if it fits, else one line a figure, and where the laws are too
+    /// many for one such table, several below each other. Only a screen that has no room for a single law is exceeded. A `*`
+    /// marks the leaders; notes below explain what is missing.
     pub fn text_table(&self, keys: &[Key], width: usize) -> String {
         let mark = |cell: &Cell| if cell.leader { format!("{} *", cell.text) } else { format!("{}  ", cell.text) };
         let rows = self.rows(keys);
@@ -82,23 +83,20 @@ impl Summary {
                 .collect(),
             RULED,
         );
-        let table = if by_law.lines().all(|line| line.chars().count() <= width) {
+        let table = if fits(&by_law, width) {
             by_law
         } else {
             let line = |(i, key): (usize, &Key)| {
                 std::iter::once(key.heading()).chain(rows.iter().map(|row| mark(&row.cells[i]))).collect()
             };
-            grid(
-                std::iter::once("".to_string()).chain(rows.iter().map(|row| plain(&row.law))).collect(),
-                keys.iter().enumerate().map(line).collect(),
-                RULED,
+            folded_grid(
+                &std::iter::once("".to_string()).chain(rows.iter().map(|row| plain(&row.law))).collect::<Vec<_>>(),
+                &keys.iter().enumerate().map(line).collect::<Vec<_>>(),
+                width,
             )
         };
-        let mut text = table;
-        for note in self.legend(keys, &rows) {
-            text.push_str(&format!("\n{note}"));
-        }
-        text
+        let notes = self.legend(keys, &rows);
+        std::iter::once(table).chain(notes.iter().map(|note| folded(note, width))).collect::<Vec<_>>().join("\n")
     }
 
     /// The same as a Markdown table, one line a law, the leaders in bold.
@@ -203,6 +201,35 @@ pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
+/// `text` broken between words into lines of at most `width` columns.
+pub fn folded(text: &str, width: usize) -> String {
+    textwrap::wrap(text, textwrap::Options::new(width.max(NARROWEST)).break_words(false)).join("\n")
+}
+
+/// Below this there is no sense in breaking lines.
+const NARROWEST: usize = 20;
+
+fn fits(table: &str, width: usize) -> bool {
+    table.lines().all(|line| line.chars().count() <= width)
+}
+
+/// A grid whose columns are spread over as many tables as it takes to stay within `width`; the first column is in all of them.
+pub(crate) fn folded_grid(header: &[String], rows: &[Vec<String>], width: usize) -> String {
+    let part = |columns: std::ops::Range<usize>| {
+        let of = |cells: &[String]| cells[..1].iter().chain(&cells[columns.clone()]).cloned().collect::<Vec<_>>();
+        grid(of(header), rows.iter().map(|row| of(row)).collect(), RULED)
+    };
+    let (mut parts, mut from) = (Vec::new(), 1);
+    while from < header.len() {
+        // As many columns as fit, and one in any case.
+        let widest = (from + 1..=header.len()).rev().find(|to| fits(&part(from..*to), width));
+        let to = widest.unwrap_or(from + 1);
+        parts.push(part(from..to));
+        from = to;
+    }
+    parts.join("\n\n")
+}
+
 pub(crate) fn grid(header: Vec<String>, rows: Vec<Vec<String>>, style: TableStyle) -> String {
     let mut table = Table::new();
     table.load_style(style).set_header(header).add_rows(rows);
@@ -260,6 +287,22 @@ mod tests {
             "{wide}"
         );
         assert!(wide.contains("≥ a lower bound"), "{wide}");
+    }
+
+    #[test]
+    fn many_laws_on_a_narrow_terminal_get_several_tables_and_nothing_is_too_wide() {
+        let laws: Vec<String> = (0..9).map(|n| format!("a-law-called-{n}")).collect();
+        let runs: Vec<Run> = laws.iter().map(|law| run(law, 1, 100.0, Figure::absent("nobody asked for it"))).collect();
+        let summary = Summary::of(World::Sim, "s", &laws, &runs);
+        for width in [60, 80, 100] {
+            let table = summary.text_table(&COLUMNS, width);
+            assert!(table.lines().all(|line| line.chars().count() <= width), "{width}:\n{table}");
+            assert!(laws.iter().all(|law| table.contains(law)), "{width}:\n{table}");
+            let headings = table.lines().filter(|line| line.trim_start().starts_with("Throughput")).count();
+            assert!((2..9).contains(&headings), "{width}: {headings} parts\n{table}");
+        }
+        let ratios = summary.ratio_table(&laws[0], &laws[1..], &COLUMNS, 60);
+        assert!(ratios.lines().all(|line| line.chars().count() <= 60), "{ratios}");
     }
 
     #[test]
