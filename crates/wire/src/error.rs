@@ -72,4 +72,15 @@ pub enum Error {
         /// What its header claims.
         len: u32,
     },
+    /// A field holds a number that means nothing here.
+    #[error("{what}: {value} is not known here")]
+    Unknown {
+        /// What the field says.
+        what: &'static str,
+        /// Its value.
+        value: u64,
+    },
+    /// A request to a proxy that cannot be understood.
+    #[error("not a request to a proxy: {0}")]
+    ProxyRequest(&'static str),
 }

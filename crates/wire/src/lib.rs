@@ -13,8 +13,10 @@ pub mod ip;
 pub mod monitor;
 mod packet;
 pub mod pcap;
+pub mod proxy;
 pub mod radiotap;
 pub mod tcp;
+pub mod tunnel;
 
 pub use error::Error;
 pub use flow::FlowKey;
