@@ -29,6 +29,7 @@ mod scoreboard;
 mod sender;
 mod sequence;
 mod stats;
+pub mod tunnel;
 mod window;
 
 pub use config::Config;

@@ -61,6 +61,34 @@ impl Ranges {
         self.ranges.front().is_some_and(|r| r.start <= offset).then(|| self.ranges.pop_front()).flatten()
     }
 
+    /// The ranges in ascending order.
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Range<u64>> {
+        self.ranges.iter()
+    }
+
+    /// The lowest range.
+    pub(crate) fn first(&self) -> Option<&Range<u64>> {
+        self.ranges.front()
+    }
+
+    /// Forgets all but the highest `count` ranges.
+    pub(crate) fn keep_highest(&mut self, count: usize) {
+        while self.ranges.len() > count {
+            self.ranges.pop_front();
+        }
+    }
+
+    /// Takes up to `most` offsets from the lowest range out of the set.
+    pub(crate) fn take_lowest(&mut self, most: u64) -> Option<Range<u64>> {
+        let first = self.ranges.front_mut()?;
+        let taken = first.start..first.end.min(first.start.saturating_add(most));
+        first.start = taken.end;
+        if first.start == first.end {
+            self.ranges.pop_front();
+        }
+        Some(taken)
+    }
+
     /// True if nothing is in the set.
     pub(crate) fn is_empty(&self) -> bool {
         self.ranges.is_empty()

@@ -29,7 +29,8 @@ pub fn request(bytes: &[u8]) -> Parsed<Target> {
         };
     };
     let line_end = looked_at.windows(2).position(|two| two == b"\r\n").unwrap_or(end);
-    let line = str::from_utf8(&bytes[METHOD.len()..line_end]).map_err(|_| Error::ProxyRequest("the host is not text"))?;
+    let line =
+        str::from_utf8(&bytes[METHOD.len()..line_end]).map_err(|_| Error::ProxyRequest("the host is not text"))?;
     let (authority, version) = line.split_once(' ').ok_or(Error::ProxyRequest("no HTTP version"))?;
     if !matches!(version, "HTTP/1.1" | "HTTP/1.0") {
         return Err(Error::ProxyRequest("an HTTP version other than 1.0 and 1.1"));

@@ -263,7 +263,8 @@ impl<'a> Frames<'a> {
                 let (stream, port) = (self.u32()?, self.u16()?);
                 let [len] = self.array()?;
                 let host = std::str::from_utf8(self.slice(len.into())?);
-                let host = host.map_err(|error| Error::Length { field: "UTF-8 of host", value: error.valid_up_to() })?;
+                let host =
+                    host.map_err(|error| Error::Length { field: "UTF-8 of host", value: error.valid_up_to() })?;
                 Ok(Frame::Open { stream, host, port })
             }
             OPENED => {

@@ -1,0 +1,117 @@
+//! What has arrived, and when it must be acknowledged.
+
+use super::endpoint::Config;
+use crate::ranges::Ranges;
+use lasthop_units::{Span, Time};
+use lasthop_wire::tunnel::{AckRange, Frame, MAX_ACK_RANGES};
+
+/// The packet numbers that have arrived in one session.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Arrivals {
+    seen: Ranges,
+    /// The highest number and when it arrived.
+    largest: Option<(u64, Time)>,
+    count: u64,
+    /// Packets that want an acknowledgement and have none, and when the first of them came.
+    owed: u32,
+    owed_since: Time,
+    /// An acknowledgement is due without delay: something is missing, or was late.
+    at_once: bool,
+}
+
+impl Arrivals {
+    /// A packet has arrived for the first time.
+    pub(super) fn on_packet(&mut self, now: Time, number: u64, wants_ack: bool) {
+        let next = self.largest.map_or(0, |(largest, _)| largest + 1);
+        self.seen.insert(number..number + 1, |_| {});
+        // The lowest ranges are the oldest: whatever is below has been told often enough.
+        self.seen.keep_highest(MAX_ACK_RANGES + 1);
+        self.count += 1;
+        if self.largest.is_none_or(|(largest, _)| number > largest) {
+            self.largest = Some((number, now));
+        }
+        if wants_ack {
+            if self.owed == 0 {
+                self.owed_since = now;
+            }
+            self.owed += 1;
+            self.at_once |= number != next;
+        }
+    }
+
+    /// When an acknowledgement must leave by itself; `None` if none is owed.
+    pub(super) fn due(&self, config: &Config) -> Option<Time> {
+        match self.owed {
+            0 => None,
+            owed if self.at_once || owed >= config.ack_after_packets => Some(Time::ZERO),
+            _ => Some(self.owed_since + config.ack_delay),
+        }
+    }
+
+    /// True if there is something to acknowledge that has not been.
+    pub(super) fn is_owed(&self) -> bool {
+        self.owed > 0
+    }
+
+    /// The acknowledgement, which counts as sent; `None` if nothing has arrived yet.
+    pub(super) fn acknowledge(&mut self, now: Time) -> Option<Frame<'static>> {
+        let (_, arrived) = self.largest?;
+        let ranges = self.seen.iter().rev().map(|range| AckRange { first: range.start, last: range.end - 1 }).collect();
+        (self.owed, self.at_once) = (0, false);
+        let delay: Span = now.since(arrived);
+        Some(Frame::Ack { delay, ranges })
+    }
+
+    /// Packets that have arrived.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The highest number that has arrived.
+    pub(super) fn largest(&self) -> Option<u64> {
+        self.largest.map(|(number, _)| number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(us: u64) -> Time {
+        Time::from_nanos(us * 1000)
+    }
+
+    #[test]
+    fn acknowledgements_wait_a_little_unless_something_is_missing() {
+        let config = Config::station();
+        let mut arrivals = Arrivals::default();
+        assert_eq!(arrivals.acknowledge(at(0)), None);
+        arrivals.on_packet(at(10), 0, true);
+        arrivals.on_packet(at(20), 1, true);
+        assert_eq!(arrivals.due(&config), Some(at(10) + config.ack_delay));
+        arrivals.on_packet(at(30), 3, true);
+        assert_eq!(arrivals.due(&config), Some(Time::ZERO));
+        let ranges = vec![AckRange { first: 3, last: 3 }, AckRange { first: 0, last: 1 }];
+        assert_eq!(arrivals.acknowledge(at(35)), Some(Frame::Ack { delay: Span::from_micros(5), ranges }));
+        assert_eq!(arrivals.due(&config), None);
+        arrivals.on_packet(at(40), 4, false);
+        assert_eq!(arrivals.due(&config), None, "nobody asked");
+    }
+
+    #[test]
+    fn many_packets_are_acknowledged_without_waiting() {
+        let config = Config::station();
+        let mut arrivals = Arrivals::default();
+        (0..u64::from(config.ack_after_packets)).for_each(|n| arrivals.on_packet(at(n), n, true));
+        assert_eq!(arrivals.due(&config), Some(Time::ZERO));
+    }
+
+    #[test]
+    fn only_the_highest_ranges_are_kept() {
+        let mut arrivals = Arrivals::default();
+        (0..200).for_each(|n| arrivals.on_packet(at(n), 2 * n, true));
+        let Some(Frame::Ack { ranges, .. }) = arrivals.acknowledge(at(300)) else { panic!("something arrived") };
+        assert_eq!(ranges.len(), MAX_ACK_RANGES + 1);
+        assert_eq!(ranges[0], AckRange { first: 398, last: 398 });
+    }
+}

@@ -1,0 +1,112 @@
+//! How much may be in the network, and how fast it may leave: set from outside, or decided by a law.
+
+use crate::rtt::RttEstimator;
+use lasthop_laws::SenderLaw;
+use lasthop_signals::{Ack, Loss, Sent, Signal};
+use lasthop_units::{Bytes, Rate, Span, Time};
+
+/// Who decides.
+pub(super) enum Control {
+    /// Somebody who knows the hop.
+    Set {
+        /// Rate of IP packets.
+        rate: Rate,
+        /// Octets of the streams that may be held here, sent or not.
+        budget: Bytes,
+    },
+    /// A sender law.
+    Law(LawControl),
+}
+
+/// A law, and what it wants to be told that nobody else needs.
+pub(super) struct LawControl {
+    law: Box<dyn SenderLaw>,
+    delivered: Bytes,
+    /// Packets sent up to here belong to the current recovery.
+    recovery_until: Option<u64>,
+    limited: bool,
+}
+
+/// Payload that counts as a segment.
+const MSS: Bytes = Bytes::new(1500);
+
+impl LawControl {
+    pub(super) fn new(law: Box<dyn SenderLaw>) -> LawControl {
+        LawControl { law, delivered: Bytes::ZERO, recovery_until: None, limited: false }
+    }
+
+    pub(super) fn window(&self, now: Time) -> Bytes {
+        self.law.decide(now).cwnd.map_or(Bytes::MAX, |bounds| bounds.upper)
+    }
+
+    pub(super) fn rate(&self, now: Time) -> Rate {
+        self.law.decide(now).pacing.unwrap_or(Rate::MAX)
+    }
+
+    /// The window, not the lack of data, has kept something back.
+    pub(super) fn on_limited(&mut self) {
+        self.limited = true;
+    }
+
+    pub(super) fn on_sent(&mut self, now: Time, len: Bytes, in_flight: Bytes) {
+        let from_idle = in_flight == len;
+        self.law.sense(now, &Signal::Sent(Sent { len, in_flight, retransmission: false, from_idle }));
+    }
+
+    /// Folds one acknowledgement in: `delivered` and `lost` octets of packets, `before` and `after` it in flight.
+    pub(super) fn on_ack(&mut self, now: Time, news: &News, rtt: &RttEstimator) {
+        self.delivered += news.delivered;
+        if self.recovery_until.is_some_and(|until| news.largest >= until) {
+            self.recovery_until = None;
+            self.law.sense(now, &Signal::Recovered);
+        }
+        if !news.lost.is_zero() && self.recovery_until.is_none() {
+            self.recovery_until = Some(news.next);
+            self.law.sense(now, &Signal::Loss(self.loss(news)));
+        }
+        let ack = Ack {
+            newly_delivered: news.delivered,
+            newly_acked: news.delivered,
+            newly_lost: news.lost,
+            rtt: news.rtt,
+            min_rtt: rtt.min_rtt(),
+            srtt: rtt.srtt(),
+            prior_in_flight: news.before,
+            in_flight: news.after,
+            delivered: self.delivered,
+            delivery: None,
+            mss: MSS,
+            cwnd_limited: self.limited,
+            in_recovery: self.recovery_until.is_some(),
+        };
+        self.law.sense(now, &Signal::Ack(ack));
+        if news.round_over {
+            self.limited = false;
+        }
+    }
+
+    pub(super) fn on_timeout(&mut self, now: Time, news: &News) {
+        self.recovery_until = Some(news.next);
+        self.law.sense(now, &Signal::Timeout(self.loss(news)));
+    }
+
+    fn loss(&self, news: &News) -> Loss {
+        let News { before, after, lost, .. } = *news;
+        Loss { prior_in_flight: before, in_flight: after, lost, delivered: self.delivered, mss: MSS }
+    }
+}
+
+/// What happened to packets in the network.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct News {
+    pub(super) delivered: Bytes,
+    pub(super) lost: Bytes,
+    pub(super) before: Bytes,
+    pub(super) after: Bytes,
+    pub(super) rtt: Option<Span>,
+    pub(super) round_over: bool,
+    /// Largest number acknowledged.
+    pub(super) largest: u64,
+    /// The number that the next packet will have.
+    pub(super) next: u64,
+}

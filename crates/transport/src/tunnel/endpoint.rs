@@ -1,0 +1,619 @@
+//! One end of a session.
+
+use super::arrivals::Arrivals;
+use super::control::{Control, LawControl, News};
+use super::frames::{Content, Item};
+use super::ledger::Ledger;
+use super::pacer::Pacer;
+use super::recv_half::RecvHalf;
+use super::send_half::SendHalf;
+use crate::ranges::Ranges;
+use crate::rtt::RttEstimator;
+use lasthop_laws::SenderLaw;
+use lasthop_signals::StationFeedback;
+use lasthop_units::{Bytes, Rate, Span, Time};
+use lasthop_wire::tunnel::{AckRange, Data, Frame, MAX_PACKET, OpenResult, PACKET_HEADER, data_header, open_packet};
+use std::collections::{BTreeMap, VecDeque};
+
+/// What the two ends of a session do differently, and limits.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Number of the first stream that this end opens: 1 at the station, 2 at the proxy.
+    pub first_stream: u32,
+    /// Octets of a stream that the other end may send ahead of the reader.
+    pub window: u64,
+    /// Streams that the other end may have open at once.
+    pub max_streams: usize,
+    /// How long an acknowledgement may wait for more to acknowledge.
+    pub ack_delay: Span,
+    /// Packets that are acknowledged without waiting.
+    pub ack_after_packets: u32,
+    /// Packets due within this time leave with the one that is due: what a system call saves against evenness.
+    pub horizon: Span,
+}
+
+impl Config {
+    /// The station's end.
+    pub fn station() -> Config {
+        Config {
+            first_stream: 1,
+            window: 8 << 20,
+            max_streams: 4096,
+            ack_delay: Span::from_millis(1),
+            ack_after_packets: 64,
+            horizon: Span::from_micros(20),
+        }
+    }
+
+    /// The proxy's end.
+    pub fn proxy() -> Config {
+        Config { first_stream: 2, window: 1 << 20, ..Config::station() }
+    }
+}
+
+/// The window of a stream before either end has said anything.
+pub(super) const INITIAL_WINDOW: u64 = 64 << 10;
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// The other end wants a stream to a host. To be answered with [`Endpoint::opened`].
+    Open {
+        /// Its number.
+        stream: u32,
+        /// Name or address of the host.
+        host: String,
+        /// TCP port.
+        port: u16,
+    },
+    /// The other end has answered.
+    Opened {
+        /// Which stream.
+        stream: u32,
+        /// How it went.
+        result: OpenResult,
+    },
+    /// There is something to read, or the stream has ended.
+    Readable(u32),
+    /// The other end has given the stream up.
+    Reset(u32),
+    /// A station's account of a slot.
+    Feedback(StationFeedback),
+    /// The other end has closed the session.
+    Closed,
+}
+
+/// The other end, which holds the keys, does what it must not. The session cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Violation {
+    /// A packet that cannot be understood.
+    #[error("a packet that cannot be understood: {0}")]
+    Packet(#[from] lasthop_wire::Error),
+    /// Data beyond the window or behind the end of a stream.
+    #[error("stream {0}: data beyond its window or its end")]
+    Data(u32),
+    /// A stream with a number that is not the other end's to give.
+    #[error("stream {0}: not a number that the other end may give")]
+    Number(u32),
+}
+
+/// Octets of streams that are held here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Never sent.
+    pub unsent: Bytes,
+    /// Sent, and perhaps to be sent again.
+    pub unacknowledged: Bytes,
+}
+
+impl Backlog {
+    /// Both.
+    pub fn total(self) -> Bytes {
+        self.unsent + self.unacknowledged
+    }
+}
+
+/// A delay, by the difference of the receiver's and the sender's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delay {
+    /// A packet's, from being sealed to being opened.
+    Hop(Span),
+    /// A piece of data's, from the moment it came into being to being handed on.
+    Data(Span),
+}
+
+/// One end of a session.
+pub struct Endpoint {
+    pub(super) config: Config,
+    pub(super) streams: BTreeMap<u32, Stream>,
+    /// Numbers, halved, of streams that are over.
+    over: [Ranges; 2],
+    next_stream: u32,
+    pub(super) control: Control,
+    pub(super) pacer: Pacer,
+    pub(super) ledger: Ledger,
+    pub(super) arrivals: Arrivals,
+    pub(super) rtt: RttEstimator,
+    /// Streams with something to send, in turn.
+    pub(super) ready: VecDeque<u32>,
+    /// Things to send that do not wait for the pacer.
+    pub(super) items: VecDeque<Item>,
+    /// Accounts to send, once.
+    pub(super) feedback: VecDeque<StationFeedback>,
+    pub(super) close: bool,
+    /// Probes that may leave whatever else holds packets back.
+    pub(super) probes: u32,
+    /// Nothing was left to send after the last packet.
+    pub(super) starved: bool,
+    events: VecDeque<Event>,
+    delays: Vec<Delay>,
+    pub(super) held: Bytes,
+    pub(super) unsent: Bytes,
+    pub(super) lost_packets: u64,
+}
+
+/// A stream's two halves and what must be told of it.
+pub(super) struct Stream {
+    pub(super) send: SendHalf,
+    pub(super) recv: RecvHalf,
+    /// Where it shall lead, until the other end knows.
+    pub(super) target: Option<(String, u16)>,
+    pub(super) result: Option<OpenResult>,
+    /// It stands in `ready`.
+    pub(super) queued: bool,
+    /// The reader has been told that there is something.
+    told: bool,
+    /// The other end's opening has come, or it is ours.
+    known: bool,
+}
+
+impl Endpoint {
+    /// An end that sends nothing until it is told how fast.
+    pub fn new(config: Config) -> Endpoint {
+        Endpoint {
+            next_stream: config.first_stream,
+            config,
+            streams: BTreeMap::new(),
+            over: Default::default(),
+            control: Control::Set { rate: Rate::MAX, budget: Bytes::MAX },
+            pacer: Pacer::default(),
+            ledger: Ledger::default(),
+            arrivals: Arrivals::default(),
+            rtt: RttEstimator::new(Span::from_millis(20), Span::from_secs(3), Span::from_millis(300)),
+            ready: VecDeque::new(),
+            items: VecDeque::new(),
+            feedback: VecDeque::new(),
+            close: false,
+            probes: 0,
+            starved: true,
+            events: VecDeque::new(),
+            delays: Vec::new(),
+            held: Bytes::ZERO,
+            unsent: Bytes::ZERO,
+            lost_packets: 0,
+        }
+    }
+
+    /// Lets a sender law decide.
+    pub fn with_law(mut self, law: Box<dyn SenderLaw>) -> Endpoint {
+        self.control = Control::Law(LawControl::new(law));
+        self
+    }
+
+    /// Sets how fast IP packets leave, and how many octets of streams may be held here, sent or not.
+    pub fn set_pacing(&mut self, rate: Rate, budget: Bytes) {
+        self.control = Control::Set { rate, budget };
+    }
+
+    /// Opens a stream to a host.
+    pub fn open(&mut self, host: &str, port: u16) -> u32 {
+        let number = self.next_stream;
+        self.next_stream += 2;
+        let stream = Stream { target: Some((host.to_owned(), port)), known: true, ..Stream::new() };
+        self.streams.insert(number, stream);
+        self.items.extend([Item::Open(number), Item::Window(number)]);
+        number
+    }
+
+    /// Answers the other end's opening. If it did not go well, the stream is over.
+    pub fn opened(&mut self, number: u32, result: OpenResult) {
+        let Some(stream) = self.streams.get_mut(&number) else { return };
+        stream.result = Some(result);
+        self.items.extend([Item::Opened(number), Item::Window(number)]);
+        if result != OpenResult::Connected {
+            stream.send.finish();
+        }
+    }
+
+    /// Octets that [`Endpoint::write`] should be given now: as much as can soon be sent, and no more.
+    pub fn wants(&self, now: Time, number: u32) -> usize {
+        let Some(stream) = self.streams.get(&number) else { return 0 };
+        let (ahead, budget) = match &self.control {
+            Control::Set { rate, budget } => (*rate, budget.saturating_sub(self.held)),
+            Control::Law(law) => (law.rate(now), law.window(now).saturating_sub(self.held)),
+        };
+        // A stream may wait for its window while others go on: what it has written does not count for them.
+        let ahead =
+            ahead.bytes_in(READ_AHEAD).get().clamp(LEAST_AHEAD, MOST_AHEAD).saturating_sub(stream.send.unsent());
+        let least = Bytes::new(LEAST_AHEAD).saturating_sub(self.held);
+        let wanted = stream.send.room().min(ahead).min(budget.max(least).get());
+        // Less would leave in short packets, and the hop's cost is by the packet.
+        if wanted < FULL { 0 } else { usize::try_from(wanted).unwrap_or(usize::MAX) }
+    }
+
+    /// Adds data to a stream, which came into being at `origin` by this end's clock.
+    pub fn write(&mut self, number: u32, bytes: &[u8], origin: Time) {
+        if let Some(stream) = self.streams.get_mut(&number)
+            && !bytes.is_empty()
+        {
+            stream.send.write(bytes, origin);
+            let len = Bytes::new(bytes.len() as u64);
+            self.held += len;
+            self.unsent += len;
+            self.enqueue(number);
+        }
+    }
+
+    /// Nothing more will be written.
+    pub fn finish(&mut self, number: u32) {
+        if let Some(stream) = self.streams.get_mut(&number) {
+            stream.send.finish();
+            self.enqueue(number);
+        }
+    }
+
+    /// Gives a stream up in both directions.
+    pub fn reset(&mut self, number: u32) {
+        if self.streams.contains_key(&number) {
+            self.forget(number);
+            self.items.push_back(Item::Reset(number));
+        }
+    }
+
+    /// What can be read of a stream now; more may follow once this has been consumed.
+    pub fn readable(&self, number: u32) -> &[u8] {
+        self.streams.get(&number).map_or(&[], |stream| stream.recv.readable())
+    }
+
+    /// Forgets octets that have been handed on.
+    pub fn consume(&mut self, now: Time, number: u32, count: usize) {
+        let Some(stream) = self.streams.get_mut(&number) else { return };
+        stream.told = false;
+        stream.recv.consume(now, count, |age| self.delays.push(Delay::Data(age)));
+        if stream.recv.window_due(self.config.window) && !self.items.contains(&Item::Window(number)) {
+            self.items.push_back(Item::Window(number));
+        }
+    }
+
+    /// True if the stream has ended and everything has been read: the reader takes note of it by asking.
+    pub fn take_end(&mut self, number: u32) -> bool {
+        let Some(stream) = self.streams.get_mut(&number) else { return false };
+        stream.recv.end_read();
+        let ended = stream.recv.is_done();
+        self.tidy(number);
+        ended
+    }
+
+    /// True if the stream is still there.
+    pub fn has(&self, number: u32) -> bool {
+        self.streams.contains_key(&number)
+    }
+
+    /// Sends an account of a slot with the next packet. It is not repeated if it is lost.
+    pub fn tell(&mut self, feedback: StationFeedback) {
+        self.feedback.push_back(feedback);
+    }
+
+    /// Asks the other end for a sign of life.
+    pub fn ping(&mut self) {
+        if !self.items.contains(&Item::Ping) {
+            self.items.push_back(Item::Ping);
+        }
+    }
+
+    /// Tells the other end that the session ends.
+    pub fn close(&mut self) {
+        self.close = true;
+    }
+
+    /// A packet has arrived for the first time, with this number.
+    ///
+    /// # Errors
+    /// [`Violation`]: the session cannot go on.
+    pub fn on_packet(&mut self, now: Time, number: u64, packet: &[u8]) -> Result<(), Violation> {
+        let (sent_at, frames) = open_packet(packet)?;
+        let mut wants_ack = false;
+        for frame in frames {
+            let frame = frame?;
+            wants_ack |= !matches!(frame, Frame::Ack { .. } | Frame::Feedback(_) | Frame::Close);
+            self.on_frame(now, sent_at, frame)?;
+        }
+        self.arrivals.on_packet(now, number, wants_ack);
+        self.delays.push(Delay::Hop(now.since(sent_at)));
+        Ok(())
+    }
+
+    fn on_frame(&mut self, now: Time, sent_at: Time, frame: Frame<'_>) -> Result<(), Violation> {
+        match frame {
+            Frame::Ping => {}
+            Frame::Ack { delay, ranges } => self.on_ack(now, delay, &ranges),
+            Frame::Data(data) => self.on_data(&data, sent_at)?,
+            Frame::Open { stream: number, host, port } => {
+                if let Some(stream) = self.theirs(number)?
+                    && !std::mem::replace(&mut stream.known, true)
+                {
+                    self.events.push_back(Event::Open { stream: number, host: host.to_owned(), port });
+                }
+            }
+            Frame::Opened { stream: number, result } => {
+                if self.streams.contains_key(&number) {
+                    self.events.push_back(Event::Opened { stream: number, result });
+                }
+            }
+            Frame::Window { stream: number, limit } => {
+                if let Some(stream) = self.any(number)? {
+                    stream.send.on_window(limit);
+                    self.enqueue(number);
+                }
+            }
+            Frame::Reset { stream: number } => {
+                if self.streams.contains_key(&number) {
+                    self.forget(number);
+                    self.events.push_back(Event::Reset(number));
+                } else if self.is_theirs(number) {
+                    // Its opening may still come, late.
+                    self.is_over(number);
+                }
+            }
+            Frame::Feedback(feedback) => self.events.push_back(Event::Feedback(feedback)),
+            Frame::Close => self.events.push_back(Event::Closed),
+        }
+        Ok(())
+    }
+
+    fn on_data(&mut self, data: &Data<'_>, sent_at: Time) -> Result<(), Violation> {
+        let number = data.stream;
+        let Some(stream) = self.any(number)? else { return Ok(()) };
+        if !stream.recv.on_data(data, sent_at) {
+            return Err(Violation::Data(number));
+        }
+        let news = !stream.recv.readable().is_empty() || stream.recv.is_at_end();
+        if news && stream.known && !std::mem::replace(&mut stream.told, true) {
+            self.events.push_back(Event::Readable(number));
+        }
+        Ok(())
+    }
+
+    fn on_ack(&mut self, now: Time, delay: Span, ranges: &[AckRange]) {
+        let before = self.ledger.in_flight();
+        let outcome = self.ledger.on_ack(now, delay, ranges);
+        if outcome.delivered.is_empty() {
+            return;
+        }
+        if let Some(rtt) = outcome.rtt {
+            self.rtt.observe_min(rtt);
+            self.rtt.sample(rtt, outcome.round_over);
+        }
+        self.probes = 0;
+        for content in outcome.delivered {
+            content.into_items().for_each(|item| self.on_delivered(item));
+        }
+        let lost = self.collect_lost(now);
+        let after = self.ledger.in_flight();
+        if let Control::Law(law) = &mut self.control {
+            let largest = ranges.first().map_or(0, |range| range.last);
+            let (rtt, round_over, next) = (outcome.rtt, outcome.round_over, self.ledger.next_number());
+            let news = News { delivered: outcome.delivered_len, lost, before, after, rtt, round_over, largest, next };
+            law.on_ack(now, &news, &self.rtt);
+        }
+    }
+
+    /// What [`Endpoint::next_timeout`] announced has come.
+    pub fn on_timeout(&mut self, now: Time) {
+        self.collect_lost(now);
+        if self.probe_time().is_none_or(|at| at > now) {
+            return;
+        }
+        let before = self.ledger.in_flight();
+        self.rtt.back_off();
+        self.probes = 1;
+        match self.ledger.take_oldest() {
+            Some(content) => self.on_lost(content),
+            None => self.ping(),
+        }
+        let (after, next) = (self.ledger.in_flight(), self.ledger.next_number());
+        if let Control::Law(law) = &mut self.control {
+            let lost = before.saturating_sub(after);
+            let news =
+                News { delivered: Bytes::ZERO, lost, before, after, rtt: None, round_over: false, largest: 0, next };
+            law.on_timeout(now, &news);
+        }
+    }
+
+    /// When [`Endpoint::on_timeout`] or [`Endpoint::poll_transmit`] must be called next.
+    pub fn next_timeout(&self, now: Time) -> Option<Time> {
+        let timers = [self.ledger.loss_time(&self.rtt), self.probe_time(), self.arrivals.due(&self.config)];
+        timers.into_iter().flatten().chain(self.departure(now)).min()
+    }
+
+    /// The next thing that happened.
+    pub fn next_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Delays since this was asked last.
+    pub fn delays(&mut self) -> std::vec::Drain<'_, Delay> {
+        self.delays.drain(..)
+    }
+
+    /// Octets of streams held here.
+    pub fn backlog(&self) -> Backlog {
+        Backlog { unsent: self.unsent, unacknowledged: self.held.saturating_sub(self.unsent) }
+    }
+
+    /// The least round trip of the session, the other end's waiting included.
+    pub fn min_rtt(&self) -> Option<Span> {
+        self.ledger.min_rtt()
+    }
+
+    /// The smoothed round trip.
+    pub fn srtt(&self) -> Option<Span> {
+        self.rtt.srtt()
+    }
+
+    /// Packets that have arrived, and the highest number among them.
+    pub fn arrived(&self) -> (u64, Option<u64>) {
+        (self.arrivals.count(), self.arrivals.largest())
+    }
+
+    /// Packets that were sent and found lost.
+    pub fn lost_packets(&self) -> u64 {
+        self.lost_packets
+    }
+
+    /// Streams that are open.
+    pub fn stream_count(&self) -> usize {
+        self.streams.len()
+    }
+
+    pub(super) fn probe_time(&self) -> Option<Time> {
+        Some(self.ledger.waiting_since()? + self.rtt.rto())
+    }
+
+    fn collect_lost(&mut self, now: Time) -> Bytes {
+        let mut lost = Vec::new();
+        let len = self.ledger.take_lost(now, &self.rtt, &mut lost);
+        self.lost_packets += lost.len() as u64;
+        lost.into_iter().for_each(|content| self.on_lost(content));
+        len
+    }
+
+    fn on_delivered(&mut self, item: Item) {
+        match item {
+            Item::Data(part) => {
+                if let Some(stream) = self.streams.get_mut(&part.stream) {
+                    let held = stream.send.held();
+                    stream.send.on_acked(part.range, part.end);
+                    self.held = self.held.saturating_sub(Bytes::new(held - stream.send.held()));
+                    self.tidy(part.stream);
+                }
+            }
+            Item::Open(number) => {
+                if let Some(stream) = self.streams.get_mut(&number) {
+                    stream.target = None;
+                }
+            }
+            Item::Opened(number) => self.tidy(number),
+            Item::Window(_) | Item::Reset(_) | Item::Ping => {}
+        }
+    }
+
+    fn on_lost(&mut self, content: Content) {
+        for item in content.into_items() {
+            match item {
+                Item::Data(part) => {
+                    if let Some(stream) = self.streams.get_mut(&part.stream) {
+                        stream.send.on_lost(part.range, part.end);
+                        self.enqueue(part.stream);
+                    }
+                }
+                // Who probes asks for a sign of life anyway.
+                Item::Ping => {}
+                item => self.items.push_back(item),
+            }
+        }
+    }
+
+    /// Puts a stream into the queue if it has something to send.
+    pub(super) fn enqueue(&mut self, number: u32) {
+        if let Some(stream) = self.streams.get_mut(&number)
+            && stream.send.is_ready()
+            && !std::mem::replace(&mut stream.queued, true)
+        {
+            self.ready.push_back(number);
+        }
+    }
+
+    /// Forgets a stream whose two halves are done.
+    fn tidy(&mut self, number: u32) {
+        let Some(stream) = self.streams.get(&number) else { return };
+        let refused = stream.result.is_some_and(|result| result != OpenResult::Connected);
+        if stream.send.is_done() && (stream.recv.is_done() || refused) {
+            self.forget(number);
+        }
+    }
+
+    fn forget(&mut self, number: u32) {
+        let Some(stream) = self.streams.remove(&number) else { return };
+        self.held = self.held.saturating_sub(Bytes::new(stream.send.held()));
+        self.unsent = self.unsent.saturating_sub(Bytes::new(stream.send.unsent()));
+        self.ready.retain(|ready| *ready != number);
+        self.is_over(number);
+    }
+
+    fn is_over(&mut self, number: u32) {
+        let half = u64::from(number / 2);
+        self.over[parity(number)].insert(half..half + 1, |_| {});
+    }
+
+    fn is_theirs(&self, number: u32) -> bool {
+        number % 2 != self.config.first_stream % 2
+    }
+
+    /// A stream of the other end, made if its first packet has just come; `None` if it is over.
+    fn theirs(&mut self, number: u32) -> Result<Option<&mut Stream>, Violation> {
+        if !self.is_theirs(number) {
+            return Err(Violation::Number(number));
+        }
+        if !self.streams.contains_key(&number) {
+            let half = u64::from(number / 2);
+            if self.over[parity(number)].iter().any(|range| range.contains(&half)) {
+                return Ok(None);
+            }
+            if self.streams.len() >= self.config.max_streams {
+                self.is_over(number);
+                self.items.push_back(Item::Reset(number));
+                return Ok(None);
+            }
+        }
+        Ok(Some(self.streams.entry(number).or_insert_with(Stream::new)))
+    }
+
+    /// A stream of either end; `None` if it is over. One of ours that was never opened is none of theirs to name.
+    fn any(&mut self, number: u32) -> Result<Option<&mut Stream>, Violation> {
+        if self.is_theirs(number) {
+            return self.theirs(number);
+        }
+        if number >= self.next_stream {
+            return Err(Violation::Number(number));
+        }
+        Ok(self.streams.get_mut(&number))
+    }
+}
+
+fn parity(number: u32) -> usize {
+    usize::from(number % 2 == 1)
+}
+
+impl Stream {
+    fn new() -> Stream {
+        Stream {
+            send: SendHalf::new(INITIAL_WINDOW),
+            recv: RecvHalf::new(INITIAL_WINDOW),
+            target: None,
+            result: None,
+            queued: false,
+            told: false,
+            known: false,
+        }
+    }
+}
+
+/// How far ahead of their departure octets are read.
+const READ_AHEAD: Span = Span::from_micros(250);
+/// Payload of a full packet with one part of a stream and nothing else.
+const FULL: u64 = (MAX_PACKET - PACKET_HEADER - data_header()) as u64;
+/// Two full packets: one that leaves and one that waits.
+const LEAST_AHEAD: u64 = 2 * FULL;
+const MOST_AHEAD: u64 = 256 << 10;

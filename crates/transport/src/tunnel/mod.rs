@@ -1,0 +1,32 @@
+//! The tunnel between edge proxy and station: streams over paced datagrams, as a passive state machine.
+//!
+//! An [`Endpoint`] is one end of a session. It multiplexes byte streams, acknowledges with ranges, repeats what was
+//! lost, holds the other side's windows, and lets packets leave no faster than it is told: by a rate that somebody else
+//! sets for the hop ([`Endpoint::set_pacing`]), or by a [`lasthop_laws::SenderLaw`] of its own. It knows neither
+//! sockets nor keys nor clocks: it is given opened packets and the time, and hands back packets to be sealed.
+//!
+//! The world's loop is: [`Endpoint::on_packet`] for what arrived, [`Endpoint::on_timeout`] when
+//! [`Endpoint::next_timeout`] has come, [`Endpoint::write`] as much as [`Endpoint::wants`] says, and then
+//! [`Endpoint::poll_transmit`] until it answers `None`. Reading no more from a source than is wanted *now* is what keeps
+//! the queue out of this machine's memory.
+//!
+//! Source:     RFC 9000 and RFC 9002 for the mechanisms (packet numbers that never repeat, acknowledgement ranges, loss
+//!             by packet and time threshold, probe timeouts); RFC 6298 for the timer's base.
+//! Deviations: one kind of packet, one ledger of numbers; no congestion window of its own; acknowledgements by time
+//!             rather than for every second packet, because each costs the hop a channel access; after a probe
+//!             timeout nothing but probes leaves until something is acknowledged.
+//! Validity:   a path that seldom reorders by more than three packets (802.11 delivers in order).
+//! Checked by: tests/tunnel.rs (exact delivery for any loss, duplication and order), tests::* beside each part
+
+mod arrivals;
+mod control;
+mod endpoint;
+mod frames;
+mod ledger;
+mod pacer;
+mod recv_half;
+mod send_half;
+mod transmit;
+
+pub use endpoint::{Backlog, Config, Delay, Endpoint, Event, Violation};
+pub use transmit::Departure;

@@ -1,0 +1,77 @@
+//! Departures at even intervals: one packet at a time, not a burst a millisecond.
+//! Source:     the regulator's model (aggregation.md C.1) has packets arrive at the access point evenly, `1/x` apart.
+//! Equations:  due' = due + length / rate
+//! Deviations: a packet that is late does not delay those behind it, unless by more than `CATCH_UP`: what is missed
+//!             beyond that is not made up for, so idling saves up no burst.
+//! Validity:   any rate; a rate of zero sends nothing.     Checked by: tests::*
+
+use lasthop_units::{Bytes, Rate, Span, Time};
+
+/// When packets of one session may leave.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pacer {
+    due: Time,
+}
+
+/// Delay that is made up for: the few milliseconds for which a busy machine may stop a process.
+const CATCH_UP: Span = Span::from_millis(2);
+
+/// A rate of zero is asked again this much later.
+const BLOCKED: Span = Span::from_millis(100);
+
+impl Pacer {
+    /// When the next packet is due; in the past if it is late.
+    pub(super) fn due(&self) -> Time {
+        self.due
+    }
+
+    /// A packet of `len` leaves at `now`, at `rate`; returns when it should have left, as far as delay is made up for.
+    pub(super) fn on_sent(&mut self, now: Time, len: Bytes, rate: Rate) -> Time {
+        let due = self.due.max(now.saturating_sub(CATCH_UP));
+        self.due = due + rate.time_for(len).unwrap_or(BLOCKED);
+        due
+    }
+
+    /// Nothing was to be sent up to `now`: the schedule begins anew.
+    pub(super) fn idle(&mut self, now: Time) {
+        self.due = self.due.max(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FULL: Bytes = Bytes::new(1500);
+
+    #[test]
+    fn departures_are_even_and_lateness_does_not_add_up() {
+        let (mut pacer, rate) = (Pacer::default(), Rate::from_mbit(12));
+        let at = |us: u64| Time::from_nanos(us * 1000);
+        pacer.idle(at(10_000));
+        for n in 0..5 {
+            assert_eq!(pacer.due(), at(10_000 + n * 1000));
+            // Each leaves a little late.
+            assert_eq!(pacer.on_sent(at(10_000 + n * 1000 + 70 * n), FULL, rate), at(10_000 + n * 1000));
+        }
+    }
+
+    #[test]
+    fn a_long_stop_is_not_made_up_for() {
+        let (mut pacer, rate) = (Pacer::default(), Rate::from_mbit(12));
+        let late = Time::from_nanos(1_000_000_000);
+        let mut burst = 0;
+        while pacer.due() <= late {
+            pacer.on_sent(late, FULL, rate);
+            burst += 1;
+        }
+        assert_eq!(burst, 3, "2 ms and the packet that is due");
+    }
+
+    #[test]
+    fn a_rate_of_zero_blocks() {
+        let mut pacer = Pacer::default();
+        pacer.on_sent(Time::ZERO, FULL, Rate::ZERO);
+        assert!(pacer.due() > Time::ZERO);
+    }
+}

@@ -1,0 +1,167 @@
+//! The receiving half of a stream: puts parts back into order.
+
+use crate::ranges::Ranges;
+use lasthop_units::{Span, Time};
+use lasthop_wire::tunnel::Data;
+use std::collections::VecDeque;
+
+/// Data on its way in.
+#[derive(Debug)]
+pub(super) struct RecvHalf {
+    /// Octets from `base` on; parts that have not come yet are zero.
+    buffer: VecDeque<u8>,
+    base: u64,
+    /// What has come at or beyond `base`.
+    present: Ranges,
+    /// Where the stream ends, once that is known.
+    end: Option<u64>,
+    /// First offset that the other side may not send.
+    limit: u64,
+    /// Where parts end, and when (by the sender's clock) their data came into being, in order.
+    origins: VecDeque<(u64, Time)>,
+    end_read: bool,
+}
+
+impl RecvHalf {
+    pub(super) fn new(limit: u64) -> RecvHalf {
+        RecvHalf {
+            buffer: VecDeque::new(),
+            base: 0,
+            present: Ranges::default(),
+            end: None,
+            limit,
+            origins: VecDeque::new(),
+            end_read: false,
+        }
+    }
+
+    /// Takes a part in; false if the other side may not send this.
+    pub(super) fn on_data(&mut self, data: &Data<'_>, sent_at: Time) -> bool {
+        let end = data.offset + data.bytes.len() as u64;
+        let contradicts = self.end.is_some_and(|known| end > known || (data.end && end != known));
+        let beyond = data.end && self.present.iter().next_back().is_some_and(|last| last.end > end);
+        if end > self.limit || contradicts || beyond {
+            return false;
+        }
+        if data.end {
+            self.end = Some(end);
+        }
+        let start = data.offset.max(self.base);
+        if start >= end {
+            return true;
+        }
+        let bytes = &data.bytes[(start - data.offset) as usize..];
+        let (mut fresh, at) = (false, (start - self.base) as usize);
+        self.present.insert(start..end, |_| fresh = true);
+        if !fresh {
+            return true;
+        }
+        if at == self.buffer.len() {
+            self.buffer.extend(bytes);
+        } else {
+            let needed = at + bytes.len();
+            if needed > self.buffer.len() {
+                self.buffer.resize(needed, 0);
+            }
+            let (front, back) = self.buffer.as_mut_slices();
+            let split = front.len().saturating_sub(at).min(bytes.len());
+            if split > 0 {
+                front[at..at + split].copy_from_slice(&bytes[..split]);
+            }
+            let behind = (at + split).saturating_sub(front.len());
+            back[behind..behind + bytes.len() - split].copy_from_slice(&bytes[split..]);
+        }
+        let place = self.origins.partition_point(|(other, _)| *other < end);
+        self.origins.insert(place, (end, sent_at.saturating_sub(data.age)));
+        true
+    }
+
+    /// Octets that can be read now, as far as they lie in one piece.
+    pub(super) fn readable(&self) -> &[u8] {
+        let ready = self.ready();
+        let front = self.buffer.as_slices().0;
+        &front[..ready.min(front.len())]
+    }
+
+    /// Forgets `count` octets that have been handed on at `now`; tells for each part that is done how old it was, by the
+    /// difference of the two clocks.
+    pub(super) fn consume(&mut self, now: Time, count: usize, mut age: impl FnMut(Span)) {
+        let count = count.min(self.ready());
+        self.buffer.drain(..count);
+        self.base += count as u64;
+        self.present.remove_below(self.base);
+        while let Some((_, origin)) = self.origins.front().filter(|(end, _)| *end <= self.base) {
+            age(now.since(*origin));
+            self.origins.pop_front();
+        }
+    }
+
+    /// True if everything up to the stream's end has been read.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.end == Some(self.base)
+    }
+
+    /// The reader knows that the stream has ended.
+    pub(super) fn end_read(&mut self) {
+        self.end_read |= self.is_at_end();
+    }
+
+    /// True if the reader knows that the stream has ended.
+    pub(super) fn is_done(&self) -> bool {
+        self.end_read
+    }
+
+    /// The window's new end if it is worth telling: a quarter of `window` further than the one told last.
+    pub(super) fn window_due(&self, window: u64) -> bool {
+        self.end.is_none() && self.base + window >= self.limit + window / 4
+    }
+
+    /// Moves the window on; returns its end.
+    pub(super) fn open_window(&mut self, window: u64) -> u64 {
+        self.limit = self.limit.max(self.base + window);
+        self.limit
+    }
+
+    fn ready(&self) -> usize {
+        let first = self.present.first().filter(|range| range.start <= self.base);
+        first.map_or(0, |range| (range.end - self.base) as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(offset: u64, bytes: &[u8], end: bool) -> Data<'_> {
+        Data { stream: 1, offset, age: Span::from_micros(3), end, bytes }
+    }
+
+    #[test]
+    fn parts_in_any_order_come_out_in_order() {
+        let mut half = RecvHalf::new(100);
+        let sent = |us: u64| Time::from_nanos(us * 1000);
+        assert!(half.on_data(&part(4, b"efgh", true), sent(20)));
+        assert_eq!(half.readable(), b"");
+        assert!(half.on_data(&part(0, b"abc", false), sent(10)));
+        assert_eq!(half.readable(), b"abc");
+        let mut ages = Vec::new();
+        half.consume(sent(50), 2, |age| ages.push(age));
+        assert_eq!((half.readable(), ages.len()), (b"c".as_slice(), 0));
+        assert!(half.on_data(&part(1, b"bcde", false), sent(30)), "a repetition that overlaps");
+        assert_eq!(half.readable(), b"cdefgh");
+        half.consume(sent(60), 6, |age| ages.push(age));
+        assert_eq!(ages, [Span::from_micros(53), Span::from_micros(33), Span::from_micros(43)]);
+        assert!(half.is_at_end() && !half.is_done());
+    }
+
+    #[test]
+    fn what_may_not_be_sent_is_refused() {
+        let mut half = RecvHalf::new(8);
+        assert!(!half.on_data(&part(5, b"abcd", false), Time::ZERO), "beyond the window");
+        assert!(half.on_data(&part(2, b"cdef", false), Time::ZERO));
+        assert!(!half.on_data(&part(3, b"d", true), Time::ZERO), "an end before what has come");
+        assert!(half.on_data(&part(6, b"", true), Time::ZERO));
+        assert!(!half.on_data(&part(6, b"g", false), Time::ZERO), "behind the end");
+        assert!(!half.on_data(&part(5, b"", true), Time::ZERO), "another end");
+    }
+}

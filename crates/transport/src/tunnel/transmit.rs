@@ -1,0 +1,191 @@
+//! Putting packets together.
+
+use super::control::Control;
+use super::endpoint::Endpoint;
+use super::frames::{Content, Item, Part};
+use lasthop_units::{Bytes, Rate, Span, Time};
+use lasthop_wire::tunnel::{self, Data, Frame, IP_UDP_LEN, MAX_PACKET, OpenResult, SEALED_HEADER, TAG};
+
+/// What is added to a packet on its way to being an IP packet.
+const AROUND: usize = SEALED_HEADER + TAG + IP_UDP_LEN;
+/// Less room than this is not worth another part of a stream.
+const LEAST_PART: usize = 64;
+
+/// A packet that is to be sealed and sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// The packet's number.
+    pub number: u64,
+    /// When it should leave, by the pacer; `None` for what is not paced.
+    pub due: Option<Time>,
+}
+
+impl Endpoint {
+    /// The next packet that may leave now: `out` is filled with it. `None` if nothing may.
+    pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Departure> {
+        let probing = self.probes > 0;
+        let data = !self.ready.is_empty() && (probing || self.may_send(now));
+        let ack = self.arrivals.due(&self.config).is_some_and(|due| due <= now);
+        let told = !self.feedback.is_empty() || self.close;
+        if !(data || ack || told || probing || !self.items.is_empty()) {
+            return None;
+        }
+        out.clear();
+        out.extend_from_slice(&tunnel::packet_header(now));
+        if self.arrivals.is_owed() {
+            self.put_ack(now, out);
+        }
+        let mut content = Content::default();
+        self.put_items(out, &mut content);
+        if data {
+            self.put_data(now, out, &mut content);
+        }
+        if probing && content.is_empty() {
+            content.more.push(Item::Ping);
+            put(out, &Frame::Ping);
+        }
+        self.probes = self.probes.saturating_sub(1);
+        let number = self.ledger.next_number();
+        let len = Bytes::new((out.len() + AROUND) as u64);
+        let due = self.account(now, len, (!content.is_empty()).then_some(content));
+        Some(Departure { number, due })
+    }
+
+    /// When the pacer lets the next packet leave; `None` if there is none, or if something else holds it back.
+    pub(super) fn departure(&self, now: Time) -> Option<Time> {
+        if !self.items.is_empty() || !self.feedback.is_empty() || self.close || self.probes > 0 {
+            return Some(now);
+        }
+        let held_back = self.ready.is_empty() || self.is_full(now) || self.rtt.backoff() > 0;
+        (!held_back).then(|| self.pacer.due().saturating_sub(self.config.horizon))
+    }
+
+    fn may_send(&mut self, now: Time) -> bool {
+        // Nothing has been heard since the last probe: there may be nobody.
+        if self.rtt.backoff() > 0 {
+            return false;
+        }
+        if self.is_full(now) {
+            if let Control::Law(law) = &mut self.control {
+                law.on_limited();
+            }
+            return false;
+        }
+        // Who had nothing to send when its turn came has no turn to make up for.
+        if std::mem::take(&mut self.starved) {
+            self.pacer.idle(now);
+        }
+        self.pacer.due() <= now + self.config.horizon
+    }
+
+    /// True if no more may be in the network.
+    fn is_full(&self, now: Time) -> bool {
+        match &self.control {
+            Control::Set { .. } => false,
+            Control::Law(law) => self.ledger.in_flight() >= law.window(now),
+        }
+    }
+
+    fn rate(&self, now: Time) -> Rate {
+        match &self.control {
+            Control::Set { rate, .. } => *rate,
+            Control::Law(law) => law.rate(now),
+        }
+    }
+
+    /// Enters the packet into the books; returns when it was due if it asked for an acknowledgement.
+    fn account(&mut self, now: Time, len: Bytes, content: Option<Content>) -> Option<Time> {
+        let has_data = content.as_ref().is_some_and(|content| content.data.is_some());
+        let rate = self.rate(now);
+        let due = self.pacer.on_sent(now, len, rate);
+        self.starved = self.ready.is_empty();
+        let waits = content.is_some();
+        self.ledger.on_sent(now, len, content);
+        if let Control::Law(law) = &mut self.control
+            && waits
+        {
+            law.on_sent(now, len, self.ledger.in_flight());
+        }
+        has_data.then_some(due)
+    }
+
+    fn put_ack(&mut self, now: Time, out: &mut Vec<u8>) {
+        if let Some(ack) = self.arrivals.acknowledge(now) {
+            put(out, &ack);
+        }
+    }
+
+    fn put_items(&mut self, out: &mut Vec<u8>, content: &mut Content) {
+        while let Some(feedback) = self.feedback.pop_front() {
+            put(out, &Frame::Feedback(feedback));
+            if out.len() + 1 + tunnel::FEEDBACK_LEN > MAX_PACKET {
+                break;
+            }
+        }
+        // An opening is the longest: a name of 255 octets.
+        while out.len() + 300 <= MAX_PACKET
+            && let Some(item) = self.items.pop_front()
+        {
+            if self.put_item(out, &item) {
+                content.more.push(item);
+            }
+        }
+        if std::mem::take(&mut self.close) {
+            put(out, &Frame::Close);
+        }
+    }
+
+    /// False if the item has become pointless.
+    fn put_item(&mut self, out: &mut Vec<u8>, item: &Item) -> bool {
+        match item {
+            Item::Ping => put(out, &Frame::Ping),
+            Item::Reset(stream) => put(out, &Frame::Reset { stream: *stream }),
+            Item::Open(number) => {
+                let Some(stream) = self.streams.get(number) else { return false };
+                let Some((host, port)) = &stream.target else { return false };
+                put(out, &Frame::Open { stream: *number, host, port: *port });
+            }
+            Item::Opened(number) => {
+                let Some(stream) = self.streams.get(number) else { return false };
+                put(out, &Frame::Opened { stream: *number, result: stream.result.unwrap_or(OpenResult::Failed) });
+            }
+            Item::Window(number) => {
+                let window = self.config.window;
+                let Some(stream) = self.streams.get_mut(number) else { return false };
+                put(out, &Frame::Window { stream: *number, limit: stream.recv.open_window(window) });
+            }
+            Item::Data(_) => return false,
+        }
+        true
+    }
+
+    fn put_data(&mut self, now: Time, out: &mut Vec<u8>, content: &mut Content) {
+        let header = tunnel::data_header();
+        let mut left = self.ready.len();
+        while left > 0
+            && out.len() + header + LEAST_PART <= MAX_PACKET
+            && let Some(number) = self.ready.pop_front()
+        {
+            left -= 1;
+            let Some(stream) = self.streams.get_mut(&number) else { continue };
+            stream.queued = false;
+            let most = MAX_PACKET - out.len() - header;
+            let unsent = stream.send.unsent();
+            if let Some((range, end)) = stream.send.take(most as u64) {
+                self.unsent = self.unsent.saturating_sub(Bytes::new(unsent - stream.send.unsent()));
+                let age = if range.is_empty() { Span::ZERO } else { stream.send.age(now, range.start) };
+                let data = Data { stream: number, offset: range.start, age, end, bytes: &[] };
+                let len = u16::try_from(range.end - range.start).expect("shorter than a packet");
+                tunnel::put_data_header(out, &data, len);
+                stream.send.copy(&range, out);
+                content.add_data(Part { stream: number, range, end });
+            }
+            self.enqueue(number);
+        }
+    }
+}
+
+/// All frames that are made here fit their fields.
+fn put(out: &mut Vec<u8>, frame: &Frame<'_>) {
+    frame.encode(out).expect("made to fit");
+}
