@@ -53,12 +53,12 @@ pub fn request(bytes: &[u8]) -> Parsed<Request> {
     }
     let Some([_, command, _, kind]) = take(bytes, 0) else { return Ok(None) };
     let (host, at) = match kind {
-        IPV4 => match take(bytes, 4) {
-            Some(address) => (Ipv4Addr::from(<[u8; 4]>::from(address)).to_string(), 8),
+        IPV4 => match take::<4>(bytes, 4) {
+            Some(address) => (Ipv4Addr::from(address).to_string(), 8),
             None => return Ok(None),
         },
-        IPV6 => match take(bytes, 4) {
-            Some(address) => (Ipv6Addr::from(<[u8; 16]>::from(address)).to_string(), 20),
+        IPV6 => match take::<16>(bytes, 4) {
+            Some(address) => (Ipv6Addr::from(address).to_string(), 20),
             None => return Ok(None),
         },
         NAME => {
