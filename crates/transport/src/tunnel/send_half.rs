@@ -163,7 +163,9 @@ impl SendHalf {
             }
             holes
         };
-        holes.into_iter().for_each(|hole| drop(self.lost.insert(hole, |_| {})));
+        for hole in holes {
+            self.lost.insert(hole, |_| {});
+        }
     }
 
     /// True if everything, the end too, has been acknowledged.
