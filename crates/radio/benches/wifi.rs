@@ -46,7 +46,7 @@ fn simulate(stations: u16, seed: u64) -> Count {
     let mcs = Mcs::new(9, 3);
     let mut nodes = vec![NodeParams::new(Role::Ap, mcs)];
     nodes.extend((0..stations).map(|_| NodeParams::new(Role::Station { ap: Node(0) }, mcs)));
-    let mut params = Params::new(Standard::Dot11ac, Width::Mhz80, GuardInterval::Short, nodes);
+    let mut params = Params::new(Standard::Dot11ac, Width::Mhz80, GuardInterval::Ns400, nodes);
     params.ap_queue = Kind::Fifo { packets: 1000.max(500 * usize::from(stations)) };
     let mut hop: Wifi<u32> = Wifi::new(params.validate().expect("legal"), Seed(seed));
     let mut out = Count::default();

@@ -104,4 +104,8 @@ pub enum PpduKind {
     BlockAckReq,
     /// Beacon.
     Beacon,
+    /// RTS: announces a data PPDU.
+    Rts,
+    /// CTS: the answer to an RTS.
+    Cts,
 }

@@ -47,7 +47,7 @@ fn allocations(queue: Kind) -> u64 {
     let mut nodes = vec![NodeParams::new(Role::Ap, mcs)];
     nodes.extend((0..4).map(|_| NodeParams::new(Role::Station { ap: Node(0) }, mcs)));
     nodes.iter_mut().for_each(|node| node.mpdu_error = 0.05);
-    let mut params = Params::new(Standard::Dot11ac, Width::Mhz80, GuardInterval::Short, nodes);
+    let mut params = Params::new(Standard::Dot11ac, Width::Mhz80, GuardInterval::Ns400, nodes);
     params.ap_queue = queue;
     // So that every queue has been full once before the count begins.
     params.station_queue_packets = 100;

@@ -34,7 +34,7 @@ fn goodput(reach: ReachMatrix, route: Vec<Option<u16>>, sources: &[u16], mbit: u
     let mcs = Mcs::legacy(Rate::from_mbit(mbit)).expect("an OFDM rate");
     let count = route.len();
     let nodes = (0..count).map(|_| NodeParams::new(Role::Peer, mcs)).collect();
-    let mut params = Params::new(Standard::Dot11a, Width::Mhz20, GuardInterval::Long, nodes);
+    let mut params = Params::new(Standard::Dot11a, Width::Mhz20, GuardInterval::Ns800, nodes);
     params.reach = reach;
     params.station_queue_packets = 100;
     params.profile = Profile::Ns3_3_37;

@@ -105,7 +105,7 @@ fn one_station_agrees_with_ns3_in_throughput_aggregation_and_delay() {
     let mut to_ack = Worst::new("S1 mean delay to Ack");
     for row in &rows {
         let (nss, mcs) = (row.index("nss"), row.index("mcs"));
-        let gi = if row.text("sgi") == "1" { GuardInterval::Short } else { GuardInterval::Long };
+        let gi = if row.text("sgi") == "1" { GuardInterval::Ns400 } else { GuardInterval::Ns800 };
         let load = row.number("load_frac_of_nominal_cap");
         let x = row.number("x_pkts_per_s");
         let plan = plan(1, Mcs::new(mcs, nss), gi, Profile::Ns3_3_37, 1000);
@@ -139,7 +139,7 @@ fn by_the_standard_one_station_is_still_within_a_tenth_of_ns3() {
     let mut mpdus = Worst::new("S1 standard aggregation");
     for row in &rows {
         let (nss, mcs) = (row.index("nss"), row.index("mcs"));
-        let gi = if row.text("sgi") == "1" { GuardInterval::Short } else { GuardInterval::Long };
+        let gi = if row.text("sgi") == "1" { GuardInterval::Ns400 } else { GuardInterval::Ns800 };
         let load = row.number("load_frac_of_nominal_cap");
         let x = row.number("x_pkts_per_s");
         let measured = Span::from_secs_f64((20_000.0 / x).clamp(0.6, 3.0));
@@ -167,7 +167,7 @@ fn several_stations_agree_with_ns3_in_throughput_aggregation_and_delay() {
         let stations: u16 = row.text("n_sta").parse().expect("a number");
         let x = row.number("offered_mbps_ip_avg") * 1e6 / 12_000.0;
         let plan =
-            plan(stations, Mcs::new(mcs, nss), GuardInterval::Short, Profile::Ns3_3_37, 500 * usize::from(stations));
+            plan(stations, Mcs::new(mcs, nss), GuardInterval::Ns400, Profile::Ns3_3_37, 500 * usize::from(stations));
         // The delay at low load hangs on the phases: several draws of them.
         let runs = 5;
         let tallies: Vec<Tally> = (0..runs)

@@ -2,8 +2,8 @@
 
 use lasthop_radio::queue::{FqCodelParams, Kind};
 use lasthop_radio::wifi::{
-    Background, Band, Beacons, GuardInterval, Load, Mcs, NodeParams, Params, RateChoice, Reach, Role, Standard, Width,
-    Wifi,
+    Background, Band, Beacons, GuardInterval, Load, Mcs, NodeParams, Params, Phy, RateChoice, Reach, Role, Standard,
+    Width, Wifi,
 };
 use lasthop_radio::{AccessClass, Dest, Drop, Ecn, Hop, Outbox, Packet, PpduKind, PpduRecord, RxInfo};
 use lasthop_signals::{Node, Signal};
@@ -82,6 +82,8 @@ fn standards() -> impl Strategy<Value = (Standard, Width)> {
         Just((Standard::Dot11g, Width::Mhz20)),
         Just((Standard::Dot11n(Band::Ghz2_4), Width::Mhz20)),
         Just((Standard::Dot11ac, Width::Mhz80)),
+        Just((Standard::Dot11ax(Band::Ghz2_4), Width::Mhz40)),
+        Just((Standard::Dot11ax(Band::Ghz5), Width::Mhz160)),
     ]
 }
 
@@ -105,16 +107,36 @@ fn reaches() -> impl Strategy<Value = Reach> {
 }
 
 fn classes() -> impl Strategy<Value = AccessClass> {
-    prop_oneof![4 => Just(AccessClass::BestEffort), 1 => Just(AccessClass::Voice), 1 => Just(AccessClass::Background)]
+    prop_oneof![
+        4 => Just(AccessClass::BestEffort),
+        1 => Just(AccessClass::Voice),
+        1 => Just(AccessClass::Video),
+        1 => Just(AccessClass::Background),
+    ]
 }
 
 /// An access point with stations that may be hidden from each other and a neighbouring pair, or a mesh of anything.
 fn worlds() -> impl Strategy<Value = World> {
     let head = (standards(), 1u16..5, queues(), 0u8..2, prop_oneof![Just(0.0), 0.0..0.6], any::<u64>());
-    let tail = (1u8..8, 1u16..65, vec(reaches(), 64), vec(0u8..8, 8), any::<bool>(), any::<bool>(), any::<bool>());
+    let tail = (
+        1u8..8,
+        prop_oneof![1u16..65, 1u16..257],
+        vec(reaches(), 64),
+        vec(0u8..8, 8),
+        any::<bool>(),
+        any::<bool>(),
+        any::<bool>(),
+    );
     let packet = (0u64..400_000, 0u16..7, 0u16..7, classes(), 40u64..1_500);
-    (head, tail, vec(packet, 1..400)).prop_map(
-        |((kind, stations, queue, gi, error, seed), (limit, most, reach, mcs, trace, neighbour, mesh), packets)| {
+    // Thresholds of RTS, and whether the neighbours are of an amendment before the hop's.
+    let more = (vec(prop_oneof![Just(None), (0u64..3_000).prop_map(Some)], 8), any::<bool>());
+    (head, tail, more, vec(packet, 1..400)).prop_map(
+        |(
+            (kind, stations, queue, gi, error, seed),
+            (limit, most, reach, mcs, trace, neighbour, mesh),
+            (rts, legacy),
+            packets,
+        )| {
             let (standard, width) = kind;
             let count = stations + 3;
             let mut nodes: Vec<NodeParams> = (0..count)
@@ -127,6 +149,14 @@ fn worlds() -> impl Strategy<Value = World> {
                     };
                     let mut node = NodeParams::new(role, Mcs::new(mcs[usize::from(i)], 1));
                     node.mpdu_error = error;
+                    node.rts_threshold = rts[usize::from(i)].map(Bytes::new);
+                    if role == Role::Neighbour && legacy {
+                        node.phy = Some(Phy {
+                            standard: if standard.band() == Band::Ghz5 { Standard::Dot11a } else { Standard::Dot11g },
+                            width: Width::Mhz20,
+                            guard_interval: GuardInterval::Ns800,
+                        });
+                    }
                     node
                 })
                 .collect();
@@ -134,7 +164,11 @@ fn worlds() -> impl Strategy<Value = World> {
                 let step = |i: usize| (Time::ZERO + Span::from_millis(7 * i as u64), Mcs::new(mcs[i], 1));
                 nodes[1].rate = RateChoice::Trace((0..8).map(step).collect());
             }
-            let gi = if gi == 0 || !standard.is_qos() { GuardInterval::Long } else { GuardInterval::Short };
+            let gi = match standard {
+                Standard::Dot11ax(_) if gi > 0 => GuardInterval::Ns3200,
+                _ if gi == 0 || !standard.is_qos() => GuardInterval::Ns800,
+                _ => GuardInterval::Ns400,
+            };
             let mut params = Params::new(standard, width, gi, nodes);
             let (first, second) = (Node(stations + 1), Node(stations + 2));
             // Everything between nodes that are not linked is at random.
@@ -149,7 +183,7 @@ fn worlds() -> impl Strategy<Value = World> {
             }
             params.ap_queue = queue;
             params.retry_limit = limit;
-            params.max_ampdu_mpdus = most;
+            params.max_ampdu_mpdus = most.min(standard.max_ampdu_mpdus());
             params.station_queue_packets = 50;
             params.beacons = trace.then(Beacons::default);
             if neighbour && !mesh {

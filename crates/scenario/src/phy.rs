@@ -1,9 +1,10 @@
 //! Which standards, widths, guard intervals, rates and channels exist together.
-//! Source:     IEEE 802.11-2020: 17.3 (a), 18.3 (g), 19.5 (n), 21.5 (ac); channels: Annex E, tables E-1 and E-4.
+//! Source:     IEEE 802.11-2020: 17.3 (a), 18.3 (g), 19.5 (n), 21.5 (ac); IEEE 802.11ax-2021: 27.5; channels: Annex E,
+//!             tables E-1 and E-4.
 
 use crate::Standard;
 use crate::quantity::Hertz;
-use lasthop_radio::wifi::{self, Band, Width};
+use lasthop_radio::wifi::{self, Band, GuardInterval, Width};
 use lasthop_units::Span;
 
 const MHZ: u64 = 1_000_000;
@@ -12,11 +13,14 @@ const MHZ: u64 = 1_000_000;
 pub(crate) const LONG: Span = Span::from_nanos(800);
 /// Short guard interval.
 pub(crate) const SHORT: Span = Span::from_nanos(400);
+/// The two longer guard intervals of 802.11ax.
+const DOUBLE: Span = Span::from_nanos(1_600);
+const QUADRUPLE: Span = Span::from_nanos(3_200);
 
 impl Standard {
     /// True if frames are aggregated and rates are named by MCS.
     pub fn has_mcs(self) -> bool {
-        matches!(self, Standard::N | Standard::Ac)
+        matches!(self, Standard::N | Standard::Ac | Standard::Ax)
     }
 
     /// Channel widths, narrowest first.
@@ -24,7 +28,7 @@ impl Standard {
         match self {
             Standard::A | Standard::G => &[Hertz(20 * MHZ)],
             Standard::N => &[Hertz(20 * MHZ), Hertz(40 * MHZ)],
-            Standard::Ac => &[Hertz(20 * MHZ), Hertz(40 * MHZ), Hertz(80 * MHZ), Hertz(160 * MHZ)],
+            Standard::Ac | Standard::Ax => &[Hertz(20 * MHZ), Hertz(40 * MHZ), Hertz(80 * MHZ), Hertz(160 * MHZ)],
         }
     }
 
@@ -33,15 +37,17 @@ impl Standard {
         match self {
             Standard::A | Standard::G => &[LONG],
             Standard::N | Standard::Ac => &[LONG, SHORT],
+            Standard::Ax => &[QUADRUPLE, DOUBLE, LONG],
         }
     }
 
-    /// Most spatial streams that are modelled (ac allows 8), and the highest MCS of a stream.
+    /// Most spatial streams that are modelled (ac and ax allow 8), and the highest MCS of a stream.
     pub(crate) const fn most(self) -> (u64, u64) {
         match self {
             Standard::A | Standard::G => (1, 0),
             Standard::N => (4, 7),
             Standard::Ac => (4, 9),
+            Standard::Ax => (4, 11),
         }
     }
 
@@ -52,6 +58,7 @@ impl Standard {
             Standard::G => "IEEE 802.11-2020, 18.3",
             Standard::N => "IEEE 802.11-2020, 19.5",
             Standard::Ac => "IEEE 802.11-2020, 21.5",
+            Standard::Ax => "IEEE 802.11ax-2021, 27.5",
         }
     }
 }
@@ -69,16 +76,28 @@ pub(crate) fn radio_standard(standard: Standard, channel: u8) -> wifi::Standard 
     match standard {
         Standard::A => wifi::Standard::Dot11a,
         Standard::G => wifi::Standard::Dot11g,
-        // Channel numbers above 14 are those of 5 GHz.
-        Standard::N => wifi::Standard::Dot11n(if channel <= 14 { Band::Ghz2_4 } else { Band::Ghz5 }),
+        Standard::N => wifi::Standard::Dot11n(band(channel)),
         Standard::Ac => wifi::Standard::Dot11ac,
+        Standard::Ax => wifi::Standard::Dot11ax(band(channel)),
     }
+}
+
+/// Channel numbers above 14 are those of 5 GHz.
+fn band(channel: u8) -> Band {
+    if channel <= 14 { Band::Ghz2_4 } else { Band::Ghz5 }
+}
+
+/// The radio's name for a guard interval that a standard has.
+pub(crate) fn radio_guard_interval(interval: Span) -> Option<GuardInterval> {
+    use GuardInterval::{Ns400, Ns800, Ns1600, Ns3200};
+    [Ns400, Ns800, Ns1600, Ns3200].into_iter().find(|known| known.span() == interval)
 }
 
 /// Primary channels on which `standard` can be `width` wide, lowest first.
 pub(crate) fn channels(standard: Standard, width: Hertz) -> Vec<u64> {
     let mut channels = Vec::new();
-    if matches!(standard, Standard::G | Standard::N) {
+    let low = matches!(standard, Standard::G | Standard::N) || standard == Standard::Ax && width.0 <= 40 * MHZ;
+    if low {
         channels.extend(1..=if width.0 > 20 * MHZ { 13 } else { 14 });
     }
     if standard != Standard::G {
@@ -102,6 +121,8 @@ mod tests {
         assert!(ac(160).contains(&64) && !ac(160).contains(&132) && ac(160).contains(&149));
         assert!(ac(80).contains(&144) && ac(80).contains(&161));
         assert!(ac(20).contains(&165) && !ac(20).contains(&6));
+        let ax = |mhz: u64| channels(Standard::Ax, Hertz(mhz * MHZ));
+        assert!(ax(40).contains(&6) && !ax(80).contains(&6) && ax(80).contains(&36));
         assert_eq!(channels(Standard::G, Hertz(20 * MHZ)), (1..=14).collect::<Vec<_>>());
     }
 }

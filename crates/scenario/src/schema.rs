@@ -57,8 +57,20 @@ const TABLES: [(&str, &str); 12] = [
 ];
 
 /// Words in the order of the page.
-const WORDS: [&str; 10] =
-    ["World", "Standard", "QueueKind", "TrafficKind", "Program", "Sender", "Weights", "Capacity", "Window", "Measure"];
+const WORDS: [&str; 12] = [
+    "World",
+    "Standard",
+    "QueueKind",
+    "Class",
+    "Reach",
+    "TrafficKind",
+    "Program",
+    "Sender",
+    "Weights",
+    "Capacity",
+    "Window",
+    "Measure",
+];
 
 const INTRODUCTION: &str = "\
 # Scenario files

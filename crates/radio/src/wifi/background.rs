@@ -5,7 +5,6 @@
 use super::medium::NONE;
 use super::model::{Event, Wifi, narrow};
 use super::params::{Background, Load};
-use super::timing::contender_of;
 use crate::queue::Meta;
 use crate::{Drop, Ecn, Outbox};
 use lasthop_units::{Seed, Span, Stream, Time};
@@ -22,14 +21,14 @@ pub(super) struct Source {
     stream: Stream,
 }
 
-/// A saturated source keeps this many packets waiting: two full A-MPDUs.
+/// A saturated source keeps at least this many packets waiting, and two full A-MPDUs.
 const SATURATED: usize = 128;
 
 impl<P: Clone> Wifi<P> {
     pub(super) fn start_sources(&mut self, seed: Seed) {
         for index in 0..self.plan.params().background.len() {
             let Background { from, to, class, .. } = self.plan.params().background[index];
-            let contender = from.index() * self.classes() + contender_of(self.plan.params().standard, class);
+            let contender = self.contender(from.index(), class);
             let slot = self.slot(from.index(), to.index());
             self.sources.push(Source {
                 contender: narrow(contender),
@@ -100,8 +99,10 @@ impl<P: Clone> Wifi<P> {
         for i in 0..self.saturated[usize::from(contender)].len() {
             let index = usize::from(self.saturated[usize::from(contender)][i]);
             let slot = usize::from(self.sources[index].slot);
+            let from = usize::from(contender) / self.classes;
+            let enough = SATURATED.max(2 * usize::from(self.ports[from].most_mpdus));
             while self.sources[index].on
-                && self.queues[usize::from(contender)].backlog(slot).0 < SATURATED
+                && self.queues[usize::from(contender)].backlog(slot).0 < enough
                 && self.make_packet(now, index, out)
             {}
         }

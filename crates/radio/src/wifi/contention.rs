@@ -24,7 +24,7 @@ impl Medium {
     fn boundary(&self, contender: &Contender, at: Time) -> Time {
         let radio = &self.nodes[usize::from(contender.node)];
         let idle = radio.idle_since.max(radio.nav).max(radio.eifs);
-        let base = idle + self.timing.edca[usize::from(contender.class)].aifs;
+        let base = idle + contender.edca.aifs;
         if at <= base {
             return base;
         }
@@ -41,7 +41,7 @@ impl Medium {
             let contender = &mut self.contenders[id];
             if contender.slots > 0 && now >= start {
                 let passed = now.since(start).as_nanos() / self.timing.slot.as_nanos();
-                let counted = passed + u64::from(self.timing.counts_boundary);
+                let counted = passed + u64::from(contender.edca.counts_boundary);
                 contender.slots -= u16::try_from(counted).unwrap_or(u16::MAX).min(contender.slots);
             }
             if contender.place == NONE {
@@ -101,7 +101,7 @@ impl Medium {
             self.draw(index, now);
         }
         if self.nodes[node].sensed == 0 && !self.nodes[node].in_exchange {
-            if self.ns3 && self.timing.counts_boundary {
+            if self.ns3 && self.contenders[index].edca.counts_boundary {
                 self.postpone(index, now);
             }
             self.schedule(index);
@@ -145,10 +145,9 @@ impl Medium {
     /// After an exchange, whether it has something more to send or not: a new window, a new backoff (10.23.2.2).
     pub fn back_off(&mut self, id: u16, window: Window, now: Time) {
         let contender = &mut self.contenders[usize::from(id)];
-        let edca = self.timing.edca[usize::from(contender.class)];
         contender.cw = match window {
-            Window::Reset => edca.cw_min,
-            Window::Double => (contender.cw * 2 + 1).min(edca.cw_max),
+            Window::Reset => contender.edca.cw_min,
+            Window::Double => (contender.cw * 2 + 1).min(contender.edca.cw_max),
         };
         contender.since = now;
         let node = usize::from(contender.node);
@@ -163,6 +162,18 @@ impl Medium {
         let node = &mut self.nodes[usize::from(self.contenders[usize::from(id)].node)];
         if self.ns3 && node.sensed == 0 {
             node.idle_since = now;
+        }
+    }
+
+    /// Nothing has followed an RTS that `node` overheard: its reservation is void (10.3.2.4), if it is still the one that
+    /// holds.
+    pub fn expire_rts(&mut self, node: u16, now: Time) {
+        let index = usize::from(node);
+        let radio = &mut self.nodes[index];
+        let holds = radio.nav == radio.rts_nav && radio.nav > now;
+        if holds && radio.sensed == 0 && radio.busy_since < radio.rts_end {
+            radio.nav = now;
+            self.thaw(index);
         }
     }
 

@@ -1,6 +1,7 @@
 //! What can be wrong with a description of a Wi-Fi hop.
 
 use lasthop_signals::Node;
+use lasthop_units::Span;
 
 /// A value of [`super::Params`] that no hop can be built from.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -19,20 +20,32 @@ pub enum Error {
         max: f64,
     },
     /// The channel is wider than the standard knows.
-    #[error("width = {mhz} MHz is not part of {standard}; it has {widths}")]
+    #[error("width = {mhz} MHz is not part of {standard}; it ends at {most} MHz")]
     Width {
         /// The value found.
         mhz: u16,
         /// The standard chosen.
         standard: &'static str,
-        /// What it has.
-        widths: &'static str,
+        /// The widest that it has, in MHz.
+        most: u16,
     },
-    /// The standard has no short guard interval.
-    #[error("guard_interval = short is not part of {standard}; it has only the long one")]
+    /// The standard has no such guard interval.
+    #[error("guard_interval = {got} is not part of {standard}")]
     GuardInterval {
+        /// The value found.
+        got: Span,
         /// The standard chosen.
         standard: &'static str,
+    },
+    /// A node that works in another band than the hop.
+    #[error("{key}: {got} is in another band than the hop, which is {hop}")]
+    Band {
+        /// Where in the parameters.
+        key: String,
+        /// The node's standard.
+        got: &'static str,
+        /// The hop's.
+        hop: &'static str,
     },
     /// Modulation, streams and width do not go together.
     #[error("{key}: MCS {mcs} with {nss} spatial stream(s) at {mhz} MHz is not part of {standard}")]

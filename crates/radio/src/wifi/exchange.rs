@@ -1,16 +1,21 @@
-//! What a contender sends when it has won the channel: a beacon, a group frame, a BlockAckReq, or data in an A-MPDU.
-//! Source:     IEEE 802.11-2020: 10.12 and 10.13 (A-MPDU limits and S-MPDU), 10.25.6.6 (originator's behaviour).
-//! Deviations: a BlockAckReq goes out at the lowest basic rate.
+//! What a contender sends when it has won the channel: a beacon, a group frame, a BlockAckReq, or data in an A-MPDU,
+//! with or without RTS and CTS before it.
+//! Source:     IEEE 802.11-2020: 10.12 and 10.13 (A-MPDU limits and S-MPDU), 10.25.6.6 (originator's behaviour), 10.3.2.9
+//!             (RTS and CTS), 10.23.2.8 (sharing of a transmission opportunity), 10.23.2.9 (its limit).
+//! Deviations: a BlockAckReq goes out at the lowest basic rate; each frame of a transmission opportunity reserves the
+//!             channel for its own exchange only; after a failure within one there is a new backoff, not a PIFS recovery.
 //! Checked by: wifi::tests::*, tests/ns3.rs
 
-use super::frame::BLOCK_ACK_REQ;
+use super::contention::Window;
+use super::frame::{self, BLOCK_ACK_REQ};
 use super::medium::{Flight, NONE};
 use super::model::{Event, Wifi};
 use super::phy::Mode;
-use super::plan::BLOCK_ACK;
+use super::plan::DataMode;
 use super::session::Entry;
 use crate::{Drop, Outbox, PpduKind, PpduRecord};
 use lasthop_signals::Node;
+use lasthop_signals::phy::Format;
 use lasthop_units::{Bytes, Rate, Span, Time};
 
 /// What a contender is doing, or did last.
@@ -28,7 +33,6 @@ pub(super) struct Exchange {
     pub retries: u16,
     pub received: u16,
     pub psdu: u32,
-    pub start: Time,
     pub duration: Span,
     /// PHY rate of the frame.
     pub rate: Rate,
@@ -41,6 +45,12 @@ pub(super) struct Exchange {
     pub packet: u32,
     /// Exchanges that failed in a row.
     pub failures: u8,
+    /// The data PPDU has not gone out yet: its RTS or CTS is on its way.
+    pub announcing: bool,
+    /// Time on the air of what went before the data: RTS, CTS and the spaces after them.
+    pub handshake: Span,
+    /// When the transmission opportunity ends; in the past if it is one exchange long.
+    pub txop_end: Time,
 }
 
 impl Default for Exchange {
@@ -55,7 +65,6 @@ impl Default for Exchange {
             retries: 0,
             received: 0,
             psdu: 0,
-            start: Time::ZERO,
             duration: Span::ZERO,
             rate: Rate::ZERO,
             ampdu: 0,
@@ -63,17 +72,57 @@ impl Default for Exchange {
             answer: Span::ZERO,
             packet: 0,
             failures: 0,
+            announcing: false,
+            handshake: Span::ZERO,
+            txop_end: Time::ZERO,
         }
     }
 }
 
 impl<P: Clone> Wifi<P> {
-    /// A contender has won the channel: builds the frame whose turn it is and sends it.
-    pub(super) fn assemble(&mut self, now: Time, contender: u16, out: &mut impl Outbox<P>) {
+    /// A contender has won the channel.
+    pub(super) fn take_turn(&mut self, now: Time, contender: u16, out: &mut impl Outbox<P>) {
         let index = usize::from(contender);
-        let classes = self.classes();
-        let (node, class) = (index / classes, index % classes);
-        if class == classes - 1 && std::mem::take(&mut self.ports[node].beacon_due) {
+        let txop = self.medium.contenders[index].edca.txop;
+        self.exchanges[index].txop_end = if txop.is_zero() { Time::ZERO } else { now + txop };
+        self.assemble(now, contender, out);
+    }
+
+    /// The time has come for the data after a CTS, or for the next frame of a transmission opportunity.
+    pub(super) fn go_on(&mut self, now: Time, contender: u16, out: &mut impl Outbox<P>) {
+        let ex = &mut self.exchanges[usize::from(contender)];
+        if std::mem::take(&mut ex.announcing) {
+            let reserves = self.medium.timing.sifs + ex.answer;
+            return self.launch(now, contender, reserves);
+        }
+        let node = self.medium.contenders[usize::from(contender)].node;
+        if self.medium.is_sending(node) || !self.extend(now, contender, out) {
+            self.leave(now, contender, Window::Reset);
+        }
+    }
+
+    /// Sends one more data frame if it fits into what is left of the transmission opportunity.
+    fn extend(&mut self, now: Time, contender: u16, out: &mut impl Outbox<P>) -> bool {
+        let index = usize::from(contender);
+        let (node, class) = (index / self.classes, index % self.classes);
+        let Some(slot) = self.queues[index].select() else { return false };
+        if slot == self.ports[node].receivers.len() {
+            return false;
+        }
+        let session = self.session(node, class, slot);
+        let sent = !self.sessions[session].request && self.send_data(now, contender, slot, session, true, out);
+        if !sent {
+            // What was taken from the queue and did not fit waits for its next turn.
+            self.retire(session, index, slot);
+        }
+        sent
+    }
+
+    /// Builds the frame whose turn it is and sends it.
+    fn assemble(&mut self, now: Time, contender: u16, out: &mut impl Outbox<P>) {
+        let index = usize::from(contender);
+        let (node, class) = (index / self.classes, index % self.classes);
+        if index == self.beacon_contender(node) && std::mem::take(&mut self.ports[node].beacon_due) {
             let mpdu = self.plan.params().beacons.map_or(Bytes::ZERO, |beacons| beacons.mpdu);
             return self.send_group(now, contender, PpduKind::Beacon, mpdu);
         }
@@ -84,14 +133,14 @@ impl<P: Clone> Wifi<P> {
                 let Some(id) = id else { continue };
                 self.exchanges[index].packet = id;
                 self.exchanges[index].slot = slot as u16;
-                let mpdu = self.framing.group(self.pool.get(id).len);
+                let mpdu = frame::group(self.pool.get(id).len);
                 return self.send_group(now, contender, PpduKind::Data, Bytes::new(u64::from(mpdu)));
             }
             let session = self.session(node, class, slot);
             if self.sessions[session].request {
                 return self.send_request(now, contender, slot, session);
             }
-            if self.send_data(now, contender, slot, session, out) {
+            if self.send_data(now, contender, slot, session, false, out) {
                 return;
             }
         }
@@ -103,38 +152,48 @@ impl<P: Clone> Wifi<P> {
         let phy = Mode::lowest(self.plan.params().standard);
         let ex = &mut self.exchanges[usize::from(contender)];
         (ex.kind, ex.to, ex.mpdus, ex.received, ex.psdu) = (kind, NONE, 1, 0, mpdu.get() as u32);
-        (ex.duration, ex.rate) = (phy.duration(mpdu), phy.rate());
+        (ex.duration, ex.rate, ex.handshake) = (phy.duration(mpdu), phy.rate(), Span::ZERO);
         self.launch(now, contender, Span::ZERO);
     }
 
     fn send_request(&mut self, now: Time, contender: u16, slot: usize, session: usize) {
         let index = usize::from(contender);
-        let node = index / self.classes();
+        let node = index / self.classes;
         let to = self.ports[node].receivers[slot];
         let phy = Mode::lowest(self.plan.params().standard);
-        let answer = phy.duration(BLOCK_ACK);
+        let answer = phy.duration(self.plan.block_ack(node));
         let ex = &mut self.exchanges[index];
         (ex.kind, ex.to, ex.mpdus, ex.received) = (PpduKind::BlockAckReq, to, 0, 0);
         (ex.slot, ex.session, ex.block_ack) = (slot as u16, session as u32, true);
         (ex.psdu, ex.duration, ex.rate) = (BLOCK_ACK_REQ.get() as u32, phy.duration(BLOCK_ACK_REQ), phy.rate());
-        ex.answer = answer;
+        (ex.answer, ex.handshake) = (answer, Span::ZERO);
         self.launch(now, contender, self.medium.timing.sifs + answer);
     }
 
-    /// Builds a data PPDU; false if nothing is left to put into it.
-    fn send_data(&mut self, now: Time, contender: u16, slot: usize, session: usize, out: &mut impl Outbox<P>) -> bool {
+    /// Builds a data PPDU and sends it, or its RTS; false if there is nothing to put into it. The first frame of a
+    /// transmission opportunity may exceed it with one MPDU; with `goes_on` nothing may (10.23.2.8).
+    fn send_data(
+        &mut self,
+        now: Time,
+        contender: u16,
+        slot: usize,
+        session: usize,
+        goes_on: bool,
+        out: &mut impl Outbox<P>,
+    ) -> bool {
         let index = usize::from(contender);
-        let node = index / self.classes();
+        let node = index / self.classes;
         let to = self.ports[node].receivers[slot];
         let mode_index = self.mode(node, usize::from(to), now);
         let mode = self.plan.modes()[usize::from(mode_index)];
-        let most = if self.block_ack { usize::from(self.plan.params().max_ampdu_mpdus) } else { 1 };
-        let framing = self.framing;
+        let most = usize::from(self.ports[node].most_mpdus);
+        let framing = mode.framing;
+        let limit = self.longest_psdu(now, contender, &mode);
         let (mut mpdus, mut psdu, mut retries, mut lone) = (0, 0, 0, 0);
         let mut fits = |len: u32, mpdus: usize| {
             let mpdu = framing.mpdu(len);
             let longer = framing.append(psdu, mpdu);
-            if mpdus > 0 && longer > mode.max_psdu {
+            if longer > limit && (mpdus > 0 || goes_on) {
                 return false;
             }
             (psdu, lone) = (longer, mpdu);
@@ -180,18 +239,52 @@ impl<P: Clone> Wifi<P> {
         ex.answer = if mpdus > 1 { mode.block_ack } else { mode.ack };
         ex.ampdu = self.ampdus;
         self.ampdus = self.ampdus.wrapping_add(1);
-        let reserves = self.medium.timing.sifs + ex.answer;
-        self.launch(now, contender, reserves);
+        let threshold = self.ports[node].rts_threshold;
+        ex.handshake = Span::ZERO;
+        if ex.psdu > threshold {
+            self.announce(now, contender, &mode);
+        } else {
+            let reserves = self.medium.timing.sifs + ex.answer;
+            self.launch(now, contender, reserves);
+        }
         true
     }
 
-    fn launch(&mut self, now: Time, contender: u16, reserves: Span) {
+    /// The longest PSDU that PPDU limits and transmission opportunity allow.
+    fn longest_psdu(&self, now: Time, contender: u16, mode: &DataMode) -> u32 {
+        let end = self.exchanges[usize::from(contender)].txop_end;
+        if end == Time::ZERO {
+            return mode.max_psdu;
+        }
         let node = self.medium.contenders[usize::from(contender)].node;
+        let sifs = self.medium.timing.sifs;
+        let announced = self.ports[usize::from(node)].rts_threshold < u32::MAX;
+        let handshake = if announced { mode.rts + mode.cts + sifs * 2 } else { Span::ZERO };
+        let left = end.since(now).saturating_sub(handshake + sifs + mode.block_ack);
+        mode.max_psdu.min(u32::try_from(mode.phy.longest(left).get()).unwrap_or(u32::MAX))
+    }
+
+    /// Sends the RTS of a data PPDU that is ready.
+    fn announce(&mut self, now: Time, contender: u16, mode: &DataMode) {
+        let from = self.medium.contenders[usize::from(contender)].node;
+        let sifs = self.medium.timing.sifs;
         let ex = &mut self.exchanges[usize::from(contender)];
-        ex.start = now;
+        (ex.announcing, ex.handshake) = (true, mode.rts);
+        let reserves = sifs + mode.cts + sifs + ex.duration + sifs + ex.answer;
+        let (to, kind, format, end) = (ex.to, PpduKind::Rts, Format::NonHt, now + mode.rts);
+        self.medium.set_exchange(from, true);
+        let flight = self.medium.launch(Flight { from, to, kind, format, contender, start: now, end, reserves });
+        self.schedule(end, Event::FlightEnd(flight));
+    }
+
+    fn launch(&mut self, now: Time, contender: u16, reserves: Span) {
+        let from = self.medium.contenders[usize::from(contender)].node;
+        let ex = &self.exchanges[usize::from(contender)];
         let (kind, to, end) = (ex.kind, ex.to, now + ex.duration);
-        self.medium.set_exchange(node, true);
-        let flight = self.medium.launch(Flight { from: node, to, kind, contender, start: now, end, reserves });
+        let is_data = kind == PpduKind::Data && to != NONE;
+        let format = if is_data { self.plan.modes()[usize::from(ex.mode)].phy.vector().format } else { Format::NonHt };
+        self.medium.set_exchange(from, true);
+        let flight = self.medium.launch(Flight { from, to, kind, format, contender, start: now, end, reserves });
         self.schedule(end, Event::FlightEnd(flight));
     }
 }

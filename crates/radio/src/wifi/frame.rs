@@ -14,30 +14,30 @@ const HEADER: u32 = 28;
 const QOS_CONTROL: u32 = 2;
 const LLC_SNAP: u32 = 8;
 
+/// A group frame: never QoS, never aggregated.
+pub(super) fn group(len: u32) -> u32 {
+    HEADER + LLC_SNAP + len
+}
+
 /// How a PSDU is built.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Framing {
     /// What a data MPDU adds to its packet.
     overhead: u32,
-    /// What a lone MPDU adds: VHT sends it as an S-MPDU, with a delimiter.
+    /// What a lone MPDU adds: VHT and HE send it as an S-MPDU, with a delimiter.
     single: u32,
 }
 
 impl Framing {
     pub fn new(standard: Standard) -> Framing {
         let qos = if standard.is_qos() { QOS_CONTROL } else { 0 };
-        let single = if standard == Standard::Dot11ac { DELIMITER } else { 0 };
+        let single = if matches!(standard, Standard::Dot11ac | Standard::Dot11ax(_)) { DELIMITER } else { 0 };
         Framing { overhead: HEADER + qos + LLC_SNAP, single }
     }
 
     /// A data MPDU that carries a packet of `len`.
     pub fn mpdu(&self, len: u32) -> u32 {
         self.overhead + len
-    }
-
-    /// A group frame: never QoS, never aggregated.
-    pub fn group(&self, len: u32) -> u32 {
-        HEADER + LLC_SNAP + len
     }
 
     /// A PSDU of one MPDU.

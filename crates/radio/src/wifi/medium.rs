@@ -1,12 +1,14 @@
 //! The medium: who senses, receives and spoils what.
-//! Source:     IEEE 802.11-2020: 10.3.2.1 (carrier sense, NAV), 10.3.2.3.7 (EIFS).
+//! Source:     IEEE 802.11-2020: 10.3.2.1 (carrier sense, NAV), 10.3.2.3.7 (EIFS), 10.3.2.4 (NAV after an RTS).
 //! Deviations: no propagation delay; no capture: two frames that overlap at a node that hears both are lost there.
 //! Validity:   any reach relation.     Checked by: wifi::tests::*, tests/properties.rs, tests/multihop.rs
 
 use super::params::{Profile, Reach};
 use super::plan::Plan;
-use super::timing::{Timing, classes};
+use super::timing::{Edca, Timing, edca};
 use crate::PpduKind;
+use lasthop_signals::Node;
+use lasthop_signals::phy::Format;
 use lasthop_units::{Seed, Span, Stream, Time};
 
 /// No flight, nobody, everybody: depending on where it stands.
@@ -49,6 +51,11 @@ pub(super) struct Radio {
     pub busy_since: Time,
     pub nav: Time,
     pub eifs: Time,
+    /// The RTS that last set its NAV: until when, and when that RTS ended.
+    pub rts_nav: Time,
+    pub rts_end: Time,
+    /// The latest format that it decodes.
+    format: Format,
     /// Its contenders that count down or have something to send, a bit each.
     pub concerned: u8,
     pub backoff: Stream,
@@ -64,6 +71,7 @@ pub(super) struct Radio {
 pub(super) struct Contender {
     pub node: u16,
     pub class: u8,
+    pub edca: Edca,
     pub cw: u16,
     /// Backoff slots left when the medium last turned busy.
     pub slots: u16,
@@ -83,6 +91,7 @@ pub(super) struct Flight {
     /// `NONE` for a group frame.
     pub to: u16,
     pub kind: PpduKind,
+    pub format: Format,
     /// The contender whose exchange it belongs to.
     pub contender: u16,
     pub start: Time,
@@ -111,6 +120,9 @@ impl Medium {
             busy_since: Time::ZERO,
             nav: Time::ZERO,
             eifs: Time::ZERO,
+            rts_nav: Time::ZERO,
+            rts_end: Time::ZERO,
+            format: params.phy(Node(index(from))).standard.format(),
             concerned: 0,
             backoff: seed.stream(&format!("wifi/node{from}/backoff")),
             busy: Span::ZERO,
@@ -119,11 +131,13 @@ impl Medium {
             sending_since: Time::ZERO,
         };
         let timing = Timing::new(params.standard);
-        let classes = classes(params.standard);
+        let classes = plan.classes();
+        let rules: Vec<[Edca; 4]> = (0..count).map(|node| edca(params.phy(Node(index(node))).standard)).collect();
         let contender = |of: usize| Contender {
             node: index(of / classes),
             class: u8::try_from(of % classes).expect("four classes"),
-            cw: timing.edca[of % classes].cw_min,
+            edca: rules[of / classes][of % classes],
+            cw: rules[of / classes][of % classes].cw_min,
             slots: 0,
             from: Time::ZERO,
             since: Time::ZERO,
@@ -180,7 +194,7 @@ impl Medium {
                 }
             } else if reach >= Reach::Senses && node.heard == 0 && !node.sending {
                 node.receiving = place;
-                node.clean = reach == Reach::Decodes;
+                node.clean = reach == Reach::Decodes && node.format >= flight.format;
             }
             node.heard += 1;
         }
@@ -219,6 +233,9 @@ impl Medium {
                 } else {
                     node.eifs = Time::ZERO;
                     if to != flight.to {
+                        if flight.kind == PpduKind::Rts && reserved > node.nav {
+                            (node.rts_nav, node.rts_end) = (reserved, now);
+                        }
                         node.nav = node.nav.max(reserved);
                         if let Some(list) = overheard.as_deref_mut() {
                             list.push(to);

@@ -21,6 +21,6 @@ mod timing;
 
 pub use error::Error;
 pub use model::Wifi;
-pub use params::{Background, Beacons, Load, NodeParams, Params, Profile, RateChoice, Reach, ReachMatrix, Role};
+pub use params::{Background, Beacons, Load, NodeParams, Params, Phy, Profile, RateChoice, Reach, ReachMatrix, Role};
 pub use phy::{Band, GuardInterval, Mcs, Mode, Standard, Width};
 pub use plan::Plan;

@@ -3,14 +3,13 @@
 use super::background::Source;
 use super::contention::Window;
 use super::exchange::Exchange;
-use super::frame::Framing;
 use super::medium::{Medium, NONE};
 use super::params::Role;
 use super::plan::{MAX_MSDU, Plan};
 use super::session::Session;
-use super::timing::{classes, contender_of};
+use super::timing::{classes as node_classes, contender_of};
 use crate::queue::{Kind, Meta, Pool, Queue};
-use crate::{Dest, Drop, Hop, Outbox, Packet};
+use crate::{AccessClass, Dest, Drop, Hop, Outbox, Packet};
 use lasthop_signals::{HopReport, Node, Signal};
 use lasthop_units::{Bytes, Seed, Span, Stream, Time};
 use std::cmp::Reverse;
@@ -25,9 +24,9 @@ use std::collections::BinaryHeap;
 #[derive(Debug)]
 pub struct Wifi<P> {
     pub(super) plan: Plan,
-    pub(super) framing: Framing,
-    pub(super) block_ack: bool,
     pub(super) medium: Medium,
+    /// Contenders a node.
+    pub(super) classes: usize,
     pub(super) ports: Vec<Port>,
     /// One a contender, like `exchanges`.
     pub(super) queues: Vec<Queue>,
@@ -68,6 +67,12 @@ pub(super) struct Port {
     pub first_peer: usize,
     /// Position in its rate trace.
     step: usize,
+    /// Most MPDUs in an A-MPDU; 1 without a BlockAck agreement.
+    pub most_mpdus: u16,
+    /// Its contender of highest priority, which beacons use, counted within the node.
+    top: usize,
+    /// Data PSDUs longer than this are announced by RTS.
+    pub rts_threshold: u32,
     pub beacon_due: bool,
 }
 
@@ -116,8 +121,12 @@ pub(super) enum Event {
     Source(u16),
     /// Drivers report.
     Report,
+    /// An RTS that a node overheard may have come to nothing.
+    RtsExpires(u16),
     /// The receiver of a contender's frame answers.
     Respond(u16),
+    /// A contender goes on within its transmission opportunity: with the data after CTS, or with the next frame.
+    GoOn(u16),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -133,7 +142,7 @@ impl<P: Clone> Wifi<P> {
     pub fn new(plan: Plan, seed: Seed) -> Wifi<P> {
         let params = plan.params();
         let count = params.nodes.len();
-        let classes = classes(params.standard);
+        let classes = plan.classes();
         let (mut sessions, mut peers) = (0, 0);
         let mut ports = Vec::with_capacity(count);
         let mut queues = Vec::with_capacity(count * classes);
@@ -154,6 +163,11 @@ impl<P: Clone> Wifi<P> {
                 first_session: sessions,
                 first_peer: peers,
                 step: 0,
+                most_mpdus: plan.max_ampdu(node),
+                top: node_classes(plan.phy(node).standard) - 1,
+                rts_threshold: params.nodes[node]
+                    .rts_threshold
+                    .map_or(u32::MAX, |threshold| u32::try_from(threshold.get()).unwrap_or(u32::MAX)),
                 beacon_due: false,
             });
             sessions += lanes * classes;
@@ -165,8 +179,7 @@ impl<P: Clone> Wifi<P> {
             stream: seed.stream(&format!("wifi/node{node}/error")),
         };
         let mut wifi = Wifi {
-            framing: Framing::new(params.standard),
-            block_ack: params.standard.is_qos() && params.max_ampdu_mpdus > 1,
+            classes,
             medium: Medium::new(&plan, seed),
             ports,
             queues,
@@ -227,7 +240,7 @@ impl<P: Clone> Wifi<P> {
             Some(&slot) if slot != NONE => usize::from(slot),
             _ => return 0,
         };
-        let classes = self.classes();
+        let classes = self.classes;
         let held = |class: usize| {
             let queued = self.queues[from.index() * classes + class].backlog(slot).0;
             let session = &self.sessions[self.session(from.index(), class, slot)];
@@ -236,8 +249,14 @@ impl<P: Clone> Wifi<P> {
         (0..classes).map(held).sum()
     }
 
-    pub(super) fn classes(&self) -> usize {
-        classes(self.plan.params().standard)
+    /// Which contender of `node` sends a class.
+    pub(super) fn contender(&self, node: usize, class: AccessClass) -> usize {
+        node * self.classes + contender_of(self.plan.phy(node).standard, class)
+    }
+
+    /// The contender that sends a node's beacons: management frames use AC_VO (10.2.3.2).
+    pub(super) fn beacon_contender(&self, node: usize) -> usize {
+        node * self.classes + self.ports[node].top
     }
 
     pub(super) fn session(&self, node: usize, class: usize, slot: usize) -> usize {
@@ -270,7 +289,9 @@ impl<P: Clone> Wifi<P> {
             Event::Beacon(_) => 2,
             Event::Source(_) => 3,
             Event::Report => 4,
+            Event::RtsExpires(_) => 5,
             Event::Respond(_) => RESPOND,
+            Event::GoOn(_) => RESPOND + 1,
         };
         self.agenda.push(Reverse(Entry { at, rank: kind << 56 | self.scheduled, event }));
         self.scheduled += 1;
@@ -310,7 +331,9 @@ impl<P: Clone> Wifi<P> {
             Event::Beacon(ap) => self.beacon_due(now, ap),
             Event::Source(source) => self.source_acts(now, source, out),
             Event::Report => self.report(now, out),
+            Event::RtsExpires(node) => self.medium.expire_rts(node, now),
             Event::Respond(contender) => self.respond(now, contender),
+            Event::GoOn(contender) => self.go_on(now, contender, out),
         }
     }
 
@@ -318,8 +341,7 @@ impl<P: Clone> Wifi<P> {
         let Some(beacons) = self.plan.params().beacons else { return };
         self.schedule(now + beacons.interval, Event::Beacon(ap));
         self.ports[usize::from(ap)].beacon_due = true;
-        // Management frames use AC_VO (10.2.3.2).
-        let contender = usize::from(ap) * self.classes() + self.classes() - 1;
+        let contender = self.beacon_contender(usize::from(ap));
         self.medium.awake(narrow(contender), now);
     }
 
@@ -328,7 +350,7 @@ impl<P: Clone> Wifi<P> {
         let (mut winners, mut losers) = (std::mem::take(&mut self.winners), std::mem::take(&mut self.losers));
         self.medium.winners(now, &mut winners, &mut losers);
         for &contender in &winners {
-            self.assemble(now, contender, out);
+            self.take_turn(now, contender, out);
         }
         // A collision inside a node counts like one on the air (10.23.2.4).
         for &contender in &losers {
@@ -397,7 +419,7 @@ impl<P: Clone> Wifi<P> {
                 slot => usize::from(slot),
             },
         };
-        let contender = src * self.classes() + contender_of(self.plan.params().standard, packet.class);
+        let contender = self.contender(src, packet.class);
         (packet.len.get() <= MAX_MSDU).then_some((src, contender, slot))
     }
 }
@@ -443,7 +465,7 @@ impl<P: Clone> Hop<P> for Wifi<P> {
 }
 
 /// Kind of `Event::Respond` in the order of simultaneous events; kinds below come before the winning of the channel.
-const RESPOND: u64 = 5;
+const RESPOND: u64 = 6;
 
 /// Table indices fit: at most 1024 nodes, 4 contenders each.
 pub(super) fn narrow(index: usize) -> u16 {

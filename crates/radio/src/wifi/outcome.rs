@@ -1,6 +1,8 @@
 //! How an exchange goes on and ends: reception, answer, and what both ends make of it.
-//! Source:     IEEE 802.11-2020: 10.3.2.11 (Ack), 10.25.6 (BlockAck), 10.3.4.4 (retries), 10.23.2.2 (contention window).
-//! Deviations: Ack and BlockAck are lost to collisions only, not to noise. The retry count that ends a run of doubled
+//! Source:     IEEE 802.11-2020: 10.3.2.11 (Ack), 10.3.2.9 (CTS), 10.25.6 (BlockAck), 10.3.4.4 (retries), 10.23.2.2
+//!             (contention window).
+//! Deviations: control frames are lost to collisions only, not to noise. An RTS that goes unanswered is a failed attempt
+//!             of every MPDU that it announced. The retry count that ends a run of doubled
 //!             contention windows is the contender's own.
 //! Checked by: wifi::tests::*, tests/ns3.rs, tests/properties.rs
 
@@ -9,16 +11,18 @@ use super::exchange::Exchange;
 use super::medium::{Flight, NONE};
 use super::model::{Event, Wifi};
 use super::phy::Mode;
-use super::plan::{ACK, BLOCK_ACK};
+use super::plan::{ACK, CTS, RTS};
 use crate::{Drop, Outbox, PpduKind, PpduRecord, RxInfo};
 use lasthop_signals::Node;
-use lasthop_units::{Span, Time};
+use lasthop_signals::phy::Format;
+use lasthop_units::{Bytes, Span, Time};
 
 impl<P: Clone> Wifi<P> {
     pub(super) fn flight_end(&mut self, now: Time, place: u16, out: &mut impl Outbox<P>) {
         let flight = self.medium.air[usize::from(place)];
         match flight.kind {
-            PpduKind::Ack | PpduKind::BlockAck => self.answer_ends(now, place, flight, out),
+            PpduKind::Ack | PpduKind::BlockAck | PpduKind::Cts => self.answer_ends(now, place, flight, out),
+            PpduKind::Rts => self.rts_ends(now, place, flight, out),
             PpduKind::Data | PpduKind::BlockAckReq if flight.to != NONE => self.request_ends(now, place, flight, out),
             _ => self.group_ends(now, place, flight, out),
         }
@@ -52,13 +56,37 @@ impl<P: Clone> Wifi<P> {
         }
     }
 
+    /// An RTS has ended. Its addressee answers unless it has decoded somebody else's reservation (10.3.2.9).
+    fn rts_ends(&mut self, now: Time, place: u16, flight: Flight, out: &mut impl Outbox<P>) {
+        let decoded = self.medium.decodes(flight.to, place);
+        let to = &mut self.medium.nodes[usize::from(flight.to)];
+        if decoded {
+            to.received += now.since(flight.start);
+        }
+        let answers = decoded && to.nav <= now;
+        let mut overheard = std::mem::take(&mut self.overheard);
+        overheard.clear();
+        self.medium.land(place, false, Some(&mut overheard));
+        for &node in &overheard {
+            self.schedule(now + self.medium.timing.rts_nav, Event::RtsExpires(node));
+        }
+        self.overheard = overheard;
+        self.control_record(now, flight, RTS, out);
+        if answers {
+            self.schedule(now + self.medium.timing.sifs, Event::Respond(flight.contender));
+        } else {
+            self.schedule(now + self.medium.timing.ack_timeout, Event::Timeout(flight.contender));
+        }
+    }
+
     /// The receiver's share of a data PPDU that reached it. Returns how many MPDUs were good.
     fn receive(&mut self, now: Time, flight: Flight, out: &mut impl Outbox<P>) -> u16 {
         let ex = self.exchanges[usize::from(flight.contender)];
         let owner = self.plan.link_owner(usize::from(flight.from), usize::from(flight.to));
-        let (noise, framing) = (&mut self.errors[owner], self.framing);
+        let mode = &self.plan.modes()[usize::from(ex.mode)];
+        let (noise, framing) = (&mut self.errors[owner], mode.framing);
         let ns3 = self.plan.params().profile == super::Profile::Ns3_3_37;
-        let preamble = self.plan.modes()[usize::from(ex.mode)].phy.preamble();
+        let preamble = mode.phy.preamble();
         let (mut received, mut octets) = (0, 0);
         for entry in self.sessions[ex.session as usize].window.iter_mut().filter(|entry| entry.sent) {
             octets = framing.append(octets, framing.mpdu(entry.len));
@@ -75,7 +103,8 @@ impl<P: Clone> Wifi<P> {
                 }
             }
         }
-        self.release(now, flight, !self.block_ack, out);
+        let block_ack = self.ports[usize::from(flight.from)].most_mpdus > 1;
+        self.release(now, flight, !block_ack, out);
         received
     }
 
@@ -84,6 +113,7 @@ impl<P: Clone> Wifi<P> {
         let ex = self.exchanges[usize::from(flight.contender)];
         let back = self.slot(usize::from(flight.to), usize::from(flight.from));
         let reverse = self.ports[usize::from(flight.to)].first_peer + back;
+        let block_ack = self.ports[usize::from(flight.from)].most_mpdus > 1;
         let mut at = Time::ZERO;
         while let Some(entry) = self.sessions[ex.session as usize].release(skip) {
             let counted = &mut self.peers[reverse];
@@ -94,7 +124,7 @@ impl<P: Clone> Wifi<P> {
             let meta = self.pool.get(entry.id);
             if let Some(payload) = self.payloads[entry.id as usize].take() {
                 let rate = self.plan.modes()[usize::from(entry.mode)].phy.rate();
-                let ampdu = self.block_ack.then_some(entry.ampdu);
+                let ampdu = block_ack.then_some(entry.ampdu);
                 let rx = RxInfo { queued_at: meta.queued_at, rate, ampdu, retries: entry.failures };
                 let when = if skip { now } else { at };
                 out.deliver(when, Node(flight.to), Self::packet(meta, payload), &rx);
@@ -106,15 +136,20 @@ impl<P: Clone> Wifi<P> {
     pub(super) fn respond(&mut self, now: Time, contender: u16) {
         let ex = self.exchanges[usize::from(contender)];
         let node = self.medium.contenders[usize::from(contender)].node;
-        let kind = if ex.block_ack { PpduKind::BlockAck } else { PpduKind::Ack };
         if self.medium.is_sending(ex.to) {
             self.exchanges[usize::from(contender)].answer = Span::ZERO;
             let timeout = self.medium.timing.ack_timeout.saturating_sub(self.medium.timing.sifs);
             return self.schedule(now + timeout, Event::Timeout(contender));
         }
-        let end = now + ex.answer;
-        let reserves = Span::ZERO;
-        let place = self.medium.launch(Flight { from: ex.to, to: node, kind, contender, start: now, end, reserves });
+        let (kind, duration, reserves) = if ex.announcing {
+            let (sifs, cts) = (self.medium.timing.sifs, self.plan.modes()[usize::from(ex.mode)].cts);
+            (PpduKind::Cts, cts, sifs + ex.duration + sifs + ex.answer)
+        } else {
+            let kind = if ex.block_ack { PpduKind::BlockAck } else { PpduKind::Ack };
+            (kind, ex.answer, Span::ZERO)
+        };
+        let (from, to, end, format) = (ex.to, node, now + duration, Format::NonHt);
+        let place = self.medium.launch(Flight { from, to, kind, format, contender, start: now, end, reserves });
         self.schedule(end, Event::FlightEnd(place));
     }
 
@@ -124,12 +159,27 @@ impl<P: Clone> Wifi<P> {
             self.medium.nodes[usize::from(flight.to)].received += now.since(flight.start);
         }
         self.medium.land(place, false, None);
+        let psdu = match flight.kind {
+            PpduKind::Ack => ACK,
+            PpduKind::Cts => CTS,
+            _ => self.plan.block_ack(usize::from(flight.to)),
+        };
+        self.control_record(now, flight, psdu, out);
+        if flight.kind == PpduKind::Cts && decoded {
+            let sifs = self.medium.timing.sifs;
+            self.exchanges[usize::from(flight.contender)].handshake += sifs + now.since(flight.start) + sifs;
+            return self.schedule(now + sifs, Event::GoOn(flight.contender));
+        }
+        self.finish(now, flight.contender, decoded, out);
+    }
+
+    /// Reports a control frame of an exchange.
+    fn control_record(&mut self, now: Time, flight: Flight, psdu: Bytes, out: &mut impl Outbox<P>) {
         let ex = &self.exchanges[usize::from(flight.contender)];
         let response = match ex.kind {
             PpduKind::Data => self.plan.modes()[usize::from(ex.mode)].response,
             _ => Mode::lowest(self.plan.params().standard),
         };
-        let psdu = if flight.kind == PpduKind::Ack { ACK } else { BLOCK_ACK };
         out.ppdu(
             now,
             &PpduRecord {
@@ -144,7 +194,6 @@ impl<P: Clone> Wifi<P> {
                 psdu,
             },
         );
-        self.finish(now, flight.contender, decoded, out);
     }
 
     fn group_ends(&mut self, now: Time, place: u16, flight: Flight, out: &mut impl Outbox<P>) {
@@ -195,10 +244,20 @@ impl<P: Clone> Wifi<P> {
         let failures = if answered { 0 } else { ex.failures + 1 };
         let window = if answered || failures >= limit { Window::Reset } else { Window::Double };
         self.exchanges[index].failures = if failures >= limit { 0 } else { failures };
+        self.exchanges[index].announcing = false;
         self.top_up(now, contender, out);
+        let next = now + self.medium.timing.sifs;
+        if answered && ex.txop_end > next && !self.queues[index].is_empty() {
+            return self.schedule(next, Event::GoOn(contender));
+        }
+        self.leave(now, contender, window);
+    }
+
+    /// A contender gives the channel up.
+    pub(super) fn leave(&mut self, now: Time, contender: u16, window: Window) {
+        let index = usize::from(contender);
         let node = self.medium.contenders[index].node;
-        let classes = self.classes();
-        let beacon = index % classes == classes - 1 && self.ports[usize::from(node)].beacon_due;
+        let beacon = index == self.beacon_contender(usize::from(node)) && self.ports[usize::from(node)].beacon_due;
         self.medium.back_off(contender, window, now);
         if self.queues[index].is_empty() && !beacon {
             self.medium.asleep(contender);
@@ -211,14 +270,14 @@ impl<P: Clone> Wifi<P> {
     /// Books an exchange with both ends: all counters move together when it is over, as a driver's do.
     fn account(&mut self, contender: u16, ex: Exchange) {
         let index = usize::from(contender);
-        let classes = self.classes();
+        let classes = self.classes;
         let (node, class, slot) = (index / classes, index % classes, usize::from(ex.slot));
         let answer = if ex.answer.is_zero() { Span::ZERO } else { self.medium.timing.sifs + ex.answer };
-        let airtime = ex.duration + answer;
+        let airtime = ex.handshake + if ex.announcing { Span::ZERO } else { ex.duration + answer };
         let peer = self.ports[node].first_peer + slot;
         let counted = &mut self.peers[peer];
         counted.tx_airtime += airtime;
-        if ex.kind == PpduKind::Data {
+        if ex.kind == PpduKind::Data && !ex.announcing {
             counted.tx_attempts += u64::from(ex.mpdus);
             counted.tx_retries += u64::from(ex.retries);
             counted.tx_ppdus += 1;
@@ -235,10 +294,11 @@ impl<P: Clone> Wifi<P> {
         let index = usize::from(contender);
         let ex = self.exchanges[index];
         let slot = usize::from(ex.slot);
-        let peer = self.ports[index / self.classes()].first_peer + slot;
+        let port = &self.ports[index / self.classes];
+        let (peer, block_ack) = (port.first_peer + slot, port.most_mpdus > 1);
         let (pool, payloads, counted) = (&self.pool, &mut self.payloads, &mut self.peers[peer]);
         let session = &mut self.sessions[ex.session as usize];
-        session.settle(answered, limit, self.block_ack, |entry| {
+        session.settle(answered, limit, block_ack, |entry| {
             if entry.acked {
                 counted.tx_packets += 1;
                 counted.tx_bytes += u64::from(entry.len);
@@ -270,14 +330,15 @@ impl<P: Clone> Wifi<P> {
         if lost {
             let (from, to) = (self.medium.contenders[index].node, ex.to);
             let (start, end, reserves) = (now, now, Span::ZERO);
-            let flight = Flight { from, to, kind: PpduKind::BlockAckReq, contender, start, end, reserves };
+            let (kind, format) = (PpduKind::BlockAckReq, Format::NonHt);
+            let flight = Flight { from, to, kind, format, contender, start, end, reserves };
             self.release(now, flight, true, out);
         }
         self.retire(ex.session as usize, index, slot);
     }
 
     /// Forgets what both ends are done with, and tells the queue what is still to be sent.
-    fn retire(&mut self, session: usize, queue: usize, slot: usize) {
+    pub(super) fn retire(&mut self, session: usize, queue: usize, slot: usize) {
         while let Some(entry) = self.sessions[session].retire() {
             self.pool.remove(entry.id);
             self.queues[queue].release(slot);

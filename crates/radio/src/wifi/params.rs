@@ -9,7 +9,7 @@ use lasthop_units::{Bytes, Rate, Span, Time};
 /// A radio channel with its nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
-    /// Physical layer of every node.
+    /// Physical layer of every node that has none of its own.
     pub standard: Standard,
     /// Channel width of data PPDUs. Control and group frames go out in 20 MHz (duplicated).
     pub width: Width,
@@ -25,7 +25,7 @@ pub struct Params {
     pub station_queue_packets: usize,
     /// A frame is given up after this many failed attempts (dot11ShortRetryLimit).
     pub retry_limit: u8,
-    /// MPDUs in an A-MPDU, at most 64 (the compressed BlockAck's bitmap). 1 turns aggregation off.
+    /// MPDUs in an A-MPDU, at most 64 (the compressed BlockAck's bitmap), with 802.11ax 256. 1 turns aggregation off.
     pub max_ampdu_mpdus: u16,
     /// Beacons of every access point; `None` for none.
     pub beacons: Option<Beacons>,
@@ -38,6 +38,13 @@ pub struct Params {
 }
 
 impl Params {
+    /// The physical layer of a node.
+    pub fn phy(&self, node: Node) -> Phy {
+        let own = self.nodes.get(node.index()).and_then(|params| params.phy);
+        let Params { standard, width, guard_interval, .. } = *self;
+        own.unwrap_or(Phy { standard, width, guard_interval })
+    }
+
     /// Nodes that all hear each other, an access point queue of one 1000-packet FIFO, beacons on.
     pub fn new(standard: Standard, width: Width, guard_interval: GuardInterval, nodes: Vec<NodeParams>) -> Params {
         Params {
@@ -68,12 +75,28 @@ pub struct NodeParams {
     pub rate: RateChoice,
     /// Probability that one MPDU is lost to noise on a link that `rate` applies to, 0 to 1. Collisions come on top.
     pub mpdu_error: f64,
+    /// The physical layer of a neighbour or peer that is not the hop's; it exchanges frames with nodes of the same
+    /// standard only.
+    pub phy: Option<Phy>,
+    /// Data PSDUs that are longer than this are announced by RTS and CTS; `None` for never (dot11RTSThreshold).
+    pub rts_threshold: Option<Bytes>,
+}
+
+/// A node's physical layer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Phy {
+    /// Amendment; of the hop's band.
+    pub standard: Standard,
+    /// Channel width of data PPDUs.
+    pub width: Width,
+    /// Guard interval of data PPDUs.
+    pub guard_interval: GuardInterval,
 }
 
 impl NodeParams {
     /// An error-free node at a fixed rate.
     pub fn new(role: Role, mcs: Mcs) -> NodeParams {
-        NodeParams { role, rate: RateChoice::Fixed(mcs), mpdu_error: 0.0 }
+        NodeParams { role, rate: RateChoice::Fixed(mcs), mpdu_error: 0.0, phy: None, rts_threshold: None }
     }
 }
 
@@ -113,7 +136,8 @@ pub enum Reach {
     /// It is sensed as a busy medium, and interferes, but cannot be decoded: a reception with an error, which EIFS
     /// follows.
     Senses,
-    /// Frames are decoded if nothing else is heard meanwhile.
+    /// Frames are decoded if nothing else is heard meanwhile, and if their format is known: of a format that came after
+    /// its own amendment a node decodes only how long it lasts (L-SIG), which ends for it like a damaged frame.
     Decodes,
 }
 

@@ -1,16 +1,21 @@
-//! Rates and durations of 802.11 PPDUs, computed from modulation, coding and subcarriers.
+//! Rates and durations of 802.11 PPDUs.
 //! Source:     IEEE 802.11-2020: OFDM clause 17, ERP clause 18, HT clause 19 (19.3.9, 19.4.3), VHT clause 21 (21.3.8,
-//!             21.4.3, 21.5); non-HT reference rate table 10-10; response rate 10.6.6.5.
-//! Equations:  N_CBPS = subcarriers * bits * streams;  N_DBPS = N_CBPS * coding;
-//!             symbols = ceil((8 * PSDU + 16 + 6 * N_ES) / N_DBPS);
-//!             duration = preamble + 4 us * ceil(symbols * symbol time / 4 us) + signal extension
-//! Symbols:    N_CBPS -> `coded`, N_DBPS -> `bits_per_symbol`, N_ES -> `encoders`
-//! Deviations: BCC only (LDPC has no tail bits: at most one symbol less); no STBC; up to four spatial streams.
+//!             21.4.3, 21.5); IEEE 802.11ax-2021: HE clause 27 (27.3.11, 27.4.3); non-HT reference rate table 10-10;
+//!             response rate 10.6.6.5. Modulations, rates and preambles: [`lasthop_signals::phy`].
+//! Equations:  symbols = ceil((8 * PSDU + 16 + tail) / N_DBPS);
+//!             duration = preamble + symbols * symbol time + signal extension, with the data of non-HT, HT and VHT PPDUs
+//!             rounded up to 4 us
+//! Symbols:    N_DBPS -> `bits_per_symbol`, tail -> `tail_bits`
+//! Deviations: BCC for non-HT, HT and VHT (LDPC has no tail bits: at most one symbol less), LDPC without an extra symbol
+//!             segment for HE; no STBC; up to four spatial streams; HE SU PPDUs without packet extension (devices that
+//!             ask for 8 or 16 us of it get that much less).
 //!             `Profile::Ns3_3_37` leaves out VHT-SIG-B and the rounding of short-GI symbols to 4 us.
 //! Validity:   PSDU up to the duration limit of 5.484 ms.
 //! Checked by: tests::* (published rates and durations)
 
 use super::params::Profile;
+use lasthop_signals::phy::{Format, TxVector};
+pub use lasthop_signals::phy::{GuardInterval, Width};
 use lasthop_units::{Bytes, Rate, Span};
 
 /// A physical layer.
@@ -24,6 +29,8 @@ pub enum Standard {
     Dot11n(Band),
     /// 802.11ac: VHT at 5 GHz, EDCA, A-MPDU.
     Dot11ac,
+    /// 802.11ax: HE SU, EDCA, A-MPDU.
+    Dot11ax(Band),
 }
 
 /// A frequency band.
@@ -35,33 +42,11 @@ pub enum Band {
     Ghz5,
 }
 
-/// A channel width.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Width {
-    /// 20 MHz.
-    Mhz20,
-    /// 40 MHz.
-    Mhz40,
-    /// 80 MHz.
-    Mhz80,
-    /// 160 MHz.
-    Mhz160,
-}
-
-/// The cyclic prefix of a data symbol.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum GuardInterval {
-    /// 0.8 us: symbols of 4 us.
-    Long,
-    /// 0.4 us: symbols of 3.6 us.
-    Short,
-}
-
 /// A modulation and coding scheme with its number of spatial streams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mcs {
-    /// 802.11ac: 0 to 9. 802.11n: 0 to 7, counted within the streams (MCS 15 is index 7 with 2 streams).
-    /// 802.11a/g: 0 to 7 for 6, 9, 12, 18, 24, 36, 48, 54 Mbit/s.
+    /// 802.11ax: 0 to 11. 802.11ac: 0 to 9. 802.11n: 0 to 7, counted within the streams (MCS 15 is index 7 with 2
+    /// streams). 802.11a/g: 0 to 7 for 6, 9, 12, 18, 24, 36, 48, 54 Mbit/s.
     pub index: u8,
     /// Spatial streams, 1 to 4; 1 with 802.11a/g.
     pub nss: u8,
@@ -75,13 +60,12 @@ impl Mcs {
 
     /// The 802.11a/g rate, if there is one of exactly `rate`.
     pub fn legacy(rate: Rate) -> Option<Mcs> {
-        let found = OFDM.iter().position(|&(bits, coding)| {
-            // 48 subcarriers, 250 000 symbols a second.
-            rate.as_bps() * u64::from(coding.1) == 48 * bits * u64::from(coding.0) * 250_000
-        })?;
-        Some(Mcs::new(u8::try_from(found).expect("eight entries"), 1))
+        TxVector::legacy(rate).filter(|vector| vector.format == Format::NonHt).map(|vector| Mcs::new(vector.mcs, 1))
     }
 }
+
+/// Most spatial streams that are modelled.
+pub const MAX_STREAMS: u8 = 4;
 
 impl Standard {
     /// Its name in messages.
@@ -92,40 +76,70 @@ impl Standard {
             Standard::Dot11n(Band::Ghz2_4) => "802.11n at 2.4 GHz",
             Standard::Dot11n(Band::Ghz5) => "802.11n at 5 GHz",
             Standard::Dot11ac => "802.11ac",
+            Standard::Dot11ax(Band::Ghz2_4) => "802.11ax at 2.4 GHz",
+            Standard::Dot11ax(Band::Ghz5) => "802.11ax at 5 GHz",
         }
     }
 
     /// True if data frames carry QoS control, contend by EDCA and may be aggregated.
     pub const fn is_qos(self) -> bool {
-        matches!(self, Standard::Dot11n(_) | Standard::Dot11ac)
+        !matches!(self, Standard::Dot11a | Standard::Dot11g)
     }
 
     /// Where it works.
     pub const fn band(self) -> Band {
         match self {
             Standard::Dot11g => Band::Ghz2_4,
-            Standard::Dot11n(band) => band,
+            Standard::Dot11n(band) | Standard::Dot11ax(band) => band,
             Standard::Dot11a | Standard::Dot11ac => Band::Ghz5,
         }
     }
 
-    /// Largest A-MPDU (19.6 aPSDUMaxLength, maximum A-MPDU length exponents 3 and 7).
+    /// The format of its data PPDUs. A station decodes its own format and those before it in this order; of a later one
+    /// it decodes the L-SIG field only.
+    pub const fn format(self) -> Format {
+        match self {
+            Standard::Dot11a | Standard::Dot11g => Format::NonHt,
+            Standard::Dot11n(_) => Format::Ht,
+            Standard::Dot11ac => Format::Vht,
+            Standard::Dot11ax(_) => Format::He,
+        }
+    }
+
+    /// Largest A-MPDU (19.6 aPSDUMaxLength; maximum A-MPDU length exponents 3 and 7; 27.5 aPSDUMaxLength).
     pub const fn max_ampdu(self) -> Bytes {
         match self {
+            Standard::Dot11ax(_) => Bytes::new(6_500_631),
             Standard::Dot11ac => Bytes::new(1_048_575),
             _ => Bytes::new(65_535),
         }
     }
-}
 
-impl Width {
-    /// In MHz.
-    pub const fn mhz(self) -> u16 {
+    /// Most MPDUs in an A-MPDU: the longest bitmap that its BlockAcks may have.
+    pub const fn max_ampdu_mpdus(self) -> u16 {
         match self {
-            Width::Mhz20 => 20,
-            Width::Mhz40 => 40,
-            Width::Mhz80 => 80,
-            Width::Mhz160 => 160,
+            Standard::Dot11ax(_) => 256,
+            _ => 64,
+        }
+    }
+
+    /// Its widest channel in its band.
+    pub const fn widest(self) -> Width {
+        match self {
+            Standard::Dot11a | Standard::Dot11g => Width::Mhz20,
+            Standard::Dot11n(_) | Standard::Dot11ax(Band::Ghz2_4) => Width::Mhz40,
+            Standard::Dot11ac | Standard::Dot11ax(Band::Ghz5) => Width::Mhz160,
+        }
+    }
+
+    /// True if it has this guard interval.
+    pub const fn has_guard_interval(self, interval: GuardInterval) -> bool {
+        match self {
+            Standard::Dot11a | Standard::Dot11g => matches!(interval, GuardInterval::Ns800),
+            Standard::Dot11n(_) | Standard::Dot11ac => {
+                matches!(interval, GuardInterval::Ns400 | GuardInterval::Ns800)
+            }
+            Standard::Dot11ax(_) => !matches!(interval, GuardInterval::Ns400),
         }
     }
 }
@@ -133,67 +147,55 @@ impl Width {
 /// Everything needed to tell how long a PPDU of one format and rate lasts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mode {
+    vector: TxVector,
     /// N_DBPS.
     bits_per_symbol: u64,
-    /// N_ES.
-    encoders: u64,
+    tail_bits: u64,
     preamble: Span,
     symbol: Span,
     /// Durations of data are rounded up to a multiple of this.
     grain: Span,
     extension: Span,
     rate: Rate,
-    /// Non-HT reference rate as an index into `OFDM`.
-    reference: usize,
 }
 
-/// Longest PPDU (aPPDUMaxTime of HT mixed format and VHT).
+/// Longest PPDU (aPPDUMaxTime of HT mixed format, VHT and HE SU).
 pub const MAX_PPDU: Span = Span::from_micros(5_484);
 
 /// PSDU bits that the PHY adds in front: SERVICE.
 const SERVICE_BITS: u64 = 16;
 /// Tail bits per BCC encoder.
 const TAIL_BITS: u64 = 6;
+/// The symbol that legacy stations count a PPDU's duration in (L-SIG).
 const LONG_SYMBOL: Span = Span::from_nanos(4_000);
-const SHORT_SYMBOL: Span = Span::from_nanos(3_600);
 
-/// Bits per subcarrier and coding rate of 6, 9, 12, 18, 24, 36, 48, 54 Mbit/s (table 17-4).
-const OFDM: [(u64, (u32, u32)); 8] =
-    [(1, (1, 2)), (1, (3, 4)), (2, (1, 2)), (2, (3, 4)), (4, (1, 2)), (4, (3, 4)), (6, (2, 3)), (6, (3, 4))];
+/// Non-HT reference rates of MCS 0 to 11 as indices into the eight OFDM rates (table 10-10).
+const REFERENCE: [u8; 12] = [0, 2, 3, 4, 5, 6, 7, 7, 7, 7, 7, 7];
 
-/// Bits per subcarrier and coding rate of MCS 0 to 9 of one stream (tables 19-27 and 21-30), with the non-HT reference
-/// rate as an index into `OFDM` (table 10-10).
-const HT: [(u64, (u32, u32), usize); 10] = [
-    (1, (1, 2), 0),
-    (2, (1, 2), 2),
-    (2, (3, 4), 3),
-    (4, (1, 2), 4),
-    (4, (3, 4), 5),
-    (6, (2, 3), 6),
-    (6, (3, 4), 7),
-    (6, (5, 6), 7),
-    (8, (3, 4), 7),
-    (8, (5, 6), 7),
-];
-
-/// Mandatory OFDM rates as indices into `OFDM`, which are this model's BSSBasicRateSet: 6, 12 and 24 Mbit/s.
-const BASIC: [usize; 3] = [0, 2, 4];
+/// Mandatory OFDM rates as indices into the eight, which are this model's BSSBasicRateSet: 6, 12 and 24 Mbit/s.
+const BASIC: [u8; 3] = [0, 2, 4];
 
 impl Mode {
-    /// Non-HT OFDM in 20 MHz, at an index into the eight rates.
-    fn ofdm(band: Band, index: usize) -> Mode {
-        let (bits, coding) = OFDM[index];
-        let bits_per_symbol = 48 * bits * u64::from(coding.0) / u64::from(coding.1);
-        Mode {
-            bits_per_symbol,
-            encoders: 1,
-            preamble: Span::from_micros(20),
-            symbol: LONG_SYMBOL,
-            grain: LONG_SYMBOL,
+    /// A mode of `vector`; `None` if the standard has no such combination.
+    fn new(vector: TxVector, band: Band, tail_bits: u64) -> Option<Mode> {
+        let symbol = vector.symbol()?;
+        Some(Mode {
+            vector,
+            bits_per_symbol: vector.bits_per_symbol()?,
+            tail_bits,
+            preamble: vector.preamble(),
+            symbol,
+            grain: if vector.format == Format::He { symbol } else { LONG_SYMBOL },
             extension: extension(band),
-            rate: Rate::from_bps(bits_per_symbol * 250_000),
-            reference: index,
-        }
+            rate: vector.rate()?,
+        })
+    }
+
+    /// Non-HT OFDM in 20 MHz, at an index into the eight rates.
+    fn ofdm(band: Band, mcs: u8) -> Mode {
+        let (width, guard_interval) = (Width::Mhz20, GuardInterval::Ns800);
+        let vector = TxVector { format: Format::NonHt, mcs, nss: 1, width, guard_interval };
+        Mode::new(vector, band, TAIL_BITS).expect("one of the eight rates")
     }
 
     /// The lowest basic rate: group frames and beacons.
@@ -203,63 +205,25 @@ impl Mode {
 
     /// Data frames. `None` if standard, width, guard interval and MCS do not go together.
     pub fn data(standard: Standard, width: Width, gi: GuardInterval, mcs: Mcs, profile: Profile) -> Option<Mode> {
-        match standard {
-            Standard::Dot11a | Standard::Dot11g => {
-                let legal = mcs.index < 8 && mcs.nss == 1 && width == Width::Mhz20 && gi == GuardInterval::Long;
-                legal.then(|| Mode::ofdm(standard.band(), usize::from(mcs.index)))
+        if mcs.nss > MAX_STREAMS || width > standard.widest() {
+            return None;
+        }
+        let format = standard.format();
+        let vector = TxVector { format, mcs: mcs.index, nss: mcs.nss, width, guard_interval: gi };
+        let tail_bits = TAIL_BITS * encoders(&vector)?;
+        let mut mode = Mode::new(vector, standard.band(), tail_bits)?;
+        if profile == Profile::Ns3_3_37 && format != Format::He {
+            mode.grain = mode.symbol;
+            if format == Format::Vht {
+                mode.preamble = mode.preamble.saturating_sub(VHT_SIG_B);
             }
-            Standard::Dot11n(_) | Standard::Dot11ac => Mode::high_throughput(standard, width, gi, mcs, profile),
         }
-    }
-
-    fn high_throughput(
-        standard: Standard,
-        width: Width,
-        gi: GuardInterval,
-        mcs: Mcs,
-        profile: Profile,
-    ) -> Option<Mode> {
-        let vht = standard == Standard::Dot11ac;
-        let highest = if vht { 9 } else { 7 };
-        if mcs.index > highest || !(1..=4).contains(&mcs.nss) || (!vht && width > Width::Mhz40) {
-            return None;
-        }
-        let subcarriers = match width {
-            Width::Mhz20 => 52,
-            Width::Mhz40 => 108,
-            Width::Mhz80 => 234,
-            Width::Mhz160 => 468,
-        };
-        let (bits, coding, reference) = HT[usize::from(mcs.index)];
-        let (numerator, denominator) = (u64::from(coding.0), u64::from(coding.1));
-        let coded = subcarriers * bits * u64::from(mcs.nss);
-        let encoders = if vht { vht_encoders(width, mcs, coded * numerator / denominator) } else { 1 };
-        // 21.5: each encoder must get a whole number of coded blocks, or the combination is not in the tables.
-        if coded % (encoders * denominator) != 0 {
-            return None;
-        }
-        let bits_per_symbol = coded * numerator / denominator;
-        // 19.3.11.4: HT splits the stream over two encoders above 300 Mbit/s.
-        let encoders = if !vht && bits_per_symbol > 1_200 { 2 } else { encoders };
-        let training = [1, 2, 4, 4][usize::from(mcs.nss) - 1];
-        // L-STF, L-LTF, L-SIG 20; HT-SIG or VHT-SIG-A 8; STF 4; one LTF 4 each; VHT-SIG-B 4.
-        let sig_b = if vht && profile == Profile::Standard { 4 } else { 0 };
-        let symbol = if gi == GuardInterval::Short { SHORT_SYMBOL } else { LONG_SYMBOL };
-        Some(Mode {
-            bits_per_symbol,
-            encoders,
-            preamble: Span::from_micros(32 + 4 * training + sig_b),
-            symbol,
-            grain: if profile == Profile::Standard { LONG_SYMBOL } else { symbol },
-            extension: extension(standard.band()),
-            rate: Rate::from_bps(bits_per_symbol * 1_000_000_000 / symbol.as_nanos()),
-            reference,
-        })
+        Some(mode)
     }
 
     /// Time on air of a PSDU of `len`.
     pub fn duration(&self, len: Bytes) -> Span {
-        let symbols = (len.bits() + SERVICE_BITS + TAIL_BITS * self.encoders).div_ceil(self.bits_per_symbol);
+        let symbols = (len.bits() + SERVICE_BITS + self.tail_bits).div_ceil(self.bits_per_symbol);
         let data = (symbols * self.symbol.as_nanos()).next_multiple_of(self.grain.as_nanos());
         self.preamble + Span::from_nanos(data) + self.extension
     }
@@ -268,12 +232,17 @@ impl Mode {
     pub fn longest(&self, limit: Span) -> Bytes {
         let data = limit.saturating_sub(self.preamble + self.extension).as_nanos();
         let symbols = data / self.grain.as_nanos() * self.grain.as_nanos() / self.symbol.as_nanos();
-        Bytes::new((symbols * self.bits_per_symbol).saturating_sub(SERVICE_BITS + TAIL_BITS * self.encoders) / 8)
+        Bytes::new((symbols * self.bits_per_symbol).saturating_sub(SERVICE_BITS + self.tail_bits) / 8)
     }
 
     /// PHY rate.
     pub fn rate(&self) -> Rate {
         self.rate
+    }
+
+    /// What its PHY header says.
+    pub fn vector(&self) -> TxVector {
+        self.vector
     }
 
     /// Preamble and PHY header, before the first data symbol.
@@ -284,21 +253,31 @@ impl Mode {
     /// The non-HT mode of Ack and BlockAck to a frame of this mode: the highest basic rate that is not above the
     /// frame's non-HT reference rate.
     pub fn response(&self, standard: Standard) -> Mode {
-        let basic = BASIC.iter().rev().find(|&&basic| basic <= self.reference).copied();
+        let index = self.vector.mcs;
+        let reference = if self.vector.format == Format::NonHt { index } else { REFERENCE[usize::from(index)] };
+        let basic = BASIC.iter().rev().find(|&&basic| basic <= reference).copied();
         Mode::ofdm(standard.band(), basic.unwrap_or(BASIC[0]))
     }
 }
 
-/// BCC encoders of a VHT PPDU (21.5): one for each 540 Mbit/s begun at the long guard interval. Of the exceptions in the
-/// tables one lies within four streams.
-fn vht_encoders(width: Width, mcs: Mcs, bits_per_symbol: u64) -> u64 {
-    match (width, mcs.nss, mcs.index) {
-        (Width::Mhz160, 4, 7) => 6,
-        _ => bits_per_symbol.div_ceil(2_160).max(1),
-    }
+/// VHT-SIG-B, which ns-3 3.37 leaves out.
+const VHT_SIG_B: Span = Span::from_micros(4);
+
+/// BCC encoders, 0 with LDPC; `None` if there is no such combination.
+/// HT: two above 300 Mbit/s (19.3.11.4). VHT: one for each 540 Mbit/s begun at the long guard interval (21.5); of the
+/// exceptions in the tables one lies within four streams.
+fn encoders(vector: &TxVector) -> Option<u64> {
+    let bits_per_symbol = vector.bits_per_symbol()?;
+    Some(match (vector.format, vector.width, vector.nss, vector.mcs) {
+        (Format::Ht, ..) => 1 + u64::from(bits_per_symbol > 1_200),
+        (Format::Vht, Width::Mhz160, 4, 7) => 6,
+        (Format::Vht, ..) => bits_per_symbol.div_ceil(2_160),
+        (Format::He, ..) => 0,
+        (Format::NonHt | Format::Dsss, ..) => 1,
+    })
 }
 
-/// Silence after each ERP and HT PPDU at 2.4 GHz, so that 802.11b timing holds (aSignalExtension).
+/// Silence after each ERP, HT and HE PPDU at 2.4 GHz, so that 802.11b timing holds (aSignalExtension).
 fn extension(band: Band) -> Span {
     match band {
         Band::Ghz2_4 => Span::from_micros(6),

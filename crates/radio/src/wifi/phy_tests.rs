@@ -6,7 +6,7 @@ fn ac(width: Width, index: u8, nss: u8, gi: GuardInterval) -> Option<Mode> {
 
 #[test]
 fn legacy_rates_are_those_of_table_17_4() {
-    let rate = |i| Mode::data(Standard::Dot11a, Width::Mhz20, GuardInterval::Long, Mcs::new(i, 1), Profile::Standard);
+    let rate = |i| Mode::data(Standard::Dot11a, Width::Mhz20, GuardInterval::Ns800, Mcs::new(i, 1), Profile::Standard);
     let rates: Vec<u64> = (0..8).map(|i| rate(i).expect("legal").rate().as_bps() / 1_000_000).collect();
     assert_eq!(rates, [6, 9, 12, 18, 24, 36, 48, 54]);
     assert_eq!(rate(8), None);
@@ -29,7 +29,7 @@ fn vht_rates_agree_with_the_published_tables() {
         (Width::Mhz160, 9, 4, 31_200, 34_666),
     ] {
         let rate = |gi| ac(width, index, nss, gi).expect("in the table").rate().as_bps() / 100_000;
-        assert_eq!((rate(GuardInterval::Long), rate(GuardInterval::Short)), (long, short), "{width:?} {index} {nss}");
+        assert_eq!((rate(GuardInterval::Ns800), rate(GuardInterval::Ns400)), (long, short), "{width:?} {index} {nss}");
     }
 }
 
@@ -39,7 +39,7 @@ fn vht_combinations_outside_the_tables_are_refused() {
     let excluded: Vec<(u16, u8, u8)> = [Width::Mhz20, Width::Mhz40, Width::Mhz80, Width::Mhz160]
         .into_iter()
         .flat_map(|width| (1..=4).flat_map(move |nss| (0..10).map(move |mcs| (width, nss, mcs))))
-        .filter(|&(width, nss, mcs)| ac(width, mcs, nss, GuardInterval::Long).is_none())
+        .filter(|&(width, nss, mcs)| ac(width, mcs, nss, GuardInterval::Ns800).is_none())
         .map(|(width, nss, mcs)| (width.mhz(), nss, mcs))
         .collect();
     assert_eq!(excluded, [(20, 1, 9), (20, 2, 9), (20, 4, 9), (80, 3, 6), (160, 3, 9)]);
@@ -51,10 +51,10 @@ fn ht_rates_agree_with_the_published_tables() {
         let mode = Mode::data(Standard::Dot11n(Band::Ghz5), width, gi, Mcs::new(index, nss), Profile::Standard);
         mode.map(|mode| mode.rate().as_bps() / 100_000)
     };
-    assert_eq!(ht(Width::Mhz20, 7, 1, GuardInterval::Long), Some(650));
-    assert_eq!(ht(Width::Mhz20, 7, 2, GuardInterval::Short), Some(1_444));
-    assert_eq!(ht(Width::Mhz40, 7, 4, GuardInterval::Short), Some(6_000));
-    assert_eq!(ht(Width::Mhz20, 8, 1, GuardInterval::Long), None);
+    assert_eq!(ht(Width::Mhz20, 7, 1, GuardInterval::Ns800), Some(650));
+    assert_eq!(ht(Width::Mhz20, 7, 2, GuardInterval::Ns400), Some(1_444));
+    assert_eq!(ht(Width::Mhz40, 7, 4, GuardInterval::Ns400), Some(6_000));
+    assert_eq!(ht(Width::Mhz20, 8, 1, GuardInterval::Ns800), None);
 }
 
 #[test]
@@ -64,19 +64,57 @@ fn durations_agree_with_hand_worked_ones() {
     assert_eq!((at(4, 14), at(2, 14), at(0, 14)), (28, 32, 44));
     assert_eq!((at(4, 32), at(2, 32), at(0, 32)), (32, 44, 68));
     // 1542 octets at 175.5 Mbit/s: 12358 bits are 18 symbols of 702 bits, 72 us, after 40 us of preamble.
-    let long = ac(Width::Mhz80, 4, 1, GuardInterval::Long).expect("legal");
+    let long = ac(Width::Mhz80, 4, 1, GuardInterval::Ns800).expect("legal");
     assert_eq!(long.duration(Bytes::new(1542)).as_micros(), 112);
     // Short guard interval: 18 symbols are 64.8 us, sent in 68 us.
-    let short = ac(Width::Mhz80, 4, 1, GuardInterval::Short).expect("legal");
+    let short = ac(Width::Mhz80, 4, 1, GuardInterval::Ns400).expect("legal");
     assert_eq!(short.duration(Bytes::new(1542)).as_micros(), 108);
     // 802.11g has 6 us of silence after each frame: 1536 octets at 54 Mbit/s are 57 symbols.
-    let erp = Mode::data(Standard::Dot11g, Width::Mhz20, GuardInterval::Long, Mcs::new(7, 1), Profile::Standard);
+    let erp = Mode::data(Standard::Dot11g, Width::Mhz20, GuardInterval::Ns800, Mcs::new(7, 1), Profile::Standard);
     assert_eq!(erp.expect("legal").duration(Bytes::new(1536)).as_micros(), 20 + 57 * 4 + 6);
 }
 
 #[test]
+fn he_rates_and_durations_agree_with_published_and_hand_worked_ones() {
+    let he = |band, width, index, nss, gi| {
+        Mode::data(Standard::Dot11ax(band), width, gi, Mcs::new(index, nss), Profile::Standard)
+    };
+    // 27.5, in units of 0.1 Mbit/s, rounded: every width, the three guard intervals.
+    for (width, index, nss, rates) in [
+        (Width::Mhz20, 0, 1, [86, 81, 73]),
+        (Width::Mhz20, 11, 2, [2_868, 2_708, 2_438]),
+        (Width::Mhz40, 9, 1, [2_294, 2_167, 1_950]),
+        (Width::Mhz80, 11, 1, [6_004, 5_671, 5_104]),
+        (Width::Mhz160, 11, 4, [48_039, 45_370, 40_833]),
+    ] {
+        let got = [GuardInterval::Ns800, GuardInterval::Ns1600, GuardInterval::Ns3200].map(|gi| {
+            (he(Band::Ghz5, width, index, nss, gi).expect("in the table").rate().as_bps() + 50_000) / 100_000
+        });
+        assert_eq!(got, rates, "{width:?} {index} {nss}");
+    }
+    // 1542 octets in 80 MHz, one stream, MCS 4, 0.8 us: 12 352 bits are 5 symbols of 2940, 68 us, after 43.2 us.
+    let mode = he(Band::Ghz5, Width::Mhz80, 4, 1, GuardInterval::Ns800).expect("legal");
+    assert_eq!(mode.duration(Bytes::new(1_542)).as_nanos(), 43_200 + 5 * 13_600);
+    // 3.2 us, two streams: 36 + 2 * 16 us, then 3 symbols of 16 us.
+    let mode = he(Band::Ghz5, Width::Mhz80, 4, 2, GuardInterval::Ns3200).expect("legal");
+    assert_eq!(mode.duration(Bytes::new(1_542)).as_nanos(), 68_000 + 3 * 16_000);
+    // At 2.4 GHz 6 us of silence follow, and 80 MHz do not exist.
+    let mode = he(Band::Ghz2_4, Width::Mhz20, 11, 1, GuardInterval::Ns800).expect("legal");
+    assert_eq!(mode.duration(Bytes::new(100)).as_nanos(), 43_200 + 13_600 + 6_000);
+    assert_eq!(he(Band::Ghz2_4, Width::Mhz80, 0, 1, GuardInterval::Ns800), None);
+    assert_eq!(he(Band::Ghz5, Width::Mhz80, 0, 1, GuardInterval::Ns400), None);
+    assert_eq!(he(Band::Ghz5, Width::Mhz80, 12, 1, GuardInterval::Ns800), None);
+    // Answers go out at 24 Mbit/s from 16-QAM on.
+    let answer = |index| {
+        let mode = he(Band::Ghz5, Width::Mhz80, index, 1, GuardInterval::Ns800).expect("legal");
+        mode.response(Standard::Dot11ax(Band::Ghz5)).rate().as_bps() / 1_000_000
+    };
+    assert_eq!([0, 1, 3, 11].map(answer), [6, 12, 24, 24]);
+}
+
+#[test]
 fn the_longest_psdu_fits_and_one_octet_more_does_not() {
-    for gi in [GuardInterval::Long, GuardInterval::Short] {
+    for gi in [GuardInterval::Ns800, GuardInterval::Ns400] {
         for mcs in 0..10 {
             let mode = ac(Width::Mhz80, mcs, 2, gi).expect("legal");
             let longest = mode.longest(MAX_PPDU);
@@ -89,7 +127,7 @@ fn the_longest_psdu_fits_and_one_octet_more_does_not() {
 #[test]
 fn responses_go_out_at_the_highest_basic_rate_below_the_reference_rate() {
     let response = |mcs| {
-        let mode = ac(Width::Mhz80, mcs, 3, GuardInterval::Long).expect("legal");
+        let mode = ac(Width::Mhz80, mcs, 3, GuardInterval::Ns800).expect("legal");
         mode.response(Standard::Dot11ac).rate().as_bps() / 1_000_000
     };
     assert_eq!([0, 1, 2, 3, 4, 9].map(response), [6, 12, 12, 24, 24, 24]);

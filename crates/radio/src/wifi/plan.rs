@@ -1,8 +1,10 @@
 //! Validated parameters, with what follows from them.
 
 use super::error::Error;
-use super::params::{Background, Beacons, Load, Params, RateChoice, Reach, Role};
-use super::phy::{GuardInterval, MAX_PPDU, Mcs, Mode, Standard, Width};
+use super::frame::Framing;
+use super::params::{Background, Beacons, Load, Params, Phy, RateChoice, Reach, Role};
+use super::phy::{MAX_PPDU, Mcs, Mode};
+use super::timing::classes;
 use crate::queue;
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Span, Time};
@@ -20,31 +22,41 @@ pub struct Plan {
 /// A PHY mode for data, with what hangs on it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct DataMode {
-    pub mcs: Mcs,
     pub phy: Mode,
-    /// Mode of the Ack or BlockAck that answers.
+    pub framing: Framing,
+    /// Mode of the Ack or BlockAck that answers, and of RTS and CTS.
     pub response: Mode,
     pub ack: Span,
     pub block_ack: Span,
+    pub rts: Span,
+    pub cts: Span,
     /// Largest PSDU within the duration and length limits.
     pub max_psdu: u32,
 }
 
 /// Ack: frame control, duration, RA, FCS (9.3.1.4).
 pub(super) const ACK: Bytes = Bytes::new(14);
+/// CTS: frame control, duration, RA, FCS (9.3.1.3).
+pub(super) const CTS: Bytes = Bytes::new(14);
+/// RTS: frame control, duration, RA, TA, FCS (9.3.1.2).
+pub(super) const RTS: Bytes = Bytes::new(20);
 /// BlockAck with a compressed bitmap of 64 (9.3.1.8).
-pub(super) const BLOCK_ACK: Bytes = Bytes::new(32);
+const BLOCK_ACK_64: Bytes = Bytes::new(32);
+/// BlockAck with a compressed bitmap of 256 (9.3.1.8).
+const BLOCK_ACK_256: Bytes = Bytes::new(56);
 
 impl Params {
     /// Checks everything and prepares what follows from it.
     pub fn validate(self) -> Result<Plan, Error> {
-        self.check_channel()?;
         self.check_limits()?;
         let nodes = self.nodes.len();
         if self.reach.nodes() != nodes {
             return Err(Error::ReachSize { got: self.reach.nodes(), nodes });
         }
         let mut plan = Plan { modes: Vec::new(), traces: Vec::with_capacity(nodes), params: self };
+        for index in 0..nodes {
+            plan.check_phy(index)?;
+        }
         for index in 0..nodes {
             plan.check_node(index)?;
             let trace = plan.compile_rate(index)?;
@@ -56,27 +68,12 @@ impl Params {
         Ok(plan)
     }
 
-    fn check_channel(&self) -> Result<(), Error> {
-        let (widest, widths) = match self.standard {
-            Standard::Dot11a | Standard::Dot11g => (Width::Mhz20, "20 MHz"),
-            Standard::Dot11n(_) => (Width::Mhz40, "20 and 40 MHz"),
-            Standard::Dot11ac => (Width::Mhz160, "20, 40, 80 and 160 MHz"),
-        };
-        let standard = self.standard.name();
-        if self.width > widest {
-            return Err(Error::Width { mhz: self.width.mhz(), standard, widths });
-        }
-        if self.guard_interval == GuardInterval::Short && !self.standard.is_qos() {
-            return Err(Error::GuardInterval { standard });
-        }
-        Ok(())
-    }
-
     fn check_limits(&self) -> Result<(), Error> {
         // Node numbers are u16, and the last one stands for "everybody".
         within("nodes (count)", self.nodes.len() as f64, 1.0, 1024.0)?;
         within("retry_limit", f64::from(self.retry_limit), 1.0, 127.0)?;
-        within("max_ampdu_mpdus", f64::from(self.max_ampdu_mpdus), 1.0, 64.0)?;
+        let most = f64::from(self.standard.max_ampdu_mpdus());
+        within("max_ampdu_mpdus", f64::from(self.max_ampdu_mpdus), 1.0, most)?;
         within("station_queue_packets", self.station_queue_packets as f64, 1.0, MAX_QUEUE)?;
         within("driver_interval (s)", self.driver_interval.as_secs_f64(), 1e-4, 3600.0)?;
         match self.ap_queue {
@@ -132,6 +129,9 @@ impl Plan {
         if from == to {
             return false;
         }
+        if self.phy(from).standard != self.phy(to).standard {
+            return false;
+        }
         let related = match (self.params.nodes[from].role, self.params.nodes[to].role) {
             (Role::Ap, Role::Station { ap }) => ap.index() == from,
             (Role::Station { ap }, Role::Ap) => ap.index() == to,
@@ -149,9 +149,54 @@ impl Plan {
         self.params.reach.get(node(from), node(to))
     }
 
+    /// The physical layer of a node.
+    pub(super) fn phy(&self, index: usize) -> Phy {
+        self.params.phy(node(index))
+    }
+
+    /// Contenders of the node that has most of them: every node has as many, and uses the first of them.
+    pub(super) fn classes(&self) -> usize {
+        (0..self.params.nodes.len()).map(|index| classes(self.phy(index).standard)).max().unwrap_or(1)
+    }
+
+    /// Most MPDUs in an A-MPDU of a node; 1 without a BlockAck agreement.
+    pub(super) fn max_ampdu(&self, index: usize) -> u16 {
+        let standard = self.phy(index).standard;
+        if standard.is_qos() { self.params.max_ampdu_mpdus.min(standard.max_ampdu_mpdus()) } else { 1 }
+    }
+
+    /// The BlockAck that answers a node: its bitmap covers what the node may send (10.25.6.5).
+    pub(super) fn block_ack(&self, index: usize) -> Bytes {
+        if self.max_ampdu(index) > 64 { BLOCK_ACK_256 } else { BLOCK_ACK_64 }
+    }
+
+    fn check_phy(&self, index: usize) -> Result<(), Error> {
+        let Phy { standard, width, guard_interval } = self.phy(index);
+        if width > standard.widest() {
+            return Err(Error::Width { mhz: width.mhz(), standard: standard.name(), most: standard.widest().mhz() });
+        }
+        if !standard.has_guard_interval(guard_interval) {
+            return Err(Error::GuardInterval { got: guard_interval.span(), standard: standard.name() });
+        }
+        if standard.band() != self.params.standard.band() {
+            let (got, hop) = (standard.name(), self.params.standard.name());
+            return Err(Error::Band { key: format!("nodes[{index}].phy"), got, hop });
+        }
+        Ok(())
+    }
+
     fn check_node(&self, index: usize) -> Result<(), Error> {
         let params = &self.params.nodes[index];
         within(format!("nodes[{index}].mpdu_error"), params.mpdu_error, 0.0, 1.0)?;
+        let in_bss = matches!(params.role, Role::Ap | Role::Station { .. });
+        if in_bss && params.phy.is_some_and(|phy| phy.standard != self.params.standard) {
+            let (key, got) = (format!("nodes[{index}].phy"), node(index));
+            return Err(Error::Node {
+                key,
+                got,
+                needs: "a neighbour or peer, which alone may have a standard of its own",
+            });
+        }
         if let Role::Station { ap } = params.role {
             let key = format!("nodes[{index}].role.ap");
             if self.params.nodes.get(ap.index()).is_none_or(|node| node.role != Role::Ap) {
@@ -176,30 +221,32 @@ impl Plan {
         if let Some(at) = steps.windows(2).position(|pair| pair[0].0 >= pair[1].0) {
             return Err(Error::Order { key: format!("{key}[{}]", at + 1) });
         }
-        steps.into_iter().map(|(at, mcs)| Ok((at, self.mode_of(mcs, &key)?))).collect()
+        steps.into_iter().map(|(at, mcs)| Ok((at, self.mode_of(index, mcs, &key)?))).collect()
     }
 
-    /// The index of the mode for `mcs`, made if it is new.
-    fn mode_of(&mut self, mcs: Mcs, key: &str) -> Result<u16, Error> {
-        if let Some(known) = self.modes.iter().position(|mode| mode.mcs == mcs) {
-            return Ok(u16::try_from(known).expect("fewer than 40 modes a channel"));
-        }
-        let Params { standard, width, guard_interval, profile, .. } = self.params;
-        let Some(phy) = Mode::data(standard, width, guard_interval, mcs, profile) else {
+    /// The index of a node's mode for `mcs`, made if it is new.
+    fn mode_of(&mut self, index: usize, mcs: Mcs, key: &str) -> Result<u16, Error> {
+        let Phy { standard, width, guard_interval } = self.phy(index);
+        let Some(phy) = Mode::data(standard, width, guard_interval, mcs, self.params.profile) else {
             let (mhz, standard) = (width.mhz(), standard.name());
             return Err(Error::Mcs { key: key.to_owned(), mcs: mcs.index, nss: mcs.nss, mhz, standard });
         };
+        if let Some(known) = self.modes.iter().position(|mode| mode.phy == phy) {
+            return Ok(u16::try_from(known).expect("fewer than 1000 combinations of format, MCS, width and interval"));
+        }
         let response = phy.response(standard);
         let max_psdu = phy.longest(MAX_PPDU).min(standard.max_ampdu());
         self.modes.push(DataMode {
-            mcs,
             phy,
+            framing: Framing::new(standard),
             response,
             ack: response.duration(ACK),
-            block_ack: response.duration(BLOCK_ACK),
-            max_psdu: u32::try_from(max_psdu.get()).expect("an A-MPDU has at most 20 bits of length"),
+            block_ack: response.duration(self.block_ack(index)),
+            rts: response.duration(RTS),
+            cts: response.duration(CTS),
+            max_psdu: u32::try_from(max_psdu.get()).expect("an A-MPDU has at most 23 bits of length"),
         });
-        self.mode_of(mcs, key)
+        self.mode_of(index, mcs, key)
     }
 
     fn check_background(&self, index: usize) -> Result<(), Error> {
@@ -239,14 +286,14 @@ fn node(index: usize) -> Node {
 mod tests {
     use super::*;
     use crate::AccessClass;
-    use crate::wifi::NodeParams;
+    use crate::wifi::{GuardInterval, NodeParams, Standard, Width};
     use lasthop_units::Rate;
 
     fn bss() -> Params {
         let mcs = Mcs::new(9, 1);
         let nodes =
             vec![NodeParams::new(Role::Ap, mcs), NodeParams::new(Role::Station { ap: Node(0) }, Mcs::new(4, 2))];
-        Params::new(Standard::Dot11ac, Width::Mhz80, GuardInterval::Short, nodes)
+        Params::new(Standard::Dot11ac, Width::Mhz80, GuardInterval::Ns400, nodes)
     }
 
     fn message(change: impl FnOnce(&mut Params)) -> String {
@@ -285,11 +332,36 @@ mod tests {
             message(|p| p.reach.set(Node(0), Node(1), Reach::Senses)),
             "nodes[1].role.ap: Node(1) and Node(0) must decode each other, but reach says otherwise"
         );
-        assert_eq!(message(|p| p.standard = Standard::Dot11a), "width = 80 MHz is not part of 802.11a; it has 20 MHz");
+        assert_eq!(
+            message(|p| p.standard = Standard::Dot11a),
+            "width = 80 MHz is not part of 802.11a; it ends at 20 MHz"
+        );
         assert_eq!(
             message(|p| p.reach = crate::wifi::ReachMatrix::nobody(3)),
             "reach is a matrix for 3 nodes, but there are 2"
         );
+    }
+
+    #[test]
+    fn a_standard_of_ones_own_must_fit_the_channel_and_ones_peers() {
+        let (width, guard_interval) = (Width::Mhz20, GuardInterval::Ns800);
+        let with = |standard, role| {
+            move |p: &mut Params| {
+                p.nodes.push(NodeParams::new(role, Mcs::new(0, 1)));
+                p.nodes[2].phy = Some(Phy { standard, width, guard_interval });
+                p.reach = crate::wifi::ReachMatrix::all_hear_all(3);
+            }
+        };
+        assert_eq!(
+            message(with(Standard::Dot11g, Role::Neighbour)),
+            "nodes[2].phy: 802.11g is in another band than the hop, which is 802.11ac"
+        );
+        let station = message(with(Standard::Dot11a, Role::Station { ap: Node(0) }));
+        assert!(station.starts_with("nodes[2].phy = Node(2) is not a neighbour or peer"), "{station}");
+        let mut legal = bss();
+        with(Standard::Dot11a, Role::Neighbour)(&mut legal);
+        let plan = legal.validate().expect("a legacy neighbour");
+        assert_eq!((plan.max_ampdu(1), plan.max_ampdu(2), plan.classes()), (64, 1, 4));
     }
 
     #[test]

@@ -33,7 +33,7 @@ impl<P: Clone> Wifi<P> {
     fn station_report(&mut self, ap: usize, slot: usize, now: Time) -> StationReport {
         let station = self.ports[ap].receivers[slot];
         let (mut packets, mut bytes, mut oldest) = (0, 0, now);
-        let classes = self.classes();
+        let classes = self.classes;
         for class in 0..classes {
             let queue = &self.queues[ap * classes + class];
             let session = &self.sessions[self.session(ap, class, slot)];

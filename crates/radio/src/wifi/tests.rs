@@ -44,14 +44,14 @@ fn bss(standard: Standard, stations: u16, mcs: Mcs) -> Params {
     let width = if standard == Standard::Dot11ac { Width::Mhz80 } else { Width::Mhz20 };
     let mut nodes = vec![NodeParams::new(Role::Ap, mcs)];
     nodes.extend((0..stations).map(|_| NodeParams::new(Role::Station { ap: AP }, mcs)));
-    let mut params = Params::new(standard, width, GuardInterval::Long, nodes);
+    let mut params = Params::new(standard, width, GuardInterval::Ns800, nodes);
     params.beacons = None;
     params
 }
 
 fn peers(standard: Standard, count: u16, mcs: Mcs) -> Params {
     let nodes = (0..count).map(|_| NodeParams::new(Role::Peer, mcs)).collect();
-    Params::new(standard, Width::Mhz20, GuardInterval::Long, nodes)
+    Params::new(standard, Width::Mhz20, GuardInterval::Ns800, nodes)
 }
 
 fn saturated(from: u16, to: u16) -> Background {
@@ -440,4 +440,185 @@ fn airtime_fairness_gives_a_fast_station_what_a_slow_one_would_take() {
         throughput(crate::queue::Kind::FqCodelAirtime(crate::queue::FqCodelParams::default()));
     assert!(fair_fast > 3.0 * fifo_fast, "{fair_fast} {fifo_fast}");
     assert!((ratio - 1.0).abs() < 0.1, "airtime {ratio}; {fair_fast} {fair_slow} Mbit/s");
+}
+
+#[test]
+fn an_rts_goes_before_long_frames_and_its_cts_lets_them_through() {
+    let mut params = bss(Standard::Dot11a, 1, Mcs::new(4, 1));
+    params.nodes[0].rts_threshold = Some(Bytes::new(1_000));
+    let (mut hop, mut log) = (hop(params), Log::default());
+    hop.enqueue(us(1_000), Packet { len: Bytes::new(100), ..packet(AP, Dest::Node(Node(1)), 0) }, &mut log);
+    hop.enqueue(us(2_000), packet(AP, Dest::Node(Node(1)), 1), &mut log);
+    hop.advance(us(9_000), &mut log);
+    let kinds: Vec<PpduKind> = log.ppdus.iter().map(|ppdu| ppdu.kind).collect();
+    use PpduKind::{Ack, Cts, Data, Rts};
+    assert_eq!(kinds, [Data, Ack, Rts, Cts, Data, Ack]);
+    // RTS of 20 and CTS of 14 octets at 24 Mbit/s: 28 us each, a SIFS apart.
+    let frames: Vec<(u64, u64)> = log.ppdus[2..5]
+        .iter()
+        .map(|p| (p.start.since(log.ppdus[2].start).as_micros(), p.duration.as_micros()))
+        .collect();
+    assert_eq!(frames, [(0, 28), (44, 28), (88, 20 + 4 * 129)]);
+    assert_eq!(log.payloads(), [0, 1]);
+    let station = log.reports.last().expect("reports").2.stations[0];
+    let data = |i: usize| log.ppdus[i].duration + Span::from_micros(16) + log.ppdus[i + 1].duration;
+    assert_eq!(station.tx_airtime, data(0) + Span::from_micros(88) + data(4));
+}
+
+#[test]
+fn with_rts_hidden_stations_lose_announcements_instead_of_data() {
+    let run = |threshold: Option<Bytes>| {
+        let mut params = bss(Standard::Dot11a, 2, Mcs::new(4, 1));
+        params.reach.set_both(Node(1), Node(2), Reach::None);
+        params.nodes.iter_mut().for_each(|node| node.rts_threshold = threshold);
+        params.background = vec![saturated(1, 0), saturated(2, 0)];
+        let (mut hop, mut log) = (hop(params), Log::default());
+        hop.advance(secs(10), &mut log);
+        let lost = log.data().filter(|ppdu| ppdu.received == 0).count() as f64 / log.data().count() as f64;
+        (lost, log.data().map(|ppdu| u64::from(ppdu.received)).sum::<u64>())
+    };
+    let (plain_lost, plain) = run(None);
+    let (rts_lost, rts) = run(Some(Bytes::new(500)));
+    assert!(plain_lost > 0.3, "{plain_lost}");
+    // Not none: an RTS that begins in the SIFS before the CTS deafens its sender to that CTS.
+    assert!(rts_lost < 0.03, "{rts_lost}");
+    assert!(rts as f64 > 1.3 * plain as f64, "{rts} frames with RTS, {plain} without");
+}
+
+#[test]
+fn hidden_stations_overlap_as_often_as_their_windows_say() {
+    // Two hidden stations, frames so short that each sends once: a frame survives if the other begins none from a
+    // frame's duration before it to its end. Poisson offers of G frames a frame time give exp(-2 G) (pure ALOHA, which
+    // stations that never hear each other are while their queues are empty).
+    let mut params = bss(Standard::Dot11a, 2, Mcs::new(7, 1));
+    params.reach.set_both(Node(1), Node(2), Reach::None);
+    params.retry_limit = 1;
+    let offered = Background { load: Load::Offered(Rate::from_mbit(2)), packet: Bytes::new(1_000), ..saturated(1, 0) };
+    params.background = vec![offered.clone(), Background { from: Node(2), ..offered }];
+    let (mut hop, mut log) = (hop(params), Log::default());
+    hop.advance(secs(60), &mut log);
+    let lost = log.data().filter(|ppdu| ppdu.received == 0).count() as f64 / log.data().count() as f64;
+    let frame = log.data().next().expect("frames").duration.as_secs_f64();
+    // The other sends 250 frames a second. It defers while it hears the Ack, which shortens nothing here.
+    let aloha = 1.0 - (-2.0 * 250.0 * frame).exp();
+    assert!((lost / aloha - 1.0).abs() < 0.1, "{lost} lost, {aloha} by ALOHA");
+}
+
+#[test]
+fn a_reservation_that_comes_to_nothing_is_given_up() {
+    // 1 announces to 0, which is deaf to it for 2 is on the air; 3 decodes the RTS and would wait for 1's whole exchange.
+    let mut params = peers(Standard::Dot11a, 5, Mcs::new(0, 1));
+    for node in [2, 4] {
+        params.reach.set_both(Node(1), Node(node), Reach::None);
+        params.reach.set_both(Node(3), Node(node), Reach::None);
+    }
+    params.reach.set_both(Node(0), Node(3), Reach::None);
+    params.nodes[1].rts_threshold = Some(Bytes::ZERO);
+    params.retry_limit = 1;
+    let (mut hop, mut log) = (hop(params), Log::default());
+    hop.enqueue(us(100), packet(Node(2), Dest::Node(Node(4)), 1), &mut log);
+    hop.enqueue(us(500), packet(Node(1), Dest::Node(Node(0)), 2), &mut log);
+    hop.enqueue(us(600), packet(Node(3), Dest::Node(Node(1)), 3), &mut log);
+    hop.advance(us(20_000), &mut log);
+    let rts = log.ppdus.iter().find(|ppdu| ppdu.kind == PpduKind::Rts).expect("one RTS");
+    assert!(!log.ppdus.iter().any(|ppdu| ppdu.kind == PpduKind::Cts));
+    let third = log.data().find(|ppdu| ppdu.from == Node(3)).expect("3 sends");
+    let waited = third.start.since(rts.start + rts.duration);
+    // Reserved: CTS, data of 2 ms and Ack. Given up after 2 SIFS + CTS + PHY start delay + 2 slots, then a backoff.
+    let given_up = Span::from_micros(32 + 44 + 20 + 18);
+    assert!(waited >= given_up && waited < given_up + Span::from_micros(34 + 16 * 9), "{waited}");
+}
+
+#[test]
+fn a_voice_opportunity_carries_several_frames_a_sifs_apart_and_ends_in_time() {
+    let mut params = bss(Standard::Dot11ac, 1, Mcs::new(0, 1));
+    params.max_ampdu_mpdus = 1;
+    let (mut hop, mut log) = (hop(params), Log::default());
+    for n in 0..8 {
+        let voice = Packet { len: Bytes::new(500), class: AccessClass::Voice, ..packet(AP, Dest::Node(Node(1)), n) };
+        hop.enqueue(us(1_000), voice, &mut log);
+    }
+    hop.advance(us(20_000), &mut log);
+    assert_eq!(log.payloads(), (0..8).collect::<Vec<_>>());
+    // 542 octets at 29.25 Mbit/s: 38 symbols after 40 us; Ack 44 us at 6 Mbit/s. Five exchanges of 252 us and four SIFS
+    // between them fit into 1504 us, six do not.
+    let starts: Vec<u64> = log.data().map(|ppdu| ppdu.start.since(Time::ZERO).as_micros()).collect();
+    let gaps: Vec<u64> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!(gaps[..4], [192 + 16 + 44 + 16; 4]);
+    assert!(gaps[4] >= 192 + 16 + 44 + 34, "{gaps:?}");
+    assert_eq!(gaps[5..], [192 + 16 + 44 + 16; 2]);
+}
+
+#[test]
+fn an_aggregate_stays_within_the_transmission_opportunity() {
+    let mut params = bss(Standard::Dot11ac, 1, Mcs::new(4, 1));
+    params.background = vec![Background { class: AccessClass::Video, ..saturated(0, 1) }];
+    let (mut hop, mut log) = (hop(params), Log::default());
+    hop.advance(secs(1), &mut log);
+    // 3008 us less SIFS and BlockAck hold 40 us and 730 symbols of 702 bits: 41 MPDUs of 1544 octets.
+    assert!(log.data().all(|ppdu| ppdu.mpdus <= 41));
+    assert!(log.data().filter(|ppdu| ppdu.mpdus == 41).count() > 100);
+}
+
+#[test]
+fn a_legacy_neighbour_decodes_answers_but_not_the_frames_of_later_amendments() {
+    // An 802.11a pair beside an 802.11ac BSS: both are saturated, all hear each other.
+    let mut params = bss(Standard::Dot11ac, 1, Mcs::new(9, 1));
+    let legacy = Phy { standard: Standard::Dot11a, width: Width::Mhz20, guard_interval: GuardInterval::Ns800 };
+    for _ in 0..2 {
+        params.nodes.push(NodeParams { phy: Some(legacy), ..NodeParams::new(Role::Neighbour, Mcs::new(2, 1)) });
+    }
+    params.reach = ReachMatrix::all_hear_all(4);
+    params.background = vec![saturated(0, 1), saturated(2, 3)];
+    let (mut hop, mut log) = (hop(params), Log::default());
+    hop.advance(secs(20), &mut log);
+    let shares = shares(&log, 4);
+    // AIFS of best effort is a slot longer than DIFS, the windows are the same: nearly equal turns.
+    let turns = shares[0].0 as f64 / shares[2].0 as f64;
+    assert!((0.6..1.0).contains(&turns), "{turns}");
+    assert!(
+        log.data().filter(|ppdu| ppdu.from == Node(2)).all(|ppdu| ppdu.mpdus == 1 && ppdu.rate == Rate::from_mbit(12))
+    );
+    assert!(log.data().filter(|ppdu| ppdu.from == Node(0)).any(|ppdu| ppdu.mpdus == 64));
+}
+
+#[test]
+fn a_frame_that_goes_unanswered_makes_legacy_bystanders_wait_for_eifs() {
+    let first = |answered: bool| {
+        let mut params = bss(Standard::Dot11ac, 1, Mcs::new(9, 1));
+        let legacy = Phy { standard: Standard::Dot11a, width: Width::Mhz20, guard_interval: GuardInterval::Ns800 };
+        for _ in 0..2 {
+            params.nodes.push(NodeParams { phy: Some(legacy), ..NodeParams::new(Role::Neighbour, Mcs::new(2, 1)) });
+        }
+        params.reach = ReachMatrix::all_hear_all(4);
+        params.nodes[1].mpdu_error = if answered { 0.0 } else { 1.0 };
+        // Nothing is sent again, not even a BlockAckReq.
+        (params.retry_limit, params.max_ampdu_mpdus) = (1, 1);
+        let (mut hop, mut log) = (hop(params), Log::default());
+        hop.enqueue(us(1_000), packet(AP, Dest::Node(Node(1)), 0), &mut log);
+        // It comes while the frame is on the air, and counts down from the end of what is heard.
+        hop.enqueue(us(1_050), packet(Node(2), Dest::Node(Node(3)), 1), &mut log);
+        hop.advance(us(5_000), &mut log);
+        let end = log.ppdus[if answered { 1 } else { 0 }].start + log.ppdus[if answered { 1 } else { 0 }].duration;
+        let legacy = log.data().find(|ppdu| ppdu.from == Node(2)).expect("it sends");
+        legacy.start.since(end).as_micros()
+    };
+    // DIFS after the Ack, which everybody decodes; EIFS after the frame that it could not decode, plus the same backoff.
+    let (after_ack, after_nothing) = (first(true), first(false));
+    assert_eq!((after_ack - 34) % 9, 0);
+    assert_eq!(after_nothing - after_ack, 16 + 44);
+}
+
+#[test]
+fn he_aggregates_hold_up_to_256_mpdus_and_larger_block_acks_answer() {
+    let mut params = bss(Standard::Dot11ax(Band::Ghz5), 1, Mcs::new(11, 2));
+    params.width = Width::Mhz160;
+    params.max_ampdu_mpdus = 256;
+    params.background = vec![saturated(0, 1)];
+    let (mut hop, mut log) = (hop(params), Log::default());
+    hop.advance(secs(1), &mut log);
+    assert!(log.data().filter(|ppdu| ppdu.mpdus == 256).count() > 100);
+    let answers: Vec<&PpduRecord> = log.ppdus.iter().filter(|ppdu| ppdu.kind == PpduKind::BlockAck).collect();
+    // 56 octets at 24 Mbit/s: 5 symbols.
+    assert!(answers.iter().all(|ppdu| ppdu.psdu == Bytes::new(56) && ppdu.duration == Span::from_micros(40)));
 }

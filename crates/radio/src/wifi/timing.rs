@@ -1,14 +1,17 @@
 //! Interframe spaces and contention windows.
 //! Source:     IEEE 802.11-2020: 10.3.2.3 (interframe spaces), 10.3.2.11 (Ack timeout), tables 17-21, 18-5, 19-25 and
-//!             21-28 (slot and SIFS), table 9-155 (default EDCA parameters).
+//!             21-28 (slot and SIFS), table 9-155 (default EDCA parameters); TXOP limits: WMM specification 1.2, which
+//!             access points announce (hostapd's defaults): 0 for AC_BK and AC_BE, 94 and 47 units of 32 us for AC_VI and
+//!             AC_VO.
 //! Equations:  DIFS = SIFS + 2 slots;  AIFS = SIFS + AIFSN slots;  EIFS = SIFS + Ack at the lowest basic rate + DIFS;
-//!             Ack timeout = SIFS + slot + PHY start delay
+//!             Ack timeout = CTS timeout = SIFS + slot + PHY start delay;
+//!             NAV of an RTS ends if nothing begins within 2 SIFS + CTS + PHY start delay + 2 slots
 //! Symbols:    EIFS - DIFS -> `eifs_extra`
-//! Deviations: TXOP limits are 0: one exchange each time the channel is won. Access points use the stations' values.
+//! Deviations: access points use the stations' values.
 //! Validity:   OFDM with the short slot.     Checked by: wifi::tests::*
 
 use super::phy::{Band, Mode, Standard};
-use super::plan::ACK;
+use super::plan::{ACK, CTS};
 use crate::AccessClass;
 use lasthop_units::Span;
 
@@ -20,10 +23,8 @@ pub(super) struct Timing {
     pub ack_timeout: Span,
     /// What a damaged frame adds to the space before the next access.
     pub eifs_extra: Span,
-    /// Per class; DCF uses the first only.
-    pub edca: [Edca; 4],
-    /// EDCA: a slot boundary at which the medium turns busy has been counted; DCF counts slots that stayed idle.
-    pub counts_boundary: bool,
+    /// How long after an RTS the frame that answers to its CTS must have begun.
+    pub rts_nav: Span,
 }
 
 /// How one class contends.
@@ -32,6 +33,10 @@ pub(super) struct Edca {
     pub aifs: Span,
     pub cw_min: u16,
     pub cw_max: u16,
+    /// TXOP limit; zero for one exchange.
+    pub txop: Span,
+    /// EDCA: a slot boundary at which the medium turns busy has been counted; DCF counts slots that stayed idle.
+    pub counts_boundary: bool,
 }
 
 /// Classes of a node that contend separately: four with EDCA, one with DCF.
@@ -50,27 +55,42 @@ pub(super) fn contender_of(standard: Standard, class: AccessClass) -> usize {
     }
 }
 
+/// How each class of a node contends; DCF uses the first only.
+pub(super) fn edca(standard: Standard) -> [Edca; 4] {
+    let (sifs, counts_boundary) = (sifs(standard), standard.is_qos());
+    let of = |aifsn: u64, cw_min, cw_max, txop_units: u64| {
+        let (aifs, txop) = (sifs + SLOT * aifsn, Span::from_micros(32 * txop_units));
+        Edca { aifs, cw_min, cw_max, txop, counts_boundary }
+    };
+    if standard.is_qos() {
+        [of(7, 15, 1023, 0), of(3, 15, 1023, 0), of(2, 7, 15, 94), of(2, 3, 7, 47)]
+    } else {
+        [of(2, 15, 1023, 0); 4]
+    }
+}
+
+const SLOT: Span = Span::from_micros(9);
+
+fn sifs(standard: Standard) -> Span {
+    match standard.band() {
+        Band::Ghz2_4 => Span::from_micros(10),
+        Band::Ghz5 => Span::from_micros(16),
+    }
+}
+
 impl Timing {
+    /// What all standards of a band have in common.
     pub fn new(standard: Standard) -> Timing {
-        let slot = Span::from_micros(9);
-        let sifs = match standard.band() {
-            Band::Ghz2_4 => Span::from_micros(10),
-            Band::Ghz5 => Span::from_micros(16),
-        };
-        let edca = |aifsn: u64, cw_min, cw_max| Edca { aifs: sifs + slot * aifsn, cw_min, cw_max };
+        let (slot, sifs) = (SLOT, sifs(standard));
         let lowest = Mode::lowest(standard);
+        // Ack and CTS are non-HT PPDUs: their start is known after preamble and SIGNAL.
+        let start_delay = lowest.preamble();
         Timing {
             slot,
             sifs,
-            // An Ack is a non-HT PPDU: its start is known after preamble and SIGNAL.
-            ack_timeout: sifs + slot + lowest.preamble(),
+            ack_timeout: sifs + slot + start_delay,
             eifs_extra: sifs + lowest.duration(ACK),
-            edca: if standard.is_qos() {
-                [edca(7, 15, 1023), edca(3, 15, 1023), edca(2, 7, 15), edca(2, 3, 7)]
-            } else {
-                [edca(2, 15, 1023); 4]
-            },
-            counts_boundary: standard.is_qos(),
+            rts_nav: sifs * 2 + lowest.duration(CTS) + start_delay + slot * 2,
         }
     }
 }

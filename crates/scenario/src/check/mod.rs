@@ -196,6 +196,7 @@ fn wired_hop(hop: &raw::WiredHop, raw: &raw::Scenario, cx: &mut Context) -> Opti
             (&station.mcs_trace.at, station.mcs_trace.given),
             (&station.rate.at, station.rate.given),
             (&station.mpdu_error_rate.at, station.mpdu_error_rate.given),
+            (&station.hidden_from.at, station.hidden_from.given),
         ];
         for (at, _) in radio.into_iter().filter(|(_, given)| *given) {
             cx.impossible(at, "a station of a wired hop has no radio", "delete this key; the rate is `hop.wired.rate`");

@@ -4,7 +4,7 @@ mod values;
 mod words;
 
 pub(crate) use values::{Load, McsTrace, Seeds};
-pub(crate) use words::{Capacity, QueueKind, TrafficKind, Weights, Window};
+pub(crate) use words::{Capacity, Class, QueueKind, Reach, TrafficKind, Weights, Window};
 pub use words::{Measure, Program, Sender, Standard, World};
 
 use crate::quantity::{Hertz, Packets};
@@ -34,7 +34,7 @@ table! {
         /// The stations behind the hop, one `[[station]]` each.
         required station: Vec<Station>,
         /// Other BSSs that share the Wi-Fi channel, one `[[neighbour]]` each. They and the scenario's own BSS hear each
-        /// other.
+        /// other unless their keys say otherwise.
         default("[]") neighbour: Vec<Neighbour>,
         /// What the server sends, one `[[traffic]]` each.
         required traffic: Vec<Traffic>,
@@ -83,23 +83,27 @@ table! {
 }
 
 table! {
-    /// An 802.11 BSS: an access point and its stations on one channel. All of them hear each other.
+    /// An 802.11 BSS: an access point and its stations on one channel. All of them hear each other, unless a station is
+    /// `hidden-from` others.
     WifiHop {
         /// The amendment whose PHY and MAC the BSS uses.
         required standard: Standard,
         /// Number of the primary channel. It decides the band, and so the short interframe space; nothing else depends
         /// on it. Without it: 1 for 802.11g, 36 for the others.
         optional channel: u64,
-        /// Channel width: 20 MHz for a and g, 20 or 40 MHz for n, 20 to 160 MHz for ac.
+        /// Channel width: 20 MHz for a and g, 20 or 40 MHz for n and for ax at 2.4 GHz, 20 to 160 MHz for ac and ax.
         default("\"20 MHz\"") width: Quantity<Hertz>,
-        /// OFDM guard interval: 800 ns, or the short one of n and ac, 400 ns.
+        /// OFDM guard interval: 800 ns; the short one of n and ac, 400 ns; the long ones of ax, 1.6 us and 3.2 us.
         default("\"800 ns\"") guard_interval: Quantity<Span>,
         /// Time between beacons, a multiple of the 802.11 time unit of 1024 us.
         default("\"102.4 ms\"") beacon_interval: Quantity<Span>,
         /// Failed attempts after which a frame is given up (dot11ShortRetryLimit).
         default("7") retry_limit: u64,
-        /// Most MPDUs in one A-MPDU; the BlockAck window of n and ac allows 64. Standards without aggregation send one.
+        /// Most MPDUs in one A-MPDU; the BlockAck window of n and ac allows 64, that of ax 256. Without it: 64.
+        /// Standards without aggregation send one.
         optional max_ampdu: u64,
+        /// Access point and stations announce data PSDUs that are longer than this by RTS and CTS. Without it: none.
+        optional rts_threshold: Quantity<Bytes>,
         /// The queue of the access point towards the stations.
         required queue: Queue,
         /// Packets that may wait at each station for the uplink, which is mostly acknowledgements.
@@ -133,17 +137,21 @@ table! {
     Station {
         /// Its name, unique in the scenario: letters, digits and `-`, at most 32.
         required name: String,
-        /// 802.11n and ac: spatial streams. Without it: 1.
+        /// 802.11n, ac and ax: spatial streams. Without it: 1.
         optional nss: u64,
-        /// 802.11n and ac: MCS of the frames to it, 0 to 7 for n and 0 to 9 for ac, counted for each stream.
+        /// 802.11n, ac and ax: MCS of the frames to it, 0 to 7 for n, 0 to 9 for ac and 0 to 11 for ax, counted for each
+        /// stream.
         optional mcs: u64,
-        /// 802.11n and ac: MCS of the frames to it over time, in place of `mcs`: a list of `{ at = "2 s", mcs = 4 }`, the
+        /// 802.11n, ac and ax: MCS of the frames to it over time, in place of `mcs`: a list of `{ at = "2 s", mcs = 4 }`, the
         /// first at 0 s, or the path of a CSV file with the columns `at_s,mcs`, relative to the scenario.
         optional mcs_trace: McsTrace,
         /// 802.11a and g: data rate of the frames to it.
         optional rate: Quantity<Rate>,
         /// Wi-Fi: probability that one MPDU is lost to noise, between 0 and 1. Collisions come on top.
         default("0") mpdu_error_rate: f64,
+        /// Wi-Fi: names of stations and neighbours that neither hear it nor are heard by it. It is then hidden from them:
+        /// they send while it does, and the access point receives neither.
+        default("[]") hidden_from: Vec<String>,
     }
 }
 
@@ -158,16 +166,23 @@ table! {
 }
 
 table! {
-    /// A background BSS on the same channel, of the same standard, width and guard interval: one transmitter that sends
-    /// to one receiver of its own.
+    /// A background BSS on the same channel: one transmitter that sends to one receiver of its own beside it. With an
+    /// older standard it is a legacy neighbour: it decodes the control frames of the scenario's BSS, and of data frames only
+    /// how long they last.
     Neighbour {
         /// Its name, unique among neighbours.
         required name: String,
         /// Its primary channel; it must be the scenario's, for a BSS elsewhere is not heard. Without it: the same.
         optional channel: u64,
-        /// 802.11n and ac: its spatial streams. Without it: 1.
+        /// Its standard; it must work in the band of the channel. Without it: the scenario's.
+        optional standard: Standard,
+        /// Its channel width. Without it: the scenario's; 20 MHz with a standard of its own.
+        optional width: Quantity<Hertz>,
+        /// Its guard interval. Without it: the scenario's; 800 ns with a standard of its own.
+        optional guard_interval: Quantity<Span>,
+        /// 802.11n, ac and ax: its spatial streams. Without it: 1.
         optional nss: u64,
-        /// 802.11n and ac: its MCS.
+        /// 802.11n, ac and ax: its MCS.
         optional mcs: u64,
         /// 802.11a and g: its data rate.
         optional rate: Quantity<Rate>,
@@ -175,6 +190,16 @@ table! {
         required load: Load,
         /// Network-layer length of its packets.
         default("\"1500 B\"") packet: Quantity<Bytes>,
+        /// Access category of its packets.
+        default("\"best-effort\"") class: Class,
+        /// It announces data PSDUs that are longer than this by RTS and CTS. Without it: none.
+        optional rts_threshold: Quantity<Bytes>,
+        /// How well its nodes and the access point hear each other.
+        default("\"decodes\"") reach_ap: Reach,
+        /// How well its nodes and the stations hear each other.
+        default("\"decodes\"") reach_stations: Reach,
+        /// Names of stations and of other neighbours that neither hear it nor are heard by it.
+        default("[]") hidden_from: Vec<String>,
         /// When it is active: a list of `{ from = "2 s", until = "4 s" }`. Without this and `period`: always.
         optional active: Vec<Interval>,
         /// In place of `active`: it becomes active once every period.

@@ -2,6 +2,7 @@
 
 use crate::read::{At, Context, Read, Value, word, words};
 use lasthop_laws::oal;
+use lasthop_radio::{AccessClass, wifi};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 
@@ -28,6 +29,8 @@ words! {
         N = "802.11n",
         /// VHT, with A-MPDU aggregation.
         Ac = "802.11ac",
+        /// HE, single-user PPDUs, with A-MPDU aggregation; at 2.4 or 5 GHz.
+        Ax = "802.11ax",
     }
 }
 
@@ -134,6 +137,34 @@ macro_rules! foreign_words {
             }
         }
     };
+}
+
+foreign_words! {
+    /// How well two radios hear each other.
+    Reach(wifi::Reach) {
+        /// Frames are decoded if nothing else is heard meanwhile.
+        "decodes" => wifi::Reach::Decodes,
+        /// The medium is sensed busy, but nothing is decoded.
+        "senses" => wifi::Reach::Senses,
+        /// Too weak to be sensed, strong enough to destroy what is received meanwhile: hidden.
+        "interferes" => wifi::Reach::Interferes,
+        /// Not at all.
+        "none" => wifi::Reach::None,
+    }
+}
+
+foreign_words! {
+    /// An EDCA access category (IEEE 802.11-2020, 10.2.3.2). 802.11a and g have only one.
+    Class(AccessClass) {
+        /// AC_BK: DSCP CS1 in the lab.
+        "background" => AccessClass::Background,
+        /// AC_BE: DSCP 0.
+        "best-effort" => AccessClass::BestEffort,
+        /// AC_VI: DSCP CS5.
+        "video" => AccessClass::Video,
+        /// AC_VO: DSCP CS6.
+        "voice" => AccessClass::Voice,
+    }
 }
 
 foreign_words! {

@@ -1,26 +1,31 @@
 //! An 802.11 BSS: what its standard knows, and what stations and neighbours may be on it.
 
+mod hearing;
 mod neighbours;
 mod rates;
 
-use super::{Run, laws, packets, span};
+use super::{Run, laws, packets, plain, span};
 use crate::quantity::{Hertz, either, show};
 use crate::read::{Context, Entry, Quantity};
 use crate::{Scenario, Standard, phy, raw};
-use lasthop_radio::AccessClass;
 use lasthop_radio::wifi::{
     Background, Beacons, GuardInterval, Mcs, Mode, NodeParams, Params, Plan, Profile, RateChoice, Role,
 };
 use lasthop_signals::Node;
-use lasthop_units::Span;
+use lasthop_units::{Bytes, Span};
 
 /// 9.4.1.3: the beacon interval is a 16-bit count of time units.
 const TIME_UNIT: Span = Span::from_nanos(1_024_000);
 const MOST_TIME_UNITS: u64 = 65_535;
-/// The bitmap of a compressed BlockAck (9.3.1.8).
-const BLOCK_ACK_WINDOW: u64 = 64;
+/// The longest bitmap of a compressed BlockAck (9.3.1.8), of ax and of the others.
+const BLOCK_ACK_WINDOW: (u64, u64) = (256, 64);
+/// Longer than any PSDU that 5.484 ms hold (27.5).
+const LONGEST_PSDU: Bytes = Bytes::new(6_500_631);
 /// Above this a packet is as good as never received.
 const MOST_ERRORS: f64 = 0.99;
+
+/// The guard interval that every standard has.
+const LONG: GuardInterval = GuardInterval::Ns800;
 
 /// What rates depend on. `None` is a value that is itself wrong: what depends on it is not checked then.
 #[derive(Clone, Copy)]
@@ -35,7 +40,7 @@ impl Air {
     fn mode(self, mcs: Mcs) -> Option<Mode> {
         let width = phy::radio_width(self.width?)?;
         let standard = phy::radio_standard(self.standard, self.channel?);
-        Mode::data(standard, width, GuardInterval::Long, mcs, Profile::Standard)
+        Mode::data(standard, width, LONG, mcs, Profile::Standard)
     }
 }
 
@@ -50,24 +55,29 @@ pub(super) fn hop(hop: &raw::WifiHop, raw: &raw::Scenario, run: Run, cx: &mut Co
     let retry_limit = cx.within(&hop.retry_limit, (1, 127), |n| n.to_string(), why);
     let queue = hop.queue.get().and_then(|queue| laws::queue(&queue, false, cx));
     let uplink_queue = packets(&hop.uplink_queue, cx);
+    let rts_threshold = rts_threshold(&hop.rts_threshold, cx);
     // Rates mean nothing without a standard.
     let air = Air { standard: standard?, channel, width };
     let stations = stations(raw, air, cx);
-    let neighbours = neighbours::neighbours(raw, air, run, cx);
+    let neighbours = neighbours::neighbours(raw, air, guard_interval, run, cx);
+    let hearing = hearing::hearing(raw, cx);
 
     // Too many stations were reported with their names.
-    let guard_interval = if guard_interval? == phy::SHORT { GuardInterval::Short } else { GuardInterval::Long };
+    let guard_interval = phy::radio_guard_interval(guard_interval?)?;
     let mut nodes = vec![NodeParams::new(Role::Ap, Mcs::new(0, 1))];
     nodes.extend(stations?);
+    let rts_threshold = rts_threshold?;
+    nodes.iter_mut().for_each(|node| node.rts_threshold = rts_threshold);
     let mut background = Vec::new();
     for neighbour in neighbours? {
         let from = Node(u16::try_from(nodes.len()).ok()?);
-        let node = NodeParams { role: Role::Neighbour, rate: RateChoice::Fixed(neighbour.mcs), mpdu_error: 0.0 };
+        let mut node = NodeParams::new(Role::Neighbour, neighbour.mcs);
+        (node.phy, node.rts_threshold) = (Some(neighbour.phy), neighbour.rts_threshold);
         nodes.extend([node.clone(), node]);
         background.push(Background {
             from,
             to: Node(from.0.checked_add(1)?),
-            class: AccessClass::BestEffort,
+            class: neighbour.class,
             packet: neighbour.packet,
             load: neighbour.load,
             active: neighbour.active,
@@ -78,9 +88,10 @@ pub(super) fn hop(hop: &raw::WifiHop, raw: &raw::Scenario, run: Run, cx: &mut Co
         ap_queue: queue?,
         station_queue_packets: uplink_queue?,
         retry_limit: u8::try_from(retry_limit?).ok()?,
-        max_ampdu_mpdus: u16::from(max_ampdu?),
+        max_ampdu_mpdus: max_ampdu?,
         beacons: Some(Beacons { interval: beacon_interval?, ..Beacons::default() }),
         background,
+        reach: hearing?,
         ..Params::new(standard, phy::radio_width(width?)?, guard_interval, nodes)
     };
     // The radio knows best what it can be built from. Whatever it refuses beyond the checks here has no line of its own.
@@ -131,7 +142,7 @@ fn channel(entry: &Entry<u64>, standard: Standard, width: Option<Hertz>, cx: &mu
     u8::try_from(channel).ok()
 }
 
-fn max_ampdu(entry: &Entry<u64>, standard: Standard, cx: &mut Context) -> Option<u8> {
+fn max_ampdu(entry: &Entry<u64>, standard: Standard, cx: &mut Context) -> Option<u16> {
     if !standard.has_mcs() {
         if entry.given {
             cx.impossible(&entry.at, format!("{standard} does not aggregate"), "delete this key");
@@ -143,8 +154,19 @@ fn max_ampdu(entry: &Entry<u64>, standard: Standard, cx: &mut Context) -> Option
         return Some(64);
     }
     let why = "the bitmap of a BlockAck, IEEE 802.11-2020, 9.3.1.8";
-    let most = cx.within(entry, (1, BLOCK_ACK_WINDOW), |n| n.to_string(), why)?;
-    u8::try_from(most).ok()
+    let (he, older) = BLOCK_ACK_WINDOW;
+    let window = if standard == Standard::Ax { he } else { older };
+    let most = cx.within(entry, (1, window), |n| n.to_string(), why)?;
+    u16::try_from(most).ok()
+}
+
+/// `Some(None)`: never.
+fn rts_threshold(entry: &Entry<Quantity<Bytes>>, cx: &mut Context) -> Option<Option<Bytes>> {
+    if !entry.given {
+        return Some(None);
+    }
+    let why = "a PSDU; at 0 B every data frame is announced";
+    cx.within(&plain(entry), (Bytes::ZERO, LONGEST_PSDU), show, why).map(Some)
 }
 
 fn beacon_interval(entry: &Entry<Quantity<Span>>, cx: &mut Context) -> Option<Span> {
@@ -175,5 +197,6 @@ fn station(table: &raw::Station, air: Air, cx: &mut Context) -> Option<NodeParam
     } else {
         rates::fixed(&table.nss, &table.mcs, &table.rate, &table.place, air, true, cx).map(RateChoice::Fixed)
     };
-    Some(NodeParams { role: Role::Station { ap: Scenario::AP }, rate: rate?, mpdu_error: mpdu_error? })
+    let params = NodeParams::new(Role::Station { ap: Scenario::AP }, Mcs::new(0, 1));
+    Some(NodeParams { rate: rate?, mpdu_error: mpdu_error?, ..params })
 }

@@ -4,9 +4,10 @@ use super::{Air, rates};
 use crate::check::{self, Run, name, plain, span, unique};
 use crate::problem::Kind;
 use crate::quantity::show;
-use crate::raw;
 use crate::read::{Context, Entry, Quantity};
-use lasthop_radio::wifi::{Load, Mcs, Mode};
+use crate::{phy, raw};
+use lasthop_radio::AccessClass;
+use lasthop_radio::wifi::{Load, Mcs, Mode, Phy};
 use lasthop_units::{Bytes, Span, Time};
 
 /// 9.2.3: an MSDU holds at most 2304 octets, 8 of them the LLC header. At the other end: an IPv4 and a UDP header.
@@ -14,20 +15,36 @@ const NEIGHBOUR_PACKET: (Bytes, Bytes) = (Bytes::new(28), Bytes::new(2_296));
 
 /// What a neighbour sends, and how.
 pub(super) struct Neighbour {
+    pub phy: Phy,
     pub mcs: Mcs,
+    pub class: AccessClass,
+    pub rts_threshold: Option<Bytes>,
     pub packet: Bytes,
     pub load: Load,
     pub active: Vec<(Time, Time)>,
 }
 
-pub(super) fn neighbours(raw: &raw::Scenario, air: Air, run: Run, cx: &mut Context) -> Option<Vec<Neighbour>> {
+pub(super) fn neighbours(
+    raw: &raw::Scenario,
+    air: Air,
+    guard_interval: Option<Span>,
+    run: Run,
+    cx: &mut Context,
+) -> Option<Vec<Neighbour>> {
     let tables = raw.neighbour.get()?;
     unique(&tables.iter().map(|table| &table.name).collect::<Vec<_>>(), "neighbour", cx);
-    let neighbours: Vec<Option<Neighbour>> = tables.iter().map(|table| neighbour(table, air, run, cx)).collect();
+    let neighbours: Vec<Option<Neighbour>> =
+        tables.iter().map(|table| neighbour(table, air, guard_interval, run, cx)).collect();
     neighbours.into_iter().collect()
 }
 
-fn neighbour(table: &raw::Neighbour, air: Air, run: Run, cx: &mut Context) -> Option<Neighbour> {
+fn neighbour(
+    table: &raw::Neighbour,
+    air: Air,
+    guard_interval: Option<Span>,
+    run: Run,
+    cx: &mut Context,
+) -> Option<Neighbour> {
     name(&table.name, &[], cx);
     if let (Some(own), Some(ours)) = (table.channel.get(), air.channel)
         && own != u64::from(ours)
@@ -36,11 +53,43 @@ fn neighbour(table: &raw::Neighbour, air: Air, run: Run, cx: &mut Context) -> Op
         let remedy = format!("write `channel = {ours}`, or delete the neighbour: it changes nothing");
         cx.impossible(&table.channel.at, what, remedy);
     }
+    let air = own_air(table, air, cx)?;
+    let guard_interval = if table.guard_interval.given {
+        super::guard_interval(&table.guard_interval, air.standard, cx)
+    } else {
+        if table.standard.given { Some(phy::LONG) } else { guard_interval }
+    };
+    let rts_threshold = super::rts_threshold(&table.rts_threshold, cx);
     let mcs = rates::fixed(&table.nss, &table.mcs, &table.rate, &table.place, air, false, cx);
     let packet = cx.within(&plain(&table.packet), NEIGHBOUR_PACKET, show, "an MSDU, IEEE 802.11-2020, 9.2.3");
     let load = load(table, mcs.and_then(|mcs| air.mode(mcs)), cx);
     let active = active(table, run, cx);
-    Some(Neighbour { mcs: mcs?, packet: packet?, load: load?, active: active? })
+    let phy = Phy {
+        standard: phy::radio_standard(air.standard, air.channel?),
+        width: phy::radio_width(air.width?)?,
+        guard_interval: phy::radio_guard_interval(guard_interval?)?,
+    };
+    let raw::Class(class) = table.class.get()?;
+    let (mcs, packet, load, active, rts_threshold) = (mcs?, packet?, load?, active?, rts_threshold?);
+    Some(Neighbour { phy, mcs, class, rts_threshold, packet, load, active })
+}
+
+/// Standard and width of a neighbour: the scenario's where it has none of its own.
+fn own_air(table: &raw::Neighbour, air: Air, cx: &mut Context) -> Option<Air> {
+    let standard = if table.standard.given { table.standard.get()? } else { air.standard };
+    let width = match (table.width.given, table.standard.given) {
+        (true, _) => super::width(&table.width, standard, cx),
+        (false, true) => standard.widths().first().copied(),
+        (false, false) => air.width,
+    };
+    if let (Some(channel), Some(width), true) = (air.channel, width, table.standard.given)
+        && !phy::channels(standard, width).contains(&u64::from(channel))
+    {
+        let what = format!("{standard} at {} has no channel {channel}, which is the scenario's", show(width));
+        cx.impossible(&table.standard.at, what, "write a standard of the same band, or another channel for all");
+        return None;
+    }
+    Some(Air { standard, width, ..air })
 }
 
 fn load(table: &raw::Neighbour, mode: Option<Mode>, cx: &mut Context) -> Option<Load> {

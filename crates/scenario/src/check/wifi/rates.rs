@@ -11,7 +11,7 @@ use lasthop_radio::wifi::Mcs;
 use lasthop_units::{Rate, Span, Time};
 use std::sync::Arc;
 
-/// A PHY rate from the keys that name one: `rate` for a and g, `nss` and `mcs` for n and ac.
+/// A PHY rate from the keys that name one: `rate` for a and g, `nss` and `mcs` for n, ac and ax.
 pub(super) fn fixed(
     nss: &Entry<u64>,
     mcs: &Entry<u64>,
@@ -69,7 +69,7 @@ fn streams(nss: &Entry<u64>, air: Air, cx: &mut Context) -> Option<u64> {
     }
     let (most, _) = air.standard.most();
     let why = match air.standard {
-        Standard::Ac => "the radio model ends at 4; IEEE 802.11-2020, 21.5 goes on to 8",
+        Standard::Ac | Standard::Ax => "the radio model ends at 4; the standard goes on to 8",
         _ => air.standard.clause(),
     };
     cx.within(nss, (1, most), |n| n.to_string(), why)
@@ -96,7 +96,7 @@ fn modulation(mcs: u64, nss: u64, air: Air, place: &Place, cx: &mut Context) -> 
     if !exists(index) {
         let plural = if nss == 1 { "" } else { "s" };
         let what = format!("{standard} has no MCS {mcs} with {nss} spatial stream{plural} at {}", show(width));
-        let fitting: Vec<String> = (0..=9).filter(|index| exists(*index)).map(|index| index.to_string()).collect();
+        let fitting: Vec<String> = (0..=11).filter(|index| exists(*index)).map(|index| index.to_string()).collect();
         place.problem(Kind::Impossible, what, format!("write {} ({})", either(&fitting), standard.clause()), cx);
         return None;
     }
