@@ -3,9 +3,13 @@
  * Lowers the receive window that stations behind a wireless interface advertise, in passing ACKs.
  *
  * Attached to both sides of the interface: egress sees what goes to the stations, ingress what comes from them and is
- * rewritten there. What is not a whole TCP segment of a flow that was seen from its first SYN leaves after a few
- * comparisons and, for TCP, one map lookup. Policy stays in user space: it orders a target window for a flow, and as
- * soon as its heartbeat is older than the limit it set, everything passes untouched.
+ * rewritten there. Nearly every segment takes the short way (`short_way`): a few comparisons, two cache lines of its flow, no
+ * call. What that cannot answer takes the long way, which knows everything; where both could answer they agree. Live, a
+ * packet finds little of this code and state in the processor's first cache, so what counts is how many cache lines it
+ * drags in, and each call into the kernel drags in many (docs/decisions/0005-a-table-of-its-own.md).
+ *
+ * Policy stays in user space: it sets a target window in a flow, and as soon as its heartbeat is older than the limit it
+ * set, everything passes untouched.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -28,6 +32,7 @@
 #define IP_FRAGMENT 0x3fff
 #define TCP_MIN_LEN 20
 #define TCP_MAX_LEN 60
+#define WINDOW_AT 14
 #define CHECKSUM_AT 16
 
 #define OPTION_END 0
@@ -40,18 +45,22 @@
 #define OPTION_AO 29
 #define OPTION_MPTCP 30
 
-/* Octets of link-layer header: 14, or 0 on devices that have none. Set at load from the device's ARPHRD type. */
-const volatile __u32 link_len = ETH_HLEN;
-/* True only under test: time is what control.test_now_ns says. */
-const volatile _Bool test_clock = 0;
+/* The layout of RFC 7323, appendix A: two NOPs, then timestamps and nothing else. */
+#define STAMPED (OPTION_NOP << 24 | OPTION_NOP << 16 | OPTION_TIMESTAMPS << 8 | 10)
+#define STAMPED_LEN 32
 
-volatile struct rwnd_control control;
+volatile struct rwnd_control control __attribute__((aligned(64)));
 
+/* Grows whenever a flow enters the table: user space looks for new ones only then. A line of its own. */
+__u64 changes __attribute__((aligned(64)));
+
+/* Its size is set at load. An array's elements are reached without a call. */
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 4096);
-	__type(key, struct rwnd_key);
-	__type(value, struct rwnd_flow);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 2);
+	__type(key, __u32);
+	__type(value, struct rwnd_set);
 } flows SEC(".maps");
 
 struct {
@@ -60,8 +69,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct rwnd_counters);
 } counters SEC(".maps");
-
-static const struct rwnd_flow nothing;
 
 inline_ struct rwnd_counters *counts(void)
 {
@@ -72,13 +79,402 @@ inline_ struct rwnd_counters *counts(void)
 
 inline_ __u64 exact_now(void)
 {
-	return test_clock ? control.test_now_ns : bpf_ktime_get_ns();
+	return control.tick_mask ? bpf_ktime_get_ns() : control.test_now_ns;
 }
 
 inline_ __u64 coarse_now(void)
 {
-	return test_clock ? control.test_now_ns : bpf_ktime_get_coarse_ns();
+	return control.now_ns;
 }
+
+/* Ticks of the kernel (1 to 10 ms), without a call; under test what user space says, without a branch. */
+inline_ __u64 ticks(void)
+{
+	return (bpf_jiffies64() & control.tick_mask) + control.test_tick;
+}
+
+/* The table. */
+
+#define MIX 0x9e3779b97f4a7c15ull
+
+inline_ __u32 hash_v4(__u32 station, __u32 remote, __u32 ports)
+{
+	__u64 x = (((__u64)remote << 32 | station) ^ control.seed) * MIX;
+
+	x = ((x ^ x >> 32) + ports) * MIX;
+	return x >> 32;
+}
+
+/* Four addresses' worth: the words of both ends. */
+inline_ __u32 hash_v6(const __be32 *station, const __be32 *remote, __u32 ports)
+{
+	__u64 x = control.seed;
+	int i;
+
+#pragma unroll
+	for (i = 0; i < 4; i++) {
+		x = (x ^ ((__u64)remote[i] << 32 | station[i])) * MIX;
+		x ^= x >> 32;
+	}
+	x = (x + ports) * MIX;
+	return x >> 32;
+}
+
+inline_ struct rwnd_set *set_of(__u32 hash)
+{
+	__u32 index = (hash >> 8) & control.set_mask;
+
+	return bpf_map_lookup_elem(&flows, &index);
+}
+
+inline_ __u32 tag_of(__u32 hash)
+{
+	return hash | 1;
+}
+
+/* Both ports as they stand in the key: the station's, then the other end's. */
+inline_ __u32 ports_of(const struct rwnd_key *key)
+{
+	return *(const __u32 *)&key->station_port;
+}
+
+inline_ int same_key(const struct rwnd_key *a, const struct rwnd_key *b)
+{
+	const __u64 *x = (const void *)a, *y = (const void *)b;
+
+	return !((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3]) | (x[4] ^ y[4]));
+}
+
+inline_ struct rwnd_entry *find_entry(struct rwnd_set *set, __u32 tag, const struct rwnd_key *key, __u32 tick)
+{
+	int i;
+
+#pragma unroll
+	for (i = 0; i < RWND_WAYS; i++) {
+		if (set->tags[i] == tag && same_key(&set->ways[i].key, key)) {
+			if (set->used[i] != tick)
+				set->used[i] = tick;
+			return &set->ways[i];
+		}
+	}
+	return 0;
+}
+
+inline_ __u32 rank_of(const struct rwnd_set *set, int way)
+{
+	const struct rwnd_flow *f = &set->ways[way].flow;
+
+	if (!set->tags[way])
+		return 0;
+	if (((f->down_seen | f->up_seen) & RWND_RST) || (f->down_seen & f->up_seen & RWND_FIN))
+		return 1;
+	return f->up_seen & RWND_STARTED ? 3 : 2;
+}
+
+/*
+ * The way that a new flow takes, as `oal::rwnd::ways::choose`: a free one, else one whose connection is over, else one
+ * whose handshake was not completed, else any; of equals the one that was silent longest. Only of those that have
+ * rested: another processor may be about to write to the others. -1 if there is none.
+ */
+apart_ int choose_way(const struct rwnd_set *set, __u32 tick)
+{
+	__u32 best_rank = 4, best_age = 0;
+	int i, best = -1;
+
+	if (!set)
+		return -1;
+	for (i = 0; i < RWND_WAYS; i++) {
+		__u32 age = tick - set->used[i], rank = rank_of(set, i);
+
+		if (age + RWND_AHEAD < RWND_REST + RWND_AHEAD)
+			continue;
+		if (rank < best_rank || (rank == best_rank && age > best_age)) {
+			best = i;
+			best_rank = rank;
+			best_age = age;
+		}
+	}
+	return best;
+}
+
+/* Enters a flow; nothing if there is no place, or if another processor is at the same set: the flow is left alone. */
+apart_ int open_flow(struct rwnd_set *set, __u32 tag, const struct rwnd_key *key, __u32 tick)
+{
+	struct rwnd_counters *count = counts();
+	struct rwnd_entry *entry;
+	__u32 way;
+
+	if (!set || !key || !count)
+		return 0;
+	if (__sync_val_compare_and_swap(&set->lock, 0, 1)) {
+		count->refused++;
+		return 0;
+	}
+	/* The other direction's SYN may have been faster. */
+	if (find_entry(set, tag, key, tick))
+		goto out;
+	way = choose_way(set, tick);
+	/* The compiler knows what that can be, the verifier does not: hide the one's knowledge, show the other. */
+	asm volatile("" : "+r"(way));
+	if (way >= RWND_WAYS) {
+		count->refused++;
+		goto out;
+	}
+	entry = &set->ways[way];
+	if (set->tags[way]) {
+		count->evicted += rank_of(set, way) > 1;
+		count->rewritten += entry->flow.rewritten;
+		__sync_lock_test_and_set(&set->tags[way], 0);
+	}
+	__builtin_memset(&entry->flow, 0, sizeof(entry->flow));
+	entry->key = *key;
+	set->used[way] = tick;
+	__sync_lock_test_and_set(&set->tags[way], tag);
+	__sync_fetch_and_add(&changes, 1);
+	count->opened++;
+out:
+	__sync_lock_test_and_set(&set->lock, 0);
+	return 0;
+}
+
+/* The sum of 16-bit words, folded. */
+inline_ __u16 fold(__u64 sum)
+{
+	sum = (sum >> 32) + (__u32)sum;
+	sum = (sum >> 32) + (__u32)sum;
+	sum = (sum >> 16) + (__u16)sum;
+	sum = (sum >> 16) + (__u16)sum;
+	return (sum >> 16) + (__u16)sum;
+}
+
+inline_ void complete_key(struct rwnd_key *key)
+{
+	__u64 sum = bpf_htons(IPPROTO_TCP);
+	int i;
+
+#pragma unroll
+	for (i = 0; i < 8; i++)
+		sum += key->ends[i];
+	key->sum = fold(sum);
+}
+
+/* The short way. */
+
+/* Both directions' seen bits as one word. */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define SEEN(down, up) ((__u32)(up) << 16 | (down))
+#else
+#define SEEN(down, up) ((__u32)(down) << 16 | (up))
+#endif
+#define SHORT_MASK (RWND_SYN | RWND_HANDS_OFF | RWND_RST)
+#define SHORT_UP (RWND_STARTED | RWND_RECOVERING | RWND_VAL)
+
+inline_ __u32 seen_of(const struct rwnd_flow *f)
+{
+	return *(const __u32 *)&f->down_seen;
+}
+
+/*
+ * 1 if the segment has passed as the long way would have let it pass: in sequence, nothing but data and timestamps, a
+ * window that does not move, no sample to begin or to end. Otherwise 0, and nothing has been changed.
+ */
+inline_ int short_downlink(struct rwnd_flow *f, struct tcphdr *tcp, __u32 payload)
+{
+	__u32 seq = bpf_ntohl(tcp->seq), ecr = bpf_ntohl(((__be32 *)(tcp + 1))[2]);
+
+	if (unlikely(((seen_of(f) & SEEN(SHORT_MASK, SHORT_MASK)) ^ SEEN(RWND_SYN, RWND_SYN)) | (seq ^ f->max_end)))
+		return 0;
+	if (!payload)
+		return 1;
+	if (unlikely(!f->sent_at && f->last_data != coarse_now()))
+		return 0;
+	if (unlikely(f->ack_at && !before(ecr, f->ack_val)))
+		return 0;
+	f->max_end = seq + payload;
+	f->forwarded += payload;
+	f->last_data = coarse_now();
+	return 1;
+}
+
+/* As above; the window that goes on, or a negative number if this way cannot say. */
+inline_ int short_uplink(struct rwnd_flow *f, struct tcphdr *tcp, __u32 payload)
+{
+	__u32 ack = bpf_ntohl(tcp->ack_seq), val = bpf_ntohl(((__be32 *)(tcp + 1))[1]), field = bpf_ntohs(tcp->window);
+	__u32 newly = ack - f->highest_ack, limit = f->limit, shift = shift_of(f), edge = f->edge, held = edge - ack;
+	__u32 allowed = field;
+	int newer = before(f->last_val, val);
+
+	if (unlikely((seen_of(f) & SEEN(SHORT_MASK, SHORT_MASK | SHORT_UP)) !=
+		     SEEN(RWND_SYN, RWND_SYN | RWND_STARTED | RWND_VAL)))
+		return -1;
+	/* Old, beyond what was sent, or beyond every edge: the sign of any of the three. */
+	if (unlikely((__s32)(newly | (f->max_end - ack) | held) < 0))
+		return -1;
+	if (unlikely(f->window != f->target || (f->window && !limit)))
+		return -1;
+	/* A duplicate, unless it is a window update or nothing is outstanding. */
+	if (unlikely(!(newly | payload) && field == f->last_window && ack != f->max_end))
+		return -1;
+	if (unlikely(f->sent_at && !before(ack, f->sent_end)))
+		return -1;
+	if (newer) {
+		if (unlikely(!f->ack_at))
+			return -1;
+		f->last_val = val;
+	}
+	if (limit) {
+		held = in_units(held, shift);
+		limit = limit > held ? limit : held;
+		allowed = limit < field ? limit : field;
+	}
+	f->acked += newly;
+	f->highest_ack = ack;
+	f->last_window = field;
+	ack += allowed << shift;
+	if (before(edge, ack))
+		f->edge = ack;
+	return allowed;
+}
+
+/*
+ * Writes another window. A checksum that was left to offload holds the sum of the pseudo-header and must stay: whatever
+ * looks like that is left to the kernel, which knows. `check` is the key's sum with the segment's length.
+ */
+inline_ void write_window(struct __sk_buff *skb, struct tcphdr *tcp, __u32 tcp_at, __u32 allowed, __u32 pseudo)
+{
+	__u32 old = tcp->window, new = bpf_htons(allowed), check = tcp->check, sum;
+
+	tcp->window = new;
+	pseudo = (pseudo & 0xffff) + (pseudo >> 16);
+	if (unlikely(check == pseudo || !check)) {
+		bpf_l4_csum_replace(skb, tcp_at + CHECKSUM_AT, old, new, sizeof(__u16));
+		return;
+	}
+	/* RFC 1624, equation 3. */
+	sum = (check ^ 0xffff) + (old ^ 0xffff) + new;
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum += sum >> 16;
+	tcp->check = ~sum;
+}
+
+/* 1 if the packet has been dealt with. */
+inline_ int short_way(struct __sk_buff *skb, int uplink, __u32 link_len)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	__u32 len, room, hash, tag, tick, pseudo, ip_len, ports;
+	struct tcphdr *tcp;
+	struct rwnd_set *set;
+	struct rwnd_entry *entry;
+	struct rwnd_key *key;
+	__be16 type = skb->protocol;
+	__u64 now;
+	int is_v4, i, allowed;
+
+	if (link_len) {
+		if (unlikely(data + link_len > end))
+			return 0;
+		type = ((struct ethhdr *)data)->h_proto;
+	}
+	room = skb->len - link_len;
+	data += link_len;
+	is_v4 = type == bpf_htons(ETH_P_IP);
+	if (likely(is_v4)) {
+		struct iphdr *ip = data;
+
+		ip_len = sizeof(*ip);
+		if (unlikely(data + sizeof(*ip) + STAMPED_LEN > end))
+			return 0;
+		/* Version and length of the header, fragments, protocol: all as usual or none of our business. */
+		if (unlikely((*(__u8 *)ip ^ 0x45) | (ip->frag_off & bpf_htons(IP_FRAGMENT)) |
+			     (ip->protocol ^ IPPROTO_TCP)))
+			return ip->protocol != IPPROTO_TCP;
+		len = bpf_ntohs(ip->tot_len);
+		tcp = data + sizeof(*ip);
+	} else if (type == bpf_htons(ETH_P_IPV6)) {
+		struct ipv6hdr *ip = data;
+
+		ip_len = sizeof(*ip);
+		if (unlikely(data + sizeof(*ip) + STAMPED_LEN > end))
+			return 0;
+		if (unlikely(((*(__u8 *)ip >> 4) ^ 6) | (ip->nexthdr ^ IPPROTO_TCP)))
+			return ip->nexthdr == IPPROTO_UDP;
+		len = sizeof(*ip) + bpf_ntohs(ip->payload_len);
+		tcp = data + sizeof(*ip);
+	} else {
+		return 0;
+	}
+	if (unlikely(len > room || len < ip_len + STAMPED_LEN))
+		return 0;
+	/* A header of 32 octets, an ACK and none of SYN, FIN, RST; then nothing but timestamps. */
+	if (unlikely((((__be16 *)tcp)[6] ^ bpf_htons(0x8010)) & bpf_htons(0xf017)) ||
+	    unlikely(*(__be32 *)(tcp + 1) != bpf_htonl(STAMPED)))
+		return 0;
+	ports = *(__u32 *)tcp;
+	if (!uplink)
+		ports = ports << 16 | ports >> 16;
+	if (is_v4) {
+		struct iphdr *ip = data;
+
+		hash = hash_v4(uplink ? ip->saddr : ip->daddr, uplink ? ip->daddr : ip->saddr, ports);
+	} else {
+		struct ipv6hdr *ip = data;
+		struct in6_addr *station = uplink ? &ip->saddr : &ip->daddr, *remote = uplink ? &ip->daddr : &ip->saddr;
+
+		hash = hash_v6(station->in6_u.u6_addr32, remote->in6_u.u6_addr32, ports);
+	}
+	set = set_of(hash);
+	if (unlikely(!set))
+		return 0;
+	tag = tag_of(hash);
+	now = ticks();
+	tick = now;
+#pragma unroll
+	for (i = 0; i < RWND_WAYS; i++) {
+		if (set->tags[i] == tag)
+			goto tagged;
+	}
+	/* A flow that is not known, and no SYN to make it so. */
+	return 1;
+tagged:
+	entry = &set->ways[i];
+	key = &entry->key;
+	if (is_v4) {
+		struct iphdr *ip = data;
+		__u32 station = uplink ? ip->saddr : ip->daddr, remote = uplink ? ip->daddr : ip->saddr;
+
+		if (unlikely((key->ends[0] ^ station) | (key->ends[1] ^ remote) | (ports_of(key) ^ ports) |
+			     (key->version ^ 4)))
+			return 0;
+	} else {
+		struct ipv6hdr *ip = data;
+		__be32 *station = uplink ? ip->saddr.in6_u.u6_addr32 : ip->daddr.in6_u.u6_addr32;
+		__be32 *remote = uplink ? ip->daddr.in6_u.u6_addr32 : ip->saddr.in6_u.u6_addr32;
+
+		if (unlikely((key->ends[0] ^ station[0]) | (key->ends[1] ^ station[1]) | (key->ends[2] ^ station[2]) |
+			     (key->ends[3] ^ station[3]) | (key->ends[4] ^ remote[0]) | (key->ends[5] ^ remote[1]) |
+			     (key->ends[6] ^ remote[2]) | (key->ends[7] ^ remote[3]) | (ports_of(key) ^ ports) |
+			     (key->version ^ 6)))
+			return 0;
+	}
+	if (unlikely(set->used[i] != tick))
+		set->used[i] = tick;
+	len -= ip_len;
+	if (!uplink)
+		return short_downlink(&entry->flow, tcp, len - STAMPED_LEN);
+	if (unlikely(now > control.deadline))
+		return 0;
+	pseudo = key->sum + bpf_htons(len);
+	allowed = short_uplink(&entry->flow, tcp, len - STAMPED_LEN);
+	if (unlikely(allowed < 0))
+		return 0;
+	if (allowed != bpf_ntohs(tcp->window)) {
+		entry->flow.rewritten++;
+		write_window(skb, tcp, link_len + ip_len, allowed, pseudo);
+	}
+	return 1;
+}
+
+/* The long way. */
 
 /* Where the TCP segment stands in the packet. */
 struct place {
@@ -86,21 +482,13 @@ struct place {
 	__u32 len; /* of the segment, by the IP header */
 };
 
-/* An address into its field of the key: 16 or 4 octets, in words. */
-inline_ void copy16(__u8 *to, const void *from)
-{
-	__builtin_memcpy(to, from, 16);
-}
-
 /*
  * Finds the segment and fills the addresses of the key. 0 for packets that are none of our business, malformed ones
  * included: the stack is a better judge of those.
  */
-inline_ int find(struct __sk_buff *skb, struct place *place, struct rwnd_key *key, int uplink)
+inline_ int find(struct __sk_buff *skb, struct place *place, struct rwnd_key *key, int uplink, __u32 link_len)
 {
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
-	__u8 *source = uplink ? key->station : key->remote;
-	__u8 *destination = uplink ? key->remote : key->station;
 	__u32 at = link_len;
 	__be16 type = skb->protocol;
 
@@ -133,8 +521,8 @@ inline_ int find(struct __sk_buff *skb, struct place *place, struct rwnd_key *ke
 		if (header < sizeof(*ip) || total < header || total > skb->len - at ||
 		    (ip->frag_off & bpf_htons(IP_FRAGMENT)))
 			return 0;
-		__builtin_memcpy(source, &ip->saddr, 4);
-		__builtin_memcpy(destination, &ip->daddr, 4);
+		key->ends[uplink ? 0 : 1] = ip->saddr;
+		key->ends[uplink ? 1 : 0] = ip->daddr;
 		key->version = 4;
 		place->tcp_at = at + header;
 		place->len = total - header;
@@ -152,8 +540,8 @@ inline_ int find(struct __sk_buff *skb, struct place *place, struct rwnd_key *ke
 		total = sizeof(*ip) + bpf_ntohs(ip->payload_len);
 		if (total > skb->len - at)
 			return 0;
-		copy16(source, &ip->saddr);
-		copy16(destination, &ip->daddr);
+		__builtin_memcpy(&key->ends[uplink ? 0 : 4], &ip->saddr, sizeof(ip->saddr));
+		__builtin_memcpy(&key->ends[uplink ? 4 : 0], &ip->daddr, sizeof(ip->daddr));
 		key->version = 6;
 		for (i = 0; i < MAX_EXTENSIONS; i++) {
 			__u8 extension[2];
@@ -223,24 +611,20 @@ apart_ int read_options(struct __sk_buff *skb, struct segment *s, __u32 at, __u3
 	return 0;
 }
 
-inline_ struct rwnd_flow *open_flow(const struct rwnd_key *key)
-{
-	bpf_map_update_elem(&flows, key, &nothing, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&flows, key);
-}
-
-inline_ int handle(struct __sk_buff *skb, int uplink)
+inline_ int long_way(struct __sk_buff *skb, int uplink, __u32 link_len)
 {
 	struct rwnd_key key = {};
 	struct segment s = {};
+	struct rwnd_set *set;
+	struct rwnd_entry *entry;
 	struct rwnd_flow *flow;
 	struct tcphdr *tcp;
 	struct place place;
 	struct rwnd_counters *count;
-	__u32 header_len, attended;
+	__u32 header_len, attended, hash, tick;
 	__u16 window;
 
-	if (!find(skb, &place, &key, uplink))
+	if (!find(skb, &place, &key, uplink, link_len))
 		return PASS;
 	tcp = (void *)(long)skb->data + (place.tcp_at & 0xffff);
 	if (unlikely((void *)(tcp + 1) > (void *)(long)skb->data_end)) {
@@ -253,12 +637,17 @@ inline_ int handle(struct __sk_buff *skb, int uplink)
 	}
 	key.station_port = uplink ? tcp->source : tcp->dest;
 	key.remote_port = uplink ? tcp->dest : tcp->source;
+	complete_key(&key);
 	s.flags = ((__u8 *)tcp)[13];
-	flow = bpf_map_lookup_elem(&flows, &key);
-	if (!flow && (s.flags & (SYN | ACK | RST)) != SYN)
-		return PASS;
+	hash = key.version == 4 ? hash_v4(key.ends[0], key.ends[1], ports_of(&key)) :
+				  hash_v6(key.ends, key.ends + 4, ports_of(&key));
+	set = set_of(hash);
 	count = counts();
-	if (!count)
+	if (!set || !count)
+		return PASS;
+	tick = ticks();
+	entry = find_entry(set, tag_of(hash), &key, tick);
+	if (!entry && (s.flags & (SYN | ACK | RST)) != SYN)
 		return PASS;
 	header_len = tcp->doff * 4;
 	if (unlikely(header_len < TCP_MIN_LEN || header_len > place.len))
@@ -270,9 +659,8 @@ inline_ int handle(struct __sk_buff *skb, int uplink)
 	if (header_len > TCP_MIN_LEN) {
 		__be32 *o = (void *)(tcp + 1);
 
-		/* Nearly every segment has timestamps in the layout of RFC 7323, appendix A, and nothing else. */
-		if (likely(header_len == 32 && (void *)(o + 3) <= (void *)(long)skb->data_end &&
-			   o[0] == bpf_htonl(OPTION_NOP << 24 | OPTION_NOP << 16 | OPTION_TIMESTAMPS << 8 | 10))) {
+		if (likely(header_len == STAMPED_LEN && (void *)(o + 3) <= (void *)(long)skb->data_end &&
+			   o[0] == bpf_htonl(STAMPED))) {
 			s.has_timestamps = 1;
 			s.val = bpf_ntohl(o[1]);
 			s.ecr = bpf_ntohl(o[2]);
@@ -280,28 +668,28 @@ inline_ int handle(struct __sk_buff *skb, int uplink)
 			goto malformed;
 		}
 	}
-	if (unlikely(!flow)) {
-		flow = open_flow(&key);
-		count->opened++;
+	if (unlikely(!entry)) {
+		open_flow(set, tag_of(hash), &key, tick);
+		entry = find_entry(set, tag_of(hash), &key, tick);
+		if (!entry)
+			return PASS;
 	}
-	if (!flow)
-		return PASS;
-	count->segments++;
+	flow = &entry->flow;
+	count->apart++;
 	if (!uplink) {
 		on_downlink(flow, &s);
 		return PASS;
 	}
-	attended = coarse_now() <= control.heartbeat_ns + control.age_limit_ns;
+	attended = ticks() <= control.deadline;
 	if (unlikely(!attended))
 		count->unattended++;
 	window = on_uplink(flow, &s, attended);
 	if (window != s.window) {
 		__be16 old = bpf_htons(s.window), new = bpf_htons(window);
 
-		/* The helper knows whether the checksum is complete or left to offload, where it must stay as it is. */
-		tcp->window = new;
+		/* The helpers know whether the checksum is complete or left to offload, where it must stay as it is. */
 		bpf_l4_csum_replace(skb, place.tcp_at + CHECKSUM_AT, old, new, sizeof(new));
-		count->rewritten++;
+		bpf_skb_store_bytes(skb, place.tcp_at + WINDOW_AT, &new, sizeof(new), 0);
 	}
 	return PASS;
 malformed:
@@ -309,32 +697,63 @@ malformed:
 	return PASS;
 }
 
+/* One a direction and kind of link, so that no packet asks which. */
+
+apart_ int long_uplink(struct __sk_buff *skb)
+{
+	return long_way(skb, 1, ETH_HLEN);
+}
+
+apart_ int long_downlink(struct __sk_buff *skb)
+{
+	return long_way(skb, 0, ETH_HLEN);
+}
+
+apart_ int long_uplink_bare(struct __sk_buff *skb)
+{
+	return long_way(skb, 1, 0);
+}
+
+apart_ int long_downlink_bare(struct __sk_buff *skb)
+{
+	return long_way(skb, 0, 0);
+}
+
+/* For devices with an Ethernet header. */
 SEC("tcx/ingress")
 int rwnd_uplink(struct __sk_buff *skb)
 {
-	return handle(skb, 1);
+	return likely(short_way(skb, 1, ETH_HLEN)) ? PASS : long_uplink(skb);
 }
 
 SEC("tcx/egress")
 int rwnd_downlink(struct __sk_buff *skb)
 {
-	return handle(skb, 0);
+	return likely(short_way(skb, 0, ETH_HLEN)) ? PASS : long_downlink(skb);
 }
 
-/*
- * Run by user space for each new target. A plain map update would write a whole flow back and undo what packets have
- * changed meanwhile. 1 if the flow is there, 0 if it has gone.
- */
-SEC("syscall")
-int rwnd_set_target(struct rwnd_order *order)
+/* For devices whose packets begin with their IP header. */
+SEC("tcx/ingress")
+int rwnd_uplink_ip(struct __sk_buff *skb)
 {
-	struct rwnd_key key = order->key;
-	struct rwnd_flow *flow = bpf_map_lookup_elem(&flows, &key);
+	return likely(short_way(skb, 1, 0)) ? PASS : long_uplink_bare(skb);
+}
 
-	if (!flow || flow->born != order->born)
-		return 0;
-	flow->target = order->target;
-	return 1;
+SEC("tcx/egress")
+int rwnd_downlink_ip(struct __sk_buff *skb)
+{
+	return likely(short_way(skb, 0, 0)) ? PASS : long_downlink_bare(skb);
+}
+
+/* Run by user space 250 times a second. The tick, by which user space tells how long a flow has been silent. */
+SEC("syscall")
+int rwnd_heartbeat(struct rwnd_beat *beat)
+{
+	__u64 tick = ticks();
+
+	control.now_ns = beat->now_ns;
+	control.deadline = tick + control.age_limit;
+	return (__u32)tick;
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the receive-window rewriter's eBPF program and user space share: the state of a flow, its key, what user space
- * controls and what the program counts. Rust mirrors these structs with #[repr(C)] (`lasthop_laws::oal::rwnd::Flow`,
- * `lasthop_agents::ap`); both sides assert every size and offset, so that drift fails the build.
+ * What the receive-window rewriter's eBPF program and user space share: the table of flows, what user space controls and
+ * what the program counts. Rust mirrors these structs with #[repr(C)] (`lasthop_laws::oal::rwnd::Flow`,
+ * `lasthop_agents::ap::abi`); both sides assert every size and offset, so that drift fails the build.
  */
 #ifndef LASTHOP_RWND_H
 #define LASTHOP_RWND_H
@@ -32,128 +32,169 @@ struct rwnd_half {
 #define RWND_RECOVERING (1u << 7)
 #define RWND_VAL (1u << 8)
 
-/* One flow. What the fields mean, and why they stand in this order, is said at the Rust struct. Zero is "none". */
+/*
+ * One flow. What the fields mean, and why they stand in this order, is said at the Rust struct. Zero is "none".
+ * Behind its key (40 octets) the flow fills three cache lines and a part of the key's.
+ */
 struct rwnd_flow {
-	/* Written seldom, read for every segment. */
-	__u64 born;
+	/* In the key's line: read for every segment, written seldom. */
 	__u64 ack_at;
 	__u32 target;
-	__u32 down_seen;
-	__u32 up_seen;
+	__u16 down_seen; /* this and the next are read as one word */
+	__u16 up_seen;
 	__u32 ack_val;
+	__u32 rewritten;
+
+	/* The second line: written for every segment. */
+	__u64 acked;
+	__u64 forwarded;
+	__u64 last_data;
+	__u64 sent_at;
+	__u32 edge;
+	__u32 highest_ack;
+	__u32 max_end;
+	__u32 sent_end;
+	__u32 window;
+	__u32 limit;
+	__u32 last_val;
+	__u16 last_window;
+	__u8 shift;
+	__u8 pad;
+
+	/* The others: seldom needed. */
+	__u64 born;
+	__u32 down_isn;
+	__u32 up_isn;
 	__u16 down_mss;
 	__u16 up_mss;
 	__u16 syn_window;
 	__u8 down_scale;
 	__u8 up_scale;
-
-	/* Written for every segment in the uplink direction. */
-	__u64 acked;
-	__u32 edge;
-	__u32 highest_ack;
-	__u32 window;
-	__u32 limit;
-	__u32 last_val;
-	__u16 last_window;
-	__u16 pad;
-
-	/* Written for every segment in the downlink direction. */
-	__u64 sent_at;
-	__u32 max_end;
-	__u32 sent_end;
-	__u64 forwarded;
-	__u64 last_data;
-
-	/* Seldom needed. */
-	__u32 down_isn;
-	__u32 up_isn;
 	struct rwnd_half wireless;
 	struct rwnd_half wired;
-	__u32 spare[10];
+	__u32 spare[6];
 };
 
-/* Addresses and ports as on the wire; an IPv4 address fills the first 4 octets, the rest is 0. */
+/* Addresses and ports as on the wire. IPv4: the station's address, then the other end's, then zeros. */
 struct rwnd_key {
-	__u8 station[16];
-	__u8 remote[16];
+	__be32 ends[8]; /* IPv6: four words of the station, four of the other end */
 	__be16 station_port;
 	__be16 remote_port;
 	__u8 version; /* 4 or 6 */
-	__u8 pad[3];
+	__u8 pad;
+	__u16 sum; /* of the pseudo-header without its length, folded, never complemented; follows from the rest */
 };
 
-/* Written by user space, read by the program. */
-struct rwnd_control {
-	__u64 heartbeat_ns; /* when user space last showed that it lives, CLOCK_MONOTONIC */
-	__u64 age_limit_ns; /* an older heartbeat means that everything passes untouched */
-	__u64 test_now_ns;  /* the time, if the program was loaded with a test clock */
-};
-
-/* Counted by the program, one set a processor. */
-struct rwnd_counters {
-	__u64 segments;	  /* TCP segments of flows in the map */
-	__u64 rewritten;  /* windows lowered */
-	__u64 unattended; /* uplink segments that passed untouched because the heartbeat was too old */
-	__u64 malformed;  /* TCP segments that could not be parsed */
-	__u64 opened;	  /* flows entered into the map */
-};
-
-/* Argument of rwnd_set_target. */
-struct rwnd_order {
+struct rwnd_entry {
 	struct rwnd_key key;
-	__u64 born;   /* the connection meant: its key may have been taken by another */
-	__u32 target; /* octets; 0 = none */
+	struct rwnd_flow flow;
+};
+
+/* Ways of a set: as many as leave its size a power of two, so that no set straddles a page. */
+#define RWND_WAYS 7
+
+/*
+ * A flow stands in any way of the one set that its key hashes to. The tag says whether a way is taken, and by whom, most
+ * likely; the key says so for certain. Ways are taken and cleared by who holds the lock (1), which nobody waits for.
+ */
+struct rwnd_set {
+	__u32 tags[RWND_WAYS]; /* 0 = free; others are odd */
+	__u32 lock;
+	__u32 used[RWND_WAYS]; /* tick of the newest packet; also of free ways */
+	__u32 pad;
+	struct rwnd_entry ways[RWND_WAYS];
+	__u8 spare[192];
+};
+
+/* Written by user space, read by the program: one cache line. */
+struct rwnd_control {
+	__u64 now_ns;	   /* CLOCK_MONOTONIC, to the interval of heartbeats */
+	__u64 deadline;	   /* the last tick at which the newest heartbeat counts: later everything passes untouched */
+	__u64 age_limit;   /* ticks from a heartbeat to its deadline */
+	__u64 tick_mask;   /* all ones; 0 under test */
+	__u64 test_tick;   /* 0; under test the tick, in nanoseconds */
+	__u64 test_now_ns; /* under test the time */
+	__u64 seed;	   /* of the hash */
+	__u32 set_mask;	   /* sets, less one */
 	__u32 pad;
 };
+
+/* Rarely counted by the program, one set a processor. */
+struct rwnd_counters {
+	__u64 rewritten;  /* windows lowered in flows that have left the table */
+	__u64 unattended; /* uplink segments that passed untouched because the heartbeat was too old */
+	__u64 malformed;  /* TCP segments that could not be parsed */
+	__u64 opened;	  /* flows entered into the table */
+	__u64 evicted;	  /* of these, those that took the place of a flow that was not over */
+	__u64 refused;	  /* flows for which there was no place */
+	__u64 apart;	  /* segments of flows in the table that went the long way */
+};
+
+/* Argument of rwnd_heartbeat. */
+struct rwnd_beat {
+	__u64 now_ns; /* CLOCK_MONOTONIC */
+};
+
+/* A tick old is rested: no processor works on a packet for so long. One more, since ticks are not seen at once. */
+#define RWND_REST 2
+/* Another processor may know a newer tick, by less than this. */
+#define RWND_AHEAD 16
 
 #ifdef __BPF__
 #define RWND_AT(type, field, offset) \
 	_Static_assert(__builtin_offsetof(struct type, field) == (offset), #type "." #field)
 
 _Static_assert(sizeof(struct rwnd_half) == 40, "rwnd_half");
-_Static_assert(sizeof(struct rwnd_flow) == 232, "rwnd_flow");
+_Static_assert(sizeof(struct rwnd_flow) == 216, "rwnd_flow");
 _Static_assert(sizeof(struct rwnd_key) == 40, "rwnd_key");
-_Static_assert(sizeof(struct rwnd_control) == 24, "rwnd_control");
-_Static_assert(sizeof(struct rwnd_counters) == 40, "rwnd_counters");
-_Static_assert(sizeof(struct rwnd_order) == 56, "rwnd_order");
-RWND_AT(rwnd_flow, ack_at, 8);
-RWND_AT(rwnd_flow, target, 16);
-RWND_AT(rwnd_flow, down_seen, 20);
-RWND_AT(rwnd_flow, up_seen, 24);
-RWND_AT(rwnd_flow, ack_val, 28);
-RWND_AT(rwnd_flow, down_mss, 32);
-RWND_AT(rwnd_flow, up_mss, 34);
-RWND_AT(rwnd_flow, syn_window, 36);
-RWND_AT(rwnd_flow, down_scale, 38);
-RWND_AT(rwnd_flow, up_scale, 39);
-RWND_AT(rwnd_flow, acked, 40);
-RWND_AT(rwnd_flow, edge, 48);
-RWND_AT(rwnd_flow, highest_ack, 52);
-RWND_AT(rwnd_flow, window, 56);
-RWND_AT(rwnd_flow, limit, 60);
-RWND_AT(rwnd_flow, last_val, 64);
-RWND_AT(rwnd_flow, last_window, 68);
-RWND_AT(rwnd_flow, sent_at, 72);
-RWND_AT(rwnd_flow, max_end, 80);
-RWND_AT(rwnd_flow, sent_end, 84);
-RWND_AT(rwnd_flow, forwarded, 88);
-RWND_AT(rwnd_flow, last_data, 96);
-RWND_AT(rwnd_flow, down_isn, 104);
-RWND_AT(rwnd_flow, up_isn, 108);
+_Static_assert(sizeof(struct rwnd_entry) == 256, "rwnd_entry");
+_Static_assert(sizeof(struct rwnd_set) == 2048, "rwnd_set");
+_Static_assert(sizeof(struct rwnd_control) == 64, "rwnd_control");
+_Static_assert(sizeof(struct rwnd_counters) == 56, "rwnd_counters");
+RWND_AT(rwnd_flow, target, 8);
+RWND_AT(rwnd_flow, down_seen, 12);
+RWND_AT(rwnd_flow, up_seen, 14);
+RWND_AT(rwnd_flow, ack_val, 16);
+RWND_AT(rwnd_flow, rewritten, 20);
+RWND_AT(rwnd_flow, acked, 24);
+RWND_AT(rwnd_flow, forwarded, 32);
+RWND_AT(rwnd_flow, last_data, 40);
+RWND_AT(rwnd_flow, sent_at, 48);
+RWND_AT(rwnd_flow, edge, 56);
+RWND_AT(rwnd_flow, highest_ack, 60);
+RWND_AT(rwnd_flow, max_end, 64);
+RWND_AT(rwnd_flow, sent_end, 68);
+RWND_AT(rwnd_flow, window, 72);
+RWND_AT(rwnd_flow, limit, 76);
+RWND_AT(rwnd_flow, last_val, 80);
+RWND_AT(rwnd_flow, last_window, 84);
+RWND_AT(rwnd_flow, shift, 86);
+RWND_AT(rwnd_flow, born, 88);
+RWND_AT(rwnd_flow, down_isn, 96);
+RWND_AT(rwnd_flow, up_isn, 100);
+RWND_AT(rwnd_flow, down_mss, 104);
+RWND_AT(rwnd_flow, up_mss, 106);
+RWND_AT(rwnd_flow, syn_window, 108);
+RWND_AT(rwnd_flow, down_scale, 110);
+RWND_AT(rwnd_flow, up_scale, 111);
 RWND_AT(rwnd_flow, wireless, 112);
 RWND_AT(rwnd_flow, wired, 152);
-RWND_AT(rwnd_key, remote, 16);
 RWND_AT(rwnd_key, station_port, 32);
 RWND_AT(rwnd_key, remote_port, 34);
 RWND_AT(rwnd_key, version, 36);
-RWND_AT(rwnd_control, age_limit_ns, 8);
-RWND_AT(rwnd_control, test_now_ns, 16);
-RWND_AT(rwnd_counters, rewritten, 8);
-RWND_AT(rwnd_counters, unattended, 16);
-RWND_AT(rwnd_counters, malformed, 24);
-RWND_AT(rwnd_counters, opened, 32);
-RWND_AT(rwnd_order, born, 40);
-RWND_AT(rwnd_order, target, 48);
+RWND_AT(rwnd_key, sum, 38);
+RWND_AT(rwnd_entry, flow, 40);
+RWND_AT(rwnd_set, lock, 28);
+RWND_AT(rwnd_set, used, 32);
+RWND_AT(rwnd_set, ways, 64);
+RWND_AT(rwnd_control, deadline, 8);
+RWND_AT(rwnd_control, age_limit, 16);
+RWND_AT(rwnd_control, tick_mask, 24);
+RWND_AT(rwnd_control, test_tick, 32);
+RWND_AT(rwnd_control, test_now_ns, 40);
+RWND_AT(rwnd_control, seed, 48);
+RWND_AT(rwnd_control, set_mask, 56);
+RWND_AT(rwnd_counters, apart, 48);
 #endif
 
 #endif

@@ -4,7 +4,9 @@
  * same names. The reasons for what is done stand there; the parity test holds the two together, state and bytes.
  *
  * The two directions of a flow may run on two processors at once, each direction on one: fields are written by one
- * direction only, except for the two timers (sent_at, ack_at), whose words are written whole.
+ * direction only, except for the two timers (sent_at, ack_at), whose words are written whole. Packets of one direction on
+ * two processors at once (a flow that is just being steered to another) may lose each other's updates: counts, samples,
+ * and an edge by as much as the two differ, which a sender has to survive anyway (RFC 9293, section 3.8.6).
  */
 #ifndef LASTHOP_RWND_FLOW_H
 #define LASTHOP_RWND_FLOW_H
@@ -52,14 +54,14 @@ struct segment {
 };
 
 /*
- * Time. The exact clock costs about as much as everything else done for a packet, and only samples of round trips need
- * it, one a round trip; the coarse one is a tick (1 to 10 ms) behind at most.
+ * Time. To read the exact clock costs about as much as everything else done for a packet, and only samples of round trips
+ * need it, one a round trip; the coarse one is what user space last said, an interval of its heartbeats behind at most.
  */
 inline_ __u64 exact_now(void);
 inline_ __u64 coarse_now(void);
 
 /* Both processors read these words for every segment: they are written only when they change. */
-inline_ void put(__u32 *word, __u32 value)
+inline_ void put(__u16 *word, __u16 value)
 {
 	if (*word != value)
 		*word = value;
@@ -82,9 +84,14 @@ inline_ int is_manageable(const struct rwnd_flow *f)
 
 inline_ __u32 shift_of(const struct rwnd_flow *f)
 {
-	if (!(f->down_seen & f->up_seen & RWND_SCALE))
-		return 0;
-	return f->up_scale < MAX_SHIFT ? f->up_scale : MAX_SHIFT;
+	return f->shift;
+}
+
+inline_ void learn_shift(struct rwnd_flow *f)
+{
+	__u8 up = f->up_scale < MAX_SHIFT ? f->up_scale : MAX_SHIFT;
+
+	f->shift = f->down_seen & f->up_seen & RWND_SCALE ? up : 0;
 }
 
 inline_ __u32 mss_of(const struct rwnd_flow *f)
@@ -166,7 +173,7 @@ inline_ enum syn classify(const struct segment *s, __u32 own_seen, __u32 own_isn
 	return (own_seen & RWND_SYN) || started ? SYN_RESTART : SYN_RECORD;
 }
 
-inline_ __u32 options_seen(__u32 seen, const struct segment *s)
+inline_ __u16 options_seen(__u16 seen, const struct segment *s)
 {
 	seen &= ~(RWND_SCALE | RWND_TIMESTAMPS);
 	seen |= RWND_SYN;
@@ -201,6 +208,7 @@ inline_ void learn_downlink(struct rwnd_flow *f, const struct segment *s)
 	f->down_seen = options_seen(f->down_seen, s);
 	f->down_scale = s->has_scale ? s->scale : 0;
 	f->down_mss = s->mss;
+	learn_shift(f);
 }
 
 inline_ void learn_uplink(struct rwnd_flow *f, const struct segment *s)
@@ -209,10 +217,20 @@ inline_ void learn_uplink(struct rwnd_flow *f, const struct segment *s)
 	f->up_scale = s->has_scale ? s->scale : 0;
 	f->up_mss = s->mss;
 	f->syn_window = s->window;
+	learn_shift(f);
 	if (s->has_timestamps)
 		begin_wired_sample(f, s->val);
 	if (f->down_seen & RWND_SYN)
 		note_syn_edge(f);
+}
+
+/* Another connection; what the entry has counted stays counted. */
+inline_ void restart(struct rwnd_flow *f)
+{
+	__u32 rewritten = f->rewritten;
+
+	__builtin_memset(f, 0, sizeof(*f));
+	f->rewritten = rewritten;
 }
 
 apart_ int on_downlink_syn(struct rwnd_flow *f, const struct segment *s)
@@ -234,7 +252,7 @@ apart_ int on_downlink_syn(struct rwnd_flow *f, const struct segment *s)
 		return 0;
 	}
 	if (what == SYN_RESTART)
-		__builtin_memset(f, 0, sizeof(*f));
+		restart(f);
 	if (!f->born)
 		f->born = exact_now();
 	f->down_isn = s->seq;
@@ -266,7 +284,7 @@ apart_ int on_uplink_syn(struct rwnd_flow *f, const struct segment *s)
 		return 0;
 	}
 	if (what == SYN_RESTART)
-		__builtin_memset(f, 0, sizeof(*f));
+		restart(f);
 	if (!f->born)
 		f->born = exact_now();
 	f->up_isn = s->seq;
@@ -283,7 +301,7 @@ inline_ void note_data(struct rwnd_flow *f, const struct segment *s)
 {
 	if (unlikely(before(s->seq, f->max_end))) {
 		f->sent_at = 0;
-	} else if (unlikely(!f->sent_at)) {
+	} else if (unlikely(!f->sent_at && f->last_data != coarse_now())) {
 		f->sent_end = s->seq + sequence_len(s);
 		f->sent_at = exact_now();
 	}
@@ -391,6 +409,8 @@ inline_ __u16 forward(struct rwnd_flow *f, __u32 ack, __u16 field)
 		allowed = limit < allowed ? limit : allowed;
 	}
 	note_edge(f, ack, allowed);
+	if (allowed != field)
+		f->rewritten++;
 	return (__u16)allowed;
 }
 

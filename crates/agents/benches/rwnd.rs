@@ -31,55 +31,95 @@ fn main() {
         return;
     }
     warm();
-    let (station, ap, server) = (Netns::new("sta"), Netns::new("ap"), Netns::new("srv"));
-    station.veth("sta0", &ap, "wlan0");
-    server.veth("srv0", &ap, "eth0");
-    for (netns, device, address) in [
-        (&station, "sta0", "10.1.0.2/24"),
-        (&ap, "wlan0", "10.1.0.1/24"),
-        (&ap, "eth0", "10.2.0.1/24"),
-        (&server, "srv0", "10.2.0.2/24"),
-    ] {
-        netns.ip(&format!("addr add {address} dev {device}"));
-        // One packet a frame, as 802.11 has it: no segmentation offload hides packets from the hook.
-        netns.ip(&format!("link set {device} up"));
-    }
-    station.ip("route add default via 10.1.0.1");
-    server.ip("route add default via 10.2.0.1");
-    ap.within(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1")).expect("our own namespace");
-    let transfer = || {
-        let address = |octets: [u8; 4]| IpAddr::from(octets);
-        Bulk::start((&server, address([10, 2, 0, 2])), (&station, address([10, 1, 0, 2])), Opener::Receiver)
-    };
-
     let _statistics = enable_statistics().expect("root");
-    let mut rewriter = Rewriter::load(Load::default()).expect("a kernel that takes the programs");
-    // Opened before the programs are attached, this flow is none that they know.
-    let unknown = transfer();
-    let (rewriter, _unknown_costs) = ap.within(move || {
-        let index = nix::net::if_::if_nametoindex("wlan0").expect("there") as i32;
-        rewriter.attach(index, Method::Best).expect("attached");
-        let costs = Costs::measure(&rewriter, rounds);
-        print(&costs, "bpf.rwnd.unmanaged_ns_per_packet", Direction::Uplink);
-        (rewriter, costs)
-    });
-    drop(unknown);
+    let air = Path::new(true);
+    let costs = air.measure(rounds, Flow::Unknown);
+    print("bpf.rwnd.unmanaged_ns_per_packet", &costs.uplink);
+    let costs = air.measure(rounds, Flow::Limited);
+    print("bpf.rwnd.ns_per_packet", &costs.uplink);
+    print("bpf.rwnd.downlink_ns_per_packet", &costs.downlink);
+    print("bpf.rwnd.both_ns_per_packet", &costs.both);
+    print("bpf.empty_program.uplink_ns_per_packet", &costs.empty_uplink);
+    print("bpf.empty_program.downlink_ns_per_packet", &costs.empty_downlink);
+    drop(air);
+    let costs = Path::new(false).measure(rounds, Flow::Limited);
+    print("bpf.rwnd.offload_ns_per_packet", &costs.uplink);
+    print("bpf.rwnd.offload_both_ns_per_packet", &costs.both);
+}
 
-    let known = transfer();
-    let empty = ap.within(|| EmptyProgram::attach(nix::net::if_::if_nametoindex("eth0").expect("there") as i32));
-    std::thread::sleep(Duration::from_millis(100));
-    for (key, flow) in rewriter.flows().expect("a map that can be read") {
-        rewriter.set_target(&key, flow.born(), Some(Bytes::new(WINDOW))).expect("an order");
+/// Server, access point, station, on veth pairs.
+struct Path {
+    station: Netns,
+    ap: Netns,
+    server: Netns,
+}
+
+/// What the flow is to the programs.
+#[derive(Clone, Copy, PartialEq)]
+enum Flow {
+    /// Opened before they were attached.
+    Unknown,
+    /// Every ACK is rewritten.
+    Limited,
+}
+
+impl Path {
+    /// `on_air`: one packet a frame and whole checksums, as 802.11 has it. Otherwise the kernel hands packets of up to
+    /// 64 kB from one namespace to the other and leaves their checksums undone.
+    fn new(on_air: bool) -> Path {
+        let (station, ap, server) = (Netns::new("sta"), Netns::new("ap"), Netns::new("srv"));
+        station.veth("sta0", &ap, "wlan0");
+        server.veth("srv0", &ap, "eth0");
+        for (netns, device, address) in [
+            (&station, "sta0", "10.1.0.2/24"),
+            (&ap, "wlan0", "10.1.0.1/24"),
+            (&ap, "eth0", "10.2.0.1/24"),
+            (&server, "srv0", "10.2.0.2/24"),
+        ] {
+            netns.ip(&format!("addr add {address} dev {device}"));
+            if on_air {
+                netns.as_on_air(device);
+            }
+            netns.ip(&format!("link set {device} up"));
+        }
+        station.ip("route add default via 10.1.0.1");
+        server.ip("route add default via 10.2.0.1");
+        ap.within(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1")).expect("our own namespace");
+        Path { station, ap, server }
     }
-    let before = rewriter.counters().expect("counters");
-    let costs = Costs::measure(&rewriter, rounds);
-    let after = rewriter.counters().expect("counters");
-    print(&costs, "bpf.rwnd.ns_per_packet", Direction::Uplink);
-    print(&costs, "bpf.rwnd.downlink_ns_per_packet", Direction::Downlink);
-    let rewritten = (after.rewritten - before.rewritten) as f64 / costs.uplink_runs.max(1) as f64;
-    print_value("bpf.empty_program_ns_per_packet", empty.cost(), "ns");
-    eprintln!("{:.0} % of {} uplink segments were rewritten", rewritten * 100.0, costs.uplink_runs);
-    drop(known);
+
+    fn transfer(&self) -> Bulk {
+        let address = |octets: [u8; 4]| IpAddr::from(octets);
+        let (server, station) = (address([10, 2, 0, 2]), address([10, 1, 0, 2]));
+        Bulk::start((&self.server, server), (&self.station, station), Opener::Receiver)
+    }
+
+    fn measure(&self, rounds: usize, flow: Flow) -> Costs {
+        let index = |device| nix::net::if_::if_nametoindex(device).expect("there") as i32;
+        let earlier = (flow == Flow::Unknown).then(|| self.transfer());
+        let rewriter = self.ap.within(|| {
+            let mut rewriter = Rewriter::load(Load::default()).expect("a kernel that takes the programs");
+            rewriter.attach(index("wlan0"), Method::Best).expect("attached");
+            rewriter
+        });
+        // On the path's other interface, where the same packets pass.
+        let empty = self.ap.within(|| {
+            let sides = [libbpf_sys::BPF_TCX_EGRESS, libbpf_sys::BPF_TCX_INGRESS];
+            sides.map(|side| EmptyProgram::attach(index("eth0"), side))
+        });
+        let _transfer = earlier.unwrap_or_else(|| self.transfer());
+        std::thread::sleep(Duration::from_millis(100));
+        for (key, flow) in rewriter.flows() {
+            rewriter.set_target(&key, flow.born(), Some(Bytes::new(WINDOW)));
+        }
+        let costs = Costs::measure(&rewriter, &empty, rounds);
+        let counters = rewriter.counters().expect("counters");
+        eprintln!(
+            "{} uplink segments, {} windows lowered, {} segments took the long way of {}",
+            costs.uplink_runs, counters.rewritten, counters.apart, costs.runs
+        );
+        costs
+    }
 }
 
 /// One flow, everything warm: how far the program itself is from what is measured live.
@@ -130,60 +170,65 @@ fn warm() {
     time("bpf.rwnd.warm_downlink_ns", Direction::Downlink, &data);
 }
 
+#[derive(Default)]
 struct Costs {
     uplink: Samples,
     downlink: Samples,
+    /// Of all runs together.
+    both: Samples,
+    empty_uplink: Samples,
+    empty_downlink: Samples,
     uplink_runs: u64,
+    runs: u64,
 }
 
 impl Costs {
-    fn measure(rewriter: &Rewriter, rounds: usize) -> Costs {
-        let mut costs = Costs { uplink: Samples::default(), downlink: Samples::default(), uplink_runs: 0 };
+    fn measure(rewriter: &Rewriter, empty: &[EmptyProgram; 2], rounds: usize) -> Costs {
+        let mut costs = Costs::default();
         for _ in 0..rounds {
-            let both = || [Direction::Uplink, Direction::Downlink].map(|d| rewriter.run_time(d).expect("statistics"));
-            let before = both();
+            let all = || {
+                let of = |d| rewriter.run_time(d).expect("statistics");
+                let nothing = |i: usize| run_time(&empty[i].program).expect("statistics");
+                [of(Direction::Uplink), of(Direction::Downlink), nothing(0), nothing(1)]
+            };
+            let before = all();
             let began = Instant::now();
             while began.elapsed() < ROUND {
-                rewriter.heartbeat(monotonic());
-                std::thread::sleep(Duration::from_millis(50));
+                rewriter.heartbeat(monotonic()).expect("a heartbeat");
+                std::thread::sleep(Duration::from_millis(4));
             }
-            let after = both();
-            let cost = |i: usize| {
-                let (runs, time) = (after[i].0 - before[i].0, after[i].1.saturating_sub(before[i].1));
-                (runs, if runs == 0 { f64::NAN } else { time.as_nanos() as f64 / runs as f64 })
-            };
-            costs.uplink.add(cost(0).1);
-            costs.downlink.add(cost(1).1);
-            costs.uplink_runs += cost(0).0;
+            let after = all();
+            let spent = |i: usize| (after[i].0 - before[i].0, after[i].1.saturating_sub(before[i].1).as_nanos());
+            let each = |(runs, ns): (u64, u64)| if runs == 0 { f64::NAN } else { ns as f64 / runs as f64 };
+            let [up, down, no_up, no_down] = [0, 1, 2, 3].map(spent);
+            costs.uplink.add(each(up));
+            costs.downlink.add(each(down));
+            costs.both.add(each((up.0 + down.0, up.1 + down.1)));
+            costs.empty_uplink.add(each(no_up));
+            costs.empty_downlink.add(each(no_down));
+            costs.uplink_runs += up.0;
+            costs.runs += up.0 + down.0;
         }
         costs
     }
 }
 
-fn print(costs: &Costs, name: &str, direction: Direction) {
-    let mut samples = if direction == Direction::Uplink { costs.uplink.clone() } else { costs.downlink.clone() };
-    match samples.quantile(0.5) {
+fn print(name: &str, samples: &Samples) {
+    match samples.clone().quantile(0.5) {
         Some(median) => println!("{name} {median:.1} ns"),
         None => eprintln!("{name}: no packets"),
     }
 }
 
-fn print_value(name: &str, value: Option<f64>, unit: &str) {
-    match value {
-        Some(value) => println!("{name} {value:.1} {unit}"),
-        None => eprintln!("{name}: no packets"),
-    }
-}
-
-/// A program that does nothing, on the ingress of the same path's other interface (one segment there is one data
-/// segment): what the kernel's statistics and a cold cache cost by themselves on this machine.
+/// A program that does nothing, on the path's other interface: what the kernel's statistics cost by themselves for the
+/// same packets. That is more for ACKs than for data: they are seldom, and find the caches cold.
 struct EmptyProgram {
     program: OwnedFd,
     _link: OwnedFd,
 }
 
 impl EmptyProgram {
-    fn attach(ifindex: i32) -> EmptyProgram {
+    fn attach(ifindex: i32, side: u32) -> EmptyProgram {
         let instruction =
             |code: u32, imm: i32| libbpf_sys::bpf_insn { code: code as u8, imm, ..libbpf_sys::bpf_insn::default() };
         // r0 = -1 (go on); exit.
@@ -208,15 +253,8 @@ impl EmptyProgram {
             )
         });
         // SAFETY: descriptors and numbers only; null stands for default options.
-        let link = owned(unsafe {
-            libbpf_sys::bpf_link_create(program.as_raw_fd(), ifindex, libbpf_sys::BPF_TCX_INGRESS, std::ptr::null())
-        });
+        let link = owned(unsafe { libbpf_sys::bpf_link_create(program.as_raw_fd(), ifindex, side, std::ptr::null()) });
         EmptyProgram { program, _link: link }
-    }
-
-    fn cost(&self) -> Option<f64> {
-        let (runs, time) = run_time(&self.program).expect("statistics");
-        (runs > 0).then(|| time.as_nanos() as f64 / runs as f64)
     }
 }
 

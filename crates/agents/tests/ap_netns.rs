@@ -251,10 +251,34 @@ fn a_terminated_agent_leaves_nothing_and_two_do_not_share_an_interface() {
     assert_eq!(path.attached(), 2);
     let bulk = path.transfer(false, Opener::Receiver);
     assert_limited(&bulk);
+    // Windows open in steps first: the sender never sees one that is several times the last.
+    let mut seen = vec![u64::from(bulk.info().snd_wnd)];
+    agent.signal(Signal::SIGTERM);
+    let took = wait(Duration::from_secs(2), || {
+        seen.push(u64::from(bulk.info().snd_wnd));
+        path.attached() == 0
+    });
+    println!("detached {took:?} after SIGTERM; windows {seen:?}");
+    assert!(took.is_some_and(|took| took > Duration::from_millis(50) && took < Duration::from_millis(700)), "{took:?}");
+    let before = |factor: u64| seen.iter().position(|window| *window > factor * WINDOW).unwrap_or(seen.len());
+    assert!(before(4) > before(2) + 1, "opened in steps: {seen:?}");
     let said = agent.stop();
     println!("{said}");
     assert!(said.contains("method: Tcx") && said.contains("driver_losses: 0"), "{said}");
     assert_eq!((path.attached(), path.filters().as_str()), (0, ""));
+    drop(bulk);
+
+    // Who asks twice does not wait.
+    let agent = path.agent("best");
+    assert!(wait(Duration::from_secs(5), || path.attached() == 2).is_some(), "the agent attaches");
+    let bulk = path.transfer(false, Opener::Receiver);
+    assert_limited(&bulk);
+    agent.signal(Signal::SIGTERM);
+    std::thread::sleep(Duration::from_millis(20));
+    agent.signal(Signal::SIGINT);
+    let took = wait(Duration::from_secs(2), || path.attached() == 0);
+    println!("detached {took:?} after the second signal");
+    assert!(took.is_some_and(|took| took < Duration::from_millis(60)), "{took:?}");
 }
 
 #[test]

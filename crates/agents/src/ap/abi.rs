@@ -2,6 +2,7 @@
 //! [`lasthop_laws::oal::rwnd::Flow`].
 
 use lasthop_laws::oal::rwnd::Flow;
+use lasthop_laws::oal::rwnd::ways::WAYS;
 use lasthop_wire::{FlowKey, ip};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -9,67 +10,93 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 #[repr(C)]
 pub struct Key {
-    /// The station's address; an IPv4 address fills the first 4 octets.
-    pub station: [u8; 16],
-    /// The other end's address.
-    pub remote: [u8; 16],
+    /// IPv4: the station's 4 octets, the other end's 4, then zeros. IPv6: 16 and 16.
+    ends: [u8; 32],
     /// The station's port, network order.
-    pub station_port: [u8; 2],
+    station_port: [u8; 2],
     /// The other end's port, network order.
-    pub remote_port: [u8; 2],
+    remote_port: [u8; 2],
     /// 4 or 6.
-    pub version: u8,
-    /// Zero.
-    pub pad: [u8; 3],
+    version: u8,
+    pad: u8,
+    /// Sum of the pseudo-header without its length: follows from the rest.
+    sum: u16,
 }
 
-/// What the program counts, summed over processors (`struct rwnd_counters`).
+/// What the program counts apart from what stands in flows, summed over processors (`struct rwnd_counters`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(C)]
 pub struct Counters {
-    /// TCP segments of known flows, both directions.
-    pub segments: u64,
     /// Windows lowered.
     pub rewritten: u64,
     /// Uplink segments that passed untouched because the agent's heartbeat was too old.
     pub unattended: u64,
     /// TCP segments of known flows that could not be parsed.
     pub malformed: u64,
-    /// Flows that entered the map.
+    /// Flows that entered the table.
     pub opened: u64,
+    /// Of these, those that took the place of a flow that was not over.
+    pub evicted: u64,
+    /// Flows for which there was no place: they are left alone.
+    pub refused: u64,
+    /// Segments of known flows that needed more than the program's short way.
+    pub apart: u64,
 }
 
-/// A new target for a flow (`struct rwnd_order`).
+/// A place of the table and what stands in it (`struct rwnd_entry`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
-pub struct Order {
-    /// Which flow.
+pub(super) struct Entry {
     pub key: Key,
-    /// Which connection of those that used the key.
-    pub born: u64,
-    /// The window, octets; 0 = none.
-    pub target: u32,
-    /// Zero.
+    pub flow: Flow,
+}
+
+/// A set of the table (`struct rwnd_set`): its layout only. Nobody reads it as a whole, since packets change it meanwhile.
+#[repr(C)]
+pub(super) struct Set {
+    pub tags: [u32; WAYS],
+    pub lock: u32,
+    pub used: [u32; WAYS],
     pub pad: u32,
+    pub ways: [Entry; WAYS],
+    pub spare: [u8; 192],
+}
+
+/// Argument of the heartbeat program (`struct rwnd_beat`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
+pub(super) struct Beat {
+    pub now_ns: u64,
 }
 
 impl Key {
     /// The key of a flow, given the five-tuple of its downlink direction; `None` if it is no TCP flow or mixes families.
     pub fn of_downlink(flow: &FlowKey) -> Option<Key> {
-        let (station, remote, version) = match (flow.destination, flow.source) {
-            (IpAddr::V4(station), IpAddr::V4(remote)) => (padded(station), padded(remote), 4),
-            (IpAddr::V6(station), IpAddr::V6(remote)) => (station.octets(), remote.octets(), 6),
+        let mut ends = [0; 32];
+        let version = match (flow.destination, flow.source) {
+            (IpAddr::V4(station), IpAddr::V4(remote)) => {
+                ends[..4].copy_from_slice(&station.octets());
+                ends[4..8].copy_from_slice(&remote.octets());
+                4
+            }
+            (IpAddr::V6(station), IpAddr::V6(remote)) => {
+                ends[..16].copy_from_slice(&station.octets());
+                ends[16..].copy_from_slice(&remote.octets());
+                6
+            }
             _ => return None,
         };
         let (station_port, remote_port) = (flow.destination_port.to_be_bytes(), flow.source_port.to_be_bytes());
-        (flow.protocol == ip::TCP).then_some(Key { station, remote, station_port, remote_port, version, pad: [0; 3] })
+        let key = Key { ends, station_port, remote_port, version, pad: 0, sum: pseudo_sum(&ends) };
+        (flow.protocol == ip::TCP).then_some(key)
     }
 
     /// The five-tuple of the flow's downlink direction.
     pub fn downlink(&self) -> FlowKey {
+        let [station, remote] = self.addresses();
         FlowKey {
-            source: self.address(self.remote),
-            destination: self.address(self.station),
+            source: remote,
+            destination: station,
             source_port: u16::from_be_bytes(self.remote_port),
             destination_port: u16::from_be_bytes(self.station_port),
             protocol: ip::TCP,
@@ -78,21 +105,30 @@ impl Key {
 
     /// The station's address.
     pub fn station_address(&self) -> IpAddr {
-        self.address(self.station)
+        self.addresses()[0]
     }
 
-    fn address(&self, octets: [u8; 16]) -> IpAddr {
-        match (self.version, octets) {
-            (4, [a, b, c, d, ..]) => IpAddr::V4(Ipv4Addr::new(a, b, c, d)),
-            _ => IpAddr::V6(Ipv6Addr::from(octets)),
+    /// Station, other end.
+    fn addresses(&self) -> [IpAddr; 2] {
+        if self.version == 4 {
+            let [a, b, c, d, e, f, g, h, ..] = self.ends;
+            return [Ipv4Addr::new(a, b, c, d).into(), Ipv4Addr::new(e, f, g, h).into()];
         }
+        [0, 16].map(|at| {
+            let octets: [u8; 16] = self.ends[at..at + 16].try_into().expect("half of it");
+            Ipv6Addr::from(octets).into()
+        })
     }
 }
 
-fn padded(address: Ipv4Addr) -> [u8; 16] {
-    let mut octets = [0; 16];
-    octets[..4].copy_from_slice(&address.octets());
-    octets
+/// The one's-complement sum of both addresses and the protocol, in the machine's order, folded and not complemented.
+fn pseudo_sum(ends: &[u8; 32]) -> u16 {
+    let words = ends.chunks_exact(2).map(|pair| u32::from(u16::from_ne_bytes([pair[0], pair[1]])));
+    let mut sum = words.sum::<u32>() + u32::from(u16::from(ip::TCP).to_be());
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
 }
 
 /// Types of which every bit pattern is a value and none of whose bytes is padding: they can be copied from and to maps.
@@ -108,7 +144,9 @@ unsafe impl Plain for Flow {}
 // SAFETY: as above.
 unsafe impl Plain for Counters {}
 // SAFETY: as above.
-unsafe impl Plain for Order {}
+unsafe impl Plain for Entry {}
+// SAFETY: as above.
+unsafe impl Plain for Beat {}
 
 /// A map's bytes as a value; `None` if there are not exactly as many as the value has.
 pub(super) fn from_bytes<T: Plain>(bytes: &[u8]) -> Option<T> {
@@ -117,6 +155,7 @@ pub(super) fn from_bytes<T: Plain>(bytes: &[u8]) -> Option<T> {
 }
 
 /// A value's bytes, for a map.
+#[cfg(test)]
 pub(super) fn as_bytes<T: Plain>(value: &T) -> &[u8] {
     // SAFETY: a `Plain` value has no padding, so that all its bytes are initialised; the slice borrows it.
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
@@ -130,13 +169,16 @@ pub(super) fn as_bytes_mut<T: Plain>(value: &mut T) -> &mut [u8] {
 
 const _: () = {
     use std::mem::offset_of;
-    assert!(size_of::<Flow>() == 232);
-    assert!(size_of::<Key>() == 40 && offset_of!(Key, remote) == 16 && offset_of!(Key, station_port) == 32);
-    assert!(offset_of!(Key, remote_port) == 34 && offset_of!(Key, version) == 36);
-    assert!(size_of::<Counters>() == 40 && offset_of!(Counters, rewritten) == 8);
-    assert!(offset_of!(Counters, unattended) == 16 && offset_of!(Counters, malformed) == 24);
-    assert!(offset_of!(Counters, opened) == 32);
-    assert!(size_of::<Order>() == 56 && offset_of!(Order, born) == 40 && offset_of!(Order, target) == 48);
+    assert!(size_of::<Flow>() == 216);
+    assert!(size_of::<Key>() == 40 && offset_of!(Key, station_port) == 32 && offset_of!(Key, remote_port) == 34);
+    assert!(offset_of!(Key, version) == 36 && offset_of!(Key, sum) == 38);
+    assert!(size_of::<Entry>() == 256 && offset_of!(Entry, flow) == 40);
+    assert!(size_of::<Set>() == 2048 && offset_of!(Set, lock) == 28 && offset_of!(Set, used) == 32);
+    assert!(offset_of!(Set, ways) == 64);
+    assert!(size_of::<Counters>() == 56 && offset_of!(Counters, unattended) == 8);
+    assert!(offset_of!(Counters, malformed) == 16 && offset_of!(Counters, opened) == 24);
+    assert!(offset_of!(Counters, evicted) == 32 && offset_of!(Counters, refused) == 40);
+    assert!(offset_of!(Counters, apart) == 48);
 };
 
 #[cfg(test)]

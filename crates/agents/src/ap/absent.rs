@@ -1,15 +1,14 @@
 //! The agent of a build without eBPF: says what is missing.
 
 use super::driver::DriverSource;
-use super::{Cleaned, Config, Error, Summary};
+use super::{Cleaned, Config, Error, Stop, Summary};
 use lasthop_laws::HopLaw;
-use std::sync::atomic::AtomicBool;
 
 /// Always [`Error::NotBuilt`].
 ///
 /// # Errors
 /// Always.
-pub fn run(config: &Config, _: Box<dyn HopLaw>, _: &AtomicBool) -> Result<Summary, Error> {
+pub fn run(config: &Config, _: Box<dyn HopLaw>, _: &Stop) -> Result<Summary, Error> {
     config.validate()?;
     Err(Error::NotBuilt)
 }
@@ -18,12 +17,7 @@ pub fn run(config: &Config, _: Box<dyn HopLaw>, _: &AtomicBool) -> Result<Summar
 ///
 /// # Errors
 /// Always.
-pub fn run_with(
-    config: &Config,
-    _: Box<dyn HopLaw>,
-    _: &mut dyn DriverSource,
-    _: &AtomicBool,
-) -> Result<Summary, Error> {
+pub fn run_with(config: &Config, _: Box<dyn HopLaw>, _: &mut dyn DriverSource, _: &Stop) -> Result<Summary, Error> {
     config.validate()?;
     Err(Error::NotBuilt)
 }

@@ -1,23 +1,34 @@
 //! The agent's loop: signals in, law asked, limits out. Knows neither kernel nor clock: both are handed in.
 
-use super::Error;
 use super::abi::Key;
 use super::driver::DriverSource;
 use super::log::{FlowLine, Log};
+use super::table::Slot;
+use super::watch::Seen;
+use super::{Error, Stop};
 use lasthop_laws::oal::rwnd::Flow;
 use lasthop_laws::{Decision, HopLaw, Why};
 use lasthop_signals::{FlowId, HopReport, Node, Signal};
 use lasthop_units::{Bytes, Span, Time};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Where flows are and limits act: the eBPF program's maps.
+/// Where flows are and limits act: the eBPF program's table.
 pub(super) trait Enforcer {
-    fn flows(&self) -> Result<Vec<(Key, Flow)>, Error>;
-    fn set_target(&self, key: &Key, born: Time, target: Option<Bytes>) -> Result<bool, Error>;
-    fn forget(&self, key: &Key) -> Result<(), Error>;
-    fn heartbeat(&self, now: Time);
+    /// Shows every flow, with what has become of it.
+    fn look(&self, each: &mut dyn FnMut(Seen<'_>));
+    /// False if that connection has gone.
+    fn set_target(&self, slot: Slot, born: Time, target: Option<Bytes>) -> bool;
+    fn forget(&self, slot: Slot, born: Time);
+    fn heartbeat(&self, now: Time) -> Result<(), Error>;
+}
+
+/// The world's time.
+pub(super) trait Clock {
+    /// `CLOCK_MONOTONIC`, which the eBPF program reads too.
+    fn now(&self) -> Time;
+    /// Lets time pass.
+    fn rest(&self, span: Span);
 }
 
 /// What the loop has done.
@@ -31,10 +42,14 @@ pub struct Tally {
     pub flows: u64,
     /// Targets that were set or lifted.
     pub orders: u64,
+    /// Targets that were not set, since what was in force was near enough.
+    pub spared: u64,
     /// Times that the driver went silent for longer than the age limit.
     pub driver_losses: u64,
     /// The longest that one interval's work has taken.
     pub longest_work: Span,
+    /// How long it took in the end to open the windows that were limited.
+    pub farewell: Span,
 }
 
 pub(super) struct Agent<'a> {
@@ -50,10 +65,25 @@ pub(super) struct Agent<'a> {
     next_id: u32,
 }
 
+/// An idle flow's report is repeated to the law after this long: its model's own horizon. Between, nothing has changed.
+const REPEAT: Span = Span::from_millis(40);
+/// Windows differ enough if they do by more than one part in this: 3 %, a millisecond of a 30 ms round trip. Every order
+/// makes the next ACKs take the program's long way, and its cache lines travel between processors.
+const DEAD_BAND: u64 = 32;
+/// The longest that windows may take to open when the agent stops. A window grows by half or more a round trip.
+const FAREWELL: Span = Span::from_millis(300);
+/// A limited flow that nobody has used for so long has no burst to send.
+const ASLEEP: Span = Span::from_millis(100);
+/// Time between two looks at the windows that open.
+const LOOK: Span = Span::from_millis(4);
+
 /// A flow that the law has been told of.
 struct Known {
     id: FlowId,
+    slot: Slot,
     born: Time,
+    /// When the law was last told of it.
+    told: Time,
     target: Option<Bytes>,
     /// The interval in which the flow was last seen.
     seen: u64,
@@ -80,20 +110,15 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Runs until `stop` is set, asking `clock` for the time (`CLOCK_MONOTONIC`, which the eBPF program reads too).
-    pub(super) fn run(
-        &mut self,
-        driver: &mut dyn DriverSource,
-        clock: &dyn Fn() -> Time,
-        stop: &AtomicBool,
-    ) -> Result<(), Error> {
+    /// Runs until `stop` is asked, and then until every window is open.
+    pub(super) fn run(&mut self, driver: &mut dyn DriverSource, clock: &dyn Clock, stop: &Stop) -> Result<(), Error> {
         // Short enough to see `stop`, to keep the heart beating, and to notice in time that the driver is silent.
         let patience = Span::from_nanos(self.age_limit.as_nanos() / 4);
-        let mut heard = clock();
+        let mut heard = clock.now();
         let mut lost = false;
-        while !stop.load(Ordering::Relaxed) {
+        while !stop.is_asked() {
             let report = driver.newest(patience);
-            let now = clock();
+            let now = clock.now();
             match report {
                 Ok(Some((at, report))) if now.since(at) <= self.age_limit => {
                     if lost {
@@ -102,14 +127,14 @@ impl<'a> Agent<'a> {
                     }
                     heard = now;
                     self.interval(now, report)?;
-                    self.tally.longest_work = self.tally.longest_work.max(clock().since(now));
+                    self.tally.longest_work = self.tally.longest_work.max(clock.now().since(now));
                 }
                 Ok(Some(_)) => self.tally.stale_reports += 1,
                 Ok(None) => {}
                 Err(_) => {
                     // A driver that restarts is back within moments; one that does not is no reason to spin.
                     if driver.reconnect().is_err() {
-                        std::thread::sleep(std::time::Duration::from(patience));
+                        clock.rest(patience);
                     }
                 }
             }
@@ -117,21 +142,44 @@ impl<'a> Agent<'a> {
                 lost = true;
                 self.tally.driver_losses += 1;
                 self.note_driver(now, "lost");
-                self.release_all()?;
+                self.release_all();
             }
-            self.enforcer.heartbeat(now);
+            self.enforcer.heartbeat(now)?;
         }
-        Ok(())
+        self.open_windows(clock, stop)
+    }
+
+    /// Rule 10 to the end: what is still limited when the programs go is freed at once, and may send a burst.
+    fn open_windows(&mut self, clock: &dyn Clock, stop: &Stop) -> Result<(), Error> {
+        self.release_all();
+        let began = clock.now();
+        let mut moved = began;
+        loop {
+            let now = clock.now();
+            self.tally.farewell = now.since(began);
+            self.enforcer.heartbeat(now)?;
+            let mut limited = false;
+            self.enforcer.look(&mut |seen| {
+                if seen.flow.window().is_some() && !seen.flow.is_over() {
+                    limited = true;
+                    moved = if seen.changed { now } else { moved };
+                }
+            });
+            if !limited || now.since(moved) > ASLEEP || self.tally.farewell >= FAREWELL || stop.is_urgent() {
+                return Ok(());
+            }
+            clock.rest(LOOK);
+        }
     }
 
     /// One control interval: flows, then the hop, then decisions.
     fn interval(&mut self, now: Time, hop: HopReport) -> Result<(), Error> {
         self.tally.intervals += 1;
-        let mut lines = self.sense_flows(now)?;
+        let mut lines = self.sense_flows(now);
         self.sense_gone(now);
         let signal = Signal::Hop(hop);
         self.law.sense(now, &signal);
-        self.act(now)?;
+        self.act(now);
         if let (Some(log), Signal::Hop(hop)) = (&mut self.log, &signal) {
             for line in &mut lines {
                 if let Some(decision) = self.decisions.get(&line.report.flow) {
@@ -143,36 +191,44 @@ impl<'a> Agent<'a> {
         Ok(())
     }
 
-    /// Tells the law of every flow that can be managed and whose station is known.
-    fn sense_flows(&mut self, now: Time) -> Result<Vec<FlowLine>, Error> {
+    /// Tells the law of every flow that can be managed and whose station is known, as often as there is news.
+    fn sense_flows(&mut self, now: Time) -> Vec<FlowLine> {
         let mut lines = Vec::new();
-        for (key, flow) in self.enforcer.flows()? {
+        let enforcer = self.enforcer;
+        enforcer.look(&mut |seen| {
+            let Seen { slot, key, flow, changed } = seen;
             if flow.is_over() {
-                self.enforcer.forget(&key)?;
-                continue;
+                enforcer.forget(slot, flow.born());
+                return;
             }
-            let Some(station) = self.stations.get(&key.station_address()).copied() else { continue };
+            let Some(station) = self.stations.get(&key.station_address()).copied() else { return };
             if !flow.is_manageable() {
-                continue;
+                return;
             }
-            let (id, is_new) = self.identify(now, &key, &flow);
+            let (id, is_new) = self.identify(now, slot, key, flow);
             let report = flow.report(now, id, station);
             if let Some(log) = self.log.as_mut().filter(|_| is_new) {
-                log.opened(now, &key, &report);
+                log.opened(now, key, &report);
             }
-            self.law.sense(now, &Signal::Flow(report));
+            if let Some(known) = self.known.get_mut(key)
+                && (changed || is_new || now.since(known.told) >= REPEAT)
+            {
+                known.told = now;
+                self.law.sense(now, &Signal::Flow(report));
+            }
             if self.log.is_some() {
                 lines.push(FlowLine { report, window: flow.window(), decision: Decision::unlimited(Why::Unmanaged) });
             }
-        }
-        Ok(lines)
+        });
+        lines
     }
 
     /// The number of a flow, and whether it is a new one: a connection that takes another's key is another flow.
-    fn identify(&mut self, now: Time, key: &Key, flow: &Flow) -> (FlowId, bool) {
+    fn identify(&mut self, now: Time, slot: Slot, key: &Key, flow: &Flow) -> (FlowId, bool) {
         let seen = self.tally.intervals;
         if let Some(known) = self.known.get_mut(key).filter(|known| known.born == flow.born()) {
             known.seen = seen;
+            known.slot = slot;
             return (known.id, false);
         }
         if let Some(other) = self.known.remove(key) {
@@ -181,8 +237,9 @@ impl<'a> Agent<'a> {
         let id = FlowId(self.next_id);
         self.next_id = self.next_id.wrapping_add(1);
         self.tally.flows += 1;
-        // What the map says counts: an agent may find targets of its own from before a driver's loss.
-        self.known.insert(*key, Known { id, born: flow.born(), target: flow.target(), seen });
+        // What the table says counts: an agent may find targets of its own from before a driver's loss.
+        let known = Known { id, slot, born: flow.born(), told: now, target: flow.target(), seen };
+        self.known.insert(*key, known);
         (id, true)
     }
 
@@ -203,33 +260,36 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Writes what the law decides where it differs from what is in force.
-    fn act(&mut self, now: Time) -> Result<(), Error> {
+    /// Writes what the law decides where it differs enough from what is in force.
+    fn act(&mut self, now: Time) {
         self.decisions.clear();
         let decisions = &mut self.decisions;
         self.law.decide(now, &mut |id, decision| {
             decisions.insert(id, decision);
         });
-        for (key, known) in &mut self.known {
+        for known in self.known.values_mut() {
             let target = self.decisions.get(&known.id).and_then(|decision| decision.rwnd);
-            if target != known.target {
-                self.enforcer.set_target(key, known.born, target)?;
-                known.target = target;
-                self.tally.orders += 1;
+            if target == known.target {
+                continue;
             }
+            if !differs(known.target, target) {
+                self.tally.spared += 1;
+                continue;
+            }
+            self.enforcer.set_target(known.slot, known.born, target);
+            known.target = target;
+            self.tally.orders += 1;
         }
-        Ok(())
     }
 
     /// Lifts every limit, in the steps of rule 10.
-    fn release_all(&mut self) -> Result<(), Error> {
-        for (key, known) in &mut self.known {
+    fn release_all(&mut self) {
+        for known in self.known.values_mut() {
             if known.target.take().is_some() {
-                self.enforcer.set_target(key, known.born, None)?;
+                self.enforcer.set_target(known.slot, known.born, None);
                 self.tally.orders += 1;
             }
         }
-        Ok(())
     }
 
     fn note_driver(&mut self, now: Time, state: &str) {
@@ -237,6 +297,12 @@ impl<'a> Agent<'a> {
             log.driver(now, state);
         }
     }
+}
+
+/// True if a window is worth an order: there is one where there was none, or it differs by more than the dead band.
+fn differs(in_force: Option<Bytes>, wanted: Option<Bytes>) -> bool {
+    let (Some(in_force), Some(wanted)) = (in_force, wanted) else { return in_force != wanted };
+    in_force.get().abs_diff(wanted.get()) > in_force.get() / DEAD_BAND
 }
 
 #[cfg(test)]

@@ -1,16 +1,22 @@
 //! The eBPF rewriter: loaded, its maps read and written, its programs attached.
 
-use super::abi::{Counters, Key, Order, as_bytes, as_bytes_mut, from_bytes};
+use super::abi::{Beat, Counters, Entry, Key, Set, as_bytes_mut, from_bytes};
 use super::attach::{self, Attachment};
+use super::table::{Slot, Table};
+use super::watch::{Seen, Watch};
 use super::{Error, Method, privileges};
 use lasthop_laws::oal::rwnd::Flow;
+use lasthop_laws::oal::rwnd::ways::WAYS;
 use lasthop_units::{Bytes, Span, Time};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, ProgramInput, libbpf_sys};
+use nix::time::{ClockId, clock_getres};
+use std::cell::{Cell, RefCell};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 #[allow(clippy::undocumented_unsafe_blocks, clippy::all, missing_docs, unsafe_op_in_unsafe_fn)]
 mod skeleton {
@@ -24,7 +30,7 @@ use skeleton::{RwndSkel, RwndSkelBuilder};
 pub struct Load {
     /// Octets of link-layer header on the device: 14 for Ethernet, 0 for devices without one.
     pub link_len: u32,
-    /// Flows that the map holds; the least recently used one makes room.
+    /// Flows that the table holds at least, if their hashes are kind; it has room for nearly twice as many.
     pub max_flows: u32,
     /// An older heartbeat means that everything passes untouched.
     pub age_limit: Span,
@@ -76,6 +82,13 @@ pub struct Rewriter {
     // Dropped first: nothing is to run while maps go away.
     attachments: Vec<Attachment>,
     skeleton: RwndSkel<'static>,
+    table: Table,
+    load: Load,
+    watch: RefCell<Watch>,
+    /// The tick of the last heartbeat.
+    tick: Cell<u32>,
+    /// Windows lowered in flows that were forgotten here.
+    forgotten: Cell<u64>,
 }
 
 impl Rewriter {
@@ -94,15 +107,31 @@ impl Rewriter {
         // The skeleton borrows its object for as long as it lives. A few octets a load are the price of owning both.
         let object = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = RwndSkelBuilder::default().open(object).map_err(failed)?;
-        if let Some(constants) = open.maps.rodata_data.as_deref_mut() {
-            constants.link_len = load.link_len;
-            constants.test_clock = load.test_clock;
-        }
-        open.maps.flows.set_max_entries(load.max_flows).map_err(failed)?;
+        let ethernet = load.link_len > 0;
+        open.progs.rwnd_uplink.set_autoload(ethernet);
+        open.progs.rwnd_downlink.set_autoload(ethernet);
+        open.progs.rwnd_uplink_ip.set_autoload(!ethernet);
+        open.progs.rwnd_downlink_ip.set_autoload(!ethernet);
+        let sets = load.sets();
+        open.maps.flows.set_max_entries(sets).map_err(failed)?;
         let skeleton = open.load().map_err(failed)?;
-        let rewriter = Rewriter { attachments: Vec::new(), skeleton };
+        let unmapped = |source| Error::System { what: "the table's memory", source };
+        let table = Table::map(skeleton.maps.flows.as_fd(), sets).map_err(unmapped)?;
+        let rewriter = Rewriter {
+            attachments: Vec::new(),
+            skeleton,
+            table,
+            load,
+            watch: RefCell::default(),
+            tick: Cell::new(0),
+            forgotten: Cell::new(0),
+        };
         let control = rewriter.control();
-        control.age_limit_ns.store(load.age_limit.as_nanos(), Ordering::Relaxed);
+        control.set_mask.store(sets - 1, Ordering::Relaxed);
+        // Keyed, so that nobody outside can choose who shares a set with whom.
+        control.seed.store(RandomState::new().build_hasher().finish(), Ordering::Relaxed);
+        control.age_limit.store(load.age_ticks(), Ordering::Relaxed);
+        control.tick_mask.store(if load.test_clock { 0 } else { u64::MAX }, Ordering::Relaxed);
         Ok(rewriter)
     }
 
@@ -111,8 +140,7 @@ impl Rewriter {
     /// # Errors
     /// [`Error::Attach`], [`Error::Busy`] if another agent holds the interface.
     pub fn attach(&mut self, ifindex: i32, method: Method) -> Result<Method, Error> {
-        let programs = &mut self.skeleton.progs;
-        let pair = [programs.rwnd_uplink.as_libbpf_object(), programs.rwnd_downlink.as_libbpf_object()];
+        let pair = [Direction::Uplink, Direction::Downlink].map(|d| self.program(d).as_libbpf_object());
         let (method, attachments) = attach::attach(ifindex, pair, method)?;
         self.attachments.extend(attachments);
         Ok(method)
@@ -123,64 +151,79 @@ impl Rewriter {
         self.attachments.clear();
     }
 
-    /// Says that somebody who decides is alive at `now` (`CLOCK_MONOTONIC`).
-    pub fn heartbeat(&self, now: Time) {
-        self.control().heartbeat_ns.store(now.as_nanos(), Ordering::Relaxed);
-    }
-
-    /// Sets the program's time, if it was loaded with a test clock.
-    pub fn set_test_time(&self, now: Time) {
-        self.control().test_now_ns.store(now.as_nanos(), Ordering::Relaxed);
-    }
-
-    /// Every flow in the map, in the order of their keys.
+    /// Says that somebody who decides is alive at `now` (`CLOCK_MONOTONIC`). Also what flows' last data is dated by.
     ///
     /// # Errors
     /// [`Error::Map`].
-    pub fn flows(&self) -> Result<Vec<(Key, Flow)>, Error> {
-        // Chunks of a quarter: a batch ends early when a bucket does not fit, and the kernel copies per bucket.
-        let chunk = (self.skeleton.maps.flows.info().map_err(Error::map)?.info.max_entries / 4).max(64);
-        let entries = self.skeleton.maps.flows.lookup_batch(chunk, MapFlags::ANY, MapFlags::ANY).map_err(Error::map)?;
-        let mut flows: Vec<(Key, Flow)> =
-            entries.filter_map(|(key, flow)| Some((from_bytes(&key)?, from_bytes(&flow)?))).collect();
+    pub fn heartbeat(&self, now: Time) -> Result<(), Error> {
+        if self.load.test_clock {
+            let deadline = now.as_nanos().saturating_add(self.load.age_limit.as_nanos());
+            self.control().deadline.store(deadline, Ordering::Relaxed);
+            return Ok(());
+        }
+        let mut beat = Beat { now_ns: now.as_nanos() };
+        let input = ProgramInput { context_in: Some(as_bytes_mut(&mut beat)), ..ProgramInput::default() };
+        let output = self.skeleton.progs.rwnd_heartbeat.test_run(input).map_err(Error::map)?;
+        self.tick.set(output.return_value);
+        Ok(())
+    }
+
+    /// Sets the program's time and its tick (in nanoseconds), if it was loaded with a test clock.
+    pub fn set_test_time(&self, now: Time) {
+        let control = self.control();
+        for word in [control.now_ns, control.test_now_ns, control.test_tick] {
+            word.store(now.as_nanos(), Ordering::Relaxed);
+        }
+        self.tick.set(now.as_nanos() as u32);
+    }
+
+    /// Every flow in the table, in the order of their keys.
+    pub fn flows(&self) -> Vec<(Key, Flow)> {
+        let mut flows: Vec<(Key, Flow)> = self.table.taken().filter_map(|slot| self.table.read(slot)).collect();
         flows.sort_unstable_by_key(|(key, _)| *key);
-        // An entry that moves between buckets' reads may show twice.
-        flows.dedup_by_key(|(key, _)| *key);
-        Ok(flows)
+        flows
     }
 
     /// One flow.
-    ///
-    /// # Errors
-    /// [`Error::Map`].
-    pub fn flow(&self, key: &Key) -> Result<Option<Flow>, Error> {
-        let bytes = self.skeleton.maps.flows.lookup(as_bytes(key), MapFlags::ANY).map_err(Error::map)?;
-        Ok(bytes.and_then(|bytes| from_bytes(&bytes)))
+    pub fn flow(&self, key: &Key) -> Option<Flow> {
+        self.find(key).map(|(_, flow)| flow)
     }
 
     /// Sets the target window of the connection that was born then; false if it has gone.
-    ///
-    /// # Errors
-    /// [`Error::Map`].
-    pub fn set_target(&self, key: &Key, born: Time, target: Option<Bytes>) -> Result<bool, Error> {
+    pub fn set_target(&self, key: &Key, born: Time, target: Option<Bytes>) -> bool {
+        self.find(key).is_some_and(|(slot, _)| self.set_target_at(slot, born, target))
+    }
+
+    /// Removes a flow from the table: it is left alone until it is opened again.
+    pub fn forget(&self, key: &Key) {
+        if let Some((slot, flow)) = self.find(key) {
+            self.forget_at(slot, flow.born());
+        }
+    }
+
+    /// Looks at every flow, at those only that a packet has used since the last look.
+    pub(super) fn look(&self, each: &mut dyn FnMut(Seen<'_>)) {
+        let changes = self.changes().load(Ordering::Acquire);
+        self.watch.borrow_mut().look(&self.table, changes, self.tick.get(), each);
+    }
+
+    pub(super) fn set_target_at(&self, slot: Slot, born: Time, target: Option<Bytes>) -> bool {
         let mut flow = Flow::new();
         flow.set_target(target);
         let target = flow.target().map_or(0, |octets| octets.get() as u32);
-        let mut order = Order { key: *key, born: born.as_nanos(), target, pad: 0 };
-        let input = ProgramInput { context_in: Some(as_bytes_mut(&mut order)), ..ProgramInput::default() };
-        let output = self.skeleton.progs.rwnd_set_target.test_run(input).map_err(Error::map)?;
-        Ok(output.return_value == 1)
+        self.table.set_target(slot, born, target)
     }
 
-    /// Removes a flow from the map: it is left alone until it is opened again.
-    ///
-    /// # Errors
-    /// [`Error::Map`].
-    pub fn forget(&self, key: &Key) -> Result<(), Error> {
-        match self.skeleton.maps.flows.delete(as_bytes(key)) {
-            Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => Err(Error::map(error)),
-            _ => Ok(()),
+    pub(super) fn forget_at(&self, slot: Slot, born: Time) {
+        if let Some(rewritten) = self.table.forget(slot, born) {
+            self.forgotten.set(self.forgotten.get() + u64::from(rewritten));
         }
+    }
+
+    fn find(&self, key: &Key) -> Option<(Slot, Flow)> {
+        let all = self.table.taken().filter_map(|slot| Some((slot, self.table.read(slot)?)));
+        let mut wanted = all.filter(|(_, (other, _))| other == key);
+        wanted.next().map(|(slot, (_, flow))| (slot, flow))
     }
 
     /// The program's counters.
@@ -191,13 +234,17 @@ impl Rewriter {
         let zero = 0u32.to_ne_bytes();
         let each = self.skeleton.maps.counters.lookup_percpu(&zero, MapFlags::ANY).map_err(Error::map)?;
         let sum = |a: Counters, b: Counters| Counters {
-            segments: a.segments + b.segments,
             rewritten: a.rewritten + b.rewritten,
             unattended: a.unattended + b.unattended,
             malformed: a.malformed + b.malformed,
             opened: a.opened + b.opened,
+            evicted: a.evicted + b.evicted,
+            refused: a.refused + b.refused,
+            apart: a.apart + b.apart,
         };
-        Ok(each.unwrap_or_default().iter().filter_map(|bytes| from_bytes(bytes)).fold(Counters::default(), sum))
+        let sum = each.unwrap_or_default().iter().filter_map(|bytes| from_bytes(bytes)).fold(Counters::default(), sum);
+        let here: u64 = self.flows().iter().map(|(_, flow)| u64::from(flow.rewritten())).sum();
+        Ok(Counters { rewritten: sum.rewritten + self.forgotten.get() + here, ..sum })
     }
 
     /// Runs one packet through the program without a device (BPF_PROG_TEST_RUN) and gives what comes out.
@@ -232,32 +279,68 @@ impl Rewriter {
     }
 
     fn program(&self, direction: Direction) -> &libbpf_rs::ProgramMut<'static> {
-        match direction {
-            Direction::Uplink => &self.skeleton.progs.rwnd_uplink,
-            Direction::Downlink => &self.skeleton.progs.rwnd_downlink,
+        let programs = &self.skeleton.progs;
+        match (direction, self.load.link_len > 0) {
+            (Direction::Uplink, true) => &programs.rwnd_uplink,
+            (Direction::Downlink, true) => &programs.rwnd_downlink,
+            (Direction::Uplink, false) => &programs.rwnd_uplink_ip,
+            (Direction::Downlink, false) => &programs.rwnd_downlink_ip,
         }
     }
 
     fn control(&self) -> Control<'_> {
-        let bss = self.skeleton.maps.bss_data.as_deref().expect("the skeleton maps .bss");
-        let at = |word: &u64| {
-            // SAFETY: the words lie in memory that the map shares with the kernel for as long as `self` lives, aligned
-            // to 8, and every access on this side is atomic.
-            unsafe { AtomicU64::from_ptr(std::ptr::from_ref(word).cast_mut()) }
-        };
+        let control = &self.skeleton.maps.bss_data.as_deref().expect("the skeleton maps .bss").control;
         Control {
-            heartbeat_ns: at(&bss.control.heartbeat_ns),
-            age_limit_ns: at(&bss.control.age_limit_ns),
-            test_now_ns: at(&bss.control.test_now_ns),
+            now_ns: shared(&control.now_ns),
+            deadline: shared(&control.deadline),
+            age_limit: shared(&control.age_limit),
+            tick_mask: shared(&control.tick_mask),
+            test_tick: shared(&control.test_tick),
+            test_now_ns: shared(&control.test_now_ns),
+            seed: shared(&control.seed),
+            set_mask: {
+                // SAFETY: as for `shared`.
+                unsafe { AtomicU32::from_ptr(std::ptr::from_ref(&control.set_mask).cast_mut()) }
+            },
         }
+    }
+
+    fn changes(&self) -> &AtomicU64 {
+        shared(&self.skeleton.maps.bss_data.as_deref().expect("the skeleton maps .bss").changes)
+    }
+}
+
+/// A word that the program and user space share.
+fn shared(word: &u64) -> &AtomicU64 {
+    // SAFETY: the words lie in memory that the map shares with the kernel for as long as the skeleton lives, aligned to 8,
+    // and every access on this side is atomic.
+    unsafe { AtomicU64::from_ptr(std::ptr::from_ref(word).cast_mut()) }
+}
+
+impl Load {
+    /// Sets of the table: a power of two. Four flows a set leave three ways for sets that hashes favour.
+    fn sets(&self) -> u32 {
+        self.max_flows.div_ceil(WAYS as u32 / 2 + 1).next_power_of_two()
+    }
+
+    /// The age limit in ticks of the kernel, rounded up.
+    fn age_ticks(&self) -> u64 {
+        let tick = clock_getres(ClockId::CLOCK_MONOTONIC_COARSE).map_or(0, |tick| tick.tv_nsec() as u64);
+        // Kept far from where adding it to a tick would overflow.
+        self.age_limit.as_nanos().div_ceil(tick.max(1_000_000)).min(u64::from(u32::MAX))
     }
 }
 
 /// `struct rwnd_control` in shared memory.
 struct Control<'a> {
-    heartbeat_ns: &'a AtomicU64,
-    age_limit_ns: &'a AtomicU64,
+    now_ns: &'a AtomicU64,
+    deadline: &'a AtomicU64,
+    age_limit: &'a AtomicU64,
+    tick_mask: &'a AtomicU64,
+    test_tick: &'a AtomicU64,
     test_now_ns: &'a AtomicU64,
+    seed: &'a AtomicU64,
+    set_mask: &'a AtomicU32,
 }
 
 const _: () = {
@@ -265,7 +348,8 @@ const _: () = {
     use std::mem::offset_of;
     assert!(size_of::<types::rwnd_flow>() == size_of::<Flow>());
     assert!(size_of::<types::rwnd_key>() == size_of::<Key>());
-    assert!(size_of::<types::rwnd_order>() == size_of::<Order>());
+    assert!(size_of::<types::rwnd_entry>() == size_of::<Entry>());
+    assert!(size_of::<types::rwnd_set>() == size_of::<Set>());
     assert!(size_of::<types::rwnd_counters>() == size_of::<Counters>());
-    assert!(size_of::<types::rwnd_control>() == 24 && offset_of!(types::rwnd_control, test_now_ns) == 16);
+    assert!(size_of::<types::rwnd_control>() == 64 && offset_of!(types::rwnd_control, set_mask) == 56);
 };

@@ -34,6 +34,8 @@ mod probe;
 #[cfg(feature = "bpf")]
 mod run;
 mod signals;
+mod table;
+mod watch;
 
 #[cfg(not(feature = "bpf"))]
 pub use absent::{clean, run, run_with};
@@ -46,4 +48,4 @@ pub use error::Error;
 pub use probe::{Check, probe};
 #[cfg(feature = "bpf")]
 pub use run::{clean, run, run_with};
-pub use signals::stop_on_signals;
+pub use signals::{Stop, stop_on_signals};

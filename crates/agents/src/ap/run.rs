@@ -1,22 +1,21 @@
 //! The agent on a real interface: set up, run, leave nothing behind.
 
-use super::abi::Key;
-use super::agent::{Agent, Enforcer};
+use super::agent::{Agent, Clock, Enforcer};
 use super::driver::{DriverSource, SocketDriver};
 use super::kernel::{Load, Rewriter};
 use super::log::Log;
-use super::{Cleaned, Config, Error, Method, Summary, attach, device, privileges};
+use super::table::Slot;
+use super::watch::Seen;
+use super::{Cleaned, Config, Error, Method, Stop, Summary, attach, device, privileges};
 use lasthop_laws::HopLaw;
-use lasthop_laws::oal::rwnd::Flow;
-use lasthop_units::{Bytes, Time};
+use lasthop_units::{Bytes, Span, Time};
 use nix::time::{ClockId, clock_gettime};
-use std::sync::atomic::AtomicBool;
 
-/// Runs the agent with reports from the socket at `config.driver` until `stop` is set; nothing is left attached.
+/// Runs the agent with reports from the socket at `config.driver` until `stop` is asked; nothing is left attached.
 ///
 /// # Errors
 /// [`Error`] if it cannot start, or if the kernel takes away what it needs. A driver that goes away is no error.
-pub fn run(config: &Config, law: Box<dyn HopLaw>, stop: &AtomicBool) -> Result<Summary, Error> {
+pub fn run(config: &Config, law: Box<dyn HopLaw>, stop: &Stop) -> Result<Summary, Error> {
     let failed = |source| Error::Driver { path: config.driver.clone(), source };
     let attached = Attached::prepare(config)?;
     // Only now: who serves the driver's socket may take the connection as the sign that no flow will be missed.
@@ -32,7 +31,7 @@ pub fn run_with(
     config: &Config,
     law: Box<dyn HopLaw>,
     driver: &mut dyn DriverSource,
-    stop: &AtomicBool,
+    stop: &Stop,
 ) -> Result<Summary, Error> {
     Attached::prepare(config)?.run(config, law, driver, stop)
 }
@@ -70,11 +69,11 @@ impl Attached {
         config: &Config,
         law: Box<dyn HopLaw>,
         driver: &mut dyn DriverSource,
-        stop: &AtomicBool,
+        stop: &Stop,
     ) -> Result<Summary, Error> {
         let (tally, log) = {
             let mut agent = Agent::new(law, &self.rewriter, &config.stations, config.age_limit, self.log.take());
-            agent.run(driver, &monotonic, stop)?;
+            agent.run(driver, &Monotonic, stop)?;
             (agent.tally, agent.log.take())
         };
         let counters = self.rewriter.counters()?;
@@ -100,26 +99,34 @@ pub fn clean(iface: &str) -> Result<Cleaned, Error> {
 }
 
 impl Enforcer for Rewriter {
-    fn flows(&self) -> Result<Vec<(Key, Flow)>, Error> {
-        Rewriter::flows(self)
+    fn look(&self, each: &mut dyn FnMut(Seen<'_>)) {
+        Rewriter::look(self, each);
     }
 
-    fn set_target(&self, key: &Key, born: Time, target: Option<Bytes>) -> Result<bool, Error> {
-        Rewriter::set_target(self, key, born, target)
+    fn set_target(&self, slot: Slot, born: Time, target: Option<Bytes>) -> bool {
+        self.set_target_at(slot, born, target)
     }
 
-    fn forget(&self, key: &Key) -> Result<(), Error> {
-        Rewriter::forget(self, key)
+    fn forget(&self, slot: Slot, born: Time) {
+        self.forget_at(slot, born);
     }
 
-    fn heartbeat(&self, now: Time) {
-        Rewriter::heartbeat(self, now);
+    fn heartbeat(&self, now: Time) -> Result<(), Error> {
+        Rewriter::heartbeat(self, now)
     }
 }
 
-/// `CLOCK_MONOTONIC`, which the eBPF program reads too.
-fn monotonic() -> Time {
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("CLOCK_MONOTONIC is always there");
-    let (s, ns) = (u64::try_from(now.tv_sec()).unwrap_or(0), u64::try_from(now.tv_nsec()).unwrap_or(0));
-    Time::from_nanos(s * 1_000_000_000 + ns)
+/// `CLOCK_MONOTONIC`.
+struct Monotonic;
+
+impl Clock for Monotonic {
+    fn now(&self) -> Time {
+        let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("CLOCK_MONOTONIC is always there");
+        let (s, ns) = (u64::try_from(now.tv_sec()).unwrap_or(0), u64::try_from(now.tv_nsec()).unwrap_or(0));
+        Time::from_nanos(s * 1_000_000_000 + ns)
+    }
+
+    fn rest(&self, span: Span) {
+        std::thread::sleep(span.into());
+    }
 }

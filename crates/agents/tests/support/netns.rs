@@ -2,6 +2,7 @@
 
 use nix::sched::{CloneFlags, setns};
 use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -42,6 +43,15 @@ impl Netns {
         ip(&format!("link add {here} netns {} type veth peer name {there} netns {}", self.name, other.name));
     }
 
+    /// Makes a device of the namespace carry what an air interface carries: one packet a frame, checksums complete.
+    pub fn as_on_air(&self, device: &str) {
+        self.within(|| {
+            for setting in [STXCSUM, STSO, SGSO, SGRO] {
+                switch_off(device, setting);
+            }
+        });
+    }
+
     /// Runs `act` on a thread in the namespace.
     pub fn within<T: Send>(&self, act: impl FnOnce() -> T + Send) -> T {
         std::thread::scope(|scope| {
@@ -69,6 +79,33 @@ impl Drop for Netns {
 fn ip(arguments: &str) {
     let output = Command::new("ip").args(arguments.split_whitespace()).output().expect("iproute2");
     assert!(output.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Old names of `linux/ethtool.h`: transmit checksums, segmentation by device and by software, receive aggregation.
+const STXCSUM: u32 = 0x17;
+const STSO: u32 = 0x1f;
+const SGSO: u32 = 0x24;
+const SGRO: u32 = 0x2c;
+
+fn switch_off(device: &str, setting: u32) {
+    /// `struct ethtool_value`.
+    #[repr(C)]
+    struct Value {
+        command: u32,
+        data: u32,
+    }
+    const SIOCETHTOOL: libc::c_ulong = 0x8946;
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").expect("a socket");
+    let mut value = Value { command: setting, data: 0 };
+    // SAFETY: all zeros is a value of this struct of integers.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(device.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_data = std::ptr::from_mut(&mut value).cast();
+    // SAFETY: SIOCETHTOOL takes an `ifreq` with a name and a pointer to a command's struct, which outlives the call.
+    let failed = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &mut request) };
+    assert_eq!(failed, 0, "ethtool {setting:#x} on {device}: {}", std::io::Error::last_os_error());
 }
 
 /// Whether namespaces can be made here; says loudly if not.

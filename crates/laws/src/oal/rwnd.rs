@@ -24,6 +24,7 @@ mod state;
 mod table;
 #[cfg(test)]
 mod tests;
+pub mod ways;
 
 pub use halves::{BINS, Bin, Half};
 pub use state::Flow;
@@ -65,7 +66,9 @@ impl Flow {
         if before(header.seq, self.max_end) {
             // A retransmission: the ACK that comes may answer either copy (Karn's rule).
             self.sent_at = 0;
-        } else if self.sent_at == 0 {
+        } else if self.sent_at == 0 && self.last_data != now.as_nanos() {
+            // One sample a moment: where clocks are coarse, reading a better one for every packet would be the larger part
+            // of what the packet costs.
             (self.sent_end, self.sent_at) = (header.end_seq(), now.as_nanos());
         }
         self.forwarded = self.forwarded.wrapping_add(u64::from(header.payload_len));
@@ -195,6 +198,7 @@ impl Flow {
         let held = if held as i32 > 0 { self.in_units(held) } else { 0 };
         let allowed = if self.limit == 0 { field } else { self.limit.max(held).min(u32::from(field)) as u16 };
         self.note_edge(ack, allowed);
+        self.rewritten = self.rewritten.wrapping_add(u32::from(allowed != field));
         (allowed != field).then_some(allowed)
     }
 

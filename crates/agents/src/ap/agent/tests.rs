@@ -39,26 +39,54 @@ impl HopLaw for Fixed {
 struct Memory {
     flows: RefCell<BTreeMap<Key, Flow>>,
     beats: RefCell<Vec<Time>>,
+    /// No packet comes any more.
+    idle: Cell<bool>,
+}
+
+/// The last octet of a station's address stands for the place.
+fn slot(key: &Key) -> Slot {
+    let IpAddr::V4(station) = key.station_address() else { panic!("IPv4 only") };
+    Slot(u32::from(station.octets()[3]))
+}
+
+impl Memory {
+    fn at(&self, place: Slot, born: Time, act: impl FnOnce(&Key, &mut Flow)) -> bool {
+        let mut flows = self.flows.borrow_mut();
+        let there = flows.iter_mut().find(|(key, flow)| slot(key) == place && flow.born() == born);
+        there.map(|(key, flow)| act(key, flow)).is_some()
+    }
 }
 
 impl Enforcer for Memory {
-    fn flows(&self) -> Result<Vec<(Key, Flow)>, Error> {
-        Ok(self.flows.borrow().iter().map(|(key, flow)| (*key, *flow)).collect())
+    fn look(&self, each: &mut dyn FnMut(Seen<'_>)) {
+        let flows = self.flows.borrow().clone();
+        let changed = !self.idle.get();
+        flows.iter().for_each(|(key, flow)| each(Seen { slot: slot(key), key, flow, changed }));
     }
 
-    fn set_target(&self, key: &Key, born: Time, target: Option<Bytes>) -> Result<bool, Error> {
-        let mut flows = self.flows.borrow_mut();
-        let flow = flows.get_mut(key).filter(|flow| flow.born() == born);
-        Ok(flow.map(|flow| flow.set_target(target)).is_some())
+    fn set_target(&self, slot: Slot, born: Time, target: Option<Bytes>) -> bool {
+        self.at(slot, born, |_, flow| flow.set_target(target))
     }
 
-    fn forget(&self, key: &Key) -> Result<(), Error> {
-        self.flows.borrow_mut().remove(key);
+    fn forget(&self, slot: Slot, born: Time) {
+        let mut gone = None;
+        self.at(slot, born, |key, _| gone = Some(*key));
+        gone.map(|key| self.flows.borrow_mut().remove(&key));
+    }
+
+    fn heartbeat(&self, now: Time) -> Result<(), Error> {
+        self.beats.borrow_mut().push(now);
         Ok(())
     }
+}
 
-    fn heartbeat(&self, now: Time) {
-        self.beats.borrow_mut().push(now);
+impl Clock for Cell<Time> {
+    fn now(&self) -> Time {
+        self.get()
+    }
+
+    fn rest(&self, span: Span) {
+        self.set(self.get() + span);
     }
 }
 
@@ -75,7 +103,7 @@ struct Script<'a> {
     turns: std::vec::IntoIter<Turn>,
     memory: &'a Memory,
     now: &'a Cell<Time>,
-    stop: &'a AtomicBool,
+    stop: &'a Stop,
     reconnections: u32,
 }
 
@@ -96,7 +124,7 @@ impl DriverSource for Script<'_> {
                 self.newest(patience)
             }
             None => {
-                self.stop.store(true, Ordering::Relaxed);
+                self.stop.ask();
                 Ok(None)
             }
         }
@@ -145,11 +173,11 @@ struct Outcome {
 fn play(memory: &Memory, turns: Vec<Turn>, log: Option<Log>) -> (Outcome, Option<Log>) {
     let gone = std::sync::Arc::default();
     let law = Fixed { window: Bytes::new(20_000), flows: BTreeMap::new(), gone: std::sync::Arc::clone(&gone) };
-    let (now, stop) = (Cell::new(Time::ZERO + Span::from_secs(10)), AtomicBool::new(false));
+    let (now, stop) = (Cell::new(Time::ZERO + Span::from_secs(10)), Stop::new());
     let stations = [(IpAddr::from([10, 0, 0, 1]), Node(1)), (IpAddr::from([10, 0, 0, 2]), Node(2))];
     let mut agent = Agent::new(Box::new(law), memory, &stations, Span::from_millis(500), log);
     let mut script = Script { turns: turns.into_iter(), memory, now: &now, stop: &stop, reconnections: 0 };
-    agent.run(&mut script, &|| now.get(), &stop).expect("memory does not fail");
+    agent.run(&mut script, &now, &stop).expect("memory does not fail");
     let gone = gone.lock().expect("not poisoned").clone();
     (Outcome { tally: agent.tally, gone, reconnections: script.reconnections }, agent.log)
 }
@@ -164,12 +192,58 @@ fn every_flow_of_a_known_station_gets_its_target_once() {
     for station in [[10, 0, 0, 1], [10, 0, 0, 2], [10, 0, 0, 9]] {
         memory.flows.borrow_mut().insert(key(station), connection(Time::from_nanos(1), 5));
     }
-    let (outcome, _) = play(&memory, vec![Turn::Report, Turn::Report, Turn::Report], None);
-    assert_eq!(target(&memory, [10, 0, 0, 1]), Some(Bytes::new(20_000)));
-    assert_eq!(target(&memory, [10, 0, 0, 2]), Some(Bytes::new(20_000)));
-    assert_eq!(target(&memory, [10, 0, 0, 9]), None, "nobody said which station that is");
-    assert_eq!((outcome.tally.intervals, outcome.tally.flows, outcome.tally.orders), (3, 2, 2));
-    assert_eq!(memory.beats.borrow().len(), 4);
+    let check = Turn::Then(Box::new(|memory: &Memory| {
+        assert_eq!(target(memory, [10, 0, 0, 1]), Some(Bytes::new(20_000)));
+        assert_eq!(target(memory, [10, 0, 0, 2]), Some(Bytes::new(20_000)));
+        assert_eq!(target(memory, [10, 0, 0, 9]), None, "nobody said which station that is");
+    }));
+    let (outcome, _) = play(&memory, vec![Turn::Report, Turn::Report, Turn::Report, check], None);
+    // Each is lifted once more in the end.
+    assert_eq!((outcome.tally.intervals, outcome.tally.flows, outcome.tally.orders), (3, 2, 4));
+    assert!([1, 2, 9].iter().all(|n| target(&memory, [10, 0, 0, *n]).is_none()), "nothing stays limited");
+    assert_eq!(memory.beats.borrow().len(), 5);
+}
+
+#[test]
+fn windows_that_differ_little_are_left_as_they_are() {
+    let bytes = |octets| Some(Bytes::new(octets));
+    assert!(!differs(bytes(100_000), bytes(103_000)) && !differs(bytes(100_000), bytes(97_000)));
+    assert!(differs(bytes(100_000), bytes(104_000)) && differs(bytes(100_000), bytes(96_000)));
+    assert!(differs(None, bytes(1)) && differs(bytes(1), None) && !differs(None, None));
+}
+
+/// A flow that is limited, and stays so: its station says nothing more.
+fn limited_connection() -> Flow {
+    let mut flow = connection(Time::from_nanos(1), 5);
+    flow.set_target(Some(Bytes::new(20_000)));
+    let options = TcpOptions::default();
+    let ack = TcpHeader {
+        source_port: 0,
+        destination_port: 0,
+        seq: 6,
+        ack: 8,
+        flags: Flags::ACK,
+        window: 60_000,
+        options,
+        payload_len: 0,
+    };
+    let _ = flow.on_uplink(Time::from_nanos(2), &ack);
+    assert_eq!(flow.window(), Some(Bytes::new(20_000)));
+    flow
+}
+
+#[test]
+fn a_stopping_agent_waits_for_windows_that_open_but_not_for_ever_and_not_for_sleepers() {
+    let farewell = |idle: bool| {
+        let memory = Memory::default();
+        memory.flows.borrow_mut().insert(key([10, 0, 0, 1]), limited_connection());
+        memory.idle.set(idle);
+        let (outcome, _) = play(&memory, vec![Turn::Report], None);
+        assert_eq!(target(&memory, [10, 0, 0, 1]), None);
+        outcome.tally.farewell
+    };
+    assert_eq!(farewell(false), FAREWELL);
+    assert!(farewell(true) > ASLEEP && farewell(true) < ASLEEP + LOOK * 2);
 }
 
 #[test]
@@ -232,12 +306,12 @@ fn flows_that_end_or_vanish_or_change_are_told_to_the_law() {
         })),
         Turn::Report,
         Turn::Report,
+        Turn::Then(Box::new(|memory| assert_eq!(target(memory, [10, 0, 0, 1]), Some(Bytes::new(20_000))))),
     ];
     let (outcome, _) = play(&memory, turns, None);
     assert_eq!(outcome.gone, [FlowId(0), FlowId(1)]);
     assert_eq!(outcome.tally.flows, 3);
     assert_eq!(memory.flows.borrow().len(), 1, "what is over leaves the map");
-    assert_eq!(target(&memory, [10, 0, 0, 1]), Some(Bytes::new(20_000)));
 }
 
 #[test]

@@ -21,7 +21,7 @@ impl Flow {
         let started = self.up_seen & seen::STARTED != 0;
         match classify(header, (self.down_seen, self.down_isn), (self.up_seen, self.up_isn), started) {
             Syn::Ignore => return,
-            Syn::Restart => *self = Flow::new(),
+            Syn::Restart => self.restart(),
             Syn::Repeat => {
                 // Karn's rule, as for data.
                 self.sent_at = 0;
@@ -47,7 +47,7 @@ impl Flow {
         let started = self.up_seen & seen::STARTED != 0;
         match classify(header, (self.up_seen, self.up_isn), (self.down_seen, self.down_isn), started) {
             Syn::Ignore => return,
-            Syn::Restart => *self = Flow::new(),
+            Syn::Restart => self.restart(),
             Syn::Repeat => {
                 if !started {
                     self.learn_uplink(now, header);
@@ -69,6 +69,7 @@ impl Flow {
         self.down_seen = options_seen(self.down_seen, header);
         self.down_scale = header.options.window_scale.unwrap_or(0);
         self.down_mss = header.options.mss.unwrap_or(0);
+        self.learn_shift();
     }
 
     fn learn_uplink(&mut self, now: Time, header: &TcpHeader) {
@@ -76,6 +77,7 @@ impl Flow {
         self.up_scale = header.options.window_scale.unwrap_or(0);
         self.up_mss = header.options.mss.unwrap_or(0);
         self.syn_window = header.window;
+        self.learn_shift();
         if let Some(timestamps) = header.options.timestamps {
             self.begin_wired_sample(now, timestamps.val);
         }
@@ -102,7 +104,7 @@ impl Flow {
 }
 
 /// Decides on a SYN in one direction, given what was seen there (`own`) and in the other direction (`other`).
-fn classify(header: &TcpHeader, own: (u32, u32), other: (u32, u32), started: bool) -> Syn {
+fn classify(header: &TcpHeader, own: (u16, u32), other: (u16, u32), started: bool) -> Syn {
     let (own_syn, other_syn) = (own.0 & seen::SYN != 0, other.0 & seen::SYN != 0);
     if own_syn && own.1 == header.seq {
         return Syn::Repeat;
@@ -115,7 +117,7 @@ fn classify(header: &TcpHeader, own: (u32, u32), other: (u32, u32), started: boo
     if own_syn || started { Syn::Restart } else { Syn::Record }
 }
 
-fn options_seen(seen: u32, header: &TcpHeader) -> u32 {
+fn options_seen(seen: u16, header: &TcpHeader) -> u16 {
     let bit = |on: bool, bit| if on { bit } else { 0 };
     let options = &header.options;
     (seen & !(seen::SCALE | seen::TIMESTAMPS))

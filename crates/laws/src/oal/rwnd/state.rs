@@ -8,25 +8,62 @@ use lasthop_units::{Bytes, Time};
 /// into this type. Zero means "none" throughout; every bit pattern is a valid value.
 ///
 /// The two directions of a flow may be processed on two processors at once, each direction on one. What a segment needs
-/// comes first: with the map's own 88 octets before it (header and key) it lies in two cache lines, and an element is a
-/// whole number of lines.
+/// comes first: with the 40 octets of key that the program's table has before it, it lies in two cache lines of the four
+/// that an entry fills.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(C)]
 pub struct Flow {
-    // Written seldom, read for every segment.
-    /// When the first SYN passed: tells apart connections that use the same addresses and ports.
-    pub(super) born: u64,
+    // Read for every segment, written seldom.
     /// When the ACK with `ack_val` was forwarded; 0 = no sample is being taken. Set in the uplink direction, cleared in
     /// the downlink direction.
     pub(super) ack_at: u64,
     /// Window wanted by the law, octets; 0 = none. Written by the law's side only.
     pub(super) target: u32,
     /// What was seen in the downlink direction: bits of [`seen`].
-    pub(super) down_seen: u32,
+    pub(super) down_seen: u16,
     /// What was seen in the uplink direction: bits of [`seen`].
-    pub(super) up_seen: u32,
+    pub(super) up_seen: u16,
     /// The TSval that the answer will echo.
     pub(super) ack_val: u32,
+    /// Windows lowered, modulo `2^32`; a connection that takes another's place goes on counting.
+    pub(super) rewritten: u32,
+
+    // Written for every segment.
+    /// Payload acknowledged by the station.
+    pub(super) acked: u64,
+    /// Payload forwarded to the station.
+    pub(super) forwarded: u64,
+    /// When payload was last forwarded, to the agent's interval.
+    pub(super) last_data: u64,
+    /// When the data that `sent_end` ends was forwarded; 0 = no sample is being taken. Cleared in the uplink direction.
+    pub(super) sent_at: u64,
+    /// R: the highest right edge forwarded.
+    pub(super) edge: u32,
+    /// The highest acknowledgement forwarded.
+    pub(super) highest_ack: u32,
+    /// Highest sequence number forwarded to the station.
+    pub(super) max_end: u32,
+    /// An ACK from here on ends the sample.
+    pub(super) sent_end: u32,
+    /// W, octets: follows `target`, at once downwards and in steps upwards; 0 = no limit.
+    pub(super) window: u32,
+    /// Upper limit of the window field for ACKs with number `highest_ack`, unless the edge needs more; 0 = none.
+    pub(super) limit: u32,
+    /// The newest TSval forwarded.
+    pub(super) last_val: u32,
+    /// Window field of the station's newest ACK, as it sent it.
+    pub(super) last_window: u16,
+    /// s: the shift of the station's window field (rule 1).
+    pub(super) shift: u8,
+    pub(super) _pad: u8,
+
+    // Seldom needed.
+    /// When the first SYN passed: tells apart connections that use the same addresses and ports.
+    pub(super) born: u64,
+    /// Sequence number of the SYN towards the station.
+    pub(super) down_isn: u32,
+    /// Sequence number of the station's SYN.
+    pub(super) up_isn: u32,
     /// MSS option of the SYN towards the station; 0 = none.
     pub(super) down_mss: u16,
     /// MSS option of the station's SYN; 0 = none.
@@ -37,82 +74,59 @@ pub struct Flow {
     pub(super) down_scale: u8,
     /// Window scale option of the station's SYN.
     pub(super) up_scale: u8,
-
-    // Written for every segment in the uplink direction.
-    /// Payload acknowledged by the station.
-    pub(super) acked: u64,
-    /// R: the highest right edge forwarded.
-    pub(super) edge: u32,
-    /// The highest acknowledgement forwarded.
-    pub(super) highest_ack: u32,
-    /// W, octets: follows `target`, at once downwards and in steps upwards; 0 = no limit.
-    pub(super) window: u32,
-    /// Upper limit of the window field for ACKs with number `highest_ack`, unless the edge needs more; 0 = none.
-    pub(super) limit: u32,
-    /// The newest TSval forwarded.
-    pub(super) last_val: u32,
-    /// Window field of the station's newest ACK, as it sent it.
-    pub(super) last_window: u16,
-    pub(super) _pad: u16,
-
-    // Written for every segment in the downlink direction.
-    /// When the data that `sent_end` ends was forwarded; 0 = no sample is being taken. Cleared in the uplink direction.
-    pub(super) sent_at: u64,
-    /// Highest sequence number forwarded to the station.
-    pub(super) max_end: u32,
-    /// An ACK from here on ends the sample.
-    pub(super) sent_end: u32,
-    /// Payload forwarded to the station.
-    pub(super) forwarded: u64,
-    /// When payload was last forwarded, to the tick.
-    pub(super) last_data: u64,
-
-    // Seldom needed.
-    /// Sequence number of the SYN towards the station.
-    pub(super) down_isn: u32,
-    /// Sequence number of the station's SYN.
-    pub(super) up_isn: u32,
     /// Forwarding data to its ACK.
     pub(super) wireless: Half,
     /// Forwarding an ACK to the first data sent in answer to it.
     pub(super) wired: Half,
-    pub(super) _spare: [u32; 10],
+    pub(super) _spare: [u32; 6],
 }
 
 impl Flow {
+    /// Offset of the target, for whoever shares a flow's memory with a program that uses it.
+    pub const TARGET_AT: usize = std::mem::offset_of!(Flow, target);
+    /// Offset of the time of birth.
+    pub const BORN_AT: usize = std::mem::offset_of!(Flow, born);
+
     /// A flow of which nothing has been seen.
     pub const fn new() -> Flow {
         Flow {
-            born: 0,
             ack_at: 0,
             target: 0,
             down_seen: 0,
             up_seen: 0,
             ack_val: 0,
+            rewritten: 0,
+            acked: 0,
+            forwarded: 0,
+            last_data: 0,
+            sent_at: 0,
+            edge: 0,
+            highest_ack: 0,
+            max_end: 0,
+            sent_end: 0,
+            window: 0,
+            limit: 0,
+            last_val: 0,
+            last_window: 0,
+            shift: 0,
+            _pad: 0,
+            born: 0,
+            down_isn: 0,
+            up_isn: 0,
             down_mss: 0,
             up_mss: 0,
             syn_window: 0,
             down_scale: 0,
             up_scale: 0,
-            acked: 0,
-            edge: 0,
-            highest_ack: 0,
-            window: 0,
-            limit: 0,
-            last_val: 0,
-            last_window: 0,
-            _pad: 0,
-            sent_at: 0,
-            max_end: 0,
-            sent_end: 0,
-            forwarded: 0,
-            last_data: 0,
-            down_isn: 0,
-            up_isn: 0,
             wireless: Half::EMPTY,
             wired: Half::EMPTY,
-            _spare: [0; 10],
+            _spare: [0; 6],
         }
+    }
+
+    /// Windows lowered so far, modulo `2^32`.
+    pub const fn rewritten(&self) -> u32 {
+        self.rewritten
     }
 
     /// The largest window that the station may be seen to advertise from now on; `None` opens it in steps until the
@@ -136,6 +150,11 @@ impl Flow {
     /// True if the connection is over: reset, or closed from both ends.
     pub const fn is_over(&self) -> bool {
         (self.down_seen | self.up_seen) & seen::RST != 0 || self.down_seen & self.up_seen & seen::FIN != 0
+    }
+
+    /// True once the station has acknowledged something after the handshake.
+    pub const fn is_started(&self) -> bool {
+        self.up_seen & seen::STARTED != 0
     }
 
     /// When its first SYN passed.
@@ -168,8 +187,17 @@ impl Flow {
 
     /// s: the shift of the station's window field (rule 1).
     pub(super) fn shift(&self) -> u32 {
+        u32::from(self.shift)
+    }
+
+    pub(super) fn learn_shift(&mut self) {
         let both = self.down_seen & self.up_seen & seen::SCALE != 0;
-        if both { u32::from(self.up_scale.min(MAX_SHIFT)) } else { 0 }
+        self.shift = if both { self.up_scale.min(MAX_SHIFT) } else { 0 };
+    }
+
+    /// Another connection with the same addresses and ports.
+    pub(super) fn restart(&mut self) {
+        *self = Flow { rewritten: self.rewritten, ..Flow::new() };
     }
 
     /// Largest payload of a segment towards the station: the smaller MSS option, as the other end's path may be
@@ -185,23 +213,23 @@ impl Flow {
 /// Bits of `down_seen` and `up_seen`.
 pub(super) mod seen {
     /// A SYN in this direction.
-    pub const SYN: u32 = 1;
+    pub const SYN: u16 = 1;
     /// It had a window scale option.
-    pub const SCALE: u32 = 1 << 1;
+    pub const SCALE: u16 = 1 << 1;
     /// It had a timestamps option.
-    pub const TIMESTAMPS: u32 = 1 << 2;
+    pub const TIMESTAMPS: u16 = 1 << 2;
     /// A segment had an option that forbids touching the flow.
-    pub const HANDS_OFF: u32 = 1 << 3;
+    pub const HANDS_OFF: u16 = 1 << 3;
     /// A FIN in this direction.
-    pub const FIN: u32 = 1 << 4;
+    pub const FIN: u16 = 1 << 4;
     /// An RST in this direction.
-    pub const RST: u32 = 1 << 5;
+    pub const RST: u16 = 1 << 5;
     /// Uplink: an ACK after the handshake.
-    pub const STARTED: u32 = 1 << 6;
+    pub const STARTED: u16 = 1 << 6;
     /// Uplink: SACK blocks or duplicate ACKs.
-    pub const RECOVERING: u32 = 1 << 7;
+    pub const RECOVERING: u16 = 1 << 7;
     /// Uplink: a timestamp, in `last_val`.
-    pub const VAL: u32 = 1 << 8;
+    pub const VAL: u16 = 1 << 8;
 }
 
 /// The largest window that TCP can express: 65535 << 14 (RFC 7323, section 2.3).
@@ -217,18 +245,19 @@ const TIMESTAMPS_LEN: u32 = 12;
 
 const _: () = {
     use std::mem::{offset_of, size_of};
-    assert!(size_of::<Flow>() == 232 && size_of::<Half>() == 40);
-    assert!(offset_of!(Flow, ack_at) == 8 && offset_of!(Flow, target) == 16);
-    assert!(offset_of!(Flow, down_seen) == 20 && offset_of!(Flow, up_seen) == 24);
-    assert!(offset_of!(Flow, ack_val) == 28 && offset_of!(Flow, down_mss) == 32);
-    assert!(offset_of!(Flow, up_mss) == 34 && offset_of!(Flow, syn_window) == 36);
-    assert!(offset_of!(Flow, down_scale) == 38 && offset_of!(Flow, up_scale) == 39);
-    assert!(offset_of!(Flow, acked) == 40 && offset_of!(Flow, edge) == 48);
-    assert!(offset_of!(Flow, highest_ack) == 52 && offset_of!(Flow, window) == 56);
-    assert!(offset_of!(Flow, limit) == 60 && offset_of!(Flow, last_val) == 64);
-    assert!(offset_of!(Flow, last_window) == 68 && offset_of!(Flow, sent_at) == 72);
-    assert!(offset_of!(Flow, max_end) == 80 && offset_of!(Flow, sent_end) == 84);
-    assert!(offset_of!(Flow, forwarded) == 88 && offset_of!(Flow, last_data) == 96);
-    assert!(offset_of!(Flow, down_isn) == 104 && offset_of!(Flow, up_isn) == 108);
+    assert!(size_of::<Flow>() == 216 && size_of::<Half>() == 40);
+    assert!(offset_of!(Flow, target) == 8 && offset_of!(Flow, down_seen) == 12);
+    assert!(offset_of!(Flow, up_seen) == 14 && offset_of!(Flow, ack_val) == 16);
+    assert!(offset_of!(Flow, rewritten) == 20 && offset_of!(Flow, acked) == 24);
+    assert!(offset_of!(Flow, forwarded) == 32 && offset_of!(Flow, last_data) == 40);
+    assert!(offset_of!(Flow, sent_at) == 48 && offset_of!(Flow, edge) == 56);
+    assert!(offset_of!(Flow, highest_ack) == 60 && offset_of!(Flow, max_end) == 64);
+    assert!(offset_of!(Flow, sent_end) == 68 && offset_of!(Flow, window) == 72);
+    assert!(offset_of!(Flow, limit) == 76 && offset_of!(Flow, last_val) == 80);
+    assert!(offset_of!(Flow, last_window) == 84 && offset_of!(Flow, shift) == 86);
+    assert!(offset_of!(Flow, born) == 88 && offset_of!(Flow, down_isn) == 96);
+    assert!(offset_of!(Flow, up_isn) == 100 && offset_of!(Flow, down_mss) == 104);
+    assert!(offset_of!(Flow, up_mss) == 106 && offset_of!(Flow, syn_window) == 108);
+    assert!(offset_of!(Flow, down_scale) == 110 && offset_of!(Flow, up_scale) == 111);
     assert!(offset_of!(Flow, wireless) == 112 && offset_of!(Flow, wired) == 152);
 };
