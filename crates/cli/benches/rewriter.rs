@@ -99,6 +99,7 @@ impl Path {
             model,
             ports: ports.expect("a hop has interfaces"),
             logged: false,
+            watched: false,
             driver: None,
         };
         let segments = vec![

@@ -9,7 +9,7 @@ use crate::error::{Doing, LabError, Result};
 use crate::frame::{Frame, Pool};
 use crate::home::{Home, Seat};
 use crate::lateness::{Kind, Lateness};
-use crate::log::{Crossing, EmulatorLog, HopLog, Loss};
+use crate::log::{Crossing, Departure, EmulatorLog, FrameSeen, HopLog, Loss};
 use crate::poll::Poll;
 use crate::punctual::{Punctual, Wakeful};
 use crate::sched;
@@ -18,10 +18,10 @@ use crate::topology::AP;
 use lasthop_radio::star::Star;
 use lasthop_radio::wifi::Wifi;
 use lasthop_radio::wired::Wire;
-use lasthop_radio::{Dest, Drop as Dropped, Ecn, Hop, Outbox, Packet, RxInfo};
+use lasthop_radio::{Dest, Drop as Dropped, Ecn, Hop, Outbox, Packet, PpduKind, PpduRecord, RxInfo};
 use lasthop_signals::{Node, Signal};
 use lasthop_units::{Span, Time};
-use lasthop_wire::ip;
+use lasthop_wire::{ip, tcp};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,8 +45,10 @@ pub struct Segment {
     pub model: Model,
     /// Who hangs on it: node `n`'s interface at place `n`.
     pub ports: Vec<Tap>,
-    /// Whether its crossings, losses and reports are kept.
+    /// Whether its crossings, losses, frames and reports are kept.
     pub logged: bool,
+    /// Whether the TCP segments that node 0 sends are noted.
+    pub watched: bool,
     /// Who is told what the driver of node 0 reports.
     pub driver: Option<DriverSocket>,
 }
@@ -187,7 +189,7 @@ impl Driven {
     fn advance(&mut self) {
         let now = self.clock.now();
         for (segment, log) in self.segments.iter_mut().zip(&mut self.logs) {
-            let Segment { model, ports, logged, driver } = segment;
+            let Segment { model, ports, logged, driver, .. } = segment;
             if let Some(due) = model.next_event()
                 && due <= now
             {
@@ -201,7 +203,7 @@ impl Driven {
     /// Takes what the interface behind `token` has sent.
     fn receive(&mut self, token: u64) -> Result<()> {
         let (hop, node) = ((token >> 32) as usize, token as u32 as usize);
-        let Segment { model, ports, logged, driver } = &mut self.segments[hop];
+        let Segment { model, ports, logged, watched, driver } = &mut self.segments[hop];
         if node == DRIVER {
             driver.as_mut().map(DriverSocket::admit);
             return Ok(());
@@ -216,6 +218,9 @@ impl Driven {
             match classify::packet(HopId(hop as u8), src, frame) {
                 Ok(packet) => {
                     let now = self.clock.now();
+                    if *watched && src == Node(0) {
+                        self.logs[hop].departures.extend(departure(now, packet.payload.packet()));
+                    }
                     let log = logged.then_some(&mut self.logs[hop]);
                     let mut exit = Exit { ports, log, driver: driver.as_mut(), shelf: &mut self.shelf };
                     model.enqueue(now, packet, &mut exit);
@@ -235,6 +240,13 @@ const DRIVER: usize = u32::MAX as usize;
 
 fn token(hop: usize, node: usize) -> u64 {
     (hop as u64) << 32 | node as u64
+}
+
+/// The TCP segment with payload that an IP packet holds, if it holds one.
+fn departure(at: Time, packet: &[u8]) -> Option<Departure> {
+    let header = ip::parse(packet).ok().filter(|header| header.protocol == ip::TCP)?;
+    let (tcp, _) = tcp::parse(header.payload(packet)).ok()?;
+    (tcp.payload_len > 0).then_some(Departure { at, port: tcp.source_port, seq: tcp.seq, len: tcp.payload_len })
 }
 
 /// Where a model's packets leave for their interfaces.
@@ -273,6 +285,14 @@ impl Outbox<Frame> for Exit<'_> {
             log.losses.push(Loss { at, from: packet.src, to, why });
         }
         self.shelf.pool.give(packet.payload);
+    }
+
+    fn ppdu(&mut self, at: Time, ppdu: &PpduRecord) {
+        if let Some(log) = &mut self.log
+            && let (PpduKind::Data, AP, Some(to), 1..) = (ppdu.kind, ppdu.from, ppdu.to, ppdu.received)
+        {
+            log.frames.push(FrameSeen { at, to, packets: ppdu.mpdus, airtime: ppdu.duration });
+        }
     }
 
     fn driver(&mut self, at: Time, of: Node, signal: &Signal) {

@@ -31,6 +31,7 @@ mod stop;
 mod tap;
 pub mod topology;
 pub mod traffic;
+mod tunnel;
 mod world;
 
 pub use clean::{Cleaned, clean};
@@ -42,7 +43,7 @@ pub use lateness::{Kind as LatenessKind, Lateness};
 pub use netns::Namespace;
 pub use outcome::{Doubt, LATEST, Outcome, StreamLog};
 pub use run_dir::{PREFIX, RunDir};
-pub use spec::{AgentSpec, Spec};
+pub use spec::{AgentSpec, Spec, TunnelSpec};
 pub use stop::Stop;
 pub use tap::{MTU, Tap};
 pub use world::run;

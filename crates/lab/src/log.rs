@@ -40,6 +40,32 @@ pub struct Loss {
     pub why: Drop,
 }
 
+/// A frame of the access point that a station received, in whole or in part.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FrameSeen {
+    /// When it ended on the air.
+    pub at: Time,
+    /// Whose it was.
+    pub to: Node,
+    /// Packets (MPDUs) inside.
+    pub packets: u16,
+    /// How long it occupied the channel.
+    pub airtime: Span,
+}
+
+/// A TCP segment with payload that left the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// When.
+    pub at: Time,
+    /// The server's port.
+    pub port: u16,
+    /// Sequence number of its first byte.
+    pub seq: u32,
+    /// Its payload.
+    pub len: u32,
+}
+
 /// Everything that happened on one hop.
 #[derive(Clone, Debug, Default)]
 pub struct HopLog {
@@ -50,6 +76,10 @@ pub struct HopLog {
     pub losses: Vec<Loss>,
     /// What the driver reported.
     pub reports: Vec<(Time, HopReport)>,
+    /// Frames of node 0.
+    pub frames: Blocks<FrameSeen>,
+    /// Segments that entered the hop at node 0, if it was asked for them.
+    pub departures: Blocks<Departure>,
 }
 
 /// What the emulator thread leaves behind.
@@ -91,6 +121,11 @@ impl<T> Blocks<T> {
             self.full.push(std::mem::replace(&mut self.open, Vec::with_capacity(BLOCK)));
         }
         self.open.push(item);
+    }
+
+    /// Appends what there is.
+    pub fn extend(&mut self, items: impl IntoIterator<Item = T>) {
+        items.into_iter().for_each(|item| self.push(item));
     }
 
     /// How many there are.

@@ -4,6 +4,7 @@
 //! `nsenter --net=` find it while a run lasts.
 
 use crate::error::{Doing, LabError, Result};
+use crate::netlink::Netlink;
 use crate::run_dir::{self, PREFIX, RunDir};
 use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
@@ -14,6 +15,9 @@ use std::path::{Path, PathBuf};
 
 const NAMED: &str = "/run/netns";
 
+/// The number of the loopback interface in every namespace.
+const LOOPBACK: u32 = 1;
+
 /// A network namespace that lives as long as this value.
 #[derive(Debug)]
 pub struct Namespace {
@@ -23,7 +27,7 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Makes the namespace of `role` (`server`, `ap`, `sta1`…) for `run`, with its loopback down and the settings
+    /// Makes the namespace of `role` (`server`, `ap`, `sta1`…) for `run`, with its loopback up and the settings
     /// that every host of the lab shares.
     pub fn create(run: &RunDir, role: &str) -> Result<Namespace> {
         let name = format!("{PREFIX}{}-{role}", run.id());
@@ -134,6 +138,7 @@ pub(crate) fn sysctl_if_present(key: &str, value: &str) -> Result<()> {
 
 /// The settings that every host of the lab shares.
 fn settle() -> Result<()> {
+    Netlink::open()?.set_up(LOOPBACK)?;
     // One connection must not teach the next one: runs would depend on their order.
     sysctl("net/ipv4/tcp_no_metrics_save", "1")?;
     for scope in ["all", "default"] {

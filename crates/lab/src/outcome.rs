@@ -2,7 +2,7 @@
 
 use crate::histogram::Summary;
 use crate::lateness::Kind;
-use crate::log::HopLog;
+use crate::log::{Blocks, Departure, HopLog};
 use crate::traffic::bulk::{BIN, BulkLog};
 use crate::traffic::fetch::Fetch;
 use crate::traffic::iperf3::Iperf3Log;
@@ -16,6 +16,8 @@ use std::fmt;
 pub struct Outcome {
     /// What crossed the last hop.
     pub hop: HopLog,
+    /// TCP segments with payload that left the server, in their order.
+    pub departures: Blocks<Departure>,
     /// What became of each stream, in the specification's order.
     pub streams: Vec<StreamLog>,
     /// How late the emulator was with each kind of event that occurred.
@@ -26,6 +28,10 @@ pub struct Outcome {
     pub doubts: Vec<Doubt>,
     /// What the agent printed to its standard error; empty without one.
     pub agent_said: String,
+    /// The edge proxy's log; empty without one.
+    pub proxy_log: String,
+    /// What the edge proxy and the stations' agents printed to their standard errors.
+    pub tunnel_said: String,
 }
 
 /// One stream's log.

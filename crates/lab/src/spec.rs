@@ -33,6 +33,25 @@ pub struct Spec {
     pub seed: Seed,
     /// A program to run in the access point's namespace.
     pub agent: Option<AgentSpec>,
+    /// Programs that carry the TCP streams over the hop; without them TCP goes from end to end.
+    pub tunnel: Option<TunnelSpec>,
+}
+
+/// An edge proxy and the agents of the stations.
+///
+/// In their arguments `{keys}` becomes a directory for keys, `{key}` the file of the station's own key in it, `{station}` the
+/// station's number, `{proxy}` the address at which stations reach the proxy, `{door}` that at which a station's agent takes requests
+/// (HTTP CONNECT), `{monitor}` the station's monitor interface, and `{log}` a file for the proxy's log.
+#[derive(Clone, Debug)]
+pub struct TunnelSpec {
+    /// The program.
+    pub program: PathBuf,
+    /// Makes a station's key; run once for each station before the others start.
+    pub pair: Vec<String>,
+    /// The proxy, in the access point's namespace.
+    pub proxy: Vec<String>,
+    /// A station's agent, in its namespace. It listens at `{door}` as soon as it runs.
+    pub station: Vec<String>,
 }
 
 /// A program that acts on the access point.
@@ -60,6 +79,7 @@ impl Spec {
             warm_up: scenario.warm_up(),
             seed: Seed(seed),
             agent: None,
+            tunnel: None,
         }
     }
 

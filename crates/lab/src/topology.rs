@@ -13,6 +13,8 @@ use std::ops::Range;
 pub const WIRE: HopId = HopId(0);
 /// The last hop, between access point and stations.
 pub const LAST: HopId = HopId(1);
+/// A station's monitor interface.
+pub const MONITOR: &str = "mon0";
 /// The access point's number on the last hop.
 pub const AP: Node = Node(0);
 

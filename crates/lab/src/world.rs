@@ -12,9 +12,10 @@ use crate::run_dir::RunDir;
 use crate::spec::Spec;
 use crate::stop::Stop;
 use crate::tap::Tap;
-use crate::topology::{Hosts, LAST};
+use crate::topology::Hosts;
 use crate::traffic::all::Traffic;
 use crate::traffic::{Period, TICK};
+use crate::tunnel::Tunnel;
 use lasthop_radio::star::Star;
 use lasthop_radio::wifi::Wifi;
 use lasthop_radio::wired::Wire;
@@ -42,6 +43,8 @@ pub fn run(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
         (Some(agent), Some(ap)) => Some(Agent::start(agent, ap, &run, &mut driver, stop)?),
         _ => None,
     };
+    let start_tunnel = |tunnel| Tunnel::start(tunnel, spec, &hosts, &run, stop);
+    let mut tunnel = spec.tunnel.as_ref().map(start_tunnel).transpose()?;
 
     let clock = Clock::start_after(HEAD_START);
     let period = Period { clock, start: Time::ZERO, end: Time::ZERO + spec.duration, stop: Stop::default() };
@@ -56,7 +59,8 @@ pub fn run(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
         traffic.start_due_programs(spec, &hosts)?;
         std::thread::sleep(clock.until(period.end).min(TICK.into()).into());
         let agent_ended = agent.as_mut().is_some_and(Agent::has_ended);
-        ended_early = stop.is_raised() || emulator.has_ended() || agent_ended;
+        let tunnel_ended = tunnel.as_mut().is_some_and(Tunnel::has_ended);
+        ended_early = stop.is_raised() || emulator.has_ended() || agent_ended || tunnel_ended;
     }
     if ended_early {
         period.stop.raise();
@@ -67,6 +71,10 @@ pub fn run(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
         // Whoever stops a run may have stopped its agent too.
         return Err(if stop.is_raised() { LabError::Stopped } else { agent.explain() });
     }
+    if let Some(mut tunnel) = tunnel.take_if(Tunnel::has_ended) {
+        return Err(if stop.is_raised() { LabError::Stopped } else { tunnel.explain() });
+    }
+    let tunnel_left = tunnel.map(Tunnel::stop).transpose()?.unwrap_or_default();
     let agent_said = agent.map(Agent::stop).transpose()?.unwrap_or_default();
     // Its error comes first: if it failed, everything else failed because of it.
     let log = emulator.finish()?;
@@ -77,8 +85,20 @@ pub fn run(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
     progress(spec.duration);
     let doubts = doubts(&log, dropped, late_start, agent::driver_losses(&agent_said));
     let EmulatorLog { hops, lateness, realtime, .. } = log;
-    let hop = hops.into_iter().nth(usize::from(LAST.0)).unwrap_or_default();
-    Ok(Outcome { hop, streams, lateness: lateness.summaries(), realtime, doubts, agent_said })
+    let mut hops = hops.into_iter();
+    let departures = hops.next().unwrap_or_default().departures;
+    let hop = hops.next().unwrap_or_default();
+    Ok(Outcome {
+        hop,
+        departures,
+        streams,
+        lateness: lateness.summaries(),
+        realtime,
+        doubts,
+        agent_said,
+        proxy_log: tunnel_left.log,
+        tunnel_said: tunnel_left.said,
+    })
 }
 
 /// Between the start of our threads and the world's beginning: by then all of them wait for it.
@@ -94,8 +114,8 @@ fn segments(spec: &Spec, taps: Vec<Vec<Tap>>, driver: DriverSocket) -> Result<Ve
         Hop::Wifi(plan) => Model::Wifi(Box::new(Wifi::new(plan.as_ref().clone(), spec.seed))),
     };
     Ok(vec![
-        Segment { model: Model::Wire(wire), ports: ports()?, logged: false, driver: None },
-        Segment { model: last, ports: ports()?, logged: true, driver: Some(driver) },
+        Segment { model: Model::Wire(wire), ports: ports()?, logged: false, watched: true, driver: None },
+        Segment { model: last, ports: ports()?, logged: true, watched: false, driver: Some(driver) },
     ])
 }
 

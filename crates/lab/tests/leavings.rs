@@ -41,6 +41,7 @@ fn spec(duration: Span) -> Spec {
         warm_up: Span::ZERO,
         seed: Seed(1),
         agent: None,
+        tunnel: None,
     }
 }
 

@@ -38,6 +38,7 @@ fn spec(congestion: &str, duration: Span) -> Spec {
         warm_up: Span::from_secs(1),
         seed: Seed(1),
         agent: None,
+        tunnel: None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::Period;
 use super::bulk::Bulk;
+use super::door::Door;
 use super::fetch::{FetchStream, Fetches};
 use super::iperf3::Iperf3;
 use super::probe::{ProbeStream, Probes};
@@ -11,6 +12,7 @@ use crate::home::Seat;
 use crate::outcome::StreamLog;
 use crate::spec::Spec;
 use crate::topology::{Hosts, LAST, WIRE};
+use crate::tunnel;
 use lasthop_scenario::{Program, Scenario, StreamKind};
 use lasthop_signals::Node;
 use std::net::SocketAddr;
@@ -42,6 +44,7 @@ impl Traffic {
     /// Makes all sockets, and the threads that will use them when their time has come. What measures single packets
     /// sits at `seat`.
     pub(crate) fn start(spec: &Spec, hosts: &Hosts, period: &Period, seat: Seat) -> Result<Traffic> {
+        let door = Door { at: spec.tunnel.as_ref().map(|_| tunnel::DOOR) };
         let server_ip = address::ip(spec.family, WIRE, Node(0));
         let (mut streams, mut probes, mut fetches) = (Vec::new(), Vec::new(), Vec::new());
         for (number, stream) in spec.streams.iter().enumerate() {
@@ -52,7 +55,7 @@ impl Traffic {
             streams.push(match stream.kind {
                 StreamKind::Bulk { size, program: Program::Own } => {
                     let at = SocketAddr::new(server_ip, port);
-                    Running::Bulk(Bulk::start(&hosts.server, station, at, &spec.congestion, size, &own)?)
+                    Running::Bulk(Bulk::start(&hosts.server, (station, door), at, &spec.congestion, size, &own)?)
                 }
                 StreamKind::Bulk { program: Program::Iperf3, .. } => {
                     Running::Due(own, SocketAddr::new(server_ip, port))
@@ -64,7 +67,7 @@ impl Traffic {
                     Running::Probe
                 }
                 StreamKind::Fetch { size, every } => {
-                    fetches.push(FetchStream { station, size, every, start, stop });
+                    fetches.push(FetchStream { station, door, size, every, start, stop });
                     Running::Fetch
                 }
             });

@@ -1,11 +1,15 @@
 //! Bulk downloads: a station fetches as much as it can, or a file of some size, for as long as the flow lasts.
 
+use super::door::Door;
 use super::tcp_info::TcpInfo;
-use super::{Period, TICK, accept, is_transient, join, listen, spawn, tcp};
+use super::{Period, TICK, accept, is_transient, join, listen, spawn};
 use crate::error::{Doing, Result};
+use crate::log::Blocks;
 use crate::netns::Namespace;
 use lasthop_units::{Bytes, Span, Time};
-use socket2::{SockAddr, Socket};
+use nix::sched::{CloneFlags, setns};
+use socket2::Socket;
+use std::fs::File;
 use std::io::Write;
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
@@ -19,6 +23,8 @@ use std::time::Duration;
 pub struct BulkLog {
     /// Payload that the receiving program read, in bins of [`BIN`] since the world began.
     pub received: Vec<Bytes>,
+    /// When the receiving program read, and how much it had then in all.
+    pub reads: Blocks<(Time, Bytes)>,
     /// The sender's connection at the end.
     pub last: TcpInfo,
     /// The sender's connection as it went.
@@ -28,32 +34,39 @@ pub struct BulkLog {
 /// Width of a bin of received payload, and time between two looks at the sender.
 pub const BIN: Span = Span::from_millis(10);
 
+/// What the receiving program saw.
+#[derive(Debug, Default)]
+struct Received {
+    bins: Vec<Bytes>,
+    reads: Blocks<(Time, Bytes)>,
+}
+
 /// A running download.
 #[derive(Debug)]
 pub(crate) struct Bulk {
     sender: JoinHandle<Result<TcpInfo>>,
-    receiver: JoinHandle<Result<Vec<Bytes>>>,
+    receiver: JoinHandle<Result<Received>>,
     sampler: JoinHandle<Vec<(Time, TcpInfo)>>,
 }
 
 impl Bulk {
-    /// Prepares a download from `server` at `address` to `station`, which calls when `period` starts.
+    /// Prepares a download from `server` at `address` to `station`, which calls through `door` when `period` starts.
     pub(crate) fn start(
         server: &Namespace,
-        station: &Namespace,
+        (station, door): (&Namespace, Door),
         address: SocketAddr,
         congestion: &str,
         size: Option<Bytes>,
         period: &Period,
     ) -> Result<Bulk> {
         let listener = listen(server, address, congestion)?;
-        let caller = station.within(|| tcp(address))?;
+        let station = station.file().try_clone().doing(|| "copying a namespace's descriptor".into())?;
         let connection = Arc::new(Mutex::new(None));
         let (ours, theirs) = (Arc::clone(&connection), connection);
         let (p1, p2, p3) = (period.clone(), period.clone(), period.clone());
         Ok(Bulk {
             sender: spawn("lasthop-send", move || send(&listener, size, &ours, &p1))?,
-            receiver: spawn("lasthop-receive", move || receive(&caller, address, &p2))?,
+            receiver: spawn("lasthop-receive", move || receive(&station, door, address, &p2))?,
             sampler: spawn("lasthop-sample", move || sample(&theirs, &p3))?,
         })
     }
@@ -61,7 +74,8 @@ impl Bulk {
     /// Waits for its end.
     pub(crate) fn finish(self) -> Result<BulkLog> {
         let (last, received, samples) = (join(self.sender), join(self.receiver), join(self.sampler));
-        Ok(BulkLog { received: received?, last: last?, samples })
+        let Received { bins, reads } = received?;
+        Ok(BulkLog { received: bins, reads, last: last?, samples })
     }
 }
 
@@ -95,20 +109,18 @@ fn send(listener: &Socket, size: Option<Bytes>, shared: &Mutex<Option<Socket>>, 
     TcpInfo::of(socket.as_fd()).doing(|| "reading TCP_INFO".into())
 }
 
-fn receive(socket: &Socket, address: SocketAddr, period: &Period) -> Result<Vec<Bytes>> {
+fn receive(station: &File, door: Door, address: SocketAddr, period: &Period) -> Result<Received> {
+    // The thread ends with the stream, so it may stay in the station's namespace for good.
+    setns(station, CloneFlags::CLONE_NEWNET).doing(|| "entering a station's namespace".into())?;
     // Room for the whole flow, so that the thread does not move megabytes while it measures.
     let bins = period.end.as_nanos() / BIN.as_nanos() + 1;
     let mut received = Vec::with_capacity(usize::try_from(bins).unwrap_or(0).min(1 << 20));
+    let (mut reads, mut total) = (Blocks::default(), Bytes::ZERO);
     if !period.wait_until(period.start) {
-        return Ok(received);
+        return Ok(Received::default());
     }
-    let left: Duration = period.end.since(period.clock.now()).into();
-    match socket.connect_timeout(&SockAddr::from(address), left.max(Duration::from_millis(1))) {
-        Ok(()) => {}
-        Err(error) if is_transient(&error) || !period.lasts() => return Ok(received),
-        Err(error) => return Err(error).doing(|| format!("connecting to {address}")),
-    }
-    socket.set_read_timeout(Some(TICK)).doing(|| "preparing a connection".into())?;
+    let connected = door.connect(address, period, || door.socket(address));
+    let Some(socket) = connected.doing(|| format!("connecting to {address}"))? else { return Ok(Received::default()) };
     let mut sink = vec![MaybeUninit::uninit(); 1 << 20];
     while period.lasts() {
         // With MSG_TRUNC the kernel discards the data as if it had been copied (tcp(7)): flow control is unchanged,
@@ -116,7 +128,10 @@ fn receive(socket: &Socket, address: SocketAddr, period: &Period) -> Result<Vec<
         match socket.recv_with_flags(&mut sink, libc::MSG_TRUNC) {
             Ok(0) => break,
             Ok(len) => {
-                let bin = (period.clock.now().as_nanos() / BIN.as_nanos()) as usize;
+                let now = period.clock.now();
+                total += Bytes::new(len as u64);
+                reads.push((now, total));
+                let bin = (now.as_nanos() / BIN.as_nanos()) as usize;
                 if received.len() <= bin {
                     received.resize(bin + 1, Bytes::ZERO);
                 }
@@ -127,7 +142,7 @@ fn receive(socket: &Socket, address: SocketAddr, period: &Period) -> Result<Vec<
             Err(error) => return Err(error).doing(|| "receiving a bulk download".into()),
         }
     }
-    Ok(received)
+    Ok(Received { bins: received, reads })
 }
 
 fn sample(shared: &Mutex<Option<Socket>>, period: &Period) -> Vec<(Time, TcpInfo)> {

@@ -1,14 +1,14 @@
 //! Fetches: a station asks for a small object over a new connection at a fixed interval, as a web page does.
 
-use super::{Period, TICK, accept, is_transient, join, listen, spawn, tcp};
+use super::door::Door;
+use super::{Period, TICK, accept, is_transient, join, listen, spawn};
 use crate::error::{Doing, Result};
 use crate::netns::Namespace;
 use lasthop_units::{Bytes, Span, Time};
-use socket2::{SockAddr, Socket};
+use socket2::Socket;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 /// One fetch.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,6 +22,7 @@ pub struct Fetch {
 /// One stream of fetches to be.
 pub(crate) struct FetchStream<'a> {
     pub station: &'a Namespace,
+    pub door: Door,
     pub size: Bytes,
     pub every: Span,
     pub start: Time,
@@ -52,7 +53,8 @@ impl Fetches {
         let server = spawn("lasthop-serve", move || serve(&listener, &p))?;
         let mut threads = Vec::new();
         for stream in streams {
-            let (size, every, start, stop) = (stream.size, stream.every, stream.start, stream.stop);
+            let (door, start, stop) = (stream.door, stream.start, stream.stop);
+            let object = Object { address, size: stream.size, every: stream.every };
             let begins = Period { start, end: stop, ..period.clone() };
             let lasts = period.clone();
             let file = stream.station.file().try_clone().doing(|| "copying a namespace's descriptor".into())?;
@@ -60,7 +62,7 @@ impl Fetches {
                 // The thread ends with the stream, so it may stay in the station's namespace for good.
                 nix::sched::setns(&file, nix::sched::CloneFlags::CLONE_NEWNET)
                     .doing(|| "entering a station's namespace".into())?;
-                fetch_all(address, size, every, &begins, &lasts)
+                fetch_all(object, door, &begins, &lasts)
             })?);
         }
         Ok(Fetches { server, streams: threads })
@@ -98,28 +100,34 @@ fn answer(mut socket: &Socket, period: &Period) {
     }
 }
 
-fn fetch_all(address: SocketAddr, size: Bytes, every: Span, begins: &Period, lasts: &Period) -> Result<Vec<Fetch>> {
+/// What is fetched again and again.
+#[derive(Clone, Copy)]
+struct Object {
+    address: SocketAddr,
+    size: Bytes,
+    every: Span,
+}
+
+fn fetch_all(object: Object, door: Door, begins: &Period, lasts: &Period) -> Result<Vec<Fetch>> {
     let mut running = Vec::new();
     let mut next = begins.start;
     while begins.wait_until(next) {
-        let socket = tcp(address)?;
         let p = lasts.clone();
         // A slow fetch does not delay the next one: a person who clicks does not wait for the last page either.
         running.push(spawn("lasthop-fetch", move || {
             let start = p.clock.now();
-            let duration = fetch(&socket, address, size, &p).map(|end| end.since(start));
+            let duration = fetch(object, door, &p).map(|end| end.since(start));
             Fetch { start, duration }
         })?);
-        next += every;
+        next += object.every;
     }
     Ok(running.into_iter().map(join).collect())
 }
 
 /// Fetches one object; returns when its last byte came, `None` if it did not.
-fn fetch(mut socket: &Socket, address: SocketAddr, size: Bytes, period: &Period) -> Option<Time> {
-    let left: Duration = period.end.since(period.clock.now()).into();
-    socket.connect_timeout(&SockAddr::from(address), left.max(Duration::from_millis(1))).ok()?;
-    socket.set_read_timeout(Some(TICK)).ok()?;
+fn fetch(object: Object, door: Door, period: &Period) -> Option<Time> {
+    let mut socket = door.connect(object.address, period, || door.socket(object.address)).ok()??;
+    let size = object.size;
     let mut request = [b' '; REQUEST];
     request[..8].copy_from_slice(&size.get().to_be_bytes());
     socket.write_all(&request).ok()?;

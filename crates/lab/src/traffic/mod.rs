@@ -5,6 +5,7 @@
 
 pub(crate) mod all;
 pub mod bulk;
+pub(crate) mod door;
 pub mod fetch;
 pub mod iperf3;
 pub mod probe;

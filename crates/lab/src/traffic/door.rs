@@ -1,0 +1,142 @@
+//! The way from a station's program to the server: straight, or through the agent on the station, which is asked by HTTP
+//! CONNECT (RFC 9110, 9.3.6) at a port of the station's own.
+
+use super::{Period, TICK, is_transient};
+use lasthop_units::Span;
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// How programs of a station reach the server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Door {
+    /// The agent's port; `None` if there is no agent.
+    pub(crate) at: Option<SocketAddr>,
+}
+
+/// Between two attempts: until the agent has found its proxy it refuses.
+const AGAIN: Span = Span::from_millis(20);
+/// An answer longer than this is none.
+const LONGEST_ANSWER: usize = 4096;
+
+impl Door {
+    /// A connection to `to` from the namespace in which `make` makes sockets; `None` if the period ends before there is one.
+    /// Reads time out after [`TICK`].
+    ///
+    /// # Errors
+    /// What the kernel or the agent refused for good.
+    pub(crate) fn connect(
+        self,
+        to: SocketAddr,
+        period: &Period,
+        make: impl Fn() -> io::Result<Socket>,
+    ) -> io::Result<Option<Socket>> {
+        while period.lasts() {
+            match self.attempt(to, period, make()?) {
+                Ok(socket) => return Ok(Some(socket)),
+                Err(_) if !period.lasts() => return Ok(None),
+                Err(error) if is_transient(&error) && self.at.is_none() => return Ok(None),
+                // Only the agent may need more time.
+                Err(error) if self.at.is_none() => return Err(error),
+                Err(error) if error.kind() == ErrorKind::InvalidData => return Err(error),
+                Err(_) => std::thread::sleep(AGAIN.into()),
+            }
+        }
+        Ok(None)
+    }
+
+    fn attempt(self, to: SocketAddr, period: &Period, socket: Socket) -> io::Result<Socket> {
+        let left: Duration = period.end.since(period.clock.now()).into();
+        socket.connect_timeout(&SockAddr::from(self.at.unwrap_or(to)), left.max(Duration::from_millis(1)))?;
+        socket.set_read_timeout(Some(TICK))?;
+        if self.at.is_some() {
+            ask(&socket, to, period)?;
+        }
+        Ok(socket)
+    }
+
+    /// A socket of the right kind for [`Door::connect`].
+    pub(crate) fn socket(self, to: SocketAddr) -> io::Result<Socket> {
+        Socket::new(Domain::for_address(self.at.unwrap_or(to)), Type::STREAM, Some(Protocol::TCP))
+    }
+}
+
+/// Asks the agent for a connection to `to`.
+fn ask(mut socket: &Socket, to: SocketAddr, period: &Period) -> io::Result<()> {
+    socket.write_all(format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n\r\n").as_bytes())?;
+    let mut answer = Vec::new();
+    // One byte at a time: what follows the empty line is the server's.
+    let mut byte = [0];
+    while !answer.ends_with(b"\r\n\r\n") {
+        match socket.read(&mut byte) {
+            Ok(0) => return Err(ErrorKind::ConnectionRefused.into()),
+            Ok(_) => answer.push(byte[0]),
+            Err(error) if is_transient(&error) && period.lasts() => {}
+            Err(error) => return Err(error),
+        }
+        if answer.len() > LONGEST_ANSWER {
+            return Err(io::Error::new(ErrorKind::InvalidData, "the station's agent does not answer as HTTP does"));
+        }
+    }
+    let line = String::from_utf8_lossy(answer.split(|byte| *byte == b'\r').next().unwrap_or_default()).into_owned();
+    match line.split_whitespace().nth(1) {
+        Some(status) if status.starts_with('2') => Ok(()),
+        Some(_) => Err(io::Error::new(ErrorKind::ConnectionRefused, line)),
+        None => Err(io::Error::new(ErrorKind::InvalidData, format!("the station's agent said {line:?}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::stop::Stop;
+    use lasthop_units::Time;
+    use std::net::TcpListener;
+
+    /// An agent that answers one connection after the other with what it is told to.
+    fn agent(answers: &'static [&'static str]) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+        let address = listener.local_addr().expect("bound");
+        std::thread::spawn(move || {
+            for answer in answers {
+                let (mut connection, _) = listener.accept().expect("a caller");
+                let mut request = [0; 512];
+                let len = connection.read(&mut request).expect("a request");
+                let request = String::from_utf8_lossy(&request[..len]).into_owned();
+                assert!(request.starts_with("CONNECT 10.76.0.1:5201 HTTP/1.1\r\nHost: "), "{request}");
+                connection.write_all(answer.as_bytes()).expect("written");
+            }
+        });
+        address
+    }
+
+    fn call(door: Door, lasts: Span) -> io::Result<Option<Socket>> {
+        let to = SocketAddr::from(([10, 76, 0, 1], 5201));
+        let (clock, start) = (Clock::start(), Time::ZERO);
+        let period = Period { clock, start, end: start + lasts, stop: Stop::default() };
+        door.connect(to, &period, || door.socket(to))
+    }
+
+    #[test]
+    fn an_agent_is_asked_until_it_grants_and_what_follows_belongs_to_the_stream() {
+        const REFUSED: &str = "HTTP/1.1 503 no proxy yet\r\n\r\n";
+        let at = agent(&[REFUSED, REFUSED, "HTTP/1.1 200 OK\r\nVia: x\r\n\r\nfirst bytes"]);
+        let socket = call(Door { at: Some(at) }, Span::from_secs(5)).expect("granted").expect("in time");
+        let mut bytes = [0; 32];
+        let len = (&socket).read(&mut bytes).expect("bytes");
+        assert_eq!(&bytes[..len], b"first bytes");
+    }
+
+    #[test]
+    fn what_is_no_answer_is_an_error_and_a_refusal_that_lasts_is_no_connection() {
+        let nonsense = agent(&["nonsense\r\n\r\n"]);
+        assert_eq!(
+            call(Door { at: Some(nonsense) }, Span::from_secs(5)).expect_err("no HTTP").kind(),
+            ErrorKind::InvalidData
+        );
+        let nobody = SocketAddr::from(([127, 0, 0, 1], 1));
+        assert!(call(Door { at: Some(nobody) }, Span::from_millis(100)).expect("patience").is_none());
+    }
+}

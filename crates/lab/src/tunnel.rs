@@ -1,0 +1,160 @@
+//! The edge proxy and the stations' agents while a run lasts: programs that carry TCP streams over the hop.
+//!
+//! The proxy runs in the access point's namespace: at the access point's end of the wire, as in the simulator. Programs of a
+//! station ask the agent beside them for connections, at [`DOOR`].
+
+use crate::address;
+use crate::child::Child;
+use crate::error::{Doing, LabError, Result};
+use crate::netns::Namespace;
+use crate::run_dir::RunDir;
+use crate::spec::{Spec, TunnelSpec};
+use crate::stop::Stop;
+use crate::topology::{AP, Hosts, LAST, MONITOR};
+use lasthop_scenario::Scenario;
+use lasthop_units::Span;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where a station's agent takes requests from programs of that station.
+pub(crate) const DOOR: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1080));
+
+/// The proxy's port.
+const PROXY_PORT: u16 = 4800;
+
+/// Running programs: the proxy first.
+#[derive(Debug)]
+pub(crate) struct Tunnel {
+    programs: Vec<Program>,
+    log: PathBuf,
+}
+
+#[derive(Debug)]
+struct Program {
+    child: Child,
+    name: String,
+}
+
+/// What the programs leave.
+#[derive(Debug, Default)]
+pub(crate) struct Left {
+    /// The proxy's log.
+    pub log: String,
+    /// What they printed to standard error.
+    pub said: String,
+}
+
+/// How long one may take to be ready.
+const PATIENCE: Span = Span::from_secs(10);
+
+/// How long one may take to end.
+const FAREWELL: Span = Span::from_secs(2);
+
+impl Tunnel {
+    /// Makes the keys, starts the proxy and the agents, and waits until every agent listens. They find each other once
+    /// the hop is alive.
+    pub(crate) fn start(tunnel: &TunnelSpec, spec: &Spec, hosts: &Hosts, run: &RunDir, stop: &Stop) -> Result<Tunnel> {
+        let Some(ap) = &hosts.ap else { return Err(LabError::Spec("a proxy without an access point".into())) };
+        let proxy = SocketAddr::new(address::ip(spec.family, LAST, AP), PROXY_PORT);
+        let log = run.file("proxy.log");
+        let filled = |arguments: &[String], station: usize| -> Vec<String> {
+            let node = Scenario::station_node(station);
+            let fill = |argument: &String| {
+                argument
+                    .replace("{keys}", &run.file("keys").to_string_lossy())
+                    .replace("{key}", &run.file(&format!("keys/{node}.key", node = node.0)).to_string_lossy())
+                    .replace("{log}", &log.to_string_lossy())
+                    .replace("{proxy}", &proxy.to_string())
+                    .replace("{door}", &DOOR.to_string())
+                    .replace("{monitor}", MONITOR)
+                    .replace("{station}", &node.0.to_string())
+            };
+            arguments.iter().map(fill).collect()
+        };
+        let begin = |namespace: &Namespace, arguments: &[String], name: String| {
+            Child::start(namespace, tunnel.program.as_os_str(), arguments).map(|child| Program { child, name })
+        };
+        std::fs::create_dir(run.file("keys")).doing(|| "making a directory for keys".into())?;
+        for station in 0..hosts.stations.len() {
+            let pair = begin(ap, &filled(&tunnel.pair, station), format!("pairing station {}", station + 1))?;
+            pair.succeeds()?;
+        }
+        let mut tunnel_programs =
+            Tunnel { programs: vec![begin(ap, &filled(&tunnel.proxy, 0), "the edge proxy".into())?], log: log.clone() };
+        for (station, namespace) in hosts.stations.iter().enumerate() {
+            let name = format!("the agent of station {}", spec.stations[station]);
+            tunnel_programs.programs.push(begin(namespace, &filled(&tunnel.station, station), name)?);
+        }
+        for station in &hosts.stations {
+            tunnel_programs.await_door(station, stop)?;
+        }
+        Ok(tunnel_programs)
+    }
+
+    fn await_door(&mut self, station: &Namespace, stop: &Stop) -> Result<()> {
+        let (step, mut waited) = (Span::from_millis(10), Span::ZERO);
+        let open = || station.within(|| Ok(TcpStream::connect_timeout(&DOOR, Duration::from_millis(100)).is_ok()));
+        while !open()? {
+            if stop.is_raised() {
+                return Err(LabError::Stopped);
+            }
+            if self.has_ended() {
+                return Err(self.explain());
+            }
+            if waited >= PATIENCE {
+                let why = format!("it does not listen at {DOOR} after {PATIENCE}");
+                return Err(LabError::Program { program: format!("the station's agent in {}", station.name()), why });
+            }
+            std::thread::sleep(step.into());
+            waited += step;
+        }
+        Ok(())
+    }
+
+    /// True if one of them has ended, which none should do by itself.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.programs.iter_mut().any(|program| program.child.has_ended())
+    }
+
+    /// Why one ended too early.
+    pub(crate) fn explain(&mut self) -> LabError {
+        let place = self.programs.iter_mut().position(|program| program.child.has_ended());
+        match place.map(|place| self.programs.swap_remove(place)) {
+            Some(program) => program.explain(),
+            None => LabError::Stopped,
+        }
+    }
+
+    /// Asks all to end, stations first, and takes what they leave.
+    pub(crate) fn stop(self) -> Result<Left> {
+        let mut said = String::new();
+        for program in self.programs.into_iter().rev() {
+            let ended = program.child.stop(FAREWELL)?;
+            for line in ended.stderr.lines() {
+                said.push_str(&format!("{}: {line}\n", program.name));
+            }
+        }
+        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+        Ok(Left { log, said })
+    }
+}
+
+impl Program {
+    /// Waits for one that is to end by itself.
+    fn succeeds(self) -> Result<()> {
+        let ended = self.child.wait(PATIENCE)?;
+        match ended.status.success() {
+            true => Ok(()),
+            false => Err(LabError::Program { program: self.name, why: ended.complaint() }),
+        }
+    }
+
+    fn explain(self) -> LabError {
+        let why = match self.child.wait(Span::ZERO) {
+            Ok(ended) => format!("it ended early: {}", ended.complaint()),
+            Err(error) => error.to_string(),
+        };
+        LabError::Program { program: self.name, why }
+    }
+}
