@@ -24,6 +24,7 @@ mod outcome;
 mod poll;
 mod punctual;
 mod record;
+pub mod regulated;
 mod run_dir;
 pub mod sched;
 mod spec;

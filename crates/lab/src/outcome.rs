@@ -3,6 +3,7 @@
 use crate::histogram::Summary;
 use crate::lateness::Kind;
 use crate::log::{Blocks, Departure, HopLog};
+use crate::regulated::Slot;
 use crate::traffic::bulk::{BIN, BulkLog};
 use crate::traffic::fetch::Fetch;
 use crate::traffic::iperf3::Iperf3Log;
@@ -28,8 +29,8 @@ pub struct Outcome {
     pub doubts: Vec<Doubt>,
     /// What the agent printed to its standard error; empty without one.
     pub agent_said: String,
-    /// The edge proxy's log; empty without one.
-    pub proxy_log: String,
+    /// What the edge proxy logged; empty without one.
+    pub slots: Vec<Slot>,
     /// What the edge proxy and the stations' agents printed to their standard errors.
     pub tunnel_said: String,
 }

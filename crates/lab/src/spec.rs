@@ -39,8 +39,8 @@ pub struct Spec {
 
 /// An edge proxy and the agents of the stations.
 ///
-/// In their arguments `{keys}` becomes a directory for keys, `{key}` the file of the station's own key in it, `{station}` the
-/// station's number, `{proxy}` the address at which stations reach the proxy, `{door}` that at which a station's agent takes requests
+/// In their arguments `{keys}` becomes the proxy's file of keys, `{key}` that of the station's own key, `{station}` the station's
+/// number, `{proxy}` the address at which stations reach the proxy, `{door}` that at which a station's agent takes requests
 /// (HTTP CONNECT), `{monitor}` the station's monitor interface, and `{log}` a file for the proxy's log.
 #[derive(Clone, Debug)]
 pub struct TunnelSpec {
@@ -52,6 +52,9 @@ pub struct TunnelSpec {
     pub proxy: Vec<String>,
     /// A station's agent, in its namespace. It listens at `{door}` as soon as it runs.
     pub station: Vec<String>,
+    /// Further arguments of a station's agent for each port `{local}` of its own that is to lead to `{target}`: for programs
+    /// that cannot ask for a connection.
+    pub forward: Vec<String>,
 }
 
 /// A program that acts on the access point.

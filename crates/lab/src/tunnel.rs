@@ -5,13 +5,15 @@
 
 use crate::address;
 use crate::child::Child;
-use crate::error::{Doing, LabError, Result};
+use crate::error::{LabError, Result};
 use crate::netns::Namespace;
 use crate::run_dir::RunDir;
 use crate::spec::{Spec, TunnelSpec};
 use crate::stop::Stop;
-use crate::topology::{AP, Hosts, LAST, MONITOR};
-use lasthop_scenario::Scenario;
+use crate::topology::{AP, Hosts, LAST, MONITOR, WIRE};
+use crate::traffic::all;
+use lasthop_scenario::{Program as By, Scenario, Stream, StreamKind};
+use lasthop_signals::Node;
 use lasthop_units::Span;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::path::PathBuf;
@@ -63,7 +65,7 @@ impl Tunnel {
             let fill = |argument: &String| {
                 argument
                     .replace("{keys}", &run.file("keys").to_string_lossy())
-                    .replace("{key}", &run.file(&format!("keys/{node}.key", node = node.0)).to_string_lossy())
+                    .replace("{key}", &run.file(&format!("station-{}.key", node.0)).to_string_lossy())
                     .replace("{log}", &log.to_string_lossy())
                     .replace("{proxy}", &proxy.to_string())
                     .replace("{door}", &DOOR.to_string())
@@ -75,7 +77,6 @@ impl Tunnel {
         let begin = |namespace: &Namespace, arguments: &[String], name: String| {
             Child::start(namespace, tunnel.program.as_os_str(), arguments).map(|child| Program { child, name })
         };
-        std::fs::create_dir(run.file("keys")).doing(|| "making a directory for keys".into())?;
         for station in 0..hosts.stations.len() {
             let pair = begin(ap, &filled(&tunnel.pair, station), format!("pairing station {}", station + 1))?;
             pair.succeeds()?;
@@ -84,7 +85,15 @@ impl Tunnel {
             Tunnel { programs: vec![begin(ap, &filled(&tunnel.proxy, 0), "the edge proxy".into())?], log: log.clone() };
         for (station, namespace) in hosts.stations.iter().enumerate() {
             let name = format!("the agent of station {}", spec.stations[station]);
-            tunnel_programs.programs.push(begin(namespace, &filled(&tunnel.station, station), name)?);
+            let mut arguments = filled(&tunnel.station, station);
+            for port in iperf3_ports(spec, station) {
+                let target = SocketAddr::new(address::ip(spec.family, WIRE, Node(0)), port);
+                let fill = |argument: &String| {
+                    argument.replace("{local}", &forwarded(port).to_string()).replace("{target}", &target.to_string())
+                };
+                arguments.extend(tunnel.forward.iter().map(fill));
+            }
+            tunnel_programs.programs.push(begin(namespace, &arguments, name)?);
         }
         for station in &hosts.stations {
             tunnel_programs.await_door(station, stop)?;
@@ -138,6 +147,19 @@ impl Tunnel {
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
         Ok(Left { log, said })
     }
+}
+
+/// Where programs of a station that cannot ask the agent find the server's port.
+pub(crate) fn forwarded(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
+
+/// The server's ports of the streams to `station` that `iperf3` carries.
+fn iperf3_ports(spec: &Spec, station: usize) -> impl Iterator<Item = u16> + '_ {
+    let by_iperf3 = move |stream: &Stream| {
+        stream.station == station && matches!(stream.kind, StreamKind::Bulk { program: By::Iperf3, .. })
+    };
+    (0..).zip(&spec.streams).filter(move |(_, stream)| by_iperf3(stream)).map(|(number, _)| all::port(number))
 }
 
 impl Program {

@@ -8,6 +8,7 @@ use crate::emulator::{Emulator, Model, Segment};
 use crate::error::{LabError, Result};
 use crate::log::EmulatorLog;
 use crate::outcome::{Doubt, LATEST, Outcome};
+use crate::regulated;
 use crate::run_dir::RunDir;
 use crate::spec::Spec;
 use crate::stop::Stop;
@@ -84,6 +85,7 @@ pub fn run(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
     let streams = harvest?;
     progress(spec.duration);
     let doubts = doubts(&log, dropped, late_start, agent::driver_losses(&agent_said));
+    let slots = regulated::parse(&tunnel_left.log, clock.on_monotonic(Time::ZERO));
     let EmulatorLog { hops, lateness, realtime, .. } = log;
     let mut hops = hops.into_iter();
     let departures = hops.next().unwrap_or_default().departures;
@@ -96,7 +98,7 @@ pub fn run(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
         realtime,
         doubts,
         agent_said,
-        proxy_log: tunnel_left.log,
+        slots,
         tunnel_said: tunnel_left.said,
     })
 }

@@ -4,7 +4,7 @@ use super::Period;
 use super::bulk::Bulk;
 use super::door::Door;
 use super::fetch::{FetchStream, Fetches};
-use super::iperf3::Iperf3;
+use super::iperf3::{Ends, Iperf3};
 use super::probe::{ProbeStream, Probes};
 use crate::address;
 use crate::error::{LabError, Result};
@@ -40,6 +40,11 @@ const FETCH_PORT: u16 = 5000;
 /// Of stream 0; the others follow.
 const FIRST_PORT: u16 = 5201;
 
+/// The server's port of stream `number`.
+pub(crate) fn port(number: usize) -> u16 {
+    FIRST_PORT + number as u16
+}
+
 impl Traffic {
     /// Makes all sockets, and the threads that will use them when their time has come. What measures single packets
     /// sits at `seat`.
@@ -51,7 +56,7 @@ impl Traffic {
             let station = &hosts.stations[stream.station];
             let (start, stop) = (stream.start, stream.stop);
             let own = Period { start, end: stop, ..period.clone() };
-            let port = FIRST_PORT + number as u16;
+            let port = port(number);
             streams.push(match stream.kind {
                 StreamKind::Bulk { size, program: Program::Own } => {
                     let at = SocketAddr::new(server_ip, port);
@@ -89,7 +94,9 @@ impl Traffic {
             {
                 let StreamKind::Bulk { size, .. } = stream.kind else { continue };
                 let (server, station) = (&hosts.server, &hosts.stations[stream.station]);
-                let test = Iperf3::start(server, station, *at, &spec.congestion, size, own.end.since(own.clock.now()))?;
+                let called = spec.tunnel.as_ref().map_or(*at, |_| tunnel::forwarded(at.port()));
+                let ends = Ends { server, station, listens: *at, called };
+                let test = Iperf3::start(&ends, &spec.congestion, size, own.end.since(own.clock.now()))?;
                 *running = Running::Iperf3(own.clone(), test);
             }
         }

@@ -31,6 +31,16 @@ pub(crate) struct Iperf3 {
     station: Child,
 }
 
+/// Between whom it runs.
+pub(crate) struct Ends<'a> {
+    pub server: &'a Namespace,
+    pub station: &'a Namespace,
+    /// Where the server listens.
+    pub listens: SocketAddr,
+    /// Where the station calls it.
+    pub called: SocketAddr,
+}
+
 const PROGRAM: &str = "iperf3";
 
 /// True if the program starts.
@@ -41,17 +51,10 @@ pub(crate) fn is_installed() -> bool {
 }
 
 impl Iperf3 {
-    /// Starts a download from `server` at `address` to `station`. Call it when the flow shall start, from a thread that
-    /// outlives the test.
-    pub(crate) fn start(
-        server: &Namespace,
-        station: &Namespace,
-        address: SocketAddr,
-        congestion: &str,
-        size: Option<Bytes>,
-        lasts: Span,
-    ) -> Result<Iperf3> {
-        let (host, port) = (address.ip().to_string(), address.port().to_string());
+    /// Starts a download. Call it when the flow shall start, from a thread that outlives the test.
+    pub(crate) fn start(ends: &Ends<'_>, congestion: &str, size: Option<Bytes>, lasts: Span) -> Result<Iperf3> {
+        let Ends { server, station, listens, called } = ends;
+        let (host, port) = (listens.ip().to_string(), listens.port().to_string());
         let program = OsStr::new(PROGRAM);
         let serve = Child::start(server, program, &["--server", "--one-off", "--bind", &host, "--port", &port])?;
         // It has no way to say that it listens.
@@ -61,6 +64,7 @@ impl Iperf3 {
             Some(size) => ("--bytes", size.get().to_string()),
             None => ("--time", lasts.as_secs_f64().round().max(1.0).to_string()),
         };
+        let (host, port) = (called.ip().to_string(), called.port().to_string());
         #[rustfmt::skip]
         let arguments = [
             "--client", &host, "--port", &port, "--reverse", limit, &amount, "--interval", "0.1",
