@@ -74,9 +74,21 @@ impl Medium {
         if contender.place == NONE {
             return;
         }
-        let counted = self.boundary(contender, contender.from) + self.timing.slot * u64::from(contender.slots);
-        self.contenders[id].expires = counted.max(self.boundary(contender, contender.since));
+        let counted = self.counted(contender);
+        let since = contender.since;
+        let start = if self.ns3 && Self::is_plain(contender) { since } else { self.boundary(contender, since) };
+        self.contenders[id].expires = counted.max(start);
         self.stale = true;
+    }
+
+    /// When a contender's backoff has been counted down, if its medium stays idle from now on.
+    fn counted(&self, contender: &Contender) -> Time {
+        self.boundary(contender, contender.from) + self.timing.slot * u64::from(contender.slots)
+    }
+
+    /// True for what ns-3 does not treat as an EDCA function: the DCF, and the beacons' own queue.
+    fn is_plain(contender: &Contender) -> bool {
+        !contender.edca.counts_boundary || contender.edca.cw_max == 0
     }
 
     /// True if a node must not send now: it senses a frame, or has decoded a reservation.
@@ -101,18 +113,26 @@ impl Medium {
             self.draw(index, now);
         }
         if self.nodes[node].sensed == 0 && !self.nodes[node].in_exchange {
-            if self.ns3 && self.contenders[index].edca.counts_boundary {
+            if self.ns3 {
                 self.postpone(index, now);
             }
             self.schedule(index);
         }
     }
 
-    /// ns-3 aligns a backoff that is under way to the slot after the next one when its first packet comes.
+    /// ns-3, when the first packet comes to an idle medium: an EDCA backoff that is under way is aligned to the slot after
+    /// the next one; without a backoff, a DCF (and a beacon) waits its interframe space from this moment on.
     fn postpone(&mut self, index: usize, now: Time) {
-        let start = self.boundary(&self.contenders[index], self.contenders[index].from);
-        let slots = self.timing.slot * u64::from(self.contenders[index].slots);
-        if now >= start && now < start + slots {
+        let contender = &self.contenders[index];
+        let counted = self.counted(contender);
+        if Self::is_plain(contender) {
+            if counted <= now || contender.slots == 0 {
+                self.contenders[index].since = now + contender.edca.aifs;
+            }
+            return;
+        }
+        let start = self.boundary(contender, contender.from);
+        if (start..counted).contains(&now) {
             self.contenders[index].from = start + self.timing.slot;
         }
     }

@@ -132,7 +132,8 @@ impl Medium {
         };
         let timing = Timing::new(params.standard);
         let classes = plan.classes();
-        let rules: Vec<[Edca; 4]> = (0..count).map(|node| edca(params.phy(Node(index(node))).standard)).collect();
+        let rules: Vec<[Edca; 4]> =
+            (0..count).map(|node| edca(params.phy(Node(index(node))).standard, params.profile)).collect();
         let contender = |of: usize| Contender {
             node: index(of / classes),
             class: u8::try_from(of % classes).expect("four classes"),

@@ -234,7 +234,8 @@ pub enum Profile {
     Standard,
     /// ns-3 3.37, for validation against its results only: VHT preamble without VHT-SIG-B; short-GI durations not
     /// rounded up to 4 us; the AIFS begins anew when an answer has not come; an EDCA backoff that counts down without a
-    /// frame loses a slot when one comes; no EIFS where frames begin together; each MPDU is delivered at the end of its
-    /// A-MPDU subframe.
+    /// frame loses a slot when one comes; beacons (with EDCA all of AC_VO) have AIFSN 1 and no backoff, and like a DCF
+    /// wait their interframe space from the moment a frame comes to an idle medium; no EIFS where frames begin
+    /// together; each MPDU is delivered at the end of its A-MPDU subframe.
     Ns3_3_37,
 }

@@ -7,9 +7,11 @@
 //!             Ack timeout = CTS timeout = SIFS + slot + PHY start delay;
 //!             NAV of an RTS ends if nothing begins within 2 SIFS + CTS + PHY start delay + 2 slots
 //! Symbols:    EIFS - DIFS -> `eifs_extra`
-//! Deviations: access points use the stations' values.
+//! Deviations: access points use the stations' values. `Profile::Ns3_3_37` gives AC_VO, which carries the beacons, what
+//!             ns-3's beacon queue has: AIFSN 1 and no backoff.
 //! Validity:   OFDM with the short slot.     Checked by: wifi::tests::*
 
+use super::params::Profile;
 use super::phy::{Band, Mode, Standard};
 use super::plan::{ACK, CTS};
 use crate::AccessClass;
@@ -56,14 +58,15 @@ pub(super) fn contender_of(standard: Standard, class: AccessClass) -> usize {
 }
 
 /// How each class of a node contends; DCF uses the first only.
-pub(super) fn edca(standard: Standard) -> [Edca; 4] {
+pub(super) fn edca(standard: Standard, profile: Profile) -> [Edca; 4] {
     let (sifs, counts_boundary) = (sifs(standard), standard.is_qos());
     let of = |aifsn: u64, cw_min, cw_max, txop_units: u64| {
         let (aifs, txop) = (sifs + SLOT * aifsn, Span::from_micros(32 * txop_units));
         Edca { aifs, cw_min, cw_max, txop, counts_boundary }
     };
     if standard.is_qos() {
-        [of(7, 15, 1023, 0), of(3, 15, 1023, 0), of(2, 7, 15, 94), of(2, 3, 7, 47)]
+        let voice = if profile == Profile::Ns3_3_37 { of(1, 0, 0, 0) } else { of(2, 3, 7, 47) };
+        [of(7, 15, 1023, 0), of(3, 15, 1023, 0), of(2, 7, 15, 94), voice]
     } else {
         [of(2, 15, 1023, 0); 4]
     }

@@ -1,0 +1,225 @@
+//! The page docs/reference/ns3-validation.md.
+
+use super::fit::Fit;
+use super::rule::{COLUMNS, EXCEPTIONS, Value, exception};
+use super::{Point, SEEDS, groups};
+use std::fmt::Write;
+
+/// The whole page.
+pub fn write(one: &[Point], several: &[Point], fits: &[(String, Fit, Vec<Value>)]) -> String {
+    let mut page = HEAD.replace("{seeds}", &SEEDS.to_string());
+    summary(&mut page, one, several, fits);
+    exceptions(&mut page);
+    page.push_str(CAUSES);
+    lines(&mut page, fits);
+    page.push_str(
+        "\n## Every point\n\nOurs / ns-3; loads are fractions of the nominal capacity. **Bold**: outside the rule.\n",
+    );
+    for (title, points) in [("One station", one), ("Several stations", several)] {
+        for group in groups(points) {
+            table(&mut page, title, group, points);
+        }
+    }
+    page
+}
+
+/// Every value, those of the lines included.
+pub fn values<'a>(points: &'a [Point]) -> impl Iterator<Item = &'a Value> {
+    points.iter().flat_map(|point| &point.values)
+}
+
+fn summary(page: &mut String, one: &[Point], several: &[Point], fits: &[(String, Fit, Vec<Value>)]) {
+    page.push_str(
+        "\n| | values | mean deviation | largest, knee and zeros apart | where | outside the rule |\n| --- | --- | --- | --- | --- | --- |\n",
+    );
+    for (name, points) in [("One station", one), ("Several stations", several)] {
+        for (figure, ..) in COLUMNS {
+            let of: Vec<&Value> = values(points).filter(|value| value.figure == figure).collect();
+            // A deviation in per cent means nothing of what hardly ever happens.
+            let plain: Vec<&Value> = points
+                .iter()
+                .filter(|point| !point.case.at_knee() && point.row.number("mean_mpdus_avg") > 1.01)
+                .flat_map(|point| &point.values)
+                .chain(
+                    points
+                        .iter()
+                        .filter(|point| figure != "MPDUs, sd" && point.row.number("mean_mpdus_avg") <= 1.01)
+                        .flat_map(|point| &point.values),
+                )
+                .filter(|value| value.figure == figure && value.theirs > 0.0)
+                .collect();
+            row(page, &format!("{name}: {figure}"), &of, &plain);
+        }
+    }
+    let all: Vec<&Value> = fits.iter().flat_map(|(_, _, values)| values).collect();
+    row(page, "One station: lines (below)", &all, &all);
+}
+
+fn row(page: &mut String, name: &str, of: &[&Value], plain: &[&Value]) {
+    let mean = plain.iter().map(|value| value.deviation().abs()).sum::<f64>() / plain.len() as f64;
+    let worst = plain.iter().max_by(|a, b| a.deviation().abs().total_cmp(&b.deviation().abs())).expect("some");
+    let outside = of.iter().filter(|value| !value.holds()).count();
+    let (mean, largest) = (mean * 100.0, worst.deviation() * 100.0);
+    let _ = writeln!(page, "| {name} | {} | {mean:.2} % | {largest:+.2} % | {} | {outside} |", of.len(), worst.place);
+}
+
+fn exceptions(page: &mut String) {
+    page.push_str("\n## Outside the rule\n\n");
+    if EXCEPTIONS.is_empty() {
+        page.push_str("Nothing.\n");
+        return;
+    }
+    page.push_str(OUTSIDE);
+    page.push_str("\n| point | figure | cause |\n| --- | --- | --- |\n");
+    for known in &EXCEPTIONS {
+        let _ = writeln!(page, "| {} | {} | {} |", known.place, known.figure, known.cause);
+    }
+}
+
+fn lines(page: &mut String, fits: &[(String, Fit, Vec<Value>)]) {
+    page.push_str(LINES);
+    for (group, _, values) in fits {
+        let cells: Vec<String> = values.iter().map(|value| pair(value, 4)).collect();
+        let _ = writeln!(page, "| {group} | {} |", cells.join(" | "));
+    }
+}
+
+fn table(page: &mut String, title: &str, group: &str, points: &[Point]) {
+    let _ = write!(page, "\n### {title}: {group}\n\n| load |");
+    COLUMNS.iter().for_each(|(figure, ..)| {
+        let unit = match *figure {
+            "throughput" => " (Mbit/s)",
+            "MPDUs, mean" | "MPDUs, sd" => "",
+            _ => " (ms)",
+        };
+        let _ = write!(page, " {figure}{unit} |");
+    });
+    let _ = writeln!(page, "\n| --- |{}", " --- |".repeat(COLUMNS.len()));
+    for point in points.iter().filter(|point| point.group == group) {
+        let cells: Vec<String> = point.values.iter().map(|value| pair(value, 4)).collect();
+        let load = point.row_load();
+        let _ = writeln!(page, "| {load} | {} |", cells.join(" | "));
+    }
+}
+
+impl Point<'_> {
+    /// The load, and what else tells points of a group apart.
+    fn row_load(&self) -> String {
+        let place = &self.values[0].place;
+        if self.case.classes.len() > 1 { place.clone() } else { format!("{:.2}", self.case.load) }
+    }
+}
+
+/// "ours / theirs".
+fn pair(value: &Value, digits: usize) -> String {
+    let text = format!("{} / {}", significant(value.ours, digits), significant(value.theirs, digits));
+    if value.holds() { text } else { format!("**{text}**") }
+}
+
+fn significant(number: f64, digits: usize) -> String {
+    if number == 0.0 {
+        return "0".to_owned();
+    }
+    let whole = number.abs().log10().floor().max(-4.0) as i32;
+    let decimals = usize::try_from(i32::try_from(digits).expect("few") - 1 - whole).unwrap_or(0);
+    format!("{number:.decimals$}")
+}
+
+/// Prints what is outside the rule, and says whether each of it is a known exception.
+pub fn report(values: &[&Value]) -> usize {
+    let mut unknown = 0;
+    for value in values.iter().filter(|value| !value.holds()) {
+        let known = exception(value).is_some();
+        unknown += usize::from(!known);
+        println!(
+            "{} {} {}: ours {:.5}, ns-3 {:.5}, allowed {:.5}",
+            if known { "known  " } else { "OUTSIDE" },
+            value.place,
+            value.figure,
+            value.ours,
+            value.theirs,
+            value.allowed
+        );
+    }
+    unknown
+}
+
+const HEAD: &str = "# The Wi-Fi hop against ns-3
+
+This page is written by a test, with the reference data at hand (`LASTHOP_REFERENCE` or `../shared/reference`):
+
+    LASTHOP_WRITE_DOCS=1 cargo test -p lasthop-radio --test ns3
+
+Without the variable the test compares all the same, prints what is outside the rule, and fails if any of it is not listed
+below with its cause.
+
+![MPDUs a PPDU, their standard deviation, and delays over the offered load: lines ours, circles ns-3](../images/ns3-validation.svg)
+
+*Lines: this model under `Profile::Ns3_3_37`, mean of {seeds} seeds. Circles: ns-3 3.37, mean of one to three seeds.*
+
+## What is compared
+
+802.11ac at 80 MHz, packets of 1500 bytes at constant rate from the access point to one station (reference set S1: three
+streams or one, MCS 0, 4 and 9, both guard intervals, 14 loads each) and to two or ten stations at equal rates (S2). Each case
+is run as the reference says: source from 0.15 s before the measuring window, which is as long as ns-3's (0.8 s in S2, which
+the steps of its throughput column show); delays of packets *sent* in the window, PPDUs that start in it, bytes delivered in
+it; figures by station and seed first, then averaged. Nothing is fitted to a point. What differs from the standard is in
+`Profile::Ns3_3_37`, each item taken from ns-3's source or its documentation:
+
+- no VHT-SIG-B in the preamble, and short-guard-interval durations not rounded up to 4 us;
+- MPDUs delivered at the end of their A-MPDU subframe;
+- beacons have a queue of their own with AIFSN 1 and no backoff; they, and a DCF station, wait their interframe space from the
+  moment a frame comes to an idle medium, off the slot grid;
+- an EDCA backoff under way without a frame loses a slot when one comes; the AIFS begins anew when an answer has not come; no
+  EIFS where frames begin together.
+
+The beacon is ns-3's: 162 octets, 240 us at 6 Mbit/s.
+
+**The rule**: 3 % in throughput and mean aggregation, 5 % in delay and in the standard deviation of the aggregation, 10 % at the
+saturation knee (load 1.00); or two standard errors of ns-3's own mean where that is more (stations of one run share its phases,
+so runs count, not stations); or, for a standard deviation next to 0, what a single PPDU of one more MPDU in one of ns-3's runs
+would have made of it.
+
+## Result
+";
+
+const OUTSIDE: &str = "Each has been looked into with ns-3 3.37 itself (Debian's build), a program written after the description of the scene, and more
+seeds than the reference has.
+";
+
+const CAUSES: &str = "
+## At nominal capacity
+
+At load 1.00 the source offers 0.1 to 0.25 % more than the hop carries, so a queue that is once there stays: the delay in the
+window is what the first 0.15 s left behind. The cause of the high delays of ns-3 there, with their large spread between seeds,
+is its **address resolution**. The source sits on the access point and begins before the station's address is known. ns-3's ARP
+waits for a whole number of milliseconds below 10 before it asks (`RequestJitter`); then the request, the BlockAck agreement
+that the station needs for its reply, the reply, and the agreement for the data take 1.25 ms more. What waits meanwhile is the
+queue with which the data begin. By default ns-3 keeps 3 such packets (`PendingQueueSize`) and drops the others. The reference
+does not say what its program did, but its results do: at load 1.00 all three seeds of several cases send nothing but full
+A-MPDUs in the whole window, and the spread of the delay between seeds is three times what backoff alone gives. ns-3 itself, run
+on NSS 1 MCS 0, gives 10.5 ms (standard deviation 0.65 over 16 seeds) with 3 packets and 11.9, 16.1 and 10.8 ms for seeds 1 to 3
+with 100; the reference has 12.4 with 3.4. So the cases with one station begin with the packets of that wait, 100 of them at
+most. That is a statement about the reference's program, read off its results, not a parameter of the model. With 3 packets 17
+delays in five of the ten cases at load 1.00 are outside the rule, up to 34 % low, and so are nine standard deviations of
+the aggregation; at no other load does it change the verdict.
+
+## What is not validated by this
+
+Frames in both directions, losses by noise, RTS/CTS, EDCA classes against each other, HE, A-MSDU, rate control and fading have
+no counterpart in the reference. Chains with hidden stations (reference set S4, UDP) are compared by
+`cargo test -p lasthop-radio --test multihop`: within 3 % up to two hops, within 13 % at three to five, where ns-3 decides by
+SINR what an overlap destroys. Contention between stations is compared with Bianchi's model by `--test bianchi`. By the standard
+(`Profile::Standard`, the default) the same points are within 2 % of ns-3 in throughput and 6 % in aggregation, on account of
+the preamble and the rounding.
+";
+
+const LINES: &str = "
+## The lines T = c + w N
+
+The interval between PPDUs T over the mean aggregation N, one point a seed, by least squares where 1.5 < N < 0.93 of the
+largest and the load is at most 0.95, as in the reference's `s1_fit.csv`. Ours / ns-3.
+
+| | c (us) | w (us) | capacity (Mbit/s) | delay to Ack over T, mean | delay to Ack over T, p95 |
+| --- | --- | --- | --- | --- | --- |
+";
