@@ -2,8 +2,8 @@
 
 use lasthop_radio::queue::{FqCodelParams, Kind};
 use lasthop_radio::wifi::{
-    Background, Band, Beacons, GuardInterval, Load, Mcs, NodeParams, Params, Phy, RateChoice, Reach, Role, Standard,
-    Width, Wifi,
+    Background, Band, Beacons, Db, Fading, GuardInterval, Link, Load, Mcs, NodeParams, Params, PathLoss, Phy,
+    RateChoice, Reach, Role, Snr, Standard, Width, Wifi,
 };
 use lasthop_radio::{AccessClass, Dest, Drop, Ecn, Hop, Outbox, Packet, PpduKind, PpduRecord, RxInfo};
 use lasthop_signals::{Node, Signal};
@@ -106,6 +106,24 @@ fn reaches() -> impl Strategy<Value = Reach> {
     prop_oneof![Just(Reach::None), Just(Reach::Interferes), Just(Reach::Senses), Just(Reach::Decodes)]
 }
 
+/// Radio conditions, and which rate control goes with them.
+fn links() -> impl Strategy<Value = Option<(Link, u8)>> {
+    let fading = prop_oneof![
+        Just(None),
+        (200u64..20_000, 0.0..10.0f64).prop_map(|(us, k)| Some(Fading { coherence: Span::from_micros(us), k })),
+    ];
+    let at = |ms: u64| Time::ZERO + Span::from_millis(ms);
+    let snr = prop_oneof![
+        (0.0..40.0f64, 0.0..40.0f64).prop_map(move |(a, b)| Snr::Trace(vec![(at(0), Db(a)), (at(30), Db(b))])),
+        (1.0..50.0f64, 1.0..50.0f64)
+            .prop_map(move |(a, b)| Snr::Distance { loss: PathLoss::default(), walk: vec![(at(0), a), (at(100), b)] }),
+    ];
+    prop_oneof![
+        Just(None),
+        (snr, fading, 0u8..3).prop_map(|(snr, fading, control)| Some((Link { snr, fading }, control)))
+    ]
+}
+
 fn classes() -> impl Strategy<Value = AccessClass> {
     prop_oneof![
         4 => Just(AccessClass::BestEffort),
@@ -128,13 +146,13 @@ fn worlds() -> impl Strategy<Value = World> {
         any::<bool>(),
     );
     let packet = (0u64..400_000, 0u16..7, 0u16..7, classes(), 40u64..1_500);
-    // Thresholds of RTS, and whether the neighbours are of an amendment before the hop's.
-    let more = (vec(prop_oneof![Just(None), (0u64..3_000).prop_map(Some)], 8), any::<bool>());
+    // Thresholds of RTS, whether the neighbours are of an amendment before the hop's, links and rate controls.
+    let more = (vec(prop_oneof![Just(None), (0u64..3_000).prop_map(Some)], 8), any::<bool>(), vec(links(), 8));
     (head, tail, more, vec(packet, 1..400)).prop_map(
         |(
             (kind, stations, queue, gi, error, seed),
             (limit, most, reach, mcs, trace, neighbour, mesh),
-            (rts, legacy),
+            (rts, legacy, links),
             packets,
         )| {
             let (standard, width) = kind;
@@ -150,6 +168,15 @@ fn worlds() -> impl Strategy<Value = World> {
                     let mut node = NodeParams::new(role, Mcs::new(mcs[usize::from(i)], 1));
                     node.mpdu_error = error;
                     node.rts_threshold = rts[usize::from(i)].map(Bytes::new);
+                    if let Some((link, control)) = &links[usize::from(i)] {
+                        node.link = Some(link.clone());
+                        let nss = if standard.is_qos() && !legacy { 2 } else { 1 };
+                        node.rate = match control {
+                            0 => node.rate,
+                            1 => RateChoice::Ideal { nss },
+                            _ => RateChoice::Minstrel { nss },
+                        };
+                    }
                     if role == Role::Neighbour && legacy {
                         node.phy = Some(Phy {
                             standard: if standard.band() == Band::Ghz5 { Standard::Dot11a } else { Standard::Dot11g },

@@ -41,7 +41,7 @@ pub fn reference_page() -> String {
 }
 
 /// Tables in the order of the page, under the headings that files give them.
-const TABLES: [(&str, &str); 12] = [
+const TABLES: [(&str, &str); 15] = [
     ("`[wire]`", "Wire"),
     ("`[hop]`", "Hop"),
     ("`[hop.wifi]`", "WifiHop"),
@@ -49,6 +49,9 @@ const TABLES: [(&str, &str); 12] = [
     ("`queue`", "Queue"),
     ("`[[station]]`", "Station"),
     ("Steps of `mcs-trace`", "McsStep"),
+    ("Steps of `snr-trace`", "SnrStep"),
+    ("Points of `walk`", "WalkPoint"),
+    ("`fading`", "Fading"),
     ("`[[neighbour]]`", "Neighbour"),
     ("Intervals of `active`", "Interval"),
     ("`[[traffic]]`", "Traffic"),
@@ -57,11 +60,13 @@ const TABLES: [(&str, &str); 12] = [
 ];
 
 /// Words in the order of the page.
-const WORDS: [&str; 12] = [
+const WORDS: [&str; 14] = [
     "World",
     "Standard",
     "QueueKind",
     "Class",
+    "RateControl",
+    "FadingKind",
     "Reach",
     "TrafficKind",
     "Program",

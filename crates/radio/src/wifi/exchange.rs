@@ -184,9 +184,10 @@ impl<P: Clone> Wifi<P> {
         let index = usize::from(contender);
         let node = index / self.classes;
         let to = self.ports[node].receivers[slot];
-        let mode_index = self.mode(node, usize::from(to), now);
-        let mode = self.plan.modes()[usize::from(mode_index)];
-        let most = usize::from(self.ports[node].most_mpdus);
+        let choice = self.choose(node, slot, session, now);
+        let (mode_index, mode) = (choice.mode, self.plan.modes()[usize::from(choice.mode)]);
+        let window_size = usize::from(self.ports[node].most_mpdus);
+        let most = if choice.probe { 1 } else { window_size };
         let framing = mode.framing;
         let limit = self.longest_psdu(now, contender, &mode);
         let (mut mpdus, mut psdu, mut retries, mut lone) = (0, 0, 0, 0);
@@ -211,7 +212,7 @@ impl<P: Clone> Wifi<P> {
             mpdus += 1;
             retries += u16::from(entry.failures > 0);
         }
-        while !full && mpdus < most && self.sessions[session].window.len() < most {
+        while !full && mpdus < most && self.sessions[session].window.len() < window_size {
             let Some(id) = self.queues[index].pop(&mut self.pool, slot, now, &mut self.victims) else { break };
             let meta = self.pool.get(id);
             let mut entry = Entry::new(id, meta.len, meta.order);

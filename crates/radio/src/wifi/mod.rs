@@ -7,19 +7,24 @@ mod contention;
 mod error;
 mod exchange;
 mod frame;
+mod link;
 mod medium;
+mod minstrel;
 mod model;
 mod outcome;
 mod params;
 mod phy;
 mod plan;
+mod rate_control;
 mod report;
 mod session;
+mod snr;
 #[cfg(test)]
 mod tests;
 mod timing;
 
 pub use error::Error;
+pub use link::{Db, Dbm, Fading, Link, PathLoss, Snr};
 pub use model::Wifi;
 pub use params::{Background, Beacons, Load, NodeParams, Params, Phy, Profile, RateChoice, Reach, ReachMatrix, Role};
 pub use phy::{Band, GuardInterval, Mcs, Mode, Standard, Width};

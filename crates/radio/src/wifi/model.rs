@@ -3,15 +3,19 @@
 use super::background::Source;
 use super::contention::Window;
 use super::exchange::Exchange;
+use super::link::Channel;
 use super::medium::{Medium, NONE};
+use super::minstrel::Minstrel;
 use super::params::Role;
 use super::plan::{MAX_MSDU, Plan};
+use super::rate_control::channel;
 use super::session::Session;
 use super::timing::{classes as node_classes, contender_of};
 use crate::queue::{Kind, Meta, Pool, Queue};
 use crate::{AccessClass, Dest, Drop, Hop, Outbox, Packet};
 use lasthop_signals::{HopReport, Node, Signal};
 use lasthop_units::{Bytes, Seed, Span, Stream, Time};
+use rand::Rng;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -45,6 +49,10 @@ pub struct Wifi<P> {
     pub(super) ampdus: u32,
     /// Per node: noise on the links that it describes.
     pub(super) errors: Vec<Noise>,
+    /// Per node: radio conditions of the links that it describes.
+    pub(super) channels: Vec<Option<Box<Channel>>>,
+    /// Per peer: the rate control of what is sent to it.
+    pub(super) samplers: Vec<Option<Box<Minstrel>>>,
     next: Time,
     /// Reused lists.
     pub(super) victims: Vec<u32>,
@@ -102,8 +110,12 @@ pub(super) struct Noise {
 
 impl Noise {
     pub fn strikes(&mut self) -> bool {
-        use rand::Rng;
         self.threshold > 0 && u64::from(self.stream.next_u32()) < self.threshold
+    }
+
+    /// True with a probability of `1 - success`.
+    pub fn misses(&mut self, success: f64) -> bool {
+        success < 1.0 && f64::from(self.stream.next_u32()) >= success * 4_294_967_296.0
     }
 }
 
@@ -195,6 +207,8 @@ impl<P: Clone> Wifi<P> {
             arrivals: 0,
             ampdus: 0,
             errors: (0..count).map(noise).collect(),
+            channels: (0..count).map(|node| channel(&plan, node, seed)).collect(),
+            samplers: Vec::new(),
             next: Time::ZERO,
             victims: Vec::new(),
             overheard: Vec::new(),
@@ -203,6 +217,7 @@ impl<P: Clone> Wifi<P> {
             report: Signal::Hop(HopReport::default()),
             plan,
         };
+        wifi.start_samplers(seed);
         wifi.start(seed);
         wifi
     }
@@ -269,9 +284,8 @@ impl<P: Clone> Wifi<P> {
         usize::from(self.ports[node].slots[to])
     }
 
-    /// The mode of data frames from one node to another now, as an index.
-    pub(super) fn mode(&mut self, from: usize, to: usize, now: Time) -> u16 {
-        let owner = self.plan.link_owner(from, to);
+    /// The mode of data frames from one node to another now, as an index: a step of the link's trace.
+    pub(super) fn step(&mut self, owner: usize, now: Time) -> u16 {
         let trace = self.plan.trace(owner);
         let step = &mut self.ports[owner].step;
         while trace.get(*step + 1).is_some_and(|next| next.0 <= now) {

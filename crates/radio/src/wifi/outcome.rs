@@ -12,6 +12,7 @@ use super::medium::{Flight, NONE};
 use super::model::{Event, Wifi};
 use super::phy::Mode;
 use super::plan::{ACK, CTS, RTS};
+use super::snr;
 use crate::{Drop, Outbox, PpduKind, PpduRecord, RxInfo};
 use lasthop_signals::Node;
 use lasthop_signals::phy::Format;
@@ -84,13 +85,21 @@ impl<P: Clone> Wifi<P> {
         let ex = self.exchanges[usize::from(flight.contender)];
         let owner = self.plan.link_owner(usize::from(flight.from), usize::from(flight.to));
         let mode = &self.plan.modes()[usize::from(ex.mode)];
+        let ln_success =
+            self.channels[owner].as_mut().map(|channel| channel.ln_success(flight.start, ex.mode, self.plan.modes()));
         let (noise, framing) = (&mut self.errors[owner], mode.framing);
         let ns3 = self.plan.params().profile == super::Profile::Ns3_3_37;
         let preamble = mode.phy.preamble();
         let (mut received, mut octets) = (0, 0);
         for entry in self.sessions[ex.session as usize].window.iter_mut().filter(|entry| entry.sent) {
-            octets = framing.append(octets, framing.mpdu(entry.len));
+            let mpdu = framing.mpdu(entry.len);
+            octets = framing.append(octets, mpdu);
             if noise.strikes() {
+                continue;
+            }
+            if let Some(ln_success) = ln_success
+                && noise.misses(snr::success(ln_success, mpdu))
+            {
                 continue;
             }
             received += 1;
@@ -239,6 +248,11 @@ impl<P: Clone> Wifi<P> {
                 self.settle_request(now, contender, answered, limit, out);
             } else {
                 self.settle_data(now, contender, answered, limit, out);
+                if !ex.announcing {
+                    let peer = self.ports[index / self.classes].first_peer + usize::from(ex.slot);
+                    let acknowledged = if answered { ex.received } else { 0 };
+                    self.learn(now, peer, ex.session as usize, ex.mode, ex.mpdus, acknowledged);
+                }
             }
         }
         let failures = if answered { 0 } else { ex.failures + 1 };

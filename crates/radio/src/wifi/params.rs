@@ -1,5 +1,6 @@
 //! What a Wi-Fi hop is made of. Plain data with public fields: [`Params::validate`] turns it into a [`super::Plan`].
 
+use super::link::Link;
 use super::phy::{GuardInterval, Mcs, Standard, Width};
 use crate::AccessClass;
 use crate::queue;
@@ -75,6 +76,9 @@ pub struct NodeParams {
     pub rate: RateChoice,
     /// Probability that one MPDU is lost to noise on a link that `rate` applies to, 0 to 1. Collisions come on top.
     pub mpdu_error: f64,
+    /// Radio conditions of the links that `rate` applies to, from which losses follow beside `mpdu_error`; `None` for a
+    /// link that loses nothing else.
+    pub link: Option<Link>,
     /// The physical layer of a neighbour or peer that is not the hop's; it exchanges frames with nodes of the same
     /// standard only.
     pub phy: Option<Phy>,
@@ -96,7 +100,7 @@ pub struct Phy {
 impl NodeParams {
     /// An error-free node at a fixed rate.
     pub fn new(role: Role, mcs: Mcs) -> NodeParams {
-        NodeParams { role, rate: RateChoice::Fixed(mcs), mpdu_error: 0.0, phy: None, rts_threshold: None }
+        NodeParams { role, rate: RateChoice::Fixed(mcs), mpdu_error: 0.0, link: None, phy: None, rts_threshold: None }
     }
 }
 
@@ -123,6 +127,17 @@ pub enum RateChoice {
     Fixed(Mcs),
     /// Steps in increasing order of time; each holds until the next, the first also before its time.
     Trace(Vec<(Time, Mcs)>),
+    /// What carries most at the signal-to-noise ratio of the moment, which the transmitter knows: the MCS whose rate times
+    /// the probability that a packet of 1500 bytes arrives is highest. Needs a [`Link`].
+    Ideal {
+        /// Most spatial streams.
+        nss: u8,
+    },
+    /// What each transmitter learns from its own acknowledgements, as Linux's minstrel_ht does.
+    Minstrel {
+        /// Most spatial streams.
+        nss: u8,
+    },
 }
 
 /// How well one node hears another.

@@ -2,8 +2,9 @@
 
 use super::error::Error;
 use super::frame::Framing;
+use super::link::{Link, Snr};
 use super::params::{Background, Beacons, Load, Params, Phy, RateChoice, Reach, Role};
-use super::phy::{MAX_PPDU, Mcs, Mode};
+use super::phy::{MAX_PPDU, MAX_STREAMS, Mcs, Mode};
 use super::timing::classes;
 use crate::queue;
 use lasthop_signals::Node;
@@ -15,7 +16,7 @@ pub struct Plan {
     params: Params,
     /// Every PHY mode that a trace may ask for, once.
     modes: Vec<DataMode>,
-    /// Per node: its steps as indices into `modes`.
+    /// Per node: its steps as indices into `modes`; with a rate control the modes that it chooses from, all at time zero.
     traces: Vec<Vec<(Time, u16)>>,
 }
 
@@ -94,6 +95,40 @@ impl Params {
         }
         Ok(())
     }
+}
+
+fn check_link(link: &Link, key: &str) -> Result<(), Error> {
+    let ordered = |name: &str, times: &[Time]| {
+        if times.is_empty() {
+            return Err(Error::Empty { key: format!("{key}.{name}") });
+        }
+        match times.windows(2).position(|pair| pair[0] >= pair[1]) {
+            Some(at) => Err(Error::Order { key: format!("{key}.{name}[{}]", at + 1) }),
+            None => Ok(()),
+        }
+    };
+    match &link.snr {
+        Snr::Trace(steps) => {
+            ordered("snr", &steps.iter().map(|step| step.0).collect::<Vec<_>>())?;
+            for (at, step) in steps.iter().enumerate() {
+                within(format!("{key}.snr[{at}] (dB)"), step.1.0, -50.0, 100.0)?;
+            }
+        }
+        Snr::Distance { loss, walk } => {
+            ordered("walk", &walk.iter().map(|point| point.0).collect::<Vec<_>>())?;
+            for (at, point) in walk.iter().enumerate() {
+                within(format!("{key}.walk[{at}] (m)"), point.1, 0.0, 1e5)?;
+            }
+            within(format!("{key}.loss.exponent"), loss.exponent, 1.0, 8.0)?;
+            within(format!("{key}.loss.power (dBm)"), loss.power.0, -50.0, 50.0)?;
+            within(format!("{key}.loss.noise_figure (dB)"), loss.noise_figure.0, 0.0, 30.0)?;
+        }
+    }
+    if let Some(fading) = link.fading {
+        within(format!("{key}.fading.coherence (s)"), fading.coherence.as_secs_f64(), 1e-4, 3600.0)?;
+        within(format!("{key}.fading.k"), fading.k, 0.0, 1e6)?;
+    }
+    Ok(())
 }
 
 /// More packets than any access point has memory for.
@@ -188,6 +223,11 @@ impl Plan {
     fn check_node(&self, index: usize) -> Result<(), Error> {
         let params = &self.params.nodes[index];
         within(format!("nodes[{index}].mpdu_error"), params.mpdu_error, 0.0, 1.0)?;
+        if let Some(link) = &params.link {
+            check_link(link, &format!("nodes[{index}].link"))?;
+        } else if matches!(params.rate, RateChoice::Ideal { .. }) {
+            return Err(Error::Empty { key: format!("nodes[{index}].link, which an ideal rate control needs,") });
+        }
         let in_bss = matches!(params.role, Role::Ap | Role::Station { .. });
         if in_bss && params.phy.is_some_and(|phy| phy.standard != self.params.standard) {
             let (key, got) = (format!("nodes[{index}].phy"), node(index));
@@ -214,6 +254,10 @@ impl Plan {
         let steps = match &self.params.nodes[index].rate {
             RateChoice::Fixed(mcs) => vec![(Time::ZERO, *mcs)],
             RateChoice::Trace(steps) => steps.clone(),
+            RateChoice::Ideal { nss } | RateChoice::Minstrel { nss } => {
+                within(format!("{key}.nss"), f64::from(*nss), 1.0, f64::from(MAX_STREAMS))?;
+                return self.candidates(index, *nss, &key);
+            }
         };
         if steps.is_empty() {
             return Err(Error::Empty { key });
@@ -222,6 +266,15 @@ impl Plan {
             return Err(Error::Order { key: format!("{key}[{}]", at + 1) });
         }
         steps.into_iter().map(|(at, mcs)| Ok((at, self.mode_of(index, mcs, &key)?))).collect()
+    }
+
+    /// Every mode that a node has with up to `nss` streams.
+    fn candidates(&mut self, index: usize, nss: u8, key: &str) -> Result<Vec<(Time, u16)>, Error> {
+        let Phy { standard, width, guard_interval } = self.phy(index);
+        let all = (1..=nss).flat_map(|nss| (0..12).map(move |mcs| Mcs::new(mcs, nss)));
+        let legal = all.filter(|&mcs| Mode::data(standard, width, guard_interval, mcs, self.params.profile).is_some());
+        let legal: Vec<Mcs> = legal.collect();
+        legal.into_iter().map(|mcs| Ok((Time::ZERO, self.mode_of(index, mcs, key)?))).collect()
     }
 
     /// The index of a node's mode for `mcs`, made if it is new.

@@ -24,6 +24,8 @@ pub(super) struct Session {
     pub request_failures: u8,
     /// Network-layer bytes in the window.
     pub bytes: u64,
+    /// Frames in a row that went unanswered, for a rate control that wants to know.
+    pub unanswered: u8,
 }
 
 /// One MPDU.

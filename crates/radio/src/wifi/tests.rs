@@ -622,3 +622,82 @@ fn he_aggregates_hold_up_to_256_mpdus_and_larger_block_acks_answer() {
     // 56 octets at 24 Mbit/s: 5 symbols.
     assert!(answers.iter().all(|ppdu| ppdu.psdu == Bytes::new(56) && ppdu.duration == Span::from_micros(40)));
 }
+
+fn at_snr(db: f64) -> Option<Link> {
+    Some(Link { snr: Snr::Trace(vec![(Time::ZERO, Db(db))]), fading: None })
+}
+
+/// Packets a second of a saturated access point to one 802.11ac station with this link and rate control.
+fn carried(link: Option<Link>, rate: RateChoice, from_s: u64, to_s: u64) -> f64 {
+    let mut params = bss(Standard::Dot11ac, 1, Mcs::new(0, 1));
+    (params.nodes[1].link, params.nodes[1].rate) = (link, rate);
+    params.background = vec![saturated(0, 1)];
+    let (mut hop, mut log) = (hop(params), Log::default());
+    hop.advance(secs(to_s), &mut log);
+    let received: u64 = log.data().filter(|ppdu| ppdu.start >= secs(from_s)).map(|ppdu| u64::from(ppdu.received)).sum();
+    received as f64 / (to_s - from_s) as f64
+}
+
+#[test]
+fn losses_on_a_link_are_those_of_its_signal_to_noise_ratio() {
+    for (db, mcs) in [(17.0, 4), (17.5, 4), (24.0, 6)] {
+        let mut params = bss(Standard::Dot11ac, 1, Mcs::new(mcs, 1));
+        params.nodes[1].link = at_snr(db);
+        params.background = vec![saturated(0, 1)];
+        let (mut hop, mut log) = (hop(params), Log::default());
+        hop.advance(secs(3), &mut log);
+        let sent: u64 = log.data().map(|ppdu| u64::from(ppdu.mpdus)).sum();
+        let received: u64 = log.data().map(|ppdu| u64::from(ppdu.received)).sum();
+        let vector = hop.plan().modes()[usize::from(hop.plan().trace(1)[0].1)].phy.vector();
+        let expected = super::snr::success(super::snr::ln_bit_success(&vector, Db(db).linear()), 1_538);
+        let got = received as f64 / sent as f64;
+        println!("{db} dB, MCS {mcs}: {got:.4} arrive, {expected:.4} by the formula");
+        assert!((got - expected).abs() < 0.01, "{db} dB: {got} against {expected}");
+    }
+}
+
+#[test]
+fn the_ideal_rate_control_is_no_worse_than_the_best_fixed_rate() {
+    for db in [8.0, 15.0, 22.0, 29.0] {
+        let ideal = carried(at_snr(db), RateChoice::Ideal { nss: 2 }, 0, 2);
+        let all = (1..=2).flat_map(|nss| (0..10).map(move |mcs| Mcs::new(mcs, nss)));
+        let fixed = all.map(|mcs| carried(at_snr(db), RateChoice::Fixed(mcs), 0, 2));
+        let best = fixed.fold(0.0, f64::max);
+        assert!(ideal > 0.97 * best, "{db} dB: {ideal} packets/s, best fixed {best}");
+    }
+}
+
+#[test]
+fn the_sampler_comes_near_to_the_ideal_at_a_constant_ratio() {
+    for db in [8.0, 15.0, 22.0, 29.0, 40.0] {
+        let ideal = carried(at_snr(db), RateChoice::Ideal { nss: 2 }, 3, 8);
+        let sampled = carried(at_snr(db), RateChoice::Minstrel { nss: 2 }, 3, 8);
+        println!("{db} dB: sampler {sampled:.0} packets/s, ideal {ideal:.0}");
+        assert!(sampled > 0.95 * ideal, "{db} dB: {sampled} packets/s, ideal {ideal}");
+    }
+}
+
+#[test]
+fn fading_costs_the_sampler_more_than_the_ideal() {
+    let faded = |control| {
+        let fading = Some(Fading { coherence: Span::from_millis(100), k: 0.0 });
+        let link = Some(Link { fading, ..at_snr(22.0).expect("a link") });
+        carried(link, control, 3, 13)
+    };
+    let (ideal, sampled) = (faded(RateChoice::Ideal { nss: 1 }), faded(RateChoice::Minstrel { nss: 1 }));
+    let fixed = faded(RateChoice::Fixed(Mcs::new(5, 1)));
+    println!("faded: ideal {ideal:.0}, sampler {sampled:.0}, MCS 5 {fixed:.0} packets/s");
+    assert!(sampled < ideal && sampled > 0.5 * ideal, "{sampled} of {ideal}");
+    assert!(ideal > 1.1 * fixed);
+}
+
+#[test]
+fn somebody_who_walks_away_gets_slower() {
+    let walk = vec![(Time::ZERO, 2.0), (secs(4), 40.0)];
+    let link = |walk: &[(Time, f64)]| {
+        let loss = PathLoss { exponent: 3.5, ..PathLoss::default() };
+        Some(Link { snr: Snr::Distance { loss, walk: walk.to_vec() }, fading: None })
+    };
+    let seconds: Vec<f64> = (0..4).map(|s| carried(link(&walk), RateChoice::Ideal { nss: 2 }, s, s + 1)).collect();
+    assert!(seconds.windows(2).all(|pair| pair[1] < pair[0]), "{seconds:?}");
+}

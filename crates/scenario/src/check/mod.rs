@@ -197,6 +197,12 @@ fn wired_hop(hop: &raw::WiredHop, raw: &raw::Scenario, cx: &mut Context) -> Opti
             (&station.rate.at, station.rate.given),
             (&station.mpdu_error_rate.at, station.mpdu_error_rate.given),
             (&station.hidden_from.at, station.hidden_from.given),
+            (&station.rate_control.at, station.rate_control.given),
+            (&station.snr.at, station.snr.given),
+            (&station.snr_trace.at, station.snr_trace.given),
+            (&station.distance.at, station.distance.given),
+            (&station.walk.at, station.walk.given),
+            (&station.fading.at, station.fading.given),
         ];
         for (at, _) in radio.into_iter().filter(|(_, given)| *given) {
             cx.impossible(at, "a station of a wired hop has no radio", "delete this key; the rate is `hop.wired.rate`");

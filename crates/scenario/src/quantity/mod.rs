@@ -129,8 +129,48 @@ pub const PACKETS: Dimension = Dimension {
     ],
 };
 
+/// A ratio of powers, to the thousandth of a decibel.
+pub const RATIO: Dimension = Dimension {
+    name: "a ratio in decibels",
+    example: "25 dB",
+    units: &[("mdB", 1), ("dB", 1_000)],
+    refused: &[("db", "write `dB`"), ("DB", "write `dB`"), ("dBm", "a ratio has no reference: write `dB`")],
+};
+
+/// A power, to the nanowatt.
+pub const POWER: Dimension = Dimension {
+    name: "a power",
+    example: "100 mW",
+    units: &[("nW", 1), ("uW", 1_000), ("mW", 1_000_000), ("W", 1_000_000_000)],
+    refused: &[
+        ("dBm", "write milliwatts: 20 dBm = `100 mW`"),
+        ("MW", "`MW` would be megawatts: write `mW`"),
+        ("w", "write `W`"),
+    ],
+};
+
+/// A distance, to the millimetre.
+pub const DISTANCE: Dimension = Dimension {
+    name: "a distance",
+    example: "8 m",
+    units: &[("mm", 1), ("m", 1_000), ("km", 1_000_000)],
+    refused: &[("meters", "write `m`"), ("metres", "write `m`"), ("M", "write `m`"), ("ft", "write metres, `m`")],
+};
+
 /// Every dimension, in the order of the reference page.
-pub const DIMENSIONS: [&Dimension; 5] = [&TIME, &RATE, &DATA, &FREQUENCY, &PACKETS];
+pub const DIMENSIONS: [&Dimension; 8] = [&TIME, &RATE, &DATA, &FREQUENCY, &PACKETS, &RATIO, &POWER, &DISTANCE];
+
+/// Thousandths of a decibel.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Decibels(pub u64);
+
+/// A power in nanowatts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Watts(pub u64);
+
+/// A distance in millimetres.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Metres(pub u64);
 
 /// A width or a carrier in hertz.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -165,6 +205,9 @@ measured! {
     Bytes, DATA, Bytes::new, Bytes::get;
     Hertz, FREQUENCY, Hertz, |h: Hertz| h.0;
     Packets, PACKETS, Packets, |p: Packets| p.0;
+    Decibels, RATIO, Decibels, |d: Decibels| d.0;
+    Watts, POWER, Watts, |w: Watts| w.0;
+    Metres, DISTANCE, Metres, |m: Metres| m.0;
 }
 
 /// Why a text is not the quantity that was asked for.

@@ -4,10 +4,10 @@ mod values;
 mod words;
 
 pub(crate) use values::{Load, McsTrace, Seeds};
-pub(crate) use words::{Capacity, Class, QueueKind, Reach, TrafficKind, Weights, Window};
+pub(crate) use words::{Capacity, Class, FadingKind, QueueKind, RateControl, Reach, TrafficKind, Weights, Window};
 pub use words::{Measure, Program, Sender, Standard, World};
 
-use crate::quantity::{Hertz, Packets};
+use crate::quantity::{Decibels, Hertz, Metres, Packets, Watts};
 use crate::read::{Named, Quantity, table};
 use lasthop_units::{Bytes, Rate, Span};
 
@@ -104,6 +104,12 @@ table! {
         optional max_ampdu: u64,
         /// Access point and stations announce data PSDUs that are longer than this by RTS and CTS. Without it: none.
         optional rts_threshold: Quantity<Bytes>,
+        /// Transmit power with antennas, for stations with a `distance` or a `walk`.
+        default("\"100 mW\"") tx_power: Quantity<Watts>,
+        /// Exponent of the path loss, likewise: 2 in free space, 3 to 4 through walls.
+        default("3.0") path_loss_exponent: f64,
+        /// Noise figure of the receivers, likewise.
+        default("\"7 dB\"") noise_figure: Quantity<Decibels>,
         /// The queue of the access point towards the stations.
         required queue: Queue,
         /// Packets that may wait at each station for the uplink, which is mostly acknowledgements.
@@ -149,6 +155,21 @@ table! {
         optional rate: Quantity<Rate>,
         /// Wi-Fi: probability that one MPDU is lost to noise, between 0 and 1. Collisions come on top.
         default("0") mpdu_error_rate: f64,
+        /// Wi-Fi: who chooses the rate. `ideal` and `minstrel` choose among all MCS of up to `nss` streams and take no
+        /// `mcs`, `mcs-trace` or `rate`.
+        default("\"fixed\"") rate_control: RateControl,
+        /// Wi-Fi: mean signal-to-noise ratio over the channel, both ways. MPDUs are then lost by it (NIST error model);
+        /// without it and the next three keys, only by `mpdu-error-rate`.
+        optional snr: Quantity<Decibels>,
+        /// In place of `snr`, over time: a list of `{ at = "2 s", snr = "18 dB" }`, the first at 0 s.
+        optional snr_trace: Vec<SnrStep>,
+        /// In place of `snr`: distance from the access point, from which it follows by log-distance path loss.
+        optional distance: Quantity<Metres>,
+        /// In place of `distance`, over time: a list of `{ at = "2 s", distance = "8 m" }`, the first at 0 s; in between
+        /// the station walks at constant speed.
+        optional walk: Vec<WalkPoint>,
+        /// Block fading about the mean signal-to-noise ratio.
+        optional fading: Fading,
         /// Wi-Fi: names of stations and neighbours that neither hear it nor are heard by it. It is then hidden from them:
         /// they send while it does, and the access point receives neither.
         default("[]") hidden_from: Vec<String>,
@@ -162,6 +183,38 @@ table! {
         required at: Quantity<Span>,
         /// The MCS from then on.
         required mcs: u64,
+    }
+}
+
+table! {
+    /// One step of an SNR trace.
+    SnrStep {
+        /// When it begins, from the start of the run.
+        required at: Quantity<Span>,
+        /// The mean signal-to-noise ratio from then on.
+        required snr: Quantity<Decibels>,
+    }
+}
+
+table! {
+    /// One point of a walk.
+    WalkPoint {
+        /// When the station is there, from the start of the run.
+        required at: Quantity<Span>,
+        /// How far from the access point that is.
+        required distance: Quantity<Metres>,
+    }
+}
+
+table! {
+    /// Block fading: the power gain holds for the coherence time, then is drawn anew.
+    Fading {
+        /// Its distribution.
+        default("\"rayleigh\"") kind: FadingKind,
+        /// How long a gain holds: some 30 ms at walking pace and 5 GHz.
+        default("\"30 ms\"") coherence: Quantity<Span>,
+        /// `rician`: the direct path over all others (default 4).
+        optional k: f64,
     }
 }
 

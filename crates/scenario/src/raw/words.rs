@@ -153,6 +153,28 @@ foreign_words! {
     }
 }
 
+words! {
+    /// Who chooses the rate of each frame.
+    RateControl {
+        /// Nobody: the MCS or rate that the station is given.
+        Fixed = "fixed",
+        /// What carries most at the signal-to-noise ratio of the moment, as if the sender knew it.
+        Ideal = "ideal",
+        /// A sampler that learns from acknowledgements, as Linux's minstrel_ht does.
+        Minstrel = "minstrel",
+    }
+}
+
+words! {
+    /// How a channel fades.
+    FadingKind {
+        /// No direct path: the gain is exponentially distributed.
+        Rayleigh = "rayleigh",
+        /// A direct path, `k` times as strong as all others together.
+        Rician = "rician",
+    }
+}
+
 foreign_words! {
     /// An EDCA access category (IEEE 802.11-2020, 10.2.3.2). 802.11a and g have only one.
     Class(AccessClass) {

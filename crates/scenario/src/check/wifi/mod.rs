@@ -1,15 +1,17 @@
 //! An 802.11 BSS: what its standard knows, and what stations and neighbours may be on it.
 
 mod hearing;
+mod links;
 mod neighbours;
 mod rates;
 
 use super::{Run, laws, packets, plain, span};
 use crate::quantity::{Hertz, either, show};
+use crate::raw::RateControl;
 use crate::read::{Context, Entry, Quantity};
 use crate::{Scenario, Standard, phy, raw};
 use lasthop_radio::wifi::{
-    Background, Beacons, GuardInterval, Mcs, Mode, NodeParams, Params, Plan, Profile, RateChoice, Role,
+    Background, Beacons, GuardInterval, Mcs, Mode, NodeParams, Params, PathLoss, Plan, Profile, RateChoice, Role,
 };
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Span};
@@ -58,7 +60,8 @@ pub(super) fn hop(hop: &raw::WifiHop, raw: &raw::Scenario, run: Run, cx: &mut Co
     let rts_threshold = rts_threshold(&hop.rts_threshold, cx);
     // Rates mean nothing without a standard.
     let air = Air { standard: standard?, channel, width };
-    let stations = stations(raw, air, cx);
+    let loss = links::path_loss(hop, cx);
+    let stations = stations(raw, air, loss, cx);
     let neighbours = neighbours::neighbours(raw, air, guard_interval, run, cx);
     let hearing = hearing::hearing(raw, cx);
 
@@ -183,20 +186,24 @@ fn beacon_interval(entry: &Entry<Quantity<Span>>, cx: &mut Context) -> Option<Sp
     Some(interval)
 }
 
-fn stations(raw: &raw::Scenario, air: Air, cx: &mut Context) -> Option<Vec<NodeParams>> {
+fn stations(raw: &raw::Scenario, air: Air, loss: Option<PathLoss>, cx: &mut Context) -> Option<Vec<NodeParams>> {
     let stations = raw.station.get()?;
-    let nodes: Vec<Option<NodeParams>> = stations.iter().map(|table| station(table, air, cx)).collect();
+    let nodes: Vec<Option<NodeParams>> = stations.iter().map(|table| station(table, air, loss, cx)).collect();
     nodes.into_iter().collect()
 }
 
-fn station(table: &raw::Station, air: Air, cx: &mut Context) -> Option<NodeParams> {
+fn station(table: &raw::Station, air: Air, loss: Option<PathLoss>, cx: &mut Context) -> Option<NodeParams> {
     let why = "a probability; at 1 nothing would ever arrive";
     let mpdu_error = cx.within(&table.mpdu_error_rate, (0.0, MOST_ERRORS), |p| p.to_string(), why);
-    let rate = if table.mcs_trace.given {
+    let link = links::link(table, loss, cx);
+    let control = table.rate_control.get();
+    let rate = if let Some(control @ (RateControl::Ideal | RateControl::Minstrel)) = control {
+        links::controlled(table, control, air, cx)
+    } else if table.mcs_trace.given {
         rates::trace_steps(table, air, cx).map(RateChoice::Trace)
     } else {
         rates::fixed(&table.nss, &table.mcs, &table.rate, &table.place, air, true, cx).map(RateChoice::Fixed)
     };
     let params = NodeParams::new(Role::Station { ap: Scenario::AP }, Mcs::new(0, 1));
-    Some(NodeParams { rate: rate?, mpdu_error: mpdu_error?, ..params })
+    Some(NodeParams { rate: rate?, mpdu_error: mpdu_error?, link: link?, ..params })
 }

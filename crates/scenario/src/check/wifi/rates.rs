@@ -63,7 +63,7 @@ fn legacy(entry: &Entry<Quantity<Rate>>, air: Air, cx: &mut Context) -> Option<M
     mcs
 }
 
-fn streams(nss: &Entry<u64>, air: Air, cx: &mut Context) -> Option<u64> {
+pub(super) fn streams(nss: &Entry<u64>, air: Air, cx: &mut Context) -> Option<u64> {
     if !nss.given {
         return Some(1);
     }

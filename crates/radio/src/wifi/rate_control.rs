@@ -1,0 +1,126 @@
+//! The rate of each data frame: a trace, what carries most at the ratio of the moment, or what a sampler has learnt.
+//! Source:     [`super::snr`] for losses, [`super::minstrel`] for the sampler.
+//! Equations:  ideal = argmax over modes of rate * probability that an MPDU of 1538 octets arrives
+//! Deviations: the ideal control knows the ratio of the block that its frame begins in, without error or delay.
+//! Validity:   as `snr`.     Checked by: wifi::tests::*
+
+use super::link::Channel;
+use super::minstrel::{Candidate, Choice, Minstrel};
+use super::model::Wifi;
+use super::params::RateChoice;
+use super::plan::{DataMode, Plan};
+use super::snr;
+use lasthop_units::{Seed, Time};
+
+/// The MPDU that the ideal control has in mind: 1500 bytes with their headers.
+const MPDU: u32 = 1_538;
+
+/// A node's link at work, if it has one.
+pub(super) fn channel(plan: &Plan, node: usize, seed: Seed) -> Option<Box<Channel>> {
+    let link = plan.params().nodes[node].link.clone()?;
+    Some(Box::new(Channel::new(link, plan.phy(node), plan.modes().len(), seed, node)))
+}
+
+impl Channel {
+    /// Logarithm of the probability that a bit of a frame that begins at `at` arrives.
+    pub fn ln_success(&mut self, at: Time, mode: u16, modes: &[DataMode]) -> f64 {
+        let ratio = self.snr(at);
+        let known = &mut self.ln_success[usize::from(mode)];
+        if known.is_nan() {
+            *known = snr::ln_bit_success(&modes[usize::from(mode)].phy.vector(), ratio);
+        }
+        *known
+    }
+
+    /// The mode that carries most.
+    fn best(&mut self, at: Time, candidates: &[(Time, u16)], modes: &[DataMode]) -> u16 {
+        // Looking at the ratio forgets what belongs to another block.
+        self.snr(at);
+        if let Some(best) = self.best {
+            return best;
+        }
+        let mut best = (candidates[0].1, 0.0);
+        for &(_, mode) in candidates {
+            let arrives = snr::success(self.ln_success(at, mode, modes), MPDU);
+            let carries = arrives * modes[usize::from(mode)].phy.rate().as_bps() as f64;
+            if carries > best.1 {
+                best = (mode, carries);
+            }
+        }
+        self.best = Some(best.0);
+        best.0
+    }
+}
+
+impl<P: Clone> Wifi<P> {
+    /// Builds a sampler for each transmitter on a link with sampled rates.
+    pub(super) fn start_samplers(&mut self, seed: Seed) {
+        let sampled = |node: usize| matches!(self.plan.params().nodes[node].rate, RateChoice::Minstrel { .. });
+        if !(0..self.ports.len()).any(sampled) {
+            return;
+        }
+        let mut samplers: Vec<Option<Box<Minstrel>>> = (0..self.peers.len()).map(|_| None).collect();
+        for (from, port) in self.ports.iter().enumerate() {
+            for (slot, &to) in port.receivers.iter().enumerate() {
+                let owner = self.plan.link_owner(from, usize::from(to));
+                if !sampled(owner) {
+                    continue;
+                }
+                let candidate = |&(_, mode): &(Time, u16)| {
+                    let vector = self.plan.modes()[usize::from(mode)].phy.vector();
+                    let rate = self.plan.modes()[usize::from(mode)].phy.rate().as_bps() as f64;
+                    Candidate { mode, streams: vector.nss, rate }
+                };
+                let candidates: Vec<Candidate> = self.plan.trace(owner).iter().map(candidate).collect();
+                let lowest = &self.plan.modes()[usize::from(candidates[0].mode)];
+                let sifs = self.medium.timing.sifs;
+                let overhead = lowest.phy.preamble() + sifs + lowest.block_ack + sifs;
+                let stream = seed.stream(&format!("wifi/node{from}/minstrel{to}"));
+                samplers[port.first_peer + slot] = Some(Box::new(Minstrel::new(candidates, overhead, stream)));
+            }
+        }
+        self.samplers = samplers;
+    }
+
+    /// The mode that frames from one node to another go out at now, as an index; samples left out.
+    pub(super) fn mode(&mut self, from: usize, to: usize, now: Time) -> u16 {
+        let owner = self.plan.link_owner(from, to);
+        match self.plan.params().nodes[owner].rate {
+            RateChoice::Fixed(_) | RateChoice::Trace(_) => self.step(owner, now),
+            RateChoice::Ideal { .. } => self.ideal(owner, now),
+            RateChoice::Minstrel { .. } => {
+                let peer = self.ports[from].first_peer + self.slot(from, to);
+                self.samplers[peer].as_ref().map_or(0, |sampler| sampler.current())
+            }
+        }
+    }
+
+    /// How to send the next frame of a session.
+    pub(super) fn choose(&mut self, from: usize, slot: usize, session: usize, now: Time) -> Choice {
+        let to = usize::from(self.ports[from].receivers[slot]);
+        let owner = self.plan.link_owner(from, to);
+        let mode = match self.plan.params().nodes[owner].rate {
+            RateChoice::Fixed(_) | RateChoice::Trace(_) => self.step(owner, now),
+            RateChoice::Ideal { .. } => self.ideal(owner, now),
+            RateChoice::Minstrel { .. } => {
+                let unanswered = u32::from(self.sessions[session].unanswered);
+                let sampler = self.samplers[self.ports[from].first_peer + slot].as_mut();
+                return sampler.expect("built for every such link").choose(now, unanswered);
+            }
+        };
+        Choice { mode, probe: false }
+    }
+
+    /// Tells the sampler of a link, if there is one, what became of a frame.
+    pub(super) fn learn(&mut self, now: Time, peer: usize, session: usize, mode: u16, mpdus: u16, acknowledged: u16) {
+        let Some(Some(sampler)) = self.samplers.get_mut(peer) else { return };
+        let tries = &mut self.sessions[session].unanswered;
+        *tries = if acknowledged > 0 { 0 } else { tries.saturating_add(1) };
+        sampler.report(now, mode, u32::from(mpdus), u32::from(acknowledged));
+    }
+
+    fn ideal(&mut self, owner: usize, now: Time) -> u16 {
+        let channel = self.channels[owner].as_mut().expect("an ideal control has a link: Plan::check_node");
+        channel.best(now, self.plan.trace(owner), self.plan.modes())
+    }
+}
