@@ -153,6 +153,7 @@ impl Spec {
             StreamKind::Probe { every, .. } | StreamKind::Fetch { every, .. } if every.is_zero() => {
                 wrong("an interval of zero".into())
             }
+            StreamKind::Udp { .. } => wrong("the lab has no UDP load: use the simulator, or bulk traffic".into()),
             _ => Ok(()),
         }
     }

@@ -33,7 +33,9 @@ fn repeating_streams_start_elsewhere_with_every_seed_and_bulk_ones_when_they_are
     assert_eq!(first.len(), scenario.streams().len());
     for ((stream, other), told) in first.iter().zip(&second).zip(scenario.streams()) {
         match stream.kind {
-            StreamKind::Bulk { .. } => assert_eq!((stream.start, other.start), (told.start, told.start)),
+            StreamKind::Bulk { .. } | StreamKind::Udp { .. } => {
+                assert_eq!((stream.start, other.start), (told.start, told.start))
+            }
             StreamKind::Probe { every, .. } | StreamKind::Fetch { every, .. } => {
                 assert_ne!(stream.start, other.start);
                 assert!(stream.start >= told.start && stream.start < told.start + every);

@@ -44,6 +44,28 @@ pub enum Key {
     /// Probes that never arrived, over all that were sent.
     #[serde(rename = "probe_loss_ratio")]
     ProbeLossRatio,
+    /// Mean time from the departure of a segment or UDP packet at the server to the arrival of its last byte, in order, at
+    /// the application: wire, proxy, hop and repairs. Bytes that were sent again count from their first departure.
+    #[serde(rename = "end_delay_mean_ms")]
+    EndDelayMean,
+    /// 95th percentile of the same.
+    #[serde(rename = "end_delay_p95_ms")]
+    EndDelayP95,
+    /// Mean packets in a frame (A-MPDU or lone MPDU) to a station.
+    #[serde(rename = "aggregation_packets")]
+    Aggregation,
+    /// Standard deviation of the packets in a frame.
+    #[serde(rename = "aggregation_sd_packets")]
+    AggregationSd,
+    /// Mean time between frames to the same station (what the aggregation regulator calls μ_N/x).
+    #[serde(rename = "frame_interval_ms")]
+    FrameInterval,
+    /// Share of the time that frames to stations were on the air, without contention and answers.
+    #[serde(rename = "airtime_share")]
+    Airtime,
+    /// Downlink packets that the hop lost, in its queue or on the air, a million that entered it.
+    #[serde(rename = "losses_per_million")]
+    Losses,
 }
 
 /// Which of two values of a figure a user would rather have.
@@ -57,7 +79,7 @@ pub enum Better {
 
 impl Key {
     /// Every figure, in table order.
-    pub const ALL: [Key; 12] = [
+    pub const ALL: [Key; 19] = [
         Key::Throughput,
         Key::HopDelayMean,
         Key::HopDelayP95,
@@ -70,6 +92,13 @@ impl Key {
         Key::Jain,
         Key::StallMax,
         Key::ProbeLossRatio,
+        Key::EndDelayMean,
+        Key::EndDelayP95,
+        Key::Aggregation,
+        Key::AggregationSd,
+        Key::FrameInterval,
+        Key::Airtime,
+        Key::Losses,
     ];
 
     /// The name in `result.json`.
@@ -87,6 +116,13 @@ impl Key {
             Key::Jain => "jain",
             Key::StallMax => "stall_max_ms",
             Key::ProbeLossRatio => "probe_loss_ratio",
+            Key::EndDelayMean => "end_delay_mean_ms",
+            Key::EndDelayP95 => "end_delay_p95_ms",
+            Key::Aggregation => "aggregation_packets",
+            Key::AggregationSd => "aggregation_sd_packets",
+            Key::FrameInterval => "frame_interval_ms",
+            Key::Airtime => "airtime_share",
+            Key::Losses => "losses_per_million",
         }
     }
 
@@ -105,6 +141,13 @@ impl Key {
             Key::Jain => "Jain index",
             Key::StallMax => "Longest stall",
             Key::ProbeLossRatio => "Probe loss",
+            Key::EndDelayMean => "Server to application, mean",
+            Key::EndDelayP95 => "Server to application, p95",
+            Key::Aggregation => "Aggregation, mean",
+            Key::AggregationSd => "Aggregation, sd",
+            Key::FrameInterval => "Frame interval",
+            Key::Airtime => "Airtime of frames",
+            Key::Losses => "Losses on the hop",
         }
     }
 
@@ -119,15 +162,20 @@ impl Key {
             | Key::FetchP50
             | Key::FetchP95
             | Key::Jitter
-            | Key::StallMax => "ms",
-            Key::RetransmissionRatio | Key::Jain | Key::ProbeLossRatio => "1",
+            | Key::StallMax
+            | Key::EndDelayMean
+            | Key::EndDelayP95
+            | Key::FrameInterval => "ms",
+            Key::Aggregation | Key::AggregationSd => "packets",
+            Key::Losses => "per million",
+            Key::RetransmissionRatio | Key::Jain | Key::ProbeLossRatio | Key::Airtime => "1",
         }
     }
 
     /// Which way is better.
     pub const fn better(self) -> Better {
         match self {
-            Key::Throughput | Key::Jain => Better::Higher,
+            Key::Throughput | Key::Jain | Key::Aggregation => Better::Higher,
             _ => Better::Lower,
         }
     }

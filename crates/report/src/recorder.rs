@@ -66,6 +66,16 @@ struct Station {
     probes: Waits,
     jitter: Jitter,
     fetches: Waits,
+    ends: Delays,
+    frames: Frames,
+    lost: u64,
+}
+
+/// What frames to a station were like.
+#[derive(Clone, Copy, Debug, Default)]
+struct Frames {
+    packets: Moments,
+    airtime: Span,
 }
 
 impl Recorder {
@@ -104,6 +114,32 @@ impl Recorder {
         seen.delay_bins.add(&self.grid, at, delay.as_millis_f64());
         if let Some(packets) = &mut self.packets {
             packets.push(PacketDelay { station: place as u16, at, delay });
+        }
+    }
+
+    /// The hop lost a downlink packet to `station` at `at`.
+    pub fn hop_lost(&mut self, at: Time, station: Node) {
+        let Some(place) = self.place(station) else { return };
+        self.stations[place].lost += u64::from(self.window.contains(at));
+    }
+
+    /// A frame with `packets` packets for `station`, of which it received some, was over at `at`; it was on the air for
+    /// `airtime`.
+    pub fn frame(&mut self, at: Time, station: Node, packets: u32, airtime: Span) {
+        let Some(place) = self.place(station) else { return };
+        if self.window.contains(at) {
+            let frames = &mut self.stations[place].frames;
+            frames.packets.add(f64::from(packets));
+            frames.airtime += airtime;
+        }
+        self.sample(at, Gauge::Aggregation(station), f64::from(packets));
+    }
+
+    /// What left the server first at `sent` has reached the application at `station`, whole and in order, at `at`.
+    pub fn end_delay(&mut self, sent: Time, at: Time, station: Node) {
+        let Some(place) = self.place(station) else { return };
+        if self.window.contains(at) {
+            self.stations[place].ends.add(at.since(sent));
         }
     }
 
@@ -224,13 +260,27 @@ impl Recorder {
         let flows = || self.flows.values().filter(move |flow| only.is_none_or(|o| o == flow.station));
         let (mut delays, mut probes, mut fetches) = (Delays::default(), Waits::default(), Waits::default());
         let mut jitter = Moments::default();
+        let (mut ends, mut lost, mut airtime) = (Delays::default(), 0, Span::ZERO);
         for (_, station) in chosen() {
+            ends.merge(&station.ends);
+            lost += station.lost;
+            airtime += station.frames.airtime;
             delays.merge(&station.delays);
             probes.merge(&station.probes);
             fetches.merge(&station.fetches);
             station.jitter.mean_ms().into_iter().for_each(|ms| jitter.add(ms));
         }
         let no_delay = "no packet was delivered over the hop in the measuring window";
+        let no_end = "no data reached an application in the measuring window";
+        let no_frame = "no frame was seen in the measuring window";
+        // Stations count alike: a mean over frames would favour those that have many small ones.
+        let window = self.window.span().as_secs_f64();
+        let over = |value: &dyn Fn(&Moments) -> Option<f64>| {
+            chosen().filter_map(|(_, station)| value(&station.frames.packets)).collect::<Moments>().mean()
+        };
+        let interval = |frames: &Moments| (frames.count() > 0).then(|| window * 1e3 / frames.count() as f64);
+        let entered = delays.count() + lost;
+        let share = (airtime > Span::ZERO).then(|| airtime.as_secs_f64() / window);
         let mut figures = BTreeMap::from([
             (Key::Throughput, self.throughput(flows())),
             (Key::HopDelayMean, Figure::or_absent(delays.mean_ms(), no_delay)),
@@ -246,6 +296,13 @@ impl Recorder {
                 Key::ProbeLossRatio,
                 Figure::or_absent(probes.open_share(), "there were no probes in the measuring window"),
             ),
+            (Key::EndDelayMean, Figure::or_absent(ends.mean_ms(), no_end)),
+            (Key::EndDelayP95, Figure::or_absent(ends.quantile_ms(0.95), no_end)),
+            (Key::Aggregation, Figure::or_absent(over(&Moments::mean), no_frame)),
+            (Key::AggregationSd, Figure::or_absent(over(&Moments::sd), no_frame)),
+            (Key::FrameInterval, Figure::or_absent(over(&interval), no_frame)),
+            (Key::Airtime, Figure::or_absent(share, no_frame)),
+            (Key::Losses, Figure::or_absent((entered > 0).then(|| lost as f64 * 1e6 / entered as f64), no_delay)),
         ]);
         if only.is_none() {
             figures.insert(Key::Jain, self.fairness());
@@ -325,9 +382,12 @@ impl Recorder {
         }
         for (gauge, bins) in &self.gauges {
             let entity = match *gauge {
-                Gauge::Backlog(node) | Gauge::PhyRate(node) => self.node_entity(node),
+                Gauge::Backlog(node)
+                | Gauge::PhyRate(node)
+                | Gauge::Aggregation(node)
+                | Gauge::AggregationTarget(node) => self.node_entity(node),
                 Gauge::Window(flow) | Gauge::Cwnd(flow) | Gauge::Pacing(flow) => self.flow_entity(flow),
-                Gauge::Queue | Gauge::Capacity | Gauge::ChannelBusy => Entity::Hop,
+                Gauge::Queue | Gauge::Capacity | Gauge::ChannelBusy | Gauge::Overhead => Entity::Hop,
             };
             let values = match *gauge {
                 // What these show stands until it changes; a sum of flows would be false where one of them is missing.
@@ -335,8 +395,12 @@ impl Recorder {
                     let ended = self.flows.get(&id).and_then(|flow| flow.ended);
                     bins.held(&self.grid, ended.unwrap_or(self.window.end))
                 }
-                Gauge::Backlog(_) | Gauge::Queue | Gauge::PhyRate(_) => bins.held(&self.grid, self.window.end),
-                Gauge::Capacity | Gauge::ChannelBusy => bins.means(&self.grid),
+                Gauge::Backlog(_)
+                | Gauge::Queue
+                | Gauge::PhyRate(_)
+                | Gauge::AggregationTarget(_)
+                | Gauge::Overhead => bins.held(&self.grid, self.window.end),
+                Gauge::Capacity | Gauge::ChannelBusy | Gauge::Aggregation(_) => bins.means(&self.grid),
             };
             tracks.push(Track { kind: gauge.kind(), entity, values });
         }
@@ -370,6 +434,9 @@ impl Station {
             probes: Waits::default(),
             jitter: Jitter::default(),
             fetches: Waits::default(),
+            ends: Delays::default(),
+            frames: Frames::default(),
+            lost: 0,
         }
     }
 }

@@ -26,6 +26,12 @@ pub enum Gauge {
     PhyRate(Node),
     /// The share of time that the channel is busy, 0 to 1.
     ChannelBusy,
+    /// Packets in a frame to a station.
+    Aggregation(Node),
+    /// Packets in a frame that a regulator aims at.
+    AggregationTarget(Node),
+    /// Overhead of a service round that a regulator estimates, in us.
+    Overhead,
 }
 
 /// What a series shows, whoever it belongs to.
@@ -54,6 +60,12 @@ pub enum SeriesKind {
     PhyRate,
     /// [`Gauge::ChannelBusy`].
     ChannelBusy,
+    /// [`Gauge::Aggregation`].
+    Aggregation,
+    /// [`Gauge::AggregationTarget`].
+    AggregationTarget,
+    /// [`Gauge::Overhead`].
+    Overhead,
 }
 
 /// Whom a series belongs to.
@@ -98,6 +110,9 @@ impl SeriesKind {
             SeriesKind::Capacity => "capacity",
             SeriesKind::PhyRate => "phy_rate",
             SeriesKind::ChannelBusy => "channel_busy",
+            SeriesKind::Aggregation => "aggregation",
+            SeriesKind::AggregationTarget => "aggregation_target",
+            SeriesKind::Overhead => "overhead",
         }
     }
 
@@ -106,7 +121,10 @@ impl SeriesKind {
         match self {
             SeriesKind::Rate | SeriesKind::Pacing | SeriesKind::Capacity | SeriesKind::PhyRate => "Mbit/s",
             SeriesKind::HopDelay | SeriesKind::HopDelayMax => "ms",
-            SeriesKind::Backlog | SeriesKind::Queue => "packets",
+            SeriesKind::Backlog | SeriesKind::Queue | SeriesKind::Aggregation | SeriesKind::AggregationTarget => {
+                "packets"
+            }
+            SeriesKind::Overhead => "us",
             SeriesKind::Window | SeriesKind::Cwnd => "bytes",
             SeriesKind::ChannelBusy => "1",
         }
@@ -125,6 +143,9 @@ impl Gauge {
             Gauge::Capacity => SeriesKind::Capacity,
             Gauge::PhyRate(_) => SeriesKind::PhyRate,
             Gauge::ChannelBusy => SeriesKind::ChannelBusy,
+            Gauge::Aggregation(_) => SeriesKind::Aggregation,
+            Gauge::AggregationTarget(_) => SeriesKind::AggregationTarget,
+            Gauge::Overhead => SeriesKind::Overhead,
         }
     }
 }

@@ -40,7 +40,7 @@ impl Key {
     /// The unit that people read, and by what to multiply a value to get there: ratios of events become percentages.
     pub const fn shown_unit(self) -> (&'static str, f64) {
         match self {
-            Key::RetransmissionRatio | Key::ProbeLossRatio => ("%", 100.0),
+            Key::RetransmissionRatio | Key::ProbeLossRatio | Key::Airtime => ("%", 100.0),
             Key::Jain => ("", 1.0),
             _ => (self.unit(), 1.0),
         }

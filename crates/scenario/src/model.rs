@@ -1,10 +1,10 @@
 //! A validated scenario: holding one is proof that it can be built.
 
 use crate::{Measure, Program, Sender, World};
-use lasthop_laws::oal;
+use lasthop_laws::{aggregation, oal};
 use lasthop_radio::{queue, wifi, wired};
 use lasthop_signals::Node;
-use lasthop_units::{Bytes, Seed, Span, Time};
+use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use rand::RngExt;
 
 /// What is to be run. Built only by [`Scenario::load`] and [`Scenario::parse`].
@@ -128,7 +128,7 @@ impl Scenario {
             return Ok(law.clone());
         }
         if let Some(sender) = Sender::ALL.iter().find(|sender| sender.as_str() == name) {
-            return Ok(Law { name: name.to_owned(), sender: *sender, queue: None, agent: None });
+            return Ok(Law { name: name.to_owned(), sender: *sender, queue: None, agent: None, regulator: None });
         }
         let mut known: Vec<String> = self.laws.iter().map(|law| law.name.clone()).collect();
         for sender in Sender::ALL.iter().map(|sender| sender.as_str().to_owned()) {
@@ -221,9 +221,13 @@ impl Stream {
         match self.kind {
             StreamKind::Bulk { .. } => None,
             StreamKind::Probe { every, .. } | StreamKind::Fetch { every, .. } => Some(every),
+            StreamKind::Udp { size, rate } => rate?.time_for(size + UDP_HEADERS),
         }
     }
 }
+
+/// IPv4 and UDP headers.
+pub const UDP_HEADERS: Bytes = Bytes::new(28);
 
 /// What a station sends to ask for a [`StreamKind::Fetch`]: an HTTP request with the usual headers.
 pub const REQUEST: Bytes = Bytes::new(300);
@@ -244,6 +248,13 @@ pub enum StreamKind {
         size: Bytes,
         /// Interval; not zero.
         every: Span,
+    },
+    /// UDP packets without end.
+    Udp {
+        /// UDP payload of each.
+        size: Bytes,
+        /// Network-layer rate; `None` for as fast as the law's regulator allows.
+        rate: Option<Rate>,
     },
     /// Short TCP downloads at a fixed interval, each on a connection of its own, begun whether or not the one before
     /// has ended.
@@ -266,4 +277,6 @@ pub struct Law {
     pub queue: Option<queue::Kind>,
     /// The agent on the access point.
     pub agent: Option<oal::Params>,
+    /// The law of the edge proxy between server and access point.
+    pub regulator: Option<aggregation::Control>,
 }

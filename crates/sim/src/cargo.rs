@@ -1,5 +1,7 @@
 //! What packets carry in the simulator, and how long that makes them.
 
+use lasthop_scenario::REQUEST;
+use lasthop_signals::StationFeedback;
 use lasthop_units::{Bytes, Time};
 use lasthop_wire::tcp::{TcpHeader, TcpOptions};
 
@@ -13,12 +15,49 @@ pub enum Cargo {
         /// Its header.
         header: TcpHeader,
     },
+    /// A UDP packet of a constant load, or of one that a regulator paces.
+    Udp {
+        /// The source that sent it.
+        source: usize,
+        /// When it was sent.
+        sent: Time,
+    },
+    /// What passes between edge proxy and station.
+    Tunnel(Tunnel),
     /// A UDP packet of a probe stream.
     Probe {
         /// The source that sent it.
         source: usize,
         /// When it was sent.
         sent: Time,
+    },
+}
+
+/// A packet of the tunnel between edge proxy and station.
+#[derive(Clone, Debug)]
+pub enum Tunnel {
+    /// Part of a stream, to the station.
+    Data {
+        /// Number in the tunnel of this station, from 0 without gaps.
+        number: u64,
+        /// Which connection's stream.
+        connection: usize,
+        /// Payload.
+        len: Bytes,
+    },
+    /// What has arrived, from the station.
+    Ack {
+        /// Every packet below this number.
+        next: u64,
+        /// Those missing between that and the highest.
+        missing: Vec<u64>,
+    },
+    /// The account of a slot, from the station.
+    Feedback(StationFeedback),
+    /// The station's application wants a connection to the server.
+    Open {
+        /// Which.
+        connection: usize,
     },
 }
 
@@ -34,6 +73,23 @@ pub fn tcp_packet(header: &TcpHeader) -> Bytes {
 /// Network-layer length of a UDP packet in IPv4.
 pub fn udp_packet(payload: Bytes) -> Bytes {
     payload + Bytes::new(IPV4_HEADER + UDP_HEADER)
+}
+
+/// What IPv4, UDP and the tunnel (number, stream, offset, authentication tag) put before a payload.
+pub const TUNNEL_OVERHEAD: Bytes = Bytes::new(72);
+/// Network-layer length of a full packet.
+pub const FULL_PACKET: Bytes = Bytes::new(1500);
+
+/// Network-layer length of a tunnel packet.
+pub fn tunnel_packet(tunnel: &Tunnel) -> Bytes {
+    let payload = match tunnel {
+        Tunnel::Data { len, .. } => *len,
+        Tunnel::Ack { missing, .. } => Bytes::new(16 + 8 * (missing.len() as u64).min(64)),
+        // The fields of a station's account, as `wire` lays them out.
+        Tunnel::Feedback(_) => Bytes::new(128),
+        Tunnel::Open { .. } => REQUEST,
+    };
+    payload + TUNNEL_OVERHEAD
 }
 
 /// Length of the options as Linux lays them out: each padded to a multiple of four.

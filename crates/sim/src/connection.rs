@@ -4,9 +4,11 @@ use lasthop_laws::tcp::{self, Setup};
 use lasthop_scenario::REQUEST;
 use lasthop_signals::Node;
 use lasthop_transport::{Config, Connection};
-use lasthop_units::{Bytes, Seed, Time};
+use lasthop_units::{Bytes, Rate, Seed, Time};
 use lasthop_wire::FlowKey;
+use lasthop_wire::tcp::TcpHeader;
 use rand::Rng;
+use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 
 /// Which end of a connection.
@@ -53,7 +55,28 @@ pub struct Pair {
     pub key: FlowKey,
     /// Payload that the station's application had received when it last looked.
     pub seen: Bytes,
+    /// Where the station's end of the TCP connection is.
+    pub via: Via,
+    /// First departures of the server's segments: the stream's length then, and when.
+    departures: VecDeque<(u64, Time)>,
+    departed: u64,
+    last_end: Option<u32>,
     started: bool,
+}
+
+/// How the server reaches the station.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Via {
+    /// TCP from end to end.
+    Direct,
+    /// TCP to the edge proxy, the tunnel from there. `asked`: the request has reached the proxy; `passed`: payload that has
+    /// reached the station's application.
+    Proxy {
+        /// The station's request has reached the proxy.
+        asked: bool,
+        /// Payload that has come out of the tunnel.
+        passed: Bytes,
+    },
 }
 
 impl Pair {
@@ -86,7 +109,20 @@ impl Pair {
             station.write(REQUEST);
         }
         let server = Connection::accept(now, server, law("server")?);
-        Some(Pair { server, station, node, app, opened: now, key, seen: Bytes::ZERO, started: false })
+        Some(Pair {
+            server,
+            station,
+            node,
+            app,
+            opened: now,
+            key,
+            seen: Bytes::ZERO,
+            via: Via::Direct,
+            departures: VecDeque::new(),
+            departed: 0,
+            last_end: None,
+            started: false,
+        })
     }
 
     /// One end of it.
@@ -114,9 +150,45 @@ impl Pair {
         self.started = true;
     }
 
+    /// Puts the station's end of the connection into the edge proxy.
+    pub fn proxied(mut self, now: Time) -> Pair {
+        self.via = Via::Proxy { asked: false, passed: Bytes::ZERO };
+        // The proxy reads when it can send on.
+        self.station.set_read_rate(now, Some(Rate::ZERO));
+        self
+    }
+
+    /// A segment of the server leaves.
+    pub fn departs(&mut self, now: Time, header: &TcpHeader) {
+        if header.payload_len == 0 {
+            return;
+        }
+        let end = header.seq.wrapping_add(header.payload_len);
+        let before = *self.last_end.get_or_insert(header.seq);
+        let new = end.wrapping_sub(before);
+        // More than half of the number space ahead is behind: a repetition.
+        if new == 0 || new > 1 << 31 {
+            return;
+        }
+        self.last_end = Some(end);
+        self.departed += u64::from(new);
+        self.departures.push_back((self.departed, now));
+    }
+
+    /// When segments left that the application has now received whole.
+    pub fn arrived_whole(&mut self, mut each: impl FnMut(Time)) {
+        while let Some((_, sent)) = self.departures.front().copied().filter(|(upto, _)| *upto <= self.seen.get()) {
+            each(sent);
+            self.departures.pop_front();
+        }
+    }
+
     /// Payload that has reached the station's application since this was last asked.
     pub fn newly_received(&mut self) -> Bytes {
-        let received = self.station.received();
+        let received = match self.via {
+            Via::Direct => self.station.received(),
+            Via::Proxy { passed, .. } => passed,
+        };
         let news = received - self.seen;
         self.seen = received;
         news

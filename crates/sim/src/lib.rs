@@ -7,9 +7,12 @@ mod access_point;
 mod agenda;
 mod cargo;
 mod connection;
+mod edge;
 mod hop;
+mod proxy;
 mod run;
 mod source;
+mod station;
 mod world;
 
 pub use agenda::{Agenda, Component};

@@ -2,14 +2,17 @@
 
 use crate::access_point::Agent;
 use crate::hop::LastHop;
+use crate::proxy::Proxy;
 use crate::source::Source;
+use crate::station;
 use crate::world::{GATEWAY, Parts, SERVER, World};
+use lasthop_laws::aggregation::{self, Control};
 use lasthop_laws::oal::ParamError;
 use lasthop_radio::star::Star;
 use lasthop_radio::wifi::Wifi;
 use lasthop_radio::wired::Wire;
 use lasthop_report::{Recorder, RunRecord, Window};
-use lasthop_scenario::{Hop, Law, Scenario};
+use lasthop_scenario::{Hop, Law, Scenario, Stream, StreamKind};
 use lasthop_units::{Seed, Span, Time};
 
 /// Why a scenario cannot be simulated.
@@ -19,6 +22,12 @@ pub enum SimError {
     /// The agent's parameters make no law.
     #[error("the access-point law cannot be built")]
     Agent(#[from] ParamError),
+    /// The regulator's parameters make no law.
+    #[error("the regulator cannot be built")]
+    Regulator(#[from] aggregation::ParamError),
+    /// Traffic that goes as fast as a regulator allows, and none.
+    #[error("this law has no regulator, and UDP traffic without a rate needs one")]
+    Unregulated,
 }
 
 /// How often the caller hears of progress and may stop, in virtual time.
@@ -62,6 +71,10 @@ pub fn run(
 /// # Errors
 /// See [`SimError`].
 pub fn build(scenario: &Scenario, law: &Law, seed: Seed, keep_packets: bool) -> Result<World, SimError> {
+    let greedy = |stream: &Stream| matches!(stream.kind, StreamKind::Udp { rate: None, .. });
+    if law.regulator.is_none() && scenario.streams().iter().any(greedy) {
+        return Err(SimError::Unregulated);
+    }
     let hop = match scenario.hop_under(law) {
         Hop::Wired(hop) => {
             let stations = u16::try_from(scenario.stations().len()).expect("a validated scenario has few stations");
@@ -80,9 +93,17 @@ pub fn build(scenario: &Scenario, law: &Law, seed: Seed, keep_packets: bool) -> 
         wire: Wire::new(SERVER, GATEWAY, scenario.wire(), scenario.wire()),
         hop,
         agent: law.agent.as_ref().map(Agent::new).transpose()?,
+        proxy: law.regulator.as_ref().map(|control| proxy(scenario, control)).transpose()?,
         sources: scenario.streams_for(seed).into_iter().map(Source::new).collect(),
         law: law.sender.as_str(),
         seed,
         recorder,
     }))
+}
+
+/// The edge proxy and the agents of the stations.
+fn proxy(scenario: &Scenario, control: &Control) -> Result<(Proxy, Vec<station::Agent>), aggregation::ParamError> {
+    let stations = scenario.stations().len();
+    let agent = |place| station::Agent::new(Scenario::station_node(place), control.interval());
+    Ok((Proxy::new(control, stations)?, (0..stations).map(agent).collect()))
 }

@@ -5,16 +5,19 @@
 
 use crate::access_point::Agent;
 use crate::agenda::{Agenda, Component};
-use crate::cargo::{Cargo, tcp_packet, udp_packet};
-use crate::connection::{App, End, Pair};
+use crate::cargo::{Cargo, Tunnel, tcp_packet, udp_packet};
+use crate::connection::{App, End, Pair, Via};
+use crate::edge::Edge;
 use crate::hop::LastHop;
+use crate::proxy::{Proxy, Stream};
 use crate::source::Source;
+use crate::station;
 use lasthop_radio::wired::Wire;
-use lasthop_radio::{AccessClass, Dest, Drop, Ecn, Hop, Outbox, Packet, RxInfo};
+use lasthop_radio::{AccessClass, Dest, Drop, Ecn, Hop, Outbox, Packet, PpduKind, PpduRecord, RxInfo};
 use lasthop_report::{Gauge, HopMeter, Recorder, Segments};
 use lasthop_scenario::{Scenario, StreamKind};
 use lasthop_signals::{FlowId, HopReport, Node, Signal};
-use lasthop_units::{Bytes, Seed, Span, Time};
+use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use std::collections::VecDeque;
 
 /// The server's and the access point's ends of the wire.
@@ -22,7 +25,7 @@ pub const SERVER: Node = Node(0);
 /// The access point on the wire.
 pub const GATEWAY: Node = Node(1);
 /// The access point on the hop; stations are the nodes after it.
-const ACCESS_POINT: Node = Scenario::AP;
+pub(crate) const ACCESS_POINT: Node = Scenario::AP;
 
 const WIRE: Component = Component(0);
 const HOP: Component = Component(1);
@@ -35,18 +38,19 @@ const SAMPLE: Span = Span::from_millis(10);
 
 /// Everything there is.
 pub struct World {
-    now: Time,
-    agenda: Agenda,
+    pub(crate) now: Time,
+    pub(crate) agenda: Agenda,
     wire: Wire<Cargo>,
     hop: LastHop,
     agent: Option<Agent>,
+    pub(crate) edge: Option<Edge>,
     meter: HopMeter,
-    sources: Vec<Source>,
-    pairs: Vec<Pair>,
+    pub(crate) sources: Vec<Source>,
+    pub(crate) pairs: Vec<Pair>,
     law: &'static str,
     seed: Seed,
     effects: Effects,
-    recorder: Recorder,
+    pub(crate) recorder: Recorder,
 }
 
 /// What components have produced and nobody has handled yet.
@@ -56,7 +60,8 @@ struct Effects(VecDeque<Effect>);
 enum Effect {
     Arrived { at: Time, link: Component, to: Node, packet: Packet<Cargo>, queued_at: Time },
     Reported { at: Time, report: HopReport },
-    Lost { cargo: Cargo },
+    Lost { at: Time, link: Component, src: Node, cargo: Cargo },
+    Frame { at: Time, to: Node, packets: u16, rate: Rate, airtime: Span },
 }
 
 /// Collects what one link produces.
@@ -70,8 +75,15 @@ impl Outbox<Cargo> for Collect<'_> {
         self.effects.0.push_back(Effect::Arrived { at, link: self.link, to, packet, queued_at: rx.queued_at });
     }
 
-    fn dropped(&mut self, _at: Time, packet: Packet<Cargo>, _why: Drop) {
-        self.effects.0.push_back(Effect::Lost { cargo: packet.payload });
+    fn dropped(&mut self, at: Time, packet: Packet<Cargo>, _why: Drop) {
+        self.effects.0.push_back(Effect::Lost { at, link: self.link, src: packet.src, cargo: packet.payload });
+    }
+
+    fn ppdu(&mut self, at: Time, ppdu: &PpduRecord) {
+        if let (PpduKind::Data, ACCESS_POINT, Some(to), 1..) = (ppdu.kind, ppdu.from, ppdu.to, ppdu.received) {
+            let (packets, rate, airtime) = (ppdu.mpdus, ppdu.rate, ppdu.duration);
+            self.effects.0.push_back(Effect::Frame { at, to, packets, rate, airtime });
+        }
     }
 
     fn driver(&mut self, at: Time, of: Node, signal: &Signal) {
@@ -89,6 +101,8 @@ pub struct Parts {
     pub hop: LastHop,
     /// The agent on the access point.
     pub agent: Option<Agent>,
+    /// The edge proxy, and the agents of the stations.
+    pub proxy: Option<(Proxy, Vec<station::Agent>)>,
     /// What starts traffic.
     pub sources: Vec<Source>,
     /// The law of every TCP sender, by name.
@@ -102,7 +116,7 @@ pub struct Parts {
 impl World {
     /// A world at its beginning.
     pub fn new(parts: Parts) -> World {
-        let Parts { wire, hop, agent, sources, law, seed, recorder } = parts;
+        let Parts { wire, hop, agent, proxy, sources, law, seed, recorder } = parts;
         let meter = HopMeter::new(matches!(hop, LastHop::Wifi(_)));
         let mut world = World {
             now: Time::ZERO,
@@ -110,6 +124,7 @@ impl World {
             wire,
             hop,
             agent,
+            edge: proxy.map(|(proxy, agents)| Edge::new(proxy, agents, FIRST_SOURCE + sources.len() as u32)),
             meter,
             sources,
             pairs: Vec::new(),
@@ -124,6 +139,7 @@ impl World {
         world.agenda.set(WIRE, world.wire.next_event());
         world.agenda.set(HOP, world.hop.next_event());
         world.agenda.set(SAMPLER, Some(Time::ZERO + SAMPLE));
+        world.begin_edge();
         world
     }
 
@@ -164,6 +180,12 @@ impl World {
                 self.recorder.segments(at, flow_id(number), segments);
             }
         }
+        for (index, source) in self.sources.iter().enumerate() {
+            if matches!(source.stream.kind, StreamKind::Udp { .. }) {
+                let segments = Segments { sent: source.sent, retransmitted: 0 };
+                self.recorder.segments(at, udp_flow(index), segments);
+            }
+        }
     }
 
     fn wake(&mut self, component: Component) {
@@ -182,9 +204,13 @@ impl World {
             }
             Component(number) => match self.sources.get((number - FIRST_SOURCE) as usize) {
                 Some(_) => self.start((number - FIRST_SOURCE) as usize),
+                None if number < self.first_pair() => self.wake_edge(component),
                 None => {
-                    let place = number as usize - FIRST_SOURCE as usize - self.sources.len();
+                    let place = (number - self.first_pair()) as usize;
                     let end = if place.is_multiple_of(2) { End::Server } else { End::Station };
+                    if end == End::Station && self.is_unasked(place / 2) {
+                        return self.ask(place / 2);
+                    }
                     self.pairs[place / 2].end(end).on_timeout(self.now);
                     self.pump(place / 2, end);
                 }
@@ -197,16 +223,21 @@ impl World {
         while let Some(effect) = self.effects.0.pop_front() {
             match effect {
                 Effect::Reported { at, report } => self.on_report(at, &report),
-                Effect::Lost { cargo: Cargo::Probe { source, sent } } => {
-                    self.recorder.probe_lost(sent, Scenario::station_node(self.sources[source].stream.station));
+                Effect::Lost { at, link, src, cargo } => self.on_loss(at, (link, src), &cargo),
+                Effect::Frame { at, to, packets, rate, airtime } => {
+                    self.recorder.frame(at, to, u32::from(packets), airtime);
+                    if let Some(edge) = &mut self.edge {
+                        edge.agent(to).frame(packets, rate);
+                    }
                 }
-                // TCP finds out by itself.
-                Effect::Lost { .. } => {}
                 Effect::Arrived { at, link: WIRE, to: GATEWAY, packet, .. } => self.forward_down(at, packet),
                 Effect::Arrived { at, link: HOP, to: ACCESS_POINT, packet, .. } => self.forward_up(at, packet),
                 Effect::Arrived { at, link: WIRE, packet, .. } => self.receive(at, End::Server, packet),
                 Effect::Arrived { at, to, packet, queued_at, .. } => {
                     self.recorder.hop_delivery(at, queued_at, to, packet.len);
+                    if let (Some(edge), Cargo::Tunnel(_) | Cargo::Udp { .. }) = (&mut self.edge, &packet.payload) {
+                        edge.agent(to).counted(at, queued_at);
+                    }
                     self.receive(at, End::Station, packet);
                 }
             }
@@ -228,6 +259,22 @@ impl World {
                 let packet = self.packet(SERVER, GATEWAY, udp_packet(size), hash, cargo);
                 self.send_wire(packet);
             }
+            StreamKind::Udp { size, rate } => {
+                if source_begins(&stream, self.now, self.sources[index].sent) {
+                    self.recorder.bulk_flow(self.now, udp_flow(index), node, &format!("udp {index}"));
+                }
+                match rate {
+                    Some(_) => {
+                        self.sources[index].sent += 1;
+                        let cargo = Cargo::Udp { source: index, sent: self.now };
+                        let hash = (index as u32).wrapping_mul(0x9e37_79b9);
+                        let packet = self.packet(SERVER, GATEWAY, udp_packet(size), hash, cargo);
+                        self.send_wire(packet);
+                    }
+                    None if self.now < stream.stop => self.offer(node, Stream::Udp(index)),
+                    None => self.withdraw(node, Stream::Udp(index), udp_flow(index)),
+                }
+            }
             StreamKind::Bulk { size, .. } => self.open(node, App::Bulk { size }),
             StreamKind::Fetch { size, .. } => self.open(node, App::Fetch { size }),
         }
@@ -236,16 +283,23 @@ impl World {
     fn open(&mut self, node: Node, app: App) {
         let number = self.pairs.len();
         let pair = Pair::open(self.now, number, node, app, self.law, self.seed);
-        self.pairs.push(pair.expect("the scenario names a law that exists"));
+        let pair = pair.expect("the scenario names a law that exists");
+        self.pairs.push(if self.edge.is_some() { pair.proxied(self.now) } else { pair });
         if matches!(app, App::Bulk { .. }) {
             self.recorder.bulk_flow(self.now, flow_id(number), node, &format!("bulk {number}"));
         }
-        self.pump(number, End::Station);
+        match self.edge {
+            Some(_) => self.ask(number),
+            None => self.pump(number, End::Station),
+        }
     }
 
     /// A packet has come over the wire to the access point.
     fn forward_down(&mut self, at: Time, mut packet: Packet<Cargo>) {
         let node = match &packet.payload {
+            Cargo::Tcp { connection, .. } if self.pairs[*connection].via != Via::Direct => {
+                return self.receive(at, End::Station, packet);
+            }
             Cargo::Tcp { connection, header } => {
                 let pair = &self.pairs[*connection];
                 if let Some(agent) = &mut self.agent {
@@ -253,7 +307,11 @@ impl World {
                 }
                 pair.node
             }
-            Cargo::Probe { source, .. } => Scenario::station_node(self.sources[*source].stream.station),
+            Cargo::Probe { source, .. } | Cargo::Udp { source, .. } => {
+                Scenario::station_node(self.sources[*source].stream.station)
+            }
+            // The tunnel begins here.
+            Cargo::Tunnel(_) => return,
         };
         (packet.src, packet.dst) = (ACCESS_POINT, Dest::Node(node));
         self.send_hop(packet);
@@ -261,6 +319,9 @@ impl World {
 
     /// A packet has come over the hop to the access point.
     fn forward_up(&mut self, at: Time, mut packet: Packet<Cargo>) {
+        if let Cargo::Tunnel(tunnel) = packet.payload {
+            return self.at_proxy(packet.src, tunnel);
+        }
         if let (Some(agent), Cargo::Tcp { connection, header }) = (&mut self.agent, &mut packet.payload) {
             let pair = &self.pairs[*connection];
             agent.uplink(at, pair.key.reversed(), pair.node, header);
@@ -279,38 +340,59 @@ impl World {
                 self.pairs[connection].end(end).on_segment(at, &header);
                 self.pump(connection, end);
             }
+            Cargo::Udp { source, sent } => {
+                let stream = self.sources[source].stream;
+                if let StreamKind::Udp { size, .. } = stream.kind {
+                    let node = Scenario::station_node(stream.station);
+                    self.recorder.goodput(at, udp_flow(source), node, size);
+                    self.recorder.end_delay(sent, at, node);
+                }
+            }
+            Cargo::Tunnel(tunnel) => self.at_station(packet.dst, tunnel),
+        }
+    }
+
+    fn on_loss(&mut self, at: Time, (link, src): (Component, Node), cargo: &Cargo) {
+        let station = match cargo {
+            Cargo::Probe { source, sent } => {
+                let station = Scenario::station_node(self.sources[*source].stream.station);
+                self.recorder.probe_lost(*sent, station);
+                Some(station)
+            }
+            Cargo::Udp { source, .. } => Some(Scenario::station_node(self.sources[*source].stream.station)),
+            // TCP finds out by itself, and so does the tunnel.
+            Cargo::Tcp { connection, .. } | Cargo::Tunnel(Tunnel::Data { connection, .. }) => {
+                Some(self.pairs[*connection].node)
+            }
+            Cargo::Tunnel(_) => None,
+        };
+        if let Some(station) = station.filter(|_| link == HOP && src == ACCESS_POINT) {
+            self.recorder.hop_lost(at, station);
         }
     }
 
     /// Lets the applications of a connection act, sends what one end has to send and notes when it wants to be woken.
-    fn pump(&mut self, number: usize, end: End) {
-        let (now, pair) = (self.now, &mut self.pairs[number]);
+    pub(crate) fn pump(&mut self, number: usize, end: End) {
+        let now = self.now;
         match end {
-            End::Server => pair.serve(),
+            End::Server => self.pairs[number].serve(),
             End::Station => {
-                let was_complete = pair.is_complete();
-                let news = pair.newly_received();
-                let (node, opened, app) = (pair.node, pair.opened, pair.app);
-                let completed = pair.is_complete() && !was_complete;
-                match app {
-                    App::Bulk { .. } if !news.is_zero() => self.recorder.goodput(now, flow_id(number), node, news),
-                    App::Fetch { .. } if completed => self.recorder.fetch(opened, now, node),
-                    _ => {}
-                }
-                if completed {
-                    self.pairs[number].station.close();
-                    if matches!(app, App::Bulk { .. }) {
-                        self.recorder.bulk_flow_ended(now, flow_id(number));
-                    }
-                }
+                self.arrivals(number);
+                self.take_into_proxy(number);
             }
         }
+        let proxied = self.pairs[number].via != Via::Direct;
         while let Some(header) = self.pairs[number].end(end).poll_transmit(now) {
             let (len, hash) = (tcp_packet(&header), self.pairs[number].key.hash());
             let cargo = Cargo::Tcp { connection: number, header };
             match end {
                 End::Server => {
+                    self.pairs[number].departs(now, &header);
                     let packet = self.packet(SERVER, GATEWAY, len, hash, cargo);
+                    self.send_wire(packet);
+                }
+                End::Station if proxied => {
+                    let packet = self.packet(GATEWAY, SERVER, len, hash, cargo);
                     self.send_wire(packet);
                 }
                 End::Station => {
@@ -323,7 +405,29 @@ impl World {
         self.agenda.set(self.end_component(number, end), next);
     }
 
-    fn packet(&self, src: Node, dst: Node, len: Bytes, flow_hash: u32, payload: Cargo) -> Packet<Cargo> {
+    /// The station's application looks at what has arrived.
+    pub(crate) fn arrivals(&mut self, number: usize) {
+        let (now, pair) = (self.now, &mut self.pairs[number]);
+        let was_complete = pair.is_complete();
+        let news = pair.newly_received();
+        let (node, opened, app) = (pair.node, pair.opened, pair.app);
+        let completed = pair.is_complete() && !was_complete;
+        let recorder = &mut self.recorder;
+        pair.arrived_whole(|sent| recorder.end_delay(sent, now, node));
+        match app {
+            App::Bulk { .. } if !news.is_zero() => self.recorder.goodput(now, flow_id(number), node, news),
+            App::Fetch { .. } if completed => self.recorder.fetch(opened, now, node),
+            _ => {}
+        }
+        if completed {
+            self.pairs[number].station.close();
+            if matches!(app, App::Bulk { .. }) {
+                self.recorder.bulk_flow_ended(now, flow_id(number));
+            }
+        }
+    }
+
+    pub(crate) fn packet(&self, src: Node, dst: Node, len: Bytes, flow_hash: u32, payload: Cargo) -> Packet<Cargo> {
         let (class, ecn) = (AccessClass::BestEffort, Ecn::NotEct);
         Packet { len, src, dst: Dest::Node(dst), class, flow_hash, ecn, payload }
     }
@@ -333,7 +437,7 @@ impl World {
         self.agenda.set(WIRE, self.wire.next_event());
     }
 
-    fn send_hop(&mut self, packet: Packet<Cargo>) {
+    pub(crate) fn send_hop(&mut self, packet: Packet<Cargo>) {
         self.hop.enqueue(self.now, packet, &mut Collect { link: HOP, effects: &mut self.effects });
         self.agenda.set(HOP, self.hop.next_event());
     }
@@ -364,10 +468,25 @@ impl World {
         Component(FIRST_SOURCE + index as u32)
     }
 
-    fn end_component(&self, number: usize, end: End) -> Component {
+    pub(crate) fn end_component(&self, number: usize, end: End) -> Component {
         let place = 2 * number as u32 + u32::from(end == End::Station);
-        Component(FIRST_SOURCE + self.sources.len() as u32 + place)
+        Component(self.first_pair() + place)
     }
+
+    /// The component number of the first connection's first end.
+    fn first_pair(&self) -> u32 {
+        FIRST_SOURCE + self.sources.len() as u32 + self.edge.as_ref().map_or(0, Edge::components)
+    }
+}
+
+/// The number of a UDP source's flow: apart from those of connections.
+pub(crate) fn udp_flow(source: usize) -> FlowId {
+    FlowId(1 << 24 | source as u32)
+}
+
+/// True at a UDP source's first action.
+fn source_begins(stream: &lasthop_scenario::Stream, now: Time, sent: u64) -> bool {
+    sent == 0 && now < stream.stop
 }
 
 fn flow_id(number: usize) -> FlowId {

@@ -113,6 +113,23 @@ impl Connection {
         self.receiver.set_read_rate(now, rate);
     }
 
+    /// The application reads up to `len` octets of what waits, now and whatever its read rate: for one that reads when it
+    /// can pass on what it reads, at a read rate of zero. Returns how many there were. To be followed by `poll_transmit`.
+    pub fn read(&mut self, now: Time, len: Bytes) -> Bytes {
+        Bytes::new(self.receiver.read_now(now, len.get()))
+    }
+
+    /// Payload that has arrived in order and waits to be read.
+    pub fn unread(&self) -> Bytes {
+        Bytes::new(self.receiver.unread())
+    }
+
+    /// From now on the peer is allowed at most `len` octets beyond what the application has read; two segments at least.
+    /// A window that was advertised before is not taken back.
+    pub fn limit_window(&mut self, len: Bytes) {
+        self.receiver.window().set_limit(len.get());
+    }
+
     /// Payload that has arrived in order, and so been made available to the application.
     pub fn received(&self) -> Bytes {
         Bytes::new(self.receiver.received())

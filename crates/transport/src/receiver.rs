@@ -100,6 +100,22 @@ impl Receiver {
         self.read(now);
     }
 
+    /// Arrived in order, and not read by the application.
+    pub(crate) fn unread(&self) -> u64 {
+        self.unread
+    }
+
+    /// The application reads up to `len` octets now, whatever its rate. Returns how many there were.
+    pub(crate) fn read_now(&mut self, now: Time, len: u64) -> u64 {
+        let len = len.min(self.unread);
+        if len > 0 {
+            self.unread -= len;
+            self.window.on_read(now, len);
+            self.ack_now |= self.next > 0 && self.window.wants_update(self.next, self.unread);
+        }
+        len
+    }
+
     /// A segment arrived that occupies `start..end` of the stream, its last offset being a FIN if `fin`.
     pub(crate) fn on_segment(&mut self, now: Time, start: u64, end: u64, fin: bool) {
         self.read(now);

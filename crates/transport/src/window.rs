@@ -22,6 +22,8 @@ pub(crate) struct ReceiveWindow {
     max_capacity: u64,
     /// The part of the capacity that is advertised yet.
     open: u64,
+    /// The most that the application wants to have waiting.
+    limit: u64,
     /// The highest right edge advertised, as an offset.
     edge: u64,
     scale: u8,
@@ -45,6 +47,7 @@ impl ReceiveWindow {
             capacity,
             max_capacity,
             open: capacity.min(INITIAL_OPEN),
+            limit: u64::MAX,
             edge: 0,
             scale: scale_for(max),
             mss,
@@ -87,6 +90,12 @@ impl ReceiveWindow {
         self.rtt = Some(self.rtt.map_or(rtt, |old| (old * 7 + rtt) / 8));
     }
 
+    /// The application wants to have at most `len` octets waiting, or on their way: no more is advertised. What has been
+    /// advertised before stands.
+    pub(crate) fn set_limit(&mut self, len: u64) {
+        self.limit = len.max(2 * self.mss);
+    }
+
     /// The application read `len` octets.
     pub(crate) fn on_read(&mut self, now: Time, len: u64) {
         self.copied += len;
@@ -109,7 +118,7 @@ impl ReceiveWindow {
     /// The window field to send while everything below `next` has arrived and `unread` of it has not been read.
     pub(crate) fn field(&mut self, next: u64, unread: u64) -> u16 {
         let step = 1u64 << self.scale;
-        let free = self.open.saturating_sub(unread);
+        let free = self.open.min(self.limit).saturating_sub(unread);
         let left = self.edge.saturating_sub(next);
         // Opening by slivers would invite slivers (RFC 9293, section 3.8.6.2.2).
         let worthwhile = free >= left + self.mss.min(self.capacity / 2) || free >= left && left >= self.mss;
@@ -122,7 +131,7 @@ impl ReceiveWindow {
     /// True if so much has been read since the last advertisement that the peer should hear of it unasked.
     pub(crate) fn wants_update(&self, next: u64, unread: u64) -> bool {
         let left = self.edge.saturating_sub(next);
-        let free = self.open.saturating_sub(unread);
+        let free = self.open.min(self.limit).saturating_sub(unread);
         free >= 2 * left && free - left >= (2 * self.mss).min(self.capacity / 2)
     }
 

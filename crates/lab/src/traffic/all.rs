@@ -71,6 +71,7 @@ impl Traffic {
                     probes.push(ProbeStream { station, address, every, size, start, stop });
                     Running::Probe
                 }
+                StreamKind::Udp { .. } => return Err(LabError::Spec("the lab has no UDP load".into())),
                 StreamKind::Fetch { size, every } => {
                     fetches.push(FetchStream { station, door, size, every, start, stop });
                     Running::Fetch

@@ -327,8 +327,8 @@ impl Account<Loop> {
         }
         let Frames { level, interval, rate, goodput, .. } = *frames;
         (state.level, state.interval, state.arrived, state.known) = (level, interval, rate, true);
-        if let Some(sent) = slot.sent {
-            state.backhaul.update(&backhaul::Slot { sent, arrived: goodput, level, target: state.target });
+        if let (Some(sent), Some(arrived)) = (slot.sent, goodput) {
+            state.backhaul.update(&backhaul::Slot { sent, arrived, level, target: state.target });
         }
     }
 

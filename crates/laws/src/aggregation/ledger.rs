@@ -79,8 +79,8 @@ pub struct Frames {
     pub interval: f64,
     /// Packets a second in them.
     pub rate: f64,
-    /// Packets of the proxy's stream a second.
-    pub goodput: f64,
+    /// Packets of the proxy's stream a second; `None` where the station does not count them.
+    pub goodput: Option<f64>,
     /// Mean of 1/R, seconds a bit; `None` where the station does not know rates.
     pub inverse_rate: Option<f64>,
 }
@@ -247,7 +247,7 @@ impl Gathered {
             level: self.packets as f64 / frames,
             interval: self.seconds / frames,
             rate: self.packets as f64 / self.seconds,
-            goodput: self.received as f64 / self.seconds,
+            goodput: (self.received > 0).then(|| self.received as f64 / self.seconds),
             inverse_rate: believed.then_some(inverse),
         })
     }

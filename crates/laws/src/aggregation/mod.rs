@@ -26,10 +26,12 @@ pub mod meter;
 pub mod model;
 pub mod overhead;
 
+mod control;
 mod controller;
 mod params;
 mod pi;
 
+pub use control::{Control, Controller};
 pub use controller::{Regulator, View};
 pub use params::{Allocation, OverheadRule, ParamError, Params};
 pub use pi::{LinearPi, PiParams};

@@ -76,7 +76,7 @@ enum Whole {
 const CAPACITY: &str = "Capacity of the hop, estimated from the driver's counters (equal airtime)";
 
 /// The charts in the order of the page, how the hop's series comes about, and a factor into the chart's unit.
-const CHARTS: [(Chart, Whole, f64); 9] = [
+const CHARTS: [(Chart, Whole, f64); 11] = [
     (chart(SeriesKind::Rate, "Throughput", "Mbit/s"), Whole::Sum, 1.0),
     (wide(SeriesKind::HopDelay, "Delay over the hop, mean", "ms"), Whole::Own, 1.0),
     (chart(SeriesKind::Queue, "Queue at the hop", "packets"), Whole::OwnOrSum, 1.0),
@@ -86,6 +86,8 @@ const CHARTS: [(Chart, Whole, f64); 9] = [
     (chart(SeriesKind::Capacity, CAPACITY, "Mbit/s"), Whole::Own, 1.0),
     (chart(SeriesKind::PhyRate, "PHY rate", "Mbit/s"), Whole::Own, 1.0),
     (chart(SeriesKind::ChannelBusy, "Channel busy", "%"), Whole::Own, 100.0),
+    (chart(SeriesKind::Aggregation, "Packets in a frame", "packets"), Whole::Own, 1.0),
+    (wide(SeriesKind::Overhead, "Overhead of a round, as the regulator estimates it", "us"), Whole::Own, 1.0),
 ];
 
 const fn chart(id: SeriesKind, title: &'static str, unit: &'static str) -> Chart {

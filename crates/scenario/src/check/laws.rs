@@ -5,10 +5,11 @@ use crate::problem::Kind;
 use crate::quantity::show;
 use crate::read::{Context, Entry, Quantity};
 use crate::{Law, Sender, raw};
+use lasthop_laws::aggregation::{self, Control};
 use lasthop_laws::oal;
 use lasthop_radio::queue;
 use lasthop_units::{Bytes, Span};
-use raw::QueueKind;
+use raw::{ControllerKind, QueueKind};
 
 const DEFAULT_LIMIT: usize = 1000;
 
@@ -45,7 +46,16 @@ fn law(name: &str, table: &raw::Law, wired: bool, cx: &mut Context) -> Option<La
     }
     let queue = optional(&table.queue, cx, |queue, cx| self::queue(&queue, wired, cx));
     let agent = optional(&table.agent, cx, |agent, cx| self::agent(&agent, cx));
-    Some(Law { name: name.to_owned(), sender: sender?, queue: queue?, agent: agent? })
+    let regulator = optional(&table.regulator, cx, |regulator, cx| self::regulator(&regulator, cx));
+    if table.regulator.given && wired {
+        let remedy = "delete this key, or use `[hop.wifi]`";
+        cx.impossible(&table.regulator.at, "a wired hop has no frames that a station could report", remedy);
+    }
+    if table.regulator.given && table.agent.given {
+        let what = "the agent rewrites TCP windows, and the proxy ends TCP connections before they reach it";
+        cx.impossible(&table.regulator.at, what, "keep one of `agent` and `regulator`");
+    }
+    Some(Law { name: name.to_owned(), sender: sender?, queue: queue?, agent: agent?, regulator: regulator? })
 }
 
 /// `Some(None)` if the key is absent, `None` if it is wrong.
@@ -148,6 +158,67 @@ fn agent(table: &raw::Agent, cx: &mut Context) -> Option<oal::Params> {
     let key = crate::read::kebab(key);
     let entries =
         [&table.slack.at, &table.slack_max.at, &table.trigger.at, &table.release_after.at, &table.ceiling_gain.at];
+    let at = entries.into_iter().find(|at| at.key.ends_with(&format!(".{key}"))).unwrap_or(&table.place);
+    cx.problem(Kind::OutOfRange, at, format!("{got} is not {bound}"), format!("`{key}` must be {bound}"));
+    None
+}
+
+/// The proxy's law; the laws themselves know what their parameters may be.
+fn regulator(table: &raw::Regulator, cx: &mut Context) -> Option<Control> {
+    let given = |entry: &Entry<f64>| if entry.given { entry.get().map(Some) } else { Some(None) };
+    let interval = if table.interval.given { Some(table.interval.get()?.0) } else { None };
+    let count = |entry: &Entry<u64>| entry.get().and_then(|n| u32::try_from(n).ok());
+    let aim = if table.aim_packets.given { Some(count(&table.aim_packets).unwrap_or(u32::MAX)) } else { None };
+    let kind = table.controller.get()?;
+    let linear = [&table.integral, &table.proportional];
+    let control = match kind {
+        ControllerKind::Aggregation => {
+            for entry in linear.into_iter().filter(|entry| entry.given) {
+                let what = "only the linear controller has this gain";
+                cx.impossible(&entry.at, what, "delete this key, or write `controller = \"linear-pi\"`");
+            }
+            let default = aggregation::Params::default();
+            Control::Aggregation(aggregation::Params {
+                allocation: table.allocation.get()?.0,
+                target: table.target.get()?.0,
+                k1: table.k1.get()?,
+                k2: table.k2.get()?,
+                beta: table.beta.get()?,
+                interval: interval.unwrap_or(default.interval),
+                max_packets: count(&table.max_packets).unwrap_or(u32::MAX),
+                aim_packets: aim.unwrap_or(default.aim_packets),
+                overhead: table.overhead.get()?.0,
+                overhead_rule: table.overhead_rule.get()?.0,
+                ..default
+            })
+        }
+        ControllerKind::LinearPi => {
+            let default = aggregation::PiParams::default();
+            Control::LinearPi(aggregation::PiParams {
+                aim_packets: aim.unwrap_or(default.aim_packets),
+                integral: given(&table.integral)?.unwrap_or(default.integral),
+                proportional: given(&table.proportional)?.unwrap_or(default.proportional),
+                interval: interval.unwrap_or(default.interval),
+                ..default
+            })
+        }
+    };
+    let Err(aggregation::ParamError::OutOfBounds { key, got, bound }) = control.validate() else {
+        return Some(control);
+    };
+    let key = crate::read::kebab(key);
+    let entries = [
+        &table.target.at,
+        &table.k1.at,
+        &table.k2.at,
+        &table.beta.at,
+        &table.interval.at,
+        &table.max_packets.at,
+        &table.aim_packets.at,
+        &table.overhead.at,
+        &table.integral.at,
+        &table.proportional.at,
+    ];
     let at = entries.into_iter().find(|at| at.key.ends_with(&format!(".{key}"))).unwrap_or(&table.place);
     cx.problem(Kind::OutOfRange, at, format!("{got} is not {bound}"), format!("`{key}` must be {bound}"));
     None

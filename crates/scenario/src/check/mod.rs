@@ -30,7 +30,8 @@ const LONGEST_DELAY: Span = Span::from_secs(10);
 const SLOWEST: Rate = Rate::from_bps(1_000);
 const FASTEST: Rate = Rate::from_mbit(100_000);
 
-pub(crate) fn scenario(name: &str, raw: raw::Scenario, cx: &mut Context) -> Option<Scenario> {
+pub(crate) fn scenario(name: &str, mut raw: raw::Scenario, cx: &mut Context) -> Option<Scenario> {
+    raw.station.value = raw.station.value.map(|stations| spelled_out(stations, cx));
     let title = title(&raw.title, cx);
     let why = "a run must hold some round trips, and its samples must fit in memory";
     let duration = span(&raw.duration, (Span::from_millis(100), LONGEST_RUN), why, cx);
@@ -43,6 +44,7 @@ pub(crate) fn scenario(name: &str, raw: raw::Scenario, cx: &mut Context) -> Opti
     let hop = hop(&raw, run, cx);
     let streams = traffic::streams(&raw, stations.as_deref(), run, cx);
     let laws = laws::laws(&raw, cx);
+    traffic::regulated(&raw, streams.as_deref(), laws.as_deref(), cx);
     let measures = measures(&raw.measures, streams.as_deref(), cx);
     Some(Scenario {
         name: name.to_owned(),
@@ -129,6 +131,22 @@ fn stations(raw: &raw::Scenario, cx: &mut Context) -> Option<Vec<String>> {
     }
     unique(&stations.iter().map(|station| &station.name).collect::<Vec<_>>(), "station", cx);
     Some(names)
+}
+
+/// One table for each station that the tables stand for.
+fn spelled_out(tables: Vec<raw::Station>, cx: &mut Context) -> Vec<raw::Station> {
+    let mut stations = Vec::new();
+    for table in tables {
+        let why = "the hop models hold 1024 nodes";
+        match cx.within(&table.count, (1, 1000), |n| n.to_string(), why) {
+            Some(count) if count > 1 => {
+                let named = |n| raw::Station { name: table.name.map(|name| format!("{name}-{n}")), ..table.clone() };
+                stations.extend((1..=count).map(named));
+            }
+            _ => stations.push(table),
+        }
+    }
+    stations
 }
 
 /// What the hop models hold: the access point, its stations, and two nodes a neighbour.
@@ -251,7 +269,7 @@ fn measures(entry: &Entry<Vec<Measure>>, streams: Option<&[Stream]>, cx: &mut Co
 }
 
 fn is_bulk(stream: &Stream) -> bool {
-    matches!(stream.kind, StreamKind::Bulk { .. })
+    matches!(stream.kind, StreamKind::Bulk { .. } | StreamKind::Udp { .. })
 }
 
 fn is_probe(stream: &Stream) -> bool {

@@ -4,7 +4,7 @@ use super::{Run, span, unknown_name};
 use crate::problem::Kind;
 use crate::quantity::show;
 use crate::read::{Context, Entry, Quantity};
-use crate::{Program, Stream, StreamKind, World, raw};
+use crate::{Law, Program, Stream, StreamKind, World, raw};
 use lasthop_units::{Bytes, Span, Time};
 use raw::TrafficKind;
 
@@ -49,6 +49,7 @@ fn expand(
         TrafficKind::Bulk => bulk(table, raw, cx),
         TrafficKind::Probe => probe(table, run, cx),
         TrafficKind::Fetch => fetch(table, run, cx),
+        TrafficKind::Udp => udp(table, raw, cx),
     });
     let flows = flows(table, cx);
     let ((start, stop), kind, flows) = (times?, stream?, flows?);
@@ -60,7 +61,12 @@ fn expand(
 fn foreign_keys(table: &raw::Traffic, kind: TrafficKind, cx: &mut Context) {
     let bulk_only = [(&table.flows.at, table.flows.given), (&table.program.at, table.program.given)];
     let timed_only = [(&table.every.at, table.every.given)];
-    let foreign: &[_] = if kind == TrafficKind::Bulk { &timed_only } else { &bulk_only };
+    let udp_only = [(&table.rate.at, table.rate.given)];
+    let foreign = match kind {
+        TrafficKind::Bulk => [&timed_only[..], &udp_only].concat(),
+        TrafficKind::Udp => [&timed_only[..], &bulk_only].concat(),
+        TrafficKind::Probe | TrafficKind::Fetch => [&bulk_only[..], &udp_only].concat(),
+    };
     for (at, _) in foreign.iter().filter(|(_, given)| *given) {
         let key = at.key.rsplit('.').next().unwrap_or_default().to_owned();
         cx.impossible(at, format!("`{key}` means nothing to traffic of kind \"{kind}\""), "delete this key");
@@ -73,6 +79,14 @@ fn receivers(to: &Entry<String>, stations: Option<&[String]>, cx: &mut Context) 
         return Some((0..stations.len()).collect());
     }
     let found = stations.iter().position(|station| *station == name);
+    let one_of = |station: &String| {
+        let number = station.strip_prefix(&name).and_then(|rest| rest.strip_prefix('-'));
+        number.is_some_and(|number| number.parse::<u32>().is_ok())
+    };
+    let group: Vec<usize> = (0..stations.len()).filter(|place| one_of(&stations[*place])).collect();
+    if found.is_none() && !group.is_empty() {
+        return Some(group);
+    }
     if found.is_none() {
         let known = stations.iter().map(String::as_str).chain(["each"]);
         unknown_name(&to.at, format!("there is no station \"{name}\""), &name, known, cx);
@@ -132,6 +146,29 @@ fn fetch(table: &raw::Traffic, run: Run, cx: &mut Context) -> Option<StreamKind>
     };
     let every = every(table, (Span::from_millis(1), run.duration), Span::from_secs(1), cx);
     Some(StreamKind::Fetch { size: size?, every: every? })
+}
+
+fn udp(table: &raw::Traffic, raw: &raw::Scenario, cx: &mut Context) -> Option<StreamKind> {
+    if raw.world.get() == Some(World::Lab) {
+        let remedy = "write \"bulk\", or set `world = \"sim\"`";
+        cx.impossible(&table.kind.at, "the lab has no UDP load", remedy);
+        return None;
+    }
+    let why = "what fits one packet of 1500 B";
+    let size = if table.size.given { size(table, (LEAST_PROBE, MOST_PROBE), why, cx) } else { Some(MOST_PROBE) };
+    let rate = if table.rate.given { Some(super::rate(&table.rate, cx)?) } else { None };
+    Some(StreamKind::Udp { size: size?, rate })
+}
+
+/// UDP traffic without a rate of its own needs one from the law.
+pub(super) fn regulated(raw: &raw::Scenario, streams: Option<&[Stream]>, laws: Option<&[Law]>, cx: &mut Context) {
+    let (Some(streams), Some(laws)) = (streams, laws) else { return };
+    let greedy = |stream: &Stream| matches!(stream.kind, StreamKind::Udp { rate: None, .. });
+    let Some(law) = laws.iter().find(|law| law.regulator.is_none()) else { return };
+    if streams.iter().any(greedy) {
+        let what = format!("under the law \"{}\" nothing says how fast UDP traffic goes", law.name);
+        cx.impossible(&raw.traffic.at, what, "give the traffic a `rate`, or every law a `regulator`");
+    }
 }
 
 fn size(table: &raw::Traffic, bounds: (Bytes, Bytes), why: &str, cx: &mut Context) -> Option<Bytes> {

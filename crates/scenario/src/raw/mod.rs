@@ -4,7 +4,10 @@ mod values;
 mod words;
 
 pub(crate) use values::{Load, McsTrace, Seeds};
-pub(crate) use words::{Capacity, Class, FadingKind, QueueKind, RateControl, Reach, TrafficKind, Weights, Window};
+pub(crate) use words::{
+    Allocation, Capacity, Class, ControllerKind, FadingKind, OverheadRule, QueueKind, RateControl, Reach, TrafficKind,
+    Weights, Window,
+};
 pub use words::{Measure, Program, Sender, Standard, World};
 
 use crate::quantity::{Decibels, Hertz, Metres, Packets, Watts};
@@ -143,6 +146,9 @@ table! {
     Station {
         /// Its name, unique in the scenario: letters, digits and `-`, at most 32.
         required name: String,
+        /// How many stations like this there are. With more than one, their names are `NAME-1`, `NAME-2` and so on, and
+        /// traffic to `NAME` is traffic to each of them.
+        default("1") count: u64,
         /// 802.11n, ac and ax: spatial streams. Without it: 1.
         optional nss: u64,
         /// 802.11n, ac and ax: MCS of the frames to it, 0 to 7 for n, 0 to 9 for ac and 0 to 11 for ax, counted for each
@@ -286,8 +292,10 @@ table! {
         /// When it ends. Without it: with the run.
         optional stop: Quantity<Span>,
         /// `probe`: UDP payload of each packet (default 64 B). `fetch`: what is fetched each time (default 100 kB).
-        /// `bulk`: what is sent in all (default: as much as goes).
+        /// `bulk`: what is sent in all (default: as much as goes). `udp`: UDP payload of each packet (default 1472 B).
         optional size: Quantity<Bytes>,
+        /// `udp`: network-layer rate. Without it: as fast as the law's regulator allows, in every law.
+        optional rate: Quantity<Rate>,
         /// `probe` and `fetch`: time from one to the next (default 20 ms and 1 s).
         optional every: Quantity<Span>,
         /// `bulk`: TCP connections in parallel (default 1).
@@ -306,6 +314,42 @@ table! {
         optional queue: Queue,
         /// The agent on the access point. Without it: none. `agent = {}` is the agent with its defaults.
         optional agent: Agent,
+        /// The edge proxy between server and access point, which ends the servers' TCP connections and paces what it
+        /// carries on to each station. Without it: none. `regulator = {}` is the aggregation regulator with its defaults.
+        optional regulator: Regulator,
+    }
+}
+
+table! {
+    /// An edge proxy with the law that paces its streams, from the frames that the stations report.
+    Regulator {
+        /// The law.
+        default("\"aggregation\"") controller: ControllerKind,
+        /// `aggregation`: the aggregation levels aimed at where stations have unlike rates.
+        default("\"exact\"") allocation: Allocation,
+        /// `aggregation`: interval between a station's frames that is held (T̄).
+        default("\"10 ms\"") target: Quantity<Span>,
+        /// `aggregation`: gain of the inner loop, from aggregation error to rate (K₁); stable below 2.
+        default("0.5") k1: f64,
+        /// `aggregation`: gain of the outer loop, from interval error to aggregation target (K₂); stable below about 1.9.
+        default("0.2") k2: f64,
+        /// `aggregation`: weight of a new sample in the estimate of the access overhead (β).
+        default("0.05") beta: f64,
+        /// Control interval, and the stations' slot (Δ). Without it: 500 ms, and 1 s for `linear-pi`.
+        optional interval: Quantity<Span>,
+        /// `aggregation`: most packets that the access point puts into one frame.
+        default("64") max_packets: u64,
+        /// Packets a frame that are aimed at: at most (`aggregation`, without it 48), or always (`linear-pi`, without it
+        /// 32).
+        optional aim_packets: u64,
+        /// `aggregation`: access overhead of a frame before any was measured.
+        default("\"200 us\"") overhead: Quantity<Span>,
+        /// `aggregation`: what is kept of the overhead when stations come and go.
+        default("\"access\"") overhead_rule: OverheadRule,
+        /// `linear-pi`: integral gain, packets a second for each packet a frame (default 68).
+        optional integral: f64,
+        /// `linear-pi`: proportional gain, likewise (default 0).
+        optional proportional: f64,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The words that stand for choices.
 
 use crate::read::{At, Context, Read, Value, word, words};
-use lasthop_laws::oal;
+use lasthop_laws::{aggregation, oal};
 use lasthop_radio::{AccessClass, wifi};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
@@ -54,6 +54,9 @@ words! {
         Bulk = "bulk",
         /// Small UDP packets at a fixed interval: their delay is what a call or a game feels.
         Probe = "probe",
+        /// UDP packets at a constant rate: a load that does not listen, as the paper's simulations use; or at the rate that a
+        /// regulator allows.
+        Udp = "udp",
         /// A short TCP download, each on a connection of its own, begun at a fixed interval: the time it takes is what
         /// a page load feels.
         Fetch = "fetch",
@@ -109,6 +112,20 @@ words! {
         StallMaxMs = "stall_max_ms",
         /// Probes that never arrived, over all that were sent.
         ProbeLossRatio = "probe_loss_ratio",
+        /// Mean time from a segment's or packet's departure at the server to its bytes' arrival at the application.
+        EndDelayMeanMs = "end_delay_mean_ms",
+        /// Its 95th percentile.
+        EndDelayP95Ms = "end_delay_p95_ms",
+        /// Mean packets in a frame to a station.
+        AggregationPackets = "aggregation_packets",
+        /// Standard deviation of the packets in a frame.
+        AggregationSdPackets = "aggregation_sd_packets",
+        /// Mean time between frames to a station.
+        FrameIntervalMs = "frame_interval_ms",
+        /// Share of the time that frames to stations were on the air.
+        AirtimeShare = "airtime_share",
+        /// Downlink packets lost on the hop, a million.
+        LossesPerMillion = "losses_per_million",
     }
 }
 
@@ -137,6 +154,36 @@ macro_rules! foreign_words {
             }
         }
     };
+}
+
+words! {
+    /// A law that paces an edge proxy's streams.
+    ControllerKind {
+        /// The aggregation regulator.
+        Aggregation = "aggregation",
+        /// Its predecessor: a linear controller that holds the number of packets a frame.
+        LinearPi = "linear-pi",
+    }
+}
+
+foreign_words! {
+    /// Aggregation levels of stations with unlike rates.
+    Allocation(aggregation::Allocation) {
+        /// The optimum of the published problem.
+        "exact" => aggregation::Allocation::Exact,
+        /// The published rule.
+        "paper" => aggregation::Allocation::Paper,
+    }
+}
+
+foreign_words! {
+    /// What is kept of the estimated overhead when stations come and go.
+    OverheadRule(aggregation::OverheadRule) {
+        /// The overhead of one access.
+        "access" => aggregation::OverheadRule::Access,
+        /// The overhead of a whole round, as published.
+        "round" => aggregation::OverheadRule::Round,
+    }
 }
 
 foreign_words! {

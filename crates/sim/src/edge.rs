@@ -1,0 +1,252 @@
+//! The world's side of the edge proxy and of the stations' agents: who is woken when, and what passes between them.
+
+use crate::agenda::Component;
+use crate::cargo::{Cargo, Tunnel, tunnel_packet, udp_packet};
+use crate::connection::{End, Via};
+use crate::proxy::{Departure, Proxy, Stream};
+use crate::station::Agent;
+use crate::world::{ACCESS_POINT, World};
+use lasthop_radio::Dest;
+use lasthop_report::Gauge;
+use lasthop_scenario::{Scenario, StreamKind};
+use lasthop_signals::{FlowId, Node};
+use lasthop_units::{Bytes, Span};
+
+/// The proxy, the agents, and their places in the agenda.
+pub(crate) struct Edge {
+    proxy: Proxy,
+    agents: Vec<Agent>,
+    first: u32,
+    /// Connections of each station whose data is still to come.
+    open: Vec<u64>,
+}
+
+/// A request that never came is asked again after this.
+const ASK_AGAIN: Span = Span::from_millis(200);
+
+impl Edge {
+    /// `first`: the number of its first component. The first is the law; then each station has two, pacer and agent.
+    pub(crate) fn new(proxy: Proxy, agents: Vec<Agent>, first: u32) -> Edge {
+        let open = vec![0; agents.len()];
+        Edge { proxy, agents, first, open }
+    }
+
+    /// How many components it has.
+    pub(crate) fn components(&self) -> u32 {
+        1 + 2 * self.agents.len() as u32
+    }
+
+    /// The agent of a station.
+    pub(crate) fn agent(&mut self, station: Node) -> &mut Agent {
+        &mut self.agents[place(station)]
+    }
+
+    fn law(&self) -> Component {
+        Component(self.first)
+    }
+
+    fn pacer(&self, station: Node) -> Component {
+        Component(self.first + 1 + 2 * place(station) as u32)
+    }
+
+    fn waker(&self, station: Node) -> Component {
+        Component(self.first + 2 + 2 * place(station) as u32)
+    }
+}
+
+/// A station's place in lists of stations.
+fn place(station: Node) -> usize {
+    station.index() - 1
+}
+
+impl World {
+    /// Puts the edge into the agenda.
+    pub(crate) fn begin_edge(&mut self) {
+        let Some(edge) = &self.edge else { return };
+        for at in 0..edge.agents.len() {
+            let station = Scenario::station_node(at);
+            self.agenda.set(edge.waker(station), Some(edge.agents[at].next_event()));
+        }
+    }
+
+    /// A component of the edge is due.
+    pub(crate) fn wake_edge(&mut self, component: Component) {
+        let (now, Some(edge)) = (self.now, &mut self.edge) else { return };
+        let Some(number) = (component.0 - edge.first).checked_sub(1) else {
+            edge.proxy.wake(now);
+            return self.rates_changed();
+        };
+        let station = Scenario::station_node((number / 2) as usize);
+        if number.is_multiple_of(2) {
+            return self.depart(station);
+        }
+        let agent = edge.agent(station);
+        let (ack, feedback) = agent.wake(now);
+        let next = agent.next_event();
+        self.agenda.set(component, Some(next));
+        // The account is sent twice: losing it would cost a slot, and it is small.
+        let copies = feedback.map_or(0, |_| 2);
+        let accounts = feedback.into_iter().cycle().take(copies).map(Tunnel::Feedback);
+        ack.into_iter().chain(accounts).for_each(|tunnel| self.send_up(station, tunnel));
+    }
+
+    /// A tunnel packet leaves a station.
+    fn send_up(&mut self, station: Node, tunnel: Tunnel) {
+        let (len, hash) = (tunnel_packet(&tunnel), hash(station));
+        let packet = self.packet(station, ACCESS_POINT, len, hash, Cargo::Tunnel(tunnel));
+        self.send_hop(packet);
+    }
+
+    /// True while the request of a proxied connection has not reached the proxy.
+    pub(crate) fn is_unasked(&self, number: usize) -> bool {
+        matches!(self.pairs[number].via, Via::Proxy { asked: false, .. })
+    }
+
+    /// A station asks the proxy for a connection, and again until it has one.
+    pub(crate) fn ask(&mut self, number: usize) {
+        let again = self.now + ASK_AGAIN;
+        self.agenda.set(self.end_component(number, End::Station), Some(again));
+        self.send_up(self.pairs[number].node, Tunnel::Open { connection: number });
+    }
+
+    /// A tunnel packet of a station has reached the proxy.
+    pub(crate) fn at_proxy(&mut self, station: Node, tunnel: Tunnel) {
+        let (now, Some(edge)) = (self.now, &mut self.edge) else { return };
+        match tunnel {
+            Tunnel::Ack { next, missing } => {
+                edge.proxy.acknowledged(now, station, next, &missing);
+                self.set_pacer(station);
+            }
+            Tunnel::Feedback(feedback) => {
+                edge.proxy.feedback(now, &feedback);
+                self.rates_changed();
+            }
+            Tunnel::Open { connection } => {
+                let pair = &mut self.pairs[connection];
+                if let Via::Proxy { asked: asked @ false, .. } = &mut pair.via {
+                    *asked = true;
+                    edge.open[place(station)] += 1;
+                    self.pump(connection, End::Station);
+                }
+            }
+            Tunnel::Data { .. } => {}
+        }
+    }
+
+    /// A tunnel packet has reached a station.
+    pub(crate) fn at_station(&mut self, station: Dest, tunnel: Tunnel) {
+        let (now, Dest::Node(station), Some(edge)) = (self.now, station, &mut self.edge) else { return };
+        let Tunnel::Data { number, connection, len } = tunnel else { return };
+        let mut news: Vec<usize> = Vec::new();
+        let pairs = &mut self.pairs;
+        let ack = edge.agents[place(station)].data(now, number, (connection, len), |connection, len| {
+            if let Via::Proxy { passed, .. } = &mut pairs[connection].via {
+                *passed += len;
+            }
+            if !news.contains(&connection) {
+                news.push(connection);
+            }
+        });
+        let next = edge.agents[place(station)].next_event();
+        self.agenda.set(edge.waker(station), Some(next));
+        for connection in news {
+            let before = self.pairs[connection].is_complete();
+            self.arrivals(connection);
+            if self.pairs[connection].is_complete() && !before {
+                if let Some(edge) = &mut self.edge {
+                    edge.open[place(station)] = edge.open[place(station)].saturating_sub(1);
+                }
+                self.pump(connection, End::Station);
+            }
+        }
+        if let Some(ack) = ack {
+            self.send_up(station, ack);
+        }
+    }
+
+    /// The proxy's end of a connection may have something for the station; it must not have too much.
+    pub(crate) fn take_into_proxy(&mut self, number: usize) {
+        let Some(edge) = &mut self.edge else { return };
+        let pair = &mut self.pairs[number];
+        let (node, waiting) = (pair.node, !pair.station.unread().is_zero());
+        let round_trip = pair.station.stats().min_rtt.unwrap_or(Span::from_millis(1));
+        let limit = edge.proxy.backlog_limit(node, round_trip).get() / edge.open[place(node)].max(1);
+        pair.station.limit_window(Bytes::new(limit));
+        if waiting {
+            self.offer(node, Stream::Connection(number));
+        }
+    }
+
+    /// A stream has something for its station.
+    pub(crate) fn offer(&mut self, station: Node, stream: Stream) {
+        let (now, Some(edge)) = (self.now, &mut self.edge) else { return };
+        let before = edge.proxy.revisit();
+        edge.proxy.offer(now, station, stream);
+        if edge.proxy.revisit() != before {
+            self.agenda.set(edge.law(), edge.proxy.revisit());
+        }
+        self.set_pacer(station);
+    }
+
+    /// A UDP source has ended.
+    pub(crate) fn withdraw(&mut self, station: Node, stream: Stream, flow: FlowId) {
+        let Some(edge) = &mut self.edge else { return };
+        edge.proxy.withdraw(station, stream);
+        self.recorder.bulk_flow_ended(self.now, flow);
+        self.set_pacer(station);
+    }
+
+    fn set_pacer(&mut self, station: Node) {
+        let Some(edge) = &self.edge else { return };
+        self.agenda.set(edge.pacer(station), edge.proxy.next_departure(station).map(|at| at.max(self.now)));
+    }
+
+    /// What may leave for a station now leaves.
+    fn depart(&mut self, station: Node) {
+        let (now, Some(edge)) = (self.now, &mut self.edge) else { return };
+        let pairs = &mut self.pairs;
+        let left = edge.proxy.depart(now, station, |connection, len| pairs[connection].station.read(now, len));
+        if let Some((departure, len)) = left {
+            let (connection, cargo, len) = match departure {
+                Departure::Tunnel(tunnel) => {
+                    let Tunnel::Data { connection, .. } = tunnel else { return };
+                    (Some(connection), Cargo::Tunnel(tunnel), len)
+                }
+                Departure::Udp(source) => {
+                    self.sources[source].sent += 1;
+                    let StreamKind::Udp { size, .. } = self.sources[source].stream.kind else { return };
+                    (None, Cargo::Udp { source, sent: now }, udp_packet(size))
+                }
+            };
+            let packet = self.packet(ACCESS_POINT, station, len, hash(station), cargo);
+            self.send_hop(packet);
+            if let Some(connection) = connection {
+                self.pump(connection, End::Station);
+            }
+        }
+        self.set_pacer(station);
+    }
+
+    /// The law has had a chance to change its mind.
+    fn rates_changed(&mut self) {
+        let (now, Some(edge)) = (self.now, &self.edge) else { return };
+        self.agenda.set(edge.law(), edge.proxy.revisit().map(|at| at.max(now)));
+        if let Some(regulator) = edge.proxy.controller().regulator() {
+            self.recorder.sample(now, Gauge::Overhead, regulator.overhead() * 1e6);
+            for view in regulator.views().filter(|view| view.active) {
+                self.recorder.sample(now, Gauge::AggregationTarget(view.station), view.target);
+            }
+        }
+        for at in 0..edge.agents.len() {
+            self.set_pacer(Scenario::station_node(at));
+            if self.edge.is_none() {
+                return;
+            }
+        }
+    }
+}
+
+/// The tunnel of a station is one flow.
+fn hash(station: Node) -> u32 {
+    (u32::from(station.0) + 1).wrapping_mul(0x85eb_ca6b)
+}

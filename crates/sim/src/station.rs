@@ -1,0 +1,159 @@
+//! The agent on a station: it takes the tunnel's packets in, acknowledges them, counts frames and reports every slot.
+
+use crate::cargo::Tunnel;
+use lasthop_signals::{FrameSource, Node, StationFeedback};
+use lasthop_units::{Bytes, Rate, Span, Time};
+use std::collections::BTreeMap;
+
+/// The agent of one station.
+pub struct Agent {
+    node: Node,
+    interval: Span,
+    slot: Slot,
+    number: u32,
+    next: u64,
+    early: BTreeMap<u64, (usize, Bytes)>,
+    highest: u64,
+    /// When what has arrived is acknowledged at the latest.
+    ack_at: Option<Time>,
+    /// When a gap was last complained of.
+    complained: Time,
+    /// Slots in a row without a frame.
+    empty: u32,
+    report_at: Time,
+}
+
+/// What one slot has brought.
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    start: Time,
+    frames: u32,
+    packets: u64,
+    squared: u64,
+    least: u16,
+    most: u16,
+    inverse: f64,
+    received: u64,
+    delay: Span,
+    delay_max: Span,
+}
+
+/// Acknowledgements of data that arrives without gaps: rare, for each is an access to the channel.
+const ACK: Span = Span::from_millis(100);
+/// Time between two complaints of gaps.
+const COMPLAIN: Span = Span::from_millis(10);
+/// Stations do not report at the very same moment: each waits this much longer than the one before it.
+const STAGGER: Span = Span::from_micros(700);
+const STAGGERS: u64 = 25;
+
+impl Agent {
+    /// The agent of station `node` with slots of `interval`.
+    pub fn new(node: Node, interval: Span) -> Agent {
+        let stagger = STAGGER * (u64::from(node.0) % STAGGERS);
+        Agent {
+            node,
+            interval,
+            slot: Slot::default(),
+            number: 0,
+            next: 0,
+            early: BTreeMap::new(),
+            highest: 0,
+            ack_at: None,
+            complained: Time::ZERO,
+            empty: u32::MAX,
+            report_at: Time::ZERO + interval + stagger,
+        }
+    }
+
+    /// When the agent wants to be woken.
+    pub fn next_event(&self) -> Time {
+        self.ack_at.map_or(self.report_at, |at| at.min(self.report_at))
+    }
+
+    /// The radio has received a frame with `packets` packets at `rate`.
+    pub fn frame(&mut self, packets: u16, rate: Rate) {
+        let slot = &mut self.slot;
+        slot.frames += 1;
+        slot.packets += u64::from(packets);
+        slot.squared += u64::from(packets) * u64::from(packets);
+        slot.least = if slot.frames == 1 { packets } else { slot.least.min(packets) };
+        slot.most = slot.most.max(packets);
+        slot.inverse += 1.0 / rate.as_bps().max(1) as f64;
+    }
+
+    /// A packet of the proxy has arrived that was sent at `sent`.
+    pub fn counted(&mut self, now: Time, sent: Time) {
+        let delay = now.since(sent);
+        self.slot.received += 1;
+        self.slot.delay += delay;
+        self.slot.delay_max = self.slot.delay_max.max(delay);
+    }
+
+    /// Data of the tunnel has arrived. `deliver` is told what can be handed to applications, in order. Returns an
+    /// acknowledgement that should leave at once.
+    pub fn data(
+        &mut self,
+        now: Time,
+        number: u64,
+        part: (usize, Bytes),
+        mut deliver: impl FnMut(usize, Bytes),
+    ) -> Option<Tunnel> {
+        self.ack_at.get_or_insert(now + ACK);
+        if number < self.next {
+            return None;
+        }
+        self.highest = self.highest.max(number);
+        self.early.insert(number, part);
+        while let Some((connection, len)) = self.early.remove(&self.next) {
+            self.next += 1;
+            deliver(connection, len);
+        }
+        if !self.early.is_empty() && now.since(self.complained) >= COMPLAIN {
+            self.complained = now;
+            return Some(self.acknowledge());
+        }
+        None
+    }
+
+    fn acknowledge(&mut self) -> Tunnel {
+        self.ack_at = None;
+        let missing = (self.next..self.highest).filter(|number| !self.early.contains_key(number)).take(64).collect();
+        Tunnel::Ack { next: self.next, missing }
+    }
+
+    /// What is due now: an acknowledgement, the account of a slot, or both.
+    pub fn wake(&mut self, now: Time) -> (Option<Tunnel>, Option<StationFeedback>) {
+        let ack = self.ack_at.is_some_and(|at| at <= now).then(|| self.acknowledge());
+        if now < self.report_at {
+            return (ack, None);
+        }
+        self.report_at += self.interval;
+        let slot = std::mem::replace(&mut self.slot, Slot { start: now, ..Slot::default() });
+        self.number += 1;
+        self.empty = if slot.frames > 0 { 0 } else { self.empty.saturating_add(1) };
+        // A station that receives nothing says so for a while, and then says nothing.
+        if self.empty > 3 {
+            return (ack, None);
+        }
+        let mean = (slot.received > 0).then(|| slot.delay / slot.received);
+        let feedback = StationFeedback {
+            station: self.node,
+            slot: self.number,
+            start: slot.start,
+            end: now,
+            frames: slot.frames,
+            packets: slot.packets,
+            packets_squared: slot.squared,
+            min_packets: slot.least,
+            max_packets: slot.most,
+            inverse_rate_sum: slot.inverse,
+            received: slot.received,
+            highest_sequence: self.highest,
+            lost: 0,
+            delay_mean: mean,
+            delay_max: mean.map(|_| slot.delay_max),
+            source: FrameSource::Radiotap,
+        };
+        (ack, Some(feedback))
+    }
+}
