@@ -1,3 +1,6 @@
 //! The production side: agents on real interfaces.
 
 pub mod ap;
+pub mod proxy;
+pub mod station;
+pub mod tunnel;

@@ -8,10 +8,13 @@ mod check;
 mod console;
 mod doctor;
 mod lab;
+mod pair;
 mod place;
 mod progress;
+mod proxy;
 mod ready;
 mod run;
+mod station;
 
 use clap::{Parser, Subcommand};
 use lasthop_experiment::ExperimentError;
@@ -42,6 +45,12 @@ enum Command {
     Doctor(doctor::Args),
     /// Be the agent on an access point: keep its queue short by rewriting receive windows
     Ap(ap::Args),
+    /// Be the edge proxy: pace what servers send to stations, so that nothing queues at their access point
+    Proxy(proxy::Args),
+    /// Be the agent on a station: bring local programs' connections to the edge proxy
+    Station(station::Args),
+    /// Make a key for a station and its edge proxy
+    Pair(pair::Args),
     /// Look after the lab
     Lab(lab::Args),
 }
@@ -53,6 +62,9 @@ fn main() -> ExitCode {
         Command::Check(args) => check::check(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Ap(args) => ap::ap(args),
+        Command::Proxy(args) => proxy::proxy(&args),
+        Command::Station(args) => station::station(&args),
+        Command::Pair(args) => pair::pair(&args),
         Command::Lab(args) => lab::lab(&args),
     };
     match done {

@@ -49,3 +49,11 @@ pub use probe::{Check, probe};
 #[cfg(feature = "bpf")]
 pub use run::{clean, run, run_with};
 pub use signals::{Stop, stop_on_signals};
+
+/// Leaves the calling thread without any privilege, for good.
+///
+/// # Errors
+/// [`Error::Privileges`].
+pub(crate) fn drop_all_privileges() -> Result<(), Error> {
+    privileges::drop_all_but(&[])
+}

@@ -41,7 +41,7 @@ impl Config {
             max_streams: 4096,
             ack_delay: Span::from_millis(1),
             ack_after_packets: 64,
-            horizon: Span::from_micros(20),
+            horizon: Span::from_micros(8),
         }
     }
 

@@ -1,0 +1,100 @@
+//! What an operator may choose, and what there is to say at the end.
+
+use crate::tunnel::Error;
+use lasthop_laws::aggregation::{Params, PiParams};
+use lasthop_units::{Rate, Span};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// How fast each station is served.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rule {
+    /// All at a fixed rate of IP packets.
+    Fixed(Rate),
+    /// The aggregation regulator.
+    Aggregation(Params),
+    /// Its predecessor.
+    LinearPi(PiParams),
+}
+
+/// A proxy's configuration.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where stations reach it (UDP).
+    pub listen: SocketAddr,
+    /// The file of keys.
+    pub keys: PathBuf,
+    /// How fast stations are served.
+    pub rule: Rule,
+    /// What may be held for a station beyond what fills the wires, as time at its rate.
+    pub allowance: Span,
+    /// Stations may be connected to addresses of this machine and of its links.
+    pub allow_local: bool,
+    /// Where the controller's log goes.
+    pub log: Option<PathBuf>,
+    /// Ask for real-time scheduling.
+    pub realtime: bool,
+    /// Give up all privileges once the sockets are open.
+    pub drop_privileges: bool,
+}
+
+impl Config {
+    /// A configuration with the defaults.
+    pub fn new(listen: SocketAddr, keys: PathBuf, rule: Rule) -> Config {
+        Config {
+            listen,
+            keys,
+            rule,
+            allowance: Span::from_millis(10),
+            allow_local: false,
+            log: None,
+            realtime: true,
+            drop_privileges: true,
+        }
+    }
+
+    pub(super) fn validate(&self) -> Result<(), Error> {
+        let wrong = |key, got: String, bound| Err(Error::Config { key, got, bound });
+        match &self.rule {
+            Rule::Fixed(rate) if *rate < Rate::from_bps(10_000) => {
+                return wrong("rate", rate.to_string(), "at least 10 kbit/s");
+            }
+            Rule::Fixed(_) => {}
+            Rule::Aggregation(params) => params.validate()?,
+            Rule::LinearPi(params) => params.validate()?,
+        }
+        if !(Span::from_millis(1)..=Span::from_secs(10)).contains(&self.allowance) {
+            return wrong("allowance", self.allowance.to_string(), "from 1 ms to 10 s");
+        }
+        Ok(())
+    }
+
+    /// What may be held beyond what fills the wires: on a hop that is regulated to a target, that target too.
+    pub(super) fn slack(&self) -> Span {
+        match &self.rule {
+            Rule::Aggregation(params) => self.allowance + params.target,
+            _ => self.allowance,
+        }
+    }
+}
+
+/// What a proxy did.
+#[derive(Debug, Default)]
+pub struct Summary {
+    /// Sessions with stations.
+    pub sessions: u64,
+    /// Connections to servers.
+    pub connections: u64,
+    /// IP packets sent to stations, and their octets.
+    pub packets: u64,
+    /// Octets of those.
+    pub octets: u64,
+    /// Packets found lost.
+    pub lost: u64,
+    /// Datagrams that were refused: wrong key, repeated, or no datagram of ours.
+    pub refused: u64,
+    /// Median and 99th percentile of the time between when a packet should have left and when it did.
+    pub pacing_error: Option<(Span, Span)>,
+    /// The log is incomplete for this reason.
+    pub log_error: Option<Error>,
+}

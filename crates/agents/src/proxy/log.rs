@@ -1,0 +1,73 @@
+//! The controller's log: one JSON object for every slot that a station has reported.
+//!
+//! `t_ns` is `CLOCK_MONOTONIC`. `mu_n`, `interval_s`, `target`, `c_s`, `nu` and `active` are the regulator's view (null under
+//! another rule): packets a frame measured, interval between frames, packets a frame asked for, overhead of a round, set
+//! point. `x_pps` is the rate in packets of 1500 octets a second, `why` the reason. `station_report` repeats what the
+//! station said. `backlog_bytes` is the most that was held for the station in the slot (socket queues, memory, unacknowledged),
+//! `bound_bytes` the bound at that moment, `over_bound` the share of looks at it that found more.
+
+use super::control::Control;
+use super::session::Session;
+use crate::tunnel::clock;
+use crate::tunnel::log::Log;
+use lasthop_signals::{FrameSource, StationFeedback};
+use lasthop_units::{Span, Time};
+use serde_json::{Value, json};
+
+pub(super) fn slot(log: &mut Log, now: Time, control: &Control, session: &mut Session, feedback: &StationFeedback) {
+    let nanos = |span: Option<Span>| span.map(Span::as_nanos);
+    let view = control.view(session.station);
+    let rate = session.decided.rate;
+    let stats = &session.stats;
+    let micros = |q| stats.pacing.quantile(q).map(|span| span.as_nanos() as f64 / 1e3);
+    let mut line = json!({
+        "t_ns": clock::monotonic(now).as_nanos(),
+        "slot": feedback.slot,
+        "station": session.station.0,
+        "law": control.name(),
+        "mu_n": view.map(|(view, ..)| view.level),
+        "interval_s": view.map(|(view, ..)| view.interval).filter(|interval| interval.is_finite()),
+        "target": view.map(|(view, ..)| view.target),
+        "active": view.map(|(view, ..)| view.active),
+        "c_s": view.map(|(_, overhead, _)| overhead),
+        "nu": view.map(|(.., set_point)| set_point),
+        "x_pps": rate.as_bps() as f64 / 12_000.0,
+        "rate_bps": rate.as_bps(),
+        "why": format!("{:?}", session.decided.why),
+        "station_report": report(feedback),
+        "sent_packets": stats.packets,
+        "sent_bytes": stats.octets,
+        "waiting": session.waiting,
+        "backlog_bytes": stats.backlog.get(),
+        "bound_bytes": stats.bound.get(),
+        "over_bound": f64::from(stats.over) / f64::from(stats.looks.max(1)),
+        "pacing_error_us_p50": micros(0.5),
+        "pacing_error_us_p99": micros(0.99),
+    });
+    let endpoint = session.endpoint();
+    line["min_rtt_ns"] = json!(nanos(endpoint.min_rtt()));
+    line["srtt_ns"] = json!(nanos(endpoint.srtt()));
+    line["lost_packets"] = json!(endpoint.lost_packets());
+    line["streams"] = json!(endpoint.stream_count());
+    log.line(&line);
+}
+
+fn report(feedback: &StationFeedback) -> Value {
+    json!({
+        "span_ns": feedback.end.since(feedback.start).as_nanos(),
+        "frames": feedback.frames,
+        "packets": feedback.packets,
+        "packets_squared": feedback.packets_squared,
+        "min_packets": feedback.min_packets,
+        "max_packets": feedback.max_packets,
+        "inverse_rate_sum": feedback.inverse_rate_sum,
+        "received": feedback.received,
+        "lost": feedback.lost,
+        "delay_mean_ns": feedback.delay_mean.map(Span::as_nanos),
+        "delay_max_ns": feedback.delay_max.map(Span::as_nanos),
+        "source": match feedback.source {
+            FrameSource::Radiotap => "radiotap",
+            FrameSource::Timestamps => "timestamps",
+        },
+    })
+}

@@ -1,0 +1,26 @@
+//! The edge proxy: ends TCP connections on behalf of stations and paces what comes out of them, each station at the rate
+//! that the law decides, so that nothing queues at the access point.
+//!
+//! [`run()`] listens for stations that hold a key, opens the connections that they ask for, and reads from those only
+//! what can leave: what waits, waits in the server, held back by the window that this side advertises (`window`).
+//!
+//! ## The bound on its memory
+//!
+//! For a station that is served at x octets a second the proxy holds at most x times (wired RTT + allowance): what has been
+//! received from servers and not been read (socket queue), what has been read and not been sent, and what has been sent
+//! and not been acknowledged. The wired RTT is the largest of its servers' least RTTs plus the least RTT of its
+//! tunnel; the allowance is 10 ms, and the law's target on top of that if a law regulates. A window that was
+//! advertised cannot be taken back, so that the bound follows a falling rate with a delay of one wired RTT.
+
+mod config;
+mod control;
+mod log;
+mod resolve;
+mod run;
+mod server;
+mod session;
+mod window;
+
+pub use config::{Config, Rule, Summary};
+pub use run::{Proxy, run};
+pub(crate) use server::result_of as open_result;

@@ -1,0 +1,128 @@
+//! Connections to servers.
+
+use super::window::{self, MSS, Window};
+use crate::tunnel::pipe::Pipe;
+use lasthop_units::{Span, Time};
+use lasthop_wire::tunnel::OpenResult;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+
+/// A connection that is one end of a stream, in some state of being made.
+pub(super) struct Server {
+    pub(super) state: State,
+    pub(super) window: Window,
+    /// Octets in the kernel, when last looked at.
+    pub(super) queued: u64,
+    pub(super) min_rtt: Option<Span>,
+}
+
+pub(super) enum State {
+    /// Its addresses are being asked for.
+    Resolving,
+    /// It is being made; further addresses are left, the next one last.
+    Connecting { socket: TcpStream, since: Time, left: Vec<SocketAddr> },
+    /// It stands.
+    Up(Pipe),
+}
+
+/// How long a server may take to answer.
+const PATIENCE: Span = Span::from_secs(10);
+/// Half the memory before anything is known of the path: the usual ten segments fit.
+const FIRST_BUFFER: usize = 16 << 10;
+
+impl Server {
+    pub(super) fn resolving() -> Server {
+        Server { state: State::Resolving, window: Window::new(), queued: 0, min_rtt: None }
+    }
+
+    /// Begins to connect to the first of the addresses that can be tried; `left` are in reverse order of preference.
+    pub(super) fn connect(now: Time, mut left: Vec<SocketAddr>) -> Result<State, OpenResult> {
+        let mut failed = OpenResult::HostUnreachable;
+        while let Some(address) = left.pop() {
+            match connecting(address) {
+                Ok(socket) => return Ok(State::Connecting { socket, since: now, left }),
+                Err(error) => failed = result_of(&error),
+            }
+        }
+        Err(failed)
+    }
+
+    /// True if a server has not answered in time.
+    pub(super) fn is_late(&self, now: Time) -> bool {
+        matches!(&self.state, State::Connecting { since, .. } if now.since(*since) > PATIENCE)
+    }
+
+    pub(super) fn pipe(&mut self) -> Option<&mut Pipe> {
+        match &mut self.state {
+            State::Up(pipe) => Some(pipe),
+            _ => None,
+        }
+    }
+
+    /// Looks at what waits in the kernel and how far away the server is.
+    pub(super) fn look(&mut self) {
+        if let State::Up(pipe) = &self.state {
+            self.queued = pipe.queued();
+            if let Some(rtt) = window::min_rtt(pipe.socket()) {
+                self.min_rtt = Some(self.min_rtt.map_or(rtt, |min| min.min(rtt)));
+            }
+        }
+    }
+}
+
+fn connecting(address: SocketAddr) -> io::Result<TcpStream> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    prepare(&socket)?;
+    match socket.connect(&address.into()) {
+        Ok(()) => {}
+        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}
+        Err(error) => return Err(error),
+    }
+    Ok(socket.into())
+}
+
+/// What must be set before the handshake: it fixes segment size and window scale.
+pub(super) fn prepare(socket: &Socket) -> io::Result<()> {
+    socket.set_tcp_mss(MSS)?;
+    socket.set_recv_buffer_size(FIRST_BUFFER)
+}
+
+/// What the kernel's error means to the station.
+pub(crate) fn result_of(error: &io::Error) -> OpenResult {
+    match error.kind() {
+        ErrorKind::ConnectionRefused => OpenResult::Refused,
+        ErrorKind::NetworkUnreachable => OpenResult::NetworkUnreachable,
+        ErrorKind::HostUnreachable => OpenResult::HostUnreachable,
+        ErrorKind::TimedOut => OpenResult::TimedOut,
+        ErrorKind::PermissionDenied => OpenResult::Forbidden,
+        _ => OpenResult::Failed,
+    }
+}
+
+/// True if a station may be connected to an address: not to this machine or its links, unless that is allowed.
+pub(super) fn is_allowed(address: IpAddr, local: bool) -> bool {
+    let address = address.to_canonical();
+    let anyone = !(address.is_unspecified() || address.is_multicast());
+    let near = match address {
+        IpAddr::V4(v4) => v4.is_loopback() || v4.is_link_local() || v4.is_broadcast(),
+        IpAddr::V6(v6) => v6.is_loopback() || v6.is_unicast_link_local(),
+    };
+    anyone && (local || !near)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_is_not_for_stations() {
+        let allowed = |text: &str, local| is_allowed(text.parse().expect("an address"), local);
+        assert!(allowed("192.0.2.1", false) && allowed("2001:db8::1", false) && allowed("10.0.0.1", false));
+        for near in ["127.0.0.1", "127.8.0.1", "::1", "::ffff:127.0.0.1", "169.254.1.1", "fe80::1"] {
+            assert!(!allowed(near, false) && allowed(near, true), "{near}");
+        }
+        assert!(!allowed("0.0.0.0", true) && !allowed("224.0.0.1", true) && !allowed("::", true));
+    }
+}

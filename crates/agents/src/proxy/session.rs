@@ -1,0 +1,353 @@
+//! One station's session: its tunnel, its connections to servers, and the bound on what is held for it.
+
+use super::control::Decided;
+use super::server::{self, Server, State};
+use crate::tunnel::link::Link;
+use crate::tunnel::pipe::{self, Pipe};
+use crate::tunnel::poll::Poll;
+use crate::tunnel::sealer::{Refused, Sealer};
+use crate::tunnel::spread::Spread;
+use lasthop_laws::Why;
+use lasthop_signals::{Node, StationFeedback, StreamReport};
+use lasthop_transport::tunnel::{Config as TunnelConfig, Endpoint, Event};
+use lasthop_units::{Bytes, Rate, Span, Time};
+use lasthop_wire::tunnel::{IP_UDP_LEN, MAX_DATAGRAM, MAX_PACKET, OpenResult};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+
+/// One station's session.
+pub(super) struct Session {
+    pub(super) station: Node,
+    /// Our number for it.
+    pub(super) number: u32,
+    pub(super) peer: SocketAddr,
+    sealer: Sealer,
+    endpoint: Endpoint,
+    servers: BTreeMap<u32, Server>,
+    /// Packets to send at once, one behind the other.
+    train: Vec<u8>,
+    packet: Vec<u8>,
+    pub(super) heard: Time,
+    pub(super) last_slot: Option<u32>,
+    pub(super) decided: Decided,
+    slack: Span,
+    /// Something waits for its turn.
+    pub(super) waiting: bool,
+    pub(super) stats: Stats,
+}
+
+/// Counters since the session began, and distributions since the last slot.
+#[derive(Debug, Default)]
+pub(super) struct Stats {
+    pub(super) packets: u64,
+    pub(super) octets: u64,
+    /// By how much packets left before or after they were due.
+    pub(super) pacing: Spread,
+    /// The largest backlog of the slot, and the bound at that moment.
+    pub(super) backlog: Bytes,
+    pub(super) bound: Bytes,
+    /// Looks of the slot, and those that found the backlog above its bound.
+    pub(super) looks: u32,
+    pub(super) over: u32,
+    pub(super) connections: u64,
+}
+
+/// What a session asks of the proxy.
+pub(super) enum Ask {
+    /// The addresses of a host for a stream.
+    Resolve { stream: u32, host: String, port: u16 },
+    /// Here is what the station says.
+    Feedback(StationFeedback),
+    /// The session is over.
+    Over,
+}
+
+impl Session {
+    pub(super) fn new(now: Time, station: Node, number: u32, peer: SocketAddr, sealer: Sealer, slack: Span) -> Session {
+        Session {
+            station,
+            number,
+            peer,
+            sealer,
+            endpoint: Endpoint::new(TunnelConfig::proxy()),
+            servers: BTreeMap::new(),
+            train: Vec::new(),
+            packet: Vec::with_capacity(MAX_PACKET),
+            heard: now,
+            last_slot: None,
+            decided: Decided { rate: Rate::ZERO, why: Why::Unmanaged },
+            slack,
+            waiting: false,
+            stats: Stats::default(),
+        }
+    }
+
+    /// Opens a datagram of the session; false if it was refused.
+    pub(super) fn on_sealed(&mut self, now: Time, number: u64, sealed: &[u8], from: SocketAddr) -> Result<(), Refused> {
+        let mut packet = [0; 2048];
+        let (len, highest) = self.sealer.open(number, sealed, &mut packet)?;
+        self.heard = now;
+        // A station that moves is followed: the newest packet says where it is.
+        if highest {
+            self.peer = from;
+        }
+        if self.endpoint.on_packet(now, number, &packet[..len]).is_err() {
+            self.endpoint.close();
+            self.heard = Time::ZERO;
+        }
+        Ok(())
+    }
+
+    /// Takes a decision over.
+    pub(super) fn pace(&mut self, decided: Decided) {
+        self.decided = decided;
+        self.limit();
+    }
+
+    /// What has happened, as far as others must do something about it.
+    pub(super) fn asks(&mut self, now: Time, ask: &mut Vec<Ask>) {
+        while let Some(event) = self.endpoint.next_event() {
+            match event {
+                Event::Open { stream, host, port } => {
+                    self.servers.insert(stream, Server::resolving());
+                    ask.push(Ask::Resolve { stream, host, port });
+                }
+                // Streams of ours: the station takes the connection, or does not.
+                Event::Opened { stream, result } if result != OpenResult::Connected => self.break_off(stream),
+                Event::Opened { .. } => {}
+                Event::Readable(stream) => self.push(now, stream),
+                Event::Reset(stream) => {
+                    if let Some(Server { state: State::Up(pipe), .. }) = self.servers.remove(&stream) {
+                        pipe.abort();
+                    }
+                }
+                Event::Feedback(feedback) => {
+                    let newer = |last: u32| (1..1 << 31).contains(&feedback.slot.wrapping_sub(last));
+                    if feedback.station == self.station && self.last_slot.is_none_or(newer) {
+                        self.last_slot = Some(feedback.slot);
+                        ask.push(Ask::Feedback(feedback));
+                    }
+                }
+                Event::Closed => ask.push(Ask::Over),
+            }
+        }
+        // Delays are the station's to tell: packets towards us are few.
+        self.endpoint.delays();
+    }
+
+    /// The addresses of a stream's host are known.
+    pub(super) fn on_addresses(&mut self, now: Time, stream: u32, addresses: Vec<SocketAddr>, poll: &Poll) {
+        let Some(server) = self.servers.get_mut(&stream) else { return };
+        // The last is tried first.
+        let connecting = if addresses.is_empty() {
+            Err(OpenResult::HostUnreachable)
+        } else {
+            Server::connect(now, addresses.into_iter().rev().collect())
+        };
+        let watched = connecting.and_then(|state| {
+            if let State::Connecting { socket, .. } = &state {
+                poll.add_edge(socket, token(self.number, stream)).map_err(|error| server::result_of(&error))?;
+            }
+            Ok(state)
+        });
+        match watched {
+            Ok(state) => server.state = state,
+            Err(result) => self.refuse(stream, result),
+        }
+    }
+
+    /// A stream that is not to be.
+    pub(super) fn refuse(&mut self, stream: u32, result: OpenResult) {
+        self.servers.remove(&stream);
+        self.endpoint.opened(stream, result);
+    }
+
+    /// A connection's socket has something to tell.
+    pub(super) fn on_ready(&mut self, now: Time, stream: u32, readable: bool, writable: bool, poll: &Poll) {
+        let Some(server) = self.servers.get_mut(&stream) else { return };
+        match &mut server.state {
+            State::Resolving => {}
+            State::Connecting { .. } if writable => self.connected(now, stream, poll),
+            State::Connecting { .. } => {}
+            State::Up(pipe) => {
+                pipe.on_ready(readable, writable);
+                if writable {
+                    self.push(now, stream);
+                }
+            }
+        }
+    }
+
+    fn connected(&mut self, now: Time, stream: u32, poll: &Poll) {
+        let Some(mut server) = self.servers.remove(&stream) else { return };
+        let State::Connecting { socket, left, .. } = server.state else { return };
+        let failed = match socket.take_error() {
+            Ok(None) => None,
+            Ok(Some(error)) | Err(error) => Some(error),
+        };
+        let made = match failed {
+            None => Pipe::new(socket),
+            Some(error) => Err(error),
+        };
+        match made {
+            Ok(pipe) => {
+                server.state = State::Up(pipe);
+                self.servers.insert(stream, server);
+                self.stats.connections += 1;
+                self.endpoint.opened(stream, OpenResult::Connected);
+                self.push(now, stream);
+            }
+            Err(_) if !left.is_empty() => {
+                self.servers.insert(stream, Server::resolving());
+                self.on_addresses(now, stream, left.into_iter().rev().collect(), poll);
+            }
+            Err(error) => self.refuse(stream, server::result_of(&error)),
+        }
+    }
+
+    fn push(&mut self, now: Time, stream: u32) {
+        let Some(pipe) = self.servers.get_mut(&stream).and_then(Server::pipe) else { return };
+        match pipe.push(now, &mut self.endpoint, stream) {
+            Ok(()) => self.close_if_done(stream),
+            Err(_) => self.break_off(stream),
+        }
+    }
+
+    fn close_if_done(&mut self, stream: u32) {
+        let done = |server: &mut Server| server.pipe().is_some_and(|pipe| pipe.state() == pipe::State::Done);
+        if self.servers.get_mut(&stream).is_some_and(done) {
+            self.servers.remove(&stream);
+        }
+    }
+
+    fn break_off(&mut self, stream: u32) {
+        self.endpoint.reset(stream);
+        if let Some(Server { state: State::Up(pipe), .. }) = self.servers.remove(&stream) {
+            pipe.abort();
+        }
+    }
+
+    /// Reads what can leave, and sends what may leave now. `taking`: false while the proxy is being stopped.
+    pub(super) fn service(&mut self, now: Time, taking: bool, link: &mut Link, scratch: &mut [u8]) -> io::Result<()> {
+        self.endpoint.on_timeout(now);
+        let mut due_now = Vec::new();
+        loop {
+            if taking {
+                self.pull(now, scratch);
+            }
+            let Some(departure) = self.endpoint.poll_transmit(now, &mut self.packet) else { break };
+            // Only full datagrams may stand before another one in a train.
+            let whole = self.train.len().is_multiple_of(MAX_DATAGRAM);
+            if !whole || self.train.len() >= MOST_TRAIN {
+                self.depart(link, &mut due_now)?;
+            }
+            self.sealer.seal(departure.number, &self.packet, &mut self.train);
+            self.stats.packets += 1;
+            self.stats.octets += (Sealer::sealed_len(self.packet.len()) + IP_UDP_LEN) as u64;
+            due_now.extend(departure.due);
+        }
+        self.depart(link, &mut due_now)
+    }
+
+    fn depart(&mut self, link: &mut Link, due: &mut Vec<Time>) -> io::Result<()> {
+        if self.train.is_empty() {
+            return Ok(());
+        }
+        let left = crate::tunnel::clock::now();
+        due.drain(..).for_each(|due| self.stats.pacing.add(if left > due { left - due } else { due - left }));
+        let sent = link.send_train(self.peer, &self.train);
+        self.train.clear();
+        sent
+    }
+
+    fn pull(&mut self, now: Time, scratch: &mut [u8]) {
+        let mut broken = Vec::new();
+        for (stream, server) in &mut self.servers {
+            let State::Up(pipe) = &mut server.state else { continue };
+            if pipe.is_readable() && pipe.pull(now, &mut self.endpoint, *stream, scratch).is_err() {
+                broken.push(*stream);
+            }
+        }
+        broken.into_iter().for_each(|stream| self.break_off(stream));
+    }
+
+    /// Looks after what needs no hurry: windows, servers that do not answer, connections that are done.
+    pub(super) fn housekeep(&mut self, now: Time, poll: &Poll) {
+        let late: Vec<u32> = self.servers.iter().filter(|(_, s)| s.is_late(now)).map(|(stream, _)| *stream).collect();
+        late.into_iter().for_each(|stream| self.refuse(stream, OpenResult::TimedOut));
+        let _ = poll;
+        self.servers.values_mut().for_each(Server::look);
+        self.limit();
+        let streams: Vec<u32> = self.servers.keys().copied().collect();
+        streams.into_iter().for_each(|stream| self.close_if_done(stream));
+    }
+
+    /// Closes windows as far as the bound on what is held demands.
+    fn limit(&mut self) {
+        let rate = self.decided.rate;
+        let bound = self.bound();
+        let queued: u64 = self.servers.values().map(|server| server.queued).sum();
+        let backlog = self.endpoint.backlog();
+        let held = backlog.total() + Bytes::new(queued);
+        self.waiting = queued > 0 || !backlog.unsent.is_zero();
+        self.stats.looks += 1;
+        self.stats.over += u32::from(held > bound);
+        if held > self.stats.backlog {
+            (self.stats.backlog, self.stats.bound) = (held, bound);
+        }
+        // What windows allow beyond this would be more than the bound until they can be made smaller.
+        let aim = bound.scale(AIM);
+        self.endpoint.set_pacing(rate, aim);
+        let up = self.servers.values().filter(|server| matches!(server.state, State::Up(_))).count() as u64;
+        let each = aim.saturating_sub(backlog.total()).get().checked_div(up).unwrap_or(0);
+        let share = rate.scale(1.0 / up.max(1) as f64);
+        for server in self.servers.values_mut() {
+            let queued = server.queued;
+            let wire = server.min_rtt.unwrap_or(Span::ZERO) / 2;
+            let State::Up(pipe) = &mut server.state else { continue };
+            pipe.lead = wire + share.time_for(Bytes::new(queued)).unwrap_or(Span::ZERO);
+            server.window.set(pipe.socket(), each, queued);
+        }
+    }
+
+    /// Octets that may be held: what fills the wires, and the allowance.
+    fn bound(&self) -> Bytes {
+        let servers = self.servers.values().filter_map(|server| server.min_rtt).max().unwrap_or(Span::ZERO);
+        let tunnel = self.endpoint.min_rtt().unwrap_or(Span::ZERO);
+        self.decided.rate.bytes_in(servers + tunnel + self.slack)
+    }
+
+    /// When the session must be serviced next.
+    pub(super) fn next_timeout(&self, now: Time) -> Option<Time> {
+        self.endpoint.next_timeout(now)
+    }
+
+    /// What the law is told of the stream to the station.
+    pub(super) fn report(&self) -> StreamReport {
+        StreamReport {
+            station: self.station,
+            packets: self.stats.packets,
+            bytes: Bytes::new(self.stats.octets),
+            waiting: self.waiting,
+        }
+    }
+
+    pub(super) fn endpoint(&mut self) -> &mut Endpoint {
+        &mut self.endpoint
+    }
+
+    pub(super) fn backlog(&self) -> Bytes {
+        self.endpoint.backlog().total()
+    }
+}
+
+/// Full datagrams in one train.
+const MOST_TRAIN: usize = 40 * MAX_DATAGRAM;
+/// Share of the bound that is aimed at.
+const AIM: f64 = 0.85;
+
+/// How a connection's socket is told from others.
+pub(super) fn token(session: u32, stream: u32) -> u64 {
+    u64::from(session) << 32 | u64::from(stream)
+}

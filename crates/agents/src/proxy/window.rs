@@ -1,0 +1,98 @@
+//! Closing a connection's receive window, so that what cannot be sent on stays with its sender.
+//!
+//! Two things limit what a Linux socket may be sent: its buffer, of which what waits unread takes up room, and a clamp on
+//! the window. The buffer is counted in memory, which is more than the octets in it; how much more is measured.
+
+use lasthop_units::Span;
+use nix::sys::socket::{setsockopt, sockopt};
+use std::io;
+use std::net::TcpStream;
+use std::os::fd::AsRawFd;
+
+/// The window of one connection.
+#[derive(Debug)]
+pub(super) struct Window {
+    /// Octets that may be under way or wait.
+    limit: u64,
+    /// Octets of data per octet of kernel memory.
+    density: f64,
+}
+
+/// Segments that are asked of servers: small windows hold a whole number of them, on loopback too.
+pub(super) const MSS: u32 = 1400;
+/// A window of less than this makes senders wait for timers.
+pub(super) const LEAST: u64 = 2 * MSS as u64;
+/// Changes of less than this share are not worth a system call.
+const WORTHWHILE: f64 = 0.06;
+/// Octets of data per octet of memory before any was measured: as dense as can be, so that the queue is not longer.
+const FIRST_DENSITY: f64 = 1.0;
+/// Share of a lower density that is taken over at a look: half in a third of a second.
+const FORGET: f64 = 0.004;
+
+impl Window {
+    pub(super) fn new() -> Window {
+        Window { limit: 0, density: FIRST_DENSITY }
+    }
+
+    /// Lets at most `limit` octets be under way or wait; `queued` wait now.
+    pub(super) fn set(&mut self, socket: &TcpStream, limit: u64, queued: u64) {
+        let limit = limit.max(LEAST);
+        let before = self.density;
+        if queued >= LEAST
+            && let Some(memory) = memory(socket).filter(|memory| *memory > 0)
+        {
+            let now = (queued as f64 / memory as f64).clamp(0.1, 1.0);
+            // Denser at once, since that makes the queue longer; less dense slowly: memory that is partly read looks thin.
+            self.density = if now > self.density { now } else { self.density + (now - self.density) * FORGET };
+        }
+        let unchanged = |new: f64, old: f64| (new - old).abs() <= WORTHWHILE * old;
+        if unchanged(limit as f64, self.limit as f64) && unchanged(self.density, before) {
+            return;
+        }
+        // In steps: segments that come when the buffer has become too small are dropped.
+        let limit = if self.limit == 0 { limit } else { limit.max(self.limit * 3 / 4) };
+        self.limit = limit;
+        let buffer = (limit as f64 / self.density / 2.0) as usize;
+        // A refusal costs the bound on memory, which the log shows.
+        let _ = setsockopt(socket, sockopt::RcvBuf, &buffer);
+        let clamp = i32::try_from(limit).unwrap_or(i32::MAX);
+        let _ = set_clamp(socket, clamp);
+    }
+}
+
+fn set_clamp(socket: &TcpStream, octets: libc::c_int) -> io::Result<()> {
+    // SAFETY: the value is a C int that outlives the call.
+    let failed = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_WINDOW_CLAMP,
+            (&raw const octets).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Octets of kernel memory that the receive queue takes.
+fn memory(socket: &TcpStream) -> Option<u64> {
+    let mut values = [0u32; 16];
+    let mut len = size_of_val(&values) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` octets.
+    let failed = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_MEMINFO, values.as_mut_ptr().cast(), &mut len)
+    };
+    (failed == 0).then(|| u64::from(values[0]))
+}
+
+/// The least RTT that TCP has seen on a connection.
+pub(super) fn min_rtt(socket: &TcpStream) -> Option<Span> {
+    // SAFETY: an all-zero value of this plain C struct is valid.
+    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+    let mut len = size_of::<libc::tcp_info>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` octets.
+    let failed = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, (&raw mut info).cast(), &mut len)
+    };
+    (failed == 0 && info.tcpi_rtt > 0).then(|| Span::from_micros(u64::from(info.tcpi_rtt)))
+}

@@ -1,0 +1,86 @@
+//! What an operator may choose, and what there is to say at the end.
+
+use crate::tunnel::Error;
+use lasthop_units::Span;
+use lasthop_wire::proxy::Target;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// A port of this machine that leads through the tunnel to one target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forward {
+    /// Where programs connect to.
+    pub listen: SocketAddr,
+    /// Where that leads.
+    pub target: Target,
+}
+
+/// A station's configuration.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where the proxy is (UDP).
+    pub proxy: SocketAddr,
+    /// The file of the station's key.
+    pub key: PathBuf,
+    /// Where local programs find SOCKS5 and HTTP CONNECT.
+    pub listen: Option<SocketAddr>,
+    /// Ports that lead to one target each.
+    pub forwards: Vec<Forward>,
+    /// Ports of this machine to which the proxy may bring connections that others make to this station.
+    pub serve: Vec<u16>,
+    /// Monitor interface that shows the frames received.
+    pub monitor: Option<String>,
+    /// Length of a slot; the law at the proxy must have the same.
+    pub slot: Span,
+    /// Where the log goes.
+    pub log: Option<PathBuf>,
+    /// Ask for real-time scheduling.
+    pub realtime: bool,
+    /// Give up all privileges once the sockets are open.
+    pub drop_privileges: bool,
+}
+
+impl Config {
+    /// A configuration with the defaults.
+    pub fn new(proxy: SocketAddr, key: PathBuf) -> Config {
+        Config {
+            proxy,
+            key,
+            listen: None,
+            forwards: Vec::new(),
+            serve: Vec::new(),
+            monitor: None,
+            slot: Span::from_millis(500),
+            log: None,
+            realtime: false,
+            drop_privileges: true,
+        }
+    }
+
+    pub(super) fn validate(&self) -> Result<(), Error> {
+        if !(Span::from_millis(10)..=Span::from_secs(60)).contains(&self.slot) {
+            let (key, got) = ("slot", self.slot.to_string());
+            return Err(Error::Config { key, got, bound: "from 10 ms to 60 s" });
+        }
+        Ok(())
+    }
+}
+
+/// What a station did.
+#[derive(Debug, Default)]
+pub struct Summary {
+    /// Sessions with the proxy.
+    pub sessions: u64,
+    /// Connections of local programs that came through.
+    pub connections: u64,
+    /// Packets received.
+    pub packets: u64,
+    /// Datagrams that were refused: wrong key, repeated, or no datagram of ours.
+    pub refused: u64,
+    /// From the proxy to here: median and 95th percentile.
+    pub hop_delay: Option<(Span, Span)>,
+    /// From the server to the local program: median and 95th percentile.
+    pub data_delay: Option<(Span, Span)>,
+    /// The log is incomplete for this reason.
+    pub log_error: Option<Error>,
+}

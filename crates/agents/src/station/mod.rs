@@ -1,0 +1,15 @@
+//! The station's agent: gives local programs connections through the tunnel, and tells the proxy how its frames arrive.
+//!
+//! Programs reach it as a proxy on this machine (SOCKS5 or HTTP CONNECT, on the same port), or through forwarded ports.
+//! Once a slot it reports the frames that it received: those that a monitor interface shows, or, without one, those that
+//! the arrival times of packets suggest ([`measure`]).
+
+mod config;
+mod local;
+mod log;
+pub mod measure;
+mod run;
+mod session;
+
+pub use config::{Config, Forward, Summary};
+pub use run::{Station, run};

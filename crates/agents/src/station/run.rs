@@ -1,0 +1,387 @@
+//! The station's loop.
+
+use super::config::{Config, Summary};
+use super::local::{Heard, Local};
+use super::log;
+use super::measure::Arrivals;
+use super::session::Session;
+use crate::ap::Stop;
+use crate::tunnel::clock;
+use crate::tunnel::keys::{self, Key};
+use crate::tunnel::link::Link;
+use crate::tunnel::log::Log;
+use crate::tunnel::poll::{Poll, Ready};
+use crate::tunnel::spread::Spread;
+use crate::tunnel::{Error, Initiator};
+use lasthop_signals::{Node, StationFeedback};
+use lasthop_transport::tunnel::Delay;
+use lasthop_units::{Span, Time};
+use lasthop_wire::proxy::Target;
+use lasthop_wire::tunnel::{Datagram, MAX_DATAGRAM, OpenResult};
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+
+/// Serves local programs until `stop` is set.
+///
+/// # Errors
+/// [`Error`] if it cannot start, or if the kernel takes away what it needs. A proxy that is not there is no error.
+pub fn run(config: &Config, stop: &Stop) -> Result<Summary, Error> {
+    Station::open(config)?.run(stop)
+}
+
+/// A station's agent with its sockets open and its privileges given up.
+pub struct Station {
+    config: Config,
+    node: Node,
+    key: Key,
+    link: Link,
+    poll: Poll,
+    listeners: Vec<(TcpListener, Option<Target>)>,
+    locals: BTreeMap<u32, Local>,
+    next_local: u32,
+    tunnel: Tunnel,
+    next_session: u32,
+    arrivals: Arrivals,
+    slot: Slot,
+    hop: [Spread; 2],
+    data: [Spread; 2],
+    log: Option<Log>,
+    scratch: Vec<u8>,
+    pinged: Time,
+    summary: Summary,
+}
+
+enum Tunnel {
+    Down { initiator: Box<Initiator>, since: Time, sent: Option<Time> },
+    Up(Box<Session>),
+}
+
+/// The slot that is being measured.
+struct Slot {
+    number: u32,
+    start: Time,
+    end: Time,
+    /// What had arrived when it began: packets, and numbers given out.
+    arrived: (u64, u64),
+    /// The last slot's account, to be sent a second time.
+    again: Option<(Time, StationFeedback)>,
+}
+
+const UDP: u64 = 0;
+const LISTENER: u64 = 1 << 32;
+const LOCAL: u64 = 2 << 32;
+const PIPE: u64 = 3 << 32;
+/// An initiation without an answer is sent again after this…
+const RESEND: Span = Span::from_millis(300);
+/// …and after this a new one is made.
+const RENEW: Span = Span::from_secs(5);
+/// A proxy that has been silent for this long has gone.
+const SILENCE: Span = Span::from_secs(2);
+const PING: Span = Span::from_millis(500);
+const PRIORITY: i32 = 10;
+
+impl Station {
+    /// Opens everything that needs privileges, and gives those up.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn open(config: &Config) -> Result<Station, Error> {
+        config.validate()?;
+        let (node, key) = keys::station_key(&config.key)?;
+        let log = config.log.as_deref().map(Log::create).transpose()?;
+        let any: IpAddr = match config.proxy {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let address = SocketAddr::new(any, 0);
+        let link =
+            Link::bind(address).map_err(|source| Error::Address { what: "cannot send from", address, source })?;
+        let poll = Poll::new().map_err(Error::system("epoll"))?;
+        poll.add_level(&link, UDP).map_err(Error::system("epoll"))?;
+        let mut listeners = Vec::new();
+        let wanted = config.listen.map(|address| (address, None));
+        let forwards = config.forwards.iter().map(|forward| (forward.listen, Some(forward.target.clone())));
+        for (index, (address, target)) in wanted.into_iter().chain(forwards).enumerate() {
+            let listener = TcpListener::bind(address)
+                .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
+                .map_err(|source| Error::Address { what: "cannot listen on", address, source })?;
+            poll.add_level(&listener, LISTENER | index as u64).map_err(Error::system("epoll"))?;
+            listeners.push((listener, target));
+        }
+        clock::sharpen_timers();
+        if config.realtime {
+            clock::become_realtime(PRIORITY);
+        }
+        if config.drop_privileges {
+            crate::ap::drop_all_privileges()?;
+        }
+        let now = clock::now();
+        let next_session = (now.as_nanos() >> 20) as u32;
+        let tunnel = down(now, node, &key, next_session);
+        Ok(Station {
+            slot: Slot::new(now, config.slot),
+            config: config.clone(),
+            node,
+            key,
+            link,
+            poll,
+            listeners,
+            locals: BTreeMap::new(),
+            next_local: 0,
+            tunnel,
+            next_session,
+            arrivals: Arrivals::default(),
+            hop: Default::default(),
+            data: Default::default(),
+            log,
+            scratch: vec![0; 256 << 10],
+            pinged: now,
+            summary: Summary::default(),
+        })
+    }
+
+    /// Where local programs reach it: the proxy port and then the forwarded ones, in order.
+    ///
+    /// # Errors
+    /// If the kernel does not say.
+    pub fn addresses(&self) -> Result<Vec<SocketAddr>, Error> {
+        let addresses = self.listeners.iter().map(|(listener, _)| listener.local_addr());
+        addresses.collect::<Result<_, _>>().map_err(Error::system("the address of a socket"))
+    }
+
+    /// Serves until `stop` is set.
+    ///
+    /// # Errors
+    /// [`Error::System`].
+    pub fn run(mut self, stop: &Stop) -> Result<Summary, Error> {
+        while !stop.is_asked() {
+            let now = clock::now();
+            self.service(now)?;
+            let now = clock::now();
+            let wait = self.next_wake(now).since(now);
+            let ready = self.poll.wait(wait).map_err(Error::system("waiting for packets"))?;
+            let now = clock::now();
+            for n in 0..ready {
+                let event = self.poll.ready(n);
+                self.on_ready(now, event)?;
+            }
+        }
+        if let Tunnel::Up(session) = &mut self.tunnel {
+            session.endpoint.close();
+        }
+        self.service(clock::now())?;
+        let spread = |spread: &Spread| spread.quantile(0.5).zip(spread.quantile(0.95));
+        self.summary.hop_delay = spread(&self.hop[1]);
+        self.summary.data_delay = spread(&self.data[1]);
+        if let Tunnel::Up(session) = &self.tunnel {
+            self.summary.connections += session.connections;
+            self.summary.packets += session.endpoint.arrived().0;
+        }
+        self.summary.log_error = self.log.take().and_then(Log::finish);
+        Ok(self.summary)
+    }
+
+    fn on_ready(&mut self, now: Time, event: Ready) -> Result<(), Error> {
+        let number = event.token as u32;
+        match event.token & !u64::from(u32::MAX) {
+            UDP => return self.receive(now),
+            LISTENER => self.accept(number as usize),
+            LOCAL => self.listen(number),
+            _ => {
+                if let Tunnel::Up(session) = &mut self.tunnel {
+                    session.on_ready(now, number, event.readable, event.writable);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, now: Time) -> Result<(), Error> {
+        let count = self.link.receive().map_err(Error::system("receiving datagrams"))?;
+        for n in 0..count {
+            let (bytes, arrival) = self.link.datagram(n);
+            let accepted = match (Datagram::parse(bytes), &mut self.tunnel) {
+                (Ok(Datagram::Sealed { session, number, sealed }), Tunnel::Up(up)) if session == up.number => {
+                    let opened = up.on_sealed(now, number, sealed).is_ok();
+                    // Only full packets are paced as the law wants it, and stand for what the hop gathers into frames.
+                    if opened && bytes.len() == MAX_DATAGRAM {
+                        self.arrivals.add(arrival.at.unwrap_or(now));
+                    }
+                    opened
+                }
+                (Ok(Datagram::Response { session, message }), Tunnel::Down { initiator, .. })
+                    if session == 0 || session == initiator.session() =>
+                {
+                    match initiator.finish(message) {
+                        Ok(sealer) => {
+                            let session = Session::new(now, initiator.session(), sealer);
+                            self.slot.restart();
+                            self.summary.sessions += 1;
+                            self.tunnel = Tunnel::Up(Box::new(session));
+                            true
+                        }
+                        Err(_) => false,
+                    }
+                }
+                _ => false,
+            };
+            self.summary.refused += u64::from(!accepted);
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self, index: usize) {
+        loop {
+            let (listener, target) = &self.listeners[index];
+            let socket = match listener.accept() {
+                Ok((socket, _)) => socket,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                // Nobody is left, or there is no room: those who wait will be asked for again.
+                Err(_) => return,
+            };
+            match target.clone() {
+                Some(target) => {
+                    if let Ok(local) = Local::silent(socket) {
+                        self.connect(local, &target);
+                    }
+                }
+                None => {
+                    let Ok(local) = Local::new(socket) else { continue };
+                    let number = self.next_local;
+                    self.next_local = self.next_local.wrapping_add(1);
+                    if self.poll.add_level(&local.socket, LOCAL | u64::from(number)).is_ok() {
+                        self.locals.insert(number, local);
+                        self.listen(number);
+                    }
+                }
+            }
+        }
+    }
+
+    fn listen(&mut self, number: u32) {
+        let Some(mut local) = self.locals.remove(&number) else { return };
+        match local.listen() {
+            Heard::More => drop(self.locals.insert(number, local)),
+            Heard::Wants(target) => {
+                self.poll.remove(&local.socket);
+                self.connect(local, &target);
+            }
+            Heard::Over => {}
+        }
+    }
+
+    fn connect(&mut self, local: Local, target: &Target) {
+        match &mut self.tunnel {
+            Tunnel::Up(session) => session.open(local, target),
+            Tunnel::Down { .. } => drop(local.answer(OpenResult::NetworkUnreachable)),
+        }
+    }
+
+    fn service(&mut self, now: Time) -> Result<(), Error> {
+        match &mut self.tunnel {
+            Tunnel::Down { initiator, since, sent } => {
+                if now.since(*since) > RENEW {
+                    self.next_session = self.next_session.wrapping_add(1);
+                    self.tunnel = down(now, self.node, &self.key, self.next_session);
+                    return self.service(now);
+                }
+                if sent.is_none_or(|sent| now.since(sent) >= RESEND) {
+                    *sent = Some(now);
+                    let datagram = initiator.datagram().to_vec();
+                    self.link.send_train(self.config.proxy, &datagram).map_err(Error::system("sending a datagram"))?;
+                }
+            }
+            Tunnel::Up(session) => {
+                session.events(now, &self.config.serve, &self.poll, |stream| PIPE | u64::from(stream));
+                for delay in session.endpoint.delays() {
+                    match delay {
+                        Delay::Hop(span) => self.hop.iter_mut().for_each(|spread| spread.add(span)),
+                        Delay::Data(span) => self.data.iter_mut().for_each(|spread| spread.add(span)),
+                    }
+                }
+                if now.since(self.pinged) >= PING {
+                    self.pinged = now;
+                    session.endpoint.ping();
+                }
+                if session.closed || now.since(session.heard) > SILENCE {
+                    self.next_session = self.next_session.wrapping_add(1);
+                    let next = down(now, self.node, &self.key, self.next_session);
+                    if let Tunnel::Up(session) = std::mem::replace(&mut self.tunnel, next) {
+                        self.summary.connections += session.connections;
+                        self.summary.packets += session.endpoint.arrived().0;
+                        session.end();
+                    }
+                    return Ok(());
+                }
+            }
+        }
+        if self.slot.end <= now {
+            self.end_slot();
+        }
+        let Tunnel::Up(session) = &mut self.tunnel else { return Ok(()) };
+        if let Some((_, account)) = self.slot.again.take_if(|(at, _)| *at <= now) {
+            session.endpoint.tell(account);
+        }
+        session
+            .service(now, &mut self.link, self.config.proxy, &mut self.scratch)
+            .map_err(Error::system("sending datagrams"))
+    }
+
+    /// Tells the proxy of the slot that is over, and begins the next.
+    fn end_slot(&mut self) {
+        let Slot { number, start, end, arrived, .. } = self.slot;
+        let mut account = self.arrivals.take(self.node, number, start, end);
+        let mut next = Slot::new(end, self.config.slot);
+        if let Tunnel::Up(session) = &mut self.tunnel {
+            let (count, highest) = session.endpoint.arrived();
+            let given = highest.map_or(0, |highest| highest + 1);
+            account.received = count - arrived.0;
+            account.lost = (given - arrived.1).saturating_sub(account.received);
+            account.highest_sequence = highest.unwrap_or(0);
+            account.delay_mean = self.hop[0].mean();
+            account.delay_max = self.hop[0].largest();
+            next.arrived = (count, given);
+            session.endpoint.tell(account);
+            // Datagrams are lost in bursts: the second copy takes its time.
+            next.again = Some((end + self.config.slot / 20, account));
+            if let Some(log) = &mut self.log {
+                log::slot(log, end, &account, &self.hop[0], &self.data[0]);
+            }
+        }
+        self.hop[0].clear();
+        self.data[0].clear();
+        self.slot = next;
+    }
+
+    fn next_wake(&self, now: Time) -> Time {
+        let tunnel = match &self.tunnel {
+            Tunnel::Down { sent, .. } => sent.map_or(now, |sent| sent + RESEND),
+            Tunnel::Up(session) => {
+                let timeout = session.endpoint.next_timeout(now).unwrap_or(Time::MAX);
+                timeout.min(self.pinged + PING).min(session.heard + SILENCE)
+            }
+        };
+        let again = self.slot.again.as_ref().map_or(Time::MAX, |(at, _)| *at);
+        tunnel.min(self.slot.end).min(again)
+    }
+}
+
+impl Slot {
+    /// The slot in which `now` lies. Slots are numbered by the clock, so that a station that was started again goes on.
+    fn new(now: Time, length: Span) -> Slot {
+        let number = now.as_nanos() / length.as_nanos();
+        let start = Time::from_nanos(number * length.as_nanos());
+        Slot { number: number as u32, start, end: start + length, arrived: (0, 0), again: None }
+    }
+
+    /// A new session counts anew.
+    fn restart(&mut self) {
+        self.arrived = (0, 0);
+        self.again = None;
+    }
+}
+
+fn down(now: Time, node: Node, key: &Key, session: u32) -> Tunnel {
+    Tunnel::Down { initiator: Box::new(Initiator::new(node, key, session)), since: now, sent: None }
+}

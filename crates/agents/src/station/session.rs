@@ -1,0 +1,193 @@
+//! The session with the proxy: its tunnel, and the local connections that go through it.
+
+use super::local::Local;
+use crate::tunnel::link::Link;
+use crate::tunnel::pipe::{Pipe, State};
+use crate::tunnel::poll::Poll;
+use crate::tunnel::sealer::{Refused, Sealer};
+use lasthop_laws::tcp::{self, Setup};
+use lasthop_transport::tunnel::{Config as TunnelConfig, Endpoint, Event};
+use lasthop_units::{Bytes, Seed, Time};
+use lasthop_wire::proxy::Target;
+use lasthop_wire::tunnel::{MAX_PACKET, OpenResult};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::time::Duration;
+
+/// A session.
+pub(super) struct Session {
+    pub(super) number: u32,
+    sealer: Sealer,
+    pub(super) endpoint: Endpoint,
+    pipes: BTreeMap<u32, Pipe>,
+    /// Programs that wait for an answer.
+    opening: BTreeMap<u32, Local>,
+    pub(super) heard: Time,
+    packet: Vec<u8>,
+    datagram: Vec<u8>,
+    pub(super) closed: bool,
+    pub(super) connections: u64,
+}
+
+impl Session {
+    pub(super) fn new(now: Time, number: u32, sealer: Sealer) -> Session {
+        let setup = Setup::new(Bytes::new(1500), Seed(u64::from(number)).stream("uplink"));
+        let law = tcp::by_name(tcp::cubic::NAME, setup).expect("a law that there is");
+        let mut endpoint = Endpoint::new(TunnelConfig::station()).with_law(law);
+        // The first packet makes the session count at the proxy.
+        endpoint.ping();
+        Session {
+            number,
+            sealer,
+            endpoint,
+            pipes: BTreeMap::new(),
+            opening: BTreeMap::new(),
+            heard: now,
+            packet: Vec::with_capacity(MAX_PACKET),
+            datagram: Vec::new(),
+            closed: false,
+            connections: 0,
+        }
+    }
+
+    pub(super) fn on_sealed(&mut self, now: Time, number: u64, sealed: &[u8]) -> Result<(), Refused> {
+        let mut packet = [0; 2048];
+        let (len, _) = self.sealer.open(number, sealed, &mut packet)?;
+        self.heard = now;
+        self.closed |= self.endpoint.on_packet(now, number, &packet[..len]).is_err();
+        Ok(())
+    }
+
+    /// Opens a stream for a local program.
+    pub(super) fn open(&mut self, local: Local, target: &Target) {
+        let stream = self.endpoint.open(&target.host, target.port);
+        self.opening.insert(stream, local);
+    }
+
+    /// Deals with what has happened. `serve`: ports to which the proxy may bring connections.
+    pub(super) fn events(&mut self, now: Time, serve: &[u16], poll: &Poll, token: impl Fn(u32) -> u64) {
+        while let Some(event) = self.endpoint.next_event() {
+            match event {
+                Event::Opened { stream, result } => self.opened(now, stream, result, poll, &token),
+                Event::Open { stream, host, port } => {
+                    let (result, pipe) = match serving(&host, port, serve).and_then(Pipe::new) {
+                        Ok(pipe) if poll.add_edge(&pipe, token(stream)).is_ok() => (OpenResult::Connected, Some(pipe)),
+                        Ok(_) => (OpenResult::Failed, None),
+                        Err(error) => (crate::proxy::open_result(&error), None),
+                    };
+                    self.endpoint.opened(stream, result);
+                    if let Some(pipe) = pipe {
+                        self.connections += 1;
+                        self.pipes.insert(stream, pipe);
+                        self.push(now, stream);
+                    }
+                }
+                Event::Readable(stream) => self.push(now, stream),
+                Event::Reset(stream) => {
+                    self.opening.remove(&stream).map(|local| local.answer(OpenResult::Failed));
+                    if let Some(pipe) = self.pipes.remove(&stream) {
+                        pipe.abort();
+                    }
+                }
+                Event::Feedback(_) => {}
+                Event::Closed => self.closed = true,
+            }
+        }
+    }
+
+    fn opened(&mut self, now: Time, stream: u32, result: OpenResult, poll: &Poll, token: &impl Fn(u32) -> u64) {
+        let Some(local) = self.opening.remove(&stream) else { return };
+        let (socket, said) = local.answer(result);
+        if result != OpenResult::Connected {
+            self.endpoint.reset(stream);
+            return;
+        }
+        let pipe = Pipe::new(socket).and_then(|pipe| poll.add_edge(&pipe, token(stream)).map(|()| pipe));
+        match pipe {
+            Ok(pipe) => {
+                self.connections += 1;
+                self.endpoint.write(stream, &said, now);
+                self.pipes.insert(stream, pipe);
+                self.push(now, stream);
+            }
+            Err(_) => self.endpoint.reset(stream),
+        }
+    }
+
+    pub(super) fn on_ready(&mut self, now: Time, stream: u32, readable: bool, writable: bool) {
+        if let Some(pipe) = self.pipes.get_mut(&stream) {
+            pipe.on_ready(readable, writable);
+            if writable {
+                self.push(now, stream);
+            }
+        }
+    }
+
+    fn push(&mut self, now: Time, stream: u32) {
+        let Some(pipe) = self.pipes.get_mut(&stream) else { return };
+        match pipe.push(now, &mut self.endpoint, stream) {
+            Ok(()) if pipe.state() == State::Done => drop(self.pipes.remove(&stream)),
+            Ok(()) => {}
+            Err(_) => self.break_off(stream),
+        }
+    }
+
+    fn break_off(&mut self, stream: u32) {
+        self.endpoint.reset(stream);
+        if let Some(pipe) = self.pipes.remove(&stream) {
+            pipe.abort();
+        }
+    }
+
+    /// Reads what can leave, and sends what may leave now.
+    pub(super) fn service(
+        &mut self,
+        now: Time,
+        link: &mut Link,
+        proxy: SocketAddr,
+        scratch: &mut [u8],
+    ) -> io::Result<()> {
+        self.endpoint.on_timeout(now);
+        loop {
+            self.pull(now, scratch);
+            let Some(departure) = self.endpoint.poll_transmit(now, &mut self.packet) else { return Ok(()) };
+            self.datagram.clear();
+            self.sealer.seal(departure.number, &self.packet, &mut self.datagram);
+            link.send_train(proxy, &self.datagram)?;
+        }
+    }
+
+    fn pull(&mut self, now: Time, scratch: &mut [u8]) {
+        let (mut broken, mut done) = (Vec::new(), Vec::new());
+        for (stream, pipe) in self.pipes.iter_mut().filter(|(_, pipe)| pipe.is_readable()) {
+            match pipe.pull(now, &mut self.endpoint, *stream, scratch) {
+                Ok(true) if pipe.state() == State::Done => done.push(*stream),
+                Ok(_) => {}
+                Err(_) => broken.push(*stream),
+            }
+        }
+        broken.into_iter().for_each(|stream| self.break_off(stream));
+        for stream in done {
+            self.pipes.remove(&stream);
+        }
+    }
+
+    /// The session is over: programs see that their connections have failed.
+    pub(super) fn end(self) {
+        self.opening.into_values().for_each(|local| drop(local.answer(OpenResult::NetworkUnreachable)));
+        self.pipes.into_values().for_each(Pipe::abort);
+    }
+}
+
+/// A connection to a service of this machine, if that may be brought to it.
+fn serving(host: &str, port: u16, serve: &[u16]) -> io::Result<TcpStream> {
+    let forbidden = || io::Error::from(io::ErrorKind::PermissionDenied);
+    let address: std::net::IpAddr = host.parse().map_err(|_| forbidden())?;
+    // What cannot be bound is not an address of this machine.
+    if !serve.contains(&port) || UdpSocket::bind((address, 0)).is_err() {
+        return Err(forbidden());
+    }
+    // It answers at once, or not at all.
+    TcpStream::connect_timeout(&SocketAddr::new(address, port), Duration::from_millis(200))
+}

@@ -1,0 +1,70 @@
+//! What can go wrong with a proxy or a station.
+
+use super::keys::KeyError;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Why a proxy or a station could not start or go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Keys.
+    #[error(transparent)]
+    Keys(#[from] KeyError),
+    /// An address that cannot be had.
+    #[error("{what} {address}: {source}")]
+    Address {
+        /// What it was to be.
+        what: &'static str,
+        /// The address.
+        address: SocketAddr,
+        /// What failed.
+        source: io::Error,
+    },
+    /// A value of the configuration that cannot be.
+    #[error("{key} = {got} must be {bound}")]
+    Config {
+        /// Which value.
+        key: &'static str,
+        /// What it is.
+        got: String,
+        /// What it may be.
+        bound: &'static str,
+    },
+    /// The law's parameters.
+    #[error("these parameters make no law: {0}")]
+    Law(#[from] lasthop_laws::aggregation::ParamError),
+    /// The log.
+    #[error("log {path}: {source}")]
+    Log {
+        /// Where it is.
+        path: PathBuf,
+        /// What failed.
+        source: io::Error,
+    },
+    /// The transparent mode.
+    #[error("transparent mode: {0}")]
+    Transparent(String),
+    /// Privileges, or the eBPF programs that take them.
+    #[error(transparent)]
+    Kernel(#[from] crate::ap::Error),
+    /// The monitor interface.
+    #[error("monitor interface: {0}")]
+    Monitor(Box<dyn std::error::Error + Send + Sync>),
+    /// A kernel interface that always works did not.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What failed.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// For `map_err`: what was tried when a system call failed.
+    pub fn system(what: &'static str) -> impl FnOnce(io::Error) -> Error {
+        move |source| Error::System { what, source }
+    }
+}

@@ -1,0 +1,145 @@
+//! The relay between a TCP connection and a stream of the tunnel.
+//!
+//! It reads from the connection what the tunnel wants now and not an octet more, so that what waits waits in the
+//! connection's window, where its sender feels it.
+
+use lasthop_transport::tunnel::Endpoint;
+use lasthop_units::{Span, Time};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+/// A TCP connection that is one end of a stream.
+pub struct Pipe {
+    socket: TcpStream,
+    /// There may be something to read.
+    readable: bool,
+    /// There may be room to write.
+    writable: bool,
+    read_ended: bool,
+    write_ended: bool,
+    /// How long data has been on its way when it is read here.
+    pub lead: Span,
+}
+
+/// How a pipe stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Something may still pass.
+    Open,
+    /// Both directions have ended in order.
+    Done,
+    /// The connection has failed: the stream must be reset.
+    Broken,
+}
+
+impl Pipe {
+    /// A connection that does not block.
+    ///
+    /// # Errors
+    /// If it cannot be made so.
+    pub fn new(socket: TcpStream) -> io::Result<Pipe> {
+        socket.set_nonblocking(true)?;
+        // Interactive data shall not wait for acknowledgements; who writes here writes whole packets.
+        socket.set_nodelay(true)?;
+        Ok(Pipe { socket, readable: true, writable: true, read_ended: false, write_ended: false, lead: Span::ZERO })
+    }
+
+    /// The connection.
+    pub fn socket(&self) -> &TcpStream {
+        &self.socket
+    }
+
+    /// The kernel says that something has changed.
+    pub fn on_ready(&mut self, readable: bool, writable: bool) {
+        self.readable |= readable;
+        self.writable |= writable;
+    }
+
+    /// True if there may be something to read.
+    pub fn is_readable(&self) -> bool {
+        self.readable && !self.read_ended
+    }
+
+    /// Moves what the tunnel wants from the connection into the stream; true if something was moved.
+    pub fn pull(
+        &mut self,
+        now: Time,
+        endpoint: &mut Endpoint,
+        stream: u32,
+        scratch: &mut [u8],
+    ) -> Result<bool, io::Error> {
+        let mut moved = false;
+        while self.is_readable() {
+            let wanted = endpoint.wants(now, stream).min(scratch.len());
+            if wanted == 0 {
+                break;
+            }
+            match self.socket.read(&mut scratch[..wanted]) {
+                Ok(0) => {
+                    self.read_ended = true;
+                    endpoint.finish(stream);
+                    moved = true;
+                }
+                Ok(count) => {
+                    endpoint.write(stream, &scratch[..count], now.saturating_sub(self.lead));
+                    moved = true;
+                    // The kernel tells when there is more.
+                    self.readable = count == wanted;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.readable = false,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Moves what can be read of the stream into the connection.
+    pub fn push(&mut self, now: Time, endpoint: &mut Endpoint, stream: u32) -> Result<(), io::Error> {
+        while self.writable && !self.write_ended {
+            let ready = endpoint.readable(stream);
+            if ready.is_empty() {
+                break;
+            }
+            match self.socket.write(ready) {
+                Ok(count) => endpoint.consume(now, stream, count),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.writable = false,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if !self.write_ended && endpoint.take_end(stream) {
+            self.write_ended = true;
+            // A connection that has gone meanwhile has ended, too.
+            let _ = self.socket.shutdown(Shutdown::Write);
+        }
+        Ok(())
+    }
+
+    /// How the pipe stands.
+    pub fn state(&self) -> State {
+        if self.read_ended && self.write_ended { State::Done } else { State::Open }
+    }
+
+    /// Makes the other end see that the connection has failed, not that it has ended.
+    pub fn abort(self) {
+        let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+        // Refusal costs the other end the distinction.
+        let _ = nix::sys::socket::setsockopt(&self.socket, nix::sys::socket::sockopt::Linger, &linger);
+    }
+
+    /// Octets that wait in the kernel to be read.
+    pub fn queued(&self) -> u64 {
+        let mut count: libc::c_int = 0;
+        // SAFETY: the descriptor is open, and FIONREAD writes one int.
+        let failed = unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::FIONREAD, &mut count) };
+        if failed == 0 { u64::try_from(count).unwrap_or(0) } else { 0 }
+    }
+}
+
+impl AsFd for Pipe {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}

@@ -1,0 +1,35 @@
+//! `lasthop pair`.
+
+use crate::say;
+use clap::Args as ClapArgs;
+use lasthop_agents::tunnel::keys;
+use lasthop_signals::Node;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Make a key for a station and its proxy.
+///
+/// Run it where the proxy is, once for every station, and carry the station's file to the station by a way that you trust.
+/// Both files are secret and readable by you alone.
+#[derive(ClapArgs)]
+pub struct Args {
+    /// The proxy's file of keys; it is made if it is not there
+    #[arg(long, value_name = "FILE")]
+    proxy: PathBuf,
+    /// Number of the station (0 to 65535)
+    #[arg(long, value_name = "NUMBER")]
+    station: u16,
+    /// The station's file, to be made
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Give a station that has a key another one
+    #[arg(long)]
+    replace: bool,
+}
+
+/// Makes the key.
+pub fn pair(args: &Args) -> anyhow::Result<ExitCode> {
+    keys::pair(&args.proxy, Node(args.station), &args.out, args.replace)?;
+    say!("station {}: key added to {} and written to {}", args.station, args.proxy.display(), args.out.display())?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,183 @@
+//! `lasthop proxy`.
+
+use crate::{note, say};
+use clap::{Args as ClapArgs, ValueEnum};
+use lasthop_agents::ap;
+use lasthop_agents::proxy::{Config, Proxy, Rule};
+use lasthop_laws::aggregation::{Allocation, Params, PiParams};
+use lasthop_scenario::quantity;
+use lasthop_units::{Rate, Span};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The edge proxy of the aggregation regulator.
+///
+/// Ends TCP connections for stations and sends what comes out of them through an encrypted tunnel, paced for each station so
+/// that its queue at the access point stays short. Stations run `lasthop station`; `lasthop pair` makes their keys.
+#[derive(ClapArgs)]
+pub struct Args {
+    /// UDP address for stations
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:4848")]
+    listen: SocketAddr,
+    /// File of keys, made by `lasthop pair`
+    #[arg(long, value_name = "FILE")]
+    keys: PathBuf,
+    /// What decides how fast stations are served
+    #[arg(long, value_enum, default_value_t = LawArg::Aggregation)]
+    law: LawArg,
+    /// Serve every station at this rate of IP packets instead
+    #[arg(long, value_name = "RATE", value_parser = rate, conflicts_with = "law")]
+    rate: Option<Rate>,
+    /// Interval between a station's frames that the regulator holds [default: 10 ms]
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    target: Option<Span>,
+    /// Control interval; that of the stations must be equal [default: 500 ms]
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    slot: Option<Span>,
+    /// Which aggregation levels are aimed at
+    #[arg(long, value_enum, default_value_t = AllocationArg::Exact)]
+    allocation: AllocationArg,
+    /// Gain of the inner loop [default: 0.5]
+    #[arg(long, value_name = "X")]
+    k1: Option<f64>,
+    /// Gain of the outer loop [default: 0.2]
+    #[arg(long, value_name = "X")]
+    k2: Option<f64>,
+    /// Most packets that the access point puts into one frame [default: 64]
+    #[arg(long, value_name = "N")]
+    max_packets: Option<u32>,
+    /// Most packets a frame that are aimed at [default: 48; pi: 32]
+    #[arg(long, value_name = "N")]
+    aim_packets: Option<u32>,
+    /// What may be held for a station beyond what fills the wires, as time at its rate
+    #[arg(long, value_name = "TIME", value_parser = span, default_value = "10 ms")]
+    allowance: Span,
+    /// Stations may be connected to this machine itself (loopback and link-local addresses)
+    #[arg(long)]
+    allow_local: bool,
+    /// Write what the controller saw and decided to this file (JSON lines)
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// Do without real-time scheduling
+    #[arg(long)]
+    no_realtime: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum LawArg {
+    /// The aggregation regulator
+    Aggregation,
+    /// Its predecessor, a linear controller
+    Pi,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum AllocationArg {
+    /// The optimum
+    Exact,
+    /// As published
+    Paper,
+}
+
+/// Runs the proxy until it is told to stop.
+pub fn proxy(args: &Args) -> anyhow::Result<ExitCode> {
+    let stop = ap::stop_on_signals()?;
+    let proxy = Proxy::open(&args.config())?;
+    say!("proxy: waiting for stations at {} (UDP)", proxy.address()?)?;
+    let summary = proxy.run(stop)?;
+    note!(
+        "{} sessions, {} connections; {} packets sent, {} lost on the way; {} datagrams refused",
+        summary.sessions,
+        summary.connections,
+        summary.packets,
+        summary.lost,
+        summary.refused
+    );
+    if let Some((p50, p99)) = summary.pacing_error {
+        note!("pacing error: median {p50}, 99th percentile {p99}");
+    }
+    match summary.log_error {
+        Some(error) => Err(anyhow::Error::new(error).context("the log is incomplete")),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+impl Args {
+    fn config(&self) -> Config {
+        let default = Config::new(self.listen, self.keys.clone(), self.rule());
+        Config {
+            allowance: self.allowance,
+            allow_local: self.allow_local,
+            log: self.log.clone(),
+            realtime: !self.no_realtime,
+            ..default
+        }
+    }
+
+    fn rule(&self) -> Rule {
+        if let Some(rate) = self.rate {
+            return Rule::Fixed(rate);
+        }
+        match self.law {
+            LawArg::Aggregation => {
+                let default = Params::default();
+                Rule::Aggregation(Params {
+                    allocation: match self.allocation {
+                        AllocationArg::Exact => Allocation::Exact,
+                        AllocationArg::Paper => Allocation::Paper,
+                    },
+                    target: self.target.unwrap_or(default.target),
+                    k1: self.k1.unwrap_or(default.k1),
+                    k2: self.k2.unwrap_or(default.k2),
+                    interval: self.slot.unwrap_or(default.interval),
+                    max_packets: self.max_packets.unwrap_or(default.max_packets),
+                    aim_packets: self.aim_packets.unwrap_or(default.aim_packets),
+                    ..default
+                })
+            }
+            LawArg::Pi => {
+                let default = PiParams::default();
+                Rule::LinearPi(PiParams {
+                    aim_packets: self.aim_packets.unwrap_or(default.aim_packets),
+                    interval: self.slot.unwrap_or(default.interval),
+                    ..default
+                })
+            }
+        }
+    }
+}
+
+pub(crate) fn span(text: &str) -> Result<Span, String> {
+    quantity::parse(text).map_err(|error| format!("{error}; {}", error.remedy()))
+}
+
+fn rate(text: &str) -> Result<Rate, String> {
+    quantity::parse(text).map_err(|error| format!("{error}; {}", error.remedy()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn rule(line: &str) -> Rule {
+        Line::parse_from(["proxy", "--keys", "k"].into_iter().chain(line.split_whitespace())).args.rule()
+    }
+
+    #[test]
+    fn flags_are_parameters() {
+        assert_eq!(rule(""), Rule::Aggregation(Params::default()));
+        let wanted =
+            Params { target: Span::from_millis(20), k1: 1.5, allocation: Allocation::Paper, ..Params::default() };
+        assert_eq!(rule("--target 20ms --k1 1.5 --allocation paper"), Rule::Aggregation(wanted));
+        assert_eq!(rule("--law pi"), Rule::LinearPi(PiParams::default()));
+        assert_eq!(rule("--rate 100Mbit/s"), Rule::Fixed(Rate::from_mbit(100)));
+    }
+}

@@ -1,0 +1,116 @@
+//! `lasthop station`.
+
+use crate::proxy::span;
+use crate::{note, say};
+use anyhow::bail;
+use clap::Args as ClapArgs;
+use lasthop_agents::ap;
+use lasthop_agents::station::{Config, Forward, Station};
+use lasthop_units::Span;
+use lasthop_wire::proxy::Target;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The agent on a station: local programs' connections go through the tunnel to the edge proxy.
+///
+/// Programs use it as SOCKS5 or HTTP CONNECT proxy (both on the same port), or connect to a forwarded port. It reports to the
+/// proxy how the frames that it receives are filled: from a monitor interface, or from the arrival times of packets.
+#[derive(ClapArgs)]
+pub struct Args {
+    /// UDP address of the edge proxy
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    proxy: SocketAddr,
+    /// File of the station's key, made by `lasthop pair`
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// Where local programs find SOCKS5 and HTTP CONNECT
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:1080")]
+    listen: SocketAddr,
+    /// A local port that leads to one target; repeat for more
+    #[arg(long = "forward", value_name = "ADDRESS:PORT=HOST:PORT", value_parser = forward)]
+    forwards: Vec<Forward>,
+    /// A port of this machine to which the proxy may bring connections that others make to this station; repeat for more
+    #[arg(long = "serve", value_name = "PORT")]
+    serve: Vec<u16>,
+    /// Monitor interface (link type radiotap) that shows the frames received
+    #[arg(long, value_name = "DEV")]
+    monitor: Option<String>,
+    /// Length of a reported slot: the control interval of the proxy's law
+    #[arg(long, value_name = "TIME", value_parser = span, default_value = "500 ms")]
+    slot: Span,
+    /// Write what was measured in every slot to this file (JSON lines)
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// Ask for real-time scheduling
+    #[arg(long)]
+    realtime: bool,
+}
+
+/// Runs the agent until it is told to stop.
+pub fn station(args: &Args) -> anyhow::Result<ExitCode> {
+    let stop = ap::stop_on_signals()?;
+    let config = Config {
+        listen: Some(args.listen),
+        forwards: args.forwards.clone(),
+        serve: args.serve.clone(),
+        monitor: args.monitor.clone(),
+        slot: args.slot,
+        log: args.log.clone(),
+        realtime: args.realtime,
+        ..Config::new(args.proxy, args.key.clone())
+    };
+    let station = Station::open(&config)?;
+    for (index, address) in station.addresses()?.into_iter().enumerate() {
+        match index.checked_sub(1).and_then(|index| args.forwards.get(index)) {
+            None => say!("station: SOCKS5 and HTTP CONNECT at {address}")?,
+            Some(Forward { target, .. }) => say!("station: {address} leads to {}:{}", target.host, target.port)?,
+        }
+    }
+    let summary = station.run(stop)?;
+    note!(
+        "{} sessions, {} connections; {} packets received; {} datagrams refused",
+        summary.sessions,
+        summary.connections,
+        summary.packets,
+        summary.refused
+    );
+    if let (Some((hop50, hop95)), Some((data50, data95))) = (summary.hop_delay, summary.data_delay) {
+        note!("delay on the hop: median {hop50}, 95th percentile {hop95}");
+        note!("delay from server to program: median {data50}, 95th percentile {data95}");
+    }
+    match summary.log_error {
+        Some(error) => Err(anyhow::Error::new(error).context("the log is incomplete")),
+        None if summary.sessions == 0 => {
+            bail!("the proxy at {} never answered: wrong address, or wrong key", args.proxy)
+        }
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn forward(text: &str) -> Result<Forward, String> {
+    let (listen, target) =
+        text.split_once('=').ok_or("write ADDRESS:PORT=HOST:PORT, such as 127.0.0.1:5201=10.0.0.1:5201")?;
+    let listen = listen.parse().map_err(|_| format!("`{listen}` is not an address with a port"))?;
+    let (host, port) = target.rsplit_once(':').ok_or(format!("`{target}` has no port"))?;
+    let host = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+    let port = port.parse().map_err(|_| format!("`{port}` is not a port"))?;
+    Ok(Forward { listen, target: Target::new(host, port).map_err(|error| error.to_string())? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forwards_are_two_addresses() {
+        let wanted = Forward {
+            listen: "127.0.0.1:5201".parse().expect("an address"),
+            target: Target { host: "fd00::1".into(), port: 80 },
+        };
+        assert_eq!(forward("127.0.0.1:5201=[fd00::1]:80"), Ok(wanted));
+        for wrong in ["5201=host:80", "127.0.0.1:1=host", "127.0.0.1:1=host:0", "127.0.0.1:1"] {
+            assert!(forward(wrong).is_err(), "{wrong}");
+        }
+    }
+}
