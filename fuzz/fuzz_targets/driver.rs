@@ -5,8 +5,8 @@ use lasthop_wire::driver;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    if let Ok((at, report)) = driver::decode(bytes) {
-        let message = driver::encode(at, &report).expect("as many stations as were read");
-        assert_eq!(driver::decode(&message), Ok((at, report)));
+    if let Ok(record) = driver::decode(bytes) {
+        let message = driver::encode(&record).expect("as many stations as were read");
+        assert_eq!(driver::decode(&message), Ok(record));
     }
 });

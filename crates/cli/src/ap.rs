@@ -3,8 +3,9 @@
 use crate::{note, say};
 use anyhow::{Context, bail};
 use clap::{Args as ClapArgs, ValueEnum};
-use lasthop_agents::ap::{self, Config, Method};
+use lasthop_agents::ap::{self, Config, Method, Summary};
 use lasthop_laws::oal::{AccessPoint, CapacityRule, Params, Weights, WindowRule};
+use lasthop_report::AgentAccount;
 use lasthop_scenario::quantity;
 use lasthop_signals::Node;
 use lasthop_units::Span;
@@ -25,7 +26,8 @@ pub struct Args {
     /// Socket of the driver that reports the radio's counters (docs/reference/driver-interface.md)
     #[arg(long, value_name = "PATH", required_unless_present = "clean")]
     driver: Option<PathBuf>,
-    /// A station: its address and its number in the driver's reports; repeat for each. Flows of other addresses are left alone
+    /// A station that driver and neighbour table do not give away: its address and its number in the driver's reports; repeat
+    /// for each. Flows of addresses that nobody knows are left alone
     #[arg(long = "station", value_name = "ADDRESS=NUMBER", value_parser = station)]
     stations: Vec<(IpAddr, Node)>,
     /// Remove what a killed agent left on the interface, and end
@@ -125,6 +127,7 @@ pub fn ap(args: Args) -> anyhow::Result<ExitCode> {
     let stop = ap::stop_on_signals()?;
     let summary = ap::run(&args.config(), Box::new(law), stop)?;
     let tally = summary.tally;
+    say!("{}", account(&summary).line())?;
     note!(
         "{} flows managed in {} intervals, {} windows ordered; longest interval {}",
         tally.flows,
@@ -138,6 +141,32 @@ pub fn ap(args: Args) -> anyhow::Result<ExitCode> {
     match summary.log_error {
         Some(error) => Err(anyhow::Error::new(error).context("the decision log is incomplete")),
         None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// The agent's account of itself, for programs to read.
+fn account(summary: &Summary) -> AgentAccount {
+    let (tally, counters) = (&summary.tally, &summary.counters);
+    AgentAccount {
+        method: match summary.method {
+            Method::Clsact => "clsact",
+            _ => "tcx",
+        }
+        .to_owned(),
+        intervals: tally.intervals,
+        stale_reports: tally.stale_reports,
+        driver_losses: tally.driver_losses,
+        flows: tally.flows,
+        orders: tally.orders,
+        orders_spared: tally.spared,
+        longest_work_us: tally.longest_work.as_nanos() as f64 / 1e3,
+        farewell_ms: tally.farewell.as_nanos() as f64 / 1e6,
+        rewritten: counters.rewritten,
+        unattended: counters.unattended,
+        malformed: counters.malformed,
+        opened: counters.opened,
+        evicted: counters.evicted,
+        refused: counters.refused,
     }
 }
 

@@ -3,17 +3,13 @@
 use lasthop_lab::AgentSpec;
 use lasthop_laws::oal::{CapacityRule, Params, Weights, WindowRule};
 use lasthop_scenario::quantity;
-use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// `program ap …` with the law's parameters; `stations` are the addresses behind the hop, node 1 first. `{iface}` and
-/// `{driver}` are filled in by the lab.
-pub fn command(program: PathBuf, params: &Params, stations: impl IntoIterator<Item = IpAddr>) -> AgentSpec {
+/// `program ap …` with the law's parameters; it learns for itself who the stations are. `{iface}` and `{driver}` are filled
+/// in by the lab.
+pub fn command(program: PathBuf, params: &Params) -> AgentSpec {
     let mut arguments: Vec<String> = ["ap", "--iface", "{iface}", "--driver", "{driver}"].map(str::to_owned).to_vec();
     arguments.extend(flags(params));
-    for (place, address) in stations.into_iter().enumerate() {
-        arguments.extend(["--station".to_owned(), format!("{address}={}", place + 1)]);
-    }
     AgentSpec { program, arguments }
 }
 

@@ -131,7 +131,7 @@ fn emulate(
     let mut spec = Spec::of(plan.scenario, law, seed);
     if let Some(params) = &law.agent {
         let program = std::env::current_exe().map_err(ExperimentError::OwnProgram)?;
-        spec.agent = Some(agent::command(program, params, spec.station_addresses()));
+        spec.agent = Some(agent::command(program, params));
     }
     let outcome = lasthop_lab::run(&spec, |done| progress.advanced(number, done, total), stop).map_err(failed)?;
     progress.ended(number);
@@ -150,6 +150,7 @@ fn emulate(
         duration_s: began.elapsed().as_secs_f64(),
         lateness: outcome.lateness.iter().map(|(kind, late)| (kind.name().to_owned(), lateness(late))).collect(),
         doubts,
+        agent: outcome.agent.clone(),
     };
     Ok((Run { law: law.name.clone(), seed, record }, status))
 }

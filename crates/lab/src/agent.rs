@@ -7,6 +7,7 @@ use crate::netns::Namespace;
 use crate::run_dir::RunDir;
 use crate::spec::AgentSpec;
 use crate::stop::Stop;
+use lasthop_report::AgentAccount;
 use lasthop_units::Span;
 
 /// A running agent.
@@ -19,7 +20,7 @@ pub(crate) struct Agent {
 /// How long an agent may take to load its programs and connect.
 const PATIENCE: Span = Span::from_secs(10);
 
-/// How long it may take to detach what it attached.
+/// How long it may take to open windows and to detach what it attached.
 const FAREWELL: Span = Span::from_secs(2);
 
 impl Agent {
@@ -75,38 +76,14 @@ impl Agent {
         LabError::Program { program: self.program, why }
     }
 
-    /// Asks it to end, and takes what it said.
-    pub(crate) fn stop(self) -> Result<String> {
+    /// Asks it to end, and takes what it said, and its account of itself if it gave one.
+    pub(crate) fn stop(self) -> Result<(String, Option<AgentAccount>)> {
         let ended = self.child.stop(FAREWELL)?;
-        Ok(ended.stderr)
+        Ok((ended.stderr, AgentAccount::find(&ended.stdout)))
     }
 }
 
 /// Where the emulated driver of `run` listens.
 pub(crate) fn driver_path(run: &RunDir) -> std::path::PathBuf {
     run.file("driver.sock")
-}
-
-/// How often an agent says, in its last words, that its driver fell silent. Reports that reach it too old to act on count
-/// as silence too once they last.
-pub(crate) fn driver_losses(said: &str) -> u64 {
-    let told = |line: &str| {
-        let (_, count) = line.split_once("the driver fell silent ")?;
-        count.split_whitespace().next()?.parse::<u64>().ok()
-    };
-    said.lines().filter_map(told).sum()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_silent_driver_is_heard_of_in_the_last_words() {
-        let fine = "3 flows managed in 250 intervals, 9 windows ordered; longest interval 80 us\n";
-        assert_eq!(driver_losses(fine), 0);
-        let silent = format!("{fine}the driver fell silent 2 times; windows were released meanwhile\n");
-        assert_eq!(driver_losses(&silent), 2);
-        assert_eq!(driver_losses("the driver fell silent often"), 0);
-    }
 }

@@ -2,7 +2,9 @@
 //!
 //! What the reports look like as bytes is told in `lasthop_wire::driver`.
 
+use crate::address::mac;
 use crate::error::{Doing, Result};
+use crate::topology::LAST;
 use lasthop_signals::HopReport;
 use lasthop_units::Time;
 use lasthop_wire::driver;
@@ -51,7 +53,9 @@ impl DriverSocket {
             return;
         }
         // Only more stations than a record has room for can fail, and the lab has no room for so many.
-        let Ok(record) = driver::encode(at, report) else { return };
+        let addresses = report.stations.iter().map(|s| (s.station, mac(LAST, s.station))).collect();
+        let record = driver::Record { at, report: report.clone(), addresses };
+        let Ok(record) = driver::encode(&record) else { return };
         let mut unread = 0;
         self.readers.retain(|reader| match reader.send_with_flags(&record, libc::MSG_NOSIGNAL) {
             Ok(_) => true,
@@ -95,7 +99,8 @@ mod tests {
         driver.send(Time::from_nanos(7), &report);
         let mut record = [0; driver::MAX_LEN];
         let len = reader.read(&mut record).expect("one was sent");
-        assert_eq!(driver::decode(&record[..len]), Ok((Time::from_nanos(7), report.clone())));
+        let expected = driver::Record { at: Time::from_nanos(7), ..driver::Record::default() };
+        assert_eq!(driver::decode(&record[..len]), Ok(expected));
 
         (0..100_000).for_each(|n| driver.send(Time::from_nanos(n), &report));
         assert!(driver.unread() > 0, "the socket buffer is finite");

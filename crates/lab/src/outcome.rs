@@ -8,6 +8,7 @@ use crate::traffic::bulk::{BIN, BulkLog};
 use crate::traffic::fetch::Fetch;
 use crate::traffic::iperf3::Iperf3Log;
 use crate::traffic::probe::Probe;
+use lasthop_report::AgentAccount;
 use lasthop_signals::Node;
 use lasthop_units::{Rate, Span, Time};
 use std::fmt;
@@ -33,6 +34,8 @@ pub struct Outcome {
     pub slots: Vec<Slot>,
     /// What the edge proxy and the stations' agents printed to their standard errors.
     pub tunnel_said: String,
+    /// The agent's account of itself; `None` without an agent, and if it gave none.
+    pub agent: Option<AgentAccount>,
 }
 
 /// One stream's log.
@@ -63,6 +66,8 @@ pub enum Doubt {
     UnreadReports(u64),
     /// So many times the agent heard no fresh driver report for so long that it released all windows.
     DriverSilent(u64),
+    /// The agent ended without an account of itself: what it did is not known.
+    AgentSilent,
 }
 
 /// The 99th percentile of lateness up to which a run counts.
@@ -101,6 +106,7 @@ impl fmt::Display for Doubt {
             Doubt::InterfaceDrops(n) => write!(f, "interfaces dropped {n} packets that no model dropped"),
             Doubt::Refused(n) => write!(f, "interfaces refused {n} frames"),
             Doubt::DriverSilent(n) => write!(f, "the driver fell silent {n} times, and the agent released all windows"),
+            Doubt::AgentSilent => write!(f, "the agent gave no account of itself"),
             Doubt::UnreadReports(n) => write!(f, "the agent missed {n} driver reports"),
         }
     }

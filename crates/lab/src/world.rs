@@ -1,6 +1,6 @@
 //! One run from beginning to end.
 
-use crate::agent::{self, Agent, driver_path};
+use crate::agent::{Agent, driver_path};
 use crate::clean::clean;
 use crate::clock::Clock;
 use crate::driver::DriverSocket;
@@ -20,6 +20,7 @@ use crate::tunnel::Tunnel;
 use lasthop_radio::star::Star;
 use lasthop_radio::wifi::Wifi;
 use lasthop_radio::wired::Wire;
+use lasthop_report::AgentAccount;
 use lasthop_scenario::Hop;
 use lasthop_signals::Node;
 use lasthop_units::{Span, Time};
@@ -76,7 +77,8 @@ pub fn run(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
         return Err(if stop.is_raised() { LabError::Stopped } else { tunnel.explain() });
     }
     let tunnel_left = tunnel.map(Tunnel::stop).transpose()?.unwrap_or_default();
-    let agent_said = agent.map(Agent::stop).transpose()?.unwrap_or_default();
+    let had_agent = agent.is_some();
+    let (agent_said, account) = agent.map(Agent::stop).transpose()?.unwrap_or_default();
     // Its error comes first: if it failed, everything else failed because of it.
     let log = emulator.finish()?;
     if ended_early {
@@ -84,7 +86,7 @@ pub fn run(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
     }
     let streams = harvest?;
     progress(spec.duration);
-    let doubts = doubts(&log, dropped, late_start, agent::driver_losses(&agent_said));
+    let doubts = doubts(&log, dropped, late_start, had_agent, account.as_ref());
     let slots = regulated::parse(&tunnel_left.log, clock.on_monotonic(Time::ZERO));
     let EmulatorLog { hops, lateness, realtime, .. } = log;
     let mut hops = hops.into_iter();
@@ -98,6 +100,7 @@ pub fn run(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
         realtime,
         doubts,
         agent_said,
+        agent: account,
         slots,
         tunnel_said: tunnel_left.said,
     })
@@ -122,7 +125,14 @@ fn segments(spec: &Spec, taps: Vec<Vec<Tap>>, driver: DriverSocket) -> Result<Ve
 }
 
 /// What makes a run unreliable.
-fn doubts(log: &EmulatorLog, interface_drops: u64, late_start: Span, driver_losses: u64) -> Vec<Doubt> {
+fn doubts(
+    log: &EmulatorLog,
+    interface_drops: u64,
+    late_start: Span,
+    had_agent: bool,
+    account: Option<&AgentAccount>,
+) -> Vec<Doubt> {
+    let driver_losses = account.map_or(0, |account| account.driver_losses);
     let late = log.lateness.summaries().into_iter().filter(|(_, summary)| summary.p99 > LATEST);
     let late = late.map(|(kind, summary)| Doubt::Late(kind, summary.p99));
     let found = [
@@ -131,6 +141,7 @@ fn doubts(log: &EmulatorLog, interface_drops: u64, late_start: Span, driver_loss
         (log.refused > 0).then_some(Doubt::Refused(log.refused)),
         (log.unread_reports > 0).then_some(Doubt::UnreadReports(log.unread_reports)),
         (driver_losses > 0).then_some(Doubt::DriverSilent(driver_losses)),
+        (had_agent && account.is_none()).then_some(Doubt::AgentSilent),
     ];
     found.into_iter().flatten().chain(late).collect()
 }

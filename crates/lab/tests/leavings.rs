@@ -4,7 +4,7 @@
 //! one of the "tests" below that do nothing otherwise.
 
 use lasthop_lab::address::Family;
-use lasthop_lab::{AgentSpec, Clock, LabError, PREFIX, Spec, Stop, clean, run};
+use lasthop_lab::{AgentSpec, Clock, Doubt, LabError, PREFIX, Spec, Stop, clean, run};
 use lasthop_radio::wired::Params;
 use lasthop_scenario::{Hop, Program, Stream, StreamKind, WiredHop};
 use lasthop_units::{Rate, Seed, Span, Time};
@@ -65,8 +65,8 @@ fn play_agent() {
     socket.connect(&SockAddr::unix(path).expect("a short path")).expect("a listening driver");
     let (mut record, mut reports, clock) = (vec![0; driver::MAX_LEN], 0, Clock::start());
     while let Ok(len @ 1..) = socket.read(&mut record) {
-        let (_, report) = driver::decode(&record[..len]).expect("a whole record");
-        assert_eq!(report.stations.len(), 1);
+        let record = driver::decode(&record[..len]).expect("a whole record");
+        assert_eq!((record.report.stations.len(), record.addresses.len()), (1, 1));
         reports += 1;
         if reports % 50 == 0 {
             eprintln!("{reports} reports");
@@ -96,6 +96,7 @@ fn an_agent_gets_two_hundred_and_fifty_reports_a_second() {
     let spec = Spec { agent: Some(myself("play_agent", &["{driver}"])), ..spec(Span::from_secs(1)) };
     let outcome = run(&spec, |_| {}, &Stop::default()).expect("a run of a second");
     assert!(outcome.agent_said.contains("200 reports"), "{}", outcome.agent_said);
+    assert!(outcome.agent.is_none() && outcome.doubts.contains(&Doubt::AgentSilent), "{:?}", outcome.doubts);
     assert!(outcome.hop.reports.len() >= 245, "{}", outcome.hop.reports.len());
 }
 

@@ -33,6 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         duration_s: 10.4,
         lateness: [("delivery".to_owned(), late)].into(),
         doubts: if run.seed == 4 && run.law == "bbr" { vec!["an imaginary doubt".into()] } else { Vec::new() },
+        agent: None,
     };
     let info = RunInfo {
         lasthop: env!("CARGO_PKG_VERSION").into(),

@@ -111,6 +111,60 @@ pub struct RunStatus {
     pub lateness: BTreeMap<String, Lateness>,
     /// Why its figures should not be trusted; empty if there is no such reason.
     pub doubts: Vec<String>,
+    /// What the access point's agent says it has done, if there was one that said so.
+    #[serde(default)]
+    pub agent: Option<AgentAccount>,
+}
+
+/// An access point's agent's account of itself: the last line that it prints, and a part of `run.json`.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct AgentAccount {
+    /// How its programs were attached.
+    pub method: String,
+    /// Driver reports that it acted on.
+    pub intervals: u64,
+    /// Driver reports that were too old when they came.
+    pub stale_reports: u64,
+    /// Times that the driver was silent for so long that all windows were released.
+    pub driver_losses: u64,
+    /// Flows that it managed.
+    pub flows: u64,
+    /// Windows that it ordered or lifted.
+    pub orders: u64,
+    /// Windows that were near enough to what was in force.
+    pub orders_spared: u64,
+    /// The longest that the work of one interval took, microseconds.
+    pub longest_work_us: f64,
+    /// How long windows took to open in the end, milliseconds.
+    pub farewell_ms: f64,
+    /// Segments whose window was lowered.
+    pub rewritten: u64,
+    /// Segments that passed untouched because nobody decided.
+    pub unattended: u64,
+    /// Segments that could not be read.
+    pub malformed: u64,
+    /// Flows that entered the program's table.
+    pub opened: u64,
+    /// Flows that lost their place in it to others.
+    pub evicted: u64,
+    /// Flows that found no place.
+    pub refused: u64,
+}
+
+impl AgentAccount {
+    /// The account as the line that an agent prints: `{"agent":{…}}`.
+    pub fn line(&self) -> String {
+        serde_json::json!({ "agent": self }).to_string()
+    }
+
+    /// The last account in what an agent printed; `None` if there is none.
+    pub fn find(printed: &str) -> Option<AgentAccount> {
+        #[derive(Deserialize)]
+        struct Line {
+            agent: AgentAccount,
+        }
+        printed.lines().rev().find_map(|line| serde_json::from_str::<Line>(line).ok()).map(|line| line.agent)
+    }
 }
 
 /// How far the emulator lagged behind the model's event times.
@@ -172,5 +226,13 @@ mod tests {
         assert_eq!(json["verdict"]["reliable"], false);
         let back: RunInfo = serde_json::from_str(&info.to_json()).expect("fields of RunInfo");
         assert_eq!(back, info);
+    }
+
+    #[test]
+    fn an_agents_account_is_found_among_what_else_it_printed() {
+        let account = AgentAccount { method: "tcx".into(), driver_losses: 2, ..AgentAccount::default() };
+        let printed = format!("hello\n{{\"other\":1}}\n{}\n", account.line());
+        assert_eq!(AgentAccount::find(&printed), Some(account));
+        assert_eq!(AgentAccount::find("3 flows managed"), None);
     }
 }

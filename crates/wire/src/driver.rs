@@ -11,7 +11,7 @@
 //! | offset | size | field |
 //! | --- | --- | --- |
 //! | 0 | 4 | magic `0x5244_484c` (octets `LHDR`) |
-//! | 4 | 1 | version, 1 |
+//! | 4 | 1 | version, 2 |
 //! | 5 | 1 | kind: 1 = hop report |
 //! | 6 | 2 | number of stations that follow, at most 1024 |
 //! | 8 | 8 | when the counters were read |
@@ -42,14 +42,16 @@
 //! | 96 | 8 | airtime from it |
 //! | 104 | 8 | PPDUs sent to it |
 //! | 112 | 8 | PHY rate towards it, bit/s |
-//! | 120 | 8 | zero |
+//! | 120 | 6 | its MAC address on the air, zeros if the driver does not know it |
+//! | 126 | 2 | zero |
 //!
 //! What the fields count is said at [`HopReport`] and [`StationReport`]. Writers set the zero fields to zero, readers
-//! ignore them. A change of this layout is a new version number.
+//! ignore them. A change of this layout is a new version number; version 1 had no MAC addresses.
 
 use crate::{Error, take};
 use lasthop_signals::{ChannelTime, HopReport, Node, StationReport};
 use lasthop_units::{Bytes, Rate, Span, Time};
+use std::collections::BTreeMap;
 
 /// Stations that fit into one record. Keeps a message below Linux's default socket buffer.
 pub const MAX_STATIONS: usize = 1024;
@@ -57,16 +59,30 @@ pub const MAX_STATIONS: usize = 1024;
 pub const MAX_LEN: usize = HEADER_LEN + MAX_STATIONS * STATION_LEN;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"LHDR");
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const KIND_HOP: u8 = 1;
 const HEADER_LEN: usize = 48;
 const STATION_LEN: usize = 128;
+/// No station's address: what a driver writes that does not know it.
+const UNKNOWN: [u8; 6] = [0; 6];
 
-/// The record of counters read at `at`.
+/// What one message says.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Record {
+    /// When the counters were read, on `CLOCK_MONOTONIC`.
+    pub at: Time,
+    /// The counters.
+    pub report: HopReport,
+    /// MAC addresses of stations, as far as the driver knows them; of those in the report only.
+    pub addresses: BTreeMap<Node, [u8; 6]>,
+}
+
+/// A record as a message.
 ///
 /// # Errors
 /// [`Error::TooManyStations`].
-pub fn encode(at: Time, report: &HopReport) -> Result<Vec<u8>, Error> {
+pub fn encode(record: &Record) -> Result<Vec<u8>, Error> {
+    let Record { at, report, addresses } = record;
     let count = report.stations.len();
     let stations = u16::try_from(count).ok().filter(|_| count <= MAX_STATIONS).ok_or(Error::TooManyStations(count))?;
     let mut out = Vec::with_capacity(HEADER_LEN + count * STATION_LEN);
@@ -77,16 +93,18 @@ pub fn encode(at: Time, report: &HopReport) -> Result<Vec<u8>, Error> {
     for word in [at.as_nanos(), active.as_nanos(), busy.as_nanos(), rx.as_nanos(), tx.as_nanos()] {
         out.extend_from_slice(&word.to_le_bytes());
     }
-    report.stations.iter().for_each(|station| encode_station(&mut out, station));
+    for station in &report.stations {
+        encode_station(&mut out, station, addresses.get(&station.station).unwrap_or(&UNKNOWN));
+    }
     Ok(out)
 }
 
-/// What a message says, and when its counters were read.
+/// What a message says.
 ///
 /// # Errors
 /// [`Error::Magic`], [`Error::RecordKind`], [`Error::TooManyStations`], and [`Error::Truncated`] or [`Error::Length`]
 /// if the message is shorter or longer than its number of stations says.
-pub fn decode(message: &[u8]) -> Result<(Time, HopReport), Error> {
+pub fn decode(message: &[u8]) -> Result<Record, Error> {
     let short = |needed| Error::Truncated { needed, got: message.len() };
     let head: [u8; HEADER_LEN] = take(message, 0).ok_or(short(HEADER_LEN))?;
     let mut fields = Fields(&head);
@@ -111,11 +129,19 @@ pub fn decode(message: &[u8]) -> Result<(Time, HopReport), Error> {
     }
     let at = Time::from_nanos(fields.u64());
     let channel = ChannelTime { active: fields.span(), busy: fields.span(), rx: fields.span(), tx: fields.span() };
-    let stations = message[HEADER_LEN..].chunks_exact(STATION_LEN).map(decode_station).collect();
-    Ok((at, HopReport { channel, stations }))
+    let mut addresses = BTreeMap::new();
+    let mut stations = Vec::with_capacity(count);
+    for bytes in message[HEADER_LEN..].chunks_exact(STATION_LEN) {
+        let (station, address) = decode_station(bytes);
+        if address != UNKNOWN {
+            addresses.insert(station.station, address);
+        }
+        stations.push(station);
+    }
+    Ok(Record { at, report: HopReport { channel, stations }, addresses })
 }
 
-fn encode_station(out: &mut Vec<u8>, station: &StationReport) {
+fn encode_station(out: &mut Vec<u8>, station: &StationReport, address: &[u8; 6]) {
     out.extend_from_slice(&station.station.0.to_le_bytes());
     out.extend_from_slice(&[0; 2]);
     out.extend_from_slice(&station.backlog_packets.to_le_bytes());
@@ -134,16 +160,17 @@ fn encode_station(out: &mut Vec<u8>, station: &StationReport) {
         station.rx_airtime.as_nanos(),
         station.tx_ppdus,
         station.phy_rate.as_bps(),
-        0,
     ];
     words.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
+    out.extend_from_slice(address);
+    out.extend_from_slice(&[0; 2]);
 }
 
-fn decode_station(bytes: &[u8]) -> StationReport {
+fn decode_station(bytes: &[u8]) -> (StationReport, [u8; 6]) {
     let mut fields = Fields(bytes);
     let station = Node(u16::from_le_bytes(fields.array()));
     let _zero: [u8; 2] = fields.array();
-    StationReport {
+    let report = StationReport {
         station,
         backlog_packets: u32::from_le_bytes(fields.array()),
         backlog_bytes: Bytes::new(fields.u64()),
@@ -160,7 +187,8 @@ fn decode_station(bytes: &[u8]) -> StationReport {
         rx_airtime: fields.span(),
         tx_ppdus: fields.u64(),
         phy_rate: Rate::from_bps(fields.u64()),
-    }
+    };
+    (report, fields.array())
 }
 
 /// Reads fields one after the other; behind the end there are zeros, which no caller reaches: lengths are checked first.

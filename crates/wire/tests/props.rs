@@ -182,12 +182,17 @@ proptest! {
 
     #[test]
     fn driver_records_survive_the_trip(
-        at in any::<u64>(), channel in any::<[u64; 4]>(), stations in vec(any_station(), 0..20),
+        at in any::<u64>(), channel in any::<[u64; 4]>(),
+        stations in vec((any_station(), any::<Option<[u8; 6]>>()), 0..20),
     ) {
         let [active, busy, rx, tx] = channel.map(Span::from_nanos);
+        let known = stations.iter().filter_map(|(station, address)| Some((station.station, (*address)?)));
+        let addresses = known.filter(|(_, address)| *address != [0; 6]).collect();
+        let stations = stations.iter().map(|(station, _)| *station).collect();
         let report = HopReport { channel: ChannelTime { active, busy, rx, tx }, stations };
-        let message = driver::encode(Time::from_nanos(at), &report).expect("few stations");
-        prop_assert_eq!(driver::decode(&message), Ok((Time::from_nanos(at), report)));
+        let record = driver::Record { at: Time::from_nanos(at), report, addresses };
+        let message = driver::encode(&record).expect("few stations");
+        prop_assert_eq!(driver::decode(&message), Ok(record));
         prop_assert!(driver::decode(&message[..message.len() - 1]).is_err());
         let longer = [message.as_slice(), &[0]].concat();
         prop_assert!(driver::decode(&longer).is_err());
@@ -215,8 +220,9 @@ fn a_record_of_too_many_stations_is_refused() {
         phy_rate: Rate::ZERO,
     };
     let with = |n| HopReport { channel: ChannelTime::default(), stations: vec![station; n] };
-    assert_eq!(driver::encode(Time::ZERO, &with(1024)).map(|m| m.len()), Ok(driver::MAX_LEN));
-    assert!(driver::encode(Time::ZERO, &with(1025)).is_err());
+    let record = |n| driver::Record { report: with(n), ..driver::Record::default() };
+    assert_eq!(driver::encode(&record(1024)).map(|m| m.len()), Ok(driver::MAX_LEN));
+    assert!(driver::encode(&record(1025)).is_err());
 }
 
 #[test]

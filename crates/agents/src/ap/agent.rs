@@ -3,15 +3,16 @@
 use super::abi::Key;
 use super::driver::DriverSource;
 use super::log::{FlowLine, Log};
+use super::stations::Stations;
 use super::table::Slot;
 use super::watch::Seen;
 use super::{Error, Stop};
 use lasthop_laws::oal::rwnd::Flow;
 use lasthop_laws::{Decision, HopLaw, Why};
-use lasthop_signals::{FlowId, HopReport, Node, Signal};
+use lasthop_signals::{FlowId, Signal};
 use lasthop_units::{Bytes, Span, Time};
+use lasthop_wire::driver::Record;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 /// Where flows are and limits act: the eBPF program's table.
 pub(super) trait Enforcer {
@@ -55,7 +56,7 @@ pub struct Tally {
 pub(super) struct Agent<'a> {
     pub law: Box<dyn HopLaw>,
     pub enforcer: &'a dyn Enforcer,
-    pub stations: BTreeMap<IpAddr, Node>,
+    pub stations: Stations,
     /// Reports and decisions older than this do not count.
     pub age_limit: Span,
     pub log: Option<Log>,
@@ -93,14 +94,14 @@ impl<'a> Agent<'a> {
     pub(super) fn new(
         law: Box<dyn HopLaw>,
         enforcer: &'a dyn Enforcer,
-        stations: &[(IpAddr, Node)],
+        stations: Stations,
         age_limit: Span,
         log: Option<Log>,
     ) -> Agent<'a> {
         Agent {
             law,
             enforcer,
-            stations: stations.iter().copied().collect(),
+            stations,
             age_limit,
             log,
             tally: Tally::default(),
@@ -120,13 +121,13 @@ impl<'a> Agent<'a> {
             let report = driver.newest(patience);
             let now = clock.now();
             match report {
-                Ok(Some((at, report))) if now.since(at) <= self.age_limit => {
+                Ok(Some(record)) if now.since(record.at) <= self.age_limit => {
                     if lost {
                         lost = false;
                         self.note_driver(now, "back");
                     }
                     heard = now;
-                    self.interval(now, report)?;
+                    self.interval(now, record);
                     self.tally.longest_work = self.tally.longest_work.max(clock.now().since(now));
                 }
                 Ok(Some(_)) => self.tally.stale_reports += 1,
@@ -173,11 +174,12 @@ impl<'a> Agent<'a> {
     }
 
     /// One control interval: flows, then the hop, then decisions.
-    fn interval(&mut self, now: Time, hop: HopReport) -> Result<(), Error> {
+    fn interval(&mut self, now: Time, record: Record) {
         self.tally.intervals += 1;
+        self.stations.update(&record.addresses);
         let mut lines = self.sense_flows(now);
         self.sense_gone(now);
-        let signal = Signal::Hop(hop);
+        let signal = Signal::Hop(record.report);
         self.law.sense(now, &signal);
         self.act(now);
         if let (Some(log), Signal::Hop(hop)) = (&mut self.log, &signal) {
@@ -188,7 +190,6 @@ impl<'a> Agent<'a> {
             }
             log.interval(now, hop, &lines);
         }
-        Ok(())
     }
 
     /// Tells the law of every flow that can be managed and whose station is known, as often as there is news.
@@ -201,7 +202,7 @@ impl<'a> Agent<'a> {
                 enforcer.forget(slot, flow.born());
                 return;
             }
-            let Some(station) = self.stations.get(&key.station_address()).copied() else { return };
+            let Some(station) = self.stations.of(key.station_address()) else { return };
             if !flow.is_manageable() {
                 return;
             }

@@ -15,7 +15,8 @@ pub struct Config {
     pub iface: String,
     /// Path of the driver's socket (see [`lasthop_wire::driver`]).
     pub driver: PathBuf,
-    /// Which address belongs to which station. Flows of other addresses are left alone.
+    /// Which address belongs to which station, where driver and neighbour table do not say so or are not to be believed.
+    /// Flows of addresses that nobody knows are left alone.
     pub stations: Vec<(IpAddr, Node)>,
     /// Neither heartbeats nor driver reports older than this count: everything passes untouched then. 20 to 500 ms.
     pub age_limit: Span,

@@ -1,8 +1,7 @@
 //! Where the agent learns what the driver knows.
 
-use lasthop_signals::HopReport;
-use lasthop_units::{Span, Time};
-use lasthop_wire::driver;
+use lasthop_units::Span;
+use lasthop_wire::driver::{self, Record};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, UnixAddr, connect, recv, socket};
 use std::io;
@@ -16,7 +15,7 @@ pub trait DriverSource {
     ///
     /// # Errors
     /// The driver has gone; [`DriverSource::reconnect`] may find it again.
-    fn newest(&mut self, patience: Span) -> io::Result<Option<(Time, HopReport)>>;
+    fn newest(&mut self, patience: Span) -> io::Result<Option<Record>>;
 
     /// Tries to reach a driver that has gone.
     ///
@@ -56,7 +55,7 @@ impl SocketDriver {
 }
 
 impl DriverSource for SocketDriver {
-    fn newest(&mut self, patience: Span) -> io::Result<Option<(Time, HopReport)>> {
+    fn newest(&mut self, patience: Span) -> io::Result<Option<Record>> {
         if !self.wait(patience)? {
             return Ok(None);
         }
@@ -93,13 +92,14 @@ fn open(path: &Path) -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lasthop_units::Time;
     use nix::sys::socket::{Backlog, accept, bind, listen, send};
     use std::os::fd::FromRawFd;
 
-    fn report(busy_ms: u64) -> HopReport {
-        let mut report = HopReport::default();
-        report.channel.busy = Span::from_millis(busy_ms);
-        report
+    fn record(ns: u64) -> Record {
+        let mut record = Record { at: Time::from_nanos(ns), ..Record::default() };
+        record.report.channel.busy = Span::from_millis(ns);
+        record
     }
 
     fn listener(path: &Path) -> OwnedFd {
@@ -125,18 +125,18 @@ mod tests {
         let end = accepted(&listening);
         assert_eq!(driver.newest(Span::from_millis(1)).expect("connected"), None);
         for n in 1..=3 {
-            let message = driver::encode(Time::from_nanos(n), &report(n)).expect("few stations");
+            let message = driver::encode(&record(n)).expect("few stations");
             send(end.as_raw_fd(), &message, MsgFlags::empty()).expect("room");
         }
         let newest = driver.newest(Span::from_millis(1_000)).expect("connected");
-        assert_eq!(newest, Some((Time::from_nanos(3), report(3))));
+        assert_eq!(newest, Some(record(3)));
         send(end.as_raw_fd(), b"nonsense", MsgFlags::empty()).expect("room");
         assert!(driver.newest(Span::from_millis(1_000)).is_err());
         drop(end);
         assert!(driver.newest(Span::from_millis(1_000)).is_err());
         driver.reconnect().expect("still listening");
         let end = accepted(&listening);
-        let message = driver::encode(Time::from_nanos(9), &report(9)).expect("few stations");
+        let message = driver::encode(&record(9)).expect("few stations");
         send(end.as_raw_fd(), &message, MsgFlags::empty()).expect("room");
         assert!(driver.newest(Span::from_millis(1_000)).expect("connected").is_some());
     }

@@ -27,6 +27,7 @@ mod error;
 #[cfg(feature = "bpf")]
 pub mod kernel;
 mod log;
+mod neighbours;
 #[cfg(feature = "bpf")]
 mod netlink;
 mod privileges;
@@ -34,6 +35,7 @@ mod probe;
 #[cfg(feature = "bpf")]
 mod run;
 mod signals;
+mod stations;
 mod table;
 mod watch;
 

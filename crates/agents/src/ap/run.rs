@@ -4,6 +4,8 @@ use super::agent::{Agent, Clock, Enforcer};
 use super::driver::{DriverSource, SocketDriver};
 use super::kernel::{Load, Rewriter};
 use super::log::Log;
+use super::neighbours::KernelNeighbours;
+use super::stations::Stations;
 use super::table::Slot;
 use super::watch::Seen;
 use super::{Cleaned, Config, Error, Method, Stop, Summary, attach, device, privileges};
@@ -40,6 +42,7 @@ pub fn run_with(
 struct Attached {
     rewriter: Rewriter,
     method: Method,
+    neighbours: KernelNeighbours,
     log: Option<Log>,
 }
 
@@ -52,6 +55,7 @@ impl Attached {
         let load = Load { link_len: device.link_len, max_flows, age_limit, ..Load::default() };
         let mut rewriter = Rewriter::load(load)?;
         let method = rewriter.attach(device.index, config.method)?;
+        let neighbours = KernelNeighbours::open(device.index)?;
         if config.drop_privileges {
             // Maps are reached through descriptors that are open already; a TCX link goes with its descriptor. Only a
             // filter has to be removed by hand.
@@ -61,7 +65,7 @@ impl Attached {
             };
             privileges::drop_all_but(keep)?;
         }
-        Ok(Attached { rewriter, method, log })
+        Ok(Attached { rewriter, method, neighbours, log })
     }
 
     fn run(
@@ -72,7 +76,8 @@ impl Attached {
         stop: &Stop,
     ) -> Result<Summary, Error> {
         let (tally, log) = {
-            let mut agent = Agent::new(law, &self.rewriter, &config.stations, config.age_limit, self.log.take());
+            let stations = Stations::new(&config.stations, Box::new(self.neighbours));
+            let mut agent = Agent::new(law, &self.rewriter, stations, config.age_limit, self.log.take());
             agent.run(driver, &Monotonic, stop)?;
             (agent.tally, agent.log.take())
         };

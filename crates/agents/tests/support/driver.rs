@@ -1,8 +1,8 @@
-//! A driver with nothing to say, 250 times a second.
+//! A driver with one station and nothing to say of it, 250 times a second.
 
-use lasthop_signals::HopReport;
-use lasthop_units::Time;
-use lasthop_wire::driver;
+use lasthop_signals::{ChannelTime, HopReport, Node, StationReport};
+use lasthop_units::{Bytes, Rate, Span, Time};
+use lasthop_wire::driver::{self, Record};
 use nix::sys::socket::{
     AddressFamily, Backlog, MsgFlags, SockFlag, SockType, UnixAddr, accept4, bind, listen, send, socket,
 };
@@ -21,14 +21,15 @@ pub struct IdleDriver {
 }
 
 impl IdleDriver {
-    pub fn listen(path: &Path) -> IdleDriver {
+    /// Listens at `path`; `station` is the MAC address of station 1.
+    pub fn listen(path: &Path, station: [u8; 6]) -> IdleDriver {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let fd = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None).expect("a socket");
         bind(fd.as_raw_fd(), &UnixAddr::new(path).expect("a short path")).expect("a free path");
         listen(&fd, Backlog::new(8).expect("a small backlog")).expect("listening");
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
-        let thread = Some(std::thread::spawn(move || report(&fd, &seen)));
+        let thread = Some(std::thread::spawn(move || report(&fd, station, &seen)));
         IdleDriver { stop, thread }
     }
 }
@@ -42,7 +43,29 @@ impl Drop for IdleDriver {
     }
 }
 
-fn report(listener: &OwnedFd, stop: &AtomicBool) {
+fn one_station() -> HopReport {
+    let station = StationReport {
+        station: Node(1),
+        backlog_packets: 0,
+        backlog_bytes: Bytes::ZERO,
+        head_wait: Span::ZERO,
+        queue_drops: 0,
+        tx_attempts: 0,
+        tx_retries: 0,
+        tx_failed: 0,
+        tx_packets: 0,
+        tx_bytes: Bytes::ZERO,
+        rx_packets: 0,
+        rx_bytes: Bytes::ZERO,
+        tx_airtime: Span::ZERO,
+        rx_airtime: Span::ZERO,
+        tx_ppdus: 0,
+        phy_rate: Rate::ZERO,
+    };
+    HopReport { channel: ChannelTime::default(), stations: vec![station] }
+}
+
+fn report(listener: &OwnedFd, station: [u8; 6], stop: &AtomicBool) {
     let mut readers: Vec<OwnedFd> = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         if let Ok(fd) = accept4(listener.as_raw_fd(), SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK) {
@@ -51,7 +74,8 @@ fn report(listener: &OwnedFd, stop: &AtomicBool) {
         }
         let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("always there");
         let now = Time::from_nanos(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64);
-        let record = driver::encode(now, &HopReport::default()).expect("no stations");
+        let addresses = [(Node(1), station)].into();
+        let record = driver::encode(&Record { at: now, report: one_station(), addresses }).expect("one station");
         // A reader that does not keep up misses records; one that has gone goes.
         readers.retain(|reader| {
             !matches!(

@@ -1,10 +1,12 @@
 //! The loop with a law of one line, a driver that plays a script, and maps in memory.
 
 use super::*;
+use lasthop_signals::Node;
 use lasthop_wire::FlowKey;
 use lasthop_wire::tcp::{Flags, TcpHeader, TcpOptions};
 use std::cell::{Cell, RefCell};
 use std::io;
+use std::net::IpAddr;
 
 /// Gives every flow a fixed window and remembers what it was told.
 struct Fixed {
@@ -107,13 +109,20 @@ struct Script<'a> {
     reconnections: u32,
 }
 
+impl Script<'_> {
+    /// Station 3 is known by its hardware address only.
+    fn addresses(&self) -> BTreeMap<Node, [u8; 6]> {
+        BTreeMap::from([(Node(3), [2, 0, 0, 0, 0, 3])])
+    }
+}
+
 impl DriverSource for Script<'_> {
-    fn newest(&mut self, patience: Span) -> io::Result<Option<(Time, HopReport)>> {
+    fn newest(&mut self, patience: Span) -> io::Result<Option<Record>> {
         let now = self.now.get() + Span::from_millis(4);
         self.now.set(now);
         match self.turns.next() {
-            Some(Turn::Report) => Ok(Some((now, HopReport::default()))),
-            Some(Turn::Stale) => Ok(Some((now.saturating_sub(Span::from_secs(2)), HopReport::default()))),
+            Some(Turn::Report) => Ok(Some(Record { at: now, addresses: self.addresses(), ..Record::default() })),
+            Some(Turn::Stale) => Ok(Some(Record { at: now.saturating_sub(Span::from_secs(2)), ..Record::default() })),
             Some(Turn::Silence) => {
                 self.now.set(now + patience);
                 Ok(None)
@@ -175,7 +184,9 @@ fn play(memory: &Memory, turns: Vec<Turn>, log: Option<Log>) -> (Outcome, Option
     let law = Fixed { window: Bytes::new(20_000), flows: BTreeMap::new(), gone: std::sync::Arc::clone(&gone) };
     let (now, stop) = (Cell::new(Time::ZERO + Span::from_secs(10)), Stop::new());
     let stations = [(IpAddr::from([10, 0, 0, 1]), Node(1)), (IpAddr::from([10, 0, 0, 2]), Node(2))];
-    let mut agent = Agent::new(Box::new(law), memory, &stations, Span::from_millis(500), log);
+    let neighbours = BTreeMap::from([(IpAddr::from([10, 0, 0, 3]), [2, 0, 0, 0, 0, 3])]);
+    let stations = Stations::new(&stations, Box::new(neighbours));
+    let mut agent = Agent::new(Box::new(law), memory, stations, Span::from_millis(500), log);
     let mut script = Script { turns: turns.into_iter(), memory, now: &now, stop: &stop, reconnections: 0 };
     agent.run(&mut script, &now, &stop).expect("memory does not fail");
     let gone = gone.lock().expect("not poisoned").clone();
@@ -189,18 +200,19 @@ fn target(memory: &Memory, station: [u8; 4]) -> Option<Bytes> {
 #[test]
 fn every_flow_of_a_known_station_gets_its_target_once() {
     let memory = Memory::default();
-    for station in [[10, 0, 0, 1], [10, 0, 0, 2], [10, 0, 0, 9]] {
+    for station in [[10, 0, 0, 1], [10, 0, 0, 2], [10, 0, 0, 3], [10, 0, 0, 9]] {
         memory.flows.borrow_mut().insert(key(station), connection(Time::from_nanos(1), 5));
     }
     let check = Turn::Then(Box::new(|memory: &Memory| {
         assert_eq!(target(memory, [10, 0, 0, 1]), Some(Bytes::new(20_000)));
         assert_eq!(target(memory, [10, 0, 0, 2]), Some(Bytes::new(20_000)));
+        assert_eq!(target(memory, [10, 0, 0, 3]), Some(Bytes::new(20_000)), "learned");
         assert_eq!(target(memory, [10, 0, 0, 9]), None, "nobody said which station that is");
     }));
     let (outcome, _) = play(&memory, vec![Turn::Report, Turn::Report, Turn::Report, check], None);
     // Each is lifted once more in the end.
-    assert_eq!((outcome.tally.intervals, outcome.tally.flows, outcome.tally.orders), (3, 2, 4));
-    assert!([1, 2, 9].iter().all(|n| target(&memory, [10, 0, 0, *n]).is_none()), "nothing stays limited");
+    assert_eq!((outcome.tally.intervals, outcome.tally.flows, outcome.tally.orders), (3, 3, 6));
+    assert!([1, 2, 3, 9].iter().all(|n| target(&memory, [10, 0, 0, *n]).is_none()), "nothing stays limited");
     assert_eq!(memory.beats.borrow().len(), 5);
 }
 
