@@ -31,7 +31,7 @@ test: check ## everything that must pass
 bench: build ## one line a figure: name value unit
 	@scripts/bench
 
-fuzz: ## each fuzz target for half a minute: needs a nightly compiler and cargo-fuzz
+fuzz: ## each fuzz target for half a minute
 	@scripts/fuzz
 
 docs: ## the book and the API documentation

@@ -6,7 +6,7 @@
  * rewritten there. Nearly every segment takes the short way (`short_way`): a few comparisons, two cache lines of its flow, no
  * call. What that cannot answer takes the long way, which knows everything; where both could answer they agree. Live, a
  * packet finds little of this code and state in the processor's first cache, so what counts is how many cache lines it
- * drags in, and each call into the kernel drags in many (docs/decisions/0005-a-table-of-its-own.md).
+ * drags in, and each call into the kernel drags in many (docs/decisions/0006-a-table-of-its-own.md).
  *
  * Policy stays in user space: it sets a target window in a flow, and as soon as its heartbeat is older than the limit it
  * set, everything passes untouched.
@@ -357,121 +357,130 @@ inline_ void write_window(struct __sk_buff *skb, struct tcphdr *tcp, __u32 tcp_a
 	tcp->check = ~sum;
 }
 
-/* 1 if the packet has been dealt with. */
-inline_ int short_way(struct __sk_buff *skb, int uplink, __u32 link_len)
+/* Where an address stands in the packet, in words. */
+struct ends {
+	const __be32 *station;
+	const __be32 *remote;
+};
+
+inline_ int is_of(const struct rwnd_key *key, const struct ends *ends, __u32 ports, int version)
 {
-	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
-	__u32 len, room, hash, tag, tick, pseudo, ip_len, ports;
-	struct tcphdr *tcp;
-	struct rwnd_set *set;
+	const __be32 *s = ends->station, *r = ends->remote, *k = key->ends;
+	__u32 differ = (ports_of(key) ^ ports) | (key->version ^ version);
+
+	if (version == 4)
+		return !(differ | (k[0] ^ s[0]) | (k[1] ^ r[0]));
+	return !(differ | (k[0] ^ s[0]) | (k[1] ^ s[1]) | (k[2] ^ s[2]) | (k[3] ^ s[3]) | (k[4] ^ r[0]) |
+		 (k[5] ^ r[1]) | (k[6] ^ r[2]) | (k[7] ^ r[3]));
+}
+
+/*
+ * A segment of `len` octets, of which the first 32 are there. Written out once a version, so that IPv4 does not step over
+ * IPv6. 1 if the packet has been dealt with.
+ */
+inline_ int short_segment(struct __sk_buff *skb, int uplink, int version, __u32 tcp_at, const struct ends *ends,
+			  struct tcphdr *tcp, __u32 len)
+{
+	__u32 hash, tag, tick, ports = *(__u32 *)tcp, *used;
 	struct rwnd_entry *entry;
-	struct rwnd_key *key;
-	__be16 type = skb->protocol;
+	struct rwnd_set *set;
+	int i, allowed;
 	__u64 now;
-	int is_v4, i, allowed;
 
-	if (link_len) {
-		if (unlikely(data + link_len > end))
-			return 0;
-		type = ((struct ethhdr *)data)->h_proto;
-	}
-	room = skb->len - link_len;
-	data += link_len;
-	is_v4 = type == bpf_htons(ETH_P_IP);
-	if (likely(is_v4)) {
-		struct iphdr *ip = data;
-
-		ip_len = sizeof(*ip);
-		if (unlikely(data + sizeof(*ip) + STAMPED_LEN > end))
-			return 0;
-		/* Version and length of the header, fragments, protocol: all as usual or none of our business. */
-		if (unlikely((*(__u8 *)ip ^ 0x45) | (ip->frag_off & bpf_htons(IP_FRAGMENT)) |
-			     (ip->protocol ^ IPPROTO_TCP)))
-			return ip->protocol != IPPROTO_TCP;
-		len = bpf_ntohs(ip->tot_len);
-		tcp = data + sizeof(*ip);
-	} else if (type == bpf_htons(ETH_P_IPV6)) {
-		struct ipv6hdr *ip = data;
-
-		ip_len = sizeof(*ip);
-		if (unlikely(data + sizeof(*ip) + STAMPED_LEN > end))
-			return 0;
-		if (unlikely(((*(__u8 *)ip >> 4) ^ 6) | (ip->nexthdr ^ IPPROTO_TCP)))
-			return ip->nexthdr == IPPROTO_UDP;
-		len = sizeof(*ip) + bpf_ntohs(ip->payload_len);
-		tcp = data + sizeof(*ip);
-	} else {
-		return 0;
-	}
-	if (unlikely(len > room || len < ip_len + STAMPED_LEN))
-		return 0;
 	/* A header of 32 octets, an ACK and none of SYN, FIN, RST; then nothing but timestamps. */
 	if (unlikely((((__be16 *)tcp)[6] ^ bpf_htons(0x8010)) & bpf_htons(0xf017)) ||
 	    unlikely(*(__be32 *)(tcp + 1) != bpf_htonl(STAMPED)))
 		return 0;
-	ports = *(__u32 *)tcp;
 	if (!uplink)
 		ports = ports << 16 | ports >> 16;
-	if (is_v4) {
-		struct iphdr *ip = data;
-
-		hash = hash_v4(uplink ? ip->saddr : ip->daddr, uplink ? ip->daddr : ip->saddr, ports);
-	} else {
-		struct ipv6hdr *ip = data;
-		struct in6_addr *station = uplink ? &ip->saddr : &ip->daddr, *remote = uplink ? &ip->daddr : &ip->saddr;
-
-		hash = hash_v6(station->in6_u.u6_addr32, remote->in6_u.u6_addr32, ports);
-	}
+	hash = version == 4 ? hash_v4(*ends->station, *ends->remote, ports) :
+			      hash_v6(ends->station, ends->remote, ports);
 	set = set_of(hash);
 	if (unlikely(!set))
 		return 0;
 	tag = tag_of(hash);
 	now = ticks();
 	tick = now;
+	entry = &set->ways[0];
+	used = &set->used[0];
+	if (unlikely(set->tags[0] != tag)) {
 #pragma unroll
-	for (i = 0; i < RWND_WAYS; i++) {
-		if (set->tags[i] == tag)
-			goto tagged;
+		for (i = 1; i < RWND_WAYS; i++) {
+			if (set->tags[i] == tag) {
+				entry = &set->ways[i];
+				used = &set->used[i];
+				goto tagged;
+			}
+		}
+		/* A flow that is not known, and no SYN to make it so. */
+		return 1;
 	}
-	/* A flow that is not known, and no SYN to make it so. */
-	return 1;
 tagged:
-	entry = &set->ways[i];
-	key = &entry->key;
-	if (is_v4) {
-		struct iphdr *ip = data;
-		__u32 station = uplink ? ip->saddr : ip->daddr, remote = uplink ? ip->daddr : ip->saddr;
-
-		if (unlikely((key->ends[0] ^ station) | (key->ends[1] ^ remote) | (ports_of(key) ^ ports) |
-			     (key->version ^ 4)))
-			return 0;
-	} else {
-		struct ipv6hdr *ip = data;
-		__be32 *station = uplink ? ip->saddr.in6_u.u6_addr32 : ip->daddr.in6_u.u6_addr32;
-		__be32 *remote = uplink ? ip->daddr.in6_u.u6_addr32 : ip->saddr.in6_u.u6_addr32;
-
-		if (unlikely((key->ends[0] ^ station[0]) | (key->ends[1] ^ station[1]) | (key->ends[2] ^ station[2]) |
-			     (key->ends[3] ^ station[3]) | (key->ends[4] ^ remote[0]) | (key->ends[5] ^ remote[1]) |
-			     (key->ends[6] ^ remote[2]) | (key->ends[7] ^ remote[3]) | (ports_of(key) ^ ports) |
-			     (key->version ^ 6)))
-			return 0;
-	}
-	if (unlikely(set->used[i] != tick))
-		set->used[i] = tick;
-	len -= ip_len;
+	if (unlikely(!is_of(&entry->key, ends, ports, version)))
+		return 0;
+	if (unlikely(*used != tick))
+		*used = tick;
 	if (!uplink)
 		return short_downlink(&entry->flow, tcp, len - STAMPED_LEN);
 	if (unlikely(now > control.deadline))
 		return 0;
-	pseudo = key->sum + bpf_htons(len);
 	allowed = short_uplink(&entry->flow, tcp, len - STAMPED_LEN);
 	if (unlikely(allowed < 0))
 		return 0;
 	if (allowed != bpf_ntohs(tcp->window)) {
 		entry->flow.rewritten++;
-		write_window(skb, tcp, link_len + ip_len, allowed, pseudo);
+		write_window(skb, tcp, tcp_at, allowed, entry->key.sum + bpf_htons(len));
 	}
 	return 1;
+}
+
+/* 1 if the packet has been dealt with. */
+inline_ int short_way(struct __sk_buff *skb, int uplink, __u32 link_len)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end, *tcp;
+	__u32 room = skb->len - link_len, len;
+	__be16 type = skb->protocol;
+	struct ends ends;
+
+	if (link_len) {
+		if (unlikely(data + link_len > end))
+			return 0;
+		type = *(__be16 *)(data + 2 * ETH_ALEN); /* the struct is a packed one, which is read by octets */
+	}
+	data += link_len;
+	if (likely(type == bpf_htons(ETH_P_IP))) {
+		struct iphdr *ip = data;
+
+		tcp = ip + 1;
+		if (unlikely(tcp + STAMPED_LEN > end))
+			return 0;
+		/* Version and length of the header, fragments, protocol: all as usual or none of our business. */
+		if (unlikely((*(__u8 *)ip ^ 0x45) | (ip->frag_off & bpf_htons(IP_FRAGMENT)) |
+			     (ip->protocol ^ IPPROTO_TCP)))
+			return ip->protocol != IPPROTO_TCP;
+		len = bpf_ntohs(ip->tot_len);
+		if (unlikely(len > room || len < sizeof(*ip) + STAMPED_LEN))
+			return 0;
+		ends.station = uplink ? &ip->saddr : &ip->daddr;
+		ends.remote = uplink ? &ip->daddr : &ip->saddr;
+		return short_segment(skb, uplink, 4, link_len + sizeof(*ip), &ends, tcp, len - sizeof(*ip));
+	}
+	if (type == bpf_htons(ETH_P_IPV6)) {
+		struct ipv6hdr *ip = data;
+
+		tcp = ip + 1;
+		if (unlikely(tcp + STAMPED_LEN > end))
+			return 0;
+		if (unlikely(((*(__u8 *)ip >> 4) ^ 6) | (ip->nexthdr ^ IPPROTO_TCP)))
+			return ip->nexthdr == IPPROTO_UDP;
+		len = bpf_ntohs(ip->payload_len);
+		if (unlikely(len + sizeof(*ip) > room || len < STAMPED_LEN))
+			return 0;
+		ends.station = uplink ? ip->saddr.in6_u.u6_addr32 : ip->daddr.in6_u.u6_addr32;
+		ends.remote = uplink ? ip->daddr.in6_u.u6_addr32 : ip->saddr.in6_u.u6_addr32;
+		return short_segment(skb, uplink, 6, link_len + sizeof(*ip), &ends, tcp, len);
+	}
+	return 0;
 }
 
 /* The long way. */

@@ -1,5 +1,5 @@
-//! What the eBPF rewriter leaves of TCP's throughput: kernel TCP at 1 Gbit/s through the lab's path, with the hook and
-//! without, in alternating pairs.
+//! What the eBPF rewriter leaves of TCP's throughput: `iperf3` at 1 Gbit/s through the lab's path, with the hook and
+//! without, in alternating pairs; and what it costs a packet there, by the kernel's BPF statistics.
 //!
 //! The target is below what the station advertises, so that ACKs are rewritten, and far above the bandwidth-delay
 //! product, so that it does not limit: what is left of the difference is the cost. No queue of the path can overflow,
@@ -7,28 +7,31 @@
 #![allow(clippy::disallowed_methods, reason = "real time is what is measured")]
 
 use anyhow::ensure;
-use lasthop_agents::ap::kernel::{Load, Rewriter};
+use lasthop_agents::ap::kernel::{Direction, Load, Rewriter, enable_statistics};
 use lasthop_agents::ap::{Error, Method};
 use lasthop_lab::address::{self, Family};
 use lasthop_lab::emulator::{Emulator, Model, Segment};
 use lasthop_lab::topology::{Hosts, WIRE};
-use lasthop_lab::{Clock, LabError, RunDir, clean};
+use lasthop_lab::{Clock, LabError, Namespace, RunDir, clean};
 use lasthop_radio::star::Star;
 use lasthop_radio::wired::{Params, Wire};
 use lasthop_signals::Node;
 use lasthop_units::stats::Samples;
 use lasthop_units::{Bytes, Rate, Span, Time};
+use serde_json::Value;
 use std::fs;
-use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::io::{self, Read};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Of which the issue wants at least 20.
 const PAIRS: usize = 24;
 /// Slow start is over long before.
-const RAMP: Duration = Duration::from_millis(200);
-const MEASURED: Duration = Duration::from_millis(800);
+const RAMP: f64 = 0.25;
+/// Longest that a connection of a second may take, from its first program's start.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// As often as an agent's.
+const HEARTBEAT: Duration = Duration::from_millis(4);
 /// The bandwidth-delay product is 500 kB.
 const LINE: Params = Params { rate: Rate::from_mbit(1000), delay: Span::from_millis(1), queue_packets: 5000 };
 /// Of which the kernel advertises a half or more, and never more than the path's queue holds.
@@ -45,6 +48,10 @@ fn main() -> anyhow::Result<()> {
         }
         loaded => loaded?,
     };
+    if Command::new("iperf3").arg("--version").stdout(Stdio::null()).status().is_err() {
+        eprintln!("SKIPPED: bpf.rwnd.iperf_ratio: iperf3 is missing (Debian and Ubuntu: apt-get install iperf3)");
+        return Ok(());
+    }
     clean()?;
     let path = Path::new()?;
     let (mut ratios, mut with, mut without) = (Samples::default(), Samples::default(), Samples::default());
@@ -64,6 +71,8 @@ fn main() -> anyhow::Result<()> {
         with.add(hooked);
         without.add(plain);
     }
+    // Apart from the pairs: statistics cost something too.
+    let cost = path.cost(&mut rewriter)?;
     let late = path.emulator.finish()?.lateness.summary(lasthop_lab::LatenessKind::Delivery);
     let counters = rewriter.counters()?;
     let each = counters.rewritten / pairs as u64;
@@ -77,6 +86,9 @@ fn main() -> anyhow::Result<()> {
         late.p50,
         late.p99
     );
+    println!("bpf.rwnd.lab_ns_per_packet {:.1} ns", cost.uplink);
+    println!("bpf.rwnd.lab_downlink_ns_per_packet {:.1} ns", cost.downlink);
+    println!("bpf.rwnd.lab_both_ns_per_packet {:.1} ns", cost.both);
     println!("bpf.rwnd.iperf_ratio {:.4} ratio", quantile(&mut ratios, 0.5));
     println!("bpf.rwnd.iperf_ratio_iqr {:.4} ratio", quantile(&mut ratios, 0.75) - quantile(&mut ratios, 0.25));
     Ok(())
@@ -135,60 +147,107 @@ impl Path {
         measured
     }
 
+    /// Nanoseconds a packet of one connection.
+    fn cost(&self, rewriter: &mut Rewriter) -> anyhow::Result<Cost> {
+        let _statistics = enable_statistics()?;
+        let runs = |rewriter: &Rewriter| {
+            let of = |direction| rewriter.run_time(direction);
+            Ok::<_, Error>([of(Direction::Uplink)?, of(Direction::Downlink)?])
+        };
+        let before = runs(rewriter)?;
+        self.throughput(Some(rewriter))?;
+        let after = runs(rewriter)?;
+        let spent =
+            |i: usize| ((after[i].0 - before[i].0) as f64, after[i].1.saturating_sub(before[i].1).as_nanos() as f64);
+        let ((up, up_ns), (down, down_ns)) = (spent(0), spent(1));
+        Ok(Cost { uplink: up_ns / up, downlink: down_ns / down, both: (up_ns + down_ns) / (up + down) })
+    }
+
     fn transfer(&self, hook: Option<&Rewriter>) -> anyhow::Result<f64> {
-        let at = SocketAddr::new(address::ip(Family::V4, WIRE, Node(0)), 0);
-        let listener = self.hosts.server.within(|| TcpListener::bind(at).map_err(failed("listening")))?;
-        let at = listener.local_addr()?;
-        let connect = || TcpStream::connect_timeout(&at, Duration::from_secs(5)).map_err(failed("connecting"));
-        let mut station = self.hosts.stations[0].within(connect)?;
-        let (mut server, _) = listener.accept()?;
-        let ends = (station.try_clone()?, server.try_clone()?);
-        if let Some(rewriter) = hook {
-            let flows = rewriter.flows();
-            let [(key, flow)] = flows.as_slice() else { anyhow::bail!("{} flows, of one", flows.len()) };
-            ensure!(rewriter.set_target(key, flow.born(), Some(TARGET)), "the flow has gone");
-        }
-        let read = AtomicU64::new(0);
-        let mbit_s = std::thread::scope(|scope| {
-            scope.spawn(move || {
-                let block = vec![7; 1 << 18];
-                while server.write_all(&block).is_ok() {}
+        const PORT: &str = "5201";
+        let host = address::ip(Family::V4, WIRE, Node(0)).to_string();
+        let began = Instant::now();
+        let serve = Program::start(&self.hosts.server, &["--server", "--one-off", "--bind", &host, "--port", PORT])?;
+        // It has no way to say that it listens.
+        std::thread::sleep(Duration::from_millis(100));
+        #[rustfmt::skip]
+        let call = [
+            "--client", &host, "--port", PORT, "--reverse", "--time", "1", "--interval", "0.1",
+            "--connect-timeout", "3000", "--json",
+        ];
+        let mut call = Program::start(&self.hosts.stations[0], &call)?;
+        let mut out = call.0.stdout.take().expect("piped");
+        let text = std::thread::scope(|scope| {
+            let text = scope.spawn(move || {
+                let mut text = String::new();
+                out.read_to_string(&mut text).map(|_| text)
             });
-            scope.spawn(|| {
-                let mut block = vec![0; 1 << 18];
-                while let Ok(len @ 1..) = station.read(&mut block) {
-                    read.fetch_add(len as u64, Ordering::Relaxed);
+            while call.0.try_wait()?.is_none() {
+                ensure!(began.elapsed() < PATIENCE, "iperf3 does not end");
+                if let Some(rewriter) = hook {
+                    attend(rewriter)?;
                 }
-            });
-            pass(RAMP, hook);
-            let (began, before) = (Instant::now(), read.load(Ordering::Relaxed));
-            pass(MEASURED, hook);
-            let (took, bytes) = (began.elapsed(), read.load(Ordering::Relaxed) - before);
-            // Both threads end, whatever they wait for; an end that was shut before is no error.
-            for end in [&ends.0, &ends.1] {
-                let _ = end.shutdown(Shutdown::Both);
+                std::thread::sleep(HEARTBEAT);
             }
-            bytes as f64 * 8.0 / 1e6 / took.as_secs_f64()
-        });
+            Ok(text.join().expect("no panic")?)
+        })?;
+        drop((call, serve));
         // What is still on its way belongs to no measurement.
         std::thread::sleep(Duration::from_millis(100));
-        ensure!(mbit_s > 0.0, "nothing came through");
-        Ok(mbit_s)
+        mbit_s(&serde_json::from_str(&text)?)
     }
 }
 
-/// Lets time pass, and the rewriter know that somebody is there.
-fn pass(span: Duration, hook: Option<&Rewriter>) {
-    let end = Instant::now() + span;
-    loop {
-        if let Some(rewriter) = hook {
-            let _ = rewriter.heartbeat(monotonic());
+struct Cost {
+    uplink: f64,
+    downlink: f64,
+    both: f64,
+}
+
+/// What an agent does, for every flow alike.
+fn attend(rewriter: &Rewriter) -> anyhow::Result<()> {
+    rewriter.heartbeat(monotonic())?;
+    for (key, flow) in rewriter.flows() {
+        if flow.target().is_none() {
+            rewriter.set_target(&key, flow.born(), Some(TARGET));
         }
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            break;
+    }
+    Ok(())
+}
+
+/// Mbit/s that the station received, slow start left out.
+fn mbit_s(said: &Value) -> anyhow::Result<f64> {
+    ensure!(said["error"].is_null(), "iperf3: {}", said["error"]);
+    let (mut bytes, mut seconds) = (0.0, 0.0);
+    for interval in said["intervals"].as_array().into_iter().flatten() {
+        let number = |field: &str| interval["sum"][field].as_f64().unwrap_or(0.0);
+        if number("start") >= RAMP {
+            bytes += number("bytes");
+            seconds += number("seconds");
         }
-        std::thread::sleep(left.min(Duration::from_millis(50)));
+    }
+    ensure!(bytes > 0.0 && seconds > 0.5, "iperf3 measured {bytes} octets in {seconds} s");
+    Ok(bytes * 8.0 / 1e6 / seconds)
+}
+
+/// A running `iperf3`; killed when dropped.
+struct Program(Child);
+
+impl Program {
+    fn start(host: &Namespace, arguments: &[&str]) -> Result<Program, LabError> {
+        let spawn = || {
+            let mut command = Command::new("iperf3");
+            command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+            command.spawn().map_err(failed("starting iperf3"))
+        };
+        host.within(spawn).map(Program)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
