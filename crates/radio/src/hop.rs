@@ -53,6 +53,8 @@ pub struct RxInfo {
     pub ampdu: Option<u32>,
     /// Transmission attempts beyond the first.
     pub retries: u8,
+    /// Packets in the MPDU that it came in: more than one in an A-MSDU. 1 outside 802.11.
+    pub msdus: u16,
 }
 
 /// Why a packet was lost on the hop.
@@ -85,6 +87,8 @@ pub struct PpduRecord {
     pub rate: Rate,
     /// MPDUs inside; 0 for control frames.
     pub mpdus: u16,
+    /// Packets inside: more than MPDUs with A-MSDUs. 0 for control frames and beacons.
+    pub packets: u16,
     /// MPDUs that the receiver decoded.
     pub received: u16,
     /// PSDU length.

@@ -100,7 +100,7 @@ impl<P> Hop<P> for Wire<P> {
             }
             while line.flying.front().is_some_and(|(arrives, _)| *arrives <= now) {
                 let (at, head) = line.flying.pop_front().expect("just seen");
-                let rx = RxInfo { queued_at: head.arrived, rate: line.params.rate, ampdu: None, retries: 0 };
+                let rx = RxInfo { queued_at: head.arrived, rate: line.params.rate, ampdu: None, retries: 0, msdus: 1 };
                 out.deliver(at, self.ends[1 - from], head.packet, &rx);
             }
         }

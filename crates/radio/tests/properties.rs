@@ -2,7 +2,7 @@
 
 use lasthop_radio::queue::{FqCodelParams, Kind};
 use lasthop_radio::wifi::{
-    Background, Band, Beacons, Db, Fading, GuardInterval, Link, Load, Mcs, NodeParams, Params, PathLoss, Phy,
+    Amsdu, Background, Band, Beacons, Db, Fading, GuardInterval, Link, Load, Mcs, NodeParams, Params, PathLoss, Phy,
     RateChoice, Reach, Role, Snr, Standard, Width, Wifi,
 };
 use lasthop_radio::{AccessClass, Dest, Drop, Ecn, Hop, Outbox, Packet, PpduKind, PpduRecord, RxInfo};
@@ -43,7 +43,11 @@ impl Outbox<u32> for Fate {
 
     fn ppdu(&mut self, at: Time, ppdu: &PpduRecord) {
         let until = self.sending_until.entry(ppdu.from.0).or_default();
-        if ppdu.start < *until || ppdu.start + ppdu.duration != at || ppdu.received > ppdu.mpdus {
+        if ppdu.start < *until
+            || ppdu.start + ppdu.duration != at
+            || ppdu.received > ppdu.mpdus
+            || ppdu.kind == PpduKind::Data && ppdu.packets < ppdu.mpdus
+        {
             self.broken = Some(format!("{ppdu:?} at {at:?}, sending until {until:?}"));
         }
         if ppdu.kind == PpduKind::Data && ppdu.duration > Span::from_micros(5_484) {
@@ -147,12 +151,17 @@ fn worlds() -> impl Strategy<Value = World> {
     );
     let packet = (0u64..400_000, 0u16..7, 0u16..7, classes(), 40u64..1_500);
     // Thresholds of RTS, whether the neighbours are of an amendment before the hop's, links and rate controls.
-    let more = (vec(prop_oneof![Just(None), (0u64..3_000).prop_map(Some)], 8), any::<bool>(), vec(links(), 8));
+    let gathered = prop_oneof![
+        Just(None),
+        (3_839u32..11_455, 2u16..9).prop_map(|(octets, packets)| Some(Amsdu { octets, packets })),
+    ];
+    let more =
+        (gathered, vec(prop_oneof![Just(None), (0u64..3_000).prop_map(Some)], 8), any::<bool>(), vec(links(), 8));
     (head, tail, more, vec(packet, 1..400)).prop_map(
         |(
             (kind, stations, queue, gi, error, seed),
             (limit, most, reach, mcs, trace, neighbour, mesh),
-            (rts, legacy, links),
+            (amsdu, rts, legacy, links),
             packets,
         )| {
             let (standard, width) = kind;
@@ -208,6 +217,7 @@ fn worlds() -> impl Strategy<Value = World> {
                     }
                 }
             }
+            params.amsdu = amsdu;
             params.ap_queue = queue;
             params.retry_limit = limit;
             params.max_ampdu_mpdus = most.min(standard.max_ampdu_mpdus());

@@ -7,9 +7,9 @@
 //! Checked by: wifi::tests::*, tests/ns3.rs
 
 use super::contention::Window;
-use super::frame::{self, BLOCK_ACK_REQ};
+use super::frame::{self, BLOCK_ACK_REQ, Framing};
 use super::medium::{Flight, NONE};
-use super::model::{Event, Wifi};
+use super::model::{Event, NIL, Port, Wifi};
 use super::phy::Mode;
 use super::plan::DataMode;
 use super::session::Entry;
@@ -29,6 +29,8 @@ pub(super) struct Exchange {
     pub mode: u16,
     pub session: u32,
     pub mpdus: u16,
+    /// Packets in them.
+    pub packets: u16,
     /// MPDUs among them that were sent before.
     pub retries: u16,
     pub received: u16,
@@ -62,6 +64,7 @@ impl Default for Exchange {
             mode: 0,
             session: 0,
             mpdus: 0,
+            packets: 0,
             retries: 0,
             received: 0,
             psdu: 0,
@@ -152,6 +155,7 @@ impl<P: Clone> Wifi<P> {
         let phy = Mode::lowest(self.plan.params().standard);
         let ex = &mut self.exchanges[usize::from(contender)];
         (ex.kind, ex.to, ex.mpdus, ex.received, ex.psdu) = (kind, NONE, 1, 0, mpdu.get() as u32);
+        ex.packets = u16::from(kind == PpduKind::Data);
         (ex.duration, ex.rate, ex.handshake) = (phy.duration(mpdu), phy.rate(), Span::ZERO);
         self.launch(now, contender, Span::ZERO);
     }
@@ -163,7 +167,7 @@ impl<P: Clone> Wifi<P> {
         let phy = Mode::lowest(self.plan.params().standard);
         let answer = phy.duration(self.plan.block_ack(node));
         let ex = &mut self.exchanges[index];
-        (ex.kind, ex.to, ex.mpdus, ex.received) = (PpduKind::BlockAckReq, to, 0, 0);
+        (ex.kind, ex.to, ex.mpdus, ex.packets, ex.received) = (PpduKind::BlockAckReq, to, 0, 0, 0);
         (ex.slot, ex.session, ex.block_ack) = (slot as u16, session as u32, true);
         (ex.psdu, ex.duration, ex.rate) = (BLOCK_ACK_REQ.get() as u32, phy.duration(BLOCK_ACK_REQ), phy.rate());
         (ex.answer, ex.handshake) = (answer, Span::ZERO);
@@ -188,51 +192,51 @@ impl<P: Clone> Wifi<P> {
         let (mode_index, mode) = (choice.mode, self.plan.modes()[usize::from(choice.mode)]);
         let window_size = usize::from(self.ports[node].most_mpdus);
         let most = if choice.probe { 1 } else { window_size };
-        let framing = mode.framing;
-        let limit = self.longest_psdu(now, contender, &mode);
-        let (mut mpdus, mut psdu, mut retries, mut lone) = (0, 0, 0, 0);
-        let mut fits = |len: u32, mpdus: usize| {
-            let mpdu = framing.mpdu(len);
-            let longer = framing.append(psdu, mpdu);
-            if longer > limit && (mpdus > 0 || goes_on) {
-                return false;
-            }
-            (psdu, lone) = (longer, mpdu);
-            true
-        };
+        let (framing, limit) = (mode.framing, self.longest_psdu(now, contender, &mode));
+        let mut frame = Filling { framing, limit, goes_on, mpdus: 0, packets: 0, retries: 0, psdu: 0, lone: 0 };
         // What failed goes out first.
         let window = &mut self.sessions[session].window;
         let mut full = false;
-        for entry in window.iter_mut().filter(|entry| entry.is_open()) {
-            full = mpdus == most || !fits(entry.len, mpdus);
+        for entry in window.iter_mut().take(window_size).filter(|entry| entry.is_open()) {
+            full = frame.mpdus == most || !frame.take(entry);
             if full {
                 break;
             }
-            entry.sent = true;
-            mpdus += 1;
-            retries += u16::from(entry.failures > 0);
         }
-        while !full && mpdus < most && self.sessions[session].window.len() < window_size {
-            let Some(id) = self.queues[index].pop(&mut self.pool, slot, now, &mut self.victims) else { break };
-            let meta = self.pool.get(id);
-            let mut entry = Entry::new(id, meta.len, meta.order);
+        let gathers = self.ports[node].most_packets > 1;
+        // A packet that has left the queue and has found no room in an A-MSDU.
+        let mut left_over = None;
+        while !full && frame.mpdus < most && self.sessions[session].window.len() < window_size {
+            let Some(id) =
+                left_over.take().or_else(|| self.queues[index].pop(&mut self.pool, slot, now, &mut self.victims))
+            else {
+                break;
+            };
+            let mut entry = self.entry(id, &framing);
+            if gathers {
+                let room = limit.saturating_sub(framing.append(frame.psdu, 0));
+                left_over = self.gather(now, index, slot, &mut entry, &framing, room);
+            }
             // One that does not fit has its number already and goes first the next time.
-            entry.sent = fits(meta.len, mpdus);
-            full = !entry.sent;
-            mpdus += usize::from(entry.sent);
+            full = !frame.take(&mut entry);
+            self.sessions[session].push(entry);
+        }
+        if let Some(id) = left_over {
+            // It waits beyond the window.
+            let entry = self.entry(id, &framing);
             self.sessions[session].push(entry);
         }
         if !self.victims.is_empty() {
             self.drop_victims(now, node, Drop::QueueManagement, out);
         }
+        let Filling { mpdus, packets, retries, psdu, lone, .. } = frame;
         if mpdus == 0 {
             return false;
         }
-        if mpdus == 1 {
-            psdu = framing.single(lone);
-        }
+        let psdu = if mpdus == 1 { framing.single(lone) } else { psdu };
         let ex = &mut self.exchanges[index];
-        (ex.kind, ex.to, ex.mpdus, ex.retries, ex.received) = (PpduKind::Data, to, mpdus as u16, retries, 0);
+        (ex.kind, ex.to, ex.mpdus, ex.packets) = (PpduKind::Data, to, mpdus as u16, packets);
+        (ex.retries, ex.received) = (retries, 0);
         (ex.slot, ex.session, ex.mode) = (slot as u16, session as u32, mode_index);
         ex.block_ack = mpdus > 1;
         (ex.psdu, ex.duration) = (psdu, mode.phy.duration(Bytes::new(u64::from(psdu))));
@@ -249,6 +253,42 @@ impl<P: Clone> Wifi<P> {
             self.launch(now, contender, reserves);
         }
         true
+    }
+
+    /// An MPDU with the packet of this number.
+    fn entry(&self, id: u32, framing: &Framing) -> Entry {
+        let meta = self.pool.get(id);
+        Entry::new(id, meta.len, framing.mpdu(meta.len), meta.order)
+    }
+
+    /// Takes more packets of a slot into an MPDU of at most `room` octets. One that has no room in it comes back.
+    fn gather(
+        &mut self,
+        now: Time,
+        index: usize,
+        slot: usize,
+        entry: &mut Entry,
+        framing: &Framing,
+        room: u32,
+    ) -> Option<u32> {
+        let Port { most_packets, longest_mpdu, .. } = self.ports[index / self.classes];
+        let mut last = entry.id;
+        self.joined[last as usize] = NIL;
+        if entry.mpdu > room {
+            return None;
+        }
+        while entry.packets < most_packets {
+            let next = self.queues[index].pop(&mut self.pool, slot, now, &mut self.victims)?;
+            let len = self.pool.get(next).len;
+            let mpdu = framing.join(entry.mpdu, entry.packets, len);
+            if mpdu > longest_mpdu.min(room) {
+                return Some(next);
+            }
+            (entry.mpdu, entry.len, entry.packets) = (mpdu, entry.len + len, entry.packets + 1);
+            (self.joined[last as usize], self.joined[next as usize]) = (next, NIL);
+            last = next;
+        }
+        None
     }
 
     /// The longest PSDU that PPDU limits and transmission opportunity allow.
@@ -290,6 +330,36 @@ impl<P: Clone> Wifi<P> {
     }
 }
 
+/// A data PSDU while it is filled.
+struct Filling {
+    framing: Framing,
+    limit: u32,
+    /// The first MPDU must respect the limit as well.
+    goes_on: bool,
+    mpdus: usize,
+    packets: u16,
+    retries: u16,
+    psdu: u32,
+    /// Length of the MPDU that came last.
+    lone: u32,
+}
+
+impl Filling {
+    /// Takes an MPDU in; false if it does not fit.
+    fn take(&mut self, entry: &mut Entry) -> bool {
+        let longer = self.framing.append(self.psdu, entry.mpdu);
+        if longer > self.limit && (self.mpdus > 0 || self.goes_on) {
+            return false;
+        }
+        (self.psdu, self.lone) = (longer, entry.mpdu);
+        self.mpdus += 1;
+        self.packets += entry.packets;
+        self.retries += u16::from(entry.failures > 0);
+        entry.sent = true;
+        true
+    }
+}
+
 impl Exchange {
     pub fn record(&self, flight: Flight) -> PpduRecord {
         PpduRecord {
@@ -300,6 +370,7 @@ impl Exchange {
             kind: flight.kind,
             rate: self.rate,
             mpdus: self.mpdus,
+            packets: self.packets,
             received: self.received,
             psdu: Bytes::new(u64::from(self.psdu)),
         }

@@ -26,6 +26,8 @@ mod timing;
 pub use error::Error;
 pub use link::{Db, Dbm, Fading, Link, PathLoss, Snr};
 pub use model::Wifi;
-pub use params::{Background, Beacons, Load, NodeParams, Params, Phy, Profile, RateChoice, Reach, ReachMatrix, Role};
+pub use params::{
+    Amsdu, Background, Beacons, Load, NodeParams, Params, Phy, Profile, RateChoice, Reach, ReachMatrix, Role,
+};
 pub use phy::{Band, GuardInterval, Mcs, Mode, Standard, Width};
 pub use plan::Plan;

@@ -40,6 +40,8 @@ pub struct Wifi<P> {
     pub(super) pool: Pool,
     /// By the pool's numbers. Empty once delivered, and for background packets.
     pub(super) payloads: Vec<Option<P>>,
+    /// By the pool's numbers: the next packet of an A-MSDU, `NIL` at its end.
+    pub(super) joined: Vec<u32>,
     pub(super) sources: Vec<Source>,
     /// Sources whose queue must never run empty, by contender.
     pub(super) saturated: Vec<Vec<u16>>,
@@ -77,6 +79,9 @@ pub(super) struct Port {
     step: usize,
     /// Most MPDUs in an A-MPDU; 1 without a BlockAck agreement.
     pub most_mpdus: u16,
+    /// Most packets in an MPDU, and the longest MPDU that holds more than one.
+    pub most_packets: u16,
+    pub longest_mpdu: u32,
     /// Its contender of highest priority, which beacons use, counted within the node.
     top: usize,
     /// Data PSDUs longer than this are announced by RTS.
@@ -176,6 +181,8 @@ impl<P: Clone> Wifi<P> {
                 first_peer: peers,
                 step: 0,
                 most_mpdus: plan.max_ampdu(node),
+                most_packets: plan.amsdu(node).0,
+                longest_mpdu: plan.amsdu(node).1,
                 top: node_classes(plan.phy(node).standard) - 1,
                 rts_threshold: params.nodes[node]
                     .rts_threshold
@@ -200,6 +207,7 @@ impl<P: Clone> Wifi<P> {
             peers: vec![Peer::default(); peers],
             pool: Pool::new(),
             payloads: Vec::new(),
+            joined: Vec::new(),
             sources: Vec::new(),
             saturated: vec![Vec::new(); count * classes],
             agenda: BinaryHeap::with_capacity(64),
@@ -259,7 +267,8 @@ impl<P: Clone> Wifi<P> {
         let held = |class: usize| {
             let queued = self.queues[from.index() * classes + class].backlog(slot).0;
             let session = &self.sessions[self.session(from.index(), class, slot)];
-            queued + session.window.iter().skip(session.released).filter(|entry| entry.got || !entry.dead).count()
+            let inside = session.window.iter().skip(session.released).filter(|entry| entry.got || !entry.dead);
+            queued + inside.map(|entry| usize::from(entry.packets)).sum::<usize>()
         };
         (0..classes).map(held).sum()
     }
@@ -380,7 +389,10 @@ impl<P: Clone> Wifi<P> {
         let id = self.pool.insert(meta);
         match self.payloads.get_mut(id as usize) {
             Some(place) => *place = payload,
-            None => self.payloads.push(payload),
+            None => {
+                self.payloads.push(payload);
+                self.joined.push(NIL);
+            }
         }
         id
     }
@@ -477,6 +489,9 @@ impl<P: Clone> Hop<P> for Wifi<P> {
         (self.next != Time::MAX).then_some(self.next)
     }
 }
+
+/// "No packet": the end of an A-MSDU.
+pub(super) const NIL: u32 = u32::MAX;
 
 /// Kind of `Event::Respond` in the order of simultaneous events; kinds below come before the winning of the channel.
 const RESPOND: u64 = 6;

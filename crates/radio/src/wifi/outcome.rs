@@ -92,7 +92,7 @@ impl<P: Clone> Wifi<P> {
         let preamble = mode.phy.preamble();
         let (mut received, mut octets) = (0, 0);
         for entry in self.sessions[ex.session as usize].window.iter_mut().filter(|entry| entry.sent) {
-            let mpdu = framing.mpdu(entry.len);
+            let mpdu = entry.mpdu;
             octets = framing.append(octets, mpdu);
             if noise.strikes() {
                 continue;
@@ -126,15 +126,20 @@ impl<P: Clone> Wifi<P> {
         let mut at = Time::ZERO;
         while let Some(entry) = self.sessions[ex.session as usize].release(skip) {
             let counted = &mut self.peers[reverse];
-            counted.rx_packets += 1;
+            counted.rx_packets += u64::from(entry.packets);
             counted.rx_bytes += u64::from(entry.len);
             // With ns-3's early delivery an earlier frame may have come later.
             at = at.max(entry.got_at);
-            let meta = self.pool.get(entry.id);
-            if let Some(payload) = self.payloads[entry.id as usize].take() {
+            let mut id = entry.id;
+            for _ in 0..entry.packets {
+                let meta = self.pool.get(id);
+                let (payload, next) = (self.payloads[id as usize].take(), self.joined[id as usize]);
+                id = next;
+                let Some(payload) = payload else { continue };
                 let rate = self.plan.modes()[usize::from(entry.mode)].phy.rate();
                 let ampdu = block_ack.then_some(entry.ampdu);
-                let rx = RxInfo { queued_at: meta.queued_at, rate, ampdu, retries: entry.failures };
+                let (retries, msdus) = (entry.failures, entry.packets);
+                let rx = RxInfo { queued_at: meta.queued_at, rate, ampdu, retries, msdus };
                 let when = if skip { now } else { at };
                 out.deliver(when, Node(flight.to), Self::packet(meta, payload), &rx);
             }
@@ -199,6 +204,7 @@ impl<P: Clone> Wifi<P> {
                 kind: flight.kind,
                 rate: response.rate(),
                 mpdus: 0,
+                packets: 0,
                 received: 0,
                 psdu,
             },
@@ -220,7 +226,7 @@ impl<P: Clone> Wifi<P> {
             self.queues[index].release(usize::from(ex.slot));
             let meta = *self.pool.get(ex.packet);
             if let Some(payload) = self.payloads[ex.packet as usize].take() {
-                let rx = RxInfo { queued_at: meta.queued_at, rate: ex.rate, ampdu: None, retries: 0 };
+                let rx = RxInfo { queued_at: meta.queued_at, rate: ex.rate, ampdu: None, retries: 0, msdus: 1 };
                 match overheard.split_last() {
                     None => out.dropped(now, Self::packet(&meta, payload), Drop::RetryLimit),
                     Some((last, others)) => {
@@ -311,20 +317,25 @@ impl<P: Clone> Wifi<P> {
         let port = &self.ports[index / self.classes];
         let (peer, block_ack) = (port.first_peer + slot, port.most_mpdus > 1);
         let (pool, payloads, counted) = (&self.pool, &mut self.payloads, &mut self.peers[peer]);
+        let joined = &self.joined;
         let session = &mut self.sessions[ex.session as usize];
         session.settle(answered, limit, block_ack, |entry| {
             if entry.acked {
-                counted.tx_packets += 1;
+                counted.tx_packets += u64::from(entry.packets);
                 counted.tx_bytes += u64::from(entry.len);
                 return;
             }
-            counted.tx_failed += 1;
+            counted.tx_failed += u64::from(entry.packets);
             // If only the answers were lost, the receiver has it all the same, perhaps behind a hole.
             if entry.got {
                 return;
             }
-            if let Some(payload) = payloads[entry.id as usize].take() {
-                out.dropped(now, Self::packet(pool.get(entry.id), payload), Drop::RetryLimit);
+            let mut id = entry.id;
+            for _ in 0..entry.packets {
+                if let Some(payload) = payloads[id as usize].take() {
+                    out.dropped(now, Self::packet(pool.get(id), payload), Drop::RetryLimit);
+                }
+                id = joined[id as usize];
             }
         });
         self.retire(ex.session as usize, index, slot);
@@ -354,8 +365,13 @@ impl<P: Clone> Wifi<P> {
     /// Forgets what both ends are done with, and tells the queue what is still to be sent.
     pub(super) fn retire(&mut self, session: usize, queue: usize, slot: usize) {
         while let Some(entry) = self.sessions[session].retire() {
-            self.pool.remove(entry.id);
-            self.queues[queue].release(slot);
+            let mut id = entry.id;
+            for _ in 0..entry.packets {
+                let next = self.joined[id as usize];
+                self.pool.remove(id);
+                self.queues[queue].release(slot);
+                id = next;
+            }
         }
         let pending = self.sessions[session].pending();
         self.queues[queue].set_resend(slot, pending);

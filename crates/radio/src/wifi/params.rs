@@ -28,6 +28,8 @@ pub struct Params {
     pub retry_limit: u8,
     /// MPDUs in an A-MPDU, at most 64 (the compressed BlockAck's bitmap), with 802.11ax 256. 1 turns aggregation off.
     pub max_ampdu_mpdus: u16,
+    /// Packets that share an MPDU, with 802.11n and later; `None` for one each.
+    pub amsdu: Option<Amsdu>,
     /// Beacons of every access point; `None` for none.
     pub beacons: Option<Beacons>,
     /// Traffic that the model makes up by itself: a neighbouring BSS on the channel.
@@ -58,6 +60,7 @@ impl Params {
             station_queue_packets: 1000,
             retry_limit: 7,
             max_ampdu_mpdus: 64,
+            amsdu: None,
             beacons: Some(Beacons::default()),
             background: Vec::new(),
             driver_interval: Span::from_millis(4),
@@ -84,6 +87,15 @@ pub struct NodeParams {
     pub phy: Option<Phy>,
     /// Data PSDUs that are longer than this are announced by RTS and CTS; `None` for never (dot11RTSThreshold).
     pub rts_threshold: Option<Bytes>,
+}
+
+/// How packets are gathered into A-MSDUs: as many as wait, within these limits. They are acknowledged, or lost, together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Amsdu {
+    /// Longest A-MSDU: 3839, 7935 or 11454 octets, within what the standard's longest MPDU holds.
+    pub octets: u32,
+    /// Most packets in one.
+    pub packets: u16,
 }
 
 /// A node's physical layer.

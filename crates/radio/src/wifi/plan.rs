@@ -3,8 +3,8 @@
 use super::error::Error;
 use super::frame::Framing;
 use super::link::{Link, Snr};
-use super::params::{Background, Beacons, Load, Params, Phy, RateChoice, Reach, Role};
-use super::phy::{MAX_PPDU, MAX_STREAMS, Mcs, Mode};
+use super::params::{Amsdu, Background, Beacons, Load, Params, Phy, RateChoice, Reach, Role};
+use super::phy::{MAX_PPDU, MAX_STREAMS, Mcs, Mode, Standard};
 use super::timing::classes;
 use crate::queue;
 use lasthop_signals::Node;
@@ -75,6 +75,10 @@ impl Params {
         within("retry_limit", f64::from(self.retry_limit), 1.0, 127.0)?;
         let most = f64::from(self.standard.max_ampdu_mpdus());
         within("max_ampdu_mpdus", f64::from(self.max_ampdu_mpdus), 1.0, most)?;
+        if let Some(Amsdu { octets, packets }) = self.amsdu {
+            within("amsdu.octets", f64::from(octets), 3_839.0, 11_454.0)?;
+            within("amsdu.packets", f64::from(packets), 2.0, 128.0)?;
+        }
         within("station_queue_packets", self.station_queue_packets as f64, 1.0, MAX_QUEUE)?;
         within("driver_interval (s)", self.driver_interval.as_secs_f64(), 1e-4, 3600.0)?;
         match self.ap_queue {
@@ -203,6 +207,15 @@ impl Plan {
     /// The BlockAck that answers a node: its bitmap covers what the node may send (10.25.6.5).
     pub(super) fn block_ack(&self, index: usize) -> Bytes {
         if self.max_ampdu(index) > 64 { BLOCK_ACK_256 } else { BLOCK_ACK_64 }
+    }
+
+    /// Most packets in an MPDU of a node, and the longest MPDU with more than one: within an A-MPDU an MPDU of 802.11n ends
+    /// at 4095 octets (10.12.4), one of later amendments at 11 454.
+    pub(super) fn amsdu(&self, index: usize) -> (u16, u32) {
+        let standard = self.phy(index).standard;
+        let Some(amsdu) = self.params.amsdu.filter(|_| standard.is_qos()) else { return (1, 0) };
+        let most = if matches!(standard, Standard::Dot11n(_)) && self.max_ampdu(index) > 1 { 4_095 } else { 11_454 };
+        (amsdu.packets, most.min(Framing::new(standard).header() + amsdu.octets))
     }
 
     fn check_phy(&self, index: usize) -> Result<(), Error> {

@@ -38,7 +38,7 @@ impl<P: Clone> Wifi<P> {
             let queue = &self.queues[ap * classes + class];
             let session = &self.sessions[self.session(ap, class, slot)];
             let waiting = queue.backlog(slot);
-            packets += waiting.0 + session.window.len();
+            packets += waiting.0 + session.packets;
             bytes += waiting.1 + session.bytes;
             let head = session.window.front().map(|entry| entry.id).or_else(|| queue.oldest(&self.pool, slot));
             oldest = head.map_or(oldest, |id| oldest.min(self.pool.get(id).queued_at));

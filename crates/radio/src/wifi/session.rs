@@ -22,7 +22,8 @@ pub(super) struct Session {
     pub request: bool,
     /// BlockAckReqs that failed in a row.
     pub request_failures: u8,
-    /// Network-layer bytes in the window.
+    /// Packets in the window, and their network-layer bytes.
+    pub packets: usize,
     pub bytes: u64,
     /// Frames in a row that went unanswered, for a rate control that wants to know.
     pub unanswered: u8,
@@ -31,9 +32,13 @@ pub(super) struct Session {
 /// One MPDU.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
+    /// Its packet; the first of an A-MSDU, from which the others follow.
     pub id: u32,
-    /// Network-layer length.
+    pub packets: u16,
+    /// Network-layer length of its packets.
     pub len: u32,
+    /// Length on the air.
+    pub mpdu: u32,
     pub order: u64,
     /// Failed attempts.
     pub failures: u8,
@@ -52,9 +57,10 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    pub fn new(id: u32, len: u32, order: u64) -> Entry {
+    /// An MPDU of `mpdu` octets with one packet of `len`.
+    pub fn new(id: u32, len: u32, mpdu: u32, order: u64) -> Entry {
         let (sent, got, acked, dead, got_at) = (false, false, false, false, Time::ZERO);
-        Entry { id, len, order, failures: 0, sent, got, got_at, mode: 0, ampdu: 0, acked, dead }
+        Entry { id, packets: 1, len, mpdu, order, failures: 0, sent, got, got_at, mode: 0, ampdu: 0, acked, dead }
     }
 
     /// To be sent, again or for the first time.
@@ -69,6 +75,7 @@ impl Session {
             // Most sessions of a large hop are never used; those that are never grow again.
             self.window.reserve_exact(WINDOW);
         }
+        self.packets += usize::from(entry.packets);
         self.bytes += u64::from(entry.len);
         self.window.push_back(entry);
     }
@@ -124,6 +131,7 @@ impl Session {
         }
         self.released = self.released.saturating_sub(1);
         let entry = self.window.pop_front()?;
+        self.packets -= usize::from(entry.packets);
         self.bytes -= u64::from(entry.len);
         Some(entry)
     }
@@ -136,7 +144,7 @@ mod tests {
     fn session(count: u64) -> Session {
         let mut session = Session::default();
         for order in 0..count {
-            session.push(Entry::new(u32::try_from(order).expect("small"), 100, order));
+            session.push(Entry::new(u32::try_from(order).expect("small"), 100, 138, order));
         }
         session
     }

@@ -701,3 +701,52 @@ fn somebody_who_walks_away_gets_slower() {
     let seconds: Vec<f64> = (0..4).map(|s| carried(link(&walk), RateChoice::Ideal { nss: 2 }, s, s + 1)).collect();
     assert!(seconds.windows(2).all(|pair| pair[1] < pair[0]), "{seconds:?}");
 }
+
+#[test]
+fn two_packets_share_an_mpdu_and_a_frame_holds_128() {
+    let mut params = bss(Standard::Dot11ac, 1, Mcs::new(9, 3));
+    params.amsdu = Some(Amsdu { octets: 3_839, packets: 2 });
+    let (mut hop, mut log) = (hop(params), Log::default());
+    for n in 0..1_000 {
+        hop.enqueue(us(10), packet(AP, Dest::Node(Node(1)), n), &mut log);
+    }
+    hop.advance(us(60_000), &mut log);
+    assert_eq!(log.payloads(), (0..1_000).collect::<Vec<_>>());
+    let fullest = log.data().max_by_key(|ppdu| ppdu.packets).expect("frames");
+    assert_eq!((fullest.mpdus, fullest.packets), (64, 128));
+    // 64 subframes of 4 + 30 + 3046 octets, all but the last padded.
+    assert_eq!(fullest.psdu, Bytes::new(64 * 3_080));
+    assert!(log.delivered.iter().skip(200).take(500).all(|entry| entry.3.msdus == 2));
+    let station = log.reports.last().expect("reports").2.stations[0];
+    assert_eq!((station.tx_packets, station.tx_bytes), (1_000, Bytes::new(1_500_000)));
+    assert!(station.tx_attempts < 600);
+    assert_eq!(hop.backlog(AP, Node(1)), 0);
+}
+
+#[test]
+fn an_a_msdu_is_as_long_as_its_limit_allows_and_lost_as_a_whole() {
+    for (octets, packets, expected) in [(3_839, 128, 2), (7_935, 128, 5), (11_454, 128, 7), (11_454, 4, 4)] {
+        let mut params = bss(Standard::Dot11ac, 1, Mcs::new(9, 3));
+        params.amsdu = Some(Amsdu { octets, packets });
+        params.background = vec![saturated(0, 1)];
+        params.nodes[1].mpdu_error = 0.2;
+        let (mut hop, mut log) = (hop(params), Log::default());
+        hop.advance(us(300_000), &mut log);
+        let most = log.data().map(|ppdu| ppdu.packets.div_ceil(ppdu.mpdus)).max();
+        assert_eq!(most, Some(expected), "{octets}");
+    }
+    // Of packets that share an MPDU either all are lost or none.
+    let mut params = bss(Standard::Dot11ac, 1, Mcs::new(9, 3));
+    params.amsdu = Some(Amsdu { octets: 3_839, packets: 2 });
+    (params.retry_limit, params.nodes[1].mpdu_error) = (1, 0.3);
+    let (mut hop, mut log) = (hop(params), Log::default());
+    for n in 0..1_000 {
+        hop.enqueue(us(10), packet(AP, Dest::Node(Node(1)), n), &mut log);
+    }
+    hop.advance(secs(1), &mut log);
+    let lost: Vec<u32> = log.dropped.iter().map(|entry| entry.1).collect();
+    assert_eq!(lost.len() + log.delivered.len(), 1_000);
+    assert!((lost.len() as f64 / 1_000.0 - 0.3).abs() < 0.06, "{}", lost.len());
+    let apart = lost.iter().filter(|&&n| !lost.contains(&(n ^ 1))).count();
+    assert_eq!(apart, 0, "of {}", lost.len());
+}

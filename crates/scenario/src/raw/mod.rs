@@ -105,6 +105,11 @@ table! {
         /// Most MPDUs in one A-MPDU; the BlockAck window of n and ac allows 64, that of ax 256. Without it: 64.
         /// Standards without aggregation send one.
         optional max_ampdu: u64,
+        /// 802.11n, ac and ax: longest A-MSDU, 3839 B, and with ac and ax 7935 B or 11454 B. Packets share an MPDU up to this
+        /// length, and are acknowledged or lost together. Without it: one packet an MPDU.
+        optional max_amsdu: Quantity<Bytes>,
+        /// With `max-amsdu`: most packets in one. Without it: as many as its length allows.
+        optional amsdu_packets: u64,
         /// Access point and stations announce data PSDUs that are longer than this by RTS and CTS. Without it: none.
         optional rts_threshold: Quantity<Bytes>,
         /// Transmit power with antennas, for stations with a `distance` or a `walk`.

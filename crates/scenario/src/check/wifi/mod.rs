@@ -11,7 +11,7 @@ use crate::raw::RateControl;
 use crate::read::{Context, Entry, Quantity};
 use crate::{Scenario, Standard, phy, raw};
 use lasthop_radio::wifi::{
-    Background, Beacons, GuardInterval, Mcs, Mode, NodeParams, Params, PathLoss, Plan, Profile, RateChoice, Role,
+    Amsdu, Background, Beacons, GuardInterval, Mcs, Mode, NodeParams, Params, PathLoss, Plan, Profile, RateChoice, Role,
 };
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Span};
@@ -52,6 +52,7 @@ pub(super) fn hop(hop: &raw::WifiHop, raw: &raw::Scenario, run: Run, cx: &mut Co
     let guard_interval = standard.and_then(|standard| guard_interval(&hop.guard_interval, standard, cx));
     let channel = standard.and_then(|standard| channel(&hop.channel, standard, width, cx));
     let max_ampdu = standard.and_then(|standard| max_ampdu(&hop.max_ampdu, standard, cx));
+    let amsdu = standard.and_then(|standard| amsdu(hop, standard, cx));
     let beacon_interval = beacon_interval(&hop.beacon_interval, cx);
     let why = "IEEE 802.11-2020, dot11ShortRetryLimit; the radio model ends at 127";
     let retry_limit = cx.within(&hop.retry_limit, (1, 127), |n| n.to_string(), why);
@@ -92,6 +93,7 @@ pub(super) fn hop(hop: &raw::WifiHop, raw: &raw::Scenario, run: Run, cx: &mut Co
         station_queue_packets: uplink_queue?,
         retry_limit: u8::try_from(retry_limit?).ok()?,
         max_ampdu_mpdus: max_ampdu?,
+        amsdu: amsdu?,
         beacons: Some(Beacons { interval: beacon_interval?, ..Beacons::default() }),
         background,
         reach: hearing?,
@@ -162,6 +164,39 @@ fn max_ampdu(entry: &Entry<u64>, standard: Standard, cx: &mut Context) -> Option
     let most = cx.within(entry, (1, window), |n| n.to_string(), why)?;
     u16::try_from(most).ok()
 }
+
+/// `Some(None)`: one packet an MPDU.
+fn amsdu(hop: &raw::WifiHop, standard: Standard, cx: &mut Context) -> Option<Option<Amsdu>> {
+    if !hop.max_amsdu.given {
+        if hop.amsdu_packets.given {
+            let what = "`amsdu-packets` means nothing without `max-amsdu`";
+            cx.impossible(&hop.amsdu_packets.at, what, "add `max-amsdu`, or delete this key");
+            return None;
+        }
+        return Some(None);
+    }
+    if !standard.has_mcs() {
+        cx.impossible(&hop.max_amsdu.at, format!("{standard} does not aggregate"), "delete this key");
+        return None;
+    }
+    // An MPDU of 802.11n within an A-MPDU ends at 4095 octets (10.12.4).
+    let sizes: &[Bytes] = if standard == Standard::N { &AMSDU[..1] } else { &AMSDU };
+    let Quantity(size) = hop.max_amsdu.get()?;
+    let what = format!("{standard} has no A-MSDUs of up to {}", show(size));
+    let size = among(&hop.max_amsdu, size, sizes, &what, standard, cx)?;
+    let packets = if hop.amsdu_packets.given {
+        let why = "an A-MSDU holds two packets at least";
+        cx.within(&hop.amsdu_packets, (2, MOST_PACKETS), |n| n.to_string(), why)?
+    } else {
+        MOST_PACKETS
+    };
+    Some(Some(Amsdu { octets: u32::try_from(size.get()).ok()?, packets: u16::try_from(packets).ok()? }))
+}
+
+/// Lengths of A-MSDUs that devices may announce (9.4.2.55.2, 9.4.2.157.2).
+const AMSDU: [Bytes; 3] = [Bytes::new(3_839), Bytes::new(7_935), Bytes::new(11_454)];
+/// More than the longest A-MSDU holds of any but tiny packets.
+const MOST_PACKETS: u64 = 128;
 
 /// `Some(None)`: never.
 fn rts_threshold(entry: &Entry<Quantity<Bytes>>, cx: &mut Context) -> Option<Option<Bytes>> {
