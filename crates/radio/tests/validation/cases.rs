@@ -73,7 +73,7 @@ pub struct Case {
     pub resolves: bool,
     /// Whether the flows begin anywhere within their first gap.
     pub phases: bool,
-    /// Offered load over nominal capacity.
+    /// Offered load over nominal capacity; not a number where the reference's tag has none.
     pub load: f64,
 }
 
@@ -118,7 +118,7 @@ impl Case {
             measured: Span::from_millis(800),
             resolves: false,
             phases: true,
-            load: load.unwrap_or_else(|| panic!("no load in the tag {tag}")),
+            load: load.unwrap_or(f64::NAN),
         }
     }
 

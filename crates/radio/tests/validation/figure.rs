@@ -16,6 +16,7 @@ struct Panel<'a> {
     up_to: f64,
     low: f64,
     high: f64,
+    legend: SeriesLabelPosition,
 }
 
 type Drawing<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -34,6 +35,7 @@ pub fn draw(path: &Path, one: &[Point], several: &[Point]) -> Outcome {
             up_to: 1.2,
             low: 0.9,
             high: 80.0,
+            legend: SeriesLabelPosition::UpperLeft,
         },
         Panel {
             title: "One station: MPDUs a PPDU, standard deviation",
@@ -43,6 +45,7 @@ pub fn draw(path: &Path, one: &[Point], several: &[Point]) -> Outcome {
             up_to: 0.96,
             low: 0.01,
             high: 8.0,
+            legend: SeriesLabelPosition::LowerRight,
         },
         Panel {
             title: "One station: mean delay (ms)",
@@ -52,6 +55,7 @@ pub fn draw(path: &Path, one: &[Point], several: &[Point]) -> Outcome {
             up_to: 1.2,
             low: 0.05,
             high: 400.0,
+            legend: SeriesLabelPosition::UpperLeft,
         },
         Panel {
             title: "One station: 95th percentile of the delay (ms)",
@@ -61,6 +65,7 @@ pub fn draw(path: &Path, one: &[Point], several: &[Point]) -> Outcome {
             up_to: 1.2,
             low: 0.05,
             high: 400.0,
+            legend: SeriesLabelPosition::UpperLeft,
         },
         Panel {
             title: "Several stations: MPDUs a PPDU, mean",
@@ -70,6 +75,7 @@ pub fn draw(path: &Path, one: &[Point], several: &[Point]) -> Outcome {
             up_to: 1.2,
             low: 0.9,
             high: 80.0,
+            legend: SeriesLabelPosition::UpperLeft,
         },
         Panel {
             title: "Several stations: mean delay (ms)",
@@ -79,6 +85,7 @@ pub fn draw(path: &Path, one: &[Point], several: &[Point]) -> Outcome {
             up_to: 1.2,
             low: 0.05,
             high: 20.0,
+            legend: SeriesLabelPosition::UpperLeft,
         },
     ];
     for (area, panel) in area.split_evenly((3, 2)).iter().zip(&panels) {
@@ -113,7 +120,7 @@ fn draw_panel(area: &Drawing, panel: &Panel) -> Outcome {
     }
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
+        .position(panel.legend.clone())
         .label_font(("sans-serif", 11))
         .background_style(WHITE.mix(0.8))
         .draw()?;
