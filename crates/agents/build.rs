@@ -21,18 +21,20 @@ mod bpf {
     pub fn build() {
         println!("cargo::rerun-if-env-changed=CLANG");
         let sources = Path::new(&env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../../bpf");
-        for source in ["rwnd.h", "rwnd_flow.h", "rwnd.bpf.c"] {
+        for source in ["rwnd.h", "rwnd_flow.h", "rwnd.bpf.c", "tproxy.bpf.c"] {
             println!("cargo::rerun-if-changed={}", sources.join(source).display());
         }
-        let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join("rwnd.skel.rs");
+        let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
         let clang = clang().unwrap_or_else(|| panic!("no clang found: {WHAT_TO_INSTALL}"));
-        let built = SkeletonBuilder::new()
-            .source(sources.join("rwnd.bpf.c"))
-            .clang(&clang)
-            .clang_args(include_paths().iter().map(String::as_str).chain(["-Wall", "-Werror", "-mcpu=v3"]))
-            .build_and_generate(&out);
-        if let Err(error) = built {
-            panic!("{clang} could not build bpf/rwnd.bpf.c: {error:#}\n{WHAT_TO_INSTALL}");
+        for name in ["rwnd", "tproxy"] {
+            let built = SkeletonBuilder::new()
+                .source(sources.join(format!("{name}.bpf.c")))
+                .clang(&clang)
+                .clang_args(include_paths().iter().map(String::as_str).chain(["-Wall", "-Werror", "-mcpu=v3"]))
+                .build_and_generate(out.join(format!("{name}.skel.rs")));
+            if let Err(error) = built {
+                panic!("{clang} could not build bpf/{name}.bpf.c: {error:#}\n{WHAT_TO_INSTALL}");
+            }
         }
     }
 

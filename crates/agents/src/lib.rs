@@ -3,4 +3,5 @@
 pub mod ap;
 pub mod proxy;
 pub mod station;
+pub mod transparent;
 pub mod tunnel;

@@ -4,10 +4,12 @@ use crate::{note, say};
 use clap::{Args as ClapArgs, ValueEnum};
 use lasthop_agents::ap;
 use lasthop_agents::proxy::{Config, Proxy, Rule};
+use lasthop_agents::transparent;
 use lasthop_laws::aggregation::{Allocation, Params, PiParams};
 use lasthop_scenario::quantity;
+use lasthop_signals::Node;
 use lasthop_units::{Rate, Span};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -21,8 +23,17 @@ pub struct Args {
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:4848")]
     listen: SocketAddr,
     /// File of keys, made by `lasthop pair`
-    #[arg(long, value_name = "FILE")]
-    keys: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "clean")]
+    keys: Option<PathBuf>,
+    /// Interface towards the servers: connections from there to a station's address are brought to the station (IPv4)
+    #[arg(long, value_name = "DEV", requires = "addresses")]
+    transparent: Option<String>,
+    /// A station's address and number, for --transparent; repeat for each
+    #[arg(long = "station", id = "addresses", value_name = "ADDRESS=NUMBER", value_parser = address, requires = "transparent")]
+    addresses: Vec<(Ipv4Addr, Node)>,
+    /// Remove the route that a proxy with --transparent has left, and end
+    #[arg(long, conflicts_with_all = ["keys", "transparent", "log"])]
+    clean: bool,
     /// What decides how fast stations are served
     #[arg(long, value_enum, default_value_t = LawArg::Aggregation)]
     law: LawArg,
@@ -82,6 +93,11 @@ enum AllocationArg {
 
 /// Runs the proxy until it is told to stop.
 pub fn proxy(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.clean {
+        let found = transparent::clean()?;
+        say!("{}", if found { "rule and route removed" } else { "nothing to remove" })?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let stop = ap::stop_on_signals()?;
     let proxy = Proxy::open(&args.config())?;
     say!("proxy: waiting for stations at {} (UDP)", proxy.address()?)?;
@@ -105,10 +121,14 @@ pub fn proxy(args: &Args) -> anyhow::Result<ExitCode> {
 
 impl Args {
     fn config(&self) -> Config {
-        let default = Config::new(self.listen, self.keys.clone(), self.rule());
+        let default = Config::new(self.listen, self.keys.clone().unwrap_or_default(), self.rule());
         Config {
             allowance: self.allowance,
             allow_local: self.allow_local,
+            transparent: self
+                .transparent
+                .as_ref()
+                .map(|iface| transparent::Config { iface: iface.clone(), stations: self.addresses.clone() }),
             log: self.log.clone(),
             realtime: !self.no_realtime,
             ..default
@@ -150,6 +170,13 @@ impl Args {
 
 pub(crate) fn span(text: &str) -> Result<Span, String> {
     quantity::parse(text).map_err(|error| format!("{error}; {}", error.remedy()))
+}
+
+fn address(text: &str) -> Result<(Ipv4Addr, Node), String> {
+    let (address, number) = text.rsplit_once('=').ok_or("write ADDRESS=NUMBER, such as 192.168.1.20=1")?;
+    let address = address.parse().map_err(|_| format!("`{address}` is not an IPv4 address"))?;
+    let number = number.parse().map_err(|_| format!("`{number}` is not a station number (0 to 65535)"))?;
+    Ok((address, Node(number)))
 }
 
 fn rate(text: &str) -> Result<Rate, String> {

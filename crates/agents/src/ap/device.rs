@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 /// What must be known of an interface to attach to it.
-pub(super) struct Device {
+pub(crate) struct Device {
     pub index: i32,
     /// Octets of link-layer header that a program sees.
     pub link_len: u32,
@@ -19,7 +19,7 @@ const ARPHRD_RAWIP: u16 = 519;
 /// Looks an interface up.
 ///
 /// Its type is asked of the kernel directly: `/sys` may show another namespace's interfaces.
-pub(super) fn find(name: &str) -> Result<Device, Error> {
+pub(crate) fn find(name: &str) -> Result<Device, Error> {
     let missing = || Error::NoInterface { name: name.to_owned() };
     let index = if_nametoindex(name).ok().and_then(|index| i32::try_from(index).ok()).ok_or_else(missing)?;
     let arphrd = link_type(name).map_err(|source| Error::System { what: "the interface's type", source })?;

@@ -21,7 +21,7 @@ mod agent;
 mod attach;
 mod config;
 #[cfg(feature = "bpf")]
-mod device;
+pub(crate) mod device;
 mod driver;
 mod error;
 #[cfg(feature = "bpf")]

@@ -30,6 +30,8 @@ pub struct Config {
     pub allowance: Span,
     /// Stations may be connected to addresses of this machine and of its links.
     pub allow_local: bool,
+    /// Connections that others make to stations' addresses are taken over.
+    pub transparent: Option<crate::transparent::Config>,
     /// Where the controller's log goes.
     pub log: Option<PathBuf>,
     /// Ask for real-time scheduling.
@@ -47,6 +49,7 @@ impl Config {
             rule,
             allowance: Span::from_millis(10),
             allow_local: false,
+            transparent: None,
             log: None,
             realtime: true,
             drop_privileges: true,

@@ -4,6 +4,8 @@
 //! [`run()`] listens for stations that hold a key, opens the connections that they ask for, and reads from those only
 //! what can leave: what waits, waits in the server, held back by the window that this side advertises (`window`).
 //!
+//! In transparent mode it also takes connections that others make to a station's address ([`crate::transparent`]).
+//!
 //! ## The bound on its memory
 //!
 //! For a station that is served at x octets a second the proxy holds at most x times (wired RTT + allowance): what has been

@@ -35,6 +35,8 @@ pub struct Proxy {
     link: Link,
     poll: Poll,
     resolver: Resolver,
+    #[cfg(feature = "bpf")]
+    interception: Option<(crate::transparent::Interception, BTreeMap<std::net::Ipv4Addr, Node>)>,
     control: Control,
     log: Option<Log>,
     slack: Span,
@@ -64,6 +66,8 @@ struct Pending {
 
 const UDP: u64 = u64::MAX;
 const RESOLVER: u64 = u64::MAX - 1;
+#[cfg(feature = "bpf")]
+const INTERCEPTED: u64 = u64::MAX - 2;
 /// How often windows are adjusted.
 const HOUSEKEEPING: Span = Span::from_millis(2);
 /// A station that has been silent for this long has gone.
@@ -94,6 +98,12 @@ impl Proxy {
         let resolver = Resolver::new().map_err(Error::system("eventfd"))?;
         poll.add_level(&link, UDP).map_err(Error::system("epoll"))?;
         poll.add_level(&resolver, RESOLVER).map_err(Error::system("epoll"))?;
+        #[cfg(not(feature = "bpf"))]
+        if config.transparent.is_some() {
+            return Err(crate::ap::Error::NotBuilt.into());
+        }
+        #[cfg(feature = "bpf")]
+        let interception = intercept(config, &poll)?;
         clock::sharpen_timers();
         if config.realtime {
             // Refusal costs accuracy, which the pacing error shows.
@@ -108,6 +118,8 @@ impl Proxy {
             link,
             poll,
             resolver,
+            #[cfg(feature = "bpf")]
+            interception,
             control,
             log,
             slack: config.slack(),
@@ -170,6 +182,8 @@ impl Proxy {
     fn on_ready(&mut self, now: Time, event: Ready) -> Result<(), Error> {
         match event.token {
             UDP => self.receive(now)?,
+            #[cfg(feature = "bpf")]
+            INTERCEPTED => self.accept(),
             RESOLVER => {
                 while let Some(answer) = self.resolver.answer() {
                     let Some(session) = self.sessions.get_mut(&answer.session) else { continue };
@@ -190,6 +204,27 @@ impl Proxy {
             }
         }
         Ok(())
+    }
+
+    /// Brings connections that were taken over to their stations. Those to a station that is not there are refused.
+    #[cfg(feature = "bpf")]
+    fn accept(&mut self) {
+        let Some((interception, stations)) = &self.interception else { return };
+        while let Ok((socket, _)) = interception.listener.accept() {
+            let Ok(to) = socket.local_addr() else { continue };
+            let station = match to.ip() {
+                std::net::IpAddr::V4(address) => stations.get(&address),
+                std::net::IpAddr::V6(_) => None,
+            };
+            let number = station.and_then(|station| self.current.get(station));
+            let session = number.and_then(|number| self.sessions.get_mut(number));
+            let Ok(pipe) = crate::tunnel::pipe::Pipe::new(socket) else { continue };
+            match session {
+                // What cannot be watched ends here, as if the station had refused it.
+                Some(session) => drop(session.offer(pipe, to, &self.poll)),
+                None => pipe.abort(),
+            }
+        }
     }
 
     fn receive(&mut self, now: Time) -> Result<(), Error> {
@@ -426,6 +461,19 @@ fn greet(
     let asked = Pending { number, sealer, question: message.to_vec(), answer: answer.clone(), since: now };
     pending.insert(station, asked);
     Some(answer)
+}
+
+/// Begins to take connections over, if that is wanted.
+#[cfg(feature = "bpf")]
+#[allow(clippy::type_complexity, reason = "used once")]
+fn intercept(
+    config: &Config,
+    poll: &Poll,
+) -> Result<Option<(crate::transparent::Interception, BTreeMap<std::net::Ipv4Addr, Node>)>, Error> {
+    let Some(transparent) = &config.transparent else { return Ok(None) };
+    let interception = crate::transparent::Interception::begin(transparent, server::prepare)?;
+    poll.add_level(&interception.listener, INTERCEPTED).map_err(Error::system("epoll"))?;
+    Ok(Some((interception, transparent.stations.iter().copied().collect())))
 }
 
 fn random<const N: usize>() -> Result<[u8; N], Error> {

@@ -83,9 +83,8 @@ impl Pipe {
                 }
                 Ok(count) => {
                     endpoint.write(stream, &scratch[..count], now.saturating_sub(self.lead));
+                    // A short read is no sign that there is no more: the end may stand right behind it, and has been told.
                     moved = true;
-                    // The kernel tells when there is more.
-                    self.readable = count == wanted;
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.readable = false,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}

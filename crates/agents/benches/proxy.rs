@@ -1,0 +1,160 @@
+//! How fast the edge proxy is on one processor, and how punctual: `proxy.gbit_s`, `proxy.pacing_error_us_p50` and `_p99`.
+//!
+//! Server, proxy and station on veth cables between namespaces. The proxy has a processor of its own, with everything that
+//! the kernel does in its name: TCP from the server, UDP to the station, and the station's receive path up to its socket.
+//! Throughput is octets handed to a program at the station; the pacing error is by how much packets leave before or after
+//! they are due at 100 Mbit/s, under SCHED_FIFO, as the proxy itself sees it.
+#![allow(clippy::disallowed_methods, reason = "real time is what is measured")]
+#![allow(dead_code, reason = "not all of the namespaces' module is used")]
+
+#[path = "../tests/support/netns.rs"]
+mod netns;
+
+use lasthop_agents::ap::Stop;
+use lasthop_agents::proxy::{Config, Proxy, Rule, Summary};
+use lasthop_agents::station::{self, Forward, Station};
+use lasthop_agents::tunnel::keys;
+use lasthop_signals::Node;
+use lasthop_units::Rate;
+use lasthop_wire::proxy::Target;
+use netns::{Netns, available};
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::unistd::Pid;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+fn main() {
+    if !available("proxy.*") {
+        return;
+    }
+    // `cargo test --benches` only wants to see that it works.
+    let time = if std::env::args().any(|argument| argument == "--bench") { 5.0 } else { 0.5 };
+    let world = World::new();
+    let (gbit, _) = world.measure(Rate::from_mbit(20_000), time);
+    println!("proxy.gbit_s {gbit:.3} Gbit/s");
+    let (mbit, summary) = world.measure(Rate::from_mbit(100), time);
+    let (p50, p99) = summary.pacing_error.expect("packets were sent");
+    eprintln!("proxy: {:.1} Mbit/s of data at 100 Mbit/s of packets, {} lost", mbit * 1e3, summary.lost);
+    println!("proxy.pacing_error_us_p50 {:.1} us", p50.as_nanos() as f64 / 1e3);
+    println!("proxy.pacing_error_us_p99 {:.1} us", p99.as_nanos() as f64 / 1e3);
+}
+
+struct World {
+    server: Netns,
+    proxy: Netns,
+    station: Netns,
+    dir: tempfile::TempDir,
+}
+
+const SERVER: (&str, u16) = ("10.97.1.1", 7);
+const DOOR: &str = "127.0.0.1:9000";
+
+impl World {
+    fn new() -> World {
+        let (server, proxy, station) = (Netns::new("bsrv"), Netns::new("bprx"), Netns::new("bsta"));
+        server.veth("s0", &proxy, "p0");
+        proxy.veth("p1", &station, "t0");
+        for (netns, device, address) in [
+            (&server, "s0", "10.97.1.1/24"),
+            (&proxy, "p0", "10.97.1.2/24"),
+            (&proxy, "p1", "10.97.2.1/24"),
+            (&station, "t0", "10.97.2.2/24"),
+        ] {
+            netns.ip(&format!("addr add {address} dev {device}"));
+            netns.ip(&format!("link set {device} up"));
+        }
+        let listener = server.within(|| TcpListener::bind(SERVER)).expect("a listener");
+        std::thread::spawn(move || {
+            pin(1);
+            for mut socket in listener.incoming().map_while(Result::ok) {
+                std::thread::spawn(move || while socket.write_all(&[0x5a; 1 << 16]).is_ok() {});
+            }
+        });
+        let dir = tempfile::tempdir().expect("a directory");
+        keys::pair(&dir.path().join("proxy"), Node(1), &dir.path().join("1"), false).expect("paired");
+        World { server, proxy, station, dir }
+    }
+
+    /// Gbit/s that a program at the station reads, and what the proxy says.
+    fn measure(&self, rate: Rate, time: f64) -> (f64, Summary) {
+        let stop: &'static Stop = Box::leak(Box::default());
+        let config = Config::new(
+            "10.97.2.1:4848".parse().expect("an address"),
+            self.dir.path().join("proxy"),
+            Rule::Fixed(rate),
+        );
+        let proxy = in_netns(self.proxy.name(), 0, move || {
+            let proxy = Proxy::open(&config).expect("a proxy");
+            proxy.run(stop).expect("it runs")
+        });
+        let target = Target::new(SERVER.0, SERVER.1).expect("a target");
+        let config = station::Config {
+            forwards: vec![Forward { listen: DOOR.parse().expect("an address"), target }],
+            ..station::Config::new("10.97.2.1:4848".parse().expect("an address"), self.dir.path().join("1"))
+        };
+        let station = in_netns(self.station.name(), 1, move || {
+            // The proxy may not listen yet: the handshake is repeated until it does.
+            let station = Station::open(&config).expect("a station");
+            station.run(stop).expect("it runs")
+        });
+        let mut socket = self.connect();
+        let (mut bytes, mut count) = (vec![0; 1 << 18], 0);
+        let (warm, mut began) = (Instant::now(), None);
+        let read = loop {
+            let got = socket.read(&mut bytes).expect("data comes");
+            assert!(got > 0, "the connection has ended");
+            // The first moments are the window's.
+            if began.is_none() && warm.elapsed() > Duration::from_secs_f64(time / 10.0) {
+                (began, count) = (Some(Instant::now()), 0);
+            }
+            count += got;
+            if let Some(began) = began
+                && began.elapsed().as_secs_f64() >= time
+            {
+                break count as f64 * 8e-9 / began.elapsed().as_secs_f64();
+            }
+        };
+        drop(socket);
+        stop.ask();
+        drop(station.join().expect("no panic"));
+        (read, proxy.join().expect("no panic"))
+    }
+
+    fn connect(&self) -> TcpStream {
+        let until = Instant::now() + Duration::from_secs(20);
+        loop {
+            assert!(Instant::now() < until, "the tunnel does not come up");
+            if let Ok(socket) = self.station.within(|| TcpStream::connect(DOOR)) {
+                socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");
+                if matches!(socket.peek(&mut [0]), Ok(1)) {
+                    return socket;
+                }
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+fn in_netns<T: Send + 'static>(
+    name: &str,
+    processor: usize,
+    run: impl FnOnce() -> T + Send + 'static,
+) -> std::thread::JoinHandle<T> {
+    let path = Path::new("/run/netns").join(name);
+    std::thread::spawn(move || {
+        let file = std::fs::File::open(path).expect("a namespace");
+        nix::sched::setns(file, nix::sched::CloneFlags::CLONE_NEWNET).expect("root");
+        pin(processor);
+        run()
+    })
+}
+
+/// Keeps the calling thread on one processor, if there are two.
+fn pin(processor: usize) {
+    let mut set = CpuSet::new();
+    if set.set(processor).is_ok() {
+        let _ = sched_setaffinity(Pid::from_raw(0), &set);
+    }
+}

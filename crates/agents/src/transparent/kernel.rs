@@ -1,0 +1,77 @@
+//! The program that takes connections over, and the listener that gets them.
+
+use super::{Config, MARK, route};
+use crate::ap::device;
+use crate::tunnel::Error;
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{AsRawLibbpf, Link, MapCore, MapFlags, libbpf_sys};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io;
+use std::mem::MaybeUninit;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+
+#[allow(clippy::undocumented_unsafe_blocks, clippy::all, missing_docs, unsafe_op_in_unsafe_fn)]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/tproxy.skel.rs"));
+}
+
+use skeleton::{TproxySkel, TproxySkelBuilder};
+
+/// Connections are being taken over as long as this lives.
+pub(crate) struct Interception {
+    /// Whose local address is the address that was meant.
+    pub(crate) listener: TcpListener,
+    // The link goes first: what is not assigned any more takes its ordinary way.
+    _link: Link,
+    _skeleton: TproxySkel<'static>,
+}
+
+impl Interception {
+    /// Begins. `prepare` sets what connections inherit from their listener.
+    pub(crate) fn begin(
+        config: &Config,
+        prepare: impl FnOnce(&Socket) -> io::Result<()>,
+    ) -> Result<Interception, Error> {
+        let device = device::find(&config.iface)?;
+        let listener = listener(prepare).map_err(Error::system("a transparent listener (needs CAP_NET_ADMIN)"))?;
+        let failed = |error: libbpf_rs::Error| Error::Transparent(format!("the eBPF program: {error:#}"));
+        let object = Box::leak(Box::new(MaybeUninit::uninit()));
+        let mut open = TproxySkelBuilder::default().open(object).map_err(failed)?;
+        if let Some(constants) = open.maps.rodata_data.as_deref_mut() {
+            constants.link_len = device.link_len;
+            constants.mark = MARK;
+        }
+        let skeleton = open.load().map_err(failed)?;
+        let socket = u64::try_from(listener.as_raw_fd()).expect("a descriptor is not negative");
+        skeleton.maps.listener.update(&0u32.to_ne_bytes(), &socket.to_ne_bytes(), MapFlags::ANY).map_err(failed)?;
+        for (address, _) in &config.stations {
+            skeleton.maps.stations.update(&address.octets(), &1u32.to_ne_bytes(), MapFlags::ANY).map_err(failed)?;
+        }
+        route()?;
+        let link = attach(&skeleton, device.index)?;
+        Ok(Interception { listener, _link: link, _skeleton: skeleton })
+    }
+}
+
+fn attach(skeleton: &TproxySkel<'_>, ifindex: i32) -> Result<Link, Error> {
+    let opts = libbpf_sys::bpf_tcx_opts { sz: size_of::<libbpf_sys::bpf_tcx_opts>() as _, ..Default::default() };
+    let program = skeleton.progs.tproxy_ingress.as_libbpf_object();
+    // SAFETY: the program is loaded and alive, and `opts` says its own size.
+    let link = unsafe { libbpf_sys::bpf_program__attach_tcx(program.as_ptr(), ifindex, &opts) };
+    let failed = || Error::Transparent(format!("TCX (Linux 6.6) on the interface: {}", io::Error::last_os_error()));
+    let link = NonNull::new(link).ok_or_else(failed)?;
+    // SAFETY: a fresh link, owned by nobody else.
+    Ok(unsafe { Link::from_ptr(link) })
+}
+
+fn listener(prepare: impl FnOnce(&Socket) -> io::Result<()>) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_ip_transparent_v4(true)?;
+    prepare(&socket)?;
+    socket.bind(&SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).into())?;
+    socket.listen(1024)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}

@@ -1,0 +1,69 @@
+//! Transparent mode: connections that servers' side makes to a station's address end at the proxy, which brings them to the
+//! station through the tunnel.
+//!
+//! What netfilter's TPROXY does with a rule is done here by an eBPF program on the interface's ingress (`bpf_sk_assign`): it
+//! needs neither `nft` nor `iptables`, and it goes with the process however that ends, so that packets then take their
+//! ordinary way to the station. A route that takes marked packets for this machine is needed too. It stays behind, without
+//! effect since nobody sets the mark, until [`clean`]. IPv4 only.
+
+#[cfg(feature = "bpf")]
+mod kernel;
+
+#[cfg(feature = "bpf")]
+pub(crate) use kernel::Interception;
+
+use crate::tunnel::Error;
+use lasthop_signals::Node;
+use std::net::Ipv4Addr;
+use std::process::Command;
+
+/// Whose connections are taken over, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The interface towards the servers.
+    pub iface: String,
+    /// Addresses of stations.
+    pub stations: Vec<(Ipv4Addr, Node)>,
+}
+
+/// Marks packets that were assigned to the proxy ("LH").
+const MARK: u32 = 0x4c48;
+/// The routing table, and the priority of the rule that leads there.
+const TABLE: &str = "4848";
+
+/// Removes the route and the rule that a proxy left; says whether there was a rule.
+///
+/// # Errors
+/// [`Error::Transparent`].
+pub fn clean() -> Result<bool, Error> {
+    let there = has_rule()?;
+    if there {
+        ip(&["rule", "del", "priority", TABLE])?;
+    }
+    // An empty table is no table: the kernel says so with an error.
+    let _ = ip(&["route", "flush", "table", TABLE]);
+    Ok(there)
+}
+
+/// Makes routing take marked packets for this machine.
+#[cfg_attr(not(feature = "bpf"), allow(dead_code))]
+fn route() -> Result<(), Error> {
+    if !has_rule()? {
+        ip(&["rule", "add", "fwmark", &format!("{MARK:#x}"), "lookup", TABLE, "priority", TABLE])?;
+    }
+    ip(&["route", "replace", "local", "0.0.0.0/0", "dev", "lo", "table", TABLE]).map(drop)
+}
+
+fn has_rule() -> Result<bool, Error> {
+    Ok(ip(&["-4", "rule", "show", "priority", TABLE])?.contains("fwmark"))
+}
+
+/// `ip`, of iproute2.
+fn ip(arguments: &[&str]) -> Result<String, Error> {
+    let told = |why: String| Error::Transparent(format!("ip {}: {why}", arguments.join(" ")));
+    let output = Command::new("ip").args(arguments).output().map_err(|error| told(error.to_string()))?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => Err(told(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
+    }
+}

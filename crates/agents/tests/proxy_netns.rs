@@ -1,0 +1,420 @@
+//! The edge proxy and the station's agent between namespaces: server, proxy and station on cables, real TCP at both ends.
+#![allow(clippy::disallowed_methods, reason = "real time is what is tested")]
+
+mod support;
+
+use lasthop_agents::ap::Stop;
+use lasthop_agents::proxy::{self, Proxy, Rule};
+use lasthop_agents::station::{self, Forward, Station};
+use lasthop_agents::tunnel::keys;
+use lasthop_signals::Node;
+use lasthop_units::{Rate, Span};
+use lasthop_wire::proxy::Target;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use support::netns::{Netns, available};
+
+/// Server, proxy and station, the last two with a box between them that can lose, repeat and record datagrams.
+struct World {
+    server: Netns,
+    proxy: Netns,
+    station: Netns,
+    dir: tempfile::TempDir,
+}
+
+const SERVER: &str = "10.98.1.1";
+const PROXY: &str = "10.98.2.1:4848";
+const DOOR: &str = "127.0.0.1:1080";
+const FORWARDED: &str = "127.0.0.1:9000";
+
+impl World {
+    fn new() -> World {
+        let (server, proxy, station) = (Netns::new("srv"), Netns::new("prx"), Netns::new("sta"));
+        server.veth("s0", &proxy, "p0");
+        proxy.veth("p1", &station, "t0");
+        for (netns, device, address) in [
+            (&server, "s0", "10.98.1.1/24"),
+            (&proxy, "p0", "10.98.1.2/24"),
+            (&proxy, "p1", "10.98.2.1/24"),
+            (&station, "t0", "10.98.2.2/24"),
+        ] {
+            netns.ip(&format!("addr add {address} dev {device}"));
+            netns.ip(&format!("link set {device} up"));
+        }
+        let dir = tempfile::tempdir().expect("a directory");
+        keys::pair(&dir.path().join("proxy"), Node(1), &dir.path().join("1"), false).expect("paired");
+        World { server, proxy, station, dir }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn proxy(&self, rate: Rate) -> Agent<proxy::Summary> {
+        let listen = PROXY.parse().expect("an address");
+        let config = proxy::Config {
+            log: Some(self.path("proxy.log")),
+            ..proxy::Config::new(listen, self.path("proxy"), Rule::Fixed(rate))
+        };
+        self.start_proxy(config)
+    }
+
+    fn start_proxy(&self, config: proxy::Config) -> Agent<proxy::Summary> {
+        Agent::start(self.proxy.name(), move |ready, stop| {
+            let proxy = Proxy::open(&config).expect("a proxy");
+            ready();
+            proxy.run(stop).expect("it runs")
+        })
+    }
+
+    fn station(&self, proxy: &str, key: &str) -> Agent<station::Summary> {
+        let config = station::Config {
+            listen: Some(DOOR.parse().expect("an address")),
+            forwards: vec![Forward {
+                listen: FORWARDED.parse().expect("an address"),
+                target: Target::new(SERVER, 7).expect("a target"),
+            }],
+            serve: vec![8080],
+            slot: Span::from_millis(100),
+            ..station::Config::new(proxy.parse().expect("an address"), self.path(key))
+        };
+        Agent::start(self.station.name(), move |ready, stop| {
+            let station = Station::open(&config).expect("a station");
+            ready();
+            station.run(stop).expect("it runs")
+        })
+    }
+
+    /// A server at port 7 that sends `count` octets to everyone, as fast as it may, and then echoes.
+    fn serve(&self, count: usize) -> Arc<AtomicU64> {
+        let listener = self.server.within(|| TcpListener::bind((SERVER, 7))).expect("a listener");
+        let written = Arc::new(AtomicU64::new(0));
+        let total = Arc::clone(&written);
+        std::thread::spawn(move || {
+            for socket in listener.incoming().map_while(Result::ok) {
+                let total = Arc::clone(&total);
+                std::thread::spawn(move || {
+                    let mut socket = socket;
+                    for at in (0..count).step_by(1000) {
+                        let piece: Vec<u8> = (at..(at + 1000).min(count)).map(octet).collect();
+                        if socket.write_all(&piece).is_err() {
+                            return;
+                        }
+                        total.fetch_add(piece.len() as u64, Ordering::Relaxed);
+                    }
+                    let _ = std::io::copy(&mut socket.try_clone().expect("a socket"), &mut socket);
+                });
+            }
+        });
+        written
+    }
+
+    /// Waits until the tunnel is up, as an echo shows.
+    #[cfg(feature = "bpf")]
+    fn connect_when_up(&self) {
+        let until = Instant::now() + Duration::from_secs(10);
+        loop {
+            assert!(Instant::now() < until, "the tunnel does not come up");
+            let mut socket = self.station.within(|| TcpStream::connect(FORWARDED)).expect("the agent listens");
+            socket.set_read_timeout(Some(Duration::from_secs(2))).expect("a socket");
+            if socket.write_all(b"x").is_ok() && socket.read_exact(&mut [0]).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// A connection of a local program through the forwarded port, once the tunnel is up.
+    fn connect(&self) -> TcpStream {
+        let until = Instant::now() + Duration::from_secs(10);
+        loop {
+            assert!(Instant::now() < until, "the tunnel does not come up");
+            let socket = self.station.within(|| TcpStream::connect(FORWARDED)).expect("the agent listens");
+            socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");
+            // While the tunnel is down a connection ends at once.
+            if matches!(socket.peek(&mut [0]), Ok(1)) {
+                return socket;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// A running agent; told to stop when dropped.
+struct Agent<T> {
+    stop: &'static Stop,
+    thread: Option<JoinHandle<T>>,
+}
+
+impl<T: Send + 'static> Agent<T> {
+    /// Runs on a thread of its own, in the namespace, which loses its privileges as a process would; waits until it is ready.
+    fn start(netns: &str, run: impl FnOnce(&dyn Fn(), &'static Stop) -> T + Send + 'static) -> Agent<T> {
+        let stop: &'static Stop = Box::leak(Box::default());
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let path = format!("/run/netns/{netns}");
+        let thread = std::thread::spawn(move || {
+            let file = std::fs::File::open(path).expect("a namespace");
+            nix::sched::setns(file, nix::sched::CloneFlags::CLONE_NEWNET).expect("root");
+            run(&|| sender.send(()).expect("somebody waits"), stop)
+        });
+        receiver.recv().expect("it starts");
+        Agent { stop, thread: Some(thread) }
+    }
+
+    fn end(mut self) -> T {
+        self.stop.ask();
+        self.thread.take().expect("it runs").join().expect("no panic")
+    }
+}
+
+impl<T> Drop for Agent<T> {
+    fn drop(&mut self) {
+        self.stop.ask();
+        self.thread.take().map(JoinHandle::join);
+    }
+}
+
+fn octet(at: usize) -> u8 {
+    (at * 31 % 251) as u8
+}
+
+fn read_all(socket: &mut TcpStream, count: usize) {
+    let mut bytes = vec![0; count];
+    socket.read_exact(&mut bytes).expect("everything comes");
+    assert!(bytes.iter().enumerate().all(|(at, byte)| *byte == octet(at)), "every octet is right");
+}
+
+/// Passes datagrams between station and proxy inside the proxy's namespace, as `judge` says: how many copies go on.
+fn middle(world: &World, mut judge: impl FnMut(bool, &[u8]) -> usize + Send + 'static) -> &'static str {
+    const MIDDLE: &str = "10.98.2.1:4900";
+    let outer = world.proxy.within(|| UdpSocket::bind(MIDDLE)).expect("a socket");
+    let inner = world.proxy.within(|| UdpSocket::bind("10.98.2.1:0")).expect("a socket");
+    inner.connect(PROXY).expect("an address");
+    outer.set_nonblocking(true).expect("a socket");
+    inner.set_nonblocking(true).expect("a socket");
+    std::thread::spawn(move || {
+        let (mut bytes, mut station, began) = ([0; 2048], None::<SocketAddr>, Instant::now());
+        while began.elapsed() < Duration::from_secs(60) {
+            let mut idle = true;
+            if let Ok((len, from)) = outer.recv_from(&mut bytes) {
+                (station, idle) = (Some(from), false);
+                for _ in 0..judge(true, &bytes[..len]) {
+                    let _ = inner.send(&bytes[..len]);
+                }
+            }
+            if let (Ok(len), Some(station)) = (inner.recv(&mut bytes), station) {
+                idle = false;
+                for _ in 0..judge(false, &bytes[..len]) {
+                    let _ = outer.send_to(&bytes[..len], station);
+                }
+            }
+            if idle {
+                std::thread::sleep(Duration::from_micros(50));
+            }
+        }
+    });
+    MIDDLE
+}
+
+#[test]
+fn data_passes_both_ways_at_the_rate_and_the_backlog_stays_within_its_bound() {
+    if !available("edge proxy") {
+        return;
+    }
+    let world = World::new();
+    const COUNT: usize = 20_000_000;
+    let written = world.serve(COUNT);
+    let proxy = world.proxy(Rate::from_mbit(100));
+    let station = world.station(PROXY, "1");
+    let mut socket = world.connect();
+    let began = Instant::now();
+    // What the server could get rid of is in the proxy, in kernel buffers of the server and the program, or here.
+    read_all(&mut socket, COUNT);
+    let mbit = COUNT as f64 * 8.0 / 1e6 / began.elapsed().as_secs_f64();
+    assert!((60.0..100.0).contains(&mbit), "{mbit:.1} Mbit/s of payload at 100 Mbit/s of packets");
+    assert_eq!(written.load(Ordering::Relaxed), COUNT as u64);
+    socket.write_all(b"echo").expect("a connection");
+    let mut answer = [0; 4];
+    socket.read_exact(&mut answer).expect("an answer");
+    assert_eq!(&answer, b"echo");
+    drop(socket);
+    let received = station.end();
+    let sent = proxy.end();
+    assert_eq!((sent.sessions, sent.refused, received.refused), (1, 0, 0));
+    let log = std::fs::read_to_string(world.path("proxy.log")).expect("a log");
+    let lines: Vec<serde_json::Value> = log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert!(lines.len() >= 5, "{log}");
+    let number = |line: &serde_json::Value, key: &str| line[key].as_f64().expect("a number");
+    for line in lines.iter().filter(|line| number(line, "bound_bytes") > 0.0) {
+        let (most, bound) = (number(line, "backlog_bytes"), number(line, "bound_bytes"));
+        assert!(most <= bound, "{most} octets held, {bound} allowed: {line}");
+    }
+}
+
+#[test]
+fn programs_are_served_by_socks_and_by_connect() {
+    if !available("edge proxy") {
+        return;
+    }
+    let world = World::new();
+    world.serve(0);
+    let _proxy = world.proxy(Rate::from_mbit(50));
+    let _station = world.station(PROXY, "1");
+    let until = Instant::now() + Duration::from_secs(10);
+    let connected = |greeting: &[&[u8]], expected: &[u8]| loop {
+        assert!(Instant::now() < until, "the tunnel does not come up");
+        let mut socket = world.station.within(|| TcpStream::connect(DOOR)).expect("the agent listens");
+        socket.set_read_timeout(Some(Duration::from_secs(5))).expect("a socket");
+        let mut answer = Vec::new();
+        for part in greeting {
+            socket.write_all(part).expect("a connection");
+            let mut piece = [0; 256];
+            let count = socket.read(&mut piece).unwrap_or(0);
+            answer.extend_from_slice(&piece[..count]);
+        }
+        if answer == expected {
+            socket.write_all(b"hello").expect("a connection");
+            let mut echo = [0; 5];
+            socket.read_exact(&mut echo).expect("an echo");
+            assert_eq!(&echo, b"hello");
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    connected(&[&[5, 1, 0], &[5, 1, 0, 1, 10, 98, 1, 1, 0, 7]], &[5, 0, 5, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
+    connected(&[b"CONNECT 10.98.1.1:7 HTTP/1.1\r\nhost: x\r\n\r\n"], b"HTTP/1.1 200 Connection established\r\n\r\n");
+    // Nobody listens there; and this machine is not for stations.
+    connected_is(&world, &[5, 1, 0, 1, 10, 98, 1, 1, 0, 9], 5);
+    connected_is(&world, &[5, 1, 0, 1, 127, 0, 0, 1, 0, 22], 2);
+}
+
+/// A SOCKS request that is answered with this code.
+fn connected_is(world: &World, request: &[u8], code: u8) {
+    let mut socket = world.station.within(|| TcpStream::connect(DOOR)).expect("the agent listens");
+    socket.set_read_timeout(Some(Duration::from_secs(5))).expect("a socket");
+    socket.write_all(&[5, 1, 0]).expect("a connection");
+    socket.read_exact(&mut [0; 2]).expect("an answer");
+    socket.write_all(request).expect("a connection");
+    let mut answer = [0; 10];
+    socket.read_exact(&mut answer).expect("an answer");
+    assert_eq!(answer[1], code);
+}
+
+#[test]
+fn losses_and_repetitions_on_the_way_do_no_harm_and_repetitions_are_refused() {
+    if !available("edge proxy") {
+        return;
+    }
+    let world = World::new();
+    const COUNT: usize = 3_000_000;
+    world.serve(COUNT);
+    let proxy = world.proxy(Rate::from_mbit(50));
+    let (mut count, repeated) = (0u64, Arc::new(AtomicU64::new(0)));
+    let seen = Arc::clone(&repeated);
+    let through = middle(&world, move |up, _| {
+        count += 1;
+        match count {
+            n if n.is_multiple_of(50) => 0,
+            n if n.is_multiple_of(17) => {
+                seen.fetch_add(u64::from(up), Ordering::Relaxed);
+                2
+            }
+            _ => 1,
+        }
+    });
+    let station = world.station(through, "1");
+    read_all(&mut world.connect(), COUNT);
+    let received = station.end();
+    let sent = proxy.end();
+    assert!(sent.lost > 10, "{sent:?}");
+    assert!(received.refused > 50, "repetitions towards the station: {received:?}");
+    let repeated = repeated.load(Ordering::Relaxed);
+    assert!(sent.refused > 0 && sent.refused <= repeated, "{} of {repeated}", sent.refused);
+}
+
+#[test]
+fn a_station_with_a_wrong_key_gets_nowhere() {
+    if !available("edge proxy") {
+        return;
+    }
+    let world = World::new();
+    keys::pair(&world.path("other"), Node(1), &world.path("wrong"), false).expect("paired");
+    let proxy = world.proxy(Rate::from_mbit(50));
+    let station = world.station(PROXY, "wrong");
+    std::thread::sleep(Duration::from_millis(700));
+    let (received, sent) = (station.end(), proxy.end());
+    assert_eq!((received.sessions, sent.sessions), (0, 0));
+    assert!(sent.refused >= 2, "{sent:?}");
+}
+
+#[test]
+fn either_side_may_be_started_again() {
+    if !available("edge proxy") {
+        return;
+    }
+    let world = World::new();
+    const COUNT: usize = 200_000;
+    world.serve(COUNT);
+    let proxy = world.proxy(Rate::from_mbit(50));
+    let station = world.station(PROXY, "1");
+    let mut old = world.connect();
+    read_all(&mut old, COUNT);
+    station.end();
+    let station = world.station(PROXY, "1");
+    read_all(&mut world.connect(), COUNT);
+    assert_eq!(proxy.end().sessions, 2);
+    let proxy = world.proxy(Rate::from_mbit(50));
+    read_all(&mut world.connect(), COUNT);
+    assert_eq!((proxy.end().sessions, station.end().sessions), (1, 2));
+}
+
+#[cfg(feature = "bpf")]
+#[test]
+fn connections_to_a_stations_address_are_brought_to_it_and_nothing_works_on_when_the_proxy_has_gone() {
+    if !available("transparent mode") {
+        return;
+    }
+    let world = World::new();
+    // The address that the server calls is one that only the station has; its own way there leads past the proxy's host.
+    world.server.ip("route add 10.98.3.0/24 via 10.98.1.2");
+    world.station.ip("addr add 10.98.3.2/32 dev lo");
+    let listen = PROXY.parse().expect("an address");
+    let config = proxy::Config {
+        transparent: Some(lasthop_agents::transparent::Config {
+            iface: "p0".into(),
+            stations: vec![("10.98.3.2".parse().expect("an address"), Node(1))],
+        }),
+        ..proxy::Config::new(listen, world.path("proxy"), Rule::Fixed(Rate::from_mbit(50)))
+    };
+    let proxy = world.start_proxy(config);
+    let station = world.station(PROXY, "1");
+    world.serve(0);
+    world.connect_when_up();
+    let service = world.station.within(|| TcpListener::bind("10.98.3.2:8080")).expect("a listener");
+    std::thread::spawn(move || {
+        let (mut socket, from) = service.accept().expect("somebody comes");
+        let mut bytes = Vec::new();
+        socket.read_to_end(&mut bytes).expect("until the end");
+        socket.write_all(format!("{} octets from {}", bytes.len(), from.ip()).as_bytes()).expect("a connection");
+    });
+    let call = || TcpStream::connect_timeout(&"10.98.3.2:8080".parse().expect("an address"), Duration::from_secs(2));
+    let mut socket = world.server.within(call).expect("the proxy takes it");
+    socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");
+    let bytes: Vec<u8> = (0..1_000_000).map(octet).collect();
+    socket.write_all(&bytes).expect("a connection");
+    socket.shutdown(std::net::Shutdown::Write).expect("a connection");
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).expect("an answer");
+    assert_eq!(answer, "1000000 octets from 10.98.3.2");
+    drop(station.end());
+    assert!(proxy.end().connections >= 1);
+    // No program is left to take connections; the rule without effect is, until it is removed.
+    let rule = || world.proxy.within(lasthop_agents::transparent::clean).expect("root");
+    assert!(world.server.within(call).is_err(), "there is no way to the station but through the proxy");
+    assert!(rule() && !rule());
+}

@@ -1,0 +1,47 @@
+//! Datagrams and packets of the tunnel, and requests to a proxy, of any bytes: nothing panics, what is understood survives
+//! being written and read again, and an endpoint that is fed them stays within its limits.
+#![no_main]
+
+use lasthop_transport::tunnel::{Config, Endpoint};
+use lasthop_units::{Rate, Span, Time};
+use lasthop_wire::proxy::{connect, socks5};
+use lasthop_wire::tunnel::{Datagram, MAX_PACKET, open_packet};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let _ = Datagram::parse(bytes);
+    let _ = (socks5::greeting(bytes), socks5::request(bytes), connect::request(bytes));
+    if let Ok((_, frames)) = open_packet(bytes) {
+        for frame in frames.flatten() {
+            let mut again = vec![0; 8];
+            frame.encode(&mut again).expect("it came out of a packet");
+            let read: Vec<_> = open_packet(&again).expect("whole").1.collect();
+            assert_eq!(read, [Ok(frame)]);
+        }
+    }
+    let mut end = Endpoint::new(Config::proxy());
+    end.set_pacing(Rate::from_mbit(100), lasthop_units::Bytes::new(100_000));
+    let (mut now, mut out) = (Time::ZERO, Vec::new());
+    let stream = end.open("host", 80);
+    end.write(stream, &[7; 5_000], now);
+    // Two octets of length before each packet.
+    let mut rest = bytes;
+    for number in 0.. {
+        let Some((head, tail)) = rest.split_at_checked(2) else { return };
+        let len = usize::from(u16::from_be_bytes([head[0], head[1]])).min(tail.len());
+        let (packet, tail) = tail.split_at(len);
+        rest = tail;
+        now += Span::from_micros(700);
+        if end.on_packet(now, number, packet).is_err() {
+            return;
+        }
+        end.on_timeout(now);
+        while end.next_event().is_some() {}
+        for _ in 0..64 {
+            if end.poll_transmit(now, &mut out).is_none() {
+                break;
+            }
+            assert!(out.len() <= MAX_PACKET);
+        }
+    }
+});
