@@ -5,7 +5,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use lasthop_agents::ap;
 use lasthop_agents::proxy::{Config, Proxy, Rule};
 use lasthop_agents::transparent;
-use lasthop_laws::aggregation::{Allocation, Params, PiParams};
+use lasthop_laws::aggregation::{Allocation, OverheadRule, Params, PiParams};
 use lasthop_scenario::quantity;
 use lasthop_signals::Node;
 use lasthop_units::{Rate, Span};
@@ -55,6 +55,21 @@ pub struct Args {
     /// Gain of the outer loop [default: 0.2]
     #[arg(long, value_name = "X")]
     k2: Option<f64>,
+    /// Weight of a new sample in the estimate of the access overhead [default: 0.05]
+    #[arg(long, value_name = "X")]
+    beta: Option<f64>,
+    /// Access overhead of a frame before any was measured [default: 200 us]
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    overhead: Option<Span>,
+    /// What is kept of the overhead when stations come and go
+    #[arg(long, value_enum, default_value_t = OverheadRuleArg::Access)]
+    overhead_rule: OverheadRuleArg,
+    /// pi: integral gain, packets a second for each packet a frame [default: 68]
+    #[arg(long, value_name = "X")]
+    integral: Option<f64>,
+    /// pi: proportional gain, likewise [default: 0]
+    #[arg(long, value_name = "X")]
+    proportional: Option<f64>,
     /// Most packets that the access point puts into one frame [default: 64]
     #[arg(long, value_name = "N")]
     max_packets: Option<u32>,
@@ -89,6 +104,14 @@ enum AllocationArg {
     Exact,
     /// As published
     Paper,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum OverheadRuleArg {
+    /// The overhead of one access
+    Access,
+    /// The overhead of the whole round, as published
+    Round,
 }
 
 /// Runs the proxy until it is told to stop.
@@ -150,6 +173,12 @@ impl Args {
                     target: self.target.unwrap_or(default.target),
                     k1: self.k1.unwrap_or(default.k1),
                     k2: self.k2.unwrap_or(default.k2),
+                    beta: self.beta.unwrap_or(default.beta),
+                    overhead: self.overhead.unwrap_or(default.overhead),
+                    overhead_rule: match self.overhead_rule {
+                        OverheadRuleArg::Access => OverheadRule::Access,
+                        OverheadRuleArg::Round => OverheadRule::Round,
+                    },
                     interval: self.slot.unwrap_or(default.interval),
                     max_packets: self.max_packets.unwrap_or(default.max_packets),
                     aim_packets: self.aim_packets.unwrap_or(default.aim_packets),
@@ -159,6 +188,8 @@ impl Args {
             LawArg::Pi => {
                 let default = PiParams::default();
                 Rule::LinearPi(PiParams {
+                    integral: self.integral.unwrap_or(default.integral),
+                    proportional: self.proportional.unwrap_or(default.proportional),
                     aim_packets: self.aim_packets.unwrap_or(default.aim_packets),
                     interval: self.slot.unwrap_or(default.interval),
                     ..default

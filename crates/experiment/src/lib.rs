@@ -8,6 +8,7 @@ mod error;
 mod host;
 mod plan;
 mod runner;
+mod tunnel;
 
 pub use error::ExperimentError;
 pub use plan::{Place, Plan};

@@ -1,7 +1,9 @@
 //! From a run's raw logs to the report's record.
 
+use crate::log::Departure;
 use crate::outcome::{Outcome, StreamLog};
 use crate::spec::Spec;
+use crate::traffic::all;
 use crate::traffic::bulk::{BIN, BulkLog};
 use crate::traffic::iperf3::Iperf3Log;
 use crate::traffic::tcp_info::TcpInfo;
@@ -23,7 +25,10 @@ impl Outcome {
             let station = Scenario::station_node(stream.station);
             let flow = FlowId(number as u32);
             match log {
-                StreamLog::Bulk(log) => record_bulk(&mut recorder, flow, station, stream, log),
+                StreamLog::Bulk(log) => {
+                    record_bulk(&mut recorder, flow, station, stream, log);
+                    self.record_ends(&mut recorder, all::port(number), station, log);
+                }
                 StreamLog::Iperf3(log) => record_iperf3(&mut recorder, flow, station, stream, log),
                 StreamLog::Probe(_) => {}
                 StreamLog::Fetch(fetches) => {
@@ -49,9 +54,36 @@ impl Outcome {
         for crossing in self.hop.crossings.iter().filter(|crossing| crossing.from == Scenario::AP) {
             recorder.hop_delivery(crossing.at, crossing.queued_at(), crossing.to, crossing.len);
         }
+        for frame in self.hop.frames.iter() {
+            recorder.frame(frame.at, frame.to, u32::from(frame.packets), frame.airtime);
+        }
+        for loss in self.hop.losses.iter().filter(|loss| loss.from == Scenario::AP) {
+            if let Some(station) = loss.to {
+                recorder.hop_lost(loss.at, station);
+            }
+        }
+        for slot in &self.slots {
+            let shown = [
+                (Gauge::AggregationTarget(slot.station), slot.target),
+                (Gauge::Overhead, slot.overhead.map(|s| s * 1e6)),
+            ];
+            for (gauge, value) in shown {
+                value.into_iter().for_each(|value| recorder.sample(slot.at, gauge, value));
+            }
+        }
         let mut meter = HopMeter::new(matches!(spec.hop, Hop::Wifi(_)));
         for (at, report) in &self.hop.reports {
             meter.add(recorder, *at, report);
+        }
+    }
+
+    /// From the departure of each segment at the server's `port` to the moment at which the program had read all of it.
+    fn record_ends(&self, recorder: &mut Recorder, port: u16, station: Node, log: &BulkLog) {
+        let mut reads = log.reads.iter().peekable();
+        for (end, sent) in first_departures(self.departures.iter().filter(|departure| departure.port == port)) {
+            while reads.next_if(|(_, total)| total.get() < end).is_some() {}
+            let Some((read, _)) = reads.peek() else { break };
+            recorder.end_delay(sent, *read, station);
         }
     }
 
@@ -123,9 +155,48 @@ fn record_iperf3(recorder: &mut Recorder, flow: FlowId, station: Node, stream: &
     recorder.bulk_flow_ended(stream.stop, flow);
 }
 
+/// For every segment that left for the first time: how much of the stream had left with it, and when. Sequence numbers may wrap.
+fn first_departures<'a>(departures: impl Iterator<Item = &'a Departure>) -> Vec<(u64, Time)> {
+    let (mut firsts, mut total, mut last_end) = (Vec::new(), 0, None);
+    for departure in departures {
+        let end = departure.seq.wrapping_add(departure.len);
+        let new = end.wrapping_sub(*last_end.get_or_insert(departure.seq));
+        // What seems to lie more than half of the number space ahead lies behind: it is sent again.
+        if new > 0 && new <= 1 << 31 {
+            total += u64::from(new);
+            last_end = Some(end);
+            firsts.push((total, departure.at));
+        }
+    }
+    firsts
+}
+
 /// What the kernel reports before the sender has a rate: all ones.
 const UNPACED: Rate = Rate::from_bps(u64::MAX);
 
 fn segments(info: &TcpInfo) -> Segments {
     Segments { sent: info.segments.into(), retransmitted: info.retransmitted_segments.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_count_once_whatever_is_repeated_and_wherever_the_numbers_begin() {
+        let sent =
+            |ms: u64, seq: u32, len: u32| Departure { at: Time::ZERO + Span::from_millis(ms), port: 1, seq, len };
+        let start = u32::MAX - 149;
+        let history = [
+            sent(1, start, 100),
+            sent(2, start.wrapping_add(100), 100),
+            sent(3, start, 100),
+            // A repetition that goes on with new bytes.
+            sent(4, start.wrapping_add(100), 150),
+            sent(5, start.wrapping_add(250), 10),
+        ];
+        let firsts: Vec<(u64, u64)> =
+            first_departures(history.iter()).into_iter().map(|(end, at)| (end, at.as_nanos() / 1_000_000)).collect();
+        assert_eq!(firsts, [(100, 1), (200, 2), (250, 4), (260, 5)]);
+    }
 }

@@ -48,7 +48,7 @@ pub use flows::Segments;
 pub use hop::HopMeter;
 pub use record::{PacketDelay, RunRecord, StationRecord};
 pub use recorder::{Recorder, Window};
-pub use run::{AgentAccount, Lateness, Run, RunInfo, RunStatus, Verdict, World};
+pub use run::{AgentAccount, Lateness, Regulated, Run, RunInfo, RunStatus, Verdict, World};
 pub use series::{Entity, Gauge, SeriesKind, Track};
 pub use summary::Summary;
 pub use table::{COLUMNS, Cell, Row, folded};

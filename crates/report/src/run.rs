@@ -109,6 +109,9 @@ pub struct RunStatus {
     /// How late the emulator was, by kind of event (`delivery`, `driver_report`, `model_event`…); empty without one.
     #[serde(default)]
     pub lateness: BTreeMap<String, Lateness>,
+    /// What came of an edge proxy's law, station by station; empty without one, and in the simulator.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub regulated: Vec<Regulated>,
     /// Why its figures should not be trusted; empty if there is no such reason.
     pub doubts: Vec<String>,
     /// What the access point's agent says it has done, if there was one that said so.
@@ -165,6 +168,36 @@ impl AgentAccount {
         }
         printed.lines().rev().find_map(|line| serde_json::from_str::<Line>(line).ok()).map(|line| line.agent)
     }
+}
+
+/// How an edge proxy served one station in the measuring window. What was not measured is absent.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Regulated {
+    /// The station's name.
+    pub station: String,
+    /// Slots that it reported.
+    pub slots: u64,
+    /// Interval between its frames by the controller's account: packets a frame reported, over packets a second allowed
+    /// (μ_N/x); mean over slots.
+    pub interval_ms: Option<f64>,
+    /// Interval between its frames on the air.
+    pub frame_interval_ms: Option<f64>,
+    /// Packets a frame on the air.
+    pub aggregation_packets: Option<f64>,
+    /// Packets a frame that the controller aimed at.
+    pub target_packets: Option<f64>,
+    /// Overhead of a service round that the controller estimated.
+    pub round_overhead_ms: Option<f64>,
+    /// Network-layer rate that it was served at.
+    pub rate_mbit_s: Option<f64>,
+    /// Share of the time that its frames occupied the channel.
+    pub airtime_share: f64,
+    /// The most that the proxy held for it, over the bound at that time.
+    pub backlog_over_bound: Option<f64>,
+    /// Share of the looks at what the proxy held that found more than the bound.
+    pub looks_over_bound: Option<f64>,
+    /// How late packets left the proxy: worst slot's 99th percentile.
+    pub pacing_error_us_p99: Option<f64>,
 }
 
 /// How far the emulator lagged behind the model's event times.
