@@ -291,7 +291,7 @@ impl Outbox<Frame> for Exit<'_> {
         if let Some(log) = &mut self.log
             && let (PpduKind::Data, AP, Some(to), 1..) = (ppdu.kind, ppdu.from, ppdu.to, ppdu.received)
         {
-            log.frames.push(FrameSeen { at, to, packets: ppdu.mpdus, airtime: ppdu.duration });
+            log.frames.push(FrameSeen { at, to, packets: ppdu.packets, airtime: ppdu.duration });
         }
     }
 

@@ -47,7 +47,7 @@ pub struct FrameSeen {
     pub at: Time,
     /// Whose it was.
     pub to: Node,
-    /// Packets (MPDUs) inside.
+    /// Packets inside.
     pub packets: u16,
     /// How long it occupied the channel.
     pub airtime: Span,

@@ -81,7 +81,7 @@ impl Outbox<Cargo> for Collect<'_> {
 
     fn ppdu(&mut self, at: Time, ppdu: &PpduRecord) {
         if let (PpduKind::Data, ACCESS_POINT, Some(to), 1..) = (ppdu.kind, ppdu.from, ppdu.to, ppdu.received) {
-            let (packets, rate, airtime) = (ppdu.mpdus, ppdu.rate, ppdu.duration);
+            let (packets, rate, airtime) = (ppdu.packets, ppdu.rate, ppdu.duration);
             self.effects.0.push_back(Effect::Frame { at, to, packets, rate, airtime });
         }
     }
