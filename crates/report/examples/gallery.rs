@@ -32,6 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         seed: run.seed,
         duration_s: 10.4,
         lateness: [("delivery".to_owned(), late)].into(),
+        regulated: Vec::new(),
         doubts: if run.seed == 4 && run.law == "bbr" { vec!["an imaginary doubt".into()] } else { Vec::new() },
         agent: None,
     };
