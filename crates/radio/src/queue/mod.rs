@@ -4,15 +4,20 @@
 
 mod codel;
 mod fifo;
-mod fq_codel_airtime;
+mod fq;
+mod mac80211;
+#[cfg(test)]
+mod mac80211_tests;
 mod pool;
 mod round_robin;
 #[cfg(test)]
 mod tests;
 
 use fifo::Fifo;
-use fq_codel_airtime::FqCodelAirtime;
-use lasthop_units::{Span, Time};
+pub(crate) use fq::Table;
+use lasthop_units::{Bytes, Span};
+pub(crate) use mac80211::Link;
+use mac80211::Mac80211;
 pub(crate) use pool::{Meta, Pool};
 use round_robin::RoundRobin;
 
@@ -30,7 +35,7 @@ pub enum Kind {
         /// Packets that each receiver's queue holds, unacknowledged ones included.
         packets: usize,
     },
-    /// FQ-CoDel per receiver and airtime fairness between them, as Linux's mac80211 does.
+    /// FQ-CoDel per receiver, airtime fairness between them and airtime queue limits, as Linux's mac80211 does.
     FqCodelAirtime(FqCodelParams),
 }
 
@@ -43,26 +48,71 @@ pub struct FqCodelParams {
     pub interval: Span,
     /// Bytes that a flow may send a turn.
     pub quantum: u32,
-    /// Packets over all receivers and flows; beyond, the longest flow loses its head.
+    /// Packets over all receivers, classes and flows; beyond, the fattest flow loses from its head.
     pub packets: usize,
+    /// Memory of those packets, counted as Linux counts it (2304 bytes for one of 1500); `None`: Linux's 16 MiB, 4 MiB
+    /// where the radio knows no VHT.
+    pub memory: Option<Bytes>,
     /// Airtime credit that a receiver gets a turn.
     pub airtime_quantum: Span,
     /// Mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
+    /// Target 50 ms, interval 300 ms and no marks for a receiver whose expected throughput is below 6 Mbit/s times the
+    /// receivers, as Linux did from 4.8 to 6.15.
+    pub relax_slow: bool,
+    /// Airtime queue limits of what the hardware holds; `None`: none.
+    pub aql: Option<Aql>,
+    /// Aggregates in the hardware of an access class, the one on the air included. 0: as many packets as the airtime
+    /// limits let through, 2048 at most, which the radio's firmware aggregates by itself.
+    pub hardware_aggregates: u16,
+}
+
+/// Limits of the expected airtime that the hardware holds (mac80211's AQL).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Aql {
+    /// Below this a receiver may always hand more over.
+    pub low: Span,
+    /// Below this it may as long as the hardware holds less than `total`.
+    pub high: Span,
+    /// For all receivers and classes together.
+    pub total: Span,
 }
 
 impl Default for FqCodelParams {
     /// mac80211's values for a station: target 20 ms, interval 100 ms, quantum 300 bytes, 8192 packets, an airtime
-    /// weight of 256 us, marking on.
+    /// weight of 256 us, marking on, airtime limits on; and the two aggregates that ath9k keeps in hardware.
     fn default() -> FqCodelParams {
         FqCodelParams {
             target: Span::from_millis(20),
             interval: Span::from_millis(100),
             quantum: 300,
             packets: 8192,
+            memory: None,
             airtime_quantum: Span::from_micros(256),
             ecn: true,
+            relax_slow: false,
+            aql: Some(Aql::default()),
+            hardware_aggregates: 2,
         }
+    }
+}
+
+impl Default for Aql {
+    /// mac80211's: 5 ms and 12 ms a station, 24 ms in all.
+    fn default() -> Aql {
+        Aql { low: Span::from_millis(5), high: Span::from_millis(12), total: Span::from_millis(24) }
+    }
+}
+
+/// Memory of waiting packets that mac80211 allows, with and without VHT.
+const MEMORY: [Bytes; 2] = [Bytes::new(4 << 20), Bytes::new(16 << 20)];
+
+/// Adds the flow table that the queues of one node share, where their kind has one. `tins` counts its receivers with
+/// the group, times its access classes.
+pub(crate) fn add_table(kind: &Kind, tins: usize, vht: bool, tables: &mut Vec<Table>) {
+    if let Kind::FqCodelAirtime(params) = kind {
+        let memory = params.memory.unwrap_or(MEMORY[usize::from(vht)]);
+        tables.push(Table::new(tins, params.packets, memory.get(), params.quantum));
     }
 }
 
@@ -83,27 +133,39 @@ pub(crate) struct Queue {
 enum Discipline {
     Fifo(Fifo),
     RoundRobin(RoundRobin),
-    FqCodelAirtime(FqCodelAirtime),
+    Mac80211(Mac80211),
 }
 
 impl Queue {
-    pub fn new(kind: &Kind, slots: usize) -> Queue {
+    /// A queue for `slots` receivers, the last of them the group, of the `class`th access class. A kind that has a flow
+    /// table uses the last one added.
+    pub fn new(kind: &Kind, slots: usize, class: usize, tables: &[Table]) -> Queue {
         let discipline = match kind {
             Kind::Fifo { packets } => Discipline::Fifo(Fifo::new(*packets, slots)),
             Kind::RoundRobin { packets } => Discipline::RoundRobin(RoundRobin::new(*packets, slots)),
-            Kind::FqCodelAirtime(params) => Discipline::FqCodelAirtime(FqCodelAirtime::new(*params, slots)),
+            Kind::FqCodelAirtime(params) => {
+                let table = tables.len().checked_sub(1).expect("its table was added before");
+                Discipline::Mac80211(Mac80211::new(*params, slots, table, class * slots))
+            }
         };
         let resend = vec![u64::MAX; slots];
         Queue { discipline, resend, resending: 0, in_flight: vec![0; slots], in_flight_total: 0 }
     }
 
     /// Offers a packet; false if it is refused. Packets that must go in its stead are added to `victims`.
-    pub fn push(&mut self, pool: &mut Pool, slot: usize, id: u32, victims: &mut Vec<u32>) -> bool {
+    pub fn push(
+        &mut self,
+        pool: &mut Pool,
+        tables: &mut [Table],
+        slot: usize,
+        id: u32,
+        victims: &mut Vec<u32>,
+    ) -> bool {
         match &mut self.discipline {
             Discipline::Fifo(queue) => queue.push(pool, slot, id, self.in_flight_total),
             Discipline::RoundRobin(queue) => queue.push(pool, slot, id, self.in_flight[slot]),
-            Discipline::FqCodelAirtime(queue) => {
-                queue.push(pool, slot, id, victims);
+            Discipline::Mac80211(queue) => {
+                queue.push(pool, tables, slot, id, victims);
                 true
             }
         }
@@ -114,17 +176,16 @@ impl Queue {
         match &mut self.discipline {
             Discipline::Fifo(queue) => queue.select(&self.resend),
             Discipline::RoundRobin(queue) => queue.select(&self.resend),
-            Discipline::FqCodelAirtime(queue) => queue.select(&self.resend),
+            Discipline::Mac80211(queue) => queue.select(&self.resend),
         }
     }
 
-    /// The next packet for a slot, which the MAC holds from now on until it is released. What queue management takes
-    /// out goes to `victims`.
-    pub fn pop(&mut self, pool: &mut Pool, slot: usize, now: Time, victims: &mut Vec<u32>) -> Option<u32> {
+    /// The next packet for a slot, which the MAC holds from now on until it is released.
+    pub fn pop(&mut self, pool: &mut Pool, slot: usize) -> Option<u32> {
         let id = match &mut self.discipline {
             Discipline::Fifo(queue) => queue.pop(pool, slot),
             Discipline::RoundRobin(queue) => queue.pop(pool, slot),
-            Discipline::FqCodelAirtime(queue) => queue.pop(pool, slot, now, victims),
+            Discipline::Mac80211(queue) => queue.pop(pool, slot),
         }?;
         self.in_flight[slot] += 1;
         self.in_flight_total += 1;
@@ -142,47 +203,59 @@ impl Queue {
         let before = std::mem::replace(&mut self.resend[slot], oldest);
         self.resending += usize::from(oldest != u64::MAX);
         self.resending -= usize::from(before != u64::MAX);
-        if let (Discipline::FqCodelAirtime(queue), true) = (&mut self.discipline, oldest != u64::MAX) {
-            queue.wake(slot);
+        if let (Discipline::Mac80211(queue), true) = (&mut self.discipline, oldest != u64::MAX) {
+            queue.resend(slot);
         }
     }
 
     /// Charges a slot for airtime, where the discipline cares.
     pub fn charge(&mut self, slot: usize, airtime: Span) {
-        if let Discipline::FqCodelAirtime(queue) = &mut self.discipline {
+        if let Discipline::Mac80211(queue) = &mut self.discipline {
             queue.charge(slot, airtime);
         }
     }
 
-    /// True if nothing waits and nothing is to be sent again.
-    pub fn is_empty(&self) -> bool {
-        self.waiting() == 0 && self.resending == 0
-    }
-
-    /// Packets that wait, all slots together.
-    pub fn waiting(&self) -> usize {
-        match &self.discipline {
-            Discipline::Fifo(queue) => queue.waiting(),
-            Discipline::RoundRobin(queue) => queue.waiting(),
-            Discipline::FqCodelAirtime(queue) => queue.waiting(),
+    /// What stands between queue and channel, where the discipline has a hardware queue.
+    pub fn hardware(&mut self) -> Option<&mut Mac80211> {
+        match &mut self.discipline {
+            Discipline::Mac80211(queue) => Some(queue),
+            _ => None,
         }
     }
 
+    /// Expected airtime of what the hardware holds, zero where there is no hardware queue.
+    pub fn pending(&self) -> Span {
+        match &self.discipline {
+            Discipline::Mac80211(queue) => queue.pending(),
+            _ => Span::ZERO,
+        }
+    }
+
+    /// True if nothing can be sent: nothing waits where the channel is served from, and nothing is to be sent again.
+    pub fn is_empty(&self) -> bool {
+        let ready = match &self.discipline {
+            Discipline::Fifo(queue) => queue.waiting(),
+            Discipline::RoundRobin(queue) => queue.waiting(),
+            Discipline::Mac80211(queue) => queue.staged(),
+        };
+        ready == 0 && self.resending == 0
+    }
+
     /// Packets and bytes that wait for a slot.
-    pub fn backlog(&self, slot: usize) -> (usize, u64) {
+    pub fn backlog(&self, tables: &[Table], slot: usize) -> (usize, u64) {
         match &self.discipline {
             Discipline::Fifo(queue) => (queue.list(slot).len(), queue.list(slot).bytes()),
             Discipline::RoundRobin(queue) => (queue.list(slot).len(), queue.list(slot).bytes()),
-            Discipline::FqCodelAirtime(queue) => queue.backlog(slot),
+            Discipline::Mac80211(queue) => queue.backlog(tables, slot),
         }
     }
 
     /// The oldest packet that waits for a slot.
-    pub fn oldest(&self, pool: &Pool, slot: usize) -> Option<u32> {
+    pub fn oldest(&self, pool: &Pool, tables: &[Table], slot: usize) -> Option<u32> {
         match &self.discipline {
             Discipline::Fifo(queue) => queue.list(slot).front(),
             Discipline::RoundRobin(queue) => queue.list(slot).front(),
-            Discipline::FqCodelAirtime(queue) => queue.oldest(pool, slot),
+            Discipline::Mac80211(queue) => queue.oldest(pool, tables, slot),
         }
     }
 }

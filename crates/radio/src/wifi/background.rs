@@ -102,7 +102,7 @@ impl<P: Clone> Wifi<P> {
             let from = usize::from(contender) / self.classes;
             let enough = SATURATED.max(2 * usize::from(self.ports[from].most_mpdus));
             while self.sources[index].on
-                && self.queues[usize::from(contender)].backlog(slot).0 < enough
+                && self.queues[usize::from(contender)].backlog(&self.tables, slot).0 < enough
                 && self.make_packet(now, index, out)
             {}
         }
@@ -117,13 +117,15 @@ impl<P: Clone> Wifi<P> {
         let meta = Meta::new(self.arrivals, now, len, u32::from(from.0), from.0, to.0, class, Ecn::NotEct);
         self.arrivals += 1;
         let id = self.admit(meta, None);
-        let taken = self.queues[usize::from(contender)].push(&mut self.pool, slot, id, &mut self.victims);
+        let taken =
+            self.queues[usize::from(contender)].push(&mut self.pool, &mut self.tables, slot, id, &mut self.victims);
         if !taken {
             let peer = self.ports[from.index()].first_peer + slot;
             self.drop_queued(now, peer, id, Drop::QueueFull, out);
             return false;
         }
         self.drop_victims(now, from.index(), Drop::QueueFull, out);
+        self.hand_over(now, usize::from(contender), out);
         self.medium.awake(contender, now);
         true
     }

@@ -13,7 +13,7 @@ use super::model::{Event, NIL, Port, Wifi};
 use super::phy::Mode;
 use super::plan::DataMode;
 use super::session::Entry;
-use crate::{Drop, Outbox, PpduKind, PpduRecord};
+use crate::{PpduKind, PpduRecord};
 use lasthop_signals::Node;
 use lasthop_signals::phy::Format;
 use lasthop_units::{Bytes, Rate, Span, Time};
@@ -84,28 +84,28 @@ impl Default for Exchange {
 
 impl<P: Clone> Wifi<P> {
     /// A contender has won the channel.
-    pub(super) fn take_turn(&mut self, now: Time, contender: u16, out: &mut impl Outbox<P>) {
+    pub(super) fn take_turn(&mut self, now: Time, contender: u16) {
         let index = usize::from(contender);
         let txop = self.medium.contenders[index].edca.txop;
         self.exchanges[index].txop_end = if txop.is_zero() { Time::ZERO } else { now + txop };
-        self.assemble(now, contender, out);
+        self.assemble(now, contender);
     }
 
     /// The time has come for the data after a CTS, or for the next frame of a transmission opportunity.
-    pub(super) fn go_on(&mut self, now: Time, contender: u16, out: &mut impl Outbox<P>) {
+    pub(super) fn go_on(&mut self, now: Time, contender: u16) {
         let ex = &mut self.exchanges[usize::from(contender)];
         if std::mem::take(&mut ex.announcing) {
             let reserves = self.medium.timing.sifs + ex.answer;
             return self.launch(now, contender, reserves);
         }
         let node = self.medium.contenders[usize::from(contender)].node;
-        if self.medium.is_sending(node) || !self.extend(now, contender, out) {
+        if self.medium.is_sending(node) || !self.extend(now, contender) {
             self.leave(now, contender, Window::Reset);
         }
     }
 
     /// Sends one more data frame if it fits into what is left of the transmission opportunity.
-    fn extend(&mut self, now: Time, contender: u16, out: &mut impl Outbox<P>) -> bool {
+    fn extend(&mut self, now: Time, contender: u16) -> bool {
         let index = usize::from(contender);
         let (node, class) = (index / self.classes, index % self.classes);
         let Some(slot) = self.queues[index].select() else { return false };
@@ -113,7 +113,7 @@ impl<P: Clone> Wifi<P> {
             return false;
         }
         let session = self.session(node, class, slot);
-        let sent = !self.sessions[session].request && self.send_data(now, contender, slot, session, true, out);
+        let sent = !self.sessions[session].request && self.send_data(now, contender, slot, session, true);
         if !sent {
             // What was taken from the queue and did not fit waits for its next turn.
             self.retire(session, index, slot);
@@ -122,7 +122,7 @@ impl<P: Clone> Wifi<P> {
     }
 
     /// Builds the frame whose turn it is and sends it.
-    fn assemble(&mut self, now: Time, contender: u16, out: &mut impl Outbox<P>) {
+    fn assemble(&mut self, now: Time, contender: u16) {
         let index = usize::from(contender);
         let (node, class) = (index / self.classes, index % self.classes);
         if index == self.beacon_contender(node) && std::mem::take(&mut self.ports[node].beacon_due) {
@@ -131,8 +131,7 @@ impl<P: Clone> Wifi<P> {
         }
         while let Some(slot) = self.queues[index].select() {
             if slot == self.ports[node].receivers.len() {
-                let id = self.queues[index].pop(&mut self.pool, slot, now, &mut self.victims);
-                self.drop_victims(now, node, Drop::QueueManagement, out);
+                let id = self.queues[index].pop(&mut self.pool, slot);
                 let Some(id) = id else { continue };
                 self.exchanges[index].packet = id;
                 self.exchanges[index].slot = slot as u16;
@@ -143,11 +142,11 @@ impl<P: Clone> Wifi<P> {
             if self.sessions[session].request {
                 return self.send_request(now, contender, slot, session);
             }
-            if self.send_data(now, contender, slot, session, false, out) {
+            if self.send_data(now, contender, slot, session, false) {
                 return;
             }
         }
-        // Queue management has left nothing.
+        // What was to be sent again was acknowledged meanwhile.
         self.medium.asleep(contender);
     }
 
@@ -176,15 +175,7 @@ impl<P: Clone> Wifi<P> {
 
     /// Builds a data PPDU and sends it, or its RTS; false if there is nothing to put into it. The first frame of a
     /// transmission opportunity may exceed it with one MPDU; with `goes_on` nothing may (10.23.2.8).
-    fn send_data(
-        &mut self,
-        now: Time,
-        contender: u16,
-        slot: usize,
-        session: usize,
-        goes_on: bool,
-        out: &mut impl Outbox<P>,
-    ) -> bool {
+    fn send_data(&mut self, now: Time, contender: u16, slot: usize, session: usize, goes_on: bool) -> bool {
         let index = usize::from(contender);
         let node = index / self.classes;
         let to = self.ports[node].receivers[slot];
@@ -207,15 +198,11 @@ impl<P: Clone> Wifi<P> {
         // A packet that has left the queue and has found no room in an A-MSDU.
         let mut left_over = None;
         while !full && frame.mpdus < most && self.sessions[session].window.len() < window_size {
-            let Some(id) =
-                left_over.take().or_else(|| self.queues[index].pop(&mut self.pool, slot, now, &mut self.victims))
-            else {
-                break;
-            };
+            let Some(id) = left_over.take().or_else(|| self.queues[index].pop(&mut self.pool, slot)) else { break };
             let mut entry = self.entry(id, &framing);
             if gathers {
                 let room = limit.saturating_sub(framing.append(frame.psdu, 0));
-                left_over = self.gather(now, index, slot, &mut entry, &framing, room);
+                left_over = self.gather(index, slot, &mut entry, &framing, room);
             }
             // One that does not fit has its number already and goes first the next time.
             full = !frame.take(&mut entry);
@@ -225,9 +212,6 @@ impl<P: Clone> Wifi<P> {
             // It waits beyond the window.
             let entry = self.entry(id, &framing);
             self.sessions[session].push(entry);
-        }
-        if !self.victims.is_empty() {
-            self.drop_victims(now, node, Drop::QueueManagement, out);
         }
         let Filling { mpdus, packets, retries, psdu, lone, .. } = frame;
         if mpdus == 0 {
@@ -262,15 +246,7 @@ impl<P: Clone> Wifi<P> {
     }
 
     /// Takes more packets of a slot into an MPDU of at most `room` octets. One that has no room in it comes back.
-    fn gather(
-        &mut self,
-        now: Time,
-        index: usize,
-        slot: usize,
-        entry: &mut Entry,
-        framing: &Framing,
-        room: u32,
-    ) -> Option<u32> {
+    fn gather(&mut self, index: usize, slot: usize, entry: &mut Entry, framing: &Framing, room: u32) -> Option<u32> {
         let Port { most_packets, longest_mpdu, .. } = self.ports[index / self.classes];
         let mut last = entry.id;
         self.joined[last as usize] = NIL;
@@ -278,7 +254,7 @@ impl<P: Clone> Wifi<P> {
             return None;
         }
         while entry.packets < most_packets {
-            let next = self.queues[index].pop(&mut self.pool, slot, now, &mut self.victims)?;
+            let next = self.queues[index].pop(&mut self.pool, slot)?;
             let len = self.pool.get(next).len;
             let mpdu = framing.join(entry.mpdu, entry.packets, len);
             if mpdu > longest_mpdu.min(room) {

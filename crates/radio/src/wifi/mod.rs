@@ -7,6 +7,7 @@ mod contention;
 mod error;
 mod exchange;
 mod frame;
+mod handover;
 mod link;
 mod medium;
 mod minstrel;

@@ -7,11 +7,12 @@ use super::link::Channel;
 use super::medium::{Medium, NONE};
 use super::minstrel::Minstrel;
 use super::params::Role;
+use super::phy::Standard;
 use super::plan::{MAX_MSDU, Plan};
 use super::rate_control::channel;
 use super::session::Session;
 use super::timing::{classes as node_classes, contender_of};
-use crate::queue::{Kind, Meta, Pool, Queue};
+use crate::queue::{Kind, Meta, Pool, Queue, Table, add_table};
 use crate::{AccessClass, Dest, Drop, Hop, Outbox, Packet};
 use lasthop_signals::{HopReport, Node, Signal};
 use lasthop_units::{Bytes, Seed, Span, Stream, Time};
@@ -38,6 +39,8 @@ pub struct Wifi<P> {
     pub(super) sessions: Vec<Session>,
     pub(super) peers: Vec<Peer>,
     pub(super) pool: Pool,
+    /// Flow tables of the queues that have them.
+    pub(super) tables: Vec<Table>,
     /// By the pool's numbers. Empty once delivered, and for background packets.
     pub(super) payloads: Vec<Option<P>>,
     /// By the pool's numbers: the next packet of an A-MSDU, `NIL` at its end.
@@ -163,6 +166,7 @@ impl<P: Clone> Wifi<P> {
         let (mut sessions, mut peers) = (0, 0);
         let mut ports = Vec::with_capacity(count);
         let mut queues = Vec::with_capacity(count * classes);
+        let mut tables = Vec::new();
         for node in 0..count {
             let receivers: Vec<usize> = (0..count).filter(|&to| plan.linked(node, to)).collect();
             let mut slots = vec![NONE; count];
@@ -172,7 +176,9 @@ impl<P: Clone> Wifi<P> {
                 _ => Kind::Fifo { packets: params.station_queue_packets },
             };
             let lanes = receivers.len() + 1;
-            queues.extend((0..classes).map(|_| Queue::new(&kind, lanes)));
+            let vht = matches!(plan.phy(node).standard, Standard::Dot11ac | Standard::Dot11ax(_));
+            add_table(&kind, lanes * classes, vht, &mut tables);
+            queues.extend((0..classes).map(|class| Queue::new(&kind, lanes, class, &tables)));
             let receivers = receivers.into_iter().map(narrow).collect();
             ports.push(Port {
                 receivers,
@@ -206,6 +212,7 @@ impl<P: Clone> Wifi<P> {
             sessions: (0..sessions).map(|_| Session::default()).collect(),
             peers: vec![Peer::default(); peers],
             pool: Pool::new(),
+            tables,
             payloads: Vec::new(),
             joined: Vec::new(),
             sources: Vec::new(),
@@ -265,7 +272,7 @@ impl<P: Clone> Wifi<P> {
         };
         let classes = self.classes;
         let held = |class: usize| {
-            let queued = self.queues[from.index() * classes + class].backlog(slot).0;
+            let queued = self.queues[from.index() * classes + class].backlog(&self.tables, slot).0;
             let session = &self.sessions[self.session(from.index(), class, slot)];
             let inside = session.window.iter().skip(session.released).filter(|entry| entry.got || !entry.dead);
             queued + inside.map(|entry| usize::from(entry.packets)).sum::<usize>()
@@ -338,7 +345,7 @@ impl<P: Clone> Wifi<P> {
                     self.handle(entry.at, entry.event, out);
                 }
                 _ if access > now => break,
-                _ => self.grant(access, out),
+                _ => self.grant(access),
             }
         }
         self.find_next();
@@ -356,7 +363,7 @@ impl<P: Clone> Wifi<P> {
             Event::Report => self.report(now, out),
             Event::RtsExpires(node) => self.medium.expire_rts(node, now),
             Event::Respond(contender) => self.respond(now, contender),
-            Event::GoOn(contender) => self.go_on(now, contender, out),
+            Event::GoOn(contender) => self.go_on(now, contender),
         }
     }
 
@@ -369,11 +376,11 @@ impl<P: Clone> Wifi<P> {
     }
 
     /// Contenders whose backoff ends at `now` send.
-    fn grant(&mut self, now: Time, out: &mut impl Outbox<P>) {
+    fn grant(&mut self, now: Time) {
         let (mut winners, mut losers) = (std::mem::take(&mut self.winners), std::mem::take(&mut self.losers));
         self.medium.winners(now, &mut winners, &mut losers);
         for &contender in &winners {
-            self.take_turn(now, contender, out);
+            self.take_turn(now, contender);
         }
         // A collision inside a node counts like one on the air (10.23.2.4).
         for &contender in &losers {
@@ -467,7 +474,7 @@ impl<P: Clone> Hop<P> for Wifi<P> {
         let meta = Meta::new(self.arrivals, now, len, flow_hash, narrow(src), dst, class, ecn);
         self.arrivals += 1;
         let id = self.admit(meta, Some(payload));
-        let taken = self.queues[contender].push(&mut self.pool, slot, id, &mut self.victims);
+        let taken = self.queues[contender].push(&mut self.pool, &mut self.tables, slot, id, &mut self.victims);
         if !taken {
             let peer = self.ports[src].first_peer + slot;
             return self.drop_queued(now, peer, id, Drop::QueueFull, out);
@@ -475,6 +482,7 @@ impl<P: Clone> Hop<P> for Wifi<P> {
         if !self.victims.is_empty() {
             self.drop_victims(now, src, Drop::QueueFull, out);
         }
+        self.hand_over(now, contender, out);
         self.medium.awake(narrow(contender), now);
         self.next = self.next.min(self.medium.next_access());
     }

@@ -266,6 +266,7 @@ impl<P: Clone> Wifi<P> {
         self.exchanges[index].failures = if failures >= limit { 0 } else { failures };
         self.exchanges[index].announcing = false;
         self.top_up(now, contender, out);
+        self.exchange_over(now, index, out);
         let next = now + self.medium.timing.sifs;
         if answered && ex.txop_end > next && !self.queues[index].is_empty() {
             return self.schedule(next, Event::GoOn(contender));
@@ -319,7 +320,15 @@ impl<P: Clone> Wifi<P> {
         let (pool, payloads, counted) = (&self.pool, &mut self.payloads, &mut self.peers[peer]);
         let joined = &self.joined;
         let session = &mut self.sessions[ex.session as usize];
+        let mut hardware = if self.tables.is_empty() { None } else { self.queues[index].hardware() };
         session.settle(answered, limit, block_ack, |entry| {
+            if let Some(hardware) = &mut hardware {
+                let mut id = entry.id;
+                for _ in 0..entry.packets {
+                    hardware.complete(slot, pool.get(id).airtime);
+                    id = joined[id as usize];
+                }
+            }
             if entry.acked {
                 counted.tx_packets += u64::from(entry.packets);
                 counted.tx_bytes += u64::from(entry.len);

@@ -37,10 +37,11 @@ impl<P: Clone> Wifi<P> {
         for class in 0..classes {
             let queue = &self.queues[ap * classes + class];
             let session = &self.sessions[self.session(ap, class, slot)];
-            let waiting = queue.backlog(slot);
+            let waiting = queue.backlog(&self.tables, slot);
             packets += waiting.0 + session.packets;
             bytes += waiting.1 + session.bytes;
-            let head = session.window.front().map(|entry| entry.id).or_else(|| queue.oldest(&self.pool, slot));
+            let head =
+                session.window.front().map(|entry| entry.id).or_else(|| queue.oldest(&self.pool, &self.tables, slot));
             oldest = head.map_or(oldest, |id| oldest.min(self.pool.get(id).queued_at));
         }
         let mode = usize::from(self.mode(ap, usize::from(station), now));

@@ -87,6 +87,13 @@ pub(super) fn queue(table: &raw::Queue, wired: bool, cx: &mut Context) -> Option
         (&table.interval.at, table.interval.given),
         (&table.airtime_quantum.at, table.airtime_quantum.given),
         (&table.ecn.at, table.ecn.given),
+        (&table.memory.at, table.memory.given),
+        (&table.aql.at, table.aql.given),
+        (&table.aql_low.at, table.aql_low.given),
+        (&table.aql_high.at, table.aql_high.given),
+        (&table.aql_total.at, table.aql_total.given),
+        (&table.hardware_aggregates.at, table.hardware_aggregates.given),
+        (&table.relax_slow.at, table.relax_slow.given),
     ];
     for (at, _) in foreign.into_iter().filter(|(_, given)| *given) {
         let key = at.key.rsplit('.').next().unwrap_or_default().to_owned();
@@ -130,7 +137,25 @@ fn fq_codel_airtime(table: &raw::Queue, cx: &mut Context) -> Option<queue::FqCod
         return None;
     }
     let ecn = if table.ecn.given { table.ecn.get()? } else { default.ecn };
+    let relax_slow = if table.relax_slow.given { table.relax_slow.get()? } else { default.relax_slow };
+    let why = "a packet must fit, and packets must fit in memory";
+    let memory = if table.memory.given {
+        let bounds = (Bytes::new(4_096), Bytes::new(1 << 32));
+        Some(cx.within(&super::plain(&table.memory), bounds, show, why)?)
+    } else {
+        default.memory
+    };
+    let why = "the hardware holds the aggregate on the air and some more; 0 leaves the limit to the airtime limits";
+    let hardware_aggregates = if table.hardware_aggregates.given {
+        cx.within(&table.hardware_aggregates, (0, 64), |n| n.to_string(), why)?
+    } else {
+        u64::from(default.hardware_aggregates)
+    };
     Some(queue::FqCodelParams {
+        memory,
+        relax_slow,
+        aql: aql(table, cx)?,
+        hardware_aggregates: u16::try_from(hardware_aggregates).ok()?,
         packets: limit?,
         quantum: u32::try_from(quantum?.get()).ok()?,
         target,
@@ -138,6 +163,37 @@ fn fq_codel_airtime(table: &raw::Queue, cx: &mut Context) -> Option<queue::FqCod
         airtime_quantum: airtime_quantum?,
         ecn,
     })
+}
+
+/// Airtime queue limits. `Some(None)` if they are turned off, `None` if they are wrong.
+fn aql(table: &raw::Queue, cx: &mut Context) -> Option<Option<queue::Aql>> {
+    let default = queue::Aql::default();
+    let limits = [&table.aql_low, &table.aql_high, &table.aql_total];
+    if table.aql.given && !table.aql.get()? {
+        for entry in limits.into_iter().filter(|entry| entry.given) {
+            let key = entry.at.key.rsplit('.').next().unwrap_or_default().to_owned();
+            cx.impossible(
+                &entry.at,
+                format!("`{key}` has no meaning with `aql = false`"),
+                "delete one of the two keys",
+            );
+        }
+        return Some(None);
+    }
+    let why = "below a packet's airtime nothing would move; a second of hardware queue is no limit";
+    let mut time = |entry: &Entry<Quantity<Span>>, default: Span| {
+        if entry.given { span(entry, (Span::from_micros(100), Span::from_secs(1)), why, cx) } else { Some(default) }
+    };
+    let (low, high) = (time(limits[0], default.low), time(limits[1], default.high));
+    let total = time(limits[2], default.total);
+    let aql = queue::Aql { low: low?, high: high?, total: total? };
+    if aql.low > aql.high {
+        let what = format!("a low limit of {} is above the high limit of {}", show(aql.low), show(aql.high));
+        let at = if table.aql_low.given { &table.aql_low.at } else { &table.aql_high.at };
+        cx.impossible(at, what, "a station may hold `aql-low` in any case, and up to `aql-high` while there is room");
+        return None;
+    }
+    Some(Some(aql))
 }
 
 /// The agent's parameters; the law itself knows what they may be.

@@ -143,6 +143,25 @@ table! {
         optional airtime_quantum: Quantity<Span>,
         /// `fq-codel-airtime`: whether CoDel marks packets that can carry a mark, rather than dropping them (default true).
         optional ecn: bool,
+        /// `fq-codel-airtime`: memory of the waiting packets, counted as Linux counts it, 2304 B for one of 1500 B
+        /// (default 16 MiB for ac, 4 MiB for the others, as in Linux mac80211).
+        optional memory: Quantity<Bytes>,
+        /// `fq-codel-airtime`: whether airtime queue limits bound what the radio's hardware holds (default true).
+        optional aql: bool,
+        /// `fq-codel-airtime`: airtime in hardware below which a station may always add to it (default 5 ms).
+        optional aql_low: Quantity<Span>,
+        /// `fq-codel-airtime`: airtime in hardware below which a station may add to it while all of them together hold
+        /// less than `aql-total` (default 12 ms).
+        optional aql_high: Quantity<Span>,
+        /// `fq-codel-airtime`: airtime in hardware of all stations from which `aql-low` applies to each (default 24 ms).
+        optional aql_total: Quantity<Span>,
+        /// `fq-codel-airtime`: aggregates in the hardware of an access class, the one on the air included (default 2, as
+        /// ath9k keeps). 0: as many packets as the airtime limits let through, which the firmware aggregates by itself
+        /// (as with ath10k and mt76).
+        optional hardware_aggregates: u64,
+        /// `fq-codel-airtime`: target 50 ms, interval 300 ms and no marks for a station whose expected throughput is below
+        /// 6 Mbit/s times the number of stations, as Linux had it from 4.8 to 6.15 (default false).
+        optional relax_slow: bool,
     }
 }
 

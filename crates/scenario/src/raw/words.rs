@@ -42,7 +42,8 @@ words! {
         Fifo = "fifo",
         /// One drop-tail queue a station, served in turn.
         RoundRobin = "round-robin",
-        /// FQ-CoDel with airtime fairness between stations, as Linux mac80211: the modern access point.
+        /// FQ-CoDel for each station, airtime fairness between stations and airtime queue limits, as Linux mac80211 has
+        /// them since 6.16: the modern access point.
         FqCodelAirtime = "fq-codel-airtime",
     }
 }
