@@ -97,7 +97,7 @@ fn saturated_stations_of_unequal_rate_get_equal_airtime() {
                     "{hardware_aggregates} aggregates, loss {error}: station {station} has {share:.3}"
                 );
             }
-            // Payload then goes as the rates do: 390, 175.5 and 29.3 Mbit/s with their overheads.
+            // Payload then goes as the rates do: 433, 195 and 32.5 Mbit/s with their overheads.
             assert!(log.mbit_s[0] > 1.9 * log.mbit_s[1] && log.mbit_s[1] > 4.0 * log.mbit_s[2], "{:?}", log.mbit_s);
         }
     }

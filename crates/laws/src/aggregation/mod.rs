@@ -8,7 +8,8 @@
 //! [`model`] is the hop as the law sees it, [`allocation`] the best that such a hop can do, [`Regulator`] the controller
 //! that finds it without being told the overhead of an access, [`LinearPi`] its predecessor, as a baseline. [`ledger`]
 //! keeps the stations' accounts and says when a slot is over, [`overhead`] estimates the access overhead, [`backhaul`]
-//! notices that the bottleneck is not the hop at all. [`meter`] is the stations' side: it makes their accounts.
+//! notices that the bottleneck is not the hop at all. [`meter`] is the stations' side: it makes their accounts. [`timestamps`]
+//! makes them where a station cannot see frames, only when packets arrive.
 //!
 //! Both controllers are [`crate::HopLaw`]s. The stream paced to station `s` is flow [`flow_of`]`(s)`; its
 //! [`crate::Decision::pacing`] counts network-layer octets. The world shows a controller, in this order,
@@ -25,6 +26,7 @@ pub mod ledger;
 pub mod meter;
 pub mod model;
 pub mod overhead;
+pub mod timestamps;
 
 mod control;
 mod controller;

@@ -1,0 +1,241 @@
+//! Packets of a paced stream as the kernel of a station stamps them: what the timestamp estimator is trained with and
+//! judged by. The radio is the Wi-Fi model; the host behind it is modelled here.
+//!
+//! *Radio*: an 802.11ac access point at 80 MHz with the short guard interval serves 1 to 8 stations in turn, each with a
+//! stream paced so that frames have 1.5 packets to three quarters of their limit; MCS 0 to 9, 1 to 3 spatial streams, up to
+//! 5 % of MPDUs lost to noise, in one case out of three a neighbouring BSS that offers 5 to 40 Mbit/s.
+//!
+//! *Host*: most devices (three out of four here) hand a frame up when it has ended and the BlockAck's reordering lets its
+//! packets go; the others pass MPDUs on as they end on the air. An interrupt comes at once or, with moderation, 20 to
+//! 100 us after the last one at the earliest; 5 us plus an exponential 10 us later, in one case out of 200 with another
+//! exponential 300 us, the driver's poll begins (NAPI). It takes 0.7 to 4 us a packet, by a factor between 0.6 and 1.6, in
+//! one case out of 100 with another exponential 20 us; after each 64 packets it pauses for 2 to 15 us. What arrives while
+//! it runs is handed up in the same poll. Stamps are the times at which packets are handed up.
+//!
+//! None of the host's figures is a measurement of a certain device: they span what is usual.
+
+#![allow(dead_code)]
+
+use lasthop_radio::queue::Kind;
+use lasthop_radio::wifi::{
+    Background, GuardInterval, Load, Mcs, NodeParams, Params, Profile, Role, Standard, Width, Wifi,
+};
+use lasthop_radio::{AccessClass, Dest, Ecn, Hop, Outbox, Packet, RxInfo};
+use lasthop_signals::Node;
+use lasthop_units::{Bytes, Rate, Seed, Span, Stream, Time};
+use rand::Rng;
+use std::collections::BTreeSet;
+
+/// What one trace was made with.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub seed: u64,
+    pub mcs: Mcs,
+    pub stations: u16,
+    pub error: f64,
+    pub neighbour: Option<Rate>,
+    /// MPDUs are passed on as they end on the air.
+    pub early: bool,
+    /// Packets a second of each stream.
+    pub pace: f64,
+    pub moderation: Span,
+    pub packet_us: f64,
+    /// From when on packets are recorded.
+    pub start: Time,
+}
+
+/// What the first station's kernel saw.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    pub stamps: Vec<Time>,
+    /// The packet is the first of a frame that had not been seen before.
+    pub begins: Vec<bool>,
+    /// The frame that each packet came in.
+    pub frames: Vec<u32>,
+}
+
+pub const LENGTH: Span = Span::from_millis(1_150);
+const WARM_UP: Span = Span::from_millis(100);
+
+fn uniform(dice: &mut Stream, from: f64, to: f64) -> f64 {
+    from + (to - from) * (f64::from(dice.next_u32()) + 0.5) / 4_294_967_296.0
+}
+
+fn exponential(dice: &mut Stream, mean: f64) -> f64 {
+    -mean * uniform(dice, 0.0, 1.0).ln()
+}
+
+impl Case {
+    /// Everything that differs between traces, drawn from the seed.
+    pub fn draw(seed: u64) -> Case {
+        let mut dice = Seed(seed).stream("arrivals/case");
+        let one_in = |dice: &mut Stream, n: u32| dice.next_u32().is_multiple_of(n);
+        let nss = 1 + (dice.next_u32() % 3) as u8;
+        // VHT has no MCS 6 with three streams at 80 MHz.
+        let index = match (dice.next_u32() % 10) as u8 {
+            6 if nss == 3 => 7,
+            index => index,
+        };
+        let stations = [1, 1, 2, 3, 5, 8][(dice.next_u32() % 6) as usize];
+        let error = if one_in(&mut dice, 2) { 0.0 } else { uniform(&mut dice, 0.0, 0.05) };
+        let neighbour = one_in(&mut dice, 3).then(|| Rate::from_mbit(1).scale(uniform(&mut dice, 5.0, 40.0)));
+        let early = one_in(&mut dice, 4);
+        let moderation = match dice.next_u32() % 2 {
+            0 => Span::ZERO,
+            _ => Span::from_micros(1).scale(uniform(&mut dice, 20.0, 100.0)),
+        };
+        let packet_us = uniform(&mut dice, 0.7, 4.0);
+        let mut case = Case {
+            seed,
+            mcs: Mcs::new(index, nss),
+            stations,
+            error,
+            neighbour,
+            early,
+            pace: 0.0,
+            moderation,
+            packet_us,
+            start: Time::ZERO + WARM_UP,
+        };
+        // x = mu / (c + n w mu): the model of the regulator, with c = 200 us a station.
+        let airtime = case.phy().time_for(Bytes::new(1_548)).expect("a rate").as_secs_f64();
+        let most = (0.75 * (5.484e-3 / airtime).floor()).clamp(1.6, 48.0);
+        let target = (uniform(&mut dice, 1.5f64.ln(), most.ln())).exp();
+        let others = f64::from(stations);
+        case.pace = target / (others * 200e-6 + others * airtime * target);
+        case
+    }
+
+    /// Rate of the PHY.
+    pub fn phy(&self) -> Rate {
+        let bits = [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 9.0, 10.0, 12.0, 40.0 / 3.0][usize::from(self.mcs.index)];
+        // 29.25 Mbit/s at MCS 0: 234 subcarriers, half a bit each, in 4 us; a ninth more with the short guard interval.
+        Rate::from_bps(29_250_000).scale(bits * f64::from(self.mcs.nss) / 0.9)
+    }
+
+    fn params(&self) -> Params {
+        let mut nodes = vec![NodeParams::new(Role::Ap, self.mcs)];
+        nodes.extend((0..self.stations).map(|_| NodeParams::new(Role::Station { ap: Node(0) }, self.mcs)));
+        nodes.iter_mut().for_each(|node| node.mpdu_error = self.error);
+        let (from, to) = (Node(self.stations + 1), Node(self.stations + 2));
+        if self.neighbour.is_some() {
+            nodes.extend([0, 1].map(|_| NodeParams::new(Role::Neighbour, Mcs::new(4, 1))));
+        }
+        let mut params = Params::new(Standard::Dot11ac, Width::Mhz80, GuardInterval::Ns400, nodes);
+        params.ap_queue = Kind::RoundRobin { packets: 1_000 };
+        params.background = self
+            .neighbour
+            .map(|rate| Background {
+                from,
+                to,
+                class: AccessClass::BestEffort,
+                packet: Bytes::new(1_500),
+                load: Load::Offered(rate),
+                active: Vec::new(),
+            })
+            .into_iter()
+            .collect();
+        if self.early {
+            params.profile = Profile::Ns3_3_37;
+        }
+        params
+    }
+
+    /// Runs the radio, then the host.
+    pub fn trace(&self) -> Trace {
+        let plan = self.params().validate().expect("cases are legal");
+        let mut hop: Wifi<()> = Wifi::new(plan, Seed(self.seed));
+        let mut air = Air::default();
+        let gap_ns = 1e9 / self.pace;
+        let stations = u64::from(self.stations);
+        for number in 0.. {
+            // The stations' packets one after the other, evenly apart.
+            let at = Time::from_nanos((gap_ns * number as f64 / stations as f64) as u64);
+            if at > Time::ZERO + LENGTH {
+                break;
+            }
+            let to = Node(1 + (number % stations) as u16);
+            let packet = Packet {
+                len: Bytes::new(1_500),
+                src: Node(0),
+                dst: Dest::Node(to),
+                class: AccessClass::BestEffort,
+                flow_hash: u32::from(to.0),
+                ecn: Ecn::NotEct,
+                payload: (),
+            };
+            hop.enqueue(at, packet, &mut air);
+        }
+        self.host(&air.arrivals)
+    }
+
+    /// When the driver hands each packet up, `arrivals` being the packets in order with the numbers of their frames.
+    pub fn host(&self, arrivals: &[(Time, u32)]) -> Trace {
+        let mut dice = Seed(self.seed).stream("arrivals/host");
+        let mut trace = Trace::default();
+        let (mut last_interrupt, mut newest) = (Time::ZERO, None);
+        let us = |us: f64| Span::from_secs_f64(us * 1e-6);
+        let mut next = 0;
+        let mut free = Time::ZERO;
+        while let Some(&(came, _)) = arrivals.get(next) {
+            let interrupt = came.max(free).max(last_interrupt + self.moderation);
+            last_interrupt = interrupt;
+            let late = if dice.next_u32().is_multiple_of(200) { exponential(&mut dice, 300.0) } else { 0.0 };
+            let mut now = interrupt + us(5.0 + exponential(&mut dice, 10.0) + late);
+            let mut polled = 0;
+            while let Some(&(_, frame)) = arrivals.get(next).filter(|arrival| arrival.0 <= now) {
+                let odd = if dice.next_u32().is_multiple_of(100) { exponential(&mut dice, 20.0) } else { 0.0 };
+                now += us(self.packet_us * uniform(&mut dice, 0.6, 1.6) + odd);
+                if now > self.start {
+                    trace.stamps.push(now);
+                    trace.begins.push(newest.is_none_or(|newest| frame > newest));
+                    trace.frames.push(frame);
+                }
+                newest = newest.max(Some(frame));
+                (next, polled) = (next + 1, polled + 1);
+                if polled % 64 == 0 {
+                    now += us(uniform(&mut dice, 2.0, 15.0));
+                }
+            }
+            free = now;
+        }
+        trace
+    }
+}
+
+impl Trace {
+    /// Packets of slots of this length, in order.
+    pub fn slots(&self, length: Span) -> Vec<std::ops::Range<usize>> {
+        let mut slots = Vec::new();
+        let mut first = 0;
+        let Some(&start) = self.stamps.first() else { return slots };
+        let mut end = start + length;
+        for (index, at) in self.stamps.iter().enumerate() {
+            if *at >= end {
+                slots.push(first..index);
+                (first, end) = (index, end + length);
+            }
+        }
+        slots
+    }
+
+    /// Mean packets a frame, as radiotap would show it.
+    pub fn mean(&self, packets: std::ops::Range<usize>) -> f64 {
+        let frames: BTreeSet<u32> = self.frames[packets.clone()].iter().copied().collect();
+        packets.len() as f64 / frames.len().max(1) as f64
+    }
+}
+
+/// What reaches the first station, with the number of the A-MPDU.
+#[derive(Default)]
+struct Air {
+    arrivals: Vec<(Time, u32)>,
+}
+
+impl Outbox<()> for Air {
+    fn deliver(&mut self, at: Time, to: Node, _packet: Packet<()>, rx: &RxInfo) {
+        if to == Node(1) {
+            self.arrivals.push((at, rx.ampdu.unwrap_or_default()));
+        }
+    }
+}
