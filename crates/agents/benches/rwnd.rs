@@ -34,11 +34,11 @@ fn main() {
     let _statistics = enable_statistics().expect("root");
     let air = Path::new(true);
     let costs = air.measure(rounds, Flow::Unknown);
-    print("bpf.rwnd.unmanaged_ns_per_packet", &costs.uplink);
+    print("bpf.rwnd.veth_unmanaged_ns_per_packet", &costs.uplink);
     let costs = air.measure(rounds, Flow::Limited);
-    print("bpf.rwnd.ns_per_packet", &costs.uplink);
-    print("bpf.rwnd.downlink_ns_per_packet", &costs.downlink);
-    print("bpf.rwnd.both_ns_per_packet", &costs.both);
+    print("bpf.rwnd.veth_ns_per_packet", &costs.uplink);
+    print("bpf.rwnd.veth_downlink_ns_per_packet", &costs.downlink);
+    print("bpf.rwnd.veth_both_ns_per_packet", &costs.both);
     print("bpf.empty_program.uplink_ns_per_packet", &costs.empty_uplink);
     print("bpf.empty_program.downlink_ns_per_packet", &costs.empty_downlink);
     drop(air);
