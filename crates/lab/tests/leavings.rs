@@ -5,6 +5,7 @@
 
 use lasthop_lab::address::Family;
 use lasthop_lab::{AgentSpec, Clock, Doubt, LabError, PREFIX, Spec, Stop, clean, run};
+use lasthop_radio::AccessClass;
 use lasthop_radio::wired::Params;
 use lasthop_scenario::{Hop, Program, Stream, StreamKind, WiredHop};
 use lasthop_units::{Rate, Seed, Span, Time};
@@ -35,7 +36,13 @@ fn spec(duration: Span) -> Spec {
         hop: Hop::Wired(WiredHop { down: line, up: line }),
         stations: vec!["sta1".into()],
         family: Family::V4,
-        streams: vec![Stream { station: 0, start: Time::ZERO, stop: Time::ZERO + duration, kind }],
+        streams: vec![Stream {
+            station: 0,
+            start: Time::ZERO,
+            stop: Time::ZERO + duration,
+            class: AccessClass::BestEffort,
+            kind,
+        }],
         congestion: "cubic".into(),
         duration,
         warm_up: Span::ZERO,

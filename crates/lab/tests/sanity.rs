@@ -4,6 +4,7 @@
 
 use lasthop_lab::address::Family;
 use lasthop_lab::{LatenessKind, Outcome, Spec, Stop, StreamLog, run};
+use lasthop_radio::AccessClass;
 use lasthop_radio::wired::Params;
 use lasthop_report::Key;
 use lasthop_scenario::{Hop, Program, Stream, StreamKind, WiredHop};
@@ -43,7 +44,7 @@ fn spec(congestion: &str, duration: Span) -> Spec {
 }
 
 fn stream(station: usize, duration: Span, kind: StreamKind) -> Stream {
-    Stream { station, start: Time::ZERO, stop: Time::ZERO + duration, kind }
+    Stream { station, start: Time::ZERO, stop: Time::ZERO + duration, class: AccessClass::BestEffort, kind }
 }
 
 /// Payload share of the link: 1448 bytes of every 1500 (IPv4 and TCP headers with timestamps).

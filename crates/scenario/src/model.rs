@@ -2,7 +2,7 @@
 
 use crate::{Measure, Program, Sender, World};
 use lasthop_laws::{aggregation, oal};
-use lasthop_radio::{queue, wifi, wired};
+use lasthop_radio::{AccessClass, queue, wifi, wired};
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use rand::RngExt;
@@ -211,6 +211,8 @@ pub struct Stream {
     pub start: Time,
     /// When it ends; not after the run.
     pub stop: Time,
+    /// Access category of its packets, both ways.
+    pub class: AccessClass,
     /// What it is.
     pub kind: StreamKind,
 }

@@ -1,6 +1,7 @@
 //! A TCP connection of the world: both ends, and the applications on them.
 
 use lasthop_laws::tcp::{self, Setup};
+use lasthop_radio::AccessClass;
 use lasthop_scenario::REQUEST;
 use lasthop_signals::Node;
 use lasthop_transport::{Config, Connection};
@@ -49,6 +50,8 @@ pub struct Pair {
     pub node: Node,
     /// What it is for.
     pub app: App,
+    /// Access category of its packets.
+    pub class: AccessClass,
     /// When the station opened it.
     pub opened: Time,
     /// Its five-tuple in the direction of the data.
@@ -114,6 +117,7 @@ impl Pair {
             station,
             node,
             app,
+            class: AccessClass::BestEffort,
             opened: now,
             key,
             seen: Bytes::ZERO,

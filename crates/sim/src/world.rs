@@ -275,15 +275,16 @@ impl World {
                     None => self.withdraw(node, Stream::Udp(index), udp_flow(index)),
                 }
             }
-            StreamKind::Bulk { size, .. } => self.open(node, App::Bulk { size }),
-            StreamKind::Fetch { size, .. } => self.open(node, App::Fetch { size }),
+            StreamKind::Bulk { size, .. } => self.open(node, App::Bulk { size }, stream.class),
+            StreamKind::Fetch { size, .. } => self.open(node, App::Fetch { size }, stream.class),
         }
     }
 
-    fn open(&mut self, node: Node, app: App) {
+    fn open(&mut self, node: Node, app: App, class: AccessClass) {
         let number = self.pairs.len();
         let pair = Pair::open(self.now, number, node, app, self.law, self.seed);
-        let pair = pair.expect("the scenario names a law that exists");
+        let mut pair = pair.expect("the scenario names a law that exists");
+        pair.class = class;
         self.pairs.push(if self.edge.is_some() { pair.proxied(self.now) } else { pair });
         if matches!(app, App::Bulk { .. }) {
             self.recorder.bulk_flow(self.now, flow_id(number), node, &format!("bulk {number}"));
@@ -428,7 +429,12 @@ impl World {
     }
 
     pub(crate) fn packet(&self, src: Node, dst: Node, len: Bytes, flow_hash: u32, payload: Cargo) -> Packet<Cargo> {
-        let (class, ecn) = (AccessClass::BestEffort, Ecn::NotEct);
+        let class = match &payload {
+            Cargo::Tcp { connection, .. } => self.pairs[*connection].class,
+            Cargo::Probe { source, .. } | Cargo::Udp { source, .. } => self.sources[*source].stream.class,
+            _ => AccessClass::BestEffort,
+        };
+        let ecn = Ecn::NotEct;
         Packet { len, src, dst: Dest::Node(dst), class, flow_hash, ecn, payload }
     }
 

@@ -1,11 +1,11 @@
 //! All streams of a run together.
 
-use super::Period;
 use super::bulk::Bulk;
 use super::door::Door;
 use super::fetch::{FetchStream, Fetches};
 use super::iperf3::{Ends, Iperf3};
 use super::probe::{ProbeStream, Probes};
+use super::{Period, tos};
 use crate::address;
 use crate::error::{LabError, Result};
 use crate::home::Seat;
@@ -49,12 +49,14 @@ impl Traffic {
     /// Makes all sockets, and the threads that will use them when their time has come. What measures single packets
     /// sits at `seat`.
     pub(crate) fn start(spec: &Spec, hosts: &Hosts, period: &Period, seat: Seat) -> Result<Traffic> {
-        let door = Door { at: spec.tunnel.as_ref().map(|_| tunnel::DOOR) };
+        let door = Door { at: spec.tunnel.as_ref().map(|_| tunnel::DOOR), tos: 0 };
         let server_ip = address::ip(spec.family, WIRE, Node(0));
         let (mut streams, mut probes, mut fetches) = (Vec::new(), Vec::new(), Vec::new());
         for (number, stream) in spec.streams.iter().enumerate() {
             let station = &hosts.stations[stream.station];
             let (start, stop) = (stream.start, stream.stop);
+            let tos = tos(stream.class);
+            let door = Door { tos, ..door };
             let own = Period { start, end: stop, ..period.clone() };
             let port = port(number);
             streams.push(match stream.kind {
@@ -68,7 +70,7 @@ impl Traffic {
                 StreamKind::Probe { size, every } => {
                     let to = address::ip(spec.family, LAST, Scenario::station_node(stream.station));
                     let address = SocketAddr::new(to, port);
-                    probes.push(ProbeStream { station, address, every, size, start, stop });
+                    probes.push(ProbeStream { station, address, every, size, tos, start, stop });
                     Running::Probe
                 }
                 StreamKind::Udp { .. } => return Err(LabError::Spec("the lab has no UDP load".into())),
@@ -96,7 +98,7 @@ impl Traffic {
                 let StreamKind::Bulk { size, .. } = stream.kind else { continue };
                 let (server, station) = (&hosts.server, &hosts.stations[stream.station]);
                 let called = spec.tunnel.as_ref().map_or(*at, |_| tunnel::forwarded(at.port()));
-                let ends = Ends { server, station, listens: *at, called };
+                let ends = Ends { server, station, listens: *at, called, tos: tos(stream.class) };
                 let test = Iperf3::start(&ends, &spec.congestion, size, own.end.since(own.clock.now()))?;
                 *running = Running::Iperf3(own.clone(), test);
             }

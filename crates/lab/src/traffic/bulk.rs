@@ -2,7 +2,7 @@
 
 use super::door::Door;
 use super::tcp_info::TcpInfo;
-use super::{Period, TICK, accept, is_transient, join, listen, spawn};
+use super::{Period, TICK, accept, is_transient, join, listen, mark, spawn};
 use crate::error::{Doing, Result};
 use crate::log::Blocks;
 use crate::netns::Namespace;
@@ -60,6 +60,8 @@ impl Bulk {
         period: &Period,
     ) -> Result<Bulk> {
         let listener = listen(server, address, congestion)?;
+        // A connection inherits what its listener marks.
+        mark(&listener, door.tos).doing(|| "marking a socket".into())?;
         let station = station.file().try_clone().doing(|| "copying a namespace's descriptor".into())?;
         let connection = Arc::new(Mutex::new(None));
         let (ours, theirs) = (Arc::clone(&connection), connection);

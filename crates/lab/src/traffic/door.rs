@@ -1,7 +1,7 @@
 //! The way from a station's program to the server: straight, or through the agent on the station, which is asked by HTTP
 //! CONNECT (RFC 9110, 9.3.6) at a port of the station's own.
 
-use super::{Period, TICK, is_transient};
+use super::{Period, TICK, is_transient, mark};
 use lasthop_units::Span;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io::{self, ErrorKind, Read, Write};
@@ -13,6 +13,8 @@ use std::time::Duration;
 pub(crate) struct Door {
     /// The agent's port; `None` if there is no agent.
     pub(crate) at: Option<SocketAddr>,
+    /// What the packets of its connections are marked with (DSCP, in the octet of the IP header).
+    pub(crate) tos: u8,
 }
 
 /// Between two attempts: until the agent has found its proxy it refuses.
@@ -58,7 +60,9 @@ impl Door {
 
     /// A socket of the right kind for [`Door::connect`].
     pub(crate) fn socket(self, to: SocketAddr) -> io::Result<Socket> {
-        Socket::new(Domain::for_address(self.at.unwrap_or(to)), Type::STREAM, Some(Protocol::TCP))
+        let socket = Socket::new(Domain::for_address(self.at.unwrap_or(to)), Type::STREAM, Some(Protocol::TCP))?;
+        mark(&socket, self.tos)?;
+        Ok(socket)
     }
 }
 
@@ -123,7 +127,7 @@ mod tests {
     fn an_agent_is_asked_until_it_grants_and_what_follows_belongs_to_the_stream() {
         const REFUSED: &str = "HTTP/1.1 503 no proxy yet\r\n\r\n";
         let at = agent(&[REFUSED, REFUSED, "HTTP/1.1 200 OK\r\nVia: x\r\n\r\nfirst bytes"]);
-        let socket = call(Door { at: Some(at) }, Span::from_secs(5)).expect("granted").expect("in time");
+        let socket = call(Door { at: Some(at), tos: 0 }, Span::from_secs(5)).expect("granted").expect("in time");
         let mut bytes = [0; 32];
         let len = (&socket).read(&mut bytes).expect("bytes");
         assert_eq!(&bytes[..len], b"first bytes");
@@ -133,10 +137,10 @@ mod tests {
     fn what_is_no_answer_is_an_error_and_a_refusal_that_lasts_is_no_connection() {
         let nonsense = agent(&["nonsense\r\n\r\n"]);
         assert_eq!(
-            call(Door { at: Some(nonsense) }, Span::from_secs(5)).expect_err("no HTTP").kind(),
+            call(Door { at: Some(nonsense), tos: 0 }, Span::from_secs(5)).expect_err("no HTTP").kind(),
             ErrorKind::InvalidData
         );
         let nobody = SocketAddr::from(([127, 0, 0, 1], 1));
-        assert!(call(Door { at: Some(nobody) }, Span::from_millis(100)).expect("patience").is_none());
+        assert!(call(Door { at: Some(nobody), tos: 0 }, Span::from_millis(100)).expect("patience").is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! Fetches: a station asks for a small object over a new connection at a fixed interval, as a web page does.
 
 use super::door::Door;
-use super::{Period, TICK, accept, is_transient, join, listen, spawn};
+use super::{Period, TICK, accept, is_transient, join, listen, mark, spawn};
 use crate::error::{Doing, Result};
 use crate::netns::Namespace;
 use lasthop_units::{Bytes, Span, Time};
@@ -36,7 +36,7 @@ pub(crate) struct Fetches {
     streams: Vec<JoinHandle<Result<Vec<Fetch>>>>,
 }
 
-/// What a station sends to get an object: the object's length, padded to the size that requests have in every world.
+/// What a station sends to get an object: the object's length and what its packets shall be marked with, padded to the size that requests have in every world.
 const REQUEST: usize = lasthop_scenario::REQUEST.get() as usize;
 
 impl Fetches {
@@ -95,6 +95,8 @@ fn answer(mut socket: &Socket, period: &Period) {
     let mut request = [0; REQUEST];
     if patiently(REQUEST, period, |done| socket.read(&mut request[done..])).is_some() {
         let size = request.first_chunk().copied().map_or(0, u64::from_be_bytes) as usize;
+        // An answer that cannot be marked goes out as best effort.
+        let _ = mark(socket, request[8]);
         let chunk = [0; 65_536];
         patiently(size, period, |done| socket.write(&chunk[..chunk.len().min(size - done)]));
     }
@@ -130,6 +132,7 @@ fn fetch(object: Object, door: Door, period: &Period) -> Option<Time> {
     let size = object.size;
     let mut request = [b' '; REQUEST];
     request[..8].copy_from_slice(&size.get().to_be_bytes());
+    request[8] = door.tos;
     socket.write_all(&request).ok()?;
     let mut sink = [0; 65_536];
     patiently(size.get() as usize, period, |_| socket.read(&mut sink))

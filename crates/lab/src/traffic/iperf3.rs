@@ -39,6 +39,8 @@ pub(crate) struct Ends<'a> {
     pub listens: SocketAddr,
     /// Where the station calls it.
     pub called: SocketAddr,
+    /// What its packets are marked with, both ways.
+    pub tos: u8,
 }
 
 const PROGRAM: &str = "iperf3";
@@ -53,7 +55,7 @@ pub(crate) fn is_installed() -> bool {
 impl Iperf3 {
     /// Starts a download. Call it when the flow shall start, from a thread that outlives the test.
     pub(crate) fn start(ends: &Ends<'_>, congestion: &str, size: Option<Bytes>, lasts: Span) -> Result<Iperf3> {
-        let Ends { server, station, listens, called } = ends;
+        let Ends { server, station, listens, called, tos } = ends;
         let (host, port) = (listens.ip().to_string(), listens.port().to_string());
         let program = OsStr::new(PROGRAM);
         let serve = Child::start(server, program, &["--server", "--one-off", "--bind", &host, "--port", &port])?;
@@ -64,11 +66,12 @@ impl Iperf3 {
             Some(size) => ("--bytes", size.get().to_string()),
             None => ("--time", lasts.as_secs_f64().round().max(1.0).to_string()),
         };
+        let tos = tos.to_string();
         let (host, port) = (called.ip().to_string(), called.port().to_string());
         #[rustfmt::skip]
         let arguments = [
             "--client", &host, "--port", &port, "--reverse", limit, &amount, "--interval", "0.1",
-            "--congestion", congestion, "--connect-timeout", "3000", "--json",
+            "--congestion", congestion, "--connect-timeout", "3000", "--tos", &tos, "--json",
         ];
         let call = Child::start(station, program, &arguments)?;
         Ok(Iperf3 { server: serve, station: call })

@@ -15,6 +15,7 @@ use crate::clock::Clock;
 use crate::error::{Doing, LabError, Result};
 use crate::netns::Namespace;
 use crate::stop::Stop;
+use lasthop_radio::AccessClass;
 use lasthop_units::Time;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
@@ -71,6 +72,27 @@ pub(crate) fn listen(namespace: &Namespace, address: SocketAddr, congestion: &st
 /// A TCP socket for `address` in the calling thread's namespace.
 pub(crate) fn tcp(address: SocketAddr) -> Result<Socket> {
     Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP)).doing(|| "making a TCP socket".into())
+}
+
+/// The octet of an IP header that carries the DSCP for a class: the class selectors that [`crate::classify`] reads.
+pub(crate) fn tos(class: AccessClass) -> u8 {
+    match class {
+        AccessClass::BestEffort => 0,
+        AccessClass::Background => 8 << 2,
+        AccessClass::Video => 40 << 2,
+        AccessClass::Voice => 48 << 2,
+    }
+}
+
+/// Marks what a socket sends.
+pub(crate) fn mark(socket: &Socket, tos: u8) -> io::Result<()> {
+    if tos == 0 {
+        return Ok(());
+    }
+    match socket.domain()? {
+        Domain::IPV6 => socket.set_tclass_v6(tos.into()),
+        _ => socket.set_tos_v4(tos.into()),
+    }
 }
 
 /// Chooses the kernel's congestion control for one socket.

@@ -1,7 +1,7 @@
 //! Probes: small datagrams from the server to a station at a fixed interval, as a call or a game sends them, with
 //! their one-way delay.
 
-use super::{Period, TICK, join, spawn};
+use super::{Period, TICK, join, mark, spawn};
 use crate::clock::Clock;
 use crate::error::{Doing, Result};
 use crate::home::Seat;
@@ -32,6 +32,8 @@ pub(crate) struct ProbeStream<'a> {
     pub every: Span,
     /// UDP payload; at least 8 bytes are sent.
     pub size: Bytes,
+    /// What its packets are marked with.
+    pub tos: u8,
     pub start: Time,
     pub stop: Time,
 }
@@ -83,6 +85,7 @@ impl Probes {
             let socket = server.within(|| {
                 let socket = udp(address)?;
                 socket.connect(&SockAddr::from(address)).doing(|| format!("connecting to {address}"))?;
+                mark(&socket, stream.tos).doing(|| "marking a socket".into())?;
                 Ok(socket)
             })?;
             let (every, next, stop) = (stream.every, stream.start, stream.stop);

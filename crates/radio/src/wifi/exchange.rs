@@ -240,6 +240,7 @@ impl<P: Clone> Wifi<P> {
     }
 
     /// An MPDU with the packet of this number.
+    #[inline(always)]
     fn entry(&self, id: u32, framing: &Framing) -> Entry {
         let meta = self.pool.get(id);
         Entry::new(id, meta.len, framing.mpdu(meta.len), meta.order)
@@ -322,6 +323,7 @@ struct Filling {
 
 impl Filling {
     /// Takes an MPDU in; false if it does not fit.
+    #[inline(always)]
     fn take(&mut self, entry: &mut Entry) -> bool {
         let longer = self.framing.append(self.psdu, entry.mpdu);
         if longer > self.limit && (self.mpdus > 0 || self.goes_on) {

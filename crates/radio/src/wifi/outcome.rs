@@ -130,18 +130,23 @@ impl<P: Clone> Wifi<P> {
             counted.rx_bytes += u64::from(entry.len);
             // With ns-3's early delivery an earlier frame may have come later.
             at = at.max(entry.got_at);
-            let mut id = entry.id;
-            for _ in 0..entry.packets {
+            let (mut id, mut left) = (entry.id, entry.packets);
+            loop {
                 let meta = self.pool.get(id);
-                let (payload, next) = (self.payloads[id as usize].take(), self.joined[id as usize]);
-                id = next;
-                let Some(payload) = payload else { continue };
-                let rate = self.plan.modes()[usize::from(entry.mode)].phy.rate();
-                let ampdu = block_ack.then_some(entry.ampdu);
-                let (retries, msdus) = (entry.failures, entry.packets);
-                let rx = RxInfo { queued_at: meta.queued_at, rate, ampdu, retries, msdus };
-                let when = if skip { now } else { at };
-                out.deliver(when, Node(flight.to), Self::packet(meta, payload), &rx);
+                if let Some(payload) = self.payloads[id as usize].take() {
+                    let rate = self.plan.modes()[usize::from(entry.mode)].phy.rate();
+                    let ampdu = block_ack.then_some(entry.ampdu);
+                    let (retries, msdus) = (entry.failures, entry.packets);
+                    let rx = RxInfo { queued_at: meta.queued_at, rate, ampdu, retries, msdus };
+                    let when = if skip { now } else { at };
+                    out.deliver(when, Node(flight.to), Self::packet(meta, payload), &rx);
+                }
+                // Looked up for A-MSDUs only: most MPDUs hold one packet, and the list is cold.
+                left -= 1;
+                if left == 0 {
+                    break;
+                }
+                id = self.joined[id as usize];
             }
         }
     }
@@ -375,12 +380,14 @@ impl<P: Clone> Wifi<P> {
     pub(super) fn retire(&mut self, session: usize, queue: usize, slot: usize) {
         while let Some(entry) = self.sessions[session].retire() {
             let mut id = entry.id;
-            for _ in 0..entry.packets {
+            for _ in 1..entry.packets {
                 let next = self.joined[id as usize];
                 self.pool.remove(id);
                 self.queues[queue].release(slot);
                 id = next;
             }
+            self.pool.remove(id);
+            self.queues[queue].release(slot);
         }
         let pending = self.sessions[session].pending();
         self.queues[queue].set_resend(slot, pending);

@@ -52,8 +52,9 @@ fn expand(
         TrafficKind::Udp => udp(table, raw, cx),
     });
     let flows = flows(table, cx);
+    let raw::Class(class) = table.class.get()?;
     let ((start, stop), kind, flows) = (times?, stream?, flows?);
-    let each = receivers?.into_iter().map(|station| Stream { station, start, stop, kind });
+    let each = receivers?.into_iter().map(|station| Stream { station, start, stop, class, kind });
     Some(each.flat_map(|stream| std::iter::repeat_n(stream, flows)).collect())
 }
 

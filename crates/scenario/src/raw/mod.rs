@@ -311,6 +311,9 @@ table! {
         required kind: TrafficKind,
         /// Name of the station that receives it, or `"each"` for one such stream to every station.
         required to: String,
+        /// Wi-Fi: access category of its packets, both ways. In the lab the sockets at both ends mark them with its DSCP. An
+        /// edge proxy's tunnel is best effort whatever it carries.
+        default("\"best-effort\"") class: Class,
         /// When it begins.
         default("\"0 s\"") start: Quantity<Span>,
         /// When it ends. Without it: with the run.
