@@ -1,6 +1,7 @@
 //! The production side: agents on real interfaces.
 
 pub mod ap;
+pub mod monitor;
 pub mod proxy;
 pub mod station;
 pub mod transparent;

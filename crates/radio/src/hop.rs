@@ -1,6 +1,7 @@
 //! The contract between a hop model and the world that drives it.
 
-use crate::Packet;
+use crate::{AccessClass, Packet};
+use lasthop_signals::phy::TxVector;
 use lasthop_signals::{Node, Signal};
 use lasthop_units::{Bytes, Rate, Span, Time};
 
@@ -34,6 +35,17 @@ pub trait Outbox<P> {
     /// A PPDU has ended on the air, at `at`.
     fn ppdu(&mut self, at: Time, ppdu: &PpduRecord) {
         let _ = (at, ppdu);
+    }
+
+    /// True if [`Outbox::mpdu`] is to be called. Asked once a PPDU, so that nobody pays who does not listen.
+    fn wants_mpdus(&self) -> bool {
+        false
+    }
+
+    /// An MPDU has reached its receiver at `at`, whole or damaged. Those of one PPDU come in their order, before
+    /// anything of them is delivered. Called by hops that have MPDUs, if [`Outbox::wants_mpdus`].
+    fn mpdu(&mut self, at: Time, mpdu: &MpduRecord<'_, P>) {
+        let _ = (at, mpdu);
     }
 
     /// What the driver of node `of` would report now.
@@ -93,6 +105,39 @@ pub struct PpduRecord {
     pub received: u16,
     /// PSDU length.
     pub psdu: Bytes,
+}
+
+/// One MPDU of a data PPDU, as a monitor beside the receiver sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MpduRecord<'a, P> {
+    /// When the first symbol of its PPDU left.
+    pub start: Time,
+    /// Transmitter.
+    pub from: Node,
+    /// Receiver.
+    pub to: Node,
+    /// Its priority.
+    pub class: AccessClass,
+    /// Number of its A-MPDU, unique a run; `None` if it came alone, outside any A-MPDU.
+    pub ampdu: Option<u32>,
+    /// True for the last MPDU of its PPDU.
+    pub last: bool,
+    /// Sequence number, 0 to 4095, counted for each transmitter, receiver and priority.
+    pub sequence: u16,
+    /// True if it was sent before.
+    pub retry: bool,
+    /// True if its check sequence was right.
+    pub received: bool,
+    /// How its PPDU was sent.
+    pub tx: TxVector,
+    /// Its length, from MAC header to check sequence.
+    pub len: Bytes,
+    /// How long its duration field reserves the channel.
+    pub reserves: Span,
+    /// Packets inside: more than one in an A-MSDU.
+    pub packets: u16,
+    /// The packets; none if the receiver has handed them up already, after an earlier attempt, and for background traffic.
+    pub payloads: Vec<&'a P>,
 }
 
 /// What a PPDU carries.

@@ -30,7 +30,7 @@ mod log;
 mod neighbours;
 #[cfg(feature = "bpf")]
 mod netlink;
-mod privileges;
+pub(crate) mod privileges;
 mod probe;
 #[cfg(feature = "bpf")]
 mod run;

@@ -37,7 +37,7 @@ pub(super) fn has(capability: u32) -> bool {
 ///
 /// # Errors
 /// [`Error::Privileges`].
-pub(super) fn drop_all_but(keep: &[u32]) -> Result<(), Error> {
+pub(crate) fn drop_all_but(keep: &[u32]) -> Result<(), Error> {
     let mut words = get().map_err(Error::Privileges)?;
     let mut wanted = [0u32; 2];
     keep.iter().for_each(|capability| wanted[*capability as usize / 32] |= 1 << (capability % 32));

@@ -258,11 +258,13 @@ impl Meter {
         };
         self.forget_surplus(flow, out);
         let state = self.flows.entry(flow).or_default();
-        // What the frame before lost at its end comes again here, marked as a repetition.
+        // What the frame before lost at its end comes again here, marked as a repetition; and with it came all that lies
+        // between.
         if let Some(held) = &state.held {
-            let tail = open.parts.iter().filter(|part| part.retry && history::follows(held.highest, part.sequence));
-            let tail = u32::try_from(tail.count()).unwrap_or(u32::MAX);
-            release(&mut state.held, tail, out);
+            let repeated = |part: &&Part| part.retry && history::follows(held.highest, part.sequence);
+            let tail =
+                open.parts.iter().rev().find(repeated).map_or(0, |part| history::distance(held.highest, part.sequence));
+            release(&mut state.held, u32::from(tail), out);
             self.holding -= 1;
         }
         if open.end.since(state.latest) > history::STALE {

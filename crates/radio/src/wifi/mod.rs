@@ -12,6 +12,7 @@ mod link;
 mod medium;
 mod minstrel;
 mod model;
+mod mpdus;
 mod outcome;
 mod params;
 mod phy;

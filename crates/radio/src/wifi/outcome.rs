@@ -94,6 +94,7 @@ impl<P: Clone> Wifi<P> {
         for entry in self.sessions[ex.session as usize].window.iter_mut().filter(|entry| entry.sent) {
             let mpdu = entry.mpdu;
             octets = framing.append(octets, mpdu);
+            entry.heard = false;
             if noise.strikes() {
                 continue;
             }
@@ -102,6 +103,7 @@ impl<P: Clone> Wifi<P> {
             {
                 continue;
             }
+            entry.heard = true;
             received += 1;
             if !entry.got {
                 (entry.got, entry.got_at, entry.mode, entry.ampdu) = (true, now, ex.mode, ex.ampdu);
@@ -111,6 +113,9 @@ impl<P: Clone> Wifi<P> {
                     entry.got_at = flight.start + preamble + Span::from_nanos(part as u64);
                 }
             }
+        }
+        if out.wants_mpdus() {
+            self.report_mpdus(now, flight, &ex, out);
         }
         let block_ack = self.ports[usize::from(flight.from)].most_mpdus > 1;
         self.release(now, flight, !block_ack, out);

@@ -8,6 +8,8 @@
 use lasthop_units::Time;
 use std::collections::VecDeque;
 
+/// Sequence numbers are modulo this.
+const SEQUENCES: u16 = 4_096;
 /// Largest BlockAck window.
 const WINDOW: usize = 64;
 
@@ -16,6 +18,8 @@ const WINDOW: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Session {
     pub window: VecDeque<Entry>,
+    /// Sequence number of the window's front.
+    first: u16,
     /// Entries at the front that the receiver has passed up or skipped.
     pub released: usize,
     /// The transmitter gave frames up and must tell the receiver by BlockAckReq.
@@ -44,6 +48,8 @@ pub(super) struct Entry {
     pub failures: u8,
     /// In the PPDU that is on the air or waits for its answer.
     pub sent: bool,
+    /// It was whole in the PPDU that came last.
+    pub heard: bool,
     /// The receiver has it.
     pub got: bool,
     pub got_at: Time,
@@ -59,8 +65,8 @@ pub(super) struct Entry {
 impl Entry {
     /// An MPDU of `mpdu` octets with one packet of `len`.
     pub fn new(id: u32, len: u32, mpdu: u32, order: u64) -> Entry {
-        let (sent, got, acked, dead, got_at) = (false, false, false, false, Time::ZERO);
-        Entry { id, packets: 1, len, mpdu, order, failures: 0, sent, got, got_at, mode: 0, ampdu: 0, acked, dead }
+        let (sent, heard, got, acked, dead, got_at) = (false, false, false, false, false, Time::ZERO);
+        Entry { id, packets: 1, len, mpdu, order, failures: 0, sent, heard, got, got_at, mode: 0, ampdu: 0, acked, dead }
     }
 
     /// To be sent, again or for the first time.
@@ -78,6 +84,11 @@ impl Session {
         self.packets += usize::from(entry.packets);
         self.bytes += u64::from(entry.len);
         self.window.push_back(entry);
+    }
+
+    /// Sequence number of the MPDU at a place of the window.
+    pub fn sequence(&self, place: usize) -> u16 {
+        self.first.wrapping_add(place as u16) % SEQUENCES
     }
 
     /// Arrival number of the oldest packet that has to be sent again or made up for, `u64::MAX` if there is none.
@@ -132,6 +143,7 @@ impl Session {
         self.released = self.released.saturating_sub(1);
         let entry = self.window.pop_front()?;
         self.packets -= usize::from(entry.packets);
+        self.first = self.first.wrapping_add(1);
         self.bytes -= u64::from(entry.len);
         Some(entry)
     }

@@ -2,8 +2,9 @@
 //!
 //! An originator of BlockAck sends what is unacknowledged first, in order, and then what is new. A number that has never
 //! been received, between the first and the last number of an A-MPDU or between the highest number before it and its
-//! first, was therefore in that A-MPDU, unless the originator had given it up. Numbers below the first are left alone:
-//! those are what it gave up.
+//! first, was therefore in that A-MPDU, unless the originator had given it up. So was a number below the first that was
+//! missing in the frame before, unless it was missing in too many by now: what the originator gave up, or what the
+//! receiver had and a monitor beside it missed, does not come again.
 
 use super::Part;
 use lasthop_units::Span;
@@ -13,6 +14,8 @@ pub const STALE: Span = Span::from_millis(100);
 
 /// Numbers further apart than the largest BlockAck window (256, with HE) do not belong together.
 const WINDOW: u16 = 256;
+/// In so many frames in a row a number is taken to have been lost: a fifth of the MPDUs lost, one in 600 is lost more often.
+const PATIENCE: u8 = 4;
 /// Sequence numbers are modulo this.
 const MODULUS: u16 = 4_096;
 
@@ -24,11 +27,13 @@ pub struct History {
     known: u16,
     /// One bit a sequence number.
     seen: [u64; MODULUS as usize / 64],
+    /// What was missing in the latest frame, and in how many frames in a row.
+    missing: Vec<(u16, u8)>,
 }
 
 impl Default for History {
     fn default() -> History {
-        History { highest: None, known: 0, seen: [0; MODULUS as usize / 64] }
+        History { highest: None, known: 0, seen: [0; MODULUS as usize / 64], missing: Vec::new() }
     }
 }
 
@@ -42,7 +47,8 @@ pub fn follows(from: u16, to: u16) -> bool {
     (1..=WINDOW).contains(&distance(from, to))
 }
 
-fn distance(from: u16, to: u16) -> u16 {
+/// How far `to` is ahead of `from`.
+pub fn distance(from: u16, to: u16) -> u16 {
     to.wrapping_sub(from) % MODULUS
 }
 
@@ -50,6 +56,7 @@ impl History {
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.highest = None;
+        self.missing.clear();
     }
 
     /// Takes the MPDUs of one frame in, in rising order, and returns how many between them were lost.
@@ -69,11 +76,18 @@ impl History {
             self.set_bit(part.sequence);
         }
         if highest.is_none() {
+            self.missing.clear();
             return 0;
         }
         let start = if rises(before, first) { (before + 1) % MODULUS } else { first };
-        let lost = (0..=distance(start, last)).map(|ahead| (start + ahead) % MODULUS).filter(|&at| self.is_lost(at));
-        u32::try_from(lost.count()).unwrap_or(u32::MAX)
+        let earlier = std::mem::take(&mut self.missing);
+        let again = |at: u16| earlier.iter().find(|(number, _)| *number == at).map_or(0, |(_, times)| *times);
+        let within = (0..=distance(start, last)).map(|ahead| (start + ahead) % MODULUS);
+        let within = within.filter(|&at| self.is_lost(at)).map(|at| (at, again(at).saturating_add(1)));
+        let still = |&&(at, times): &&(u16, u8)| rises(at, start) && times < PATIENCE && self.is_lost(at);
+        let below = earlier.iter().filter(still).map(|&(at, times)| (at, times + 1));
+        self.missing = below.chain(within).collect();
+        u32::try_from(self.missing.len()).unwrap_or(u32::MAX)
     }
 
     /// Moves the highest number up to `to`, if that is higher than `from`: nothing between has been received yet.
@@ -119,6 +133,10 @@ mod tests {
         assert_eq!(frame(&mut history, &[16, 20, 21]), 1, "17 was lost again, 18 and 19 are there");
         assert_eq!(frame(&mut history, &[17, 22]), 0);
         assert_eq!(frame(&mut history, &[25]), 2, "23 and 24 were sent before 25");
+        assert_eq!(frame(&mut history, &[24, 26]), 1, "23 was lost again");
+        // It never comes: the transmitter gave it up.
+        let after: Vec<u32> = (27..32).map(|at| frame(&mut history, &[at])).collect();
+        assert_eq!(after, [1, 1, 0, 0, 0]);
     }
 
     #[test]
@@ -126,6 +144,7 @@ mod tests {
         let mut history = History::default();
         assert_eq!(frame(&mut history, &[4_090, 4_091]), 0);
         assert_eq!(frame(&mut history, &[4_092, 4_095, 1]), 3);
+        assert_eq!(frame(&mut history, &[4_093, 4_094, 0]), 0);
         for round in 0..3 {
             for at in (2..4_096).step_by(64) {
                 let all: Vec<u16> = (at..at + 64).map(|n| n % 4_096).collect();

@@ -1,0 +1,52 @@
+//! What can go wrong with a monitor interface.
+
+use std::io;
+
+/// Why a monitor interface could not be opened or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MonitorError {
+    /// No such interface.
+    #[error("no interface {name} in this network namespace: `ip link` lists those there are")]
+    NoInterface {
+        /// The name asked for.
+        name: String,
+    },
+    /// An interface whose packets do not begin with a radiotap header.
+    #[error(
+        "{name} is no monitor interface: its packets are of ARPHRD type {arphrd}, radiotap is 803\n\
+         `iw dev {name} interface add mon0 type monitor && ip link set mon0 up` makes one beside it"
+    )]
+    NotRadiotap {
+        /// The interface.
+        name: String,
+        /// Its type.
+        arphrd: u16,
+    },
+    /// An interface that is down shows nothing.
+    #[error("{name} is down: `ip link set {name} up`")]
+    Down {
+        /// The interface.
+        name: String,
+    },
+    /// The process may not listen.
+    #[error("not allowed to listen on {name}: run as root, or with CAP_NET_RAW")]
+    Permission {
+        /// The interface.
+        name: String,
+    },
+    /// The interface went away while it was read.
+    #[error("{name} is gone")]
+    Gone {
+        /// The interface.
+        name: String,
+    },
+    /// A kernel interface that always works did not.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What failed.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,21 @@
+//! Frames as a monitor interface shows them, live: what a station's agent measures aggregation from.
+//!
+//! A monitor interface is one whose packets begin with a radiotap header (ARPHRD type 803): `iw dev wlan0 interface add
+//! mon0 type monitor` makes one on hardware, the lab makes them itself. [`MonitorReader`] reads it through AF_PACKET.
+
+mod error;
+mod reader;
+
+pub use error::MonitorError;
+pub use reader::{Heard, MonitorReader};
+
+use crate::ap::privileges;
+
+/// Gives up every capability of the calling thread: a reader that is open needs none.
+///
+/// # Errors
+/// [`MonitorError::System`].
+pub fn drop_privileges() -> Result<(), MonitorError> {
+    privileges::drop_all_but(&[])
+        .map_err(|error| MonitorError::System { what: "dropping privileges", source: std::io::Error::other(error) })
+}

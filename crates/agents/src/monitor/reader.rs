@@ -1,0 +1,251 @@
+//! A packet socket on a monitor interface.
+
+use super::MonitorError;
+use lasthop_signals::{MacAddress, ReceivedMpdu};
+use lasthop_units::{Span, Time};
+use lasthop_wire::dot11::{FrameControl, Header};
+use lasthop_wire::monitor::Captured;
+use nix::errno::Errno;
+use nix::net::if_::if_nametoindex;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, clock_gettime};
+use std::io::{self, IoSliceMut};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+/// Reads a monitor interface.
+#[derive(Debug)]
+pub struct MonitorReader {
+    socket: OwnedFd,
+    name: String,
+    buffer: Vec<u8>,
+    /// From the monotonic clock to the one that stamps packets.
+    offset: Span,
+    unreadable: u64,
+    dropped: u64,
+}
+
+/// One frame.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Heard {
+    /// When the kernel received it, on `CLOCK_MONOTONIC`.
+    pub at: Time,
+    /// Its MAC header; `None` for a damaged frame.
+    pub header: Option<Header>,
+    /// What an aggregation meter takes, if it is a data MPDU.
+    pub mpdu: Option<ReceivedMpdu>,
+}
+
+impl Heard {
+    /// The BSSID, if this is a beacon or probe response: how to tell an access point.
+    pub fn beacon_of(&self) -> Option<MacAddress> {
+        let header = self.header.filter(|header| header.control.0 & 0x00fc == FrameControl::BEACON)?;
+        header.address3
+    }
+}
+
+impl MonitorReader {
+    /// Opens interface `name` of the calling thread's network namespace. Needs CAP_NET_RAW; reading needs nothing, so
+    /// that privileges can be dropped after this.
+    ///
+    /// # Errors
+    /// What is wrong with the interface, or not allowed: see [`MonitorError`].
+    pub fn open(name: &str) -> Result<MonitorReader, MonitorError> {
+        let index = if_nametoindex(name).map_err(|_| MonitorError::NoInterface { name: name.to_owned() })?;
+        let socket = packet_socket(name)?;
+        let request = interface_request(name);
+        let arphrd = hardware_type(&socket, request)?;
+        if arphrd != ARPHRD_RADIOTAP {
+            return Err(MonitorError::NotRadiotap { name: name.to_owned(), arphrd });
+        }
+        if !is_up(&socket, request)? {
+            return Err(MonitorError::Down { name: name.to_owned() });
+        }
+        set_option(&socket, libc::SO_TIMESTAMPNS, 1).map_err(system("asking for time stamps"))?;
+        // As much as is allowed; without CAP_NET_ADMIN up to net.core.rmem_max.
+        if set_option(&socket, libc::SO_RCVBUFFORCE, RECEIVE_BUFFER).is_err() {
+            let _ = set_option(&socket, libc::SO_RCVBUF, RECEIVE_BUFFER);
+        }
+        bind(&socket, index).map_err(system("binding a packet socket"))?;
+        let (name, buffer, offset) = (name.to_owned(), vec![0; LARGEST], clock_offset()?);
+        Ok(MonitorReader { socket, name, buffer, offset, unreadable: 0, dropped: 0 })
+    }
+
+    /// The next frame; `None` if none came within `wait`.
+    ///
+    /// # Errors
+    /// [`MonitorError::Gone`], [`MonitorError::Down`], [`MonitorError::System`].
+    pub fn next(&mut self, wait: std::time::Duration) -> Result<Option<Heard>, MonitorError> {
+        let deadline = monotonic()? + Span::from(wait);
+        loop {
+            if let Some((at, len, original)) = self.receive()? {
+                match Captured::parse(&self.buffer[..len], original) {
+                    Ok(found) => return Ok(Some(Heard { at, header: found.header, mpdu: found.mpdu() })),
+                    Err(_) => self.unreadable += 1,
+                }
+                continue;
+            }
+            let left = deadline.since(monotonic()?);
+            if left.is_zero() {
+                return Ok(None);
+            }
+            // Rounded up: a wait that ends early would only go round once more.
+            let left = PollTimeout::try_from(std::time::Duration::from(left + Span::from_millis(1)))
+                .unwrap_or(PollTimeout::from(1_000u16));
+            match poll(&mut [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)], left) {
+                Ok(_) | Err(Errno::EINTR) => (),
+                Err(error) => return Err(system("waiting for frames")(error.into())),
+            }
+            // The wall clock may have been set meanwhile.
+            self.offset = clock_offset()?;
+        }
+    }
+
+    /// Packets that did not begin with a radiotap header.
+    pub fn unreadable(&self) -> u64 {
+        self.unreadable
+    }
+
+    /// Frames that the kernel dropped because nobody read them in time, since the reader was opened.
+    ///
+    /// # Errors
+    /// [`MonitorError::System`].
+    pub fn dropped(&mut self) -> Result<u64, MonitorError> {
+        // SAFETY: an all-zero value of this plain C struct is valid.
+        let mut found: libc::tpacket_stats = unsafe { std::mem::zeroed() };
+        let mut len = size_of::<libc::tpacket_stats>() as libc::socklen_t;
+        // SAFETY: `found` is writable for `len` octets, and both outlive the call.
+        let failed = unsafe {
+            let place = std::ptr::from_mut(&mut found).cast();
+            libc::getsockopt(self.socket.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, place, &mut len)
+        };
+        if failed != 0 {
+            return Err(system("reading the packet socket's counters")(io::Error::last_os_error()));
+        }
+        // Reading sets the kernel's counters back.
+        self.dropped += u64::from(found.tp_drops);
+        Ok(self.dropped)
+    }
+
+    /// Takes one packet: when it came, its length here and on the air.
+    fn receive(&mut self) -> Result<Option<(Time, usize, usize)>, MonitorError> {
+        let mut room = [IoSliceMut::new(&mut self.buffer)];
+        let mut control = nix::cmsg_space!(TimeSpec);
+        let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_TRUNC;
+        let message = match recvmsg::<()>(self.socket.as_raw_fd(), &mut room, Some(&mut control), flags) {
+            Ok(message) => message,
+            Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),
+            Err(Errno::ENETDOWN) if if_nametoindex(self.name.as_str()).is_ok() => {
+                return Err(MonitorError::Down { name: self.name.clone() });
+            }
+            Err(Errno::ENETDOWN | Errno::ENXIO | Errno::ENODEV) => {
+                return Err(MonitorError::Gone { name: self.name.clone() });
+            }
+            Err(error) => return Err(system("reading a packet socket")(error.into())),
+        };
+        let stamp = message.cmsgs().ok().into_iter().flatten().find_map(|message| match message {
+            ControlMessageOwned::ScmTimestampns(stamp) => Some(time(stamp)),
+            _ => None,
+        });
+        let original = message.bytes;
+        let at = match stamp {
+            Some(stamp) => stamp.saturating_sub(self.offset),
+            None => monotonic()?,
+        };
+        Ok(Some((at, original.min(LARGEST), original)))
+    }
+}
+
+/// ARPHRD_IEEE80211_RADIOTAP.
+const ARPHRD_RADIOTAP: u16 = 803;
+/// Radiotap header and largest MPDU (11 454 octets with VHT).
+const LARGEST: usize = 12_288;
+/// Room for frames that wait to be read, in octets: half a second at full rate.
+const RECEIVE_BUFFER: libc::c_int = 32 << 20;
+
+fn packet_socket(name: &str) -> Result<OwnedFd, MonitorError> {
+    // Without a protocol nothing is received until the socket is bound.
+    // SAFETY: no pointers are passed.
+    let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0) };
+    if fd < 0 {
+        let error = io::Error::last_os_error();
+        return Err(match error.kind() {
+            io::ErrorKind::PermissionDenied => MonitorError::Permission { name: name.to_owned() },
+            _ => system("opening a packet socket")(error),
+        });
+    }
+    // SAFETY: the kernel has just given out this descriptor, and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn bind(socket: &OwnedFd, index: libc::c_uint) -> io::Result<()> {
+    // SAFETY: an all-zero value of this plain C struct is valid.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as libc::c_ushort;
+    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_ifindex = index.try_into().map_err(io::Error::other)?;
+    let len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: `address` is a sockaddr_ll of `len` octets that outlives the call.
+    let failed = unsafe { libc::bind(socket.as_raw_fd(), std::ptr::from_ref(&address).cast(), len) };
+    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn set_option(socket: &OwnedFd, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
+    let len = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: `value` is an int that outlives the call.
+    let failed = unsafe {
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, std::ptr::from_ref(&value).cast(), len)
+    };
+    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn interface_request(name: &str) -> libc::ifreq {
+    // SAFETY: an all-zero ifreq is a valid value of that plain C struct.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    let room = request.ifr_name.len() - 1;
+    for (to, from) in request.ifr_name[..room].iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request
+}
+
+fn hardware_type(socket: &OwnedFd, mut request: libc::ifreq) -> Result<u16, MonitorError> {
+    // SAFETY: SIOCGIFHWADDR fills in an ifreq, and `request` is one that outlives the call.
+    let failed = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFHWADDR, &raw mut request) };
+    if failed != 0 {
+        return Err(system("asking for the interface's type")(io::Error::last_os_error()));
+    }
+    // SAFETY: SIOCGIFHWADDR has filled in `ifru_hwaddr`.
+    Ok(unsafe { request.ifr_ifru.ifru_hwaddr.sa_family })
+}
+
+fn is_up(socket: &OwnedFd, mut request: libc::ifreq) -> Result<bool, MonitorError> {
+    // SAFETY: SIOCGIFFLAGS fills in an ifreq, and `request` is one that outlives the call.
+    let failed = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS, &raw mut request) };
+    if failed != 0 {
+        return Err(system("asking for the interface's flags")(io::Error::last_os_error()));
+    }
+    // SAFETY: SIOCGIFFLAGS has filled in `ifru_flags`.
+    let flags = unsafe { request.ifr_ifru.ifru_flags };
+    Ok(libc::c_int::from(flags) & libc::IFF_UP != 0)
+}
+
+fn monotonic() -> Result<Time, MonitorError> {
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map(time).map_err(|error| system("reading the clock")(error.into()))
+}
+
+fn clock_offset() -> Result<Span, MonitorError> {
+    let now = monotonic()?;
+    let wall = clock_gettime(ClockId::CLOCK_REALTIME).map(time);
+    wall.map(|wall| wall.since(now)).map_err(|error| system("reading the clock")(error.into()))
+}
+
+fn time(stamp: TimeSpec) -> Time {
+    let part = |value: i64| u64::try_from(value).unwrap_or(0);
+    Time::ZERO + Span::from_secs(part(stamp.tv_sec())) + Span::from_nanos(part(stamp.tv_nsec()))
+}
+
+fn system(what: &'static str) -> impl FnOnce(io::Error) -> MonitorError {
+    move |source| MonitorError::System { what, source }
+}

@@ -1,0 +1,155 @@
+//! MPDU records agree with the PPDUs that they are parts of, and the aggregation meter makes of what the receiver heard
+//! what was sent.
+
+mod common;
+
+use common::{Cbr, run};
+use lasthop_laws::aggregation::meter::{Frame, Grouping, Meter, Tally};
+use lasthop_radio::wifi::{Band, GuardInterval, Mcs, NodeParams, Params, Role, Standard, Width};
+use lasthop_radio::{MpduRecord, Outbox, Packet, PpduKind, PpduRecord, RxInfo};
+use lasthop_signals::phy::Format;
+use lasthop_signals::{MacAddress, Node, ReceivedMpdu, Subframe};
+use lasthop_units::{Bytes, Seed, Span, Time};
+
+const STATION: Node = Node(1);
+
+/// Listens to everything.
+#[derive(Default)]
+struct Listener {
+    /// MPDUs of the PPDU whose record has not come yet, without their payloads.
+    pending: Vec<(Time, MpduRecord<'static, (u32, u64)>)>,
+    /// Downlink: PPDUs with their MPDUs.
+    ppdus: Vec<(PpduRecord, Vec<MpduRecord<'static, (u32, u64)>>)>,
+    delivered: Vec<u64>,
+    /// Payloads of MPDUs that came whole for the first time, by sequence number.
+    first_seen: Vec<u64>,
+    heard: Vec<(Time, ReceivedMpdu)>,
+}
+
+impl Outbox<(u32, u64)> for Listener {
+    fn deliver(&mut self, _at: Time, to: Node, packet: Packet<(u32, u64)>, _rx: &RxInfo) {
+        if to == STATION {
+            self.delivered.push(packet.payload.1);
+        }
+    }
+
+    fn wants_mpdus(&self) -> bool {
+        true
+    }
+
+    fn mpdu(&mut self, at: Time, mpdu: &MpduRecord<'_, (u32, u64)>) {
+        if mpdu.to != STATION {
+            return;
+        }
+        if mpdu.received {
+            self.first_seen.extend(mpdu.payloads.iter().map(|payload| payload.1));
+            self.heard.push((at, received(mpdu)));
+        }
+        self.pending.push((at, MpduRecord { payloads: Vec::new(), ..mpdu.clone() }));
+    }
+
+    fn ppdu(&mut self, at: Time, ppdu: &PpduRecord) {
+        if ppdu.kind == PpduKind::Data && ppdu.to == Some(STATION) {
+            assert!(self.pending.iter().all(|(mpdu_at, mpdu)| (*mpdu_at, mpdu.start) == (at, ppdu.start)));
+            let mpdus = self.pending.drain(..).map(|(_, mpdu)| mpdu).collect();
+            self.ppdus.push((ppdu.clone(), mpdus));
+        }
+    }
+}
+
+fn address(node: Node) -> MacAddress {
+    let [high, low] = node.0.to_be_bytes();
+    MacAddress([2, 0, 0, 0, high, low])
+}
+
+fn received(mpdu: &MpduRecord<'_, (u32, u64)>) -> ReceivedMpdu {
+    ReceivedMpdu {
+        transmitter: address(mpdu.from),
+        receiver: address(mpdu.to),
+        ampdu: mpdu.ampdu.map(|reference| Subframe { reference, last: Some(mpdu.last) }),
+        tid: 0,
+        sequence: mpdu.sequence,
+        retry: mpdu.retry,
+        msdus: mpdu.packets,
+        fcs_good: true,
+        tsf: Some(mpdu.start),
+        tx: Some(mpdu.tx),
+        len: mpdu.len,
+    }
+}
+
+/// One second of downlink at 100 Mbit/s with `error` of the MPDUs lost.
+fn listen(standard: Standard, error: f64) -> Listener {
+    let (width, mcs) = match standard {
+        Standard::Dot11a => (Width::Mhz20, Mcs::new(7, 1)),
+        Standard::Dot11n(_) => (Width::Mhz40, Mcs::new(5, 1)),
+        _ => (Width::Mhz80, Mcs::new(4, 1)),
+    };
+    let mut nodes = vec![NodeParams::new(Role::Ap, mcs), NodeParams::new(Role::Station { ap: Node(0) }, mcs)];
+    nodes[1].mpdu_error = error;
+    let plan = Params::new(standard, width, GuardInterval::Ns800, nodes).validate().expect("legal");
+    let source = Cbr { from: Node(0), to: STATION, len: Bytes::new(1_500), first: Time::ZERO, gap_ns: 120_000.0 };
+    let mut listener = Listener::default();
+    run(plan, Seed(3), &[source], Time::ZERO + Span::from_secs(1), &mut listener);
+    listener
+}
+
+#[test]
+fn the_records_of_a_ppdu_add_up_to_it() {
+    for (standard, error) in [
+        (Standard::Dot11ac, 0.0),
+        (Standard::Dot11ac, 0.2),
+        (Standard::Dot11n(Band::Ghz5), 0.1),
+        (Standard::Dot11a, 0.1),
+    ] {
+        let listener = listen(standard, error);
+        assert!(listener.ppdus.len() > 100, "{standard:?}");
+        for (ppdu, mpdus) in &listener.ppdus {
+            assert_eq!(mpdus.len(), usize::from(ppdu.mpdus), "{standard:?}: {ppdu:?}");
+            assert_eq!(mpdus.iter().filter(|mpdu| mpdu.received).count(), usize::from(ppdu.received), "{ppdu:?}");
+            let (last, others) = mpdus.split_last().expect("no empty PPDU");
+            assert!(last.last && others.iter().all(|mpdu| !mpdu.last));
+            assert!(mpdus.iter().all(|mpdu| mpdu.ampdu == last.ampdu && mpdu.tx.rate() == Some(ppdu.rate)));
+            let rising = mpdus.windows(2).all(|pair| (pair[1].sequence + 4_096 - pair[0].sequence) % 4_096 <= 64);
+            assert!(rising, "{mpdus:?}");
+        }
+        let lone = listener.ppdus.iter().flat_map(|(_, mpdus)| mpdus).filter(|mpdu| mpdu.ampdu.is_none()).count();
+        match standard {
+            Standard::Dot11a => assert_eq!(lone, listener.ppdus.len(), "no A-MPDUs in 802.11a"),
+            Standard::Dot11ac => assert_eq!(lone, 0, "VHT sends nothing else"),
+            _ => (),
+        }
+        // Each packet that was handed up came whole in exactly one MPDU that had not been handed up before. With losses
+        // some wait behind a hole at the end, and one repeated before its BlockAck was heard shows twice.
+        let mut seen = listener.first_seen.clone();
+        seen.sort_unstable();
+        seen.dedup();
+        assert!(listener.delivered.iter().all(|packet| seen.binary_search(packet).is_ok()), "{standard:?}");
+        let repeats = listener.ppdus.iter().flat_map(|(_, mpdus)| mpdus).filter(|mpdu| mpdu.retry).count();
+        assert_eq!(repeats > 0, error > 0.0, "{standard:?}");
+    }
+}
+
+#[test]
+fn the_meter_finds_what_was_sent_from_what_was_heard() {
+    for error in [0.0, 0.05, 0.2] {
+        let listener = listen(Standard::Dot11ac, error);
+        let (mut meter, mut tally) = (Meter::new(Grouping::Air), Tally::default());
+        let mut add = |frame: &Frame| tally.add(frame);
+        for (at, mpdu) in &listener.heard {
+            assert_eq!(mpdu.tx.map(|tx| tx.format), Some(Format::Vht));
+            meter.receive(*at, mpdu, &mut add);
+        }
+        meter.finish(&mut add);
+        // Of a PPDU of which nothing came through, nobody can know.
+        let heard: Vec<&PpduRecord> =
+            listener.ppdus.iter().map(|(ppdu, _)| ppdu).filter(|ppdu| ppdu.received > 0).collect();
+        assert_eq!(tally.packets.frames(), heard.len() as u64, "error {error}");
+        let sent = heard.iter().map(|ppdu| f64::from(ppdu.mpdus)).sum::<f64>() / heard.len() as f64;
+        let found = tally.packets.mean().expect("frames");
+        let raw = tally.received.mean().expect("frames");
+        eprintln!("error {error}: sent {sent:.3}, heard {raw:.3}, inferred {found:.3} MPDUs a frame");
+        assert!((found / sent - 1.0).abs() < 0.01, "error {error}: {found} of {sent}");
+        assert_eq!(tally.packets.max(), heard.iter().map(|ppdu| u32::from(ppdu.mpdus)).max(), "error {error}");
+    }
+}
