@@ -115,6 +115,7 @@ impl Path {
             logged: false,
             watched: false,
             driver: None,
+            monitors: Vec::new(),
         };
         let segments = vec![
             segment(Model::Wire(Wire::new(Node(0), Node(1), LINE, LINE)), wire),

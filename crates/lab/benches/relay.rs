@@ -58,8 +58,10 @@ impl Bench {
         let ports = hosts.taps.pop().expect("a hop has interfaces");
         let model = Model::Wire(Wire::new(SERVER, STATION, line, line));
         let clock = Clock::start();
-        let emulator =
-            Emulator::start(clock, vec![Segment { model, ports, logged: false, watched: false, driver: None }])?;
+        let emulator = Emulator::start(
+            clock,
+            vec![Segment { model, ports, logged: false, watched: false, driver: None, monitors: Vec::new() }],
+        )?;
         std::thread::sleep(Duration::from_millis(100));
         Ok(Bench { hosts, emulator, clock, _run: run })
     }

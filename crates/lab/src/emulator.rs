@@ -10,6 +10,7 @@ use crate::frame::{Frame, Pool};
 use crate::home::{Home, Seat};
 use crate::lateness::{Kind, Lateness};
 use crate::log::{Crossing, Departure, EmulatorLog, FrameSeen, HopLog, Loss};
+use crate::monitor::Monitor;
 use crate::poll::Poll;
 use crate::punctual::{Punctual, Wakeful};
 use crate::sched;
@@ -18,7 +19,7 @@ use crate::topology::AP;
 use lasthop_radio::star::Star;
 use lasthop_radio::wifi::Wifi;
 use lasthop_radio::wired::Wire;
-use lasthop_radio::{Dest, Drop as Dropped, Ecn, Hop, Outbox, Packet, PpduKind, PpduRecord, RxInfo};
+use lasthop_radio::{Dest, Drop as Dropped, Ecn, Hop, MpduRecord, Outbox, Packet, PpduKind, PpduRecord, RxInfo};
 use lasthop_signals::{Node, Signal};
 use lasthop_units::{Span, Time};
 use lasthop_wire::{ip, tcp};
@@ -51,6 +52,8 @@ pub struct Segment {
     pub watched: bool,
     /// Who is told what the driver of node 0 reports.
     pub driver: Option<DriverSocket>,
+    /// Monitor interfaces of its nodes.
+    pub monitors: Vec<Monitor>,
 }
 
 /// A running emulator; stopped when dropped.
@@ -189,21 +192,22 @@ impl Driven {
     fn advance(&mut self) {
         let now = self.clock.now();
         for (segment, log) in self.segments.iter_mut().zip(&mut self.logs) {
-            let Segment { model, ports, logged, driver, .. } = segment;
+            let Segment { model, ports, logged, driver, monitors, .. } = segment;
             if let Some(due) = model.next_event()
                 && due <= now
             {
                 self.shelf.lateness.add(Kind::ModelEvent, now.since(due));
             }
             let log = logged.then_some(log);
-            model.advance(now, &mut Exit { ports, log, driver: driver.as_mut(), shelf: &mut self.shelf });
+            let mut exit = Exit { ports, log, driver: driver.as_mut(), monitors, shelf: &mut self.shelf };
+            model.advance(now, &mut exit);
         }
     }
 
     /// Takes what the interface behind `token` has sent.
     fn receive(&mut self, token: u64) -> Result<()> {
         let (hop, node) = ((token >> 32) as usize, token as u32 as usize);
-        let Segment { model, ports, logged, watched, driver } = &mut self.segments[hop];
+        let Segment { model, ports, logged, watched, driver, monitors } = &mut self.segments[hop];
         if node == DRIVER {
             driver.as_mut().map(DriverSocket::admit);
             return Ok(());
@@ -222,7 +226,7 @@ impl Driven {
                         self.logs[hop].departures.extend(departure(now, packet.payload.packet()));
                     }
                     let log = logged.then_some(&mut self.logs[hop]);
-                    let mut exit = Exit { ports, log, driver: driver.as_mut(), shelf: &mut self.shelf };
+                    let mut exit = Exit { ports, log, driver: driver.as_mut(), monitors, shelf: &mut self.shelf };
                     model.enqueue(now, packet, &mut exit);
                 }
                 Err(frame) => {
@@ -254,6 +258,7 @@ struct Exit<'a> {
     ports: &'a [Tap],
     log: Option<&'a mut HopLog>,
     driver: Option<&'a mut DriverSocket>,
+    monitors: &'a mut [Monitor],
     shelf: &'a mut Shelf,
 }
 
@@ -292,6 +297,20 @@ impl Outbox<Frame> for Exit<'_> {
             && let (PpduKind::Data, AP, Some(to), 1..) = (ppdu.kind, ppdu.from, ppdu.to, ppdu.received)
         {
             log.frames.push(FrameSeen { at, to, packets: ppdu.packets, airtime: ppdu.duration });
+        }
+    }
+
+    fn wants_mpdus(&self) -> bool {
+        !self.monitors.is_empty()
+    }
+
+    fn mpdu(&mut self, at: Time, mpdu: &MpduRecord<'_, Frame>) {
+        for shown in self.monitors.iter_mut().filter_map(|monitor| monitor.show(at, mpdu)) {
+            match (shown, &mut self.log) {
+                (Ok(shown), Some(log)) => log.shown.push(shown),
+                (Ok(_), None) => (),
+                (Err(_), _) => self.shelf.refused += 1,
+            }
         }
     }
 

@@ -18,6 +18,7 @@ mod histogram;
 mod home;
 mod lateness;
 pub mod log;
+pub mod monitor;
 mod netlink;
 mod netns;
 mod outcome;

@@ -1,6 +1,7 @@
 //! What the emulator saw.
 
 use crate::lateness::Lateness;
+use crate::monitor::Shown;
 use lasthop_radio::Drop;
 use lasthop_signals::{HopReport, Node};
 use lasthop_units::{Bytes, Span, Time};
@@ -80,6 +81,8 @@ pub struct HopLog {
     pub frames: Blocks<FrameSeen>,
     /// Segments that entered the hop at node 0, if it was asked for them.
     pub departures: Blocks<Departure>,
+    /// What the stations' monitor interfaces showed, in order.
+    pub shown: Blocks<Shown>,
 }
 
 /// What the emulator thread leaves behind.

@@ -35,6 +35,8 @@ pub struct Spec {
     pub agent: Option<AgentSpec>,
     /// Programs that carry the TCP streams over the hop; without them TCP goes from end to end.
     pub tunnel: Option<TunnelSpec>,
+    /// Stations with a monitor interface, by their place in `stations`: on a Wi-Fi hop only.
+    pub monitors: Vec<usize>,
 }
 
 /// An edge proxy and the agents of the stations.
@@ -83,6 +85,7 @@ impl Spec {
             seed: Seed(seed),
             agent: None,
             tunnel: None,
+            monitors: scenario.monitors().to_vec(),
         }
     }
 
@@ -105,6 +108,12 @@ impl Spec {
         }
         if self.family == Family::V6 && !std::path::Path::new("/proc/sys/net/ipv6").exists() {
             return wrong("IPv6 is wanted, and this kernel has none".into());
+        }
+        if let Some(place) = self.monitors.iter().find(|place| **place >= self.stations.len()) {
+            return wrong(format!("a monitor interface for station {place} of {}", self.stations.len()));
+        }
+        if matches!(self.hop, Hop::Wired(_)) && !self.monitors.is_empty() {
+            return wrong("a monitor interface on a hop of cables, which has no radio".into());
         }
         let last = match &self.hop {
             Hop::Wired(hop) => hop.down.rate.min(hop.up.rate),

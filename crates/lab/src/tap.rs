@@ -16,7 +16,11 @@ const TX_QUEUE_LEN: u32 = 32_768;
 /// Largest network-layer packet on a lab interface.
 pub const MTU: u32 = 1500;
 
+/// ARPHRD_IEEE80211_RADIOTAP.
+const ARPHRD_RADIOTAP: i32 = 803;
+
 nix::ioctl_write_ptr_bad!(set_interface, libc::TUNSETIFF, libc::ifreq);
+nix::ioctl_write_int_bad!(set_link_type, libc::TUNSETLINK);
 
 /// One interface: frames that the namespace sends are read here, frames written here are received by the namespace.
 /// The interface vanishes with this value.
@@ -29,6 +33,23 @@ pub struct Tap {
 impl Tap {
     /// Makes interface `name` with Ethernet address `mac` in the calling thread's namespace, still down.
     pub fn create(name: &str, mac: [u8; 6]) -> Result<Tap> {
+        let tap = Tap::make(name)?;
+        Netlink::open()?.set_link(tap.index, LinkSettings { mac, mtu: MTU, tx_queue_len: TX_QUEUE_LEN })?;
+        Ok(tap)
+    }
+
+    /// Makes interface `name` in the calling thread's namespace, whose packets begin with a radiotap header, and takes it
+    /// up. Nothing is sent on it.
+    pub fn create_monitor(name: &str) -> Result<Tap> {
+        let tap = Tap::make(name)?;
+        // SAFETY: TUNSETLINK takes a number, not a pointer; the descriptor is open.
+        let set = unsafe { set_link_type(tap.file.as_raw_fd(), ARPHRD_RADIOTAP) };
+        set.doing(|| format!("making {name} a monitor interface"))?;
+        Netlink::open()?.set_up(tap.index)?;
+        Ok(tap)
+    }
+
+    fn make(name: &str) -> Result<Tap> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -56,7 +77,6 @@ impl Tap {
         let made = unsafe { set_interface(file.as_raw_fd(), &request) };
         made.doing(|| format!("making interface {name} with /dev/net/tun"))?;
         let index = if_nametoindex(name).doing(|| format!("finding interface {name}"))?;
-        Netlink::open()?.set_link(index, LinkSettings { mac, mtu: MTU, tx_queue_len: TX_QUEUE_LEN })?;
         Ok(Tap { file, index })
     }
 
@@ -79,7 +99,12 @@ impl Tap {
 
     /// Lets the namespace receive `frame`.
     pub fn write(&self, frame: &Frame) -> io::Result<()> {
-        (&self.file).write(frame.bytes()).map(|_| ())
+        self.write_packet(frame.bytes())
+    }
+
+    /// Lets the namespace receive a packet of whatever form its link type has.
+    pub fn write_packet(&self, packet: &[u8]) -> io::Result<()> {
+        (&self.file).write(packet).map(|_| ())
     }
 }
 

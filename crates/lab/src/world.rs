@@ -7,13 +7,14 @@ use crate::driver::DriverSocket;
 use crate::emulator::{Emulator, Model, Segment};
 use crate::error::{LabError, Result};
 use crate::log::EmulatorLog;
+use crate::monitor::Monitor;
 use crate::outcome::{Doubt, LATEST, Outcome};
 use crate::regulated;
 use crate::run_dir::RunDir;
 use crate::spec::Spec;
 use crate::stop::Stop;
 use crate::tap::Tap;
-use crate::topology::Hosts;
+use crate::topology::{Hosts, LAST};
 use crate::traffic::all::Traffic;
 use crate::traffic::{Period, TICK};
 use crate::tunnel::Tunnel;
@@ -21,7 +22,7 @@ use lasthop_radio::star::Star;
 use lasthop_radio::wifi::Wifi;
 use lasthop_radio::wired::Wire;
 use lasthop_report::AgentAccount;
-use lasthop_scenario::Hop;
+use lasthop_scenario::{Hop, Scenario};
 use lasthop_signals::Node;
 use lasthop_units::{Span, Time};
 
@@ -45,12 +46,14 @@ pub fn run(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
         (Some(agent), Some(ap)) => Some(Agent::start(agent, ap, &run, &mut driver, stop)?),
         _ => None,
     };
+    // A station's agent opens its monitor when it starts.
+    let monitors = monitors(spec, &hosts)?;
     let start_tunnel = |tunnel| Tunnel::start(tunnel, spec, &hosts, &run, stop);
     let mut tunnel = spec.tunnel.as_ref().map(start_tunnel).transpose()?;
 
     let clock = Clock::start_after(HEAD_START);
     let period = Period { clock, start: Time::ZERO, end: Time::ZERO + spec.duration, stop: Stop::default() };
-    let emulator = Emulator::start(clock, segments(spec, taps, driver)?)?;
+    let emulator = Emulator::start(clock, segments(spec, taps, driver, monitors)?)?;
     let mut traffic = Traffic::start(spec, &hosts, &period, emulator.seat())?;
     // Nothing is wrong then, but flows began late.
     let late_start = clock.now().since(Time::ZERO);
@@ -109,8 +112,19 @@ pub fn run(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
 /// Between the start of our threads and the world's beginning: by then all of them wait for it.
 const HEAD_START: Span = Span::from_millis(300);
 
+/// The stations' monitor interfaces: those that are wanted, and with a tunnel everybody's, for its agents measure there.
+fn monitors(spec: &Spec, hosts: &Hosts) -> Result<Vec<Monitor>> {
+    let Hop::Wifi(plan) = &spec.hop else { return Ok(Vec::new()) };
+    let standard = plan.params().standard;
+    let make = |&place: &usize| Monitor::create(&hosts.stations[place], Scenario::station_node(place), LAST, standard);
+    match &spec.tunnel {
+        Some(_) => (0..spec.stations.len()).map(|place| make(&place)).collect(),
+        None => spec.monitors.iter().map(make).collect(),
+    }
+}
+
 /// The models, with the interfaces of their nodes.
-fn segments(spec: &Spec, taps: Vec<Vec<Tap>>, driver: DriverSocket) -> Result<Vec<Segment>> {
+fn segments(spec: &Spec, taps: Vec<Vec<Tap>>, driver: DriverSocket, monitors: Vec<Monitor>) -> Result<Vec<Segment>> {
     let mut taps = taps.into_iter();
     let mut ports = || taps.next().ok_or_else(|| LabError::Spec("a hop without interfaces".into()));
     let wire = Wire::new(Node(0), Node(1), spec.wire, spec.wire);
@@ -119,8 +133,15 @@ fn segments(spec: &Spec, taps: Vec<Vec<Tap>>, driver: DriverSocket) -> Result<Ve
         Hop::Wifi(plan) => Model::Wifi(Box::new(Wifi::new(plan.as_ref().clone(), spec.seed))),
     };
     Ok(vec![
-        Segment { model: Model::Wire(wire), ports: ports()?, logged: false, watched: true, driver: None },
-        Segment { model: last, ports: ports()?, logged: true, watched: false, driver: Some(driver) },
+        Segment {
+            model: Model::Wire(wire),
+            ports: ports()?,
+            logged: false,
+            watched: true,
+            driver: None,
+            monitors: Vec::new(),
+        },
+        Segment { model: last, ports: ports()?, logged: true, watched: false, driver: Some(driver), monitors },
     ])
 }
 

@@ -49,6 +49,7 @@ fn spec(duration: Span) -> Spec {
         seed: Seed(1),
         agent: None,
         tunnel: None,
+        monitors: Vec::new(),
     }
 }
 

@@ -40,6 +40,7 @@ fn spec(congestion: &str, duration: Span) -> Spec {
         seed: Seed(1),
         agent: None,
         tunnel: None,
+        monitors: Vec::new(),
     }
 }
 

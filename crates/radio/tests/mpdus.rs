@@ -13,13 +13,15 @@ use lasthop_units::{Bytes, Seed, Span, Time};
 
 const STATION: Node = Node(1);
 
+type Record = MpduRecord<'static, (u32, u64)>;
+
 /// Listens to everything.
 #[derive(Default)]
 struct Listener {
     /// MPDUs of the PPDU whose record has not come yet, without their payloads.
-    pending: Vec<(Time, MpduRecord<'static, (u32, u64)>)>,
+    pending: Vec<(Time, Record)>,
     /// Downlink: PPDUs with their MPDUs.
-    ppdus: Vec<(PpduRecord, Vec<MpduRecord<'static, (u32, u64)>>)>,
+    ppdus: Vec<(PpduRecord, Vec<Record>)>,
     delivered: Vec<u64>,
     /// Payloads of MPDUs that came whole for the first time, by sequence number.
     first_seen: Vec<u64>,

@@ -20,6 +20,7 @@ pub struct Scenario {
     pub(crate) wire: wired::Params,
     pub(crate) hop: Hop,
     pub(crate) stations: Vec<String>,
+    pub(crate) monitors: Vec<usize>,
     pub(crate) streams: Vec<Stream>,
     pub(crate) laws: Vec<Law>,
     pub(crate) measures: Vec<Measure>,
@@ -94,6 +95,11 @@ impl Scenario {
     /// in this list.
     pub fn stations(&self) -> &[String] {
         &self.stations
+    }
+
+    /// Places of the stations that have a monitor interface, rising.
+    pub fn monitors(&self) -> &[usize] {
+        &self.monitors
     }
 
     /// What the server sends: `"each"` and parallel flows spelled out, one stream for each connection or probe.

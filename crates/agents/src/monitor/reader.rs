@@ -76,7 +76,7 @@ impl MonitorReader {
     ///
     /// # Errors
     /// [`MonitorError::Gone`], [`MonitorError::Down`], [`MonitorError::System`].
-    pub fn next(&mut self, wait: std::time::Duration) -> Result<Option<Heard>, MonitorError> {
+    pub fn hear(&mut self, wait: std::time::Duration) -> Result<Option<Heard>, MonitorError> {
         let deadline = monotonic()? + Span::from(wait);
         loop {
             if let Some((at, len, original)) = self.receive()? {

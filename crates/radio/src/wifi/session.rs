@@ -66,7 +66,22 @@ impl Entry {
     /// An MPDU of `mpdu` octets with one packet of `len`.
     pub fn new(id: u32, len: u32, mpdu: u32, order: u64) -> Entry {
         let (sent, heard, got, acked, dead, got_at) = (false, false, false, false, false, Time::ZERO);
-        Entry { id, packets: 1, len, mpdu, order, failures: 0, sent, heard, got, got_at, mode: 0, ampdu: 0, acked, dead }
+        Entry {
+            id,
+            packets: 1,
+            len,
+            mpdu,
+            order,
+            failures: 0,
+            sent,
+            heard,
+            got,
+            got_at,
+            mode: 0,
+            ampdu: 0,
+            acked,
+            dead,
+        }
     }
 
     /// To be sent, again or for the first time.

@@ -57,6 +57,7 @@ pub(crate) fn scenario(name: &str, mut raw: raw::Scenario, cx: &mut Context) -> 
         wire: wire?,
         hop: hop?,
         stations: stations?,
+        monitors: monitors(&raw),
         streams: streams?,
         laws: laws?,
         measures: measures?,
@@ -149,6 +150,13 @@ fn spelled_out(tables: Vec<raw::Station>, cx: &mut Context) -> Vec<raw::Station>
     stations
 }
 
+/// Places of the stations with a monitor interface.
+fn monitors(raw: &raw::Scenario) -> Vec<usize> {
+    let stations = raw.station.get().unwrap_or_default();
+    let wanted = stations.iter().enumerate().filter(|(_, station)| station.monitor.get() == Some(true));
+    wanted.map(|(place, _)| place).collect()
+}
+
 /// What the hop models hold: the access point, its stations, and two nodes a neighbour.
 const MOST_NODES: usize = 1024;
 
@@ -221,6 +229,7 @@ fn wired_hop(hop: &raw::WiredHop, raw: &raw::Scenario, cx: &mut Context) -> Opti
             (&station.distance.at, station.distance.given),
             (&station.walk.at, station.walk.given),
             (&station.fading.at, station.fading.given),
+            (&station.monitor.at, station.monitor.given),
         ];
         for (at, _) in radio.into_iter().filter(|(_, given)| *given) {
             cx.impossible(at, "a station of a wired hop has no radio", "delete this key; the rate is `hop.wired.rate`");

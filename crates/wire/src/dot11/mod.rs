@@ -15,5 +15,7 @@ pub use msdu::{Subframe, Subframes, count_msdus, snap_ethertype, write_snap, wri
 
 /// Octets of the frame check sequence that ends every frame.
 pub const FCS: usize = 4;
+/// Octets of an A-MSDU subframe's head: destination, source, length.
+pub const SUBFRAME_HEAD: usize = 14;
 /// Octets of an LLC/SNAP header.
 pub const SNAP: usize = 8;

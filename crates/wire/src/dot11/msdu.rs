@@ -1,6 +1,6 @@
 //! What is inside a data frame: LLC/SNAP, and the subframes of an A-MSDU.
 
-use super::SNAP;
+use super::{SNAP, SUBFRAME_HEAD as HEAD};
 use crate::{be16, take};
 use lasthop_signals::MacAddress;
 
@@ -90,6 +90,4 @@ pub fn write_snap(out: &mut Vec<u8>, ethertype: u16) {
     out.extend_from_slice(&head);
 }
 
-/// Destination, source, length.
-const HEAD: usize = 14;
 const RFC_1042: [u8; 6] = [0xaa, 0xaa, 0x03, 0, 0, 0];
