@@ -2,12 +2,12 @@
 //!
 //! Programs reach it as a proxy on this machine (SOCKS5 or HTTP CONNECT, on the same port), or through forwarded ports.
 //! Once a slot it reports the frames that it received: those that a monitor interface shows, or, without one, those that
-//! the arrival times of packets suggest ([`measure`]).
+//! the arrival times of packets suggest ([`lasthop_laws::aggregation::timestamps`]).
 
 mod config;
+mod frames;
 mod local;
 mod log;
-pub mod measure;
 mod run;
 mod session;
 

@@ -1,9 +1,9 @@
 //! The station's loop.
 
 use super::config::{Config, Summary};
+use super::frames::Frames;
 use super::local::{Heard, Local};
 use super::log;
-use super::measure::Arrivals;
 use super::session::Session;
 use crate::ap::Stop;
 use crate::tunnel::clock;
@@ -42,7 +42,7 @@ pub struct Station {
     next_local: u32,
     tunnel: Tunnel,
     next_session: u32,
-    arrivals: Arrivals,
+    frames: Frames,
     slot: Slot,
     hop: [Spread; 2],
     data: [Spread; 2],
@@ -109,6 +109,7 @@ impl Station {
             poll.add_level(&listener, LISTENER | index as u64).map_err(Error::system("epoll"))?;
             listeners.push((listener, target));
         }
+        let frames = Frames::open(config.monitor.as_deref())?;
         clock::sharpen_timers();
         if config.realtime {
             clock::become_realtime(PRIORITY);
@@ -131,7 +132,7 @@ impl Station {
             next_local: 0,
             tunnel,
             next_session,
-            arrivals: Arrivals::default(),
+            frames,
             hop: Default::default(),
             data: Default::default(),
             log,
@@ -206,7 +207,7 @@ impl Station {
                     let opened = up.on_sealed(now, number, sealed).is_ok();
                     // Only full packets are paced as the law wants it, and stand for what the hop gathers into frames.
                     if opened && bytes.len() == MAX_DATAGRAM {
-                        self.arrivals.add(arrival.at.unwrap_or(now));
+                        self.frames.packet(arrival.at.unwrap_or(now));
                     }
                     opened
                 }
@@ -316,6 +317,7 @@ impl Station {
                 }
             }
         }
+        self.frames.look()?;
         if self.slot.end <= now {
             self.end_slot();
         }
@@ -331,7 +333,7 @@ impl Station {
     /// Tells the proxy of the slot that is over, and begins the next.
     fn end_slot(&mut self) {
         let Slot { number, start, end, arrived, .. } = self.slot;
-        let mut account = self.arrivals.take(self.node, number, start, end);
+        let mut account = self.frames.take(self.node, number, start, end);
         let mut next = Slot::new(end, self.config.slot);
         if let Tunnel::Up(session) = &mut self.tunnel {
             let (count, highest) = session.endpoint.arrived();
