@@ -3,6 +3,7 @@
 // The command line is where a run meets the clock.
 #![allow(clippy::disallowed_methods)]
 
+mod aggregation;
 mod ap;
 mod check;
 mod console;
@@ -51,6 +52,8 @@ enum Command {
     Station(station::Args),
     /// Make a key for a station and its edge proxy
     Pair(pair::Args),
+    /// Measure how frames are aggregated: in a capture, or live on a monitor interface
+    Aggregation(aggregation::Args),
     /// Look after the lab
     Lab(lab::Args),
 }
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
         Command::Proxy(args) => proxy::proxy(&args),
         Command::Station(args) => station::station(&args),
         Command::Pair(args) => pair::pair(&args),
+        Command::Aggregation(args) => aggregation::aggregation(&args),
         Command::Lab(args) => lab::lab(&args),
     };
     match done {

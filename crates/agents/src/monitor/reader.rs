@@ -102,6 +102,14 @@ impl MonitorReader {
         }
     }
 
+    /// Now, on the clock of [`Heard::at`].
+    ///
+    /// # Errors
+    /// [`MonitorError::System`].
+    pub fn now() -> Result<Time, MonitorError> {
+        monotonic()
+    }
+
     /// Packets that did not begin with a radiotap header.
     pub fn unreadable(&self) -> u64 {
         self.unreadable

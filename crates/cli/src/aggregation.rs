@@ -1,0 +1,200 @@
+//! `lasthop aggregation`.
+
+mod table;
+
+use crate::{note, say};
+use anyhow::{Context as _, bail};
+use clap::Args as ClapArgs;
+use lasthop_agents::monitor::{MonitorReader, drop_privileges};
+use lasthop_laws::aggregation::meter::{Frame, Grouping, Meter, Tally};
+use lasthop_scenario::quantity;
+use lasthop_signals::MacAddress;
+use lasthop_units::{Span, Time};
+use lasthop_wire::monitor::Captured;
+use lasthop_wire::pcap;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// What to measure.
+#[derive(ClapArgs)]
+pub struct Args {
+    /// A capture (pcap, link type IEEE802_11_RADIO)
+    #[arg(required_unless_present = "interface", conflicts_with = "interface")]
+    file: Option<PathBuf>,
+    /// Listen on a monitor interface instead, until Ctrl-C
+    #[arg(short, long, value_name = "NAME")]
+    interface: Option<String>,
+    /// Report every so often, with its unit; without it a file is reported as a whole, an interface every 1 s
+    #[arg(long, value_name = "TIME", value_parser = interval)]
+    interval: Option<Span>,
+    /// Tell A-MPDUs by their reference numbers alone, as other tools do, and infer no losses
+    #[arg(long)]
+    by_reference: bool,
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shorter intervals would hold less than a frame each.
+const SHORTEST: Span = Span::from_millis(1);
+
+fn interval(text: &str) -> Result<Span, String> {
+    let span = quantity::parse::<Span>(text).map_err(|error| format!("{error}; {}", error.remedy()))?;
+    if span >= SHORTEST { Ok(span) } else { Err(format!("must be at least {SHORTEST}")) }
+}
+
+/// Who sends to whom.
+type Conversation = (MacAddress, MacAddress);
+
+/// What came in one interval.
+#[derive(Default)]
+struct Account {
+    conversations: BTreeMap<Conversation, Tally>,
+    /// Every captured frame.
+    captured: u64,
+    unreadable: u64,
+}
+
+impl Account {
+    fn add(&mut self, frame: &Frame) {
+        self.conversations.entry((frame.transmitter, frame.receiver)).or_default().add(frame);
+    }
+}
+
+/// Measures, and prints what was found.
+pub fn aggregation(args: &Args) -> anyhow::Result<ExitCode> {
+    match (&args.file, &args.interface) {
+        (Some(file), _) => capture(file, args)?,
+        (None, Some(name)) => live(name, args)?,
+        (None, None) => bail!("name a capture file, or an interface with -i"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn meter(args: &Args) -> Meter {
+    Meter::new(if args.by_reference { Grouping::Reference } else { Grouping::Air })
+}
+
+/// Accounts by interval, printed when each is over.
+struct Printer<'a> {
+    args: &'a Args,
+    account: Account,
+    /// Begin of the interval, and of everything.
+    start: Option<Time>,
+    origin: Time,
+}
+
+impl<'a> Printer<'a> {
+    fn new(args: &'a Args) -> Printer<'a> {
+        Printer { args, account: Account::default(), start: None, origin: Time::ZERO }
+    }
+
+    /// Prints the intervals that have ended by `now`.
+    fn advance(&mut self, now: Time, interval: Option<Span>) -> anyhow::Result<()> {
+        let start = *self.start.get_or_insert_with(|| {
+            self.origin = now;
+            now
+        });
+        let Some(interval) = interval else { return Ok(()) };
+        let mut start = start;
+        while start + interval <= now {
+            self.print(start, start + interval)?;
+            start += interval;
+        }
+        self.start = Some(start);
+        Ok(())
+    }
+
+    fn print(&mut self, start: Time, end: Time) -> anyhow::Result<()> {
+        let account = std::mem::take(&mut self.account);
+        let (from, to) = (start.since(self.origin), end.since(self.origin));
+        if self.args.json {
+            say!("{}", table::json(&account, from, to))?;
+        } else {
+            say!("{}", table::text(&account, from, to))?;
+        }
+        Ok(())
+    }
+}
+
+fn capture(path: &Path, args: &Args) -> anyhow::Result<()> {
+    let place = || path.display().to_string();
+    let bytes = std::fs::read(path).with_context(place)?;
+    let mut reader = pcap::Reader::new(&bytes).with_context(place)?;
+    if reader.link() != pcap::LINK_RADIOTAP {
+        bail!(
+            "{}: link type {}, not {} (IEEE802_11_RADIO): capture on a monitor interface, as with `tcpdump -i mon0 -w FILE`",
+            place(),
+            reader.link(),
+            pcap::LINK_RADIOTAP
+        );
+    }
+    let (mut meter, mut printer, mut last) = (meter(args), Printer::new(args), Time::ZERO);
+    for packet in reader.by_ref() {
+        let packet = packet.with_context(place)?;
+        last = last.max(packet.at);
+        meter.advance(packet.at, &mut |frame| printer.account.add(frame));
+        printer.advance(packet.at, args.interval)?;
+        printer.account.captured += 1;
+        let original = usize::try_from(packet.original).unwrap_or(usize::MAX);
+        match Captured::parse(packet.bytes, original) {
+            Err(_) => printer.account.unreadable += 1,
+            Ok(found) => {
+                if let Some(mpdu) = found.mpdu() {
+                    meter.receive(packet.at, &mpdu, &mut |frame| printer.account.add(frame));
+                }
+            }
+        }
+    }
+    meter.finish(&mut |frame| printer.account.add(frame));
+    let start = printer.start.unwrap_or(last);
+    printer.print(start, last)?;
+    if reader.truncated() {
+        note!("{}: the file ends within a packet; what was whole has been counted", place());
+    }
+    if meter.unattributed() > 0 {
+        note!("{}: {} damaged PPDUs of which nobody can say who sent them", place(), meter.unattributed());
+    }
+    Ok(())
+}
+
+fn live(name: &str, args: &Args) -> anyhow::Result<()> {
+    let mut reader = MonitorReader::open(name)?;
+    drop_privileges()?;
+    let stop = lasthop_agents::ap::stop_on_signals()?;
+    let interval = args.interval.unwrap_or(Span::from_secs(1));
+    let (mut meter, mut printer) = (meter(args), Printer::new(args));
+    let (mut dropped, mut since_looked) = (0, 0);
+    while !stop.is_asked() {
+        let heard = reader.hear(std::time::Duration::from_millis(50))?;
+        let now = match &heard {
+            Some(heard) => heard.at,
+            None => MonitorReader::now()?,
+        };
+        meter.advance(now, &mut |frame| printer.account.add(frame));
+        printer.advance(now, Some(interval))?;
+        let Some(heard) = heard else { continue };
+        printer.account.captured += 1;
+        if let Some(mpdu) = &heard.mpdu {
+            meter.receive(heard.at, mpdu, &mut |frame| printer.account.add(frame));
+        }
+        since_looked += 1;
+        if since_looked == LOOK_EVERY {
+            since_looked = 0;
+            let lost = reader.dropped()?;
+            if lost > dropped {
+                note!("{name}: {} frames came faster than they were read", lost - dropped);
+                dropped = lost;
+            }
+        }
+    }
+    meter.finish(&mut |frame| printer.account.add(frame));
+    if let Some(start) = printer.start {
+        printer.print(start, MonitorReader::now()?)?;
+    }
+    Ok(())
+}
+
+/// Frames between two looks at the kernel's count of those that were not read in time.
+const LOOK_EVERY: u32 = 1_024;
