@@ -14,6 +14,7 @@ mod place;
 mod progress;
 mod proxy;
 mod ready;
+mod reproduce;
 mod run;
 mod station;
 
@@ -40,6 +41,8 @@ enum Command {
     Run(run::RunArgs),
     /// Run a scenario and set the laws you name against the first of them
     Compare(run::CompareArgs),
+    /// Run the published results of a system again, and set the paper's figures beside ours
+    Reproduce(reproduce::Args),
     /// Check a scenario file without running it, or print the schema of scenario files
     Check(check::Args),
     /// Say what this machine can do, what is missing and how to get it
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Run(args) => run::run(args),
         Command::Compare(args) => run::compare(args),
+        Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Check(args) => check::check(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Ap(args) => ap::ap(args),

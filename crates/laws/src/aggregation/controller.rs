@@ -5,7 +5,9 @@
 //!             target' = min{ nu' w_1/w_i, N̄_i },   z' = z + K1 (target - mu),   x' = z' / (c + w'z')
 //! Symbols:    nu -> `nu`, target -> `Loop::target`, z -> `Loop::z`, x -> `Loop::rate`, w -> `Loop::airtime`,
 //!             c -> `overhead.round(n)`, 1 -> `reference`, K1, K2, T̄ -> `Params`
-//! Deviations: x_1 and mu_1/x_1 are what arrived: packets a second, and the interval between frames. Guards beyond the
+//! Deviations: x_1 and mu_1/x_1 are what arrived: packets a second, and the interval between frames. The third term of G
+//!             is replaced by its fixed point (see `cap_price`): as written it approaches that by K2 c/(n w_1) a slot, also
+//!             where no station is capped, which takes a minute to reach 20 packets on a fast hop. Guards beyond the
 //!             specification's: the least rate is 1/(c + w'1), one packet of every station a round (1/(c + w_i) of each
 //!             overloads a slow hop with many stations); a stream that the application limits keeps its frozen z, but
 //!             claims and gets only half again what it used, until it has used that (z alone would let it return with a
@@ -184,9 +186,24 @@ impl Regulator {
         let state = &first.state;
         let mut set_point = (self.params.target.as_secs_f64() * state.arrived).min(self.aim(state.airtime));
         if self.params.allocation == Allocation::Exact {
-            set_point = set_point.min(state.interval / (self.active() as f64 * state.airtime));
+            set_point = set_point.min(self.cap_price(state) / state.airtime);
         }
         self.nu = (self.nu + self.params.k2 * (set_point - self.nu)).clamp(1.0, f64::from(self.params.max_packets));
+    }
+
+    /// The share beyond which stations at their cap would only wait longer: the root of Ω(a) = n a. With the capped stations'
+    /// set C it is (Ω - Σ_others w μ) / |C|, of the measured round and levels; infinite while none is capped.
+    fn cap_price(&self, first: &Loop) -> f64 {
+        let Some(share) = self.share() else { return f64::INFINITY };
+        let (mut capped, mut others) = (0.0, 0.0);
+        for (_, account) in self.ledger.iter().filter(|(_, account)| account.active) {
+            let Loop { airtime, level, .. } = account.state;
+            match share >= self.aim(airtime) * airtime {
+                true => capped += 1.0,
+                false => others += airtime * level,
+            }
+        }
+        if capped > 0.0 { ((first.interval - others) / capped).max(0.0) } else { f64::INFINITY }
     }
 
     /// Aggregation levels for the next slot.

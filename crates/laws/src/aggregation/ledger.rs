@@ -35,6 +35,8 @@ pub struct Account<T> {
     /// Mean network-layer octets of the packets sent to it; `None` before there was one.
     pub packet_bytes: Option<f64>,
     last_slot: Option<u32>,
+    /// The slot does not end before it has reported, if it does in time.
+    awaited: bool,
     reported: bool,
     gathered: Gathered,
     stream: Option<Stream>,
@@ -123,10 +125,8 @@ impl<T: Default> Ledger<T> {
         }
         account.last_slot = Some(report.slot);
         account.gathered.add(report);
-        if !account.reported {
-            account.reported = true;
-            self.awaited -= usize::from(account.active);
-        }
+        account.reported = true;
+        self.awaited -= usize::from(std::mem::take(&mut account.awaited));
         // Without word from the proxy, a station that receives frames is one that is sent to.
         let sends = account.stream.is_none() && report.frames > 0;
         self.activate(now, report.station, sends)
@@ -139,7 +139,8 @@ impl<T: Default> Ledger<T> {
         }
         account.active = true;
         account.silent = 0;
-        self.awaited += usize::from(!account.reported);
+        account.awaited = !account.reported;
+        self.awaited += usize::from(account.awaited);
         self.ended.get_or_insert(now);
         true
     }
@@ -165,7 +166,8 @@ impl<T: Default> Ledger<T> {
             each(account, &slot);
             any |= account.active;
             // One that has fallen silent is not waited for.
-            self.awaited += usize::from(account.active && account.silent < FROZEN_AFTER);
+            account.awaited = account.active && account.silent < FROZEN_AFTER;
+            self.awaited += usize::from(account.awaited);
         }
         self.ended = any.then_some(now);
     }
@@ -194,6 +196,7 @@ impl<T: Default> Account<T> {
             silent: 0,
             packet_bytes: None,
             last_slot: None,
+            awaited: false,
             reported: false,
             gathered: Gathered::default(),
             stream: None,

@@ -149,7 +149,7 @@ impl HopLaw for LinearPi {
         let revisit = self.ledger.deadline();
         for (station, account) in self.ledger.iter() {
             let why = if account.state.level.is_some() { Why::Regulated } else { Why::Entering };
-            let pacing = Rate::from_bps((account.state.rate.min(MOST) * bits) as u64);
+            let pacing = Rate::from_bps((account.state.rate.clamp(LEAST, MOST) * bits) as u64);
             each(flow_of(station), Decision { pacing: Some(pacing), revisit, ..Decision::unlimited(why) });
         }
     }

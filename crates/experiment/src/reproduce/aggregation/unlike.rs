@@ -1,0 +1,319 @@
+//! Figures with stations of unlike rates, and a hop that changes.
+
+use super::super::chart::{Chart, Curve};
+use super::super::page::{Check, Section, Table, digits, shown};
+use super::super::runner::{Edit, Results, Runner};
+use super::{hop, near};
+use crate::ExperimentError;
+use lasthop_laws::aggregation::allocation::{exact, paper};
+use lasthop_report::{Key, SeriesKind};
+use toml::Value;
+
+const TWO: &str = include_str!("../../../../../scenarios/aggregation/two-stations.toml");
+const UNLIKE: &str = include_str!("../../../../../scenarios/aggregation/unlike-rates.toml");
+const THREE: &str = include_str!("../../../../../scenarios/aggregation/three-stations.toml");
+const MCS: &str = include_str!("../../../../../scenarios/aggregation/mcs-change.toml");
+const NEIGHBOUR: &str = include_str!("../../../../../scenarios/aggregation/neighbour.toml");
+const MODERN: &str = include_str!("../../../../../scenarios/aggregation/modern-ap.toml");
+
+pub(super) fn allocations(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
+    let target = |law: &str, ms: f64| (format!("laws.{law}.regulator.target"), Value::from(format!("{ms} ms")));
+    let mut section = Section {
+        title: "Figure 12: stations of unlike rates, the published allocation and the optimum".into(),
+        text: "TCP through the proxy. Levels rise with the data rate, as equation (24) says and against the text beside the \
+               figure, until the fast stations reach the most packets a frame; then the published rule goes on lengthening the \
+               round for the slow ones. Predicted: the model with c = 200 us a station. 195 Mbit/s of the specification's first \
+               case does not exist at 80 MHz and the long guard interval: 175.5 Mbit/s stands for it."
+            .into(),
+        ..Section::default()
+    };
+    let mut table = Table::new(&[
+        "PHY (Mbit/s), T",
+        "rule",
+        "predicted: Mbit/s, round (ms)",
+        "Mbit/s in all",
+        "round (ms)",
+        "sum of ln(packets/s)",
+        "packets a frame",
+    ]);
+    type Case<'c> = (&'c str, &'c str, Vec<Edit<'c>>, &'c [(&'c str, f64)], f64);
+    let cases: [Case<'_>; 3] = [
+        ("unlike-rates", UNLIKE, vec![], &[("fast", 1170.0), ("middle", 585.0), ("slow", 175.5)], 10.0),
+        ("two-stations", TWO, vec![], &[("fast", 1170.0), ("slow", 87.75)], 5.0),
+        (
+            "unlike-rates",
+            UNLIKE,
+            vec![
+                ("station.0.nss", Value::from(2)),
+                ("station.0.mcs", Value::from(7)),
+                ("station.1.nss", Value::from(1)),
+                ("station.1.mcs", Value::from(4)),
+                ("station.2.mcs", Value::from(2)),
+            ],
+            &[("fast", 585.0), ("middle", 175.5), ("slow", 87.75)],
+            20.0,
+        ),
+    ];
+    for (name, text, edits, stations, ms) in cases {
+        let targets: Vec<(String, Value)> = ["exact", "paper"].map(|law| target(law, ms)).to_vec();
+        let edits: Vec<Edit<'_>> =
+            edits.into_iter().chain(targets.iter().map(|(path, value)| (path.as_str(), value.clone()))).collect();
+        let run = runner.run(name, text, &edits)?;
+        let rates: Vec<f64> = stations.iter().map(|(_, mbit)| *mbit).collect();
+        let model = hop(200e-6, &rates, 1548.0 * 8.0, true);
+        let label = format!("{}; {ms} ms", rates.iter().map(|rate| digits(*rate)).collect::<Vec<_>>().join(", "));
+        let mut sums = Vec::new();
+        for (law, plan) in [("exact", exact(&model, ms * 1e-3)), ("paper", paper(&model, ms * 1e-3))] {
+            let logs = run.over_runs(law, "1", |run| {
+                let of = |station: &lasthop_report::StationRecord| station.figures.get(&Key::Throughput)?.value();
+                run.record.stations.iter().map(|s| Some((of(s)? * 1e6 / (1428.0 * 8.0)).ln())).sum()
+            });
+            let levels: Vec<String> =
+                stations.iter().map(|(name, _)| shown(&run.of_station(law, name, Key::Aggregation))).collect();
+            let predicted = plan.rates.iter().sum::<f64>() * super::PACKET_BITS / 1e6;
+            table.rows.push(vec![
+                label.clone(),
+                law.into(),
+                format!("{}, {:.2}", digits(predicted), plan.round * 1e3),
+                shown(&run.of(law, Key::Throughput)),
+                shown(&run.of(law, Key::FrameInterval)),
+                format!("{:.3}", logs.mean.unwrap_or(f64::NAN)),
+                levels.join(", "),
+            ]);
+            sums.push((logs.mean, run.of(law, Key::Throughput).mean, run.of(law, Key::FrameInterval).mean));
+        }
+        let better =
+            |pick: fn(&(Option<f64>, Option<f64>, Option<f64>)) -> Option<f64>| pick(&sums[0]).zip(pick(&sums[1]));
+        let (logs, mbit, round) = (better(|s| s.0), better(|s| s.1), better(|s| s.2));
+        let said = |pair: Option<(f64, f64)>| {
+            pair.map_or("–".into(), |(a, b)| format!("{} against {}", digits(a), digits(b)))
+        };
+        section.checks.push(Check::new(
+            &format!("{label}: the optimum has the larger sum of logs, more throughput and a shorter round"),
+            "by C.2",
+            format!("{:+.2}; {} Mbit/s; {} ms", logs.map_or(f64::NAN, |(a, b)| a - b), said(mbit), said(round)),
+            logs.zip(mbit)
+                .zip(round)
+                .map(|((logs, mbit), round)| logs.0 > logs.1 && mbit.0 > mbit.1 && round.0 < round.1),
+        ));
+    }
+    section.tables.push(table);
+    Ok(section)
+}
+
+pub(super) fn three(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
+    let run = runner.run("three-stations", THREE, &[])?;
+    let mut table =
+        Table::new(&["law", "station", "packets a frame", "interval (ms)", "airtime (%)", "Mbit/s", "mean delay (ms)"]);
+    let mut section = Section {
+        title: "Figure 13: three stations, T = 10 ms".into(),
+        text: "Stations at 175.5, 117 and 87.75 Mbit/s, TCP through the proxy. The predecessor holds 32 packets on the slowest \
+               station whatever that costs in delay."
+            .into(),
+        ..Section::default()
+    };
+    for law in run.scenario.laws() {
+        for station in ["a", "b", "c"] {
+            let of = |key| run.of_station(&law.name, station, key);
+            let airtime = of(Key::Airtime).mean.map_or("–".into(), |share| format!("{:.1}", share * 100.0));
+            table.rows.push(vec![
+                law.name.clone(),
+                station.into(),
+                shown(&of(Key::Aggregation)),
+                shown(&of(Key::FrameInterval)),
+                airtime,
+                shown(&of(Key::Throughput)),
+                shown(&of(Key::HopDelayMean)),
+            ]);
+        }
+    }
+    let of = |station: &str, key| run.of_station("regulator", station, key).mean;
+    let intervals = ["a", "b", "c"].map(|station| of(station, Key::FrameInterval));
+    let levels = ["a", "b", "c"].map(|station| of(station, Key::Aggregation));
+    let shares = ["a", "b", "c"].map(|station| of(station, Key::Airtime).unwrap_or(f64::NAN));
+    let list = |values: &[Option<f64>]| {
+        values.iter().map(|value| value.map_or("–".into(), digits)).collect::<Vec<_>>().join(", ")
+    };
+    let mean = shares.iter().sum::<f64>() / 3.0;
+    let spread = shares.iter().map(|share| (share / mean - 1.0).abs()).fold(0.0, f64::max);
+    section.checks.push(Check::new(
+        "interval of each station",
+        "10 ms ± 20 %",
+        format!("{} ms", list(&intervals)),
+        intervals.iter().all(|ms| near(*ms, 10.0, 0.2)),
+    ));
+    section.checks.push(Check::new(
+        "packets a frame",
+        "44, 30, 22 (± 10 %)",
+        list(&levels),
+        levels.iter().zip([44.0, 30.0, 22.0]).all(|(level, want)| near(*level, want, 0.1)),
+    ));
+    section.checks.push(Check::new(
+        "airtime equal",
+        "within 10 %",
+        format!("within {:.1} %", spread * 100.0),
+        spread <= 0.1,
+    ));
+    section.tables.push(table);
+    section.charts.push(trace(
+        &run,
+        "figure-13",
+        "Three stations: mean delay over the hop",
+        &["regulator", "linear-pi", "cubic"],
+    ));
+    Ok(section)
+}
+
+pub(super) fn tracking(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
+    let mut section = Section {
+        title: "The channel changes: MCS, and a legacy neighbour".into(),
+        text: "Not a figure of the paper. Three stations; in the first scenario all fall from MCS 9 to MCS 4 between 20 s and 40 s, in \
+               the second a saturated 802.11a neighbour takes every other turn of the channel in that time. The interval is \
+               that of the last five seconds of each phase, over all stations. With the neighbour the overhead of a round \
+               includes its frames."
+            .into(),
+        ..Section::default()
+    };
+    for (name, text, label) in
+        [("mcs-change", MCS, "MCS 9, 4, 9"), ("neighbour", NEIGHBOUR, "a neighbour from 20 to 40 s")]
+    {
+        let run = runner.run(name, text, &[])?;
+        let mut phases = Table::new(&[
+            "law",
+            "phase",
+            "mean delay (ms)",
+            "longest half-second mean (ms)",
+            "Mbit/s",
+            "ĉ (us)",
+            "packets a frame",
+        ]);
+        for law in ["regulator", "cubic"] {
+            for (phase, span) in [
+                ("before", (15.0, 20.0)),
+                ("changed", (20.0, 40.0)),
+                ("its end", (35.0, 40.0)),
+                ("back", (40.0, 60.0)),
+                ("its end", (55.0, 60.0)),
+            ] {
+                let mean = |kind| run.over_runs(law, "", move |run| Results::between(run, kind, span));
+                let longest = run.over_runs(law, "ms", |run| {
+                    let series = Results::series(run, SeriesKind::HopDelay, 0.5).into_iter();
+                    series.filter(|(at, _)| (span.0..span.1).contains(at)).map(|(_, delay)| delay).reduce(f64::max)
+                });
+                let rate = run.over_runs(law, "Mbit/s", |run| {
+                    let flows = run.record.tracks.iter().filter(|track| track.kind == SeriesKind::Rate).count() as f64;
+                    Some(Results::between(run, SeriesKind::Rate, span)? * flows)
+                });
+                phases.rows.push(vec![
+                    law.into(),
+                    phase.into(),
+                    shown(&mean(SeriesKind::HopDelay)),
+                    shown(&longest),
+                    shown(&rate),
+                    shown(&mean(SeriesKind::Overhead)),
+                    shown(&mean(SeriesKind::Aggregation)),
+                ]);
+            }
+        }
+        section.tables.push(phases);
+        let delay =
+            |span| run.over_runs("regulator", "ms", move |run| Results::between(run, SeriesKind::HopDelay, span));
+        let rate =
+            |span| run.over_runs("regulator", "Mbit/s", move |run| Results::between(run, SeriesKind::Rate, span));
+        let (before, back) = ((15.0, 20.0), (55.0, 60.0));
+        let (was, is) = (delay(before).mean, delay(back).mean);
+        let returned = was.zip(is).map(|(was, is)| is <= 1.2 * was);
+        let restored = rate(before).mean.zip(rate(back).mean).map(|(was, is)| is >= 0.9 * was);
+        section.checks.push(Check::new(
+            &format!("{label}: delay and rate return to what they were (20 %, 10 %)"),
+            "tracked, no instability",
+            format!("{} → {} ms", was.map_or("–".into(), digits), is.map_or("–".into(), digits)),
+            returned.zip(restored).map(|(delay, rate)| delay && rate),
+        ));
+        let during = delay((35.0, 40.0));
+        let cubic = run.over_runs("cubic", "ms", |run| Results::between(run, SeriesKind::HopDelay, (35.0, 40.0)));
+        section.checks.push(Check::new(
+            &format!("{label}: delay at the end of the changed phase, ours and CUBIC's"),
+            "short",
+            format!("{} ms, {} ms", shown(&during), shown(&cubic)),
+            during.mean.zip(cubic.mean).map(|(ours, theirs)| ours < theirs / 5.0),
+        ));
+        section.charts.push(trace(&run, name, label, &["regulator", "cubic"]));
+        if let Some(first) = run.runs("regulator").next() {
+            section.charts.push(Chart {
+                file: format!("{name}-overhead"),
+                title: format!("{label}: estimated overhead of a round"),
+                x: "time (s)".into(),
+                y: "ĉ (us)".into(),
+                curves: vec![Curve::measured("ĉ", Results::series(first, SeriesKind::Overhead, 0.5))],
+            });
+        }
+    }
+    Ok(section)
+}
+
+pub(super) fn modern(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
+    let run = runner.run("modern-ap", MODERN, &[])?;
+    let mut table = Table::new(&[
+        "law",
+        "Mbit/s",
+        "hop delay mean (ms)",
+        "p95 (ms)",
+        "probe p95 (ms)",
+        "server to application, mean (ms)",
+        "Jain",
+        "airtime of frames (%)",
+    ]);
+    for law in run.scenario.laws() {
+        let of = |key| shown(&run.of(&law.name, key));
+        let airtime =
+            run.of(&law.name, Key::Airtime).mean.map_or("–".into(), |share| format!("{:.1}", share * 100.0));
+        table.rows.push(vec![
+            law.name.clone(),
+            of(Key::Throughput),
+            of(Key::HopDelayMean),
+            of(Key::HopDelayP95),
+            of(Key::ProbeDelayP95),
+            of(Key::EndDelayMean),
+            of(Key::Jain),
+            airtime,
+        ]);
+    }
+    let mean = |law, key| run.of(law, key).mean.unwrap_or(f64::NAN);
+    let mut section = Section {
+        title: "Against the queue of Linux mac80211".into(),
+        text: "Not a figure of the paper, which knows no such queue. Bulk TCP to three stations (780, 292.5 and 117 Mbit/s) with a \
+               probe to each: FQ-CoDel per station with airtime fairness (CoDel 20 ms / 100 ms, and what else the scenario \
+               reference says of `fq-codel-airtime`)."
+            .into(),
+        tables: vec![table],
+        ..Section::default()
+    };
+    for (ours, over) in [("regulator+modern-ap", "the same queue"), ("regulator", "an old FIFO")] {
+        let delay = mean(ours, Key::HopDelayP95) / mean("cubic+modern-ap", Key::HopDelayP95);
+        let rate = mean(ours, Key::Throughput) / mean("cubic+modern-ap", Key::Throughput);
+        section.checks.push(Check::new(
+            &format!(
+                "the regulator over {over}: p95 delay and throughput as multiples of CUBIC's over the modern queue"
+            ),
+            "< 1 and ≥ 1 (issue)",
+            format!("{} and {}", digits(delay), digits(rate)),
+            delay < 1.0 && rate >= 1.0,
+        ));
+    }
+    Ok(section)
+}
+
+fn trace(run: &Results, file: &str, title: &str, laws: &[&str]) -> Chart {
+    let curve = |law: &&str| {
+        let first = run.runs(law).next();
+        Curve::measured(*law, first.map_or(Vec::new(), |run| Results::series(run, SeriesKind::HopDelay, 0.2)))
+    };
+    Chart {
+        file: file.into(),
+        title: title.into(),
+        x: "time (s)".into(),
+        y: "mean delay over the hop (ms)".into(),
+        curves: laws.iter().map(curve).collect(),
+    }
+}

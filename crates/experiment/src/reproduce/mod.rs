@@ -1,0 +1,37 @@
+//! Published results, run again: every figure of a paper as scenarios, with the paper's number beside ours.
+
+mod aggregation;
+mod chart;
+mod page;
+mod runner;
+
+pub use chart::{Chart, Curve};
+pub use page::{Check, Page, Section, Table};
+pub use runner::Runner;
+
+use crate::ExperimentError;
+
+/// A figure that can be asked for by its number.
+#[derive(Clone, Copy, Debug)]
+pub struct Figure {
+    /// The paper's number for it, or a word for what goes beyond the paper.
+    pub id: &'static str,
+    /// What it shows, in a line.
+    pub title: &'static str,
+    make: fn(&Runner<'_>) -> Result<Section, ExperimentError>,
+}
+
+impl Figure {
+    /// Runs its scenarios and compares.
+    ///
+    /// # Errors
+    /// Those of [`crate::run`].
+    pub fn reproduce(&self, runner: &Runner<'_>) -> Result<Section, ExperimentError> {
+        (self.make)(runner)
+    }
+}
+
+/// The figures of the aggregation regulator's paper, and what the page says before them.
+pub fn aggregation() -> (&'static [Figure], &'static str) {
+    (&aggregation::FIGURES, aggregation::PREFACE)
+}

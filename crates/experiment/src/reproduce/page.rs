@@ -1,0 +1,143 @@
+//! The page that a reproduction leaves behind: what the paper says, what came out, and whether it is met.
+
+use super::chart::Chart;
+use lasthop_report::Estimate;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+/// One figure's part of the page.
+#[derive(Clone, Debug, Default)]
+pub struct Section {
+    /// Its heading.
+    pub title: String,
+    /// What was run, and how the paper is read.
+    pub text: String,
+    /// Numbers.
+    pub tables: Vec<Table>,
+    /// What is required, and whether it is so.
+    pub checks: Vec<Check>,
+    /// Pictures.
+    pub charts: Vec<Chart>,
+}
+
+/// A table of text.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    /// Headings.
+    pub head: Vec<String>,
+    /// Lines.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// One requirement.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// What is required.
+    pub what: String,
+    /// The paper's number, or the or specification's.
+    pub paper: String,
+    /// Ours.
+    pub ours: String,
+    /// Whether it is met; `None` where nothing is required.
+    pub met: Option<bool>,
+}
+
+/// The page.
+#[derive(Clone, Debug, Default)]
+pub struct Page {
+    /// What stands before the sections.
+    pub preface: String,
+    /// One a figure.
+    pub sections: Vec<Section>,
+}
+
+impl Check {
+    /// A requirement on an estimate.
+    pub fn new(what: &str, paper: &str, ours: impl Into<String>, met: impl Into<Option<bool>>) -> Check {
+        Check { what: what.into(), paper: paper.into(), ours: ours.into(), met: met.into() }
+    }
+}
+
+impl Table {
+    /// A table with these headings.
+    pub fn new(head: &[&str]) -> Table {
+        Table { head: head.iter().map(|cell| (*cell).to_owned()).collect(), rows: Vec::new() }
+    }
+}
+
+/// An estimate as people read it: three significant digits and the half width of its interval.
+pub fn shown(estimate: &Estimate) -> String {
+    let Some(mean) = estimate.mean else { return "–".into() };
+    match estimate.half_ci() {
+        Some(half) if half > 0.0 => format!("{} ± {}", digits(mean), digits(half)),
+        _ => digits(mean),
+    }
+}
+
+/// Three significant digits.
+pub fn digits(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return format!("{value}");
+    }
+    let places = (2 - value.abs().log10().floor() as i32).clamp(0, 6) as usize;
+    format!("{value:.places$}")
+}
+
+impl Page {
+    /// The page as Markdown, with pictures beside it under `pictures`.
+    pub fn markdown(&self, pictures: &str) -> String {
+        let mut text = self.preface.trim().to_owned();
+        for section in &self.sections {
+            let _ = write!(text, "\n\n## {}\n\n{}\n", section.title, section.text.trim());
+            if !section.checks.is_empty() {
+                text.push_str("\n| what | paper or requirement | ours | |\n| --- | --- | --- | --- |\n");
+            }
+            for check in &section.checks {
+                let verdict = match check.met {
+                    Some(true) => "met",
+                    Some(false) => "**not met**",
+                    None => "",
+                };
+                let _ = writeln!(text, "| {} | {} | {} | {verdict} |", check.what, check.paper, check.ours);
+            }
+            for table in &section.tables {
+                let line = |cells: &[String]| format!("| {} |", cells.join(" | "));
+                let rule: Vec<String> = table.head.iter().map(|_| "---".to_owned()).collect();
+                let _ = write!(text, "\n{}\n{}\n", line(&table.head), line(&rule));
+                for row in &table.rows {
+                    let _ = writeln!(text, "{}", line(row));
+                }
+            }
+            for chart in &section.charts {
+                let _ = write!(text, "\n![{}]({pictures}/{}.svg)\n", chart.title, chart.file);
+            }
+        }
+        text.push('\n');
+        text
+    }
+
+    /// Writes the page and its pictures into `dir`, and says what was written.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn write(&self, dir: &Path, name: &str) -> io::Result<Vec<PathBuf>> {
+        let pictures = dir.join(name);
+        fs::create_dir_all(&pictures)?;
+        let page = dir.join(format!("{name}.md"));
+        fs::write(&page, self.markdown(name))?;
+        let mut written = vec![page];
+        for chart in self.sections.iter().flat_map(|section| &section.charts) {
+            let path = pictures.join(format!("{}.svg", chart.file));
+            fs::write(&path, chart.svg())?;
+            written.push(path);
+        }
+        Ok(written)
+    }
+
+    /// Requirements that are not met.
+    pub fn unmet(&self) -> impl Iterator<Item = (&Section, &Check)> {
+        let all = self.sections.iter().flat_map(|section| section.checks.iter().map(move |check| (section, check)));
+        all.filter(|(_, check)| check.met == Some(false))
+    }
+}

@@ -1,0 +1,126 @@
+//! Runs scenarios with some of their keys changed.
+
+use crate::{ExperimentError, Outcome, Place, Plan, Silent, run};
+use lasthop_lab::Stop;
+use lasthop_report::{Estimate, Figure, Key, Run, SeriesKind};
+use lasthop_scenario::Scenario;
+use lasthop_units::stats::Moments;
+use std::path::Path;
+use toml::{Table, Value};
+
+/// What all studies share.
+pub struct Runner<'a> {
+    /// Fewer points and one seed: to see whether it works.
+    pub quick: bool,
+    /// Ends it early.
+    pub stop: &'a Stop,
+    /// Is told what is being run.
+    pub tell: &'a (dyn Fn(&str) + Sync),
+}
+
+/// A scenario's runs, to be asked for figures.
+pub struct Results {
+    /// The scenario as it was run.
+    pub scenario: Scenario,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// A key of a scenario file, `station.0.mcs`, and what it shall be.
+pub type Edit<'e> = (&'e str, Value);
+
+impl Runner<'_> {
+    /// Runs all laws of the scenario `text` under its seeds (one, if it must be quick), with `edits` made to it first.
+    pub fn run(&self, name: &str, text: &str, edits: &[Edit<'_>]) -> Result<Results, ExperimentError> {
+        let mut table: Table = toml::from_str(text).expect("shipped scenarios are TOML: a test reads them all");
+        edits.iter().for_each(|(path, value)| set(&mut table, path, value.clone()));
+        let text = toml::to_string(&table).expect("a table is TOML");
+        let scenario = Scenario::parse(name, &text, Path::new("."))
+            .unwrap_or_else(|error| panic!("an edited scenario is wrong: {}", error.plain()));
+        let seeds = if self.quick { scenario.seeds()[..1].to_vec() } else { scenario.seeds().to_vec() };
+        (self.tell)(&format!("{name}: {} laws x {} seeds", scenario.laws().len(), seeds.len()));
+        let laws = scenario.laws().to_vec();
+        let plan = Plan { scenario: &scenario, place: Place::Sim, laws, seeds, keep_packets: false };
+        let outcome = run(&plan, &Silent, self.stop)?;
+        Ok(Results { scenario, outcome })
+    }
+}
+
+impl Results {
+    /// A figure of one law over the seeds.
+    pub fn of(&self, law: &str, key: Key) -> Estimate {
+        self.outcome.summary.estimate(law, key).cloned().unwrap_or_else(|| Estimate::of(key.unit(), []))
+    }
+
+    /// A figure of one station under one law.
+    pub fn of_station(&self, law: &str, station: &str, key: Key) -> Estimate {
+        let stations = self.outcome.summary.stations.get(law).and_then(|stations| stations.get(station));
+        stations.and_then(|figures| figures.get(&key)).cloned().unwrap_or_else(|| Estimate::of(key.unit(), []))
+    }
+
+    /// Runs of one law.
+    pub fn runs<'r>(&'r self, law: &'r str) -> impl Iterator<Item = &'r Run> {
+        self.outcome.runs.iter().filter(move |run| run.law == law)
+    }
+
+    /// An estimate of something that is computed from each run of a law.
+    pub fn over_runs(&self, law: &str, unit: &str, value: impl Fn(&Run) -> Option<f64>) -> Estimate {
+        let figures: Vec<Figure> =
+            self.runs(law).map(|run| Figure::or_absent(value(run), "nothing was observed")).collect();
+        Estimate::of(unit, &figures)
+    }
+
+    /// A series of one run, as (seconds, value), averaged over `width` seconds; of all entities of that kind together.
+    pub fn series(run: &Run, kind: SeriesKind, width: f64) -> Vec<(f64, f64)> {
+        let bin = run.record.bin.as_secs_f64();
+        let merged = (width / bin).round().max(1.0) as usize;
+        let tracks: Vec<_> = run.record.tracks.iter().filter(|track| track.kind == kind).collect();
+        let bins = tracks.iter().map(|track| track.values.len()).max().unwrap_or(0);
+        let mean = |from: usize| {
+            let values = tracks.iter().flat_map(|track| track.values.iter().skip(from).take(merged).flatten());
+            values.copied().collect::<Moments>().mean()
+        };
+        (0..bins)
+            .step_by(merged)
+            .filter_map(|from| Some(((from as f64 + merged as f64 / 2.0) * bin, mean(from)?)))
+            .collect()
+    }
+
+    /// Mean of a series between two moments.
+    pub fn between(run: &Run, kind: SeriesKind, (from, to): (f64, f64)) -> Option<f64> {
+        let values = Results::series(run, kind, 0.02).into_iter().filter(|(at, _)| (from..to).contains(at));
+        values.map(|(_, value)| value).collect::<Moments>().mean()
+    }
+}
+
+fn set(table: &mut Table, path: &str, value: Value) {
+    let (first, rest) = path.split_once('.').unwrap_or((path, ""));
+    if rest.is_empty() {
+        table.insert(first.to_owned(), value);
+        return;
+    }
+    let (next, inner) = rest.split_once('.').unwrap_or((rest, ""));
+    match (table.get_mut(first).expect("the path exists in the shipped scenario"), next.parse::<usize>()) {
+        (Value::Array(entries), Ok(place)) => {
+            let Some(Value::Table(entry)) = entries.get_mut(place) else { panic!("no table at {path}") };
+            set(entry, inner, value);
+        }
+        (Value::Table(table), _) => set(table, rest, value),
+        _ => panic!("no table at {path}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edit_reaches_tables_and_lists_of_tables() {
+        let mut table: Table = toml::from_str("[[station]]\nmcs = 9\n[laws.x.regulator]\nk1 = 0.5\n").expect("TOML");
+        set(&mut table, "station.0.mcs", Value::from(4));
+        set(&mut table, "laws.x.regulator.target", Value::from("5 ms"));
+        set(&mut table, "seeds", Value::from(1));
+        let want = "seeds = 1\n[[station]]\nmcs = 4\n[laws.x.regulator]\nk1 = 0.5\ntarget = \"5 ms\"\n";
+        assert_eq!(table, toml::from_str::<Table>(want).expect("TOML"));
+    }
+}

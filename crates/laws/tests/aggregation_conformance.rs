@@ -1,0 +1,131 @@
+//! What every controller of an edge proxy must keep, whatever it is shown: stations that lie, fall silent, repeat
+//! themselves, count backwards; proxies that restart.
+
+use lasthop_laws::aggregation::{Allocation, Control, Controller, OverheadRule, Params, PiParams};
+use lasthop_laws::{Decision, HopLaw};
+use lasthop_signals::{FlowId, FrameSource, HopReport, Node, Signal, StationFeedback, StreamReport};
+use lasthop_units::{Bytes, Rate, Span, Time};
+use proptest::prelude::*;
+
+fn control() -> impl Strategy<Value = Control> {
+    let allocation = prop_oneof![Just(Allocation::Exact), Just(Allocation::Paper)];
+    let rule = prop_oneof![Just(OverheadRule::Access), Just(OverheadRule::Round)];
+    let regulator = (allocation, rule, 0.05..3.0f64, 0.05..3.0f64).prop_map(|(allocation, overhead_rule, k1, k2)| {
+        Control::Aggregation(Params { allocation, overhead_rule, k1, k2, ..Params::default() })
+    });
+    prop_oneof![3 => regulator, 1 => Just(Control::LinearPi(PiParams::default()))]
+}
+
+fn amount() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(0), 1u64..100, 1u64..100_000, any::<u64>()]
+}
+
+fn feedback() -> impl Strategy<Value = Signal> {
+    let rate = prop_oneof![
+        4 => (1e6..2e9f64).prop_map(|rate| 1.0 / rate),
+        1 => prop::sample::select(vec![0.0, -1.0, f64::NAN, f64::INFINITY, 1e300, -0.0]),
+    ];
+    let frames = prop_oneof![Just(0u32), 1u32..10_000, any::<u32>()];
+    (0u16..6, any::<u32>(), amount(), amount(), frames, amount(), rate, amount()).prop_map(
+        |(station, slot, start, length, frames, packets, inverse, received)| {
+            Signal::Station(StationFeedback {
+                station: Node(station),
+                slot: slot % 64,
+                start: Time::from_nanos(start % (1 << 40)),
+                end: Time::from_nanos((start % (1 << 40)).saturating_add(length % (1 << 40))),
+                frames,
+                packets,
+                packets_squared: packets,
+                min_packets: 0,
+                max_packets: 64,
+                inverse_rate_sum: inverse * f64::from(frames.max(1)),
+                received,
+                highest_sequence: received,
+                lost: 0,
+                delay_mean: None,
+                delay_max: None,
+                source: FrameSource::Timestamps,
+            })
+        },
+    )
+}
+
+fn signal() -> impl Strategy<Value = Signal> {
+    prop_oneof![
+        6 => feedback(),
+        6 => (0u16..6, amount(), amount(), any::<bool>()).prop_map(|(station, packets, bytes, waiting)| {
+            Signal::Stream(StreamReport { station: Node(station), packets, bytes: Bytes::new(bytes), waiting })
+        }),
+        3 => Just(Signal::Wakeup),
+        1 => Just(Signal::Recovered),
+        1 => Just(Signal::FlowGone(FlowId(1))),
+        1 => Just(Signal::Hop(HopReport::default())),
+    ]
+}
+
+fn decisions(law: &Controller, now: Time) -> Vec<(FlowId, Decision)> {
+    let mut decisions = Vec::new();
+    law.decide(now, &mut |flow, decision| decisions.push((flow, decision)));
+    decisions
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_history_leaves_usable_rates_that_are_pure_and_repeatable(
+        control in control(),
+        history in prop::collection::vec((0u64..700_000_000, signal()), 0..150),
+    ) {
+        let (mut law, mut twin) = (control.build().expect("valid"), control.build().expect("valid"));
+        let mut now = Time::ZERO;
+        for (gap, signal) in &history {
+            now += Span::from_nanos(*gap);
+            law.sense(now, signal);
+            let first = decisions(&law, now);
+            prop_assert_eq!(&first, &decisions(&law, now), "deciding has no effect");
+            prop_assert!(first.is_sorted_by_key(|(flow, _)| *flow));
+            for (flow, decision) in &first {
+                let rate = decision.pacing.expect("it paces");
+                prop_assert!(rate >= Rate::from_bps(1), "{flow:?} is starved for good: {decision:?}");
+                // One packet of 65 535 B every 20 us, the least overhead that is believed.
+                prop_assert!(rate <= Rate::from_mbit(6_000_000), "{flow:?}: {decision:?}");
+                prop_assert!(decision.cwnd.is_none() && decision.rwnd.is_none());
+            }
+            // A log replayed gives the recorded decisions.
+            twin.sense(now, signal);
+            prop_assert_eq!(first, decisions(&twin, now));
+        }
+    }
+}
+
+#[test]
+fn a_stale_slot_changes_nothing() {
+    let mut law = Control::Aggregation(Params::default()).build().expect("valid");
+    let report = |slot, packets| {
+        Signal::Station(StationFeedback {
+            station: Node(1),
+            slot,
+            start: Time::ZERO,
+            end: Time::ZERO + Span::from_millis(500),
+            frames: 500,
+            packets,
+            packets_squared: 0,
+            min_packets: 1,
+            max_packets: 64,
+            inverse_rate_sum: 500.0 / 390e6,
+            received: packets,
+            highest_sequence: packets,
+            lost: 0,
+            delay_mean: None,
+            delay_max: None,
+            source: FrameSource::Radiotap,
+        })
+    };
+    let at = |ms: u64| Time::ZERO + Span::from_millis(ms);
+    (1..20u32).for_each(|slot| law.sense(at(u64::from(slot) * 500), &report(slot, 10_000)));
+    let before = decisions(&law, at(10_000));
+    law.sense(at(9_800), &report(7, 32_000));
+    law.sense(at(9_900), &report(19, 32_000));
+    assert_eq!(before, decisions(&law, at(10_000)));
+}
