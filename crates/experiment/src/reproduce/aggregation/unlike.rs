@@ -16,6 +16,9 @@ const MCS: &str = include_str!("../../../../../scenarios/aggregation/mcs-change.
 const NEIGHBOUR: &str = include_str!("../../../../../scenarios/aggregation/neighbour.toml");
 const MODERN: &str = include_str!("../../../../../scenarios/aggregation/modern-ap.toml");
 
+/// Sum of logs, Mbit/s in all, round in ms: what a rule has reached.
+type Reached = (Option<f64>, Option<f64>, Option<f64>);
+
 pub(super) fn allocations(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let target = |law: &str, ms: f64| (format!("laws.{law}.regulator.target"), Value::from(format!("{ms} ms")));
     let mut section = Section {
@@ -62,7 +65,7 @@ pub(super) fn allocations(runner: &Runner<'_>) -> Result<Section, ExperimentErro
         let rates: Vec<f64> = stations.iter().map(|(_, mbit)| *mbit).collect();
         let model = hop(200e-6, &rates, 1548.0 * 8.0, true);
         let label = format!("{}; {ms} ms", rates.iter().map(|rate| digits(*rate)).collect::<Vec<_>>().join(", "));
-        let mut sums = Vec::new();
+        let mut sums: Vec<Reached> = Vec::new();
         for (law, plan) in [("exact", exact(&model, ms * 1e-3)), ("paper", paper(&model, ms * 1e-3))] {
             let logs = run.over_runs(law, "1", |run| {
                 let of = |station: &lasthop_report::StationRecord| station.figures.get(&Key::Throughput)?.value();
@@ -82,9 +85,8 @@ pub(super) fn allocations(runner: &Runner<'_>) -> Result<Section, ExperimentErro
             ]);
             sums.push((logs.mean, run.of(law, Key::Throughput).mean, run.of(law, Key::FrameInterval).mean));
         }
-        let better =
-            |pick: fn(&(Option<f64>, Option<f64>, Option<f64>)) -> Option<f64>| pick(&sums[0]).zip(pick(&sums[1]));
-        let (logs, mbit, round) = (better(|s| s.0), better(|s| s.1), better(|s| s.2));
+        let both = |pick: fn(&Reached) -> Option<f64>| pick(&sums[0]).zip(pick(&sums[1]));
+        let (logs, mbit, round) = (both(|s| s.0), both(|s| s.1), both(|s| s.2));
         let said = |pair: Option<(f64, f64)>| {
             pair.map_or("–".into(), |(a, b)| format!("{} against {}", digits(a), digits(b)))
         };
@@ -168,8 +170,7 @@ pub(super) fn tracking(runner: &Runner<'_>) -> Result<Section, ExperimentError> 
     let mut section = Section {
         title: "The channel changes: MCS, and a legacy neighbour".into(),
         text: "Not a figure of the paper. Three stations; in the first scenario all fall from MCS 9 to MCS 4 between 20 s and 40 s, in \
-               the second a saturated 802.11a neighbour takes every other turn of the channel in that time. The interval is \
-               that of the last five seconds of each phase, over all stations. With the neighbour the overhead of a round \
+               the second a saturated 802.11a neighbour takes every other turn of the channel in that time. With the neighbour the overhead of a round \
                includes its frames."
             .into(),
         ..Section::default()
