@@ -195,7 +195,7 @@ proptest! {
         // And with one so large that a round of single packets seems longer than the target, frames never grow past one.
         prop_assume!(want <= 1.0 || c / gamma + n as f64 * w < 0.9 * target as f64 * 1e-3);
         // At the least rate an overhead that is believed too small by gamma lets frames grow by as much.
-        let most = if nu < 1.0 { want * gamma.max(1.0) } else { want };
+        let most = want.max(gamma);
         prop_assert!(level > 0.97 * want && level < 1.03 * most, "{level} for {want} (nu* {nu}, cap {cap})");
     }
 }
