@@ -7,6 +7,7 @@ pub mod bpf;
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -123,7 +124,8 @@ impl Ended {
 pub fn is_root() -> bool {
     let root = nix::unistd::Uid::effective().is_root();
     if !root {
-        eprintln!("SKIPPED: not root: the lab needs root to make namespaces and interfaces");
+        // Past the capture of test output.
+        let _ = writeln!(std::io::stderr(), "SKIPPED: not root: the lab needs root to make namespaces and interfaces");
     }
     root
 }

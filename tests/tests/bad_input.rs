@@ -59,10 +59,19 @@ fn what_is_no_scenario_at_all_is_refused_by_name() {
     refused(&file("page.toml", b"<!DOCTYPE html>\n<html></html>\n"), &[]).failed_saying(&["page.toml:1:"]);
 }
 
+fn scenarios_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("readable").map(|entry| entry.expect("readable").path());
+    let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
+    let here = files.into_iter().filter(|path| path.extension().is_some_and(|ext| ext == "toml"));
+    here.chain(folders.iter().flat_map(|folder| scenarios_below(folder))).collect()
+}
+
 #[test]
 fn every_shipped_scenario_passes_the_check() {
-    let ended = run(lasthop(["check"]).args(["first-light", "wired/bottleneck-50mbit", "oal/ablation"].map(scenario)));
-    assert_eq!(ended.succeeded().out.lines().count(), 3);
+    let all = scenarios_below(&root().join("scenarios"));
+    assert!(all.len() >= 3, "{all:?}");
+    let ended = run(lasthop(["check"]).args(&all));
+    assert_eq!(ended.succeeded().out.lines().count(), all.len());
 }
 
 #[test]

@@ -16,6 +16,7 @@ use lasthop_wire::{FlowKey, ethernet, ip_tcp_packet};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use std::io::Write as _;
 use std::net::IpAddr;
 
 /// More than one set holds.
@@ -149,7 +150,11 @@ fn bpf_and_rust_agree_on_who_makes_room() {
     let kernel = match Rewriter::load(load) {
         Ok(kernel) => kernel,
         Err(Error::Permission { what }) => {
-            eprintln!("SKIPPED: eviction from the eBPF table: not allowed to use {what} (needs root)");
+            // Past the capture of test output.
+            let _ = writeln!(
+                std::io::stderr(),
+                "SKIPPED: eviction from the eBPF table: not allowed to use {what} (needs root)"
+            );
             return;
         }
         Err(error) => panic!("{error}"),

@@ -16,6 +16,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::net::IpAddr;
 
 const AGE_LIMIT: Span = Span::from_millis(500);
@@ -375,7 +376,11 @@ fn bpf_and_rust_agree_on_bytes_and_state() {
     let kernel = match Rewriter::load(load) {
         Ok(kernel) => kernel,
         Err(Error::Permission { what }) => {
-            eprintln!("SKIPPED: parity of eBPF and Rust rewriter: not allowed to use {what} (needs root)");
+            // Past the capture of test output.
+            let _ = writeln!(
+                std::io::stderr(),
+                "SKIPPED: parity of eBPF and Rust rewriter: not allowed to use {what} (needs root)"
+            );
             return;
         }
         Err(error) => panic!("{error}"),

@@ -14,6 +14,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::io::Read;
+use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -23,7 +24,8 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 fn is_root() -> bool {
     let root = nix::unistd::Uid::effective().is_root();
     if !root {
-        eprintln!("SKIPPED: the lab needs root to make namespaces and interfaces");
+        // Past the capture of test output.
+        let _ = writeln!(std::io::stderr(), "SKIPPED: the lab needs root to make namespaces and interfaces");
     }
     root
 }

@@ -11,6 +11,7 @@ use lasthop_scenario::{Hop, Program, Stream, StreamKind, WiredHop};
 use lasthop_signals::Node;
 use lasthop_units::stats::Samples;
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
+use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
 
 /// Two runs at once would disturb each other.
@@ -19,7 +20,8 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 fn is_root() -> bool {
     let root = nix::unistd::Uid::effective().is_root();
     if !root {
-        eprintln!("SKIPPED: the lab needs root to make namespaces and interfaces");
+        // Past the capture of test output.
+        let _ = writeln!(std::io::stderr(), "SKIPPED: the lab needs root to make namespaces and interfaces");
     }
     root
 }
@@ -98,7 +100,8 @@ fn cubic_fills_the_queue_and_the_link() {
         let seen = outcome.lateness.iter().find(|(of, _)| *of == kind).map_or(0, |(_, summary)| summary.count);
         assert!(seen >= least, "{kind:?}: {seen}");
     }
-    assert!(figures.goodput_mbit >= 0.95 * PAYLOAD_MBIT, "{}", figures.goodput_mbit);
+    // Of the link itself, not only of the share that headers leave.
+    assert!(figures.goodput_mbit >= 0.95 * 50.0, "{}", figures.goodput_mbit);
     assert!(figures.goodput_mbit <= 1.001 * PAYLOAD_MBIT, "faster than the link: {}", figures.goodput_mbit);
     // A thousand full packets and one in service take 240.2 ms; CUBIC reaches that and backs off to no less than 0.7.
     assert!(figures.queue_max_ms > 235.0 && figures.queue_max_ms < 242.0, "{}", figures.queue_max_ms);
@@ -168,7 +171,8 @@ fn iperf3_measures_the_same_link() {
         return;
     }
     if std::process::Command::new("iperf3").arg("--version").output().is_err() {
-        eprintln!("SKIPPED: iperf3 is not installed");
+        // Past the capture of test output.
+        let _ = writeln!(std::io::stderr(), "SKIPPED: iperf3 is not installed");
         return;
     }
     let mut spec = spec("cubic", Span::from_secs(4));

@@ -9,6 +9,7 @@ use lasthop_wire::dot11::Kind;
 use lasthop_wire::monitor::Captured;
 use lasthop_wire::pcap;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
 use std::path::PathBuf;
 
 /// What a capture holds.
@@ -90,7 +91,8 @@ fn reference(path: &str) -> Option<Found> {
     match std::fs::read(&path) {
         Ok(bytes) => Some(read(&bytes)),
         Err(error) => {
-            eprintln!("SKIPPED: {}: {error}", path.display());
+            // Past the capture of test output.
+            let _ = writeln!(std::io::stderr(), "SKIPPED: {}: {error}", path.display());
             None
         }
     }
