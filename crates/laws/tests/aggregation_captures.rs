@@ -1,5 +1,5 @@
 //! The aggregation meter over captures whose counts were made by other tools (`captures/README.md` of the reference
-//! data), and over a small capture of our own that is always there.
+//! data), where that is at hand.
 
 use lasthop_laws::aggregation::meter::{Frame, Grouping, Meter, Tally};
 use lasthop_signals::MacAddress;
