@@ -1,6 +1,6 @@
 //! Wrong input: a message that names what, where and what would be right; status 1 or 2; and nothing written.
 
-use lasthop_tests::{Ended, lasthop, own_scenario, root, run, scenario};
+use lasthop_tests::{Ended, lasthop, own_scenario, root, run};
 use std::path::{Path, PathBuf};
 
 /// Runs `path` into a directory that does not exist, and sees to it that it still does not afterwards.

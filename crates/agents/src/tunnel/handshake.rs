@@ -1,5 +1,5 @@
 //! How a station and its proxy agree on the keys of a session.
-//! Source:     [noise] revision 34, pattern `NNpsk0`; ciphers from `ring`, X25519 from `curve25519-dalek`.
+//! Source:     the Noise protocol framework, revision 34, pattern `NNpsk0`; ciphers from `ring`, X25519 from `curve25519-dalek`.
 //! Deviations: none. The header of the initiation is the prologue; each payload is the sender's number for the session.
 //! Validity:   the pre-shared key is 32 random octets.     Checked by: tests::*
 

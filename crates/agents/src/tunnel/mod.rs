@@ -6,7 +6,7 @@
 //! Everything that passes between proxy and station but the eight to sixteen octets of header that say which session a
 //! datagram belongs to is encrypted and authenticated: data, the addresses that stations ask for, acknowledgements and
 //! feedback. Both ends prove that they hold the key which [`keys::pair`] made, by the Noise handshake
-//! `Noise_NNpsk0_25519_AESGCM_SHA256` ([noise] revision 34): a key that leaks later does not open what was recorded
+//! `Noise_NNpsk0_25519_AESGCM_SHA256` (the Noise protocol framework, revision 34): a key that leaks later does not open what was recorded
 //! before. The packet number is the nonce; a window of 2048 numbers refuses repetitions (as RFC 4303 section 3.4.3), and
 //! the initiation of an earlier session, sent again, brings up nothing: a session counts once a packet of it has been
 //! opened.

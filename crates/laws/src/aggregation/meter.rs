@@ -1,5 +1,5 @@
 //! Aggregation meter: received MPDUs in, frames (A-MPDUs and lone MPDUs) with their packets out.
-//! Source:     [aggregation] section on measuring at the client; IEEE 802.11-2020 9.7 (A-MPDU), 10.25.6 (what an
+//! Source:     \[aggregation\] section on measuring at the client; IEEE 802.11-2020 9.7 (A-MPDU), 10.25.6 (what an
 //!             originator of BlockAck sends again); radiotap.org, field "A-MPDU status".
 //! Equations:  N = MSDUs in the frame's MPDUs, scaled by (received + missing) / received MPDUs
 //! Symbols:    N -> [`Frame::packets`], received -> `mpdus`, missing -> `missing`

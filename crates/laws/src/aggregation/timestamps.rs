@@ -1,5 +1,5 @@
 //! Frames from the arrival times of packets: for stations that cannot see radiotap headers.
-//! Source:     [aggregation], estimation on handsets without root access: a classifier over recent inter-arrival times of
+//! Source:     \[aggregation\], estimation on handsets without root access: a classifier over recent inter-arrival times of
 //!             paced packets labels the borders of frames. Logistic regression; the features are of this project.
 //! Equations:  P(packet j begins a frame) = 1 / (1 + exp(-(b + w . f_j)));   frames = sum of P;   μ = packets / frames
 //! Symbols:    b -> `Coefficients::intercept`, w -> `Coefficients::weights`, f_j -> [`features`], gap g_j -> time from
