@@ -26,7 +26,7 @@ pub struct Config {
     pub keys: PathBuf,
     /// How fast stations are served.
     pub rule: Rule,
-    /// What may be held for a station beyond what fills the wires, as time at its rate.
+    /// What may wait for a station beyond what fills the wire from its servers, as time at its rate.
     pub allowance: Span,
     /// Stations may be connected to addresses of this machine and of its links.
     pub allow_local: bool,
@@ -70,14 +70,6 @@ impl Config {
             return wrong("allowance", self.allowance.to_string(), "from 1 ms to 10 s");
         }
         Ok(())
-    }
-
-    /// What may be held beyond what fills the wires: on a hop that is regulated to a target, that target too.
-    pub(super) fn slack(&self) -> Span {
-        match &self.rule {
-            Rule::Aggregation(params) => self.allowance + params.target,
-            _ => self.allowance,
-        }
     }
 }
 

@@ -3,8 +3,8 @@
 //! `t_ns` is `CLOCK_MONOTONIC`. `mu_n`, `interval_s`, `target`, `c_s`, `nu` and `active` are the regulator's view (null under
 //! another rule): packets a frame measured, interval between frames, packets a frame asked for, overhead of a round, set
 //! point. `x_pps` is the rate in packets of 1500 octets a second, `why` the reason. `station_report` repeats what the
-//! station said. `backlog_bytes` is the most that was held for the station in the slot (socket queues, memory, unacknowledged),
-//! `bound_bytes` the bound at that moment, `over_bound` the share of looks at it that found more.
+//! station said. `backlog_bytes` is the most that waited here for the station in the slot (in sockets' queues and in
+//! memory; what has left counts for the hop), `bound_bytes` the bound at that moment, `over_bound` the share of looks at it that found more.
 
 use super::control::Control;
 use super::session::Session;
@@ -45,6 +45,7 @@ pub(super) fn slot(log: &mut Log, now: Time, control: &Control, session: &mut Se
         "pacing_error_us_p99": micros(0.99),
     });
     let endpoint = session.endpoint();
+    line["unacknowledged_bytes"] = json!(endpoint.backlog().unacknowledged.get());
     line["min_rtt_ns"] = json!(nanos(endpoint.min_rtt()));
     line["srtt_ns"] = json!(nanos(endpoint.srtt()));
     line["lost_packets"] = json!(endpoint.lost_packets());

@@ -122,7 +122,7 @@ impl Proxy {
             interception,
             control,
             log,
-            slack: config.slack(),
+            slack: config.allowance,
             allow_local: config.allow_local,
             sessions: BTreeMap::new(),
             current: BTreeMap::new(),

@@ -294,39 +294,36 @@ impl Session {
         streams.into_iter().for_each(|stream| self.close_if_done(stream));
     }
 
-    /// Closes windows as far as the bound on what is held demands.
+    /// Closes windows as far as the bound on what waits here demands.
     fn limit(&mut self) {
         let rate = self.decided.rate;
-        let bound = self.bound();
         let queued: u64 = self.servers.values().map(|server| server.queued).sum();
-        let backlog = self.endpoint.backlog();
-        let held = backlog.total() + Bytes::new(queued);
-        self.waiting = queued > 0 || !backlog.unsent.is_zero();
+        let unsent = self.endpoint.backlog().unsent;
+        let (held, bound) = (unsent + Bytes::new(queued), self.bound());
+        self.waiting = queued > 0 || !unsent.is_zero();
         self.stats.looks += 1;
         self.stats.over += u32::from(held > bound);
         if held > self.stats.backlog {
             (self.stats.backlog, self.stats.bound) = (held, bound);
         }
-        // What windows allow beyond this would be more than the bound until they can be made smaller.
-        let aim = bound.scale(AIM);
-        self.endpoint.set_pacing(rate, aim);
+        self.endpoint.set_pacing(rate, rate.bytes_in(self.endpoint.min_rtt().unwrap_or(Span::ZERO) + MOST_UNDER_WAY));
         let up = self.servers.values().filter(|server| matches!(server.state, State::Up(_))).count() as u64;
-        let each = aim.saturating_sub(backlog.total()).get().checked_div(up).unwrap_or(0);
         let share = rate.scale(1.0 / up.max(1) as f64);
+        let each = unsent.get().checked_div(up).unwrap_or(0);
         for server in self.servers.values_mut() {
-            let queued = server.queued;
-            let wire = server.min_rtt.unwrap_or(Span::ZERO) / 2;
+            let (queued, rtt) = (server.queued, server.min_rtt.unwrap_or(Span::ZERO));
             let State::Up(pipe) = &mut server.state else { continue };
-            pipe.lead = wire + share.time_for(Bytes::new(queued)).unwrap_or(Span::ZERO);
-            server.window.set(pipe.socket(), each, queued);
+            pipe.lead = rtt / 2 + share.time_for(Bytes::new(queued)).unwrap_or(Span::ZERO);
+            // What fills the wire, all of which will wait here should nothing leave for a while, and part of the allowance.
+            let window = share.bytes_in(rtt + self.slack.scale(AIM)).saturating_sub(Bytes::new(each));
+            server.window.set(pipe.socket(), window.get(), queued);
         }
     }
 
-    /// Octets that may be held: what fills the wires, and the allowance.
+    /// Octets that may wait here: what fills the wire when all goes well, and the allowance.
     fn bound(&self) -> Bytes {
         let servers = self.servers.values().filter_map(|server| server.min_rtt).max().unwrap_or(Span::ZERO);
-        let tunnel = self.endpoint.min_rtt().unwrap_or(Span::ZERO);
-        self.decided.rate.bytes_in(servers + tunnel + self.slack)
+        self.decided.rate.bytes_in(servers + self.slack)
     }
 
     /// When the session must be serviced next.
@@ -357,8 +354,11 @@ impl Session {
 const MOST_AT_ONCE: usize = 256;
 /// Full datagrams in one train.
 const MOST_TRAIN: usize = 40 * MAX_DATAGRAM;
-/// Share of the bound that is aimed at.
-const AIM: f64 = 0.85;
+/// Share of the allowance that windows are made for.
+const AIM: f64 = 0.6;
+/// What is under way to the station is no more than its rate for this long beyond the least round trip: more is not on its
+/// way but stands in a queue that the law does not know of.
+const MOST_UNDER_WAY: Span = Span::from_millis(300);
 
 /// How a connection's socket is told from others.
 pub(super) fn token(session: u32, stream: u32) -> u64 {

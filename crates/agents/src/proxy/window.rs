@@ -1,7 +1,10 @@
 //! Closing a connection's receive window, so that what cannot be sent on stays with its sender.
 //!
-//! Two things limit what a Linux socket may be sent: its buffer, of which what waits unread takes up room, and a clamp on
-//! the window. The buffer is counted in memory, which is more than the octets in it; how much more is measured.
+//! A clamp limits how far beyond what has arrived a Linux socket announces its window. It knows nothing of what has arrived and
+//! waits unread, so it is set anew as the queue changes. That alone would fail if this process were held up for long; therefore
+//! the socket's buffer has little room to spare. The buffer is counted in memory, which is more than the octets in it; how much
+//! more is measured. It must not be what limits the window in ordinary times: a window that opens by reading is announced only
+//! when it has doubled, and a sender that lives from one such announcement to the next leaves part of it unused.
 
 use lasthop_units::Span;
 use nix::sys::socket::{setsockopt, sockopt};
@@ -12,8 +15,10 @@ use std::os::fd::AsRawFd;
 /// The window of one connection.
 #[derive(Debug)]
 pub(super) struct Window {
-    /// Octets that may be under way or wait.
+    /// Octets that may be under way or wait, when the buffer was last set.
     limit: u64,
+    /// Octets beyond what has arrived, when the clamp was last set.
+    clamp: u64,
     /// Octets of data per octet of kernel memory.
     density: f64,
 }
@@ -22,16 +27,18 @@ pub(super) struct Window {
 pub(super) const MSS: u32 = 1400;
 /// A window of less than this makes senders wait for timers.
 pub(super) const LEAST: u64 = 2 * MSS as u64;
-/// Changes of less than this share are not worth a system call.
+/// Changes of less than this share of the limit are not worth a system call.
 const WORTHWHILE: f64 = 0.06;
-/// Octets of data per octet of memory before any was measured: as dense as can be, so that the queue is not longer.
-const FIRST_DENSITY: f64 = 1.0;
+/// Octets of data per octet of memory before any was measured: what the kernel itself assumes.
+const FIRST_DENSITY: f64 = 0.5;
 /// Share of a lower density that is taken over at a look: half in a third of a second.
 const FORGET: f64 = 0.004;
+/// Room in the buffer, over the limit.
+const ROOM: f64 = 1.5;
 
 impl Window {
     pub(super) fn new() -> Window {
-        Window { limit: 0, density: FIRST_DENSITY }
+        Window { limit: 0, clamp: 0, density: FIRST_DENSITY }
     }
 
     /// Lets at most `limit` octets be under way or wait; `queued` wait now.
@@ -45,29 +52,43 @@ impl Window {
             // Denser at once, since that makes the queue longer; less dense slowly: memory that is partly read looks thin.
             self.density = if now > self.density { now } else { self.density + (now - self.density) * FORGET };
         }
-        let unchanged = |new: f64, old: f64| (new - old).abs() <= WORTHWHILE * old;
-        if unchanged(limit as f64, self.limit as f64) && unchanged(self.density, before) {
-            return;
+        let unchanged = |new: f64, old: f64, whole: f64| (new - old).abs() <= WORTHWHILE * whole;
+        let same = unchanged(limit as f64, self.limit as f64, self.limit as f64);
+        if !same || !unchanged(self.density, before, before) {
+            // In steps: segments that come when the buffer has become too small are dropped.
+            self.limit = if self.limit == 0 { limit } else { limit.max(self.limit * 3 / 4) };
+            // The kernel doubles what it is asked for. A refusal costs the bound on memory, which the log shows.
+            let buffer = (self.limit as f64 * ROOM / self.density / 2.0) as usize;
+            let _ = setsockopt(socket, sockopt::RcvBuf, &buffer);
         }
-        // In steps: segments that come when the buffer has become too small are dropped.
-        let limit = if self.limit == 0 { limit } else { limit.max(self.limit * 3 / 4) };
-        self.limit = limit;
-        let buffer = (limit as f64 / self.density / 2.0) as usize;
-        // A refusal costs the bound on memory, which the log shows.
-        let _ = setsockopt(socket, sockopt::RcvBuf, &buffer);
-        let clamp = i32::try_from(limit).unwrap_or(i32::MAX);
-        let _ = set_clamp(socket, clamp);
+        let clamp = limit.saturating_sub(queued).max(LEAST);
+        if !unchanged(clamp as f64, self.clamp as f64, limit as f64) {
+            self.clamp = clamp;
+            let _ = set_clamp(socket, i32::try_from(clamp).unwrap_or(i32::MAX));
+        }
     }
 }
 
+/// Says that the size of the buffer is the kernel's choice, so that it announces a window scale for the largest of all.
+pub(super) fn let_the_window_scale(socket: &impl AsRawFd) -> io::Result<()> {
+    set_int(socket, libc::SOL_SOCKET, SO_BUF_LOCK, 0)
+}
+
+/// Which buffer sizes were asked for (linux/asm-generic/socket.h, since 5.15); libc does not name it.
+const SO_BUF_LOCK: libc::c_int = if cfg!(any(target_arch = "sparc64", target_arch = "sparc")) { 0x51 } else { 72 };
+
 fn set_clamp(socket: &TcpStream, octets: libc::c_int) -> io::Result<()> {
+    set_int(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, octets)
+}
+
+fn set_int(socket: &impl AsRawFd, level: libc::c_int, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
     // SAFETY: the value is a C int that outlives the call.
     let failed = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_WINDOW_CLAMP,
-            (&raw const octets).cast(),
+            level,
+            option,
+            (&raw const value).cast(),
             size_of::<libc::c_int>() as libc::socklen_t,
         )
     };
