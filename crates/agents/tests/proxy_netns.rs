@@ -293,6 +293,46 @@ fn programs_are_served_by_socks_and_by_connect() {
     connected_is(&world, &[5, 1, 0, 1, 127, 0, 0, 1, 0, 22], 2);
 }
 
+/// A server at port 80 that answers every request with `body`.
+fn serve_http(world: &World, body: Vec<u8>) {
+    let listener = world.server.within(|| TcpListener::bind((SERVER, 80))).expect("a listener");
+    std::thread::spawn(move || {
+        for mut socket in listener.incoming().map_while(Result::ok) {
+            let _ = socket.read(&mut [0; 4096]);
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+            // Whoever has gone meanwhile has seen enough.
+            let _ = socket.write_all(head.as_bytes()).and_then(|()| socket.write_all(&body));
+        }
+    });
+}
+
+#[test]
+fn curl_fetches_through_every_door() {
+    if !available("edge proxy") {
+        return;
+    }
+    let curl = |arguments: &[&str]| std::process::Command::new("curl").args(arguments).output();
+    if curl(&["--version"]).is_err() {
+        eprintln!("SKIPPED: curl is not installed");
+        return;
+    }
+    let world = World::new();
+    let body: Vec<u8> = (0..300_000).map(octet).collect();
+    serve_http(&world, body.clone());
+    let _proxy = world.proxy(Rate::from_mbit(50));
+    let _station = world.station(PROXY, "1");
+    for how in [["--proxytunnel", "--proxy", "http://127.0.0.1:1080"], ["--silent", "--socks5", DOOR]] {
+        let url = format!("http://{SERVER}/");
+        let mut arguments = vec!["--silent", "--show-error", "--max-time", "10", "--retry", "50", "--retry-all-errors"];
+        arguments.extend(["--retry-delay", "1", "--retry-max-time", "10"]);
+        arguments.extend(how);
+        arguments.push(&url);
+        let fetched = world.station.within(|| curl(&arguments)).expect("curl runs");
+        assert!(fetched.status.success(), "{how:?}: {}", String::from_utf8_lossy(&fetched.stderr));
+        assert!(fetched.stdout == body, "{how:?}: {} octets instead of {}", fetched.stdout.len(), body.len());
+    }
+}
+
 /// A SOCKS request that is answered with this code.
 fn connected_is(world: &World, request: &[u8], code: u8) {
     let mut socket = world.station.within(|| TcpStream::connect(DOOR)).expect("the agent listens");
