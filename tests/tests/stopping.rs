@@ -1,7 +1,9 @@
 //! A run of the lab that is interrupted at any moment, or killed, and what is left of it.
 
-use lasthop_tests::{Ended, alone, children, ends_within, eventually, is_root, lasthop, leavings, own_scenario, run};
-use nix::sys::signal::{Signal, kill, killpg};
+use lasthop_tests::{
+    Ended, alone, bpf, children, ends_within, eventually, is_root, lasthop, leavings, own_scenario, run,
+};
+use nix::sys::signal::{SigHandler, Signal, kill, killpg};
 use nix::unistd::Pid;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -12,17 +14,32 @@ use std::time::Duration;
 fn long_run(law: &str, out: &Path) -> Child {
     let mut command = lasthop(["run", "--world", "lab", "--law", law, "--out"]);
     command.arg(out).arg(own_scenario("long")).process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // SAFETY: the closure makes system calls only.
+    unsafe { command.pre_exec(|| heed(&[Signal::SIGINT, Signal::SIGHUP])) };
     command.spawn().expect("it starts")
+}
+
+/// A shell without job control starts what it puts into the background with SIGINT ignored, and `nohup` does so with SIGHUP:
+/// these tests may run there, and a program would never see what comes before it asks for signals.
+fn heed(signals: &[Signal]) -> std::io::Result<()> {
+    for signal in signals {
+        // SAFETY: the default action is no handler.
+        unsafe { nix::sys::signal::signal(*signal, SigHandler::SigDfl) }?;
+    }
+    Ok(())
 }
 
 fn pid(child: &Child) -> Pid {
     Pid::from_raw(child.id() as i32)
 }
 
+/// How soon an interrupted run must have ended.
+const SOON: Duration = Duration::from_secs(3);
+
 /// It ended because it was told to, soon, and as if it had never been.
-fn gone(child: Child, out: &Path) -> Ended {
+fn gone(child: Child, out: &Path, soon: Duration) -> Ended {
     let (id, moment) = (child.id(), "the interrupted run");
-    let ended = ends_within(child, Duration::from_secs(3));
+    let ended = ends_within(child, soon);
     assert!(!ended.err.contains("panicked"), "{}", ended.err);
     assert!(!out.exists(), "{moment} left {}", out.display());
     assert_eq!(leavings(id), [""; 0], "{moment}: {}", ended.err);
@@ -45,7 +62,7 @@ fn ctrl_c_at_any_moment_ends_a_run_within_three_seconds_and_leaves_nothing() {
         std::thread::sleep(Duration::from_millis(milliseconds));
         // A terminal sends it to all programs of the run, and so to the agent too.
         killpg(pid(&child), Signal::SIGINT).expect("it runs");
-        let ended = gone(child, &out);
+        let ended = gone(child, &out, SOON);
         assert_eq!(ended.status, 130, "after {milliseconds} ms: {}", ended.err);
         if milliseconds >= 1000 {
             assert!(ended.err.contains("stopped before the end: nothing was written"), "{}", ended.err);
@@ -66,8 +83,35 @@ fn a_polite_kill_and_a_lost_terminal_are_as_good() {
         assert!(eventually(Duration::from_secs(10), || leavings(child.id()).len() >= 5), "the run did not begin");
         std::thread::sleep(Duration::from_millis(500));
         kill(pid(&child), signal).expect("it runs");
-        assert_eq!(gone(child, &out).status, 130);
+        assert_eq!(gone(child, &out, SOON).status, 130);
     }
+}
+
+#[test]
+fn an_agent_that_hangs_does_not_keep_an_interrupted_run_waiting() {
+    if !is_root() {
+        return;
+    }
+    let _alone = alone();
+    let folder = tempfile::tempdir().expect("a directory");
+    let out = folder.path().join("results");
+    let child = long_run("cubic+ap", &out);
+    let agent = || children(child.id()).into_iter().find(|(_, line)| line.contains("driver.sock")).map(|(pid, _)| pid);
+    // Without eBPF there is no run with an agent, which other tests say.
+    let begun = eventually(Duration::from_secs(10), || agent().is_some_and(|pid| bpf::programs_of(pid).len() >= 2));
+    if !begun {
+        let ended = ends_within(child, Duration::from_secs(3));
+        assert!(ended.err.contains("needs the agent, which cannot run here"), "no agent: {}", ended.err);
+        return;
+    }
+    std::thread::sleep(Duration::from_millis(800));
+    let hung = Pid::from_raw(agent().expect("it was there") as i32);
+    kill(hung, Signal::SIGSTOP).expect("it runs");
+    kill(pid(&child), Signal::SIGINT).expect("it runs");
+    // In a run that comes to its end an agent has 2 s to open its windows.
+    let ended = gone(child, &out, Duration::from_millis(1500));
+    assert_eq!(ended.status, 130, "{}", ended.err);
+    assert!(kill(hung, None).is_err(), "the agent lives on");
 }
 
 #[test]
@@ -79,9 +123,35 @@ fn the_simulator_stops_too() {
     let child = command.spawn().expect("it starts");
     std::thread::sleep(Duration::from_millis(700));
     kill(pid(&child), Signal::SIGINT).expect("it runs");
-    let ended = gone(child, &out);
+    let ended = gone(child, &out, SOON);
     assert_eq!(ended.status, 130, "{}", ended.err);
     assert!(ended.err.contains("nothing was written"), "{}", ended.err);
+}
+
+#[test]
+fn in_the_background_of_a_script_it_stops_too_and_under_nohup_it_does_not_hang_up() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let out = folder.path().join("results");
+    let start = |ignored: Signal| {
+        let mut command = lasthop(["run", "--world", "sim", "--seeds", "1000", "--out"]);
+        command.arg(&out).arg(own_scenario("long")).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // SAFETY: the closure makes system calls only.
+        unsafe {
+            command.pre_exec(move || Ok(nix::sys::signal::signal(ignored, SigHandler::SigIgn).map(drop)?));
+        }
+        let child = command.spawn().expect("it starts");
+        std::thread::sleep(Duration::from_millis(700));
+        child
+    };
+    let child = start(Signal::SIGINT);
+    kill(pid(&child), Signal::SIGINT).expect("it runs");
+    assert_eq!(gone(child, &out, SOON).status, 130);
+    let mut child = start(Signal::SIGHUP);
+    kill(pid(&child), Signal::SIGHUP).expect("it runs");
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(child.try_wait().expect("our child").is_none(), "it hung up");
+    kill(pid(&child), Signal::SIGTERM).expect("it runs");
+    assert_eq!(gone(child, &out, SOON).status, 130);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use lasthop_agents::ap::{Error, Method};
 use lasthop_lab::address::{self, Family};
 use lasthop_lab::emulator::{Emulator, Model, Segment};
 use lasthop_lab::topology::{Hosts, WIRE};
-use lasthop_lab::{Clock, LabError, Namespace, RunDir, clean};
+use lasthop_lab::{Clock, LabError, Namespace, RunDir, Stop, clean};
 use lasthop_radio::star::Star;
 use lasthop_radio::wired::{Params, Wire};
 use lasthop_signals::Node;
@@ -107,7 +107,7 @@ struct Path {
 impl Path {
     fn new() -> anyhow::Result<Path> {
         let run = RunDir::claim()?;
-        let mut hosts = Hosts::behind_ap(&run, 1)?;
+        let mut hosts = Hosts::behind_ap(&run, 1, &Stop::default())?;
         let (last, wire) = (hosts.taps.pop(), hosts.taps.pop());
         let segment = |model, ports: Option<_>| Segment {
             model,

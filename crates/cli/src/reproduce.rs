@@ -35,6 +35,7 @@ pub struct Args {
 
 /// Runs the scenarios, writes the page and says what is not met.
 pub fn reproduce(args: &Args) -> anyhow::Result<ExitCode> {
+    Stop::on_signals().context("cannot watch for Ctrl-C")?;
     let System::Aggregation = args.system;
     let (all, preface) = reproduce::aggregation();
     let chosen: Vec<&Figure> = match args.figures.as_slice() {
@@ -42,7 +43,6 @@ pub fn reproduce(args: &Args) -> anyhow::Result<ExitCode> {
         wanted => wanted.iter().map(|id| find(all, id)).collect::<anyhow::Result<_>>()?,
     };
     std::fs::create_dir_all(&args.out).with_context(|| format!("cannot write into {}", args.out.display()))?;
-    Stop::on_signals().context("cannot watch for Ctrl-C")?;
     let (began, stop) = (Instant::now(), Stop::default());
     let runner = Runner { quick: args.quick, stop: &stop, tell: &|what| note!("{what}") };
     let mut page = Page { preface: preface.to_owned(), sections: Vec::new() };

@@ -4,7 +4,7 @@ use crate::progress::Bar;
 use crate::{Shown, check, console, note, place, ready, say};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use lasthop_experiment::{Outcome, Place, Plan};
+use lasthop_experiment::{ExperimentError, Outcome, Place, Plan};
 use lasthop_lab::Stop;
 use lasthop_report::{COLUMNS, Report, Summary};
 use lasthop_scenario::{Law, Program, Scenario, Stream, StreamKind, World};
@@ -78,17 +78,24 @@ pub fn compare(args: CompareArgs) -> anyhow::Result<ExitCode> {
 
 /// `fewest`: how many laws there must be.
 fn execute(args: &Common, names: &[String], fewest: usize) -> anyhow::Result<(Summary, Vec<String>)> {
+    // First of all: whoever started this from a script in the background had SIGINT ignored, and it would be lost until here.
+    Stop::on_signals().context("cannot watch for Ctrl-C")?;
+    let stop = Stop::default();
     let scenario = check::load(&args.scenario)?;
     let plan = plan(args, &scenario, names)?;
     if plan.laws.len() < fewest {
         bail!("a comparison needs two laws, and here is one, {}: name more with --laws", plan.laws[0].name);
     }
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from("out").join(scenario.name()));
-    ready::check(&plan, &out)?;
-    Stop::on_signals().context("cannot watch for Ctrl-C")?;
+    let ready = ready::check(&plan, &out);
+    if stop.is_raised() {
+        // Whatever else was found out meanwhile.
+        return Err(ExperimentError::Stopped.into());
+    }
+    ready?;
     let (began, started) = (Instant::now(), SystemTime::now());
     let bar = Bar::new(plan.runs().len());
-    let ran = lasthop_experiment::run(&plan, &bar, &Stop::default());
+    let ran = lasthop_experiment::run(&plan, &bar, &stop);
     bar.finish();
     let mut outcome = ran?;
     outcome.info.command = std::env::args().collect();

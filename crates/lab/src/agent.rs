@@ -69,16 +69,22 @@ impl Agent {
 
     /// Why it ended too early.
     pub(crate) fn explain(self) -> LabError {
-        let why = match self.child.wait(Span::ZERO) {
+        let why = match self.child.over() {
             Ok(ended) => format!("it ended early: {}", ended.complaint()),
             Err(error) => error.to_string(),
         };
         LabError::Program { program: self.program, why }
     }
 
-    /// Asks it to end, and takes what it said, and its account of itself if it gave one.
-    pub(crate) fn stop(self) -> Result<(String, Option<AgentAccount>)> {
-        let ended = self.child.stop(FAREWELL)?;
+    /// Ends it without a farewell: what it attached goes with the access point's namespace.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill();
+    }
+
+    /// Asks it to end, and takes what it said, and its account of itself if it gave one. Its farewell lasts no longer than
+    /// until `stop` is raised.
+    pub(crate) fn stop(self, stop: &Stop) -> Result<(String, Option<AgentAccount>)> {
+        let ended = self.child.stop(FAREWELL, stop)?;
         Ok((ended.stderr, AgentAccount::find(&ended.stdout)))
     }
 }

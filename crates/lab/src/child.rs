@@ -3,6 +3,7 @@
 use crate::error::{Doing, LabError, Result};
 use crate::netns::Namespace;
 use crate::sched;
+use crate::stop::Stop;
 use lasthop_units::Span;
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
@@ -70,9 +71,37 @@ impl Child {
         !matches!(self.process.try_wait(), Ok(None))
     }
 
-    /// Waits at most `patience` for it to end by itself, then kills it.
-    pub fn wait(mut self, patience: Span) -> Result<Ended> {
-        self.wait_or_kill(patience);
+    /// Waits at most `patience`, and no longer than until `stop` is raised, for it to end by itself; then kills it.
+    pub fn wait(mut self, patience: Span, stop: &Stop) -> Result<Ended> {
+        self.wait_or_kill(patience, stop);
+        self.take()
+    }
+
+    /// What one that has ended left; one that has not is killed.
+    pub fn over(mut self) -> Result<Ended> {
+        self.kill();
+        self.take()
+    }
+
+    /// Asks it to end (SIGTERM), and waits for that as [`Child::wait`] does.
+    pub fn stop(self, patience: Span, stop: &Stop) -> Result<Ended> {
+        self.ask();
+        self.wait(patience, stop)
+    }
+
+    /// Asks it to end (SIGTERM).
+    pub fn ask(&self) {
+        // Fails only if it has ended already.
+        let _ = kill(Pid::from_raw(self.process.id() as i32), Signal::SIGTERM);
+    }
+
+    /// Ends it, whatever it is about. It may take a moment to be gone.
+    pub fn kill(&mut self) {
+        // Does nothing to one that has ended already.
+        let _ = self.process.kill();
+    }
+
+    fn take(mut self) -> Result<Ended> {
         let status = self.process.wait().doing(|| format!("waiting for {}", self.program))?;
         let take = |drained: &mut Option<JoinHandle<String>>| {
             drained.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
@@ -80,22 +109,15 @@ impl Child {
         Ok(Ended { status, stdout: take(&mut self.stdout), stderr: take(&mut self.stderr) })
     }
 
-    /// Asks it to end (SIGTERM), and kills it if it has not after `patience`.
-    pub fn stop(self, patience: Span) -> Result<Ended> {
-        // Fails only if it has ended already.
-        let _ = kill(Pid::from_raw(self.process.id() as i32), Signal::SIGTERM);
-        self.wait(patience)
-    }
-
-    fn wait_or_kill(&mut self, patience: Span) {
+    fn wait_or_kill(&mut self, patience: Span, stop: &Stop) {
         let step = Span::from_millis(5);
         let mut waited = Span::ZERO;
-        while waited < patience && !self.has_ended() {
+        while waited < patience && !stop.is_raised() && !self.has_ended() {
             std::thread::sleep(Duration::from(step));
             waited += step;
         }
         if !self.has_ended() {
-            let _ = self.process.kill();
+            self.kill();
         }
     }
 }
@@ -103,7 +125,7 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         if !self.has_ended() {
-            let _ = self.process.kill();
+            self.kill();
             let _ = self.process.wait();
         }
     }

@@ -26,12 +26,16 @@ impl Stop {
 
     /// From now on Ctrl-C, a hang-up and a polite `kill` raise every `Stop` of this process instead of ending it, so
     /// that a run can take down what it has put up. The second such signal ends the process as usual; what it leaves
-    /// behind is removed at the next start.
+    /// behind is removed at the next start. A hang-up that was ignored before, as under `nohup`, stays so.
     pub fn on_signals() -> Result<()> {
         let action = SigAction::new(SigHandler::Handler(note), SaFlags::SA_RESETHAND, SigSet::empty());
         for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
             // SAFETY: the handler only stores to an atomic, which is async-signal-safe.
-            unsafe { sigaction(signal, &action) }.doing(|| format!("handling {signal}"))?;
+            let before = unsafe { sigaction(signal, &action) }.doing(|| format!("handling {signal}"))?;
+            if signal == Signal::SIGHUP && matches!(before.handler(), SigHandler::SigIgn) {
+                // SAFETY: no handler at all.
+                unsafe { sigaction(signal, &before) }.doing(|| format!("ignoring {signal}"))?;
+            }
         }
         Ok(())
     }

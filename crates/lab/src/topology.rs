@@ -1,10 +1,11 @@
 //! Hosts and their interfaces: namespaces, addresses, routes and neighbours of a run.
 
 use crate::address::{self, HopId, V4_PREFIX, V6_PREFIX, mac};
-use crate::error::Result;
+use crate::error::{LabError, Result};
 use crate::netlink::Netlink;
 use crate::netns::Namespace;
 use crate::run_dir::RunDir;
+use crate::stop::Stop;
 use crate::tap::{self, Tap};
 use lasthop_signals::Node;
 use std::ops::Range;
@@ -33,7 +34,10 @@ pub struct Hosts {
 
 impl Hosts {
     /// A server, an access point that routes, and `stations` stations.
-    pub fn behind_ap(run: &RunDir, stations: u16) -> Result<Hosts> {
+    ///
+    /// # Errors
+    /// What the kernel refused, or [`LabError::Stopped`] as soon as `stop` is raised.
+    pub fn behind_ap(run: &RunDir, stations: u16, stop: &Stop) -> Result<Hosts> {
         let server = Namespace::create(run, "server")?;
         let ap = Namespace::create(run, "ap")?;
         ap.make_router()?;
@@ -45,6 +49,10 @@ impl Hosts {
             vec![Port { name: "wlan0", hop: LAST, node: AP, peers: 1..stations + 1, gateway: None }.attach(&ap)?];
         let mut spaces = Vec::new();
         for n in 1..=stations {
+            // Each takes some 10 ms, and far more on a busy machine.
+            if stop.is_raised() {
+                return Err(LabError::Stopped);
+            }
             let station = Namespace::create(run, &format!("sta{n}"))?;
             let port = Port { name: "wlan0", hop: LAST, node: Node(n), peers: 0..1, gateway: Some(AP) };
             last.push(port.attach(&station)?);

@@ -79,7 +79,7 @@ impl Tunnel {
         };
         for station in 0..hosts.stations.len() {
             let pair = begin(ap, &filled(&tunnel.pair, station), format!("pairing station {}", station + 1))?;
-            pair.succeeds()?;
+            pair.succeeds(stop)?;
         }
         let mut tunnel_programs =
             Tunnel { programs: vec![begin(ap, &filled(&tunnel.proxy, 0), "the edge proxy".into())?], log: log.clone() };
@@ -135,11 +135,19 @@ impl Tunnel {
         }
     }
 
-    /// Asks all to end, stations first, and takes what they leave.
-    pub(crate) fn stop(self) -> Result<Left> {
+    /// Ends all of them without a farewell.
+    pub(crate) fn kill(&mut self) {
+        self.programs.iter_mut().for_each(|program| program.child.kill());
+    }
+
+    /// Asks all to end, stations first, and takes what they leave. Their farewells last no longer than until `stop` is
+    /// raised.
+    pub(crate) fn stop(self, stop: &Stop) -> Result<Left> {
         let mut said = String::new();
+        // All stations at once: their farewells need not add up.
+        self.programs.iter().skip(1).for_each(|station| station.child.ask());
         for program in self.programs.into_iter().rev() {
-            let ended = program.child.stop(FAREWELL)?;
+            let ended = program.child.stop(FAREWELL, stop)?;
             for line in ended.stderr.lines() {
                 said.push_str(&format!("{}: {line}\n", program.name));
             }
@@ -164,16 +172,17 @@ fn iperf3_ports(spec: &Spec, station: usize) -> impl Iterator<Item = u16> + '_ {
 
 impl Program {
     /// Waits for one that is to end by itself.
-    fn succeeds(self) -> Result<()> {
-        let ended = self.child.wait(PATIENCE)?;
+    fn succeeds(self, stop: &Stop) -> Result<()> {
+        let ended = self.child.wait(PATIENCE, stop)?;
         match ended.status.success() {
             true => Ok(()),
+            false if stop.is_raised() => Err(LabError::Stopped),
             false => Err(LabError::Program { program: self.name, why: ended.complaint() }),
         }
     }
 
     fn explain(self) -> LabError {
-        let why = match self.child.wait(Span::ZERO) {
+        let why = match self.child.over() {
             Ok(ended) => format!("it ended early: {}", ended.complaint()),
             Err(error) => error.to_string(),
         };

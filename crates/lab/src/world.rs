@@ -34,11 +34,22 @@ use lasthop_units::{Span, Time};
 /// # Errors
 /// What cannot be built, a program that failed, or [`LabError::Stopped`] if `stop` was raised. Whatever happens, nothing
 /// that was made is left behind, except by a kill, whose leavings the next run removes.
-pub fn run(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<Outcome> {
+pub fn run(spec: &Spec, progress: impl FnMut(Span), stop: &Stop) -> Result<Outcome> {
+    match attempt(spec, progress, stop) {
+        // Whoever stops a run may make anything in it fail: a signal interrupts system calls.
+        Err(_) if stop.is_raised() => Err(LabError::Stopped),
+        ran => ran,
+    }
+}
+
+fn attempt(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<Outcome> {
+    if stop.is_raised() {
+        return Err(LabError::Stopped);
+    }
     spec.check()?;
     clean()?;
     let run = RunDir::claim()?;
-    let mut hosts = Hosts::behind_ap(&run, spec.stations.len() as u16)?;
+    let mut hosts = Hosts::behind_ap(&run, spec.stations.len() as u16, stop)?;
     let taps = std::mem::take(&mut hosts.taps);
     let dropped_before = hosts.dropped()?;
     let mut driver = DriverSocket::bind(&driver_path(&run))?;
@@ -70,21 +81,28 @@ pub fn run(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
     if ended_early {
         period.stop.raise();
     }
+    if stop.is_raised() {
+        // Nobody will read what the programs would say in the end, and somebody waits. They die while the traffic ends.
+        agent.iter_mut().for_each(Agent::kill);
+        tunnel.iter_mut().for_each(Tunnel::kill);
+    }
     let harvest = traffic.finish();
+    if stop.is_raised() {
+        return Err(LabError::Stopped);
+    }
     let dropped = hosts.dropped()?.saturating_sub(dropped_before);
     if let Some(agent) = agent.take_if(Agent::has_ended) {
-        // Whoever stops a run may have stopped its agent too.
-        return Err(if stop.is_raised() { LabError::Stopped } else { agent.explain() });
+        return Err(agent.explain());
     }
     if let Some(mut tunnel) = tunnel.take_if(Tunnel::has_ended) {
-        return Err(if stop.is_raised() { LabError::Stopped } else { tunnel.explain() });
+        return Err(tunnel.explain());
     }
-    let tunnel_left = tunnel.map(Tunnel::stop).transpose()?.unwrap_or_default();
+    let tunnel_left = tunnel.map(|tunnel| tunnel.stop(stop)).transpose()?.unwrap_or_default();
     let had_agent = agent.is_some();
-    let (agent_said, account) = agent.map(Agent::stop).transpose()?.unwrap_or_default();
+    let (agent_said, account) = agent.map(|agent| agent.stop(stop)).transpose()?.unwrap_or_default();
     // Its error comes first: if it failed, everything else failed because of it.
     let log = emulator.finish()?;
-    if ended_early {
+    if ended_early || stop.is_raised() {
         return Err(LabError::Stopped);
     }
     let streams = harvest?;

@@ -3,10 +3,12 @@
 
 use super::{Period, TICK, is_transient, mark};
 use lasthop_units::Span;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::os::fd::AsFd;
 
 /// How programs of a station reach the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -49,8 +51,7 @@ impl Door {
     }
 
     fn attempt(self, to: SocketAddr, period: &Period, socket: Socket) -> io::Result<Socket> {
-        let left: Duration = period.end.since(period.clock.now()).into();
-        socket.connect_timeout(&SockAddr::from(self.at.unwrap_or(to)), left.max(Duration::from_millis(1)))?;
+        connect(&socket, self.at.unwrap_or(to), period)?;
         socket.set_read_timeout(Some(TICK))?;
         if self.at.is_some() {
             ask(&socket, to, period)?;
@@ -64,6 +65,26 @@ impl Door {
         mark(&socket, self.tos)?;
         Ok(socket)
     }
+}
+
+/// Connects `socket`; times out when the period ends. Where a queue is full the kernel sends its first segment again after 1, 3
+/// and 7 s: nobody who stops a run should have to wait for that.
+fn connect(socket: &Socket, to: SocketAddr, period: &Period) -> io::Result<()> {
+    socket.set_nonblocking(true)?;
+    match socket.connect(&SockAddr::from(to)) {
+        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}
+        done => return done.and_then(|()| socket.set_nonblocking(false)),
+    }
+    let tick = PollTimeout::try_from(TICK).expect("some milliseconds");
+    while period.lasts() {
+        let mut watched = [PollFd::new(socket.as_fd(), PollFlags::POLLOUT)];
+        match poll(&mut watched, tick) {
+            Ok(0) | Err(Errno::EINTR) => {}
+            Ok(_) => return socket.take_error()?.map_or_else(|| socket.set_nonblocking(false), Err),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(ErrorKind::TimedOut.into())
 }
 
 /// Asks the agent for a connection to `to`.
@@ -98,6 +119,7 @@ mod tests {
     use crate::stop::Stop;
     use lasthop_units::Time;
     use std::net::TcpListener;
+    use std::time::Duration;
 
     /// An agent that answers one connection after the other with what it is told to.
     fn agent(answers: &'static [&'static str]) -> SocketAddr {
@@ -131,6 +153,29 @@ mod tests {
         let mut bytes = [0; 32];
         let len = (&socket).read(&mut bytes).expect("bytes");
         assert_eq!(&bytes[..len], b"first bytes");
+    }
+
+    #[test]
+    fn a_call_that_nobody_takes_ends_when_the_run_is_stopped() {
+        let listener = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).expect("a socket");
+        listener.bind(&SockAddr::from(SocketAddr::from(([127, 0, 0, 1], 0)))).expect("loopback");
+        listener.listen(0).expect("it listens");
+        let to = listener.local_addr().expect("bound").as_socket().expect("an IP address");
+        // Once the queue of those that wait to be taken is full, the kernel does not answer.
+        let caller = || Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).expect("a socket");
+        let takes = |caller: &Socket| caller.connect_timeout(&SockAddr::from(to), TICK).is_ok();
+        let waiting: Vec<Socket> = std::iter::repeat_with(caller).take(8).take_while(takes).collect();
+        assert!(waiting.len() < 8, "the queue never fills");
+
+        let (clock, start, stop) = (Clock::start(), Time::ZERO, Stop::default());
+        let period = Period { clock, start, end: start + Span::from_secs(60), stop: stop.clone() };
+        let called = std::thread::spawn(move || connect(&caller(), to, &period).expect_err("nobody answers").kind());
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(!called.is_finished(), "the kernel answered");
+        stop.raise();
+        let raised = clock.now();
+        assert_eq!(called.join().expect("no panic"), ErrorKind::TimedOut);
+        assert!(clock.now().since(raised) < Span::from_millis(500), "deaf for {}", clock.now().since(raised));
     }
 
     #[test]

@@ -88,8 +88,8 @@ impl Iperf3 {
         if !station.has_ended() {
             return Err(if period.stop.is_raised() { LabError::Stopped } else { failed("it does not end".into()) });
         }
-        let ended = station.wait(Span::ZERO)?;
-        self.server.stop(Span::from_millis(200))?;
+        let ended = station.over()?;
+        self.server.stop(Span::from_millis(200), &period.stop)?;
         let said: Value = serde_json::from_str(&ended.stdout).map_err(|_| failed(ended.complaint()))?;
         parse(&said).map_err(failed)
     }
