@@ -101,12 +101,56 @@ fn wrong_command_lines_are_status_2_and_say_what_would_be_right() {
         (&["rum", &path], "similar"),
         (&["ap"], "--iface"),
         (&["ap", "--iface", "lo", "--driver", "d", "--slack", "5"], "unit"),
+        (&["ap", "--iface", "lo", "--driver", "d", "--slack", "-5ms"], "cannot be negative"),
+        (
+            &["ap", "--iface", "lo", "--driver", "d", "--slack-max", "1ms"],
+            "--slack-max 1 ms: it must be at least --slack",
+        ),
+        (
+            &["ap", "--iface", "lo", "--driver", "d", "--ceiling-gain", "-1"],
+            "--ceiling-gain -1: it must be from 1 to 64",
+        ),
+        (&["ap", "--iface", "lo", "--driver", "d", "--age-limit", "1s"], "--age-limit 1 s: it must be 20 ms to 500 ms"),
+        (&["ap", "--iface", "lo", "--driver", "d", "--max-flows", "1"], "--max-flows 1: it must be 128 to 1048576"),
         (&["ap", "--iface", "lo", "--driver", "d", "--station", "10.0.0.1"], "ADDRESS=NUMBER"),
+        (&["proxy", "--keys", "k", "--listen", "4848"], "such as 192.0.2.1:4848"),
+        (&["proxy", "--keys", "k", "--rate", "-5Mbit/s"], "cannot be negative"),
+        (&["proxy", "--keys", "k", "--law", "pi", "--k1", "1"], "--k1 has no meaning with --law pi"),
+        (&["proxy", "--keys", "k", "--k1", "-1"], "--k1 -1: it must be above 0 and at most 10"),
+        (&["proxy", "--keys", "k", "--slot", "1ms"], "--slot 1 ms: it must be from 10 ms to 60 s"),
+        (&["proxy", "--keys", "k", "--aim-packets", "65"], "--aim-packets 65: it must be from 1 to --max-packets"),
+        (&["station", "--proxy", "example.org:4848", "--key", "k"], "names are not looked up"),
+        (&["station", "--proxy", "192.0.2.1:0", "--key", "k"], "port 0"),
+        (&["station", "--proxy", "192.0.2.1:1", "--key", "k", "--serve", "0"], "1..=65535"),
+        (&["station", "--proxy", "192.0.2.1:1", "--key", "k", "--forward", "127.0.0.1:1=host"], "`host` has no port"),
+        (&["pair", "--proxy", "p", "--station", "-1", "--out", "o"], "0..=65535"),
+        (&["aggregation", "--interval", "-1s", "x"], "cannot be negative"),
     ] {
         let ended = run(&mut lasthop(line));
         assert_eq!(ended.status, 2, "{line:?}: {}", ended.err);
         assert!(ended.err.contains(says), "{line:?}: `{says}` is missing in\n{}", ended.err);
     }
+}
+
+#[test]
+fn files_and_addresses_that_will_not_do_are_told_with_a_remedy() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let in_folder = |line: &[&str]| run(lasthop(line).current_dir(folder.path()));
+    let _ = in_folder(&["proxy", "--keys", "none"]).failed_saying(&["key file none", "lasthop pair"]);
+    let _ = in_folder(&["proxy", "--keys", "."]).failed_saying(&["key file .", "name a file"]);
+    let _ = in_folder(&["pair", "--proxy", "p", "--station", "1", "--out", "none/o"])
+        .failed_saying(&["none/o", "directory"]);
+    let _ = in_folder(&["pair", "--proxy", "p", "--station", "1", "--out", "o"]).succeeded();
+    let _ = in_folder(&["pair", "--proxy", "p", "--station", "2", "--out", "o"])
+        .failed_saying(&["o: ", "never overwritten"]);
+    let _ = in_folder(&["pair", "--proxy", "p", "--station", "1", "--out", "q"]).failed_saying(&["--replace"]);
+    // An address that is for documents only (RFC 5737), so nobody's.
+    let foreign = in_folder(&["proxy", "--keys", "p", "--listen", "192.0.2.1:4848"]);
+    let _ = foreign.failed_saying(&["192.0.2.1:4848", "ip addr"]);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback");
+    let address = taken.local_addr().expect("bound").to_string();
+    let line = ["station", "--proxy", "127.0.0.1:4848", "--key", "o", "--listen", &address];
+    let _ = in_folder(&line).failed_saying(&[&address, "another program has it"]);
 }
 
 #[test]

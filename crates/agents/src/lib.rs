@@ -3,6 +3,7 @@
 pub mod ap;
 pub mod monitor;
 pub mod proxy;
+mod remedy;
 pub mod station;
 pub mod transparent;
 pub mod tunnel;

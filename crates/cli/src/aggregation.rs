@@ -2,12 +2,11 @@
 
 mod table;
 
-use crate::{note, say};
+use crate::{flag, note, say};
 use anyhow::{Context as _, bail};
 use clap::Args as ClapArgs;
 use lasthop_agents::monitor::{MonitorReader, drop_privileges};
 use lasthop_laws::aggregation::meter::{Frame, Grouping, Meter, Tally};
-use lasthop_scenario::quantity;
 use lasthop_signals::MacAddress;
 use lasthop_units::{Span, Time};
 use lasthop_wire::monitor::Captured;
@@ -26,7 +25,7 @@ pub struct Args {
     #[arg(short, long, value_name = "NAME")]
     interface: Option<String>,
     /// Report every so often, with its unit; without it a file is reported as a whole, an interface every 1 s
-    #[arg(long, value_name = "TIME", value_parser = interval)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = interval)]
     interval: Option<Span>,
     /// Tell A-MPDUs by their reference numbers alone, as other tools do, and infer no losses
     #[arg(long)]
@@ -40,7 +39,7 @@ pub struct Args {
 const SHORTEST: Span = Span::from_millis(1);
 
 fn interval(text: &str) -> Result<Span, String> {
-    let span = quantity::parse::<Span>(text).map_err(|error| format!("{error}; {}", error.remedy()))?;
+    let span = flag::quantity::<Span>(text)?;
     if span >= SHORTEST { Ok(span) } else { Err(format!("must be at least {SHORTEST}")) }
 }
 
@@ -120,8 +119,9 @@ impl<'a> Printer<'a> {
 
 fn capture(path: &Path, args: &Args) -> anyhow::Result<()> {
     let place = || path.display().to_string();
-    let bytes = std::fs::read(path).with_context(place)?;
-    let mut reader = pcap::Reader::new(&bytes).with_context(place)?;
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read the capture {}", place()))?;
+    let mut reader =
+        pcap::Reader::new(&bytes).with_context(|| format!("{} is no capture that can be read", place()))?;
     if reader.link() != pcap::LINK_RADIOTAP {
         bail!(
             "{}: link type {}, not {} (IEEE802_11_RADIO): capture on a monitor interface, as with `tcpdump -i mon0 -w FILE`",

@@ -1,12 +1,11 @@
 //! `lasthop ap`.
 
-use crate::{note, say};
-use anyhow::{Context, bail};
+use crate::{flag, note, say};
+use anyhow::bail;
 use clap::{Args as ClapArgs, ValueEnum};
 use lasthop_agents::ap::{self, Config, Method, Summary};
 use lasthop_laws::oal::{AccessPoint, CapacityRule, Params, Weights, WindowRule};
 use lasthop_report::AgentAccount;
-use lasthop_scenario::quantity;
 use lasthop_signals::Node;
 use lasthop_units::Span;
 use std::net::IpAddr;
@@ -43,25 +42,25 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = WindowArg::Unloaded)]
     window: WindowArg,
     /// Queue that the radio needs to send full frames [default: 5 ms]
-    #[arg(long, value_name = "TIME", value_parser = span)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>)]
     slack: Option<Span>,
     /// Most queue that a measured service round may claim [default: 20 ms]
-    #[arg(long, value_name = "TIME", value_parser = span)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>)]
     slack_max: Option<Span>,
     /// Backlog, as the time to drain it, from which on windows are tight [default: 2.5 ms]
-    #[arg(long, value_name = "TIME", value_parser = span)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>)]
     trigger: Option<Span>,
     /// Decisions without need that must follow each other before windows are released [default: 3]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     release_after: Option<u32>,
     /// Standing ceiling as a multiple of what one flow could use alone [default: 1.25]
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
     ceiling_gain: Option<f64>,
     /// Reports and decisions older than this do not count [default: 500 ms]
-    #[arg(long, value_name = "TIME", value_parser = span)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>)]
     age_limit: Option<Span>,
     /// Most flows followed at once [default: 4096]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     max_flows: Option<u32>,
     /// How to attach to the interface
     #[arg(long, value_enum, default_value_t = AttachArg::Best)]
@@ -112,7 +111,7 @@ enum AttachArg {
 /// Runs the agent until it is told to stop.
 pub fn ap(args: Args) -> anyhow::Result<ExitCode> {
     if args.clean {
-        let cleaned = ap::clean(&args.iface)?;
+        let cleaned = ap::clean(&args.iface).map_err(flag::of_ap)?;
         say!("{}: {} filters removed", args.iface, cleaned.removed)?;
         if cleaned.still_attached > 0 {
             bail!(
@@ -123,9 +122,11 @@ pub fn ap(args: Args) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let law = AccessPoint::new(args.params()).context("these parameters make no law")?;
+    let law = AccessPoint::new(args.params()).map_err(flag::of_law)?;
+    let config = args.config();
+    config.validate().map_err(flag::of_ap)?;
     let stop = ap::stop_on_signals()?;
-    let summary = ap::run(&args.config(), Box::new(law), stop)?;
+    let summary = ap::run(&config, Box::new(law), stop).map_err(flag::of_ap)?;
     let tally = summary.tally;
     say!("{}", account(&summary).line())?;
     note!(
@@ -211,10 +212,6 @@ impl Args {
             ..default
         }
     }
-}
-
-fn span(text: &str) -> Result<Span, String> {
-    quantity::parse(text).map_err(|error| format!("{error}; {}", error.remedy()))
 }
 
 fn station(text: &str) -> Result<(IpAddr, Node), String> {

@@ -8,6 +8,7 @@ mod ap;
 mod check;
 mod console;
 mod doctor;
+mod flag;
 mod lab;
 mod pair;
 mod place;
@@ -81,11 +82,15 @@ fn main() -> ExitCode {
             explain(&error);
             match error.downcast_ref::<ExperimentError>() {
                 Some(ExperimentError::Stopped) => ExitCode::from(INTERRUPTED),
+                _ if error.is::<flag::Wrong>() => ExitCode::from(WRONG_COMMAND_LINE),
                 _ => ExitCode::FAILURE,
             }
         }
     }
 }
+
+/// Status that a wrong command line has whoever finds it out: what the argument parser gives.
+const WRONG_COMMAND_LINE: u8 = 2;
 
 /// Status of a run that was told to stop: what a shell gives for a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
@@ -99,7 +104,7 @@ fn explain(error: &anyhow::Error) {
             note!("lasthop: {said}");
             // Some errors tell their cause themselves.
             for cause in error.chain().skip(1).map(ToString::to_string) {
-                if !said.ends_with(&cause) {
+                if !said.contains(&cause) {
                     note!("  because: {cause}");
                 }
                 said = cause;

@@ -17,7 +17,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     proxy: PathBuf,
     /// Number of the station (0 to 65535)
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     station: u16,
     /// The station's file, to be made
     #[arg(long, value_name = "FILE")]

@@ -1,12 +1,11 @@
 //! `lasthop proxy`.
 
-use crate::{note, say};
+use crate::{flag, note, say};
 use clap::{Args as ClapArgs, ValueEnum};
 use lasthop_agents::ap;
 use lasthop_agents::proxy::{Config, Proxy, Rule};
 use lasthop_agents::transparent;
 use lasthop_laws::aggregation::{Allocation, OverheadRule, Params, PiParams};
-use lasthop_scenario::quantity;
 use lasthop_signals::Node;
 use lasthop_units::{Rate, Span};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -20,7 +19,7 @@ use std::process::ExitCode;
 #[derive(ClapArgs)]
 pub struct Args {
     /// UDP address for stations
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:4848")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = flag::address, default_value = "0.0.0.0:4848")]
     listen: SocketAddr,
     /// File of keys, made by `lasthop pair`
     #[arg(long, value_name = "FILE", required_unless_present = "clean")]
@@ -38,46 +37,46 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = LawArg::Aggregation)]
     law: LawArg,
     /// Serve every station at this rate of IP packets instead
-    #[arg(long, value_name = "RATE", value_parser = rate, conflicts_with = "law")]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = flag::quantity::<Rate>, conflicts_with = "law")]
     rate: Option<Rate>,
     /// Interval between a station's frames that the regulator holds [default: 10 ms]
-    #[arg(long, value_name = "TIME", value_parser = span)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>)]
     target: Option<Span>,
     /// Control interval; that of the stations must be equal [default: 500 ms]
-    #[arg(long, value_name = "TIME", value_parser = span)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>)]
     slot: Option<Span>,
-    /// Which aggregation levels are aimed at
-    #[arg(long, value_enum, default_value_t = AllocationArg::Exact)]
-    allocation: AllocationArg,
+    /// Which aggregation levels are aimed at [default: exact]
+    #[arg(long, value_enum)]
+    allocation: Option<AllocationArg>,
     /// Gain of the inner loop [default: 0.5]
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
     k1: Option<f64>,
     /// Gain of the outer loop [default: 0.2]
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
     k2: Option<f64>,
     /// Weight of a new sample in the estimate of the access overhead [default: 0.05]
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
     beta: Option<f64>,
     /// Access overhead of a frame before any was measured [default: 200 us]
-    #[arg(long, value_name = "TIME", value_parser = span)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>)]
     overhead: Option<Span>,
-    /// What is kept of the overhead when stations come and go
-    #[arg(long, value_enum, default_value_t = OverheadRuleArg::Access)]
-    overhead_rule: OverheadRuleArg,
+    /// What is kept of the overhead when stations come and go [default: access]
+    #[arg(long, value_enum)]
+    overhead_rule: Option<OverheadRuleArg>,
     /// pi: integral gain, packets a second for each packet a frame [default: 68]
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
     integral: Option<f64>,
     /// pi: proportional gain, likewise [default: 0]
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
     proportional: Option<f64>,
     /// Most packets that the access point puts into one frame [default: 64]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     max_packets: Option<u32>,
     /// Most packets a frame that are aimed at [default: 48; pi: 32]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     aim_packets: Option<u32>,
     /// What may be held for a station beyond what fills the wires, as time at its rate
-    #[arg(long, value_name = "TIME", value_parser = span, default_value = "10 ms")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>, default_value = "10 ms")]
     allowance: Span,
     /// Stations may be connected to this machine itself (loopback and link-local addresses)
     #[arg(long)]
@@ -117,12 +116,13 @@ enum OverheadRuleArg {
 /// Runs the proxy until it is told to stop.
 pub fn proxy(args: &Args) -> anyhow::Result<ExitCode> {
     if args.clean {
-        let found = transparent::clean()?;
+        let found = transparent::clean().map_err(flag::of_tunnel)?;
         say!("{}", if found { "rule and route removed" } else { "nothing to remove" })?;
         return Ok(ExitCode::SUCCESS);
     }
+    args.refuse_idle_flags()?;
     let stop = ap::stop_on_signals()?;
-    let proxy = Proxy::open(&args.config())?;
+    let proxy = Proxy::open(&args.config()).map_err(flag::of_tunnel)?;
     say!("proxy: waiting for stations at {} (UDP)", proxy.address()?)?;
     let summary = proxy.run(stop)?;
     note!(
@@ -143,6 +143,35 @@ pub fn proxy(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 impl Args {
+    /// A flag that what runs does not look at would be a promise that nobody keeps.
+    fn refuse_idle_flags(&self) -> anyhow::Result<()> {
+        const AGGREGATION: &str = "--law aggregation";
+        const PI: &str = "--law pi";
+        let flags = [
+            ("--target", self.target.is_some(), &[AGGREGATION][..]),
+            ("--allocation", self.allocation.is_some(), &[AGGREGATION]),
+            ("--k1", self.k1.is_some(), &[AGGREGATION]),
+            ("--k2", self.k2.is_some(), &[AGGREGATION]),
+            ("--beta", self.beta.is_some(), &[AGGREGATION]),
+            ("--overhead", self.overhead.is_some(), &[AGGREGATION]),
+            ("--overhead-rule", self.overhead_rule.is_some(), &[AGGREGATION]),
+            ("--max-packets", self.max_packets.is_some(), &[AGGREGATION]),
+            ("--integral", self.integral.is_some(), &[PI]),
+            ("--proportional", self.proportional.is_some(), &[PI]),
+            ("--aim-packets", self.aim_packets.is_some(), &[AGGREGATION, PI]),
+            ("--slot", self.slot.is_some(), &[AGGREGATION, PI]),
+        ];
+        let runs = match (self.rate, self.law) {
+            (Some(_), _) => "--rate",
+            (None, LawArg::Aggregation) => AGGREGATION,
+            (None, LawArg::Pi) => PI,
+        };
+        match flags.into_iter().find(|(_, given, of)| *given && !of.contains(&runs)) {
+            None => Ok(()),
+            Some((name, _, of)) => Err(flag::Wrong::idle(name, of, runs)),
+        }
+    }
+
     fn config(&self) -> Config {
         let default = Config::new(self.listen, self.keys.clone().unwrap_or_default(), self.rule());
         Config {
@@ -167,8 +196,8 @@ impl Args {
                 let default = Params::default();
                 Rule::Aggregation(Params {
                     allocation: match self.allocation {
-                        AllocationArg::Exact => Allocation::Exact,
-                        AllocationArg::Paper => Allocation::Paper,
+                        None | Some(AllocationArg::Exact) => Allocation::Exact,
+                        Some(AllocationArg::Paper) => Allocation::Paper,
                     },
                     target: self.target.unwrap_or(default.target),
                     k1: self.k1.unwrap_or(default.k1),
@@ -176,8 +205,8 @@ impl Args {
                     beta: self.beta.unwrap_or(default.beta),
                     overhead: self.overhead.unwrap_or(default.overhead),
                     overhead_rule: match self.overhead_rule {
-                        OverheadRuleArg::Access => OverheadRule::Access,
-                        OverheadRuleArg::Round => OverheadRule::Round,
+                        None | Some(OverheadRuleArg::Access) => OverheadRule::Access,
+                        Some(OverheadRuleArg::Round) => OverheadRule::Round,
                     },
                     interval: self.slot.unwrap_or(default.interval),
                     max_packets: self.max_packets.unwrap_or(default.max_packets),
@@ -199,19 +228,11 @@ impl Args {
     }
 }
 
-pub(crate) fn span(text: &str) -> Result<Span, String> {
-    quantity::parse(text).map_err(|error| format!("{error}; {}", error.remedy()))
-}
-
 fn address(text: &str) -> Result<(Ipv4Addr, Node), String> {
     let (address, number) = text.rsplit_once('=').ok_or("write ADDRESS=NUMBER, such as 192.168.1.20=1")?;
     let address = address.parse().map_err(|_| format!("`{address}` is not an IPv4 address"))?;
     let number = number.parse().map_err(|_| format!("`{number}` is not a station number (0 to 65535)"))?;
     Ok((address, Node(number)))
-}
-
-fn rate(text: &str) -> Result<Rate, String> {
-    quantity::parse(text).map_err(|error| format!("{error}; {}", error.remedy()))
 }
 
 #[cfg(test)]
@@ -237,5 +258,26 @@ mod tests {
         assert_eq!(rule("--target 20ms --k1 1.5 --allocation paper"), Rule::Aggregation(wanted));
         assert_eq!(rule("--law pi"), Rule::LinearPi(PiParams::default()));
         assert_eq!(rule("--rate 100Mbit/s"), Rule::Fixed(Rate::from_mbit(100)));
+    }
+
+    #[test]
+    fn a_flag_that_nothing_looks_at_is_refused() {
+        let refused = |line: &str| {
+            let line = ["proxy", "--keys", "k"].into_iter().chain(line.split_whitespace());
+            Line::parse_from(line).args.refuse_idle_flags().err().map(|error| error.to_string())
+        };
+        for right in
+            ["", "--k1 1 --slot 1s", "--law pi --integral 5 --aim-packets 30", "--rate 1Mbit/s --allowance 5ms"]
+        {
+            assert_eq!(refused(right), None);
+        }
+        assert_eq!(
+            refused("--law pi --k1 1").as_deref(),
+            Some("--k1 has no meaning with --law pi: leave it out, or use --law aggregation")
+        );
+        assert_eq!(
+            refused("--rate 1Mbit/s --slot 1s").as_deref(),
+            Some("--slot has no meaning with --rate: leave it out, or use --law aggregation or --law pi")
+        );
     }
 }

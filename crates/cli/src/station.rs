@@ -1,12 +1,12 @@
 //! `lasthop station`.
 
-use crate::proxy::span;
-use crate::{note, say};
+use crate::{flag, note, say};
 use anyhow::bail;
 use clap::Args as ClapArgs;
 use lasthop_agents::ap;
 use lasthop_agents::station::{Config, Forward, Station};
 use lasthop_units::Span;
+use lasthop_wire::Error as WireError;
 use lasthop_wire::proxy::Target;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,25 +19,25 @@ use std::process::ExitCode;
 #[derive(ClapArgs)]
 pub struct Args {
     /// UDP address of the edge proxy
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = flag::destination)]
     proxy: SocketAddr,
     /// File of the station's key, made by `lasthop pair`
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
     /// Where local programs find SOCKS5 and HTTP CONNECT
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:1080")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = flag::address, default_value = "127.0.0.1:1080")]
     listen: SocketAddr,
     /// A local port that leads to one target; repeat for more
     #[arg(long = "forward", value_name = "ADDRESS:PORT=HOST:PORT", value_parser = forward)]
     forwards: Vec<Forward>,
     /// A port of this machine to which the proxy may bring connections that others make to this station; repeat for more
-    #[arg(long = "serve", value_name = "PORT")]
+    #[arg(long = "serve", value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     serve: Vec<u16>,
     /// Monitor interface (link type radiotap) that shows the frames received
     #[arg(long, value_name = "DEV")]
     monitor: Option<String>,
     /// Length of a reported slot: the control interval of the proxy's law
-    #[arg(long, value_name = "TIME", value_parser = span, default_value = "500 ms")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>, default_value = "500 ms")]
     slot: Span,
     /// Write what was measured in every slot to this file (JSON lines)
     #[arg(long, value_name = "FILE")]
@@ -60,7 +60,7 @@ pub fn station(args: &Args) -> anyhow::Result<ExitCode> {
         realtime: args.realtime,
         ..Config::new(args.proxy, args.key.clone())
     };
-    let station = Station::open(&config)?;
+    let station = Station::open(&config).map_err(flag::of_tunnel)?;
     for (index, address) in station.addresses()?.into_iter().enumerate() {
         match index.checked_sub(1).and_then(|index| args.forwards.get(index)) {
             None => say!("station: SOCKS5 and HTTP CONNECT at {address}")?,
@@ -91,11 +91,15 @@ pub fn station(args: &Args) -> anyhow::Result<ExitCode> {
 fn forward(text: &str) -> Result<Forward, String> {
     let (listen, target) =
         text.split_once('=').ok_or("write ADDRESS:PORT=HOST:PORT, such as 127.0.0.1:5201=10.0.0.1:5201")?;
-    let listen = listen.parse().map_err(|_| format!("`{listen}` is not an address with a port"))?;
+    let listen = flag::address(listen).map_err(|why| format!("`{listen}`: {why}"))?;
     let (host, port) = target.rsplit_once(':').ok_or(format!("`{target}` has no port"))?;
     let host = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
     let port = port.parse().map_err(|_| format!("`{port}` is not a port"))?;
-    Ok(Forward { listen, target: Target::new(host, port).map_err(|error| error.to_string())? })
+    let target = Target::new(host, port).map_err(|error| match error {
+        WireError::ProxyRequest(why) => format!("`{target}`: {why}"),
+        other => format!("`{target}`: {other}"),
+    })?;
+    Ok(Forward { listen, target })
 }
 
 #[cfg(test)]

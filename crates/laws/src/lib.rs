@@ -7,9 +7,11 @@
 pub mod aggregation;
 mod decision;
 pub mod oal;
+mod params;
 pub mod tcp;
 
 pub use decision::{Bounds, Decision, Why};
+pub use params::ParamError;
 
 use lasthop_signals::{FlowId, Signal};
 use lasthop_units::Time;

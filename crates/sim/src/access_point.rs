@@ -1,8 +1,7 @@
 //! The agent on the simulated access point: the rewriter in the forwarding path, and the law behind it.
 
-use lasthop_laws::HopLaw;
 use lasthop_laws::oal::rwnd::Rewriter;
-use lasthop_laws::oal::{self, ParamError};
+use lasthop_laws::{HopLaw, ParamError, oal};
 use lasthop_signals::{FlowId, HopReport, Node, Signal};
 use lasthop_units::{Bytes, Time};
 use lasthop_wire::FlowKey;

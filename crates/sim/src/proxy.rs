@@ -6,8 +6,8 @@
 //! ([`Proxy::backlog_limit`]): a queue that has merely moved is still a queue.
 
 use crate::cargo::{FULL_PACKET, TUNNEL_OVERHEAD, Tunnel, tunnel_packet};
-use lasthop_laws::HopLaw;
-use lasthop_laws::aggregation::{Control, Controller, ParamError, flow_of};
+use lasthop_laws::aggregation::{Control, Controller, flow_of};
+use lasthop_laws::{HopLaw, ParamError};
 use lasthop_signals::{Node, Signal, StationFeedback, StreamReport};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::{BTreeMap, VecDeque};

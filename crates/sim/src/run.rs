@@ -6,8 +6,8 @@ use crate::proxy::Proxy;
 use crate::source::Source;
 use crate::station;
 use crate::world::{GATEWAY, Parts, SERVER, World};
-use lasthop_laws::aggregation::{self, Control};
-use lasthop_laws::oal::ParamError;
+use lasthop_laws::ParamError;
+use lasthop_laws::aggregation::Control;
 use lasthop_radio::star::Star;
 use lasthop_radio::wifi::Wifi;
 use lasthop_radio::wired::Wire;
@@ -19,12 +19,9 @@ use lasthop_units::{Seed, Span, Time};
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimError {
-    /// The agent's parameters make no law.
-    #[error("the access-point law cannot be built")]
-    Agent(#[from] ParamError),
-    /// The regulator's parameters make no law.
-    #[error("the regulator cannot be built")]
-    Regulator(#[from] aggregation::ParamError),
+    /// The parameters of the agent or of the regulator make no law.
+    #[error("the law on the access point cannot be built")]
+    Law(#[from] ParamError),
     /// Traffic that goes as fast as a regulator allows, and none.
     #[error("this law has no regulator, and UDP traffic without a rate needs one")]
     Unregulated,
@@ -102,7 +99,7 @@ pub fn build(scenario: &Scenario, law: &Law, seed: Seed, keep_packets: bool) -> 
 }
 
 /// The edge proxy and the agents of the stations.
-fn proxy(scenario: &Scenario, control: &Control) -> Result<(Proxy, Vec<station::Agent>), aggregation::ParamError> {
+fn proxy(scenario: &Scenario, control: &Control) -> Result<(Proxy, Vec<station::Agent>), ParamError> {
     let stations = scenario.stations().len();
     let agent = |place| station::Agent::new(Scenario::station_node(place), control.interval());
     Ok((Proxy::new(control, stations)?, (0..stations).map(agent).collect()))

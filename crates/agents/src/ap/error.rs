@@ -1,5 +1,6 @@
 //! What can go wrong with an access point's agent.
 
+use crate::remedy;
 use std::io;
 use std::path::PathBuf;
 
@@ -13,7 +14,7 @@ pub enum Error {
     )]
     NotBuilt,
     /// No such interface in this network namespace.
-    #[error("no interface {name} in this network namespace")]
+    #[error("no interface {name} in this network namespace: `ip link` lists those there are")]
     NoInterface {
         /// The name asked for.
         name: String,
@@ -63,7 +64,9 @@ pub enum Error {
         said: String,
     },
     /// The interface has an agent already.
-    #[error("another agent is attached to this interface")]
+    #[error(
+        "another agent is attached to this interface: stop that one first (`ss -xp` shows who reads the driver's socket)"
+    )]
     Busy,
     /// A map could not be read or written.
     #[error("eBPF map: {source}")]
@@ -72,7 +75,7 @@ pub enum Error {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The driver's socket.
-    #[error("driver socket {path}: {source}")]
+    #[error("driver socket {path}: {source}{}", remedy::of_driver(source))]
     Driver {
         /// Where it is.
         path: PathBuf,
@@ -80,7 +83,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The decision log.
-    #[error("decision log {path}: {source}")]
+    #[error("decision log {path}: {source}{}", remedy::of_output(source))]
     Log {
         /// Where it is.
         path: PathBuf,

@@ -1,6 +1,7 @@
 //! What can go wrong with a proxy or a station.
 
 use super::keys::KeyError;
+use crate::remedy;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ pub enum Error {
     #[error(transparent)]
     Keys(#[from] KeyError),
     /// An address that cannot be had.
-    #[error("{what} {address}: {source}")]
+    #[error("{what} {address}: {source}{}", remedy::of_address(source))]
     Address {
         /// What it was to be.
         what: &'static str,
@@ -34,9 +35,9 @@ pub enum Error {
     },
     /// The law's parameters.
     #[error("these parameters make no law: {0}")]
-    Law(#[from] lasthop_laws::aggregation::ParamError),
+    Law(#[from] lasthop_laws::ParamError),
     /// The log.
-    #[error("log {path}: {source}")]
+    #[error("log {path}: {source}{}", remedy::of_output(source))]
     Log {
         /// Where it is.
         path: PathBuf,

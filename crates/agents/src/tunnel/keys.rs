@@ -3,6 +3,7 @@
 //! A line is `station NUMBER KEY`, the key as 64 hexadecimal digits; what follows a `#` is a comment. The proxy's file has a
 //! line for every station, a station's has its own.
 
+use crate::remedy;
 use lasthop_signals::Node;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -61,9 +62,17 @@ impl fmt::Debug for Key {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// A file could not be read or written.
-    #[error("key file {path}: {source}")]
+    /// A file could not be read.
+    #[error("key file {path}: {source}{}", remedy::of_keys(source))]
     File {
+        /// Which file.
+        path: PathBuf,
+        /// What failed.
+        source: io::Error,
+    },
+    /// A file could not be written.
+    #[error("cannot write key file {path}: {source}{}", remedy::of_output(source))]
+    Write {
         /// Which file.
         path: PathBuf,
         /// What failed.
@@ -117,13 +126,14 @@ pub enum KeyError {
 pub fn pair(proxy: &Path, station: Node, out: &Path, replace: bool) -> Result<(), KeyError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
-        move |source| KeyError::File { path, source }
+        move |source| KeyError::Write { path, source }
     };
     let mut keys = if proxy.exists() { read(proxy)? } else { BTreeMap::new() };
     if keys.contains_key(&station) && !replace {
         return Err(KeyError::Paired { station: station.0, path: proxy.to_owned() });
     }
-    let key = Key::generate().map_err(failed(Path::new("/dev/urandom")))?;
+    let random = |source| KeyError::File { path: "/dev/urandom".into(), source };
+    let key = Key::generate().map_err(random)?;
     keys.insert(station, key.clone());
     let own = BTreeMap::from([(station, key)]);
     // The station's first: it must not exist, and if it cannot be written the proxy's stays as it is.
@@ -160,7 +170,11 @@ fn read(path: &Path) -> Result<BTreeMap<Node, Key>, KeyError> {
     let failed = |source| KeyError::File { path: path.to_owned(), source };
     let mut file = File::open(path).map_err(failed)?;
     // Of the file that was opened, not of what has the name by now.
-    let mode = file.metadata().map_err(failed)?.mode() & 0o7777;
+    let metadata = file.metadata().map_err(failed)?;
+    if metadata.is_dir() {
+        return Err(failed(io::ErrorKind::IsADirectory.into()));
+    }
+    let mode = metadata.mode() & 0o7777;
     if mode & 0o077 != 0 {
         return Err(KeyError::Mode { path: path.to_owned(), mode });
     }
@@ -233,7 +247,7 @@ mod tests {
         assert!(matches!(again, Err(KeyError::Paired { station: 1, .. })), "{again:?}");
         pair(&proxy, Node(1), &dir.path().join("new.key"), true).expect("replaced");
         assert_ne!(proxy_keys(&proxy).expect("readable")[&Node(1)], keys[&Node(1)]);
-        assert!(matches!(pair(&proxy, Node(3), &one, false), Err(KeyError::File { .. })), "the file is there already");
+        assert!(matches!(pair(&proxy, Node(3), &one, false), Err(KeyError::Write { .. })), "the file is there already");
         assert!(!proxy_keys(&proxy).expect("readable").contains_key(&Node(3)), "nothing has changed");
         assert!(matches!(station_key(&proxy), Err(KeyError::Count { count: 2, .. })));
     }

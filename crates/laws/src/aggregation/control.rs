@@ -1,7 +1,7 @@
 //! Which controller a proxy runs, with its parameters.
 
-use super::{LinearPi, ParamError, Params, PiParams, Regulator};
-use crate::{Decision, HopLaw};
+use super::{LinearPi, Params, PiParams, Regulator};
+use crate::{Decision, HopLaw, ParamError};
 use lasthop_signals::{FlowId, Signal};
 use lasthop_units::{Span, Time};
 

@@ -21,8 +21,8 @@ use super::flow_of;
 use super::ledger::{Account, FROZEN_AFTER, Frames, Ledger, Slot};
 use super::model::{aim_packets, airtime, most_packets};
 use super::overhead::{Overhead, Sample};
-use super::params::{Allocation, ParamError, Params};
-use crate::{Decision, HopLaw, Why};
+use super::params::{Allocation, Params};
+use crate::{Decision, HopLaw, ParamError, Why};
 use lasthop_signals::{FlowId, Node, Signal};
 use lasthop_units::{Rate, Time};
 

@@ -35,7 +35,7 @@ mod pi;
 
 pub use control::{Control, Controller};
 pub use controller::{Regulator, View};
-pub use params::{Allocation, OverheadRule, ParamError, Params};
+pub use params::{Allocation, OverheadRule, Params};
 pub use pi::{LinearPi, PiParams};
 
 use lasthop_signals::{FlowId, Node};

@@ -1,5 +1,6 @@
 //! What an operator may set of the regulator.
 
+use crate::params::{ParamError, refuse, within};
 use lasthop_units::{Bytes, Span};
 
 /// Parameters of [`super::Regulator`]. The defaults are the specification's where it gives one.
@@ -71,22 +72,6 @@ impl Default for Params {
     }
 }
 
-/// A parameter that cannot be.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ParamError {
-    /// A value lies outside its bounds.
-    #[error("{key} = {got} must be {bound}")]
-    OutOfBounds {
-        /// Which parameter.
-        key: &'static str,
-        /// Its value.
-        got: String,
-        /// What it may be.
-        bound: &'static str,
-    },
-}
-
 impl Params {
     /// Checks that the parameters make a law. Gains outside the stable range are legal: sweeps need them.
     ///
@@ -107,7 +92,7 @@ impl Params {
             return refuse("max_packets", self.max_packets, "from 2 to 1024");
         }
         if !(1..=self.max_packets).contains(&self.aim_packets) {
-            return refuse("aim_packets", self.aim_packets, "from 1 to max_packets");
+            return refuse("aim_packets", self.aim_packets, "from 1 to max-packets");
         }
         if !fits(self.frame_limit, Span::from_micros(100), Span::from_millis(100)) {
             return refuse("frame_limit", self.frame_limit, "from 100 us to 100 ms");
@@ -123,15 +108,6 @@ impl Params {
         }
         Ok(())
     }
-}
-
-/// `got` must lie above the lower bound and not above the upper one; NaN does not.
-pub(super) fn within(key: &'static str, got: f64, bounds: (f64, f64), bound: &'static str) -> Result<(), ParamError> {
-    if got > bounds.0 && got <= bounds.1 { Ok(()) } else { refuse(key, got, bound) }
-}
-
-pub(super) fn refuse(key: &'static str, got: impl std::fmt::Display, bound: &'static str) -> Result<(), ParamError> {
-    Err(ParamError::OutOfBounds { key, got: got.to_string(), bound })
 }
 
 #[cfg(test)]

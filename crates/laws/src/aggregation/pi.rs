@@ -12,8 +12,8 @@
 use super::flow_of;
 use super::ledger::{Ledger, Slot};
 use super::model::airtime;
-use super::params::{ParamError, refuse, within};
-use crate::{Decision, HopLaw, Why};
+use crate::params::{refuse, within};
+use crate::{Decision, HopLaw, ParamError, Why};
 use lasthop_signals::{FlowId, Signal};
 use lasthop_units::{Bytes, Rate, Span, Time};
 

@@ -14,4 +14,4 @@ mod access_point;
 mod params;
 
 pub use access_point::AccessPoint;
-pub use params::{CapacityRule, ParamError, Params, Weights, WindowRule};
+pub use params::{CapacityRule, Params, Weights, WindowRule};

@@ -1,5 +1,6 @@
 //! What an operator may set of the access-point law.
 
+use crate::params::{ParamError, refuse};
 use lasthop_units::Span;
 
 /// Parameters of [`super::AccessPoint`]. The defaults are what Lasthop recommends; the `Paper` variants are the
@@ -73,41 +74,26 @@ impl Default for Params {
     }
 }
 
-/// A parameter that cannot be.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ParamError {
-    /// A value lies outside its bounds.
-    #[error("{key} = {got} must be {bound}")]
-    OutOfBounds {
-        /// Which parameter.
-        key: &'static str,
-        /// Its value.
-        got: String,
-        /// What it may be.
-        bound: &'static str,
-    },
-}
-
 impl Params {
     /// Checks that the parameters make a law.
+    ///
+    /// # Errors
+    /// The first parameter that is out of bounds.
     pub fn validate(&self) -> Result<(), ParamError> {
-        let refuse =
-            |key, got: &dyn std::fmt::Display, bound| Err(ParamError::OutOfBounds { key, got: got.to_string(), bound });
         if self.slack.is_zero() {
-            return refuse("slack", &self.slack, "longer than zero, or the hop idles between frames");
+            return refuse("slack", self.slack, "longer than zero, or the hop idles between frames");
         }
         if self.slack_max < self.slack {
-            return refuse("slack_max", &self.slack_max, "at least slack");
+            return refuse("slack_max", self.slack_max, "at least slack");
         }
         if self.trigger >= self.slack {
-            return refuse("trigger", &self.trigger, "below slack, or a tight window releases itself");
+            return refuse("trigger", self.trigger, "below slack, or a tight window releases itself");
         }
         if !(1.0..=64.0).contains(&self.ceiling_gain) {
-            return refuse("ceiling_gain", &self.ceiling_gain, "from 1 to 64");
+            return refuse("ceiling_gain", self.ceiling_gain, "from 1 to 64");
         }
         if self.release_after == 0 {
-            return refuse("release_after", &self.release_after, "at least 1");
+            return refuse("release_after", self.release_after, "at least 1");
         }
         Ok(())
     }

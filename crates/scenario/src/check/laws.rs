@@ -6,7 +6,7 @@ use crate::quantity::show;
 use crate::read::{Context, Entry, Quantity};
 use crate::{Law, Sender, raw};
 use lasthop_laws::aggregation::{self, Control};
-use lasthop_laws::oal;
+use lasthop_laws::{ParamError, oal};
 use lasthop_radio::queue;
 use lasthop_units::{Bytes, Span};
 use raw::{ControllerKind, QueueKind};
@@ -210,7 +210,7 @@ fn agent(table: &raw::Agent, cx: &mut Context) -> Option<oal::Params> {
         release_after: u32::try_from(release_after?).ok()?,
         ceiling_gain: table.ceiling_gain.get()?,
     };
-    let Err(oal::ParamError::OutOfBounds { key, got, bound }) = params.validate() else { return Some(params) };
+    let Err(ParamError::OutOfBounds { key, got, bound }) = params.validate() else { return Some(params) };
     let key = crate::read::kebab(key);
     let entries =
         [&table.slack.at, &table.slack_max.at, &table.trigger.at, &table.release_after.at, &table.ceiling_gain.at];
@@ -259,9 +259,7 @@ fn regulator(table: &raw::Regulator, cx: &mut Context) -> Option<Control> {
             })
         }
     };
-    let Err(aggregation::ParamError::OutOfBounds { key, got, bound }) = control.validate() else {
-        return Some(control);
-    };
+    let Err(ParamError::OutOfBounds { key, got, bound }) = control.validate() else { return Some(control) };
     let key = crate::read::kebab(key);
     let entries = [
         &table.target.at,
