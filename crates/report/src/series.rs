@@ -96,6 +96,24 @@ pub struct Track {
 }
 
 impl SeriesKind {
+    /// Every kind, in the order of the enum.
+    pub const ALL: [SeriesKind; 14] = [
+        SeriesKind::Rate,
+        SeriesKind::HopDelay,
+        SeriesKind::HopDelayMax,
+        SeriesKind::Backlog,
+        SeriesKind::Queue,
+        SeriesKind::Window,
+        SeriesKind::Cwnd,
+        SeriesKind::Pacing,
+        SeriesKind::Capacity,
+        SeriesKind::PhyRate,
+        SeriesKind::ChannelBusy,
+        SeriesKind::Aggregation,
+        SeriesKind::AggregationTarget,
+        SeriesKind::Overhead,
+    ];
+
     /// The name in `series.parquet`.
     pub const fn name(self) -> &'static str {
         match self {
@@ -263,6 +281,16 @@ mod tests {
 
     fn ms(n: u64) -> Time {
         Time::from_nanos(n * 1_000_000)
+    }
+
+    #[test]
+    fn the_list_of_kinds_has_every_one_of_them() {
+        for (place, kind) in SeriesKind::ALL.into_iter().enumerate() {
+            assert_eq!(serde_json::to_value(kind).expect("a name"), serde_json::json!(kind.name()));
+            assert_eq!(kind as usize, place);
+        }
+        // The last of the enum: a kind that follows it belongs into the list.
+        assert_eq!(SeriesKind::ALL.last(), Some(&SeriesKind::Overhead));
     }
 
     #[test]
