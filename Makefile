@@ -40,4 +40,4 @@ docs: ## the book and the API documentation
 
 clean: ## remove build output and results
 	cargo clean
-	rm -rf $(OUT) docs/book
+	rm -rf $(OUT)

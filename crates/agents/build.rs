@@ -44,7 +44,7 @@ mod bpf {
             return Some(named);
         }
         let names =
-            std::iter::once("clang".to_owned()).chain((11..=30).rev().map(|version| format!("clang-{version}")));
+            std::iter::once("clang".to_owned()).chain((11..=99).rev().map(|version| format!("clang-{version}")));
         names.into_iter().find(|name| Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success()))
     }
 

@@ -83,6 +83,7 @@ fn chain(hops: u16, two_hops: Reach) -> (ReachMatrix, Vec<Option<u16>>) {
 #[test]
 fn chains_agree_with_ns3() {
     let Some(text) = common::reference("s4_agg.csv") else { return };
+    let (mut short, mut long) = (0, 0);
     for line in text.lines().skip(1) {
         let cells: Vec<&str> = line.split(',').collect();
         let [topology, model, protocol, rate, _rts, hops, ..] = cells[..] else { panic!("short line: {line}") };
@@ -108,8 +109,11 @@ fn chains_agree_with_ns3() {
         let deviation = mean / theirs - 1.0;
         let percent = deviation * 100.0;
         println!("chain {model} {hops} hops {rate} Mbit/s: {mean:.3} Mbit/s, ns-3 {theirs:.3} ({percent:+.1} %)");
-        // Two hops are near exact. Beyond, ns-3 decides by SINR what a brief overlap destroys, this model by rule.
-        let allowed = if hops <= 2 { 0.03 } else { 0.2 };
-        assert!(deviation.abs() < allowed, "{model} {hops} hops: {percent:+.1} %");
+        // Two hops are near exact. Beyond, ns-3 decides by SINR what a brief overlap destroys, this model by rule. Both
+        // bounds stand in docs/reference/ns3-validation.md and in the README.
+        let (allowed, count) = if hops <= 2 { (0.03, &mut short) } else { (0.13, &mut long) };
+        *count += 1;
+        assert!(deviation.abs() <= allowed, "{model} {hops} hops: {percent:+.1} %");
     }
+    assert!(short > 0 && long > 0, "the reference has {short} chains of up to two hops and {long} longer ones");
 }
