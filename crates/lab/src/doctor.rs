@@ -3,14 +3,15 @@
 //! Every probe undoes what it did before it returns.
 
 use crate::address::{HopId, mac};
-use crate::error::{Doing, LabError, Result};
+use crate::error::{Doing, Result};
 use crate::netns::Namespace;
 use crate::punctual;
 use crate::run_dir::RunDir;
+use crate::sched;
 use crate::spec::has_congestion_control;
 use crate::tap::Tap;
-use crate::{poll, sched};
 use lasthop_signals::Node;
+use lasthop_system::poll::Poll;
 use lasthop_units::Span;
 use nix::unistd::Uid;
 use std::fmt;
@@ -186,8 +187,8 @@ fn in_namespace(work: impl FnOnce() -> Result<()> + Send) -> std::result::Result
 }
 
 fn precise_wait() -> std::result::Result<(), String> {
-    let attempt = || poll::Poll::new()?.wait(Span::from_nanos(1));
-    attempt().map(drop).map_err(|error: LabError| error.to_string())
+    let attempt = || Poll::new()?.wait(Span::from_nanos(1));
+    attempt().map(drop).map_err(|error: std::io::Error| error.to_string())
 }
 
 fn real_time() -> std::result::Result<(), String> {

@@ -11,7 +11,6 @@ use crate::home::{Home, Seat};
 use crate::lateness::{Kind, Lateness};
 use crate::log::{Crossing, Departure, EmulatorLog, FrameSeen, HopLog, Loss};
 use crate::monitor::Monitor;
-use crate::poll::Poll;
 use crate::punctual::{Punctual, Wakeful};
 use crate::sched;
 use crate::tap::Tap;
@@ -21,9 +20,9 @@ use lasthop_radio::wifi::Wifi;
 use lasthop_radio::wired::Wire;
 use lasthop_radio::{Dest, Drop as Dropped, Ecn, Hop, MpduRecord, Outbox, Packet, PpduKind, PpduRecord, RxInfo};
 use lasthop_signals::{Node, Signal};
+use lasthop_system::poll::Poll;
 use lasthop_units::{Span, Time};
 use lasthop_wire::{ip, tcp};
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -67,13 +66,14 @@ pub struct Emulator {
 impl Emulator {
     /// Starts to drive `segments`, numbered as [`HopId`]s in their order, by `clock`.
     pub fn start(clock: Clock, segments: Vec<Segment>) -> Result<Emulator> {
-        let mut poll = Poll::new()?;
+        let poll = Poll::new().doing(|| "making an epoll instance".into())?;
+        let watching = || "watching an interface".to_owned();
         for (hop, segment) in segments.iter().enumerate() {
             for (node, port) in segment.ports.iter().enumerate() {
-                poll.add(port.as_fd(), token(hop, node))?;
+                poll.add_level(port, token(hop, node)).doing(watching)?;
             }
             if let Some(driver) = &segment.driver {
-                poll.add(driver.as_fd(), token(hop, DRIVER))?;
+                poll.add_level(driver, token(hop, DRIVER)).doing(watching)?;
             }
         }
         let stop = Arc::new(AtomicBool::new(false));
@@ -171,9 +171,9 @@ impl Driven {
             let now = self.clock.now();
             let next = self.segments.iter().filter_map(|segment| segment.model.next_event()).min();
             let wait = punctual.wait(now, next.unwrap_or(Time::MAX)).min(LONGEST_WAIT);
-            let ready = self.poll.wait(wait)?;
+            let ready = self.poll.wait(wait).doing(|| "waiting for packets (epoll_pwait2)".into())?;
             for n in 0..ready {
-                self.receive(self.poll.token(n))?;
+                self.receive(self.poll.ready(n).token)?;
             }
             if ready == 0 && wait.is_zero() {
                 punctual.polled(now, self.clock.now());

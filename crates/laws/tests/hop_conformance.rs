@@ -86,7 +86,7 @@ impl Driver {
                 self.stations.remove(&number);
                 continue;
             };
-            let station = self.stations.entry(number).or_insert_with(|| unseen(number));
+            let station = self.stations.entry(number).or_insert_with(|| StationReport::unseen(Node(number)));
             let sent = did.exchanges * did.frames;
             station.tx_attempts += sent;
             station.tx_packets += sent;
@@ -102,27 +102,6 @@ impl Driver {
         }
         let channel = ChannelTime { active: self.active, busy: self.tx, rx: Span::ZERO, tx: self.tx };
         HopReport { channel, stations: self.stations.values().copied().collect() }
-    }
-}
-
-fn unseen(number: u16) -> StationReport {
-    StationReport {
-        station: Node(number),
-        backlog_packets: 0,
-        backlog_bytes: Bytes::ZERO,
-        head_wait: Span::ZERO,
-        queue_drops: 0,
-        tx_attempts: 0,
-        tx_retries: 0,
-        tx_failed: 0,
-        tx_packets: 0,
-        tx_bytes: Bytes::ZERO,
-        rx_packets: 0,
-        rx_bytes: Bytes::ZERO,
-        tx_airtime: Span::ZERO,
-        rx_airtime: Span::ZERO,
-        tx_ppdus: 0,
-        phy_rate: Rate::ZERO,
     }
 }
 

@@ -9,7 +9,7 @@
 use crate::wired::{Params, Wire};
 use crate::{Dest, Drop, Hop, Outbox, Packet, RxInfo};
 use lasthop_signals::{ChannelTime, HopReport, Node, Signal, StationReport};
-use lasthop_units::{Bytes, Rate, Span, Time};
+use lasthop_units::{Rate, Span, Time};
 
 /// The node in the middle.
 pub const CENTRE: Node = Node(0);
@@ -141,30 +141,14 @@ impl<P, O: Outbox<P>> Outbox<P> for Counted<'_, O> {
 }
 
 fn nothing(station: Node, phy_rate: Rate) -> StationReport {
-    StationReport {
-        station,
-        backlog_packets: 0,
-        backlog_bytes: Bytes::ZERO,
-        head_wait: Span::ZERO,
-        queue_drops: 0,
-        tx_attempts: 0,
-        tx_retries: 0,
-        tx_failed: 0,
-        tx_packets: 0,
-        tx_bytes: Bytes::ZERO,
-        rx_packets: 0,
-        rx_bytes: Bytes::ZERO,
-        tx_airtime: Span::ZERO,
-        rx_airtime: Span::ZERO,
-        tx_ppdus: 0,
-        phy_rate,
-    }
+    StationReport { phy_rate, ..StationReport::unseen(station) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{AccessClass, Ecn};
+    use lasthop_units::Bytes;
 
     #[derive(Default)]
     struct Log {

@@ -64,6 +64,30 @@ pub struct StationReport {
     pub phy_rate: Rate,
 }
 
+impl StationReport {
+    /// A station that nothing has been sent to or heard of yet: all counters zero, no rate.
+    pub const fn unseen(station: Node) -> StationReport {
+        StationReport {
+            station,
+            backlog_packets: 0,
+            backlog_bytes: Bytes::ZERO,
+            head_wait: Span::ZERO,
+            queue_drops: 0,
+            tx_attempts: 0,
+            tx_retries: 0,
+            tx_failed: 0,
+            tx_packets: 0,
+            tx_bytes: Bytes::ZERO,
+            rx_packets: 0,
+            rx_bytes: Bytes::ZERO,
+            tx_airtime: Span::ZERO,
+            rx_airtime: Span::ZERO,
+            tx_ppdus: 0,
+            phy_rate: Rate::ZERO,
+        }
+    }
+}
+
 /// One flow as a middle box between its ends knows it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowReport {

@@ -201,24 +201,7 @@ proptest! {
 
 #[test]
 fn a_record_of_too_many_stations_is_refused() {
-    let station = StationReport {
-        station: Node(0),
-        backlog_packets: 0,
-        backlog_bytes: Bytes::ZERO,
-        head_wait: Span::ZERO,
-        queue_drops: 0,
-        tx_attempts: 0,
-        tx_retries: 0,
-        tx_failed: 0,
-        tx_packets: 0,
-        tx_bytes: Bytes::ZERO,
-        rx_packets: 0,
-        rx_bytes: Bytes::ZERO,
-        tx_airtime: Span::ZERO,
-        rx_airtime: Span::ZERO,
-        tx_ppdus: 0,
-        phy_rate: Rate::ZERO,
-    };
+    let station = StationReport::unseen(Node(0));
     let with = |n| HopReport { channel: ChannelTime::default(), stations: vec![station; n] };
     let record = |n| driver::Record { report: with(n), ..driver::Record::default() };
     assert_eq!(driver::encode(&record(1024)).map(|m| m.len()), Ok(driver::MAX_LEN));

@@ -1,5 +1,7 @@
 //! The clock of an agent, and being on time by it.
 
+pub use lasthop_system::sched::{become_realtime, sharpen_timers};
+
 use lasthop_units::{Span, Time};
 use nix::time::{ClockId, clock_gettime};
 use std::sync::LazyLock;
@@ -22,20 +24,6 @@ fn read(clock: ClockId) -> Time {
     let now = clock_gettime(clock).expect("these two clocks are always there");
     let (s, ns) = (u64::try_from(now.tv_sec()).unwrap_or(0), u64::try_from(now.tv_nsec()).unwrap_or(0));
     Time::from_nanos(s * 1_000_000_000 + ns)
-}
-
-/// Asks for real-time scheduling (SCHED_FIFO) of this thread; threads and processes that it starts have none.
-/// False if that is not allowed.
-pub fn become_realtime(priority: i32) -> bool {
-    let parameters = libc::sched_param { sched_priority: priority };
-    // SAFETY: 0 names the calling thread, and the parameters outlive the call.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &parameters) == 0 }
-}
-
-/// Makes this thread's sleeps end on time: by default the kernel may let them end 50 µs late.
-pub fn sharpen_timers() {
-    // Refusal costs accuracy, which the pacing error shows.
-    let _ = nix::sys::prctl::set_timerslack(1);
 }
 
 /// Wakes a little early and watches the clock for the rest, for at most half of all time: the kernel throttles a

@@ -1,7 +1,7 @@
 //! A driver with one station and nothing to say of it, 250 times a second.
 
 use lasthop_signals::{ChannelTime, HopReport, Node, StationReport};
-use lasthop_units::{Bytes, Rate, Span, Time};
+use lasthop_units::Time;
 use lasthop_wire::driver::{self, Record};
 use nix::sys::socket::{
     AddressFamily, Backlog, MsgFlags, SockFlag, SockType, UnixAddr, accept4, bind, listen, send, socket,
@@ -44,24 +44,7 @@ impl Drop for IdleDriver {
 }
 
 fn one_station() -> HopReport {
-    let station = StationReport {
-        station: Node(1),
-        backlog_packets: 0,
-        backlog_bytes: Bytes::ZERO,
-        head_wait: Span::ZERO,
-        queue_drops: 0,
-        tx_attempts: 0,
-        tx_retries: 0,
-        tx_failed: 0,
-        tx_packets: 0,
-        tx_bytes: Bytes::ZERO,
-        rx_packets: 0,
-        rx_bytes: Bytes::ZERO,
-        tx_airtime: Span::ZERO,
-        rx_airtime: Span::ZERO,
-        tx_ppdus: 0,
-        phy_rate: Rate::ZERO,
-    };
+    let station = StationReport::unseen(Node(1));
     HopReport { channel: ChannelTime::default(), stations: vec![station] }
 }
 

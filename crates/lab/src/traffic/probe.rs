@@ -6,13 +6,12 @@ use crate::clock::Clock;
 use crate::error::{Doing, Result};
 use crate::home::Seat;
 use crate::netns::Namespace;
-use crate::poll::Poll;
 use crate::stop::Stop;
+use lasthop_system::poll::Poll;
 use lasthop_units::{Bytes, Span, Time};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
 use std::thread::JoinHandle;
 
 /// One probe.
@@ -92,9 +91,9 @@ impl Probes {
             let datagram = vec![0; (stream.size.get() as usize).max(NUMBER)];
             senders.push(Sender { socket, datagram, every, next, stop, sent: Vec::new() });
         }
-        let mut poll = Poll::new()?;
+        let poll = Poll::new().doing(|| "making an epoll instance".into())?;
         for (stream, socket) in receivers.iter().enumerate() {
-            poll.add(socket.as_fd(), stream as u64)?;
+            poll.add_level(socket, stream as u64).doing(|| "watching a socket".into())?;
         }
         let (clock, stop, period) = (period.clock, period.stop.clone(), period.clone());
         Ok(Probes {
@@ -159,8 +158,8 @@ fn receive(sockets: &[Socket], mut poll: Poll, period: &Period, seat: Seat) -> R
     let mut arrivals = Vec::new();
     let mut buffer = [MaybeUninit::uninit(); 2048];
     while period.lasts() {
-        for ready in 0..poll.wait(TICK.into())? {
-            let stream = poll.token(ready) as usize;
+        for ready in 0..poll.wait(TICK.into()).doing(|| "waiting for probes (epoll_pwait2)".into())? {
+            let stream = poll.ready(ready).token as usize;
             while let Ok(len) = sockets[stream].recv(&mut buffer) {
                 let at = period.clock.now();
                 // SAFETY: the kernel has initialised the first `len` bytes.

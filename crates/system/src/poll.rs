@@ -100,3 +100,34 @@ impl Poll {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn a_level_stays_ready_until_it_is_read_and_an_edge_is_told_once() {
+        let (mut ours, mut theirs) = UnixStream::pair().expect("sockets");
+        let mut poll = Poll::new().expect("an instance");
+        poll.add_level(&ours, 7).expect("watched");
+        assert_eq!(poll.wait(Span::from_micros(10)).expect("waited"), 0);
+        theirs.write_all(b"x").expect("room");
+        for _ in 0..2 {
+            assert_eq!(poll.wait(Span::from_millis(100)).expect("waited"), 1);
+            assert_eq!(poll.ready(0), Ready { token: 7, readable: true, writable: false });
+        }
+        ours.read_exact(&mut [0]).expect("one octet");
+        assert_eq!(poll.wait(Span::ZERO).expect("waited"), 0);
+        poll.remove(&ours);
+
+        poll.add_edge(&ours, 8).expect("watched");
+        assert_eq!(poll.wait(Span::from_millis(100)).expect("waited"), 1);
+        assert_eq!(poll.ready(0), Ready { token: 8, readable: false, writable: true });
+        assert_eq!(poll.wait(Span::ZERO).expect("waited"), 0, "told once");
+        drop(theirs);
+        assert_eq!(poll.wait(Span::from_millis(100)).expect("waited"), 1);
+        assert!(poll.ready(0).readable, "the end is something to read");
+    }
+}
