@@ -1,8 +1,11 @@
 //! `lasthop aggregation`: what it says of captures and of interfaces, and what it says when it cannot.
 
-use lasthop_tests::{lasthop, run};
+use lasthop_tests::{alone, ends_within, eventually, is_root, lasthop, own_scenario, program, run};
 use serde_json::Value;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// A capture of the reference data; says so if it is not there.
 fn reference(name: &str) -> Option<PathBuf> {
@@ -104,4 +107,115 @@ fn what_cannot_be_measured_is_refused_with_a_remedy() {
     assert_eq!(run(&mut lasthop(["aggregation"])).status, 2, "neither file nor interface");
     let bare = run(&mut lasthop(["aggregation", "--interval", "5", "x.pcap"]));
     assert!(bare.status == 2 && bare.err.contains("unit"), "{}", bare.err);
+}
+
+/// What `mon0` of the second station of tests/scenarios/radio.toml showed in a tenth of a second, its packets cut to 160
+/// octets by tcpdump: HE with A-MSDUs, a legacy neighbour, others' frames, damaged ones. The counts are those of another
+/// reader, which had the whole packets.
+#[test]
+fn a_capture_of_the_lab_is_counted_to_the_frame() {
+    let path = lasthop_tests::root().join("tests/captures/radio.pcap");
+    for more in [&[][..], &["--by-reference"]] {
+        let found = object(&path, more);
+        assert_eq!((&found["captured"], &found["unreadable"]), (&Value::from(300), &Value::from(0)));
+        let row = |one: &Value| {
+            let end = |key: &str| one[key].as_str().map_or("?", |address| &address[16..]).to_owned();
+            let count = |key: &str| one[key].as_u64().expect("a count");
+            let received = &one["received_mpdus"];
+            let mpdus = received["sum"].as_u64().expect("a count");
+            let ends = end("transmitter") + &end("receiver");
+            (ends, mpdus, count("frames"), count("ampdus"), count("retries"), received["histogram"].to_string())
+        };
+        let rows: Vec<_> = found["conversations"].as_array().expect("a list").iter().map(row).collect();
+        let expected = [
+            ("02", 111, 17, 17, 22, r#"{"1":11,"12":1,"2":1,"21":3,"23":1}"#),
+            ("03", 36, 7, 7, 6, r#"{"2":1,"3":1,"6":4,"7":1}"#),
+            ("45", 19, 19, 0, 4, r#"{"1":19}"#),
+            ("01", 18, 1, 1, 0, r#"{"18":1}"#),
+            ("30", 6, 4, 4, 4, r#"{"1":3,"3":1}"#),
+            ("10", 4, 4, 4, 2, r#"{"1":4}"#),
+        ];
+        for (row, expected) in rows.iter().zip(expected) {
+            let (ends, mpdus, frames, ampdus, retries, histogram) = expected;
+            assert_eq!(*row, (ends.to_owned(), mpdus, frames, ampdus, retries, histogram.to_owned()));
+        }
+        assert_eq!(rows.len(), 6);
+        // Packets in A-MSDUs, and those of the one MPDU to the second station that was damaged.
+        let packets: Vec<_> = found["conversations"].as_array().expect("a list").iter().collect();
+        let sums: Vec<u64> = packets.iter().filter_map(|one| one["packets"]["sum"].as_u64()).collect();
+        assert_eq!(sums[1..], [167, 19, 87, 13, 17]);
+        assert!((498..=502).contains(&sums[0]), "{sums:?}");
+    }
+    let said = run(lasthop(["aggregation"]).arg(&path)).succeeded();
+    assert!(said.err.contains("5 damaged PPDUs"), "{}", said.err);
+}
+
+/// A program in a network namespace, its output to be read.
+fn inside(namespace: &str, program: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new("nsenter");
+    command.arg(format!("--net=/run/netns/{namespace}")).arg(program).args(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// What objects say together of the frames from the access point to station 2: how many, and how many packets in them.
+fn to_second_station<'a>(objects: impl Iterator<Item = &'a str>) -> (u64, u64) {
+    let (mut frames, mut packets) = (0, 0);
+    for object in objects {
+        let object: Value = serde_json::from_str(object).expect("an object a line");
+        let all = object["conversations"].as_array().expect("a list").clone();
+        let ours = |one: &&Value| (&one["transmitter"], &one["receiver"]) == (&Value::from(AP), &Value::from(STATION));
+        for one in all.iter().filter(ours) {
+            frames += one["frames"].as_u64().expect("a count");
+            packets += one["packets"]["sum"].as_u64().expect("a count");
+        }
+    }
+    (frames, packets)
+}
+
+const AP: &str = "02:4c:48:01:00:00";
+const STATION: &str = "02:4c:48:01:00:02";
+
+#[test]
+fn an_interface_is_measured_live_until_it_is_gone_and_a_capture_of_it_tells_the_same() {
+    if !is_root() {
+        return;
+    }
+    let _alone = alone();
+    let folder = tempfile::tempdir().expect("a directory");
+    let (out, captured) = (folder.path().join("out"), folder.path().join("mon0.pcap"));
+    let mut command = lasthop(["run", "--world", "lab", "--seed", "1", "--out"]);
+    command.arg(&out).arg(own_scenario("radio")).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let running = command.spawn().expect("the program starts");
+    let namespace = format!("lasthop-{}-0-sta2", running.id());
+    let has_monitor = || {
+        let mut look = inside(&namespace, Path::new("grep"), &["-q", "mon0:", "/proc/self/net/dev"]);
+        look.output().is_ok_and(|found| found.status.success())
+    };
+    assert!(eventually(Duration::from_secs(20), has_monitor), "no monitor interface came up");
+    let tcpdump = ["-i", "mon0", "-B", "16384", "-w", captured.to_str().expect("ASCII")];
+    let tcpdump: Option<Child> = inside(&namespace, Path::new("tcpdump"), &tcpdump).spawn().ok();
+    let measure = ["aggregation", "-i", "mon0", "--json", "--interval", "500 ms"];
+    let live = inside(&namespace, program(), &measure).spawn().expect("nsenter starts");
+    ends_within(running, Duration::from_secs(60)).succeeded();
+    let live = ends_within(live, Duration::from_secs(10)).failed_saying(&["mon0 is gone"]);
+    assert!(live.out.lines().count() >= 5, "{live:?}");
+    let (frames, packets) = to_second_station(live.out.lines());
+    assert!(frames > 100 && packets > 5 * frames, "{packets} packets in {frames} frames");
+
+    let Some(tcpdump) = tcpdump else { return };
+    let ended = ends_within(tcpdump, Duration::from_secs(10));
+    if !captured.exists() {
+        let _ = writeln!(std::io::stderr(), "SKIPPED in part: tcpdump does not run here: {}", ended.err);
+        return;
+    }
+    let file = run(lasthop(["aggregation", "--json"]).arg(&captured)).succeeded();
+    let (in_file, packets_in_file) = to_second_station(file.out.lines());
+    println!("live {packets} packets in {frames} frames, captured {packets_in_file} in {in_file}");
+    // They did not begin at the same moment.
+    let close = |a: u64, b: u64| a.abs_diff(b) as f64 <= 0.05 * a.max(b) as f64;
+    assert!(
+        close(frames, in_file) && close(packets, packets_in_file),
+        "{frames}/{in_file}, {packets}/{packets_in_file}"
+    );
 }

@@ -5,7 +5,7 @@ mod table;
 use crate::{flag, note, say};
 use anyhow::{Context as _, bail};
 use clap::Args as ClapArgs;
-use lasthop_agents::monitor::{MonitorReader, drop_privileges};
+use lasthop_agents::monitor::{MonitorError, MonitorReader, drop_privileges};
 use lasthop_laws::aggregation::meter::{Frame, Grouping, Meter, Tally};
 use lasthop_signals::MacAddress;
 use lasthop_units::{Span, Time};
@@ -166,8 +166,16 @@ fn live(name: &str, args: &Args) -> anyhow::Result<()> {
     let interval = args.interval.unwrap_or(Span::from_secs(1));
     let (mut meter, mut printer) = (meter(args), Printer::new(args));
     let (mut dropped, mut since_looked) = (0, 0);
+    // What was heard before the interface went is told before that is.
+    let mut gone = None;
     while !stop.is_asked() {
-        let heard = reader.hear(std::time::Duration::from_millis(50))?;
+        let heard = match reader.hear(std::time::Duration::from_millis(50)) {
+            Err(error @ (MonitorError::Gone { .. } | MonitorError::Down { .. })) => {
+                gone = Some(error);
+                break;
+            }
+            heard => heard?,
+        };
         let now = match &heard {
             Some(heard) => heard.at,
             None => MonitorReader::now()?,
@@ -193,7 +201,7 @@ fn live(name: &str, args: &Args) -> anyhow::Result<()> {
     if let Some(start) = printer.start {
         printer.print(start, MonitorReader::now()?)?;
     }
-    Ok(())
+    gone.map_or(Ok(()), |error| Err(error.into()))
 }
 
 /// Frames between two looks at the kernel's count of those that were not read in time.

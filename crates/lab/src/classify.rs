@@ -30,9 +30,9 @@ pub fn packet(hop: HopId, src: Node, frame: Frame) -> Result<Packet<Frame>, Fram
     Ok(Packet { len, src, dst, class, flow_hash, ecn, payload: frame })
 }
 
-/// The access category that Linux gives a DSCP: its class selector bits taken as 802.1D priority.
+/// The access category of a DSCP, by its user priority (IEEE 802.11-2020, table 10-1).
 fn access_class(dscp: u8) -> AccessClass {
-    match dscp >> 3 {
+    match ip::dscp::user_priority(dscp) {
         1 | 2 => AccessClass::Background,
         4 | 5 => AccessClass::Video,
         6 | 7 => AccessClass::Voice,
@@ -63,7 +63,7 @@ mod tests {
         frame
     }
 
-    /// An IPv4 header and two ports; DSCP 45, ECT(0).
+    /// An IPv4 header and two ports; DSCP 45, whose upper bits decide, and ECT(0).
     const IPV4: [u8; 24] =
         [0x45, 0xb6, 0, 24, 0x1c, 0x46, 0x40, 0, 64, 6, 0xc9, 0xc3, 10, 76, 1, 1, 10, 76, 1, 3, 0, 80, 1, 2];
 
@@ -74,6 +74,23 @@ mod tests {
         // Priority 5 is video.
         assert_eq!((packet.class, packet.ecn), (AccessClass::Video, Ecn::Ect0));
         assert_ne!(packet.flow_hash, 0);
+    }
+
+    #[test]
+    fn what_a_socket_is_marked_with_is_read_as_its_class_in_both_ip_versions() {
+        use AccessClass::{Background, BestEffort, Video, Voice};
+        for class in [Background, BestEffort, Video, Voice] {
+            let octet = crate::traffic::tos(class);
+            let mut v4 = IPV4;
+            v4[1] = octet | 0x02;
+            let mut v6 = [0; 48];
+            // Eight octets of UDP between unspecified addresses; the traffic class lies across two octets.
+            v6[..8].copy_from_slice(&[0x60 | octet >> 4, octet << 4, 0, 0, 0, 8, 17, 64]);
+            for (ethertype, bytes) in [(0x0800, &v4[..]), (0x86dd, &v6[..])] {
+                let packet = packet(HopId(1), Node(0), frame(ethertype, bytes)).expect("known receiver");
+                assert_eq!(packet.class, class, "octet {octet:#04x}, type {ethertype:#06x}");
+            }
+        }
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! Monitor interfaces of stations: on them the emulated radio shows what a station received, as a real one's driver does.
 //!
 //! Such an interface is a TAP of link type IEEE802_11_RADIO; what is written to it is a radiotap header, an 802.11 header,
-//! LLC/SNAP and the packet. `tcpdump -i mon0` prints it, and a station's agent reads it as it would on hardware.
+//! LLC/SNAP, the packet and the check sequence. `tcpdump -i mon0` prints it, and a station's agent reads it as it would on
+//! hardware. It shows the data frames of everybody whom the station decodes, with signal and noise where the link has a
+//! signal-to-noise ratio, and damaged MPDUs with the flag that says so.
 //!
-//! Deviations: data frames addressed to the station alone, those with a wrong check sequence left out, as most drivers do;
-//!             neither beacons nor control frames. Of an MPDU that the station had already handed up, after an attempt
-//!             whose BlockAck was lost, the body is zeros: the emulator has it no more.
+//! Deviations: neither beacons nor control frames nor what the station itself sends; of a PPDU that a collision spoiled,
+//!             nothing. Of an MPDU that its receiver had already handed up, after an attempt whose BlockAck was lost, and
+//!             of a neighbour's packets the body is zeros: the emulator has it no more, or never had it. A damaged MPDU
+//!             has one wrong octet in its middle.
 
 use crate::address::{HopId, mac};
 use crate::error::Result;
@@ -13,8 +16,8 @@ use crate::frame::Frame;
 use crate::netns::Namespace;
 use crate::tap::Tap;
 use crate::topology::MONITOR;
-use lasthop_radio::wifi::{Band, Standard};
-use lasthop_radio::{AccessClass, MpduRecord};
+use lasthop_radio::wifi::{Band, Params};
+use lasthop_radio::{AccessClass, Hearing, MpduRecord};
 use lasthop_signals::phy::TxVector;
 use lasthop_signals::{MacAddress, Node};
 use lasthop_units::{Bytes, Time};
@@ -26,9 +29,19 @@ use lasthop_wire::radiotap::{Ampdu, Channel, Flags, Radiotap};
 pub struct Monitor {
     /// Whose it is.
     pub station: Node,
+    hears: Hears,
     view: View,
     tap: Tap,
     packet: Vec<u8>,
+}
+
+/// How much an interface shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hears {
+    /// Whatever the radio decodes, damaged or not, as with the flags `fcsfail`, `control` and `otherbss` of `iw`.
+    All,
+    /// Whole frames for the station itself: what comes through a driver's usual filter.
+    Own,
 }
 
 /// What a monitor interface has shown, as the radio saw it.
@@ -40,6 +53,10 @@ pub struct Shown {
     pub station: Node,
     /// Who sent it.
     pub from: Node,
+    /// Whom it was for.
+    pub to: Node,
+    /// True if its check sequence was right.
+    pub whole: bool,
     /// Number of its A-MPDU.
     pub ampdu: Option<u32>,
     /// True for the last of its A-MPDU.
@@ -56,35 +73,48 @@ pub struct Shown {
 
 impl Monitor {
     /// Makes the interface in the station's namespace `host` and takes it up.
-    pub(crate) fn create(host: &Namespace, station: Node, hop: HopId, standard: Standard) -> Result<Monitor> {
+    pub(crate) fn create(host: &Namespace, station: Node, hears: Hears, view: View) -> Result<Monitor> {
         let tap = host.within(|| Tap::create_monitor(MONITOR))?;
-        Ok(Monitor { station, view: View { hop, standard }, tap, packet: Vec::with_capacity(2_048) })
+        Ok(Monitor { station, hears, view, tap, packet: Vec::with_capacity(2_048) })
     }
 
-    /// Shows an MPDU; `None` if it was damaged or is not for this station. An error means that the interface refused it.
+    /// Shows an MPDU; `None` if the station has not heard it, or the interface does not show such. An error means that the
+    /// interface refused it.
     pub(crate) fn show(&mut self, at: Time, mpdu: &MpduRecord<'_, Frame>) -> Option<std::io::Result<Shown>> {
-        if mpdu.to != self.station || !mpdu.received {
+        let hearing = mpdu.hearers.iter().find(|hearing| hearing.node == self.station)?;
+        let own = mpdu.to == self.station && hearing.whole;
+        if self.hears == Hears::Own && !own {
             return None;
         }
         self.packet.clear();
-        self.view.write(mpdu, &mut self.packet);
-        let MpduRecord { from, ampdu, last, sequence, retry, tx, len, .. } = *mpdu;
-        let shown = Shown { at, station: self.station, from, ampdu, last, sequence, retry, tx, len };
+        self.view.write(mpdu, hearing, &mut self.packet);
+        let (station, whole) = (self.station, hearing.whole);
+        let MpduRecord { from, to, ampdu, last, sequence, retry, tx, len, .. } = *mpdu;
+        let shown = Shown { at, station, from, to, whole, ampdu, last, sequence, retry, tx, len };
         Some(self.tap.write_packet(&self.packet).map(|()| shown))
     }
 }
 
 /// What the records do not say.
-#[derive(Clone, Copy, Debug)]
-struct View {
+#[derive(Clone, Debug)]
+pub(crate) struct View {
     hop: HopId,
-    standard: Standard,
+    band: Band,
+    /// By node: whether its data frames have a QoS control field.
+    qos: Vec<bool>,
 }
 
 impl View {
+    /// Of a hop with these nodes.
+    pub(crate) fn new(hop: HopId, params: &Params) -> View {
+        let nodes = (0..params.nodes.len()).map(|node| Node(u16::try_from(node).unwrap_or(u16::MAX)));
+        let qos = nodes.map(|node| params.phy(node).standard.is_qos()).collect();
+        View { hop, band: params.standard.band(), qos }
+    }
+
     /// Appends the packet that shows `mpdu`.
-    fn write(&self, mpdu: &MpduRecord<'_, Frame>, out: &mut Vec<u8>) {
-        self.radiotap(mpdu).write(out);
+    fn write(&self, mpdu: &MpduRecord<'_, Frame>, hearing: &Hearing, out: &mut Vec<u8>) {
+        self.radiotap(mpdu, hearing).write(out);
         let start = out.len();
         self.header(mpdu).write(out);
         let body = out.len();
@@ -108,14 +138,23 @@ impl View {
         }
         // Zeros for what is missing, and nothing beyond the length on the air.
         out.resize(end.max(body), 0);
+        let check = dot11::check_sequence(&out[start..]);
+        if !hearing.whole {
+            let middle = usize::midpoint(start, out.len());
+            out[middle] ^= 0xff;
+        }
+        out.extend_from_slice(&check);
     }
 
-    fn radiotap(&self, mpdu: &MpduRecord<'_, Frame>) -> Radiotap {
+    fn radiotap(&self, mpdu: &MpduRecord<'_, Frame>, hearing: &Hearing) -> Radiotap {
+        let damaged = if hearing.whole { Flags::default() } else { Flags::BAD_FCS };
         let mut radiotap = Radiotap {
             // Of the first symbol of data, as most radios stamp all MPDUs of a PPDU.
             tsft: Some((mpdu.start + mpdu.tx.preamble()).as_nanos() / 1_000),
-            flags: Some(Flags::default()),
-            channel: Some(channel(self.standard)),
+            flags: Some(Flags(Flags::FCS.0 | damaged.0)),
+            channel: Some(channel(self.band)),
+            signal: hearing.strength.map(|strength| dbm(strength.signal_dbm)),
+            noise: hearing.strength.map(|strength| dbm(strength.noise_dbm)),
             ampdu: mpdu.ampdu.map(|reference| Ampdu {
                 reference,
                 flags: Ampdu::LAST_KNOWN | if mpdu.last { Ampdu::LAST } else { 0 },
@@ -129,7 +168,7 @@ impl View {
 
     fn header(&self, mpdu: &MpduRecord<'_, Frame>) -> Header {
         let address = |node| MacAddress(mac(self.hop, node));
-        let qos = self.standard.is_qos();
+        let qos = self.qos.get(mpdu.from.index()).copied().unwrap_or_default();
         let downlink = mpdu.from < mpdu.to;
         let (kind, direction) = (
             if qos { FrameControl::QOS_DATA } else { FrameControl::DATA },
@@ -169,9 +208,15 @@ fn ends(frame: &Frame) -> [MacAddress; 2] {
 /// Largest value of a duration field.
 const MOST_DURATION: u16 = 32_767;
 
+/// In radiotap's whole dBm.
+fn dbm(power: f64) -> i8 {
+    // Saturates; NaN, which no link has, becomes 0.
+    power.round() as i8
+}
+
 /// The channel that an emulated radio says it is on; the model knows the band alone.
-fn channel(standard: Standard) -> Channel {
-    match standard.band() {
+fn channel(band: Band) -> Channel {
+    match band {
         Band::Ghz2_4 => Channel { mhz: 2_412, flags: Channel::GHZ2 | Channel::OFDM },
         Band::Ghz5 => Channel { mhz: 5_180, flags: Channel::GHZ5 | Channel::OFDM },
     }
@@ -191,6 +236,7 @@ fn tid(class: AccessClass) -> u16 {
 mod tests {
     use super::*;
     use crate::frame::Pool;
+    use lasthop_radio::Strength;
     use lasthop_signals::phy::{Format, GuardInterval, Width};
     use lasthop_units::Span;
     use lasthop_wire::monitor::Captured;
@@ -206,6 +252,7 @@ mod tests {
             sequence: 4_095,
             retry: true,
             received: true,
+            hearers: &[],
             tx: TxVector {
                 format: Format::Vht,
                 mcs: 9,
@@ -220,13 +267,47 @@ mod tests {
         }
     }
 
+    fn view() -> View {
+        View { hop: HopId(1), band: Band::Ghz5, qos: vec![true, true, true, true, false] }
+    }
+
+    #[test]
+    fn a_damaged_frame_is_flagged_and_its_check_sequence_is_wrong() {
+        let hearing = Hearing { node: Node(2), whole: false, strength: None };
+        let record = record(Vec::new(), 1, 1_538);
+        let mut packet = Vec::new();
+        view().write(&record, &hearing, &mut packet);
+        let (radiotap, at) = Radiotap::parse(&packet).expect("just written");
+        assert!(radiotap.bad_fcs() && radiotap.signal.is_none());
+        let (frame, check) = packet[at..].split_at(packet.len() - at - dot11::FCS);
+        assert_eq!(frame.len() + dot11::FCS, 1_538);
+        assert_ne!(dot11::check_sequence(frame), check);
+        let mpdu = Captured::parse(&packet, packet.len()).expect("just written").mpdu().expect("part of an A-MPDU");
+        assert_eq!((mpdu.fcs_good, mpdu.ampdu.map(|subframe| subframe.reference)), (false, Some(12)));
+    }
+
+    #[test]
+    fn a_legacy_neighbour_sends_no_qos_data() {
+        let tx = TxVector::legacy(lasthop_units::Rate::from_mbit(24)).expect("a rate of 802.11a");
+        let record = MpduRecord { from: Node(4), to: Node(5), ampdu: None, tx, ..record(Vec::new(), 1, 1_536) };
+        let hearing = Hearing { node: Node(1), whole: true, strength: None };
+        let mut packet = Vec::new();
+        view().write(&record, &hearing, &mut packet);
+        let captured = Captured::parse(&packet, packet.len()).expect("just written");
+        assert_eq!(captured.header.map(|header| header.control.kind()), Some(dot11::Kind::Data { qos: false }));
+        let mpdu = captured.mpdu().expect("a data MPDU");
+        assert_eq!((mpdu.tx, mpdu.len, mpdu.ampdu), (Some(tx), Bytes::new(1_536), None));
+    }
+
     #[test]
     fn what_is_shown_reads_as_what_was_received() {
         let mut frame = Pool::default().take();
         frame.set_len(14 + 60);
         frame.bytes_mut().fill(0xab);
         frame.bytes_mut()[12..14].copy_from_slice(&[0x08, 0x00]);
-        let view = View { hop: HopId(1), standard: Standard::Dot11ac };
+        let view = view();
+        let strength = Some(Strength { signal_dbm: -61.6, noise_dbm: -87.97 });
+        let hearing = Hearing { node: Node(3), whole: true, strength };
         let single = 24 + 2 + 8 + 60 + 4;
         // Two subframes of 14 + 68 octets, the first padded to 84.
         let double = 24 + 2 + 84 + 82 + 4;
@@ -236,7 +317,12 @@ mod tests {
             let whole = !payloads.is_empty();
             let record = record(payloads, packets, len);
             let mut packet = Vec::new();
-            view.write(&record, &mut packet);
+            view.write(&record, &hearing, &mut packet);
+            let (radiotap, at) = Radiotap::parse(&packet).expect("just written");
+            assert_eq!((radiotap.signal, radiotap.noise), (Some(-62), Some(-88)));
+            assert!(radiotap.has_fcs() && !radiotap.bad_fcs());
+            let (sent, check) = packet[at..].split_at(packet.len() - at - dot11::FCS);
+            assert_eq!(dot11::check_sequence(sent), check);
             let captured = Captured::parse(&packet, packet.len()).expect("just written");
             let mpdu = captured.mpdu().expect("a data MPDU");
             assert_eq!((mpdu.transmitter.0, mpdu.receiver.0), (mac(HopId(1), Node(0)), mac(HopId(1), Node(3))));

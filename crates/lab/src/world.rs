@@ -7,7 +7,7 @@ use crate::driver::DriverSocket;
 use crate::emulator::{Emulator, Model, Segment};
 use crate::error::{LabError, Result};
 use crate::log::EmulatorLog;
-use crate::monitor::Monitor;
+use crate::monitor::{Hears, Monitor, View};
 use crate::outcome::{Doubt, LATEST, Outcome};
 use crate::regulated;
 use crate::run_dir::RunDir;
@@ -130,15 +130,17 @@ fn attempt(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
 /// Between the start of our threads and the world's beginning: by then all of them wait for it.
 const HEAD_START: Span = Span::from_millis(300);
 
-/// The stations' monitor interfaces: those that are wanted, and with a tunnel everybody's, for its agents measure there.
+/// The stations' monitor interfaces: those that are wanted, which show all that is heard, and with a tunnel everybody's, for
+/// its agents measure there; they have no use for the frames of others.
 fn monitors(spec: &Spec, hosts: &Hosts) -> Result<Vec<Monitor>> {
     let Hop::Wifi(plan) = &spec.hop else { return Ok(Vec::new()) };
-    let standard = plan.params().standard;
-    let make = |&place: &usize| Monitor::create(&hosts.stations[place], Scenario::station_node(place), LAST, standard);
-    match &spec.tunnel {
-        Some(_) => (0..spec.stations.len()).map(|place| make(&place)).collect(),
-        None => spec.monitors.iter().map(make).collect(),
-    }
+    let view = View::new(LAST, plan.params());
+    let make = |place: usize| {
+        let hears = if spec.monitors.contains(&place) { Hears::All } else { Hears::Own };
+        Monitor::create(&hosts.stations[place], Scenario::station_node(place), hears, view.clone())
+    };
+    let wanted = |place: &usize| spec.tunnel.is_some() || spec.monitors.contains(place);
+    (0..spec.stations.len()).filter(wanted).map(make).collect()
 }
 
 /// The models, with the interfaces of their nodes.

@@ -42,8 +42,8 @@ pub trait Outbox<P> {
         false
     }
 
-    /// An MPDU has reached its receiver at `at`, whole or damaged. Those of one PPDU come in their order, before
-    /// anything of them is delivered. Called by hops that have MPDUs, if [`Outbox::wants_mpdus`].
+    /// An MPDU has ended on the air at `at`, and somebody received it, whole or damaged. Those of one PPDU come in their
+    /// order, before anything of them is delivered. Called by hops that have MPDUs, if [`Outbox::wants_mpdus`].
     fn mpdu(&mut self, at: Time, mpdu: &MpduRecord<'_, P>) {
         let _ = (at, mpdu);
     }
@@ -107,7 +107,7 @@ pub struct PpduRecord {
     pub psdu: Bytes,
 }
 
-/// One MPDU of a data PPDU, as a monitor beside the receiver sees it.
+/// One MPDU of a data PPDU, as monitors see it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MpduRecord<'a, P> {
     /// When the first symbol of its PPDU left.
@@ -126,8 +126,11 @@ pub struct MpduRecord<'a, P> {
     pub sequence: u16,
     /// True if it was sent before.
     pub retry: bool,
-    /// True if its check sequence was right.
+    /// True if its receiver found the check sequence right.
     pub received: bool,
+    /// Who received its PPDU, the receiver it is meant for among them, in the order of nodes. Who missed the PPDU in a
+    /// collision, or cannot tell its format, has nothing to show.
+    pub hearers: &'a [Hearing],
     /// How its PPDU was sent.
     pub tx: TxVector,
     /// Its length, from MAC header to check sequence.
@@ -138,6 +141,26 @@ pub struct MpduRecord<'a, P> {
     pub packets: u16,
     /// The packets; none if the receiver has handed them up already, after an earlier attempt, and for background traffic.
     pub payloads: Vec<&'a P>,
+}
+
+/// How one node received an MPDU.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hearing {
+    /// Who.
+    pub node: Node,
+    /// True if it found the check sequence right.
+    pub whole: bool,
+    /// Power of the frame and of the noise at its antenna; `None` for a link that has no signal-to-noise ratio.
+    pub strength: Option<Strength>,
+}
+
+/// What a receiver measures of a frame, in dBm over the whole channel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Strength {
+    /// Power of the frame.
+    pub signal_dbm: f64,
+    /// Power of the noise.
+    pub noise_dbm: f64,
 }
 
 /// What a PPDU carries.

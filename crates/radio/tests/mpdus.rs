@@ -5,8 +5,10 @@ mod common;
 
 use common::{Cbr, run};
 use lasthop_laws::aggregation::meter::{Frame, Grouping, Meter, Tally};
-use lasthop_radio::wifi::{Band, GuardInterval, Mcs, NodeParams, Params, Role, Standard, Width};
-use lasthop_radio::{MpduRecord, Outbox, Packet, PpduKind, PpduRecord, RxInfo};
+use lasthop_radio::wifi::{
+    Band, Db, GuardInterval, Link, Mcs, NodeParams, Params, Plan, Reach, Role, Snr, Standard, Width,
+};
+use lasthop_radio::{Hearing, MpduRecord, Outbox, Packet, PpduKind, PpduRecord, RxInfo};
 use lasthop_signals::phy::Format;
 use lasthop_signals::{MacAddress, Node, ReceivedMpdu, Subframe};
 use lasthop_units::{Bytes, Seed, Span, Time};
@@ -47,7 +49,8 @@ impl Outbox<(u32, u64)> for Listener {
             self.first_seen.extend(mpdu.payloads.iter().map(|payload| payload.1));
             self.heard.push((at, received(mpdu)));
         }
-        self.pending.push((at, MpduRecord { payloads: Vec::new(), ..mpdu.clone() }));
+        assert_eq!(mpdu.hearers.iter().find(|hearing| hearing.node == STATION).map(|h| h.whole), Some(mpdu.received));
+        self.pending.push((at, MpduRecord { payloads: Vec::new(), hearers: &[], ..mpdu.clone() }));
     }
 
     fn ppdu(&mut self, at: Time, ppdu: &PpduRecord) {
@@ -153,5 +156,79 @@ fn the_meter_finds_what_was_sent_from_what_was_heard() {
         eprintln!("error {error}: sent {sent:.3}, heard {raw:.3}, inferred {found:.3} MPDUs a frame");
         assert!((found / sent - 1.0).abs() < 0.01, "error {error}: {found} of {sent}");
         assert_eq!(tally.packets.max(), heard.iter().map(|ppdu| u32::from(ppdu.mpdus)).max(), "error {error}");
+    }
+}
+
+/// Counts what each node hears of the first station's frames, or does not listen at all.
+#[derive(Default)]
+struct Bystanders {
+    listens: bool,
+    ppdus: Vec<PpduRecord>,
+    /// By node: MPDUs to the first station that it received, those of them that were whole, and the last signal strength.
+    heard: [(u32, u32, Option<(f64, f64)>); 4],
+}
+
+impl Outbox<(u32, u64)> for Bystanders {
+    fn deliver(&mut self, _at: Time, _to: Node, _packet: Packet<(u32, u64)>, _rx: &RxInfo) {}
+
+    fn wants_mpdus(&self) -> bool {
+        self.listens
+    }
+
+    fn mpdu(&mut self, _at: Time, mpdu: &MpduRecord<'_, (u32, u64)>) {
+        assert!(self.listens);
+        for Hearing { node, whole, strength } in mpdu.hearers.iter().filter(|_| mpdu.to == STATION) {
+            let (count, good, last) = &mut self.heard[node.index()];
+            *count += 1;
+            *good += u32::from(*whole);
+            *last = strength.map(|strength| (strength.signal_dbm, strength.noise_dbm));
+        }
+    }
+
+    fn ppdu(&mut self, _at: Time, ppdu: &PpduRecord) {
+        self.ppdus.push(ppdu.clone());
+    }
+}
+
+/// Three stations at MCS 7: the first with 40 dB and a tenth lost, the second with 8 dB, the third out of the access
+/// point's reach.
+fn three_stations() -> Plan {
+    let mcs = Mcs::new(7, 1);
+    let mut nodes = vec![NodeParams::new(Role::Ap, mcs)];
+    nodes.extend((0..2).map(|_| NodeParams::new(Role::Station { ap: Node(0) }, mcs)));
+    nodes.push(NodeParams::new(Role::Neighbour, mcs));
+    nodes[1].mpdu_error = 0.1;
+    for (node, db) in [(1, 40.0), (2, 8.0)] {
+        nodes[node].link = Some(Link { snr: Snr::Trace(vec![(Time::ZERO, Db(db))]), fading: None });
+    }
+    let mut params = Params::new(Standard::Dot11ac, Width::Mhz80, GuardInterval::Ns800, nodes);
+    params.reach.set_both(Node(0), Node(3), Reach::Senses);
+    params.validate().expect("legal")
+}
+
+#[test]
+fn others_hear_what_their_own_links_let_through_and_listening_changes_nothing() {
+    let source =
+        |to: u16, gap_ns: f64| Cbr { from: Node(0), to: Node(to), len: Bytes::new(1_500), first: Time::ZERO, gap_ns };
+    let of = |listens: bool| {
+        let mut out = Bystanders { listens, ..Bystanders::default() };
+        let sources = [source(1, 120_000.0), source(2, 2_000_000.0)];
+        run(three_stations(), Seed(3), &sources, Time::ZERO + Span::from_secs(1), &mut out);
+        out
+    };
+    let (listening, deaf) = (of(true), of(false));
+    assert_eq!(listening.ppdus, deaf.ppdus, "a monitor changed the world");
+    let [ap, first, second, neighbour] = listening.heard;
+    assert_eq!((ap.0, neighbour.0), (0, 0), "nobody hears itself, or what it cannot decode");
+    assert!(first.0 > 8_000 && second.0 == first.0, "{first:?} {second:?}");
+    let lost = 1.0 - f64::from(first.1) / f64::from(first.0);
+    assert!((lost - 0.1).abs() < 0.015, "{lost}");
+    // 64-QAM at rate 5/6 needs some 23 dB.
+    assert_eq!(second.1, 0, "MCS 7 came through at 8 dB");
+    // -174 dBm/Hz, 80 MHz, a noise figure of 7 dB.
+    let strength = |db: f64| Some((-87.97 + db, -87.97));
+    for (found, told) in [(first.2, strength(40.0)), (second.2, strength(8.0))] {
+        let (found, told) = (found.expect("a link"), told.expect("a link"));
+        assert!((found.0 - told.0).abs() < 0.01 && (found.1 - told.1).abs() < 0.01, "{found:?}");
     }
 }

@@ -35,6 +35,8 @@ pub struct Heard {
     pub header: Option<Header>,
     /// What an aggregation meter takes, if it is a data MPDU.
     pub mpdu: Option<ReceivedMpdu>,
+    /// Signal at the antenna in dBm, where the radio tells.
+    pub signal: Option<i8>,
 }
 
 impl Heard {
@@ -81,7 +83,10 @@ impl MonitorReader {
         loop {
             if let Some((at, len, original)) = self.receive()? {
                 match Captured::parse(&self.buffer[..len], original) {
-                    Ok(found) => return Ok(Some(Heard { at, header: found.header, mpdu: found.mpdu() })),
+                    Ok(found) => {
+                        let (header, mpdu, signal) = (found.header, found.mpdu(), found.radiotap.signal);
+                        return Ok(Some(Heard { at, header, mpdu, signal }));
+                    }
                     Err(_) => self.unreadable += 1,
                 }
                 continue;

@@ -17,6 +17,7 @@ use crate::netns::Namespace;
 use crate::stop::Stop;
 use lasthop_radio::AccessClass;
 use lasthop_units::Time;
+use lasthop_wire::ip::dscp::code;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
@@ -74,14 +75,16 @@ pub(crate) fn tcp(address: SocketAddr) -> Result<Socket> {
     Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP)).doing(|| "making a TCP socket".into())
 }
 
-/// The octet of an IP header that carries the DSCP for a class: the class selectors that [`crate::classify`] reads.
-pub(crate) fn tos(class: AccessClass) -> u8 {
-    match class {
-        AccessClass::BestEffort => 0,
-        AccessClass::Background => 8 << 2,
-        AccessClass::Video => 40 << 2,
-        AccessClass::Voice => 48 << 2,
-    }
+/// The octet of an IP header that carries the DSCP for a class: what RFC 8325 maps to it, of the service classes that are
+/// meant for such traffic (RFC 4594), and what [`crate::classify`] reads.
+pub(crate) const fn tos(class: AccessClass) -> u8 {
+    let dscp = match class {
+        AccessClass::Background => code::CS1,
+        AccessClass::BestEffort => code::DEFAULT,
+        AccessClass::Video => code::AF41,
+        AccessClass::Voice => code::EF,
+    };
+    dscp << 2
 }
 
 /// Marks what a socket sends.

@@ -36,6 +36,8 @@ pub struct Meter {
     /// Frames held back in `flows`.
     holding: usize,
     unattributed: u64,
+    /// The radio has shown a damaged MPDU: it hands them up.
+    shows_damaged: bool,
 }
 
 /// What makes MPDUs one frame.
@@ -176,6 +178,7 @@ impl Meter {
     /// Takes one MPDU in, received at `at`.
     pub fn receive(&mut self, at: Time, mpdu: &ReceivedMpdu, out: &mut impl FnMut(&Frame)) {
         self.advance(at, out);
+        self.shows_damaged |= !mpdu.fcs_good;
         let Some(subframe) = mpdu.ampdu else {
             if mpdu.fcs_good {
                 self.close_all(out, |open| open.transmitter() == Some(mpdu.transmitter));
@@ -279,7 +282,11 @@ impl Meter {
             state.count_repeats(open.subframe.reference, open.ended);
         }
         let gaps = match self.grouping {
-            Grouping::Air => state.history.take(&open.parts),
+            Grouping::Air => {
+                let lost = state.history.take(&open.parts);
+                // What was lost again shows; what does not come again, since its receiver had it, would count as lost again.
+                if self.shows_damaged { lost.first } else { lost.all }
+            }
             Grouping::Reference => 0,
         };
         let frame = Frame {

@@ -11,6 +11,7 @@
 
 use super::params::Phy;
 use super::phy::Band;
+use crate::Strength;
 use lasthop_units::{Seed, Span, Stream, Time};
 use rand::Rng;
 
@@ -89,8 +90,12 @@ impl PathLoss {
         };
         let first = 20.0 * (4.0 * std::f64::consts::PI * hertz / 299_792_458.0).log10();
         let loss = first + 10.0 * self.exponent * metres.max(1.0).log10();
-        let noise = -174.0 + 10.0 * (f64::from(phy.width.mhz()) * 1e6).log10() + self.noise_figure.0;
-        Db(self.power.0 - loss - noise)
+        Db(self.power.0 - loss - self.noise(phy).0)
+    }
+
+    /// Noise of the receiver over the channel's width.
+    pub fn noise(&self, phy: Phy) -> Dbm {
+        Dbm(-174.0 + 10.0 * (f64::from(phy.width.mhz()) * 1e6).log10() + self.noise_figure.0)
     }
 }
 
@@ -146,6 +151,17 @@ impl Channel {
     pub fn new(link: Link, phy: Phy, modes: usize, seed: Seed, node: usize) -> Channel {
         let stream = seed.stream(&format!("wifi/node{node}/fading"));
         Channel { link, phy, stream, block: u64::MAX, snr: 0.0, ln_success: vec![f64::NAN; modes], best: None }
+    }
+
+    /// What a receiver measures of a frame that begins at `at`. Where only the ratio is given, the noise is that of a
+    /// receiver with the default figure.
+    pub fn strength(&mut self, at: Time) -> Strength {
+        let loss = match &self.link.snr {
+            Snr::Distance { loss, .. } => *loss,
+            Snr::Trace(_) => PathLoss::default(),
+        };
+        let noise_dbm = loss.noise(self.phy).0;
+        Strength { signal_dbm: noise_dbm + 10.0 * self.snr(at).log10(), noise_dbm }
     }
 
     /// The signal-to-noise ratio at `at`.

@@ -56,6 +56,8 @@ pub struct Wifi<P> {
     pub(super) errors: Vec<Noise>,
     /// Per node: radio conditions of the links that it describes.
     pub(super) channels: Vec<Option<Box<Channel>>>,
+    /// Per node: noise on what it overhears of others' frames.
+    pub(super) ears: Vec<Noise>,
     /// Per peer: the rate control of what is sent to it.
     pub(super) samplers: Vec<Option<Box<Minstrel>>>,
     next: Time,
@@ -198,10 +200,10 @@ impl<P: Clone> Wifi<P> {
             sessions += lanes * classes;
             peers += lanes;
         }
-        let noise = |node: usize| Noise {
+        let noise = |node: usize, of: &str| Noise {
             // 0 to 2^32, so that 1.0 strikes always.
             threshold: (params.nodes[node].mpdu_error * 4_294_967_296.0).round() as u64,
-            stream: seed.stream(&format!("wifi/node{node}/error")),
+            stream: seed.stream(&format!("wifi/node{node}/{of}")),
         };
         let mut wifi = Wifi {
             classes,
@@ -221,7 +223,8 @@ impl<P: Clone> Wifi<P> {
             scheduled: 0,
             arrivals: 0,
             ampdus: 0,
-            errors: (0..count).map(noise).collect(),
+            errors: (0..count).map(|node| noise(node, "error")).collect(),
+            ears: (0..count).map(|node| noise(node, "overheard")).collect(),
             channels: (0..count).map(|node| channel(&plan, node, seed)).collect(),
             samplers: Vec::new(),
             next: Time::ZERO,

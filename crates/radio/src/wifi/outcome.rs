@@ -36,12 +36,14 @@ impl<P: Clone> Wifi<P> {
         if decoded {
             self.medium.nodes[usize::from(flight.to)].received += now.since(flight.start);
             received = match flight.kind {
-                PpduKind::Data => self.receive(now, flight, out),
+                PpduKind::Data => self.receive(now, place, flight, out),
                 _ => {
                     self.release(now, flight, true, out);
                     1
                 }
             };
+        } else if flight.kind == PpduKind::Data && out.wants_mpdus() {
+            self.report_mpdus(now, place, flight, out);
         }
         self.medium.land(place, decoded && received == 0, None);
         let ex = &mut self.exchanges[usize::from(flight.contender)];
@@ -81,7 +83,7 @@ impl<P: Clone> Wifi<P> {
     }
 
     /// The receiver's share of a data PPDU that reached it. Returns how many MPDUs were good.
-    fn receive(&mut self, now: Time, flight: Flight, out: &mut impl Outbox<P>) -> u16 {
+    fn receive(&mut self, now: Time, place: u16, flight: Flight, out: &mut impl Outbox<P>) -> u16 {
         let ex = self.exchanges[usize::from(flight.contender)];
         let owner = self.plan.link_owner(usize::from(flight.from), usize::from(flight.to));
         let mode = &self.plan.modes()[usize::from(ex.mode)];
@@ -115,7 +117,7 @@ impl<P: Clone> Wifi<P> {
             }
         }
         if out.wants_mpdus() {
-            self.report_mpdus(now, flight, &ex, out);
+            self.report_mpdus(now, place, flight, out);
         }
         let block_ack = self.ports[usize::from(flight.from)].most_mpdus > 1;
         self.release(now, flight, !block_ack, out);

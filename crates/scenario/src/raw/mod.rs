@@ -203,8 +203,8 @@ table! {
         /// Wi-Fi: names of stations and neighbours that neither hear it nor are heard by it. It is then hidden from them:
         /// they send while it does, and the access point receives neither.
         default("[]") hidden_from: Vec<String>,
-        /// Wi-Fi, in the lab: whether it has a monitor interface, `mon0`, on which its radio shows what it receives as
-        /// radiotap and 802.11 frames.
+        /// Wi-Fi, in the lab: whether it has a monitor interface, `mon0`, on which its radio shows every data frame that it
+        /// decodes, others' and damaged ones too, as radiotap and 802.11 frames.
         default("false") monitor: bool,
     }
 }

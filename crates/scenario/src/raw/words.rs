@@ -226,13 +226,13 @@ words! {
 foreign_words! {
     /// An EDCA access category (IEEE 802.11-2020, 10.2.3.2). 802.11a and g have only one.
     Class(AccessClass) {
-        /// AC_BK: DSCP CS1 in the lab.
+        /// AC_BK: DSCP CS1 in the lab (RFC 8325, low-priority data).
         "background" => AccessClass::Background,
         /// AC_BE: DSCP 0.
         "best-effort" => AccessClass::BestEffort,
-        /// AC_VI: DSCP CS5.
+        /// AC_VI: DSCP AF41 (multimedia conferencing).
         "video" => AccessClass::Video,
-        /// AC_VO: DSCP CS6.
+        /// AC_VO: DSCP EF (telephony).
         "voice" => AccessClass::Voice,
     }
 }

@@ -15,6 +15,11 @@ pub use msdu::{Subframe, Subframes, count_msdus, snap_ethertype, write_snap, wri
 
 /// Octets of the frame check sequence that ends every frame.
 pub const FCS: usize = 4;
+/// The frame check sequence (9.2.4.9) of a frame that begins with its MAC header, in the order of the air.
+pub fn check_sequence(frame: &[u8]) -> [u8; FCS] {
+    crc32fast::hash(frame).to_le_bytes()
+}
+
 /// Octets of an A-MSDU subframe's head: destination, source, length.
 pub const SUBFRAME_HEAD: usize = 14;
 /// Octets of an LLC/SNAP header.

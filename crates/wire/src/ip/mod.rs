@@ -1,5 +1,6 @@
 //! IPv4 (RFC 791) and IPv6 (RFC 8200) headers, extension headers looked through.
 
+pub mod dscp;
 mod ecn;
 mod v4;
 mod v6;

@@ -19,6 +19,15 @@ const PATIENCE: u8 = 4;
 /// Sequence numbers are modulo this.
 const MODULUS: u16 = 4_096;
 
+/// How many MPDUs of a frame were lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Lost {
+    /// All of them.
+    pub all: u32,
+    /// Those that had not been missing in an earlier frame.
+    pub first: u32,
+}
+
 /// The numbers received of late.
 #[derive(Debug)]
 pub struct History {
@@ -59,9 +68,9 @@ impl History {
         self.missing.clear();
     }
 
-    /// Takes the MPDUs of one frame in, in rising order, and returns how many between them were lost.
-    pub fn take(&mut self, parts: &[Part]) -> u32 {
-        let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return 0 };
+    /// Takes the MPDUs of one frame in, in rising order, and returns what between them was lost.
+    pub fn take(&mut self, parts: &[Part]) -> Lost {
+        let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Lost::default() };
         let (first, last) = (first.sequence, last.sequence);
         let near = |highest| [first, last].iter().all(|&at| follows(highest, at) || distance(at, highest) < WINDOW);
         let highest = self.highest.filter(|&highest| near(highest));
@@ -77,7 +86,7 @@ impl History {
         }
         if highest.is_none() {
             self.missing.clear();
-            return 0;
+            return Lost::default();
         }
         let start = if rises(before, first) { (before + 1) % MODULUS } else { first };
         let earlier = std::mem::take(&mut self.missing);
@@ -87,7 +96,9 @@ impl History {
         let still = |&&(at, times): &&(u16, u8)| rises(at, start) && times < PATIENCE && self.is_lost(at);
         let below = earlier.iter().filter(still).map(|&(at, times)| (at, times + 1));
         self.missing = below.chain(within).collect();
-        u32::try_from(self.missing.len()).unwrap_or(u32::MAX)
+        let count = |all: usize| u32::try_from(all).unwrap_or(u32::MAX);
+        let first = self.missing.iter().filter(|(_, times)| *times == 1).count();
+        Lost { all: count(self.missing.len()), first: count(first) }
     }
 
     /// Moves the highest number up to `to`, if that is higher than `from`: nothing between has been received yet.
@@ -122,7 +133,7 @@ mod tests {
 
     fn frame(history: &mut History, numbers: &[u16]) -> u32 {
         let parts: Vec<Part> = numbers.iter().map(|&sequence| Part { sequence, retry: false }).collect();
-        history.take(&parts)
+        history.take(&parts).all
     }
 
     #[test]

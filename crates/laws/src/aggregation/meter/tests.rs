@@ -128,6 +128,21 @@ fn an_mpdu_with_a_wrong_check_sequence_counts_but_its_addresses_do_not() {
 }
 
 #[test]
+fn what_a_bystander_missed_counts_once_where_damage_shows() {
+    // 10 to 17 are sent; the bystander finds 12 damaged, the receiver does not, so 12 never comes again.
+    let damaged = (0, ReceivedMpdu { fcs_good: false, ..mpdu(2, Some(false), 0) });
+    let mut air: Vec<(u64, ReceivedMpdu)> = vec![(0, mpdu(1, Some(true), 9))];
+    air.extend([(1, mpdu(2, Some(false), 10)), (1, mpdu(2, Some(false), 11)), damaged, (1, mpdu(2, Some(true), 13))]);
+    air.extend((14..18).map(|n| (u64::from(n) * 1_000, mpdu(u32::from(n), Some(true), n))));
+    let missing: Vec<u32> = frames(&air).iter().map(|frame| frame.missing).collect();
+    assert_eq!(missing, [0, 1, 0, 0, 0, 0]);
+    // Where damage does not show, the transmitter is taken to have sent it again.
+    air.retain(|(_, mpdu)| mpdu.fcs_good);
+    let missing: Vec<u32> = frames(&air).iter().map(|frame| frame.missing).collect();
+    assert_eq!(missing, [0, 1, 1, 1, 1, 0]);
+}
+
+#[test]
 fn msdus_inside_a_msdus_are_packets() {
     let pair = |sequence, last| ReceivedMpdu { msdus: 2, ..mpdu(1, Some(last), sequence) };
     let found = frames(&[(0, pair(1, false)), (1, pair(2, true))]);
