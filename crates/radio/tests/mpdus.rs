@@ -8,7 +8,7 @@ use lasthop_laws::aggregation::meter::{Frame, Grouping, Meter, Tally};
 use lasthop_radio::wifi::{
     Band, Db, GuardInterval, Link, Mcs, NodeParams, Params, Plan, Reach, Role, Snr, Standard, Width,
 };
-use lasthop_radio::{Hearing, MpduRecord, Outbox, Packet, PpduKind, PpduRecord, RxInfo};
+use lasthop_radio::{Hearing, MpduRecord, Outbox, Packet, PpduKind, PpduRecord, RxInfo, Strength};
 use lasthop_signals::phy::Format;
 use lasthop_signals::{MacAddress, Node, ReceivedMpdu, Subframe};
 use lasthop_units::{Bytes, Seed, Span, Time};
@@ -164,8 +164,16 @@ fn the_meter_finds_what_was_sent_from_what_was_heard() {
 struct Bystanders {
     listens: bool,
     ppdus: Vec<PpduRecord>,
-    /// By node: MPDUs to the first station that it received, those of them that were whole, and the last signal strength.
-    heard: [(u32, u32, Option<(f64, f64)>); 4],
+    /// By node.
+    heard: [Ear; 4],
+}
+
+/// What a node received of what was for the first station.
+#[derive(Clone, Copy, Default, Debug)]
+struct Ear {
+    mpdus: u32,
+    whole: u32,
+    last: Option<Strength>,
 }
 
 impl Outbox<(u32, u64)> for Bystanders {
@@ -178,10 +186,10 @@ impl Outbox<(u32, u64)> for Bystanders {
     fn mpdu(&mut self, _at: Time, mpdu: &MpduRecord<'_, (u32, u64)>) {
         assert!(self.listens);
         for Hearing { node, whole, strength } in mpdu.hearers.iter().filter(|_| mpdu.to == STATION) {
-            let (count, good, last) = &mut self.heard[node.index()];
-            *count += 1;
-            *good += u32::from(*whole);
-            *last = strength.map(|strength| (strength.signal_dbm, strength.noise_dbm));
+            let ear = &mut self.heard[node.index()];
+            ear.mpdus += 1;
+            ear.whole += u32::from(*whole);
+            ear.last = *strength;
         }
     }
 
@@ -219,16 +227,15 @@ fn others_hear_what_their_own_links_let_through_and_listening_changes_nothing() 
     let (listening, deaf) = (of(true), of(false));
     assert_eq!(listening.ppdus, deaf.ppdus, "a monitor changed the world");
     let [ap, first, second, neighbour] = listening.heard;
-    assert_eq!((ap.0, neighbour.0), (0, 0), "nobody hears itself, or what it cannot decode");
-    assert!(first.0 > 8_000 && second.0 == first.0, "{first:?} {second:?}");
-    let lost = 1.0 - f64::from(first.1) / f64::from(first.0);
+    assert_eq!((ap.mpdus, neighbour.mpdus), (0, 0), "nobody hears itself, or what it cannot decode");
+    assert!(first.mpdus > 8_000 && second.mpdus == first.mpdus, "{first:?} {second:?}");
+    let lost = 1.0 - f64::from(first.whole) / f64::from(first.mpdus);
     assert!((lost - 0.1).abs() < 0.015, "{lost}");
     // 64-QAM at rate 5/6 needs some 23 dB.
-    assert_eq!(second.1, 0, "MCS 7 came through at 8 dB");
+    assert_eq!(second.whole, 0, "MCS 7 came through at 8 dB");
     // -174 dBm/Hz, 80 MHz, a noise figure of 7 dB.
-    let strength = |db: f64| Some((-87.97 + db, -87.97));
-    for (found, told) in [(first.2, strength(40.0)), (second.2, strength(8.0))] {
-        let (found, told) = (found.expect("a link"), told.expect("a link"));
-        assert!((found.0 - told.0).abs() < 0.01 && (found.1 - told.1).abs() < 0.01, "{found:?}");
+    for (ear, db) in [(first, 40.0), (second, 8.0)] {
+        let Strength { signal_dbm, noise_dbm } = ear.last.expect("a link");
+        assert!((noise_dbm + 87.97).abs() < 0.01 && (signal_dbm - noise_dbm - db).abs() < 1e-9, "{ear:?}");
     }
 }

@@ -6,7 +6,9 @@
 //! Deviations: the source counts MPDUs by reference number and transmitter alone. Here a frame also ends with its last
 //!             flag, with a sequence number that does not rise, and with age, because some drivers number every A-MPDU
 //!             alike and others go on with a number when they missed the last subframe; and MPDUs that were lost on the
-//!             air are inferred from sequence numbers (see `history`). [`Grouping::Reference`] counts as the source does.
+//!             air are inferred from sequence numbers (see `history`); where the radio shows damaged MPDUs, a number that
+//!             never comes counts once, for it may have been received by others. [`Grouping::Reference`] counts as the
+//!             source does.
 //! Validity:   one radio's view in the order of reception; PPDUs to 5.484 ms; frames without BlockAck reordering.
 //! Checked by: tests::*, tests/captures.rs (real and synthetic captures with counts of other tools)
 
