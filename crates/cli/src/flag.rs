@@ -19,7 +19,9 @@ impl Wrong {
         // The law's control interval is the slot of those who report to it.
         let name = if key == "interval" { "slot".to_owned() } else { key.replace('_', "-") };
         // A bound may be another flag's value.
-        let word = |word: &str| if OTHERS.contains(&word) { format!("--{word}") } else { word.to_owned() };
+        let word = |word: &str| {
+            if OTHERS.contains(&word.trim_end_matches(',')) { format!("--{word}") } else { word.to_owned() }
+        };
         let bound: Vec<String> = bound.split(' ').map(word).collect();
         Wrong(format!("--{name} {got}: it must be {}", bound.join(" "))).into()
     }
@@ -96,6 +98,9 @@ mod tests {
             told(params.validate().expect_err("less than the slack")),
             "--slack-max 1 ms: it must be at least --slack"
         );
+        let params = oal::Params { trigger: Span::from_millis(6), ..oal::Params::default() };
+        let error = told(params.validate().expect_err("more than the slack"));
+        assert_eq!(error, "--trigger 6 ms: it must be below --slack, or a tight window releases itself");
         let params = aggregation::Params { interval: Span::ZERO, ..aggregation::Params::default() };
         let error = of_tunnel(tunnel::Error::Law(params.validate().expect_err("no time at all")));
         assert_eq!(error.to_string(), "--slot 0 ns: it must be from 10 ms to 60 s");
