@@ -196,11 +196,15 @@ fn an_interface_is_measured_live_until_it_is_gone_and_a_capture_of_it_tells_the_
     let tcpdump = ["-i", "mon0", "-B", "16384", "-w", captured.to_str().expect("ASCII")];
     let tcpdump: Option<Child> = inside(&namespace, Path::new("tcpdump"), &tcpdump).spawn().ok();
     let measure = ["aggregation", "-i", "mon0", "--json", "--interval", "500 ms"];
-    let live = inside(&namespace, program(), &measure).spawn().expect("nsenter starts");
+    // Into a file: nobody reads a pipe while the run lasts, and a full one would stop the program.
+    let told = folder.path().join("live");
+    let file = std::fs::File::create(&told).expect("a file");
+    let live = inside(&namespace, program(), &measure).stdout(file).spawn().expect("nsenter starts");
     ends_within(running, Duration::from_secs(60)).succeeded();
-    let live = ends_within(live, Duration::from_secs(10)).failed_saying(&["mon0 is gone"]);
-    assert!(live.out.lines().count() >= 5, "{live:?}");
-    let (frames, packets) = to_second_station(live.out.lines());
+    ends_within(live, Duration::from_secs(10)).failed_saying(&["mon0 is gone"]);
+    let live = std::fs::read_to_string(&told).expect("written");
+    assert!(live.lines().count() >= 5, "{live}");
+    let (frames, packets) = to_second_station(live.lines());
     assert!(frames > 100 && packets > 5 * frames, "{packets} packets in {frames} frames");
 
     let Some(tcpdump) = tcpdump else { return };

@@ -16,7 +16,7 @@ use crate::frame::Frame;
 use crate::netns::Namespace;
 use crate::tap::Tap;
 use crate::topology::MONITOR;
-use lasthop_radio::wifi::{Band, Params};
+use lasthop_radio::wifi::{Band, Dbm, Params};
 use lasthop_radio::{AccessClass, Hearing, MpduRecord};
 use lasthop_signals::phy::TxVector;
 use lasthop_signals::{MacAddress, Node};
@@ -153,8 +153,8 @@ impl View {
             tsft: Some((mpdu.start + mpdu.tx.preamble()).as_nanos() / 1_000),
             flags: Some(Flags(Flags::FCS.0 | damaged.0)),
             channel: Some(channel(self.band)),
-            signal: hearing.strength.map(|strength| dbm(strength.signal_dbm)),
-            noise: hearing.strength.map(|strength| dbm(strength.noise_dbm)),
+            signal: hearing.strength.map(|strength| dbm(strength.signal)),
+            noise: hearing.strength.map(|strength| dbm(strength.noise)),
             ampdu: mpdu.ampdu.map(|reference| Ampdu {
                 reference,
                 flags: Ampdu::LAST_KNOWN | if mpdu.last { Ampdu::LAST } else { 0 },
@@ -209,9 +209,9 @@ fn ends(frame: &Frame) -> [MacAddress; 2] {
 const MOST_DURATION: u16 = 32_767;
 
 /// In radiotap's whole dBm.
-fn dbm(power: f64) -> i8 {
+fn dbm(power: Dbm) -> i8 {
     // Saturates; NaN, which no link has, becomes 0.
-    power.round() as i8
+    power.0.round() as i8
 }
 
 /// The channel that an emulated radio says it is on; the model knows the band alone.
@@ -306,7 +306,7 @@ mod tests {
         frame.bytes_mut().fill(0xab);
         frame.bytes_mut()[12..14].copy_from_slice(&[0x08, 0x00]);
         let view = view();
-        let strength = Some(Strength { signal_dbm: -61.6, noise_dbm: -87.97 });
+        let strength = Some(Strength { signal: Dbm(-61.6), noise: Dbm(-87.97) });
         let hearing = Hearing { node: Node(3), whole: true, strength };
         let single = 24 + 2 + 8 + 60 + 4;
         // Two subframes of 14 + 68 octets, the first padded to 84.

@@ -1,5 +1,6 @@
 //! The contract between a hop model and the world that drives it.
 
+use crate::wifi::Dbm;
 use crate::{AccessClass, Packet};
 use lasthop_signals::phy::TxVector;
 use lasthop_signals::{Node, Signal};
@@ -154,13 +155,13 @@ pub struct Hearing {
     pub strength: Option<Strength>,
 }
 
-/// What a receiver measures of a frame, in dBm over the whole channel.
+/// What a receiver measures of a frame, over the whole channel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Strength {
     /// Power of the frame.
-    pub signal_dbm: f64,
+    pub signal: Dbm,
     /// Power of the noise.
-    pub noise_dbm: f64,
+    pub noise: Dbm,
 }
 
 /// What a PPDU carries.

@@ -235,7 +235,7 @@ fn others_hear_what_their_own_links_let_through_and_listening_changes_nothing() 
     assert_eq!(second.whole, 0, "MCS 7 came through at 8 dB");
     // -174 dBm/Hz, 80 MHz, a noise figure of 7 dB.
     for (ear, db) in [(first, 40.0), (second, 8.0)] {
-        let Strength { signal_dbm, noise_dbm } = ear.last.expect("a link");
-        assert!((noise_dbm + 87.97).abs() < 0.01 && (signal_dbm - noise_dbm - db).abs() < 1e-9, "{ear:?}");
+        let Strength { signal, noise } = ear.last.expect("a link");
+        assert!((noise.0 + 87.97).abs() < 0.01 && (signal.0 - noise.0 - db).abs() < 1e-9, "{ear:?}");
     }
 }

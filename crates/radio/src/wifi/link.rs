@@ -160,8 +160,8 @@ impl Channel {
             Snr::Distance { loss, .. } => *loss,
             Snr::Trace(_) => PathLoss::default(),
         };
-        let noise_dbm = loss.noise(self.phy).0;
-        Strength { signal_dbm: noise_dbm + 10.0 * self.snr(at).log10(), noise_dbm }
+        let noise = loss.noise(self.phy);
+        Strength { signal: Dbm(noise.0 + 10.0 * self.snr(at).log10()), noise }
     }
 
     /// The signal-to-noise ratio at `at`.
