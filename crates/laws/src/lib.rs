@@ -6,11 +6,13 @@
 
 pub mod aggregation;
 mod decision;
+mod intake;
 pub mod oal;
 mod params;
 pub mod tcp;
 
 pub use decision::{Bounds, Decision, Why};
+pub use intake::Intake;
 pub use params::ParamError;
 
 use lasthop_signals::{FlowId, Signal};

@@ -1,5 +1,6 @@
 //! A TCP connection of the world: both ends, and the applications on them.
 
+use lasthop_laws::Intake;
 use lasthop_laws::tcp::{self, Setup};
 use lasthop_radio::AccessClass;
 use lasthop_scenario::REQUEST;
@@ -79,6 +80,8 @@ pub enum Via {
         asked: bool,
         /// Payload that has come out of the tunnel.
         passed: Bytes,
+        /// What opens the window of the proxy's end.
+        intake: Intake,
     },
 }
 
@@ -156,7 +159,7 @@ impl Pair {
 
     /// Puts the station's end of the connection into the edge proxy.
     pub fn proxied(mut self, now: Time) -> Pair {
-        self.via = Via::Proxy { asked: false, passed: Bytes::ZERO };
+        self.via = Via::Proxy { asked: false, passed: Bytes::ZERO, intake: Intake::default() };
         // The proxy reads when it can send on.
         self.station.set_read_rate(now, Some(Rate::ZERO));
         self

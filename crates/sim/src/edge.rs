@@ -3,14 +3,14 @@
 use crate::agenda::Component;
 use crate::cargo::{Cargo, Tunnel, tunnel_packet, udp_packet};
 use crate::connection::{End, Via};
-use crate::proxy::{Departure, Proxy, Stream};
+use crate::proxy::{Departure, Proxy, STANDING, Stream};
 use crate::station::Agent;
 use crate::world::{ACCESS_POINT, World};
 use lasthop_radio::Dest;
 use lasthop_report::Gauge;
 use lasthop_scenario::{Scenario, StreamKind};
 use lasthop_signals::{FlowId, Node};
-use lasthop_units::{Bytes, Span};
+use lasthop_units::Span;
 
 /// The proxy, the agents, and their places in the agenda.
 pub(crate) struct Edge {
@@ -166,13 +166,16 @@ impl World {
 
     /// The proxy's end of a connection may have something for the station; it must not have too much.
     pub(crate) fn take_into_proxy(&mut self, number: usize) {
-        let Some(edge) = &mut self.edge else { return };
+        let (now, Some(edge)) = (self.now, &mut self.edge) else { return };
         let pair = &mut self.pairs[number];
-        let (node, waiting) = (pair.node, !pair.station.unread().is_zero());
-        let round_trip = pair.station.stats().min_rtt.unwrap_or(Span::from_millis(1));
-        let limit = edge.proxy.backlog_limit(node, round_trip).get() / edge.open[place(node)].max(1);
-        pair.station.limit_window(Bytes::new(limit));
-        if waiting {
+        let (node, unread) = (pair.node, pair.station.unread());
+        if let Via::Proxy { intake, .. } = &mut pair.via {
+            let round_trip = pair.station.stats().min_rtt.unwrap_or(Span::from_millis(1));
+            let share = edge.proxy.rate(node).scale(1.0 / edge.open[place(node)].max(1) as f64);
+            let window = intake.window(now, share, round_trip, STANDING, unread);
+            pair.station.limit_window(window + unread);
+        }
+        if !unread.is_zero() {
             self.offer(node, Stream::Connection(number));
         }
     }

@@ -3,7 +3,7 @@
 //!
 //! Packets to a station are numbered, acknowledged and, if they are lost, sent again: the station names what is missing, and
 //! a probe asks when it says nothing. What waits here is bounded by the receive windows of the TCP connections
-//! ([`Proxy::backlog_limit`]): a queue that has merely moved is still a queue.
+//! ([`lasthop_laws::Intake`]): a queue that has merely moved is still a queue.
 
 use crate::cargo::{FULL_PACKET, TUNNEL_OVERHEAD, Tunnel, tunnel_packet};
 use lasthop_laws::aggregation::{Control, Controller, flow_of};
@@ -63,8 +63,8 @@ pub enum Departure {
     Udp(usize),
 }
 
-/// Delay that the backlog may add beyond what the wire needs.
-const BACKLOG: Span = Span::from_millis(10);
+/// What shall always wait in the proxy, as time at a station's rate: what bursts lack to be even.
+pub(crate) const STANDING: Span = Span::from_millis(6);
 /// A station that acknowledges nothing for so long is asked by a repetition of the oldest packet.
 const SILENCE: Span = Span::from_millis(400);
 /// A packet is not sent again within this time of its last departure: it may still wait at the access point.
@@ -90,9 +90,9 @@ impl Proxy {
         self.revisit
     }
 
-    /// The most that may wait for `station`, all its connections together, on a wire with this round trip.
-    pub fn backlog_limit(&self, station: Node, round_trip: Span) -> Bytes {
-        self.lane(station).rate.map_or(Bytes::ZERO, |rate| rate.bytes_in(round_trip + BACKLOG))
+    /// How fast `station` is served: not at all before the law has spoken.
+    pub fn rate(&self, station: Node) -> Rate {
+        self.lane(station).rate.unwrap_or(Rate::ZERO)
     }
 
     /// `stream` of `station` has something to send.

@@ -348,7 +348,7 @@ impl Proxy {
             if let (Some(decided), Some(session)) = (decided.get(station), self.sessions.get_mut(number))
                 && session.decided != *decided
             {
-                session.pace(*decided);
+                session.pace(now, *decided);
             }
         }
     }
@@ -432,7 +432,7 @@ fn confirm(
     sessions.insert(number, session);
     let decided = control.decide(now, current).0.get(&station).copied();
     if let (Some(session), decided) = (sessions.get_mut(&number), decided) {
-        session.pace(decided.unwrap_or(Decided { rate: FIRST_RATE, why: Why::Unmanaged }));
+        session.pace(now, decided.unwrap_or(Decided { rate: FIRST_RATE, why: Why::Unmanaged }));
     }
     opened
 }

@@ -2,6 +2,7 @@
 
 use super::window::{self, MSS, Window};
 use crate::tunnel::pipe::Pipe;
+use lasthop_laws::Intake;
 use lasthop_units::{Span, Time};
 use lasthop_wire::tunnel::OpenResult;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -12,6 +13,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 pub(super) struct Server {
     pub(super) state: State,
     pub(super) window: Window,
+    pub(super) intake: Intake,
     /// Octets in the kernel, when last looked at.
     pub(super) queued: u64,
     pub(super) min_rtt: Option<Span>,
@@ -33,7 +35,7 @@ const FIRST_BUFFER: usize = 16 << 10;
 
 impl Server {
     pub(super) fn resolving() -> Server {
-        Server { state: State::Resolving, window: Window::new(), queued: 0, min_rtt: None }
+        Server { state: State::Resolving, window: Window::new(), intake: Intake::default(), queued: 0, min_rtt: None }
     }
 
     /// Begins to connect to the first of the addresses that can be tried; `left` are in reverse order of preference.

@@ -100,9 +100,9 @@ impl Session {
     }
 
     /// Takes a decision over.
-    pub(super) fn pace(&mut self, decided: Decided) {
+    pub(super) fn pace(&mut self, now: Time, decided: Decided) {
         self.decided = decided;
-        self.limit();
+        self.limit(now);
     }
 
     /// What has happened, as far as others must do something about it.
@@ -289,13 +289,13 @@ impl Session {
         late.into_iter().for_each(|stream| self.refuse(stream, OpenResult::TimedOut));
         let _ = poll;
         self.servers.values_mut().for_each(Server::look);
-        self.limit();
+        self.limit(now);
         let streams: Vec<u32> = self.servers.keys().copied().collect();
         streams.into_iter().for_each(|stream| self.close_if_done(stream));
     }
 
     /// Closes windows as far as the bound on what waits here demands.
-    fn limit(&mut self) {
+    fn limit(&mut self, now: Time) {
         let rate = self.decided.rate;
         let queued: u64 = self.servers.values().map(|server| server.queued).sum();
         let unsent = self.endpoint.backlog().unsent;
@@ -308,15 +308,13 @@ impl Session {
         }
         self.endpoint.set_pacing(rate, rate.bytes_in(self.endpoint.min_rtt().unwrap_or(Span::ZERO) + MOST_UNDER_WAY));
         let up = self.servers.values().filter(|server| matches!(server.state, State::Up(_))).count() as u64;
-        let share = rate.scale(1.0 / up.max(1) as f64);
-        let each = unsent.get().checked_div(up).unwrap_or(0);
+        let (share, standing) = (rate.scale(1.0 / up.max(1) as f64), self.slack.scale(STANDING));
         for server in self.servers.values_mut() {
             let (queued, rtt) = (server.queued, server.min_rtt.unwrap_or(Span::ZERO));
             let State::Up(pipe) = &mut server.state else { continue };
             pipe.lead = rtt / 2 + share.time_for(Bytes::new(queued)).unwrap_or(Span::ZERO);
-            // What fills the wire, all of which will wait here should nothing leave for a while, and part of the allowance.
-            let window = share.bytes_in(rtt + self.slack.scale(AIM)).saturating_sub(Bytes::new(each));
-            server.window.set(pipe.socket(), window.get(), queued);
+            let open = server.intake.window(now, share, rtt, standing, Bytes::new(queued));
+            server.window.set(pipe.socket(), open.get(), share.bytes_in(rtt + standing).get(), queued);
         }
     }
 
@@ -354,8 +352,8 @@ impl Session {
 const MOST_AT_ONCE: usize = 256;
 /// Full datagrams in one train.
 const MOST_TRAIN: usize = 40 * MAX_DATAGRAM;
-/// Share of the allowance that windows are made for.
-const AIM: f64 = 0.6;
+/// Share of the allowance for which there shall always be something to send.
+const STANDING: f64 = 0.6;
 /// What is under way to the station is no more than its rate for this long beyond the least round trip: more is not on its
 /// way but stands in a queue that the law does not know of.
 const MOST_UNDER_WAY: Span = Span::from_millis(300);

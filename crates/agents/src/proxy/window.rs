@@ -1,10 +1,10 @@
-//! Closing a connection's receive window, so that what cannot be sent on stays with its sender.
+//! Setting a connection's receive window, so that what cannot be sent on stays with its sender.
 //!
-//! A clamp limits how far beyond what has arrived a Linux socket announces its window. It knows nothing of what has arrived and
-//! waits unread, so it is set anew as the queue changes. That alone would fail if this process were held up for long; therefore
-//! the socket's buffer has little room to spare. The buffer is counted in memory, which is more than the octets in it; how much
-//! more is measured. It must not be what limits the window in ordinary times: a window that opens by reading is announced only
-//! when it has doubled, and a sender that lives from one such announcement to the next leaves part of it unused.
+//! A clamp limits how far beyond what has arrived a Linux socket announces its window; [`lasthop_laws::Intake`] says how far that
+//! is. It is set anew every few milliseconds, which would fail if this process were held up for longer; therefore the socket's
+//! buffer has little room to spare. The buffer is counted in memory, which is more than the octets in it; how much more is
+//! measured. It must not be what limits the window in ordinary times: a window that opens by reading is announced only when it
+//! has doubled, and a sender that lives from one such announcement to the next leaves part of it unused.
 
 use lasthop_units::Span;
 use nix::sys::socket::{setsockopt, sockopt};
@@ -15,7 +15,7 @@ use std::os::fd::AsRawFd;
 /// The window of one connection.
 #[derive(Debug)]
 pub(super) struct Window {
-    /// Octets that may be under way or wait, when the buffer was last set.
+    /// Octets that were expected to be under way or to wait when the buffer was last set.
     limit: u64,
     /// Octets beyond what has arrived, when the clamp was last set.
     clamp: u64,
@@ -41,8 +41,8 @@ impl Window {
         Window { limit: 0, clamp: 0, density: FIRST_DENSITY }
     }
 
-    /// Lets at most `limit` octets be under way or wait; `queued` wait now.
-    pub(super) fn set(&mut self, socket: &TcpStream, limit: u64, queued: u64) {
+    /// Lets `open` octets come beyond what has arrived, and makes room for `limit` and half as much again; `queued` wait now.
+    pub(super) fn set(&mut self, socket: &TcpStream, open: u64, limit: u64, queued: u64) {
         let limit = limit.max(LEAST);
         let before = self.density;
         if queued >= LEAST
@@ -61,7 +61,7 @@ impl Window {
             let buffer = (self.limit as f64 * ROOM / self.density / 2.0) as usize;
             let _ = setsockopt(socket, sockopt::RcvBuf, &buffer);
         }
-        let clamp = limit.saturating_sub(queued).max(LEAST);
+        let clamp = open.max(LEAST);
         if !unchanged(clamp as f64, self.clamp as f64, limit as f64) {
             self.clamp = clamp;
             let _ = set_clamp(socket, i32::try_from(clamp).unwrap_or(i32::MAX));
