@@ -1,7 +1,7 @@
 //! How far a proxy opens the receive window of a connection whose data leaves it at a rate that a law has set.
 //! Source:     own; the standing queue as in RFC 8289 (CoDel), section 3.1: the least over a round trip, not the mean.
-//! Equations:  window = x r + (s x - q) / 2,   q = the least queue of the last round trip or two
-//! Symbols:    x -> `rate`, r -> `round_trip`, s -> `standing`, q -> `valley`, queue -> `queued`
+//! Equations:  window = min{ x r + (s x - q) / 2,  2 x r + s x - Q },   q = the least Q of the last round trip or two
+//! Symbols:    x -> `rate`, r -> `round_trip`, s -> `standing`, q -> `valley`, Q -> `queued`
 //! Deviations: none.
 //! Validity:   r is the round trip without a queue; over a longer one the window is too small by x times the difference,
 //!             of which up to s x / 2 is made up for.
@@ -12,7 +12,8 @@
 //! smaller by that, the next burst would be, too, and the proxy would stand idle between them, since a receiver that reads announces
 //! nothing (Linux: not before the window has doubled). What must go is only what never leaves: the valley between bursts.
 //! The valley answers one round trip after the window, and is known another one later; with half of the error in each the loop is
-//! stable (its poles are 0.5 ± 0.5i).
+//! stable (its poles are 0.5 ± 0.5i). The second term bounds what a burst and the next may make wait together; where the wire is short,
+//! many windows pass between two looks at the queue, and it is what counts.
 
 use lasthop_units::{Bytes, Rate, Span, Time};
 
@@ -40,7 +41,8 @@ impl Intake {
         self.least = Some(least);
         let valley = self.before.map_or(least, |before| before.min(least));
         let (wire, wanted) = (rate.bytes_in(round_trip), rate.bytes_in(standing));
-        (wire + wanted.scale(0.5)).saturating_sub(valley.scale(0.5))
+        let for_ever = (wire + wanted.scale(0.5)).saturating_sub(valley.scale(0.5));
+        for_ever.min((wire.scale(2.0) + wanted).saturating_sub(queued))
     }
 }
 

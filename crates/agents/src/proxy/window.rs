@@ -29,8 +29,8 @@ pub(super) const MSS: u32 = 1400;
 pub(super) const LEAST: u64 = 2 * MSS as u64;
 /// Changes of less than this share of the limit are not worth a system call.
 const WORTHWHILE: f64 = 0.06;
-/// Octets of data per octet of memory before any was measured: what the kernel itself assumes.
-const FIRST_DENSITY: f64 = 0.5;
+/// Octets of data per octet of memory before any was measured: as dense as can be, so that the queue is not longer.
+const FIRST_DENSITY: f64 = 1.0;
 /// Share of a lower density that is taken over at a look: half in a third of a second.
 const FORGET: f64 = 0.004;
 /// Room in the buffer, over the limit.
