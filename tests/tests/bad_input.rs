@@ -29,8 +29,9 @@ fn every_broken_scenario_is_refused_with_file_line_and_remedy() {
     for path in files {
         let ended = refused(&path, &[]).failed_saying(&["help: "]);
         let name = path.file_name().expect("a file").to_string_lossy().into_owned();
-        // FILE:LINE:COLUMN, of the scenario or of a file that it names; long paths may be broken over lines.
-        let said: String = ended.err.split_whitespace().collect();
+        // FILE:LINE:COLUMN, of the scenario or of a file that it names; long paths may be broken over lines, which have a bar in
+        // front of them then.
+        let said: String = ended.err.chars().filter(|c| !c.is_whitespace() && *c != '│').collect();
         let place = said
             .match_indices(".toml:")
             .chain(said.match_indices(".csv:"))
