@@ -31,10 +31,11 @@ pub struct Wire<P> {
 #[derive(Debug)]
 struct Line<P> {
     params: Params,
-    /// Waiting or being serialised, the front one first, with the moment it will have left.
-    queue: VecDeque<Queued<P>>,
-    /// On the wire, with their arrival times.
-    flying: VecDeque<(Time, Queued<P>)>,
+    /// In the order of their coming: first those that have left and are on the wire, then those that wait or are being
+    /// serialised.
+    packets: VecDeque<Queued<P>>,
+    /// How many are on the wire.
+    flying: usize,
 }
 
 #[derive(Debug)]
@@ -47,23 +48,27 @@ struct Queued<P> {
 impl<P> Wire<P> {
     /// A link from `a` to `b` described by `ab`, and back by `ba`.
     pub fn new(a: Node, b: Node, ab: Params, ba: Params) -> Wire<P> {
-        let line = |params| Line { params, queue: VecDeque::new(), flying: VecDeque::new() };
+        let line = |params| Line { params, packets: VecDeque::new(), flying: 0 };
         Wire { ends: [a, b], lines: [line(ab), line(ba)] }
     }
 
-    /// Packets that wait to leave `from`, the one being serialised included.
+    /// Packets that waited to leave `from` when the wire was last advanced, the one being serialised included.
     pub fn backlog(&self, from: Node) -> usize {
-        self.direction(from).map_or(0, |i| self.lines[i].queue.len())
+        self.waiting(from).count()
     }
 
     /// Network-layer bytes of those packets.
     pub fn backlog_bytes(&self, from: Node) -> Bytes {
-        self.direction(from).map_or(Bytes::ZERO, |i| self.lines[i].queue.iter().map(|queued| queued.packet.len).sum())
+        self.waiting(from).map(|queued| queued.packet.len).sum()
     }
 
     /// When the oldest of those packets was enqueued; `None` if none waits.
     pub fn oldest(&self, from: Node) -> Option<Time> {
-        self.lines[self.direction(from)?].queue.front().map(|queued| queued.arrived)
+        self.waiting(from).next().map(|queued| queued.arrived)
+    }
+
+    fn waiting(&self, from: Node) -> impl Iterator<Item = &Queued<P>> {
+        self.direction(from).into_iter().flat_map(|i| self.lines[i].packets.range(self.lines[i].flying..))
     }
 
     fn direction(&self, from: Node) -> Option<usize> {
@@ -72,6 +77,7 @@ impl<P> Wire<P> {
 }
 
 impl<P> Hop<P> for Wire<P> {
+    #[inline]
     fn enqueue(&mut self, now: Time, packet: Packet<P>, out: &mut impl Outbox<P>) {
         self.advance(now, out);
         let Some(from) = self.direction(packet.src) else {
@@ -81,39 +87,36 @@ impl<P> Hop<P> for Wire<P> {
             return out.dropped(now, packet, Drop::Unreachable);
         }
         let line = &mut self.lines[from];
-        if line.queue.len() > line.params.queue_packets {
+        if line.packets.len() - line.flying > line.params.queue_packets {
             return out.dropped(now, packet, Drop::QueueFull);
         }
         let Some(serialisation) = line.params.rate.time_for(packet.len) else {
             return out.dropped(now, packet, Drop::Unreachable);
         };
-        let starts = line.queue.back().map_or(now, |last| last.departs);
-        line.queue.push_back(Queued { arrived: now, departs: starts + serialisation, packet });
+        let starts = line.packets.back().map_or(now, |last| last.departs.max(now));
+        line.packets.push_back(Queued { arrived: now, departs: starts + serialisation, packet });
     }
 
     fn advance(&mut self, now: Time, out: &mut impl Outbox<P>) {
         // The two directions share nothing, so each may run to `now` by itself.
         for (from, line) in self.lines.iter_mut().enumerate() {
-            while line.queue.front().is_some_and(|head| head.departs <= now) {
-                let head = line.queue.pop_front().expect("just seen");
-                line.flying.push_back((head.departs + line.params.delay, head));
+            while line.packets.get(line.flying).is_some_and(|next| next.departs <= now) {
+                line.flying += 1;
             }
-            while line.flying.front().is_some_and(|(arrives, _)| *arrives <= now) {
-                let (at, head) = line.flying.pop_front().expect("just seen");
+            while line.packets.front().is_some_and(|head| head.departs + line.params.delay <= now) {
+                let head = line.packets.pop_front().expect("just seen");
+                line.flying -= 1;
+                let at = head.departs + line.params.delay;
                 let rx = RxInfo { queued_at: head.arrived, rate: line.params.rate, ampdu: None, retries: 0, msdus: 1 };
                 out.deliver(at, self.ends[1 - from], head.packet, &rx);
             }
         }
     }
 
+    // A departure shows nowhere but in the backlog, which is as of the last advance: it needs no event of its own.
     fn next_event(&self) -> Option<Time> {
-        let next = |line: &Line<P>| {
-            // A departure is only a change of container, but the queue length that `backlog` shows depends on it.
-            let departs = line.queue.front().map(|head| head.departs);
-            let arrives = line.flying.front().map(|(at, _)| *at);
-            departs.into_iter().chain(arrives).min()
-        };
-        self.lines.iter().filter_map(next).min()
+        let arrives = |line: &Line<P>| line.packets.front().map(|head| head.departs + line.params.delay);
+        self.lines.iter().filter_map(arrives).min()
     }
 }
 

@@ -68,6 +68,8 @@ struct Station {
     fetches: Waits,
     ends: Delays,
     frames: Frames,
+    /// Packets a frame over time: gauges are looked up by name, and frames are too many for that.
+    aggregation: Bins,
     lost: u64,
 }
 
@@ -127,12 +129,12 @@ impl Recorder {
     /// `airtime`.
     pub fn frame(&mut self, at: Time, station: Node, packets: u32, airtime: Span) {
         let Some(place) = self.place(station) else { return };
+        let seen = &mut self.stations[place];
         if self.window.contains(at) {
-            let frames = &mut self.stations[place].frames;
-            frames.packets.add(f64::from(packets));
-            frames.airtime += airtime;
+            seen.frames.packets.add(f64::from(packets));
+            seen.frames.airtime += airtime;
         }
-        self.sample(at, Gauge::Aggregation(station), f64::from(packets));
+        seen.aggregation.add(&self.grid, at, f64::from(packets));
     }
 
     /// What left the server first at `sent` has reached the application at `station`, whole and in order, at `at`.
@@ -217,7 +219,10 @@ impl Recorder {
     }
 
     /// Closes the books.
-    pub fn finish(self) -> RunRecord {
+    pub fn finish(mut self) -> RunRecord {
+        for station in self.stations.iter().filter(|station| !station.aggregation.is_empty()) {
+            self.gauges.entry(Gauge::Aggregation(station.node)).or_default().merge(&station.aggregation);
+        }
         let everywhere = self.figures(None);
         let stations = self.stations.iter().enumerate().map(|(place, station)| StationRecord {
             node: station.node,
@@ -436,6 +441,7 @@ impl Station {
             fetches: Waits::default(),
             ends: Delays::default(),
             frames: Frames::default(),
+            aggregation: Bins::default(),
             lost: 0,
         }
     }

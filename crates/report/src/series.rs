@@ -221,7 +221,13 @@ struct Cell {
 }
 
 impl Bins {
+    /// True if nothing was added.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
     /// Folds one observation in. What is not finite cannot be drawn or averaged, and is left out.
+    #[inline]
     pub(crate) fn add(&mut self, grid: &Grid, at: Time, value: f64) {
         let Some(bin) = grid.bin(at).filter(|_| value.is_finite()) else { return };
         if bin >= self.cells.len() {

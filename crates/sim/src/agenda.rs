@@ -66,7 +66,7 @@ impl Agenda {
         let entry = self.heap[place];
         while place > 0 {
             let parent = (place - 1) / 2;
-            if self.heap[parent] <= entry {
+            if rank(self.heap[parent]) <= rank(entry) {
                 break;
             }
             self.put(place, self.heap[parent]);
@@ -78,16 +78,17 @@ impl Agenda {
     fn sink(&mut self, mut place: usize) {
         let entry = self.heap[place];
         loop {
-            let (left, right) = (2 * place + 1, 2 * place + 2);
-            let Some(mut least) = self.heap.get(left).map(|_| left) else { break };
-            if self.heap.get(right).is_some_and(|entry| *entry < self.heap[left]) {
-                least = right;
-            }
-            if self.heap[least] >= entry {
+            let left = 2 * place + 1;
+            let Some(&first) = self.heap.get(left) else { break };
+            let second = self.heap.get(left + 1).copied().unwrap_or(LAST);
+            // Which of the two comes first is a coin toss, so it is computed, not branched on.
+            let right = rank(second) < rank(first);
+            let least = if right { second } else { first };
+            if rank(least) >= rank(entry) {
                 break;
             }
-            self.put(place, self.heap[least]);
-            place = least;
+            self.put(place, least);
+            place = left + usize::from(right);
         }
         self.put(place, entry);
     }
@@ -96,6 +97,14 @@ impl Agenda {
         self.heap[place] = entry;
         self.places[entry.1.0 as usize] = place;
     }
+}
+
+/// After every entry.
+const LAST: (Time, Component) = (Time::MAX, Component(u32::MAX));
+
+/// The order of entries as one number: by time, then by component.
+fn rank((at, component): (Time, Component)) -> u128 {
+    u128::from(at.as_nanos()) << 64 | u128::from(component.0)
 }
 
 #[cfg(test)]

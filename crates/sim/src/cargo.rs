@@ -6,6 +6,8 @@ use lasthop_units::{Bytes, Time};
 use lasthop_wire::tcp::{TcpHeader, TcpOptions};
 
 /// The payload of a simulated packet.
+///
+/// A packet is moved some ten times on its way, from queue to queue: what makes some cargoes large lies behind a pointer.
 #[derive(Clone, Debug)]
 pub enum Cargo {
     /// A TCP segment of one connection. Its payload has a length but no content.
@@ -13,7 +15,7 @@ pub enum Cargo {
         /// Which connection.
         connection: usize,
         /// Its header.
-        header: TcpHeader,
+        header: Box<TcpHeader>,
     },
     /// A UDP packet of a constant load, or of one that a regulator paces.
     Udp {
@@ -50,16 +52,19 @@ pub enum Tunnel {
         /// Every packet below this number.
         next: u64,
         /// Those missing between that and the highest.
-        missing: Vec<u64>,
+        missing: Box<[u64]>,
     },
     /// The account of a slot, from the station.
-    Feedback(StationFeedback),
+    Feedback(Box<StationFeedback>),
     /// The station's application wants a connection to the server.
     Open {
         /// Which.
         connection: usize,
     },
 }
+
+// Whoever adds a cargo that is larger shall put it behind a pointer too.
+const _: () = assert!(size_of::<Cargo>() <= 32);
 
 const IPV4_HEADER: u64 = 20;
 const TCP_HEADER: u64 = 20;

@@ -57,6 +57,8 @@ pub struct Pair {
     pub opened: Time,
     /// Its five-tuple in the direction of the data.
     pub key: FlowKey,
+    /// Its hash, by which queues tell flows apart.
+    pub hash: u32,
     /// Payload that the station's application had received when it last looked.
     pub seen: Bytes,
     /// Where the station's end of the TCP connection is.
@@ -123,6 +125,7 @@ impl Pair {
             class: AccessClass::BestEffort,
             opened: now,
             key,
+            hash: key.hash(),
             seen: Bytes::ZERO,
             via: Via::Direct,
             departures: VecDeque::new(),

@@ -86,7 +86,7 @@ impl World {
         self.agenda.set(component, Some(next));
         // The account is sent twice: losing it would cost a slot, and it is small.
         let copies = feedback.map_or(0, |_| 2);
-        let accounts = feedback.into_iter().cycle().take(copies).map(Tunnel::Feedback);
+        let accounts = feedback.into_iter().cycle().take(copies).map(|account| Tunnel::Feedback(Box::new(account)));
         ack.into_iter().chain(accounts).for_each(|tunnel| self.send_up(station, tunnel));
     }
 

@@ -16,6 +16,7 @@ pub enum LastHop {
 }
 
 impl Hop<Cargo> for LastHop {
+    #[inline(always)]
     fn enqueue(&mut self, now: Time, packet: Packet<Cargo>, out: &mut impl Outbox<Cargo>) {
         match self {
             LastHop::Wired(hop) => hop.enqueue(now, packet, out),
@@ -23,6 +24,7 @@ impl Hop<Cargo> for LastHop {
         }
     }
 
+    #[inline]
     fn advance(&mut self, now: Time, out: &mut impl Outbox<Cargo>) {
         match self {
             LastHop::Wired(hop) => hop.advance(now, out),
@@ -30,6 +32,7 @@ impl Hop<Cargo> for LastHop {
         }
     }
 
+    #[inline]
     fn next_event(&self) -> Option<Time> {
         match self {
             LastHop::Wired(hop) => hop.next_event(),

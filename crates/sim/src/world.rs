@@ -296,7 +296,7 @@ impl World {
     }
 
     /// A packet has come over the wire to the access point.
-    fn forward_down(&mut self, at: Time, mut packet: Packet<Cargo>) {
+    fn forward_down(&mut self, at: Time, packet: Packet<Cargo>) {
         let node = match &packet.payload {
             Cargo::Tcp { connection, .. } if self.pairs[*connection].via != Via::Direct => {
                 return self.receive(at, End::Station, packet);
@@ -314,8 +314,7 @@ impl World {
             // The tunnel begins here.
             Cargo::Tunnel(_) => return,
         };
-        (packet.src, packet.dst) = (ACCESS_POINT, Dest::Node(node));
-        self.send_hop(packet);
+        self.send_hop(Packet { src: ACCESS_POINT, dst: Dest::Node(node), ..packet });
     }
 
     /// A packet has come over the hop to the access point.
@@ -327,8 +326,7 @@ impl World {
             let pair = &self.pairs[*connection];
             agent.uplink(at, pair.key.reversed(), pair.node, header);
         }
-        (packet.src, packet.dst) = (GATEWAY, Dest::Node(SERVER));
-        self.send_wire(packet);
+        self.send_wire(Packet { src: GATEWAY, dst: Dest::Node(SERVER), ..packet });
     }
 
     /// A packet has reached a host.
@@ -384,11 +382,13 @@ impl World {
         }
         let proxied = self.pairs[number].via != Via::Direct;
         while let Some(header) = self.pairs[number].end(end).poll_transmit(now) {
-            let (len, hash) = (tcp_packet(&header), self.pairs[number].key.hash());
-            let cargo = Cargo::Tcp { connection: number, header };
+            let (len, hash) = (tcp_packet(&header), self.pairs[number].hash);
+            if end == End::Server {
+                self.pairs[number].departs(now, &header);
+            }
+            let cargo = Cargo::Tcp { connection: number, header: Box::new(header) };
             match end {
                 End::Server => {
-                    self.pairs[number].departs(now, &header);
                     let packet = self.packet(SERVER, GATEWAY, len, hash, cargo);
                     self.send_wire(packet);
                 }
@@ -428,6 +428,8 @@ impl World {
         }
     }
 
+    // This and the two after it are inlined so that a packet is built where it will lie, not built and then copied.
+    #[inline(always)]
     pub(crate) fn packet(&self, src: Node, dst: Node, len: Bytes, flow_hash: u32, payload: Cargo) -> Packet<Cargo> {
         let class = match &payload {
             Cargo::Tcp { connection, .. } => self.pairs[*connection].class,
@@ -438,11 +440,13 @@ impl World {
         Packet { len, src, dst: Dest::Node(dst), class, flow_hash, ecn, payload }
     }
 
+    #[inline(always)]
     fn send_wire(&mut self, packet: Packet<Cargo>) {
         self.wire.enqueue(self.now, packet, &mut Collect { link: WIRE, effects: &mut self.effects });
         self.agenda.set(WIRE, self.wire.next_event());
     }
 
+    #[inline(always)]
     pub(crate) fn send_hop(&mut self, packet: Packet<Cargo>) {
         self.hop.enqueue(self.now, packet, &mut Collect { link: HOP, effects: &mut self.effects });
         self.agenda.set(HOP, self.hop.next_event());

@@ -20,6 +20,7 @@ impl Fifo {
     }
 
     /// Takes the packet, unless the limit is reached.
+    #[inline]
     pub fn push(&mut self, pool: &mut Pool, slot: usize, id: u32, in_flight: usize) -> bool {
         if self.waiting + in_flight >= self.limit {
             return false;
@@ -30,12 +31,14 @@ impl Fifo {
     }
 
     /// The receiver with the oldest packet, those to be sent again included.
+    #[inline]
     pub fn select(&self, resend: &[u64]) -> Option<usize> {
         let oldest = |slot: &usize| self.lists[*slot].order().min(resend[*slot]);
         let slot = (0..self.lists.len()).min_by_key(oldest)?;
         (oldest(&slot) != u64::MAX).then_some(slot)
     }
 
+    #[inline]
     pub fn pop(&mut self, pool: &mut Pool, slot: usize) -> Option<u32> {
         let id = self.lists[slot].pop(pool)?;
         self.waiting -= 1;

@@ -153,6 +153,7 @@ impl Queue {
     }
 
     /// Offers a packet; false if it is refused. Packets that must go in its stead are added to `victims`.
+    #[inline]
     pub fn push(
         &mut self,
         pool: &mut Pool,
@@ -172,6 +173,7 @@ impl Queue {
     }
 
     /// Whose turn it is: a slot with waiting packets, or with something to send again.
+    #[inline]
     pub fn select(&mut self) -> Option<usize> {
         match &mut self.discipline {
             Discipline::Fifo(queue) => queue.select(&self.resend),
@@ -181,6 +183,7 @@ impl Queue {
     }
 
     /// The next packet for a slot, which the MAC holds from now on until it is released.
+    #[inline]
     pub fn pop(&mut self, pool: &mut Pool, slot: usize) -> Option<u32> {
         let id = match &mut self.discipline {
             Discipline::Fifo(queue) => queue.pop(pool, slot),
@@ -193,6 +196,7 @@ impl Queue {
     }
 
     /// The MAC is done with a packet.
+    #[inline]
     pub fn release(&mut self, slot: usize) {
         self.in_flight[slot] -= 1;
         self.in_flight_total -= 1;
@@ -209,6 +213,7 @@ impl Queue {
     }
 
     /// Charges a slot for airtime, where the discipline cares.
+    #[inline]
     pub fn charge(&mut self, slot: usize, airtime: Span) {
         if let Discipline::Mac80211(queue) = &mut self.discipline {
             queue.charge(slot, airtime);
@@ -216,6 +221,7 @@ impl Queue {
     }
 
     /// What stands between queue and channel, where the discipline has a hardware queue.
+    #[inline]
     pub fn hardware(&mut self) -> Option<&mut Mac80211> {
         match &mut self.discipline {
             Discipline::Mac80211(queue) => Some(queue),
@@ -232,6 +238,7 @@ impl Queue {
     }
 
     /// True if nothing can be sent: nothing waits where the channel is served from, and nothing is to be sent again.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         let ready = match &self.discipline {
             Discipline::Fifo(queue) => queue.waiting(),

@@ -29,6 +29,7 @@ pub(crate) struct Meta {
 impl Meta {
     /// A packet in no list.
     #[allow(clippy::too_many_arguments)]
+    #[inline]
     pub fn new(
         order: u64,
         queued_at: Time,
@@ -56,6 +57,7 @@ impl Pool {
     }
 
     /// Takes a packet in and numbers it. Numbers are dense and reused.
+    #[inline]
     pub fn insert(&mut self, meta: Meta) -> u32 {
         if self.free == NIL {
             let id = u32::try_from(self.metas.len()).expect("fewer than 2^32 packets in a hop");
@@ -70,15 +72,18 @@ impl Pool {
     }
 
     /// Gives a number back. The packet must be in no list.
+    #[inline]
     pub fn remove(&mut self, id: u32) {
         self.metas[id as usize].next = self.free;
         self.free = id;
     }
 
+    #[inline]
     pub fn get(&self, id: u32) -> &Meta {
         &self.metas[id as usize]
     }
 
+    #[inline]
     pub fn get_mut(&mut self, id: u32) -> &mut Meta {
         &mut self.metas[id as usize]
     }
@@ -100,6 +105,7 @@ impl List {
         List { head: NIL, tail: NIL, len: 0, bytes: 0, order: u64::MAX }
     }
 
+    #[inline]
     pub fn push(&mut self, pool: &mut Pool, id: u32) {
         let meta = pool.get_mut(id);
         meta.next = NIL;
@@ -114,6 +120,7 @@ impl List {
         self.tail = id;
     }
 
+    #[inline]
     pub fn pop(&mut self, pool: &mut Pool) -> Option<u32> {
         let id = self.front()?;
         let meta = pool.get(id);
@@ -124,19 +131,23 @@ impl List {
         Some(id)
     }
 
+    #[inline]
     pub fn front(&self) -> Option<u32> {
         (self.head != NIL).then_some(self.head)
     }
 
+    #[inline]
     pub fn len(&self) -> usize {
         self.len as usize
     }
 
+    #[inline]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// The head's arrival number, `u64::MAX` if there is none.
+    #[inline]
     pub fn order(&self) -> u64 {
         self.order
     }

@@ -98,6 +98,7 @@ impl Medium {
     }
 
     /// A contender that had nothing to send has something now.
+    #[inline]
     pub fn awake(&mut self, id: u16, now: Time) {
         let index = usize::from(id);
         if self.contenders[index].place != NONE {
@@ -207,6 +208,7 @@ impl Medium {
     }
 
     /// When the next contender will send, if nothing else happens.
+    #[inline]
     pub fn next_access(&mut self) -> Time {
         if self.stale {
             self.stale = false;

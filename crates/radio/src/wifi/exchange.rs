@@ -243,7 +243,7 @@ impl<P: Clone> Wifi<P> {
     #[inline(always)]
     fn entry(&self, id: u32, framing: &Framing) -> Entry {
         let meta = self.pool.get(id);
-        Entry::new(id, meta.len, framing.mpdu(meta.len), meta.order)
+        Entry::new(id, meta.len, framing.mpdu(meta.len))
     }
 
     /// Takes more packets of a slot into an MPDU of at most `room` octets. One that has no room in it comes back.

@@ -119,11 +119,13 @@ pub(super) struct Noise {
 }
 
 impl Noise {
+    #[inline]
     pub fn strikes(&mut self) -> bool {
         self.threshold > 0 && u64::from(self.stream.next_u32()) < self.threshold
     }
 
     /// True with a probability of `1 - success`.
+    #[inline]
     pub fn misses(&mut self, success: f64) -> bool {
         success < 1.0 && f64::from(self.stream.next_u32()) >= success * 4_294_967_296.0
     }
@@ -283,9 +285,10 @@ impl<P: Clone> Wifi<P> {
         (0..classes).map(held).sum()
     }
 
-    /// Which contender of `node` sends a class.
+    /// Which contender of `node` sends a class: without EDCA its only one.
+    #[inline]
     pub(super) fn contender(&self, node: usize, class: AccessClass) -> usize {
-        node * self.classes + contender_of(self.plan.phy(node).standard, class)
+        node * self.classes + contender_of(class).min(self.ports[node].top)
     }
 
     /// The contender that sends a node's beacons: management frames use AC_VO (10.2.3.2).
@@ -293,12 +296,14 @@ impl<P: Clone> Wifi<P> {
         node * self.classes + self.ports[node].top
     }
 
+    #[inline]
     pub(super) fn session(&self, node: usize, class: usize, slot: usize) -> usize {
         let port = &self.ports[node];
         port.first_session + class * (port.receivers.len() + 1) + slot
     }
 
     /// The slot in which `node` keeps what is for `to`.
+    #[inline]
     pub(super) fn slot(&self, node: usize, to: usize) -> usize {
         usize::from(self.ports[node].slots[to])
     }
@@ -395,6 +400,7 @@ impl<P: Clone> Wifi<P> {
     // --- packets ---
 
     /// Puts a packet into the pool, and its payload beside it.
+    #[inline]
     pub(super) fn admit(&mut self, meta: Meta, payload: Option<P>) -> u32 {
         let id = self.pool.insert(meta);
         match self.payloads.get_mut(id as usize) {
@@ -408,6 +414,7 @@ impl<P: Clone> Wifi<P> {
     }
 
     /// Makes the packet whole again that went in under this number.
+    #[inline]
     pub(super) fn packet(meta: &Meta, payload: P) -> Packet<P> {
         Packet {
             len: Bytes::new(u64::from(meta.len)),
@@ -443,6 +450,7 @@ impl<P: Clone> Wifi<P> {
     }
 
     /// Where a packet goes: its source, contender and slot.
+    #[inline]
     fn route(&self, packet: &Packet<P>) -> Option<(usize, usize, usize)> {
         let src = packet.src.index();
         let port = self.ports.get(src)?;

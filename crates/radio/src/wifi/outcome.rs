@@ -396,7 +396,7 @@ impl<P: Clone> Wifi<P> {
             self.pool.remove(id);
             self.queues[queue].release(slot);
         }
-        let pending = self.sessions[session].pending();
+        let pending = self.sessions[session].pending().map_or(u64::MAX, |entry| self.pool.get(entry.id).order);
         self.queues[queue].set_resend(slot, pending);
     }
 }

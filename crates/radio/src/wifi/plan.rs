@@ -145,20 +145,24 @@ fn within(key: impl Into<String>, got: f64, min: f64, max: f64) -> Result<(), Er
 
 impl Plan {
     /// What it was made of.
+    #[inline]
     pub fn params(&self) -> &Params {
         &self.params
     }
 
+    #[inline]
     pub(super) fn modes(&self) -> &[DataMode] {
         &self.modes
     }
 
     /// The rate steps of a node, as indices into `modes`.
+    #[inline]
     pub(super) fn trace(&self, node: usize) -> &[(Time, u16)] {
         &self.traces[node]
     }
 
     /// The node whose `rate` and `mpdu_error` describe the link between two others: the station, if the receiver is one.
+    #[inline]
     pub(super) fn link_owner(&self, from: usize, to: usize) -> usize {
         if matches!(self.params.nodes[to].role, Role::Station { .. }) { to } else { from }
     }
@@ -189,6 +193,7 @@ impl Plan {
     }
 
     /// The physical layer of a node.
+    #[inline]
     pub(super) fn phy(&self, index: usize) -> Phy {
         self.params.phy(node(index))
     }
@@ -205,6 +210,7 @@ impl Plan {
     }
 
     /// The BlockAck that answers a node: its bitmap covers what the node may send (10.25.6.5).
+    #[inline]
     pub(super) fn block_ack(&self, index: usize) -> Bytes {
         if self.max_ampdu(index) > 64 { BLOCK_ACK_256 } else { BLOCK_ACK_64 }
     }

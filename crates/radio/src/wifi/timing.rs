@@ -46,10 +46,11 @@ pub(super) fn classes(standard: Standard) -> usize {
     if standard.is_qos() { 4 } else { 1 }
 }
 
-/// Which contender of its node sends a class. Higher numbers win when both would send at once.
-pub(super) fn contender_of(standard: Standard, class: AccessClass) -> usize {
+/// Which contender of its node sends a class, where classes contend separately. Higher numbers win when both would send
+/// at once.
+#[inline]
+pub(super) fn contender_of(class: AccessClass) -> usize {
     match class {
-        _ if !standard.is_qos() => 0,
         AccessClass::Background => 0,
         AccessClass::BestEffort => 1,
         AccessClass::Video => 2,
