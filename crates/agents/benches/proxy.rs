@@ -3,7 +3,8 @@
 //! Server, proxy and station on veth cables between namespaces. The proxy has a processor of its own, with everything that
 //! the kernel does in its name: TCP from the server, UDP to the station, and the station's receive path up to its socket.
 //! Throughput is octets handed to a program at the station; the pacing error is by how much packets leave before or after
-//! they are due at 100 Mbit/s, under SCHED_FIFO, as the proxy itself sees it.
+//! they are due at 100 Mbit/s, under SCHED_FIFO, as the proxy itself sees it; `proxy.bare_timer_error_us_p99` is what the machine
+//! allows anybody.
 #![allow(clippy::disallowed_methods, reason = "real time is what is measured")]
 #![allow(dead_code, reason = "not all of the namespaces' module is used")]
 
@@ -13,9 +14,11 @@ mod netns;
 use lasthop_agents::ap::Stop;
 use lasthop_agents::proxy::{Config, Proxy, Rule, Summary};
 use lasthop_agents::station::{self, Forward, Station};
+use lasthop_agents::tunnel::clock::{self, Punctual};
 use lasthop_agents::tunnel::keys;
+use lasthop_agents::tunnel::poll::Poll;
 use lasthop_signals::Node;
-use lasthop_units::Rate;
+use lasthop_units::{Rate, Span};
 use lasthop_wire::proxy::Target;
 use netns::{Netns, available};
 use nix::sched::{CpuSet, sched_setaffinity};
@@ -39,6 +42,39 @@ fn main() {
     eprintln!("proxy: {:.1} Mbit/s of data at 100 Mbit/s of packets, {} lost", mbit * 1e3, summary.lost);
     println!("proxy.pacing_error_us_p50 {:.1} us", p50.as_nanos() as f64 / 1e3);
     println!("proxy.pacing_error_us_p99 {:.1} us", p99.as_nanos() as f64 / 1e3);
+    println!("proxy.bare_timer_error_us_p99 {:.1} us", bare_timer(time));
+}
+
+/// The 99th percentile, in microseconds, of how late a thread is that does nothing but be on time: as often as packets of 1500
+/// octets are due at 100 Mbit/s, as the proxy waits for them, on the same processor and at the same priority. Nobody who waits
+/// for timers can be more punctual than that on the machine at hand.
+fn bare_timer(time: f64) -> f64 {
+    let watch = move || {
+        pin(0);
+        clock::sharpen_timers();
+        clock::become_realtime(10);
+        let mut poll = Poll::new().expect("epoll");
+        let (mut punctual, mut errors) = (Punctual::new(clock::now()), Vec::new());
+        let (began, mut due) = (Instant::now(), clock::now());
+        while began.elapsed().as_secs_f64() < time {
+            due += Span::from_micros(120);
+            loop {
+                let now = clock::now();
+                if now >= due {
+                    break;
+                }
+                let wait = punctual.wait(now, due);
+                poll.wait(wait).expect("epoll");
+                if wait.is_zero() {
+                    punctual.watched(now, clock::now());
+                }
+            }
+            errors.push(clock::now().since(due));
+        }
+        errors.sort();
+        errors[errors.len() * 99 / 100].as_nanos() as f64 / 1e3
+    };
+    std::thread::spawn(watch).join().expect("no panic")
 }
 
 struct World {
