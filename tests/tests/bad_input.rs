@@ -52,6 +52,9 @@ fn what_is_no_scenario_at_all_is_refused_by_name() {
     };
     refused(&folder.path().join("absent.toml"), &[]).failed_saying(&["absent.toml", "No such file", "help: "]);
     refused(folder.path(), &[]).failed_saying(&["Is a directory", "help: "]);
+    // A file without an end.
+    refused(Path::new("/dev/zero"), &[]).failed_saying(&["/dev/zero", "4 MiB"]);
+    run(&mut lasthop(["aggregation", "/dev/zero"])).failed_saying(&["/dev/zero", "is a device"]);
     refused(&file("empty.toml", b""), &[]).failed_saying(&["empty.toml", "title", "help: "]);
     refused(&file("blank.toml", b"\n\n \n"), &[]).failed_saying(&["blank.toml", "title"]);
     refused(&file("binary.toml", &[0x7f, b'E', b'L', b'F', 0xff, 0, 0xfe]), &[])

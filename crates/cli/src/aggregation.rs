@@ -12,6 +12,7 @@ use lasthop_units::{Span, Time};
 use lasthop_wire::monitor::Captured;
 use lasthop_wire::pcap;
 use std::collections::BTreeMap;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -119,7 +120,12 @@ impl<'a> Printer<'a> {
 
 fn capture(path: &Path, args: &Args) -> anyhow::Result<()> {
     let place = || path.display().to_string();
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read the capture {}", place()))?;
+    let unreadable = || format!("cannot read the capture {}", place());
+    // A device may have no end. Pipes have one.
+    if std::fs::metadata(path).with_context(unreadable)?.file_type().is_char_device() {
+        bail!("{} is a device: name a file, or `-i` and an interface", place());
+    }
+    let bytes = std::fs::read(path).with_context(unreadable)?;
     let mut reader =
         pcap::Reader::new(&bytes).with_context(|| format!("{} is no capture that can be read", place()))?;
     if reader.link() != pcap::LINK_RADIOTAP {

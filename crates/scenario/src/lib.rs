@@ -5,6 +5,7 @@
 //! [`json_schema`] and [`reference_page`] are generated from the same declarations as the reader.
 
 mod check;
+mod file;
 mod load;
 mod model;
 mod phy;

@@ -2,7 +2,7 @@
 
 use crate::problem::{Error, Kind, Problem};
 use crate::read::{At, Context, Read, Value};
-use crate::{Scenario, check, raw};
+use crate::{Scenario, check, file, raw};
 use miette::NamedSource;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,8 +16,7 @@ impl Scenario {
     /// [`Error`] if the file cannot be read, or with everything that is wrong in it.
     pub fn load(path: impl AsRef<Path>) -> Result<Scenario, Error> {
         let path = path.as_ref();
-        let text =
-            std::fs::read_to_string(path).map_err(|source| Error::Unreadable { path: path.to_owned(), source })?;
+        let text = file::text(path).map_err(|source| Error::Unreadable { path: path.to_owned(), source })?;
         let base_dir = path.parent().unwrap_or(Path::new(""));
         Scenario::parse(&path.display().to_string(), &text, base_dir)
     }

@@ -36,7 +36,7 @@ impl Place {
 /// Reads the trace at `path`, relative to the scenario. Problems inside it are shown with its own lines.
 pub(crate) fn read(path: &str, at: &At, cx: &mut Context) -> Option<Vec<Line>> {
     let full = cx.base_dir.join(path);
-    let text = match std::fs::read_to_string(&full) {
+    let text = match crate::file::text(&full) {
         Ok(text) => text,
         Err(error) => {
             let what = format!("the trace {} cannot be read: {error}", full.display());
