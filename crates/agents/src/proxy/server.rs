@@ -17,6 +17,8 @@ pub(super) struct Server {
     /// Octets in the kernel, when last looked at.
     pub(super) queued: u64,
     pub(super) min_rtt: Option<Span>,
+    /// Until when it counts as one that sends, after something has waited.
+    pub(super) busy_until: Time,
 }
 
 pub(super) enum State {
@@ -28,6 +30,8 @@ pub(super) enum State {
     Up(Pipe),
 }
 
+/// A server that has sent nothing for two round trips, and for no less than this, may have nothing to send.
+const LULL: Span = Span::from_millis(100);
 /// How long a server may take to answer.
 const PATIENCE: Span = Span::from_secs(10);
 /// Half the memory before anything is known of the path: the usual ten segments fit.
@@ -35,7 +39,14 @@ const FIRST_BUFFER: usize = 16 << 10;
 
 impl Server {
     pub(super) fn resolving() -> Server {
-        Server { state: State::Resolving, window: Window::new(), intake: Intake::default(), queued: 0, min_rtt: None }
+        Server {
+            state: State::Resolving,
+            window: Window::new(),
+            intake: Intake::default(),
+            queued: 0,
+            min_rtt: None,
+            busy_until: Time::ZERO,
+        }
     }
 
     /// Begins to connect to the first of the addresses that can be tried; `left` are in reverse order of preference.
@@ -55,6 +66,11 @@ impl Server {
         matches!(&self.state, State::Connecting { since, .. } if now.since(*since) > PATIENCE)
     }
 
+    /// True if it sends, or has just done so: then it has a share of the station's rate.
+    pub(super) fn is_busy(&self, now: Time) -> bool {
+        matches!(self.state, State::Up(_)) && now < self.busy_until
+    }
+
     pub(super) fn pipe(&mut self) -> Option<&mut Pipe> {
         match &mut self.state {
             State::Up(pipe) => Some(pipe),
@@ -63,9 +79,12 @@ impl Server {
     }
 
     /// Looks at what waits in the kernel and how far away the server is.
-    pub(super) fn look(&mut self) {
+    pub(super) fn look(&mut self, now: Time) {
         if let State::Up(pipe) = &self.state {
             self.queued = pipe.queued();
+            if self.queued > 0 {
+                self.busy_until = now + (self.min_rtt.unwrap_or(Span::ZERO) * 2).max(LULL);
+            }
             if let Some(rtt) = window::min_rtt(pipe.socket()) {
                 self.min_rtt = Some(self.min_rtt.map_or(rtt, |min| min.min(rtt)));
             }

@@ -2,6 +2,7 @@
 
 use super::control::Decided;
 use super::server::{self, Server, State};
+use super::window::MSS;
 use crate::tunnel::link::Link;
 use crate::tunnel::pipe::{self, Pipe};
 use crate::tunnel::poll::Poll;
@@ -288,7 +289,7 @@ impl Session {
         let late: Vec<u32> = self.servers.iter().filter(|(_, s)| s.is_late(now)).map(|(stream, _)| *stream).collect();
         late.into_iter().for_each(|stream| self.refuse(stream, OpenResult::TimedOut));
         let _ = poll;
-        self.servers.values_mut().for_each(Server::look);
+        self.servers.values_mut().for_each(|server| server.look(now));
         self.limit(now);
         let streams: Vec<u32> = self.servers.keys().copied().collect();
         streams.into_iter().for_each(|stream| self.close_if_done(stream));
@@ -307,14 +308,16 @@ impl Session {
             (self.stats.backlog, self.stats.bound) = (held, bound);
         }
         self.endpoint.set_pacing(rate, rate.bytes_in(self.endpoint.min_rtt().unwrap_or(Span::ZERO) + MOST_UNDER_WAY));
-        let up = self.servers.values().filter(|server| matches!(server.state, State::Up(_))).count() as u64;
-        let (share, standing) = (rate.scale(1.0 / up.max(1) as f64), self.slack.scale(STANDING));
+        // Browsers keep many connections that bring nothing: who sends nothing has no share, and begins as on any path.
+        let busy = self.servers.values().filter(|server| server.is_busy(now)).count();
+        let (share, standing) = (rate.scale(1.0 / busy.max(1) as f64), self.slack.scale(STANDING));
         for server in self.servers.values_mut() {
             let (queued, rtt) = (server.queued, server.min_rtt.unwrap_or(Span::ZERO));
+            let most = if server.is_busy(now) { u64::MAX } else { INITIAL_WINDOW };
             let State::Up(pipe) = &mut server.state else { continue };
             pipe.lead = rtt / 2 + share.time_for(Bytes::new(queued)).unwrap_or(Span::ZERO);
             let open = server.intake.window(now, share, rtt, standing, Bytes::new(queued));
-            server.window.set(pipe.socket(), open.get(), share.bytes_in(rtt + standing).get(), queued);
+            server.window.set(pipe.socket(), open.get().min(most), share.bytes_in(rtt + standing).get(), queued);
         }
     }
 
@@ -352,6 +355,8 @@ impl Session {
 const MOST_AT_ONCE: usize = 256;
 /// Full datagrams in one train.
 const MOST_TRAIN: usize = 40 * MAX_DATAGRAM;
+/// What a server may send that has sent nothing of late: ten segments (RFC 6928).
+const INITIAL_WINDOW: u64 = 10 * MSS as u64;
 /// Share of the allowance for which there shall always be something to send.
 const STANDING: f64 = 0.6;
 /// What is under way to the station is no more than its rate for this long beyond the least round trip: more is not on its
