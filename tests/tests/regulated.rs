@@ -38,9 +38,10 @@ fn every_kind_of_traffic_passes_the_proxy_and_the_regulator_sees_the_frames() {
             number("rate_mbit_s") > throughput && number("rate_mbit_s") < 3.0 * throughput,
             "{account}: {throughput}"
         );
-        // What the station counted on its monitor interface against what the emulator sent: the same frames, in other windows of time.
+        // What the station counted on its monitor interface against what the emulator sent. The rates still change, and the account
+        // is a mean over slots: where slots hold n frames each, the mean of 1/n is never below 1 over the mean of n.
         let (counted, sent) = (number("interval_ms"), number("frame_interval_ms"));
-        assert!(counted / sent > 0.5 && counted / sent < 2.0, "{account}");
+        assert!(counted > 0.8 * sent && counted < 100.0, "{account}");
         assert!(number("aggregation_packets") > 1.0 && number("target_packets") > 1.0, "{account}");
         assert!(number("looks_over_bound") < 0.05, "{account}");
     }
