@@ -77,18 +77,17 @@ fn the_agent_shortens_the_queue_of_first_light_in_the_lab() {
         let _ = writeln!(std::io::stderr(), "SKIPPED: the agent cannot run here:\n{}", doctor.out);
         return;
     }
-    let result = figures("lab", &scenario("first-light"), &["cubic", "cubic+ap"], "1");
+    let result = figures("lab", &scenario("first-light"), &["cubic", "cubic+ap"], "3");
     assert_eq!(result["world"], "lab");
     let of = |key: &str| (mean(&result, "cubic", key), mean(&result, "cubic+ap", key));
     for key in ["throughput_mbit_s", "hop_delay_p95_ms", "jain", "stall_max_ms"] {
         println!("{key}: cubic {:.3}, cubic+ap {:.3}", of(key).0, of(key).1);
     }
     let (without, with) = of("hop_delay_p95_ms");
-    // Over five seeds the aim is a fifth; a single one scatters.
-    assert!(with <= without / 3.0, "95th percentile of hop delay: {without} ms, with the agent {with} ms");
+    assert!(with <= without / 5.0, "95th percentile of hop delay: {without} ms, with the agent {with} ms");
     let (without, with) = of("throughput_mbit_s");
-    assert!(with >= 0.8 * without, "throughput: {without} Mbit/s, with the agent {with} Mbit/s");
-    // Fairness over five seeds is asserted in the simulator's tests: one seed of the lab says little about it.
+    assert!(with >= 0.9 * without, "throughput: {without} Mbit/s, with the agent {with} Mbit/s");
+    // Fairness over five seeds is asserted in the simulator's tests: CUBIC's scatters too much for three of the lab.
     let (_, stall) = of("stall_max_ms");
     assert!(stall < 1000.0, "a flow stood still for {stall} ms");
 }

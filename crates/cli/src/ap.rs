@@ -65,6 +65,9 @@ pub struct Args {
     /// How to attach to the interface
     #[arg(long, value_enum, default_value_t = AttachArg::Best)]
     attach: AttachArg,
+    /// Begin although hardware flow offload or hardware NAT may carry flows past the agent
+    #[arg(long)]
+    allow_offload: bool,
     /// Write every decision to this file (JSON lines)
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
@@ -208,6 +211,7 @@ impl Args {
                 AttachArg::Tcx => Method::Tcx,
                 AttachArg::Clsact => Method::Clsact,
             },
+            allow_offload: self.allow_offload,
             log: self.log.clone(),
             ..default
         }

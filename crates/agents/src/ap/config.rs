@@ -24,6 +24,8 @@ pub struct Config {
     pub max_flows: u32,
     /// How to attach.
     pub method: Method,
+    /// Begin although something may carry packets past the programs ([`super::bypasses`]).
+    pub allow_offload: bool,
     /// Where to write the decision log (JSON lines), if anywhere.
     pub log: Option<PathBuf>,
     /// Give up every capability that is not needed any more, once attached. It is the calling thread that loses them,
@@ -41,6 +43,7 @@ impl Config {
             age_limit: Span::from_millis(500),
             max_flows: 4096,
             method: Method::Best,
+            allow_offload: false,
             log: None,
             drop_privileges: true,
         }

@@ -68,6 +68,16 @@ pub enum Error {
         "another agent is attached to this interface: stop that one first (`ss -xp` shows who reads the driver's socket)"
     )]
     Busy,
+    /// Packets may go past the programs, and no window would be lowered.
+    #[error(
+        "flows may be carried past the agent by hardware: {found}. Switch that off (nftables: no `flags offload;` in the \
+         flowtable; OpenWrt: `uci set firewall.@defaults[0].flow_offloading_hw=0`, commit, restart the firewall), or use \
+         --allow-offload if it does not concern this interface"
+    )]
+    Offloaded {
+        /// What does it, and where it is to be found.
+        found: String,
+    },
     /// A map could not be read or written.
     #[error("eBPF map: {source}")]
     Map {

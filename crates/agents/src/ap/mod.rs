@@ -7,8 +7,8 @@
 //! detaches its TCX links.
 //!
 //! Not covered, by nature: QUIC and other transports that encrypt their windows, TCP inside tunnels, UDP, connections
-//! that began before the agent, and packets that a flow offload carries past the hook (switch it off for the
-//! interface). Their queues can only be kept short at the queue.
+//! that began before the agent, and packets that hardware carries past the hook, where the agent refuses
+//! to begin ([`bypasses`]). Their queues can only be kept short at the queue.
 
 // Without the programs there is nothing to run, only what says so.
 #![cfg_attr(not(feature = "bpf"), allow(dead_code))]
@@ -30,6 +30,7 @@ mod log;
 mod neighbours;
 #[cfg(feature = "bpf")]
 mod netlink;
+mod offload;
 pub(crate) mod privileges;
 mod probe;
 #[cfg(feature = "bpf")]
@@ -47,6 +48,7 @@ pub use attach::attached;
 pub use config::{Cleaned, Config, Method, Summary};
 pub use driver::{DriverSource, SocketDriver};
 pub use error::Error;
+pub use offload::{Bypass, find as bypasses};
 pub use probe::{Check, probe};
 #[cfg(feature = "bpf")]
 pub use run::{clean, run, run_with};

@@ -1,6 +1,6 @@
 //! What this machine offers an access point's agent.
 
-use super::privileges;
+use super::{offload, privileges};
 
 /// One thing that is there or not.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -19,7 +19,7 @@ pub struct Check {
 
 /// Looks for everything the agent uses. Changes nothing: programs are loaded and unloaded, none is attached.
 pub fn probe() -> Vec<Check> {
-    vec![built(), capabilities(), programs(), tcx(), btf()]
+    vec![built(), capabilities(), programs(), tcx(), bypass(), btf()]
 }
 
 fn built() -> Check {
@@ -82,6 +82,20 @@ fn tcx() -> Check {
         ok,
         detail: if ok { "yes" } else { "no: filters on the clsact qdisc are used instead" }.to_owned(),
         remedy: "Linux 6.6 or later",
+        required: false,
+    }
+}
+
+fn bypass() -> Check {
+    let found = offload::find();
+    Check {
+        name: "no hardware that carries flows past the agent",
+        ok: found.as_ref().is_ok_and(Vec::is_empty),
+        detail: match found {
+            Ok(found) => found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+            Err(error) => error.to_string(),
+        },
+        remedy: "look as root; then switch hardware flow offload off (docs/how-to/run-the-agent.md)",
         required: false,
     }
 }

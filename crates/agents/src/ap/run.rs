@@ -8,7 +8,7 @@ use super::neighbours::KernelNeighbours;
 use super::stations::Stations;
 use super::table::Slot;
 use super::watch::Seen;
-use super::{Cleaned, Config, Error, Method, Stop, Summary, attach, device, privileges};
+use super::{Cleaned, Config, Error, Method, Stop, Summary, attach, device, offload, privileges};
 use lasthop_laws::HopLaw;
 use lasthop_units::{Bytes, Span, Time};
 use nix::time::{ClockId, clock_gettime};
@@ -50,6 +50,9 @@ impl Attached {
     fn prepare(config: &Config) -> Result<Attached, Error> {
         config.validate()?;
         let device = device::find(&config.iface)?;
+        if !config.allow_offload {
+            offload::refuse(&offload::find()?)?;
+        }
         let log = config.log.as_deref().map(Log::create).transpose()?;
         let Config { max_flows, age_limit, .. } = *config;
         let load = Load { link_len: device.link_len, max_flows, age_limit, ..Load::default() };

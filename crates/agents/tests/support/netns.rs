@@ -4,11 +4,14 @@ use nix::sched::{CloneFlags, setns};
 use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::AsRawFd;
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const PREFIX: &str = "lh-test-";
 static COUNT: AtomicU32 = AtomicU32::new(0);
+static SWEEP: Once = Once::new();
 
 /// A namespace; removed on drop, with every interface in it.
 pub struct Netns {
@@ -17,6 +20,7 @@ pub struct Netns {
 
 impl Netns {
     pub fn new(role: &str) -> Netns {
+        SWEEP.call_once(remove_orphans);
         let name = format!("{PREFIX}{}-{}-{role}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         ip(&format!("netns add {name}"));
         let netns = Netns { name };
@@ -68,6 +72,18 @@ impl Netns {
     pub fn enter(&self) {
         let file = File::open(format!("/run/netns/{}", self.name)).expect("a namespace that was made");
         setns(file, CloneFlags::CLONE_NEWNET).expect("root");
+    }
+}
+
+/// Removes the namespaces of tests and benchmarks that were killed: those whose process is no more.
+fn remove_orphans() {
+    let entries = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
+    for name in entries.filter_map(|entry| entry.file_name().into_string().ok()) {
+        let owner = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
+        if owner.is_some_and(|pid| pid.parse::<u32>().is_ok() && !Path::new("/proc").join(pid).exists()) {
+            // Another test may do the same at the same time.
+            let _ = Command::new("ip").args(["netns", "del", &name]).stderr(Stdio::null()).status();
+        }
     }
 }
 
