@@ -20,7 +20,7 @@ pub struct Args {
 /// Checks files; the status says whether all are right.
 pub fn check(args: &Args) -> anyhow::Result<ExitCode> {
     if args.schema {
-        say!("{}", lasthop_scenario::json_schema())?;
+        say!("{:#}", lasthop_scenario::json_schema())?;
     }
     let mut wrong = 0;
     for path in &args.scenarios {

@@ -21,7 +21,9 @@ mod station;
 
 use clap::{Parser, Subcommand};
 use lasthop_experiment::ExperimentError;
+use miette::MietteHandlerOpts;
 use std::process::ExitCode;
+use textwrap::{WordSeparator, WordSplitter};
 
 /// A toolkit for the wireless last hop: measure it, decide how fast each flow may go, enforce it.
 ///
@@ -63,6 +65,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    keep_paths_whole();
     let done = match Cli::parse().command {
         Command::Run(args) => run::run(args),
         Command::Compare(args) => run::compare(args),
@@ -87,6 +90,18 @@ fn main() -> ExitCode {
             }
         }
     }
+}
+
+/// A path that is too long for a line is not broken at hyphens or slashes: it would be no path then.
+fn keep_paths_whole() {
+    let options = || {
+        MietteHandlerOpts::new()
+            .word_separator(WordSeparator::AsciiSpace)
+            .word_splitter(WordSplitter::NoHyphenation)
+            .break_words(false)
+    };
+    // It fails where a handler is set already, and none is.
+    let _ = miette::set_hook(Box::new(move |_| Box::new(options().build())));
 }
 
 /// Status that a wrong command line has whoever finds it out: what the argument parser gives.
