@@ -3,7 +3,9 @@
 use lasthop_agents::{ap, tunnel};
 use lasthop_laws::ParamError;
 use lasthop_scenario::quantity::{self, Measured};
+use lasthop_signals::Node;
 use std::net::SocketAddr;
+use std::str::FromStr;
 
 /// A value of a flag that cannot be, found out after the command line was read. The exit status is that of a wrong command
 /// line.
@@ -84,11 +86,20 @@ pub fn quantity<T: Measured>(text: &str) -> Result<T, String> {
     quantity::parse(text).map_err(|error| format!("{error}; {}", error.remedy()))
 }
 
+/// The address of a station and its number in the reports, such as `192.168.1.20=1`; `kind` says what address.
+pub fn station<A: FromStr>(text: &str, kind: &str) -> Result<(A, Node), String> {
+    let (address, number) = text.rsplit_once('=').ok_or("write ADDRESS=NUMBER, such as 192.168.1.20=1")?;
+    let address = address.parse().map_err(|_| format!("`{address}` is not an {kind} address"))?;
+    let number = number.parse().map_err(|_| format!("`{number}` is not a station number (0 to 65535)"))?;
+    Ok((address, Node(number)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use lasthop_laws::{aggregation, oal};
     use lasthop_units::Span;
+    use std::net::IpAddr;
 
     #[test]
     fn a_parameter_that_cannot_be_is_told_by_its_flag() {
@@ -123,5 +134,13 @@ mod tests {
             let told = destination(wrong).expect_err(wrong);
             assert!(told.contains(says), "{told}");
         }
+    }
+
+    #[test]
+    fn stations_are_addresses_with_numbers() {
+        let station = |text| station::<IpAddr>(text, "IP");
+        assert_eq!(station("fd00::2=3"), Ok(("fd00::2".parse().expect("an address"), Node(3))));
+        assert!(station("10.0.0.1").is_err());
+        assert!(station("desk=1").is_err());
     }
 }

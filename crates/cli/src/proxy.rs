@@ -28,7 +28,8 @@ pub struct Args {
     #[arg(long, value_name = "DEV", requires = "addresses")]
     transparent: Option<String>,
     /// A station's address and number, for --transparent; repeat for each
-    #[arg(long = "station", id = "addresses", value_name = "ADDRESS=NUMBER", value_parser = address, requires = "transparent")]
+    #[arg(long = "station", id = "addresses", value_name = "ADDRESS=NUMBER", requires = "transparent")]
+    #[arg(value_parser = |text: &str| flag::station::<Ipv4Addr>(text, "IPv4"))]
     addresses: Vec<(Ipv4Addr, Node)>,
     /// Remove the route that a proxy with --transparent has left, and end
     #[arg(long, conflicts_with_all = ["keys", "transparent", "log"])]
@@ -226,13 +227,6 @@ impl Args {
             }
         }
     }
-}
-
-fn address(text: &str) -> Result<(Ipv4Addr, Node), String> {
-    let (address, number) = text.rsplit_once('=').ok_or("write ADDRESS=NUMBER, such as 192.168.1.20=1")?;
-    let address = address.parse().map_err(|_| format!("`{address}` is not an IPv4 address"))?;
-    let number = number.parse().map_err(|_| format!("`{number}` is not a station number (0 to 65535)"))?;
-    Ok((address, Node(number)))
 }
 
 #[cfg(test)]
