@@ -5,7 +5,6 @@ SHELL := /bin/bash
 OUT ?= out
 # Without clang and libelf the kernel side cannot be built: everything else still is.
 FEATURES = $(shell scripts/bpf-features)
-CARGO_RUN = cargo run --release --quiet $(FEATURES) -p lasthop-cli --
 
 .PHONY: demo test bench docs build check clean setup fuzz help
 

@@ -620,6 +620,17 @@ apart_ int read_options(struct __sk_buff *skb, struct segment *s, __u32 at, __u3
 	return 0;
 }
 
+/* The source of the frame that the recorded SYN came in. */
+inline_ void note_hardware(struct __sk_buff *skb, struct rwnd_flow *f, const struct segment *s)
+{
+	void *data = (void *)(long)skb->data;
+
+	if (!(s->flags & SYN) || !(f->up_seen & RWND_SYN) || f->up_isn != s->seq || has_hardware(f) ||
+	    data + ETH_HLEN > (void *)(long)skb->data_end)
+		return;
+	__builtin_memcpy(f->hardware, data + ETH_ALEN, sizeof(f->hardware));
+}
+
 inline_ int long_way(struct __sk_buff *skb, int uplink, __u32 link_len)
 {
 	struct rwnd_key key = {};
@@ -693,6 +704,8 @@ inline_ int long_way(struct __sk_buff *skb, int uplink, __u32 link_len)
 	if (unlikely(!attended))
 		count->unattended++;
 	window = on_uplink(flow, &s, attended);
+	if (link_len)
+		note_hardware(skb, flow, &s);
 	if (window != s.window) {
 		__be16 old = bpf_htons(s.window), new = bpf_htons(window);
 

@@ -224,6 +224,16 @@ inline_ void learn_uplink(struct rwnd_flow *f, const struct segment *s)
 		note_syn_edge(f);
 }
 
+inline_ int has_hardware(const struct rwnd_flow *f)
+{
+	int i, any = 0;
+
+#pragma unroll
+	for (i = 0; i < 6; i++)
+		any |= f->hardware[i];
+	return any;
+}
+
 /* Another connection; what the entry has counted stays counted. */
 inline_ void restart(struct rwnd_flow *f)
 {

@@ -77,7 +77,7 @@ fn the_agent_shortens_the_queue_of_first_light_in_the_lab() {
         let _ = writeln!(std::io::stderr(), "SKIPPED: the agent cannot run here:\n{}", doctor.out);
         return;
     }
-    let result = figures("lab", &scenario("first-light"), &["cubic", "cubic+ap"], "3");
+    let result = figures("lab", &scenario("first-light"), &["cubic", "cubic+ap"], "5");
     assert_eq!(result["world"], "lab");
     let of = |key: &str| (mean(&result, "cubic", key), mean(&result, "cubic+ap", key));
     for key in ["throughput_mbit_s", "hop_delay_p95_ms", "jain", "stall_max_ms"] {
@@ -87,7 +87,9 @@ fn the_agent_shortens_the_queue_of_first_light_in_the_lab() {
     assert!(with <= without / 5.0, "95th percentile of hop delay: {without} ms, with the agent {with} ms");
     let (without, with) = of("throughput_mbit_s");
     assert!(with >= 0.9 * without, "throughput: {without} Mbit/s, with the agent {with} Mbit/s");
-    // Fairness over five seeds is asserted in the simulator's tests: CUBIC's scatters too much for three of the lab.
+    // CUBIC's own fairness scatters: between its mean and the lower end of its interval nobody can tell.
+    let low = result["laws"]["cubic"]["jain"]["ci95"][0].as_f64().expect("five seeds have an interval");
+    assert!(of("jain").1 >= low, "Jain's index {}, CUBIC's not below {low}", of("jain").1);
     let (_, stall) = of("stall_max_ms");
     assert!(stall < 1000.0, "a flow stood still for {stall} ms");
 }

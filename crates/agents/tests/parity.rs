@@ -41,6 +41,7 @@ impl Reference {
         }
         let Some(flow) = self.flows.get_mut(&key) else { return (untouched, Some(key)) };
         let mut out = untouched;
+        let source = <[u8; 6]>::try_from(&packet[6..12]).expect("six octets");
         match direction {
             Direction::Downlink => flow.on_downlink(now, &found.header),
             Direction::Uplink if now > self.heartbeat + AGE_LIMIT => flow.pass_uplink(now, &found.header),
@@ -49,6 +50,9 @@ impl Reference {
                     found.set_window(&mut out, window);
                 }
             }
+        }
+        if direction == Direction::Uplink {
+            flow.note_hardware(&found.header, source);
         }
         (out, Some(key))
     }

@@ -142,6 +142,15 @@ pub fn ap(args: Args) -> anyhow::Result<ExitCode> {
     if tally.driver_losses > 0 {
         note!("the driver fell silent {} times; windows were released meanwhile", tally.driver_losses);
     }
+    if tally.strangers > 0 {
+        note!(
+            "up to {} flows at once were left alone: neither the driver nor --station says whose they are",
+            tally.strangers
+        );
+    }
+    if tally.untimed > 0 {
+        note!("up to {} flows at once got no window: they have no TCP timestamps", tally.untimed);
+    }
     match summary.log_error {
         Some(error) => Err(anyhow::Error::new(error).context("the decision log is incomplete")),
         None => Ok(ExitCode::SUCCESS),
@@ -161,6 +170,8 @@ fn account(summary: &Summary) -> AgentAccount {
         stale_reports: tally.stale_reports,
         driver_losses: tally.driver_losses,
         flows: tally.flows,
+        strangers: tally.strangers,
+        untimed: tally.untimed,
         orders: tally.orders,
         orders_spared: tally.spared,
         longest_work_us: tally.longest_work.as_nanos() as f64 / 1e3,

@@ -2,6 +2,7 @@
 
 use crate::say;
 use clap::Args as ClapArgs;
+use lasthop_agents::ap::{self, Found};
 use lasthop_lab::doctor::{self, Need, State};
 use std::process::ExitCode;
 
@@ -17,10 +18,17 @@ pub struct Args {
 struct Line {
     part: &'static str,
     name: String,
-    ok: bool,
+    /// `None` if only root can find out.
+    ok: Option<bool>,
     required: bool,
     detail: String,
     remedy: String,
+}
+
+impl Line {
+    fn hinders(&self) -> bool {
+        self.required && self.ok != Some(true)
+    }
 }
 
 /// Prints what there is, what is missing and how to get it. The status says whether the lab and the agent can run.
@@ -31,15 +39,16 @@ pub fn doctor(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         print(&lines)?;
     }
-    let complete = lines.iter().all(|line| line.ok || !line.required);
+    let complete = !lines.iter().any(Line::hinders);
     Ok(if complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn lab() -> Vec<Line> {
     let line = |finding: doctor::Finding| {
         let (ok, detail, remedy) = match finding.state {
-            State::Present => (true, String::new(), String::new()),
-            State::Missing { why, get } => (false, why, get),
+            State::Present => (Some(true), String::new(), String::new()),
+            State::Missing { why, get } => (Some(false), why, get),
+            State::Unexamined => (None, String::new(), String::new()),
         };
         let required = finding.need == Need::Required;
         Line { part: "lab", name: finding.feature.to_string(), ok, required, detail, remedy }
@@ -48,33 +57,38 @@ fn lab() -> Vec<Line> {
 }
 
 fn agent() -> Vec<Line> {
-    let line = |check: lasthop_agents::ap::Check| Line {
+    let line = |check: ap::Check| Line {
         part: "agent",
         name: check.name.to_owned(),
-        ok: check.ok,
+        ok: match check.found {
+            Found::Yes => Some(true),
+            Found::No => Some(false),
+            Found::Unexamined => None,
+        },
         required: check.required,
         detail: check.detail,
         remedy: check.remedy.to_owned(),
     };
-    lasthop_agents::ap::probe().into_iter().map(line).collect()
+    ap::probe().into_iter().chain([ap::probe_offload()]).map(line).collect()
 }
 
 fn print(lines: &[Line]) -> anyhow::Result<()> {
     say!("simulator   ok")?;
     for line in lines {
         let verdict = match (line.ok, line.required) {
-            (true, _) => "ok",
-            (false, true) => "MISSING",
-            (false, false) => "missing (works without)",
+            (Some(true), _) => "ok",
+            (Some(false), true) => "MISSING",
+            (Some(false), false) => "missing (works without)",
+            (None, _) => "not examined: run this as root",
         };
         say!("{:<11} {}: {verdict}", line.part, line.name)?;
-        if !line.ok {
+        if line.ok == Some(false) {
             say!("            {}", line.detail)?;
             say!("            to get it: {}", line.remedy)?;
         }
     }
     for part in ["lab", "agent"] {
-        let can = lines.iter().filter(|line| line.part == part).all(|line| line.ok || !line.required);
+        let can = !lines.iter().any(|line| line.part == part && line.hinders());
         say!("The {part} {} run here.", if can { "can" } else { "cannot" })?;
     }
     Ok(())

@@ -31,6 +31,6 @@ fn obstacle(laws: &[Law]) -> Option<String> {
         return Some(lab);
     }
     let law = laws.iter().find(|law| law.agent.is_some())?;
-    let lacking = ap::probe().into_iter().find(|check| check.required && !check.ok)?;
+    let lacking = ap::probe().into_iter().find(ap::Check::hinders)?;
     Some(format!("the agent of law {} lacks {}: {}", law.name, lacking.name, lacking.detail))
 }

@@ -39,7 +39,7 @@ fn place_for(out: &Path) -> io::Result<()> {
 
 /// Without its eBPF programs an agent would only fail later, with runs of other laws done.
 fn agent(law: &str) -> anyhow::Result<()> {
-    match lasthop_agents::ap::probe().into_iter().find(|check| check.required && !check.ok) {
+    match lasthop_agents::ap::probe().into_iter().find(lasthop_agents::ap::Check::hinders) {
         None => Ok(()),
         Some(check) => bail!(
             "the law {law} needs the agent, which cannot run here: {}: {}\n  to get it: {}; or leave this law out: name \

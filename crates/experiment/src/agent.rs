@@ -6,9 +6,10 @@ use lasthop_scenario::quantity;
 use std::path::PathBuf;
 
 /// `program ap …` with the law's parameters; it learns for itself who the stations are. `{iface}` and `{driver}` are filled
-/// in by the lab.
+/// in by the lab, whose interfaces no hardware reaches, whatever this machine offloads elsewhere.
 pub fn command(program: PathBuf, params: &Params) -> AgentSpec {
-    let mut arguments: Vec<String> = ["ap", "--iface", "{iface}", "--driver", "{driver}"].map(str::to_owned).to_vec();
+    let line = ["ap", "--iface", "{iface}", "--driver", "{driver}", "--allow-offload"];
+    let mut arguments: Vec<String> = line.map(str::to_owned).to_vec();
     arguments.extend(flags(params));
     AgentSpec { program, arguments }
 }

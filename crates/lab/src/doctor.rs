@@ -67,6 +67,8 @@ pub enum State {
         /// How to get it.
         get: String,
     },
+    /// Only root can find out.
+    Unexamined,
 }
 
 /// One feature's examination.
@@ -94,8 +96,8 @@ const CONGESTION_CONTROLS: [&str; 3] = ["cubic", "bbr", "reno"];
 pub fn examine() -> Vec<Finding> {
     let mut findings = vec![
         finding(Feature::Root, root()),
-        finding(Feature::Namespaces, namespace()),
-        finding(Feature::Tap, tap()),
+        as_root(Feature::Namespaces, namespace),
+        as_root(Feature::Tap, tap),
         finding(Feature::PreciseWait, precise_wait()),
         finding(Feature::RealTime, real_time()),
         finding(Feature::CpuLatency, cpu_latency()),
@@ -121,6 +123,14 @@ fn finding(feature: Feature, found: std::result::Result<(), String>) -> Finding 
         Err(why) => State::Missing { why, get: feature.remedy() },
     };
     Finding { feature, need: feature.need(), state }
+}
+
+/// What an ordinary user cannot try, and would only be told wrong things of.
+fn as_root(feature: Feature, found: impl FnOnce() -> std::result::Result<(), String>) -> Finding {
+    match Uid::effective().is_root() {
+        true => finding(feature, found()),
+        false => Finding { feature, need: feature.need(), state: State::Unexamined },
+    }
 }
 
 impl Feature {

@@ -132,6 +132,12 @@ pub struct AgentAccount {
     pub driver_losses: u64,
     /// Flows that it managed.
     pub flows: u64,
+    /// The most flows at once that it left alone, since nobody had said which station theirs is.
+    #[serde(default)]
+    pub strangers: u64,
+    /// The most flows at once without TCP timestamps, which get no window: their round trip cannot be told.
+    #[serde(default)]
+    pub untimed: u64,
     /// Windows that it ordered or lifted.
     pub orders: u64,
     /// Windows that were near enough to what was in force.

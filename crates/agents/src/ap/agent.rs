@@ -41,6 +41,10 @@ pub struct Tally {
     pub stale_reports: u64,
     /// Flows that were managed.
     pub flows: u64,
+    /// The most flows at once whose station neither driver nor operator had named: they were left alone.
+    pub strangers: u64,
+    /// The most managed flows at once without timestamps, whose round trip cannot be told: no window was ordered for them.
+    pub untimed: u64,
     /// Targets that were set or lifted.
     pub orders: u64,
     /// Targets that were not set, since what was in force was near enough.
@@ -195,6 +199,7 @@ impl<'a> Agent<'a> {
     /// Tells the law of every flow that can be managed and whose station is known, as often as there is news.
     fn sense_flows(&mut self, now: Time) -> Vec<FlowLine> {
         let mut lines = Vec::new();
+        let (mut strangers, mut untimed) = (0, 0);
         let enforcer = self.enforcer;
         enforcer.look(&mut |seen| {
             let Seen { slot, key, flow, changed } = seen;
@@ -202,10 +207,14 @@ impl<'a> Agent<'a> {
                 enforcer.forget(slot, flow.born());
                 return;
             }
-            let Some(station) = self.stations.of(key.station_address()) else { return };
             if !flow.is_manageable() {
                 return;
             }
+            let Some(station) = self.stations.of(key.station_address(), flow.hardware()) else {
+                strangers += 1;
+                return;
+            };
+            untimed += u64::from(!flow.has_timestamps());
             let (id, is_new) = self.identify(now, slot, key, flow);
             let report = flow.report(now, id, station);
             if let Some(log) = self.log.as_mut().filter(|_| is_new) {
@@ -221,6 +230,8 @@ impl<'a> Agent<'a> {
                 lines.push(FlowLine { report, window: flow.window(), decision: Decision::unlimited(Why::Unmanaged) });
             }
         });
+        self.tally.strangers = self.tally.strangers.max(strangers);
+        self.tally.untimed = self.tally.untimed.max(untimed);
         lines
     }
 

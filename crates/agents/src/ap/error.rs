@@ -70,9 +70,9 @@ pub enum Error {
     Busy,
     /// Packets may go past the programs, and no window would be lowered.
     #[error(
-        "flows may be carried past the agent by hardware: {found}. Switch that off (nftables: no `flags offload;` in the \
-         flowtable; OpenWrt: `uci set firewall.@defaults[0].flow_offloading_hw=0`, commit, restart the firewall), or use \
-         --allow-offload if it does not concern this interface"
+        "flows may be carried past the agent: {found}. Switch that off (nftables: no `flags offload;` in the flowtable; \
+         OpenWrt: `uci set firewall.@defaults[0].flow_offloading_hw=0`, commit, restart the firewall), attach to the wireless \
+         interface itself instead of a bridge, or use --allow-offload if it does not concern this interface"
     )]
     Offloaded {
         /// What does it, and where it is to be found.

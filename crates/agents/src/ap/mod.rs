@@ -27,7 +27,6 @@ mod error;
 #[cfg(feature = "bpf")]
 pub mod kernel;
 mod log;
-mod neighbours;
 #[cfg(feature = "bpf")]
 mod netlink;
 mod offload;
@@ -49,7 +48,7 @@ pub use config::{Cleaned, Config, Method, Summary};
 pub use driver::{DriverSource, SocketDriver};
 pub use error::Error;
 pub use offload::{Bypass, find as bypasses};
-pub use probe::{Check, probe};
+pub use probe::{Check, Found, probe, probe_offload};
 #[cfg(feature = "bpf")]
 pub use run::{clean, run, run_with};
 pub use signals::{Stop, stop_on_signals};

@@ -4,16 +4,23 @@
 //! of its station never reach the programs, so no window is ever lowered, and nothing says so. nf_tables tells which of its
 //! flow tables are in hardware; vendors' accelerators are known by the names of their modules.
 //!
-//! A flow table in software is none of these: it takes packets at netfilter's ingress hook, which comes after that of TCX
-//! and clsact, and sends them through the egress hook (`__netif_receive_skb_core()`, `__dev_queue_xmit()` of Linux).
+//! A flow table in software takes packets at netfilter's ingress hook of its devices, which comes after that of TCX and clsact,
+//! and sends them through the egress hook (`__netif_receive_skb_core()`, `__dev_queue_xmit()` of Linux). So it passes the
+//! programs by only where they are on a device above its own: a bridge or a VLAN, which such packets never reach.
+//!
+//! tc filters in hardware (flower with `skip_sw`, `act_ct`) are not looked for.
 
 use super::Error;
 use netlink_packet_core::{
     NLM_F_DUMP, NLM_F_REQUEST, NetlinkDeserializable, NetlinkHeader, NetlinkMessage, NetlinkPayload,
-    NetlinkSerializable, NlasIterator, parse_string, parse_u32_be,
+    NetlinkSerializable, NlaBuffer, NlasIterator, parse_string, parse_u32_be,
 };
 use nix::errno::Errno;
-use nix::sys::socket::{AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, recv, sendto, socket};
+use nix::sys::socket::sockopt::ReceiveTimeout;
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, recv, sendto, setsockopt, socket,
+};
+use nix::sys::time::{TimeVal, TimeValLike};
 use std::convert::Infallible;
 use std::fmt;
 use std::os::fd::AsRawFd;
@@ -22,7 +29,7 @@ use std::path::Path;
 /// Something that may carry packets past the programs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Bypass {
-    /// A flow table of nf_tables that is in hardware.
+    /// A flow table of nf_tables that is in hardware, or below the interface.
     Flowtable {
         /// `inet`, `ip` or `ip6`, as `nft` writes it.
         family: &'static str,
@@ -30,6 +37,8 @@ pub enum Bypass {
         table: String,
         /// Its name.
         name: String,
+        /// The device through which it takes packets below the interface; `None` if it is in hardware.
+        below: Option<String>,
     },
     /// A vendor's accelerator.
     Accelerator {
@@ -43,8 +52,14 @@ pub enum Bypass {
 impl fmt::Display for Bypass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Bypass::Flowtable { family, table, name } => {
-                write!(f, "hardware flow table {name} (`nft list flowtables {family}`, table {table})")
+            Bypass::Flowtable { family, table, name, below } => {
+                match below {
+                    None => write!(f, "hardware flow table {name}")?,
+                    Some(device) => {
+                        write!(f, "flow table {name}, which takes packets at {device}, below this interface")?
+                    }
+                }
+                write!(f, " (`nft list flowtables {family}`, table {table})")
             }
             Bypass::Accelerator { module, what } => write!(f, "{what} (module {module})"),
         }
@@ -62,16 +77,27 @@ const ACCELERATORS: [(&str, &str); 7] = [
     ("ctf", "Broadcom Cut-Through Forwarding"),
 ];
 
-/// Everything of the kind in the calling thread's network namespace and in the kernel. Needs `CAP_NET_ADMIN`.
+/// Everything of the kind in the calling thread's network namespace and in the kernel; what passes by one interface alone only
+/// if that is named. Needs `CAP_NET_ADMIN`.
 ///
 /// # Errors
 /// [`Error::Permission`], [`Error::System`].
-pub fn find() -> Result<Vec<Bypass>, Error> {
+pub fn find(iface: Option<&str>) -> Result<Vec<Bypass>, Error> {
+    let lower = iface.map(|iface| lower_devices(Path::new("/sys/class/net"), iface)).unwrap_or_default();
     let tables = flowtables().map_err(|errno| match errno {
         Errno::EPERM => Error::Permission { what: "the list of flow tables" },
         other => Error::System { what: "the list of flow tables", source: other.into() },
     })?;
-    Ok(tables.into_iter().chain(accelerators(Path::new("/sys/module"))).collect())
+    let tables = tables.into_iter().filter_map(|table| table.bypass(&lower));
+    Ok(tables.chain(accelerators(Path::new("/sys/module"))).collect())
+}
+
+/// The devices that a bridge, a bond or a VLAN is made of. `/sys` shows those of the namespace that it was mounted in, which is
+/// another's for a process that has changed its own by hand; `ip netns exec` mounts it anew.
+fn lower_devices(devices: &Path, iface: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(devices.join(iface)).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter_map(|name| name.strip_prefix("lower_").map(str::to_owned)).collect()
 }
 
 /// Refuses to begin where packets may go past the programs.
@@ -87,8 +113,8 @@ fn accelerators(modules: &Path) -> impl Iterator<Item = Bypass> {
     there.map(|(module, what)| Bypass::Accelerator { module, what })
 }
 
-/// Flow tables in hardware; none where the kernel knows no nf_tables.
-fn flowtables() -> nix::Result<Vec<Bypass>> {
+/// All flow tables; none where the kernel knows no nf_tables.
+fn flowtables() -> nix::Result<Vec<Flowtable>> {
     let unknown = |errno: &Errno| {
         matches!(
             errno,
@@ -101,8 +127,10 @@ fn flowtables() -> nix::Result<Vec<Bypass>> {
     }
 }
 
-fn ask() -> nix::Result<Vec<Bypass>> {
+fn ask() -> nix::Result<Vec<Flowtable>> {
     let fd = socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkNetFilter)?;
+    // The kernel answers at once or never.
+    setsockopt(&fd, ReceiveTimeout, &TimeVal::seconds(1))?;
     sendto(fd.as_raw_fd(), &request(), &NetlinkAddr::new(0, 0), MsgFlags::empty())?;
     let (mut found, mut buffer) = (Vec::new(), vec![0; 65_536]);
     loop {
@@ -123,7 +151,11 @@ const GENERIC_LEN: usize = 4;
 /// `NFTA_FLOWTABLE_…`.
 const TABLE: u16 = 1;
 const NAME: u16 = 2;
+const HOOK: u16 = 3;
 const FLAGS: u16 = 7;
+/// `NFTA_FLOWTABLE_HOOK_DEVS`, which holds `NFTA_DEVICE_NAME`s.
+const HOOK_DEVICES: u16 = 3;
+const DEVICE_NAME: u16 = 1;
 /// `NFT_FLOWTABLE_HW_OFFLOAD`.
 const IN_HARDWARE: u32 = 1;
 
@@ -145,7 +177,7 @@ enum End {
 }
 
 /// Takes in the messages of one datagram; what makes no sense ends it.
-fn take(mut bytes: &[u8], found: &mut Vec<Bypass>) -> nix::Result<End> {
+fn take(mut bytes: &[u8], found: &mut Vec<Flowtable>) -> nix::Result<End> {
     while let Ok(message) = NetlinkMessage::<Message>::deserialize(bytes) {
         let len = message.header.length as usize;
         match message.payload {
@@ -164,23 +196,57 @@ fn take(mut bytes: &[u8], found: &mut Vec<Bypass>) -> nix::Result<End> {
     Ok(End::No)
 }
 
-/// A flow table, if it is in hardware.
-fn flowtable(body: &[u8]) -> Option<Bypass> {
-    let (mut table, mut name, mut flags) = (String::new(), String::new(), 0);
-    for attribute in NlasIterator::new(body.get(GENERIC_LEN..)?).map_while(Result::ok) {
-        match attribute.kind() {
-            TABLE => table = parse_string(attribute.value()).unwrap_or_default(),
-            NAME => name = parse_string(attribute.value()).unwrap_or_default(),
-            FLAGS => flags = parse_u32_be(attribute.value()).unwrap_or_default(),
-            _ => {}
+/// A flow table, as nf_tables tells it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Flowtable {
+    family: &'static str,
+    table: String,
+    name: String,
+    in_hardware: bool,
+    devices: Vec<String>,
+}
+
+impl Flowtable {
+    /// What it means for an interface with these devices below it.
+    fn bypass(self, lower: &[String]) -> Option<Bypass> {
+        let Flowtable { family, table, name, in_hardware, devices } = self;
+        let below = devices.into_iter().find(|device| lower.contains(device));
+        match (in_hardware, below) {
+            (true, _) => Some(Bypass::Flowtable { family, table, name, below: None }),
+            (false, Some(device)) => Some(Bypass::Flowtable { family, table, name, below: Some(device) }),
+            (false, None) => None,
         }
     }
-    let family = match i32::from(body[0]) {
+}
+
+fn flowtable(body: &[u8]) -> Option<Flowtable> {
+    let family = match i32::from(*body.first()?) {
         libc::NFPROTO_IPV4 => "ip",
         libc::NFPROTO_IPV6 => "ip6",
         _ => "inet",
     };
-    (flags & IN_HARDWARE != 0).then_some(Bypass::Flowtable { family, table, name })
+    let mut found =
+        Flowtable { family, table: String::new(), name: String::new(), in_hardware: false, devices: Vec::new() };
+    for attribute in attributes(body.get(GENERIC_LEN..)?) {
+        let value = attribute.value();
+        match attribute.kind() {
+            TABLE => found.table = parse_string(value).unwrap_or_default(),
+            NAME => found.name = parse_string(value).unwrap_or_default(),
+            FLAGS => found.in_hardware = parse_u32_be(value).unwrap_or_default() & IN_HARDWARE != 0,
+            HOOK => {
+                for devices in attributes(value).filter(|inner| inner.kind() == HOOK_DEVICES) {
+                    let names = attributes(devices.value()).filter(|name| name.kind() == DEVICE_NAME);
+                    found.devices.extend(names.filter_map(|name| parse_string(name.value()).ok()));
+                }
+            }
+            _ => {}
+        }
+    }
+    Some(found)
+}
+
+fn attributes(bytes: &[u8]) -> impl Iterator<Item = NlaBuffer<&[u8]>> {
+    NlasIterator::new(bytes).map_while(Result::ok)
 }
 
 /// A message of nf_tables as it is.
@@ -252,9 +318,13 @@ mod tests {
         bytes
     }
 
+    fn passing(below: Option<&str>, family: &'static str, table: &str, name: &str) -> Bypass {
+        Bypass::Flowtable { family, table: table.into(), name: name.into(), below: below.map(str::to_owned) }
+    }
+
     #[test]
-    fn only_tables_in_hardware_count() {
-        let mut found = Vec::new();
+    fn tables_in_hardware_count_and_those_below_the_interface() {
+        let mut tables = Vec::new();
         // Counters are flag 2.
         let several = [
             told(1, "fw4", "soft", 0),
@@ -262,20 +332,48 @@ mod tests {
             told(2, "mine", "counted", 2),
             told(10, "six", "ft6", 3),
         ];
-        assert_eq!(take(&several.concat(), &mut found), Ok(End::No));
-        let flowtable =
-            |family, table: &str, name: &str| Bypass::Flowtable { family, table: table.into(), name: name.into() };
-        assert_eq!(found, [flowtable("inet", "fw4", "ft"), flowtable("ip6", "six", "ft6")]);
+        assert_eq!(take(&several.concat(), &mut tables), Ok(End::No));
+        assert_eq!(tables.len(), 4);
+        let bypasses = |lower: &[&str]| -> Vec<Bypass> {
+            let lower: Vec<String> = lower.iter().map(|name| (*name).to_owned()).collect();
+            tables.iter().filter_map(|table| table.clone().bypass(&lower)).collect()
+        };
+        let in_hardware = [passing(None, "inet", "fw4", "ft"), passing(None, "ip6", "six", "ft6")];
+        assert_eq!(bypasses(&[]), in_hardware);
+        assert_eq!(bypasses(&["wlan0"]), in_hardware, "their device is eth0");
+        let below = Some("eth0");
+        let [first, last] = in_hardware;
+        let all = [passing(below, "inet", "fw4", "soft"), first, passing(below, "ip", "mine", "counted"), last];
+        assert_eq!(bypasses(&["wlan0", "eth0"]), all);
+    }
+
+    #[test]
+    fn what_a_bridge_is_made_of_is_read_from_its_links() {
+        let devices = tempfile::tempdir().expect("a directory");
+        for entry in ["lower_eth0", "lower_wlan0", "upper_vlan7", "queues"] {
+            std::fs::create_dir_all(devices.path().join("br-lan").join(entry)).expect("a device's directory");
+        }
+        let mut lower = lower_devices(devices.path(), "br-lan");
+        lower.sort();
+        assert_eq!(lower, ["eth0", "wlan0"]);
+        assert!(lower_devices(devices.path(), "wlan0").is_empty());
     }
 
     #[test]
     fn the_agent_refuses_and_says_what_and_where() {
         refuse(&[]).expect("nothing in the way");
-        let table = Bypass::Flowtable { family: "inet", table: "fw4".into(), name: "ft".into() };
+        let table = passing(None, "inet", "fw4", "ft");
+        let below = passing(Some("eth0"), "inet", "fw4", "soft");
         let module = Bypass::Accelerator { module: "ecm", what: "Qualcomm Enhanced Connection Manager" };
-        let said = refuse(&[table, module]).expect_err("two in the way").to_string();
-        for part in ["hardware flow table ft", "`nft list flowtables inet`, table fw4", "module ecm", "--allow-offload"]
-        {
+        let said = refuse(&[table, below, module]).expect_err("three in the way").to_string();
+        let parts = [
+            "hardware flow table ft",
+            "`nft list flowtables inet`, table fw4",
+            "flow table soft, which takes packets at eth0, below this interface",
+            "module ecm",
+            "--allow-offload",
+        ];
+        for part in parts {
             assert!(said.contains(part), "{said} lacks {part}");
         }
     }
@@ -293,8 +391,10 @@ mod tests {
 
     #[test]
     fn the_kernel_answers_whoever_may_ask() {
-        match (find(), privileges::has(privileges::NET_ADMIN)) {
+        match (find(Some("lo")), privileges::has(privileges::NET_ADMIN)) {
             (Ok(_), true) | (Err(Error::Permission { .. }), false) => {}
+            // A kernel without nfnetlink has no flow tables, and keeps that from nobody.
+            (Ok(found), false) if !found.iter().any(|bypass| matches!(bypass, Bypass::Flowtable { .. })) => {}
             (answer, allowed) => panic!("{answer:?}, and it was allowed: {allowed}"),
         }
     }

@@ -4,7 +4,6 @@ use super::agent::{Agent, Clock, Enforcer};
 use super::driver::{DriverSource, SocketDriver};
 use super::kernel::{Load, Rewriter};
 use super::log::Log;
-use super::neighbours::KernelNeighbours;
 use super::stations::Stations;
 use super::table::Slot;
 use super::watch::Seen;
@@ -42,7 +41,6 @@ pub fn run_with(
 struct Attached {
     rewriter: Rewriter,
     method: Method,
-    neighbours: KernelNeighbours,
     log: Option<Log>,
 }
 
@@ -51,14 +49,13 @@ impl Attached {
         config.validate()?;
         let device = device::find(&config.iface)?;
         if !config.allow_offload {
-            offload::refuse(&offload::find()?)?;
+            offload::refuse(&offload::find(Some(&config.iface))?)?;
         }
         let log = config.log.as_deref().map(Log::create).transpose()?;
         let Config { max_flows, age_limit, .. } = *config;
         let load = Load { link_len: device.link_len, max_flows, age_limit, ..Load::default() };
         let mut rewriter = Rewriter::load(load)?;
         let method = rewriter.attach(device.index, config.method)?;
-        let neighbours = KernelNeighbours::open(device.index)?;
         if config.drop_privileges {
             // Maps are reached through descriptors that are open already; a TCX link goes with its descriptor. Only a
             // filter has to be removed by hand.
@@ -68,7 +65,7 @@ impl Attached {
             };
             privileges::drop_all_but(keep)?;
         }
-        Ok(Attached { rewriter, method, neighbours, log })
+        Ok(Attached { rewriter, method, log })
     }
 
     fn run(
@@ -79,7 +76,7 @@ impl Attached {
         stop: &Stop,
     ) -> Result<Summary, Error> {
         let (tally, log) = {
-            let stations = Stations::new(&config.stations, Box::new(self.neighbours));
+            let stations = Stations::new(&config.stations);
             let mut agent = Agent::new(law, &self.rewriter, stations, config.age_limit, self.log.take());
             agent.run(driver, &Monotonic, stop)?;
             (agent.tally, agent.log.take())

@@ -156,8 +156,8 @@ fn key(station: [u8; 4]) -> Key {
     Key::of_downlink(&flow).expect("a TCP flow")
 }
 
-fn connection(at: Time, isn: u32) -> Flow {
-    let syn = TcpHeader {
+fn syn(isn: u32) -> TcpHeader {
+    TcpHeader {
         source_port: 50_000,
         destination_port: 443,
         seq: isn,
@@ -166,7 +166,11 @@ fn connection(at: Time, isn: u32) -> Flow {
         window: 65_000,
         options: TcpOptions::default(),
         payload_len: 0,
-    };
+    }
+}
+
+fn connection(at: Time, isn: u32) -> Flow {
+    let syn = syn(isn);
     let mut flow = Flow::new();
     let _ = flow.on_uplink(at, &syn);
     flow.on_downlink(at, &TcpHeader { seq: 7, ack: isn.wrapping_add(1), flags: Flags::SYN | Flags::ACK, ..syn });
@@ -184,8 +188,7 @@ fn play(memory: &Memory, turns: Vec<Turn>, log: Option<Log>) -> (Outcome, Option
     let law = Fixed { window: Bytes::new(20_000), flows: BTreeMap::new(), gone: std::sync::Arc::clone(&gone) };
     let (now, stop) = (Cell::new(Time::ZERO + Span::from_secs(10)), Stop::new());
     let stations = [(IpAddr::from([10, 0, 0, 1]), Node(1)), (IpAddr::from([10, 0, 0, 2]), Node(2))];
-    let neighbours = BTreeMap::from([(IpAddr::from([10, 0, 0, 3]), [2, 0, 0, 0, 0, 3])]);
-    let stations = Stations::new(&stations, Box::new(neighbours));
+    let stations = Stations::new(&stations);
     let mut agent = Agent::new(Box::new(law), memory, stations, Span::from_millis(500), log);
     let mut script = Script { turns: turns.into_iter(), memory, now: &now, stop: &stop, reconnections: 0 };
     agent.run(&mut script, &now, &stop).expect("memory does not fail");
@@ -201,7 +204,9 @@ fn target(memory: &Memory, station: [u8; 4]) -> Option<Bytes> {
 fn every_flow_of_a_known_station_gets_its_target_once() {
     let memory = Memory::default();
     for station in [[10, 0, 0, 1], [10, 0, 0, 2], [10, 0, 0, 3], [10, 0, 0, 9]] {
-        memory.flows.borrow_mut().insert(key(station), connection(Time::from_nanos(1), 5));
+        let mut flow = connection(Time::from_nanos(1), 5);
+        flow.note_hardware(&syn(5), [2, 0, 0, 0, 0, station[3]]);
+        memory.flows.borrow_mut().insert(key(station), flow);
     }
     let check = Turn::Then(Box::new(|memory: &Memory| {
         assert_eq!(target(memory, [10, 0, 0, 1]), Some(Bytes::new(20_000)));
@@ -210,6 +215,7 @@ fn every_flow_of_a_known_station_gets_its_target_once() {
         assert_eq!(target(memory, [10, 0, 0, 9]), None, "nobody said which station that is");
     }));
     let (outcome, _) = play(&memory, vec![Turn::Report, Turn::Report, Turn::Report, check], None);
+    assert_eq!((outcome.tally.strangers, outcome.tally.untimed), (1, 3));
     // Each is lifted once more in the end.
     assert_eq!((outcome.tally.intervals, outcome.tally.flows, outcome.tally.orders), (3, 3, 6));
     assert!([1, 2, 3, 9].iter().all(|n| target(&memory, [10, 0, 0, *n]).is_none()), "nothing stays limited");

@@ -3,6 +3,7 @@
 use super::Half;
 use lasthop_signals::{FlowId, FlowReport, Node};
 use lasthop_units::{Bytes, Time};
+use lasthop_wire::tcp::{Flags, TcpHeader};
 
 /// One flow's state. The layout is that of `struct rwnd_flow` in `bpf/rwnd.h`: an agent reads the eBPF program's map
 /// into this type. Zero means "none" throughout; every bit pattern is a valid value.
@@ -78,7 +79,9 @@ pub struct Flow {
     pub(super) wireless: Half,
     /// Forwarding an ACK to the first data sent in answer to it.
     pub(super) wired: Half,
-    pub(super) _spare: [u32; 6],
+    /// Hardware address that the station's SYN came from; zeros on links without.
+    pub(super) hardware: [u8; 6],
+    pub(super) _spare: [u8; 18],
 }
 
 impl Flow {
@@ -120,7 +123,8 @@ impl Flow {
             up_scale: 0,
             wireless: Half::EMPTY,
             wired: Half::EMPTY,
-            _spare: [0; 6],
+            hardware: [0; 6],
+            _spare: [0; 18],
         }
     }
 
@@ -155,6 +159,25 @@ impl Flow {
     /// True once the station has acknowledged something after the handshake.
     pub const fn is_started(&self) -> bool {
         self.up_seen & seen::STARTED != 0
+    }
+
+    /// Where the station's SYN came from; `None` before it, and on links without addresses.
+    pub fn hardware(&self) -> Option<[u8; 6]> {
+        (self.hardware != [0; 6]).then_some(self.hardware)
+    }
+
+    /// Takes over the source of the frame that an uplink segment came in. Only that of the SYN which the flow has recorded counts:
+    /// another's, of a retransmission or of a forger, changes nothing.
+    pub fn note_hardware(&mut self, header: &TcpHeader, source: [u8; 6]) {
+        let recorded = self.up_seen & seen::SYN != 0 && self.up_isn == header.seq;
+        if header.flags.contains(Flags::SYN) && recorded && self.hardware == [0; 6] {
+            self.hardware = source;
+        }
+    }
+
+    /// True if both ends use timestamps, without which the wired half of a round trip cannot be told.
+    pub const fn has_timestamps(&self) -> bool {
+        self.down_seen & self.up_seen & seen::TIMESTAMPS != 0
     }
 
     /// When its first SYN passed.
@@ -204,9 +227,8 @@ impl Flow {
     /// narrower, less what timestamps take from every segment.
     pub(super) fn mss(&self) -> u32 {
         let option = |mss: u16| u32::from(if mss == 0 { DEFAULT_MSS } else { mss });
-        let timestamps = self.down_seen & self.up_seen & seen::TIMESTAMPS != 0;
         let payload = option(self.down_mss).min(option(self.up_mss));
-        payload.saturating_sub(if timestamps { TIMESTAMPS_LEN } else { 0 }).max(MIN_MSS)
+        payload.saturating_sub(if self.has_timestamps() { TIMESTAMPS_LEN } else { 0 }).max(MIN_MSS)
     }
 }
 
