@@ -72,8 +72,10 @@ struct rwnd_flow {
 	__u8 up_scale;
 	struct rwnd_half wireless;
 	struct rwnd_half wired;
-	__u8 hardware[6]; /* the station's, as its SYN carried it */
-	__u8 spare[18];
+	__u64 asked_at;
+	__u32 handshake;
+	__u8 hardware[6];
+	__u8 spare[6];
 };
 
 /* Addresses and ports as on the wire. IPv4: the station's address, then the other end's, then zeros. */

@@ -151,6 +151,18 @@ inline_ void end_wired_sample(struct rwnd_flow *f, __u32 ecr)
 	f->ack_at = 0;
 }
 
+inline_ void end_handshake_sample(struct rwnd_flow *f, const struct segment *s)
+{
+	__u64 now, sample;
+
+	if (likely(!f->asked_at || !(s->flags & ACK) || s->ack != f->up_isn + 1))
+		return;
+	now = exact_now();
+	sample = now > f->asked_at ? now - f->asked_at : 1;
+	f->handshake = sample > 0xffffffff ? 0xffffffff : (__u32)sample;
+	f->asked_at = 0;
+}
+
 inline_ void end_wireless_sample(struct rwnd_flow *f, __u32 ack)
 {
 	if (unlikely(f->sent_at && !before(ack, f->sent_end))) {
@@ -270,6 +282,7 @@ apart_ int on_downlink_syn(struct rwnd_flow *f, const struct segment *s)
 	f->sent_end = f->max_end;
 	f->sent_at = exact_now();
 	learn_downlink(f, s);
+	end_handshake_sample(f, s);
 	if (s->has_timestamps && (s->flags & ACK))
 		end_wired_sample(f, s->ecr);
 	complete(f);
@@ -289,6 +302,7 @@ apart_ int on_uplink_syn(struct rwnd_flow *f, const struct segment *s)
 	if (what == SYN_IGNORE)
 		return 0;
 	if (what == SYN_REPEAT) {
+		f->asked_at = 0;
 		if (!started)
 			learn_uplink(f, s);
 		return 0;
@@ -298,6 +312,7 @@ apart_ int on_uplink_syn(struct rwnd_flow *f, const struct segment *s)
 	if (!f->born)
 		f->born = exact_now();
 	f->up_isn = s->seq;
+	f->asked_at = exact_now();
 	learn_uplink(f, s);
 	if (s->flags & ACK)
 		end_wireless_sample(f, s->ack);
@@ -340,6 +355,8 @@ inline_ void on_downlink(struct rwnd_flow *f, const struct segment *s)
 		return;
 	if (unlikely(s->flags & FIN))
 		f->down_seen |= RWND_FIN;
+	if (!s->has_timestamps)
+		end_handshake_sample(f, s);
 	if (sequence_len(s))
 		note_data(f, s);
 	end = s->seq + sequence_len(s);

@@ -330,6 +330,22 @@ fn filters_of_a_killed_agent_pass_everything_and_are_cleaned_up() {
 }
 
 #[test]
+fn flows_without_timestamps_are_limited_too() {
+    if !available("the agent on a real path") {
+        return;
+    }
+    let path = Path3::new();
+    path.station.within(|| std::fs::write("/proc/sys/net/ipv4/tcp_timestamps", "0").expect("our own namespace"));
+    let agent = path.agent("best");
+    assert!(wait(Duration::from_secs(5), || path.attached() == 2).is_some(), "the agent attaches");
+    for opener in [Opener::Receiver, Opener::Sender] {
+        assert_limited(&path.transfer(false, opener));
+    }
+    let said = agent.stop();
+    assert!(said.contains("strangers: 0, untimed: 0"), "{said}");
+}
+
+#[test]
 fn stations_are_known_on_a_port_of_a_bridge() {
     if !available("the agent on a real path") {
         return;

@@ -63,6 +63,9 @@ fn header(seq: u32, ack: u32, flags: Flags) -> TcpHeader {
     TcpHeader { source_port: 0, destination_port: 0, seq, ack, flags, window: 60_000, options, payload_len: 0 }
 }
 
+/// Where every frame comes from.
+const STATION: [u8; 6] = [4; 6];
+
 /// One set, in Rust.
 #[derive(Default)]
 struct Reference {
@@ -86,7 +89,10 @@ impl Reference {
         let Some(flow) = &mut way.flow else { return };
         match direction {
             Direction::Downlink => flow.on_downlink(now, header),
-            Direction::Uplink => assert_eq!(flow.on_uplink(now, header), None, "no target, no change"),
+            Direction::Uplink => {
+                assert_eq!(flow.on_uplink(now, header), None, "no target, no change");
+                flow.note_hardware(header, STATION);
+            }
         }
     }
 
@@ -116,7 +122,7 @@ impl Both<'_> {
     fn pass(&mut self, port: u16, direction: Direction, header: &TcpHeader, payload: usize) {
         let flow = if direction == Direction::Uplink { downlink(port).reversed() } else { downlink(port) };
         let mut frame = Vec::new();
-        ethernet::write(&mut frame, [2; 6], [4; 6], ethernet::IPV4);
+        ethernet::write(&mut frame, [2; 6], STATION, ethernet::IPV4);
         frame.extend(ip_tcp_packet(&flow, Ecn::NotEct, header, &vec![0; payload]).expect("options fit"));
         self.kernel.set_test_time(self.now);
         let out = self.kernel.test_run(direction, &frame).expect("a test run");

@@ -149,7 +149,10 @@ pub fn ap(args: Args) -> anyhow::Result<ExitCode> {
         );
     }
     if tally.untimed > 0 {
-        note!("up to {} flows at once got no window: they have no TCP timestamps", tally.untimed);
+        note!(
+            "up to {} flows at once got no window: they have no TCP timestamps, and their SYNs were repeated",
+            tally.untimed
+        );
     }
     match summary.log_error {
         Some(error) => Err(anyhow::Error::new(error).context("the decision log is incomplete")),

@@ -135,7 +135,8 @@ pub struct AgentAccount {
     /// The most flows at once that it left alone, since nobody had said which station theirs is.
     #[serde(default)]
     pub strangers: u64,
-    /// The most flows at once without TCP timestamps, which get no window: their round trip cannot be told.
+    /// The most flows at once with neither TCP timestamps nor an undisturbed handshake, which get no window: their round trip
+    /// cannot be told.
     #[serde(default)]
     pub untimed: u64,
     /// Windows that it ordered or lifted.

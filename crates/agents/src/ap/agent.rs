@@ -43,7 +43,8 @@ pub struct Tally {
     pub flows: u64,
     /// The most flows at once whose station neither driver nor operator had named: they were left alone.
     pub strangers: u64,
-    /// The most managed flows at once without timestamps, whose round trip cannot be told: no window was ordered for them.
+    /// The most flows at once with neither timestamps nor a handshake in which no SYN was repeated: their round trip cannot be
+    /// told, and they get no window.
     pub untimed: u64,
     /// Targets that were set or lifted.
     pub orders: u64,
@@ -214,9 +215,10 @@ impl<'a> Agent<'a> {
                 strangers += 1;
                 return;
             };
-            untimed += u64::from(!flow.has_timestamps());
             let (id, is_new) = self.identify(now, slot, key, flow);
             let report = flow.report(now, id, station);
+            let carries = !report.forwarded.is_zero();
+            untimed += u64::from(carries && !flow.has_timestamps() && report.wired_rtt.is_none());
             if let Some(log) = self.log.as_mut().filter(|_| is_new) {
                 log.opened(now, key, &report);
             }

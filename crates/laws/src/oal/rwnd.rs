@@ -7,7 +7,8 @@
 //!             max(ceil(W / 2^s), floor) -> `limit`.
 //! Deviations: a release step is 1 MSS an ACK, or half of what the ACK acknowledges where that is more, so that a
 //!             window grows by half or more a round trip however seldom the receiver acknowledges; "10 s" is 8.6 to
-//!             10.7 s (five bins of 2^31 ns); what rule 5 reuses is `limit`, so that a window update after
+//!             10.7 s (five bins of 2^31 ns); the wired half of a flow without timestamps is that of its handshake, if no SYN was repeated, as long as
+//!             the flow lives; what rule 5 reuses is `limit`, so that a window update after
 //!             a zero window is not held at zero; an old ACK passes under the limit of the newest.
 //! Validity:   flows whose two SYNs passed here. Any segment history is safe: the answer never raises a window, never
 //!             creates a zero window, never takes back an edge that it let pass.
@@ -52,6 +53,9 @@ impl Flow {
         }
         if header.flags.contains(Flags::FIN) {
             self.down_seen |= seen::FIN;
+        }
+        if header.options.timestamps.is_none() {
+            self.end_handshake_sample(now, header);
         }
         if header.sequence_len() > 0 {
             self.note_data(now, header);

@@ -37,6 +37,7 @@ impl Flow {
         self.max_end = header.end_seq();
         (self.sent_end, self.sent_at) = (self.max_end, now.as_nanos());
         self.learn_downlink(header);
+        self.end_handshake_sample(now, header);
         if let Some(timestamps) = header.options.timestamps.filter(|_| header.flags.contains(Flags::ACK)) {
             self.end_wired_sample(now, timestamps.ecr);
         }
@@ -49,6 +50,7 @@ impl Flow {
             Syn::Ignore => return,
             Syn::Restart => self.restart(),
             Syn::Repeat => {
+                self.asked_at = 0;
                 if !started {
                     self.learn_uplink(now, header);
                 }
@@ -58,11 +60,22 @@ impl Flow {
         }
         self.born = if self.born == 0 { now.as_nanos() } else { self.born };
         self.up_isn = header.seq;
+        self.asked_at = now.as_nanos();
         self.learn_uplink(now, header);
         if header.flags.contains(Flags::ACK) {
             self.end_wireless_sample(now, header.ack);
         }
         self.complete();
+    }
+
+    /// The answer to the station's SYN has come: the wired half as it was then, the other end's part in it included.
+    pub(super) fn end_handshake_sample(&mut self, now: Time, header: &TcpHeader) {
+        let answers = header.flags.contains(Flags::ACK) && header.ack == self.up_isn.wrapping_add(1);
+        if self.asked_at != 0 && answers {
+            let took = now.as_nanos().saturating_sub(self.asked_at);
+            self.handshake = u32::try_from(took).unwrap_or(u32::MAX).max(1);
+            self.asked_at = 0;
+        }
     }
 
     fn learn_downlink(&mut self, header: &TcpHeader) {

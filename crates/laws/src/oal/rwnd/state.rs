@@ -2,7 +2,7 @@
 
 use super::Half;
 use lasthop_signals::{FlowId, FlowReport, Node};
-use lasthop_units::{Bytes, Time};
+use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::tcp::{Flags, TcpHeader};
 
 /// One flow's state. The layout is that of `struct rwnd_flow` in `bpf/rwnd.h`: an agent reads the eBPF program's map
@@ -79,9 +79,13 @@ pub struct Flow {
     pub(super) wireless: Half,
     /// Forwarding an ACK to the first data sent in answer to it.
     pub(super) wired: Half,
+    /// When the station's SYN was forwarded; 0 = answered, or repeated, so that the answer would say nothing (Karn).
+    pub(super) asked_at: u64,
+    /// From the station's SYN to its answer, nanoseconds; 0 = not known.
+    pub(super) handshake: u32,
     /// Hardware address that the station's SYN came from; zeros on links without.
     pub(super) hardware: [u8; 6],
-    pub(super) _spare: [u8; 18],
+    pub(super) _spare: [u8; 6],
 }
 
 impl Flow {
@@ -123,8 +127,10 @@ impl Flow {
             up_scale: 0,
             wireless: Half::EMPTY,
             wired: Half::EMPTY,
+            asked_at: 0,
+            handshake: 0,
             hardware: [0; 6],
-            _spare: [0; 18],
+            _spare: [0; 6],
         }
     }
 
@@ -175,7 +181,7 @@ impl Flow {
         }
     }
 
-    /// True if both ends use timestamps, without which the wired half of a round trip cannot be told.
+    /// True if both ends use timestamps.
     pub const fn has_timestamps(&self) -> bool {
         self.down_seen & self.up_seen & seen::TIMESTAMPS != 0
     }
@@ -199,13 +205,20 @@ impl Flow {
             forwarded: Bytes::new(self.forwarded),
             acked: Bytes::new(self.acked),
             in_flight: Bytes::new(if in_flight as i32 > 0 { u64::from(in_flight) } else { 0 }),
-            wired_rtt: self.wired.min(now),
+            wired_rtt: self.wired_half(now),
             wireless_rtt: self.wireless.min(now),
             mss: Bytes::new(u64::from(self.mss())),
             advertised: Bytes::new(u64::from(self.last_window) << self.shift()),
             last_data: Time::from_nanos(self.last_data),
             recovering: self.up_seen & seen::RECOVERING != 0,
         }
+    }
+
+    /// Without timestamps there are no samples but that of the handshake, which then holds for good.
+    fn wired_half(&self, now: Time) -> Option<Span> {
+        let handshake =
+            (self.handshake != 0 && !self.has_timestamps()).then(|| Span::from_nanos(self.handshake.into()));
+        self.wired.min(now).or(handshake)
     }
 
     /// s: the shift of the station's window field (rule 1).

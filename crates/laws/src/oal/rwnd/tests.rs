@@ -414,3 +414,38 @@ fn both_fins_or_a_reset_end_the_connection() {
     wire.ack_with(1_001, 900, |h| h.flags = Flags::FIN | Flags::ACK);
     assert!(wire.flow.is_over());
 }
+
+/// A handshake without timestamps: the station's SYN and the answer 20 ms later; what the middle then knows of the wired half.
+fn wired_half(station_opens: bool, repeated: bool) -> Option<Span> {
+    let mut flow = Flow::new();
+    let options = TcpOptions { timestamps: None, ..syn_options(Some(7)) };
+    let with = |header: TcpHeader| TcpHeader { options, ..header };
+    let both = Flags::SYN | Flags::ACK;
+    let (asks, answers) = match station_opens {
+        true => (segment(Flags::SYN, ISN_UP, 0, 64_000), with(segment(both, ISN_DOWN, ISN_UP + 1, 65_000))),
+        false => (segment(both, ISN_UP, FIRST, 64_000), segment(Flags::ACK, FIRST, ISN_UP + 1, 65_000)),
+    };
+    if !station_opens {
+        flow.on_downlink(at(0), &with(segment(Flags::SYN, ISN_DOWN, 0, 65_000)));
+    }
+    for ms in if repeated { vec![5, 1_005] } else { vec![1_005] } {
+        assert_eq!(flow.on_uplink(at(ms), &with(asks)), None);
+    }
+    flow.on_downlink(at(1_025), &answers);
+    // An hour later, since nothing else will ever tell.
+    flow.report(at(3_600_000), FlowId(1), Node(1)).wired_rtt
+}
+
+#[test]
+fn without_timestamps_the_handshake_tells_the_wired_half_unless_a_syn_was_repeated() {
+    for station_opens in [true, false] {
+        assert_eq!(wired_half(station_opens, false), Some(Span::from_millis(20)), "station opens: {station_opens}");
+        assert_eq!(wired_half(station_opens, true), None, "station opens: {station_opens}");
+    }
+}
+
+#[test]
+fn with_timestamps_the_handshake_does_not_outlive_them() {
+    let wire = Wire::station_opens(Some(7), Some(7));
+    assert_eq!(wire.flow.report(at(3_600_000), FlowId(1), Node(1)).wired_rtt, None);
+}
