@@ -5,13 +5,13 @@
 use crate::address::{HopId, mac};
 use crate::error::{Doing, Result};
 use crate::netns::Namespace;
-use crate::punctual;
 use crate::run_dir::RunDir;
 use crate::sched;
 use crate::spec::has_congestion_control;
 use crate::tap::Tap;
 use lasthop_signals::Node;
 use lasthop_system::poll::Poll;
+use lasthop_system::wakeful::Wakeful;
 use lasthop_units::Span;
 use nix::unistd::Uid;
 use std::fmt;
@@ -211,7 +211,7 @@ fn real_time() -> std::result::Result<(), String> {
 }
 
 fn cpu_latency() -> std::result::Result<(), String> {
-    if punctual::Wakeful::ask().is_granted() { Ok(()) } else { Err("/dev/cpu_dma_latency does not open".into()) }
+    if Wakeful::open().hold(true) { Ok(()) } else { Err("/dev/cpu_dma_latency does not open".into()) }
 }
 
 fn present(path: &str) -> std::result::Result<(), String> {

@@ -11,7 +11,6 @@ use crate::home::{Home, Seat};
 use crate::lateness::{Kind, Lateness};
 use crate::log::{Crossing, Departure, EmulatorLog, FrameSeen, HopLog, Loss};
 use crate::monitor::Monitor;
-use crate::punctual::{Punctual, Wakeful};
 use crate::sched;
 use crate::tap::Tap;
 use crate::topology::AP;
@@ -21,6 +20,8 @@ use lasthop_radio::wired::Wire;
 use lasthop_radio::{Dest, Drop as Dropped, Ecn, Hop, MpduRecord, Outbox, Packet, PpduKind, PpduRecord, RxInfo};
 use lasthop_signals::{Node, Signal};
 use lasthop_system::poll::Poll;
+use lasthop_system::punctual::{Punctual, Until};
+use lasthop_system::wakeful::Wakeful;
 use lasthop_units::{Span, Time};
 use lasthop_wire::{ip, tcp};
 use std::sync::Arc;
@@ -131,6 +132,9 @@ impl Drop for Emulator {
 /// Above every thread of ours that generates or measures traffic.
 const PRIORITY: i32 = 50;
 
+/// One part in so many of all time may be spent watching the clock: what it runs beside needs the processor too.
+const WATCHING: u64 = 4;
+
 /// How long the thread may be deaf to `stop`.
 const LONGEST_WAIT: Span = Span::from_millis(20);
 
@@ -164,19 +168,18 @@ impl Driven {
         if realtime {
             self.home.seat().take();
         }
-        let _wakeful = Wakeful::ask();
-        let mut punctual = Punctual::new(self.clock.now());
+        let mut wakeful = Wakeful::open();
+        wakeful.hold(true);
+        let mut punctual = Punctual::new(self.clock.now(), WATCHING);
         while !self.stop.load(Ordering::Relaxed) {
             self.advance();
-            let now = self.clock.now();
-            let next = self.segments.iter().filter_map(|segment| segment.model.next_event()).min();
-            let wait = punctual.wait(now, next.unwrap_or(Time::MAX)).min(LONGEST_WAIT);
-            let ready = self.poll.wait(wait).doing(|| "waiting for packets (epoll_pwait2)".into())?;
+            let due = self.segments.iter().filter_map(|segment| segment.model.next_event()).min();
+            let until = Until { due, about: self.clock.now() + LONGEST_WAIT };
+            let ready = punctual
+                .wait(&mut self.poll, || self.clock.now(), until)
+                .doing(|| "waiting for packets (epoll_pwait2)".into())?;
             for n in 0..ready {
                 self.receive(self.poll.ready(n).token)?;
-            }
-            if ready == 0 && wait.is_zero() {
-                punctual.polled(now, self.clock.now());
             }
         }
         Ok(EmulatorLog {

@@ -22,7 +22,6 @@ pub mod monitor;
 mod netlink;
 mod netns;
 mod outcome;
-mod punctual;
 mod record;
 pub mod regulated;
 mod run_dir;

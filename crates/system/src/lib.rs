@@ -2,4 +2,6 @@
 //! nanosecond, and to run on time. Nothing here knows packets or laws.
 
 pub mod poll;
+pub mod punctual;
 pub mod sched;
+pub mod wakeful;

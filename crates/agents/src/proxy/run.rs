@@ -7,12 +7,14 @@ use super::resolve::Resolver;
 use super::server;
 use super::session::{Ask, Session};
 use crate::ap::Stop;
-use crate::tunnel::clock::{self, Punctual};
+use crate::tunnel::clock;
 use crate::tunnel::keys::{self, Key};
 use crate::tunnel::link::Link;
 use crate::tunnel::log::Log;
 use crate::tunnel::poll::{Poll, Ready};
+use crate::tunnel::punctual::{Punctual, Until};
 use crate::tunnel::spread::Spread;
+use crate::tunnel::wakeful::Wakeful;
 use crate::tunnel::{Error, Sealer, respond};
 use lasthop_laws::Why;
 use lasthop_signals::{Node, StationFeedback, StreamReport};
@@ -50,6 +52,9 @@ pub struct Proxy {
     scratch: Vec<u8>,
     wake: Option<Time>,
     housekept: Time,
+    wakeful: Wakeful,
+    /// When something was last seen to wait for its turn.
+    waited: Time,
     pacing: Spread,
     summary: Summary,
 }
@@ -80,6 +85,10 @@ const BETWEEN_HANDSHAKES: Span = Span::from_millis(50);
 const FIRST_RATE: Rate = Rate::from_mbit(1);
 /// Real-time priority, below that of the kernel's own threads.
 const PRIORITY: i32 = 10;
+/// One part in so many of all time may be spent watching the clock.
+const WATCHING: u64 = 2;
+/// Processors are kept awake while packets wait for their turn, and for so long after.
+const AWAKE: Span = Span::from_millis(200);
 
 impl Proxy {
     /// Opens everything that needs privileges, and gives those up.
@@ -105,10 +114,14 @@ impl Proxy {
         #[cfg(feature = "bpf")]
         let interception = intercept(config, &poll)?;
         clock::sharpen_timers();
-        if config.realtime {
-            // Refusal costs accuracy, which the pacing error shows.
-            clock::become_realtime(PRIORITY);
-        }
+        // Refusal costs accuracy, which the pacing error shows.
+        let wakeful = match config.realtime {
+            true => {
+                clock::become_realtime(PRIORITY);
+                Wakeful::open()
+            }
+            false => Wakeful::none(),
+        };
         if config.drop_privileges {
             crate::ap::drop_all_privileges()?;
         }
@@ -131,6 +144,8 @@ impl Proxy {
             scratch: vec![0; 256 << 10],
             wake: None,
             housekept: Time::ZERO,
+            wakeful,
+            waited: Time::ZERO,
             pacing: Spread::default(),
             summary: Summary::default(),
         })
@@ -149,7 +164,7 @@ impl Proxy {
     /// # Errors
     /// [`Error::System`].
     pub fn run(mut self, stop: &Stop) -> Result<Summary, Error> {
-        let mut punctual = Punctual::new(clock::now());
+        let mut punctual = Punctual::new(clock::now(), WATCHING);
         let mut stopping: Option<Time> = None;
         loop {
             let now = clock::now();
@@ -163,13 +178,9 @@ impl Proxy {
                 }
             }
             self.service(now, stopping.is_none())?;
-            let now = clock::now();
-            let next = self.next_wake(now);
-            let wait = punctual.wait(now, next);
-            let ready = self.poll.wait(wait).map_err(Error::system("waiting for packets"))?;
-            if ready == 0 && wait.is_zero() && next > now {
-                punctual.watched(now, clock::now());
-            }
+            let until = self.next_wake(clock::now());
+            let ready =
+                punctual.wait(&mut self.poll, clock::now, until).map_err(Error::system("waiting for packets"))?;
             let now = clock::now();
             for n in 0..ready {
                 let event = self.poll.ready(n);
@@ -311,7 +322,7 @@ impl Proxy {
         let mut begun = false;
         for session in self.sessions.values_mut() {
             let waited = session.waiting;
-            session.housekeep(now, &self.poll);
+            session.housekeep(now);
             if session.waiting && !waited {
                 self.control.begins(now, session.report());
                 begun = true;
@@ -320,6 +331,10 @@ impl Proxy {
         if begun {
             self.decide(now);
         }
+        if self.sessions.values().any(|session| session.waiting) {
+            self.waited = now;
+        }
+        self.wakeful.hold(now.since(self.waited) < AWAKE);
         let gone: Vec<u32> =
             self.sessions.iter().filter(|(_, s)| now.since(s.heard) > SILENCE).map(|(number, _)| *number).collect();
         gone.into_iter().for_each(|number| self.end(number));
@@ -353,14 +368,12 @@ impl Proxy {
         }
     }
 
-    fn next_wake(&self, now: Time) -> Time {
-        let sessions = self.sessions.values().filter_map(|session| session.next_timeout(now));
+    fn next_wake(&self, now: Time) -> Until {
+        let due = self.sessions.values().filter_map(|session| session.next_departure(now)).min();
+        let timers = self.sessions.values().filter_map(Session::next_timer);
         let housekeeping = if self.sessions.is_empty() { Span::from_secs(1) } else { HOUSEKEEPING };
-        sessions
-            .chain(self.wake)
-            .chain([self.housekept.max(now.saturating_sub(housekeeping)) + housekeeping])
-            .min()
-            .unwrap_or(now)
+        let kept = self.housekept.max(now.saturating_sub(housekeeping)) + housekeeping;
+        Until { due, about: timers.chain(self.wake).fold(kept, Time::min) }
     }
 
     fn end(&mut self, number: u32) {

@@ -285,10 +285,9 @@ impl Session {
     }
 
     /// Looks after what needs no hurry: windows, servers that do not answer, connections that are done.
-    pub(super) fn housekeep(&mut self, now: Time, poll: &Poll) {
+    pub(super) fn housekeep(&mut self, now: Time) {
         let late: Vec<u32> = self.servers.iter().filter(|(_, s)| s.is_late(now)).map(|(stream, _)| *stream).collect();
         late.into_iter().for_each(|stream| self.refuse(stream, OpenResult::TimedOut));
-        let _ = poll;
         self.servers.values_mut().for_each(|server| server.look(now));
         self.limit(now);
         let streams: Vec<u32> = self.servers.keys().copied().collect();
@@ -327,9 +326,14 @@ impl Session {
         self.decided.rate.bytes_in(servers + self.slack)
     }
 
-    /// When the session must be serviced next.
-    pub(super) fn next_timeout(&self, now: Time) -> Option<Time> {
-        self.endpoint.next_timeout(now)
+    /// When the session must be serviced next if no packet is due.
+    pub(super) fn next_timer(&self) -> Option<Time> {
+        self.endpoint.next_timer()
+    }
+
+    /// When the next packet of the session is due by its pace.
+    pub(super) fn next_departure(&self, now: Time) -> Option<Time> {
+        self.endpoint.next_departure(now)
     }
 
     /// What the law is told of the stream to the station.

@@ -29,5 +29,5 @@ pub mod spread;
 pub use error::Error;
 pub use handshake::{Initiator, respond};
 pub use keys::Key;
-pub use lasthop_system::poll;
+pub use lasthop_system::{poll, punctual, wakeful};
 pub use sealer::Sealer;

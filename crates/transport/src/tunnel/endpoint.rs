@@ -433,8 +433,13 @@ impl Endpoint {
 
     /// When [`Endpoint::on_timeout`] or [`Endpoint::poll_transmit`] must be called next.
     pub fn next_timeout(&self, now: Time) -> Option<Time> {
+        self.next_timer().into_iter().chain(self.next_departure(now)).min()
+    }
+
+    /// The part of [`Endpoint::next_timeout`] that may be late by tens of microseconds: acknowledgements, probes, losses.
+    pub fn next_timer(&self) -> Option<Time> {
         let timers = [self.ledger.loss_time(&self.rtt), self.probe_time(), self.arrivals.due(&self.config)];
-        timers.into_iter().flatten().chain(self.departure(now)).min()
+        timers.into_iter().flatten().min()
     }
 
     /// The next thing that happened.

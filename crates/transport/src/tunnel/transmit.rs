@@ -52,12 +52,12 @@ impl Endpoint {
     }
 
     /// When the pacer lets the next packet leave; `None` if there is none, or if something else holds it back.
-    pub(super) fn departure(&self, now: Time) -> Option<Time> {
+    pub fn next_departure(&self, now: Time) -> Option<Time> {
         if !self.items.is_empty() || !self.feedback.is_empty() || self.close || self.probes > 0 {
             return Some(now);
         }
         let held_back = self.ready.is_empty() || self.is_full(now) || self.rtt.backoff() > 0;
-        (!held_back).then(|| self.pacer.due().saturating_sub(self.config.horizon))
+        (!held_back).then(|| self.pacer.due())
     }
 
     fn may_send(&mut self, now: Time) -> bool {
