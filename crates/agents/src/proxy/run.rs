@@ -311,9 +311,10 @@ impl Proxy {
             self.housekeep(now);
         }
         for session in self.sessions.values_mut() {
-            session
-                .service(now, taking, &mut self.link, &mut self.scratch)
-                .map_err(Error::system("sending datagrams"))?;
+            session.send(now, &mut self.link).map_err(Error::system("sending datagrams"))?;
+        }
+        if taking {
+            self.sessions.values_mut().for_each(|session| session.pull(now, &mut self.scratch));
         }
         Ok(())
     }
@@ -390,7 +391,7 @@ impl Proxy {
         for session in self.sessions.values_mut() {
             session.endpoint().close();
             // Whoever does not hear this notices the silence.
-            let _ = session.service(now, false, &mut self.link, &mut self.scratch);
+            let _ = session.send(now, &mut self.link);
         }
         for (_, session) in std::mem::take(&mut self.sessions) {
             close_books(&mut self.summary, &mut self.pacing, session);

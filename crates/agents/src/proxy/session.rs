@@ -239,15 +239,12 @@ impl Session {
         }
     }
 
-    /// Reads what can leave, and sends what may leave now. `taking`: false while the proxy is being stopped.
-    pub(super) fn service(&mut self, now: Time, taking: bool, link: &mut Link, scratch: &mut [u8]) -> io::Result<()> {
+    /// Sends what may leave now.
+    pub(super) fn send(&mut self, now: Time, link: &mut Link) -> io::Result<()> {
         self.endpoint.on_timeout(now);
         let mut due_now = Vec::new();
         // At rates beyond this machine's there would always be another one, and nobody would look at what arrives.
         for _ in 0..MOST_AT_ONCE {
-            if taking {
-                self.pull(now, scratch);
-            }
             let Some(departure) = self.endpoint.poll_transmit(now, &mut self.packet) else { break };
             // Only full datagrams may stand before another one in a train.
             let whole = self.train.len().is_multiple_of(MAX_DATAGRAM);
@@ -273,7 +270,9 @@ impl Session {
         sent
     }
 
-    fn pull(&mut self, now: Time, scratch: &mut [u8]) {
+    /// Reads what can leave soon. Not before the packets that are due have left: to read makes the kernel acknowledge, and what
+    /// that sets off may take longer than packets are apart.
+    pub(super) fn pull(&mut self, now: Time, scratch: &mut [u8]) {
         let mut broken = Vec::new();
         for (stream, server) in &mut self.servers {
             let State::Up(pipe) = &mut server.state else { continue };
