@@ -2,6 +2,7 @@
 
 use crate::cargo::Tunnel;
 use lasthop_signals::{FrameSource, Node, StationFeedback};
+use lasthop_transport::tunnel::AckRule;
 use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::BTreeMap;
 
@@ -16,8 +17,9 @@ pub struct Agent {
     highest: u64,
     /// When what has arrived is acknowledged at the latest.
     ack_at: Option<Time>,
-    /// When a gap was last complained of.
-    complained: Time,
+    /// Packets that have not been acknowledged.
+    owed: u32,
+    acknowledged: Time,
     /// Slots in a row without a frame.
     empty: u32,
     report_at: Time,
@@ -38,10 +40,8 @@ struct Slot {
     delay_max: Span,
 }
 
-/// Acknowledgements of data that arrives without gaps: rare, for each is an access to the channel.
-const ACK: Span = Span::from_millis(100);
-/// Time between two complaints of gaps.
-const COMPLAIN: Span = Span::from_millis(10);
+/// When it acknowledges: by the rule of the agent on a real station.
+const ACKS: AckRule = AckRule::RARE;
 /// Stations do not report at the very same moment: each waits this much longer than the one before it.
 const STAGGER: Span = Span::from_micros(700);
 const STAGGERS: u64 = 25;
@@ -59,7 +59,8 @@ impl Agent {
             early: BTreeMap::new(),
             highest: 0,
             ack_at: None,
-            complained: Time::ZERO,
+            owed: 0,
+            acknowledged: Time::ZERO,
             empty: u32::MAX,
             report_at: Time::ZERO + interval + stagger,
         }
@@ -98,7 +99,8 @@ impl Agent {
         part: (usize, Bytes),
         mut deliver: impl FnMut(usize, Bytes),
     ) -> Option<Tunnel> {
-        self.ack_at.get_or_insert(now + ACK);
+        self.ack_at.get_or_insert(now + ACKS.delay);
+        self.owed += 1;
         if number < self.next {
             return None;
         }
@@ -108,22 +110,19 @@ impl Agent {
             self.next += 1;
             deliver(connection, len);
         }
-        if !self.early.is_empty() && now.since(self.complained) >= COMPLAIN {
-            self.complained = now;
-            return Some(self.acknowledge());
-        }
-        None
+        let complains = !self.early.is_empty() && now.since(self.acknowledged) >= ACKS.between_gaps;
+        (complains || self.owed >= ACKS.packets).then(|| self.acknowledge(now))
     }
 
-    fn acknowledge(&mut self) -> Tunnel {
-        self.ack_at = None;
+    fn acknowledge(&mut self, now: Time) -> Tunnel {
+        (self.ack_at, self.owed, self.acknowledged) = (None, 0, now);
         let missing = (self.next..self.highest).filter(|number| !self.early.contains_key(number)).take(64).collect();
         Tunnel::Ack { next: self.next, missing }
     }
 
     /// What is due now: an acknowledgement, the account of a slot, or both.
     pub fn wake(&mut self, now: Time) -> (Option<Tunnel>, Option<StationFeedback>) {
-        let ack = self.ack_at.is_some_and(|at| at <= now).then(|| self.acknowledge());
+        let ack = self.ack_at.is_some_and(|at| at <= now).then(|| self.acknowledge(now));
         if now < self.report_at {
             return (ack, None);
         }

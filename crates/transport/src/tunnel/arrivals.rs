@@ -1,6 +1,6 @@
 //! What has arrived, and when it must be acknowledged.
 
-use super::endpoint::Config;
+use super::endpoint::AckRule;
 use crate::ranges::Ranges;
 use lasthop_units::{Span, Time};
 use lasthop_wire::tunnel::{AckRange, Frame, MAX_ACK_RANGES};
@@ -15,8 +15,9 @@ pub(super) struct Arrivals {
     /// Packets that want an acknowledgement and have none, and when the first of them came.
     owed: u32,
     owed_since: Time,
-    /// An acknowledgement is due without delay: something is missing, or was late.
-    at_once: bool,
+    /// Something is missing, or was late, of which the last acknowledgement did not tell.
+    gap: bool,
+    acknowledged: Time,
 }
 
 impl Arrivals {
@@ -35,16 +36,17 @@ impl Arrivals {
                 self.owed_since = now;
             }
             self.owed += 1;
-            self.at_once |= number != next;
+            self.gap |= number != next;
         }
     }
 
     /// When an acknowledgement must leave by itself; `None` if none is owed.
-    pub(super) fn due(&self, config: &Config) -> Option<Time> {
+    pub(super) fn due(&self, rule: &AckRule) -> Option<Time> {
         match self.owed {
             0 => None,
-            owed if self.at_once || owed >= config.ack_after_packets => Some(Time::ZERO),
-            _ => Some(self.owed_since + config.ack_delay),
+            owed if owed >= rule.packets => Some(Time::ZERO),
+            _ if self.gap => Some((self.owed_since + rule.delay).min(self.acknowledged + rule.between_gaps)),
+            _ => Some(self.owed_since + rule.delay),
         }
     }
 
@@ -57,7 +59,7 @@ impl Arrivals {
     pub(super) fn acknowledge(&mut self, now: Time) -> Option<Frame<'static>> {
         let (_, arrived) = self.largest?;
         let ranges = self.seen.iter().rev().map(|range| AckRange { first: range.start, last: range.end - 1 }).collect();
-        (self.owed, self.at_once) = (0, false);
+        (self.owed, self.gap, self.acknowledged) = (0, false, now);
         let delay: Span = now.since(arrived);
         Some(Frame::Ack { delay, ranges })
     }
@@ -83,27 +85,31 @@ mod tests {
 
     #[test]
     fn acknowledgements_wait_a_little_unless_something_is_missing() {
-        let config = Config::station();
+        let rule = AckRule { delay: Span::from_millis(1), packets: 64, between_gaps: Span::from_micros(3) };
         let mut arrivals = Arrivals::default();
         assert_eq!(arrivals.acknowledge(at(0)), None);
         arrivals.on_packet(at(10), 0, true);
         arrivals.on_packet(at(20), 1, true);
-        assert_eq!(arrivals.due(&config), Some(at(10) + config.ack_delay));
+        assert_eq!(arrivals.due(&rule), Some(at(10) + rule.delay));
         arrivals.on_packet(at(30), 3, true);
-        assert_eq!(arrivals.due(&config), Some(Time::ZERO));
+        assert!(arrivals.due(&rule).is_some_and(|due| due <= at(30)), "a gap");
         let ranges = vec![AckRange { first: 3, last: 3 }, AckRange { first: 0, last: 1 }];
         assert_eq!(arrivals.acknowledge(at(35)), Some(Frame::Ack { delay: Span::from_micros(5), ranges }));
-        assert_eq!(arrivals.due(&config), None);
-        arrivals.on_packet(at(40), 4, false);
-        assert_eq!(arrivals.due(&config), None, "nobody asked");
+        assert_eq!(arrivals.due(&rule), None);
+        arrivals.on_packet(at(36), 4, false);
+        assert_eq!(arrivals.due(&rule), None, "nobody asked");
+        arrivals.on_packet(at(36), 6, true);
+        assert_eq!(arrivals.due(&rule), Some(at(38)), "another gap, 1 us after the first was told");
     }
 
     #[test]
     fn many_packets_are_acknowledged_without_waiting() {
-        let config = Config::station();
+        let rule = AckRule::RARE;
         let mut arrivals = Arrivals::default();
-        (0..u64::from(config.ack_after_packets)).for_each(|n| arrivals.on_packet(at(n), n, true));
-        assert_eq!(arrivals.due(&config), Some(Time::ZERO));
+        (1..u64::from(rule.packets)).for_each(|n| arrivals.on_packet(at(n), n - 1, true));
+        assert_eq!(arrivals.due(&rule), Some(at(1) + rule.delay));
+        arrivals.on_packet(at(600), u64::from(rule.packets) - 1, true);
+        assert_eq!(arrivals.due(&rule), Some(Time::ZERO));
     }
 
     #[test]

@@ -24,10 +24,10 @@ pub struct Config {
     pub window: u64,
     /// Streams that the other end may have open at once.
     pub max_streams: usize,
-    /// How long an acknowledgement may wait for more to acknowledge.
-    pub ack_delay: Span,
-    /// Packets that are acknowledged without waiting.
-    pub ack_after_packets: u32,
+    /// When this end acknowledges what has arrived.
+    pub acks: AckRule,
+    /// When the other end does: who has heard nothing for less need not ask.
+    pub peer_acks: AckRule,
     /// Packets due within this time leave with the one that is due: what a system call saves against evenness.
     pub horizon: Span,
 }
@@ -39,16 +39,42 @@ impl Config {
             first_stream: 1,
             window: 8 << 20,
             max_streams: 4096,
-            ack_delay: Span::from_millis(1),
-            ack_after_packets: 64,
+            acks: AckRule::RARE,
+            peer_acks: AckRule::PROMPT,
             horizon: Span::from_micros(8),
         }
     }
 
     /// The proxy's end.
     pub fn proxy() -> Config {
-        Config { first_stream: 2, window: 1 << 20, ..Config::station() }
+        Config {
+            first_stream: 2,
+            window: 1 << 20,
+            acks: AckRule::PROMPT,
+            peer_acks: AckRule::RARE,
+            ..Config::station()
+        }
     }
+}
+
+/// When an end acknowledges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckRule {
+    /// How long an acknowledgement may wait for more to acknowledge.
+    pub delay: Span,
+    /// Packets that are acknowledged without waiting.
+    pub packets: u32,
+    /// Time from one acknowledgement to the next that a gap may call for.
+    pub between_gaps: Span,
+}
+
+impl AckRule {
+    /// The station's. Its acknowledgements are accesses to the channel that carries the data, and nothing waits for them: a law,
+    /// not their arrival, says how fast the proxy sends. What is missing is told at once, but not for every single loss of many.
+    pub const RARE: AckRule =
+        AckRule { delay: Span::from_millis(100), packets: 512, between_gaps: Span::from_millis(10) };
+    /// The proxy's. What the station may have under way depends on them.
+    pub const PROMPT: AckRule = AckRule { delay: Span::from_millis(1), packets: 64, between_gaps: Span::ZERO };
 }
 
 /// The window of a stream before either end has said anything.
@@ -438,7 +464,7 @@ impl Endpoint {
 
     /// The part of [`Endpoint::next_timeout`] that may be late by tens of microseconds: acknowledgements, probes, losses.
     pub fn next_timer(&self) -> Option<Time> {
-        let timers = [self.ledger.loss_time(&self.rtt), self.probe_time(), self.arrivals.due(&self.config)];
+        let timers = [self.ledger.loss_time(&self.rtt), self.probe_time(), self.arrivals.due(&self.config.acks)];
         timers.into_iter().flatten().min()
     }
 
@@ -483,7 +509,7 @@ impl Endpoint {
     }
 
     pub(super) fn probe_time(&self) -> Option<Time> {
-        Some(self.ledger.waiting_since()? + self.rtt.rto())
+        Some(self.ledger.waiting_since()? + self.rtt.rto() + self.config.peer_acks.delay)
     }
 
     fn collect_lost(&mut self, now: Time) -> Bytes {

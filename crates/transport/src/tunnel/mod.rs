@@ -12,7 +12,7 @@
 //!
 //! Source:     RFC 9000 and RFC 9002 for the mechanisms (packet numbers that never repeat, acknowledgement ranges, loss
 //!             by packet and time threshold, probe timeouts); RFC 6298 for the timer's base.
-//! Deviations: one kind of packet, one ledger of numbers; no congestion window of its own; acknowledgements by time
+//! Deviations: one kind of packet, one ledger of numbers; no congestion window of its own; acknowledgements by [`AckRule`]
 //!             rather than for every second packet, because each costs the hop a channel access; after a probe
 //!             timeout nothing but probes leaves until something is acknowledged.
 //! Validity:   a path that seldom reorders by more than three packets (802.11 delivers in order).
@@ -28,5 +28,5 @@ mod recv_half;
 mod send_half;
 mod transmit;
 
-pub use endpoint::{Backlog, Config, Delay, Endpoint, Event, Violation};
+pub use endpoint::{AckRule, Backlog, Config, Delay, Endpoint, Event, Violation};
 pub use transmit::Departure;

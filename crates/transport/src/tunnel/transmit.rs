@@ -25,7 +25,7 @@ impl Endpoint {
     pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Departure> {
         let probing = self.probes > 0;
         let data = !self.ready.is_empty() && (probing || self.may_send(now));
-        let ack = self.arrivals.due(&self.config).is_some_and(|due| due <= now);
+        let ack = self.arrivals.due(&self.config.acks).is_some_and(|due| due <= now);
         let told = !self.feedback.is_empty() || self.close;
         if !(data || ack || told || probing || !self.items.is_empty()) {
             return None;
