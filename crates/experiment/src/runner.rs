@@ -4,7 +4,7 @@ use crate::{ExperimentError, Place, Plan, agent, host, tunnel};
 use lasthop_lab::{LabError, Spec, Stop};
 use lasthop_report::{Lateness, Regulated, Run, RunInfo, RunStatus, Summary};
 use lasthop_scenario::{Law, Scenario};
-use lasthop_units::{Rate, Span, Time};
+use lasthop_units::{Span, Time};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -163,24 +163,9 @@ fn emulate(
 /// What came of the proxy's law, station by station, in the measuring window.
 fn regulated(spec: &Spec, outcome: &lasthop_lab::Outcome) -> Vec<Regulated> {
     let window = (Time::ZERO + spec.warm_up, Time::ZERO + spec.duration);
-    let millis = |span: Option<Span>| span.map(Span::as_millis_f64);
     let of = |(place, name): (usize, &String)| {
         let station = Scenario::station_node(place);
-        let found = lasthop_lab::regulated::summarise(station, &outcome.slots, &outcome.hop, window);
-        Regulated {
-            station: name.clone(),
-            slots: found.slots,
-            interval_ms: millis(found.interval),
-            frame_interval_ms: millis(found.frame_interval),
-            aggregation_packets: found.level,
-            target_packets: found.target,
-            round_overhead_ms: millis(found.overhead),
-            rate_mbit_s: found.rate.map(Rate::as_mbit_f64),
-            airtime_share: found.airtime,
-            backlog_over_bound: found.backlog,
-            looks_over_bound: found.over_bound,
-            pacing_error_us_p99: found.pacing_p99.map(|span| span.as_nanos() as f64 / 1e3),
-        }
+        lasthop_lab::regulated::summarise(name, station, &outcome.slots, &outcome.hop, window)
     };
     spec.stations.iter().enumerate().map(of).collect()
 }

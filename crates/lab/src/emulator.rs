@@ -297,9 +297,10 @@ impl Outbox<Frame> for Exit<'_> {
 
     fn ppdu(&mut self, at: Time, ppdu: &PpduRecord) {
         if let Some(log) = &mut self.log
-            && let (PpduKind::Data, AP, Some(to), 1..) = (ppdu.kind, ppdu.from, ppdu.to, ppdu.received)
+            && let (PpduKind::Data, Some(to), 1..) = (ppdu.kind, ppdu.to, ppdu.received)
+            && (ppdu.from == AP || to == AP)
         {
-            log.frames.push(FrameSeen { at, to, packets: ppdu.packets, airtime: ppdu.duration });
+            log.frames.push(FrameSeen { at, from: ppdu.from, to, packets: ppdu.packets, airtime: ppdu.duration });
         }
     }
 

@@ -41,11 +41,13 @@ pub struct Loss {
     pub why: Drop,
 }
 
-/// A frame of the access point that a station received, in whole or in part.
+/// A data frame of the access point or of a station that the other received, in whole or in part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FrameSeen {
     /// When it ended on the air.
     pub at: Time,
+    /// Who sent it.
+    pub from: Node,
     /// Whose it was.
     pub to: Node,
     /// Packets inside.
@@ -77,7 +79,7 @@ pub struct HopLog {
     pub losses: Vec<Loss>,
     /// What the driver reported.
     pub reports: Vec<(Time, HopReport)>,
-    /// Frames of node 0.
+    /// Data frames of node 0 and to it.
     pub frames: Blocks<FrameSeen>,
     /// Segments that entered the hop at node 0, if it was asked for them.
     pub departures: Blocks<Departure>,

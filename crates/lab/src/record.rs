@@ -54,7 +54,7 @@ impl Outcome {
         for crossing in self.hop.crossings.iter().filter(|crossing| crossing.from == Scenario::AP) {
             recorder.hop_delivery(crossing.at, crossing.queued_at(), crossing.to, crossing.len);
         }
-        for frame in self.hop.frames.iter() {
+        for frame in self.hop.frames.iter().filter(|frame| frame.from == Scenario::AP) {
             recorder.frame(frame.at, frame.to, u32::from(frame.packets), frame.airtime);
         }
         for loss in self.hop.losses.iter().filter(|loss| loss.from == Scenario::AP) {

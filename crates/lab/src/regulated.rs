@@ -1,6 +1,7 @@
 //! What an edge proxy's log says of a run, beside what the emulator saw of the same stations.
 
 use crate::log::HopLog;
+use lasthop_report::Regulated;
 use lasthop_signals::Node;
 use lasthop_units::stats::Moments;
 use lasthop_units::{Rate, Span, Time};
@@ -54,57 +55,33 @@ fn slot(line: &Value, origin: Time) -> Option<Slot> {
     })
 }
 
-/// One station over a stretch of a run. Means are over slots, or over frames where that is said.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Regulated {
-    /// Its number.
-    pub station: Node,
-    /// Slots that it reported.
-    pub slots: u64,
-    /// Mean of μ_N/x, by the controller's account.
-    pub interval: Option<Span>,
-    /// Time between its frames on the air, by the emulator's.
-    pub frame_interval: Option<Span>,
-    /// Packets a frame on the air, mean over frames.
-    pub level: Option<f64>,
-    /// Packets a frame that the controller aimed at.
-    pub target: Option<f64>,
-    /// Estimate of a round's overhead.
-    pub overhead: Option<Span>,
-    /// Rate that the proxy served it at.
-    pub rate: Option<Rate>,
-    /// Share of the time that its frames occupied the channel.
-    pub airtime: f64,
-    /// The most that the proxy held for it over the bound at that time: 1 is at the bound.
-    pub backlog: Option<f64>,
-    /// Share of the looks at the backlog that found more than the bound.
-    pub over_bound: Option<f64>,
-    /// Worst slot's 99th percentile of how late packets left.
-    pub pacing_p99: Option<Span>,
-}
-
-/// What `slots` and the frames of `hop` say of `station` from `from` until `to`.
-pub fn summarise(station: Node, slots: &[Slot], hop: &HopLog, (from, to): (Time, Time)) -> Regulated {
+/// What `slots` and the frames of `hop` say of the station called `name` from `from` until `to`. Means are over slots, or over
+/// frames where that is said.
+pub fn summarise(name: &str, station: Node, slots: &[Slot], hop: &HopLog, (from, to): (Time, Time)) -> Regulated {
     let inside = |at: Time| at >= from && at < to;
+    let length = to.since(from);
     let own = || slots.iter().filter(move |slot| slot.station == station && inside(slot.at));
     let mean = |value: &dyn Fn(&Slot) -> Option<f64>| own().filter_map(value).collect::<Moments>().mean();
     let most = |value: &dyn Fn(&Slot) -> Option<f64>| own().filter_map(value).reduce(f64::max);
-    let frames = || hop.frames.iter().filter(move |frame| frame.to == station && inside(frame.at));
-    let count = frames().count() as u64;
-    let airtime: Span = frames().map(|frame| frame.airtime).fold(Span::ZERO, |sum, span| sum + span);
+    let down = || hop.frames.iter().filter(move |frame| frame.to == station && inside(frame.at));
+    let up = || hop.frames.iter().filter(move |frame| frame.from == station && inside(frame.at));
+    let share = |airtime: Span| airtime.as_secs_f64() / length.as_secs_f64();
+    let count = down().count() as u64;
     Regulated {
-        station,
+        station: name.to_owned(),
         slots: own().count() as u64,
-        interval: mean(&|slot| slot.interval).map(Span::from_secs_f64),
-        frame_interval: (count > 0).then(|| to.since(from) / count),
-        level: frames().map(|frame| f64::from(frame.packets)).collect::<Moments>().mean(),
-        target: mean(&|slot| slot.target),
-        overhead: mean(&|slot| slot.overhead).map(Span::from_secs_f64),
-        rate: mean(&|slot| Some(slot.rate.as_bps() as f64)).map(|bps| Rate::from_bps(bps as u64)),
-        airtime: airtime.as_secs_f64() / to.since(from).as_secs_f64(),
-        backlog: most(&|slot| (slot.backlog.1 > 0.0).then(|| slot.backlog.0 / slot.backlog.1)),
-        over_bound: mean(&|slot| Some(slot.over_bound)),
-        pacing_p99: most(&|slot| slot.pacing_p99_us).map(|us| Span::from_secs_f64(us * 1e-6)),
+        interval_ms: mean(&|slot| slot.interval).map(|seconds| seconds * 1e3),
+        frame_interval_ms: (count > 0).then(|| (length / count).as_millis_f64()),
+        aggregation_packets: down().map(|frame| f64::from(frame.packets)).collect::<Moments>().mean(),
+        target_packets: mean(&|slot| slot.target),
+        round_overhead_ms: mean(&|slot| slot.overhead).map(|seconds| seconds * 1e3),
+        rate_mbit_s: mean(&|slot| Some(slot.rate.as_mbit_f64())),
+        airtime_share: share(down().map(|frame| frame.airtime).fold(Span::ZERO, |sum, span| sum + span)),
+        uplink_frames_s: Some(up().count() as f64 / length.as_secs_f64()),
+        uplink_airtime_share: Some(share(up().map(|frame| frame.airtime).fold(Span::ZERO, |sum, span| sum + span))),
+        backlog_over_bound: most(&|slot| (slot.backlog.1 > 0.0).then(|| slot.backlog.0 / slot.backlog.1)),
+        looks_over_bound: mean(&|slot| Some(slot.over_bound)),
+        pacing_error_us_p99: most(&|slot| slot.pacing_p99_us),
     }
 }
 
@@ -134,16 +111,23 @@ mod tests {
         let line = LINE.replace('\n', " ");
         let slots = parse(&format!("{line}\n{}", line.replace("900", "1100")), Time::from_nanos(1_000_000_000));
         let mut hop = HopLog::default();
-        // A frame of 10 packets every 20 ms, 5 ms long; those before 1 s do not count.
+        // A frame of 10 packets every 20 ms, 5 ms long, and an answer of 1 ms to every second; those before 1 s do not count.
         for n in 0..100 {
-            let (to, airtime) = (Node(1), Span::from_millis(5));
-            hop.frames.push(FrameSeen { at: at(20 * n), to, packets: 10, airtime });
+            let (ap, own) = (Node(0), Node(1));
+            let seen =
+                |from, to, packets, ms| FrameSeen { at: at(20 * n), from, to, packets, airtime: Span::from_millis(ms) };
+            hop.frames.push(seen(ap, own, 10, 5));
+            if n.is_multiple_of(2) {
+                hop.frames.push(seen(own, ap, 1, 1));
+            }
         }
-        let summary = summarise(Node(1), &slots, &hop, (at(1000), at(2000)));
-        assert_eq!((summary.slots, summary.level), (2, Some(10.0)));
-        assert_eq!(summary.frame_interval, Some(Span::from_millis(20)));
-        assert_eq!(summary.interval, Some(Span::from_millis(10)));
-        assert!((summary.airtime - 0.25).abs() < 1e-9 && summary.backlog == Some(1.1), "{summary:?}");
-        assert_eq!(summarise(Node(2), &slots, &hop, (at(1000), at(2000))).level, None);
+        let of = |station| summarise("near", station, &slots, &hop, (at(1000), at(2000)));
+        let summary = of(Node(1));
+        assert_eq!((summary.slots, summary.aggregation_packets), (2, Some(10.0)));
+        assert_eq!((summary.frame_interval_ms, summary.interval_ms), (Some(20.0), Some(10.0)));
+        assert!((summary.airtime_share - 0.25).abs() < 1e-9, "{summary:?}");
+        assert_eq!((summary.backlog_over_bound, summary.uplink_frames_s), (Some(1.1), Some(25.0)));
+        assert!(summary.uplink_airtime_share.is_some_and(|share| (share - 0.025).abs() < 1e-9), "{summary:?}");
+        assert_eq!(of(Node(2)).aggregation_packets, None);
     }
 }

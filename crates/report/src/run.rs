@@ -199,6 +199,10 @@ pub struct Regulated {
     pub rate_mbit_s: Option<f64>,
     /// Share of the time that its frames occupied the channel.
     pub airtime_share: f64,
+    /// Data frames that it sent to the access point, a second: acknowledgements, feedback, probes.
+    pub uplink_frames_s: Option<f64>,
+    /// Share of the time that those occupied the channel, without what precedes and follows each.
+    pub uplink_airtime_share: Option<f64>,
     /// The most that the proxy held for it, over the bound at that time.
     pub backlog_over_bound: Option<f64>,
     /// Share of the looks at what the proxy held that found more than the bound.
