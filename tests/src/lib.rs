@@ -137,6 +137,18 @@ pub fn alone() -> nix::fcntl::Flock<File> {
     nix::fcntl::Flock::lock(file, nix::fcntl::FlockArg::LockExclusive).expect("a lock")
 }
 
+/// The lab, for as long as the answer lives; `None`, said loudly, where it cannot be had.
+pub fn lab() -> Option<nix::fcntl::Flock<File>> {
+    is_root().then(alone)
+}
+
+/// A run of one law of a scenario of the tests' own in the lab, which writes into `out`; what it says is kept to be read.
+pub fn lab_run(law: &str, scenario: &str, out: &Path) -> Command {
+    let mut command = lasthop(["run", "--world", "lab", "--law", law, "--out"]);
+    command.arg(out).arg(own_scenario(scenario)).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
 /// What the lab run of process `pid` has put up: namespaces and directories. The rest lives inside these.
 pub fn leavings(pid: u32) -> Vec<String> {
     let of = |folder: &str, prefix: String| {

@@ -1,12 +1,12 @@
 //! The agent of a lab run ends before its time: the run fails and says so, and nothing stays in the kernel.
 
-use lasthop_tests::{alone, bpf, children, ends_within, eventually, is_root, lasthop, leavings, own_scenario};
+use lasthop_tests::{bpf, children, ends_within, eventually, lab, lab_run, lasthop, leavings};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Child;
 use std::time::Duration;
 
 /// A run with an agent, once that is ready; its process and its programs. `None`, said loudly, without eBPF.
@@ -17,9 +17,7 @@ fn with_agent(out: &Path) -> Option<(Child, u32, BTreeSet<u32>)> {
         let _ = writeln!(std::io::stderr(), "SKIPPED: the agent cannot run here:\n{}", doctor.out);
         return None;
     }
-    let mut command = lasthop(["run", "--world", "lab", "--law", "cubic+ap", "--out"]);
-    command.arg(out).arg(own_scenario("long")).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = command.spawn().expect("it starts");
+    let child = lab_run("cubic+ap", "long", out).spawn().expect("it starts");
     let agent = || children(child.id()).into_iter().find(|(_, line)| line.contains("driver.sock")).map(|(pid, _)| pid);
     let loaded = || agent().is_some_and(|agent| bpf::programs_of(agent).len() >= 2);
     assert!(eventually(Duration::from_secs(10), loaded), "no agent with two programs");
@@ -36,10 +34,7 @@ fn all_gone(programs: &BTreeSet<u32>) -> bool {
 
 #[test]
 fn a_killed_agent_fails_the_run_and_leaves_no_program_in_the_kernel() {
-    if !is_root() {
-        return;
-    }
-    let _alone = alone();
+    let Some(_lab) = lab() else { return };
     let folder = tempfile::tempdir().expect("a directory");
     let out = folder.path().join("results");
     let Some((child, agent, programs)) = with_agent(&out) else { return };
@@ -54,10 +49,7 @@ fn a_killed_agent_fails_the_run_and_leaves_no_program_in_the_kernel() {
 
 #[test]
 fn a_killed_or_stopped_run_takes_its_agent_and_programs_along() {
-    if !is_root() {
-        return;
-    }
-    let _alone = alone();
+    let Some(_lab) = lab() else { return };
     let folder = tempfile::tempdir().expect("a directory");
     for signal in [Signal::SIGKILL, Signal::SIGINT] {
         let Some((child, _, programs)) = with_agent(&folder.path().join("results")) else { return };

@@ -1,6 +1,6 @@
 //! `lasthop aggregation`: what it says of captures and of interfaces, and what it says when it cannot.
 
-use lasthop_tests::{alone, ends_within, eventually, is_root, lasthop, own_scenario, program, run};
+use lasthop_tests::{ends_within, eventually, lab, lasthop, own_scenario, program, run};
 use serde_json::Value;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -178,10 +178,7 @@ const STATION: &str = "02:4c:48:01:00:02";
 
 #[test]
 fn an_interface_is_measured_live_until_it_is_gone_and_a_capture_of_it_tells_the_same() {
-    if !is_root() {
-        return;
-    }
-    let _alone = alone();
+    let Some(_lab) = lab() else { return };
     let folder = tempfile::tempdir().expect("a directory");
     let (out, captured) = (folder.path().join("out"), folder.path().join("mon0.pcap"));
     let mut command = lasthop(["run", "--world", "lab", "--seed", "1", "--out"]);

@@ -1,6 +1,6 @@
 //! A machine that lacks something: found out before anything is put up, and said with how to get it.
 
-use lasthop_tests::{Ended, alone, ends_within, is_root, lasthop, leavings, own_scenario};
+use lasthop_tests::{Ended, ends_within, lab, lab_run, lasthop, leavings, own_scenario};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -21,10 +21,7 @@ fn refused(command: &mut Command, out: &Path) -> Ended {
 
 #[test]
 fn without_iperf3_a_scenario_that_names_it_is_refused() {
-    if !is_root() {
-        return;
-    }
-    let _alone = alone();
+    let Some(_lab) = lab() else { return };
     let folder = tempfile::tempdir().expect("a directory");
     let mut command = lasthop(["run"]);
     command.arg(own_scenario("iperf3")).env("PATH", folder.path());
@@ -34,11 +31,8 @@ fn without_iperf3_a_scenario_that_names_it_is_refused() {
 
 #[test]
 fn the_doctor_tells_which_congestion_controls_there_are() {
-    if !is_root() {
-        return;
-    }
+    let Some(_lab) = lab() else { return };
     let folder = tempfile::tempdir().expect("a directory");
-    let _alone = alone();
     let ended = lasthop_tests::run(lasthop(["doctor"]).current_dir(folder.path()));
     // Asking loads those that are modules, so the list is read afterwards.
     let offered = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
@@ -50,10 +44,7 @@ fn the_doctor_tells_which_congestion_controls_there_are() {
 
 #[test]
 fn without_bpf_a_law_with_the_agent_is_refused_and_others_run() {
-    if !is_root() {
-        return;
-    }
-    let _alone = alone();
+    let Some(_lab) = lab() else { return };
     let folder = tempfile::tempdir().expect("a directory");
     let out = folder.path().join("results");
     let mut command = lasthop(["run", "--world", "lab"]);
@@ -63,8 +54,7 @@ fn without_bpf_a_law_with_the_agent_is_refused_and_others_run() {
     let parts = ["the law cubic+ap needs the agent", "to get it: ", "--law", "--world sim"];
     refused(&mut command, &out).failed_saying(&parts);
 
-    let mut command = lasthop(["run", "--world", "lab", "--law", "cubic", "--out"]);
-    command.arg(&out).arg(own_scenario("short"));
+    let mut command = lab_run("cubic", "short", &out);
     // SAFETY: the closure makes system calls only.
     unsafe { command.pre_exec(refuse_bpf) };
     lasthop_tests::run(&mut command).succeeded();
@@ -91,13 +81,9 @@ fn refuse_bpf() -> io::Result<()> {
 
 #[test]
 fn without_tap_devices_the_lab_says_which_device_and_leaves_nothing() {
-    if !is_root() {
-        return;
-    }
-    let _alone = alone();
+    let Some(_lab) = lab() else { return };
     let folder = tempfile::tempdir().expect("a directory");
-    let mut command = lasthop(["run", "--world", "lab", "--law", "cubic", "--out"]);
-    command.arg(folder.path()).arg(own_scenario("short")).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut command = lab_run("cubic", "short", folder.path());
     // SAFETY: the closure makes system calls only.
     unsafe { command.pre_exec(hide_tun) };
     let child = command.spawn().expect("it starts");

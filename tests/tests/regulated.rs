@@ -1,20 +1,14 @@
 //! The regulated hop in the lab: kernel TCP, iperf3 and fetches through the edge proxy and the stations' agents, which read the
 //! radio's frames off their monitor interfaces.
 
-use lasthop_tests::{alone, ends_within, is_root, json, lasthop, leavings, own_scenario};
-use std::process::Stdio;
+use lasthop_tests::{ends_within, json, lab, lab_run, leavings};
 use std::time::Duration;
 
 #[test]
 fn every_kind_of_traffic_passes_the_proxy_and_the_regulator_sees_the_frames() {
-    if !is_root() {
-        return;
-    }
-    let _alone = alone();
+    let Some(_lab) = lab() else { return };
     let folder = tempfile::tempdir().expect("a directory");
-    let mut command = lasthop(["run", "--world", "lab", "--law", "regulated", "--out"]);
-    command.arg(folder.path()).arg(own_scenario("regulated")).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = command.spawn().expect("it starts");
+    let child = lab_run("regulated", "regulated", folder.path()).spawn().expect("it starts");
     let id = child.id();
     ends_within(child, Duration::from_secs(20)).succeeded();
     assert_eq!(leavings(id), [""; 0]);

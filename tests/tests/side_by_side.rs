@@ -1,22 +1,15 @@
 //! Runs of the lab at the same time: slower than alone, as their lateness tells, but neither harms the other.
 
-use lasthop_tests::{alone, ends_within, is_root, json, lasthop, leavings, own_scenario};
-use std::process::{Child, Stdio};
+use lasthop_tests::{ends_within, json, lab, lab_run, lasthop, leavings};
+use std::process::Child;
 use std::time::Duration;
 
 #[test]
 fn runs_that_begin_together_all_end_well() {
-    if !is_root() {
-        return;
-    }
-    let _alone = alone();
+    let Some(_lab) = lab() else { return };
     let folder = tempfile::tempdir().expect("a directory");
     let out = |number: usize| folder.path().join(number.to_string());
-    let begin = |number| {
-        let mut command = lasthop(["run", "--world", "lab", "--law", "cubic", "--out"]);
-        command.arg(out(number)).arg(own_scenario("short")).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.spawn().expect("it starts")
-    };
+    let begin = |number| lab_run("cubic", "short", &out(number)).spawn().expect("it starts");
     let runs: Vec<Child> = (0..3).map(begin).collect();
     for (number, child) in runs.into_iter().enumerate() {
         let id = child.id();
@@ -28,14 +21,9 @@ fn runs_that_begin_together_all_end_well() {
 
 #[test]
 fn cleaning_over_and_over_does_not_disturb_a_run_that_begins() {
-    if !is_root() {
-        return;
-    }
-    let _alone = alone();
+    let Some(_lab) = lab() else { return };
     let folder = tempfile::tempdir().expect("a directory");
-    let mut command = lasthop(["run", "--world", "lab", "--law", "cubic", "--out"]);
-    command.arg(folder.path()).arg(own_scenario("short")).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("it starts");
+    let mut child = lab_run("cubic", "short", folder.path()).spawn().expect("it starts");
     while child.try_wait().expect("our child").is_none() {
         lasthop_tests::run(&mut lasthop(["lab", "--clean"])).succeeded();
     }

@@ -1,7 +1,7 @@
 //! A run of the lab that is interrupted at any moment, or killed, and what is left of it.
 
 use lasthop_tests::{
-    Ended, alone, bpf, children, ends_within, eventually, is_root, lasthop, leavings, own_scenario, run,
+    Ended, bpf, children, ends_within, eventually, lab, lab_run, lasthop, leavings, own_scenario, run,
 };
 use nix::sys::signal::{SigHandler, Signal, kill, killpg};
 use nix::unistd::Pid;
@@ -12,8 +12,8 @@ use std::time::Duration;
 
 /// A run that nobody waits for the end of, in a process group of its own, as a shell would start it.
 fn long_run(law: &str, out: &Path) -> Child {
-    let mut command = lasthop(["run", "--world", "lab", "--law", law, "--out"]);
-    command.arg(out).arg(own_scenario("long")).process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut command = lab_run(law, "long", out);
+    command.process_group(0);
     // SAFETY: the closure makes system calls only.
     unsafe { command.pre_exec(|| heed(&[Signal::SIGINT, Signal::SIGHUP])) };
     command.spawn().expect("it starts")
@@ -49,10 +49,7 @@ fn gone(child: Child, out: &Path, soon: Duration) -> Ended {
 
 #[test]
 fn ctrl_c_at_any_moment_ends_a_run_within_three_seconds_and_leaves_nothing() {
-    if !is_root() {
-        return;
-    }
-    let _alone = alone();
+    let Some(_lab) = lab() else { return };
     let folder = tempfile::tempdir().expect("a directory");
     let out = folder.path().join("results");
     for (milliseconds, law) in
@@ -72,10 +69,7 @@ fn ctrl_c_at_any_moment_ends_a_run_within_three_seconds_and_leaves_nothing() {
 
 #[test]
 fn a_polite_kill_and_a_lost_terminal_are_as_good() {
-    if !is_root() {
-        return;
-    }
-    let _alone = alone();
+    let Some(_lab) = lab() else { return };
     let folder = tempfile::tempdir().expect("a directory");
     let out = folder.path().join("results");
     for signal in [Signal::SIGTERM, Signal::SIGHUP] {
@@ -89,10 +83,7 @@ fn a_polite_kill_and_a_lost_terminal_are_as_good() {
 
 #[test]
 fn an_agent_that_hangs_does_not_keep_an_interrupted_run_waiting() {
-    if !is_root() {
-        return;
-    }
-    let _alone = alone();
+    let Some(_lab) = lab() else { return };
     let folder = tempfile::tempdir().expect("a directory");
     let out = folder.path().join("results");
     let child = long_run("cubic+ap", &out);
@@ -156,10 +147,7 @@ fn in_the_background_of_a_script_it_stops_too_and_under_nohup_it_does_not_hang_u
 
 #[test]
 fn a_second_ctrl_c_ends_it_at_once_and_clean_removes_what_is_left() {
-    if !is_root() {
-        return;
-    }
-    let _alone = alone();
+    let Some(_lab) = lab() else { return };
     let folder = tempfile::tempdir().expect("a directory");
     let child = long_run("cubic+ap", &folder.path().join("results"));
     let id = child.id();
@@ -193,10 +181,7 @@ impl Drop for Foreign {
 
 #[test]
 fn clean_removes_what_a_killed_run_left_and_nothing_that_lives_or_is_not_ours() {
-    if !is_root() {
-        return;
-    }
-    let _alone = alone();
+    let Some(_lab) = lab() else { return };
     let folder = tempfile::tempdir().expect("a directory");
     let clean = || run(&mut lasthop(["lab", "--clean"])).succeeded().out;
     let foreign = ["somebody-elses", "lasthop", "lasthop-", "lasthop-lab", "lasthop-7-x-ap", "lasthopper-1-0-ap"];

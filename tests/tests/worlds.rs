@@ -3,7 +3,7 @@
 //! Measured by the wall clock: a run that the lab itself marks unreliable is made again, up to three times. Nothing else
 //! is forgiven.
 
-use lasthop_tests::{alone, is_root, json, lasthop, mean, run, scenario};
+use lasthop_tests::{json, lab, lasthop, mean, run, scenario};
 use serde_json::Value;
 use std::io::Write as _;
 use std::path::Path;
@@ -42,10 +42,7 @@ fn median(result: &Value, law: &str, key: &str) -> f64 {
 
 #[test]
 fn simulated_senders_agree_with_the_kernels_on_a_bottleneck() {
-    if !is_root() {
-        return;
-    }
-    let _alone = alone();
+    let Some(_lab) = lab() else { return };
     let path = scenario("wired/bottleneck-50mbit");
     for law in ["cubic", "bbr"] {
         // A kernel's run depends on what else the host does: BBR holds 3.5 ms in most runs and 9 ms in some. The median
@@ -67,10 +64,7 @@ fn simulated_senders_agree_with_the_kernels_on_a_bottleneck() {
 
 #[test]
 fn the_agent_shortens_the_queue_of_first_light_in_the_lab() {
-    if !is_root() {
-        return;
-    }
-    let _alone = alone();
+    let Some(_lab) = lab() else { return };
     let doctor = run(&mut lasthop(["doctor"]));
     if !doctor.out.contains("The agent can run here.") {
         // Past the capture of test output.
