@@ -29,8 +29,19 @@ pub struct Intake {
 
 /// Round trips shorter than this are looked at together.
 const SHORTEST: Span = Span::from_millis(4);
+/// Share of the allowance for which there shall always be something to send.
+const STANDING: f64 = 0.6;
 
 impl Intake {
+    /// What may wait beyond what fills the wire, unless somebody asks for something else: time at the rate.
+    pub const ALLOWANCE: Span = Span::from_millis(10);
+
+    /// For how long, at the rate, there shall always be something to send where `allowance` may wait: what bursts lack to be even.
+    /// The rest is left to the bursts.
+    pub fn standing(allowance: Span) -> Span {
+        allowance.scale(STANDING)
+    }
+
     /// Octets beyond what has arrived that may be sent, when `queued` of them wait. `standing`: the time at `rate` for which
     /// there shall always be something to send.
     pub fn window(&mut self, now: Time, rate: Rate, round_trip: Span, standing: Span, queued: Bytes) -> Bytes {

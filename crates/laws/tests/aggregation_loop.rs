@@ -4,7 +4,7 @@ use lasthop_laws::HopLaw;
 use lasthop_laws::aggregation::allocation::exact;
 use lasthop_laws::aggregation::model::{Hop, Link, aim_packets, airtime, most_packets};
 use lasthop_laws::aggregation::{Allocation, OverheadRule, Params, Regulator};
-use lasthop_signals::{FrameSource, Node, Signal, StationFeedback, StreamReport};
+use lasthop_signals::{Node, Signal, StationFeedback, StreamReport};
 use lasthop_units::{Bytes, Span, Time};
 use proptest::prelude::*;
 
@@ -73,26 +73,15 @@ impl World {
         for (place, station) in stations.iter().enumerate() {
             self.law.sense(self.now, &streams[place]);
             let frames = carried[place] * 0.5 / levels[place];
+            // Far longer than the slot, so that whole numbers of frames and packets do not disturb the mathematics.
+            let (from, to) = (Time::ZERO, Time::ZERO + Span::from_secs(10_000));
             self.law.sense(
                 self.now,
-                // A million times the slot, so that whole numbers of frames and packets do not disturb the mathematics.
                 &Signal::Station(StationFeedback {
-                    station: *station,
-                    slot: self.slot,
-                    start: Time::ZERO,
-                    end: Time::ZERO + Span::from_secs(10_000),
                     frames: (frames * 20_000.0).round() as u32,
                     packets: (carried[place] * 10_000.0).round() as u64,
-                    packets_squared: 0,
-                    min_packets: 0,
-                    max_packets: 0,
                     inverse_rate_sum: (frames * 20_000.0).round() / (self.mbit[place] * 1e6),
-                    received: 0,
-                    highest_sequence: 0,
-                    lost: 0,
-                    delay_mean: None,
-                    delay_max: None,
-                    source: FrameSource::Radiotap,
+                    ..StationFeedback::empty(*station, self.slot, from, to)
                 }),
             );
         }

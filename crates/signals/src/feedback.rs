@@ -44,6 +44,28 @@ pub struct StationFeedback {
 }
 
 impl StationFeedback {
+    /// The account of a slot in which nothing came.
+    pub fn empty(station: Node, slot: u32, start: Time, end: Time) -> StationFeedback {
+        StationFeedback {
+            station,
+            slot,
+            start,
+            end,
+            frames: 0,
+            packets: 0,
+            packets_squared: 0,
+            min_packets: 0,
+            max_packets: 0,
+            inverse_rate_sum: 0.0,
+            received: 0,
+            highest_sequence: 0,
+            lost: 0,
+            delay_mean: None,
+            delay_max: None,
+            source: FrameSource::Radiotap,
+        }
+    }
+
     /// Mean packets a frame; `None` without frames.
     pub fn mean_packets(&self) -> Option<f64> {
         (self.frames > 0).then(|| self.packets as f64 / f64::from(self.frames))

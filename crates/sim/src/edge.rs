@@ -3,9 +3,10 @@
 use crate::agenda::Component;
 use crate::cargo::{Cargo, Tunnel, tunnel_packet, udp_packet};
 use crate::connection::{End, Via};
-use crate::proxy::{Departure, Proxy, STANDING, Stream};
+use crate::proxy::{Departure, Proxy, Stream};
 use crate::station::Agent;
 use crate::world::{ACCESS_POINT, World};
+use lasthop_laws::Intake;
 use lasthop_radio::Dest;
 use lasthop_report::Gauge;
 use lasthop_scenario::{Scenario, StreamKind};
@@ -172,7 +173,8 @@ impl World {
         if let Via::Proxy { intake, .. } = &mut pair.via {
             let round_trip = pair.station.stats().min_rtt.unwrap_or(Span::from_millis(1));
             let share = edge.proxy.rate(node).scale(1.0 / edge.open[place(node)].max(1) as f64);
-            let window = intake.window(now, share, round_trip, STANDING, unread);
+            let standing = Intake::standing(Intake::ALLOWANCE);
+            let window = intake.window(now, share, round_trip, standing, unread);
             pair.station.limit_window(window + unread);
         }
         if !unread.is_zero() {

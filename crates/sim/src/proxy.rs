@@ -63,8 +63,6 @@ pub enum Departure {
     Udp(usize),
 }
 
-/// What shall always wait in the proxy, as time at a station's rate: what bursts lack to be even.
-pub(crate) const STANDING: Span = Span::from_millis(6);
 /// A station that acknowledges nothing for so long is asked by a repetition of the oldest packet.
 const SILENCE: Span = Span::from_millis(400);
 /// A packet is not sent again within this time of its last departure: it may still wait at the access point.

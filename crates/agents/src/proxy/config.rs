@@ -1,6 +1,7 @@
 //! What an operator may choose, and what there is to say at the end.
 
 use crate::tunnel::Error;
+use lasthop_laws::Intake;
 use lasthop_laws::aggregation::{Params, PiParams};
 use lasthop_units::{Rate, Span};
 use std::net::SocketAddr;
@@ -47,7 +48,7 @@ impl Config {
             listen,
             keys,
             rule,
-            allowance: Span::from_millis(10),
+            allowance: Intake::ALLOWANCE,
             allow_local: false,
             transparent: None,
             log: None,

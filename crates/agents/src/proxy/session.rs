@@ -8,7 +8,7 @@ use crate::tunnel::pipe::{self, Pipe};
 use crate::tunnel::poll::Poll;
 use crate::tunnel::sealer::{Refused, Sealer};
 use crate::tunnel::spread::Spread;
-use lasthop_laws::Why;
+use lasthop_laws::{Intake, Why};
 use lasthop_signals::{Node, StationFeedback, StreamReport};
 use lasthop_transport::tunnel::{Config as TunnelConfig, Endpoint, Event};
 use lasthop_units::{Bytes, Rate, Span, Time};
@@ -308,7 +308,7 @@ impl Session {
         self.endpoint.set_pacing(rate, rate.bytes_in(self.endpoint.min_rtt().unwrap_or(Span::ZERO) + MOST_UNDER_WAY));
         // Browsers keep many connections that bring nothing: who sends nothing has no share, and begins as on any path.
         let busy = self.servers.values().filter(|server| server.is_busy(now)).count();
-        let (share, standing) = (rate.scale(1.0 / busy.max(1) as f64), self.slack.scale(STANDING));
+        let (share, standing) = (rate.scale(1.0 / busy.max(1) as f64), Intake::standing(self.slack));
         for server in self.servers.values_mut() {
             let (queued, rtt) = (server.queued, server.min_rtt.unwrap_or(Span::ZERO));
             let most = if server.is_busy(now) { u64::MAX } else { INITIAL_WINDOW };
@@ -360,8 +360,6 @@ const MOST_AT_ONCE: usize = 256;
 const MOST_TRAIN: usize = 40 * MAX_DATAGRAM;
 /// What a server may send that has sent nothing of late: ten segments (RFC 6928).
 const INITIAL_WINDOW: u64 = 10 * MSS as u64;
-/// Share of the allowance for which there shall always be something to send.
-const STANDING: f64 = 0.6;
 /// What is under way to the station is no more than its rate for this long beyond the least round trip: more is not on its
 /// way but stands in a queue that the law does not know of.
 const MOST_UNDER_WAY: Span = Span::from_millis(300);

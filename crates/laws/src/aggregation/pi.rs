@@ -162,7 +162,7 @@ impl HopLaw for LinearPi {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lasthop_signals::{FrameSource, Node, StationFeedback};
+    use lasthop_signals::{Node, StationFeedback};
 
     /// Runs the controller against a hop of one station, whose frames hold what the model says.
     fn run(params: PiParams, overhead: f64, mbit: f64, slots: u32) -> f64 {
@@ -182,22 +182,11 @@ mod tests {
             law.sense(
                 now,
                 &Signal::Station(StationFeedback {
-                    station: Node(1),
-                    slot: slot + 1,
-                    start,
-                    end: now,
                     frames: frames as u32,
                     packets: (frames * level) as u64,
-                    packets_squared: 0,
-                    min_packets: 0,
-                    max_packets: 0,
                     inverse_rate_sum: frames / (mbit * 1e6),
                     received: rate as u64,
-                    highest_sequence: 0,
-                    lost: 0,
-                    delay_mean: None,
-                    delay_max: None,
-                    source: FrameSource::Radiotap,
+                    ..StationFeedback::empty(Node(1), slot + 1, start, now)
                 }),
             );
         }

@@ -128,22 +128,14 @@ impl Arrivals {
         let spare = self.before.len().saturating_sub(REACH + 1);
         self.before.drain(..spare);
         StationFeedback {
-            station,
-            slot,
-            start,
-            end,
             frames: u32::try_from(frames).unwrap_or(u32::MAX),
             packets,
             packets_squared: squares,
             min_packets: if packets == 0 { 0 } else { narrow(smallest) },
             max_packets: narrow(largest),
-            inverse_rate_sum: 0.0,
             received: packets,
-            highest_sequence: 0,
-            lost: 0,
-            delay_mean: None,
-            delay_max: None,
             source: FrameSource::Timestamps,
+            ..StationFeedback::empty(station, slot, start, end)
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Sums over frames: what a control slot reports, and what a summary prints.
 
 use super::Frame;
-use lasthop_signals::{FrameSource, Node, StationFeedback};
+use lasthop_signals::{Node, StationFeedback};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::BTreeMap;
 
@@ -63,22 +63,13 @@ impl Tally {
         // Frames of unknown rate are taken to be like the others.
         let all = if self.rated > 0 { self.packets.frames() as f64 / self.rated as f64 } else { 0.0 };
         StationFeedback {
-            station,
-            slot,
-            start,
-            end,
             frames: u32::try_from(self.packets.frames()).unwrap_or(u32::MAX),
             packets: self.packets.sum(),
             packets_squared: self.packets.sum_of_squares(),
             min_packets: size(self.packets.min()),
             max_packets: size(self.packets.max()),
             inverse_rate_sum: self.inverse_rate_sum * all,
-            received: 0,
-            highest_sequence: 0,
-            lost: 0,
-            delay_mean: None,
-            delay_max: None,
-            source: FrameSource::Radiotap,
+            ..StationFeedback::empty(station, slot, start, end)
         }
     }
 }
