@@ -66,6 +66,10 @@ pub enum Key {
     /// Downlink packets that the hop lost, in its queue or on the air, a million that entered it.
     #[serde(rename = "losses_per_million")]
     Losses,
+    /// Data frames from stations to the access point, a second, all stations together: acknowledgements of TCP or of the proxy's
+    /// tunnel, mostly. Each costs an access to the channel.
+    #[serde(rename = "uplink_frames_per_s")]
+    UplinkFrames,
 }
 
 /// Which of two values of a figure a user would rather have.
@@ -79,7 +83,7 @@ pub enum Better {
 
 impl Key {
     /// Every figure, in table order.
-    pub const ALL: [Key; 19] = [
+    pub const ALL: [Key; 20] = [
         Key::Throughput,
         Key::HopDelayMean,
         Key::HopDelayP95,
@@ -99,6 +103,7 @@ impl Key {
         Key::FrameInterval,
         Key::Airtime,
         Key::Losses,
+        Key::UplinkFrames,
     ];
 
     /// The name in `result.json`.
@@ -123,6 +128,7 @@ impl Key {
             Key::FrameInterval => "frame_interval_ms",
             Key::Airtime => "airtime_share",
             Key::Losses => "losses_per_million",
+            Key::UplinkFrames => "uplink_frames_per_s",
         }
     }
 
@@ -148,6 +154,7 @@ impl Key {
             Key::FrameInterval => "Frame interval",
             Key::Airtime => "Airtime of frames",
             Key::Losses => "Losses on the hop",
+            Key::UplinkFrames => "Uplink frames",
         }
     }
 
@@ -168,6 +175,7 @@ impl Key {
             | Key::FrameInterval => "ms",
             Key::Aggregation | Key::AggregationSd => "packets",
             Key::Losses => "per million",
+            Key::UplinkFrames => "per second",
             Key::RetransmissionRatio | Key::Jain | Key::ProbeLossRatio | Key::Airtime => "1",
         }
     }

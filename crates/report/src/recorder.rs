@@ -68,6 +68,8 @@ struct Station {
     fetches: Waits,
     ends: Delays,
     frames: Frames,
+    /// Data frames from the station.
+    uplink: u64,
     /// Packets a frame over time: gauges are looked up by name, and frames are too many for that.
     aggregation: Bins,
     lost: u64,
@@ -135,6 +137,12 @@ impl Recorder {
             seen.frames.airtime += airtime;
         }
         seen.aggregation.add(&self.grid, at, f64::from(packets));
+    }
+
+    /// A data frame of `station` reached the access point at `at`.
+    pub fn uplink_frame(&mut self, at: Time, station: Node) {
+        let Some(place) = self.place(station) else { return };
+        self.stations[place].uplink += u64::from(self.window.contains(at));
     }
 
     /// What left the server first at `sent` has reached the application at `station`, whole and in order, at `at`.
@@ -265,10 +273,11 @@ impl Recorder {
         let flows = || self.flows.values().filter(move |flow| only.is_none_or(|o| o == flow.station));
         let (mut delays, mut probes, mut fetches) = (Delays::default(), Waits::default(), Waits::default());
         let mut jitter = Moments::default();
-        let (mut ends, mut lost, mut airtime) = (Delays::default(), 0, Span::ZERO);
+        let (mut ends, mut lost, mut airtime, mut uplink) = (Delays::default(), 0, Span::ZERO, 0);
         for (_, station) in chosen() {
             ends.merge(&station.ends);
             lost += station.lost;
+            uplink += station.uplink;
             airtime += station.frames.airtime;
             delays.merge(&station.delays);
             probes.merge(&station.probes);
@@ -283,6 +292,7 @@ impl Recorder {
         let over = |value: &dyn Fn(&Moments) -> Option<f64>| {
             chosen().filter_map(|(_, station)| value(&station.frames.packets)).collect::<Moments>().mean()
         };
+        let no_uplink = "no frame of a station was seen in the measuring window";
         let interval = |frames: &Moments| (frames.count() > 0).then(|| window * 1e3 / frames.count() as f64);
         let entered = delays.count() + lost;
         let share = (airtime > Span::ZERO).then(|| airtime.as_secs_f64() / window);
@@ -308,6 +318,7 @@ impl Recorder {
             (Key::FrameInterval, Figure::or_absent(over(&interval), no_frame)),
             (Key::Airtime, Figure::or_absent(share, no_frame)),
             (Key::Losses, Figure::or_absent((entered > 0).then(|| lost as f64 * 1e6 / entered as f64), no_delay)),
+            (Key::UplinkFrames, Figure::or_absent((uplink > 0).then(|| uplink as f64 / window), no_uplink)),
         ]);
         if only.is_none() {
             figures.insert(Key::Jain, self.fairness());
@@ -442,6 +453,7 @@ impl Station {
             ends: Delays::default(),
             frames: Frames::default(),
             aggregation: Bins::default(),
+            uplink: 0,
             lost: 0,
         }
     }

@@ -62,6 +62,7 @@ enum Effect {
     Reported { at: Time, report: HopReport },
     Lost { at: Time, link: Component, src: Node, cargo: Cargo },
     Frame { at: Time, to: Node, packets: u16, rate: Rate, airtime: Span },
+    Uplink { at: Time, from: Node },
 }
 
 /// Collects what one link produces.
@@ -83,6 +84,8 @@ impl Outbox<Cargo> for Collect<'_> {
         if let (PpduKind::Data, ACCESS_POINT, Some(to), 1..) = (ppdu.kind, ppdu.from, ppdu.to, ppdu.received) {
             let (packets, rate, airtime) = (ppdu.packets, ppdu.rate, ppdu.duration);
             self.effects.0.push_back(Effect::Frame { at, to, packets, rate, airtime });
+        } else if let (PpduKind::Data, Some(ACCESS_POINT), 1..) = (ppdu.kind, ppdu.to, ppdu.received) {
+            self.effects.0.push_back(Effect::Uplink { at, from: ppdu.from });
         }
     }
 
@@ -224,6 +227,7 @@ impl World {
             match effect {
                 Effect::Reported { at, report } => self.on_report(at, &report),
                 Effect::Lost { at, link, src, cargo } => self.on_loss(at, (link, src), &cargo),
+                Effect::Uplink { at, from } => self.recorder.uplink_frame(at, from),
                 Effect::Frame { at, to, packets, rate, airtime } => {
                     self.recorder.frame(at, to, u32::from(packets), airtime);
                     if let Some(edge) = &mut self.edge {

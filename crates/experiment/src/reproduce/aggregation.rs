@@ -1,5 +1,6 @@
 //! "Regulating queueing delay in 802.11ac WLANs" (Gringoli and Leith), figure by figure.
 
+mod changing;
 mod many;
 mod single;
 mod unlike;
@@ -18,7 +19,7 @@ pub(super) const FIGURES: [Figure; 12] = [
     Figure { id: "11", title: "One station at full rate beside CUBIC and BBR", make: single::full_rate },
     Figure { id: "12", title: "Stations of unlike rates: published allocation and optimum", make: unlike::allocations },
     Figure { id: "13", title: "Three stations, T = 10 ms", make: unlike::three },
-    Figure { id: "tracking", title: "The channel changes: MCS, and a legacy neighbour", make: unlike::tracking },
+    Figure { id: "tracking", title: "The channel changes: MCS, and a legacy neighbour", make: changing::tracking },
     Figure { id: "modern-ap", title: "Against the queue of Linux mac80211", make: unlike::modern },
 ];
 

@@ -13,10 +13,17 @@
 //!             claims and gets only half again what it used, until it has used that (z alone would let it return with a
 //!             full share that the others have meanwhile); the reference is never such a stream; a station that is sent
 //!             nothing may begin with one packet a round; whoever joins is counted at once.
+//!             A hop that becomes slower within a slot is overrun for the rest of it, and a queue stands that frames of most
+//!             packets hide from z. While frames are full, x' is therefore at most what arrived, less what drains within a slot
+//!             the packets that were sent and have not arrived (`Backlog`). z then rests, for the frames of a drain are not
+//!             what z has made; but not in the slot before it, so that rates that are too high fall with every drain. And
+//!             where the overhead is found to be another (`overhead`), z' is the target: what z had to make good for was
+//!             the old ĉ. Neither touches the loop near its equilibrium, where frames are not full and ĉ changes by β.
 //! Validity:   0 < K1 c/ĉ < 2, 0 < K2 < (4 - 2 K1)/(2 - K1 (1 - c/T̄)) for stability.
 //! Checked by: tests::*, tests/aggregation_loop.rs (stability, Lemma 2), tests/aggregation_conformance.rs, simulator
 
 use super::backhaul::{self, Detector};
+use super::backlog::{self, Backlog};
 use super::flow_of;
 use super::ledger::{Account, FROZEN_AFTER, Frames, Ledger, Slot};
 use super::model::{aim_packets, airtime, most_packets};
@@ -59,6 +66,8 @@ struct Loop {
     interval: f64,
     /// Packets a second that were sent in the last slot.
     sent: f64,
+    /// What stands in the hop's queue because it was overrun.
+    backlog: Backlog,
     /// What the path before the hop carries.
     backhaul: Detector,
     /// True if a slot's frames have been seen since it was last idle.
@@ -90,6 +99,8 @@ const HEADROOM: f64 = 1.5;
 const HYSTERESIS: f64 = 1.1;
 /// Data rate before any was measured, bit/s: 802.11n at MCS 7 of one stream; too low costs the first slot some throughput.
 const FIRST_RATE: f64 = 65e6;
+/// Share of the least rate that a station gets while its queue drains: full frames do not need its packets to be frequent.
+const TRICKLE: f64 = 0.1;
 /// Least integral state: it must be able to come back.
 const LEAST_Z: f64 = 0.05;
 
@@ -135,8 +146,8 @@ impl Regulator {
         let params = &self.params;
         self.ledger.close(now, |account, slot| account.measure(params, slot));
         self.choose_reference();
-        self.learn_overhead();
-        self.inner();
+        let changed = self.learn_overhead();
+        self.inner(changed);
         self.outer();
         self.retarget();
         self.spread();
@@ -154,19 +165,24 @@ impl Regulator {
         };
     }
 
-    fn learn_overhead(&mut self) {
-        let Some(first) = self.reference.and_then(|station| self.ledger.get(station)) else { return };
+    /// True if the overhead has become another.
+    fn learn_overhead(&mut self) -> bool {
+        let Some(first) = self.reference.and_then(|station| self.ledger.get(station)) else { return false };
+        let active = || self.ledger.iter().filter(|(_, account)| account.active);
+        let frame = |(_, account): (Node, &Account<Loop>)| account.state.level * account.state.airtime;
         let load = |(_, account): (Node, &Account<Loop>)| account.state.arrived * account.state.airtime;
         let sample = Sample {
             interval: first.state.interval,
-            load: self.ledger.iter().filter(|(_, account)| account.active).map(load).sum(),
+            load: active().map(load).sum(),
             level: first.state.level,
             most: self.most(first.state.airtime),
+            grain: active().map(frame).sum::<f64>() / self.params.interval.as_secs_f64(),
         };
-        self.overhead.update(self.params.beta, self.active(), &sample);
+        self.overhead.update(self.params.beta, self.active(), &sample)
     }
 
-    fn inner(&mut self) {
+    /// `changed`: the overhead has become another in this slot, and what the levels were says nothing of it.
+    fn inner(&mut self, changed: bool) {
         let (k1, params) = (self.params.k1, &self.params);
         for (_, account) in self.ledger.iter_mut().filter(|(_, account)| account.regulated()) {
             let most =
@@ -175,7 +191,9 @@ impl Regulator {
             let step = k1 * (state.target - state.level);
             // What a limit cuts off is not integrated.
             let held = step > 0.0 && state.backhaul.clamp().is_some_and(|clamp| state.rate >= clamp);
-            if !held {
+            if changed {
+                state.z = state.target.clamp(LEAST_Z, most);
+            } else if !held && !state.backlog.was_draining() {
                 state.z = (state.z + step).clamp(LEAST_Z, most);
             }
         }
@@ -243,7 +261,9 @@ impl Regulator {
             let wanted = state.z / round;
             let used = if state.limited { HEADROOM * state.sent } else { f64::INFINITY };
             let carried = state.backhaul.clamp().unwrap_or(f64::INFINITY);
-            state.rate = wanted.min(used).max(least).min(carried.max(1.0));
+            let unhurried = wanted.min(used).max(least);
+            let drained = state.backlog.clamp().map_or(unhurried, |clamp| clamp.max(TRICKLE * least));
+            state.rate = unhurried.min(drained).min(carried.max(1.0));
         }
     }
 
@@ -323,6 +343,7 @@ impl Default for Loop {
             arrived: 0.0,
             interval: f64::INFINITY,
             sent: 0.0,
+            backlog: Backlog::default(),
             backhaul: Detector::default(),
             known: false,
         }
@@ -338,12 +359,16 @@ impl Account<Loop> {
             state.limited = !slot.waiting && sent < LIMITED * state.rate;
             state.sent = sent;
         }
-        let Some(frames) = &slot.frames else { return };
+        let Some(frames) = &slot.frames else { return state.backlog.forget() };
         if let Some(inverse) = frames.inverse_rate {
             state.airtime = bytes * 8.0 * inverse;
         }
-        let Frames { level, interval, rate, goodput, .. } = *frames;
+        let Frames { level, interval, rate, goodput, seconds, .. } = *frames;
         (state.level, state.interval, state.arrived, state.known) = (level, interval, rate, true);
+        let most = most_packets(f64::from(params.max_packets), params.frame_limit.as_secs_f64(), state.airtime);
+        if let Some(sent) = slot.sent {
+            state.backlog.update(&backlog::Slot { sent, arrived: goodput.unwrap_or(rate), seconds, level, most });
+        }
         if let (Some(sent), Some(arrived)) = (slot.sent, goodput) {
             state.backhaul.update(&backhaul::Slot { sent, arrived, level, target: state.target });
         }

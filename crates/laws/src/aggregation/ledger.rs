@@ -79,6 +79,8 @@ pub struct Frames {
     pub level: f64,
     /// Mean time between frames, seconds.
     pub interval: f64,
+    /// Length of the station's account, seconds.
+    pub seconds: f64,
     /// Packets a second in them.
     pub rate: f64,
     /// Packets of the proxy's stream a second; `None` where the station does not count them.
@@ -249,6 +251,7 @@ impl Gathered {
         Some(Frames {
             level: self.packets as f64 / frames,
             interval: self.seconds / frames,
+            seconds: self.seconds,
             rate: self.packets as f64 / self.seconds,
             goodput: (self.received > 0).then(|| self.received as f64 / self.seconds),
             inverse_rate: believed.then_some(inverse),

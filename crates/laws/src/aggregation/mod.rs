@@ -8,7 +8,7 @@
 //! [`model`] is the hop as the law sees it, [`allocation`] the best that such a hop can do, [`Regulator`] the controller
 //! that finds it without being told the overhead of an access, [`LinearPi`] its predecessor, as a baseline. [`ledger`]
 //! keeps the stations' accounts and says when a slot is over, [`overhead`] estimates the access overhead, [`backhaul`]
-//! notices that the bottleneck is not the hop at all. [`meter`] is the stations' side: it makes their accounts. [`timestamps`]
+//! notices that the bottleneck is not the hop at all, [`backlog`] that the hop was overrun. [`meter`] is the stations' side: it makes their accounts. [`timestamps`]
 //! makes them where a station cannot see frames, only when packets arrive.
 //!
 //! Both controllers are [`crate::HopLaw`]s. The stream paced to station `s` is flow [`flow_of`]`(s)`; its
@@ -22,6 +22,7 @@
 
 pub mod allocation;
 pub mod backhaul;
+pub mod backlog;
 pub mod ledger;
 pub mod meter;
 pub mod model;

@@ -1,6 +1,8 @@
 //! The overhead of a round, learned from the frames of one station.
 //! Source:     aggregation.md C.3: ĉ' = (1 - β) ĉ + β (μ_1/x_1) (1 - w'x), and its guards.
 //! Equations:  sample = T_1 (1 - sum_j w_j y_j),   T_1 = slot / frames_1,   y_j = packets_j / slot_j
+//!             ĉ' = sample if it and the one before both exceed 1.25 ĉ, or both fall short of ĉ / 1.25;
+//!             otherwise as above, with max{β, 1/(k + 1)} in the place of β in the k-th slot after such a change
 //! Symbols:    ĉ -> `round`, μ_1/x_1 = T_1 -> `interval`, w'x = sum w_j y_j -> `load`, β -> the `weight` argument
 //! Deviations: rates are those that *arrived*, not those that were sent: μ_1/x_1 is then the interval between frames, as
 //!             measured, and the sample holds while a queue grows. Two guards make the sample a bound. Full frames: where
@@ -9,6 +11,14 @@
 //!             Single packets: frames then follow the packets, not the rounds, and the sample is too high; it may lower ĉ,
 //!             not raise it. With [`OverheadRule::Access`] what is averaged is c/n, so that c is known at once when
 //!             stations come and go.
+//!             A hop that changes: with β = 0.05 and slots of 0.5 s what has been learned fades with a time constant of 10 s, and
+//!             twenty seconds after a neighbour has gone an eighth of its frames still counts. The sample is not to blame:
+//!             T_1 and the load are what they are, whatever ĉ and the rates, so that it is right one slot after the change, and
+//!             no loop is closed by believing it at once. Two in a row must say so, since the change happens within
+//!             a slot, and since one may be an accident; both of frames that hold 4 packets at least, for below that some of the
+//!             time between frames is the packets', not the round's; and by more than a frame of each station would change, which
+//!             on a hop that is busy with few long frames is much beside what is left over. From then on ĉ is the mean of what came since. Not with
+//!             [`OverheadRule::Round`], which is the published estimator.
 //! Validity:   at least one active station.
 //! Checked by: tests::*, controller::tests
 
@@ -20,6 +30,10 @@ pub struct Overhead {
     /// Seconds: of one access or of the round, as `rule` says.
     estimate: f64,
     rule: OverheadRule,
+    /// What the last sample was of the estimate, if it may be the first after a change of the hop.
+    suspect: Option<f64>,
+    /// Samples since such a change; `None` before there was one.
+    since: Option<u32>,
 }
 
 /// What one slot says.
@@ -33,12 +47,18 @@ pub struct Sample {
     pub level: f64,
     /// Most packets that they hold.
     pub most: f64,
+    /// How far the load may be off because whole frames are counted in a slot: one of each station, as a share of the time.
+    pub grain: f64,
 }
 
 /// Frames of fewer packets than this follow the packets.
 const SINGLE: f64 = 1.05;
 /// Share of the most that a frame holds, from which on it counts as full.
 const FULL: f64 = 0.95;
+/// Two samples in a row that differ from the estimate by this factor, to the same side, are a change of the hop.
+const CHANGE: f64 = 1.25;
+/// Frames of fewer packets than this do not say so.
+const SURE: f64 = 4.0;
 /// Bounds of the overhead of one access, seconds: SIFS, preamble and acknowledgement alone take 70 us, and beyond 100 ms the
 /// hop is not usable.
 const BOUNDS: (f64, f64) = (20e-6, 0.1);
@@ -46,7 +66,7 @@ const BOUNDS: (f64, f64) = (20e-6, 0.1);
 impl Overhead {
     /// An estimate of `first` seconds an access.
     pub fn new(first: f64, rule: OverheadRule) -> Overhead {
-        Overhead { estimate: first, rule }
+        Overhead { estimate: first, rule, suspect: None, since: None }
     }
 
     /// Overhead of a round with `stations` active stations, seconds.
@@ -58,23 +78,43 @@ impl Overhead {
         }
     }
 
-    /// Folds one slot in, in which `stations` were active.
-    pub fn update(&mut self, weight: f64, stations: usize, sample: &Sample) {
+    /// Folds one slot in, in which `stations` were active. True if the hop has changed, and with it the estimate.
+    pub fn update(&mut self, weight: f64, stations: usize, sample: &Sample) -> bool {
         let stations = stations.max(1) as f64;
-        let measured = sample.interval * (1.0 - sample.load);
-        if !measured.is_finite() || !sample.level.is_finite() {
-            return;
-        }
         let per = if self.rule == OverheadRule::Access { stations } else { 1.0 };
+        let measured = sample.interval * (1.0 - sample.load) / per;
+        if !measured.is_finite() || !sample.level.is_finite() {
+            return false;
+        }
+        let full = sample.level >= FULL * sample.most && sample.level >= SINGLE;
+        if full && measured < self.estimate || sample.level < SINGLE && measured > self.estimate {
+            return false;
+        }
+        let changed = self.has_changed(measured, sample.level, sample.interval * sample.grain / per);
+        let weight = match self.since {
+            _ if changed => 1.0,
+            Some(samples) => weight.max(1.0 / f64::from(samples.saturating_add(1))),
+            None => weight,
+        };
+        self.since = if changed { Some(1) } else { self.since.map(|samples| samples.saturating_add(1)) };
         // In either form the bounds are those of one access, times the accesses that the estimate stands for.
         let most = BOUNDS.1 * stations / per;
-        let value = (1.0 - weight) * self.estimate + weight * measured / per;
-        let value = value.clamp(BOUNDS.0, most);
-        let full = sample.level >= FULL * sample.most && sample.level >= SINGLE;
-        if full && value < self.estimate || sample.level < SINGLE && value > self.estimate {
-            return;
+        self.estimate = ((1.0 - weight) * self.estimate + weight * measured).clamp(BOUNDS.0, most);
+        changed
+    }
+
+    /// True if `measured` is the second sample in a row that the estimate does not explain; never by the published rule.
+    fn has_changed(&mut self, measured: f64, level: f64, error: f64) -> bool {
+        let (ratio, off) = (measured / self.estimate, (measured - self.estimate).abs());
+        let unexplained = !(1.0 / CHANGE..=CHANGE).contains(&ratio) && off > error;
+        let strange = self.rule == OverheadRule::Access && level >= SURE && unexplained;
+        let before = std::mem::replace(&mut self.suspect, strange.then_some(ratio));
+        let same_side = |before: f64| (before > 1.0) == (ratio > 1.0);
+        if !strange || !before.is_some_and(same_side) {
+            return false;
         }
-        self.estimate = value;
+        self.suspect = None;
+        true
     }
 }
 
@@ -85,14 +125,16 @@ mod tests {
     /// What a hop with overhead `c`, airtime `w` a packet and `n` stations shows at `level` packets a frame.
     fn shown(c: f64, w: f64, n: f64, level: f64) -> Sample {
         let round = c + n * w * level;
-        Sample { interval: round, load: n * w * level / round, level, most: 64.0 }
+        Sample { interval: round, load: n * w * level / round, level, most: 64.0, grain: 0.0 }
     }
 
     #[test]
     fn the_overhead_is_found_from_any_level() {
         for rule in [OverheadRule::Access, OverheadRule::Round] {
             let mut overhead = Overhead::new(2e-3, rule);
-            (0..200).for_each(|_| overhead.update(0.05, 3, &shown(600e-6, 30e-6, 3.0, 10.0)));
+            for _ in 0..200 {
+                overhead.update(0.05, 3, &shown(600e-6, 30e-6, 3.0, 10.0));
+            }
             assert!((overhead.round(3) - 600e-6).abs() < 1e-6, "{overhead:?}");
         }
     }
@@ -113,17 +155,53 @@ mod tests {
         assert_eq!(overhead.round(1), 200e-6);
         overhead.update(0.5, 1, &shown(400e-6, 30e-6, 1.0, 63.0));
         assert!((overhead.round(1) - 300e-6).abs() < 1e-9);
-        overhead.update(0.5, 1, &Sample { interval: 0.1, load: 0.0, level: 1.0, most: 64.0 });
+        overhead.update(0.5, 1, &Sample { interval: 0.1, load: 0.0, level: 1.0, most: 64.0, grain: 0.0 });
         assert!((overhead.round(1) - 300e-6).abs() < 1e-9);
-        overhead.update(0.5, 1, &Sample { interval: 150e-6, load: 0.2, level: 1.0, most: 64.0 });
+        overhead.update(0.5, 1, &Sample { interval: 150e-6, load: 0.2, level: 1.0, most: 64.0, grain: 0.0 });
         assert!(overhead.round(1) < 300e-6);
+    }
+
+    #[test]
+    fn a_hop_that_has_changed_is_known_after_two_slots_and_averaged_from_then_on() {
+        let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
+        for (c, level) in [(2.4e-3, 64.0), (600e-6, 15.0), (2.4e-3, 30.0)] {
+            let sample = shown(c, 30e-6, 3.0, level);
+            assert!(!overhead.update(0.05, 3, &sample), "one sample is not believed");
+            assert!(overhead.update(0.05, 3, &sample), "two are");
+            assert!((overhead.round(3) / c - 1.0).abs() < 1e-9, "{overhead:?}");
+            // Noise of a tenth afterwards averages out as if the estimate began here.
+            for noise in [1.1, 0.9, 1.1, 0.9] {
+                assert!(!overhead.update(0.05, 3, &shown(c * noise, 30e-6, 3.0, level.min(40.0))));
+            }
+            assert!((overhead.round(3) / c - 1.0).abs() < 0.03, "{overhead:?}");
+        }
+    }
+
+    #[test]
+    fn one_strange_slot_strange_slots_to_either_side_and_short_frames_are_no_change() {
+        let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
+        for c in [400e-6, 200e-6, 400e-6, 100e-6, 400e-6, 100e-6] {
+            assert!(!overhead.update(0.05, 1, &shown(c, 30e-6, 1.0, 20.0)), "{c}");
+        }
+        for _ in 0..5 {
+            assert!(!overhead.update(0.05, 1, &shown(2e-3, 30e-6, 1.0, 3.0)));
+        }
+        assert!(overhead.round(1) < 800e-6, "{overhead:?}");
+        // A fifth of a millisecond more, where a frame more or less of each station makes a third.
+        let coarse = Sample { grain: 0.05, ..shown(400e-6, 110e-6, 1.0, 60.0) };
+        let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
+        (0..5).for_each(|_| assert!(!overhead.update(0.05, 1, &coarse)));
+        let mut published = Overhead::new(200e-6, OverheadRule::Round);
+        for _ in 0..5 {
+            assert!(!published.update(0.05, 1, &shown(2e-3, 30e-6, 1.0, 20.0)), "as published, it never is");
+        }
     }
 
     #[test]
     fn nonsense_changes_nothing_or_stays_within_bounds() {
         let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
         for value in [f64::NAN, f64::INFINITY, -1e9, 0.0, 1e9] {
-            overhead.update(1.0, 2, &Sample { interval: value, load: 0.5, level: 10.0, most: 64.0 });
+            overhead.update(1.0, 2, &Sample { interval: value, load: 0.5, level: 10.0, most: 64.0, grain: 0.0 });
             assert!((40e-6..=0.2).contains(&overhead.round(2)), "{overhead:?}");
         }
     }

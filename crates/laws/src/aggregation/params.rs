@@ -46,9 +46,10 @@ pub enum Allocation {
 /// What the estimator of the access overhead holds to be constant when the number of active stations changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OverheadRule {
-    /// The overhead of one access: the round's is known at once for any number of stations.
+    /// The overhead of one access: the round's is known at once for any number of stations. When the hop itself changes, two
+    /// slots that agree are believed at once.
     Access,
-    /// The overhead of the whole round, as published: it is learned anew.
+    /// The overhead of the whole round, as published: it is learned anew, always by β.
     Round,
 }
 

@@ -127,6 +127,8 @@ words! {
         AirtimeShare = "airtime_share",
         /// Downlink packets lost on the hop, a million.
         LossesPerMillion = "losses_per_million",
+        /// Data frames from stations to the access point, a second.
+        UplinkFramesPerS = "uplink_frames_per_s",
     }
 }
 
