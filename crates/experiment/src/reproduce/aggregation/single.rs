@@ -122,7 +122,8 @@ pub(super) fn model(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
         text: format!(
             "UDP at constant rates to one and two stations, against F(x) = c x / (1 - w'x) with nothing fitted: c is {:.1} us a \
              station from the standard's timing, w from 1544 B a packet at 585 Mbit/s. The second table is the time in which \
-             the model forgets a disturbance at the regulator's operating points.",
+             the model forgets a disturbance at the regulator's operating points: about round² / c where a round is much longer \
+             than its overhead c, which 0.12 s does not bound for few and slow stations.",
             ACCESS * 1e6
         ),
         tables: vec![table, constants],
