@@ -16,7 +16,8 @@ pub struct StationFeedback {
     pub start: Time,
     /// When it ended, on the station's clock.
     pub end: Time,
-    /// Frames received in the slot.
+    /// Frames received in the slot. 0 also where packets came that the source cannot tell the frames of (`received` counts
+    /// them all the same).
     pub frames: u32,
     /// Sum over the frames of their packets (sum of N).
     pub packets: u64,

@@ -1,68 +1,80 @@
-//! Trains the timestamp estimator and writes its coefficients:
-//! `cargo run --release -p lasthop-sim --example train_timestamps`.
+//! Trains the timestamp estimator on simulated traces and captures, and writes its coefficients:
+//! `LASTHOP_REFERENCE=… cargo run --release -p lasthop-sim --example train_timestamps`.
 //!
-//! Logistic regression (smartcore's, L-BFGS with a small ridge) on packets drawn evenly from simulated traces.
+//! Prints what the captures change: the errors of a training without them, of the one that is kept, and of one with the
+//! other half of the real capture, each on traces that it has not seen.
 
 #[path = "../tests/arrivals/mod.rs"]
 mod arrivals;
 
-use arrivals::Case;
-use lasthop_laws::aggregation::timestamps::{FEATURES, GAPS, features};
-use lasthop_units::{Seed, Span};
-use rand::Rng;
-use smartcore::linalg::basic::arrays::Array;
-use smartcore::linalg::basic::matrix::DenseMatrix;
-use smartcore::linear::logistic_regression::{LogisticRegression, LogisticRegressionParameters};
+use arrivals::capture::{REAL, SYNTHETIC, SYNTHETIC_HELD_OUT, halves, hosted};
+use arrivals::judge::{Errors, HEAD, SHORT_SLOT, SLOT, held_out, judge};
+use arrivals::training::{PACKETS, REAL_WORTH, SEEDS, SYNTHETIC_WORTH, Samples};
+use lasthop_laws::aggregation::timestamps::{Coefficients, FEATURES};
 use std::fmt::Write;
 
-/// Seeds of the traces for training; those that judge begin elsewhere.
-const SEEDS: std::ops::Range<u64> = 1..401;
-/// Packets of each trace.
-const PACKETS: u32 = 800;
-/// Ridge: small, for half a million packets leave little to chance; it keeps weights of equal features apart.
-const RIDGE: f64 = 1.0;
 const FILE: &str = "../laws/src/aggregation/timestamps/coefficients.rs";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let (mut rows, mut labels) = (Vec::new(), Vec::new());
-    for seed in SEEDS {
-        let trace = Case::draw(seed).trace();
-        let mut dice = Seed(seed).stream("arrivals/draw");
-        let count = trace.stamps.len();
-        if count < 100 {
-            continue;
-        }
-        let first = trace.stamps[0];
-        let mean = trace.stamps[count - 1].since(first) / (count as u64 - 1);
-        let margin = GAPS;
-        for _ in 0..PACKETS {
-            let packet = margin + dice.next_u32() as usize % (count - 2 * margin);
-            let gap = |index: usize| trace.stamps[index].since(trace.stamps[index - 1]);
-            let gaps: [Span; GAPS] = std::array::from_fn(|i| gap(packet + i - GAPS / 2));
-            rows.push(features(&gaps, mean).to_vec());
-            labels.push(i32::from(trace.begins[packet]));
-        }
-    }
-    let borders = labels.iter().filter(|label| **label == 1).count();
-    println!("{} packets of {} traces, {borders} begin a frame", rows.len(), SEEDS.count());
-    let parameters = LogisticRegressionParameters::default().with_alpha(RIDGE);
-    let model = LogisticRegression::fit(&DenseMatrix::from_2d_vec(&rows)?, &labels, parameters)?;
-    let weights: Vec<f64> = (0..FEATURES).map(|i| *model.coefficients().get((0, i))).collect();
-    let intercept = *model.intercept().get((0, 0));
-    let mut text = String::from(
-        "//! Written by `cargo run --release -p lasthop-sim --example train_timestamps`: do not edit.\n\n\
-         use super::{Coefficients, FEATURES};\n\n\
-         /// What training on simulated traces found (seeds 1 to 400).\n\
-         pub const TRAINED: Coefficients = Coefficients { intercept: INTERCEPT, weights: WEIGHTS };\n\n",
+    let missing = "training needs the captures of the reference data: set LASTHOP_REFERENCE";
+    let simulated = Samples::simulated();
+    let kept = simulated.clone().with_captures(0).ok_or(missing)?;
+    let (packets, begin) = kept.count();
+    println!("{packets} packets, {begin} begin a frame");
+    let coefficients = kept.fit();
+    println!("{HEAD}");
+    report("simulated only", simulated.fit(), None);
+    report("with captures (kept)", coefficients, Some(0));
+    report("with the other half", simulated.with_captures(1).ok_or(missing)?.fit(), Some(1));
+    let Coefficients { intercept, weights } = coefficients;
+    let mut text = format!(
+        "//! Written by `cargo run --release -p lasthop-sim --example train_timestamps`: do not edit.\n\
+         //!\n\
+         //! Trained with {packets} packets: {PACKETS} each of the simulated traces of seeds {} to {}; {} of the first half\n\
+         //! of `{REAL}`;\n\
+         //! {} of `{SYNTHETIC}` behind simulated hosts.\n\n\
+         use super::{{Coefficients, FEATURES}};\n\n\
+         /// What training found.\n\
+         pub const TRAINED: Coefficients = Coefficients {{ intercept: INTERCEPT, weights: WEIGHTS }};\n\n",
+        SEEDS.start,
+        SEEDS.end - 1,
+        REAL_WORTH * u64::from(PACKETS),
+        SYNTHETIC_WORTH * u64::from(PACKETS),
     );
-    writeln!(text, "const INTERCEPT: f64 = {intercept:.6};")?;
+    writeln!(text, "const INTERCEPT: f64 = {intercept:.9};")?;
     writeln!(text, "#[rustfmt::skip]\nconst WEIGHTS: [f64; FEATURES] = [")?;
     for weight in &weights {
-        writeln!(text, "    {weight:.6},")?;
+        writeln!(text, "    {weight:.9},")?;
     }
     text.push_str("];\n");
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(FILE);
     std::fs::write(&path, text)?;
-    println!("intercept {intercept:.3}, weights {weights:.3?}\nwritten: {}", path.display());
+    println!("{FEATURES} weights written: {}", path.display());
     Ok(())
+}
+
+/// Errors of one training, `seen` being the half of the real capture that it had.
+fn report(name: &str, coefficients: Coefficients, seen: Option<usize>) {
+    let slots = held_out(coefficients);
+    let line = |of: &str, errors: Option<Errors>| {
+        if let Some(errors) = errors {
+            println!("{}", errors.line(&format!("{name}: {of}")));
+        }
+    };
+    line("simulated", Errors::of(slots.iter()));
+    let early = |slot: &&arrivals::judge::Slot| slot.case.as_ref().is_some_and(|case| case.early);
+    line("simulated, handed up whole", Errors::of(slots.iter().filter(|slot| !early(slot))));
+    line("simulated, MPDU by MPDU", Errors::of(slots.iter().filter(early)));
+    for (half, trace) in halves().iter().flatten().enumerate() {
+        let slots = judge(coefficients, None, trace, SLOT);
+        let what = if seen == Some(half) { " (trained with)" } else { "" };
+        line(&format!("real capture, half {}{what}", half + 1), Errors::of(slots.iter()));
+    }
+    for path in SYNTHETIC_HELD_OUT {
+        let slots: Vec<_> = (1..5)
+            .filter_map(|seed| hosted(path, seed))
+            .flat_map(|trace| judge(coefficients, None, &trace, SHORT_SLOT))
+            .collect();
+        line(&format!("`{path}`"), Errors::of(slots.iter()));
+    }
 }

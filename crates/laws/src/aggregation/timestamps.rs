@@ -2,13 +2,17 @@
 //! Source:     \[aggregation\], estimation on handsets without root access: a classifier over recent inter-arrival times of
 //!             paced packets labels the borders of frames. Logistic regression; the features are of this project.
 //! Equations:  P(packet j begins a frame) = 1 / (1 + exp(-(b + w . f_j)));   frames = sum of P;   μ = packets / frames
+//!             doubt = sum of min(P, 1 - P) / frames
 //! Symbols:    b -> `Coefficients::intercept`, w -> `Coefficients::weights`, f_j -> [`features`], gap g_j -> time from
 //!             packet j - 1 to packet j
-//! Deviations: the source gives no features. Here: ln of the gaps g_{j-2} to g_{j+2} in microseconds, the same gaps over
-//!             the mean gap, and ln of the mean gap. The number of frames is the sum of probabilities, which errs less
-//!             than counting those above a half where borders are seen only in part. Rates are not seen.
+//! Deviations: the source gives no features. Here: ln of the gaps g_{j-2} to g_{j+2} in microseconds; how far ln g_j lies above
+//!             that of the slot's shorter kind of gaps (two means), where that kind lies, how far the longer kind lies above
+//!             it, ln of the mean gap; and all products of these four, since how long a gap must be to be a border depends on
+//!             what the others are like. The number of frames is the sum of probabilities, which errs less than counting those
+//!             above a half where borders are seen only in part. Rates are not seen.
 //! Validity:   packets that leave their sender paced, arrive in order, and are stamped by the kernel when its driver hands
-//!             them up. Frames that one poll of the driver hands up together count as one.
+//!             them up. Frames that one poll of the driver hands up together count as one: no gap shows them, so that no
+//!             doubt arises (docs/reference/timestamp-estimator.md says what comes of it).
 //! Checked by: tests::*, crates/sim/tests/timestamps.rs (error on simulated traces of other seeds, and on captures)
 
 mod coefficients;
@@ -23,7 +27,9 @@ const REACH: usize = 2;
 /// Gaps that are looked at.
 pub const GAPS: usize = 2 * REACH + 1;
 /// Inputs of the classifier.
-pub const FEATURES: usize = 2 * GAPS + 1;
+pub const FEATURES: usize = GAPS + KINDS + KINDS * (KINDS + 1) / 2;
+/// Of them those that say what kind of gap it is.
+const KINDS: usize = 4;
 
 /// What training found.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,22 +48,59 @@ impl Coefficients {
     }
 }
 
-/// The classifier's inputs: `gaps` around a packet, its own in the middle, and the mean gap.
-pub fn features(gaps: &[Span; GAPS], mean: Span) -> [f64; FEATURES] {
-    let ln = |span: Span| (1.0 + span.as_nanos() as f64 / 1e3).ln();
-    let mean_ns = (mean.as_nanos() as f64).max(1.0);
-    let mut features = [0.0; FEATURES];
-    for (i, gap) in gaps.iter().enumerate() {
-        features[i] = ln(*gap);
-        // A pause of the application is no better sign of a border than a gap of some frames.
-        features[GAPS + i] = (gap.as_nanos() as f64 / mean_ns).min(RATIO_MAX);
+/// What the gaps of a slot are like as a whole.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Usual {
+    /// Their mean, which for a stream that is paced and not lost is its pacing interval.
+    pub mean: Span,
+    /// Mean logarithm of the shorter of two kinds of gaps.
+    pub short: f64,
+    /// Of the longer. Where all are alike, that of all.
+    pub long: f64,
+}
+
+impl Usual {
+    /// Of some gaps; `None` of none. The two kinds are the two means that their logarithms lie nearest to, as a few rounds
+    /// find them from the quantiles of 5 and 95 %.
+    pub fn of(gaps: &[Span]) -> Option<Usual> {
+        let count = u64::try_from(gaps.len()).ok().filter(|count| *count > 0)?;
+        let mean = gaps.iter().copied().sum::<Span>() / count;
+        let mut logarithms: Vec<f64> = gaps.iter().map(|gap| ln(*gap)).collect();
+        logarithms.sort_unstable_by(f64::total_cmp);
+        let last = logarithms.len() - 1;
+        let (mut short, mut long) = (logarithms[last / 20], logarithms[last - last / 20]);
+        for _ in 0..ROUNDS {
+            let place = logarithms.partition_point(|gap| *gap <= f64::midpoint(short, long));
+            let (below, above) = logarithms.split_at(place);
+            if below.is_empty() || above.is_empty() {
+                break;
+            }
+            let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
+            (short, long) = (mean(below), mean(above));
+        }
+        Some(Usual { mean, short, long })
     }
-    features[2 * GAPS] = ln(mean);
+}
+
+/// Rounds in which the two kinds of gaps are found.
+const ROUNDS: usize = 12;
+
+/// The classifier's inputs: `gaps` around a packet, its own in the middle, and what is usual in its slot.
+pub fn features(gaps: &[Span; GAPS], usual: &Usual) -> [f64; FEATURES] {
+    let around = gaps.map(ln);
+    let kinds: [f64; KINDS] = [around[REACH] - usual.short, usual.short, usual.long - usual.short, ln(usual.mean)];
+    let mut features = [0.0; FEATURES];
+    let products = (0..KINDS).flat_map(|i| (i..KINDS).map(move |j| kinds[i] * kinds[j]));
+    for (feature, value) in features.iter_mut().zip(around.into_iter().chain(kinds).chain(products)) {
+        *feature = value;
+    }
     features
 }
 
-/// Gaps longer than so many mean ones count as this many.
-const RATIO_MAX: f64 = 64.0;
+/// Logarithm of a gap in microseconds; 0 for none.
+fn ln(gap: Span) -> f64 {
+    (gap.as_nanos() as f64 / 1e3).ln_1p()
+}
 
 /// Arrivals of one station's stream, slot by slot.
 #[derive(Clone, Debug)]
@@ -89,33 +132,55 @@ impl Arrivals {
     /// Probability for each packet of the slot so far that it is the first of a frame, in order.
     pub fn probabilities(&self) -> Vec<f64> {
         let times: Vec<Time> = self.before.iter().chain(&self.slot).copied().collect();
-        let Some(mean) = mean_gap(&times) else { return vec![1.0; self.slot.len()] };
+        let gaps: Vec<Span> = times.windows(2).map(|pair| pair[1].since(pair[0])).collect();
+        let Some(usual) = Usual::of(&gaps) else { return vec![1.0; self.slot.len()] };
         let gap = |index: usize| match index {
-            0 => mean,
-            _ => times.get(index).map_or(mean, |at| at.since(times[index - 1])),
+            0 => usual.mean,
+            _ => times.get(index).map_or(usual.mean, |at| at.since(times[index - 1])),
         };
         // What lies outside of the record is taken to be usual.
-        let around = |packet: usize| std::array::from_fn(|i| (packet + i).checked_sub(REACH).map_or(mean, gap));
+        let around = |packet: usize| std::array::from_fn(|i| (packet + i).checked_sub(REACH).map_or(usual.mean, gap));
         let first = self.before.len();
-        (first..times.len()).map(|packet| self.coefficients.probability(&features(&around(packet), mean))).collect()
+        (first..times.len()).map(|packet| self.coefficients.probability(&features(&around(packet), &usual))).collect()
+    }
+
+    /// What the arrivals of the slot so far say.
+    pub fn estimate(&self) -> Estimate {
+        Estimate::of(&self.probabilities())
+    }
+
+    /// Ends the slot, and says what its arrivals were.
+    pub fn end_slot(&mut self) -> Estimate {
+        let estimate = self.estimate();
+        self.forget();
+        estimate
     }
 
     /// Ends the slot: what a station reports of it. Rates are unknown (`inverse_rate_sum` is 0), and what the packets
-    /// themselves say (sequence numbers, losses, delays) is left empty.
+    /// themselves say (sequence numbers, losses, delays) is left empty. Of a slot whose frames cannot be told apart
+    /// ([`Estimate::is_known`]) it reports no frames, which the regulator takes for silence: it keeps what it knew.
     pub fn feedback(&mut self, station: Node, slot: u32, start: Time, end: Time) -> StationFeedback {
         let probabilities = self.probabilities();
-        let packets = probabilities.len() as u64;
-        let expected: f64 = probabilities.iter().sum();
-        // A frame has a packet, and packets came in some frame.
-        let frames = (expected.round() as u64).clamp(u64::from(packets > 0), packets);
-        let (mut squares, mut smallest, mut largest) = (0u64, u64::MAX, 0u64);
-        let mut size = 0u64;
+        let estimate = Estimate::of(&probabilities);
+        self.forget();
+        let source = FrameSource::Timestamps;
+        let received = estimate.packets;
+        let mut feedback = StationFeedback { received, source, ..StationFeedback::empty(station, slot, start, end) };
+        if !estimate.is_known() {
+            return feedback;
+        }
+        feedback.frames = u32::try_from(estimate.whole_frames()).unwrap_or(u32::MAX);
+        feedback.packets = estimate.packets;
+        feedback.min_packets = u16::MAX;
         let mut close = |size: u64| {
             if size > 0 {
-                squares += size * size;
-                (smallest, largest) = (smallest.min(size), largest.max(size));
+                let narrow = u16::try_from(size).unwrap_or(u16::MAX);
+                feedback.packets_squared += size * size;
+                feedback.min_packets = feedback.min_packets.min(narrow);
+                feedback.max_packets = feedback.max_packets.max(narrow);
             }
         };
+        let mut size = 0;
         for probability in &probabilities {
             if *probability > 0.5 {
                 close(std::mem::take(&mut size));
@@ -123,30 +188,55 @@ impl Arrivals {
             size += 1;
         }
         close(size);
-        let narrow = |size: u64| u16::try_from(size).unwrap_or(u16::MAX);
+        feedback
+    }
+
+    /// Begins a new slot, and keeps as much of the old one as its first packets look back to.
+    fn forget(&mut self) {
         self.before.append(&mut self.slot);
         let spare = self.before.len().saturating_sub(REACH + 1);
         self.before.drain(..spare);
-        StationFeedback {
-            frames: u32::try_from(frames).unwrap_or(u32::MAX),
-            packets,
-            packets_squared: squares,
-            min_packets: if packets == 0 { 0 } else { narrow(smallest) },
-            max_packets: narrow(largest),
-            received: packets,
-            source: FrameSource::Timestamps,
-            ..StationFeedback::empty(station, slot, start, end)
-        }
     }
 }
 
-/// Mean time between packets, which for a stream that is paced and not lost is its pacing interval. `None` for fewer than
-/// two packets.
-fn mean_gap(times: &[Time]) -> Option<Span> {
-    let (first, last) = (times.first()?, times.last()?);
-    let gaps = u64::try_from(times.len() - 1).ok().filter(|gaps| *gaps > 0)?;
-    Some(last.since(*first) / gaps)
+/// What the arrivals of a slot say of its frames.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// Packets that arrived.
+    pub packets: u64,
+    /// Frames that they are expected to have come in: the sum of the probabilities.
+    pub frames: f64,
+    /// Packets that are expected to be taken for what they are not, over the frames: 0 if every gap is plain. On traces of
+    /// training the error of a slot is about as large.
+    pub doubt: f64,
 }
+
+impl Estimate {
+    fn of(probabilities: &[f64]) -> Estimate {
+        let frames: f64 = probabilities.iter().sum();
+        let mistaken: f64 = probabilities.iter().map(|p| p.min(1.0 - p)).sum();
+        let doubt = if probabilities.is_empty() { 0.0 } else { mistaken / frames.max(f64::MIN_POSITIVE) };
+        Estimate { packets: probabilities.len() as u64, frames, doubt }
+    }
+
+    /// False if the gaps do not tell frames apart.
+    pub fn is_known(&self) -> bool {
+        self.packets > 0 && self.doubt <= MOST_DOUBT
+    }
+
+    /// Packets a frame; 0 without packets.
+    pub fn mean_packets(&self) -> f64 {
+        self.packets as f64 / self.whole_frames().max(1) as f64
+    }
+
+    /// A frame has a packet, and packets came in some frame.
+    fn whole_frames(&self) -> u64 {
+        (self.frames.round() as u64).clamp(u64::from(self.packets > 0), self.packets)
+    }
+}
+
+/// An estimate with more doubt is none. Training slots above are off by a half on average.
+const MOST_DOUBT: f64 = 0.4;
 
 #[cfg(test)]
 mod tests {
@@ -177,8 +267,11 @@ mod tests {
 
     #[test]
     fn packets_at_the_pace_of_their_sender_came_alone() {
-        let feedback = slot(&mut Arrivals::default(), 1_000, 500, 1, 1_000);
-        assert!(feedback.mean_packets().expect("frames") < 1.1, "{feedback:?}");
+        // A millisecond apart they might be MPDUs of a slow frame, too: within the estimator's usual error.
+        for (interval_us, most) in [(1_000, 1.15), (3_000, 1.1), (10_000, 1.1)] {
+            let feedback = slot(&mut Arrivals::default(), 1_000, 500, 1, interval_us);
+            assert!(feedback.mean_packets().expect("frames") < most, "{interval_us} us: {feedback:?}");
+        }
     }
 
     #[test]
@@ -201,7 +294,32 @@ mod tests {
         arrivals.arrived(Time::from_nanos(4_000));
         arrivals.arrived(Time::from_nanos(3_000));
         let back = arrivals.feedback(STATION, 2, Time::ZERO, Time::ZERO);
-        assert!(back.packets == 2 && (1..=2).contains(&back.frames), "{back:?}");
+        assert!(back.received == 2 && back.frames <= 2, "{back:?}");
+    }
+
+    #[test]
+    fn stamps_that_tell_nothing_make_no_frames() {
+        // All of one moment, and packets every 30 us in between what a pause of the sender and a frame's end would be.
+        let mut arrivals = Arrivals::default();
+        (0..200).for_each(|_| arrivals.arrived(Time::from_nanos(1_000)));
+        let doubtful = Coefficients { intercept: -0.5, weights: [0.0; FEATURES] };
+        let mut even = Arrivals::new(doubtful);
+        (0..200).for_each(|packet| even.arrived(Time::ZERO + Span::from_micros(30 * packet)));
+        for arrivals in [&mut arrivals, &mut even] {
+            assert!(!arrivals.estimate().is_known(), "{:?}", arrivals.estimate());
+            let feedback = arrivals.feedback(STATION, 1, Time::ZERO, Time::ZERO);
+            assert_eq!((feedback.frames, feedback.packets, feedback.received), (0, 0, 200));
+            assert_eq!((feedback.min_packets, feedback.max_packets, feedback.packets_squared), (0, 0, 0));
+        }
+    }
+
+    #[test]
+    fn doubt_is_the_share_of_packets_that_may_be_mistaken() {
+        // 1 + 0.1 + 0.9 + 0 = 2 frames of 4 packets; 0.1 + 0.1 of them mistaken.
+        let estimate = Estimate::of(&[1.0, 0.1, 0.9, 0.0]);
+        assert!((estimate.frames - 2.0).abs() < 1e-12 && (estimate.doubt - 0.1).abs() < 1e-12, "{estimate:?}");
+        assert!(estimate.is_known() && (estimate.mean_packets() - 2.0).abs() < 1e-12);
+        assert!(!Estimate::of(&[]).is_known());
     }
 
     #[test]

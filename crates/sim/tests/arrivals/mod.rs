@@ -1,9 +1,10 @@
 //! Packets of a paced stream as the kernel of a station stamps them: what the timestamp estimator is trained with and
 //! judged by. The radio is the Wi-Fi model; the host behind it is modelled here.
 //!
-//! *Radio*: an 802.11ac access point at 80 MHz with the short guard interval serves 1 to 8 stations in turn, each with a
-//! stream paced so that frames have 1.5 packets to three quarters of their limit; MCS 0 to 9, 1 to 3 spatial streams, up to
-//! 5 % of MPDUs lost to noise, in one case out of three a neighbouring BSS that offers 5 to 40 Mbit/s.
+//! *Radio*: an access point (802.11n at 20 or 40 MHz, 802.11ac at 40 or 80, 802.11ax at 80; the shortest guard interval)
+//! serves 1 to 8 stations in turn, each with a stream paced so that frames have 1 packet (at half the rate that would
+//! give them that or more) to three quarters of their limit; any MCS, 1 to 3 spatial streams, up to 5 % of MPDUs lost to noise, in one case out of three a neighbouring BSS
+//! that offers 5 to 40 Mbit/s.
 //!
 //! *Host*: most devices (three out of four here) hand a frame up when it has ended and the BlockAck's reordering lets its
 //! packets go; the others pass MPDUs on as they end on the air. An interrupt comes at once or, with moderation, 20 to
@@ -16,12 +17,17 @@
 
 #![allow(dead_code)]
 
+pub mod capture;
+pub mod judge;
+pub mod training;
+
 use lasthop_radio::queue::Kind;
 use lasthop_radio::wifi::{
-    Background, GuardInterval, Load, Mcs, NodeParams, Params, Profile, Role, Standard, Width, Wifi,
+    Background, Band, GuardInterval, Load, Mcs, NodeParams, Params, Profile, Role, Standard, Width, Wifi,
 };
 use lasthop_radio::{AccessClass, Dest, Ecn, Hop, Outbox, Packet, RxInfo};
 use lasthop_signals::Node;
+use lasthop_signals::phy::TxVector;
 use lasthop_units::{Bytes, Rate, Seed, Span, Stream, Time};
 use rand::Rng;
 use std::collections::BTreeSet;
@@ -30,6 +36,8 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug)]
 pub struct Case {
     pub seed: u64,
+    pub standard: Standard,
+    pub width: Width,
     pub mcs: Mcs,
     pub stations: u16,
     pub error: f64,
@@ -42,6 +50,8 @@ pub struct Case {
     pub packet_us: f64,
     /// From when on packets are recorded.
     pub start: Time,
+    /// The station sleeps and hears of its packets, which the access point keeps for it, so often only.
+    pub doze: Option<Span>,
 }
 
 /// What the first station's kernel saw.
@@ -71,9 +81,22 @@ impl Case {
         let mut dice = Seed(seed).stream("arrivals/case");
         let one_in = |dice: &mut Stream, n: u32| dice.next_u32().is_multiple_of(n);
         let nss = 1 + (dice.next_u32() % 3) as u8;
+        let (standard, width) = [
+            (Standard::Dot11n(Band::Ghz5), Width::Mhz20),
+            (Standard::Dot11n(Band::Ghz5), Width::Mhz40),
+            (Standard::Dot11ac, Width::Mhz40),
+            (Standard::Dot11ac, Width::Mhz80),
+            (Standard::Dot11ac, Width::Mhz80),
+            (Standard::Dot11ax(Band::Ghz5), Width::Mhz80),
+        ][(dice.next_u32() % 6) as usize];
+        let indices = match standard {
+            Standard::Dot11ac => 10,
+            Standard::Dot11ax(_) => 12,
+            _ => 8,
+        };
         // VHT has no MCS 6 with three streams at 80 MHz.
-        let index = match (dice.next_u32() % 10) as u8 {
-            6 if nss == 3 => 7,
+        let index = match (dice.next_u32() % indices) as u8 {
+            6 if standard == Standard::Dot11ac && width == Width::Mhz80 && nss == 3 => 7,
             index => index,
         };
         let stations = [1, 1, 2, 3, 5, 8][(dice.next_u32() % 6) as usize];
@@ -87,6 +110,8 @@ impl Case {
         let packet_us = uniform(&mut dice, 0.7, 4.0);
         let mut case = Case {
             seed,
+            standard,
+            width,
             mcs: Mcs::new(index, nss),
             stations,
             error,
@@ -96,11 +121,13 @@ impl Case {
             moderation,
             packet_us,
             start: Time::ZERO + WARM_UP,
+            doze: None,
         };
         // x = mu / (c + n w mu): the model of the regulator, with c = 200 us a station.
         let airtime = case.phy().time_for(Bytes::new(1_548)).expect("a rate").as_secs_f64();
         let most = (0.75 * (5.484e-3 / airtime).floor()).clamp(1.6, 48.0);
-        let target = (uniform(&mut dice, 1.5f64.ln(), most.ln())).exp();
+        // Below 1 frames hold one packet, and rounds pass without one.
+        let target = (uniform(&mut dice, 0.5f64.ln(), most.ln())).exp();
         let others = f64::from(stations);
         case.pace = target / (others * 200e-6 + others * airtime * target);
         case
@@ -108,9 +135,17 @@ impl Case {
 
     /// Rate of the PHY.
     pub fn phy(&self) -> Rate {
-        let bits = [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 9.0, 10.0, 12.0, 40.0 / 3.0][usize::from(self.mcs.index)];
-        // 29.25 Mbit/s at MCS 0: 234 subcarriers, half a bit each, in 4 us; a ninth more with the short guard interval.
-        Rate::from_bps(29_250_000).scale(bits * f64::from(self.mcs.nss) / 0.9)
+        let (format, guard_interval) = (self.standard.format(), self.guard_interval());
+        let vector = TxVector { format, mcs: self.mcs.index, nss: self.mcs.nss, width: self.width, guard_interval };
+        vector.rate().expect("drawn from the standard")
+    }
+
+    /// The shortest that the standard has.
+    fn guard_interval(&self) -> GuardInterval {
+        match self.standard {
+            Standard::Dot11ax(_) => GuardInterval::Ns800,
+            _ => GuardInterval::Ns400,
+        }
     }
 
     fn params(&self) -> Params {
@@ -121,7 +156,7 @@ impl Case {
         if self.neighbour.is_some() {
             nodes.extend([0, 1].map(|_| NodeParams::new(Role::Neighbour, Mcs::new(4, 1))));
         }
-        let mut params = Params::new(Standard::Dot11ac, Width::Mhz80, GuardInterval::Ns400, nodes);
+        let mut params = Params::new(self.standard, self.width, self.guard_interval(), nodes);
         params.ap_queue = Kind::RoundRobin { packets: 1_000 };
         params.background = self
             .neighbour
@@ -150,7 +185,10 @@ impl Case {
         let stations = u64::from(self.stations);
         for number in 0.. {
             // The stations' packets one after the other, evenly apart.
-            let at = Time::from_nanos((gap_ns * number as f64 / stations as f64) as u64);
+            let mut at = Time::from_nanos((gap_ns * number as f64 / stations as f64) as u64);
+            if let Some(doze) = self.doze {
+                at = Time::ZERO + doze * at.since(Time::ZERO).as_nanos().div_ceil(doze.as_nanos());
+            }
             if at > Time::ZERO + LENGTH {
                 break;
             }
@@ -204,6 +242,19 @@ impl Case {
 }
 
 impl Trace {
+    /// Of packets that were stamped as they arrived, with the numbers of their frames.
+    pub fn stamped(arrivals: &[(Time, u32)]) -> Trace {
+        let mut trace = Trace::default();
+        let mut newest = None;
+        for &(at, frame) in arrivals {
+            trace.stamps.push(at);
+            trace.begins.push(newest.is_none_or(|newest| frame > newest));
+            trace.frames.push(frame);
+            newest = newest.max(Some(frame));
+        }
+        trace
+    }
+
     /// Packets of slots of this length, in order.
     pub fn slots(&self, length: Span) -> Vec<std::ops::Range<usize>> {
         let mut slots = Vec::new();
