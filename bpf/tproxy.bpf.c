@@ -3,8 +3,9 @@
  * Gives connections to stations' addresses to the edge proxy's listener.
  *
  * Attached to the ingress of the interface towards the servers. A TCP segment to an address in `stations` is assigned to
- * its connection, or, if it opens one, to the listener, and marked, so that routing takes it for this machine. All else
- * leaves after a few comparisons.
+ * its connection with the proxy, or, if it opens one, to the listener, and marked, so that routing takes it for this
+ * machine. All else goes its ordinary way: what belongs to connections that the proxy has nothing to do with (made by the
+ * station, or before the proxy came), and connections to ports in `passed`, which the station's agent does not serve.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -31,6 +32,19 @@ struct {
 	__type(value, __u32);
 } stations SEC(".maps");
 
+struct service {
+	__be32 address;
+	__be16 port;
+	__u16 zero;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct service);
+	__type(value, __u32);
+} passed SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_SOCKMAP);
 	__uint(max_entries, 1);
@@ -42,9 +56,10 @@ SEC("tcx/ingress")
 int tproxy_ingress(struct __sk_buff *skb)
 {
 	struct bpf_sock_tuple tuple = {};
+	struct service service = {};
 	struct bpf_sock *sk;
+	struct tcphdr tcp;
 	struct iphdr ip;
-	__be16 ports[2];
 	__u32 zero = 0;
 	long failed;
 
@@ -54,20 +69,25 @@ int tproxy_ingress(struct __sk_buff *skb)
 		return PASS;
 	if (!bpf_map_lookup_elem(&stations, &ip.daddr))
 		return PASS;
-	if (bpf_skb_load_bytes(skb, link_len + ip.ihl * 4, ports, sizeof(ports)))
+	if (bpf_skb_load_bytes(skb, link_len + ip.ihl * 4, &tcp, sizeof(tcp)))
 		return PASS;
 	tuple.ipv4.saddr = ip.saddr;
 	tuple.ipv4.daddr = ip.daddr;
-	tuple.ipv4.sport = ports[0];
-	tuple.ipv4.dport = ports[1];
+	tuple.ipv4.sport = tcp.source;
+	tuple.ipv4.dport = tcp.dest;
 	sk = bpf_skc_lookup_tcp(skb, &tuple, sizeof(tuple.ipv4), BPF_F_CURRENT_NETNS, 0);
 	if (sk && sk->state == LISTEN) {
 		/* A service of this machine that listens on every address. */
 		bpf_sk_release(sk);
 		sk = 0;
 	}
-	if (!sk)
+	if (!sk) {
+		service.address = ip.daddr;
+		service.port = tcp.dest;
+		if (!tcp.syn || tcp.ack || bpf_map_lookup_elem(&passed, &service))
+			return PASS;
 		sk = bpf_map_lookup_elem(&listener, &zero);
+	}
 	if (!sk)
 		return PASS;
 	failed = bpf_sk_assign(skb, sk, 0);

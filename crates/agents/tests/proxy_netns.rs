@@ -458,3 +458,84 @@ fn connections_to_a_stations_address_are_brought_to_it_and_nothing_works_on_when
     assert!(world.server.within(call).is_err(), "there is no way to the station but through the proxy");
     assert!(rule() && !rule());
 }
+
+/// Sends an octet and waits for it to come back.
+#[cfg(feature = "bpf")]
+fn echoes(socket: &mut TcpStream) -> bool {
+    socket.set_read_timeout(Some(Duration::from_secs(3))).expect("a socket");
+    socket.write_all(b"x").is_ok() && socket.read_exact(&mut [0]).is_ok()
+}
+
+#[cfg(feature = "bpf")]
+#[test]
+fn what_the_proxy_has_nothing_to_do_with_takes_its_ordinary_way() {
+    if !available("transparent mode") {
+        return;
+    }
+    let world = World::new();
+    // Here the station is reached without a proxy too.
+    world.proxy.within(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").expect("our own namespace"));
+    world.proxy.ip("route add 10.98.3.2 via 10.98.2.2");
+    world.server.ip("route add 10.98.3.0/24 via 10.98.1.2");
+    world.station.ip("addr add 10.98.3.2/32 dev lo");
+    world.station.ip("route add default via 10.98.2.1");
+    world.serve(0);
+    // Services that say whom they see.
+    for port in [8080, 2222] {
+        let service = world.station.within(|| TcpListener::bind(("10.98.3.2", port))).expect("a listener");
+        std::thread::spawn(move || {
+            while let Ok((mut socket, from)) = service.accept() {
+                let _ = socket.write_all(from.ip().to_string().as_bytes());
+            }
+        });
+    }
+    let seen_by = |port: u16| {
+        let to = SocketAddr::from(([10, 98, 3, 2], port));
+        let mut socket = world.server.within(|| TcpStream::connect_timeout(&to, Duration::from_secs(2))).ok()?;
+        socket.set_read_timeout(Some(Duration::from_secs(2))).expect("a socket");
+        let mut text = String::new();
+        socket.read_to_string(&mut text).ok().filter(|len| *len > 0).map(|_| text)
+    };
+    let from_station = || {
+        world.station.within(|| {
+            let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
+            let address = |text: &str| text.parse::<SocketAddr>().expect("an address").into();
+            socket.bind(&address("10.98.3.2:0")).expect("its address");
+            let connected = socket.connect_timeout(&address("10.98.1.1:7"), Duration::from_secs(2));
+            connected.map(|()| TcpStream::from(socket))
+        })
+    };
+    let (server, station) = (Some("10.98.1.1".to_owned()), Some("10.98.3.2".to_owned()));
+    let mut older = from_station().expect("there is a way");
+    assert!(echoes(&mut older));
+
+    let config = proxy::Config {
+        transparent: Some(lasthop_agents::transparent::Config {
+            iface: "p0".into(),
+            stations: vec![("10.98.3.2".parse().expect("an address"), Node(1))],
+        }),
+        ..proxy::Config::new(PROXY.parse().expect("an address"), world.path("proxy"), Rule::Fixed(Rate::from_mbit(50)))
+    };
+    let proxy = world.start_proxy(config);
+    assert_eq!(seen_by(8080), server, "no agent is there to bring it to");
+    let agent = world.station(PROXY, "1");
+    world.connect_when_up();
+    let until = Instant::now() + Duration::from_secs(5);
+    while seen_by(8080) != station {
+        assert!(Instant::now() < until, "connections are not taken over");
+    }
+    assert!(echoes(&mut older), "a connection from before");
+    assert!(from_station().is_ok_and(|mut socket| echoes(&mut socket)), "a connection that the station makes");
+    // The agent does not serve this port, which is found out by the first connection.
+    let until = Instant::now() + Duration::from_secs(5);
+    while seen_by(2222) != server {
+        assert!(Instant::now() < until, "a service that the agent does not serve is cut off");
+    }
+    drop(agent.end());
+    let until = Instant::now() + Duration::from_secs(15);
+    while seen_by(8080) != server {
+        assert!(Instant::now() < until, "connections are taken over for nobody");
+    }
+    drop(proxy.end());
+    assert!(world.proxy.within(lasthop_agents::transparent::clean).expect("root"));
+}

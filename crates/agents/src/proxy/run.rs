@@ -293,6 +293,7 @@ impl Proxy {
                 match ask {
                     Ask::Resolve { stream, host, port } => self.resolver.ask(number, stream, &host, port),
                     Ask::Feedback(feedback) => self.on_feedback(now, number, &feedback),
+                    Ask::Refused(to) => self.pass_by(to),
                     Ask::Over => {
                         if let Some(session) = self.sessions.get_mut(&number) {
                             session.heard = Time::ZERO;
@@ -340,6 +341,27 @@ impl Proxy {
             self.sessions.iter().filter(|(_, s)| now.since(s.heard) > SILENCE).map(|(number, _)| *number).collect();
         gone.into_iter().for_each(|number| self.end(number));
         self.pending.retain(|_, pending| now.since(pending.since) < SILENCE);
+        self.intercept_for_those_present();
+    }
+
+    /// Connections are taken over for stations that have a session; what cannot be told the kernel stays as it is, and what is
+    /// taken over for a station that is not there is refused.
+    fn intercept_for_those_present(&mut self) {
+        #[cfg(feature = "bpf")]
+        if let Some((interception, stations)) = &mut self.interception {
+            let there = stations.iter().filter(|(_, station)| self.current.contains_key(station));
+            let _ = interception.set_present(there.map(|(address, _)| *address).collect());
+        }
+    }
+
+    /// A station's agent does not serve this: from the next connection on it is reached as if there were no proxy.
+    fn pass_by(&mut self, to: SocketAddr) {
+        #[cfg(feature = "bpf")]
+        if let (Some((interception, _)), SocketAddr::V4(to)) = (&mut self.interception, to) {
+            let _ = interception.pass(to);
+        }
+        #[cfg(not(feature = "bpf"))]
+        let _ = to;
     }
 
     fn on_feedback(&mut self, now: Time, number: u32, feedback: &StationFeedback) {

@@ -26,6 +26,8 @@ pub(super) struct Session {
     sealer: Sealer,
     endpoint: Endpoint,
     servers: BTreeMap<u32, Server>,
+    /// Connections brought to the station that it has not taken yet, and where they were meant to go.
+    offered: BTreeMap<u32, SocketAddr>,
     /// Packets to send at once, one behind the other.
     train: Vec<u8>,
     packet: Vec<u8>,
@@ -60,6 +62,9 @@ pub(super) enum Ask {
     Resolve { stream: u32, host: String, port: u16 },
     /// Here is what the station says.
     Feedback(StationFeedback),
+    /// The station does not serve this.
+    #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
+    Refused(SocketAddr),
     /// The session is over.
     Over,
 }
@@ -73,6 +78,7 @@ impl Session {
             sealer,
             endpoint: Endpoint::new(TunnelConfig::proxy()),
             servers: BTreeMap::new(),
+            offered: BTreeMap::new(),
             train: Vec::new(),
             packet: Vec::with_capacity(MAX_PACKET),
             heard: now,
@@ -115,10 +121,16 @@ impl Session {
                     ask.push(Ask::Resolve { stream, host, port });
                 }
                 // Streams of ours: the station takes the connection, or does not.
-                Event::Opened { stream, result } if result != OpenResult::Connected => self.break_off(stream),
-                Event::Opened { .. } => {}
+                Event::Opened { stream, result } => {
+                    let to = self.offered.remove(&stream);
+                    if result != OpenResult::Connected {
+                        self.break_off(stream);
+                        ask.extend(to.map(Ask::Refused));
+                    }
+                }
                 Event::Readable(stream) => self.push(now, stream),
                 Event::Reset(stream) => {
+                    self.offered.remove(&stream);
                     if let Some(Server { state: State::Up(pipe), .. }) = self.servers.remove(&stream) {
                         pipe.abort();
                     }
@@ -170,6 +182,7 @@ impl Session {
         let stream = self.endpoint.open(&to.ip().to_string(), to.port());
         poll.add_edge(&pipe, token(self.number, stream))?;
         self.servers.insert(stream, Server { state: State::Up(pipe), ..Server::resolving() });
+        self.offered.insert(stream, to);
         self.stats.connections += 1;
         Ok(())
     }
@@ -234,6 +247,7 @@ impl Session {
 
     fn break_off(&mut self, stream: u32) {
         self.endpoint.reset(stream);
+        self.offered.remove(&stream);
         if let Some(Server { state: State::Up(pipe), .. }) = self.servers.remove(&stream) {
             pipe.abort();
         }

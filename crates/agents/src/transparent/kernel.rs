@@ -6,6 +6,7 @@ use crate::tunnel::Error;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{AsRawLibbpf, Link, MapCore, MapFlags, libbpf_sys};
 use socket2::{Domain, Protocol, Socket, Type};
+use std::collections::BTreeSet;
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
@@ -23,9 +24,13 @@ use skeleton::{TproxySkel, TproxySkelBuilder};
 pub(crate) struct Interception {
     /// Whose local address is the address that was meant.
     pub(crate) listener: TcpListener,
+    /// Stations whose connections are taken over now.
+    present: BTreeSet<Ipv4Addr>,
+    /// Their services that are left alone.
+    passed: BTreeSet<SocketAddrV4>,
     // The link goes first: what is not assigned any more takes its ordinary way.
     _link: Link,
-    _skeleton: TproxySkel<'static>,
+    skeleton: TproxySkel<'static>,
 }
 
 impl Interception {
@@ -46,13 +51,41 @@ impl Interception {
         let skeleton = open.load().map_err(failed)?;
         let socket = u64::try_from(listener.as_raw_fd()).expect("a descriptor is not negative");
         skeleton.maps.listener.update(&0u32.to_ne_bytes(), &socket.to_ne_bytes(), MapFlags::ANY).map_err(failed)?;
-        for (address, _) in &config.stations {
-            skeleton.maps.stations.update(&address.octets(), &1u32.to_ne_bytes(), MapFlags::ANY).map_err(failed)?;
-        }
         route()?;
         let link = attach(&skeleton, device.index)?;
-        Ok(Interception { listener, _link: link, _skeleton: skeleton })
+        Ok(Interception { listener, present: BTreeSet::new(), passed: BTreeSet::new(), _link: link, skeleton })
     }
+
+    /// Takes over connections to these addresses, whose agents are there, and to no others: those are reached as if there
+    /// were no proxy. An address that goes takes with it what is known of its services.
+    pub(crate) fn set_present(&mut self, present: BTreeSet<Ipv4Addr>) -> libbpf_rs::Result<()> {
+        for address in present.difference(&self.present) {
+            self.skeleton.maps.stations.update(&address.octets(), &1u32.to_ne_bytes(), MapFlags::ANY)?;
+        }
+        for address in self.present.difference(&present) {
+            self.skeleton.maps.stations.delete(&address.octets())?;
+        }
+        let (kept, gone) = std::mem::take(&mut self.passed).into_iter().partition(|to| present.contains(to.ip()));
+        self.passed = kept;
+        for to in gone {
+            // The least recently used one of many may have made room already.
+            let _ = self.skeleton.maps.passed.delete(&service(to));
+        }
+        self.present = present;
+        Ok(())
+    }
+
+    /// Leaves connections to a service alone, which the station's agent does not serve, as long as that agent is there.
+    pub(crate) fn pass(&mut self, to: SocketAddrV4) -> libbpf_rs::Result<()> {
+        self.passed.insert(to);
+        self.skeleton.maps.passed.update(&service(to), &1u32.to_ne_bytes(), MapFlags::ANY)
+    }
+}
+
+/// `struct service` of the program.
+fn service(to: SocketAddrV4) -> [u8; 8] {
+    let ([a, b, c, d], [high, low]) = (to.ip().octets(), to.port().to_be_bytes());
+    [a, b, c, d, high, low, 0, 0]
 }
 
 fn attach(skeleton: &TproxySkel<'_>, ifindex: i32) -> Result<Link, Error> {
