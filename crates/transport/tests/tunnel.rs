@@ -204,6 +204,34 @@ fn packets_leave_evenly_at_the_rate_that_was_set_and_full() {
     }
 }
 
+/// A busy machine looks only once a millisecond, and reads after it has sent: that costs evenness, not the rate.
+#[test]
+fn who_reads_after_sending_keeps_the_rate_when_late() {
+    let mut world = World::new(12, CLEAN);
+    let number = world.stream();
+    world.run_for(Span::from_millis(100));
+    let (end, rate) = (&mut world.ends[1], Rate::from_mbit(100));
+    end.set_pacing(rate, Bytes::new(100_000_000));
+    let (mut packet, mut sent, mut read) = (Vec::new(), 0u64, 0);
+    for ms in 0..100 {
+        // As a proxy goes round: what is due, what can be read, and again at once while more is due.
+        for round in 0..20 {
+            let now = world.now + Span::from_millis(ms) + Span::from_micros(round);
+            while end.poll_transmit(now, &mut packet).is_some() {
+                sent += packet.len() as u64 + 60;
+            }
+            let wanted = end.wants(now, number);
+            if wanted > 0 {
+                end.write(number, &vec![0; wanted], now);
+                read += wanted;
+                end.fed(now);
+            }
+        }
+    }
+    let expected = rate.bytes_in(Span::from_millis(100)).get();
+    assert!(read > 0 && sent.abs_diff(expected) < expected / 50, "{sent} of {expected} octets");
+}
+
 #[test]
 fn losses_cost_repetitions_but_not_the_rate() {
     let mut world = World::new(2, Faults { lose: 0.02, ..CLEAN });

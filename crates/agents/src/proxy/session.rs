@@ -295,6 +295,7 @@ impl Session {
             }
         }
         broken.into_iter().for_each(|stream| self.break_off(stream));
+        self.endpoint.fed(now);
     }
 
     /// Looks after what needs no hurry: windows, servers that do not answer, connections that are done.

@@ -170,8 +170,8 @@ pub struct Endpoint {
     pub(super) close: bool,
     /// Probes that may leave whatever else holds packets back.
     pub(super) probes: u32,
-    /// Nothing was left to send after the last packet.
-    pub(super) starved: bool,
+    /// When nothing was left to send after the last packet; `None` if there was.
+    pub(super) starved: Option<Time>,
     events: VecDeque<Event>,
     delays: Vec<Delay>,
     pub(super) held: Bytes,
@@ -212,7 +212,7 @@ impl Endpoint {
             feedback: VecDeque::new(),
             close: false,
             probes: 0,
-            starved: true,
+            starved: Some(Time::ZERO),
             events: VecDeque::new(),
             delays: Vec::new(),
             held: Bytes::ZERO,
@@ -278,6 +278,14 @@ impl Endpoint {
             self.held += len;
             self.unsent += len;
             self.enqueue(number);
+        }
+    }
+
+    /// What has been written since the last packet left at `now` was to be had at that moment, and was only not read before the
+    /// packet: the turn of those that follow is not lost.
+    pub fn fed(&mut self, now: Time) {
+        if self.starved == Some(now) && !self.ready.is_empty() {
+            self.starved = None;
         }
     }
 

@@ -72,7 +72,7 @@ impl Endpoint {
             return false;
         }
         // Who had nothing to send when its turn came has no turn to make up for.
-        if std::mem::take(&mut self.starved) {
+        if self.starved.take().is_some() {
             self.pacer.idle(now);
         }
         self.pacer.due() <= now + self.config.horizon
@@ -98,7 +98,7 @@ impl Endpoint {
         let has_data = content.as_ref().is_some_and(|content| content.data.is_some());
         let rate = self.rate(now);
         let due = self.pacer.on_sent(now, len, rate);
-        self.starved = self.ready.is_empty();
+        self.starved = self.ready.is_empty().then_some(now);
         let waits = content.is_some();
         self.ledger.on_sent(now, len, content);
         if let Control::Law(law) = &mut self.control
