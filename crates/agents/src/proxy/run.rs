@@ -247,7 +247,7 @@ impl Proxy {
             let accepted = match Datagram::parse(bytes) {
                 Ok(Datagram::Sealed { session, number, sealed }) => {
                     // Written out, because the link is borrowed.
-                    let Proxy { sessions, current, pending, control, slack, summary, .. } = self;
+                    let Proxy { sessions, current, pending, control, slack, summary, pacing, .. } = self;
                     if !sessions.contains_key(&session) {
                         confirm(
                             now,
@@ -257,7 +257,7 @@ impl Proxy {
                             from,
                             *slack,
                             (sessions, current, pending, control),
-                            summary,
+                            (summary, pacing),
                         )
                     } else {
                         let session = sessions.get_mut(&session).expect("just looked up");
@@ -446,7 +446,7 @@ fn confirm(
     from: SocketAddr,
     slack: Span,
     (sessions, current, pending, control): Sessions<'_>,
-    summary: &mut Summary,
+    (summary, pacing): (&mut Summary, &mut Spread),
 ) -> bool {
     let Some(station) = pending.iter().find(|(_, p)| p.number == number).map(|(station, _)| *station) else {
         return false;
@@ -460,8 +460,8 @@ fn confirm(
     }
     let mut session = Session::new(now, station, number, from, found.sealer, slack);
     let opened = session.on_sealed(now, packet, sealed, from).is_ok();
-    if let Some(old) = current.insert(station, number) {
-        sessions.remove(&old);
+    if let Some(old) = current.insert(station, number).and_then(|old| sessions.remove(&old)) {
+        close_books(summary, pacing, old);
     }
     summary.sessions += 1;
     session.decided = Decided { rate: FIRST_RATE, why: Why::Unmanaged };
