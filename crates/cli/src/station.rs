@@ -62,6 +62,9 @@ pub fn station(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let station = Station::open(&config).map_err(flag::of_tunnel)?;
     for (index, address) in station.addresses()?.into_iter().enumerate() {
+        if !address.ip().is_loopback() {
+            note!("station: whoever reaches {address} from elsewhere can use it: it asks nobody who they are");
+        }
         match index.checked_sub(1).and_then(|index| args.forwards.get(index)) {
             None => say!("station: SOCKS5 and HTTP CONNECT at {address}")?,
             Some(Forward { target, .. }) => say!("station: {address} leads to {}:{}", target.host, target.port)?,

@@ -94,7 +94,8 @@ impl Local {
                 }
                 Ok(None) => Ok(None),
                 Err(_) => {
-                    self.say(connect::BAD_REQUEST);
+                    let refusal = connect::refusal(&self.said);
+                    self.say(refusal);
                     Err(())
                 }
             };

@@ -55,8 +55,19 @@ pub fn answer(result: OpenResult) -> &'static [u8] {
     }
 }
 
-/// The answer to what is not a request that can be carried out.
-pub const BAD_REQUEST: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
+/// The answer to what is not a request that can be carried out: another method than CONNECT, or a wrong one.
+pub fn refusal(said: &[u8]) -> &'static [u8] {
+    let method = said.split(|octet| *octet == b' ').next().unwrap_or_default();
+    match !method.is_empty() && method != b"CONNECT" && method.iter().all(u8::is_ascii_uppercase) {
+        true => NOT_IMPLEMENTED,
+        false => b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n",
+    }
+}
+
+/// RFC 9110 section 15.6.2.
+const NOT_IMPLEMENTED: &[u8] =
+    b"HTTP/1.1 501 Not Implemented\r\ncontent-type: text/plain\r\ncontent-length: 54\r\n\r\n\
+    CONNECT only: use this as a proxy for https, or SOCKS5";
 
 #[cfg(test)]
 mod tests {
@@ -92,5 +103,17 @@ mod tests {
         }
         let endless = [b"CONNECT a:1 HTTP/1.1\r\nx: ".as_slice(), &[b'x'; MAX_REQUEST]].concat();
         assert!(request(&endless).is_err());
+    }
+
+    #[test]
+    fn another_method_is_told_so() {
+        let refused = |text: &str| std::str::from_utf8(refusal(text.as_bytes())).expect("text");
+        let said = refused("GET http://example.org/ HTTP/1.1\r\n\r\n");
+        assert!(said.starts_with("HTTP/1.1 501 "), "{said}");
+        let (header, body) = said.split_once("\r\n\r\n").expect("a header and a body");
+        assert!(header.ends_with(&format!("content-length: {}", body.len())), "{said}");
+        for wrong in ["CONNECT example.org HTTP/1.1\r\n\r\n", "", "get / HTTP/1.1\r\n", "\u{16}\u{3}\u{1} x"] {
+            assert!(refused(wrong).starts_with("HTTP/1.1 400 "), "{wrong:?}");
+        }
     }
 }
