@@ -169,14 +169,16 @@ impl Regulator {
     fn learn_overhead(&mut self) -> bool {
         let Some(first) = self.reference.and_then(|station| self.ledger.get(station)) else { return false };
         let active = || self.ledger.iter().filter(|(_, account)| account.active);
+        let apart = first.state.interval;
         let frame = |(_, account): (Node, &Account<Loop>)| account.state.level * account.state.airtime;
         let load = |(_, account): (Node, &Account<Loop>)| account.state.arrived * account.state.airtime;
         let sample = Sample {
-            interval: first.state.interval,
+            interval: apart,
             load: active().map(load).sum(),
             level: first.state.level,
             most: self.most(first.state.airtime),
             grain: active().map(frame).sum::<f64>() / self.params.interval.as_secs_f64(),
+            mix: active().map(|(_, account)| apart / account.state.interval).sum(),
         };
         self.overhead.update(self.params.beta, self.active(), &sample)
     }

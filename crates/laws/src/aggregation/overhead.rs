@@ -17,7 +17,8 @@
 //!             no loop is closed by believing it at once. Two in a row must say so, since the change happens within
 //!             a slot, and since one may be an accident; both of frames that hold 4 packets at least, for below that some of the
 //!             time between frames is the packets', not the round's; and by more than a frame of each station would change, which
-//!             on a hop that is busy with few long frames is much beside what is left over. From then on ĉ is the mean of what came since. Not with
+//!             on a hop that is busy with few long frames is much beside what is left over; and while the stations' shares of the frames
+//!             stay as they are, for who has just joined sends no frame in some rounds, which then cost less. From then on ĉ is the mean of what came since. Not with
 //!             [`OverheadRule::Round`], which is the published estimator.
 //! Validity:   at least one active station.
 //! Checked by: tests::*, controller::tests
@@ -32,6 +33,8 @@ pub struct Overhead {
     rule: OverheadRule,
     /// What the last sample was of the estimate, if it may be the first after a change of the hop.
     suspect: Option<f64>,
+    /// Frames of all stations for each of the reference's, in the last sample.
+    mix: f64,
     /// Samples since such a change; `None` before there was one.
     since: Option<u32>,
 }
@@ -49,6 +52,8 @@ pub struct Sample {
     pub most: f64,
     /// How far the load may be off because whole frames are counted in a slot: one of each station, as a share of the time.
     pub grain: f64,
+    /// Frames of all active stations for each of the reference's.
+    pub mix: f64,
 }
 
 /// Frames of fewer packets than this follow the packets.
@@ -59,6 +64,8 @@ const FULL: f64 = 0.95;
 const CHANGE: f64 = 1.25;
 /// Frames of fewer packets than this do not say so.
 const SURE: f64 = 4.0;
+/// Nor do frames of which the stations have other shares than in the slot before, by more than this part.
+const STEADY: f64 = 0.1;
 /// Bounds of the overhead of one access, seconds: SIFS, preamble and acknowledgement alone take 70 us, and beyond 100 ms the
 /// hop is not usable.
 const BOUNDS: (f64, f64) = (20e-6, 0.1);
@@ -66,7 +73,7 @@ const BOUNDS: (f64, f64) = (20e-6, 0.1);
 impl Overhead {
     /// An estimate of `first` seconds an access.
     pub fn new(first: f64, rule: OverheadRule) -> Overhead {
-        Overhead { estimate: first, rule, suspect: None, since: None }
+        Overhead { estimate: first, rule, suspect: None, mix: 0.0, since: None }
     }
 
     /// Overhead of a round with `stations` active stations, seconds.
@@ -90,7 +97,7 @@ impl Overhead {
         if full && measured < self.estimate || sample.level < SINGLE && measured > self.estimate {
             return false;
         }
-        let changed = self.has_changed(measured, sample.level, sample.interval * sample.grain / per);
+        let changed = self.has_changed(measured, sample, sample.interval * sample.grain / per);
         let weight = match self.since {
             _ if changed => 1.0,
             Some(samples) => weight.max(1.0 / f64::from(samples.saturating_add(1))),
@@ -104,10 +111,11 @@ impl Overhead {
     }
 
     /// True if `measured` is the second sample in a row that the estimate does not explain; never by the published rule.
-    fn has_changed(&mut self, measured: f64, level: f64, error: f64) -> bool {
+    fn has_changed(&mut self, measured: f64, sample: &Sample, error: f64) -> bool {
+        let steady = (sample.mix / std::mem::replace(&mut self.mix, sample.mix) - 1.0).abs() <= STEADY;
         let (ratio, off) = (measured / self.estimate, (measured - self.estimate).abs());
         let unexplained = !(1.0 / CHANGE..=CHANGE).contains(&ratio) && off > error;
-        let strange = self.rule == OverheadRule::Access && level >= SURE && unexplained;
+        let strange = self.rule == OverheadRule::Access && steady && sample.level >= SURE && unexplained;
         let before = std::mem::replace(&mut self.suspect, strange.then_some(ratio));
         let same_side = |before: f64| (before > 1.0) == (ratio > 1.0);
         if !strange || !before.is_some_and(same_side) {
@@ -125,7 +133,7 @@ mod tests {
     /// What a hop with overhead `c`, airtime `w` a packet and `n` stations shows at `level` packets a frame.
     fn shown(c: f64, w: f64, n: f64, level: f64) -> Sample {
         let round = c + n * w * level;
-        Sample { interval: round, load: n * w * level / round, level, most: 64.0, grain: 0.0 }
+        Sample { interval: round, load: n * w * level / round, level, most: 64.0, grain: 0.0, mix: n }
     }
 
     #[test]
@@ -155,15 +163,16 @@ mod tests {
         assert_eq!(overhead.round(1), 200e-6);
         overhead.update(0.5, 1, &shown(400e-6, 30e-6, 1.0, 63.0));
         assert!((overhead.round(1) - 300e-6).abs() < 1e-9);
-        overhead.update(0.5, 1, &Sample { interval: 0.1, load: 0.0, level: 1.0, most: 64.0, grain: 0.0 });
+        overhead.update(0.5, 1, &Sample { interval: 0.1, load: 0.0, level: 1.0, most: 64.0, grain: 0.0, mix: 1.0 });
         assert!((overhead.round(1) - 300e-6).abs() < 1e-9);
-        overhead.update(0.5, 1, &Sample { interval: 150e-6, load: 0.2, level: 1.0, most: 64.0, grain: 0.0 });
+        overhead.update(0.5, 1, &Sample { interval: 150e-6, load: 0.2, level: 1.0, most: 64.0, grain: 0.0, mix: 1.0 });
         assert!(overhead.round(1) < 300e-6);
     }
 
     #[test]
     fn a_hop_that_has_changed_is_known_after_two_slots_and_averaged_from_then_on() {
         let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
+        overhead.update(0.05, 3, &shown(600e-6, 30e-6, 3.0, 10.0));
         for (c, level) in [(2.4e-3, 64.0), (600e-6, 15.0), (2.4e-3, 30.0)] {
             let sample = shown(c, 30e-6, 3.0, level);
             assert!(!overhead.update(0.05, 3, &sample), "one sample is not believed");
@@ -191,6 +200,11 @@ mod tests {
         let coarse = Sample { grain: 0.05, ..shown(400e-6, 110e-6, 1.0, 60.0) };
         let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
         (0..5).for_each(|_| assert!(!overhead.update(0.05, 1, &coarse)));
+        // A station that joins: the sample is another thing while the mix of frames changes.
+        let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
+        for mix in [1.0, 2.0, 4.0, 8.0, 11.0] {
+            assert!(!overhead.update(0.05, 11, &Sample { mix, ..shown(1e-3, 30e-6, 1.0, 20.0) }), "{mix}");
+        }
         let mut published = Overhead::new(200e-6, OverheadRule::Round);
         for _ in 0..5 {
             assert!(!published.update(0.05, 1, &shown(2e-3, 30e-6, 1.0, 20.0)), "as published, it never is");
@@ -201,7 +215,11 @@ mod tests {
     fn nonsense_changes_nothing_or_stays_within_bounds() {
         let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
         for value in [f64::NAN, f64::INFINITY, -1e9, 0.0, 1e9] {
-            overhead.update(1.0, 2, &Sample { interval: value, load: 0.5, level: 10.0, most: 64.0, grain: 0.0 });
+            overhead.update(
+                1.0,
+                2,
+                &Sample { interval: value, load: 0.5, level: 10.0, most: 64.0, grain: 0.0, mix: 1.0 },
+            );
             assert!((40e-6..=0.2).contains(&overhead.round(2)), "{overhead:?}");
         }
     }
