@@ -274,7 +274,7 @@ pub(super) fn full_rate(runner: &Runner<'_>) -> Result<Section, ExperimentError>
                count, not its absolute numbers. The access point's FIFO holds 2500 packets: the paper's 50 ms at 600 Mbit/s. \
                The regulator carries more than CUBIC although its frames are shorter: TCP's receiver answers every frame with \
                acknowledgements, and these must win the channel in a frame of their own; through the tunnel a station answers \
-               every 100 ms. Uplink frames are counted, and their share of CUBIC's round is checked below."
+               every 100 ms or 512 packets. Uplink frames are counted, and their share of CUBIC's round is checked below."
             .into(),
         checks: vec![
             Check::new("mean packet delay over the hop", "≤ 1.0 ms (issue); paper ~2 ms one way", format!("{} ms", shown(&delay)), mean("regulator", Key::HopDelayMean) <= 1.0),
