@@ -413,6 +413,143 @@ fn either_side_may_be_started_again() {
     assert_eq!((proxy.end().sessions, station.end().sessions), (1, 2));
 }
 
+/// The log's last word on a field.
+fn last_said(world: &World, key: &str) -> u64 {
+    let log = std::fs::read_to_string(world.path("proxy.log")).expect("a log");
+    let line: serde_json::Value = serde_json::from_str(log.lines().last().expect("a line")).expect("JSON");
+    line[key].as_u64().expect("a number")
+}
+
+#[test]
+fn packets_are_as_long_as_the_path_allows() {
+    if !available("edge proxy") {
+        return;
+    }
+    const COUNT: usize = 3_000_000;
+    // As long as the link allows; and where that is too little to ask for, the kernel cuts them, and everything comes.
+    for (mtu, expected) in [(1400, 1400), (9000, 1500), (1000, 1228)] {
+        let world = World::new();
+        world.proxy.ip(&format!("link set p1 mtu {mtu}"));
+        world.station.ip(&format!("link set t0 mtu {mtu}"));
+        world.serve(COUNT);
+        let proxy = world.proxy(Rate::from_mbit(50));
+        let station = world.station(PROXY, "1");
+        read_all(&mut world.connect(), COUNT);
+        std::thread::sleep(Duration::from_millis(300));
+        station.end();
+        let sent = proxy.end();
+        assert_eq!((sent.sessions, sent.refused, sent.unsent.count), (1, 0, 0), "MTU {mtu}: {sent:?}");
+        assert_eq!(last_said(&world, "packet_bytes"), expected, "MTU {mtu}");
+        let each = sent.octets as f64 / sent.packets as f64;
+        assert!(each > 0.9 * expected as f64, "MTU {mtu}: {each:.0} octets a packet");
+    }
+}
+
+#[test]
+fn a_link_whose_mtu_shrinks_is_noticed_and_a_way_that_is_shut_ends_nothing() {
+    if !available("edge proxy") {
+        return;
+    }
+    let world = World::new();
+    const COUNT: usize = 40_000_000;
+    world.serve(COUNT);
+    let proxy = world.proxy(Rate::from_mbit(50));
+    let station = world.station(PROXY, "1");
+    let mut socket = world.connect();
+    let mut bytes = vec![0; COUNT];
+    let (first, rest) = bytes.split_at_mut(COUNT / 4);
+    socket.read_exact(first).expect("everything comes");
+    world.proxy.ip("link set p1 mtu 1300");
+    let (second, rest) = rest.split_at_mut(COUNT / 4);
+    socket.read_exact(second).expect("everything comes");
+    world.proxy.ip("route add prohibit 10.98.2.2/32");
+    std::thread::sleep(Duration::from_millis(300));
+    world.proxy.ip("route del prohibit 10.98.2.2/32");
+    socket.read_exact(rest).expect("everything comes");
+    assert!(bytes.iter().enumerate().all(|(at, byte)| *byte == octet(at)), "every octet is right");
+    std::thread::sleep(Duration::from_millis(300));
+    station.end();
+    let sent = proxy.end();
+    assert_eq!(sent.sessions, 1);
+    assert!(sent.unsent.count > 0 && sent.unsent.to_string().contains("ermission"), "{}", sent.unsent);
+    assert_eq!(last_said(&world, "packet_bytes"), 1300);
+}
+
+#[test]
+fn the_tunnel_passes_over_ipv6_as_over_ipv4() {
+    if !available("edge proxy") {
+        return;
+    }
+    const COUNT: usize = 3_000_000;
+    // A proxy for both families shows IPv4 stations as mapped addresses.
+    for (listen, door) in [("[fd98::1]:4848", "[fd98::1]:4848"), ("[::]:4848", "[fd98::1]:4848"), ("[::]:4848", PROXY)]
+    {
+        let world = World::new();
+        world.proxy.ip("addr add fd98::1/64 dev p1 nodad");
+        world.station.ip("addr add fd98::2/64 dev t0 nodad");
+        world.serve(COUNT);
+        let proxy = world.start_proxy(proxy::Config {
+            log: Some(world.path("proxy.log")),
+            ..proxy::Config::new(
+                listen.parse().expect("an address"),
+                world.path("proxy"),
+                Rule::Fixed(Rate::from_mbit(50)),
+            )
+        });
+        let station = world.station(door, "1");
+        read_all(&mut world.connect(), COUNT);
+        std::thread::sleep(Duration::from_millis(300));
+        let received = station.end();
+        let sent = proxy.end();
+        let counts = (sent.sessions, sent.refused, sent.unsent.count, received.unsent.count);
+        assert_eq!(counts, (1, 0, 0, 0), "{listen}: {sent:?}");
+        assert_eq!(last_said(&world, "packet_bytes"), 1500, "{listen}");
+    }
+}
+
+/// Sends a UDP datagram from port 0, which no socket does.
+fn send_from_port_0(to: SocketAddr, payload: &[u8]) {
+    use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, sendto, socket};
+    let SocketAddr::V4(to) = to else { panic!("IPv4") };
+    let raw = socket(AddressFamily::Inet, SockType::Raw, SockFlag::empty(), SockProtocol::Udp).expect("root");
+    let len = u16::try_from(8 + payload.len()).expect("short");
+    // A checksum of zero is none.
+    let header = [0, to.port(), len, 0].map(u16::to_be_bytes).concat();
+    let datagram = [&header[..], payload].concat();
+    sendto(std::os::fd::AsRawFd::as_raw_fd(&raw), &datagram, &SockaddrIn::from(to), MsgFlags::empty()).expect("sent");
+}
+
+#[test]
+fn what_comes_from_port_0_is_refused_and_ends_nothing() {
+    if !available("edge proxy") {
+        return;
+    }
+    let world = World::new();
+    const COUNT: usize = 500_000;
+    world.serve(COUNT);
+    let proxy = world.proxy(Rate::from_mbit(50));
+    // Genuine datagrams: an initiation, and then packets, of which every one comes from port 0 first.
+    let to = PROXY.parse().expect("an address");
+    let sent_so = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&sent_so);
+    let netns = world.proxy.name().to_owned();
+    let through = middle(&world, move |up, bytes| {
+        if up {
+            let file = std::fs::File::open(format!("/run/netns/{netns}")).expect("a namespace");
+            nix::sched::setns(file, nix::sched::CloneFlags::CLONE_NEWNET).expect("root");
+            send_from_port_0(to, bytes);
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        1
+    });
+    let station = world.station(through, "1");
+    read_all(&mut world.connect(), COUNT);
+    station.end();
+    let sent = proxy.end();
+    assert_eq!((sent.sessions, sent.unsent.count), (1, 0));
+    assert!(sent.refused > 3 && sent.refused <= sent_so.load(Ordering::Relaxed), "{sent:?}");
+}
+
 #[cfg(feature = "bpf")]
 #[test]
 fn connections_to_a_stations_address_are_brought_to_it_and_nothing_works_on_when_the_proxy_has_gone() {

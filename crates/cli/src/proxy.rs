@@ -134,6 +134,9 @@ pub fn proxy(args: &Args) -> anyhow::Result<ExitCode> {
         summary.lost,
         summary.refused
     );
+    if summary.unsent.count > 0 {
+        note!("{}", summary.unsent);
+    }
     if let Some((p50, p99)) = summary.pacing_error {
         note!("pacing error: median {p50}, 99th percentile {p99}");
     }

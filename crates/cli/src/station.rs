@@ -78,6 +78,9 @@ pub fn station(args: &Args) -> anyhow::Result<ExitCode> {
         summary.packets,
         summary.refused
     );
+    if summary.unsent.count > 0 {
+        note!("{}", summary.unsent);
+    }
     if let (Some((hop50, hop95)), Some((data50, data95))) = (summary.hop_delay, summary.data_delay) {
         note!("delay on the hop: median {hop50}, 95th percentile {hop95}");
         note!("delay from server to program: median {data50}, 95th percentile {data95}");

@@ -5,7 +5,7 @@ use lasthop_laws::tcp::{self, Setup};
 use lasthop_signals::{FrameSource, Node, StationFeedback};
 use lasthop_transport::tunnel::{Config, Delay, Endpoint, Event};
 use lasthop_units::{Bytes, Rate, Seed, Span, Stream, Time};
-use lasthop_wire::tunnel::OpenResult;
+use lasthop_wire::tunnel::{OpenResult, PacketSize};
 use proptest::prelude::*;
 use rand::RngExt;
 use std::collections::{BTreeMap, BTreeSet};
@@ -230,6 +230,30 @@ fn who_reads_after_sending_keeps_the_rate_when_late() {
     }
     let expected = rate.bytes_in(Span::from_millis(100)).get();
     assert!(read > 0 && sent.abs_diff(expected) < expected / 50, "{sent} of {expected} octets");
+}
+
+#[test]
+fn packets_are_no_longer_than_the_path_allows_and_paced_by_their_length_there() {
+    let size = PacketSize::of_path(true, 1300);
+    let mut world = World::new(5, Faults { lose: 0.02, ..CLEAN });
+    world.ends[1].set_pacing(Rate::from_mbit(12), Bytes::new(1_000_000));
+    let number = world.stream();
+    world.departures[1].clear();
+    // Some of what is sent in long packets is lost, and is sent again in short ones.
+    world.ends[1].write(number, &vec![0; 100_000], world.now);
+    world.run_for(Span::from_millis(30));
+    assert!(world.departures[1].iter().any(|(_, len)| *len == 1500));
+    world.ends[1].set_packet_size(size);
+    world.departures[1].clear();
+    world.run_for(Span::from_secs(1));
+    // The world counts the headers of IPv4.
+    let longest = world.departures[1].iter().map(|(_, len)| len + 20).max();
+    assert_eq!(longest, Some(1300));
+    assert_eq!(world.ends[1].backlog().total(), Bytes::ZERO);
+    let full: Vec<Time> = world.departures[1].iter().filter(|(_, len)| len + 20 == 1300).map(|(at, _)| *at).collect();
+    let gaps = (full[0], full[30]);
+    let each = gaps.1.since(gaps.0).as_secs_f64() / 30.0;
+    assert!((1300.0 * 8.0 / 12e6 / each - 1.0).abs() < 0.05, "{each} s from one to the next");
 }
 
 #[test]

@@ -4,7 +4,9 @@ use lasthop_signals::{FrameSource, Node, StationFeedback};
 use lasthop_units::{Span, Time};
 use lasthop_wire::proxy::{Target, connect, socks5};
 use lasthop_wire::tunnel::{AckRange, Data, Datagram, Frame, MAX_ACK_RANGES, OpenResult};
-use lasthop_wire::tunnel::{MAX_DATAGRAM, MAX_PACKET, initiation_header, open_packet, packet_header, sealed_header};
+use lasthop_wire::tunnel::{
+    MAX_DATAGRAM, MAX_PACKET, PacketSize, initiation_header, open_packet, packet_header, sealed_header,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -149,6 +151,27 @@ proptest! {
         let wanted = socks5::Request::Connect(Target { host, port });
         prop_assert_eq!(socks5::request(&bytes), Ok(Some((wanted, used))));
     }
+}
+
+#[test]
+fn full_packets_are_as_long_as_the_path_allows_within_bounds() {
+    for (ipv6, mtu, expected) in [
+        (false, 1500, 1500),
+        (true, 1500, 1500),
+        (false, 9000, 1500),
+        (true, 1492, 1492),
+        (false, 1400, 1400),
+        (true, 1280, 1280),
+        (false, 1228, 1228),
+        (false, 576, 1228),
+        (true, 0, 1248),
+    ] {
+        let size = PacketSize::of_path(ipv6, mtu);
+        assert_eq!(size.ip_len(size.datagram()), expected, "IPv6: {ipv6}, MTU {mtu}");
+        assert_eq!(size.packet() + 32, size.datagram());
+    }
+    assert_eq!(PacketSize::of_path(false, 1500), PacketSize::ETHERNET);
+    assert_eq!(PacketSize::ETHERNET.packet(), MAX_PACKET);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What an operator may choose, and what there is to say at the end.
 
 use crate::tunnel::Error;
+use crate::tunnel::path::Unsent;
 use lasthop_laws::Intake;
 use lasthop_laws::aggregation::{Params, PiParams};
 use lasthop_units::{Rate, Span};
@@ -87,6 +88,8 @@ pub struct Summary {
     pub octets: u64,
     /// Packets found lost.
     pub lost: u64,
+    /// Datagrams that the kernel did not take.
+    pub unsent: Unsent,
     /// Datagrams that were refused: wrong key, repeated, or no datagram of ours.
     pub refused: u64,
     /// Median and 99th percentile of the time between when a packet should have left and when it did.

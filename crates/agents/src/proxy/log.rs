@@ -5,6 +5,7 @@
 //! point. `x_pps` is the rate in packets of 1500 octets a second, `why` the reason. `station_report` repeats what the
 //! station said. `backlog_bytes` is the most that waited here for the station in the slot (in sockets' queues and in
 //! memory; what has left counts for the hop), `bound_bytes` the bound at that moment, `over_bound` the share of looks at it that found more.
+//! `packet_bytes` is the length of full IP packets on the way to the station, `unsent_packets` what the kernel did not take.
 
 use super::control::Control;
 use super::session::Session;
@@ -44,8 +45,12 @@ pub(super) fn slot(log: &mut Log, now: Time, control: &Control, session: &mut Se
         "pacing_error_us_p50": micros(0.5),
         "pacing_error_us_p99": micros(0.99),
     });
+    let (size, unsent) = (session.path.size(), session.path.unsent().count);
+    let packet_bytes = size.ip_len(size.datagram());
     let endpoint = session.endpoint();
     line["unacknowledged_bytes"] = json!(endpoint.backlog().unacknowledged.get());
+    line["packet_bytes"] = json!(packet_bytes);
+    line["unsent_packets"] = json!(unsent);
     line["min_rtt_ns"] = json!(nanos(endpoint.min_rtt()));
     line["srtt_ns"] = json!(nanos(endpoint.srtt()));
     line["lost_packets"] = json!(endpoint.lost_packets());

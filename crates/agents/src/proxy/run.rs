@@ -11,6 +11,7 @@ use crate::tunnel::clock;
 use crate::tunnel::keys::{self, Key};
 use crate::tunnel::link::Link;
 use crate::tunnel::log::Log;
+use crate::tunnel::path::Path;
 use crate::tunnel::poll::{Poll, Ready};
 use crate::tunnel::punctual::{Punctual, Until};
 use crate::tunnel::spread::Spread;
@@ -243,7 +244,10 @@ impl Proxy {
         let mut answers = Vec::new();
         for n in 0..count {
             let (bytes, arrival) = self.link.datagram(n);
-            let Some(from) = arrival.from else { continue };
+            let Some(from) = arrival.from else {
+                self.summary.refused += 1;
+                continue;
+            };
             let accepted = match Datagram::parse(bytes) {
                 Ok(Datagram::Sealed { session, number, sealed }) => {
                     // Written out, because the link is borrowed.
@@ -278,7 +282,9 @@ impl Proxy {
             self.summary.refused += u64::from(!accepted);
         }
         for (to, answer) in answers {
-            self.link.send_train(to, &answer).map_err(Error::system("sending a datagram"))?;
+            let mut path = Path::new(to);
+            self.link.send_train(&mut path, &answer).map_err(Error::system("sending a datagram"))?;
+            self.summary.unsent.add(path.unsent());
         }
         Ok(())
     }
@@ -312,7 +318,7 @@ impl Proxy {
             self.housekeep(now);
         }
         for session in self.sessions.values_mut() {
-            session.send(now, &mut self.link).map_err(Error::system("sending datagrams"))?;
+            session.send(now, &self.link).map_err(Error::system("sending datagrams"))?;
         }
         if taking {
             self.sessions.values_mut().for_each(|session| session.pull(now, &mut self.scratch));
@@ -413,7 +419,7 @@ impl Proxy {
         for session in self.sessions.values_mut() {
             session.endpoint().close();
             // Whoever does not hear this notices the silence.
-            let _ = session.send(now, &mut self.link);
+            let _ = session.send(now, &self.link);
         }
         for (_, session) in std::mem::take(&mut self.sessions) {
             close_books(&mut self.summary, &mut self.pacing, session);
@@ -431,6 +437,7 @@ fn close_books(summary: &mut Summary, pacing: &mut Spread, mut session: Session)
     summary.octets += session.stats.octets;
     summary.connections += session.stats.connections;
     summary.lost += session.endpoint().lost_packets();
+    summary.unsent.add(session.path.unsent());
 }
 
 type Sessions<'a> =

@@ -4,6 +4,7 @@ use super::control::Decided;
 use super::server::{self, Server, State};
 use super::window::MSS;
 use crate::tunnel::link::Link;
+use crate::tunnel::path::Path;
 use crate::tunnel::pipe::{self, Pipe};
 use crate::tunnel::poll::Poll;
 use crate::tunnel::sealer::{Refused, Sealer};
@@ -12,7 +13,7 @@ use lasthop_laws::{Intake, Why};
 use lasthop_signals::{Node, StationFeedback, StreamReport};
 use lasthop_transport::tunnel::{Config as TunnelConfig, Endpoint, Event};
 use lasthop_units::{Bytes, Rate, Span, Time};
-use lasthop_wire::tunnel::{IP_UDP_LEN, MAX_DATAGRAM, MAX_PACKET, OpenResult};
+use lasthop_wire::tunnel::{MAX_PACKET, OpenResult};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
@@ -22,7 +23,7 @@ pub(super) struct Session {
     pub(super) station: Node,
     /// Our number for it.
     pub(super) number: u32,
-    pub(super) peer: SocketAddr,
+    pub(super) path: Path,
     sealer: Sealer,
     endpoint: Endpoint,
     servers: BTreeMap<u32, Server>,
@@ -74,7 +75,7 @@ impl Session {
         Session {
             station,
             number,
-            peer,
+            path: Path::new(peer),
             sealer,
             endpoint: Endpoint::new(TunnelConfig::proxy()),
             servers: BTreeMap::new(),
@@ -97,7 +98,7 @@ impl Session {
         self.heard = now;
         // A station that moves is followed: the newest packet says where it is.
         if highest {
-            self.peer = from;
+            self.path.lead_to(from);
         }
         if self.endpoint.on_packet(now, number, &packet[..len]).is_err() {
             self.endpoint.close();
@@ -254,32 +255,35 @@ impl Session {
     }
 
     /// Sends what may leave now.
-    pub(super) fn send(&mut self, now: Time, link: &mut Link) -> io::Result<()> {
+    pub(super) fn send(&mut self, now: Time, link: &Link) -> io::Result<()> {
+        self.path.look(now, link);
+        let size = self.path.size();
+        self.endpoint.set_packet_size(size);
         self.endpoint.on_timeout(now);
         let mut due_now = Vec::new();
         // At rates beyond this machine's there would always be another one, and nobody would look at what arrives.
         for _ in 0..MOST_AT_ONCE {
             let Some(departure) = self.endpoint.poll_transmit(now, &mut self.packet) else { break };
             // Only full datagrams may stand before another one in a train.
-            let whole = self.train.len().is_multiple_of(MAX_DATAGRAM);
-            if !whole || self.train.len() >= MOST_TRAIN {
+            let whole = self.train.len().is_multiple_of(size.datagram());
+            if !whole || self.train.len() >= MOST_TRAIN * size.datagram() {
                 self.depart(link, &mut due_now)?;
             }
             self.sealer.seal(departure.number, &self.packet, &mut self.train);
             self.stats.packets += 1;
-            self.stats.octets += (Sealer::sealed_len(self.packet.len()) + IP_UDP_LEN) as u64;
+            self.stats.octets += size.ip_len(Sealer::sealed_len(self.packet.len())) as u64;
             due_now.extend(departure.due);
         }
         self.depart(link, &mut due_now)
     }
 
-    fn depart(&mut self, link: &mut Link, due: &mut Vec<Time>) -> io::Result<()> {
+    fn depart(&mut self, link: &Link, due: &mut Vec<Time>) -> io::Result<()> {
         if self.train.is_empty() {
             return Ok(());
         }
         let left = crate::tunnel::clock::now();
         due.drain(..).for_each(|due| self.stats.pacing.add(if left > due { left - due } else { due - left }));
-        let sent = link.send_train(self.peer, &self.train);
+        let sent = link.send_train(&mut self.path, &self.train);
         self.train.clear();
         sent
     }
@@ -372,7 +376,7 @@ impl Session {
 /// Packets sent before anything else is looked at.
 const MOST_AT_ONCE: usize = 256;
 /// Full datagrams in one train.
-const MOST_TRAIN: usize = 40 * MAX_DATAGRAM;
+const MOST_TRAIN: usize = 40;
 /// What a server may send that has sent nothing of late: ten segments (RFC 6928).
 const INITIAL_WINDOW: u64 = 10 * MSS as u64;
 /// What is under way to the station is no more than its rate for this long beyond the least round trip: more is not on its

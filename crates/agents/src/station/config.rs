@@ -1,6 +1,7 @@
 //! What an operator may choose, and what there is to say at the end.
 
 use crate::tunnel::Error;
+use crate::tunnel::path::Unsent;
 use lasthop_units::Span;
 use lasthop_wire::proxy::Target;
 use std::net::SocketAddr;
@@ -58,6 +59,10 @@ impl Config {
     }
 
     pub(super) fn validate(&self) -> Result<(), Error> {
+        if self.proxy.port() == 0 {
+            let (key, got) = ("proxy", self.proxy.to_string());
+            return Err(Error::Config { key, got, bound: "an address with a port other than 0" });
+        }
         if !(Span::from_millis(10)..=Span::from_secs(60)).contains(&self.slot) {
             let (key, got) = ("slot", self.slot.to_string());
             return Err(Error::Config { key, got, bound: "from 10 ms to 60 s" });
@@ -77,6 +82,8 @@ pub struct Summary {
     pub packets: u64,
     /// Datagrams that were refused: wrong key, repeated, or no datagram of ours.
     pub refused: u64,
+    /// Datagrams that the kernel did not take.
+    pub unsent: Unsent,
     /// From the proxy to here: median and 95th percentile.
     pub hop_delay: Option<(Span, Span)>,
     /// From the server to the local program: median and 95th percentile.

@@ -10,6 +10,7 @@ use crate::tunnel::clock;
 use crate::tunnel::keys::{self, Key};
 use crate::tunnel::link::Link;
 use crate::tunnel::log::Log;
+use crate::tunnel::path::Path;
 use crate::tunnel::poll::{Poll, Ready};
 use crate::tunnel::spread::Spread;
 use crate::tunnel::{Error, Initiator};
@@ -17,7 +18,7 @@ use lasthop_signals::{Node, StationFeedback};
 use lasthop_transport::tunnel::Delay;
 use lasthop_units::{Span, Time};
 use lasthop_wire::proxy::Target;
-use lasthop_wire::tunnel::{Datagram, MAX_DATAGRAM, OpenResult};
+use lasthop_wire::tunnel::{Datagram, LEAST_DATAGRAM, OpenResult};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -36,6 +37,8 @@ pub struct Station {
     node: Node,
     key: Key,
     link: Link,
+    /// To the proxy.
+    path: Path,
     poll: Poll,
     listeners: Vec<(TcpListener, Option<Target>)>,
     locals: BTreeMap<u32, Local>,
@@ -48,6 +51,8 @@ pub struct Station {
     data: [Spread; 2],
     log: Option<Log>,
     scratch: Vec<u8>,
+    /// The longest datagram of this slot and of the last that had long ones: as long are the proxy's full packets.
+    longest: [usize; 2],
     pinged: Time,
     summary: Summary,
 }
@@ -126,6 +131,7 @@ impl Station {
             node,
             key,
             link,
+            path: Path::new(config.proxy),
             poll,
             listeners,
             locals: BTreeMap::new(),
@@ -137,6 +143,7 @@ impl Station {
             data: Default::default(),
             log,
             scratch: vec![0; 256 << 10],
+            longest: [0; 2],
             pinged: now,
             summary: Summary::default(),
         })
@@ -179,6 +186,7 @@ impl Station {
             self.summary.connections += session.connections;
             self.summary.packets += session.endpoint.arrived().0;
         }
+        self.summary.unsent = self.path.unsent();
         self.summary.log_error = self.log.take().and_then(Log::finish);
         Ok(self.summary)
     }
@@ -206,8 +214,11 @@ impl Station {
                 (Ok(Datagram::Sealed { session, number, sealed }), Tunnel::Up(up)) if session == up.number => {
                     let opened = up.on_sealed(now, number, sealed).is_ok();
                     // Only full packets are paced as the law wants it, and stand for what the hop gathers into frames.
-                    if opened && bytes.len() == MAX_DATAGRAM {
-                        self.frames.packet(arrival.at.unwrap_or(now));
+                    if opened && bytes.len() >= LEAST_DATAGRAM {
+                        self.longest[0] = self.longest[0].max(bytes.len());
+                        if self.longest.iter().all(|longest| bytes.len() >= *longest) {
+                            self.frames.packet(arrival.at.unwrap_or(now));
+                        }
                     }
                     opened
                 }
@@ -290,7 +301,7 @@ impl Station {
                 if sent.is_none_or(|sent| now.since(sent) >= RESEND) {
                     *sent = Some(now);
                     let datagram = initiator.datagram().to_vec();
-                    self.link.send_train(self.config.proxy, &datagram).map_err(Error::system("sending a datagram"))?;
+                    self.link.send_train(&mut self.path, &datagram).map_err(Error::system("sending a datagram"))?;
                 }
             }
             Tunnel::Up(session) => {
@@ -325,9 +336,7 @@ impl Station {
         if let Some((_, account)) = self.slot.again.take_if(|(at, _)| *at <= now) {
             session.endpoint.tell(account);
         }
-        session
-            .service(now, &mut self.link, self.config.proxy, &mut self.scratch)
-            .map_err(Error::system("sending datagrams"))
+        session.service(now, &self.link, &mut self.path, &mut self.scratch).map_err(Error::system("sending datagrams"))
     }
 
     /// Tells the proxy of the slot that is over, and begins the next.
@@ -353,6 +362,9 @@ impl Station {
         }
         self.hop[0].clear();
         self.data[0].clear();
+        if self.longest[0] > 0 {
+            self.longest = [0, self.longest[0]];
+        }
         self.slot = next;
     }
 

@@ -2,6 +2,7 @@
 
 use super::local::Local;
 use crate::tunnel::link::Link;
+use crate::tunnel::path::Path;
 use crate::tunnel::pipe::{Pipe, State};
 use crate::tunnel::poll::Poll;
 use crate::tunnel::sealer::{Refused, Sealer};
@@ -141,20 +142,16 @@ impl Session {
     }
 
     /// Reads what can leave, and sends what may leave now.
-    pub(super) fn service(
-        &mut self,
-        now: Time,
-        link: &mut Link,
-        proxy: SocketAddr,
-        scratch: &mut [u8],
-    ) -> io::Result<()> {
+    pub(super) fn service(&mut self, now: Time, link: &Link, path: &mut Path, scratch: &mut [u8]) -> io::Result<()> {
+        path.look(now, link);
+        self.endpoint.set_packet_size(path.size());
         self.endpoint.on_timeout(now);
         loop {
             self.pull(now, scratch);
             let Some(departure) = self.endpoint.poll_transmit(now, &mut self.packet) else { return Ok(()) };
             self.datagram.clear();
             self.sealer.seal(departure.number, &self.packet, &mut self.datagram);
-            link.send_train(proxy, &self.datagram)?;
+            link.send_train(path, &self.datagram)?;
         }
     }
 

@@ -1,7 +1,8 @@
 //! The tunnel's UDP socket: many datagrams a system call where that costs no evenness.
 
+use super::path::Path;
 use lasthop_units::Time;
-use lasthop_wire::tunnel::MAX_DATAGRAM;
+use nix::errno::Errno;
 use nix::sys::socket::{
     ControlMessage, ControlMessageOwned, MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, sendmsg, setsockopt,
     sockopt,
@@ -16,6 +17,8 @@ const BATCH: usize = 64;
 const ROOM: usize = 2048;
 /// What the kernel may hold for us, each way.
 const BUFFER: usize = 4 << 20;
+/// Datagrams sent with one system call: with any length of ours they are fewer octets than the kernel's limit of 65507.
+const MOST_SEGMENTS: usize = 44;
 
 /// A UDP socket.
 pub struct Link {
@@ -24,14 +27,13 @@ pub struct Link {
     buffers: Vec<[u8; ROOM]>,
     /// Of the last batch: length, sender, arrival at this host by the wall clock.
     arrived: Vec<Arrival>,
-    segmentation: bool,
 }
 
 /// A datagram that has arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     len: usize,
-    /// Who sent it.
+    /// Who sent it. Nobody can be answered at port 0: what comes from there has neither sender nor length.
     pub from: Option<SocketAddr>,
     /// When the kernel received it, by `CLOCK_REALTIME`.
     pub at: Option<Time>,
@@ -54,13 +56,7 @@ impl Link {
         setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
         let control = nix::cmsg_space!(nix::sys::time::TimeSpec);
         let headers = MultiHeaders::preallocate(BATCH, Some(control));
-        Ok(Link {
-            socket,
-            headers,
-            buffers: vec![[0; ROOM]; BATCH],
-            arrived: Vec::with_capacity(BATCH),
-            segmentation: true,
-        })
+        Ok(Link { socket, headers, buffers: vec![[0; ROOM]; BATCH], arrived: Vec::with_capacity(BATCH) })
     }
 
     /// Where the socket is.
@@ -82,10 +78,9 @@ impl Link {
         let flags = MsgFlags::MSG_DONTWAIT;
         let received = match recvmmsg(self.socket.as_raw_fd(), &mut self.headers, slices.iter_mut(), flags, None) {
             Ok(received) => received,
-            Err(error) => {
-                let error = io::Error::from(error);
-                return if is_passing(&error) { Ok(0) } else { Err(error) };
-            }
+            // The arguments do not change: an error in them would come again, at once.
+            Err(error) if is_gone(error) || matches!(error, Errno::EFAULT | Errno::EINVAL) => return Err(error.into()),
+            Err(_) => return Ok(0),
         };
         for message in received {
             let stamp = message.cmsgs().ok().and_then(|mut all| {
@@ -97,7 +92,9 @@ impl Link {
                     _ => None,
                 })
             });
-            self.arrived.push(Arrival { len: message.bytes, from: message.address.and_then(address), at: stamp });
+            let from = message.address.and_then(address).filter(|from| from.port() != 0);
+            let len = if from.is_some() { message.bytes } else { 0 };
+            self.arrived.push(Arrival { len, from, at: stamp });
         }
         Ok(self.arrived.len())
     }
@@ -108,41 +105,36 @@ impl Link {
         (&self.buffers[n][..arrival.len], arrival)
     }
 
-    /// Sends datagrams that lie one behind the other in `bytes`, all [`MAX_DATAGRAM`] long but the last.
+    /// Sends datagrams that lie one behind the other in `bytes`, all as long as the path's packets are but the last. What the
+    /// kernel does not take is lost, as the network might have lost it, and the path counts it.
     ///
     /// # Errors
-    /// Those of the socket. What does not fit its buffer is dropped, as the network would.
-    pub fn send_train(&mut self, to: SocketAddr, bytes: &[u8]) -> io::Result<()> {
-        const MOST: usize = 44 * MAX_DATAGRAM;
-        for train in bytes.chunks(MOST) {
-            if self.segmentation && train.len() > MAX_DATAGRAM {
-                let size = MAX_DATAGRAM as u16;
-                let segments = [ControlMessage::UdpGsoSegments(&size)];
-                match self.send(to, train, &segments) {
-                    // Not every device can do it; the kernel says so at once.
-                    Err(error) if matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL)) => {
-                        self.segmentation = false;
-                    }
-                    done => {
-                        done?;
+    /// If the socket itself is gone.
+    pub fn send_train(&self, path: &mut Path, bytes: &[u8]) -> io::Result<()> {
+        let size = path.size().datagram();
+        for train in bytes.chunks(MOST_SEGMENTS * size) {
+            if path.segmentation && train.len() > size {
+                let segment = u16::try_from(size).expect("shorter than an IP packet");
+                match self.send(path.to(), train, &[ControlMessage::UdpGsoSegments(&segment)]) {
+                    Ok(()) => continue,
+                    // Not every device can do it, and not where the pieces do not pass whole; the kernel says so at once.
+                    Err(Errno::EIO | Errno::EINVAL | Errno::EMSGSIZE | Errno::EOPNOTSUPP) => path.segmentation = false,
+                    Err(error) => {
+                        lost(path, train.len().div_ceil(size), error)?;
                         continue;
                     }
                 }
             }
-            train.chunks(MAX_DATAGRAM).try_for_each(|one| self.send(to, one, &[]))?;
+            for one in train.chunks(size) {
+                self.send(path.to(), one, &[]).or_else(|error| lost(path, 1, error))?;
+            }
         }
         Ok(())
     }
 
-    fn send(&self, to: SocketAddr, bytes: &[u8], control: &[ControlMessage<'_>]) -> io::Result<()> {
+    fn send(&self, to: SocketAddr, bytes: &[u8], control: &[ControlMessage<'_>]) -> Result<(), Errno> {
         let to = SockaddrStorage::from(to);
-        match sendmsg(self.socket.as_raw_fd(), &[IoSlice::new(bytes)], control, MsgFlags::MSG_DONTWAIT, Some(&to)) {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                let error = io::Error::from(error);
-                if is_passing(&error) { Ok(()) } else { Err(error) }
-            }
-        }
+        sendmsg(self.socket.as_raw_fd(), &[IoSlice::new(bytes)], control, MsgFlags::MSG_DONTWAIT, Some(&to)).map(drop)
     }
 }
 
@@ -152,14 +144,15 @@ impl AsFd for Link {
     }
 }
 
-/// What a path or a busy machine causes, and time mends.
-fn is_passing(error: &io::Error) -> bool {
-    use libc::{ECONNREFUSED, EHOSTUNREACH, EINTR, ENETDOWN, ENETUNREACH, ENOBUFS, EPERM};
-    error.kind() == io::ErrorKind::WouldBlock
-        || matches!(
-            error.raw_os_error(),
-            Some(ECONNREFUSED | EHOSTUNREACH | EINTR | ENETDOWN | ENETUNREACH | ENOBUFS | EPERM)
-        )
+/// Datagrams that were not sent: the path's loss, unless no datagram can be sent any more.
+fn lost(path: &mut Path, count: usize, error: Errno) -> io::Result<()> {
+    path.refused(count, error);
+    if is_gone(error) { Err(error.into()) } else { Ok(()) }
+}
+
+/// True if there is no socket any more. Whatever else the kernel says is about one path or one moment, and there are others.
+fn is_gone(error: Errno) -> bool {
+    matches!(error, Errno::EBADF | Errno::ENOTSOCK)
 }
 
 fn address(address: SockaddrStorage) -> Option<SocketAddr> {

@@ -21,6 +21,7 @@ pub mod handshake;
 pub mod keys;
 pub mod link;
 pub mod log;
+pub mod path;
 pub mod pipe;
 mod replay;
 pub mod sealer;

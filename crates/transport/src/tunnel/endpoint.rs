@@ -12,7 +12,7 @@ use crate::rtt::RttEstimator;
 use lasthop_laws::SenderLaw;
 use lasthop_signals::StationFeedback;
 use lasthop_units::{Bytes, Rate, Span, Time};
-use lasthop_wire::tunnel::{AckRange, Data, Frame, MAX_PACKET, OpenResult, PACKET_HEADER, data_header, open_packet};
+use lasthop_wire::tunnel::{AckRange, Data, Frame, OpenResult, PACKET_HEADER, PacketSize, data_header, open_packet};
 use std::collections::{BTreeMap, VecDeque};
 
 /// What the two ends of a session do differently, and limits.
@@ -152,6 +152,8 @@ pub enum Delay {
 /// One end of a session.
 pub struct Endpoint {
     pub(super) config: Config,
+    /// Of packets that are sent.
+    pub(super) size: PacketSize,
     pub(super) streams: BTreeMap<u32, Stream>,
     /// Numbers, halved, of streams that are over.
     over: [Ranges; 2],
@@ -200,6 +202,7 @@ impl Endpoint {
         Endpoint {
             next_stream: config.first_stream,
             config,
+            size: PacketSize::default(),
             streams: BTreeMap::new(),
             over: Default::default(),
             control: Control::Set { rate: Rate::MAX, budget: Bytes::MAX },
@@ -232,6 +235,11 @@ impl Endpoint {
         self.control = Control::Set { rate, budget };
     }
 
+    /// Sets how long packets may be from now on. What was sent and lost is sent again in packets of the new length.
+    pub fn set_packet_size(&mut self, size: PacketSize) {
+        self.size = size;
+    }
+
     /// Opens a stream to a host.
     pub fn open(&mut self, host: &str, port: u16) -> u32 {
         let number = self.next_stream;
@@ -255,17 +263,24 @@ impl Endpoint {
     /// Octets that [`Endpoint::write`] should be given now: as much as can soon be sent, and no more.
     pub fn wants(&self, now: Time, number: u32) -> usize {
         let Some(stream) = self.streams.get(&number) else { return 0 };
+        let full = self.full();
+        let least_ahead = LEAST_AHEAD * full;
         let (ahead, budget) = match &self.control {
             Control::Set { rate, budget } => (*rate, budget.saturating_sub(self.held)),
             Control::Law(law) => (law.rate(now), law.window(now).saturating_sub(self.held)),
         };
         // A stream may wait for its window while others go on: what it has written does not count for them.
         let ahead =
-            ahead.bytes_in(READ_AHEAD).get().clamp(LEAST_AHEAD, MOST_AHEAD).saturating_sub(stream.send.unsent());
-        let least = Bytes::new(LEAST_AHEAD).saturating_sub(self.held);
+            ahead.bytes_in(READ_AHEAD).get().clamp(least_ahead, MOST_AHEAD).saturating_sub(stream.send.unsent());
+        let least = Bytes::new(least_ahead).saturating_sub(self.held);
         let wanted = stream.send.room().min(ahead).min(budget.max(least).get());
         // Less would leave in short packets, and the hop's cost is by the packet.
-        if wanted < FULL { 0 } else { usize::try_from(wanted).unwrap_or(usize::MAX) }
+        if wanted < full { 0 } else { usize::try_from(wanted).unwrap_or(usize::MAX) }
+    }
+
+    /// Payload of a full packet with one part of a stream and nothing else.
+    fn full(&self) -> u64 {
+        (self.size.packet() - PACKET_HEADER - data_header()) as u64
     }
 
     /// Adds data to a stream, which came into being at `origin` by this end's clock.
@@ -651,8 +666,6 @@ impl Stream {
 
 /// How far ahead of their departure octets are read.
 const READ_AHEAD: Span = Span::from_micros(250);
-/// Payload of a full packet with one part of a stream and nothing else.
-const FULL: u64 = (MAX_PACKET - PACKET_HEADER - data_header()) as u64;
-/// Two full packets: one that leaves and one that waits.
-const LEAST_AHEAD: u64 = 2 * FULL;
+/// Full packets: one that leaves and one that waits.
+const LEAST_AHEAD: u64 = 2;
 const MOST_AHEAD: u64 = 256 << 10;

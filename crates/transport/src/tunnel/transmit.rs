@@ -4,10 +4,8 @@ use super::control::Control;
 use super::endpoint::Endpoint;
 use super::frames::{Content, Item, Part};
 use lasthop_units::{Bytes, Rate, Span, Time};
-use lasthop_wire::tunnel::{self, Data, Frame, IP_UDP_LEN, MAX_PACKET, OpenResult, SEALED_HEADER, TAG};
+use lasthop_wire::tunnel::{self, Data, Frame, OpenResult, SEALED_HEADER, TAG};
 
-/// What is added to a packet on its way to being an IP packet.
-const AROUND: usize = SEALED_HEADER + TAG + IP_UDP_LEN;
 /// Less room than this is not worth another part of a stream.
 const LEAST_PART: usize = 64;
 
@@ -46,7 +44,7 @@ impl Endpoint {
         }
         self.probes = self.probes.saturating_sub(1);
         let number = self.ledger.next_number();
-        let len = Bytes::new((out.len() + AROUND) as u64);
+        let len = Bytes::new(self.size.ip_len(SEALED_HEADER + out.len() + TAG) as u64);
         let due = self.account(now, len, (!content.is_empty()).then_some(content));
         Some(Departure { number, due })
     }
@@ -118,12 +116,12 @@ impl Endpoint {
     fn put_items(&mut self, out: &mut Vec<u8>, content: &mut Content) {
         while let Some(feedback) = self.feedback.pop_front() {
             put(out, &Frame::Feedback(feedback));
-            if out.len() + 1 + tunnel::FEEDBACK_LEN > MAX_PACKET {
+            if out.len() + 1 + tunnel::FEEDBACK_LEN > self.size.packet() {
                 break;
             }
         }
         // An opening is the longest: a name of 255 octets.
-        while out.len() + 300 <= MAX_PACKET
+        while out.len() + 300 <= self.size.packet()
             && let Some(item) = self.items.pop_front()
         {
             if self.put_item(out, &item) {
@@ -163,13 +161,13 @@ impl Endpoint {
         let header = tunnel::data_header();
         let mut left = self.ready.len();
         while left > 0
-            && out.len() + header + LEAST_PART <= MAX_PACKET
+            && out.len() + header + LEAST_PART <= self.size.packet()
             && let Some(number) = self.ready.pop_front()
         {
             left -= 1;
             let Some(stream) = self.streams.get_mut(&number) else { continue };
             stream.queued = false;
-            let most = MAX_PACKET - out.len() - header;
+            let most = self.size.packet() - out.len() - header;
             let unsent = stream.send.unsent();
             if let Some((range, end)) = stream.send.take(most as u64) {
                 self.unsent = self.unsent.saturating_sub(Bytes::new(unsent - stream.send.unsent()));

@@ -23,20 +23,21 @@
 //! | 16 + n | 16 | authentication tag |
 //!
 //! A packet is the sender's clock when it was sealed (8 octets) and any number of [`Frame`]s, one behind the other. A
-//! full packet is [`MAX_PACKET`] octets long, so that over IPv4 it is an IP packet of exactly 1500 octets.
+//! full packet is as long as the path allows ([`PacketSize`]): at most [`MAX_PACKET`] octets, so that over IPv4 it is an IP
+//! packet of exactly 1500 octets.
 
 mod feedback;
 mod frame;
+mod size;
 
 pub use feedback::FEEDBACK_LEN;
 pub use frame::{AckRange, Data, Frame, Frames, MAX_ACK_RANGES, MAX_HOST, OpenResult, data_header, put_data_header};
+pub use size::{IP_UDP_LEN, IPV6_UDP_LEN, LEAST_DATAGRAM, PacketSize};
 
 use crate::{Error, be16, be32, take};
 use lasthop_signals::Node;
 use lasthop_units::Time;
 
-/// Octets of an IPv4 and a UDP header.
-pub const IP_UDP_LEN: usize = 28;
 /// Octets of a sealed packet before the encrypted part.
 pub const SEALED_HEADER: usize = 16;
 /// Octets of the authentication tag.
