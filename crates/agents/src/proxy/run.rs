@@ -7,7 +7,6 @@ use super::resolve::Resolver;
 use super::server;
 use super::session::{Ask, Session};
 use crate::ap::Stop;
-use crate::tunnel::clock;
 use crate::tunnel::keys::{self, Key};
 use crate::tunnel::link::Link;
 use crate::tunnel::log::Log;
@@ -17,6 +16,7 @@ use crate::tunnel::punctual::{Punctual, Until};
 use crate::tunnel::spread::Spread;
 use crate::tunnel::wakeful::Wakeful;
 use crate::tunnel::{Error, Sealer, respond};
+use crate::tunnel::{clock, files};
 use lasthop_laws::Why;
 use lasthop_signals::{Node, StationFeedback, StreamReport};
 use lasthop_units::{Rate, Span, Time};
@@ -98,6 +98,7 @@ impl Proxy {
     /// [`Error`].
     pub fn open(config: &Config) -> Result<Proxy, Error> {
         config.validate()?;
+        files::raise_limit();
         let keys = keys::proxy_keys(&config.keys)?;
         let control = Control::new(&config.rule)?;
         let log = config.log.as_deref().map(Log::create).transpose()?;

@@ -6,7 +6,6 @@ use super::local::{Heard, Local};
 use super::log;
 use super::session::Session;
 use crate::ap::Stop;
-use crate::tunnel::clock;
 use crate::tunnel::keys::{self, Key};
 use crate::tunnel::link::Link;
 use crate::tunnel::log::Log;
@@ -14,6 +13,7 @@ use crate::tunnel::path::Path;
 use crate::tunnel::poll::{Poll, Ready};
 use crate::tunnel::spread::Spread;
 use crate::tunnel::{Error, Initiator};
+use crate::tunnel::{clock, files};
 use lasthop_signals::{Node, StationFeedback};
 use lasthop_transport::tunnel::Delay;
 use lasthop_units::{Span, Time};
@@ -41,8 +41,11 @@ pub struct Station {
     path: Path,
     poll: Poll,
     listeners: Vec<(TcpListener, Option<Target>)>,
-    locals: BTreeMap<u32, Local>,
+    /// Programs that have not said yet what they want, and when they came: in that order.
+    locals: BTreeMap<u32, (Time, Local)>,
     next_local: u32,
+    /// Listeners that are not asked until then, because there is no room.
+    resting: BTreeMap<usize, Time>,
     tunnel: Tunnel,
     next_session: u32,
     frames: Frames,
@@ -84,6 +87,10 @@ const RENEW: Span = Span::from_secs(5);
 /// A proxy that has been silent for this long has gone.
 const SILENCE: Span = Span::from_secs(2);
 const PING: Span = Span::from_millis(500);
+/// Who has not said by then where it wants to go is not waited for.
+const GREETING: Span = Span::from_secs(10);
+/// A listener that has connections for which there is no room is asked again after this.
+const REST: Span = Span::from_millis(100);
 const PRIORITY: i32 = 10;
 
 impl Station {
@@ -93,6 +100,7 @@ impl Station {
     /// [`Error`].
     pub fn open(config: &Config) -> Result<Station, Error> {
         config.validate()?;
+        files::raise_limit();
         let (node, key) = keys::station_key(&config.key)?;
         let log = config.log.as_deref().map(Log::create).transpose()?;
         let any: IpAddr = match config.proxy {
@@ -136,6 +144,7 @@ impl Station {
             listeners,
             locals: BTreeMap::new(),
             next_local: 0,
+            resting: BTreeMap::new(),
             tunnel,
             next_session,
             frames,
@@ -195,7 +204,7 @@ impl Station {
         let number = event.token as u32;
         match event.token & !u64::from(u32::MAX) {
             UDP => return self.receive(now),
-            LISTENER => self.accept(number as usize),
+            LISTENER => self.accept(now, number as usize),
             LOCAL => self.listen(number),
             _ => {
                 if let Tunnel::Up(session) = &mut self.tunnel {
@@ -243,14 +252,19 @@ impl Station {
         Ok(())
     }
 
-    fn accept(&mut self, index: usize) {
+    fn accept(&mut self, now: Time, index: usize) {
         loop {
             let (listener, target) = &self.listeners[index];
             let socket = match listener.accept() {
                 Ok((socket, _)) => socket,
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                // Nobody is left, or there is no room: those who wait will be asked for again.
-                Err(_) => return,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => continue,
+                // There is no room, and would be none if we asked again at once: those who wait can wait a little longer.
+                Err(_) => {
+                    self.poll.remove(listener);
+                    self.resting.insert(index, now + REST);
+                    return;
+                }
             };
             match target.clone() {
                 Some(target) => {
@@ -263,7 +277,7 @@ impl Station {
                     let number = self.next_local;
                     self.next_local = self.next_local.wrapping_add(1);
                     if self.poll.add_level(&local.socket, LOCAL | u64::from(number)).is_ok() {
-                        self.locals.insert(number, local);
+                        self.locals.insert(number, (now, local));
                         self.listen(number);
                     }
                 }
@@ -272,9 +286,9 @@ impl Station {
     }
 
     fn listen(&mut self, number: u32) {
-        let Some(mut local) = self.locals.remove(&number) else { return };
+        let Some((since, mut local)) = self.locals.remove(&number) else { return };
         match local.listen() {
-            Heard::More => drop(self.locals.insert(number, local)),
+            Heard::More => drop(self.locals.insert(number, (since, local))),
             Heard::Wants(target) => {
                 self.poll.remove(&local.socket);
                 self.connect(local, &target);
@@ -290,7 +304,21 @@ impl Station {
         }
     }
 
+    /// Ends connections that have said nothing sensible for long, and asks again where there was no room.
+    fn look_after_locals(&mut self, now: Time) {
+        while let Some(oldest) = self.locals.first_entry().filter(|oldest| now.since(oldest.get().0) >= GREETING) {
+            oldest.remove();
+        }
+        let rested = |until: &Time| *until <= now;
+        for (index, _) in self.resting.extract_if(.., |_, until| rested(until)).collect::<Vec<_>>() {
+            if self.poll.add_level(&self.listeners[index].0, LISTENER | index as u64).is_err() {
+                self.resting.insert(index, now + REST);
+            }
+        }
+    }
+
     fn service(&mut self, now: Time) -> Result<(), Error> {
+        self.look_after_locals(now);
         match &mut self.tunnel {
             Tunnel::Down { initiator, since, sent } => {
                 if now.since(*since) > RENEW {
@@ -377,7 +405,9 @@ impl Station {
             }
         };
         let again = self.slot.again.as_ref().map_or(Time::MAX, |(at, _)| *at);
-        tunnel.min(self.slot.end).min(again)
+        let local = self.locals.first_key_value().map(|(_, (since, _))| *since + GREETING);
+        let times = self.resting.values().copied().chain(local);
+        times.fold(tunnel.min(self.slot.end).min(again), Time::min)
     }
 }
 

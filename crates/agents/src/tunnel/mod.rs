@@ -30,5 +30,5 @@ pub mod spread;
 pub use error::Error;
 pub use handshake::{Initiator, respond};
 pub use keys::Key;
-pub use lasthop_system::{poll, punctual, wakeful};
+pub use lasthop_system::{files, poll, punctual, wakeful};
 pub use sealer::Sealer;
