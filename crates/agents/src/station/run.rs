@@ -309,8 +309,10 @@ impl Station {
         while let Some(oldest) = self.locals.first_entry().filter(|oldest| now.since(oldest.get().0) >= GREETING) {
             oldest.remove();
         }
-        let rested = |until: &Time| *until <= now;
-        for (index, _) in self.resting.extract_if(.., |_, until| rested(until)).collect::<Vec<_>>() {
+        let rested: Vec<usize> =
+            self.resting.iter().filter(|(_, until)| **until <= now).map(|(index, _)| *index).collect();
+        for index in rested {
+            self.resting.remove(&index);
             if self.poll.add_level(&self.listeners[index].0, LISTENER | index as u64).is_err() {
                 self.resting.insert(index, now + REST);
             }
