@@ -1,8 +1,8 @@
 //! What stands in the hop's queue because more was sent than it could carry, and the rate that lets it drain.
 //! Source:     own; to send less than is delivered until the queue has gone is the Drain of [bbr].
-//! Equations:  full (mu >= 0.95 N_max):  B' = max{B + (s - y) t, 0},   x <= y - max{B' - N_max, 0} / t
-//!             otherwise:                B' = max{(s - y) t, 0},       x not limited
-//! Symbols:    B -> `packets`, mu -> `level`, N_max -> `most`, s -> `sent`, y -> `arrived`, t -> `seconds`, x -> `clamp`
+//! Equations:  full (mu >= 0.95 N_max):  B' = max{B + (s - y) t, 0};   otherwise  B' = max{(s - y) t, 0}
+//!             from full and B' > N_max + y T̄ on, as long as full and B' > N_max:   x <= y - (B' - N_max) / t
+//! Symbols:    B -> `packets`, mu -> `level`, N_max -> `most`, s -> `sent`, y -> `arrived`, t -> `seconds`, T̄ -> `target`, x -> `clamp`
 //! Deviations: none.
 //! Validity:   packets of the same stream counted at both ends. Lost packets count as waiting, at most until a slot whose frames
 //!             are not full: a frame with room has taken all that waited. What a slot without full frames leaves behind is
@@ -14,10 +14,9 @@
 pub struct Backlog {
     /// Packets that were sent and have not arrived.
     packets: f64,
-    /// Most packets a second, while frames are full.
+    /// Most packets a second, while the queue drains.
     clamp: Option<f64>,
-    /// True if a queue is being drained, and if one was in the last slot.
-    draining: bool,
+    /// True if a queue was drained in the last slot.
     drained: bool,
 }
 
@@ -34,6 +33,8 @@ pub struct Slot {
     pub level: f64,
     /// Most packets that a frame holds.
     pub most: f64,
+    /// How long packets may wait, seconds: a queue no longer than that is the loop's, not an overrun.
+    pub target: f64,
 }
 
 /// Share of the most that a frame holds, from which on it counts as full.
@@ -42,13 +43,14 @@ const FULL: f64 = 0.95;
 impl Backlog {
     /// Folds one slot in.
     pub fn update(&mut self, slot: &Slot) {
-        self.drained = self.draining;
+        self.drained = self.clamp.is_some();
         let grown = (slot.sent - slot.arrived) * slot.seconds;
         let full = slot.level >= FULL * slot.most && slot.most > 1.0;
         self.packets = if full { (self.packets + grown).max(0.0) } else { grown.max(0.0) };
-        let surplus = (self.packets - slot.most).max(0.0);
-        self.draining = full && surplus > 0.0;
-        self.clamp = full.then(|| (slot.arrived - surplus / slot.seconds).max(0.0));
+        let surplus = self.packets - slot.most;
+        let bound = if self.drained { 0.0 } else { slot.arrived * slot.target };
+        let drains = full && surplus > bound;
+        self.clamp = drains.then(|| (slot.arrived - surplus / slot.seconds).max(0.0));
     }
 
     /// Nothing is known any more: no frame has come.
@@ -56,7 +58,7 @@ impl Backlog {
         *self = Backlog::default();
     }
 
-    /// Most packets a second that do not lengthen the queue; `None` while there is none.
+    /// Most packets a second that let the queue drain; `None` while none is to.
     pub fn clamp(&self) -> Option<f64> {
         self.clamp
     }
@@ -72,7 +74,7 @@ mod tests {
     use super::*;
 
     fn slot(sent: f64, arrived: f64, level: f64) -> Slot {
-        Slot { sent, arrived, seconds: 0.5, level, most: 64.0 }
+        Slot { sent, arrived, seconds: 0.5, level, most: 64.0, target: 0.01 }
     }
 
     #[test]
@@ -84,8 +86,8 @@ mod tests {
         backlog.update(&slot(1000.0, 4400.0, 64.0));
         assert_eq!((backlog.clamp(), backlog.was_draining()), (Some(4400.0 - (700.0 - 64.0) / 0.5), true));
         backlog.update(&slot(3128.0, 4400.0, 64.0));
-        // A frame's packets are left: no more is sent than arrives, and the loop may learn again after this slot.
-        assert_eq!((backlog.clamp(), backlog.was_draining()), (Some(4400.0), true));
+        // A frame's packets are left, and the loop may learn again after this slot.
+        assert_eq!((backlog.clamp(), backlog.was_draining()), (None, true));
         backlog.update(&slot(4400.0, 4400.0, 50.0));
         assert_eq!((backlog.clamp(), backlog.was_draining()), (None, false));
     }
@@ -100,6 +102,16 @@ mod tests {
         // What the last slot lost may stand in the queue of a hop that has become slower at its end.
         backlog.update(&slot(4000.0, 4000.0, 64.0));
         assert_eq!(backlog.clamp(), Some(4000.0 - (600.0 - 64.0) / 0.5));
+    }
+
+    #[test]
+    fn a_queue_within_the_target_is_the_loops_to_shorten() {
+        let mut backlog = Backlog::default();
+        // 100 packets are 64 and less than the 80 that arrive in 10 ms.
+        backlog.update(&slot(8200.0, 8000.0, 64.0));
+        assert_eq!(backlog.clamp(), None);
+        backlog.update(&slot(8200.0, 8000.0, 64.0));
+        assert_eq!(backlog.clamp(), Some(8000.0 - (200.0 - 64.0) / 0.5));
     }
 
     #[test]

@@ -14,8 +14,8 @@
 //!             full share that the others have meanwhile); the reference is never such a stream; a station that is sent
 //!             nothing may begin with one packet a round; whoever joins is counted at once.
 //!             A hop that becomes slower within a slot is overrun for the rest of it, and a queue stands that frames of most
-//!             packets hide from z. While frames are full, x' is therefore at most what arrived, less what drains within a slot
-//!             the packets that were sent and have not arrived (`Backlog`). z then rests, for the frames of a drain are not
+//!             packets hide from z. If frames are full and more packets were sent and have not arrived than arrive within T̄, x' is
+//!             therefore at most what arrived less what drains them within a slot (`Backlog`). z then rests, for the frames of a drain are not
 //!             what z has made; but not in the slot before it, so that rates that are too high fall with every drain. And
 //!             where the overhead is found to be another (`overhead`), z' is the target: what z had to make good for was
 //!             the old ĉ. Neither touches the loop near its equilibrium, where frames are not full and ĉ changes by β.
@@ -369,7 +369,8 @@ impl Account<Loop> {
         (state.level, state.interval, state.arrived, state.known) = (level, interval, rate, true);
         let most = most_packets(f64::from(params.max_packets), params.frame_limit.as_secs_f64(), state.airtime);
         if let Some(sent) = slot.sent {
-            state.backlog.update(&backlog::Slot { sent, arrived: goodput.unwrap_or(rate), seconds, level, most });
+            let (arrived, target) = (goodput.unwrap_or(rate), params.target.as_secs_f64());
+            state.backlog.update(&backlog::Slot { sent, arrived, seconds, level, most, target });
         }
         if let (Some(sent), Some(arrived)) = (slot.sent, goodput) {
             state.backhaul.update(&backhaul::Slot { sent, arrived, level, target: state.target });
