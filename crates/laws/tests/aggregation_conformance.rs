@@ -87,10 +87,17 @@ proptest! {
             prop_assert!(first.is_sorted_by_key(|(flow, _)| *flow));
             for (flow, decision) in &first {
                 let rate = decision.pacing.expect("it paces");
-                prop_assert!(rate >= Rate::from_bps(1), "{flow:?} is starved for good: {decision:?}");
                 // One packet of 65 535 B every 20 us, the least overhead that is believed.
                 prop_assert!(rate <= Rate::from_mbit(6_000_000), "{flow:?}: {decision:?}");
                 prop_assert!(decision.cwnd.is_none() && decision.rwnd.is_none());
+            }
+            // Nobody is starved: a packet in ten rounds of single packets, or one a second from a backhaul that carries nothing.
+            if let Some(regulator) = law.regulator() {
+                let active = || regulator.views().filter(|view| view.active);
+                let singles = regulator.overhead() + active().map(|view| view.airtime).sum::<f64>();
+                for view in active() {
+                    prop_assert!(view.rate >= 0.999 * (0.1 / singles).min(1.0), "{view:?} in rounds of {singles} s");
+                }
             }
             // A log replayed gives the recorded decisions.
             twin.sense(now, signal);

@@ -7,7 +7,7 @@
 //! Validity:   packets of the same stream counted at both ends. Lost packets count as waiting, at most until a slot whose frames
 //!             are not full: a frame with room has taken all that waited. What a slot without full frames leaves behind is
 //!             kept for the next one only, for the hop may have become slower at its end.
-//! Checked by: tests::*, tests/aggregation_loop.rs (capacity that falls within a slot), simulator
+//! Checked by: tests::*, tests/aggregation_loop.rs (capacity that falls within a slot), crates/sim/tests/regulated.rs
 
 /// The queue of one station.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -20,7 +20,8 @@
 //!             where the overhead is found to be another (`overhead`), z' is the target: what z had to make good for was
 //!             the old ĉ. Neither touches the loop near its equilibrium, where frames are not full and ĉ changes by β.
 //! Validity:   0 < K1 c/ĉ < 2, 0 < K2 < (4 - 2 K1)/(2 - K1 (1 - c/T̄)) for stability.
-//! Checked by: tests::*, tests/aggregation_loop.rs (stability, Lemma 2), tests/aggregation_conformance.rs, simulator
+//! Checked by: tests::* (each guard), tests/aggregation_loop.rs (stability, Lemma 2), tests/aggregation_backhaul.rs,
+//!             tests/aggregation_conformance.rs, crates/sim/tests/regulated.rs
 
 use super::backhaul::{self, Detector};
 use super::backlog::{self, Backlog};
@@ -87,6 +88,8 @@ pub struct View {
     pub interval: f64,
     /// Packets a second allowed.
     pub rate: f64,
+    /// Seconds a packet on the air (w).
+    pub airtime: f64,
     /// True while it counts in the round.
     pub active: bool,
 }
@@ -133,8 +136,8 @@ impl Regulator {
     /// Every station that was ever seen.
     pub fn views(&self) -> impl Iterator<Item = View> {
         self.ledger.iter().map(|(station, account)| {
-            let Loop { level, target, interval, rate, .. } = account.state;
-            View { station, level, target, interval, rate, active: account.active }
+            let Loop { level, target, interval, rate, airtime, .. } = account.state;
+            View { station, level, target, interval, rate, airtime, active: account.active }
         })
     }
 
@@ -192,7 +195,7 @@ impl Regulator {
             let state = &mut account.state;
             let step = k1 * (state.target - state.level);
             // What a limit cuts off is not integrated.
-            let held = step > 0.0 && state.backhaul.clamp().is_some_and(|clamp| state.rate >= clamp);
+            let held = step > 0.0 && state.backhaul.held(state.rate);
             if changed {
                 state.z = state.target.clamp(LEAST_Z, most);
             } else if !held && !state.backlog.was_draining() {
@@ -365,7 +368,7 @@ impl Account<Loop> {
         if let Some(inverse) = frames.inverse_rate {
             state.airtime = bytes * 8.0 * inverse;
         }
-        let Frames { level, interval, rate, goodput, seconds, .. } = *frames;
+        let Frames { level, interval, rate, goodput, seconds, lost, delay, .. } = *frames;
         (state.level, state.interval, state.arrived, state.known) = (level, interval, rate, true);
         let most = most_packets(f64::from(params.max_packets), params.frame_limit.as_secs_f64(), state.airtime);
         if let Some(sent) = slot.sent {
@@ -373,7 +376,8 @@ impl Account<Loop> {
             state.backlog.update(&backlog::Slot { sent, arrived, seconds, level, most, target });
         }
         if let (Some(sent), Some(arrived)) = (slot.sent, goodput) {
-            state.backhaul.update(&backhaul::Slot { sent, arrived, level, target: state.target });
+            let target = state.target;
+            state.backhaul.update(&backhaul::Slot { sent, arrived, lost, seconds, level, target, delay });
         }
     }
 
@@ -404,3 +408,6 @@ impl Account<Loop> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

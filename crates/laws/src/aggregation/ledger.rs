@@ -6,7 +6,7 @@
 //!             belongs to the rates that were in force, whatever the phase of the stations' clocks; at the latest after
 //!             1.25 Δ, and not before 0.5 Δ. Reports that missed their slot count in the next one, added to its own.
 //! Validity:   stations whose slots are Δ long.
-//! Checked by: tests::*
+//! Checked by: tests::*, controller::tests
 
 use lasthop_signals::{Node, StationFeedback, StreamReport};
 use lasthop_units::{Span, Time};
@@ -48,6 +48,10 @@ struct Gathered {
     frames: u64,
     packets: u64,
     received: u64,
+    lost: u64,
+    /// Sum of the delays of what was received, seconds; and how many of them were told.
+    delays: f64,
+    timed: u64,
     inverse_rates: f64,
     seconds: f64,
 }
@@ -85,6 +89,10 @@ pub struct Frames {
     pub rate: f64,
     /// Packets of the proxy's stream a second; `None` where the station does not count them.
     pub goodput: Option<f64>,
+    /// Packets of that stream a second that are known to be lost.
+    pub lost: f64,
+    /// Mean delay of that stream's packets, seconds, clock offset included; `None` where the station does not measure it.
+    pub delay: Option<f64>,
     /// Mean of 1/R, seconds a bit; `None` where the station does not know rates.
     pub inverse_rate: Option<f64>,
 }
@@ -114,7 +122,8 @@ impl<T: Default> Ledger<T> {
             // A new stream under an old name.
             *stream = Stream { now: *report, at: now, before: *report, before_at: now };
         }
-        let sends = report.waiting || report.packets > stream.before.packets;
+        // One that has gone is sent to and says nothing. It is back when it reports a frame.
+        let sends = (report.waiting || report.packets > stream.before.packets) && account.silent < GONE_AFTER;
         (stream.now, stream.at) = (*report, now);
         self.activate(now, report.station, sends)
     }
@@ -130,7 +139,7 @@ impl<T: Default> Ledger<T> {
         account.reported = true;
         self.awaited -= usize::from(std::mem::take(&mut account.awaited));
         // Without word from the proxy, a station that receives frames is one that is sent to.
-        let sends = account.stream.is_none() && report.frames > 0;
+        let sends = report.frames > 0 && (account.stream.is_none() || account.silent >= GONE_AFTER);
         self.activate(now, report.station, sends)
     }
 
@@ -221,8 +230,10 @@ impl<T: Default> Account<T> {
             waiting = stream.now.waiting;
             (stream.before, stream.before_at) = (stream.now, if stream.at > Time::ZERO { stream.at } else { now });
         }
-        self.silent = if frames.is_some() { 0 } else { self.silent.saturating_add(1) };
         let sends = waiting || packets > 0;
+        // To whom nothing is sent has nothing to report.
+        let spoken = frames.is_some() || self.stream.is_some() && !sends;
+        self.silent = if spoken { 0 } else { self.silent.saturating_add(1) };
         self.active = match self.stream {
             Some(_) => sends && self.silent < GONE_AFTER,
             None => self.silent < FROZEN_AFTER,
@@ -237,6 +248,11 @@ impl Gathered {
         // A frame holds a packet at least; a station that says otherwise miscounts.
         self.packets = self.packets.saturating_add(report.packets.max(u64::from(report.frames)));
         self.received = self.received.saturating_add(report.received);
+        self.lost = self.lost.saturating_add(report.lost);
+        if let Some(delay) = report.delay_mean {
+            self.delays += delay.as_secs_f64() * report.received as f64;
+            self.timed = self.timed.saturating_add(report.received);
+        }
         self.inverse_rates += report.inverse_rate_sum;
         self.seconds += report.end.since(report.start).as_secs_f64();
     }
@@ -254,6 +270,8 @@ impl Gathered {
             seconds: self.seconds,
             rate: self.packets as f64 / self.seconds,
             goodput: (self.received > 0).then(|| self.received as f64 / self.seconds),
+            lost: self.lost as f64 / self.seconds,
+            delay: (self.timed > 0).then(|| self.delays / self.timed as f64),
             inverse_rate: believed.then_some(inverse),
         })
     }
@@ -264,3 +282,6 @@ fn is_newer(slot: u32, last: u32) -> bool {
     let ahead = slot.wrapping_sub(last);
     ahead != 0 && ahead < 1 << 31
 }
+
+#[cfg(test)]
+mod tests;

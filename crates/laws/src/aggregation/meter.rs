@@ -10,7 +10,7 @@
 //!             never comes counts once, for it may have been received by others. [`Grouping::Reference`] counts as the
 //!             source does.
 //! Validity:   one radio's view in the order of reception; PPDUs to 5.484 ms; frames without BlockAck reordering.
-//! Checked by: tests::*, tests/captures.rs (real and synthetic captures with counts of other tools)
+//! Checked by: tests::*, tests/aggregation_captures.rs (real and synthetic captures with counts of other tools)
 
 mod history;
 mod tally;

@@ -1,0 +1,240 @@
+//! One test for each guard of C.3, on a regulator whose stations say what the test wants them to.
+
+use super::*;
+use lasthop_signals::{StationFeedback, StreamReport};
+use lasthop_units::{Bytes, Span};
+
+/// A proxy and its stations, slot by slot.
+struct Bench {
+    law: Regulator,
+    slot: u32,
+    sent: Vec<f64>,
+}
+
+/// What one station does in a slot.
+#[derive(Clone, Copy)]
+struct Act {
+    /// Packets a second that are sent to it; what is allowed, if that is less.
+    offered: f64,
+    /// Share of them that arrive.
+    arrive: f64,
+    /// Packets a frame that it reports; 0: it reports none. `None`: what a hop of 200 us an access would make of it.
+    level: Option<f64>,
+    mbit: f64,
+}
+
+const BUSY: Act = Act { offered: f64::INFINITY, arrive: 1.0, level: None, mbit: 390.0 };
+
+impl Bench {
+    fn new(stations: usize, params: Params) -> Bench {
+        let law = Regulator::new(params).expect("valid");
+        let mut bench = Bench { law, slot: 0, sent: vec![0.0; stations] };
+        (0..stations).for_each(|place| bench.stream(place, true));
+        bench
+    }
+
+    fn now(&self) -> Time {
+        Time::ZERO + Span::from_millis(u64::from(self.slot) * 500)
+    }
+
+    fn stream(&mut self, place: usize, waiting: bool) {
+        let (packets, station) = (self.sent[place] as u64, node(place));
+        let report = StreamReport { station, packets, bytes: Bytes::new(packets * 1500), waiting };
+        self.law.sense(self.now(), &Signal::Stream(report));
+    }
+
+    /// One slot; `acts` are the stations', in order. A station to which nothing is offered is not sent to.
+    fn slot(&mut self, acts: &[Act]) {
+        let rates: Vec<f64> = (0..acts.len()).map(|place| self.rate(place)).collect();
+        let sends = acts.iter().filter(|act| act.offered > 0.0).count() as f64;
+        let load: f64 =
+            acts.iter().zip(&rates).map(|(act, rate)| act.offered.min(*rate) * airtime(12_384.0, act.mbit * 1e6)).sum();
+        let round = if load < 1.0 { 200e-6 * sends / (1.0 - load) } else { f64::INFINITY };
+        self.slot += 1;
+        for (place, act) in acts.iter().enumerate() {
+            let sent = act.offered.min(rates[place]);
+            self.sent[place] += sent * 0.5;
+            self.stream(place, act.offered >= rates[place] && act.offered > 0.0);
+            let packets = sent * act.arrive * 0.5;
+            let level = act.level.unwrap_or((sent * round).clamp(1.0, 64.0));
+            let frames = if level > 0.0 { (packets / level).ceil() } else { 0.0 };
+            let report = StationFeedback {
+                frames: frames as u32,
+                packets: (frames * level) as u64,
+                received: packets as u64,
+                inverse_rate_sum: frames / (act.mbit * 1e6),
+                ..StationFeedback::empty(node(place), self.slot, Time::ZERO, Time::ZERO + Span::from_millis(500))
+            };
+            self.law.sense(self.now(), &Signal::Station(report));
+        }
+        // Those that are not waited for have reported as well; the slot is over in any case.
+        if self.law.ledger.is_due(self.now()) {
+            self.law.sense(self.now(), &Signal::Wakeup);
+        }
+    }
+
+    fn slots(&mut self, count: usize, acts: &[Act]) {
+        (0..count).for_each(|_| self.slot(acts));
+    }
+
+    fn state(&self, place: usize) -> &Loop {
+        &self.law.ledger.get(node(place)).expect("known").state
+    }
+
+    fn rate(&self, place: usize) -> f64 {
+        self.state(place).rate
+    }
+
+    fn why(&self, place: usize) -> Why {
+        self.law.ledger.get(node(place)).expect("known").why()
+    }
+}
+
+fn node(place: usize) -> Node {
+    Node(u16::try_from(place).expect("few") + 1)
+}
+
+fn bench(stations: usize) -> Bench {
+    Bench::new(stations, Params::default())
+}
+
+#[test]
+fn the_reference_is_the_slowest_and_changes_at_a_tenth_more_with_the_set_point_kept() {
+    let of = |mbit| Act { mbit, ..BUSY };
+    let mut bench = bench(2);
+    bench.slots(20, &[of(390.0), of(400.0)]);
+    assert_eq!(bench.law.reference, Some(node(0)), "the slowest");
+    bench.slots(5, &[of(390.0), of(360.0)]);
+    assert_eq!(bench.law.reference, Some(node(0)), "8 % slower is not enough");
+    let before = bench.law.set_point();
+    bench.slot(&[of(390.0), of(195.0)]);
+    assert_eq!(bench.law.reference, Some(node(1)), "twice as slow is");
+    // One step of the outer loop at most; and the levels are those of the new order: μ_1 w_1/w_i.
+    let nu = bench.law.set_point();
+    assert!(nu > 0.5 * before && nu < 2.0 * before, "{before} {nu}");
+    assert!((bench.state(1).target - nu).abs() < 1e-9);
+    assert!((bench.state(0).target - (2.0 * nu).min(48.0)).abs() < 1e-9);
+}
+
+#[test]
+fn an_application_that_sends_little_freezes_its_state_and_gets_half_again_what_it_used() {
+    let mut bench = bench(2);
+    bench.slots(60, &[BUSY, BUSY]);
+    let z = bench.state(1).z;
+    let little = Act { offered: 5_000.0, level: Some(1.0), ..BUSY };
+    for _ in 0..20 {
+        bench.slot(&[BUSY, little]);
+        assert_eq!(bench.state(1).z, z, "frames of single packets are the application's");
+    }
+    assert_eq!(bench.why(1), Why::ApplicationLimited);
+    assert!((bench.rate(1) / 7_500.0 - 1.0).abs() < 0.01, "{}", bench.rate(1));
+    let more = Act { offered: 0.9 * bench.rate(1), ..little };
+    bench.slot(&[BUSY, more]);
+    assert_eq!(bench.state(1).z, z, "nine tenths of the rate are less than 0.95 of it");
+    assert_eq!(bench.law.reference, Some(node(0)), "and it never leads");
+}
+
+#[test]
+fn what_a_limited_stream_leaves_is_the_others() {
+    let both = {
+        let mut bench = bench(2);
+        bench.slots(60, &[BUSY, BUSY]);
+        bench.rate(0)
+    };
+    let mut bench = bench(2);
+    bench.slots(60, &[BUSY, BUSY]);
+    bench.slots(15, &[BUSY, Act { offered: 5_000.0, level: Some(1.0), ..BUSY }]);
+    assert!(bench.rate(0) > 1.2 * both, "{} and {both} while both send", bench.rate(0));
+}
+
+#[test]
+fn two_silent_slots_freeze_a_station_and_ten_take_it_out_of_the_round() {
+    let silent = Act { level: Some(0.0), ..BUSY };
+    let mut bench = bench(2);
+    bench.slots(60, &[BUSY, BUSY]);
+    let (z, target, two) = (bench.state(1).z, bench.state(1).target, bench.law.overhead());
+    for slot in 1..=9 {
+        bench.slot(&[BUSY, silent]);
+        assert_eq!(bench.state(1).z, z, "slot {slot}: no frames, no error");
+        assert_eq!(bench.why(1) == Why::Silent, slot >= 2, "slot {slot}");
+        assert!(bench.law.views().all(|view| view.active), "slot {slot}");
+    }
+    assert!(target >= 1.0);
+    bench.slot(&[BUSY, silent]);
+    assert_eq!(bench.law.views().filter(|view| view.active).count(), 1);
+    assert!(bench.law.overhead() < 0.8 * two, "c counts who is active: {} of {two}", bench.law.overhead());
+}
+
+#[test]
+fn the_round_is_made_of_those_that_are_active() {
+    let mut bench = bench(3);
+    bench.slots(60, &[BUSY, BUSY, BUSY]);
+    let (three, before) = (bench.law.overhead(), bench.rate(0));
+    let none = Act { offered: 0.0, ..BUSY };
+    bench.slots(2, &[BUSY, none, none]);
+    assert!((bench.law.overhead() / three - 1.0 / 3.0).abs() < 0.1, "{three} {}", bench.law.overhead());
+    assert!(bench.rate(0) > 1.5 * before, "the airtime of two others is free: {} after {before}", bench.rate(0));
+    // They wait for their turn with one packet in a round of everybody, themselves included.
+    let state = bench.state(0);
+    let round = bench.law.overhead.round(2) + 2.0 * state.airtime;
+    assert!((bench.rate(1) * round - 1.0).abs() < 0.05, "{}", bench.rate(1));
+}
+
+#[test]
+fn no_rate_is_less_than_a_packet_a_round_of_single_packets() {
+    // Frames that are always too large: the state falls as far as it may.
+    let large = Act { level: Some(30.0), ..BUSY };
+    let mut bench = Bench::new(4, Params { target: Span::from_millis(1), ..Params::default() });
+    bench.slots(40, &[large; 4]);
+    let singles = bench.law.overhead() + 4.0 * bench.state(0).airtime;
+    for place in 0..4 {
+        assert_eq!(bench.state(place).z, LEAST_Z, "the state is held where it can come back from");
+        assert!((bench.rate(place) * singles - 1.0).abs() < 1e-9, "{} in rounds of {singles}", bench.rate(place));
+    }
+}
+
+#[test]
+fn the_state_stays_within_what_a_frame_holds() {
+    // At 29.25 Mbit/s a frame of 5.484 ms holds 12 packets, and 9 are aimed at; single packets ask for ever more.
+    let small = Act { level: Some(1.5), mbit: 29.25, ..BUSY };
+    let mut bench = bench(1);
+    bench.slots(200, &[small]);
+    assert_eq!(bench.state(0).z, 12.0);
+    assert!(bench.state(0).target <= 9.0, "{}", bench.state(0).target);
+}
+
+#[test]
+fn a_backhaul_bounds_the_rate_and_what_it_cuts_off_is_not_integrated() {
+    let starved = Act { arrive: 0.6, level: Some(2.0), ..BUSY };
+    let mut bench = bench(2);
+    bench.slots(60, &[BUSY, BUSY]);
+    // Its frames are far shorter than the target.
+    assert!(bench.state(1).target > 4.0);
+    bench.slots(3, &[BUSY, starved]);
+    let clamp = bench.state(1).backhaul.clamp().expect("three slots of missing packets");
+    assert_eq!(bench.rate(1), clamp);
+    assert_eq!(bench.why(1), Why::Backhaul);
+    let z = bench.state(1).z;
+    let whole = Act { level: Some(2.0), ..BUSY };
+    for _ in 0..30 {
+        bench.slot(&[BUSY, whole]);
+        if bench.state(1).backhaul.clamp().is_none() {
+            break;
+        }
+        assert_eq!(bench.state(1).z, z, "{:?}", bench.state(1).backhaul);
+        assert!(bench.rate(1) <= bench.state(1).backhaul.clamp().expect("some"));
+    }
+    assert_eq!(bench.law.reference, Some(node(0)), "and such a station never leads");
+}
+
+#[test]
+fn a_station_begins_with_one_packet_a_round_and_the_others_make_room_at_once() {
+    let mut bench = bench(1);
+    bench.slots(30, &[BUSY]);
+    let alone = bench.law.overhead();
+    bench.sent.push(0.0);
+    bench.stream(1, true);
+    assert_eq!((bench.state(1).z, bench.why(1)), (1.0, Why::Entering));
+    assert!((bench.law.overhead() / alone - 2.0).abs() < 1e-9, "it counts before the slot is over");
+    assert!(bench.rate(1) > 0.0 && bench.rate(1) < bench.rate(0));
+}

@@ -1,0 +1,142 @@
+use super::*;
+use lasthop_units::Bytes;
+
+const DELTA: Span = Span::from_millis(500);
+
+fn at(ms: u64) -> Time {
+    Time::ZERO + Span::from_millis(ms)
+}
+
+fn sent(station: u16, packets: u64) -> StreamReport {
+    StreamReport { station: Node(station), packets, bytes: Bytes::new(packets * 1000), waiting: true }
+}
+
+/// A slot of half a second with 100 frames of `level` packets.
+fn account(station: u16, slot: u32, level: u64) -> StationFeedback {
+    StationFeedback {
+        frames: 100,
+        packets: 100 * level,
+        received: 100 * level,
+        ..StationFeedback::empty(Node(station), slot, Time::ZERO, at(500))
+    }
+}
+
+/// Two stations, to which is sent, both at time 0.
+fn ledger() -> Ledger<()> {
+    let mut ledger = Ledger::new(DELTA);
+    assert!(ledger.stream(at(0), &sent(1, 0)));
+    assert!(ledger.stream(at(0), &sent(2, 0)));
+    ledger
+}
+
+fn close(ledger: &mut Ledger<()>, ms: u64) -> Vec<Slot> {
+    let mut slots = Vec::new();
+    ledger.close(at(ms), |_, slot| slots.push(*slot));
+    slots
+}
+
+#[test]
+fn a_slot_is_over_when_all_have_reported_but_not_before_half_of_it() {
+    let mut ledger = ledger();
+    ledger.feedback(at(100), &account(1, 1, 10));
+    assert!(!ledger.is_due(at(500)), "station 2 is waited for");
+    ledger.feedback(at(200), &account(2, 1, 10));
+    assert!(!ledger.is_due(at(249)), "half of it is not over");
+    assert!(ledger.is_due(at(250)));
+}
+
+#[test]
+fn a_station_that_does_not_report_is_waited_for_a_quarter_of_a_slot() {
+    let mut ledger = ledger();
+    ledger.feedback(at(100), &account(1, 1, 10));
+    assert_eq!(ledger.deadline(), Some(at(625)));
+    assert!(!ledger.is_due(at(624)));
+    assert!(ledger.is_due(at(625)));
+    let slots = close(&mut ledger, 625);
+    assert!(slots[0].frames.is_some() && slots[1].frames.is_none());
+}
+
+#[test]
+fn a_late_report_counts_in_the_slot_that_follows_with_that_ones_own() {
+    let mut ledger = ledger();
+    ledger.feedback(at(500), &account(1, 1, 10));
+    close(&mut ledger, 625);
+    ledger.feedback(at(650), &account(2, 1, 10));
+    ledger.feedback(at(1_000), &account(1, 2, 10));
+    ledger.feedback(at(1_100), &account(2, 2, 30));
+    let frames = close(&mut ledger, 1_100)[1].frames.expect("it has reported");
+    assert_eq!((frames.level, frames.seconds, frames.rate), (20.0, 1.0, 4_000.0));
+}
+
+#[test]
+fn a_slot_that_is_not_newer_than_the_last_is_not_counted_and_numbers_wrap() {
+    let mut ledger = ledger();
+    let level = |ledger: &mut Ledger<()>, ms| close(ledger, ms)[0].frames.map(|frames| frames.level);
+    ledger.feedback(at(500), &account(1, u32::MAX, 10));
+    assert_eq!(level(&mut ledger, 625), Some(10.0));
+    // The second copy, and one that was overtaken.
+    ledger.feedback(at(700), &account(1, u32::MAX, 60));
+    ledger.feedback(at(700), &account(1, u32::MAX - 5, 60));
+    assert_eq!(level(&mut ledger, 1_250), None);
+    ledger.feedback(at(1_300), &account(1, 0, 20));
+    assert_eq!(level(&mut ledger, 1_875), Some(20.0));
+}
+
+#[test]
+fn a_silent_station_is_waited_for_twice_and_gone_after_ten_slots() {
+    let mut ledger = ledger();
+    for slot in 1..=12u32 {
+        let start = u64::from(slot - 1) * 500;
+        ledger.stream(at(start + 400), &sent(2, u64::from(slot) * 100));
+        ledger.stream(at(start + 400), &sent(1, u64::from(slot) * 100));
+        ledger.feedback(at(start + 450), &account(1, slot, 10));
+        assert_eq!(ledger.is_due(at(start + 450)), slot > 2, "slot {slot}: 2 is waited for in two slots");
+        close(&mut ledger, start + 500);
+        let silent = ledger.get(Node(2)).expect("known");
+        assert_eq!((silent.silent, silent.active), (slot, slot < 10), "slot {slot}");
+        assert!(ledger.get(Node(1)).expect("known").active);
+    }
+}
+
+#[test]
+fn a_station_to_which_nothing_is_sent_is_not_active_and_returns_with_the_first_packet() {
+    let mut ledger = ledger();
+    ledger.stream(at(400), &StreamReport { waiting: false, ..sent(2, 0) });
+    ledger.feedback(at(450), &account(2, 1, 10));
+    close(&mut ledger, 500);
+    assert!(!ledger.get(Node(2)).expect("known").active);
+    assert!(ledger.stream(at(600), &sent(2, 1)), "it has come back");
+    assert!(ledger.get(Node(2)).expect("known").active);
+}
+
+#[test]
+fn a_proxy_that_begins_anew_does_not_count_backwards() {
+    let mut ledger = ledger();
+    ledger.stream(at(500), &sent(1, 5_000));
+    assert_eq!(close(&mut ledger, 500)[0].sent, Some(10_000.0));
+    ledger.stream(at(600), &sent(1, 10));
+    ledger.stream(at(1_100), &sent(1, 1_010));
+    assert_eq!(close(&mut ledger, 1_100)[0].sent, Some(2_000.0));
+}
+
+#[test]
+fn delays_are_weighted_by_packets_and_losses_counted_a_second() {
+    let mut ledger = ledger();
+    let delay = |ms| Some(Span::from_millis(ms));
+    ledger.feedback(at(500), &StationFeedback { delay_mean: delay(10), lost: 20, ..account(1, 1, 10) });
+    ledger.feedback(at(510), &StationFeedback { delay_mean: delay(50), lost: 30, ..account(1, 2, 30) });
+    let frames = close(&mut ledger, 625)[0].frames.expect("it has reported");
+    assert_eq!(frames.lost, 50.0);
+    assert!((frames.delay.expect("told") - 0.04).abs() < 1e-9);
+}
+
+#[test]
+fn rates_that_no_hardware_has_are_not_believed() {
+    let mut ledger = ledger();
+    let of = |rate: f64, slot| StationFeedback { inverse_rate_sum: 100.0 / rate, ..account(1, slot, 10) };
+    for (slot, (rate, believed)) in (1u32..).zip([(390e6, true), (1e4, false), (1e12, false)]) {
+        ledger.feedback(at(u64::from(slot) * 500), &of(rate, slot));
+        let frames = close(&mut ledger, u64::from(slot) * 500)[0].frames.expect("it has reported");
+        assert_eq!(frames.inverse_rate.is_some(), believed, "{rate}");
+    }
+}
