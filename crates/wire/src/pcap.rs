@@ -1,7 +1,7 @@
 //! Capture files in the classic pcap format.
 //! Source:     draft-ietf-opsawg-pcap; libpcap `savefile.c` for the variants.
 //! Deviations: pcapng is recognised and refused. A file that ends within a packet is read to there, and says so.
-//! Checked by: tests::*, tests/props.rs, tests/captures.rs, fuzz target `pcap`
+//! Checked by: tests::*, tests/monitor_props.rs, the laws' tests/aggregation_captures.rs, fuzz target `pcap`
 //!
 //! Both byte orders; microseconds (magic a1b2c3d4), nanoseconds (a1b23c4d), and the "modified" format of old Linux
 //! distributions (a1b2cd34), whose record headers have eight octets more.

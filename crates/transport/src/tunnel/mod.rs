@@ -16,7 +16,7 @@
 //!             rather than for every second packet, because each costs the hop a channel access; after a probe
 //!             timeout nothing but probes leaves until something is acknowledged.
 //! Validity:   a path that seldom reorders by more than three packets (802.11 delivers in order).
-//! Checked by: tests/tunnel.rs (exact delivery for any loss, duplication and order), tests::* beside each part
+//! Checked by: tests/tunnel.rs (exact delivery for any loss, duplication and order), ledger::tests::*, pacer::tests::*
 
 mod arrivals;
 mod control;
