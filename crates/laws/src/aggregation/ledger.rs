@@ -5,6 +5,8 @@
 //! Deviations: a slot ends when every active station has reported one more slot of its own, so that what was measured
 //!             belongs to the rates that were in force, whatever the phase of the stations' clocks; at the latest after
 //!             1.25 Δ, and not before 0.5 Δ. Reports that missed their slot count in the next one, added to its own.
+//!             Ten slots in which data waits or is sent, and neither frames nor packets arrive, take a station out of the round,
+//!             until it reports some.
 //! Validity:   stations whose slots are Δ long.
 //! Checked by: tests::*, controller::tests
 
@@ -139,7 +141,10 @@ impl<T: Default> Ledger<T> {
         account.reported = true;
         self.awaited -= usize::from(std::mem::take(&mut account.awaited));
         // Without word from the proxy, a station that receives frames is one that is sent to.
-        let sends = report.frames > 0 && (account.stream.is_none() || account.silent >= GONE_AFTER);
+        let sends = match account.stream {
+            None => report.frames > 0,
+            Some(_) => account.silent >= GONE_AFTER && (report.frames > 0 || report.received > 0),
+        };
         self.activate(now, report.station, sends)
     }
 
@@ -215,6 +220,7 @@ impl<T: Default> Account<T> {
     }
 
     fn close(&mut self, now: Time) -> Slot {
+        let heard = self.gathered.received > 0;
         let frames = std::mem::take(&mut self.gathered).frames();
         self.reported = false;
         let (mut sent, mut waiting, mut packets) = (None, false, 0);
@@ -233,7 +239,9 @@ impl<T: Default> Account<T> {
         let sends = waiting || packets > 0;
         // To whom nothing is sent has nothing to report.
         let spoken = frames.is_some() || self.stream.is_some() && !sends;
-        self.silent = if spoken { 0 } else { self.silent.saturating_add(1) };
+        // Who receives packets is there, even if it cannot tell frames.
+        let most = if heard { GONE_AFTER - 1 } else { u32::MAX };
+        self.silent = if spoken { 0 } else { self.silent.saturating_add(1).min(most) };
         self.active = match self.stream {
             Some(_) => sends && self.silent < GONE_AFTER,
             None => self.silent < FROZEN_AFTER,

@@ -149,7 +149,7 @@ fn what_a_limited_stream_leaves_is_the_others() {
 
 #[test]
 fn two_silent_slots_freeze_a_station_and_ten_take_it_out_of_the_round() {
-    let silent = Act { level: Some(0.0), ..BUSY };
+    let silent = Act { arrive: 0.0, level: Some(0.0), ..BUSY };
     let mut bench = bench(2);
     bench.slots(60, &[BUSY, BUSY]);
     let (z, target, two) = (bench.state(1).z, bench.state(1).target, bench.law.overhead());

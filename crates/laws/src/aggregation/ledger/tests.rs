@@ -140,3 +140,16 @@ fn rates_that_no_hardware_has_are_not_believed() {
         assert_eq!(frames.inverse_rate.is_some(), believed, "{rate}");
     }
 }
+
+#[test]
+fn a_station_that_receives_packets_but_cannot_tell_frames_is_frozen_but_not_gone() {
+    let mut ledger = ledger();
+    for slot in 1..=30u32 {
+        ledger.stream(at(u64::from(slot) * 500), &sent(1, u64::from(slot) * 100));
+        let blind = StationFeedback { frames: 0, packets: 0, ..account(1, slot, 1) };
+        ledger.feedback(at(u64::from(slot) * 500), &blind);
+        assert_eq!(close(&mut ledger, u64::from(slot) * 500)[0].frames, None);
+        assert!(ledger.get(Node(1)).expect("known").active, "slot {slot}");
+    }
+    assert!(ledger.get(Node(1)).expect("known").silent >= FROZEN_AFTER);
+}
