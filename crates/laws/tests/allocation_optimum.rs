@@ -70,7 +70,8 @@ fn hop() -> impl Strategy<Value = (Hop, f64)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    // The solver gives up on one case in thousands, which says nothing of the allocation; on more than two it would.
+    #![proptest_config(ProptestConfig { cases: 200, max_global_rejects: 2, ..ProptestConfig::default() })]
 
     #[test]
     fn exact_is_what_the_solver_finds((hop, target) in hop()) {
@@ -80,7 +81,7 @@ proptest! {
             prop_assert!(*level <= link.most * (1.0 + 1e-12) && *level >= 1.0 - 1e-12);
         }
         let theirs = solve(&hop, target);
-        prop_assert!(theirs.is_some(), "the solver fails");
+        prop_assume!(theirs.is_some(), "the solver gives up");
         let theirs = theirs.expect("just checked");
         let (mine, optimum) = (logs(&ours.rates), logs(&theirs));
         prop_assert!((mine - optimum).abs() < 1e-5 * hop.links.len() as f64, "{mine} against {optimum}");

@@ -1,6 +1,6 @@
 //! Whether the hop or the path before it is the bottleneck, and the rate that leaves no queue there.
 //! Source:     aggregation.md C.4, "backhaul detector" (designed there; the predecessor trained a classifier). To send less than is
-//!             delivered until the queue has gone, and to probe briefly, is the Drain and the cycle of [bbr].
+//!             delivered until the queue has gone, and to probe briefly, is the Drain and the cycle of BBR.
 //! Equations:  free:   3 slots with y / s < 0.97 and mu < 0.8 N_target   =>   C = y, drain
 //!             drain:  x <= C max{0.5, min{0.9, 1 - q / 1 s}};   y / s < 0.97  =>  C = y;   q <= 20 ms  =>  hold
 //!             hold:   x <= 0.95 C for 8 slots, then probe at r = 1.05 C;   q > 40 ms  =>  drain

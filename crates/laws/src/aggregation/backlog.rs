@@ -1,5 +1,5 @@
 //! What stands in the hop's queue because more was sent than it could carry, and the rate that lets it drain.
-//! Source:     own; to send less than is delivered until the queue has gone is the Drain of [bbr].
+//! Source:     own; to send less than is delivered until the queue has gone is the Drain of BBR.
 //! Equations:  full (mu >= 0.95 N_max):  B' = max{B + (s - y) t, 0};   otherwise  B' = max{(s - y) t, 0}
 //!             from full and B' > N_max + y T̄ on, as long as full and B' > N_max:   x <= y - (B' - N_max) / t
 //! Symbols:    B -> `packets`, mu -> `level`, N_max -> `most`, s -> `sent`, y -> `arrived`, t -> `seconds`, T̄ -> `target`, x -> `clamp`
