@@ -46,7 +46,8 @@ fn solve(hop: &Hop, target: f64) -> Option<Vec<f64>> {
     let settings = DefaultSettingsBuilder::default().verbose(false).build().ok()?;
     let mut solver = DefaultSolver::new(&p, &q, &a, &b, &cones, settings).ok()?;
     solver.solve();
-    matches!(solver.solution.status, SolverStatus::Solved)
+    // Almost: within its looser tolerances. What it found is held to ours all the same.
+    matches!(solver.solution.status, SolverStatus::Solved | SolverStatus::AlmostSolved)
         .then(|| solver.solution.x[..n].iter().map(|x| x / scale).collect())
 }
 
@@ -70,8 +71,7 @@ fn hop() -> impl Strategy<Value = (Hop, f64)> {
 }
 
 proptest! {
-    // The solver gives up on one case in thousands, which says nothing of the allocation; on more than two it would.
-    #![proptest_config(ProptestConfig { cases: 200, max_global_rejects: 2, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
     fn exact_is_what_the_solver_finds((hop, target) in hop()) {
@@ -81,7 +81,7 @@ proptest! {
             prop_assert!(*level <= link.most * (1.0 + 1e-12) && *level >= 1.0 - 1e-12);
         }
         let theirs = solve(&hop, target);
-        prop_assume!(theirs.is_some(), "the solver gives up");
+        prop_assert!(theirs.is_some(), "the solver fails");
         let theirs = theirs.expect("just checked");
         let (mine, optimum) = (logs(&ours.rates), logs(&theirs));
         prop_assert!((mine - optimum).abs() < 1e-5 * hop.links.len() as f64, "{mine} against {optimum}");
