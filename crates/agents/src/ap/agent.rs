@@ -22,6 +22,8 @@ pub(super) trait Enforcer {
     fn set_target(&self, slot: Slot, born: Time, target: Option<Bytes>) -> bool;
     fn forget(&self, slot: Slot, born: Time);
     fn heartbeat(&self, now: Time) -> Result<(), Error>;
+    /// Refuses to go on when packets may have begun to pass the programs by.
+    fn sees_all(&self) -> Result<(), Error>;
 }
 
 /// The world's time.
@@ -80,6 +82,8 @@ const DEAD_BAND: u64 = 32;
 const FAREWELL: Span = Span::from_millis(300);
 /// A limited flow that nobody has used for so long has no burst to send.
 const ASLEEP: Span = Span::from_millis(100);
+/// Time between two looks for what carries packets past the programs.
+const LOOK_AROUND: Span = Span::from_millis(1000);
 /// Time between two looks at the windows that open.
 const LOOK: Span = Span::from_millis(4);
 
@@ -116,13 +120,15 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Runs until `stop` is asked, and then until every window is open.
+    /// Runs until `stop` is asked or packets pass the programs by, and then until every window is open.
     pub(super) fn run(&mut self, driver: &mut dyn DriverSource, clock: &dyn Clock, stop: &Stop) -> Result<(), Error> {
         // Short enough to see `stop`, to keep the heart beating, and to notice in time that the driver is silent.
         let patience = Span::from_nanos(self.age_limit.as_nanos() / 4);
         let mut heard = clock.now();
         let mut lost = false;
-        while !stop.is_asked() {
+        let mut looked = heard;
+        let mut reason = Ok(());
+        while !stop.is_asked() && reason.is_ok() {
             let report = driver.newest(patience);
             let now = clock.now();
             match report {
@@ -151,8 +157,13 @@ impl<'a> Agent<'a> {
                 self.release_all();
             }
             self.enforcer.heartbeat(now)?;
+            if now.since(looked) >= LOOK_AROUND {
+                looked = now;
+                reason = self.enforcer.sees_all();
+            }
         }
-        self.open_windows(clock, stop)
+        self.open_windows(clock, stop)?;
+        reason
     }
 
     /// Rule 10 to the end: what is still limited when the programs go is freed at once, and may send a burst.

@@ -8,7 +8,7 @@
 //!
 //! Not covered, by nature: QUIC and other transports that encrypt their windows, TCP inside tunnels, UDP, connections
 //! that began before the agent, and packets that hardware carries past the hook, where the agent refuses
-//! to begin ([`bypasses`]). Their queues can only be kept short at the queue.
+//! to begin ([`bypasses`]) and to go on. Their queues can only be kept short at the queue.
 
 // Without the programs there is nothing to run, only what says so.
 #![cfg_attr(not(feature = "bpf"), allow(dead_code))]
@@ -27,6 +27,8 @@ mod error;
 #[cfg(feature = "bpf")]
 pub mod kernel;
 mod log;
+#[cfg(feature = "bpf")]
+mod lookout;
 #[cfg(feature = "bpf")]
 mod netlink;
 mod offload;

@@ -83,13 +83,18 @@ const ACCELERATORS: [(&str, &str); 7] = [
 /// # Errors
 /// [`Error::Permission`], [`Error::System`].
 pub fn find(iface: Option<&str>) -> Result<Vec<Bypass>, Error> {
-    let lower = iface.map(|iface| lower_devices(Path::new("/sys/class/net"), iface)).unwrap_or_default();
     let tables = flowtables().map_err(|errno| match errno {
         Errno::EPERM => Error::Permission { what: "the list of flow tables" },
         other => Error::System { what: "the list of flow tables", source: other.into() },
     })?;
+    Ok(among(iface, tables))
+}
+
+/// Those of the flow tables that pass the programs by, and the accelerators.
+pub(super) fn among(iface: Option<&str>, tables: Vec<Flowtable>) -> Vec<Bypass> {
+    let lower = iface.map(|iface| lower_devices(Path::new("/sys/class/net"), iface)).unwrap_or_default();
     let tables = tables.into_iter().filter_map(|table| table.bypass(&lower));
-    Ok(tables.chain(accelerators(Path::new("/sys/module"))).collect())
+    tables.chain(accelerators(Path::new("/sys/module"))).collect()
 }
 
 /// The devices that a bridge, a bond or a VLAN is made of. `/sys` shows those of the namespace that it was mounted in, which is
@@ -100,7 +105,7 @@ fn lower_devices(devices: &Path, iface: &str) -> Vec<String> {
     names.filter_map(|name| name.strip_prefix("lower_").map(str::to_owned)).collect()
 }
 
-/// Refuses to begin where packets may go past the programs.
+/// Refuses to begin, or to go on, where packets may go past the programs.
 pub(super) fn refuse(found: &[Bypass]) -> Result<(), Error> {
     if found.is_empty() {
         return Ok(());
@@ -171,13 +176,13 @@ fn request() -> Vec<u8> {
 }
 
 #[derive(PartialEq, Eq, Debug)]
-enum End {
+pub(super) enum End {
     Yes,
     No,
 }
 
 /// Takes in the messages of one datagram; what makes no sense ends it.
-fn take(mut bytes: &[u8], found: &mut Vec<Flowtable>) -> nix::Result<End> {
+pub(super) fn take(mut bytes: &[u8], found: &mut Vec<Flowtable>) -> nix::Result<End> {
     while let Ok(message) = NetlinkMessage::<Message>::deserialize(bytes) {
         let len = message.header.length as usize;
         match message.payload {
@@ -198,7 +203,7 @@ fn take(mut bytes: &[u8], found: &mut Vec<Flowtable>) -> nix::Result<End> {
 
 /// A flow table, as nf_tables tells it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Flowtable {
+pub(super) struct Flowtable {
     family: &'static str,
     table: String,
     name: String,
@@ -285,13 +290,13 @@ impl From<Message> for NetlinkPayload<Message> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::privileges;
     use super::*;
     use proptest::prelude::*;
 
     /// As `nf_tables_fill_flowtable_info()` writes it: table, name, handle, use, flags, hook with its devices.
-    fn told(family: u8, table: &str, name: &str, flags: u32) -> Vec<u8> {
+    pub(in super::super) fn told(family: u8, table: &str, name: &str, flags: u32) -> Vec<u8> {
         let attribute = |kind: u16, value: &[u8]| {
             let mut bytes = ((value.len() + 4) as u16).to_ne_bytes().to_vec();
             bytes.extend_from_slice(&kind.to_ne_bytes());

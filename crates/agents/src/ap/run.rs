@@ -4,6 +4,7 @@ use super::agent::{Agent, Clock, Enforcer};
 use super::driver::{DriverSource, SocketDriver};
 use super::kernel::{Load, Rewriter};
 use super::log::Log;
+use super::lookout::Lookout;
 use super::stations::Stations;
 use super::table::Slot;
 use super::watch::Seen;
@@ -39,18 +40,30 @@ pub fn run_with(
 
 /// Programs in place, privileges given up.
 struct Attached {
-    rewriter: Rewriter,
+    programs: Programs,
     method: Method,
     log: Option<Log>,
+}
+
+/// Where limits act, and what tells that packets may not come there any more.
+struct Programs {
+    rewriter: Rewriter,
+    /// `None` if that is allowed.
+    lookout: Option<Lookout>,
 }
 
 impl Attached {
     fn prepare(config: &Config) -> Result<Attached, Error> {
         config.validate()?;
         let device = device::find(&config.iface)?;
-        if !config.allow_offload {
+        let lookout = if config.allow_offload {
+            None
+        } else {
+            // In this order: what is loaded in between is told by both.
+            let lookout = Lookout::open(&config.iface)?;
             offload::refuse(&offload::find(Some(&config.iface))?)?;
-        }
+            Some(lookout)
+        };
         let log = config.log.as_deref().map(Log::create).transpose()?;
         let Config { max_flows, age_limit, .. } = *config;
         let load = Load { link_len: device.link_len, max_flows, age_limit, ..Load::default() };
@@ -65,7 +78,7 @@ impl Attached {
             };
             privileges::drop_all_but(keep)?;
         }
-        Ok(Attached { rewriter, method, log })
+        Ok(Attached { programs: Programs { rewriter, lookout }, method, log })
     }
 
     fn run(
@@ -77,12 +90,12 @@ impl Attached {
     ) -> Result<Summary, Error> {
         let (tally, log) = {
             let stations = Stations::new(&config.stations);
-            let mut agent = Agent::new(law, &self.rewriter, stations, config.age_limit, self.log.take());
+            let mut agent = Agent::new(law, &self.programs, stations, config.age_limit, self.log.take());
             agent.run(driver, &Monotonic, stop)?;
             (agent.tally, agent.log.take())
         };
-        let counters = self.rewriter.counters()?;
-        self.rewriter.detach();
+        let counters = self.programs.rewriter.counters()?;
+        self.programs.rewriter.detach();
         let log_error = log.and_then(Log::finish);
         Ok(Summary { method: self.method, tally, counters, log_error })
     }
@@ -103,21 +116,25 @@ pub fn clean(iface: &str) -> Result<Cleaned, Error> {
     Ok(Cleaned { removed, still_attached: attach::attached(device.index) })
 }
 
-impl Enforcer for Rewriter {
+impl Enforcer for Programs {
     fn look(&self, each: &mut dyn FnMut(Seen<'_>)) {
-        Rewriter::look(self, each);
+        self.rewriter.look(each);
     }
 
     fn set_target(&self, slot: Slot, born: Time, target: Option<Bytes>) -> bool {
-        self.set_target_at(slot, born, target)
+        self.rewriter.set_target_at(slot, born, target)
     }
 
     fn forget(&self, slot: Slot, born: Time) {
-        self.forget_at(slot, born);
+        self.rewriter.forget_at(slot, born);
     }
 
     fn heartbeat(&self, now: Time) -> Result<(), Error> {
-        Rewriter::heartbeat(self, now)
+        self.rewriter.heartbeat(now)
+    }
+
+    fn sees_all(&self) -> Result<(), Error> {
+        self.lookout.as_ref().map_or(Ok(()), Lookout::look)
     }
 }
 

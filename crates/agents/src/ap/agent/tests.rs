@@ -43,6 +43,8 @@ struct Memory {
     beats: RefCell<Vec<Time>>,
     /// No packet comes any more.
     idle: Cell<bool>,
+    /// Packets have begun to pass the programs by.
+    bypassed: Cell<bool>,
 }
 
 /// The last octet of a station's address stands for the place.
@@ -79,6 +81,10 @@ impl Enforcer for Memory {
     fn heartbeat(&self, now: Time) -> Result<(), Error> {
         self.beats.borrow_mut().push(now);
         Ok(())
+    }
+
+    fn sees_all(&self) -> Result<(), Error> {
+        if self.bypassed.get() { Err(Error::Offloaded { found: "a switch".to_owned() }) } else { Ok(()) }
     }
 }
 
@@ -181,6 +187,7 @@ struct Outcome {
     tally: Tally,
     gone: Vec<FlowId>,
     reconnections: u32,
+    ended: Result<(), Error>,
 }
 
 fn play(memory: &Memory, turns: Vec<Turn>, log: Option<Log>) -> (Outcome, Option<Log>) {
@@ -191,9 +198,9 @@ fn play(memory: &Memory, turns: Vec<Turn>, log: Option<Log>) -> (Outcome, Option
     let stations = Stations::new(&stations);
     let mut agent = Agent::new(Box::new(law), memory, stations, Span::from_millis(500), log);
     let mut script = Script { turns: turns.into_iter(), memory, now: &now, stop: &stop, reconnections: 0 };
-    agent.run(&mut script, &now, &stop).expect("memory does not fail");
+    let ended = agent.run(&mut script, &now, &stop);
     let gone = gone.lock().expect("not poisoned").clone();
-    (Outcome { tally: agent.tally, gone, reconnections: script.reconnections }, agent.log)
+    (Outcome { tally: agent.tally, gone, reconnections: script.reconnections, ended }, agent.log)
 }
 
 fn target(memory: &Memory, station: [u8; 4]) -> Option<Bytes> {
@@ -215,6 +222,7 @@ fn every_flow_of_a_known_station_gets_its_target_once() {
         assert_eq!(target(memory, [10, 0, 0, 9]), None, "nobody said which station that is");
     }));
     let (outcome, _) = play(&memory, vec![Turn::Report, Turn::Report, Turn::Report, check], None);
+    outcome.ended.expect("memory does not fail");
     assert_eq!((outcome.tally.strangers, outcome.tally.untimed), (1, 0));
     // Each is lifted once more in the end.
     assert_eq!((outcome.tally.intervals, outcome.tally.flows, outcome.tally.orders), (3, 3, 6));
@@ -262,6 +270,23 @@ fn a_stopping_agent_waits_for_windows_that_open_but_not_for_ever_and_not_for_sle
     };
     assert_eq!(farewell(false), FAREWELL);
     assert!(farewell(true) > ASLEEP && farewell(true) < ASLEEP + LOOK * 2);
+}
+
+#[test]
+fn an_agent_that_packets_pass_by_opens_every_window_and_says_why_it_ends() {
+    let memory = Memory::default();
+    memory.flows.borrow_mut().insert(key([10, 0, 0, 1]), connection(Time::from_nanos(1), 5));
+    let bypassed = Turn::Then(Box::new(|memory: &Memory| {
+        assert!(target(memory, [10, 0, 0, 1]).is_some());
+        memory.bypassed.set(true);
+    }));
+    // Half a minute of reports, of which most are never asked for.
+    let turns = [Turn::Report, bypassed].into_iter().chain((0..7500).map(|_| Turn::Report)).collect();
+    let (outcome, _) = play(&memory, turns, None);
+    assert!(matches!(outcome.ended, Err(Error::Offloaded { .. })), "{:?}", outcome.ended);
+    let intervals = outcome.tally.intervals;
+    assert!((2..=251).contains(&intervals), "noticed within a second: {intervals} reports of 4 ms");
+    assert_eq!(target(&memory, [10, 0, 0, 1]), None);
 }
 
 #[test]

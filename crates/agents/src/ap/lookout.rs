@@ -1,0 +1,116 @@
+//! Looks, while the agent runs, for what begins to carry packets past it (systems/oal.md A.7, rule 11).
+//!
+//! A firewall that is loaded again may bring a flow table along. nf_tables tells of each to whoever has subscribed, also after
+//! the subscriber has given up the privileges that subscribing takes; modules show in `/sys` to everybody.
+
+use super::Error;
+use super::offload::{self, Flowtable};
+use nix::errno::Errno;
+use nix::sys::socket::sockopt::{RcvBuf, RcvBufForce};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, setsockopt, socket,
+};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// A subscription to nf_tables' events.
+pub(super) struct Lookout {
+    iface: String,
+    /// `None` where the kernel has no nfnetlink, and so no flow tables.
+    events: Option<OwnedFd>,
+}
+
+/// `NFNLGRP_NFTABLES` of `linux/netfilter/nfnetlink.h`, as a bit.
+const NFTABLES_GROUP: u32 = 1 << (7 - 1);
+/// Room for the events of a large firewall: each of its rules is one.
+const RECEIVE_BUFFER: usize = 8 << 20;
+
+impl Lookout {
+    /// From now on nothing is missed. Needs `CAP_NET_ADMIN`.
+    pub(super) fn open(iface: &str) -> Result<Lookout, Error> {
+        let events = match subscribe() {
+            Ok(fd) => Some(fd),
+            Err(Errno::EPROTONOSUPPORT | Errno::EAFNOSUPPORT) => None,
+            Err(Errno::EPERM) => return Err(Error::Permission { what: "events of nf_tables" }),
+            Err(other) => return Err(Error::System { what: "events of nf_tables", source: other.into() }),
+        };
+        Ok(Lookout { iface: iface.to_owned(), events })
+    }
+
+    /// Refuses to go on if something has come since that may carry packets past the programs. Needs no privileges.
+    ///
+    /// # Errors
+    /// [`Error::Offloaded`]; [`Error::System`] if events were lost and who asks may not look for himself.
+    pub(super) fn look(&self) -> Result<(), Error> {
+        let mut tables = Vec::new();
+        match self.events.as_ref().map_or(Ok(()), |events| drain(events, &mut tables)) {
+            Ok(()) => offload::refuse(&offload::among(Some(&self.iface), tables)),
+            // Some were lost, so all are asked for; that takes a privilege which may be gone.
+            Err(Errno::ENOBUFS) => match offload::find(Some(&self.iface)) {
+                Ok(found) => offload::refuse(&found),
+                Err(_) => {
+                    let what = "events of nf_tables came faster than they were read, and a flow table may be among them: \
+                                start the agent again";
+                    Err(Error::System { what, source: Errno::ENOBUFS.into() })
+                }
+            },
+            Err(other) => Err(Error::System { what: "events of nf_tables", source: other.into() }),
+        }
+    }
+}
+
+fn subscribe() -> nix::Result<OwnedFd> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let fd = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkNetFilter)?;
+    // Beyond the system's limit only with a privilege; with less, events are lost earlier, and that is noticed.
+    if setsockopt(&fd, RcvBufForce, &RECEIVE_BUFFER).is_err() {
+        setsockopt(&fd, RcvBuf, &RECEIVE_BUFFER)?;
+    }
+    bind(fd.as_raw_fd(), &NetlinkAddr::new(0, NFTABLES_GROUP))?;
+    Ok(fd)
+}
+
+/// Everything that has come.
+fn drain(events: &OwnedFd, tables: &mut Vec<Flowtable>) -> nix::Result<()> {
+    let mut buffer = vec![0; 65_536];
+    loop {
+        match recv(events.as_raw_fd(), &mut buffer, MsgFlags::empty()) {
+            Ok(len) => {
+                offload::take(&buffer[..len], tables)?;
+            }
+            Err(Errno::EAGAIN) => return Ok(()),
+            Err(Errno::EINTR) => {}
+            Err(other) => return Err(other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::offload::tests::told;
+    use super::super::privileges;
+    use super::*;
+    use nix::sys::socket::{send, socketpair};
+
+    #[test]
+    fn a_flow_table_that_is_loaded_later_ends_it_and_others_do_not() {
+        let (kernel, events) =
+            socketpair(AddressFamily::Unix, SockType::Datagram, None, SockFlag::SOCK_NONBLOCK).expect("a pair");
+        let lookout = Lookout { iface: "lo".to_owned(), events: Some(events) };
+        let tell = |bytes: &[u8]| send(kernel.as_raw_fd(), bytes, MsgFlags::empty()).expect("room for it");
+        lookout.look().expect("nothing has come");
+        tell(&told(1, "fw4", "soft", 0));
+        tell(b"nothing that makes sense");
+        lookout.look().expect("a table in software, of another device");
+        tell(&[told(1, "fw4", "soft", 0), told(1, "fw4", "fast", 1)].concat());
+        let said = lookout.look().expect_err("one in hardware").to_string();
+        assert!(said.contains("hardware flow table fast"), "{said}");
+    }
+
+    #[test]
+    fn who_may_subscribe_hears_nothing_where_nothing_happens() {
+        match Lookout::open("lo") {
+            Ok(lookout) => lookout.look().expect("nothing has been loaded"),
+            Err(error) => assert!(!privileges::has(privileges::NET_ADMIN), "{error}"),
+        }
+    }
+}
