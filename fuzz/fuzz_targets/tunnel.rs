@@ -5,11 +5,13 @@
 use lasthop_transport::tunnel::{Config, Endpoint};
 use lasthop_units::{Rate, Span, Time};
 use lasthop_wire::proxy::{connect, socks5};
-use lasthop_wire::tunnel::{Datagram, MAX_PACKET, open_packet};
+use lasthop_wire::tunnel::{Datagram, Grant, MAX_PACKET, Wish, open_packet};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let _ = Datagram::parse(bytes);
+    assert!(Wish::decode(bytes).is_err() || Wish::decode(bytes).is_ok_and(|wish| wish.encode() == bytes));
+    assert!(Grant::decode(bytes).is_err() || Grant::decode(bytes).is_ok_and(|grant| grant.encode() == bytes));
     let _ = (socks5::greeting(bytes), socks5::request(bytes), connect::request(bytes));
     if let Ok((_, frames)) = open_packet(bytes) {
         for frame in frames.flatten() {

@@ -73,7 +73,11 @@ impl World {
     }
 
     fn station(&self, proxy: &str, key: &str) -> Agent<station::Summary> {
-        let config = station::Config {
+        self.start_station(self.station_config(proxy, key))
+    }
+
+    fn station_config(&self, proxy: &str, key: &str) -> station::Config {
+        station::Config {
             listen: Some(DOOR.parse().expect("an address")),
             forwards: vec![Forward {
                 listen: FORWARDED.parse().expect("an address"),
@@ -82,7 +86,10 @@ impl World {
             serve: vec![8080],
             slot: Span::from_millis(100),
             ..station::Config::new(proxy.parse().expect("an address"), self.path(key))
-        };
+        }
+    }
+
+    fn start_station(&self, config: station::Config) -> Agent<station::Summary> {
         Agent::start(self.station.name(), move |ready, stop| {
             let station = Station::open(&config).expect("a station");
             ready();
@@ -411,6 +418,150 @@ fn either_side_may_be_started_again() {
     let proxy = world.proxy(Rate::from_mbit(50));
     read_all(&mut world.connect(), COUNT);
     assert_eq!((proxy.end().sessions, station.end().sessions), (1, 2));
+}
+
+#[test]
+fn ten_seconds_of_silence_cost_a_connection_nothing_but_time() {
+    if !available("edge proxy") {
+        return;
+    }
+    let world = World::new();
+    const COUNT: usize = 12_000_000;
+    world.serve(COUNT);
+    let proxy = world.proxy(Rate::from_mbit(50));
+    let deaf = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let is_deaf = Arc::clone(&deaf);
+    let through = middle(&world, move |_, _| usize::from(!is_deaf.load(Ordering::Relaxed)));
+    let station = world.station(through, "1");
+    let mut socket = world.connect();
+    let mut bytes = vec![0; COUNT];
+    let (first, rest) = bytes.split_at_mut(COUNT / 3);
+    socket.read_exact(first).expect("everything comes");
+    deaf.store(true, Ordering::Relaxed);
+    std::thread::sleep(Duration::from_secs(10));
+    deaf.store(false, Ordering::Relaxed);
+    let began = Instant::now();
+    socket.read_exact(rest).expect("the connection is still there");
+    let took = began.elapsed();
+    assert!(bytes.iter().enumerate().all(|(at, byte)| *byte == octet(at)), "every octet is right");
+    // 8 MB at 50 Mbit/s of packets are 1.36 s, part of which stood in the kernel already.
+    assert!(took < Duration::from_millis(2500), "{took:?} after the silence");
+    socket.write_all(b"echo").expect("a connection");
+    socket.read_exact(&mut [0; 4]).expect("an answer");
+    drop(socket);
+    let (received, sent) = (station.end(), proxy.end());
+    assert_eq!((sent.sessions, received.sessions), (1, 1), "one session all the time");
+    // Whether the initiation beside it or a packet comes through first is chance.
+    assert_eq!(sent.renewals, received.renewals);
+}
+
+#[test]
+fn a_proxy_that_was_started_again_is_noticed_and_its_connections_end_at_once() {
+    if !available("edge proxy") {
+        return;
+    }
+    let world = World::new();
+    world.serve(1000);
+    let proxy = world.proxy(Rate::from_mbit(50));
+    // Its farewell does not arrive, as if it had been killed.
+    let cut = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let is_cut = Arc::clone(&cut);
+    let through = middle(&world, move |_, _| usize::from(!is_cut.load(Ordering::Relaxed)));
+    let station = world.station(through, "1");
+    let mut socket = world.connect();
+    read_all(&mut socket, 1000);
+    cut.store(true, Ordering::Relaxed);
+    proxy.end();
+    let proxy = world.proxy(Rate::from_mbit(50));
+    cut.store(false, Ordering::Relaxed);
+    let began = Instant::now();
+    let end = socket.read(&mut [0]);
+    let took = began.elapsed();
+    assert!(end.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset), "{end:?}");
+    assert!(took < Duration::from_secs(3), "{took:?}: one second of silence, and a handshake");
+    read_all(&mut world.connect(), 1000);
+    assert_eq!((proxy.end().sessions, station.end().sessions), (1, 2));
+}
+
+#[test]
+fn a_station_that_roams_keeps_its_connections_and_so_does_one_whose_keys_are_renewed() {
+    if !available("edge proxy") {
+        return;
+    }
+    let world = World::new();
+    const COUNT: usize = 20_000_000;
+    world.serve(COUNT);
+    let proxy = world.proxy(Rate::from_mbit(50));
+    let station =
+        world.start_station(station::Config { renew: Span::from_secs(1), ..world.station_config(PROXY, "1") });
+    let mut socket = world.connect();
+    let mut bytes = vec![0; COUNT];
+    let (first, rest) = bytes.split_at_mut(COUNT / 2);
+    socket.read_exact(first).expect("everything comes");
+    world.station.ip("addr del 10.98.2.2/24 dev t0");
+    std::thread::sleep(Duration::from_millis(300));
+    world.station.ip("addr add 10.98.2.77/24 dev t0");
+    socket.read_exact(rest).expect("the connection is still there");
+    assert!(bytes.iter().enumerate().all(|(at, byte)| *byte == octet(at)), "every octet is right");
+    drop(socket);
+    let (received, sent) = (station.end(), proxy.end());
+    assert_eq!((sent.sessions, received.sessions), (1, 1), "one session all the time");
+    assert!((2..10).contains(&received.renewals), "about every second: {received:?}");
+    assert_eq!(sent.renewals, received.renewals);
+}
+
+#[test]
+fn initiations_that_were_recorded_hold_nobody_out() {
+    if !available("edge proxy") {
+        return;
+    }
+    let world = World::new();
+    const COUNT: usize = 3_000_000;
+    world.serve(COUNT);
+    let proxy = world.proxy(Rate::from_mbit(50));
+    let recorded = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let tape = Arc::clone(&recorded);
+    let through = middle(&world, move |up, bytes| {
+        if up && bytes[0] == 1 {
+            tape.lock().expect("no panic").push(bytes.to_vec());
+        }
+        1
+    });
+    for _ in 0..2 {
+        let station = world.station(through, "1");
+        read_all(&mut world.connect(), COUNT);
+        station.end();
+    }
+    let recorded = recorded.lock().expect("no panic").clone();
+    assert!(recorded.len() >= 3, "{} initiations", recorded.len());
+    // A thousand times a second, while a station comes up and is served.
+    let over = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let is_over = Arc::clone(&over);
+    let attacker = world.proxy.within(|| UdpSocket::bind("10.98.2.1:0")).expect("a socket");
+    let attack = std::thread::spawn(move || {
+        let mut count = 0u64;
+        while !is_over.load(Ordering::Relaxed) {
+            for datagram in &recorded {
+                let _ = attacker.send_to(datagram, PROXY);
+                count += 1;
+            }
+            std::thread::sleep(Duration::from_millis(3));
+        }
+        count
+    });
+    let began = Instant::now();
+    let station = world.station(PROXY, "1");
+    read_all(&mut world.connect(), COUNT);
+    let took = began.elapsed();
+    over.store(true, Ordering::Relaxed);
+    let count = attack.join().expect("no panic");
+    station.end();
+    let sent = proxy.end();
+    assert!(took < Duration::from_secs(2), "{took:?} for 0.5 s of data");
+    assert!(count > 200, "{count} replays");
+    assert_eq!((sent.sessions, sent.renewals), (3, 0));
+    assert_eq!(sent.handshakes, 3, "{count} replays cost no exponentiation");
+    assert!(sent.challenges >= 3, "{sent:?}");
 }
 
 /// The log's last word on a field.

@@ -79,12 +79,16 @@ impl RttEstimator {
 
     /// The current timeout, backoff included.
     pub(crate) fn rto(&self) -> Span {
-        let base = match self.srtt {
+        // 2^20 times the smallest timeout is beyond every cap.
+        (self.base_rto() * (1 << self.backoff.min(20))).min(self.max_rto)
+    }
+
+    /// The timeout without backoff.
+    pub(crate) fn base_rto(&self) -> Span {
+        match self.srtt {
             Some(srtt) => srtt + (self.variance * 4).max(self.min_rto),
             None => self.initial_rto,
-        };
-        // 2^20 times the smallest timeout is beyond every cap.
-        (base * (1 << self.backoff.min(20))).min(self.max_rto)
+        }
     }
 
     /// The smoothed RTT.

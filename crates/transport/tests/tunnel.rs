@@ -322,6 +322,25 @@ fn when_nobody_answers_only_probes_leave() {
 }
 
 #[test]
+fn after_a_silence_data_flow_as_soon_as_the_other_end_speaks() {
+    let mut world = World::new(9, CLEAN);
+    world.ends[1].set_pacing(Rate::from_mbit(20), Bytes::new(1_000_000));
+    let number = world.stream();
+    world.ends[1].write(number, &[0; 100_000], world.now);
+    world.run_for(Span::from_millis(20));
+    world.faults.lose = 1.0;
+    world.run_for(Span::from_secs(10));
+    let read = world.ends[0].readable(number).len();
+    assert!((1..50_000).contains(&read), "{read} octets before the silence");
+    world.faults.lose = 0.0;
+    // The station pings, as it does while it hears nothing: that is when it is back.
+    world.ends[0].ping();
+    let took = 5 + 5 + 100 + 60;
+    world.run_for(Span::from_millis(took));
+    assert_eq!(world.ends[0].readable(number).len(), 100_000, "{took} ms: the ping, the probe's answer, and the rest");
+}
+
+#[test]
 fn delays_are_told_of_packets_and_of_data() {
     let mut world = World::new(6, CLEAN);
     let number = world.stream();

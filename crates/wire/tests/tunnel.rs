@@ -5,7 +5,8 @@ use lasthop_units::{Span, Time};
 use lasthop_wire::proxy::{Target, connect, socks5};
 use lasthop_wire::tunnel::{AckRange, Data, Datagram, Frame, MAX_ACK_RANGES, OpenResult};
 use lasthop_wire::tunnel::{
-    MAX_DATAGRAM, MAX_PACKET, PacketSize, initiation_header, open_packet, packet_header, sealed_header,
+    Grant, MAX_DATAGRAM, MAX_PACKET, PacketSize, SessionId, Wish, challenge_header, initiation_header, open_packet,
+    packet_header, sealed_header,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -128,6 +129,31 @@ proptest! {
         let initiation = [&initiation_header(Node(station))[..], &rest].concat();
         let expected = Datagram::Initiation { station: Node(station), message: &rest };
         prop_assert_eq!(Datagram::parse(&initiation), Ok(expected));
+    }
+
+    #[test]
+    fn challenges_are_read_as_they_were_written(session: u32, challenge: [u8; 32], proof: [u8; 32], cut in 0usize..64) {
+        let mut bytes = [&challenge_header(session)[..], &challenge, &proof].concat();
+        let expected = Datagram::Challenge { session, challenge: &challenge, proof: &proof };
+        prop_assert_eq!(Datagram::parse(&bytes), Ok(expected));
+        bytes.truncate(8 + cut);
+        prop_assert!(Datagram::parse(&bytes).is_err());
+    }
+
+    #[test]
+    fn wishes_and_grants_survive_and_any_bytes_are_errors_or_survive(
+        number: u32, challenge: [u8; 32], id: u64, continued: bool, bytes in vec(any::<u8>(), 0..60),
+    ) {
+        let wish = Wish { number, challenge, continues: (id > 0).then_some(SessionId(id)) };
+        prop_assert_eq!(Wish::decode(&wish.encode()), Ok(wish));
+        let grant = Grant { number, continued };
+        prop_assert_eq!(Grant::decode(&grant.encode()), Ok(grant));
+        if let Ok(wish) = Wish::decode(&bytes) {
+            prop_assert_eq!(wish.encode().to_vec(), bytes.clone());
+        }
+        if let Ok(grant) = Grant::decode(&bytes) {
+            prop_assert_eq!(grant.encode().to_vec(), bytes.clone());
+        }
     }
 
     #[test]

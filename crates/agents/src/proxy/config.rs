@@ -80,6 +80,12 @@ impl Config {
 pub struct Summary {
     /// Sessions with stations.
     pub sessions: u64,
+    /// Sessions that went on with other keys, counted as often as they did.
+    pub renewals: u64,
+    /// Initiations that were answered with keys, each of which took exponentiations.
+    pub handshakes: u64,
+    /// Initiations that were answered with a challenge: not of now, or of a station that had none yet.
+    pub challenges: u64,
     /// Connections to servers.
     pub connections: u64,
     /// IP packets sent to stations, and their octets.

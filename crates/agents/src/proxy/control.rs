@@ -8,8 +8,14 @@ use lasthop_signals::{Node, Signal, StationFeedback, StreamReport};
 use lasthop_units::{Rate, Time};
 use std::collections::BTreeMap;
 
+/// The law, and how it is told of slots.
+pub(super) struct Control {
+    rule: Decider,
+    slots: BTreeMap<Node, Slots>,
+}
+
 /// Who decides.
-pub(super) enum Control {
+enum Decider {
     Fixed(Rate),
     Aggregation(Box<Regulator>),
     LinearPi(LinearPi),
@@ -22,17 +28,46 @@ pub(super) struct Decided {
     pub(super) why: Why,
 }
 
+/// Stations number slots by their clocks, and the law takes nothing from a slot that is not newer than its last. A station whose
+/// clock was set back before it was started again is counted on from where it was.
+#[derive(Clone, Copy, Debug)]
+struct Slots {
+    session: u32,
+    /// What is added to the station's numbers.
+    ahead: u32,
+    last: u32,
+}
+
+impl Slots {
+    /// The law's number for a station's slot in a session, after what was `before`.
+    fn number(before: Option<Slots>, session: u32, slot: u32) -> Slots {
+        let ahead = match before {
+            Some(before) if before.session == session => before.ahead,
+            Some(before) => before.last.wrapping_add(1).wrapping_sub(slot),
+            None => 0,
+        };
+        Slots { session, ahead, last: slot.wrapping_add(ahead) }
+    }
+}
+
 impl Control {
     pub(super) fn new(rule: &Rule) -> Result<Control, Error> {
-        Ok(match rule {
-            Rule::Fixed(rate) => Control::Fixed(*rate),
-            Rule::Aggregation(params) => Control::Aggregation(Box::new(Regulator::new(params.clone())?)),
-            Rule::LinearPi(params) => Control::LinearPi(LinearPi::new(params.clone())?),
-        })
+        let rule = match rule {
+            Rule::Fixed(rate) => Decider::Fixed(*rate),
+            Rule::Aggregation(params) => Decider::Aggregation(Box::new(Regulator::new(params.clone())?)),
+            Rule::LinearPi(params) => Decider::LinearPi(LinearPi::new(params.clone())?),
+        };
+        Ok(Control { rule, slots: BTreeMap::new() })
     }
 
-    /// Shows the law one thing, after what has been sent to every station that it concerns.
-    pub(super) fn sense(&mut self, now: Time, streams: &[StreamReport], feedback: Option<StationFeedback>) {
+    /// Shows the law one thing, after what has been sent to every station that it concerns: what a station has said in a session,
+    /// or nothing but that time passes.
+    pub(super) fn sense(&mut self, now: Time, streams: &[StreamReport], feedback: Option<(u32, StationFeedback)>) {
+        let feedback = feedback.map(|(session, feedback)| {
+            let slots = Slots::number(self.slots.get(&feedback.station).copied(), session, feedback.slot);
+            self.slots.insert(feedback.station, slots);
+            StationFeedback { slot: slots.last, ..feedback }
+        });
         let Some(law) = self.law() else { return };
         streams.iter().for_each(|report| law.sense(now, &Signal::Stream(*report)));
         law.sense(now, &feedback.map_or(Signal::Wakeup, Signal::Station));
@@ -47,13 +82,13 @@ impl Control {
 
     /// What is decided for each station, and when to ask again if nothing happens before.
     pub(super) fn decide(&self, now: Time, stations: &BTreeMap<Node, u32>) -> (BTreeMap<Node, Decided>, Option<Time>) {
-        let law: &dyn HopLaw = match self {
-            Control::Fixed(rate) => {
+        let law: &dyn HopLaw = match &self.rule {
+            Decider::Fixed(rate) => {
                 let decided = Decided { rate: *rate, why: Why::Unmanaged };
                 return (stations.keys().map(|station| (*station, decided)).collect(), None);
             }
-            Control::Aggregation(law) => law.as_ref(),
-            Control::LinearPi(law) => law,
+            Decider::Aggregation(law) => law.as_ref(),
+            Decider::LinearPi(law) => law,
         };
         let (mut decided, mut revisit) = (BTreeMap::new(), None::<Time>);
         law.decide(now, &mut |flow, decision: Decision| {
@@ -68,24 +103,45 @@ impl Control {
 
     /// What the regulator thinks of a station, with its estimate of a round's overhead in seconds (ĉ) and its set point (ν).
     pub(super) fn view(&self, station: Node) -> Option<(View, f64, f64)> {
-        let Control::Aggregation(law) = self else { return None };
+        let Decider::Aggregation(law) = &self.rule else { return None };
         let view = law.views().find(|view| view.station == station)?;
         Some((view, law.overhead(), law.set_point()))
     }
 
     pub(super) fn name(&self) -> &'static str {
-        match self {
-            Control::Fixed(_) => "fixed",
-            Control::Aggregation(law) => law.name(),
-            Control::LinearPi(law) => law.name(),
+        match &self.rule {
+            Decider::Fixed(_) => "fixed",
+            Decider::Aggregation(law) => law.name(),
+            Decider::LinearPi(law) => law.name(),
         }
     }
 
     fn law(&mut self) -> Option<&mut dyn HopLaw> {
-        match self {
-            Control::Fixed(_) => None,
-            Control::Aggregation(law) => Some(law.as_mut()),
-            Control::LinearPi(law) => Some(law),
+        match &mut self.rule {
+            Decider::Fixed(_) => None,
+            Decider::Aggregation(law) => Some(law.as_mut()),
+            Decider::LinearPi(law) => Some(law),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_go_on_whatever_a_station_says_its_clock_is() {
+        let mut slots = Slots::number(None, 1, 7_000);
+        assert_eq!(slots.last, 7_000);
+        slots = Slots::number(Some(slots), 1, 7_003);
+        assert_eq!(slots.last, 7_003, "slots that were lost leave their gap");
+        // Started again with the clock set back, then set forward, and over the end of the numbers.
+        for (session, first) in [(2, 5), (3, 9_000_000), (4, u32::MAX)] {
+            let before = slots.last;
+            slots = Slots::number(Some(slots), session, first);
+            assert_eq!(slots.last, before + 1);
+            slots = Slots::number(Some(slots), session, first.wrapping_add(2));
+            assert_eq!(slots.last, before + 3);
         }
     }
 }

@@ -17,6 +17,7 @@
 mod config;
 mod control;
 mod log;
+mod reception;
 mod resolve;
 mod run;
 mod server;

@@ -3,11 +3,12 @@
 use super::config::{Config, Summary};
 use super::control::{Control, Decided};
 use super::log;
+use super::reception::{Confirmed, Reception};
 use super::resolve::Resolver;
 use super::server;
 use super::session::{Ask, Session};
 use crate::ap::Stop;
-use crate::tunnel::keys::{self, Key};
+use crate::tunnel::keys;
 use crate::tunnel::link::Link;
 use crate::tunnel::log::Log;
 use crate::tunnel::path::Path;
@@ -15,7 +16,7 @@ use crate::tunnel::poll::{Poll, Ready};
 use crate::tunnel::punctual::{Punctual, Until};
 use crate::tunnel::spread::Spread;
 use crate::tunnel::wakeful::Wakeful;
-use crate::tunnel::{Error, Sealer, respond};
+use crate::tunnel::{Error, Keyring, SILENCE};
 use crate::tunnel::{clock, files};
 use lasthop_laws::Why;
 use lasthop_signals::{Node, StationFeedback, StreamReport};
@@ -34,7 +35,6 @@ pub fn run(config: &Config, stop: &Stop) -> Result<Summary, Error> {
 
 /// A proxy with its sockets open and its privileges given up.
 pub struct Proxy {
-    keys: BTreeMap<Node, Key>,
     link: Link,
     poll: Poll,
     resolver: Resolver,
@@ -47,9 +47,9 @@ pub struct Proxy {
     sessions: BTreeMap<u32, Session>,
     /// The session that counts, by station.
     current: BTreeMap<Node, u32>,
-    /// Sessions that no packet has confirmed yet, by station.
-    pending: BTreeMap<Node, Pending>,
-    next_number: u32,
+    /// Sessions by our numbers for their keys. A session has the number of its first keys.
+    by_keys: BTreeMap<u32, u32>,
+    reception: Reception,
     scratch: Vec<u8>,
     wake: Option<Time>,
     housekept: Time,
@@ -60,28 +60,17 @@ pub struct Proxy {
     summary: Summary,
 }
 
-/// A session that a station has asked for and not used yet.
-struct Pending {
-    number: u32,
-    sealer: Sealer,
-    /// The initiation's message, and what was answered: the same question gets the same answer.
-    question: Vec<u8>,
-    answer: Vec<u8>,
-    since: Time,
-}
-
 const UDP: u64 = u64::MAX;
 const RESOLVER: u64 = u64::MAX - 1;
 #[cfg(feature = "bpf")]
 const INTERCEPTED: u64 = u64::MAX - 2;
 /// How often windows are adjusted.
 const HOUSEKEEPING: Span = Span::from_millis(2);
-/// A station that has been silent for this long has gone.
-const SILENCE: Span = Span::from_secs(10);
+/// Connections are taken over for stations that have been heard within this time: others are left to their own way.
+#[cfg(feature = "bpf")]
+const PRESENT: Span = Span::from_secs(10);
 /// How long what is under way may take to arrive when the proxy stops.
 const DRAIN: Span = Span::from_secs(1);
-/// A station's handshakes are answered no more often: each costs an exponentiation.
-const BETWEEN_HANDSHAKES: Span = Span::from_millis(50);
 /// Before the law has said anything of a station.
 const FIRST_RATE: Rate = Rate::from_mbit(1);
 /// Real-time priority, below that of the kernel's own threads.
@@ -128,8 +117,8 @@ impl Proxy {
             crate::ap::drop_all_privileges()?;
         }
         let first = u32::from_be_bytes(random()?) >> 2;
+        let reception = Reception::new(keys, random()?, first);
         Ok(Proxy {
-            keys,
             link,
             poll,
             resolver,
@@ -141,8 +130,8 @@ impl Proxy {
             allow_local: config.allow_local,
             sessions: BTreeMap::new(),
             current: BTreeMap::new(),
-            pending: BTreeMap::new(),
-            next_number: first,
+            by_keys: BTreeMap::new(),
+            reception,
             scratch: vec![0; 256 << 10],
             wake: None,
             housekept: Time::ZERO,
@@ -250,35 +239,31 @@ impl Proxy {
                 continue;
             };
             let accepted = match Datagram::parse(bytes) {
-                Ok(Datagram::Sealed { session, number, sealed }) => {
+                Ok(Datagram::Sealed { session: keys, number, sealed }) => {
                     // Written out, because the link is borrowed.
-                    let Proxy { sessions, current, pending, control, slack, summary, pacing, .. } = self;
-                    if !sessions.contains_key(&session) {
-                        confirm(
+                    let Proxy { sessions, current, by_keys, reception, control, slack, summary, pacing, .. } = self;
+                    if let Some(confirmed) = reception.confirm(keys, number, sealed) {
+                        begin_or_go_on(
                             now,
-                            session,
-                            number,
-                            sealed,
+                            confirmed,
                             from,
                             *slack,
-                            (sessions, current, pending, control),
+                            (sessions, current, by_keys, control),
                             (summary, pacing),
-                        )
-                    } else {
-                        let session = sessions.get_mut(&session).expect("just looked up");
-                        session.on_sealed(now, number, sealed, from).is_ok()
+                        );
                     }
+                    let session = by_keys.get(&keys).and_then(|session| sessions.get_mut(session));
+                    session.is_some_and(|session| session.on_sealed(now, keys, number, sealed, from).is_ok())
                 }
                 Ok(Datagram::Initiation { station, message }) => {
-                    match greet(now, station, message, &self.keys, &mut self.pending, &mut self.next_number) {
-                        Some(answer) => {
-                            answers.push((from, answer));
-                            true
-                        }
-                        None => false,
-                    }
+                    let (sessions, current) = (&self.sessions, &self.current);
+                    let known = |id| current.get(&station).copied().filter(|n| sessions[n].keys.id() == id);
+                    let answer = self.reception.greet(now, from, station, message, known);
+                    let answered = answer.is_some();
+                    answers.extend(answer.map(|answer| (from, answer)));
+                    answered
                 }
-                Ok(Datagram::Response { .. }) | Err(_) => false,
+                Ok(Datagram::Response { .. } | Datagram::Challenge { .. }) | Err(_) => false,
             };
             self.summary.refused += u64::from(!accepted);
         }
@@ -346,19 +331,23 @@ impl Proxy {
         self.wakeful.hold(now.since(self.waited) < AWAKE);
         let gone: Vec<u32> =
             self.sessions.iter().filter(|(_, s)| now.since(s.heard) > SILENCE).map(|(number, _)| *number).collect();
-        gone.into_iter().for_each(|number| self.end(number));
-        self.pending.retain(|_, pending| now.since(pending.since) < SILENCE);
-        self.intercept_for_those_present();
+        gone.into_iter().for_each(|number| self.end(now, number));
+        self.reception.forget(now);
+        self.intercept_for_those_present(now);
     }
 
     /// Connections are taken over for stations that have a session; what cannot be told the kernel stays as it is, and what is
     /// taken over for a station that is not there is refused.
-    fn intercept_for_those_present(&mut self) {
+    fn intercept_for_those_present(&mut self, now: Time) {
         #[cfg(feature = "bpf")]
         if let Some((interception, stations)) = &mut self.interception {
-            let there = stations.iter().filter(|(_, station)| self.current.contains_key(station));
+            let (sessions, current) = (&self.sessions, &self.current);
+            let is_there = |station| current.get(station).is_some_and(|n| now.since(sessions[n].heard) < PRESENT);
+            let there = stations.iter().filter(|(_, station)| is_there(station));
             let _ = interception.set_present(there.map(|(address, _)| *address).collect());
         }
+        #[cfg(not(feature = "bpf"))]
+        let _ = now;
     }
 
     /// A station's agent does not serve this: from the next connection on it is reached as if there were no proxy.
@@ -373,7 +362,7 @@ impl Proxy {
 
     fn on_feedback(&mut self, now: Time, number: u32, feedback: &StationFeedback) {
         let Some(session) = self.sessions.get(&number) else { return };
-        self.control.sense(now, &[session.report()], Some(*feedback));
+        self.control.sense(now, &[session.report()], Some((number, *feedback)));
         self.decide(now);
         let Some(session) = self.sessions.get_mut(&number) else { return };
         if let Some(log) = &mut self.log {
@@ -406,11 +395,13 @@ impl Proxy {
         Until { due, about: timers.chain(self.wake).fold(kept, Time::min) }
     }
 
-    fn end(&mut self, number: u32) {
-        let Some(session) = self.sessions.remove(&number) else { return };
+    fn end(&mut self, now: Time, number: u32) {
+        let Some(mut session) = self.sessions.remove(&number) else { return };
+        session.farewell(now, &self.link);
         if self.current.get(&session.station) == Some(&number) {
             self.current.remove(&session.station);
         }
+        self.by_keys.retain(|_, session| *session != number);
         close_books(&mut self.summary, &mut self.pacing, session);
     }
 
@@ -418,13 +409,12 @@ impl Proxy {
     fn farewell(mut self) -> Result<Summary, Error> {
         let now = clock::now();
         for session in self.sessions.values_mut() {
-            session.endpoint().close();
-            // Whoever does not hear this notices the silence.
-            let _ = session.send(now, &self.link);
+            session.farewell(now, &self.link);
         }
         for (_, session) in std::mem::take(&mut self.sessions) {
             close_books(&mut self.summary, &mut self.pacing, session);
         }
+        (self.summary.handshakes, self.summary.challenges) = (self.reception.granted, self.reception.challenged);
         let error = |q| self.pacing.quantile(q);
         self.summary.pacing_error = error(0.5).zip(error(0.99));
         self.summary.log_error = self.log.take().and_then(Log::finish);
@@ -439,72 +429,46 @@ fn close_books(summary: &mut Summary, pacing: &mut Spread, mut session: Session)
     summary.connections += session.stats.connections;
     summary.lost += session.endpoint().lost_packets();
     summary.unsent.add(session.path.unsent());
+    session.end();
 }
 
 type Sessions<'a> =
-    (&'a mut BTreeMap<u32, Session>, &'a mut BTreeMap<Node, u32>, &'a mut BTreeMap<Node, Pending>, &'a mut Control);
+    (&'a mut BTreeMap<u32, Session>, &'a mut BTreeMap<Node, u32>, &'a mut BTreeMap<u32, u32>, &'a mut Control);
 
-/// A sealed packet of a session that is not up: if it opens, the session is, and takes the place of the station's last.
-#[allow(clippy::too_many_arguments, reason = "parts of the proxy, of which another part is borrowed")]
-fn confirm(
+/// A station uses keys for the first time: its session goes on with them, or a new one takes the place of its last.
+fn begin_or_go_on(
     now: Time,
-    number: u32,
-    packet: u64,
-    sealed: &[u8],
+    confirmed: Confirmed,
     from: SocketAddr,
     slack: Span,
-    (sessions, current, pending, control): Sessions<'_>,
+    (sessions, current, by_keys, control): Sessions<'_>,
     (summary, pacing): (&mut Summary, &mut Spread),
-) -> bool {
-    let Some(station) = pending.iter().find(|(_, p)| p.number == number).map(|(station, _)| *station) else {
-        return false;
-    };
-    let Some(found) = pending.remove(&station) else { return false };
-    // Only what opens may use up what was pending.
-    let mut trial = [0; 2048];
-    if found.sealer.try_open(packet, sealed, &mut trial).is_err() {
-        pending.insert(station, found);
-        return false;
+) {
+    let Confirmed { station, number, sealer, id, continues } = confirmed;
+    if let Some(old) = continues {
+        // If it has ended meanwhile, the station will notice the silence.
+        let Some(session) = sessions.get_mut(&old) else { return };
+        session.keys.renew(now, number, sealer);
+        by_keys.retain(|keys, session| *session != old || sessions[&old].keys.numbers().any(|number| number == *keys));
+        by_keys.insert(number, old);
+        summary.renewals += 1;
+        return;
     }
-    let mut session = Session::new(now, station, number, from, found.sealer, slack);
-    let opened = session.on_sealed(now, packet, sealed, from).is_ok();
-    if let Some(old) = current.insert(station, number).and_then(|old| sessions.remove(&old)) {
-        close_books(summary, pacing, old);
+    let mut session = Session::new(now, station, number, from, Keyring::new(now, id, number, sealer), slack);
+    if let Some(old) = current.insert(station, number) {
+        by_keys.retain(|_, session| *session != old);
+        if let Some(old) = sessions.remove(&old) {
+            close_books(summary, pacing, old);
+        }
     }
     summary.sessions += 1;
     session.decided = Decided { rate: FIRST_RATE, why: Why::Unmanaged };
+    by_keys.insert(number, number);
     sessions.insert(number, session);
     let decided = control.decide(now, current).0.get(&station).copied();
-    if let (Some(session), decided) = (sessions.get_mut(&number), decided) {
+    if let Some(session) = sessions.get_mut(&number) {
         session.pace(now, decided.unwrap_or(Decided { rate: FIRST_RATE, why: Why::Unmanaged }));
     }
-    opened
-}
-
-/// Answers an initiation; `None` if it is refused.
-fn greet(
-    now: Time,
-    station: Node,
-    message: &[u8],
-    keys: &BTreeMap<Node, Key>,
-    pending: &mut BTreeMap<Node, Pending>,
-    next_number: &mut u32,
-) -> Option<Vec<u8>> {
-    let key = keys.get(&station)?;
-    if let Some(asked) = pending.get(&station) {
-        if asked.question == message {
-            return Some(asked.answer.clone());
-        }
-        if now.since(asked.since) < BETWEEN_HANDSHAKES {
-            return None;
-        }
-    }
-    let number = *next_number;
-    let (answer, sealer) = respond(station, key, message, number).ok()?;
-    *next_number = next_number.wrapping_add(1) & (u32::MAX >> 1);
-    let asked = Pending { number, sealer, question: message.to_vec(), answer: answer.clone(), since: now };
-    pending.insert(station, asked);
-    Some(answer)
 }
 
 /// Begins to take connections over, if that is wanted.

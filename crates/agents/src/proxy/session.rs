@@ -3,6 +3,7 @@
 use super::control::Decided;
 use super::server::{self, Server, State};
 use super::window::MSS;
+use crate::tunnel::Keyring;
 use crate::tunnel::link::Link;
 use crate::tunnel::path::Path;
 use crate::tunnel::pipe::{self, Pipe};
@@ -24,7 +25,7 @@ pub(super) struct Session {
     /// Our number for it.
     pub(super) number: u32,
     pub(super) path: Path,
-    sealer: Sealer,
+    pub(super) keys: Keyring,
     endpoint: Endpoint,
     servers: BTreeMap<u32, Server>,
     /// Connections brought to the station that it has not taken yet, and where they were meant to go.
@@ -33,6 +34,7 @@ pub(super) struct Session {
     train: Vec<u8>,
     packet: Vec<u8>,
     pub(super) heard: Time,
+    closed_by_station: bool,
     pub(super) last_slot: Option<u32>,
     pub(super) decided: Decided,
     slack: Span,
@@ -71,18 +73,19 @@ pub(super) enum Ask {
 }
 
 impl Session {
-    pub(super) fn new(now: Time, station: Node, number: u32, peer: SocketAddr, sealer: Sealer, slack: Span) -> Session {
+    pub(super) fn new(now: Time, station: Node, number: u32, peer: SocketAddr, keys: Keyring, slack: Span) -> Session {
         Session {
             station,
             number,
             path: Path::new(peer),
-            sealer,
+            keys,
             endpoint: Endpoint::new(TunnelConfig::proxy()),
             servers: BTreeMap::new(),
             offered: BTreeMap::new(),
             train: Vec::new(),
             packet: Vec::with_capacity(MAX_PACKET),
             heard: now,
+            closed_by_station: false,
             last_slot: None,
             decided: Decided { rate: Rate::ZERO, why: Why::Unmanaged },
             slack,
@@ -91,17 +94,23 @@ impl Session {
         }
     }
 
-    /// Opens a datagram of the session; false if it was refused.
-    pub(super) fn on_sealed(&mut self, now: Time, number: u64, sealed: &[u8], from: SocketAddr) -> Result<(), Refused> {
+    /// Opens a datagram that was sealed with the keys that we number `keys`.
+    pub(super) fn on_sealed(
+        &mut self,
+        now: Time,
+        keys: u32,
+        number: u64,
+        sealed: &[u8],
+        from: SocketAddr,
+    ) -> Result<(), Refused> {
         let mut packet = [0; 2048];
-        let (len, highest) = self.sealer.open(number, sealed, &mut packet)?;
+        let (len, highest) = self.keys.open(now, keys, number, sealed, &mut packet)?;
         self.heard = now;
         // A station that moves is followed: the newest packet says where it is.
         if highest {
             self.path.lead_to(from);
         }
         if self.endpoint.on_packet(now, number, &packet[..len]).is_err() {
-            self.endpoint.close();
             self.heard = Time::ZERO;
         }
         Ok(())
@@ -143,7 +152,10 @@ impl Session {
                         ask.push(Ask::Feedback(feedback));
                     }
                 }
-                Event::Closed => ask.push(Ask::Over),
+                Event::Closed => {
+                    self.closed_by_station = true;
+                    ask.push(Ask::Over);
+                }
             }
         }
         // Delays are the station's to tell: packets towards us are few.
@@ -269,7 +281,10 @@ impl Session {
             if !whole || self.train.len() >= MOST_TRAIN * size.datagram() {
                 self.depart(link, &mut due_now)?;
             }
-            self.sealer.seal(departure.number, &self.packet, &mut self.train);
+            // Without keys it is lost, and the session ends when the other side has been silent for long enough.
+            if !self.keys.seal(now, departure.number, &self.packet, &mut self.train) {
+                continue;
+            }
             self.stats.packets += 1;
             self.stats.octets += size.ip_len(Sealer::sealed_len(self.packet.len())) as u64;
             due_now.extend(departure.due);
@@ -361,6 +376,28 @@ impl Session {
             packets: self.stats.packets,
             bytes: Bytes::new(self.stats.octets),
             waiting: self.waiting,
+        }
+    }
+
+    /// Tells the station that the session is over, unless it said so itself. Whoever does not hear this notices the silence.
+    pub(super) fn farewell(&mut self, now: Time, link: &Link) {
+        if self.closed_by_station {
+            return;
+        }
+        self.endpoint.close();
+        if let Some(departure) = self.endpoint.poll_transmit(now, &mut self.packet) {
+            self.train.clear();
+            self.keys.seal(now, departure.number, &self.packet, &mut self.train);
+            let _ = link.send_train(&mut self.path, &self.train);
+        }
+    }
+
+    /// The session is over: servers see that their connections have failed, not that they have ended.
+    pub(super) fn end(&mut self) {
+        for (_, server) in std::mem::take(&mut self.servers) {
+            if let State::Up(pipe) = server.state {
+                pipe.abort();
+            }
         }
     }
 

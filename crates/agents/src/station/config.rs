@@ -33,6 +33,8 @@ pub struct Config {
     pub monitor: Option<String>,
     /// Length of a slot; the law at the proxy must have the same.
     pub slot: Span,
+    /// Keys are renewed when they are as old as this.
+    pub renew: Span,
     /// Where the log goes.
     pub log: Option<PathBuf>,
     /// Ask for real-time scheduling.
@@ -52,6 +54,7 @@ impl Config {
             serve: Vec::new(),
             monitor: None,
             slot: Span::from_millis(500),
+            renew: crate::tunnel::keyring::RENEW_AFTER,
             log: None,
             realtime: false,
             drop_privileges: true,
@@ -67,6 +70,10 @@ impl Config {
             let (key, got) = ("slot", self.slot.to_string());
             return Err(Error::Config { key, got, bound: "from 10 ms to 60 s" });
         }
+        if !(Span::from_secs(1)..=crate::tunnel::keyring::RENEW_AFTER).contains(&self.renew) {
+            let (key, got) = ("renew", self.renew.to_string());
+            return Err(Error::Config { key, got, bound: "from 1 s to 120 s" });
+        }
         Ok(())
     }
 }
@@ -76,6 +83,8 @@ impl Config {
 pub struct Summary {
     /// Sessions with the proxy.
     pub sessions: u64,
+    /// Sessions that went on with other keys, counted as often as they did.
+    pub renewals: u64,
     /// Connections of local programs that came through.
     pub connections: u64,
     /// Packets received.

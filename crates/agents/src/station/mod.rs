@@ -10,6 +10,7 @@ mod local;
 mod log;
 mod run;
 mod session;
+mod tunnel;
 
 pub use config::{Config, Forward, Summary};
 pub use run::{Station, run};

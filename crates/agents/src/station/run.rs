@@ -4,15 +4,15 @@ use super::config::{Config, Summary};
 use super::frames::Frames;
 use super::local::{Heard, Local};
 use super::log;
-use super::session::Session;
+use super::tunnel::{Answered, Tunnel};
 use crate::ap::Stop;
-use crate::tunnel::keys::{self, Key};
+use crate::tunnel::Error;
+use crate::tunnel::keys;
 use crate::tunnel::link::Link;
 use crate::tunnel::log::Log;
 use crate::tunnel::path::Path;
 use crate::tunnel::poll::{Poll, Ready};
 use crate::tunnel::spread::Spread;
-use crate::tunnel::{Error, Initiator};
 use crate::tunnel::{clock, files};
 use lasthop_signals::{Node, StationFeedback};
 use lasthop_transport::tunnel::Delay;
@@ -35,7 +35,6 @@ pub fn run(config: &Config, stop: &Stop) -> Result<Summary, Error> {
 pub struct Station {
     config: Config,
     node: Node,
-    key: Key,
     link: Link,
     /// To the proxy.
     path: Path,
@@ -47,7 +46,6 @@ pub struct Station {
     /// Listeners that are not asked until then, because there is no room.
     resting: BTreeMap<usize, Time>,
     tunnel: Tunnel,
-    next_session: u32,
     frames: Frames,
     slot: Slot,
     hop: [Spread; 2],
@@ -58,11 +56,6 @@ pub struct Station {
     longest: [usize; 2],
     pinged: Time,
     summary: Summary,
-}
-
-enum Tunnel {
-    Down { initiator: Box<Initiator>, since: Time, sent: Option<Time> },
-    Up(Box<Session>),
 }
 
 /// The slot that is being measured.
@@ -80,12 +73,6 @@ const UDP: u64 = 0;
 const LISTENER: u64 = 1 << 32;
 const LOCAL: u64 = 2 << 32;
 const PIPE: u64 = 3 << 32;
-/// An initiation without an answer is sent again after this…
-const RESEND: Span = Span::from_millis(300);
-/// …and after this a new one is made.
-const RENEW: Span = Span::from_secs(5);
-/// A proxy that has been silent for this long has gone.
-const SILENCE: Span = Span::from_secs(2);
 const PING: Span = Span::from_millis(500);
 /// Who has not said by then where it wants to go is not waited for.
 const GREETING: Span = Span::from_secs(10);
@@ -131,13 +118,11 @@ impl Station {
             crate::ap::drop_all_privileges()?;
         }
         let now = clock::now();
-        let next_session = (now.as_nanos() >> 20) as u32;
-        let tunnel = down(now, node, &key, next_session);
+        let tunnel = Tunnel::new(node, key, config.renew, (now.as_nanos() >> 20) as u32);
         Ok(Station {
             slot: Slot::new(now, config.slot),
             config: config.clone(),
             node,
-            key,
             link,
             path: Path::new(config.proxy),
             poll,
@@ -146,7 +131,6 @@ impl Station {
             next_local: 0,
             resting: BTreeMap::new(),
             tunnel,
-            next_session,
             frames,
             hop: Default::default(),
             data: Default::default(),
@@ -184,17 +168,10 @@ impl Station {
                 self.on_ready(now, event)?;
             }
         }
-        if let Tunnel::Up(session) = &mut self.tunnel {
-            session.endpoint.close();
-        }
-        self.service(clock::now())?;
+        self.tunnel.end(clock::now(), &self.link, &mut self.path, &mut self.summary);
         let spread = |spread: &Spread| spread.quantile(0.5).zip(spread.quantile(0.95));
         self.summary.hop_delay = spread(&self.hop[1]);
         self.summary.data_delay = spread(&self.data[1]);
-        if let Tunnel::Up(session) = &self.tunnel {
-            self.summary.connections += session.connections;
-            self.summary.packets += session.endpoint.arrived().0;
-        }
         self.summary.unsent = self.path.unsent();
         self.summary.log_error = self.log.take().and_then(Log::finish);
         Ok(self.summary)
@@ -207,7 +184,7 @@ impl Station {
             LISTENER => self.accept(now, number as usize),
             LOCAL => self.listen(number),
             _ => {
-                if let Tunnel::Up(session) = &mut self.tunnel {
+                if let Some(session) = self.tunnel.session() {
                     session.on_ready(now, number, event.readable, event.writable);
                 }
             }
@@ -219,9 +196,10 @@ impl Station {
         let count = self.link.receive().map_err(Error::system("receiving datagrams"))?;
         for n in 0..count {
             let (bytes, arrival) = self.link.datagram(n);
-            let accepted = match (Datagram::parse(bytes), &mut self.tunnel) {
-                (Ok(Datagram::Sealed { session, number, sealed }), Tunnel::Up(up)) if session == up.number => {
-                    let opened = up.on_sealed(now, number, sealed).is_ok();
+            let accepted = match Datagram::parse(bytes) {
+                Ok(Datagram::Sealed { session: keys, number, sealed }) => {
+                    let session = self.tunnel.session();
+                    let opened = session.is_some_and(|session| session.on_sealed(now, keys, number, sealed).is_ok());
                     // Only full packets are paced as the law wants it, and stand for what the hop gathers into frames.
                     if opened && bytes.len() >= LEAST_DATAGRAM {
                         self.longest[0] = self.longest[0].max(bytes.len());
@@ -231,21 +209,17 @@ impl Station {
                     }
                     opened
                 }
-                (Ok(Datagram::Response { session, message }), Tunnel::Down { initiator, .. })
-                    if session == 0 || session == initiator.session() =>
-                {
-                    match initiator.finish(message) {
-                        Ok(sealer) => {
-                            let session = Session::new(now, initiator.session(), sealer);
-                            self.slot.restart();
-                            self.summary.sessions += 1;
-                            self.tunnel = Tunnel::Up(Box::new(session));
-                            true
-                        }
-                        Err(_) => false,
+                Ok(Datagram::Response { session, message }) => {
+                    let answered = self.tunnel.on_response(now, session, message, &mut self.summary);
+                    if answered == Answered::Begun {
+                        self.slot.restart();
                     }
+                    answered != Answered::Refused
                 }
-                _ => false,
+                Ok(Datagram::Challenge { session, challenge, proof }) => {
+                    self.tunnel.on_challenge(now, session, challenge, proof)
+                }
+                Ok(Datagram::Initiation { .. }) | Err(_) => false,
             };
             self.summary.refused += u64::from(!accepted);
         }
@@ -298,9 +272,9 @@ impl Station {
     }
 
     fn connect(&mut self, local: Local, target: &Target) {
-        match &mut self.tunnel {
-            Tunnel::Up(session) => session.open(local, target),
-            Tunnel::Down { .. } => drop(local.answer(OpenResult::NetworkUnreachable)),
+        match self.tunnel.session() {
+            Some(session) => session.open(local, target),
+            None => drop(local.answer(OpenResult::NetworkUnreachable)),
         }
     }
 
@@ -321,48 +295,26 @@ impl Station {
 
     fn service(&mut self, now: Time) -> Result<(), Error> {
         self.look_after_locals(now);
-        match &mut self.tunnel {
-            Tunnel::Down { initiator, since, sent } => {
-                if now.since(*since) > RENEW {
-                    self.next_session = self.next_session.wrapping_add(1);
-                    self.tunnel = down(now, self.node, &self.key, self.next_session);
-                    return self.service(now);
-                }
-                if sent.is_none_or(|sent| now.since(sent) >= RESEND) {
-                    *sent = Some(now);
-                    let datagram = initiator.datagram().to_vec();
-                    self.link.send_train(&mut self.path, &datagram).map_err(Error::system("sending a datagram"))?;
+        let sending = Error::system("sending datagrams");
+        self.tunnel.look(now, &self.link, &mut self.path, &mut self.summary).map_err(sending)?;
+        if let Some(session) = self.tunnel.session() {
+            session.events(now, &self.config.serve, &self.poll, |stream| PIPE | u64::from(stream));
+            for delay in session.endpoint.delays() {
+                match delay {
+                    Delay::Hop(span) => self.hop.iter_mut().for_each(|spread| spread.add(span)),
+                    Delay::Data(span) => self.data.iter_mut().for_each(|spread| spread.add(span)),
                 }
             }
-            Tunnel::Up(session) => {
-                session.events(now, &self.config.serve, &self.poll, |stream| PIPE | u64::from(stream));
-                for delay in session.endpoint.delays() {
-                    match delay {
-                        Delay::Hop(span) => self.hop.iter_mut().for_each(|spread| spread.add(span)),
-                        Delay::Data(span) => self.data.iter_mut().for_each(|spread| spread.add(span)),
-                    }
-                }
-                if now.since(self.pinged) >= PING {
-                    self.pinged = now;
-                    session.endpoint.ping();
-                }
-                if session.closed || now.since(session.heard) > SILENCE {
-                    self.next_session = self.next_session.wrapping_add(1);
-                    let next = down(now, self.node, &self.key, self.next_session);
-                    if let Tunnel::Up(session) = std::mem::replace(&mut self.tunnel, next) {
-                        self.summary.connections += session.connections;
-                        self.summary.packets += session.endpoint.arrived().0;
-                        session.end();
-                    }
-                    return Ok(());
-                }
+            if now.since(self.pinged) >= PING {
+                self.pinged = now;
+                session.endpoint.ping();
             }
         }
         self.frames.look()?;
         if self.slot.end <= now {
             self.end_slot();
         }
-        let Tunnel::Up(session) = &mut self.tunnel else { return Ok(()) };
+        let Some(session) = self.tunnel.session() else { return Ok(()) };
         if let Some((_, account)) = self.slot.again.take_if(|(at, _)| *at <= now) {
             session.endpoint.tell(account);
         }
@@ -374,7 +326,7 @@ impl Station {
         let Slot { number, start, end, arrived, .. } = self.slot;
         let mut account = self.frames.take(self.node, number, start, end);
         let mut next = Slot::new(end, self.config.slot);
-        if let Tunnel::Up(session) = &mut self.tunnel {
+        if let Some(session) = self.tunnel.session() {
             let (count, highest) = session.endpoint.arrived();
             let given = highest.map_or(0, |highest| highest + 1);
             account.received = count - arrived.0;
@@ -398,14 +350,13 @@ impl Station {
         self.slot = next;
     }
 
-    fn next_wake(&self, now: Time) -> Time {
-        let tunnel = match &self.tunnel {
-            Tunnel::Down { sent, .. } => sent.map_or(now, |sent| sent + RESEND),
-            Tunnel::Up(session) => {
-                let timeout = session.endpoint.next_timeout(now).unwrap_or(Time::MAX);
-                timeout.min(self.pinged + PING).min(session.heard + SILENCE)
-            }
-        };
+    fn next_wake(&mut self, now: Time) -> Time {
+        let session = self.tunnel.session().map(|session| {
+            // What has ended is looked at at once.
+            let over = if session.closed { now } else { Time::MAX };
+            session.endpoint.next_timeout(now).unwrap_or(Time::MAX).min(self.pinged + PING).min(over)
+        });
+        let tunnel = self.tunnel.next_wake().min(session.unwrap_or(Time::MAX));
         let again = self.slot.again.as_ref().map_or(Time::MAX, |(at, _)| *at);
         let local = self.locals.first_key_value().map(|(_, (since, _))| *since + GREETING);
         let times = self.resting.values().copied().chain(local);
@@ -426,8 +377,4 @@ impl Slot {
         self.arrived = (0, 0);
         self.again = None;
     }
-}
-
-fn down(now: Time, node: Node, key: &Key, session: u32) -> Tunnel {
-    Tunnel::Down { initiator: Box::new(Initiator::new(node, key, session)), since: now, sent: None }
 }

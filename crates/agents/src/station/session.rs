@@ -5,7 +5,8 @@ use crate::tunnel::link::Link;
 use crate::tunnel::path::Path;
 use crate::tunnel::pipe::{Pipe, State};
 use crate::tunnel::poll::Poll;
-use crate::tunnel::sealer::{Refused, Sealer};
+use crate::tunnel::sealer::Refused;
+use crate::tunnel::{Keyring, Sealer};
 use lasthop_laws::tcp::{self, Setup};
 use lasthop_transport::tunnel::{Config as TunnelConfig, Endpoint, Event};
 use lasthop_units::{Bytes, Seed, Time};
@@ -18,8 +19,7 @@ use std::time::Duration;
 
 /// A session.
 pub(super) struct Session {
-    pub(super) number: u32,
-    sealer: Sealer,
+    pub(super) keys: Keyring,
     pub(super) endpoint: Endpoint,
     pipes: BTreeMap<u32, Pipe>,
     /// Programs that wait for an answer.
@@ -28,19 +28,20 @@ pub(super) struct Session {
     packet: Vec<u8>,
     datagram: Vec<u8>,
     pub(super) closed: bool,
+    closed_by_proxy: bool,
     pub(super) connections: u64,
 }
 
 impl Session {
-    pub(super) fn new(now: Time, number: u32, sealer: Sealer) -> Session {
+    /// A session whose first keys we number so.
+    pub(super) fn new(now: Time, number: u32, keys: Keyring) -> Session {
         let setup = Setup::new(Bytes::new(1500), Seed(u64::from(number)).stream("uplink"));
         let law = tcp::by_name(tcp::cubic::NAME, setup).expect("a law that there is");
         let mut endpoint = Endpoint::new(TunnelConfig::station()).with_law(law);
         // The first packet makes the session count at the proxy.
         endpoint.ping();
         Session {
-            number,
-            sealer,
+            keys,
             endpoint,
             pipes: BTreeMap::new(),
             opening: BTreeMap::new(),
@@ -48,13 +49,22 @@ impl Session {
             packet: Vec::with_capacity(MAX_PACKET),
             datagram: Vec::new(),
             closed: false,
+            closed_by_proxy: false,
             connections: 0,
         }
     }
 
-    pub(super) fn on_sealed(&mut self, now: Time, number: u64, sealed: &[u8]) -> Result<(), Refused> {
+    /// Goes on with other keys, which the first packet under them makes count at the proxy.
+    pub(super) fn go_on(&mut self, now: Time, number: u32, sealer: Sealer) {
+        self.keys.renew(now, number, sealer);
+        self.heard = now;
+        self.endpoint.ping();
+    }
+
+    /// Opens a datagram that was sealed with the keys that we number `keys`.
+    pub(super) fn on_sealed(&mut self, now: Time, keys: u32, number: u64, sealed: &[u8]) -> Result<(), Refused> {
         let mut packet = [0; 2048];
-        let (len, _) = self.sealer.open(number, sealed, &mut packet)?;
+        let (len, _) = self.keys.open(now, keys, number, sealed, &mut packet)?;
         self.heard = now;
         self.closed |= self.endpoint.on_packet(now, number, &packet[..len]).is_err();
         Ok(())
@@ -92,7 +102,7 @@ impl Session {
                     }
                 }
                 Event::Feedback(_) => {}
-                Event::Closed => self.closed = true,
+                Event::Closed => (self.closed, self.closed_by_proxy) = (true, true),
             }
         }
     }
@@ -150,8 +160,24 @@ impl Session {
             self.pull(now, scratch);
             let Some(departure) = self.endpoint.poll_transmit(now, &mut self.packet) else { return Ok(()) };
             self.datagram.clear();
-            self.sealer.seal(departure.number, &self.packet, &mut self.datagram);
-            link.send_train(path, &self.datagram)?;
+            // Without keys it is lost.
+            if self.keys.seal(now, departure.number, &self.packet, &mut self.datagram) {
+                link.send_train(path, &self.datagram)?;
+            }
+        }
+    }
+
+    /// Tells the proxy that the session is over, unless it said so itself.
+    pub(super) fn farewell(&mut self, now: Time, link: &Link, path: &mut Path) {
+        if self.closed_by_proxy {
+            return;
+        }
+        self.endpoint.close();
+        if let Some(departure) = self.endpoint.poll_transmit(now, &mut self.packet) {
+            self.datagram.clear();
+            self.keys.seal(now, departure.number, &self.packet, &mut self.datagram);
+            // Whoever does not hear this notices the silence.
+            let _ = link.send_train(path, &self.datagram);
         }
     }
 

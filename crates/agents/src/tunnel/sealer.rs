@@ -1,15 +1,13 @@
-//! A session's keys: sealing packets and opening them, each once.
+//! One pair of keys: sealing packets and opening them.
 
-use super::replay::Replay;
 use lasthop_wire::tunnel::{SEALED_HEADER, TAG, sealed_header};
 use snow::StatelessTransportState;
 
-/// The keys of a session, and which packets have been opened.
+/// The keys of both directions.
 pub struct Sealer {
     keys: StatelessTransportState,
-    /// The other end's number for the session.
+    /// The other end's number for them.
     remote: u32,
-    replay: Replay,
 }
 
 /// Why a packet was not opened.
@@ -19,11 +17,13 @@ pub enum Refused {
     Repeated,
     /// Whoever sealed it does not hold the key, or it was changed on the way.
     Forged,
+    /// No such keys are known, or they are too old.
+    Unknown,
 }
 
 impl Sealer {
     pub(super) fn new(keys: StatelessTransportState, remote: u32) -> Sealer {
-        Sealer { keys, remote, replay: Replay::new() }
+        Sealer { keys, remote }
     }
 
     /// Appends the datagram of packet `number` to `out`. A number must never be sealed twice.
@@ -34,26 +34,15 @@ impl Sealer {
         self.keys.write_message(number, packet, &mut out[at..]).expect("packets are far shorter than Noise allows");
     }
 
-    /// Opens packet `number` into `packet`; returns how long it is, and whether its number is the highest so far.
+    /// Opens packet `number` into `packet`, and returns how long it is. That it was opened before is the caller's to notice.
     ///
     /// # Errors
-    /// [`Refused`].
-    pub fn open(&mut self, number: u64, sealed: &[u8], packet: &mut [u8]) -> Result<(usize, bool), Refused> {
+    /// [`Refused::Forged`].
+    pub fn open(&self, number: u64, sealed: &[u8], packet: &mut [u8]) -> Result<usize, Refused> {
         // Number 2^64 - 1 is reserved by Noise.
-        if number == u64::MAX || !self.replay.is_fresh(number) {
-            return Err(Refused::Repeated);
+        if number == u64::MAX {
+            return Err(Refused::Forged);
         }
-        let len = self.keys.read_message(number, sealed, packet).map_err(|_| Refused::Forged)?;
-        let highest = self.replay.is_highest(number);
-        self.replay.enter(number);
-        Ok((len, highest))
-    }
-
-    /// As [`Sealer::open`], but the packet can still be opened.
-    ///
-    /// # Errors
-    /// [`Refused`].
-    pub fn try_open(&self, number: u64, sealed: &[u8], packet: &mut [u8]) -> Result<usize, Refused> {
         self.keys.read_message(number, sealed, packet).map_err(|_| Refused::Forged)
     }
 

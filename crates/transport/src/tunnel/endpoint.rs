@@ -379,6 +379,7 @@ impl Endpoint {
             self.on_frame(now, sent_at, frame)?;
         }
         self.arrivals.on_packet(now, number, wants_ack);
+        self.on_life(now);
         self.delays.push(Delay::Hop(now.since(sent_at)));
         Ok(())
     }
@@ -466,17 +467,31 @@ impl Endpoint {
         }
         let before = self.ledger.in_flight();
         self.rtt.back_off();
-        self.probes = 1;
-        match self.ledger.take_oldest() {
-            Some(content) => self.on_lost(content),
-            None => self.ping(),
-        }
+        self.probe();
         let (after, next) = (self.ledger.in_flight(), self.ledger.next_number());
         if let Control::Law(law) = &mut self.control {
             let lost = before.saturating_sub(after);
             let news =
                 News { delivered: Bytes::ZERO, lost, before, after, rtt: None, round_over: false, largest: 0, next };
             law.on_timeout(now, &news);
+        }
+    }
+
+    /// The other end speaks. If it has been asked in vain, the next question may be seconds away, and it is there now.
+    fn on_life(&mut self, now: Time) {
+        let answer_by = |since: Time| since + self.rtt.base_rto() + self.config.peer_acks.delay;
+        let asked = self.ledger.waiting_since().filter(|_| self.rtt.backoff() > 0);
+        if asked.is_some_and(|since| answer_by(since) <= now) {
+            self.probe();
+        }
+    }
+
+    /// Sends the oldest of what has had no answer again, whatever holds packets back.
+    fn probe(&mut self) {
+        self.probes = 1;
+        match self.ledger.take_oldest() {
+            Some(content) => self.on_lost(content),
+            None => self.ping(),
         }
     }
 

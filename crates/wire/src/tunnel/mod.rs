@@ -4,15 +4,19 @@
 //!
 //! | offset | size | field |
 //! | --- | --- | --- |
-//! | 0 | 1 | kind: 1 = initiation, 2 = response, 3 = sealed packet |
-//! | 1 | 1 | version, 1 |
+//! | 0 | 1 | kind: 1 = initiation, 2 = response, 3 = sealed packet, 4 = challenge |
+//! | 1 | 1 | version, 2 |
 //! | 2 | 2 | initiation: number of the station; otherwise zero |
-//! | 4 | 4 | number by which the *receiver* of the datagram knows the session; zero in an initiation |
+//! | 4 | 4 | number by which the *receiver* of the datagram knows the keys; zero in an initiation |
 //!
 //! An **initiation** (station to proxy) and a **response** (proxy to station) go on with the two messages of the Noise
-//! handshake `NNpsk0`, which begins with the eight octets above as its prologue (those of the initiation). The
-//! encrypted payload of each is four octets: the number by which its sender wants the session to be known. What the
-//! handshake protects, and what not, is said where it is made (`lasthop-agents`, `tunnel`).
+//! handshake `NNpsk0`, which begins with the eight octets above as its prologue (those of the initiation). Their
+//! encrypted payloads are a [`Wish`] and a [`Grant`]. What the handshake protects, and what not, is said where it is made
+//! (`lasthop-agents`, `tunnel`).
+//!
+//! A **challenge** (proxy to station) goes on with 32 octets that the station must put into a new initiation, so that the proxy
+//! sees that it is not an old one, and with 32 octets that show that the proxy holds the key: HMAC-SHA256 under the station's
+//! key of `lasthop challenge`, the eight octets above, the challenge, and the whole initiation that it answers.
 //!
 //! A **sealed packet** goes on with
 //!
@@ -22,16 +26,20 @@
 //! | 16 | n | the packet, encrypted |
 //! | 16 + n | 16 | authentication tag |
 //!
+//! Packet numbers go on when the keys of a session are renewed.
+//!
 //! A packet is the sender's clock when it was sealed (8 octets) and any number of [`Frame`]s, one behind the other. A
 //! full packet is as long as the path allows ([`PacketSize`]): at most [`MAX_PACKET`] octets, so that over IPv4 it is an IP
 //! packet of exactly 1500 octets.
 
 mod feedback;
 mod frame;
+mod handshake;
 mod size;
 
 pub use feedback::FEEDBACK_LEN;
 pub use frame::{AckRange, Data, Frame, Frames, MAX_ACK_RANGES, MAX_HOST, OpenResult, data_header, put_data_header};
+pub use handshake::{CHALLENGE, Challenge, GRANT, Grant, SessionId, WISH, Wish};
 pub use size::{IP_UDP_LEN, IPV6_UDP_LEN, LEAST_DATAGRAM, PacketSize};
 
 use crate::{Error, be16, be32, take};
@@ -49,11 +57,12 @@ pub const MAX_PACKET: usize = MAX_DATAGRAM - SEALED_HEADER - TAG;
 /// Octets of a packet before its first frame: the sender's clock.
 pub const PACKET_HEADER: usize = 8;
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const HEADER: usize = 8;
 const INITIATION: u8 = 1;
 const RESPONSE: u8 = 2;
 const SEALED: u8 = 3;
+const CHALLENGES: u8 = 4;
 
 /// A datagram, taken apart as far as can be done without keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,9 +81,18 @@ pub enum Datagram<'a> {
         /// The handshake's second message.
         message: &'a [u8],
     },
+    /// The proxy wants to see that an initiation is of now.
+    Challenge {
+        /// The session that was asked for, by the station's number for it.
+        session: u32,
+        /// What a new initiation must hold.
+        challenge: &'a Challenge,
+        /// Shows that who asks holds the key.
+        proof: &'a [u8; CHALLENGE],
+    },
     /// A packet of a session.
     Sealed {
-        /// The session, by the receiver's number for it.
+        /// The keys, by the receiver's number for them.
         session: u32,
         /// The packet's number.
         number: u64,
@@ -106,6 +124,12 @@ impl<'a> Datagram<'a> {
                 let number = u64::from_be_bytes(take(bytes, 8).expect("checked above"));
                 Ok(Datagram::Sealed { session, number, sealed: &bytes[SEALED_HEADER..] })
             }
+            CHALLENGES => {
+                let short = Error::Truncated { needed: HEADER + 2 * CHALLENGE, got: bytes.len() };
+                let (challenge, rest) = bytes[HEADER..].split_first_chunk().ok_or(short)?;
+                let proof = rest.first_chunk().ok_or(short)?;
+                Ok(Datagram::Challenge { session, challenge, proof })
+            }
             kind => Err(Error::Unknown { what: "kind of tunnel datagram", value: kind.into() }),
         }
     }
@@ -121,6 +145,12 @@ pub fn initiation_header(station: Node) -> [u8; HEADER] {
 pub fn response_header(session: u32) -> [u8; HEADER] {
     let [a, b, c, d] = session.to_be_bytes();
     [RESPONSE, VERSION, 0, 0, a, b, c, d]
+}
+
+/// The first octets of a challenge for the session that the station numbers so.
+pub fn challenge_header(session: u32) -> [u8; HEADER] {
+    let [a, b, c, d] = session.to_be_bytes();
+    [CHALLENGES, VERSION, 0, 0, a, b, c, d]
 }
 
 /// The first octets of a sealed packet.
