@@ -1,5 +1,5 @@
-//! The aggregation meter over captures whose counts were made by other tools (`captures/README.md` of the reference
-//! data), where that is at hand.
+//! The aggregation meter over captures whose counts were made by other tools: small ones beside this file
+//! (`captures/README.md`), and the reference data (`captures/README.md` there), where that is at hand.
 
 use lasthop_laws::aggregation::meter::{Frame, Grouping, Meter, Tally};
 use lasthop_signals::MacAddress;
@@ -25,12 +25,45 @@ struct Found {
     vectors: BTreeSet<TxVector>,
     he_mcs: BTreeSet<u16>,
     by_receiver: BTreeMap<MacAddress, u64>,
+    /// Sequence numbers of the MPDUs within A-MPDUs, unwrapped, by conversation.
+    sequences: BTreeMap<(MacAddress, MacAddress, u8), Sequences>,
     /// As on the air.
     frames: Vec<Frame>,
     /// A-MPDUs alone, counted by reference number like the expected figures.
     ampdus: Tally,
     span: (Time, Time),
     truncated: bool,
+}
+
+/// Sequence numbers of one conversation, unwrapped: each is taken to lie within half the circle of the highest before it.
+#[derive(Default)]
+struct Sequences {
+    highest: Option<i64>,
+    /// How often each came.
+    times: BTreeMap<i64, u64>,
+}
+
+impl Sequences {
+    fn add(&mut self, number: u16) {
+        let number = i64::from(number);
+        let highest = self.highest.unwrap_or(number);
+        let unwrapped = highest + (number - highest + 2_048).rem_euclid(4_096) - 2_048;
+        self.highest = Some(highest.max(unwrapped));
+        *self.times.entry(unwrapped).or_default() += 1;
+    }
+
+    /// Different numbers, and how many lie from the first to the last.
+    fn distinct_and_span(&self) -> (usize, i64) {
+        let ends = self.times.keys().next().zip(self.times.keys().next_back());
+        (self.times.len(), ends.map_or(0, |(first, last)| last - first + 1))
+    }
+
+    /// How many numbers came once, twice, and so on.
+    fn repetitions(&self) -> Vec<(u64, usize)> {
+        let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
+        self.times.values().for_each(|times| *counts.entry(*times).or_default() += 1);
+        counts.into_iter().collect()
+    }
 }
 
 fn read(bytes: &[u8]) -> Found {
@@ -55,6 +88,7 @@ fn read(bytes: &[u8]) -> Found {
         if status.is_some() {
             found.retries_in_ampdus += u64::from(mpdu.retry);
             *found.by_receiver.entry(mpdu.receiver).or_default() += 1;
+            found.sequences.entry((mpdu.transmitter, mpdu.receiver, mpdu.tid)).or_default().add(mpdu.sequence);
             found.vectors.extend(mpdu.tx);
             found.he_mcs.extend(captured.radiotap.he.map(|he| he.data[2] >> 8 & 0x0f));
         }
@@ -98,6 +132,12 @@ fn reference(path: &str) -> Option<Found> {
     }
 }
 
+/// One of the small captures beside this file.
+fn small(name: &str) -> Found {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/captures").join(name);
+    read(&std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+}
+
 fn histogram(found: &Found) -> Vec<(u32, u64)> {
     found.ampdus.received.histogram().collect()
 }
@@ -114,6 +154,11 @@ fn the_station_of_the_minstrel_run() {
     assert_eq!(found.ampdus.received.max(), Some(7));
     assert_eq!(histogram(&found), [(4, 1_518), (5, 7), (6, 5), (7, 10)]);
     assert_eq!((found.a_msdus, found.retries_in_ampdus, found.ampdus.retries), (0, 1_487, 1_487));
+    // Every number arrived, 1006 of them more than once: 6207 MPDUs are 4949 and 1258 repetitions. Nothing is unmatched.
+    let only: Vec<&Sequences> = found.sequences.values().collect();
+    let [sequences] = only[..] else { panic!("{} conversations", only.len()) };
+    assert_eq!(sequences.distinct_and_span(), (4_949, 4_949));
+    assert_eq!(sequences.repetitions(), [(1, 3_943), (2, 799), (3, 166), (4, 37), (5, 4)]);
     // On the air there were more: this driver goes on with a number when it missed the last subframe. 20 numbers hold the
     // MPDUs of two PPDUs and one those of three, as their sequence numbers show. With the lost subframes inferred, the
     // PPDUs are of four, as the access point says itself.
@@ -127,7 +172,7 @@ fn the_station_of_the_minstrel_run() {
 fn the_access_point_of_the_minstrel_run() {
     let Some(found) = reference("wifi_minstrel_blues_set/tp4300-2/tp4300-2-1-1-d10-10M-1.pcap") else { return };
     assert_eq!((found.packets, found.block_acks, found.aggregated), (1_776, 1_398, 25));
-    assert_eq!(found.ampdus.received.frames(), 17);
+    assert_eq!((found.ampdus.received.frames(), found.ampdus.received.sum()), (17, 25));
 }
 
 #[test]
@@ -156,13 +201,40 @@ fn long_aggregates_of_ns_3() {
 }
 
 #[test]
+fn the_beginnings_of_the_captures_of_ns_3() {
+    for (name, packets, sizes, tx) in [
+        ("ns3_vht_nss1_mcs4_n1_sta0.pcap", 75, &[6, 6, 8, 7, 7, 7, 8, 8][..], (Format::Vht, 4, 1)),
+        ("ns3_vht_nss2_mcs7_n3_sta0.pcap", 71, &[8, 14, 20], (Format::Vht, 7, 2)),
+        ("ns3_he_nss2_mcs11_n1_sta0.pcap", 71, &[29, 29], (Format::He, 11, 2)),
+    ] {
+        let found = small(name);
+        let all: u32 = sizes.iter().sum();
+        assert_eq!((found.packets, found.aggregated), (packets, u64::from(all)), "{name}");
+        let frames: Vec<&Frame> = found.frames.iter().filter(|frame| frame.aggregated).collect();
+        let got: Vec<u32> = frames.iter().map(|frame| frame.mpdus).collect();
+        assert_eq!(got, sizes, "{name}");
+        assert!(frames.iter().all(|frame| frame.missing == 0 && frame.msdus == frame.mpdus), "{name}");
+        assert!(
+            found.vectors.iter().all(|seen| (seen.format, seen.mcs, seen.nss) == tx),
+            "{name}: {:?}",
+            found.vectors
+        );
+        for (conversation, sequences) in &found.sequences {
+            let (distinct, span) = sequences.distinct_and_span();
+            assert_eq!(distinct as i64, span, "{name}, {conversation:?}: nothing was lost");
+        }
+        assert_eq!(found.ampdus, found.air(), "{name}: by reference number it is the same");
+    }
+}
+
+#[test]
 fn the_small_captures_of_the_tcpdump_group() {
-    let Some(exthdr) = reference("wifi_small/tcpdump_ieee802.11_exthdr.pcap") else { return };
+    let exthdr = small("tcpdump_ieee802.11_exthdr.pcap");
     assert_eq!((exthdr.packets, exthdr.aggregated), (26, 0), "bit 20 of a second word is not the A-MPDU status");
-    let Some(htc) = reference("wifi_small/tcpdump_ieee802.11_htc.pcap") else { return };
+    let htc = small("tcpdump_ieee802.11_htc.pcap");
     let tx = htc.frames.iter().filter_map(|frame| frame.tx).next().expect("one HE frame");
     assert_eq!((htc.packets, htc.frames.len(), tx.format, tx.mcs), (1, 1, Format::He, 9));
-    let Some(stbc) = reference("wifi_small/tcpdump_ieee802.11_rx-stbc.pcap") else { return };
+    let stbc = small("tcpdump_ieee802.11_rx-stbc.pcap");
     let sent: Vec<(Format, u8)> =
         stbc.frames.iter().filter_map(|frame| frame.tx).map(|tx| (tx.format, tx.mcs)).collect();
     assert_eq!(sent, [(Format::Ht, 7); 3]);
