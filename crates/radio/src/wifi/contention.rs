@@ -4,7 +4,7 @@
 //!             access = first boundary at or after the backoff's start + backoff slots
 //! Symbols:    base -> `base`, backoff -> `Contender::slots`
 //! Deviations: DCF stations that find the medium idle also start on slot boundaries (10.3.4.3 reads either way).
-//! Validity:   any reach relation.     Checked by: wifi::tests::*, tests/bianchi.rs, tests/ns3.rs
+//! Validity:   any reach relation.     Checked by: wifi::tests::*, tests/bianchi.rs, tests/edca.rs, tests/ns3.rs
 
 use super::medium::{Contender, Medium, NONE};
 use lasthop_units::{Span, Time};
@@ -77,7 +77,10 @@ impl Medium {
         let counted = self.counted(contender);
         let since = contender.since;
         let start = if self.ns3 && Self::is_plain(contender) { since } else { self.boundary(contender, since) };
-        self.contenders[id].expires = counted.max(start);
+        // Slots pass while the node waits for an answer that does not come; what may be sent by then is sent on a boundary.
+        let free = self.nodes[usize::from(contender.node)].free;
+        let turn = if counted < free && !self.ns3 { self.boundary(contender, free) } else { counted };
+        self.contenders[id].expires = turn.max(start);
         self.stale = true;
     }
 
@@ -199,9 +202,10 @@ impl Medium {
     }
 
     /// A node's exchange has begun or ended.
-    pub fn set_exchange(&mut self, node: u16, on: bool) {
+    pub fn set_exchange(&mut self, node: u16, on: bool, now: Time) {
         let index = usize::from(node);
         self.nodes[index].in_exchange = on;
+        self.nodes[index].free = now;
         if !on && self.nodes[index].sensed == 0 {
             self.thaw(index);
         }

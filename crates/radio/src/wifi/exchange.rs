@@ -290,7 +290,7 @@ impl<P: Clone> Wifi<P> {
         (ex.announcing, ex.handshake) = (true, mode.rts);
         let reserves = sifs + mode.cts + sifs + ex.duration + sifs + ex.answer;
         let (to, kind, format, end) = (ex.to, PpduKind::Rts, Format::NonHt, now + mode.rts);
-        self.medium.set_exchange(from, true);
+        self.medium.set_exchange(from, true, now);
         let flight = self.medium.launch(Flight { from, to, kind, format, contender, start: now, end, reserves });
         self.schedule(end, Event::FlightEnd(flight));
     }
@@ -301,7 +301,7 @@ impl<P: Clone> Wifi<P> {
         let (kind, to, end) = (ex.kind, ex.to, now + ex.duration);
         let is_data = kind == PpduKind::Data && to != NONE;
         let format = if is_data { self.plan.modes()[usize::from(ex.mode)].phy.vector().format } else { Format::NonHt };
-        self.medium.set_exchange(from, true);
+        self.medium.set_exchange(from, true, now);
         let flight = self.medium.launch(Flight { from, to, kind, format, contender, start: now, end, reserves });
         self.schedule(end, Event::FlightEnd(flight));
     }

@@ -47,6 +47,8 @@ pub(super) struct Radio {
     pub sending: bool,
     /// Since a frame of it that expects an answer began.
     pub in_exchange: bool,
+    /// When such a frame last began, or its exchange ended.
+    pub free: Time,
     pub idle_since: Time,
     pub busy_since: Time,
     pub nav: Time,
@@ -116,6 +118,7 @@ impl Medium {
             clean: false,
             sending: false,
             in_exchange: false,
+            free: Time::ZERO,
             idle_since: Time::ZERO,
             busy_since: Time::ZERO,
             nav: Time::ZERO,

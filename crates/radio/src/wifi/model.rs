@@ -233,7 +233,7 @@ impl<P: Clone> Wifi<P> {
             victims: Vec::new(),
             overheard: Vec::new(),
             winners: Vec::new(),
-            losers: Vec::new(),
+            losers: Vec::with_capacity(count),
             report: Signal::Hop(HopReport::default()),
             plan,
         };
@@ -390,9 +390,14 @@ impl<P: Clone> Wifi<P> {
         for &contender in &winners {
             self.take_turn(now, contender);
         }
-        // A collision inside a node counts like one on the air (10.23.2.4).
+        // A collision inside a node counts like one on the air (10.23.2.4), but no frame is given up for it.
+        let limit = self.plan.params().retry_limit;
         for &contender in &losers {
-            self.medium.back_off(contender, Window::Double, now);
+            let ex = &mut self.exchanges[usize::from(contender)];
+            ex.failures += 1;
+            let window = if ex.failures >= limit { Window::Reset } else { Window::Double };
+            ex.failures %= limit;
+            self.medium.back_off(contender, window, now);
         }
         (self.winners, self.losers) = (winners, losers);
     }

@@ -297,7 +297,7 @@ impl<P: Clone> Wifi<P> {
         } else {
             self.medium.awake(contender, now);
         }
-        self.medium.set_exchange(node, false);
+        self.medium.set_exchange(node, false, now);
     }
 
     /// Books an exchange with both ends: all counters move together when it is over, as a driver's do.

@@ -9,7 +9,7 @@
 //! Symbols:    EIFS - DIFS -> `eifs_extra`
 //! Deviations: access points use the stations' values. `Profile::Ns3_3_37` gives AC_VO, which carries the beacons, what
 //!             ns-3's beacon queue has: AIFSN 1 and no backoff.
-//! Validity:   OFDM with the short slot.     Checked by: wifi::tests::*
+//! Validity:   OFDM with the short slot.     Checked by: wifi::tests::*, tests/edca.rs
 
 use super::params::Profile;
 use super::phy::{Band, Mode, Standard};
