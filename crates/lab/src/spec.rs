@@ -4,6 +4,7 @@ use crate::address::{self, Family, MAX_NODES};
 use crate::error::{LabError, Result};
 use crate::topology;
 use crate::traffic::iperf3;
+use lasthop_radio::wifi::Role;
 use lasthop_radio::wired;
 use lasthop_scenario::{Hop, Law, Program, Scenario, Stream, StreamKind};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
@@ -124,6 +125,9 @@ impl Spec {
                     self.stations.len(),
                     plan.params().nodes.len()
                 ));
+            }
+            Hop::Wifi(plan) if plan.params().nodes.iter().filter(|node| node.role == Role::Ap).count() > 1 => {
+                return wrong("several access points on the hop, and the lab has one: use the simulator".into());
             }
             Hop::Wifi(_) => Rate::MAX,
         };

@@ -31,6 +31,9 @@ pub struct Intake {
 const SHORTEST: Span = Span::from_millis(4);
 /// Share of the allowance for which there shall always be something to send.
 const STANDING: f64 = 0.6;
+/// What has been read and not been acknowledged is no more than the rate carries in this time beyond the least round trip of the
+/// tunnel. Stations acknowledge every 100 ms; what is older is not on its way but stands in a queue that the law does not know of.
+const UNDER_WAY: Span = Span::from_millis(300);
 
 impl Intake {
     /// What may wait beyond what fills the wire, unless somebody asks for something else: time at the rate.
@@ -40,6 +43,11 @@ impl Intake {
     /// The rest is left to the bursts.
     pub fn standing(allowance: Span) -> Span {
         allowance.scale(STANDING)
+    }
+
+    /// Octets that a proxy may have read for a station and not yet seen acknowledged, over a tunnel of this least round trip.
+    pub fn under_way(rate: Rate, round_trip: Span) -> Bytes {
+        rate.bytes_in(round_trip + UNDER_WAY)
     }
 
     /// Octets beyond what has arrived that may be sent, when `queued` of them wait. `standing`: the time at `rate` for which

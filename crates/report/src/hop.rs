@@ -14,18 +14,27 @@ pub struct HopMeter {
     /// The same estimate for every law, or charts could not be compared. No class is predicted here: only the paper's
     /// rule would ask for it. None for a wired hop, which has no channel access whose cost could be estimated.
     capacity: Option<Capacity>,
+    /// It is one of several access points: what belongs to the hop as a whole cannot be told from one report.
+    partial: bool,
 }
 
 impl HopMeter {
     /// A meter for a radio hop, or a wired one.
     pub fn new(radio: bool) -> HopMeter {
-        HopMeter { channel: ChannelTime::default(), capacity: radio.then(Capacity::default) }
+        HopMeter { channel: ChannelTime::default(), capacity: radio.then(Capacity::default), partial: false }
+    }
+
+    /// A meter for one of several access points on a channel: backlogs and rates of its stations, and channel use.
+    pub fn of_one_of_several() -> HopMeter {
+        HopMeter { channel: ChannelTime::default(), capacity: None, partial: true }
     }
 
     /// Folds in the report of `at`, not earlier than the one before.
     pub fn add(&mut self, recorder: &mut Recorder, at: Time, report: &HopReport) {
         let packets: u64 = report.stations.iter().map(|station| u64::from(station.backlog_packets)).sum();
-        recorder.sample(at, Gauge::Queue, packets as f64);
+        if !self.partial {
+            recorder.sample(at, Gauge::Queue, packets as f64);
+        }
         for station in &report.stations {
             recorder.sample(at, Gauge::Backlog(station.station), f64::from(station.backlog_packets));
             recorder.sample(at, Gauge::PhyRate(station.station), station.phy_rate.as_mbit_f64());

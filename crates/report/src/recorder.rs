@@ -401,7 +401,8 @@ impl Recorder {
                 Gauge::Backlog(node)
                 | Gauge::PhyRate(node)
                 | Gauge::Aggregation(node)
-                | Gauge::AggregationTarget(node) => self.node_entity(node),
+                | Gauge::AggregationTarget(node)
+                | Gauge::OverheadFor(node) => self.node_entity(node),
                 Gauge::Window(flow) | Gauge::Cwnd(flow) | Gauge::Pacing(flow) => self.flow_entity(flow),
                 Gauge::Queue | Gauge::Capacity | Gauge::ChannelBusy | Gauge::Overhead => Entity::Hop,
             };
@@ -415,7 +416,8 @@ impl Recorder {
                 | Gauge::Queue
                 | Gauge::PhyRate(_)
                 | Gauge::AggregationTarget(_)
-                | Gauge::Overhead => bins.held(&self.grid, self.window.end),
+                | Gauge::Overhead
+                | Gauge::OverheadFor(_) => bins.held(&self.grid, self.window.end),
                 Gauge::Capacity | Gauge::ChannelBusy | Gauge::Aggregation(_) => bins.means(&self.grid),
             };
             tracks.push(Track { kind: gauge.kind(), entity, values });

@@ -32,6 +32,8 @@ pub enum Gauge {
     AggregationTarget(Node),
     /// Overhead of a service round that a regulator estimates, in us.
     Overhead,
+    /// The same where there are several regulators: as that of this station estimates it.
+    OverheadFor(Node),
 }
 
 /// What a series shows, whoever it belongs to.
@@ -163,7 +165,7 @@ impl Gauge {
             Gauge::ChannelBusy => SeriesKind::ChannelBusy,
             Gauge::Aggregation(_) => SeriesKind::Aggregation,
             Gauge::AggregationTarget(_) => SeriesKind::AggregationTarget,
-            Gauge::Overhead => SeriesKind::Overhead,
+            Gauge::Overhead | Gauge::OverheadFor(_) => SeriesKind::Overhead,
         }
     }
 }

@@ -20,6 +20,7 @@ pub struct Scenario {
     pub(crate) wire: wired::Params,
     pub(crate) hop: Hop,
     pub(crate) stations: Vec<String>,
+    pub(crate) access_points: Vec<String>,
     pub(crate) monitors: Vec<usize>,
     pub(crate) streams: Vec<Stream>,
     pub(crate) laws: Vec<Law>,
@@ -85,6 +86,25 @@ impl Scenario {
 
     /// The access point on its hop.
     pub const AP: Node = Node(0);
+
+    /// The access point of a station, by its place in [`Scenario::stations`].
+    ///
+    /// # Panics
+    /// If there is no such station.
+    pub fn access_point_of(&self, station: usize) -> Node {
+        match &self.hop {
+            Hop::Wired(_) => Scenario::AP,
+            Hop::Wifi(plan) => match plan.params().nodes[station + 1].role {
+                wifi::Role::Station { ap } => ap,
+                role => panic!("station {station} is {role:?}"),
+            },
+        }
+    }
+
+    /// Names of the further access points: all but the hop's own, in the order of their nodes, which are the hop's last.
+    pub fn further_access_points(&self) -> &[String] {
+        &self.access_points
+    }
 
     /// A station on its hop, by its place in [`Scenario::stations`].
     pub fn station_node(station: usize) -> Node {
@@ -170,7 +190,7 @@ pub enum Hop {
     /// A cable to each station.
     Wired(WiredHop),
     /// An 802.11 BSS and its neighbours on the channel. Node 0 is the access point, then come the stations, then two
-    /// nodes a neighbour.
+    /// nodes a neighbour, then further access points.
     Wifi(Box<wifi::Plan>),
 }
 

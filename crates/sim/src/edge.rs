@@ -5,7 +5,7 @@ use crate::cargo::{Cargo, Tunnel, tunnel_packet, udp_packet};
 use crate::connection::{End, Via};
 use crate::proxy::{Departure, Proxy, Stream};
 use crate::station::Agent;
-use crate::world::{ACCESS_POINT, World};
+use crate::world::World;
 use lasthop_laws::Intake;
 use lasthop_radio::Dest;
 use lasthop_report::Gauge;
@@ -13,9 +13,10 @@ use lasthop_scenario::{Scenario, StreamKind};
 use lasthop_signals::{FlowId, Node};
 use lasthop_units::Span;
 
-/// The proxy, the agents, and their places in the agenda.
+/// The proxies, the agents, and their places in the agenda.
 pub(crate) struct Edge {
-    proxy: Proxy,
+    /// One for each access point.
+    proxies: Vec<Proxy>,
     agents: Vec<Agent>,
     first: u32,
     /// Connections of each station whose data is still to come.
@@ -26,15 +27,15 @@ pub(crate) struct Edge {
 const ASK_AGAIN: Span = Span::from_millis(200);
 
 impl Edge {
-    /// `first`: the number of its first component. The first is the law; then each station has two, pacer and agent.
-    pub(crate) fn new(proxy: Proxy, agents: Vec<Agent>, first: u32) -> Edge {
+    /// `first`: the number of its first component. The first are the laws; then each station has two, pacer and agent.
+    pub(crate) fn new(proxies: Vec<Proxy>, agents: Vec<Agent>, first: u32) -> Edge {
         let open = vec![0; agents.len()];
-        Edge { proxy, agents, first, open }
+        Edge { proxies, agents, first, open }
     }
 
     /// How many components it has.
     pub(crate) fn components(&self) -> u32 {
-        1 + 2 * self.agents.len() as u32
+        (self.proxies.len() + 2 * self.agents.len()) as u32
     }
 
     /// The agent of a station.
@@ -42,16 +43,17 @@ impl Edge {
         &mut self.agents[place(station)]
     }
 
-    fn law(&self) -> Component {
-        Component(self.first)
+    /// The law of the proxy at place `home`.
+    fn law(&self, home: usize) -> Component {
+        Component(self.first + home as u32)
     }
 
     fn pacer(&self, station: Node) -> Component {
-        Component(self.first + 1 + 2 * place(station) as u32)
+        Component(self.first + (self.proxies.len() + 2 * place(station)) as u32)
     }
 
     fn waker(&self, station: Node) -> Component {
-        Component(self.first + 2 + 2 * place(station) as u32)
+        Component(self.pacer(station).0 + 1)
     }
 }
 
@@ -73,11 +75,12 @@ impl World {
     /// A component of the edge is due.
     pub(crate) fn wake_edge(&mut self, component: Component) {
         let (now, Some(edge)) = (self.now, &mut self.edge) else { return };
-        let Some(number) = (component.0 - edge.first).checked_sub(1) else {
-            edge.proxy.wake(now);
-            return self.rates_changed();
+        let place = (component.0 - edge.first) as usize;
+        let Some(number) = place.checked_sub(edge.proxies.len()) else {
+            edge.proxies[place].wake(now);
+            return self.rates_changed(place);
         };
-        let station = Scenario::station_node((number / 2) as usize);
+        let station = Scenario::station_node(number / 2);
         if number.is_multiple_of(2) {
             return self.depart(station);
         }
@@ -94,7 +97,7 @@ impl World {
     /// A tunnel packet leaves a station.
     fn send_up(&mut self, station: Node, tunnel: Tunnel) {
         let (len, hash) = (tunnel_packet(&tunnel), hash(station));
-        let packet = self.packet(station, ACCESS_POINT, len, hash, Cargo::Tunnel(tunnel));
+        let packet = self.packet(station, self.access_points.of(station), len, hash, Cargo::Tunnel(tunnel));
         self.send_hop(packet);
     }
 
@@ -112,15 +115,16 @@ impl World {
 
     /// A tunnel packet of a station has reached the proxy.
     pub(crate) fn at_proxy(&mut self, station: Node, tunnel: Tunnel) {
+        let home = self.access_points.home(station);
         let (now, Some(edge)) = (self.now, &mut self.edge) else { return };
         match tunnel {
             Tunnel::Ack { next, missing } => {
-                edge.proxy.acknowledged(now, station, next, &missing);
+                edge.proxies[home].acknowledged(now, station, next, &missing);
                 self.set_pacer(station);
             }
             Tunnel::Feedback(feedback) => {
-                edge.proxy.feedback(now, &feedback);
-                self.rates_changed();
+                edge.proxies[home].feedback(now, &feedback);
+                self.rates_changed(home);
             }
             Tunnel::Open { connection } => {
                 let pair = &mut self.pairs[connection];
@@ -172,7 +176,8 @@ impl World {
         let (node, unread) = (pair.node, pair.station.unread());
         if let Via::Proxy { intake, .. } = &mut pair.via {
             let round_trip = pair.station.stats().min_rtt.unwrap_or(Span::from_millis(1));
-            let share = edge.proxy.rate(node).scale(1.0 / edge.open[place(node)].max(1) as f64);
+            let proxy = &edge.proxies[self.access_points.home(node)];
+            let share = proxy.rate(node).scale(1.0 / edge.open[place(node)].max(1) as f64);
             let standing = Intake::standing(Intake::ALLOWANCE);
             let window = intake.window(now, share, round_trip, standing, unread);
             pair.station.limit_window(window + unread);
@@ -184,11 +189,13 @@ impl World {
 
     /// A stream has something for its station.
     pub(crate) fn offer(&mut self, station: Node, stream: Stream) {
+        let home = self.access_points.home(station);
         let (now, Some(edge)) = (self.now, &mut self.edge) else { return };
-        let before = edge.proxy.revisit();
-        edge.proxy.offer(now, station, stream);
-        if edge.proxy.revisit() != before {
-            self.agenda.set(edge.law(), edge.proxy.revisit());
+        let before = edge.proxies[home].revisit();
+        edge.proxies[home].offer(now, station, stream);
+        let revisit = edge.proxies[home].revisit();
+        if revisit != before {
+            self.agenda.set(edge.law(home), revisit);
         }
         self.set_pacer(station);
     }
@@ -196,21 +203,22 @@ impl World {
     /// A UDP source has ended.
     pub(crate) fn withdraw(&mut self, station: Node, stream: Stream, flow: FlowId) {
         let Some(edge) = &mut self.edge else { return };
-        edge.proxy.withdraw(station, stream);
+        edge.proxies[self.access_points.home(station)].withdraw(station, stream);
         self.recorder.bulk_flow_ended(self.now, flow);
         self.set_pacer(station);
     }
 
     fn set_pacer(&mut self, station: Node) {
         let Some(edge) = &self.edge else { return };
-        self.agenda.set(edge.pacer(station), edge.proxy.next_departure(station).map(|at| at.max(self.now)));
+        let next = edge.proxies[self.access_points.home(station)].next_departure(station);
+        self.agenda.set(edge.pacer(station), next.map(|at| at.max(self.now)));
     }
 
     /// What may leave for a station now leaves.
     fn depart(&mut self, station: Node) {
         let (now, Some(edge)) = (self.now, &mut self.edge) else { return };
-        let pairs = &mut self.pairs;
-        let left = edge.proxy.depart(now, station, |connection, len| pairs[connection].station.read(now, len));
+        let (pairs, home) = (&mut self.pairs, self.access_points.home(station));
+        let left = edge.proxies[home].depart(now, station, |connection, len| pairs[connection].station.read(now, len));
         if let Some((departure, len)) = left {
             let (connection, cargo, len) = match departure {
                 Departure::Tunnel(tunnel) => {
@@ -223,7 +231,7 @@ impl World {
                     (None, Cargo::Udp { source, sent: now }, udp_packet(size))
                 }
             };
-            let packet = self.packet(ACCESS_POINT, station, len, hash(station), cargo);
+            let packet = self.packet(self.access_points.of(station), station, len, hash(station), cargo);
             self.send_hop(packet);
             if let Some(connection) = connection {
                 self.pump(connection, End::Station);
@@ -232,22 +240,25 @@ impl World {
         self.set_pacer(station);
     }
 
-    /// The law has had a chance to change its mind.
-    fn rates_changed(&mut self) {
+    /// The law of the proxy at place `home` has had a chance to change its mind.
+    fn rates_changed(&mut self, home: usize) {
         let (now, Some(edge)) = (self.now, &self.edge) else { return };
-        self.agenda.set(edge.law(), edge.proxy.revisit().map(|at| at.max(now)));
-        if let Some(regulator) = edge.proxy.controller().regulator() {
-            self.recorder.sample(now, Gauge::Overhead, regulator.overhead() * 1e6);
+        let proxy = &edge.proxies[home];
+        self.agenda.set(edge.law(home), proxy.revisit().map(|at| at.max(now)));
+        if let Some(regulator) = proxy.controller().regulator() {
+            let overhead = regulator.overhead() * 1e6;
+            if edge.proxies.len() == 1 {
+                self.recorder.sample(now, Gauge::Overhead, overhead);
+            } else {
+                let each = proxy.stations().map(Gauge::OverheadFor);
+                each.for_each(|gauge| self.recorder.sample(now, gauge, overhead));
+            }
             for view in regulator.views().filter(|view| view.active) {
                 self.recorder.sample(now, Gauge::AggregationTarget(view.station), view.target);
             }
         }
-        for at in 0..edge.agents.len() {
-            self.set_pacer(Scenario::station_node(at));
-            if self.edge.is_none() {
-                return;
-            }
-        }
+        let stations: Vec<Node> = proxy.stations().collect();
+        stations.into_iter().for_each(|station| self.set_pacer(station));
     }
 }
 

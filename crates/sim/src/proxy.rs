@@ -2,12 +2,13 @@
 //! to the stations, paced by a law.
 //!
 //! Packets to a station are numbered, acknowledged and, if they are lost, sent again: the station names what is missing, and
-//! a probe asks when it says nothing. What waits here is bounded by the receive windows of the TCP connections
-//! ([`lasthop_laws::Intake`]): a queue that has merely moved is still a queue.
+//! a probe asks when it says nothing. What waits here is bounded by the receive windows of the TCP connections, and what is
+//! read and not yet acknowledged by time at the rate ([`lasthop_laws::Intake`]): a queue that has merely moved is still a
+//! queue.
 
 use crate::cargo::{FULL_PACKET, TUNNEL_OVERHEAD, Tunnel, tunnel_packet};
 use lasthop_laws::aggregation::{Control, Controller, flow_of};
-use lasthop_laws::{HopLaw, ParamError};
+use lasthop_laws::{HopLaw, Intake, ParamError};
 use lasthop_signals::{Node, Signal, StationFeedback, StreamReport};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::{BTreeMap, VecDeque};
@@ -15,7 +16,10 @@ use std::collections::{BTreeMap, VecDeque};
 /// The proxy.
 pub struct Proxy {
     controller: Controller,
+    /// One for each of its stations.
     lanes: Vec<Lane>,
+    /// Their places among all stations, rising.
+    members: Vec<usize>,
     revisit: Option<Time>,
 }
 
@@ -31,6 +35,10 @@ struct Lane {
     again: VecDeque<u64>,
     next_number: u64,
     unacknowledged: BTreeMap<u64, Part>,
+    /// Octets of the streams in them.
+    held: Bytes,
+    /// The least round trip seen, time at the access point included.
+    round_trip: Option<Span>,
     /// When the station was last heard, or a packet was last sent to an idle one.
     heard: Time,
     packets: u64,
@@ -43,6 +51,8 @@ struct Part {
     connection: usize,
     len: Bytes,
     sent: Time,
+    /// It has left more than once: its acknowledgement says nothing about the round trip.
+    repeated: bool,
 }
 
 /// What can be sent to a station.
@@ -69,13 +79,18 @@ const SILENCE: Span = Span::from_millis(400);
 const PATIENCE: Span = Span::from_millis(20);
 
 impl Proxy {
-    /// A proxy for `stations` stations.
+    /// A proxy for the stations at these places, in rising order.
     ///
     /// # Errors
     /// Those of [`Control::validate`].
-    pub fn new(control: &Control, stations: usize) -> Result<Proxy, ParamError> {
-        let lanes = std::iter::repeat_with(Lane::default).take(stations).collect();
-        Ok(Proxy { controller: control.build()?, lanes, revisit: None })
+    pub fn new(control: &Control, members: Vec<usize>) -> Result<Proxy, ParamError> {
+        let lanes = std::iter::repeat_with(Lane::default).take(members.len()).collect();
+        Ok(Proxy { controller: control.build()?, lanes, members, revisit: None })
+    }
+
+    /// Its stations.
+    pub fn stations(&self) -> impl Iterator<Item = Node> + '_ {
+        self.members.iter().copied().map(node)
     }
 
     /// The law.
@@ -117,7 +132,7 @@ impl Proxy {
     /// When the next packet to `station` may leave; `None` if there is none.
     pub fn next_departure(&self, station: Node) -> Option<Time> {
         let lane = self.lane(station);
-        if lane.is_idle() {
+        if lane.is_quiet() {
             return (!lane.unacknowledged.is_empty()).then_some(lane.heard + SILENCE);
         }
         lane.rate.map(|_| lane.next_at)
@@ -132,12 +147,12 @@ impl Proxy {
         mut read: impl FnMut(usize, Bytes) -> Bytes,
     ) -> Option<(Departure, Bytes)> {
         let lane = self.lane_mut(station);
-        if lane.is_idle() && !lane.unacknowledged.is_empty() && now >= lane.heard + SILENCE {
+        if lane.is_quiet() && !lane.unacknowledged.is_empty() && now >= lane.heard + SILENCE {
             lane.heard = now;
             lane.again.extend(lane.unacknowledged.keys().next());
         }
         let rate = lane.rate?;
-        if lane.is_idle() || now < lane.next_at {
+        if lane.is_quiet() || now < lane.next_at {
             return None;
         }
         let (departure, len) = lane.take(now, &mut read)?;
@@ -151,7 +166,15 @@ impl Proxy {
     pub fn acknowledged(&mut self, now: Time, station: Node, next: u64, missing: &[u64]) {
         let lane = self.lane_mut(station);
         lane.heard = now;
-        lane.unacknowledged = lane.unacknowledged.split_off(&next);
+        if let Some(newest) = next.checked_sub(1).and_then(|newest| lane.unacknowledged.get(&newest))
+            && !newest.repeated
+        {
+            let took = now.since(newest.sent);
+            lane.round_trip = Some(lane.round_trip.map_or(took, |least| least.min(took)));
+        }
+        let left = lane.unacknowledged.split_off(&next);
+        let arrived = std::mem::replace(&mut lane.unacknowledged, left);
+        lane.held = arrived.values().fold(lane.held, |held, part| held.saturating_sub(part.len));
         for number in missing {
             let Some(part) = lane.unacknowledged.get(number) else { continue };
             if part.sent + PATIENCE <= now && !lane.again.contains(number) {
@@ -171,7 +194,7 @@ impl Proxy {
     /// The law wanted to be woken.
     pub fn wake(&mut self, now: Time) {
         for place in 0..self.lanes.len() {
-            let report = self.lanes[place].report(node(place));
+            let report = self.lanes[place].report(node(self.members[place]));
             self.controller.sense(now, &Signal::Stream(report));
         }
         self.controller.sense(now, &Signal::Wakeup);
@@ -180,26 +203,31 @@ impl Proxy {
 
     fn obey(&mut self, now: Time) {
         let (mut revisit, mut at) = (None, 0);
-        let (controller, lanes) = (&self.controller, &mut self.lanes);
+        let (controller, lanes, members) = (&self.controller, &mut self.lanes, &self.members);
         controller.decide(now, &mut |flow, decision| {
             revisit = decision.revisit;
             // Flows are told in order, and every flow is a station's.
-            while lanes.get(at).is_some() && flow_of(node(at)) < flow {
+            while members.get(at).is_some_and(|&member| flow_of(node(member)) < flow) {
                 at += 1;
             }
-            if let Some(lane) = lanes.get_mut(at).filter(|_| flow_of(node(at)) == flow) {
-                lane.rate = decision.pacing;
+            if members.get(at).is_some_and(|&member| flow_of(node(member)) == flow) {
+                lanes[at].rate = decision.pacing;
             }
         });
         self.revisit = revisit;
     }
 
     fn lane(&self, station: Node) -> &Lane {
-        &self.lanes[station.index() - 1]
+        &self.lanes[self.place(station)]
     }
 
     fn lane_mut(&mut self, station: Node) -> &mut Lane {
-        &mut self.lanes[station.index() - 1]
+        let place = self.place(station);
+        &mut self.lanes[place]
+    }
+
+    fn place(&self, station: Node) -> usize {
+        self.members.binary_search(&(station.index() - 1)).expect("a station of this proxy")
     }
 }
 
@@ -213,6 +241,18 @@ impl Lane {
         self.ready.is_empty() && self.again.is_empty()
     }
 
+    /// True if no packet may leave: there is nothing to send, or too much is under way already.
+    fn is_quiet(&self) -> bool {
+        let udp = || self.ready.iter().any(|stream| matches!(stream, Stream::Udp(_)));
+        self.is_idle() || (self.again.is_empty() && self.is_full() && !udp())
+    }
+
+    /// True if no more may be read from the servers before something is acknowledged.
+    fn is_full(&self) -> bool {
+        let most = Intake::under_way(self.rate.unwrap_or(Rate::ZERO), self.round_trip.unwrap_or(Span::ZERO));
+        self.held >= most
+    }
+
     fn report(&self, station: Node) -> StreamReport {
         StreamReport { station, packets: self.packets, bytes: self.bytes, waiting: !self.is_idle() }
     }
@@ -220,18 +260,23 @@ impl Lane {
     fn take(&mut self, now: Time, read: &mut impl FnMut(usize, Bytes) -> Bytes) -> Option<(Departure, Bytes)> {
         while let Some(number) = self.again.pop_front() {
             if let Some(part) = self.unacknowledged.get_mut(&number) {
-                part.sent = now;
+                (part.sent, part.repeated) = (now, true);
                 let tunnel = Tunnel::Data { number, connection: part.connection, len: part.len };
                 let len = tunnel_packet(&tunnel);
                 return Some((Departure::Tunnel(tunnel), len));
             }
         }
+        let mut waiting = Vec::new();
+        let full = self.is_full();
+        let mut taken = None;
         while let Some(stream) = self.ready.pop_front() {
             match stream {
                 Stream::Udp(source) => {
                     self.ready.push_back(stream);
-                    return Some((Departure::Udp(source), FULL_PACKET));
+                    taken = Some((Departure::Udp(source), FULL_PACKET));
+                    break;
                 }
+                Stream::Connection(_) if full => waiting.push(stream),
                 Stream::Connection(connection) => {
                     let len = read(connection, FULL_PACKET.saturating_sub(TUNNEL_OVERHEAD));
                     if len.is_zero() {
@@ -243,13 +288,57 @@ impl Lane {
                     }
                     let number = self.next_number;
                     self.next_number += 1;
-                    self.unacknowledged.insert(number, Part { connection, len, sent: now });
+                    self.unacknowledged.insert(number, Part { connection, len, sent: now, repeated: false });
+                    self.held += len;
                     let tunnel = Tunnel::Data { number, connection, len };
                     let len = tunnel_packet(&tunnel);
-                    return Some((Departure::Tunnel(tunnel), len));
+                    taken = Some((Departure::Tunnel(tunnel), len));
+                    break;
                 }
             }
         }
-        None
+        // Whose turn it was keeps its place.
+        waiting.into_iter().rev().for_each(|stream| self.ready.push_front(stream));
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lasthop_laws::aggregation::Params;
+
+    /// Lets everything leave for a station from `from` to `until`: numbers and lengths.
+    fn departures(proxy: &mut Proxy, from: u64, until: u64) -> Vec<(u64, Bytes)> {
+        let at = |ms: u64| Time::ZERO + Span::from_millis(ms);
+        let mut left = Vec::new();
+        while let Some(now) = proxy.next_departure(node(0)).map(|due| due.max(at(from))).filter(|due| *due < at(until))
+        {
+            let Some((departure, _)) = proxy.depart(now, node(0), |_, len| len) else { continue };
+            let Departure::Tunnel(Tunnel::Data { number, len, .. }) = departure else { panic!("{departure:?}") };
+            left.push((number, len));
+        }
+        left
+    }
+
+    #[test]
+    fn what_a_silent_station_has_not_acknowledged_is_limited_and_then_asked_for() {
+        let mut proxy = Proxy::new(&Control::Aggregation(Params::default()), vec![0]).expect("legal");
+        proxy.offer(Time::ZERO, node(0), Stream::Connection(0));
+        let rate = proxy.rate(node(0));
+        assert!(rate > Rate::ZERO, "the law begins with a rate");
+        let first = departures(&mut proxy, 0, 20);
+        // The round trip of the one that is acknowledged is 10 ms at most.
+        let next = first.len() as u64 / 2 + 1;
+        proxy.acknowledged(Time::ZERO + Span::from_millis(20), node(0), next, &[]);
+        let more = departures(&mut proxy, 20, 419);
+        let all: Vec<(u64, Bytes)> = first.into_iter().chain(more).collect();
+        assert!(all.iter().map(|(number, _)| *number).eq(0..all.len() as u64), "everything once, in order");
+        let held: u64 = all.iter().filter(|(number, _)| *number >= next).map(|(_, len)| len.get()).sum();
+        let bounds = [Span::ZERO, Span::from_millis(20)].map(|round_trip| Intake::under_way(rate, round_trip).get());
+        assert!((bounds[0]..bounds[1] + FULL_PACKET.get()).contains(&held), "{held} octets, of {bounds:?}");
+        // 400 ms after it was heard the oldest packet asks it, and that again every 400 ms.
+        let probes: Vec<u64> = departures(&mut proxy, 419, 1_300).into_iter().map(|(number, _)| number).collect();
+        assert_eq!(probes, [next; 3]);
     }
 }

@@ -5,15 +5,17 @@ use crate::hop::LastHop;
 use crate::proxy::Proxy;
 use crate::source::Source;
 use crate::station;
-use crate::world::{GATEWAY, Parts, SERVER, World};
-use lasthop_laws::ParamError;
+use crate::world::{AccessPoints, GATEWAY, Parts, SERVER, World};
 use lasthop_laws::aggregation::Control;
+use lasthop_laws::{ParamError, oal};
 use lasthop_radio::star::Star;
 use lasthop_radio::wifi::Wifi;
 use lasthop_radio::wired::Wire;
 use lasthop_report::{Recorder, RunRecord, Window};
 use lasthop_scenario::{Hop, Law, Scenario, Stream, StreamKind};
+use lasthop_signals::Node;
 use lasthop_units::{Seed, Span, Time};
+use std::collections::BTreeSet;
 
 /// Why a scenario cannot be simulated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -86,11 +88,16 @@ pub fn build(scenario: &Scenario, law: &Law, seed: Seed, keep_packets: bool) -> 
     if keep_packets {
         recorder.keep_packets();
     }
+    let access_points = access_points(scenario);
+    let agent = |params: &oal::Params| access_points.nodes.iter().map(|_| Agent::new(params)).collect();
+    let agents: Vec<Agent> = law.agent.as_ref().map(agent).transpose()?.unwrap_or_default();
+    let proxy = law.regulator.as_ref().map(|control| proxies(&access_points, control)).transpose()?;
     Ok(World::new(Parts {
         wire: Wire::new(SERVER, GATEWAY, scenario.wire(), scenario.wire()),
         hop,
-        agent: law.agent.as_ref().map(Agent::new).transpose()?,
-        proxy: law.regulator.as_ref().map(|control| proxy(scenario, control)).transpose()?,
+        access_points,
+        agents,
+        proxy,
         sources: scenario.streams_for(seed).into_iter().map(Source::new).collect(),
         law: law.sender.as_str(),
         seed,
@@ -98,9 +105,21 @@ pub fn build(scenario: &Scenario, law: &Law, seed: Seed, keep_packets: bool) -> 
     }))
 }
 
-/// The edge proxy and the agents of the stations.
-fn proxy(scenario: &Scenario, control: &Control) -> Result<(Proxy, Vec<station::Agent>), ParamError> {
-    let stations = scenario.stations().len();
+/// The access points, and where stations belong.
+fn access_points(scenario: &Scenario) -> AccessPoints {
+    let homes: Vec<Node> = (0..scenario.stations().len()).map(|place| scenario.access_point_of(place)).collect();
+    // Further ones are the hop's last nodes; one without stations is nobody's home.
+    let mut nodes = vec![Scenario::AP];
+    nodes.extend(homes.iter().filter(|home| **home != Scenario::AP).collect::<BTreeSet<_>>());
+    let place = |home: &Node| nodes.iter().position(|node| node == home).expect("a home is an access point");
+    AccessPoints { homes: homes.iter().map(place).collect(), nodes }
+}
+
+/// An edge proxy for each access point, which knows nothing of the others, and the agents of the stations.
+fn proxies(access_points: &AccessPoints, control: &Control) -> Result<(Vec<Proxy>, Vec<station::Agent>), ParamError> {
+    let homes = access_points.homes.iter().enumerate();
+    let members = |place| homes.clone().filter(|(_, home)| **home == place).map(|(station, _)| station).collect();
+    let proxies = (0..access_points.nodes.len()).map(|place| Proxy::new(control, members(place)));
     let agent = |place| station::Agent::new(Scenario::station_node(place), control.interval());
-    Ok((Proxy::new(control, stations)?, (0..stations).map(agent).collect()))
+    Ok((proxies.collect::<Result<_, _>>()?, (0..access_points.homes.len()).map(agent).collect()))
 }

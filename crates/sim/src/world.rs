@@ -24,8 +24,6 @@ use std::collections::VecDeque;
 pub const SERVER: Node = Node(0);
 /// The access point on the wire.
 pub const GATEWAY: Node = Node(1);
-/// The access point on the hop; stations are the nodes after it.
-pub(crate) const ACCESS_POINT: Node = Scenario::AP;
 
 const WIRE: Component = Component(0);
 const HOP: Component = Component(1);
@@ -42,9 +40,12 @@ pub struct World {
     pub(crate) agenda: Agenda,
     wire: Wire<Cargo>,
     hop: LastHop,
-    agent: Option<Agent>,
+    /// One for each access point, or none at all.
+    agents: Vec<Agent>,
     pub(crate) edge: Option<Edge>,
-    meter: HopMeter,
+    /// One for each access point.
+    meters: Vec<HopMeter>,
+    pub(crate) access_points: AccessPoints,
     pub(crate) sources: Vec<Source>,
     pub(crate) pairs: Vec<Pair>,
     law: &'static str,
@@ -59,7 +60,7 @@ struct Effects(VecDeque<Effect>);
 
 enum Effect {
     Arrived { at: Time, link: Component, to: Node, packet: Packet<Cargo>, queued_at: Time },
-    Reported { at: Time, report: HopReport },
+    Reported { at: Time, of: Node, report: HopReport },
     Lost { at: Time, link: Component, src: Node, cargo: Cargo },
     Frame { at: Time, to: Node, packets: u16, rate: Rate, airtime: Span },
     Uplink { at: Time, from: Node },
@@ -68,7 +69,37 @@ enum Effect {
 /// Collects what one link produces.
 struct Collect<'a> {
     link: Component,
+    access_points: &'a AccessPoints,
     effects: &'a mut Effects,
+}
+
+/// The access points of the hop, and where each station belongs.
+#[derive(Clone, Debug)]
+pub struct AccessPoints {
+    /// Their nodes, the hop's own first.
+    pub nodes: Vec<Node>,
+    /// For each station, the place of its access point among them.
+    pub homes: Vec<usize>,
+}
+
+impl AccessPoints {
+    /// True for a station's node on the hop.
+    #[inline]
+    pub(crate) fn is_station(&self, node: Node) -> bool {
+        (1..=self.homes.len()).contains(&node.index())
+    }
+
+    /// The place of a station's access point.
+    #[inline]
+    pub(crate) fn home(&self, station: Node) -> usize {
+        self.homes[station.index() - 1]
+    }
+
+    /// A station's access point.
+    #[inline]
+    pub(crate) fn of(&self, station: Node) -> Node {
+        self.nodes[self.home(station)]
+    }
 }
 
 impl Outbox<Cargo> for Collect<'_> {
@@ -81,17 +112,18 @@ impl Outbox<Cargo> for Collect<'_> {
     }
 
     fn ppdu(&mut self, at: Time, ppdu: &PpduRecord) {
-        if let (PpduKind::Data, ACCESS_POINT, Some(to), 1..) = (ppdu.kind, ppdu.from, ppdu.to, ppdu.received) {
+        let (PpduKind::Data, Some(to), 1..) = (ppdu.kind, ppdu.to, ppdu.received) else { return };
+        if self.access_points.is_station(to) {
             let (packets, rate, airtime) = (ppdu.packets, ppdu.rate, ppdu.duration);
             self.effects.0.push_back(Effect::Frame { at, to, packets, rate, airtime });
-        } else if let (PpduKind::Data, Some(ACCESS_POINT), 1..) = (ppdu.kind, ppdu.to, ppdu.received) {
+        } else if self.access_points.is_station(ppdu.from) {
             self.effects.0.push_back(Effect::Uplink { at, from: ppdu.from });
         }
     }
 
     fn driver(&mut self, at: Time, of: Node, signal: &Signal) {
-        if let (ACCESS_POINT, Signal::Hop(report)) = (of, signal) {
-            self.effects.0.push_back(Effect::Reported { at, report: report.clone() });
+        if let Signal::Hop(report) = signal {
+            self.effects.0.push_back(Effect::Reported { at, of, report: report.clone() });
         }
     }
 }
@@ -102,10 +134,12 @@ pub struct Parts {
     pub wire: Wire<Cargo>,
     /// The last hop.
     pub hop: LastHop,
-    /// The agent on the access point.
-    pub agent: Option<Agent>,
-    /// The edge proxy, and the agents of the stations.
-    pub proxy: Option<(Proxy, Vec<station::Agent>)>,
+    /// Its access points.
+    pub access_points: AccessPoints,
+    /// The agents on the access points: one for each, or none.
+    pub agents: Vec<Agent>,
+    /// The edge proxies, one for each access point, and the agents of the stations.
+    pub proxy: Option<(Vec<Proxy>, Vec<station::Agent>)>,
     /// What starts traffic.
     pub sources: Vec<Source>,
     /// The law of every TCP sender, by name.
@@ -119,16 +153,21 @@ pub struct Parts {
 impl World {
     /// A world at its beginning.
     pub fn new(parts: Parts) -> World {
-        let Parts { wire, hop, agent, proxy, sources, law, seed, recorder } = parts;
-        let meter = HopMeter::new(matches!(hop, LastHop::Wifi(_)));
+        let Parts { wire, hop, access_points, agents, proxy, sources, law, seed, recorder } = parts;
+        let meters = match access_points.nodes.len() {
+            1 => vec![HopMeter::new(matches!(hop, LastHop::Wifi(_)))],
+            several => vec![HopMeter::of_one_of_several(); several],
+        };
+        let first_of_edge = FIRST_SOURCE + sources.len() as u32;
         let mut world = World {
             now: Time::ZERO,
             agenda: Agenda::default(),
             wire,
             hop,
-            agent,
-            edge: proxy.map(|(proxy, agents)| Edge::new(proxy, agents, FIRST_SOURCE + sources.len() as u32)),
-            meter,
+            agents,
+            edge: proxy.map(|(proxies, stations)| Edge::new(proxies, stations, first_of_edge)),
+            meters,
+            access_points,
             sources,
             pairs: Vec::new(),
             law,
@@ -194,11 +233,11 @@ impl World {
     fn wake(&mut self, component: Component) {
         match component {
             WIRE => {
-                self.wire.advance(self.now, &mut Collect { link: WIRE, effects: &mut self.effects });
+                self.wire.advance(self.now, &mut collect(WIRE, &self.access_points, &mut self.effects));
                 self.agenda.set(WIRE, self.wire.next_event());
             }
             HOP => {
-                self.hop.advance(self.now, &mut Collect { link: HOP, effects: &mut self.effects });
+                self.hop.advance(self.now, &mut collect(HOP, &self.access_points, &mut self.effects));
                 self.agenda.set(HOP, self.hop.next_event());
             }
             SAMPLER => {
@@ -225,7 +264,7 @@ impl World {
     fn settle(&mut self) {
         while let Some(effect) = self.effects.0.pop_front() {
             match effect {
-                Effect::Reported { at, report } => self.on_report(at, &report),
+                Effect::Reported { at, of, report } => self.on_report(at, of, &report),
                 Effect::Lost { at, link, src, cargo } => self.on_loss(at, (link, src), &cargo),
                 Effect::Uplink { at, from } => self.recorder.uplink_frame(at, from),
                 Effect::Frame { at, to, packets, rate, airtime } => {
@@ -235,8 +274,10 @@ impl World {
                     }
                 }
                 Effect::Arrived { at, link: WIRE, to: GATEWAY, packet, .. } => self.forward_down(at, packet),
-                Effect::Arrived { at, link: HOP, to: ACCESS_POINT, packet, .. } => self.forward_up(at, packet),
                 Effect::Arrived { at, link: WIRE, packet, .. } => self.receive(at, End::Server, packet),
+                Effect::Arrived { at, to, packet, .. } if !self.access_points.is_station(to) => {
+                    self.forward_up(at, packet);
+                }
                 Effect::Arrived { at, to, packet, queued_at, .. } => {
                     self.recorder.hop_delivery(at, queued_at, to, packet.len);
                     if let (Some(edge), Cargo::Tunnel(_) | Cargo::Udp { .. }) = (&mut self.edge, &packet.payload) {
@@ -307,7 +348,7 @@ impl World {
             }
             Cargo::Tcp { connection, header } => {
                 let pair = &self.pairs[*connection];
-                if let Some(agent) = &mut self.agent {
+                if let Some(agent) = self.agents.get_mut(self.access_points.home(pair.node)) {
                     agent.downlink(at, pair.key, pair.node, header);
                 }
                 pair.node
@@ -318,7 +359,7 @@ impl World {
             // The tunnel begins here.
             Cargo::Tunnel(_) => return,
         };
-        self.send_hop(Packet { src: ACCESS_POINT, dst: Dest::Node(node), ..packet });
+        self.send_hop(Packet { src: self.access_points.of(node), dst: Dest::Node(node), ..packet });
     }
 
     /// A packet has come over the hop to the access point.
@@ -326,7 +367,8 @@ impl World {
         if let Cargo::Tunnel(tunnel) = packet.payload {
             return self.at_proxy(packet.src, tunnel);
         }
-        if let (Some(agent), Cargo::Tcp { connection, header }) = (&mut self.agent, &mut packet.payload) {
+        let agent = self.agents.get_mut(self.access_points.home(packet.src));
+        if let (Some(agent), Cargo::Tcp { connection, header }) = (agent, &mut packet.payload) {
             let pair = &self.pairs[*connection];
             agent.uplink(at, pair.key.reversed(), pair.node, header);
         }
@@ -369,7 +411,7 @@ impl World {
             }
             Cargo::Tunnel(_) => None,
         };
-        if let Some(station) = station.filter(|_| link == HOP && src == ACCESS_POINT) {
+        if let Some(station) = station.filter(|_| link == HOP && !self.access_points.is_station(src)) {
             self.recorder.hop_lost(at, station);
         }
     }
@@ -401,7 +443,8 @@ impl World {
                     self.send_wire(packet);
                 }
                 End::Station => {
-                    let packet = self.packet(self.pairs[number].node, ACCESS_POINT, len, hash, cargo);
+                    let node = self.pairs[number].node;
+                    let packet = self.packet(node, self.access_points.of(node), len, hash, cargo);
                     self.send_hop(packet);
                 }
             }
@@ -446,20 +489,21 @@ impl World {
 
     #[inline(always)]
     fn send_wire(&mut self, packet: Packet<Cargo>) {
-        self.wire.enqueue(self.now, packet, &mut Collect { link: WIRE, effects: &mut self.effects });
+        self.wire.enqueue(self.now, packet, &mut collect(WIRE, &self.access_points, &mut self.effects));
         self.agenda.set(WIRE, self.wire.next_event());
     }
 
     #[inline(always)]
     pub(crate) fn send_hop(&mut self, packet: Packet<Cargo>) {
-        self.hop.enqueue(self.now, packet, &mut Collect { link: HOP, effects: &mut self.effects });
+        self.hop.enqueue(self.now, packet, &mut collect(HOP, &self.access_points, &mut self.effects));
         self.agenda.set(HOP, self.hop.next_event());
     }
 
-    /// The access point's driver reports.
-    fn on_report(&mut self, at: Time, report: &HopReport) {
-        self.meter.add(&mut self.recorder, at, report);
-        if let Some(agent) = &mut self.agent {
+    /// An access point's driver reports.
+    fn on_report(&mut self, at: Time, of: Node, report: &HopReport) {
+        let Some(place) = self.access_points.nodes.iter().position(|node| *node == of) else { return };
+        self.meters[place].add(&mut self.recorder, at, report);
+        if let Some(agent) = self.agents.get_mut(place) {
             agent.tick(at, report);
         }
     }
@@ -491,6 +535,11 @@ impl World {
     fn first_pair(&self) -> u32 {
         FIRST_SOURCE + self.sources.len() as u32 + self.edge.as_ref().map_or(0, Edge::components)
     }
+}
+
+#[inline(always)]
+fn collect<'a>(link: Component, access_points: &'a AccessPoints, effects: &'a mut Effects) -> Collect<'a> {
+    Collect { link, access_points, effects }
 }
 
 /// The number of a UDP source's flow: apart from those of connections.

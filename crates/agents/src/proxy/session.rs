@@ -339,7 +339,7 @@ impl Session {
         if held > self.stats.backlog {
             (self.stats.backlog, self.stats.bound) = (held, bound);
         }
-        self.endpoint.set_pacing(rate, rate.bytes_in(self.endpoint.min_rtt().unwrap_or(Span::ZERO) + MOST_UNDER_WAY));
+        self.endpoint.set_pacing(rate, Intake::under_way(rate, self.endpoint.min_rtt().unwrap_or(Span::ZERO)));
         // Browsers keep many connections that bring nothing: who sends nothing has no share, and begins as on any path.
         let busy = self.servers.values().filter(|server| server.is_busy(now)).count();
         let (share, standing) = (rate.scale(1.0 / busy.max(1) as f64), Intake::standing(self.slack));
@@ -416,9 +416,6 @@ const MOST_AT_ONCE: usize = 256;
 const MOST_TRAIN: usize = 40;
 /// What a server may send that has sent nothing of late: ten segments (RFC 6928).
 const INITIAL_WINDOW: u64 = 10 * MSS as u64;
-/// What is under way to the station is no more than its rate for this long beyond the least round trip: more is not on its
-/// way but stands in a queue that the law does not know of.
-const MOST_UNDER_WAY: Span = Span::from_millis(300);
 
 /// How a connection's socket is told from others.
 pub(super) fn token(session: u32, stream: u32) -> u64 {

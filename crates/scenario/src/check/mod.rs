@@ -9,7 +9,7 @@ mod wifi;
 use crate::problem::Kind;
 use crate::quantity::show;
 use crate::read::{At, Context, Entry, Quantity, nearest};
-use crate::{Hop, Measure, Scenario, Stream, StreamKind, WiredHop, raw};
+use crate::{Hop, Measure, Scenario, Stream, StreamKind, WiredHop, World, raw};
 use lasthop_radio::{queue, wired};
 use lasthop_units::{Rate, Span, Time};
 
@@ -41,6 +41,7 @@ pub(crate) fn scenario(name: &str, mut raw: raw::Scenario, cx: &mut Context) -> 
 
     let wire = raw.wire.get().and_then(|wire| line(&wire.rate, &wire.delay, &wire.queue, cx));
     let stations = stations(&raw, cx);
+    access_points(&raw, cx);
     let hop = hop(&raw, run, cx);
     let streams = traffic::streams(&raw, stations.as_deref(), run, cx);
     let laws = laws::laws(&raw, cx);
@@ -57,6 +58,7 @@ pub(crate) fn scenario(name: &str, mut raw: raw::Scenario, cx: &mut Context) -> 
         wire: wire?,
         hop: hop?,
         stations: stations?,
+        access_points: raw.access_point.get()?.iter().filter_map(|table| table.name.get()).collect(),
         monitors: monitors(&raw),
         streams: streams?,
         laws: laws?,
@@ -134,6 +136,21 @@ fn stations(raw: &raw::Scenario, cx: &mut Context) -> Option<Vec<String>> {
     Some(names)
 }
 
+/// Names of the further access points, and where they can be.
+fn access_points(raw: &raw::Scenario, cx: &mut Context) {
+    let Some(tables) = raw.access_point.get() else { return };
+    for table in &tables {
+        name(&table.name, &["each", "server", "ap"], cx);
+    }
+    unique(&tables.iter().map(|table| &table.name).collect::<Vec<_>>(), "access point", cx);
+    if let Some(table) = tables.first()
+        && raw.world.get() == Some(World::Lab)
+    {
+        let what = "the lab has one access point";
+        cx.impossible(&table.place, what, "write `world = \"sim\"`, or make a `[[neighbour]]` of it");
+    }
+}
+
 /// One table for each station that the tables stand for.
 fn spelled_out(tables: Vec<raw::Station>, cx: &mut Context) -> Vec<raw::Station> {
     let mut stations = Vec::new();
@@ -157,16 +174,17 @@ fn monitors(raw: &raw::Scenario) -> Vec<usize> {
     wanted.map(|(place, _)| place).collect()
 }
 
-/// What the hop models hold: the access point, its stations, and two nodes a neighbour.
+/// What the hop models hold: access points, their stations, and two nodes a neighbour.
 const MOST_NODES: usize = 1024;
 
 fn room_for_all(raw: &raw::Scenario, stations: usize, cx: &mut Context) -> Option<()> {
     let neighbours = raw.neighbour.value.as_ref().map_or(0, Vec::len);
-    if 1 + stations + 2 * neighbours <= MOST_NODES {
+    let further = raw.access_point.value.as_ref().map_or(0, Vec::len);
+    if 1 + stations + 2 * neighbours + further <= MOST_NODES {
         return Some(());
     }
-    let what = format!("too many nodes: stations {stations}, neighbours {neighbours}");
-    let remedy = format!("the hop models hold {MOST_NODES} nodes: access point, stations, and two for each neighbour");
+    let what = format!("too many nodes: stations {stations}, neighbours {neighbours}, further access points {further}");
+    let remedy = format!("the hop models hold {MOST_NODES} nodes: access points, stations, and two for each neighbour");
     cx.problem(Kind::OutOfRange, &raw.station.at, what, remedy);
     None
 }
@@ -230,6 +248,7 @@ fn wired_hop(hop: &raw::WiredHop, raw: &raw::Scenario, cx: &mut Context) -> Opti
             (&station.walk.at, station.walk.given),
             (&station.fading.at, station.fading.given),
             (&station.monitor.at, station.monitor.given),
+            (&station.access_point.at, station.access_point.given),
         ];
         for (at, _) in radio.into_iter().filter(|(_, given)| *given) {
             cx.impossible(at, "a station of a wired hop has no radio", "delete this key; the rate is `hop.wired.rate`");
@@ -237,6 +256,9 @@ fn wired_hop(hop: &raw::WiredHop, raw: &raw::Scenario, cx: &mut Context) -> Opti
     }
     if let Some(neighbour) = raw.neighbour.get().unwrap_or_default().first() {
         cx.impossible(&neighbour.place, "a wired hop has no neighbours", "delete this table, or use `[hop.wifi]`");
+    }
+    if let Some(table) = raw.access_point.get().unwrap_or_default().first() {
+        cx.impossible(&table.place, "a wired hop has one access point", "delete this table, or use `[hop.wifi]`");
     }
     let up = up?;
     let queue::Kind::Fifo { packets: limit } = queue? else { return None };

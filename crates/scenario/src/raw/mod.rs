@@ -36,6 +36,9 @@ table! {
         required hop: Hop,
         /// The stations behind the hop, one `[[station]]` each.
         required station: Vec<Station>,
+        /// Further access points on the Wi-Fi channel, one `[[access-point]]` each, with stations of their own: in the
+        /// simulator only. They are like the hop's own in all that is not said here, and behind the same wire.
+        default("[]") access_point: Vec<AccessPoint>,
         /// Other BSSs that share the Wi-Fi channel, one `[[neighbour]]` each. They and the scenario's own BSS hear each
         /// other unless their keys say otherwise.
         default("[]") neighbour: Vec<Neighbour>,
@@ -126,6 +129,20 @@ table! {
 }
 
 table! {
+    /// A further access point on the channel. Stations join it by their key `access-point`. Under a law with an agent or a
+    /// regulator it has one of its own, which knows nothing of the others.
+    AccessPoint {
+        /// Its name, unique among access points.
+        required name: String,
+        /// How well it and the hop's own access point hear each other.
+        default("\"decodes\"") reach_ap: Reach,
+        /// Names of stations, neighbours and other access points that neither hear it nor are heard by it. `"ap"` is the
+        /// hop's own.
+        default("[]") hidden_from: Vec<String>,
+    }
+}
+
+table! {
     /// How the access point queues packets towards the stations.
     Queue {
         /// The discipline.
@@ -170,6 +187,8 @@ table! {
     Station {
         /// Its name, unique in the scenario: letters, digits and `-`, at most 32.
         required name: String,
+        /// Wi-Fi: the name of the `[[access-point]]` that it belongs to. Without it: the hop's own.
+        optional access_point: String,
         /// How many stations like this there are. With more than one, their names are `NAME-1`, `NAME-2` and so on, and
         /// traffic to `NAME` is traffic to each of them.
         default("1") count: u64,
@@ -200,8 +219,8 @@ table! {
         optional walk: Vec<WalkPoint>,
         /// Block fading about the mean signal-to-noise ratio.
         optional fading: Fading,
-        /// Wi-Fi: names of stations and neighbours that neither hear it nor are heard by it. It is then hidden from them:
-        /// they send while it does, and the access point receives neither.
+        /// Wi-Fi: names of stations, neighbours and access points that neither hear it nor are heard by it. It is then
+        /// hidden from them: they send while it does, and the access point receives neither. `"ap"` is the hop's own.
         default("[]") hidden_from: Vec<String>,
         /// Wi-Fi, in the lab: whether it has a monitor interface, `mon0`, on which its radio shows every data frame that it
         /// decodes, others' and damaged ones too, as radiotap and 802.11 frames.
@@ -280,11 +299,11 @@ table! {
         default("\"best-effort\"") class: Class,
         /// It announces data PSDUs that are longer than this by RTS and CTS. Without it: none.
         optional rts_threshold: Quantity<Bytes>,
-        /// How well its nodes and the access point hear each other.
+        /// How well its nodes and the access points hear each other.
         default("\"decodes\"") reach_ap: Reach,
         /// How well its nodes and the stations hear each other.
         default("\"decodes\"") reach_stations: Reach,
-        /// Names of stations and of other neighbours that neither hear it nor are heard by it.
+        /// Names of stations, access points and other neighbours that neither hear it nor are heard by it.
         default("[]") hidden_from: Vec<String>,
         /// When it is active: a list of `{ from = "2 s", until = "4 s" }`. Without this and `period`: always.
         optional active: Vec<Interval>,

@@ -6,7 +6,7 @@ use super::super::runner::{Edit, Results, Runner};
 use super::{hop, near};
 use crate::ExperimentError;
 use lasthop_laws::aggregation::allocation::{exact, paper};
-use lasthop_report::{Key, SeriesKind};
+use lasthop_report::{Estimate, Figure, Key, SeriesKind};
 use toml::Value;
 
 const TWO: &str = include_str!("../../../../../scenarios/aggregation/two-stations.toml");
@@ -14,8 +14,37 @@ const UNLIKE: &str = include_str!("../../../../../scenarios/aggregation/unlike-r
 const THREE: &str = include_str!("../../../../../scenarios/aggregation/three-stations.toml");
 const MODERN: &str = include_str!("../../../../../scenarios/aggregation/modern-ap.toml");
 
-/// Sum of logs, Mbit/s in all, round in ms: what a rule has reached.
-type Reached = (Option<f64>, Option<f64>, Option<f64>);
+/// What a rule has reached.
+struct Reached {
+    logs: Estimate,
+    mbit: Estimate,
+    round: Estimate,
+}
+
+/// A station's name and its PHY rate, Mbit/s.
+type Rated<'s> = (&'s str, f64);
+
+/// Sum over the stations of the logarithm of their packets a second, over the seeds.
+fn logs(run: &Results, law: &str) -> Estimate {
+    run.over_runs(law, "1", |run| {
+        let of = |station: &lasthop_report::StationRecord| station.figures.get(&Key::Throughput)?.value();
+        run.record.stations.iter().map(|s| Some((of(s)? * 1e6 / (1428.0 * 8.0)).ln())).sum()
+    })
+}
+
+/// `a` less `b`, seed by seed: what both owe to the seed's luck cancels out.
+fn paired(a: &Estimate, b: &Estimate) -> Estimate {
+    let differences = a.values.iter().zip(&b.values).map(|(a, b)| a.zip(*b).map(|(a, b)| a - b));
+    let figures: Vec<Figure> =
+        differences.map(|difference| Figure::or_absent(difference, "one of the two is missing")).collect();
+    Estimate::of(&a.unit, &figures)
+}
+
+/// Sums of logarithms differ in their third place: all of them, and the interval.
+fn fine(estimate: &Estimate) -> String {
+    let Some(mean) = estimate.mean else { return "–".into() };
+    estimate.half_ci().map_or(format!("{mean:.3}"), |half| format!("{mean:.3} ± {half:.4}"))
+}
 
 pub(super) fn allocations(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let target = |law: &str, ms: f64| (format!("laws.{law}.regulator.target"), Value::from(format!("{ms} ms")));
@@ -24,7 +53,8 @@ pub(super) fn allocations(runner: &Runner<'_>) -> Result<Section, ExperimentErro
         text: "TCP through the proxy. Levels rise with the data rate, as equation (24) says and against the text beside the \
                figure, until the fast stations reach the most packets a frame; then the published rule goes on lengthening the \
                round for the slow ones. Predicted: the model with c = 200 us a station. 195 Mbit/s of the specification's first \
-               case does not exist at 80 MHz and the long guard interval: 175.5 Mbit/s stands for it."
+               case does not exist at 80 MHz and the long guard interval: 175.5 Mbit/s stands for it. \
+               Differences of the sums of logarithms are taken seed by seed."
             .into(),
         ..Section::default()
     };
@@ -37,7 +67,7 @@ pub(super) fn allocations(runner: &Runner<'_>) -> Result<Section, ExperimentErro
         "sum of ln(packets/s)",
         "packets a frame",
     ]);
-    type Case<'c> = (&'c str, &'c str, Vec<Edit<'c>>, &'c [(&'c str, f64)], f64);
+    type Case<'c> = (&'c str, &'c str, Vec<Edit<'c>>, &'c [Rated<'c>], f64);
     let cases: [Case<'_>; 3] = [
         ("unlike-rates", UNLIKE, vec![], &[("fast", 1170.0), ("middle", 585.0), ("slow", 175.5)], 10.0),
         ("two-stations", TWO, vec![], &[("fast", 1170.0), ("slow", 87.75)], 5.0),
@@ -63,14 +93,16 @@ pub(super) fn allocations(runner: &Runner<'_>) -> Result<Section, ExperimentErro
         let rates: Vec<f64> = stations.iter().map(|(_, mbit)| *mbit).collect();
         let model = hop(200e-6, &rates, 1548.0 * 8.0, true);
         let label = format!("{}; {ms} ms", rates.iter().map(|rate| digits(*rate)).collect::<Vec<_>>().join(", "));
-        let mut sums: Vec<Reached> = Vec::new();
+        let mut reached: Vec<Reached> = Vec::new();
+        let mut curves: Vec<Curve> = Vec::new();
         for (law, plan) in [("exact", exact(&model, ms * 1e-3)), ("paper", paper(&model, ms * 1e-3))] {
-            let logs = run.over_runs(law, "1", |run| {
-                let of = |station: &lasthop_report::StationRecord| station.figures.get(&Key::Throughput)?.value();
-                run.record.stations.iter().map(|s| Some((of(s)? * 1e6 / (1428.0 * 8.0)).ln())).sum()
-            });
-            let levels: Vec<String> =
-                stations.iter().map(|(name, _)| shown(&run.of_station(law, name, Key::Aggregation))).collect();
+            let sum = logs(&run, law);
+            let levels: Vec<Estimate> =
+                stations.iter().map(|(name, _)| run.of_station(law, name, Key::Aggregation)).collect();
+            let at_rates = |levels: &[f64]| rates.iter().copied().zip(levels.iter().copied()).collect::<Vec<_>>();
+            let means: Vec<f64> = levels.iter().map(|level| level.mean.unwrap_or(f64::NAN)).collect();
+            curves.push(Curve::measured(law, at_rates(&means)));
+            curves.push(Curve::reference(format!("{law}, predicted"), at_rates(&plan.levels)));
             let predicted = plan.rates.iter().sum::<f64>() * super::PACKET_BITS / 1e6;
             table.rows.push(vec![
                 label.clone(),
@@ -78,24 +110,38 @@ pub(super) fn allocations(runner: &Runner<'_>) -> Result<Section, ExperimentErro
                 format!("{}, {:.2}", digits(predicted), plan.round * 1e3),
                 shown(&run.of(law, Key::Throughput)),
                 shown(&run.of(law, Key::FrameInterval)),
-                format!("{:.3}", logs.mean.unwrap_or(f64::NAN)),
-                levels.join(", "),
+                fine(&sum),
+                levels.iter().map(shown).collect::<Vec<_>>().join(", "),
             ]);
-            sums.push((logs.mean, run.of(law, Key::Throughput).mean, run.of(law, Key::FrameInterval).mean));
+            let [mbit, round] = [Key::Throughput, Key::FrameInterval].map(|key| run.of(law, key));
+            reached.push(Reached { logs: sum, mbit, round });
         }
-        let both = |pick: fn(&Reached) -> Option<f64>| pick(&sums[0]).zip(pick(&sums[1]));
-        let (logs, mbit, round) = (both(|s| s.0), both(|s| s.1), both(|s| s.2));
+        let both = |pick: fn(&Reached) -> Option<f64>| pick(&reached[0]).zip(pick(&reached[1]));
+        let (mbit, round) = (both(|r| r.mbit.mean), both(|r| r.round.mean));
+        let gain = paired(&reached[0].logs, &reached[1].logs);
         let said = |pair: Option<(f64, f64)>| {
             pair.map_or("–".into(), |(a, b)| format!("{} against {}", digits(a), digits(b)))
         };
         section.checks.push(Check::new(
             &format!("{label}: the optimum has the larger sum of logs, more throughput and a shorter round"),
             "by C.2",
-            format!("{:+.2}; {} Mbit/s; {} ms", logs.map_or(f64::NAN, |(a, b)| a - b), said(mbit), said(round)),
-            logs.zip(mbit)
+            format!("{}; {} Mbit/s; {} ms", fine(&gain), said(mbit), said(round)),
+            gain.ci95
+                .map(|[least, _]| least)
+                .or(gain.mean)
+                .zip(mbit)
                 .zip(round)
-                .map(|((logs, mbit), round)| logs.0 > logs.1 && mbit.0 > mbit.1 && round.0 < round.1),
+                .map(|((least, mbit), round)| least > 0.0 && mbit.0 > mbit.1 && round.0 < round.1),
         ));
+        section.charts.push(Chart {
+            file: format!("figure-12-{}", section.charts.len() + 1),
+            title: format!("Packets a frame by data rate: {} Mbit/s, T = {ms} ms", {
+                rates.iter().map(|rate| digits(*rate)).collect::<Vec<_>>().join(", ")
+            }),
+            x: "PHY rate of the station (Mbit/s)".into(),
+            y: "packets a frame".into(),
+            curves,
+        });
     }
     section.tables.push(table);
     Ok(section)
@@ -180,12 +226,6 @@ pub(super) fn modern(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let mut each =
         Table::new(&["law", "Mbit/s: near, middle, far", "packets a frame", "airtime (%)", "frame interval (ms)"]);
     let stations = ["near", "middle", "far"];
-    let logs = |law: &str| {
-        run.over_runs(law, "1", |run| {
-            let of = |station: &lasthop_report::StationRecord| station.figures.get(&Key::Throughput)?.value();
-            run.record.stations.iter().map(|s| Some((of(s)? * 1e6 / (1428.0 * 8.0)).ln())).sum()
-        })
-    };
     for law in run.scenario.laws() {
         let of = |key| shown(&run.of(&law.name, key));
         let percent = |share: Option<f64>| share.map_or("–".into(), |share| format!("{:.1}", share * 100.0));
@@ -197,7 +237,7 @@ pub(super) fn modern(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
             of(Key::ProbeDelayP95),
             of(Key::EndDelayMean),
             of(Key::Jain),
-            logs(&law.name).mean.map_or("–".into(), |sum| format!("{sum:.3}")),
+            fine(&logs(&run, &law.name)),
             percent(run.of(&law.name, Key::Airtime).mean),
         ]);
         let list = |key, show: &dyn Fn(Option<f64>) -> String| {
@@ -246,12 +286,12 @@ pub(super) fn modern(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
             delay < 1.0 && rate >= 1.0,
         ));
     }
-    let sums = ["regulator", "cubic+modern-ap"].map(|law| logs(law).mean.unwrap_or(f64::NAN));
+    let sums = ["regulator", "cubic+modern-ap"].map(|law| logs(&run, law));
     section.checks.push(Check::new(
         "what the law maximises: the sum of ln(packets/s), ours over an old FIFO and CUBIC's over the modern queue",
         "larger, by the law's own measure",
-        format!("{:.3} and {:.3}", sums[0], sums[1]),
-        sums[0] > sums[1],
+        sums.iter().map(fine).collect::<Vec<_>>().join(" and "),
+        sums[0].mean.zip(sums[1].mean).map(|(ours, theirs)| ours > theirs),
     ));
     Ok(section)
 }

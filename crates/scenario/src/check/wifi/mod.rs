@@ -5,7 +5,8 @@ mod links;
 mod neighbours;
 mod rates;
 
-use super::{Run, laws, packets, plain, span};
+use super::{Run, laws, packets, plain, span, unknown_name};
+use crate::problem::Kind;
 use crate::quantity::{Hertz, either, show};
 use crate::raw::RateControl;
 use crate::read::{Context, Entry, Quantity};
@@ -66,10 +67,15 @@ pub(super) fn hop(hop: &raw::WifiHop, raw: &raw::Scenario, run: Run, cx: &mut Co
     let neighbours = neighbours::neighbours(raw, air, guard_interval, run, cx);
     let hearing = hearing::hearing(raw, cx);
 
+    let homes = homes(raw, cx);
+
     // Too many stations were reported with their names.
     let guard_interval = phy::radio_guard_interval(guard_interval?)?;
     let mut nodes = vec![NodeParams::new(Role::Ap, Mcs::new(0, 1))];
     nodes.extend(stations?);
+    for (node, home) in nodes[1..].iter_mut().zip(homes?) {
+        node.role = Role::Station { ap: home };
+    }
     let rts_threshold = rts_threshold?;
     nodes.iter_mut().for_each(|node| node.rts_threshold = rts_threshold);
     let mut background = Vec::new();
@@ -86,6 +92,9 @@ pub(super) fn hop(hop: &raw::WifiHop, raw: &raw::Scenario, run: Run, cx: &mut Co
             load: neighbour.load,
             active: neighbour.active,
         });
+    }
+    for _ in raw.access_point.get()? {
+        nodes.push(NodeParams { rts_threshold, ..NodeParams::new(Role::Ap, Mcs::new(0, 1)) });
     }
     let standard = phy::radio_standard(air.standard, channel?);
     let params = Params {
@@ -225,6 +234,33 @@ fn stations(raw: &raw::Scenario, air: Air, loss: Option<PathLoss>, cx: &mut Cont
     let stations = raw.station.get()?;
     let nodes: Vec<Option<NodeParams>> = stations.iter().map(|table| station(table, air, loss, cx)).collect();
     nodes.into_iter().collect()
+}
+
+/// The access point of each station. Further ones are the last nodes.
+fn homes(raw: &raw::Scenario, cx: &mut Context) -> Option<Vec<Node>> {
+    let (stations, neighbours) = (raw.station.get()?, raw.neighbour.get()?);
+    let further: Vec<String> = raw.access_point.get()?.iter().filter_map(|table| table.name.get()).collect();
+    let first = 1 + stations.len() + 2 * neighbours.len();
+    let homes: Vec<Option<Node>> = stations.iter().map(|table| home(table, &further, first, cx)).collect();
+    homes.into_iter().collect()
+}
+
+fn home(table: &raw::Station, further: &[String], first: usize, cx: &mut Context) -> Option<Node> {
+    if !table.access_point.given {
+        return Some(Scenario::AP);
+    }
+    let name = table.access_point.get()?;
+    let Some(place) = further.iter().position(|other| *other == name) else {
+        let what = format!("there is no access point \"{name}\"");
+        if further.is_empty() {
+            let remedy = format!("add `[[access-point]]` with `name = \"{name}\"`, or delete this key");
+            cx.problem(Kind::UnknownName, &table.access_point.at, what, remedy);
+        } else {
+            unknown_name(&table.access_point.at, what, &name, further.iter().map(String::as_str), cx);
+        }
+        return None;
+    };
+    u16::try_from(first + place).ok().map(Node)
 }
 
 fn station(table: &raw::Station, air: Air, loss: Option<PathLoss>, cx: &mut Context) -> Option<NodeParams> {
