@@ -74,7 +74,7 @@ fn control(time: f64, errors: impl FnOnce(f64) -> Vec<Span> + Send + 'static) ->
 /// One that waits as the proxy waits: nobody who sleeps can be more punctual on the machine at hand.
 fn waits(time: f64) -> Vec<Span> {
     let mut poll = Poll::new().expect("epoll");
-    let (mut punctual, mut errors) = (Punctual::new(clock::now(), 2), Vec::new());
+    let (mut punctual, mut errors) = (Punctual::new(2), Vec::new());
     let (began, mut due) = (Instant::now(), clock::now());
     while began.elapsed().as_secs_f64() < time {
         due += BETWEEN;

@@ -12,7 +12,8 @@ pub fn commands(program: PathBuf, control: &Control) -> TunnelSpec {
     let slot = quantity::show(control.interval());
     let mut proxy = words("proxy --listen {proxy} --keys {keys} --log {log}");
     proxy.extend(flags(control));
-    let mut station = words("station --proxy {proxy} --key {key} --listen {door} --monitor {monitor}");
+    // A station has a machine of its own. Here its agent shares the processors with proxy and emulator, which are real-time.
+    let mut station = words("station --proxy {proxy} --key {key} --listen {door} --monitor {monitor} --realtime");
     station.extend(["--slot".to_owned(), slot]);
     TunnelSpec {
         program,

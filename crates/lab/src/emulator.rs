@@ -132,7 +132,7 @@ impl Drop for Emulator {
 /// Above every thread of ours that generates or measures traffic.
 const PRIORITY: i32 = 50;
 
-/// One part in so many of all time may be spent watching the clock: what it runs beside needs the processor too.
+/// One part in so many of the time that it does not work may be spent watching the clock: what it runs beside needs the processor too.
 const WATCHING: u64 = 4;
 
 /// How long the thread may be deaf to `stop`.
@@ -170,7 +170,7 @@ impl Driven {
         }
         let mut wakeful = Wakeful::open();
         wakeful.hold(true);
-        let mut punctual = Punctual::new(self.clock.now(), WATCHING);
+        let mut punctual = Punctual::new(WATCHING);
         while !self.stop.load(Ordering::Relaxed) {
             self.advance();
             let due = self.segments.iter().filter_map(|segment| segment.model.next_event()).min();

@@ -64,6 +64,8 @@ pub enum Doubt {
     Refused(u64),
     /// The agent missed driver reports.
     UnreadReports(u64),
+    /// A station's programs did not take datagrams in time: what waited in their sockets was in no model's queue.
+    UnreadDatagrams(u64),
     /// So many times the agent heard no fresh driver report for so long that it released all windows.
     DriverSilent(u64),
     /// The agent ended without an account of itself: what it did is not known.
@@ -108,6 +110,9 @@ impl fmt::Display for Doubt {
             Doubt::DriverSilent(n) => write!(f, "the driver fell silent {n} times, and the agent released all windows"),
             Doubt::AgentSilent => write!(f, "the agent gave no account of itself"),
             Doubt::UnreadReports(n) => write!(f, "the agent missed {n} driver reports"),
+            Doubt::UnreadDatagrams(n) => {
+                write!(f, "stations' programs did not take {n} datagrams in time: the machine was busy")
+            }
         }
     }
 }

@@ -83,6 +83,26 @@ impl Hosts {
         }
         Ok(sum)
     }
+
+    /// Datagrams that a station's kernel threw away because a program there did not take them in time.
+    pub fn untaken_datagrams(&self) -> Result<u64> {
+        let count = |station: &Namespace| station.within(|| Ok(untaken(|name| std::fs::read_to_string(name).ok())));
+        self.stations.iter().map(count).sum()
+    }
+}
+
+/// From the counters of the calling thread's network namespace, as far as there are any.
+fn untaken(read: impl Fn(&str) -> Option<String>) -> u64 {
+    let v4 = read("/proc/thread-self/net/snmp").and_then(|text| {
+        let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp: "));
+        let place = lines.next()?.split(' ').position(|name| name == "RcvbufErrors")?;
+        lines.next()?.split(' ').nth(place)?.parse::<u64>().ok()
+    });
+    let v6 = read("/proc/thread-self/net/snmp6").and_then(|text| {
+        let line = text.lines().find(|line| line.starts_with("Udp6RcvbufErrors"))?;
+        line.split_whitespace().nth(1)?.parse::<u64>().ok()
+    });
+    v4.unwrap_or(0) + v6.unwrap_or(0)
 }
 
 /// One interface to be.
@@ -122,5 +142,29 @@ impl Port {
             }
             Ok(tap)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn datagrams_that_nobody_took_are_counted_for_both_families() {
+        let text = |name: &str| {
+            match name {
+            "/proc/thread-self/net/snmp" => Some(
+                "Udp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors\nUdp: 517793 0 72034 1233 72034 0\n\
+                 UdpLite: InDatagrams NoPorts\nUdpLite: 0 0\n"
+                    .to_owned(),
+            ),
+            "/proc/thread-self/net/snmp6" => {
+                Some("Udp6InErrors                    \t9\nUdp6RcvbufErrors                \t7\n".to_owned())
+            }
+            other => panic!("{other}"),
+        }
+        };
+        assert_eq!(untaken(text), 72_041);
+        assert_eq!(untaken(|_| None), 0);
     }
 }

@@ -91,6 +91,7 @@ fn attempt(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
         return Err(LabError::Stopped);
     }
     let dropped = hosts.dropped()?.saturating_sub(dropped_before);
+    let untaken = hosts.untaken_datagrams()?;
     if let Some(agent) = agent.take_if(Agent::has_ended) {
         return Err(agent.explain());
     }
@@ -107,7 +108,7 @@ fn attempt(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
     }
     let streams = harvest?;
     progress(spec.duration);
-    let doubts = doubts(&log, dropped, late_start, had_agent, account.as_ref());
+    let doubts = doubts(&log, (dropped, untaken), late_start, had_agent, account.as_ref());
     let slots = regulated::parse(&tunnel_left.log, clock.on_monotonic(Time::ZERO));
     let EmulatorLog { hops, lateness, realtime, .. } = log;
     let mut hops = hops.into_iter();
@@ -168,7 +169,7 @@ fn segments(spec: &Spec, taps: Vec<Vec<Tap>>, driver: DriverSocket, monitors: Ve
 /// What makes a run unreliable.
 fn doubts(
     log: &EmulatorLog,
-    interface_drops: u64,
+    (interface_drops, untaken): (u64, u64),
     late_start: Span,
     had_agent: bool,
     account: Option<&AgentAccount>,
@@ -180,6 +181,7 @@ fn doubts(
         (!late_start.is_zero()).then_some(Doubt::LateStart(late_start)),
         (interface_drops > 0).then_some(Doubt::InterfaceDrops(interface_drops)),
         (log.refused > 0).then_some(Doubt::Refused(log.refused)),
+        (untaken > 0).then_some(Doubt::UnreadDatagrams(untaken)),
         (log.unread_reports > 0).then_some(Doubt::UnreadReports(log.unread_reports)),
         (driver_losses > 0).then_some(Doubt::DriverSilent(driver_losses)),
         (had_agent && account.is_none()).then_some(Doubt::AgentSilent),

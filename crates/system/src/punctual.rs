@@ -4,7 +4,8 @@
 //! on bare metal, tens of them in a virtual machine. Who wakes that much early and watches the clock is on time. How much that
 //! is, the thread learns from its own wake-ups, so that a machine that wakes fast does not pay for one that does not.
 //! A real-time thread that watched all the time would be throttled by the kernel and starve everything else on its processor;
-//! hence the budget.
+//! hence the budget, which is a share of the time that the thread does not need for its work: the busier it is, the less it watches.
+//! Watching happens here, up to the moment, and not in rounds through the caller's work, which would count for nothing.
 //! Source:     stochastic approximation of a quantile (Robbins and Monro 1951), with steps of constant size, because machines change.
 //! Equations:  early' = early + UP if a wake-up was later than `early`, else early - UP (1 - q)/q;   q = 99 %
 //! Deviations: `early` stays within `LEAST..=MOST`: what takes longer than that is no wake-up but a machine that has stopped.
@@ -17,11 +18,10 @@ use std::io;
 /// Decides between sleeping and watching the clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Punctual {
-    /// One part in so many of all time may be spent watching.
+    /// One part in so many of the time spent waiting may be spent watching.
     share: u64,
     /// Time that may still be spent watching.
     budget: Span,
-    updated: Time,
     early: Span,
 }
 
@@ -46,9 +46,9 @@ const DOWN: Span = Span::from_nanos(50);
 const LONGEST: Span = Span::from_millis(5);
 
 impl Punctual {
-    /// Somebody with a full budget who may watch for one part in `share` of all time.
-    pub fn new(now: Time, share: u64) -> Punctual {
-        Punctual { share: share.max(1), budget: LONGEST, updated: now, early: FIRST }
+    /// Somebody with a full budget who may watch for one part in `share` of the time that passes in [`Punctual::wait`].
+    pub fn new(share: u64) -> Punctual {
+        Punctual { share: share.max(1), budget: LONGEST, early: FIRST }
     }
 
     /// Waits until a file is ready or the moment has come, of which `clock` tells; returns how many files are ready. It may
@@ -57,28 +57,41 @@ impl Punctual {
     /// # Errors
     /// Those of [`Poll::wait`].
     pub fn wait(&mut self, poll: &mut Poll, clock: impl Fn() -> Time, until: Until) -> io::Result<usize> {
-        let now = clock();
-        let wait = self.plan(now, until);
-        let ready = poll.wait(wait)?;
-        match ready {
-            0 if !wait.is_zero() => self.woke(clock().since(now + wait)),
-            0 if until.due.is_none_or(|due| due > now) => self.watched(clock().since(now)),
-            _ => {}
+        let began = clock();
+        let sleep = self.plan(began, until);
+        let mut ready = poll.wait(sleep)?;
+        let mut now = clock();
+        self.earn(now.since(began));
+        if ready == 0 && now >= began + sleep {
+            if !sleep.is_zero() {
+                self.woke(now.since(began + sleep));
+            }
+            let due = until.due.map_or(Time::ZERO, |due| due.min(until.about));
+            let watched_from = now;
+            while ready == 0 && now < due && due.since(now) <= self.early {
+                ready = poll.wait(Span::ZERO)?;
+                now = clock();
+            }
+            self.watched(now.since(watched_from));
         }
         Ok(ready)
     }
 
-    /// How long to sleep at `now`: zero means to look again at once.
-    fn plan(&mut self, now: Time, until: Until) -> Span {
-        self.budget = (self.budget + now.since(self.updated) / self.share).min(LONGEST);
-        self.updated = now;
+    /// How long to sleep at `now`: zero means to watch at once.
+    fn plan(&self, now: Time, until: Until) -> Span {
         let early = if self.budget >= self.early { self.early } else { Span::ZERO };
         let due = until.due.map_or(Time::MAX, |due| due.saturating_sub(early));
         due.min(until.about).since(now)
     }
 
-    /// Accounts for a look that found nothing.
+    /// Accounts for time in which there was nothing to do.
+    fn earn(&mut self, span: Span) {
+        self.budget = (self.budget + span / self.share).min(LONGEST);
+    }
+
+    /// Accounts for time in which the clock was watched.
     fn watched(&mut self, span: Span) {
+        self.earn(span);
         self.budget = self.budget.saturating_sub(span);
     }
 
@@ -92,6 +105,7 @@ impl Punctual {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
 
     fn at(us: u64) -> Time {
         Time::ZERO + Span::from_micros(us)
@@ -103,7 +117,7 @@ mod tests {
 
     #[test]
     fn it_wakes_early_and_then_watches() {
-        let mut punctual = Punctual::new(Time::ZERO, 4);
+        let punctual = Punctual::new(4);
         assert_eq!(punctual.plan(at(0), due(1000)), Span::from_micros(950));
         assert_eq!(punctual.plan(at(960), due(1000)), Span::ZERO);
         assert_eq!(punctual.plan(at(1005), due(1000)), Span::ZERO);
@@ -111,7 +125,7 @@ mod tests {
 
     #[test]
     fn what_need_not_be_punctual_is_not_watched_for() {
-        let mut punctual = Punctual::new(Time::ZERO, 4);
+        let punctual = Punctual::new(4);
         assert_eq!(punctual.plan(at(0), Until { due: None, about: at(1000) }), Span::from_micros(1000));
         assert_eq!(punctual.plan(at(0), Until { due: Some(at(1010)), about: at(1000) }), Span::from_micros(960));
         assert_eq!(punctual.plan(at(0), Until { due: Some(at(5000)), about: at(1000) }), Span::from_micros(1000));
@@ -119,7 +133,7 @@ mod tests {
 
     #[test]
     fn it_wakes_as_early_as_all_but_one_in_a_hundred_need() {
-        let mut punctual = Punctual::new(Time::ZERO, 2);
+        let mut punctual = Punctual::new(2);
         // 5 to 25 µs, and one in 250 a millisecond.
         let late = |n: u64| if n.is_multiple_of(250) { Span::from_millis(1) } else { Span::from_micros(5 + n % 21) };
         (1..100_000).for_each(|n| punctual.woke(late(n)));
@@ -131,24 +145,66 @@ mod tests {
         assert_eq!(punctual.early, LEAST);
     }
 
-    #[test]
-    fn watching_never_takes_more_than_its_share() {
-        for share in [2, 4] {
-            let mut punctual = Punctual::new(Time::ZERO, share);
-            let (step, mut now, mut watched) = (Span::from_micros(1), Time::ZERO, Span::ZERO);
-            while now < Time::ZERO + Span::from_secs(1) {
-                // Something is always 25 µs ahead: without a budget this would watch for ever.
-                let wait = punctual.plan(now, Until { due: Some(now + Span::from_micros(25)), about: Time::MAX });
-                if wait.is_zero() {
-                    punctual.watched(step);
-                    watched += step;
-                    now += step;
-                } else {
-                    now += wait;
-                }
+    /// Waits with `poll` for what is always 25 µs ahead, for 0.2 s by a clock that only waiting and `work` move on: a look
+    /// takes a microsecond. Gives how long was watched, and how long was waited in all.
+    fn busy(punctual: &mut Punctual, poll: &mut Poll, work: Span) -> (Span, Span) {
+        let (clock, mut watched, mut waited) = (Cell::new(Time::ZERO), Span::ZERO, Span::ZERO);
+        while clock.get() < Time::ZERO + Span::from_millis(200) {
+            clock.set(clock.get() + work);
+            let (began, looks) = (clock.get(), Cell::new(0));
+            let look = || {
+                looks.set(looks.get() + 1);
+                // The first look is the one before the wait.
+                clock.set(clock.get() + if looks.get() > 1 { Span::from_micros(1) } else { Span::ZERO });
+                clock.get()
+            };
+            let sleeps = !punctual.plan(began, due_in(began, 25)).is_zero();
+            punctual.wait(poll, look, due_in(began, 25)).expect("epoll");
+            let passed = clock.get().since(began);
+            if sleeps {
+                // The real sleep has not moved this clock.
+                clock.set(began + Span::from_micros(25));
+                punctual.earn(Span::from_micros(25).saturating_sub(passed));
+            } else {
+                watched += passed;
             }
-            let most = Span::from_secs(1) / share;
-            assert!(watched <= most + LONGEST && watched >= most.scale(0.8), "one part in {share}: {watched}");
+            waited += clock.get().since(began);
         }
+        (watched, waited)
+    }
+
+    fn due_in(now: Time, us: u64) -> Until {
+        Until { due: Some(now + Span::from_micros(us)), about: Time::MAX }
+    }
+
+    #[test]
+    fn watching_never_takes_more_than_its_share_of_what_work_leaves() {
+        let mut poll = Poll::new().expect("epoll");
+        for (share, work) in [(2, 0), (4, 0), (2, 25), (2, 75)] {
+            let (watched, waited) = busy(&mut Punctual::new(share), &mut poll, Span::from_micros(work));
+            let most = waited / share;
+            assert!(watched <= most + LONGEST * 2, "one part in {share} of {waited}: {watched}");
+            assert!(watched >= most.scale(0.7), "one part in {share} of {waited}: {watched}");
+        }
+    }
+
+    #[test]
+    fn it_comes_back_when_the_moment_has_come_and_not_before() {
+        let (mut poll, began) = (Poll::new().expect("epoll"), monotonic());
+        let mut punctual = Punctual::new(2);
+        for n in 1..=20 {
+            let moment = began + Span::from_micros(300 * n);
+            let until = Until { due: Some(moment), about: Time::MAX };
+            while monotonic() < moment {
+                let before = monotonic();
+                assert_eq!(punctual.wait(&mut poll, monotonic, until).expect("epoll"), 0);
+                assert!(monotonic() >= moment || monotonic() > before);
+            }
+        }
+    }
+
+    fn monotonic() -> Time {
+        let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).expect("always there");
+        Time::from_nanos(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
     }
 }
