@@ -34,6 +34,7 @@ fn a_station_without_descriptors_waits_for_some_and_silent_programs_make_room() 
         // However this ends, the station does.
         let _asked = AskAtEnd(stop);
         let (silent, speaking) = programs.split_at_mut(SILENT);
+        silent[0].write_all(b"CONNECT 192.0.2.1:1 HTTP/1.1\r\nhost: ").expect("a connection");
         let began = Instant::now();
         for program in speaking.iter_mut() {
             program.write_all(&[5, 1, 0]).expect("a connection");
@@ -48,7 +49,10 @@ fn a_station_without_descriptors_waits_for_some_and_silent_programs_make_room() 
         }
         let waited = began.elapsed();
         assert!(waited >= Duration::from_secs(9), "there was room before the silent ones had gone: {waited:?}");
-        for program in silent {
+        let mut answer = String::new();
+        silent[0].read_to_string(&mut answer).expect("an answer and an end");
+        assert!(answer.starts_with("HTTP/1.1 408 "), "half a request: {answer:?}");
+        for program in &mut silent[1..] {
             assert_eq!(program.read(&mut [0]).expect("an end"), 0);
         }
         waited

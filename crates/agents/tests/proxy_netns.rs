@@ -298,6 +298,8 @@ fn programs_are_served_by_socks_and_by_connect() {
     // Nobody listens there; and this machine is not for stations.
     connected_is(&world, &[5, 1, 0, 1, 10, 98, 1, 1, 0, 9], 5);
     connected_is(&world, &[5, 1, 0, 1, 127, 0, 0, 1, 0, 22], 2);
+    // A type of address that nobody knows.
+    connected_is(&world, &[5, 1, 0, 9, 10, 98, 1, 1, 0, 7], 8);
 }
 
 /// A server at port 80 that answers every request with `body`.

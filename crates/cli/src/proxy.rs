@@ -88,6 +88,9 @@ pub struct Args {
     /// Do without real-time scheduling
     #[arg(long)]
     no_realtime: bool,
+    /// Become this user (name or number) once everything is open that needs root
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -187,6 +190,7 @@ impl Args {
                 .map(|iface| transparent::Config { iface: iface.clone(), stations: self.addresses.clone() }),
             log: self.log.clone(),
             realtime: !self.no_realtime,
+            user: self.user.clone(),
             ..default
         }
     }

@@ -45,6 +45,9 @@ pub struct Args {
     /// Ask for real-time scheduling
     #[arg(long)]
     realtime: bool,
+    /// Become this user (name or number) once everything is open that needs root
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
 }
 
 /// Runs the agent until it is told to stop.
@@ -58,6 +61,7 @@ pub fn station(args: &Args) -> anyhow::Result<ExitCode> {
         slot: args.slot,
         log: args.log.clone(),
         realtime: args.realtime,
+        user: args.user.clone(),
         ..Config::new(args.proxy, args.key.clone())
     };
     let station = Station::open(&config).map_err(flag::of_tunnel)?;

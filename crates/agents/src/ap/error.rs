@@ -103,6 +103,20 @@ pub enum Error {
     /// Privileges could not be dropped.
     #[error("privileges could not be dropped: {0}")]
     Privileges(io::Error),
+    /// No such user.
+    #[error("there is no user {name} on this machine: `getent passwd` lists those there are")]
+    NoUser {
+        /// The name or number asked for.
+        name: String,
+    },
+    /// The process may not become another user.
+    #[error("cannot become user {name}: {source}; start as root, or as that user and without --user")]
+    Become {
+        /// The name or number asked for.
+        name: String,
+        /// What failed.
+        source: io::Error,
+    },
     /// A kernel interface that always works did not.
     #[error("{what}: {source}")]
     System {

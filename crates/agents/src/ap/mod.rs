@@ -55,10 +55,11 @@ pub use probe::{Check, Found, probe, probe_offload};
 pub use run::{clean, run, run_with};
 pub use signals::{Stop, stop_on_signals};
 
-/// Leaves the calling thread without any privilege, for good.
+/// Makes the process that of `user`, if there is one, and leaves the calling thread without any privilege, for good.
 ///
 /// # Errors
-/// [`Error::Privileges`].
-pub(crate) fn drop_all_privileges() -> Result<(), Error> {
+/// [`Error::Become`], [`Error::Privileges`].
+pub(crate) fn drop_all_privileges(user: Option<&privileges::Account>) -> Result<(), Error> {
+    user.map_or(Ok(()), privileges::Account::assume)?;
     privileges::drop_all_but(&[])
 }

@@ -1,6 +1,7 @@
 //! Giving up what is not needed any more.
 
 use super::Error;
+use nix::unistd::{Gid, Uid, User, getresgid, getresuid, setgroups, setresgid, setresuid};
 use std::io;
 
 /// May change network configuration: attach filters.
@@ -54,6 +55,47 @@ pub(crate) fn drop_all_but(keep: &[u32]) -> Result<(), Error> {
     nix::sys::prctl::set_no_new_privs().map_err(|error| Error::Privileges(error.into()))
 }
 
+/// A user whom the process is to become, found while nothing has been opened yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Account {
+    name: String,
+    uid: Uid,
+    gid: Gid,
+}
+
+impl Account {
+    /// The user of a name or number.
+    ///
+    /// # Errors
+    /// [`Error::NoUser`].
+    pub(crate) fn find(name: &str) -> Result<Account, Error> {
+        let by_name = User::from_name(name).ok().flatten();
+        let by_number = || User::from_uid(Uid::from_raw(name.parse().ok()?)).ok().flatten();
+        let user = by_name.or_else(by_number).ok_or_else(|| Error::NoUser { name: name.to_owned() })?;
+        Ok(Account { name: name.to_owned(), uid: user.uid, gid: user.gid })
+    }
+
+    /// Makes the process, with all its threads, this user's, for good, and a member of that user's own group alone. Files that are
+    /// open stay so.
+    ///
+    /// # Errors
+    /// [`Error::Become`].
+    pub(crate) fn assume(&self) -> Result<(), Error> {
+        let failed = |errno: nix::Error| Error::Become { name: self.name.clone(), source: errno.into() };
+        let (user, group) = (getresuid().map_err(failed)?, getresgid().map_err(failed)?);
+        let is = |of: [u32; 3], wanted: u32| of.iter().all(|id| *id == wanted);
+        let already = is([user.real, user.effective, user.saved].map(Uid::as_raw), self.uid.as_raw())
+            && is([group.real, group.effective, group.saved].map(Gid::as_raw), self.gid.as_raw());
+        if already {
+            return Ok(());
+        }
+        // Who has become somebody else may not do the other two any more.
+        setgroups(&[self.gid]).map_err(failed)?;
+        setresgid(self.gid, self.gid, self.gid).map_err(failed)?;
+        setresuid(self.uid, self.uid, self.uid).map_err(failed)
+    }
+}
+
 fn get() -> io::Result<[Word; 2]> {
     let header = Header { version: VERSION_3, pid: 0 };
     let mut words = [Word::default(); 2];
@@ -65,6 +107,17 @@ fn get() -> io::Result<[Word; 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn users_are_found_by_name_and_by_number_and_nobody_is_made_up() {
+        let root = Account::find("root").expect("there is always root");
+        assert_eq!((root.uid, root.gid), (Uid::from_raw(0), Gid::from_raw(0)));
+        assert_eq!(Account::find("0").expect("the same").uid, root.uid);
+        for wrong in ["", "no such user", "-1", "4294967294"] {
+            let error = Account::find(wrong).expect_err(wrong).to_string();
+            assert!(error.contains("no user"), "{error}");
+        }
+    }
 
     #[test]
     fn what_is_dropped_is_gone_and_only_in_this_thread() {

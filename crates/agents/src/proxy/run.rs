@@ -8,6 +8,9 @@ use super::resolve::Resolver;
 use super::server;
 use super::session::{Ask, Session};
 use crate::ap::Stop;
+use crate::ap::privileges::Account;
+#[cfg(feature = "bpf")]
+use crate::tunnel::doorway::Doorway;
 use crate::tunnel::keys;
 use crate::tunnel::link::Link;
 use crate::tunnel::log::Log;
@@ -39,7 +42,7 @@ pub struct Proxy {
     poll: Poll,
     resolver: Resolver,
     #[cfg(feature = "bpf")]
-    interception: Option<(crate::transparent::Interception, BTreeMap<std::net::Ipv4Addr, Node>)>,
+    interception: Option<Taking>,
     control: Control,
     log: Option<Log>,
     slack: Span,
@@ -60,6 +63,14 @@ pub struct Proxy {
     summary: Summary,
 }
 
+/// Connections that others make to stations, as they are taken over.
+#[cfg(feature = "bpf")]
+struct Taking {
+    interception: crate::transparent::Interception,
+    doorway: Doorway,
+    stations: BTreeMap<std::net::Ipv4Addr, Node>,
+}
+
 const UDP: u64 = u64::MAX;
 const RESOLVER: u64 = u64::MAX - 1;
 #[cfg(feature = "bpf")]
@@ -75,7 +86,7 @@ const DRAIN: Span = Span::from_secs(1);
 const FIRST_RATE: Rate = Rate::from_mbit(1);
 /// Real-time priority, below that of the kernel's own threads.
 const PRIORITY: i32 = 10;
-/// One part in so many of all time may be spent watching the clock.
+/// One part in so many of the time that it does not work may be spent watching the clock.
 const WATCHING: u64 = 2;
 /// Processors are kept awake while packets wait for their turn, and for so long after.
 const AWAKE: Span = Span::from_millis(200);
@@ -87,6 +98,7 @@ impl Proxy {
     /// [`Error`].
     pub fn open(config: &Config) -> Result<Proxy, Error> {
         config.validate()?;
+        let account = config.user.as_deref().map(Account::find).transpose()?;
         files::raise_limit();
         let keys = keys::proxy_keys(&config.keys)?;
         let control = Control::new(&config.rule)?;
@@ -114,7 +126,7 @@ impl Proxy {
             false => Wakeful::none(),
         };
         if config.drop_privileges {
-            crate::ap::drop_all_privileges()?;
+            crate::ap::drop_all_privileges(account.as_ref())?;
         }
         let first = u32::from_be_bytes(random()?) >> 2;
         let reception = Reception::new(keys, random()?, first);
@@ -155,7 +167,7 @@ impl Proxy {
     /// # Errors
     /// [`Error::System`].
     pub fn run(mut self, stop: &Stop) -> Result<Summary, Error> {
-        let mut punctual = Punctual::new(clock::now(), WATCHING);
+        let mut punctual = Punctual::new(WATCHING);
         let mut stopping: Option<Time> = None;
         loop {
             let now = clock::now();
@@ -185,7 +197,7 @@ impl Proxy {
         match event.token {
             UDP => self.receive(now)?,
             #[cfg(feature = "bpf")]
-            INTERCEPTED => self.accept(),
+            INTERCEPTED => self.accept(now),
             RESOLVER => {
                 while let Some(answer) = self.resolver.answer() {
                     let Some(session) = self.sessions.get_mut(&answer.session) else { continue };
@@ -210,9 +222,9 @@ impl Proxy {
 
     /// Brings connections that were taken over to their stations. Those to a station that is not there are refused.
     #[cfg(feature = "bpf")]
-    fn accept(&mut self) {
-        let Some((interception, stations)) = &self.interception else { return };
-        while let Ok((socket, _)) = interception.listener.accept() {
+    fn accept(&mut self, now: Time) {
+        let Some(Taking { doorway, stations, .. }) = &mut self.interception else { return };
+        while let Some(socket) = doorway.admit(now, &self.poll) {
             let Ok(to) = socket.local_addr() else { continue };
             let station = match to.ip() {
                 std::net::IpAddr::V4(address) => stations.get(&address),
@@ -340,11 +352,12 @@ impl Proxy {
     /// taken over for a station that is not there is refused.
     fn intercept_for_those_present(&mut self, now: Time) {
         #[cfg(feature = "bpf")]
-        if let Some((interception, stations)) = &mut self.interception {
+        if let Some(Taking { interception, doorway, stations }) = &mut self.interception {
             let (sessions, current) = (&self.sessions, &self.current);
             let is_there = |station| current.get(station).is_some_and(|n| now.since(sessions[n].heard) < PRESENT);
             let there = stations.iter().filter(|(_, station)| is_there(station));
             let _ = interception.set_present(there.map(|(address, _)| *address).collect());
+            doorway.look_after(now, &self.poll);
         }
         #[cfg(not(feature = "bpf"))]
         let _ = now;
@@ -353,8 +366,8 @@ impl Proxy {
     /// A station's agent does not serve this: from the next connection on it is reached as if there were no proxy.
     fn pass_by(&mut self, to: SocketAddr) {
         #[cfg(feature = "bpf")]
-        if let (Some((interception, _)), SocketAddr::V4(to)) = (&mut self.interception, to) {
-            let _ = interception.pass(to);
+        if let (Some(taking), SocketAddr::V4(to)) = (&mut self.interception, to) {
+            let _ = taking.interception.pass(to);
         }
         #[cfg(not(feature = "bpf"))]
         let _ = to;
@@ -392,7 +405,15 @@ impl Proxy {
         let timers = self.sessions.values().filter_map(Session::next_timer);
         let housekeeping = if self.sessions.is_empty() { Span::from_secs(1) } else { HOUSEKEEPING };
         let kept = self.housekept.max(now.saturating_sub(housekeeping)) + housekeeping;
-        Until { due, about: timers.chain(self.wake).fold(kept, Time::min) }
+        Until { due, about: timers.chain(self.wake).chain(self.next_look()).fold(kept, Time::min) }
+    }
+
+    /// When a listener without room is asked again.
+    fn next_look(&self) -> Option<Time> {
+        #[cfg(feature = "bpf")]
+        return self.interception.as_ref().and_then(|taking| taking.doorway.next_look());
+        #[cfg(not(feature = "bpf"))]
+        None
     }
 
     fn end(&mut self, now: Time, number: u32) {
@@ -473,15 +494,11 @@ fn begin_or_go_on(
 
 /// Begins to take connections over, if that is wanted.
 #[cfg(feature = "bpf")]
-#[allow(clippy::type_complexity, reason = "used once")]
-fn intercept(
-    config: &Config,
-    poll: &Poll,
-) -> Result<Option<(crate::transparent::Interception, BTreeMap<std::net::Ipv4Addr, Node>)>, Error> {
+fn intercept(config: &Config, poll: &Poll) -> Result<Option<Taking>, Error> {
     let Some(transparent) = &config.transparent else { return Ok(None) };
-    let interception = crate::transparent::Interception::begin(transparent, server::prepare)?;
-    poll.add_level(&interception.listener, INTERCEPTED).map_err(Error::system("epoll"))?;
-    Ok(Some((interception, transparent.stations.iter().copied().collect())))
+    let (interception, listener) = crate::transparent::Interception::begin(transparent, server::prepare)?;
+    let doorway = Doorway::open(listener, INTERCEPTED, poll).map_err(Error::system("epoll"))?;
+    Ok(Some(Taking { interception, doorway, stations: transparent.stations.iter().copied().collect() }))
 }
 
 fn random<const N: usize>() -> Result<[u8; N], Error> {

@@ -41,6 +41,8 @@ pub struct Config {
     pub realtime: bool,
     /// Give up all privileges once the sockets are open.
     pub drop_privileges: bool,
+    /// The user, by name or number, whom the process becomes then; `None` to stay who it is. Only with `drop_privileges`.
+    pub user: Option<String>,
 }
 
 impl Config {
@@ -58,6 +60,7 @@ impl Config {
             log: None,
             realtime: false,
             drop_privileges: true,
+            user: None,
         }
     }
 

@@ -109,6 +109,10 @@ impl Local {
                 self.say(&socks5::reply(socks5::NOT_SUPPORTED));
                 Err(())
             }
+            Ok(Some((socks5::Request::UnknownAddress, _))) => {
+                self.say(&socks5::reply(socks5::ADDRESS_NOT_SUPPORTED));
+                Err(())
+            }
             Ok(None) => Ok(None),
             Err(_) => {
                 self.say(&socks5::result_reply(OpenResult::Failed));
@@ -125,6 +129,13 @@ impl Local {
             Dialect::Unknown | Dialect::Silent => {}
         }
         (self.socket, self.said)
+    }
+
+    /// It has not said in time what it wants. Who has begun to speak HTTP is told so; SOCKS5 has no word for it.
+    pub(super) fn give_up(mut self) {
+        if self.dialect == Dialect::Http {
+            self.say(connect::TIMED_OUT);
+        }
     }
 
     /// A few octets into an empty buffer; a program that has gone does not hear them.

@@ -6,7 +6,9 @@ use super::local::{Heard, Local};
 use super::log;
 use super::tunnel::{Answered, Tunnel};
 use crate::ap::Stop;
+use crate::ap::privileges::Account;
 use crate::tunnel::Error;
+use crate::tunnel::doorway::Doorway;
 use crate::tunnel::keys;
 use crate::tunnel::link::Link;
 use crate::tunnel::log::Log;
@@ -20,7 +22,6 @@ use lasthop_units::{Span, Time};
 use lasthop_wire::proxy::Target;
 use lasthop_wire::tunnel::{Datagram, LEAST_DATAGRAM, OpenResult};
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
 /// Serves local programs until `stop` is set.
@@ -39,12 +40,10 @@ pub struct Station {
     /// To the proxy.
     path: Path,
     poll: Poll,
-    listeners: Vec<(TcpListener, Option<Target>)>,
+    doorways: Vec<(Doorway, Option<Target>)>,
     /// Programs that have not said yet what they want, and when they came: in that order.
     locals: BTreeMap<u32, (Time, Local)>,
     next_local: u32,
-    /// Listeners that are not asked until then, because there is no room.
-    resting: BTreeMap<usize, Time>,
     tunnel: Tunnel,
     frames: Frames,
     slot: Slot,
@@ -76,8 +75,6 @@ const PIPE: u64 = 3 << 32;
 const PING: Span = Span::from_millis(500);
 /// Who has not said by then where it wants to go is not waited for.
 const GREETING: Span = Span::from_secs(10);
-/// A listener that has connections for which there is no room is asked again after this.
-const REST: Span = Span::from_millis(100);
 const PRIORITY: i32 = 10;
 
 impl Station {
@@ -87,6 +84,7 @@ impl Station {
     /// [`Error`].
     pub fn open(config: &Config) -> Result<Station, Error> {
         config.validate()?;
+        let account = config.user.as_deref().map(Account::find).transpose()?;
         files::raise_limit();
         let (node, key) = keys::station_key(&config.key)?;
         let log = config.log.as_deref().map(Log::create).transpose()?;
@@ -99,15 +97,15 @@ impl Station {
             Link::bind(address).map_err(|source| Error::Address { what: "cannot send from", address, source })?;
         let poll = Poll::new().map_err(Error::system("epoll"))?;
         poll.add_level(&link, UDP).map_err(Error::system("epoll"))?;
-        let mut listeners = Vec::new();
+        let mut doorways = Vec::new();
         let wanted = config.listen.map(|address| (address, None));
         let forwards = config.forwards.iter().map(|forward| (forward.listen, Some(forward.target.clone())));
         for (index, (address, target)) in wanted.into_iter().chain(forwards).enumerate() {
             let listener = TcpListener::bind(address)
                 .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
                 .map_err(|source| Error::Address { what: "cannot listen on", address, source })?;
-            poll.add_level(&listener, LISTENER | index as u64).map_err(Error::system("epoll"))?;
-            listeners.push((listener, target));
+            let doorway = Doorway::open(listener, LISTENER | index as u64, &poll).map_err(Error::system("epoll"))?;
+            doorways.push((doorway, target));
         }
         let frames = Frames::open(config.monitor.as_deref())?;
         clock::sharpen_timers();
@@ -115,7 +113,7 @@ impl Station {
             clock::become_realtime(PRIORITY);
         }
         if config.drop_privileges {
-            crate::ap::drop_all_privileges()?;
+            crate::ap::drop_all_privileges(account.as_ref())?;
         }
         let now = clock::now();
         let tunnel = Tunnel::new(node, key, config.renew, (now.as_nanos() >> 20) as u32);
@@ -126,10 +124,9 @@ impl Station {
             link,
             path: Path::new(config.proxy),
             poll,
-            listeners,
+            doorways,
             locals: BTreeMap::new(),
             next_local: 0,
-            resting: BTreeMap::new(),
             tunnel,
             frames,
             hop: Default::default(),
@@ -147,7 +144,7 @@ impl Station {
     /// # Errors
     /// If the kernel does not say.
     pub fn addresses(&self) -> Result<Vec<SocketAddr>, Error> {
-        let addresses = self.listeners.iter().map(|(listener, _)| listener.local_addr());
+        let addresses = self.doorways.iter().map(|(doorway, _)| doorway.address());
         addresses.collect::<Result<_, _>>().map_err(Error::system("the address of a socket"))
     }
 
@@ -228,18 +225,8 @@ impl Station {
 
     fn accept(&mut self, now: Time, index: usize) {
         loop {
-            let (listener, target) = &self.listeners[index];
-            let socket = match listener.accept() {
-                Ok((socket, _)) => socket,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => continue,
-                // There is no room, and would be none if we asked again at once: those who wait can wait a little longer.
-                Err(_) => {
-                    self.poll.remove(listener);
-                    self.resting.insert(index, now + REST);
-                    return;
-                }
-            };
+            let (doorway, target) = &mut self.doorways[index];
+            let Some(socket) = doorway.admit(now, &self.poll) else { return };
             match target.clone() {
                 Some(target) => {
                     if let Ok(local) = Local::silent(socket) {
@@ -281,16 +268,9 @@ impl Station {
     /// Ends connections that have said nothing sensible for long, and asks again where there was no room.
     fn look_after_locals(&mut self, now: Time) {
         while let Some(oldest) = self.locals.first_entry().filter(|oldest| now.since(oldest.get().0) >= GREETING) {
-            oldest.remove();
+            oldest.remove().1.give_up();
         }
-        let rested: Vec<usize> =
-            self.resting.iter().filter(|(_, until)| **until <= now).map(|(index, _)| *index).collect();
-        for index in rested {
-            self.resting.remove(&index);
-            if self.poll.add_level(&self.listeners[index].0, LISTENER | index as u64).is_err() {
-                self.resting.insert(index, now + REST);
-            }
-        }
+        self.doorways.iter_mut().for_each(|(doorway, _)| doorway.look_after(now, &self.poll));
     }
 
     fn service(&mut self, now: Time) -> Result<(), Error> {
@@ -359,7 +339,7 @@ impl Station {
         let tunnel = self.tunnel.next_wake().min(session.unwrap_or(Time::MAX));
         let again = self.slot.again.as_ref().map_or(Time::MAX, |(at, _)| *at);
         let local = self.locals.first_key_value().map(|(_, (since, _))| *since + GREETING);
-        let times = self.resting.values().copied().chain(local);
+        let times = self.doorways.iter().filter_map(|(doorway, _)| doorway.next_look()).chain(local);
         times.fold(tunnel.min(self.slot.end).min(again), Time::min)
     }
 }

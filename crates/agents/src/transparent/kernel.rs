@@ -22,8 +22,6 @@ use skeleton::{TproxySkel, TproxySkelBuilder};
 
 /// Connections are being taken over as long as this lives.
 pub(crate) struct Interception {
-    /// Whose local address is the address that was meant.
-    pub(crate) listener: TcpListener,
     /// Stations whose connections are taken over now.
     present: BTreeSet<Ipv4Addr>,
     /// Their services that are left alone.
@@ -34,11 +32,12 @@ pub(crate) struct Interception {
 }
 
 impl Interception {
-    /// Begins. `prepare` sets what connections inherit from their listener.
+    /// Begins; connections come to the listener, and their local address is the address that was meant. `prepare` sets what they
+    /// inherit from it.
     pub(crate) fn begin(
         config: &Config,
         prepare: impl FnOnce(&Socket) -> io::Result<()>,
-    ) -> Result<Interception, Error> {
+    ) -> Result<(Interception, TcpListener), Error> {
         let device = device::find(&config.iface)?;
         let listener = listener(prepare).map_err(Error::system("a transparent listener (needs CAP_NET_ADMIN)"))?;
         let failed = |error: libbpf_rs::Error| Error::Transparent(format!("the eBPF program: {error:#}"));
@@ -53,7 +52,8 @@ impl Interception {
         skeleton.maps.listener.update(&0u32.to_ne_bytes(), &socket.to_ne_bytes(), MapFlags::ANY).map_err(failed)?;
         route()?;
         let link = attach(&skeleton, device.index)?;
-        Ok(Interception { listener, present: BTreeSet::new(), passed: BTreeSet::new(), _link: link, skeleton })
+        let interception = Interception { present: BTreeSet::new(), passed: BTreeSet::new(), _link: link, skeleton };
+        Ok((interception, listener))
     }
 
     /// Takes over connections to these addresses, whose agents are there, and to no others: those are reached as if there

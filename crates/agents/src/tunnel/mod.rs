@@ -21,6 +21,7 @@
 
 pub mod challenge;
 pub mod clock;
+pub mod doorway;
 mod error;
 pub mod handshake;
 pub mod keyring;

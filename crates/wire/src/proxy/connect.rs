@@ -45,6 +45,9 @@ pub fn request(bytes: &[u8]) -> Parsed<Target> {
     Ok(Some((Target::new(host, port)?, end + 4)))
 }
 
+/// The answer to a request that has not come whole in time (RFC 9110 section 15.5.9).
+pub const TIMED_OUT: &[u8] = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+
 /// The answer that tells how opening a stream went.
 pub fn answer(result: OpenResult) -> &'static [u8] {
     match result {

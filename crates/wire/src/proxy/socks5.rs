@@ -38,10 +38,15 @@ pub enum Request {
     Connect(Target),
     /// Something else (BIND, UDP ASSOCIATE): to be answered with [`NOT_SUPPORTED`].
     Other,
+    /// An address of a type that RFC 1928 does not know, whatever is to be done with it: to be answered with
+    /// [`ADDRESS_NOT_SUPPORTED`]. Where the request ends nobody can tell.
+    UnknownAddress,
 }
 
-/// The reply to what is not supported.
+/// The reply to a command that is not supported.
 pub const NOT_SUPPORTED: u8 = 7;
+/// The reply to a type of address that is not supported.
+pub const ADDRESS_NOT_SUPPORTED: u8 = 8;
 
 /// The client's request.
 ///
@@ -68,7 +73,7 @@ pub fn request(bytes: &[u8]) -> Parsed<Request> {
             let name = str::from_utf8(name).map_err(|_| Error::ProxyRequest("the host is not text"))?;
             (name.to_owned(), end)
         }
-        _ => return Err(Error::ProxyRequest("an address of a type that RFC 1928 does not know")),
+        _ => return Ok(Some((Request::UnknownAddress, bytes.len()))),
     };
     if bytes.len() < at + 2 {
         return Ok(None);
@@ -119,7 +124,7 @@ mod tests {
         let wanted = Target { host: "2001:db8::1".into(), port: 22 };
         assert_eq!(request(&whole), Ok(Some((Request::Connect(wanted), 22))));
         assert!(greeting(b"GET /").is_err());
-        assert!(request(&[5, 1, 0, 9, 0, 0]).is_err());
+        assert_eq!(request(&[5, 1, 0, 9, 0, 0]), Ok(Some((Request::UnknownAddress, 6))));
         assert!(request(&[5, 1, 0, 3, 0, 0, 80]).is_err(), "an empty name");
     }
 }
