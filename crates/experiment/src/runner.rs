@@ -135,7 +135,7 @@ fn emulate(
     }
     if let Some(control) = &law.regulator {
         let program = std::env::current_exe().map_err(ExperimentError::OwnProgram)?;
-        spec.tunnel = Some(tunnel::commands(program, control));
+        spec.tunnel = Some(tunnel::commands(program, control, law.frames));
     }
     let outcome = lasthop_lab::run(&spec, |done| progress.advanced(number, done, total), stop).map_err(failed)?;
     progress.ended(number);

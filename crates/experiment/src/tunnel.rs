@@ -4,16 +4,20 @@
 use lasthop_lab::TunnelSpec;
 use lasthop_laws::aggregation::{Allocation, Control, OverheadRule};
 use lasthop_scenario::quantity;
+use lasthop_signals::FrameSource;
 use std::path::PathBuf;
 
 /// `program pair`, `program proxy` with the law's parameters, and `program station`.
-pub fn commands(program: PathBuf, control: &Control) -> TunnelSpec {
+pub fn commands(program: PathBuf, control: &Control, frames: FrameSource) -> TunnelSpec {
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<String>>();
     let slot = quantity::show(control.interval());
     let mut proxy = words("proxy --listen {proxy} --keys {keys} --log {log}");
     proxy.extend(flags(control));
     // A station has a machine of its own. Here its agent shares the processors with proxy and emulator, which are real-time.
-    let mut station = words("station --proxy {proxy} --key {key} --listen {door} --monitor {monitor} --realtime");
+    let mut station = words("station --proxy {proxy} --key {key} --listen {door} --realtime");
+    if frames == FrameSource::Radiotap {
+        station.extend(words("--monitor {monitor}"));
+    }
     station.extend(["--slot".to_owned(), slot]);
     TunnelSpec {
         program,

@@ -3,7 +3,7 @@
 use crate::{Measure, Program, Sender, World};
 use lasthop_laws::{aggregation, oal};
 use lasthop_radio::{AccessClass, queue, wifi, wired};
-use lasthop_signals::Node;
+use lasthop_signals::{FrameSource, Node};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use rand::RngExt;
 
@@ -154,7 +154,15 @@ impl Scenario {
             return Ok(law.clone());
         }
         if let Some(sender) = Sender::ALL.iter().find(|sender| sender.as_str() == name) {
-            return Ok(Law { name: name.to_owned(), sender: *sender, queue: None, agent: None, regulator: None });
+            let frames = FrameSource::default();
+            return Ok(Law {
+                name: name.to_owned(),
+                sender: *sender,
+                queue: None,
+                agent: None,
+                regulator: None,
+                frames,
+            });
         }
         let mut known: Vec<String> = self.laws.iter().map(|law| law.name.clone()).collect();
         for sender in Sender::ALL.iter().map(|sender| sender.as_str().to_owned()) {
@@ -307,4 +315,6 @@ pub struct Law {
     pub agent: Option<oal::Params>,
     /// The law of the edge proxy between server and access point.
     pub regulator: Option<aggregation::Control>,
+    /// What the stations measure their frames by, for that law.
+    pub frames: FrameSource,
 }

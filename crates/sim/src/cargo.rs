@@ -42,10 +42,12 @@ pub enum Tunnel {
     Data {
         /// Number in the tunnel of this station, from 0 without gaps.
         number: u64,
+        /// When it left the proxy.
+        sent: Time,
         /// Which connection's stream.
-        connection: usize,
-        /// Payload.
-        len: Bytes,
+        connection: u32,
+        /// Octets of payload.
+        len: u32,
     },
     /// What has arrived, from the station.
     Ack {
@@ -61,6 +63,25 @@ pub enum Tunnel {
         /// Which.
         connection: usize,
     },
+}
+
+impl Cargo {
+    /// When it left the edge proxy for a station, if it is of what that paces.
+    pub fn left_proxy(&self) -> Option<Time> {
+        match self {
+            Cargo::Udp { sent, .. } | Cargo::Tunnel(Tunnel::Data { sent, .. }) => Some(*sent),
+            _ => None,
+        }
+    }
+}
+
+impl Tunnel {
+    /// Part `number` of a connection's stream, which leaves now.
+    pub fn data(sent: Time, number: u64, connection: usize, len: Bytes) -> Tunnel {
+        let connection = u32::try_from(connection).expect("fewer connections than packets");
+        let len = u32::try_from(len.get()).expect("less than a packet holds");
+        Tunnel::Data { number, sent, connection, len }
+    }
 }
 
 // Whoever adds a cargo that is larger shall put it behind a pointer too.
@@ -88,7 +109,7 @@ pub const FULL_PACKET: Bytes = Bytes::new(1500);
 /// Network-layer length of a tunnel packet.
 pub fn tunnel_packet(tunnel: &Tunnel) -> Bytes {
     let payload = match tunnel {
-        Tunnel::Data { len, .. } => *len,
+        Tunnel::Data { len, .. } => Bytes::new(u64::from(*len)),
         Tunnel::Ack { missing, .. } => Bytes::new(16 + 8 * (missing.len() as u64).min(64)),
         // The fields of a station's account, as `wire` lays them out.
         Tunnel::Feedback(_) => Bytes::new(128),

@@ -11,7 +11,7 @@ use lasthop_radio::Dest;
 use lasthop_report::Gauge;
 use lasthop_scenario::{Scenario, StreamKind};
 use lasthop_signals::{FlowId, Node};
-use lasthop_units::Span;
+use lasthop_units::{Bytes, Span};
 
 /// The proxies, the agents, and their places in the agenda.
 pub(crate) struct Edge {
@@ -141,7 +141,8 @@ impl World {
     /// A tunnel packet has reached a station.
     pub(crate) fn at_station(&mut self, station: Dest, tunnel: Tunnel) {
         let (now, Dest::Node(station), Some(edge)) = (self.now, station, &mut self.edge) else { return };
-        let Tunnel::Data { number, connection, len } = tunnel else { return };
+        let Tunnel::Data { number, connection, len, .. } = tunnel else { return };
+        let (connection, len) = (connection as usize, Bytes::new(u64::from(len)));
         let mut news: Vec<usize> = Vec::new();
         let pairs = &mut self.pairs;
         let ack = edge.agents[place(station)].data(now, number, (connection, len), |connection, len| {
@@ -223,7 +224,7 @@ impl World {
             let (connection, cargo, len) = match departure {
                 Departure::Tunnel(tunnel) => {
                     let Tunnel::Data { connection, .. } = tunnel else { return };
-                    (Some(connection), Cargo::Tunnel(tunnel), len)
+                    (Some(connection as usize), Cargo::Tunnel(tunnel), len)
                 }
                 Departure::Udp(source) => {
                     self.sources[source].sent += 1;

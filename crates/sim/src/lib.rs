@@ -3,6 +3,8 @@
 //! [`run`] simulates one law of a scenario under one seed. Equal inputs give equal records, byte for byte: the order of
 //! events is total ([`Agenda`]), and every component draws from a random stream of its own name.
 
+pub mod host;
+
 mod access_point;
 mod agenda;
 mod cargo;

@@ -261,7 +261,7 @@ impl Lane {
         while let Some(number) = self.again.pop_front() {
             if let Some(part) = self.unacknowledged.get_mut(&number) {
                 (part.sent, part.repeated) = (now, true);
-                let tunnel = Tunnel::Data { number, connection: part.connection, len: part.len };
+                let tunnel = Tunnel::data(now, number, part.connection, part.len);
                 let len = tunnel_packet(&tunnel);
                 return Some((Departure::Tunnel(tunnel), len));
             }
@@ -290,7 +290,7 @@ impl Lane {
                     self.next_number += 1;
                     self.unacknowledged.insert(number, Part { connection, len, sent: now, repeated: false });
                     self.held += len;
-                    let tunnel = Tunnel::Data { number, connection, len };
+                    let tunnel = Tunnel::data(now, number, connection, len);
                     let len = tunnel_packet(&tunnel);
                     taken = Some((Departure::Tunnel(tunnel), len));
                     break;
@@ -316,7 +316,7 @@ mod tests {
         {
             let Some((departure, _)) = proxy.depart(now, node(0), |_, len| len) else { continue };
             let Departure::Tunnel(Tunnel::Data { number, len, .. }) = departure else { panic!("{departure:?}") };
-            left.push((number, len));
+            left.push((number, Bytes::new(u64::from(len))));
         }
         left
     }

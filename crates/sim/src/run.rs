@@ -4,7 +4,7 @@ use crate::access_point::Agent;
 use crate::hop::LastHop;
 use crate::proxy::Proxy;
 use crate::source::Source;
-use crate::station;
+use crate::station::{self, Frames};
 use crate::world::{AccessPoints, GATEWAY, Parts, SERVER, World};
 use lasthop_laws::aggregation::Control;
 use lasthop_laws::{ParamError, oal};
@@ -13,7 +13,7 @@ use lasthop_radio::wifi::Wifi;
 use lasthop_radio::wired::Wire;
 use lasthop_report::{Recorder, RunRecord, Window};
 use lasthop_scenario::{Hop, Law, Scenario, Stream, StreamKind};
-use lasthop_signals::Node;
+use lasthop_signals::{FrameSource, Node};
 use lasthop_units::{Seed, Span, Time};
 use std::collections::BTreeSet;
 
@@ -91,7 +91,7 @@ pub fn build(scenario: &Scenario, law: &Law, seed: Seed, keep_packets: bool) -> 
     let access_points = access_points(scenario);
     let agent = |params: &oal::Params| access_points.nodes.iter().map(|_| Agent::new(params)).collect();
     let agents: Vec<Agent> = law.agent.as_ref().map(agent).transpose()?.unwrap_or_default();
-    let proxy = law.regulator.as_ref().map(|control| proxies(&access_points, control)).transpose()?;
+    let proxy = law.regulator.as_ref().map(|control| proxies(&access_points, control, law.frames, seed)).transpose()?;
     Ok(World::new(Parts {
         wire: Wire::new(SERVER, GATEWAY, scenario.wire(), scenario.wire()),
         hop,
@@ -116,10 +116,18 @@ fn access_points(scenario: &Scenario) -> AccessPoints {
 }
 
 /// An edge proxy for each access point, which knows nothing of the others, and the agents of the stations.
-fn proxies(access_points: &AccessPoints, control: &Control) -> Result<(Vec<Proxy>, Vec<station::Agent>), ParamError> {
+fn proxies(
+    access_points: &AccessPoints,
+    control: &Control,
+    frames: FrameSource,
+    seed: Seed,
+) -> Result<(Vec<Proxy>, Vec<station::Agent>), ParamError> {
     let homes = access_points.homes.iter().enumerate();
     let members = |place| homes.clone().filter(|(_, home)| **home == place).map(|(station, _)| station).collect();
     let proxies = (0..access_points.nodes.len()).map(|place| Proxy::new(control, members(place)));
-    let agent = |place| station::Agent::new(Scenario::station_node(place), control.interval());
+    let agent = |place| {
+        let node = Scenario::station_node(place);
+        station::Agent::new(node, control.interval(), Frames::new(frames, node, seed))
+    };
     Ok((proxies.collect::<Result<_, _>>()?, (0..access_points.homes.len()).map(agent).collect()))
 }

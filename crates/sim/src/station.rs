@@ -1,15 +1,18 @@
 //! The agent on a station: it takes the tunnel's packets in, acknowledges them, counts frames and reports every slot.
 
 use crate::cargo::Tunnel;
+use crate::host::Host;
+use lasthop_laws::aggregation::timestamps::{Arrival, Arrivals};
 use lasthop_signals::{FrameSource, Node, StationFeedback};
 use lasthop_transport::tunnel::AckRule;
-use lasthop_units::{Bytes, Rate, Span, Time};
+use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use std::collections::BTreeMap;
 
 /// The agent of one station.
 pub struct Agent {
     node: Node,
     interval: Span,
+    frames: Frames,
     slot: Slot,
     number: u32,
     next: u64,
@@ -25,19 +28,68 @@ pub struct Agent {
     report_at: Time,
 }
 
-/// What one slot has brought.
+/// How a station knows its frames.
+pub enum Frames {
+    /// From the radio, as a monitor interface shows it.
+    Radio(Seen),
+    /// From the times at which its kernel stamps packets.
+    Stamps(Box<(Host, Arrivals)>),
+}
+
+/// The frames of a slot.
 #[derive(Clone, Copy, Default)]
-struct Slot {
-    start: Time,
+pub struct Seen {
     frames: u32,
     packets: u64,
     squared: u64,
     least: u16,
     most: u16,
     inverse: f64,
+}
+
+/// What one slot has brought.
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    start: Time,
     received: u64,
     delay: Span,
     delay_max: Span,
+}
+
+/// A station's host: interrupts and a packet's cost amid of what the estimator of frames was trained with.
+const MODERATION: Span = Span::from_micros(50);
+const PACKET_US: f64 = 2.0;
+
+impl Frames {
+    /// Of station `node`, told in this way.
+    pub fn new(source: FrameSource, node: Node, seed: Seed) -> Frames {
+        match source {
+            FrameSource::Radiotap => Frames::Radio(Seen::default()),
+            FrameSource::Timestamps => {
+                let dice = seed.stream(&format!("station{}/host", node.0));
+                Frames::Stamps(Box::new((Host::new(dice, MODERATION, PACKET_US), Arrivals::default())))
+            }
+        }
+    }
+
+    /// The account of the slot from `start` to `end`, as far as frames tell.
+    fn take(&mut self, station: Node, number: u32, start: Time, end: Time) -> StationFeedback {
+        match self {
+            Frames::Stamps(stamps) => stamps.1.feedback(station, number, start, end),
+            Frames::Radio(seen) => {
+                let seen = std::mem::take(seen);
+                StationFeedback {
+                    frames: seen.frames,
+                    packets: seen.packets,
+                    packets_squared: seen.squared,
+                    min_packets: seen.least,
+                    max_packets: seen.most,
+                    inverse_rate_sum: seen.inverse,
+                    ..StationFeedback::empty(station, number, start, end)
+                }
+            }
+        }
+    }
 }
 
 /// When it acknowledges: by the rule of the agent on a real station.
@@ -48,11 +100,12 @@ const STAGGERS: u64 = 25;
 
 impl Agent {
     /// The agent of station `node` with slots of `interval`.
-    pub fn new(node: Node, interval: Span) -> Agent {
+    pub fn new(node: Node, interval: Span, frames: Frames) -> Agent {
         let stagger = STAGGER * (u64::from(node.0) % STAGGERS);
         Agent {
             node,
             interval,
+            frames,
             slot: Slot::default(),
             number: 0,
             next: 0,
@@ -73,7 +126,7 @@ impl Agent {
 
     /// The radio has received a frame with `packets` packets at `rate`.
     pub fn frame(&mut self, packets: u16, rate: Rate) {
-        let slot = &mut self.slot;
+        let Frames::Radio(slot) = &mut self.frames else { return };
         slot.frames += 1;
         slot.packets += u64::from(packets);
         slot.squared += u64::from(packets) * u64::from(packets);
@@ -82,8 +135,12 @@ impl Agent {
         slot.inverse += 1.0 / rate.as_bps().max(1) as f64;
     }
 
-    /// A packet of the proxy has arrived that was sent at `sent`.
-    pub fn counted(&mut self, now: Time, sent: Time) {
+    /// A packet of the proxy has arrived, `len` octets that left it at `sent`.
+    pub fn counted(&mut self, now: Time, sent: Time, len: Bytes) {
+        if let Frames::Stamps(stamps) = &mut self.frames {
+            let (host, arrivals) = stamps.as_mut();
+            arrivals.arrived(Arrival { at: host.stamp(now), sent: Some(sent), len });
+        }
         let delay = now.since(sent);
         self.slot.received += 1;
         self.slot.delay += delay;
@@ -129,29 +186,19 @@ impl Agent {
         self.report_at += self.interval;
         let slot = std::mem::replace(&mut self.slot, Slot { start: now, ..Slot::default() });
         self.number += 1;
-        self.empty = if slot.frames > 0 { 0 } else { self.empty.saturating_add(1) };
+        let frames = self.frames.take(self.node, self.number, slot.start, now);
+        self.empty = if slot.received > 0 || frames.frames > 0 { 0 } else { self.empty.saturating_add(1) };
         // A station that receives nothing says so for a while, and then says nothing.
         if self.empty > 3 {
             return (ack, None);
         }
         let mean = (slot.received > 0).then(|| slot.delay / slot.received);
         let feedback = StationFeedback {
-            station: self.node,
-            slot: self.number,
-            start: slot.start,
-            end: now,
-            frames: slot.frames,
-            packets: slot.packets,
-            packets_squared: slot.squared,
-            min_packets: slot.least,
-            max_packets: slot.most,
-            inverse_rate_sum: slot.inverse,
             received: slot.received,
             highest_sequence: self.highest,
-            lost: 0,
             delay_mean: mean,
             delay_max: mean.map(|_| slot.delay_max),
-            source: FrameSource::Radiotap,
+            ..frames
         };
         (ack, Some(feedback))
     }

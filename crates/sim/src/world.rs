@@ -280,8 +280,8 @@ impl World {
                 }
                 Effect::Arrived { at, to, packet, queued_at, .. } => {
                     self.recorder.hop_delivery(at, queued_at, to, packet.len);
-                    if let (Some(edge), Cargo::Tunnel(_) | Cargo::Udp { .. }) = (&mut self.edge, &packet.payload) {
-                        edge.agent(to).counted(at, queued_at);
+                    if let (Some(edge), Some(sent)) = (&mut self.edge, packet.payload.left_proxy()) {
+                        edge.agent(to).counted(at, sent, packet.len);
                     }
                     self.receive(at, End::Station, packet);
                 }
@@ -406,9 +406,8 @@ impl World {
             }
             Cargo::Udp { source, .. } => Some(Scenario::station_node(self.sources[*source].stream.station)),
             // TCP finds out by itself, and so does the tunnel.
-            Cargo::Tcp { connection, .. } | Cargo::Tunnel(Tunnel::Data { connection, .. }) => {
-                Some(self.pairs[*connection].node)
-            }
+            Cargo::Tcp { connection, .. } => Some(self.pairs[*connection].node),
+            Cargo::Tunnel(Tunnel::Data { connection, .. }) => Some(self.pairs[*connection as usize].node),
             Cargo::Tunnel(_) => None,
         };
         if let Some(station) = station.filter(|_| link == HOP && !self.access_points.is_station(src)) {

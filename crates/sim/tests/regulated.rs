@@ -97,3 +97,47 @@ fn the_estimate_of_the_overhead_can_be_watched() {
         assert!(record.tracks.iter().any(|track| track.kind == kind), "{kind:?}");
     }
 }
+
+/// A shipped scenario, cut short.
+fn shortened(name: &str, lengths: [(&str, &str); 2]) -> Scenario {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/aggregation").join(name);
+    let mut text = std::fs::read_to_string(path).expect("a shipped scenario");
+    for (from, to) in lengths {
+        assert!(text.contains(from), "{name}: {from}");
+        text = text.replace(from, to);
+    }
+    parse(&text)
+}
+
+/// The estimator's mean error on traces that it has not seen is bound by 15 % (tests/timestamps.rs): by as much may the
+/// interval between frames miss the target. So may what a packet takes on the air, of each station, and with it the airtime of
+/// one station beside another's twice that.
+const ERROR: f64 = 0.15;
+
+#[test]
+fn stations_without_root_are_held_at_the_target_by_arrival_times() {
+    let lengths = [("duration = \"50 s\"", "duration = \"30 s\""), ("warm-up = \"30 s\"", "warm-up = \"15 s\"")];
+    let scenario = shortened("timestamps-three-stations.toml", lengths);
+    let (plain, ours) = (simulate(&scenario, "radiotap", 1), simulate(&scenario, "timestamps", 1));
+    assert!(value(&ours, Key::Throughput) >= (1.0 - ERROR) * value(&plain, Key::Throughput), "{:?}", ours.figures);
+    let of = |key: Key| -> Vec<f64> {
+        ours.stations.iter().map(|station| station.figures[&key].value().expect("measured")).collect()
+    };
+    let (intervals, airtimes) = (of(Key::FrameInterval), of(Key::Airtime));
+    assert!(intervals.iter().all(|ms| (ms / 10.0 - 1.0).abs() <= ERROR), "{intervals:?}");
+    let (least, most) = airtimes.iter().fold((f64::INFINITY, 0.0f64), |(l, m), share| (l.min(*share), m.max(*share)));
+    assert!(most / least <= 1.0 + 2.0 * ERROR, "{airtimes:?}");
+}
+
+#[test]
+fn a_fast_station_without_root_keeps_its_rate_with_a_short_queue() {
+    let lengths = [("duration = \"40 s\"", "duration = \"16 s\""), ("warm-up = \"20 s\"", "warm-up = \"8 s\"")];
+    let scenario = shortened("timestamps-one-station.toml", lengths);
+    let (plain, ours) = (simulate(&scenario, "radiotap-10", 1), simulate(&scenario, "timestamps-10", 1));
+    assert!(value(&ours, Key::Throughput) >= (1.0 - ERROR) * value(&plain, Key::Throughput), "{:?}", ours.figures);
+    // The bounds for three streams at MCS 9, by what an estimate of frames may be wrong.
+    assert!(value(&ours, Key::HopDelayMean) <= (1.0 + ERROR) * 1.0, "{:?}", ours.figures);
+    assert!(value(&ours, Key::FrameInterval) <= (1.0 + ERROR) * 0.75, "{:?}", ours.figures);
+    // Told from what it is sent alone: 1170 Mbit/s on the air.
+    assert!(value(&ours, Key::Losses) < 5.0, "{:?}", ours.figures);
+}

@@ -3,7 +3,7 @@
 use crate::monitor::{MonitorError, MonitorReader};
 use crate::tunnel::{Error, clock};
 use lasthop_laws::aggregation::meter::{Frame, Grouping, Meter, Tally};
-use lasthop_laws::aggregation::timestamps::Arrivals;
+use lasthop_laws::aggregation::timestamps::{Arrival, Arrivals};
 use lasthop_signals::{MacAddress, Node, StationFeedback};
 use lasthop_units::Time;
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use std::time::Duration;
 /// A source of frames.
 pub(super) enum Frames {
     Monitor(Box<Monitor>),
-    Arrivals(Arrivals),
+    Arrivals(Box<Arrivals>),
 }
 
 /// A monitor interface, and what it has shown in this slot.
@@ -27,7 +27,7 @@ pub(super) struct Monitor {
 impl Frames {
     /// Opens the monitor interface if there is one.
     pub(super) fn open(monitor: Option<&str>) -> Result<Frames, Error> {
-        let Some(name) = monitor else { return Ok(Frames::Arrivals(Arrivals::default())) };
+        let Some(name) = monitor else { return Ok(Frames::Arrivals(Box::default())) };
         let failed = |error: MonitorError| Error::Monitor(error.into());
         let reader = MonitorReader::open(name).map_err(failed)?;
         let own = own_addresses().map_err(Error::system("the addresses of interfaces"))?;
@@ -35,10 +35,10 @@ impl Frames {
         Ok(Frames::Monitor(Box::new(Monitor { reader, meter, tally, own })))
     }
 
-    /// A full packet of the tunnel arrived.
-    pub(super) fn packet(&mut self, at: Time) {
+    /// A packet of the tunnel arrived.
+    pub(super) fn packet(&mut self, packet: Arrival) {
         if let Frames::Arrivals(arrivals) = self {
-            arrivals.arrived(at);
+            arrivals.arrived(packet);
         }
     }
 

@@ -16,9 +16,10 @@ use crate::tunnel::path::Path;
 use crate::tunnel::poll::{Poll, Ready};
 use crate::tunnel::spread::Spread;
 use crate::tunnel::{clock, files};
+use lasthop_laws::aggregation::timestamps::Arrival;
 use lasthop_signals::{Node, StationFeedback};
 use lasthop_transport::tunnel::Delay;
-use lasthop_units::{Span, Time};
+use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::proxy::Target;
 use lasthop_wire::tunnel::{Datagram, LEAST_DATAGRAM, OpenResult};
 use std::collections::BTreeMap;
@@ -51,8 +52,6 @@ pub struct Station {
     data: [Spread; 2],
     log: Option<Log>,
     scratch: Vec<u8>,
-    /// The longest datagram of this slot and of the last that had long ones: as long are the proxy's full packets.
-    longest: [usize; 2],
     pinged: Time,
     summary: Summary,
 }
@@ -133,7 +132,6 @@ impl Station {
             data: Default::default(),
             log,
             scratch: vec![0; 256 << 10],
-            longest: [0; 2],
             pinged: now,
             summary: Summary::default(),
         })
@@ -195,16 +193,14 @@ impl Station {
             let (bytes, arrival) = self.link.datagram(n);
             let accepted = match Datagram::parse(bytes) {
                 Ok(Datagram::Sealed { session: keys, number, sealed }) => {
-                    let session = self.tunnel.session();
-                    let opened = session.is_some_and(|session| session.on_sealed(now, keys, number, sealed).is_ok());
-                    // Only full packets are paced as the law wants it, and stand for what the hop gathers into frames.
-                    if opened && bytes.len() >= LEAST_DATAGRAM {
-                        self.longest[0] = self.longest[0].max(bytes.len());
-                        if self.longest.iter().all(|longest| bytes.len() >= *longest) {
-                            self.frames.packet(arrival.at.unwrap_or(now));
-                        }
+                    let sent = self.tunnel.session().map(|session| session.on_sealed(now, keys, number, sealed));
+                    let sent = sent.and_then(Result::ok);
+                    // Shorter ones are never full.
+                    if let Some(sent) = sent.filter(|_| bytes.len() >= LEAST_DATAGRAM) {
+                        let (at, len) = (arrival.at.unwrap_or(now), self.path.size().ip_len(bytes.len()));
+                        self.frames.packet(Arrival { at, sent, len: Bytes::new(len as u64) });
                     }
-                    opened
+                    sent.is_some()
                 }
                 Ok(Datagram::Response { session, message }) => {
                     let answered = self.tunnel.on_response(now, session, message, &mut self.summary);
@@ -324,9 +320,6 @@ impl Station {
         }
         self.hop[0].clear();
         self.data[0].clear();
-        if self.longest[0] > 0 {
-            self.longest = [0, self.longest[0]];
-        }
         self.slot = next;
     }
 

@@ -61,13 +61,21 @@ impl Session {
         self.endpoint.ping();
     }
 
-    /// Opens a datagram that was sealed with the keys that we number `keys`.
-    pub(super) fn on_sealed(&mut self, now: Time, keys: u32, number: u64, sealed: &[u8]) -> Result<(), Refused> {
+    /// Opens a datagram that was sealed with the keys that we number `keys`. Returns when it left the proxy, by that's clock, unless
+    /// it says nothing sensible.
+    pub(super) fn on_sealed(
+        &mut self,
+        now: Time,
+        keys: u32,
+        number: u64,
+        sealed: &[u8],
+    ) -> Result<Option<Time>, Refused> {
         let mut packet = [0; 2048];
         let (len, _) = self.keys.open(now, keys, number, sealed, &mut packet)?;
         self.heard = now;
-        self.closed |= self.endpoint.on_packet(now, number, &packet[..len]).is_err();
-        Ok(())
+        let sent = self.endpoint.on_packet(now, number, &packet[..len]).ok();
+        self.closed |= sent.is_none();
+        Ok(sent)
     }
 
     /// Opens a stream for a local program.

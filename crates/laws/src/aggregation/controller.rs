@@ -18,7 +18,8 @@
 //!             therefore at most what arrived less what drains them within a slot (`Backlog`). z then rests, for the frames of a drain are not
 //!             what z has made; but not in the slot before it, so that rates that are too high fall with every drain. And
 //!             where the overhead is found to be another (`overhead`), z' is the target: what z had to make good for was
-//!             the old ĉ. Neither touches the loop near its equilibrium, where frames are not full and ĉ changes by β.
+//!             the old ĉ. Stations that know no data rates (told from arrival times, they may not) are taken to be alike: w is what
+//!             rounds last beyond ĉ, which is then not learned. A rate that was known once is kept. Neither touches the loop near its equilibrium, where frames are not full and ĉ changes by β.
 //! Validity:   0 < K1 c/ĉ < 2, 0 < K2 < (4 - 2 K1)/(2 - K1 (1 - c/T̄)) for stability.
 //! Checked by: tests::* (each guard), tests/aggregation_loop.rs (stability, Lemma 2), tests/aggregation_backhaul.rs,
 //!             tests/aggregation_conformance.rs, crates/sim/tests/regulated.rs
@@ -51,6 +52,8 @@ pub struct Regulator {
 struct Loop {
     /// Seconds a packet on the air (w).
     airtime: f64,
+    /// True if its station has told data rates; otherwise w is what the rounds leave.
+    rated: bool,
     /// Integral state: packets a frame, as the model would have them (z).
     z: f64,
     /// Packets a frame asked for in this slot.
@@ -100,10 +103,14 @@ const LIMITED: f64 = 0.95;
 const HEADROOM: f64 = 1.5;
 /// A station must be slower than the reference by this factor to take its place.
 const HYSTERESIS: f64 = 1.1;
-/// Data rate before any was measured, bit/s: 802.11n at MCS 7 of one stream; too low costs the first slot some throughput.
+/// Data rate before any was measured, bit/s: 802.11n at MCS 7 of one stream; too low costs the first slots some throughput.
 const FIRST_RATE: f64 = 65e6;
 /// Share of the least rate that a station gets while its queue drains: full frames do not need its packets to be frequent.
 const TRICKLE: f64 = 0.1;
+/// Packets a frame from which on the time between frames is the rounds', not the packets'.
+const ROUNDS_SHOW: f64 = 4.0;
+/// Least time of a packet on the air that is thought of, seconds: 1500 octets at 12 Gbit/s.
+const LEAST_AIRTIME: f64 = 1e-6;
 /// Least integral state: it must be able to come back.
 const LEAST_Z: f64 = 0.05;
 
@@ -149,6 +156,7 @@ impl Regulator {
         let params = &self.params;
         self.ledger.close(now, |account, slot| account.measure(params, slot));
         self.choose_reference();
+        self.guess_airtimes();
         let changed = self.learn_overhead();
         self.inner(changed);
         self.outer();
@@ -168,8 +176,33 @@ impl Regulator {
         };
     }
 
+    /// What a packet takes on the air where stations do not know data rates: what rounds last beyond their overhead and the
+    /// packets of the others, the same for all of them.
+    fn guess_airtimes(&mut self) {
+        let Some(first) = self.reference.and_then(|station| self.ledger.get(station)) else { return };
+        let (interval, level, overhead) = (first.state.interval, first.state.level, self.overhead.round(self.active()));
+        let active = || self.ledger.iter().filter(|(_, account)| account.active).map(|(_, account)| &account.state);
+        let known: f64 = active().filter(|state| state.rated).map(|state| state.airtime * state.level).sum();
+        let unknown: f64 = active().filter(|state| !state.rated).map(|state| state.level).sum();
+        if unknown <= 0.0 {
+            return;
+        }
+        let found = (interval - overhead - known) / unknown;
+        for (_, account) in self.ledger.iter_mut().filter(|(_, account)| account.active && !account.state.rated) {
+            let airtime = &mut account.state.airtime;
+            // Short frames follow the packets, not the rounds: a packet takes no more than that, and how much less shows later.
+            let guess =
+                if level >= ROUNDS_SHOW { found.max(*airtime / 2.0) } else { found.max(*airtime / 2.0).min(*airtime) };
+            *airtime = guess.max(LEAST_AIRTIME);
+        }
+    }
+
     /// True if the overhead has become another.
     fn learn_overhead(&mut self) -> bool {
+        // It is what airtimes were guessed from.
+        if self.ledger.iter().any(|(_, account)| account.active && !account.state.rated) {
+            return false;
+        }
         let Some(first) = self.reference.and_then(|station| self.ledger.get(station)) else { return false };
         let active = || self.ledger.iter().filter(|(_, account)| account.active);
         let apart = first.state.interval;
@@ -282,7 +315,8 @@ impl Regulator {
         let target = share.map_or(1.0, |share| (share / airtime).min(aim(airtime)).max(1.0));
         if let Some((_, account)) = self.ledger.iter_mut().find(|(node, _)| *node == station) {
             let state = &mut account.state;
-            *state = Loop { airtime, target, backhaul: std::mem::take(&mut state.backhaul), ..Loop::default() };
+            let (rated, backhaul) = (state.rated, std::mem::take(&mut state.backhaul));
+            *state = Loop { airtime, rated, target, backhaul, ..Loop::default() };
         }
         self.spread();
     }
@@ -340,6 +374,7 @@ impl Default for Loop {
     fn default() -> Loop {
         Loop {
             airtime: 0.0,
+            rated: false,
             z: 1.0,
             target: 1.0,
             rate: 1.0,
@@ -366,7 +401,7 @@ impl Account<Loop> {
         }
         let Some(frames) = &slot.frames else { return state.backlog.forget() };
         if let Some(inverse) = frames.inverse_rate {
-            state.airtime = bytes * 8.0 * inverse;
+            (state.airtime, state.rated) = (bytes * 8.0 * inverse, true);
         }
         let Frames { level, interval, rate, goodput, seconds, lost, delay, .. } = *frames;
         (state.level, state.interval, state.arrived, state.known) = (level, interval, rate, true);

@@ -55,6 +55,8 @@ struct Gathered {
     delays: f64,
     timed: u64,
     inverse_rates: f64,
+    /// Frames of accounts that know rates.
+    rated: u64,
     seconds: f64,
 }
 
@@ -261,7 +263,10 @@ impl Gathered {
             self.delays += delay.as_secs_f64() * report.received as f64;
             self.timed = self.timed.saturating_add(report.received);
         }
-        self.inverse_rates += report.inverse_rate_sum;
+        if report.inverse_rate_sum > 0.0 {
+            self.inverse_rates += report.inverse_rate_sum;
+            self.rated += u64::from(report.frames);
+        }
         self.seconds += report.end.since(report.start).as_secs_f64();
     }
 
@@ -270,7 +275,7 @@ impl Gathered {
             return None;
         }
         let frames = self.frames as f64;
-        let inverse = self.inverse_rates / frames;
+        let inverse = self.inverse_rates / self.rated.max(1) as f64;
         let believed = (1.0 / RATES.1..=1.0 / RATES.0).contains(&inverse);
         Some(Frames {
             level: self.packets as f64 / frames,

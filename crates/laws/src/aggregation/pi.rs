@@ -107,7 +107,8 @@ impl LinearPi {
             }
         });
         let active = self.ledger.iter().filter(|(_, account)| account.active);
-        let known = active.filter_map(|(_, a)| Some((a.state.airtime?, a.state.level?)));
+        // Those whose rates nobody knows are all alike.
+        let known = active.filter_map(|(_, a)| Some((a.state.airtime.unwrap_or(0.0), a.state.level?)));
         if let Some((_, level)) = known.max_by(|(a, _), (b, _)| a.total_cmp(b)) {
             let error = f64::from(self.params.aim_packets) - level;
             let change = self.before.map_or(0.0, |before| before - level);

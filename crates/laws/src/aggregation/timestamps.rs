@@ -7,27 +7,32 @@
 //!             packet j - 1 to packet j
 //! Deviations: the source gives no features. Here: ln of the gaps g_{j-2} to g_{j+2} in microseconds; how far ln g_j lies above
 //!             that of the slot's shorter kind of gaps (two means), where that kind lies, how far the longer kind lies above
-//!             it, ln of the mean gap; and all products of these four, since how long a gap must be to be a border depends on
-//!             what the others are like. The number of frames is the sum of probabilities, which errs less than counting those
-//!             above a half where borders are seen only in part. Rates are not seen.
+//!             it, ln of the mean gap; all products of these four, since how long a gap must be to be a border depends on
+//!             what the others are like; and whether both kinds are one. The number of frames is the sum of probabilities, which errs less than counting those
+//!             above a half where borders are seen only in part. Rates are not seen, but what a packet takes on the air is told
+//!             from when the packets were sent ([`pace`]).
 //! Validity:   packets that leave their sender paced, arrive in order, and are stamped by the kernel when its driver hands
 //!             them up. Frames that one poll of the driver hands up together count as one: no gap shows them, so that no
 //!             doubt arises (docs/reference/timestamp-estimator.md says what comes of it).
 //! Checked by: tests::*, crates/sim/tests/timestamps.rs (error on simulated traces of other seeds, and on captures)
+
+pub mod pace;
 
 mod coefficients;
 
 pub use coefficients::TRAINED;
 
 use lasthop_signals::{FrameSource, Node, StationFeedback};
-use lasthop_units::{Span, Time};
+use lasthop_units::{Bytes, Span, Time};
+use pace::{Pace, Whole};
+use std::ops::Range;
 
 /// Gaps on each side of a packet's own that are looked at.
 const REACH: usize = 2;
 /// Gaps that are looked at.
 pub const GAPS: usize = 2 * REACH + 1;
 /// Inputs of the classifier.
-pub const FEATURES: usize = GAPS + KINDS + KINDS * (KINDS + 1) / 2;
+pub const FEATURES: usize = GAPS + KINDS + KINDS * (KINDS + 1) / 2 + 1;
 /// Of them those that say what kind of gap it is.
 const KINDS: usize = 4;
 
@@ -91,15 +96,30 @@ pub fn features(gaps: &[Span; GAPS], usual: &Usual) -> [f64; FEATURES] {
     let kinds: [f64; KINDS] = [around[REACH] - usual.short, usual.short, usual.long - usual.short, ln(usual.mean)];
     let mut features = [0.0; FEATURES];
     let products = (0..KINDS).flat_map(|i| (i..KINDS).map(move |j| kinds[i] * kinds[j]));
-    for (feature, value) in features.iter_mut().zip(around.into_iter().chain(kinds).chain(products)) {
+    let alike = (-(kinds[2] / ALIKE).powi(2)).exp();
+    for (feature, value) in features.iter_mut().zip(around.into_iter().chain(kinds).chain(products).chain([alike])) {
         *feature = value;
     }
     features
 }
 
+/// Two kinds of gaps whose logarithms are much closer than this are one kind: no frames have borders then, or each packet is one.
+const ALIKE: f64 = 0.2;
+
 /// Logarithm of a gap in microseconds; 0 for none.
 fn ln(gap: Span) -> f64 {
     (gap.as_nanos() as f64 / 1e3).ln_1p()
+}
+
+/// A packet of the paced stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// When the station's kernel stamped it.
+    pub at: Time,
+    /// When it left its sender, by the sender's clock, which need not agree with the station's; `None` where it does not say.
+    pub sent: Option<Time>,
+    /// Its network-layer length.
+    pub len: Bytes,
 }
 
 /// Arrivals of one station's stream, slot by slot.
@@ -107,8 +127,11 @@ fn ln(gap: Span) -> f64 {
 pub struct Arrivals {
     coefficients: Coefficients,
     /// Of the slots before: as many as the first packets of this slot look back to.
-    before: Vec<Time>,
-    slot: Vec<Time>,
+    before: Vec<Arrival>,
+    slot: Vec<Arrival>,
+    /// The longest packet of this slot, and of the last one that had any.
+    longest: [Bytes; 2],
+    pace: Pace,
 }
 
 impl Default for Arrivals {
@@ -120,18 +143,25 @@ impl Default for Arrivals {
 impl Arrivals {
     /// With coefficients of one's own training.
     pub fn new(coefficients: Coefficients) -> Arrivals {
-        Arrivals { coefficients, before: Vec::new(), slot: Vec::new() }
+        let (before, slot) = (Vec::new(), Vec::new());
+        Arrivals { coefficients, before, slot, longest: [Bytes::ZERO; 2], pace: Pace::default() }
     }
 
-    /// A packet of the paced stream has been stamped `at`. Stamps that go back count as equal to the last.
-    pub fn arrived(&mut self, at: Time) {
-        let last = self.slot.last().or(self.before.last()).copied();
-        self.slot.push(last.map_or(at, |last| last.max(at)));
+    /// A packet has arrived. Stamps that go back count as equal to the last. Only full packets are looked at: they alone are paced
+    /// as the law wants it, and stand for what the hop gathers into frames. A packet is full if none was longer in this slot and
+    /// in the one before.
+    pub fn arrived(&mut self, packet: Arrival) {
+        self.longest[0] = self.longest[0].max(packet.len);
+        if self.longest.iter().any(|longest| packet.len < *longest) {
+            return;
+        }
+        let last = self.slot.last().or(self.before.last()).map(|last| last.at);
+        self.slot.push(Arrival { at: last.map_or(packet.at, |last| last.max(packet.at)), ..packet });
     }
 
     /// Probability for each packet of the slot so far that it is the first of a frame, in order.
     pub fn probabilities(&self) -> Vec<f64> {
-        let times: Vec<Time> = self.before.iter().chain(&self.slot).copied().collect();
+        let times: Vec<Time> = self.before.iter().chain(&self.slot).map(|packet| packet.at).collect();
         let gaps: Vec<Span> = times.windows(2).map(|pair| pair[1].since(pair[0])).collect();
         let Some(usual) = Usual::of(&gaps) else { return vec![1.0; self.slot.len()] };
         let gap = |index: usize| match index {
@@ -151,18 +181,17 @@ impl Arrivals {
 
     /// Ends the slot, and says what its arrivals were.
     pub fn end_slot(&mut self) -> Estimate {
-        let estimate = self.estimate();
-        self.forget();
-        estimate
+        let probabilities = self.probabilities();
+        self.close(&probabilities)
     }
 
-    /// Ends the slot: what a station reports of it. Rates are unknown (`inverse_rate_sum` is 0), and what the packets
-    /// themselves say (sequence numbers, losses, delays) is left empty. Of a slot whose frames cannot be told apart
-    /// ([`Estimate::is_known`]) it reports no frames, which the regulator takes for silence: it keeps what it knew.
+    /// Ends the slot: what a station reports of it. What the packets themselves say (sequence numbers, losses, delays) is left
+    /// empty, and `inverse_rate_sum` is 0 while the data rate is not known ([`Arrivals::inverse_rate`]). Of a slot whose frames
+    /// cannot be told apart ([`Estimate::is_known`]) it reports no frames, which the regulator takes for silence: it keeps what
+    /// it knew.
     pub fn feedback(&mut self, station: Node, slot: u32, start: Time, end: Time) -> StationFeedback {
         let probabilities = self.probabilities();
-        let estimate = Estimate::of(&probabilities);
-        self.forget();
+        let estimate = self.close(&probabilities);
         let source = FrameSource::Timestamps;
         let received = estimate.packets;
         let mut feedback = StationFeedback { received, source, ..StationFeedback::empty(station, slot, start, end) };
@@ -171,32 +200,78 @@ impl Arrivals {
         }
         feedback.frames = u32::try_from(estimate.whole_frames()).unwrap_or(u32::MAX);
         feedback.packets = estimate.packets;
+        feedback.inverse_rate_sum = f64::from(feedback.frames) * self.inverse_rate().unwrap_or(0.0);
         feedback.min_packets = u16::MAX;
-        let mut close = |size: u64| {
-            if size > 0 {
-                let narrow = u16::try_from(size).unwrap_or(u16::MAX);
-                feedback.packets_squared += size * size;
-                feedback.min_packets = feedback.min_packets.min(narrow);
-                feedback.max_packets = feedback.max_packets.max(narrow);
-            }
-        };
-        let mut size = 0;
-        for probability in &probabilities {
-            if *probability > 0.5 {
-                close(std::mem::take(&mut size));
-            }
-            size += 1;
+        for frame in frames(&probabilities) {
+            let size = frame.len() as u64;
+            let narrow = u16::try_from(size).unwrap_or(u16::MAX);
+            feedback.packets_squared += size * size;
+            feedback.min_packets = feedback.min_packets.min(narrow);
+            feedback.max_packets = feedback.max_packets.max(narrow);
         }
-        close(size);
         feedback
     }
 
+    /// What a bit takes on the air, seconds, as the slots that have ended tell: the inverse of the data rate. `None` while they do
+    /// not.
+    pub fn inverse_rate(&self) -> Option<f64> {
+        let bits = (self.longest[1] + MAC_OVERHEAD).bits() as f64;
+        self.pace.estimate().map(|packet| packet.micros * 1e-6 / bits)
+    }
+
     /// Begins a new slot, and keeps as much of the old one as its first packets look back to.
-    fn forget(&mut self) {
+    fn close(&mut self, probabilities: &[f64]) -> Estimate {
+        let estimate = Estimate::of(probabilities);
+        if estimate.is_known() {
+            self.pace.add(whole_frames(&self.slot, probabilities));
+        }
         self.before.append(&mut self.slot);
         let spare = self.before.len().saturating_sub(REACH + 1);
         self.before.drain(..spare);
+        if !self.longest[0].is_zero() {
+            self.longest = [Bytes::ZERO, self.longest[0]];
+        }
+        estimate
     }
+}
+
+/// Octets that surround a packet in a frame: what the regulator takes them to be.
+const MAC_OVERHEAD: Bytes = Bytes::new(48);
+
+/// A border or a packet within a frame is plain if it is what it is taken for with this probability.
+const PLAIN: f64 = 0.8;
+
+/// The packets of each frame. The first and the last may have further ones outside of the slot.
+fn frames(probabilities: &[f64]) -> impl Iterator<Item = Range<usize>> + '_ {
+    let begins = (1..probabilities.len()).filter(|packet| probabilities[*packet] > 0.5);
+    let ends = begins.chain((!probabilities.is_empty()).then_some(probabilities.len()));
+    ends.scan(0, |first, end| Some(std::mem::replace(first, end)..end))
+}
+
+/// The frames whose borders, and nothing else in them, are plain, as far as it is known when their packets were sent.
+fn whole_frames<'a>(packets: &'a [Arrival], probabilities: &'a [f64]) -> impl Iterator<Item = Whole> + 'a {
+    let origin = packets.first().map(|first| (first.at, first.sent.unwrap_or(first.at)));
+    let micros = |time: Time, origin: Time| {
+        let (ahead, behind) = (time.since(origin).as_nanos() as f64, origin.since(time).as_nanos() as f64);
+        (ahead - behind) / 1e3
+    };
+    // Packets and first stamp of the frame before, if it was plain.
+    let mut last_frame = None;
+    frames(probabilities).filter_map(move |frame| {
+        let before = last_frame.take();
+        let begins = |packet: usize| probabilities.get(packet).is_some_and(|p| *p >= PLAIN);
+        let goes_on = frame.clone().skip(1).all(|packet| probabilities[packet] <= 1.0 - PLAIN);
+        let (at, sent) = origin.filter(|_| begins(frame.start) && begins(frame.end) && goes_on)?;
+        let (first, last, next) = (packets[frame.start], packets[frame.end - 1], packets[frame.end]);
+        let left = |packet: Arrival| packet.sent.map(|time| micros(time, sent));
+        let (size, first_at) = (frame.len() as f64, micros(first.at, at));
+        last_frame = Some((size, first_at));
+        let bounds = (first_at - left(next)?, first_at - left(last)?);
+        let before = before.map(|(size, before_at)| (size, first_at - before_at));
+        // What is sent again may come in another order.
+        let in_order = bounds.0 <= bounds.1;
+        in_order.then_some(Whole { packets: size, bounds, spread: micros(last.at, first.at), before })
+    })
 }
 
 /// What the arrivals of a slot say of its frames.
@@ -244,11 +319,16 @@ mod tests {
 
     const STATION: Node = Node(3);
 
+    /// A full packet that came so late; nobody knows when it was sent.
+    fn stamped(us: u64) -> Arrival {
+        Arrival { at: Time::ZERO + Span::from_micros(us), sent: None, len: Bytes::new(1500) }
+    }
+
     /// Frames of `size` packets each `interval_us`, the packets of one stamped 2 us apart; one slot.
     fn slot(arrivals: &mut Arrivals, first_us: u64, frames: u64, size: u64, interval_us: u64) -> StationFeedback {
         for frame in 0..frames {
             for packet in 0..size {
-                arrivals.arrived(Time::ZERO + Span::from_micros(first_us + frame * interval_us + 2 * packet));
+                arrivals.arrived(stamped(first_us + frame * interval_us + 2 * packet));
             }
         }
         arrivals.feedback(STATION, 1, Time::ZERO, Time::ZERO)
@@ -267,8 +347,7 @@ mod tests {
 
     #[test]
     fn packets_at_the_pace_of_their_sender_came_alone() {
-        // A millisecond apart they might be MPDUs of a slow frame, too: within the estimator's usual error.
-        for (interval_us, most) in [(1_000, 1.15), (3_000, 1.1), (10_000, 1.1)] {
+        for (interval_us, most) in [(1_000, 1.1), (3_000, 1.1), (10_000, 1.1)] {
             let feedback = slot(&mut Arrivals::default(), 1_000, 500, 1, interval_us);
             assert!(feedback.mean_packets().expect("frames") < most, "{interval_us} us: {feedback:?}");
         }
@@ -288,11 +367,11 @@ mod tests {
         let mut arrivals = Arrivals::default();
         let empty = arrivals.feedback(STATION, 0, Time::ZERO, Time::ZERO);
         assert_eq!((empty.frames, empty.packets, empty.min_packets, empty.max_packets), (0, 0, 0, 0));
-        arrivals.arrived(Time::from_nanos(5_000));
+        arrivals.arrived(stamped(5));
         let single = arrivals.feedback(STATION, 1, Time::ZERO, Time::ZERO);
         assert_eq!((single.frames, single.packets, single.min_packets), (1, 1, 1));
-        arrivals.arrived(Time::from_nanos(4_000));
-        arrivals.arrived(Time::from_nanos(3_000));
+        arrivals.arrived(stamped(4));
+        arrivals.arrived(stamped(3));
         let back = arrivals.feedback(STATION, 2, Time::ZERO, Time::ZERO);
         assert!(back.received == 2 && back.frames <= 2, "{back:?}");
     }
@@ -301,10 +380,10 @@ mod tests {
     fn stamps_that_tell_nothing_make_no_frames() {
         // All of one moment, and packets every 30 us in between what a pause of the sender and a frame's end would be.
         let mut arrivals = Arrivals::default();
-        (0..200).for_each(|_| arrivals.arrived(Time::from_nanos(1_000)));
+        (0..200).for_each(|_| arrivals.arrived(stamped(1)));
         let doubtful = Coefficients { intercept: -0.5, weights: [0.0; FEATURES] };
         let mut even = Arrivals::new(doubtful);
-        (0..200).for_each(|packet| even.arrived(Time::ZERO + Span::from_micros(30 * packet)));
+        (0..200).for_each(|packet| even.arrived(stamped(30 * packet)));
         for arrivals in [&mut arrivals, &mut even] {
             assert!(!arrivals.estimate().is_known(), "{:?}", arrivals.estimate());
             let feedback = arrivals.feedback(STATION, 1, Time::ZERO, Time::ZERO);

@@ -55,7 +55,15 @@ fn law(name: &str, table: &raw::Law, wired: bool, cx: &mut Context) -> Option<La
         let what = "the agent rewrites TCP windows, and the proxy ends TCP connections before they reach it";
         cx.impossible(&table.regulator.at, what, "keep one of `agent` and `regulator`");
     }
-    Some(Law { name: name.to_owned(), sender: sender?, queue: queue?, agent: agent?, regulator: regulator? })
+    let frames = optional(&table.regulator, cx, |regulator, _| Some(regulator.measure.get()?.0));
+    Some(Law {
+        name: name.to_owned(),
+        sender: sender?,
+        queue: queue?,
+        agent: agent?,
+        regulator: regulator?,
+        frames: frames?.unwrap_or_default(),
+    })
 }
 
 /// `Some(None)` if the key is absent, `None` if it is wrong.

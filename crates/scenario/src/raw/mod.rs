@@ -5,8 +5,8 @@ mod words;
 
 pub(crate) use values::{Load, McsTrace, Seeds};
 pub(crate) use words::{
-    Allocation, Capacity, Class, ControllerKind, FadingKind, OverheadRule, QueueKind, RateControl, Reach, TrafficKind,
-    Weights, Window,
+    Allocation, Capacity, Class, ControllerKind, FadingKind, FramesFrom, OverheadRule, QueueKind, RateControl, Reach,
+    TrafficKind, Weights, Window,
 };
 pub use words::{Measure, Program, Sender, Standard, World};
 
@@ -374,6 +374,8 @@ table! {
     Regulator {
         /// The law.
         default("\"aggregation\"") controller: ControllerKind,
+        /// What the stations measure their frames by.
+        default("\"radiotap\"") measure: FramesFrom,
         /// `aggregation`: the aggregation levels aimed at where stations have unlike rates.
         default("\"exact\"") allocation: Allocation,
         /// `aggregation`: interval between a station's frames that is held (T̄).

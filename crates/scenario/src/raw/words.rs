@@ -3,6 +3,7 @@
 use crate::read::{At, Context, Read, Value, word, words};
 use lasthop_laws::{aggregation, oal};
 use lasthop_radio::{AccessClass, wifi};
+use lasthop_signals::FrameSource;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 
@@ -186,6 +187,16 @@ foreign_words! {
         "access" => aggregation::OverheadRule::Access,
         /// The overhead of a whole round, as published.
         "round" => aggregation::OverheadRule::Round,
+    }
+}
+
+foreign_words! {
+    /// How stations know which packets came in one frame.
+    FramesFrom(FrameSource) {
+        /// From radiotap headers on a monitor interface, which needs root. They tell data rates too.
+        "radiotap" => FrameSource::Radiotap,
+        /// From the times at which packets were sent and arrived, as any user may read them.
+        "timestamps" => FrameSource::Timestamps,
     }
 }
 

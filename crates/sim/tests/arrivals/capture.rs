@@ -6,7 +6,7 @@
 //! (`HT_RX_REORDER_BUF_TIMEOUT`), and one that came before is dropped. A packet's stamp is the record's of the MPDU that let
 //! it go. *Synthetic*: made by ns-3, all MPDUs of a frame stamped at its end; the host is then that of the simulated traces.
 
-use super::{Case, Trace};
+use super::{Case, Received, Trace};
 use lasthop_signals::MacAddress;
 use lasthop_units::{Span, Time};
 use lasthop_wire::{monitor::Captured, pcap};
@@ -72,7 +72,7 @@ pub fn read(path: &str) -> Option<Vec<Mpdu>> {
 }
 
 /// When each packet leaves the reordering of a BlockAck agreement, in order, with the frame that it came in.
-pub fn reordered(mpdus: &[Mpdu]) -> Vec<(Time, u32)> {
+pub fn reordered(mpdus: &[Mpdu]) -> Vec<Received> {
     let mut out = Vec::new();
     let Some(first) = mpdus.first() else { return out };
     // Distance of a sequence number from the next one expected, modulo 4096.
@@ -92,7 +92,7 @@ pub fn reordered(mpdus: &[Mpdu]) -> Vec<(Time, u32)> {
         }
         // The window moves on so that this one is its last.
         while ahead(mpdu.sequence, next) >= WINDOW {
-            out.extend(waiting.remove(&next).map(|(_, frame)| (mpdu.at, frame)));
+            out.extend(waiting.remove(&next).map(|(_, frame)| Received { at: mpdu.at, frame, sent: None }));
             next = (next + 1) & 0xfff;
         }
         waiting.insert(mpdu.sequence, (mpdu.at, mpdu.frame));
@@ -101,9 +101,9 @@ pub fn reordered(mpdus: &[Mpdu]) -> Vec<(Time, u32)> {
     out
 }
 
-fn release(waiting: &mut BTreeMap<u16, (Time, u32)>, next: &mut u16, at: Time, out: &mut Vec<(Time, u32)>) {
+fn release(waiting: &mut BTreeMap<u16, (Time, u32)>, next: &mut u16, at: Time, out: &mut Vec<Received>) {
     while let Some((_, frame)) = waiting.remove(next) {
-        out.push((at, frame));
+        out.push(Received { at, frame, sent: None });
         *next = (*next + 1) & 0xfff;
     }
 }
@@ -111,14 +111,15 @@ fn release(waiting: &mut BTreeMap<u16, (Time, u32)>, next: &mut u16, at: Time, o
 /// The real capture's first and second half, by time: of packets as its station's kernel stamped them.
 pub fn halves() -> Option<[Trace; 2]> {
     let arrivals = reordered(&read(REAL)?);
-    let (first, last) = (arrivals.first()?.0, arrivals.last()?.0);
+    let (first, last) = (arrivals.first()?.at, arrivals.last()?.at);
     let middle = first + last.since(first) / 2;
-    let place = arrivals.partition_point(|arrival| arrival.0 < middle);
+    let place = arrivals.partition_point(|arrival| arrival.at < middle);
     Some([Trace::stamped(&arrivals[..place]), Trace::stamped(&arrivals[place..])])
 }
 
 /// A synthetic capture behind the host of a case.
 pub fn hosted(path: &str, seed: u64) -> Option<Trace> {
-    let arrivals: Vec<(Time, u32)> = read(path)?.iter().map(|mpdu| (mpdu.at, mpdu.frame)).collect();
+    let received = |mpdu: &Mpdu| Received { at: mpdu.at, frame: mpdu.frame, sent: None };
+    let arrivals: Vec<Received> = read(path)?.iter().map(received).collect();
     Some(Case { start: Time::ZERO, ..Case::draw(seed) }.host(&arrivals))
 }

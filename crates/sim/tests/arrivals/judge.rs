@@ -1,14 +1,16 @@
 //! How far an estimate is off, slot by slot, and the tables of `docs/reference/timestamp-estimator.md`.
 
 use super::{Case, Trace};
-use lasthop_laws::aggregation::timestamps::{Arrivals, Coefficients};
-use lasthop_units::Span;
+use lasthop_laws::aggregation::timestamps::{Arrival, Arrivals, Coefficients};
+use lasthop_units::{Bytes, Span};
 
 /// Seeds of the simulated traces that judge; training has others.
 pub const HELD_OUT: std::ops::Range<u64> = 200_001..200_201;
 /// The regulator's usual slot, and one for captures of half a second.
 pub const SLOT: Span = Span::from_millis(500);
 pub const SHORT_SLOT: Span = Span::from_millis(100);
+/// Network-layer length of the packets of traces.
+pub const PACKET: Bytes = Bytes::new(1_500);
 
 /// One slot of a trace.
 #[derive(Clone, Debug)]
@@ -21,6 +23,8 @@ pub struct Slot {
     pub doubt: f64,
     /// The estimator says that it knows.
     pub known: bool,
+    /// Seconds a bit, if it says that it knows those.
+    pub inverse_rate: Option<f64>,
 }
 
 impl Slot {
@@ -34,7 +38,10 @@ pub fn judge(coefficients: Coefficients, case: Option<&Case>, trace: &Trace, slo
     let mut arrivals = Arrivals::new(coefficients);
     let mut judged = Vec::new();
     for packets in trace.slots(slot) {
-        trace.stamps[packets.clone()].iter().for_each(|at| arrivals.arrived(*at));
+        for packet in packets.clone() {
+            let (at, sent) = (trace.stamps[packet], trace.sent[packet]);
+            arrivals.arrived(Arrival { at, sent, len: PACKET });
+        }
         let estimate = arrivals.end_slot();
         if packets.len() >= 3 {
             judged.push(Slot {
@@ -43,6 +50,7 @@ pub fn judge(coefficients: Coefficients, case: Option<&Case>, trace: &Trace, slo
                 estimate: estimate.mean_packets(),
                 doubt: estimate.doubt,
                 known: estimate.is_known(),
+                inverse_rate: arrivals.inverse_rate(),
             });
         }
     }

@@ -7,13 +7,8 @@
 //! that offers 5 to 40 Mbit/s.
 //!
 //! *Host*: most devices (three out of four here) hand a frame up when it has ended and the BlockAck's reordering lets its
-//! packets go; the others pass MPDUs on as they end on the air. An interrupt comes at once or, with moderation, 20 to
-//! 100 us after the last one at the earliest; 5 us plus an exponential 10 us later, in one case out of 200 with another
-//! exponential 300 us, the driver's poll begins (NAPI). It takes 0.7 to 4 us a packet, by a factor between 0.6 and 1.6, in
-//! one case out of 100 with another exponential 20 us; after each 64 packets it pauses for 2 to 15 us. What arrives while
-//! it runs is handed up in the same poll. Stamps are the times at which packets are handed up.
-//!
-//! None of the host's figures is a measurement of a certain device: they span what is usual.
+//! packets go; the others pass MPDUs on as they end on the air. Behind them is the host of the simulated stations
+//! ([`lasthop_sim::host`]), with interrupts at once or 20 to 100 us apart and 0.7 to 4 us a packet.
 
 #![allow(dead_code)]
 
@@ -28,6 +23,7 @@ use lasthop_radio::wifi::{
 use lasthop_radio::{AccessClass, Dest, Ecn, Hop, Outbox, Packet, RxInfo};
 use lasthop_signals::Node;
 use lasthop_signals::phy::TxVector;
+use lasthop_sim::host::Host;
 use lasthop_units::{Bytes, Rate, Seed, Span, Stream, Time};
 use rand::Rng;
 use std::collections::BTreeSet;
@@ -62,6 +58,16 @@ pub struct Trace {
     pub begins: Vec<bool>,
     /// The frame that each packet came in.
     pub frames: Vec<u32>,
+    /// When each left its sender, where that is known.
+    pub sent: Vec<Option<Time>>,
+}
+
+/// A packet as the radio hands it to the host.
+#[derive(Clone, Copy, Debug)]
+pub struct Received {
+    pub at: Time,
+    pub frame: u32,
+    pub sent: Option<Time>,
 }
 
 pub const LENGTH: Span = Span::from_millis(1_150);
@@ -69,10 +75,6 @@ const WARM_UP: Span = Span::from_millis(100);
 
 fn uniform(dice: &mut Stream, from: f64, to: f64) -> f64 {
     from + (to - from) * (f64::from(dice.next_u32()) + 0.5) / 4_294_967_296.0
-}
-
-fn exponential(dice: &mut Stream, mean: f64) -> f64 {
-    -mean * uniform(dice, 0.0, 1.0).ln()
 }
 
 impl Case {
@@ -207,35 +209,17 @@ impl Case {
         self.host(&air.arrivals)
     }
 
-    /// When the driver hands each packet up, `arrivals` being the packets in order with the numbers of their frames.
-    pub fn host(&self, arrivals: &[(Time, u32)]) -> Trace {
-        let mut dice = Seed(self.seed).stream("arrivals/host");
+    /// When the driver hands each packet up, `arrivals` being the packets in order.
+    pub fn host(&self, arrivals: &[Received]) -> Trace {
         let mut trace = Trace::default();
-        let (mut last_interrupt, mut newest) = (Time::ZERO, None);
-        let us = |us: f64| Span::from_secs_f64(us * 1e-6);
-        let mut next = 0;
-        let mut free = Time::ZERO;
-        while let Some(&(came, _)) = arrivals.get(next) {
-            let interrupt = came.max(free).max(last_interrupt + self.moderation);
-            last_interrupt = interrupt;
-            let late = if dice.next_u32().is_multiple_of(200) { exponential(&mut dice, 300.0) } else { 0.0 };
-            let mut now = interrupt + us(5.0 + exponential(&mut dice, 10.0) + late);
-            let mut polled = 0;
-            while let Some(&(_, frame)) = arrivals.get(next).filter(|arrival| arrival.0 <= now) {
-                let odd = if dice.next_u32().is_multiple_of(100) { exponential(&mut dice, 20.0) } else { 0.0 };
-                now += us(self.packet_us * uniform(&mut dice, 0.6, 1.6) + odd);
-                if now > self.start {
-                    trace.stamps.push(now);
-                    trace.begins.push(newest.is_none_or(|newest| frame > newest));
-                    trace.frames.push(frame);
-                }
-                newest = newest.max(Some(frame));
-                (next, polled) = (next + 1, polled + 1);
-                if polled % 64 == 0 {
-                    now += us(uniform(&mut dice, 2.0, 15.0));
-                }
+        let mut host = Host::new(Seed(self.seed).stream("arrivals/host"), self.moderation, self.packet_us);
+        let mut newest = None;
+        for packet in arrivals {
+            let at = host.stamp(packet.at);
+            if at > self.start {
+                trace.note(at, packet, newest);
             }
-            free = now;
+            newest = newest.max(Some(packet.frame));
         }
         trace
     }
@@ -243,16 +227,22 @@ impl Case {
 
 impl Trace {
     /// Of packets that were stamped as they arrived, with the numbers of their frames.
-    pub fn stamped(arrivals: &[(Time, u32)]) -> Trace {
+    pub fn stamped(arrivals: &[Received]) -> Trace {
         let mut trace = Trace::default();
         let mut newest = None;
-        for &(at, frame) in arrivals {
-            trace.stamps.push(at);
-            trace.begins.push(newest.is_none_or(|newest| frame > newest));
-            trace.frames.push(frame);
-            newest = newest.max(Some(frame));
+        for packet in arrivals {
+            trace.note(packet.at, packet, newest);
+            newest = newest.max(Some(packet.frame));
         }
         trace
+    }
+
+    /// A packet that was stamped `at`, after others of frames up to `newest`.
+    fn note(&mut self, at: Time, packet: &Received, newest: Option<u32>) {
+        self.stamps.push(at);
+        self.begins.push(newest.is_none_or(|newest| packet.frame > newest));
+        self.frames.push(packet.frame);
+        self.sent.push(packet.sent);
     }
 
     /// Packets of slots of this length, in order.
@@ -280,13 +270,13 @@ impl Trace {
 /// What reaches the first station, with the number of the A-MPDU.
 #[derive(Default)]
 struct Air {
-    arrivals: Vec<(Time, u32)>,
+    arrivals: Vec<Received>,
 }
 
 impl Outbox<()> for Air {
     fn deliver(&mut self, at: Time, to: Node, _packet: Packet<()>, rx: &RxInfo) {
         if to == Node(1) {
-            self.arrivals.push((at, rx.ampdu.unwrap_or_default()));
+            self.arrivals.push(Received { at, frame: rx.ampdu.unwrap_or_default(), sent: Some(rx.queued_at) });
         }
     }
 }

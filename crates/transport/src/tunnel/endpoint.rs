@@ -366,11 +366,11 @@ impl Endpoint {
         self.close = true;
     }
 
-    /// A packet has arrived for the first time, with this number.
+    /// A packet has arrived for the first time, with this number. Returns when it left, by the other end's clock.
     ///
     /// # Errors
     /// [`Violation`]: the session cannot go on.
-    pub fn on_packet(&mut self, now: Time, number: u64, packet: &[u8]) -> Result<(), Violation> {
+    pub fn on_packet(&mut self, now: Time, number: u64, packet: &[u8]) -> Result<Time, Violation> {
         let (sent_at, frames) = open_packet(packet)?;
         let mut wants_ack = false;
         for frame in frames {
@@ -381,7 +381,7 @@ impl Endpoint {
         self.arrivals.on_packet(now, number, wants_ack);
         self.on_life(now);
         self.delays.push(Delay::Hop(now.since(sent_at)));
-        Ok(())
+        Ok(sent_at)
     }
 
     fn on_frame(&mut self, now: Time, sent_at: Time, frame: Frame<'_>) -> Result<(), Violation> {

@@ -9,6 +9,8 @@ struct Bench {
     law: Regulator,
     slot: u32,
     sent: Vec<f64>,
+    /// The stations know data rates.
+    rated: bool,
 }
 
 /// What one station does in a slot.
@@ -28,7 +30,7 @@ const BUSY: Act = Act { offered: f64::INFINITY, arrive: 1.0, level: None, mbit: 
 impl Bench {
     fn new(stations: usize, params: Params) -> Bench {
         let law = Regulator::new(params).expect("valid");
-        let mut bench = Bench { law, slot: 0, sent: vec![0.0; stations] };
+        let mut bench = Bench { law, slot: 0, sent: vec![0.0; stations], rated: true };
         (0..stations).for_each(|place| bench.stream(place, true));
         bench
     }
@@ -62,7 +64,7 @@ impl Bench {
                 frames: frames as u32,
                 packets: (frames * level) as u64,
                 received: packets as u64,
-                inverse_rate_sum: frames / (act.mbit * 1e6),
+                inverse_rate_sum: if self.rated { frames / (act.mbit * 1e6) } else { 0.0 },
                 ..StationFeedback::empty(node(place), self.slot, Time::ZERO, Time::ZERO + Span::from_millis(500))
             };
             self.law.sense(self.now(), &Signal::Station(report));
@@ -237,4 +239,36 @@ fn a_station_begins_with_one_packet_a_round_and_the_others_make_room_at_once() {
     assert_eq!((bench.state(1).z, bench.why(1)), (1.0, Why::Entering));
     assert!((bench.law.overhead() / alone - 2.0).abs() < 1e-9, "it counts before the slot is over");
     assert!(bench.rate(1) > 0.0 && bench.rate(1) < bench.rate(0));
+}
+
+#[test]
+fn stations_that_know_no_data_rates_are_regulated_as_if_they_were_alike() {
+    for (stations, mbit) in [(1, 87.75), (1, 390.0), (1, 1_170.0), (3, 175.5)] {
+        let acts = vec![Act { mbit, ..BUSY }; stations];
+        let mut rated = Bench::new(stations, Params::default());
+        rated.slots(80, &acts);
+        let mut unrated = Bench { rated: false, ..Bench::new(stations, Params::default()) };
+        unrated.slots(80, &acts);
+        for place in 0..stations {
+            let ratio = unrated.rate(place) / rated.rate(place);
+            assert!((ratio - 1.0).abs() < 0.05, "{stations} at {mbit} Mbit/s: {ratio}");
+            assert!((unrated.state(place).airtime / rated.state(place).airtime - 1.0).abs() < 0.1, "{mbit}");
+        }
+        assert_eq!(unrated.law.overhead.round(1), 200e-6, "what airtimes are guessed from is not learned from them");
+    }
+}
+
+#[test]
+fn a_data_rate_that_becomes_known_takes_the_place_of_the_guess() {
+    let act = Act { mbit: 390.0, ..BUSY };
+    let mut bench =
+        Bench { rated: false, ..Bench::new(1, Params { overhead: Span::from_micros(400), ..Params::default() }) };
+    bench.slots(60, &[act]);
+    assert!(bench.state(0).airtime < 0.95 * airtime(12_384.0, 390e6), "guessed from an overhead that is too large");
+    bench.rated = true;
+    bench.slots(1, &[act]);
+    assert!((bench.state(0).airtime / airtime(12_384.0, 390e6) - 1.0).abs() < 1e-3);
+    bench.rated = false;
+    bench.slots(5, &[act]);
+    assert!((bench.state(0).airtime / airtime(12_384.0, 390e6) - 1.0).abs() < 1e-3, "what was known is kept");
 }

@@ -153,3 +153,15 @@ fn a_station_that_receives_packets_but_cannot_tell_frames_is_frozen_but_not_gone
     }
     assert!(ledger.get(Node(1)).expect("known").silent >= FROZEN_AFTER);
 }
+
+#[test]
+fn rates_are_of_the_frames_that_have_any() {
+    let mut ledger = ledger();
+    ledger.feedback(at(100), &StationFeedback { inverse_rate_sum: 100.0 / 50e6, ..account(1, 1, 10) });
+    ledger.feedback(at(200), &account(1, 2, 10));
+    let slots = close(&mut ledger, 625);
+    let inverse = slots[0].frames.and_then(|frames| frames.inverse_rate).expect("known of half the frames");
+    assert!((inverse * 50e6 - 1.0).abs() < 1e-12, "{inverse}");
+    ledger.feedback(at(700), &account(1, 3, 10));
+    assert_eq!(close(&mut ledger, 1_250)[0].frames.expect("frames").inverse_rate, None);
+}
