@@ -253,6 +253,7 @@ fn data_passes_both_ways_at_the_rate_and_the_backlog_stays_within_its_bound() {
     let received = station.end();
     let sent = proxy.end();
     assert_eq!((sent.sessions, sent.refused, received.refused), (1, 0, 0));
+    assert_eq!(sent.doubted.count, 0, "{}", sent.doubted);
     let log = std::fs::read_to_string(world.path("proxy.log")).expect("a log");
     let lines: Vec<serde_json::Value> = log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert!(lines.len() >= 5, "{log}");

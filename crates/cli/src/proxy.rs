@@ -140,6 +140,9 @@ pub fn proxy(args: &Args) -> anyhow::Result<ExitCode> {
     if summary.unsent.count > 0 {
         note!("{}", summary.unsent);
     }
+    if summary.doubted.count > 0 {
+        note!("{}", summary.doubted);
+    }
     if let Some((p50, p99)) = summary.pacing_error {
         note!("pacing error: median {p50}, 99th percentile {p99}");
     }

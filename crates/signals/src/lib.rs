@@ -10,7 +10,7 @@ mod mpdu;
 pub mod phy;
 mod sender;
 
-pub use feedback::{FrameSource, StationFeedback, StreamReport};
+pub use feedback::{Doubt, FrameSource, StationFeedback, StreamReport};
 pub use hop::{ChannelTime, FlowReport, HopReport, StationReport};
 pub use mpdu::{MacAddress, ReceivedMpdu, Subframe};
 pub use sender::{Ack, DeliverySample, Loss, Sent};

@@ -89,6 +89,33 @@ impl Ranges {
         Some(taken)
     }
 
+    /// True if an offset is in the set.
+    pub(crate) fn contains(&self, offset: u64) -> bool {
+        let at = self.ranges.partition_point(|r| r.end <= offset);
+        self.ranges.get(at).is_some_and(|r| r.start <= offset)
+    }
+
+    /// True if a range neither overlaps nor touches what is in the set: to add it would make one range more.
+    pub(crate) fn is_apart(&self, range: &Range<u64>) -> bool {
+        let at = self.ranges.partition_point(|r| r.end < range.start);
+        self.ranges.get(at).is_none_or(|r| r.start > range.end)
+    }
+
+    /// How many ranges there are.
+    pub(crate) fn len(&self) -> usize {
+        self.ranges.len()
+    }
+
+    /// How many there is memory for.
+    pub(crate) fn capacity(&self) -> usize {
+        self.ranges.capacity()
+    }
+
+    /// Gives memory back.
+    pub(crate) fn shrink(&mut self) {
+        self.ranges.shrink_to_fit();
+    }
+
     /// True if nothing is in the set.
     pub(crate) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
@@ -114,9 +141,11 @@ mod tests {
             for (start, len, below) in steps {
                 let mut fresh = Vec::new();
                 let start = start.max(floor);
+                let (apart, before) = (set.is_apart(&(start..start + len)), set.len());
                 let whole = set.insert(start..start + len, |part| fresh.extend(part));
                 let expected: Vec<u64> = (start..start + len).filter(|i| !table[*i as usize]).collect();
                 prop_assert_eq!(fresh, expected);
+                prop_assert_eq!(apart, set.len() == before + 1);
                 (start..start + len).for_each(|i| table[i as usize] = true);
                 prop_assert!(whole.clone().all(|i| table[i as usize]));
                 prop_assert!(!table.get(whole.end as usize).copied().unwrap_or(false));
@@ -126,6 +155,7 @@ mod tests {
                 let members: Vec<u64> = set.ranges.iter().cloned().flatten().collect();
                 let expected: Vec<u64> = (0..80).filter(|i| table[*i as usize]).collect();
                 prop_assert_eq!(members, expected);
+                prop_assert!((0..80).all(|i| set.contains(i) == table[i as usize]));
                 let apart = set.ranges.iter().zip(set.ranges.iter().skip(1)).all(|(a, b)| a.end < b.start);
                 prop_assert!(apart, "ranges touch or overlap: {:?}", set);
             }

@@ -68,7 +68,8 @@ fn any_frame() -> impl Strategy<Value = (Frame<'static>, Vec<u8>)> {
             plain(Frame::Opened { stream, result: OpenResult::of(code).expect("below seven") })
         }),
         any::<(u32, u64)>().prop_map(move |(stream, limit)| plain(Frame::Window { stream, limit })),
-        any::<u32>().prop_map(move |stream| plain(Frame::Reset { stream })),
+        (any::<u32>(), 0u64..1 << 62).prop_map(move |(stream, sent)| plain(Frame::Reset { stream, sent })),
+        any::<u64>().prop_map(move |limit| plain(Frame::Budget { limit })),
         any_feedback().prop_map(move |feedback| plain(Frame::Feedback(feedback))),
     ]
 }

@@ -4,7 +4,9 @@ use crate::tunnel::Error;
 use crate::tunnel::path::Unsent;
 use lasthop_laws::Intake;
 use lasthop_laws::aggregation::{Params, PiParams};
+use lasthop_signals::Doubt;
 use lasthop_units::{Rate, Span};
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -78,6 +80,32 @@ impl Config {
     }
 }
 
+/// Stations' accounts that cannot be true. They are refused: the law does not see them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Doubted {
+    /// How many.
+    pub count: u64,
+    /// Why the last of them cannot.
+    pub why: Option<Doubt>,
+}
+
+impl Doubted {
+    pub(super) fn add(&mut self, why: Doubt) {
+        (self.count, self.why) = (self.count + 1, Some(why));
+    }
+
+    pub(super) fn merge(&mut self, later: Doubted) {
+        (self.count, self.why) = (self.count + later.count, later.why.or(self.why));
+    }
+}
+
+impl fmt::Display for Doubted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} accounts of stations were refused", self.count)?;
+        self.why.map_or(Ok(()), |why| write!(f, ", the last because of {why}"))
+    }
+}
+
 /// What a proxy did.
 #[derive(Debug, Default)]
 pub struct Summary {
@@ -101,6 +129,8 @@ pub struct Summary {
     pub unsent: Unsent,
     /// Datagrams that were refused: wrong key, repeated, or no datagram of ours.
     pub refused: u64,
+    /// Stations' accounts that were not believed.
+    pub doubted: Doubted,
     /// Median and 99th percentile of the time between when a packet should have left and when it did.
     pub pacing_error: Option<(Span, Span)>,
     /// The log is incomplete for this reason.

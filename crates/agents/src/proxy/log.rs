@@ -5,6 +5,7 @@
 //! point. `x_pps` is the rate in packets of 1500 octets a second, `why` the reason. `station_report` repeats what the
 //! station said. `backlog_bytes` is the most that waited here for the station in the slot (in sockets' queues and in
 //! memory; what has left counts for the hop), `bound_bytes` the bound at that moment, `over_bound` the share of looks at it that found more.
+//! `refused_reports` counts the station's accounts that could not be true, `refused_why` says why the last could not.
 //! `packet_bytes` is the length of full IP packets on the way to the station, `unsent_packets` what the kernel did not take.
 
 use super::control::Control;
@@ -45,6 +46,8 @@ pub(super) fn slot(log: &mut Log, now: Time, control: &Control, session: &mut Se
         "pacing_error_us_p50": micros(0.5),
         "pacing_error_us_p99": micros(0.99),
     });
+    line["refused_reports"] = json!(stats.doubted.count);
+    line["refused_why"] = json!(stats.doubted.why.map(|why| why.to_string()));
     let (size, unsent) = (session.path.size(), session.path.unsent().count);
     let packet_bytes = size.ip_len(size.datagram());
     let endpoint = session.endpoint();

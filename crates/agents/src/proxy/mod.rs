@@ -24,6 +24,6 @@ mod server;
 mod session;
 mod window;
 
-pub use config::{Config, Rule, Summary};
+pub use config::{Config, Doubted, Rule, Summary};
 pub use run::{Proxy, run};
 pub(crate) use server::result_of as open_result;

@@ -450,6 +450,7 @@ fn close_books(summary: &mut Summary, pacing: &mut Spread, mut session: Session)
     summary.connections += session.stats.connections;
     summary.lost += session.endpoint().lost_packets();
     summary.unsent.add(session.path.unsent());
+    summary.doubted.merge(session.stats.doubted);
     session.end();
 }
 

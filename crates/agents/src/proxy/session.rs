@@ -1,5 +1,6 @@
 //! One station's session: its tunnel, its connections to servers, and the bound on what is held for it.
 
+use super::config::Doubted;
 use super::control::Decided;
 use super::server::{self, Server, State};
 use super::window::MSS;
@@ -57,6 +58,7 @@ pub(super) struct Stats {
     pub(super) looks: u32,
     pub(super) over: u32,
     pub(super) connections: u64,
+    pub(super) doubted: Doubted,
 }
 
 /// What a session asks of the proxy.
@@ -149,7 +151,10 @@ impl Session {
                     let newer = |last: u32| (1..1 << 31).contains(&feedback.slot.wrapping_sub(last));
                     if feedback.station == self.station && self.last_slot.is_none_or(newer) {
                         self.last_slot = Some(feedback.slot);
-                        ask.push(Ask::Feedback(feedback));
+                        match feedback.doubt(self.endpoint.numbers()) {
+                            None => ask.push(Ask::Feedback(feedback)),
+                            Some(why) => self.stats.doubted.add(why),
+                        }
                     }
                 }
                 Event::Closed => {

@@ -109,8 +109,6 @@ pub const GONE_AFTER: u32 = 10;
 const LATEST: f64 = 1.25;
 /// And at least this many.
 const EARLIEST: f64 = 0.5;
-/// Slowest and fastest mean data rates that are believed, bit/s.
-const RATES: (f64, f64) = (1e5, 1e11);
 
 impl<T: Default> Ledger<T> {
     /// No stations yet.
@@ -276,7 +274,10 @@ impl Gathered {
         }
         let frames = self.frames as f64;
         let inverse = self.inverse_rates / self.rated.max(1) as f64;
-        let believed = (1.0 / RATES.1..=1.0 / RATES.0).contains(&inverse);
+        let slowest_and_fastest = [StationFeedback::SLOWEST, StationFeedback::FASTEST];
+        let [most, least] = slowest_and_fastest.map(|rate| 1.0 / rate.as_bps() as f64);
+        // A quotient is rounded.
+        let believed = (least * (1.0 - 1e-9)..=most * (1.0 + 1e-9)).contains(&inverse);
         Some(Frames {
             level: self.packets as f64 / frames,
             interval: self.seconds / frames,

@@ -411,4 +411,22 @@ mod tests {
         features[2] = 0.5;
         assert!((coefficients.probability(&features) - 0.5).abs() < 1e-15);
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_account_of_ours_is_doubted(gaps in proptest::collection::vec(0u64..4_000, 0..300), slots in 1u32..4) {
+            let (mut arrivals, mut now) = (Arrivals::default(), Time::ZERO);
+            for slot in 0..slots {
+                let start = now;
+                for gap in &gaps {
+                    // Mostly of a burst, now and then of a pause.
+                    now += Span::from_micros(if gap % 3 > 0 { gap % 7 } else { *gap });
+                    arrivals.arrived(Arrival { at: now, sent: Some(now), len: Bytes::new(1500) });
+                }
+                now = start + Span::from_millis(1_000);
+                let account = arrivals.feedback(STATION, slot, start, now);
+                proptest::prop_assert_eq!(account.doubt(u64::MAX), None, "{:?}", account);
+            }
+        }
+    }
 }

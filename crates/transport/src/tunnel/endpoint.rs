@@ -2,11 +2,12 @@
 
 use super::arrivals::Arrivals;
 use super::control::{Control, LawControl, News};
+use super::credit::{Credit, Overdrawn};
 use super::frames::{Content, Item};
 use super::ledger::Ledger;
 use super::pacer::Pacer;
-use super::recv_half::RecvHalf;
-use super::send_half::SendHalf;
+use super::recv_half::Refused;
+use super::streams::Stream;
 use crate::ranges::Ranges;
 use crate::rtt::RttEstimator;
 use lasthop_laws::SenderLaw;
@@ -22,6 +23,10 @@ pub struct Config {
     pub first_stream: u32,
     /// Octets of a stream that the other end may send ahead of the reader.
     pub window: u64,
+    /// Octets of all streams together that the other end may send ahead of the readers. What it can make this end hold is
+    /// bounded by it, whatever it sends: by 9/4 of it (data, what tells where they lie, and buffers grown by doubling), 4 MiB
+    /// of buffers that have become too large, and 4 KiB a stream.
+    pub budget: u64,
     /// Streams that the other end may have open at once.
     pub max_streams: usize,
     /// When this end acknowledges what has arrived.
@@ -38,6 +43,7 @@ impl Config {
         Config {
             first_stream: 1,
             window: 8 << 20,
+            budget: 32 << 20,
             max_streams: 4096,
             acks: AckRule::RARE,
             peer_acks: AckRule::PROMPT,
@@ -50,6 +56,7 @@ impl Config {
         Config {
             first_stream: 2,
             window: 1 << 20,
+            budget: 4 << 20,
             acks: AckRule::PROMPT,
             peer_acks: AckRule::RARE,
             ..Config::station()
@@ -122,6 +129,15 @@ pub enum Violation {
     /// A stream with a number that is not the other end's to give.
     #[error("stream {0}: not a number that the other end may give")]
     Number(u32),
+    /// More data than all streams together may have under way.
+    #[error("more data than all streams together may send")]
+    Budget,
+    /// More streams are opened, or given up, than anybody needs.
+    #[error("too many streams were opened and given up, or with too many numbers left out")]
+    Streams,
+    /// One packet acknowledges and acknowledges.
+    #[error("more than one acknowledgement in a packet")]
+    Acks,
 }
 
 /// Octets of streams that are held here.
@@ -156,8 +172,17 @@ pub struct Endpoint {
     pub(super) size: PacketSize,
     pub(super) streams: BTreeMap<u32, Stream>,
     /// Numbers, halved, of streams that are over.
-    over: [Ranges; 2],
-    next_stream: u32,
+    pub(super) over: [Ranges; 2],
+    /// Streams that are over here, of which the other end has still to say how much it had sent; and how much that was at least.
+    pub(super) closing: BTreeMap<u32, u64>,
+    /// Resets that have not been acknowledged.
+    pub(super) resets: usize,
+    pub(super) credit: Credit,
+    /// Streams that could send if all together might send more, in turn.
+    pub(super) blocked: VecDeque<u32>,
+    /// Memory of streams that holds nothing.
+    pub(super) spare: u64,
+    pub(super) next_stream: u32,
     pub(super) control: Control,
     pub(super) pacer: Pacer,
     pub(super) ledger: Ledger,
@@ -174,26 +199,11 @@ pub struct Endpoint {
     pub(super) probes: u32,
     /// When nothing was left to send after the last packet; `None` if there was.
     pub(super) starved: Option<Time>,
-    events: VecDeque<Event>,
+    pub(super) events: VecDeque<Event>,
     delays: Vec<Delay>,
     pub(super) held: Bytes,
     pub(super) unsent: Bytes,
     pub(super) lost_packets: u64,
-}
-
-/// A stream's two halves and what must be told of it.
-pub(super) struct Stream {
-    pub(super) send: SendHalf,
-    pub(super) recv: RecvHalf,
-    /// Where it shall lead, until the other end knows.
-    pub(super) target: Option<(String, u16)>,
-    pub(super) result: Option<OpenResult>,
-    /// It stands in `ready`.
-    pub(super) queued: bool,
-    /// The reader has been told that there is something.
-    told: bool,
-    /// The other end's opening has come, or it is ours.
-    known: bool,
 }
 
 impl Endpoint {
@@ -201,6 +211,11 @@ impl Endpoint {
     pub fn new(config: Config) -> Endpoint {
         Endpoint {
             next_stream: config.first_stream,
+            closing: BTreeMap::new(),
+            resets: 0,
+            credit: Credit::new(config.budget),
+            blocked: VecDeque::new(),
+            spare: 0,
             config,
             size: PacketSize::default(),
             streams: BTreeMap::new(),
@@ -211,7 +226,7 @@ impl Endpoint {
             arrivals: Arrivals::default(),
             rtt: RttEstimator::new(Span::from_millis(20), Span::from_secs(3), Span::from_millis(300)),
             ready: VecDeque::new(),
-            items: VecDeque::new(),
+            items: VecDeque::from([Item::Budget]),
             feedback: VecDeque::new(),
             close: false,
             probes: 0,
@@ -273,7 +288,8 @@ impl Endpoint {
         let ahead =
             ahead.bytes_in(READ_AHEAD).get().clamp(least_ahead, MOST_AHEAD).saturating_sub(stream.send.unsent());
         let least = Bytes::new(least_ahead).saturating_sub(self.held);
-        let wanted = stream.send.room().min(ahead).min(budget.max(least).get());
+        let room = self.credit.room().saturating_sub(self.unsent.get());
+        let wanted = stream.send.room().min(room).min(ahead).min(budget.max(least).get());
         // Less would leave in short packets, and the hop's cost is by the packet.
         if wanted < full { 0 } else { usize::try_from(wanted).unwrap_or(usize::MAX) }
     }
@@ -314,9 +330,10 @@ impl Endpoint {
 
     /// Gives a stream up in both directions.
     pub fn reset(&mut self, number: u32) {
-        if self.streams.contains_key(&number) {
+        if let Some(stream) = self.streams.get(&number) {
+            let sent = stream.send.sent();
             self.forget(number);
-            self.items.push_back(Item::Reset(number));
+            self.push_reset(number, sent);
         }
     }
 
@@ -329,10 +346,20 @@ impl Endpoint {
     pub fn consume(&mut self, now: Time, number: u32, count: usize) {
         let Some(stream) = self.streams.get_mut(&number) else { return };
         stream.told = false;
+        let before = (stream.recv.unread(), stream.recv.spare());
         stream.recv.consume(now, count, |age| self.delays.push(Delay::Data(age)));
-        if stream.recv.window_due(self.config.window) && !self.items.contains(&Item::Window(number)) {
+        self.spare = self.spare - before.1 + stream.recv.spare();
+        if self.spare > MOST_SPARE {
+            self.spare -= stream.recv.spare();
+            stream.recv.shrink();
+            self.spare += stream.recv.spare();
+        }
+        self.credit.on_read(before.0 - stream.recv.unread());
+        let window = self.credit.share(self.config.window);
+        if stream.recv.window_due(window) && !self.items.contains(&Item::Window(number)) {
             self.items.push_back(Item::Window(number));
         }
+        self.tell_budget();
     }
 
     /// True if the stream has ended and everything has been read: the reader takes note of it by asking.
@@ -372,11 +399,24 @@ impl Endpoint {
     /// [`Violation`]: the session cannot go on.
     pub fn on_packet(&mut self, now: Time, number: u64, packet: &[u8]) -> Result<Time, Violation> {
         let (sent_at, frames) = open_packet(packet)?;
-        let mut wants_ack = false;
+        let (mut wants_ack, mut acks, mut whole) = (false, 0, true);
         for frame in frames {
             let frame = frame?;
             wants_ack |= !matches!(frame, Frame::Ack { .. } | Frame::Feedback(_) | Frame::Close);
-            self.on_frame(now, sent_at, frame)?;
+            // Each is looked up in all that is under way.
+            acks += usize::from(matches!(frame, Frame::Ack { .. }));
+            if acks > 1 {
+                return Err(Violation::Acks);
+            }
+            whole &= self.on_frame(now, sent_at, frame)?;
+        }
+        let most = self.config.max_streams;
+        if self.closing.len() > 2 * most || self.resets > 4 * most {
+            return Err(Violation::Streams);
+        }
+        if !whole {
+            // As if it had been lost: what was taken in of it does no harm a second time.
+            return Ok(sent_at);
         }
         self.arrivals.on_packet(now, number, wants_ack);
         self.on_life(now);
@@ -384,11 +424,12 @@ impl Endpoint {
         Ok(sent_at)
     }
 
-    fn on_frame(&mut self, now: Time, sent_at: Time, frame: Frame<'_>) -> Result<(), Violation> {
+    /// Takes a frame in; false if there is no room for it now.
+    fn on_frame(&mut self, now: Time, sent_at: Time, frame: Frame<'_>) -> Result<bool, Violation> {
         match frame {
             Frame::Ping => {}
             Frame::Ack { delay, ranges } => self.on_ack(now, delay, &ranges),
-            Frame::Data(data) => self.on_data(&data, sent_at)?,
+            Frame::Data(data) => return self.on_data(&data, sent_at),
             Frame::Open { stream: number, host, port } => {
                 if let Some(stream) = self.theirs(number)?
                     && !std::mem::replace(&mut stream.known, true)
@@ -407,32 +448,43 @@ impl Endpoint {
                     self.enqueue(number);
                 }
             }
-            Frame::Reset { stream: number } => {
-                if self.streams.contains_key(&number) {
-                    self.forget(number);
-                    self.events.push_back(Event::Reset(number));
-                } else if self.is_theirs(number) {
-                    // Its opening may still come, late.
-                    self.is_over(number);
+            Frame::Reset { stream, sent } => self.on_reset(stream, sent)?,
+            Frame::Budget { limit } => {
+                self.credit.on_limit(limit);
+                for number in std::mem::take(&mut self.blocked) {
+                    self.streams.get_mut(&number).into_iter().for_each(|stream| stream.blocked = false);
+                    self.enqueue(number);
                 }
             }
             Frame::Feedback(feedback) => self.events.push_back(Event::Feedback(feedback)),
             Frame::Close => self.events.push_back(Event::Closed),
         }
-        Ok(())
+        Ok(true)
     }
 
-    fn on_data(&mut self, data: &Data<'_>, sent_at: Time) -> Result<(), Violation> {
+    fn on_data(&mut self, data: &Data<'_>, sent_at: Time) -> Result<bool, Violation> {
         let number = data.stream;
-        let Some(stream) = self.any(number)? else { return Ok(()) };
-        if !stream.recv.on_data(data, sent_at) {
-            return Err(Violation::Data(number));
+        if let Some(highest) = self.closing.get(&number).copied() {
+            let end = data.offset + data.bytes.len() as u64;
+            self.settle(number, highest, end.max(highest), data.end)?;
+            return Ok(true);
         }
+        let Some(stream) = self.any(number)? else { return Ok(true) };
+        let (growth, spare) = (stream.recv.growth(data), stream.recv.spare());
+        match stream.recv.on_data(data, sent_at) {
+            Ok(()) => {}
+            Err(Refused::Scattered) => return Ok(false),
+            Err(Refused::Violation) => return Err(Violation::Data(number)),
+        }
+        let spare = stream.recv.spare() as i64 - spare as i64;
+        self.spare = self.spare.saturating_add_signed(spare);
+        self.credit.on_arrived(growth)?;
+        let Some(stream) = self.streams.get_mut(&number) else { return Ok(true) };
         let news = !stream.recv.readable().is_empty() || stream.recv.is_at_end();
         if news && stream.known && !std::mem::replace(&mut stream.told, true) {
             self.events.push_back(Event::Readable(number));
         }
-        Ok(())
+        Ok(true)
     }
 
     fn on_ack(&mut self, now: Time, delay: Span, ranges: &[AckRange]) {
@@ -536,9 +588,19 @@ impl Endpoint {
         (self.arrivals.count(), self.arrivals.largest())
     }
 
+    /// Packet numbers that have been given out here.
+    pub fn numbers(&self) -> u64 {
+        self.ledger.next_number()
+    }
+
     /// Packets that were sent and found lost.
     pub fn lost_packets(&self) -> u64 {
         self.lost_packets
+    }
+
+    /// Octets of all streams together that may be sent before the other end has read some.
+    pub fn room(&self) -> u64 {
+        self.credit.room()
     }
 
     /// Streams that are open.
@@ -574,7 +636,8 @@ impl Endpoint {
                 }
             }
             Item::Opened(number) => self.tidy(number),
-            Item::Window(_) | Item::Reset(_) | Item::Ping => {}
+            Item::Reset { .. } => self.resets = self.resets.saturating_sub(1),
+            Item::Window(_) | Item::Budget | Item::Ping => {}
         }
     }
 
@@ -593,90 +656,6 @@ impl Endpoint {
             }
         }
     }
-
-    /// Puts a stream into the queue if it has something to send.
-    pub(super) fn enqueue(&mut self, number: u32) {
-        if let Some(stream) = self.streams.get_mut(&number)
-            && stream.send.is_ready()
-            && !std::mem::replace(&mut stream.queued, true)
-        {
-            self.ready.push_back(number);
-        }
-    }
-
-    /// Forgets a stream whose two halves are done.
-    fn tidy(&mut self, number: u32) {
-        let Some(stream) = self.streams.get(&number) else { return };
-        let refused = stream.result.is_some_and(|result| result != OpenResult::Connected);
-        if stream.send.is_done() && (stream.recv.is_done() || refused) {
-            self.forget(number);
-        }
-    }
-
-    fn forget(&mut self, number: u32) {
-        let Some(stream) = self.streams.remove(&number) else { return };
-        self.held = self.held.saturating_sub(Bytes::new(stream.send.held()));
-        self.unsent = self.unsent.saturating_sub(Bytes::new(stream.send.unsent()));
-        self.ready.retain(|ready| *ready != number);
-        self.is_over(number);
-    }
-
-    fn is_over(&mut self, number: u32) {
-        let half = u64::from(number / 2);
-        self.over[parity(number)].insert(half..half + 1, |_| {});
-    }
-
-    fn is_theirs(&self, number: u32) -> bool {
-        number % 2 != self.config.first_stream % 2
-    }
-
-    /// A stream of the other end, made if its first packet has just come; `None` if it is over.
-    fn theirs(&mut self, number: u32) -> Result<Option<&mut Stream>, Violation> {
-        if !self.is_theirs(number) {
-            return Err(Violation::Number(number));
-        }
-        if !self.streams.contains_key(&number) {
-            let half = u64::from(number / 2);
-            if self.over[parity(number)].iter().any(|range| range.contains(&half)) {
-                return Ok(None);
-            }
-            if self.streams.len() >= self.config.max_streams {
-                self.is_over(number);
-                self.items.push_back(Item::Reset(number));
-                return Ok(None);
-            }
-        }
-        Ok(Some(self.streams.entry(number).or_insert_with(Stream::new)))
-    }
-
-    /// A stream of either end; `None` if it is over. One of ours that was never opened is none of theirs to name.
-    fn any(&mut self, number: u32) -> Result<Option<&mut Stream>, Violation> {
-        if self.is_theirs(number) {
-            return self.theirs(number);
-        }
-        if number >= self.next_stream {
-            return Err(Violation::Number(number));
-        }
-        Ok(self.streams.get_mut(&number))
-    }
-}
-
-fn parity(number: u32) -> usize {
-    usize::from(number % 2 == 1)
-}
-
-impl Stream {
-    fn new() -> Stream {
-        Stream {
-            send: SendHalf::new(INITIAL_WINDOW),
-            recv: RecvHalf::new(INITIAL_WINDOW),
-            target: None,
-            result: None,
-            queued: false,
-            told: false,
-            known: false,
-        }
-    }
 }
 
 /// How far ahead of their departure octets are read.
@@ -684,3 +663,11 @@ const READ_AHEAD: Span = Span::from_micros(250);
 /// Full packets: one that leaves and one that waits.
 const LEAST_AHEAD: u64 = 2;
 const MOST_AHEAD: u64 = 256 << 10;
+/// Memory of streams that holds nothing: what is read of a stream soon fills again.
+const MOST_SPARE: u64 = 4 << 20;
+
+impl From<Overdrawn> for Violation {
+    fn from(_: Overdrawn) -> Violation {
+        Violation::Budget
+    }
+}

@@ -27,7 +27,12 @@ pub(super) enum Item {
     Open(u32),
     Opened(u32),
     Window(u32),
-    Reset(u32),
+    Reset {
+        stream: u32,
+        /// Octets of it that were sent.
+        sent: u64,
+    },
+    Budget,
     Ping,
 }
 

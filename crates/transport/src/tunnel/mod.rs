@@ -10,22 +10,27 @@
 //! [`Endpoint::poll_transmit`] until it answers `None`. Reading no more from a source than is wanted *now* is what keeps
 //! the queue out of this machine's memory.
 //!
+//! What the other end can make an [`Endpoint`] hold is bounded, whatever it sends: see [`Config::budget`].
+//!
 //! Source:     RFC 9000 and RFC 9002 for the mechanisms (packet numbers that never repeat, acknowledgement ranges, loss
 //!             by packet and time threshold, probe timeouts); RFC 6298 for the timer's base.
 //! Deviations: one kind of packet, one ledger of numbers; no congestion window of its own; acknowledgements by [`AckRule`]
 //!             rather than for every second packet, because each costs the hop a channel access; after a probe
 //!             timeout nothing but probes leaves until something is acknowledged.
 //! Validity:   a path that seldom reorders by more than three packets (802.11 delivers in order).
-//! Checked by: tests/tunnel.rs (exact delivery for any loss, duplication and order), ledger::tests::*, pacer::tests::*
+//! Checked by: tests/tunnel.rs (exact delivery for any loss, duplication and order), tests/credit.rs, tests/memory.rs,
+//!             ledger::tests::*, pacer::tests::*
 
 mod arrivals;
 mod control;
+mod credit;
 mod endpoint;
 mod frames;
 mod ledger;
 mod pacer;
 mod recv_half;
 mod send_half;
+mod streams;
 mod transmit;
 
 pub use endpoint::{AckRule, Backlog, Config, Delay, Endpoint, Event, Violation};

@@ -4,6 +4,7 @@ use crate::ranges::Ranges;
 use lasthop_units::{Span, Time};
 use lasthop_wire::tunnel::Data;
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// Data on its way in.
 #[derive(Debug)]
@@ -11,6 +12,8 @@ pub(super) struct RecvHalf {
     /// Octets from `base` on; parts that have not come yet are zero.
     buffer: VecDeque<u8>,
     base: u64,
+    /// Where what was sent ends, as far as has been seen.
+    highest: u64,
     /// What has come at or beyond `base`.
     present: Ranges,
     /// Where the stream ends, once that is known.
@@ -22,11 +25,21 @@ pub(super) struct RecvHalf {
     end_read: bool,
 }
 
+/// Why a part was not taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// The other side may not send this.
+    Violation,
+    /// There are too many pieces with gaps between them. It may be sent again when some have been filled.
+    Scattered,
+}
+
 impl RecvHalf {
     pub(super) fn new(limit: u64) -> RecvHalf {
         RecvHalf {
             buffer: VecDeque::new(),
             base: 0,
+            highest: 0,
             present: Ranges::default(),
             end: None,
             limit,
@@ -35,26 +48,59 @@ impl RecvHalf {
         }
     }
 
-    /// Takes a part in; false if the other side may not send this.
-    pub(super) fn on_data(&mut self, data: &Data<'_>, sent_at: Time) -> bool {
+    /// By how much a part would move the end of what was sent.
+    pub(super) fn growth(&self, data: &Data<'_>) -> u64 {
+        (data.offset + data.bytes.len() as u64).saturating_sub(self.highest)
+    }
+
+    /// Where what was sent ends, as far as has been seen.
+    pub(super) fn highest(&self) -> u64 {
+        self.highest
+    }
+
+    /// Where the stream ends, if that is known.
+    pub(super) fn end(&self) -> Option<u64> {
+        self.end
+    }
+
+    /// Octets that were not handed on, with gaps between them.
+    pub(super) fn unread(&self) -> u64 {
+        self.highest - self.base
+    }
+
+    /// True if the sender may stop behind `sent` octets.
+    pub(super) fn may_stop_at(&self, sent: u64) -> bool {
+        sent >= self.highest && sent <= self.limit && self.end.is_none_or(|end| end == sent)
+    }
+
+    /// Takes a part in.
+    ///
+    /// # Errors
+    /// [`Refused`]; nothing has changed then.
+    pub(super) fn on_data(&mut self, data: &Data<'_>, sent_at: Time) -> Result<(), Refused> {
         let end = data.offset + data.bytes.len() as u64;
         let contradicts = self.end.is_some_and(|known| end > known || (data.end && end != known));
         let beyond = data.end && self.present.iter().next_back().is_some_and(|last| last.end > end);
         if end > self.limit || contradicts || beyond {
-            return false;
+            return Err(Refused::Violation);
         }
+        let start = data.offset.max(self.base);
+        let most = pieces(self.highest.max(end) - self.base);
+        if start < end && self.present.len() >= most && self.present.is_apart(&(start..end)) {
+            return Err(Refused::Scattered);
+        }
+        self.highest = self.highest.max(end);
         if data.end {
             self.end = Some(end);
         }
-        let start = data.offset.max(self.base);
         if start >= end {
-            return true;
+            return Ok(());
         }
         let bytes = &data.bytes[(start - data.offset) as usize..];
         let (mut fresh, at) = (false, (start - self.base) as usize);
         self.present.insert(start..end, |_| fresh = true);
         if !fresh {
-            return true;
+            return Ok(());
         }
         if at == self.buffer.len() {
             self.buffer.extend(bytes);
@@ -71,9 +117,27 @@ impl RecvHalf {
             let behind = (at + split).saturating_sub(front.len());
             back[behind..behind + bytes.len() - split].copy_from_slice(&bytes[split..]);
         }
-        let place = self.origins.partition_point(|(other, _)| *other < end);
-        self.origins.insert(place, (end, sent_at.saturating_sub(data.age)));
-        true
+        // Of very short parts some go without.
+        if self.origins.len() < most {
+            let place = self.origins.partition_point(|(other, _)| *other < end);
+            self.origins.insert(place, (end, sent_at.saturating_sub(data.age)));
+        }
+        Ok(())
+    }
+
+    /// Octets of memory that hold nothing.
+    pub(super) fn spare(&self) -> u64 {
+        let free = |capacity: usize, len: usize, each: usize| ((capacity - len) * each) as u64;
+        free(self.buffer.capacity(), self.buffer.len(), 1)
+            + free(self.present.capacity(), self.present.len(), size_of::<Range<u64>>())
+            + free(self.origins.capacity(), self.origins.len(), size_of::<(u64, Time)>())
+    }
+
+    /// Gives memory back that holds nothing.
+    pub(super) fn shrink(&mut self) {
+        self.buffer.shrink_to_fit();
+        self.present.shrink();
+        self.origins.shrink_to_fit();
     }
 
     /// Octets that can be read now, as far as they lie in one piece.
@@ -128,6 +192,12 @@ impl RecvHalf {
     }
 }
 
+/// Pieces with gaps between them, and moments at which data came into being, that are kept of so many octets: as many as data in
+/// parts of an ordinary length can have, and some.
+fn pieces(octets: u64) -> usize {
+    32 + usize::try_from(octets / 256).unwrap_or(usize::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,14 +210,14 @@ mod tests {
     fn parts_in_any_order_come_out_in_order() {
         let mut half = RecvHalf::new(100);
         let sent = |us: u64| Time::from_nanos(us * 1000);
-        assert!(half.on_data(&part(4, b"efgh", true), sent(20)));
+        assert_eq!(half.on_data(&part(4, b"efgh", true), sent(20)), Ok(()));
         assert_eq!(half.readable(), b"");
-        assert!(half.on_data(&part(0, b"abc", false), sent(10)));
+        assert_eq!(half.on_data(&part(0, b"abc", false), sent(10)), Ok(()));
         assert_eq!(half.readable(), b"abc");
         let mut ages = Vec::new();
         half.consume(sent(50), 2, |age| ages.push(age));
         assert_eq!((half.readable(), ages.len()), (b"c".as_slice(), 0));
-        assert!(half.on_data(&part(1, b"bcde", false), sent(30)), "a repetition that overlaps");
+        assert_eq!(half.on_data(&part(1, b"bcde", false), sent(30)), Ok(()), "a repetition that overlaps");
         assert_eq!(half.readable(), b"cdefgh");
         half.consume(sent(60), 6, |age| ages.push(age));
         assert_eq!(ages, [Span::from_micros(53), Span::from_micros(33), Span::from_micros(43)]);
@@ -157,11 +227,31 @@ mod tests {
     #[test]
     fn what_may_not_be_sent_is_refused() {
         let mut half = RecvHalf::new(8);
-        assert!(!half.on_data(&part(5, b"abcd", false), Time::ZERO), "beyond the window");
-        assert!(half.on_data(&part(2, b"cdef", false), Time::ZERO));
-        assert!(!half.on_data(&part(3, b"d", true), Time::ZERO), "an end before what has come");
-        assert!(half.on_data(&part(6, b"", true), Time::ZERO));
-        assert!(!half.on_data(&part(6, b"g", false), Time::ZERO), "behind the end");
-        assert!(!half.on_data(&part(5, b"", true), Time::ZERO), "another end");
+        assert_eq!(half.on_data(&part(5, b"abcd", false), Time::ZERO), Err(Refused::Violation), "beyond the window");
+        assert_eq!(half.on_data(&part(2, b"cdef", false), Time::ZERO), Ok(()));
+        assert_eq!(
+            half.on_data(&part(3, b"d", true), Time::ZERO),
+            Err(Refused::Violation),
+            "an end before what has come"
+        );
+        assert_eq!(half.on_data(&part(6, b"", true), Time::ZERO), Ok(()));
+        assert_eq!(half.on_data(&part(6, b"g", false), Time::ZERO), Err(Refused::Violation), "behind the end");
+        assert_eq!(half.on_data(&part(5, b"", true), Time::ZERO), Err(Refused::Violation), "another end");
+    }
+
+    #[test]
+    fn pieces_with_gaps_between_them_are_few_and_the_memory_is_given_back() {
+        let mut half = RecvHalf::new(1 << 20);
+        let mut scatter =
+            || (0..10_000).filter(|n| half.on_data(&part(3 * n, b"x", false), Time::ZERO).is_ok()).count();
+        let (taken, again) = (scatter(), scatter());
+        assert!((32..300).contains(&taken) && again < 300, "{taken} pieces, and once more {again}");
+        assert_eq!(half.on_data(&part(60_000, b"x", false), Time::ZERO), Ok(()), "further on there is room for some");
+        assert_eq!(half.on_data(&part(1, &[0; 30_000], false), Time::ZERO), Ok(()), "gaps may be filled");
+        half.consume(Time::ZERO, 30_001, |_| {});
+        assert!(half.spare() > 25_000, "{}", half.spare());
+        half.shrink();
+        assert!(half.spare() < 1000, "{}", half.spare());
+        assert_eq!(half.unread(), 30_000);
     }
 }

@@ -82,16 +82,28 @@ impl SendHalf {
         self.buffer.len() as u64
     }
 
-    /// True if there is something that may be sent.
-    pub(super) fn is_ready(&self) -> bool {
-        !self.lost.is_empty() || self.next < self.written().min(self.limit) || self.end == End::Due
+    /// True if there is something that may be sent if `fresh` octets may be that never were.
+    pub(super) fn is_ready(&self, fresh: u64) -> bool {
+        let ends = self.end == End::Due && self.next == self.written();
+        !self.lost.is_empty() || ends || fresh > 0 && self.has_fresh()
     }
 
-    /// The next part of at most `most` octets, and whether the stream ends with it; counts as sent.
-    pub(super) fn take(&mut self, most: u64) -> Option<(Range<u64>, bool)> {
+    /// True if there is something within the window that was never sent.
+    pub(super) fn has_fresh(&self) -> bool {
+        self.next < self.written().min(self.limit)
+    }
+
+    /// Octets that were sent, and those before them.
+    pub(super) fn sent(&self) -> u64 {
+        self.next
+    }
+
+    /// The next part of at most `most` octets, of which `fresh` may never have been sent, and whether the stream ends with it;
+    /// counts as sent.
+    pub(super) fn take(&mut self, most: u64, fresh: u64) -> Option<(Range<u64>, bool)> {
         let again = (most > 0).then(|| self.lost.take_lowest(most)).flatten();
         let range = again.unwrap_or_else(|| {
-            let end = self.written().min(self.limit).min(self.next + most);
+            let end = self.written().min(self.limit).min(self.next + most.min(fresh));
             let range = self.next..end.max(self.next);
             self.next = range.end;
             range
@@ -182,6 +194,9 @@ impl SendHalf {
 mod tests {
     use super::*;
 
+    /// As if there were no other streams.
+    const MANY: u64 = 1 << 40;
+
     fn half() -> SendHalf {
         let mut half = SendHalf::new(100);
         half.write(&(0..80).collect::<Vec<u8>>(), Time::from_nanos(5_000));
@@ -197,15 +212,15 @@ mod tests {
     #[test]
     fn lost_parts_go_first_and_acknowledged_ones_never_again() {
         let mut half = half();
-        assert_eq!(half.take(30), Some((0..30, false)));
-        assert_eq!(half.take(30), Some((30..60, false)));
+        assert_eq!(half.take(30, MANY), Some((0..30, false)));
+        assert_eq!(half.take(30, MANY), Some((30..60, false)));
         half.on_acked(10..20, false);
         half.on_lost(0..30, false);
-        assert_eq!(half.take(30), Some((0..10, false)));
+        assert_eq!(half.take(30, MANY), Some((0..10, false)));
         assert_eq!(octets(&half, 5..10), [5, 6, 7, 8, 9]);
-        assert_eq!(half.take(30), Some((20..30, false)));
-        assert_eq!(half.take(30), Some((60..80, false)));
-        assert_eq!(half.take(30), None);
+        assert_eq!(half.take(30, MANY), Some((20..30, false)));
+        assert_eq!(half.take(30, MANY), Some((60..80, false)));
+        assert_eq!(half.take(30, MANY), None);
         half.on_acked(0..10, false);
         assert_eq!((half.held(), half.age(Time::from_nanos(7_000), 25)), (60, Span::from_micros(2)));
         assert_eq!(octets(&half, 20..22), [20, 21]);
@@ -215,21 +230,36 @@ mod tests {
     fn nothing_leaves_beyond_the_window() {
         let mut half = SendHalf::new(10);
         half.write(&[1; 25], Time::ZERO);
-        assert_eq!((half.take(100), half.take(100), half.is_ready()), (Some((0..10, false)), None, false));
+        assert_eq!(
+            (half.take(100, MANY), half.take(100, MANY), half.is_ready(MANY)),
+            (Some((0..10, false)), None, false)
+        );
         half.on_window(20);
         half.on_window(15);
-        assert_eq!((half.take(100), half.room()), (Some((10..20, false)), 0));
+        assert_eq!((half.take(100, MANY), half.room()), (Some((10..20, false)), 0));
+    }
+
+    #[test]
+    fn no_more_leaves_for_the_first_time_than_all_streams_may_send() {
+        let mut half = half();
+        assert_eq!(half.take(30, 10), Some((0..10, false)));
+        half.finish();
+        assert_eq!((half.take(30, 0), half.is_ready(0), half.has_fresh()), (None, false, true));
+        half.on_lost(0..10, false);
+        assert!(half.is_ready(0), "what was sent before may be sent again");
+        assert_eq!(half.take(30, 0), Some((0..10, false)));
+        assert_eq!((half.take(100, 70), half.sent()), (Some((10..80, true)), 80));
     }
 
     #[test]
     fn the_end_is_told_until_it_is_acknowledged() {
         let mut half = half();
         half.finish();
-        assert_eq!(half.take(80), Some((0..80, true)));
-        assert!(!half.is_ready());
+        assert_eq!(half.take(80, MANY), Some((0..80, true)));
+        assert!(!half.is_ready(MANY));
         half.on_lost(0..80, true);
         half.on_acked(0..80, false);
-        assert_eq!(half.take(10), Some((80..80, true)), "the end by itself");
+        assert_eq!(half.take(10, MANY), Some((80..80, true)), "the end by itself");
         half.on_acked(80..80, true);
         assert!(half.is_done());
     }

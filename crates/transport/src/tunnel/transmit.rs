@@ -137,7 +137,8 @@ impl Endpoint {
     fn put_item(&mut self, out: &mut Vec<u8>, item: &Item) -> bool {
         match item {
             Item::Ping => put(out, &Frame::Ping),
-            Item::Reset(stream) => put(out, &Frame::Reset { stream: *stream }),
+            Item::Reset { stream, sent } => put(out, &Frame::Reset { stream: *stream, sent: *sent }),
+            Item::Budget => put(out, &Frame::Budget { limit: self.credit.open() }),
             Item::Open(number) => {
                 let Some(stream) = self.streams.get(number) else { return false };
                 let Some((host, port)) = &stream.target else { return false };
@@ -148,7 +149,7 @@ impl Endpoint {
                 put(out, &Frame::Opened { stream: *number, result: stream.result.unwrap_or(OpenResult::Failed) });
             }
             Item::Window(number) => {
-                let window = self.config.window;
+                let window = self.credit.share(self.config.window);
                 let Some(stream) = self.streams.get_mut(number) else { return false };
                 put(out, &Frame::Window { stream: *number, limit: stream.recv.open_window(window) });
             }
@@ -169,8 +170,10 @@ impl Endpoint {
             stream.queued = false;
             let most = self.size.packet() - out.len() - header;
             let unsent = stream.send.unsent();
-            if let Some((range, end)) = stream.send.take(most as u64) {
-                self.unsent = self.unsent.saturating_sub(Bytes::new(unsent - stream.send.unsent()));
+            if let Some((range, end)) = stream.send.take(most as u64, self.credit.room()) {
+                let fresh = unsent - stream.send.unsent();
+                self.unsent = self.unsent.saturating_sub(Bytes::new(fresh));
+                self.credit.on_sent(fresh);
                 let age = if range.is_empty() { Span::ZERO } else { stream.send.age(now, range.start) };
                 let data = Data { stream: number, offset: range.start, age, end, bytes: &[] };
                 let len = u16::try_from(range.end - range.start).expect("shorter than a packet");
@@ -179,6 +182,9 @@ impl Endpoint {
                 content.add_data(Part { stream: number, range, end });
             }
             self.enqueue(number);
+        }
+        if self.credit.room() == 0 {
+            self.block();
         }
     }
 }

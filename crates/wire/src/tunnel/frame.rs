@@ -11,9 +11,10 @@
 //! | 5 | open | stream (4), port (2), length of host (1), host: a name or an address as text |
 //! | 6 | opened | stream (4), result (1) |
 //! | 7 | window | stream (4), offset up to which data may be sent (8) |
-//! | 8 | reset | stream (4) |
+//! | 8 | reset | stream (4), octets of it that its sender had sent (8) |
 //! | 9 | feedback | one control slot of a station: [`super::FEEDBACK_LEN`] octets, see `feedback.rs` |
 //! | 10 | close | none: the session ends |
+//! | 11 | budget | octets of all streams together up to which data may be sent (8) |
 //!
 //! Streams that the station opens have odd numbers, those of the proxy even ones. The *age* of data is how long its
 //! first octet has been on its way when the packet was sealed: in the proxy, and an estimate of its time on the wire
@@ -40,6 +41,7 @@ const WINDOW: u8 = 7;
 const RESET: u8 = 8;
 const FEEDBACK: u8 = 9;
 const CLOSE: u8 = 10;
+const BUDGET: u8 = 11;
 
 /// One frame.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,6 +84,13 @@ pub enum Frame<'a> {
     Reset {
         /// Which stream.
         stream: u32,
+        /// Octets of it that who resets it had sent: so much of the budget it has used.
+        sent: u64,
+    },
+    /// Lets the other side send more of all streams together.
+    Budget {
+        /// First octet that may not be sent, all streams counted from their beginnings.
+        limit: u64,
     },
     /// A station's account of a control slot.
     Feedback(StationFeedback),
@@ -178,7 +187,8 @@ impl Frame<'_> {
             Frame::Open { host, .. } => 1 + 4 + 2 + 1 + host.len(),
             Frame::Opened { .. } => 1 + 4 + 1,
             Frame::Window { .. } => 1 + 4 + 8,
-            Frame::Reset { .. } => 1 + 4,
+            Frame::Reset { .. } => 1 + 4 + 8,
+            Frame::Budget { .. } => 1 + 8,
             Frame::Feedback(_) => 1 + feedback::FEEDBACK_LEN,
         }
     }
@@ -218,9 +228,14 @@ impl Frame<'_> {
                 out.extend_from_slice(&stream.to_be_bytes());
                 out.extend_from_slice(&limit.to_be_bytes());
             }
-            Frame::Reset { stream } => {
+            Frame::Reset { stream, sent } => {
                 out.push(RESET);
                 out.extend_from_slice(&stream.to_be_bytes());
+                out.extend_from_slice(&sent.to_be_bytes());
+            }
+            Frame::Budget { limit } => {
+                out.push(BUDGET);
+                out.extend_from_slice(&limit.to_be_bytes());
             }
             Frame::Feedback(feedback) => {
                 out.push(FEEDBACK);
@@ -274,7 +289,14 @@ impl<'a> Frames<'a> {
                 Ok(Frame::Opened { stream, result })
             }
             WINDOW => Ok(Frame::Window { stream: self.u32()?, limit: self.u64()? }),
-            RESET => Ok(Frame::Reset { stream: self.u32()? }),
+            RESET => {
+                let (stream, sent) = (self.u32()?, self.u64()?);
+                if sent > MAX_OFFSET {
+                    return Err(Error::Unknown { what: "offset in a stream", value: sent });
+                }
+                Ok(Frame::Reset { stream, sent })
+            }
+            BUDGET => Ok(Frame::Budget { limit: self.u64()? }),
             FEEDBACK => feedback::decode(self.slice(feedback::FEEDBACK_LEN)?).map(Frame::Feedback),
             kind => Err(Error::Unknown { what: "kind of frame", value: kind.into() }),
         }
