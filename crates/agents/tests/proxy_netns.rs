@@ -299,6 +299,14 @@ fn programs_are_served_by_socks_and_by_connect() {
     // Nobody listens there; and this machine is not for stations.
     connected_is(&world, &[5, 1, 0, 1, 10, 98, 1, 1, 0, 9], 5);
     connected_is(&world, &[5, 1, 0, 1, 127, 0, 0, 1, 0, 22], 2);
+    // Nor is it by its addresses on other interfaces, or by a range that is routed to it; whoever else has such addresses is.
+    world.proxy.ip("addr add 192.0.2.77/32 dev p0");
+    world.proxy.ip("route add local 198.51.100.0/24 dev lo");
+    for own in [[10, 98, 1, 2], [10, 98, 2, 1], [192, 0, 2, 77], [198, 51, 100, 9]] {
+        let [a, b, c, d] = own;
+        connected_is(&world, &[5, 1, 0, 1, a, b, c, d, 0, 22], 2);
+    }
+    connected_is(&world, &[5, 1, 0, 3, 9, b'1', b'0', b'.', b'9', b'8', b'.', b'1', b'.', b'2', 0, 22], 2);
     // A type of address that nobody knows.
     connected_is(&world, &[5, 1, 0, 9, 10, 98, 1, 1, 0, 7], 8);
 }

@@ -203,7 +203,8 @@ impl Proxy {
                     let Some(session) = self.sessions.get_mut(&answer.session) else { continue };
                     let count = answer.addresses.len();
                     let mut allowed = answer.addresses;
-                    allowed.retain(|address| server::is_allowed(address.ip(), self.allow_local));
+                    let local = self.allow_local;
+                    allowed.retain(|to| server::is_allowed(to.ip(), local) && (local || !server::is_own(to.ip())));
                     match count > 0 && allowed.is_empty() {
                         true => session.refuse(answer.stream, OpenResult::Forbidden),
                         false => session.on_addresses(now, answer.stream, allowed, &self.poll),
@@ -497,7 +498,8 @@ fn begin_or_go_on(
 #[cfg(feature = "bpf")]
 fn intercept(config: &Config, poll: &Poll) -> Result<Option<Taking>, Error> {
     let Some(transparent) = &config.transparent else { return Ok(None) };
-    let (interception, listener) = crate::transparent::Interception::begin(transparent, server::prepare)?;
+    let (interception, listener) =
+        crate::transparent::Interception::begin(transparent, |socket| server::prepare(socket, server::INITIAL_WINDOW))?;
     let doorway = Doorway::open(listener, INTERCEPTED, poll).map_err(Error::system("epoll"))?;
     Ok(Some(Taking { interception, doorway, stations: transparent.stations.iter().copied().collect() }))
 }

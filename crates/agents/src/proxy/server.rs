@@ -7,7 +7,7 @@ use lasthop_units::{Span, Time};
 use lasthop_wire::tunnel::OpenResult;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 
 /// A connection that is one end of a stream, in some state of being made.
 pub(super) struct Server {
@@ -34,8 +34,8 @@ pub(super) enum State {
 const LULL: Span = Span::from_millis(100);
 /// How long a server may take to answer.
 const PATIENCE: Span = Span::from_secs(10);
-/// Half the memory before anything is known of the path: the usual ten segments fit.
-const FIRST_BUFFER: usize = 16 << 10;
+/// What a server may send that has sent nothing of late: ten segments (RFC 6928).
+pub(super) const INITIAL_WINDOW: u64 = 10 * MSS as u64;
 
 impl Server {
     pub(super) fn resolving() -> Server {
@@ -49,11 +49,12 @@ impl Server {
         }
     }
 
-    /// Begins to connect to the first of the addresses that can be tried; `left` are in reverse order of preference.
-    pub(super) fn connect(now: Time, mut left: Vec<SocketAddr>) -> Result<State, OpenResult> {
+    /// Begins to connect to the first of the addresses that can be tried; `left` are in reverse order of preference. `window`: the
+    /// first window, in octets.
+    pub(super) fn connect(now: Time, mut left: Vec<SocketAddr>, window: u64) -> Result<State, OpenResult> {
         let mut failed = OpenResult::HostUnreachable;
         while let Some(address) = left.pop() {
-            match connecting(address) {
+            match connecting(address, window) {
                 Ok(socket) => return Ok(State::Connecting { socket, since: now, left }),
                 Err(error) => failed = result_of(&error),
             }
@@ -78,6 +79,11 @@ impl Server {
         }
     }
 
+    /// True if it stands and may begin to send at any moment, all the same.
+    pub(super) fn is_quiet(&self, now: Time) -> bool {
+        matches!(self.state, State::Up(_)) && now >= self.busy_until
+    }
+
     /// Looks at what waits in the kernel and how far away the server is.
     pub(super) fn look(&mut self, now: Time) {
         if let State::Up(pipe) = &self.state {
@@ -92,10 +98,10 @@ impl Server {
     }
 }
 
-fn connecting(address: SocketAddr) -> io::Result<TcpStream> {
+fn connecting(address: SocketAddr, window: u64) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
-    prepare(&socket)?;
+    prepare(&socket, window)?;
     match socket.connect(&address.into()) {
         Ok(()) => {}
         Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}
@@ -104,10 +110,11 @@ fn connecting(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(socket.into())
 }
 
-/// What must be set before the handshake, which fixes segment size and window scale.
-pub(super) fn prepare(socket: &Socket) -> io::Result<()> {
+/// What must be set before the handshake, which fixes segment size, window scale and the first window.
+pub(super) fn prepare(socket: &Socket, window: u64) -> io::Result<()> {
     socket.set_tcp_mss(MSS)?;
-    socket.set_recv_buffer_size(FIRST_BUFFER)?;
+    // The kernel doubles what it is asked for, and takes half of its memory for data: a window of whole segments fits.
+    socket.set_recv_buffer_size(usize::try_from(window + window / 8).unwrap_or(usize::MAX))?;
     // A buffer that was asked for also limits the scale, and with it every window of the connection: here, to 64 KiB.
     // A kernel before 5.15 refuses, and connections are slower for it than their stations might be served.
     let _ = window::let_the_window_scale(socket);
@@ -126,7 +133,8 @@ pub(crate) fn result_of(error: &io::Error) -> OpenResult {
     }
 }
 
-/// True if a station may be connected to an address: not to this machine or its links, unless that is allowed.
+/// True if a station may be connected to an address: not to this machine's links or loopback, unless that is allowed. Its other
+/// addresses are for [`is_own`] to tell.
 pub(super) fn is_allowed(address: IpAddr, local: bool) -> bool {
     let address = address.to_canonical();
     let anyone = !(address.is_unspecified() || address.is_multicast());
@@ -135,6 +143,17 @@ pub(super) fn is_allowed(address: IpAddr, local: bool) -> bool {
         IpAddr::V6(v6) => v6.is_loopback() || v6.is_unicast_link_local(),
     };
     anyone && (local || !near)
+}
+
+/// True if packets to an address stay on this machine, as routing says: it is one of any interface, or of a range that is local. To
+/// connect a UDP socket sends nothing; what it would send to this machine comes from the address that it goes to.
+pub(super) fn is_own(address: IpAddr) -> bool {
+    let address = address.to_canonical();
+    let any: IpAddr = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let from =
+        UdpSocket::bind((any, 0)).and_then(|socket| socket.connect((address, 9)).and_then(|()| socket.local_addr()));
+    // Where there is no way, no connection will be made either.
+    from.is_ok_and(|from| from.ip() == address)
 }
 
 #[cfg(test)]

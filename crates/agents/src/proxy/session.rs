@@ -2,8 +2,8 @@
 
 use super::config::Doubted;
 use super::control::Decided;
-use super::server::{self, Server, State};
-use super::window::MSS;
+use super::server::{self, INITIAL_WINDOW, Server, State};
+use super::window::LEAST;
 use crate::tunnel::Keyring;
 use crate::tunnel::link::Link;
 use crate::tunnel::path::Path;
@@ -169,12 +169,13 @@ impl Session {
 
     /// The addresses of a stream's host are known.
     pub(super) fn on_addresses(&mut self, now: Time, stream: u32, addresses: Vec<SocketAddr>, poll: &Poll) {
+        let first = self.first_window(now, 1);
         let Some(server) = self.servers.get_mut(&stream) else { return };
         // The last is tried first.
         let connecting = if addresses.is_empty() {
             Err(OpenResult::HostUnreachable)
         } else {
-            Server::connect(now, addresses.into_iter().rev().collect())
+            Server::connect(now, addresses.into_iter().rev().collect(), first)
         };
         let watched = connecting.and_then(|state| {
             if let State::Connecting { socket, .. } = &state {
@@ -345,17 +346,28 @@ impl Session {
             (self.stats.backlog, self.stats.bound) = (held, bound);
         }
         self.endpoint.set_pacing(rate, Intake::under_way(rate, self.endpoint.min_rtt().unwrap_or(Span::ZERO)));
-        // Browsers keep many connections that bring nothing: who sends nothing has no share, and begins as on any path.
+        // Browsers keep many connections that bring nothing: who sends nothing has no share, and begins as on any path, as long
+        // as not so many may begin at once that what they bring would not fit.
         let busy = self.servers.values().filter(|server| server.is_busy(now)).count();
         let (share, standing) = (rate.scale(1.0 / busy.max(1) as f64), Intake::standing(self.slack));
+        let first = self.first_window(now, 0);
         for server in self.servers.values_mut() {
             let (queued, rtt) = (server.queued, server.min_rtt.unwrap_or(Span::ZERO));
-            let most = if server.is_busy(now) { u64::MAX } else { INITIAL_WINDOW };
+            let most = if server.is_busy(now) { u64::MAX } else { first };
             let State::Up(pipe) = &mut server.state else { continue };
             pipe.lead = rtt / 2 + share.time_for(Bytes::new(queued)).unwrap_or(Span::ZERO);
             let open = server.intake.window(now, share, rtt, standing, Bytes::new(queued));
             server.window.set(pipe.socket(), open.get().min(most), share.bytes_in(rtt + standing).get(), queued);
         }
+    }
+
+    /// What each connection that sends nothing may bring when it begins, with so `many` more of them: together what the bound leaves
+    /// beside those that send, or one initial window if that is more. None less than what keeps a sender from waiting for
+    /// timers, and none more than it would have on any path.
+    fn first_window(&self, now: Time, many: usize) -> u64 {
+        let quiet = self.servers.values().filter(|server| server.is_quiet(now)).count() + many;
+        let spare = self.decided.rate.bytes_in(self.slack.saturating_sub(Intake::standing(self.slack))).get();
+        (spare.max(INITIAL_WINDOW) / quiet.max(1) as u64).clamp(LEAST, INITIAL_WINDOW)
     }
 
     /// Octets that may wait here: what fills the wire when all goes well, and the allowance.
@@ -419,8 +431,6 @@ impl Session {
 const MOST_AT_ONCE: usize = 256;
 /// Full datagrams in one train.
 const MOST_TRAIN: usize = 40;
-/// What a server may send that has sent nothing of late: ten segments (RFC 6928).
-const INITIAL_WINDOW: u64 = 10 * MSS as u64;
 
 /// How a connection's socket is told from others.
 pub(super) fn token(session: u32, stream: u32) -> u64 {

@@ -1,0 +1,168 @@
+//! What waits in the proxy for a station with one connection, and with many that all begin at one moment, over a wire of 20 ms.
+#![allow(clippy::disallowed_methods, reason = "real time is what is tested")]
+
+mod support;
+
+use lasthop_agents::ap::Stop;
+use lasthop_agents::proxy::{self, Proxy, Rule};
+use lasthop_agents::station::{self, Forward, Station};
+use lasthop_agents::tunnel::keys;
+use lasthop_signals::Node;
+use lasthop_units::{Rate, Span};
+use lasthop_wire::proxy::Target;
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Barrier, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use support::delay::DelayWire;
+use support::netns::{Netns, available};
+
+const RATE: Rate = Rate::from_mbit(50);
+/// Of the wire between proxy and servers.
+const ROUND_TRIP: Duration = Duration::from_millis(20);
+/// Segments of 1400 octets, two of which every connection may have on their way whatever is allowed: with less its sender would
+/// wait for timers.
+const LEAST: f64 = 2800.0;
+
+/// What the proxy's log says of a slot: the most that waited, the bound, and the share of looks that found more.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    backlog: f64,
+    bound: f64,
+    over: f64,
+}
+
+/// `connections` of one station stand and are quiet for a while; then all their servers send what they can for two seconds. Gives
+/// the proxy's slots from that moment on, and how much each connection brought.
+fn begin_together(connections: usize) -> (Vec<Slot>, Vec<usize>) {
+    let (server, proxy, station) = (Netns::new("srv"), Netns::new("prx"), Netns::new("sta"));
+    let _wire = DelayWire::new((&server, "s0"), (&proxy, "p0"), ROUND_TRIP / 2);
+    proxy.veth("p1", &station, "t0");
+    for (netns, device, address) in [
+        (&server, "s0", "10.95.1.1/24"),
+        (&proxy, "p0", "10.95.1.2/24"),
+        (&proxy, "p1", "10.95.2.1/24"),
+        (&station, "t0", "10.95.2.2/24"),
+    ] {
+        netns.ip(&format!("addr add {address} dev {device}"));
+        netns.ip(&format!("link set {device} up"));
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let (all, own, log) = (dir.path().join("proxy"), dir.path().join("1"), dir.path().join("log"));
+    keys::pair(&all, Node(1), &own, false).expect("paired");
+    let listen = "10.95.2.1:4848".parse().expect("an address");
+    let config = proxy::Config { log: Some(log.clone()), ..proxy::Config::new(listen, all, Rule::Fixed(RATE)) };
+    let _proxy = start(&proxy, move |stop, ready| {
+        let proxy = Proxy::open(&config).expect("a proxy");
+        ready.send(()).expect("somebody waits");
+        drop(proxy.run(stop).expect("it runs"));
+    });
+    let target = Target::new("10.95.1.1", 7).expect("a target");
+    let config = station::Config {
+        forwards: vec![Forward { listen: "127.0.0.1:9000".parse().expect("an address"), target }],
+        slot: Span::from_millis(100),
+        ..station::Config::new(listen, own)
+    };
+    let _station = start(&station, move |stop, ready| {
+        let station = Station::open(&config).expect("a station");
+        ready.send(()).expect("somebody waits");
+        drop(station.run(stop).expect("it runs"));
+    });
+    // One that is told to begin, and then never stops.
+    let (listener, begin) = (
+        server.within(|| TcpListener::bind("10.95.1.1:7")).expect("a listener"),
+        Arc::new(Barrier::new(connections + 1)),
+    );
+    let starts = Arc::clone(&begin);
+    std::thread::spawn(move || {
+        for mut socket in listener.incoming().map_while(Result::ok) {
+            let starts = Arc::clone(&starts);
+            std::thread::spawn(move || {
+                if socket.write_all(b"!").is_ok() && socket.read_exact(&mut [0]).is_ok() {
+                    starts.wait();
+                    while socket.write_all(&[0x5a; 16 << 10]).is_ok() {}
+                }
+            });
+        }
+    });
+    let until = Instant::now() + Duration::from_secs(20);
+    let mut open: Vec<TcpStream> = Vec::new();
+    while open.len() < connections {
+        assert!(Instant::now() < until, "{} of {connections} connections stand", open.len());
+        let mut socket = station.within(|| TcpStream::connect("127.0.0.1:9000")).expect("the agent listens");
+        socket.set_read_timeout(Some(Duration::from_secs(5))).expect("a socket");
+        // While the tunnel is down a connection ends at once.
+        match socket.read_exact(&mut [0]) {
+            Ok(()) => open.push(socket),
+            Err(_) => std::thread::sleep(Duration::from_millis(20)),
+        }
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    let before = std::fs::read_to_string(&log).expect("a log").lines().count();
+    open.iter_mut().for_each(|socket| socket.write_all(b"x").expect("a connection"));
+    begin.wait();
+    let ends = Instant::now() + Duration::from_secs(2);
+    let readers: Vec<JoinHandle<usize>> = open
+        .into_iter()
+        .map(|mut socket| {
+            std::thread::spawn(move || {
+                let (mut bytes, mut count) = (vec![0; 1 << 16], 0);
+                while Instant::now() < ends {
+                    count += socket.read(&mut bytes).expect("data comes");
+                }
+                count
+            })
+        })
+        .collect();
+    let brought = readers.into_iter().map(|reader| reader.join().expect("no panic")).collect();
+    let log = std::fs::read_to_string(&log).expect("a log");
+    let slot = |line: &str| {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        let number = |key: &str| line[key].as_f64().expect("a number");
+        Slot { backlog: number("backlog_bytes"), bound: number("bound_bytes"), over: number("over_bound") }
+    };
+    (log.lines().skip(before).map(slot).collect(), brought)
+}
+
+/// Runs an agent on a thread of its own in a namespace until this is dropped.
+fn start(netns: &Netns, run: impl FnOnce(&'static Stop, mpsc::Sender<()>) + Send + 'static) -> Running {
+    let stop: &'static Stop = Box::leak(Box::default());
+    let (ready, started) = mpsc::channel();
+    let file = std::fs::File::open(format!("/run/netns/{}", netns.name())).expect("a namespace");
+    let thread = std::thread::spawn(move || {
+        nix::sched::setns(file, nix::sched::CloneFlags::CLONE_NEWNET).expect("root");
+        run(stop, ready);
+    });
+    started.recv().expect("it starts");
+    Running(stop, Some(thread))
+}
+
+struct Running(&'static Stop, Option<JoinHandle<()>>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.ask();
+        self.1.take().map(JoinHandle::join);
+    }
+}
+
+#[test]
+fn one_connection_and_many_that_begin_together_stay_within_the_bound() {
+    if !available("edge proxy") {
+        return;
+    }
+    for connections in [1, 32] {
+        let (slots, brought) = begin_together(connections);
+        let fullest = slots.iter().max_by(|a, b| a.backlog.total_cmp(&b.backlog)).expect("slots");
+        // Every connection but one may have its two segments beyond what the rate asks for.
+        let most = fullest.bound + LEAST * (connections - 1) as f64;
+        assert!(fullest.backlog <= most, "{connections} connections: {fullest:?}, {most} allowed");
+        let over = slots.iter().map(|slot| slot.over).sum::<f64>() / slots.len() as f64;
+        assert!(over < 0.1, "{connections} connections: {over:.3} of all looks found more than the bound");
+        let mbit = brought.iter().sum::<usize>() as f64 * 8e-6 / 2.0;
+        assert!(mbit > 25.0, "{connections} connections: {mbit:.1} Mbit/s of {RATE}");
+        assert!(brought.iter().all(|count| *count > 0), "{connections} connections: some brought nothing: {brought:?}");
+    }
+}
