@@ -839,3 +839,105 @@ fn what_the_proxy_has_nothing_to_do_with_takes_its_ordinary_way() {
     drop(proxy.end());
     assert!(world.proxy.within(lasthop_agents::transparent::clean).expect("root"));
 }
+
+/// What agents have said, for those tests that listen.
+static SAID: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
+
+fn has_said(what: &str) -> usize {
+    SAID.lock().expect("no panic").iter().filter(|line| line.contains(what)).count()
+}
+
+/// Waits until `what` is so.
+fn until(what: &str, mut so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !so() {
+        assert!(began.elapsed() < Duration::from_secs(10), "{what}: not in ten seconds");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_monitor_that_goes_down_or_away_ends_nothing_and_is_read_again_when_it_is_back() {
+    if !available("edge proxy") {
+        return;
+    }
+    let world = World::new();
+    world.serve(0);
+    let monitor = support::monitor::monitor(&world.station, "mon0");
+    let _proxy = world.proxy(Rate::from_mbit(50));
+    let config = station::Config {
+        forwards: vec![Forward {
+            listen: FORWARDED.parse().expect("an address"),
+            target: Target::new(SERVER, 7).expect("a target"),
+        }],
+        monitor: Some("mon0".into()),
+        log: Some(world.path("station.log")),
+        slot: Span::from_millis(100),
+        say: |line| SAID.lock().expect("no panic").push(line.to_owned()),
+        ..station::Config::new(PROXY.parse().expect("an address"), world.path("1"))
+    };
+    let station = Agent::start(world.station.name(), move |ready, stop| {
+        let station = Station::open(&config).expect("a station");
+        ready();
+        station.run(stop).expect("nothing that happens to a monitor ends it")
+    });
+    // The source of the last slot's account.
+    let source = |wanted: &str| {
+        let log = std::fs::read_to_string(world.path("station.log")).unwrap_or_default();
+        log.lines().last().is_some_and(|line| line.contains(&format!("\"source\":\"{wanted}\"")))
+    };
+    until("the monitor is read", || source("radiotap"));
+    world.station.ip("link set mon0 down");
+    until("down", || source("timestamps"));
+    assert_eq!(has_said("mon0 is down"), 1);
+    // It is told once, however long it lasts.
+    std::thread::sleep(Duration::from_millis(2500));
+    assert_eq!((has_said("mon0 is down"), has_said("mon0 is back")), (1, 0));
+    world.station.ip("link set mon0 up");
+    until("up again", || source("radiotap"));
+    assert_eq!(has_said("mon0 is back"), 1);
+    drop(monitor);
+    until("gone", || source("timestamps"));
+    assert_eq!(has_said("mon0 is gone"), 1);
+    // Another one of that name, with another index.
+    let _monitor = support::monitor::monitor(&world.station, "mon0");
+    until("another one", || source("radiotap"));
+    let mut socket = world.station.within(|| TcpStream::connect(FORWARDED)).expect("the agent listens");
+    socket.set_read_timeout(Some(Duration::from_secs(5))).expect("a socket");
+    socket.write_all(b"still here").expect("a connection");
+    socket.read_exact(&mut [0; 10]).expect("an echo");
+    assert_eq!(station.end().sessions, 1);
+}
+
+#[test]
+fn a_key_that_is_replaced_shuts_the_old_one_out_of_a_proxy_that_runs() {
+    if !available("edge proxy") {
+        return;
+    }
+    let world = World::new();
+    keys::pair(&world.path("proxy"), Node(2), &world.path("2"), false).expect("paired");
+    world.serve(1000);
+    let proxy = world.proxy(Rate::from_mbit(50));
+    let station = world.station(PROXY, "1");
+    let mut socket = world.connect();
+    read_all(&mut socket, 1000);
+    // Another station's key changes nothing for this one.
+    keys::pair(&world.path("proxy"), Node(2), &world.path("2-new"), true).expect("replaced");
+    std::thread::sleep(Duration::from_millis(1500));
+    socket.write_all(b"x").expect("a connection");
+    socket.read_exact(&mut [0]).expect("an echo");
+    let began = Instant::now();
+    keys::pair(&world.path("proxy"), Node(1), &world.path("1-new"), true).expect("replaced");
+    assert!(!matches!(socket.read(&mut [0]), Ok(1)), "the connection is over");
+    assert!(began.elapsed() < Duration::from_secs(3), "after {:?}", began.elapsed());
+    // The old key opens nothing any more.
+    std::thread::sleep(Duration::from_millis(1000));
+    let mut refused = world.station.within(|| TcpStream::connect(FORWARDED)).expect("the agent listens");
+    refused.set_read_timeout(Some(Duration::from_secs(5))).expect("a socket");
+    assert!(!matches!(refused.read(&mut [0]), Ok(1)));
+    assert_eq!(station.end().sessions, 1);
+    let renewed = world.station(PROXY, "1-new");
+    read_all(&mut world.connect(), 1000);
+    assert_eq!(renewed.end().sessions, 1);
+    assert_eq!(proxy.end().sessions, 2);
+}

@@ -79,7 +79,7 @@ pub struct Args {
     /// What may be held for a station beyond what fills the wires, as time at its rate
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>, default_value = "10 ms")]
     allowance: Span,
-    /// Stations may be connected to this machine itself (loopback and link-local addresses)
+    /// Stations may be connected to this machine itself (any address of its own, loopback, link-local)
     #[arg(long)]
     allow_local: bool,
     /// Write what the controller saw and decided to this file (JSON lines)
@@ -194,6 +194,7 @@ impl Args {
             log: self.log.clone(),
             realtime: !self.no_realtime,
             user: self.user.clone(),
+            say: |line| note!("{line}"),
             ..default
         }
     }

@@ -62,6 +62,7 @@ pub fn station(args: &Args) -> anyhow::Result<ExitCode> {
         log: args.log.clone(),
         realtime: args.realtime,
         user: args.user.clone(),
+        say: |line| note!("{line}"),
         ..Config::new(args.proxy, args.key.clone())
     };
     let station = Station::open(&config).map_err(flag::of_tunnel)?;

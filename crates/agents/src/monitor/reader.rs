@@ -1,6 +1,7 @@
 //! A packet socket on a monitor interface.
 
 use super::MonitorError;
+use crate::tunnel::clock;
 use lasthop_signals::{MacAddress, ReceivedMpdu};
 use lasthop_units::{Span, Time};
 use lasthop_wire::dot11::{FrameControl, Header};
@@ -20,8 +21,6 @@ pub struct MonitorReader {
     socket: OwnedFd,
     name: String,
     buffer: Vec<u8>,
-    /// From the monotonic clock to the one that stamps packets.
-    offset: Span,
     unreadable: u64,
     dropped: u64,
 }
@@ -54,24 +53,30 @@ impl MonitorReader {
     /// # Errors
     /// What is wrong with the interface, or not allowed: see [`MonitorError`].
     pub fn open(name: &str) -> Result<MonitorReader, MonitorError> {
-        let index = if_nametoindex(name).map_err(|_| MonitorError::NoInterface { name: name.to_owned() })?;
+        if_nametoindex(name).map_err(|_| MonitorError::NoInterface { name: name.to_owned() })?;
         let socket = packet_socket(name)?;
-        let request = interface_request(name);
-        let arphrd = hardware_type(&socket, request)?;
-        if arphrd != ARPHRD_RADIOTAP {
-            return Err(MonitorError::NotRadiotap { name: name.to_owned(), arphrd });
-        }
-        if !is_up(&socket, request)? {
-            return Err(MonitorError::Down { name: name.to_owned() });
-        }
+        let index = interface(&socket, name)?;
         set_option(&socket, libc::SO_TIMESTAMPNS, 1).map_err(system("asking for time stamps"))?;
         // As much as is allowed; without CAP_NET_ADMIN up to net.core.rmem_max.
         if set_option(&socket, libc::SO_RCVBUFFORCE, RECEIVE_BUFFER).is_err() {
             let _ = set_option(&socket, libc::SO_RCVBUF, RECEIVE_BUFFER);
         }
         bind(&socket, index).map_err(system("binding a packet socket"))?;
-        let (name, buffer, offset) = (name.to_owned(), vec![0; LARGEST], clock_offset()?);
-        Ok(MonitorReader { socket, name, buffer, offset, unreadable: 0, dropped: 0 })
+        Ok(MonitorReader { socket, name: name.to_owned(), buffer: vec![0; LARGEST], unreadable: 0, dropped: 0 })
+    }
+
+    /// Reads the interface of that name from now on, after it was down or another one has come in its place. Needs nothing.
+    ///
+    /// # Errors
+    /// As [`MonitorReader::open`]; it can be tried again.
+    pub fn reopen(&mut self) -> Result<(), MonitorError> {
+        let index = interface(&self.socket, &self.name)?;
+        bind(&self.socket, index).map_err(system("binding a packet socket"))
+    }
+
+    /// The interface's name.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// The next frame; `None` if none came within `wait`.
@@ -102,8 +107,6 @@ impl MonitorReader {
                 Ok(_) | Err(Errno::EINTR) => (),
                 Err(error) => return Err(system("waiting for frames")(error.into())),
             }
-            // The wall clock may have been set meanwhile.
-            self.offset = clock_offset()?;
         }
     }
 
@@ -163,7 +166,7 @@ impl MonitorReader {
         });
         let original = message.bytes;
         let at = match stamp {
-            Some(stamp) => stamp.saturating_sub(self.offset),
+            Some(stamp) => clock::monotonic(clock::of_stamp(stamp)),
             None => monotonic()?,
         };
         Ok(Some((at, original.min(LARGEST), original)))
@@ -213,6 +216,20 @@ fn set_option(socket: &OwnedFd, option: libc::c_int, value: libc::c_int) -> io::
     if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// The index of an interface that shows something.
+fn interface(socket: &OwnedFd, name: &str) -> Result<libc::c_uint, MonitorError> {
+    let index = if_nametoindex(name).map_err(|_| MonitorError::NoInterface { name: name.to_owned() })?;
+    let request = interface_request(name);
+    let arphrd = hardware_type(socket, request)?;
+    if arphrd != ARPHRD_RADIOTAP {
+        return Err(MonitorError::NotRadiotap { name: name.to_owned(), arphrd });
+    }
+    if !is_up(socket, request)? {
+        return Err(MonitorError::Down { name: name.to_owned() });
+    }
+    Ok(index)
+}
+
 fn interface_request(name: &str) -> libc::ifreq {
     // SAFETY: an all-zero ifreq is a valid value of that plain C struct.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -246,12 +263,6 @@ fn is_up(socket: &OwnedFd, mut request: libc::ifreq) -> Result<bool, MonitorErro
 
 fn monotonic() -> Result<Time, MonitorError> {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map(time).map_err(|error| system("reading the clock")(error.into()))
-}
-
-fn clock_offset() -> Result<Span, MonitorError> {
-    let now = monotonic()?;
-    let wall = clock_gettime(ClockId::CLOCK_REALTIME).map(time);
-    wall.map(|wall| wall.since(now)).map_err(|error| system("reading the clock")(error.into()))
 }
 
 fn time(stamp: TimeSpec) -> Time {

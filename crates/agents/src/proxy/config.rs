@@ -1,7 +1,7 @@
 //! What an operator may choose, and what there is to say at the end.
 
-use crate::tunnel::Error;
 use crate::tunnel::path::Unsent;
+use crate::tunnel::{Error, Say};
 use lasthop_laws::Intake;
 use lasthop_laws::aggregation::{Params, PiParams};
 use lasthop_signals::Doubt;
@@ -44,6 +44,8 @@ pub struct Config {
     pub drop_privileges: bool,
     /// The user, by name or number, whom the process becomes then; `None` to stay who it is. Only with `drop_privileges`.
     pub user: Option<String>,
+    /// Who is told what happens meanwhile.
+    pub say: Say,
 }
 
 impl Config {
@@ -60,6 +62,7 @@ impl Config {
             realtime: true,
             drop_privileges: true,
             user: None,
+            say: |_| {},
         }
     }
 

@@ -8,14 +8,15 @@
 //!
 //! ## The bound on its memory
 //!
-//! For a station that is served at x octets a second the proxy holds at most x times (wired RTT + allowance): what has been
-//! received from servers and not been read (socket queue), what has been read and not been sent, and what has been sent
-//! and not been acknowledged. The wired RTT is the largest of its servers' least RTTs plus the least RTT of its
-//! tunnel; the allowance is 10 ms, and the law's target on top of that if a law regulates. A window that was
-//! advertised cannot be taken back, so that the bound follows a falling rate with a delay of one wired RTT.
+//! For a station that is served at x octets a second at most x times (wired RTT + allowance) waits in the proxy: what has been
+//! received from servers and not been read (socket queue), and what has been read and not been sent. The wired RTT is the
+//! largest of its servers' least RTTs; the allowance is 10 ms. Every connection may have two segments on its way whatever that
+//! leaves. A window that was advertised cannot be taken back, so that the bound follows a falling rate with a delay of one
+//! wired RTT. What has been sent stands in the hop's queue, where the law measures it.
 
 mod config;
 mod control;
+mod key_file;
 mod log;
 mod reception;
 mod resolve;

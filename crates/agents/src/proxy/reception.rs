@@ -125,6 +125,21 @@ impl Reception {
         Some(Confirmed { station, number, sealer, id, continues })
     }
 
+    /// Stations that are known.
+    pub(super) fn stations(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// From now on these keys are right; says whose has changed or is no more. What these have been answered is void.
+    pub(super) fn rekey(&mut self, keys: BTreeMap<Node, Key>) -> Vec<Node> {
+        let before = std::mem::replace(&mut self.keys, keys);
+        let changed = |(station, key): (Node, Key)| (self.keys.get(&station) != Some(&key)).then_some(station);
+        let changed: Vec<Node> = before.into_iter().filter_map(changed).collect();
+        self.asked.retain(|station, _| !changed.contains(station));
+        self.open.retain(|_, station| !changed.contains(station));
+        changed
+    }
+
     /// Forgets what has become old.
     pub(super) fn forget(&mut self, now: Time) {
         if now.since(self.forgot) < Span::from_secs(1) {
@@ -176,6 +191,21 @@ mod tests {
 
     fn say(reception: &mut Reception, now: Time, from: SocketAddr, datagram: &[u8]) -> Option<Vec<u8>> {
         reception.greet(now, from, STATION, message(datagram), |_| None)
+    }
+
+    #[test]
+    fn who_has_another_key_is_shut_out_and_what_was_answered_before_is_void() {
+        let mut reception = reception();
+        let challenge = challenge(&mut reception, at(0));
+        let initiator = ask(9, challenge);
+        assert!(say(&mut reception, at(0), home(), initiator.datagram()).is_some());
+        assert_eq!(reception.rekey([(STATION, key()), (Node(4), key())].into()), [], "it has the key that it had");
+        assert!(say(&mut reception, at(0), home(), initiator.datagram()).is_some());
+        assert_eq!(reception.rekey([(STATION, Key::new([8; 32])), (Node(4), key())].into()), [STATION]);
+        assert!(say(&mut reception, at(0), home(), initiator.datagram()).is_none());
+        assert!(reception.open.is_empty());
+        assert_eq!(reception.rekey([(STATION, Key::new([8; 32]))].into()), [Node(4)]);
+        assert_eq!(reception.stations(), 1);
     }
 
     /// What the proxy wants in an initiation of now.

@@ -2,6 +2,7 @@
 
 use super::config::{Config, Summary};
 use super::control::{Control, Decided};
+use super::key_file::KeyFile;
 use super::log;
 use super::reception::{Confirmed, Reception};
 use super::resolve::Resolver;
@@ -11,7 +12,6 @@ use crate::ap::Stop;
 use crate::ap::privileges::Account;
 #[cfg(feature = "bpf")]
 use crate::tunnel::doorway::Doorway;
-use crate::tunnel::keys;
 use crate::tunnel::link::Link;
 use crate::tunnel::log::Log;
 use crate::tunnel::path::Path;
@@ -19,7 +19,7 @@ use crate::tunnel::poll::{Poll, Ready};
 use crate::tunnel::punctual::{Punctual, Until};
 use crate::tunnel::spread::Spread;
 use crate::tunnel::wakeful::Wakeful;
-use crate::tunnel::{Error, Keyring, SILENCE};
+use crate::tunnel::{Error, Keyring, SILENCE, Say};
 use crate::tunnel::{clock, files};
 use lasthop_laws::Why;
 use lasthop_signals::{Node, StationFeedback, StreamReport};
@@ -53,6 +53,8 @@ pub struct Proxy {
     /// Sessions by our numbers for their keys. A session has the number of its first keys.
     by_keys: BTreeMap<u32, u32>,
     reception: Reception,
+    key_file: KeyFile,
+    say: Say,
     scratch: Vec<u8>,
     wake: Option<Time>,
     housekept: Time,
@@ -100,7 +102,7 @@ impl Proxy {
         config.validate()?;
         let account = config.user.as_deref().map(Account::find).transpose()?;
         files::raise_limit();
-        let keys = keys::proxy_keys(&config.keys)?;
+        let (key_file, keys) = KeyFile::open(config.keys.clone())?;
         let control = Control::new(&config.rule)?;
         let log = config.log.as_deref().map(Log::create).transpose()?;
         let address = config.listen;
@@ -144,6 +146,8 @@ impl Proxy {
             current: BTreeMap::new(),
             by_keys: BTreeMap::new(),
             reception,
+            key_file,
+            say: config.say,
             scratch: vec![0; 256 << 10],
             wake: None,
             housekept: Time::ZERO,
@@ -346,7 +350,25 @@ impl Proxy {
             self.sessions.iter().filter(|(_, s)| now.since(s.heard) > SILENCE).map(|(number, _)| *number).collect();
         gone.into_iter().for_each(|number| self.end(now, number));
         self.reception.forget(now);
+        self.look_for_keys(now);
         self.intercept_for_those_present(now);
+    }
+
+    /// Takes keys over that have changed. Who has another one now, or none, is shut out at once.
+    fn look_for_keys(&mut self, now: Time) {
+        let keys = match self.key_file.look(now) {
+            None => return,
+            Some(Ok(keys)) => keys,
+            Some(Err(error)) => return (self.say)(&format!("the keys stay as they were: {error}")),
+        };
+        let changed = self.reception.rekey(keys);
+        (self.say)(&format!("the keys have been read again: {} stations", self.reception.stations()));
+        for station in changed {
+            if let Some(number) = self.current.get(&station).copied() {
+                (self.say)(&format!("station {}: its session has ended, its key is another one now", station.0));
+                self.end(now, number);
+            }
+        }
     }
 
     /// Connections are taken over for stations that have a session; what cannot be told the kernel stays as it is, and what is

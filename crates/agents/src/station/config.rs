@@ -1,7 +1,7 @@
 //! What an operator may choose, and what there is to say at the end.
 
-use crate::tunnel::Error;
 use crate::tunnel::path::Unsent;
+use crate::tunnel::{Error, Say};
 use lasthop_units::Span;
 use lasthop_wire::proxy::Target;
 use std::net::SocketAddr;
@@ -43,6 +43,8 @@ pub struct Config {
     pub drop_privileges: bool,
     /// The user, by name or number, whom the process becomes then; `None` to stay who it is. Only with `drop_privileges`.
     pub user: Option<String>,
+    /// Who is told what happens meanwhile.
+    pub say: Say,
 }
 
 impl Config {
@@ -61,6 +63,7 @@ impl Config {
             realtime: false,
             drop_privileges: true,
             user: None,
+            say: |_| {},
         }
     }
 

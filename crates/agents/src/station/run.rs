@@ -106,7 +106,7 @@ impl Station {
             let doorway = Doorway::open(listener, LISTENER | index as u64, &poll).map_err(Error::system("epoll"))?;
             doorways.push((doorway, target));
         }
-        let frames = Frames::open(config.monitor.as_deref())?;
+        let frames = Frames::open(config.monitor.as_deref(), config.say)?;
         clock::sharpen_timers();
         if config.realtime {
             clock::become_realtime(PRIORITY);
@@ -286,7 +286,7 @@ impl Station {
                 session.endpoint.ping();
             }
         }
-        self.frames.look()?;
+        self.frames.look(now)?;
         if self.slot.end <= now {
             self.end_slot();
         }

@@ -17,6 +17,41 @@ pub fn monotonic(time: Time) -> Time {
     time.saturating_sub(*AHEAD)
 }
 
+/// The moment at which the kernel put a wall-clock `stamp` on something that has just been fetched. The wall clock may be set
+/// meanwhile, back or forward: a stamp that cannot be right counts as one of now.
+pub fn of_stamp(stamp: Time) -> Time {
+    let (now, wall) = both();
+    now.saturating_sub(age(stamp, wall))
+}
+
+/// Both clocks at one moment: who is interrupted between the two looks takes them again.
+fn both() -> (Time, Time) {
+    let look = || {
+        let (before, wall, after) = (now(), read(ClockId::CLOCK_REALTIME), now());
+        (after.since(before), after, wall)
+    };
+    let (mut least, mut now, mut wall) = look();
+    for _ in 0..3 {
+        if least <= Span::from_micros(2) {
+            break;
+        }
+        let again = look();
+        if again.0 < least {
+            (least, now, wall) = again;
+        }
+    }
+    (now, wall)
+}
+
+/// How long ago `stamp` was, if that can be; else nothing.
+fn age(stamp: Time, wall: Time) -> Span {
+    let age = wall.since(stamp);
+    if age <= LONGEST_AGE { age } else { Span::ZERO }
+}
+
+/// What waits in a socket's queue for longer was stamped by a clock that has been set since.
+const LONGEST_AGE: Span = Span::from_secs(5);
+
 /// By how much the wall clock is ahead of the monotonic one.
 static AHEAD: LazyLock<Span> = LazyLock::new(|| read(ClockId::CLOCK_REALTIME).since(read(ClockId::CLOCK_MONOTONIC)));
 
@@ -24,4 +59,24 @@ fn read(clock: ClockId) -> Time {
     let now = clock_gettime(clock).expect("these two clocks are always there");
     let (s, ns) = (u64::try_from(now.tv_sec()).unwrap_or(0), u64::try_from(now.tv_nsec()).unwrap_or(0));
     Time::from_nanos(s * 1_000_000_000 + ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stamps_of_a_clock_that_has_been_set_count_as_of_now() {
+        let at = |ms: u64| Time::ZERO + Span::from_millis(ms);
+        assert_eq!(age(at(99_000), at(100_000)), Span::from_secs(1));
+        assert_eq!(age(at(100_000), at(40_000)), Span::ZERO, "set back by a minute since");
+        assert_eq!(age(at(40_000), at(100_000)), Span::ZERO, "set forward by a minute since");
+    }
+
+    #[test]
+    fn a_stamp_of_now_is_now() {
+        let before = now();
+        let stamped = of_stamp(read(ClockId::CLOCK_REALTIME));
+        assert!(stamped.saturating_sub(Span::ZERO) <= now() && before.since(stamped) < Span::from_millis(1));
+    }
 }

@@ -223,6 +223,10 @@ fn replace_file(path: &Path, keys: &BTreeMap<Node, Key>) -> io::Result<()> {
     let beside = path.with_file_name(name);
     write_new(&beside, keys)?;
     std::fs::set_permissions(&beside, PermissionsExt::from_mode(0o600))?;
+    // It stays the file of who reads it. Where that may not be done, who reads it says so.
+    if let Ok(before) = std::fs::metadata(path) {
+        let _ = std::os::unix::fs::chown(&beside, Some(before.uid()), Some(before.gid()));
+    }
     std::fs::rename(&beside, path).inspect_err(|_| drop(std::fs::remove_file(&beside)))
 }
 

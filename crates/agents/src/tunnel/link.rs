@@ -1,5 +1,6 @@
 //! The tunnel's UDP socket: many datagrams a system call where that costs no evenness.
 
+use super::clock;
 use super::path::Path;
 use lasthop_units::Time;
 use nix::errno::Errno;
@@ -35,7 +36,7 @@ pub struct Arrival {
     len: usize,
     /// Who sent it. Nobody can be answered at port 0: what comes from there has neither sender nor length.
     pub from: Option<SocketAddr>,
-    /// When the kernel received it, by `CLOCK_REALTIME`.
+    /// When the kernel received it, by the agent's clock.
     pub at: Option<Time>,
 }
 
@@ -87,7 +88,7 @@ impl Link {
                 all.find_map(|one| match one {
                     ControlMessageOwned::ScmTimestampns(stamp) => {
                         let (s, ns) = (u64::try_from(stamp.tv_sec()).ok()?, u64::try_from(stamp.tv_nsec()).ok()?);
-                        Some(Time::from_nanos(s * 1_000_000_000 + ns))
+                        Some(clock::of_stamp(Time::from_nanos(s * 1_000_000_000 + ns)))
                     }
                     _ => None,
                 })

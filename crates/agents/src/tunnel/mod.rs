@@ -35,6 +35,10 @@ pub mod sealer;
 pub mod spread;
 
 pub use error::Error;
+
+/// Who is told, line by line, what happens while an agent runs and somebody should know.
+pub type Say = fn(&str);
+
 pub use handshake::{Agreed, Initiator, Question};
 pub use keyring::Keyring;
 pub use keys::Key;

@@ -58,6 +58,11 @@ fn carry(mut ends: [File; 2], delay: Duration, stop: &AtomicBool) {
 }
 
 fn tun(name: &str) -> File {
+    device(name, libc::IFF_TUN)
+}
+
+/// A device of this kind in the calling thread's namespace, as long as the file is open.
+pub(super) fn device(name: &str, kind: libc::c_int) -> File {
     const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
     let file = File::options().read(true).write(true).open("/dev/net/tun").expect("TUN");
     // SAFETY: all zeros is a value of this struct of integers.
@@ -65,7 +70,7 @@ fn tun(name: &str) -> File {
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
         *to = from as libc::c_char;
     }
-    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+    request.ifr_ifru.ifru_flags = (kind | libc::IFF_NO_PI) as libc::c_short;
     // SAFETY: TUNSETIFF takes an `ifreq` with name and flags.
     let failed = unsafe { libc::ioctl(file.as_raw_fd(), TUNSETIFF, &mut request) };
     assert_eq!(failed, 0, "TUNSETIFF: {}", std::io::Error::last_os_error());
