@@ -2,13 +2,14 @@
 
 mod changing;
 mod many;
+mod shared;
 mod single;
 mod unlike;
 
 use super::Figure;
 use lasthop_laws::aggregation::model::{Hop, Link, aim_packets, airtime, most_packets};
 
-pub(super) const FIGURES: [Figure; 12] = [
+pub(super) const FIGURES: [Figure; 13] = [
     Figure { id: "1b", title: "Delay and aggregation against the send rate", make: single::rate_sweep },
     Figure { id: "2", title: "The model of the mean aggregation level", make: single::model },
     Figure { id: "4", title: "Fluctuations of the aggregation level", make: single::fluctuations },
@@ -20,6 +21,7 @@ pub(super) const FIGURES: [Figure; 12] = [
     Figure { id: "12", title: "Stations of unlike rates: published allocation and optimum", make: unlike::allocations },
     Figure { id: "13", title: "Three stations, T = 10 ms", make: unlike::three },
     Figure { id: "tracking", title: "The channel changes: MCS, and a legacy neighbour", make: changing::tracking },
+    Figure { id: "two-aps", title: "Two access points on one channel", make: shared::access_points },
     Figure { id: "modern-ap", title: "Against the queue of Linux mac80211", make: unlike::modern },
 ];
 

@@ -20,6 +20,9 @@
 //!             where the overhead is found to be another (`overhead`), z' is the target: what z had to make good for was
 //!             the old ĉ. Stations that know no data rates (told from arrival times, they may not) are taken to be alike: w is what
 //!             rounds last beyond ĉ, which is then not learned. A rate that was known once is kept. Neither touches the loop near its equilibrium, where frames are not full and ĉ changes by β.
+//!             Two regulators on one channel see the same rounds, and c + w'mu_A + w'mu_B = T̄ holds for any share of either: who came
+//!             first keeps what it has. T̄ in G is therefore longer, by up to `CLAIM`, while others have more of the channel
+//!             than the own stations (`claim_on_others`): with that only equal shares are an equilibrium.
 //! Validity:   0 < K1 c/ĉ < 2, 0 < K2 < (4 - 2 K1)/(2 - K1 (1 - c/T̄)) for stability.
 //! Checked by: tests::* (each guard), tests/aggregation_loop.rs (stability, Lemma 2), tests/aggregation_backhaul.rs,
 //!             tests/aggregation_conformance.rs, crates/sim/tests/regulated.rs
@@ -111,6 +114,10 @@ const TRICKLE: f64 = 0.1;
 const ROUNDS_SHOW: f64 = 4.0;
 /// Least time of a packet on the air that is thought of, seconds: 1500 octets at 12 Gbit/s.
 const LEAST_AIRTIME: f64 = 1e-6;
+/// Most by which rounds may become longer than the target while others have more of the channel, as a share of the target.
+const CLAIM: f64 = 0.3;
+/// Share of the target from which on rounds are as long as others make them.
+const CROWDED: f64 = 0.75;
 /// Least integral state: it must be able to come back.
 const LEAST_Z: f64 = 0.05;
 
@@ -240,11 +247,24 @@ impl Regulator {
     fn outer(&mut self) {
         let Some(first) = self.reference.and_then(|station| self.ledger.get(station)) else { return };
         let state = &first.state;
-        let mut set_point = (self.params.target.as_secs_f64() * state.arrived).min(self.aim(state.airtime));
+        let target = self.params.target.as_secs_f64() * (1.0 + self.claim_on_others(state.interval));
+        let mut set_point = (target * state.arrived).min(self.aim(state.airtime));
         if self.params.allocation == Allocation::Exact {
             set_point = set_point.min(self.cap_price(state) / state.airtime);
         }
         self.nu = (self.nu + self.params.k2 * (set_point - self.nu)).clamp(1.0, f64::from(self.params.max_packets));
+    }
+
+    /// By how much longer than T̄ rounds may become while others have more of the channel than these stations have, as a share of
+    /// T̄: 0.3 (f - l)/(f + l), with l the share of the time of these stations' packets, and f what that and an access of each leave.
+    fn claim_on_others(&self, round: f64) -> f64 {
+        let active = || self.ledger.iter().filter(|(_, account)| account.active);
+        let own: f64 = active().map(|(_, account)| account.state.arrived * account.state.airtime).sum();
+        let accesses = active().count() as f64 * self.params.overhead.as_secs_f64() / round;
+        let others = 1.0 - own - accesses;
+        // Rounds that are far shorter leave room: the rest of the time is nobody's.
+        let crowded = round >= CROWDED * self.params.target.as_secs_f64();
+        if crowded && others > own && own > 0.0 { CLAIM * (others - own) / (others + own) } else { 0.0 }
     }
 
     /// The share beyond which stations at their cap would only wait longer: the root of Ω(a) = n a. With the capped stations'

@@ -1,0 +1,217 @@
+//! Two access points on one channel, each with its own regulator.
+
+use super::super::chart::{Chart, Curve};
+use super::super::page::{Check, Section, Table, digits, shown};
+use super::super::runner::{Edit, Results, Runner};
+use crate::ExperimentError;
+use lasthop_report::{Entity, Estimate, Key, Run, SeriesKind};
+use lasthop_units::stats::Moments;
+use toml::Value;
+
+const HEARD: &str = include_str!("../../../../../scenarios/aggregation/two-access-points.toml");
+const HIDDEN: &str = include_str!("../../../../../scenarios/aggregation/hidden-access-points.toml");
+
+/// One world: what it is called, its scenario, what is changed in it, and the stations of either access point.
+struct Case<'c> {
+    label: &'c str,
+    name: &'c str,
+    text: &'c str,
+    edits: Vec<Edit<'c>>,
+    stations: [[&'c str; 2]; 2],
+    target: f64,
+}
+
+const BOTH: [[&str; 2]; 2] = [["ours-1", "ours-2"], ["theirs-1", "theirs-2"]];
+const WALL: [[&str; 2]; 2] = [["our-wall", "our-far"], ["their-wall", "their-far"]];
+/// Longer than any PSDU: nothing is announced.
+const NEVER: &str = "6.5 MB";
+
+fn cases<'c>() -> Vec<Case<'c>> {
+    let heard = |label, target: f64, rts: Option<&'c str>| {
+        let mut edits: Vec<Edit<'_>> = Vec::new();
+        edits.extend(rts.map(|threshold| ("hop.wifi.rts-threshold", Value::from(threshold))));
+        for path in ["laws.regulator.regulator.target", "laws.regulator+modern-ap.regulator.target"] {
+            edits.push((path, Value::from(format!("{target} ms"))));
+        }
+        Case { label, name: "two-access-points", text: HEARD, edits, stations: BOTH, target }
+    };
+    let hidden =
+        |label, edits| Case { label, name: "hidden-access-points", text: HIDDEN, edits, stations: WALL, target: 10.0 };
+    vec![
+        heard("all hear each other, T = 10 ms", 10.0, None),
+        heard("the same with RTS", 10.0, Some("500 B")),
+        heard("the same, T = 5 ms", 5.0, Some("500 B")),
+        hidden("access points hidden from each other, RTS", Vec::new()),
+        hidden("the same without RTS", vec![("hop.wifi.rts-threshold", Value::from(NEVER))]),
+    ]
+}
+
+pub(in super::super) fn access_points(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
+    let mut section = Section {
+        title: "Two access points on one channel".into(),
+        text: "Not a figure of the paper. Two access points with two stations each at MCS 9, every one with its own queue and, under a \
+               law with a regulator, its own regulator, which hears nothing of the other; the second's downloads begin 10 s after \
+               the first's, and the window 50 s after that. What the other sends is to each regulator overhead of its own rounds: ĉ is then \
+               not the 0.4 ms of two accesses but half of a round.\n\n\
+               By the published law the interval is held by both, and nothing says who has how much of it. Every pair of levels with \
+               c + w'μ_A + w'μ_B = T̄ is an equilibrium: both see the same rounds, and G - ν = ν (T̄ / round - 1) changes \
+               either level in proportion to itself, so that who came first keeps what it has, and who came later stays \
+               at a few packets a frame (with six stations each, T̄ = 10 ms and RTS: 33 and 6 Mbit/s a station after two \
+               minutes). This law therefore lets whose stations have less of the channel than others have wait for up to 1.3 T̄, by 0.3 (f - l) / (f + l) with l their share \
+               of the time and f what is left for others: the one grows, the other, whose rounds become longer than T̄, shrinks, until \
+               neither has less. It takes most of a minute (the picture). Alone on the channel it changes nothing but the first slots.\n\n\
+               Without RTS it is the hop that costs delay, not the regulators: two access points that draw the same slot lose two whole \
+               frames, 1.6 ms in which nothing arrives. That is twenty times the deviation of the backoff, and at 48 of 64 packets it \
+               fills frames now and then. With RTS a collision costs 0.1 ms.\n\n\
+               Hidden from each other, the access points send at once whatever is announced, and the stations near the wall between them \
+               receive nothing meanwhile. CUBIC gives them up, over either queue: its far stations have the channel twice, once in each flat, \
+               hence the throughput. The regulators serve their stations in rounds, and so the ones near the wall too; every round then \
+               holds frames that were lost, of which no regulator knows but by ĉ, which is why delays are longer than CUBIC's there."
+            .into(),
+        ..Section::default()
+    };
+    let mut table = Table::new(&[
+        "world",
+        "law",
+        "Mbit/s: stations of the first; of the second",
+        "packets a frame",
+        "interval (ms)",
+        "ĉ (ms)",
+        "hop delay mean (ms)",
+        "p95 (ms)",
+        "probe p95 (ms)",
+    ]);
+    for case in cases() {
+        let run = runner.run(case.name, case.text, &case.edits)?;
+        for law in run.scenario.laws() {
+            let of = |key| shown(&run.of(&law.name, key));
+            let both = |key| pair(&case, &run, &law.name, key).map(|value| shown(&value)).join(", ");
+            let rate = |name: &str| run.of_station(&law.name, name, Key::Throughput).mean.map_or("–".into(), digits);
+            let rates = case.stations.map(|stations| stations.map(rate).join(", "));
+            let overheads = case.stations.map(|stations| overhead(&run, &law.name, stations[0]));
+            let overheads = overheads.map(|ms| ms.mean.map_or("–".into(), digits));
+            table.rows.push(vec![
+                case.label.into(),
+                law.name.clone(),
+                rates.join("; "),
+                both(Key::Aggregation),
+                both(Key::FrameInterval),
+                overheads.join(", "),
+                of(Key::HopDelayMean),
+                of(Key::HopDelayP95),
+                of(Key::ProbeDelayP95),
+            ]);
+        }
+        checks(&mut section, &case, &run);
+        if case.target == 5.0 {
+            section.charts.push(levels(&case, &run));
+        }
+    }
+    section.tables.push(table);
+    Ok(section)
+}
+
+/// Packets a frame of either access point from the start.
+fn levels(case: &Case<'_>, run: &Results) -> Chart {
+    let curve = |name: &str, station: &str| {
+        let first = run.runs("regulator").next();
+        Curve::measured(name, first.map_or(Vec::new(), |run| series(run, SeriesKind::Aggregation, station, 1.0)))
+    };
+    let [ours, theirs] = case.stations.map(|stations| stations[0]);
+    Chart {
+        file: "two-access-points".into(),
+        title: "Two access points, T = 5 ms: packets a frame; the second begins at 10 s".into(),
+        x: "time (s)".into(),
+        y: "packets a frame".into(),
+        curves: vec![curve("first", ours), curve("second", theirs)],
+    }
+}
+
+/// A station's series as (seconds, value), averaged over `width` seconds.
+fn series(run: &Run, kind: SeriesKind, station: &str, width: f64) -> Vec<(f64, f64)> {
+    let own = |entity: &Entity| matches!(entity, Entity::Station(name) if name == station);
+    let Some(track) = run.record.tracks.iter().find(|track| track.kind == kind && own(&track.entity)) else {
+        return Vec::new();
+    };
+    let bin = run.record.bin.as_secs_f64();
+    let merged = (width / bin).round().max(1.0) as usize;
+    let mean = |bins: &[Option<f64>]| bins.iter().flatten().copied().collect::<Moments>().mean();
+    let chunks = track.values.chunks(merged).enumerate();
+    chunks.filter_map(|(at, bins)| Some(((at as f64 + 0.5) * width, mean(bins)?))).collect()
+}
+
+fn checks(section: &mut Section, case: &Case<'_>, run: &Results) {
+    let law = "regulator";
+    let intervals = pair(case, run, law, Key::FrameInterval).map(|interval| interval.mean.unwrap_or(f64::NAN));
+    section.checks.push(Check::new(
+        &format!("{}: interval of both, at most the target and 15 %", case.label),
+        "not stated; required of one alone within 10 %",
+        intervals.map(digits).join(" and ") + " ms",
+        intervals.iter().all(|ms| *ms <= 1.15 * case.target),
+    ));
+    let shares = case.stations.map(|stations| sum(run, law, &stations).mean.unwrap_or(f64::NAN));
+    let less = shares[0].min(shares[1]) / shares[0].max(shares[1]);
+    section.checks.push(Check::new(
+        &format!("{}: throughput of the lesser access point, of the greater's", case.label),
+        "not stated; the channel's own shares are equal: ≥ 0.7",
+        digits(less),
+        less >= 0.7,
+    ));
+    if case.text == HIDDEN {
+        let least = |law| {
+            let of = |name: &str| run.of_station(law, name, Key::Throughput).mean.unwrap_or(f64::NAN);
+            case.stations.iter().flatten().map(|name| of(name)).fold(f64::INFINITY, f64::min)
+        };
+        let (ours, theirs) = (least(law), least("cubic").max(least("cubic+modern-ap")));
+        section.checks.push(Check::new(
+            &format!(
+                "{}: throughput of the station that has least, ours and CUBIC's over the better queue",
+                case.label
+            ),
+            "larger, by the law's own measure",
+            format!("{} and {} Mbit/s", digits(ours), digits(theirs)),
+            ours > theirs,
+        ));
+    }
+    let times = |key| {
+        let of = |law| run.of(law, key).mean.unwrap_or(f64::NAN);
+        ["cubic", "cubic+modern-ap"].map(|other| of(law) / of(other))
+    };
+    let (delay, rate) = (times(Key::HopDelayP95), times(Key::Throughput));
+    section.checks.push(Check::new(
+        &format!("{}: p95 delay and throughput, of CUBIC's over FIFO and over the modern queue", case.label),
+        "< 1 and ≥ 1",
+        format!("{} and {}; {} and {}", digits(delay[0]), digits(rate[0]), digits(delay[1]), digits(rate[1])),
+        delay.iter().all(|delay| *delay < 1.0) && rate.iter().all(|rate| *rate >= 1.0),
+    ));
+}
+
+/// A figure of the stations of each access point, their mean.
+fn pair(case: &Case<'_>, run: &Results, law: &str, key: Key) -> [Estimate; 2] {
+    case.stations.map(|stations| {
+        run.over_runs(law, key.unit(), |run| {
+            let of = |name: &&str| run.record.stations.iter().find(|s| s.name == **name)?.figures.get(&key)?.value();
+            stations.iter().filter_map(|name| of(&name)).collect::<Moments>().mean()
+        })
+    })
+}
+
+/// Throughput of these stations together.
+fn sum(run: &Results, law: &str, stations: &[&str]) -> Estimate {
+    run.over_runs(law, Key::Throughput.unit(), |run| {
+        let of = |name: &&str| {
+            let station = run.record.stations.iter().find(|s| s.name == **name)?;
+            station.figures.get(&Key::Throughput)?.value()
+        };
+        stations.iter().map(|name| of(&name)).sum()
+    })
+}
+
+/// What a station's regulator takes the overhead of a round to be, ms, in the measuring window.
+fn overhead(run: &Results, law: &str, station: &str) -> Estimate {
+    run.over_runs(law, "ms", |run| {
+        let from = run.record.window.warm_up.as_secs_f64();
+        let values = series(run, SeriesKind::Overhead, station, 1.0).into_iter().filter(|(at, _)| *at >= from);
+        values.map(|(_, us)| us * 1e-3).collect::<Moments>().mean()
+    })
+}
