@@ -192,7 +192,7 @@ fn pair(case: &Case<'_>, run: &Results, law: &str, key: Key) -> [Estimate; 2] {
     case.stations.map(|stations| {
         run.over_runs(law, key.unit(), |run| {
             let of = |name: &&str| run.record.stations.iter().find(|s| s.name == **name)?.figures.get(&key)?.value();
-            stations.iter().filter_map(|name| of(name)).collect::<Moments>().mean()
+            stations.iter().filter_map(of).collect::<Moments>().mean()
         })
     })
 }
@@ -204,7 +204,7 @@ fn sum(run: &Results, law: &str, stations: &[&str]) -> Estimate {
             let station = run.record.stations.iter().find(|s| s.name == **name)?;
             station.figures.get(&Key::Throughput)?.value()
         };
-        stations.iter().map(|name| of(name)).sum()
+        stations.iter().map(of).sum()
     })
 }
 
