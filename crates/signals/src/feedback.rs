@@ -37,7 +37,7 @@ pub struct StationFeedback {
     pub highest_sequence: u64,
     /// Packets of the flow that are known lost in the slot.
     pub lost: u64,
-    /// Mean one-way delay from sender to station, clock offset included; `None` if nothing came.
+    /// Mean one-way delay from sender to station, with what the station does not know of the clocks' offset; `None` if nothing came.
     pub delay_mean: Option<Span>,
     /// Largest one-way delay.
     pub delay_max: Option<Span>,

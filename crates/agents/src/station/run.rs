@@ -315,7 +315,8 @@ impl Station {
             // Datagrams are lost in bursts: the second copy takes its time.
             next.again = Some((end + self.config.slot / 20, account));
             if let Some(log) = &mut self.log {
-                log::slot(log, end, &account, &self.hop[0], &self.data[0]);
+                let clock = session.endpoint.clock_offset(clock::now());
+                log::slot(log, end, &account, &self.hop[0], &self.data[0], clock);
             }
         }
         self.hop[0].clear();

@@ -1,6 +1,7 @@
 //! One end of a session.
 
 use super::arrivals::Arrivals;
+use super::clock::{Clock, ClockOffset};
 use super::control::{Control, LawControl, News};
 use super::credit::{Credit, Overdrawn};
 use super::frames::{Content, Item};
@@ -156,7 +157,8 @@ impl Backlog {
     }
 }
 
-/// A delay, by the difference of the receiver's and the sender's clock.
+/// A delay, by the difference of the receiver's and the sender's clock, of which what is known of their offset has been taken
+/// away ([`Endpoint::clock_offset`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delay {
     /// A packet's, from being sealed to being opened.
@@ -188,6 +190,7 @@ pub struct Endpoint {
     pub(super) ledger: Ledger,
     pub(super) arrivals: Arrivals,
     pub(super) rtt: RttEstimator,
+    clock: Clock,
     /// Streams with something to send, in turn.
     pub(super) ready: VecDeque<u32>,
     /// Things to send that do not wait for the pacer.
@@ -225,6 +228,7 @@ impl Endpoint {
             ledger: Ledger::default(),
             arrivals: Arrivals::default(),
             rtt: RttEstimator::new(Span::from_millis(20), Span::from_secs(3), Span::from_millis(300)),
+            clock: Clock::default(),
             ready: VecDeque::new(),
             items: VecDeque::from([Item::Budget]),
             feedback: VecDeque::new(),
@@ -347,7 +351,7 @@ impl Endpoint {
         let Some(stream) = self.streams.get_mut(&number) else { return };
         stream.told = false;
         let before = (stream.recv.unread(), stream.recv.spare());
-        stream.recv.consume(now, count, |age| self.delays.push(Delay::Data(age)));
+        stream.recv.consume(self.clock.there(now), count, |age| self.delays.push(Delay::Data(age)));
         self.spare = self.spare - before.1 + stream.recv.spare();
         if self.spare > MOST_SPARE {
             self.spare -= stream.recv.spare();
@@ -420,7 +424,7 @@ impl Endpoint {
         }
         self.arrivals.on_packet(now, number, wants_ack);
         self.on_life(now);
-        self.delays.push(Delay::Hop(now.since(sent_at)));
+        self.delays.push(Delay::Hop(self.clock.there(now).since(sent_at)));
         Ok(sent_at)
     }
 
@@ -428,7 +432,7 @@ impl Endpoint {
     fn on_frame(&mut self, now: Time, sent_at: Time, frame: Frame<'_>) -> Result<bool, Violation> {
         match frame {
             Frame::Ping => {}
-            Frame::Ack { delay, ranges } => self.on_ack(now, delay, &ranges),
+            Frame::Ack { delay, ranges } => self.on_ack(now, sent_at, delay, &ranges),
             Frame::Data(data) => return self.on_data(&data, sent_at),
             Frame::Open { stream: number, host, port } => {
                 if let Some(stream) = self.theirs(number)?
@@ -487,11 +491,14 @@ impl Endpoint {
         Ok(true)
     }
 
-    fn on_ack(&mut self, now: Time, delay: Span, ranges: &[AckRange]) {
+    fn on_ack(&mut self, now: Time, sent_at: Time, delay: Span, ranges: &[AckRange]) {
         let before = self.ledger.in_flight();
         let outcome = self.ledger.on_ack(now, delay, ranges);
         if outcome.delivered.is_empty() {
             return;
+        }
+        if let Some(left) = outcome.largest_sent {
+            self.clock.sample(left, sent_at.saturating_sub(delay), sent_at, now);
         }
         if let Some(rtt) = outcome.rtt {
             self.rtt.observe_min(rtt);
@@ -576,6 +583,11 @@ impl Endpoint {
     /// The least round trip of the session, the other end's waiting included.
     pub fn min_rtt(&self) -> Option<Span> {
         self.ledger.min_rtt()
+    }
+
+    /// By how much the other end's clock is ahead, as it is taken into account in delays; `None` while nothing is known.
+    pub fn clock_offset(&self, now: Time) -> Option<ClockOffset> {
+        self.clock.offset(now)
     }
 
     /// The smoothed round trip.

@@ -45,6 +45,8 @@ pub(super) struct Outcome {
     pub(super) delivered_len: Bytes,
     /// The RTT of the newest packet that is newly acknowledged, less the other side's delay.
     pub(super) rtt: Option<Span>,
+    /// When the packet with the largest number was sent, if that is newly acknowledged.
+    pub(super) largest_sent: Option<Time>,
     /// True if something that was sent after the last round's end has been acknowledged: a round is over.
     pub(super) round_over: bool,
 }
@@ -89,6 +91,9 @@ impl Ledger {
                 outcome.delivered_len += sent.len;
                 outcome.delivered.push(content);
                 newest = newest.max(Some(sent.at));
+                if number == largest {
+                    outcome.largest_sent = Some(sent.at);
+                }
             }
         }
         if let Some(sent_at) = newest {

@@ -22,6 +22,7 @@
 //!             ledger::tests::*, pacer::tests::*
 
 mod arrivals;
+mod clock;
 mod control;
 mod credit;
 mod endpoint;
@@ -33,5 +34,6 @@ mod send_half;
 mod streams;
 mod transmit;
 
+pub use clock::ClockOffset;
 pub use endpoint::{AckRule, Backlog, Config, Delay, Endpoint, Event, Violation};
 pub use transmit::Departure;

@@ -147,8 +147,8 @@ impl RecvHalf {
         &front[..ready.min(front.len())]
     }
 
-    /// Forgets `count` octets that have been handed on at `now`; tells for each part that is done how old it was, by the
-    /// difference of the two clocks.
+    /// Forgets `count` octets that have been handed on at `now` by the sender's clock; tells for each part that is done how old it
+    /// was.
     pub(super) fn consume(&mut self, now: Time, count: usize, mut age: impl FnMut(Span)) {
         let count = count.min(self.ready());
         self.buffer.drain(..count);

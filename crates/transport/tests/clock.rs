@@ -1,0 +1,99 @@
+//! Two ends whose clocks differ: what is found of the difference, and delays without it.
+
+use lasthop_transport::tunnel::{Config, Delay, Endpoint};
+use lasthop_units::{Bytes, Rate, Seed, Span, Time};
+use proptest::prelude::*;
+use rand::RngExt;
+use std::collections::BTreeMap;
+
+/// What the station finds: the offset that it applies and its bound, and the delays of the last second, beside the true ones.
+struct Found {
+    ahead: i64,
+    error: Span,
+    told: Vec<Span>,
+    truly: Vec<Span>,
+}
+
+/// To which end, number, when it left, packet.
+type UnderWay = (usize, u64, Time, Vec<u8>);
+
+/// Runs both ends for five seconds, the proxy's clock `ahead` ms ahead, with at least `down` and `up` on the way and up to `jitter` more.
+fn run(ahead: i64, down: Span, up: Span, jitter: Span, seed: u64) -> Found {
+    let mut ends = [Endpoint::new(Config::station()), Endpoint::new(Config::proxy())];
+    ends[1].set_pacing(Rate::from_mbit(10), Bytes::new(1 << 20));
+    let stream = ends[0].open("host", 80);
+    let began = Time::from_nanos(10_000_000_000_000);
+    let by_clock = |end: usize, now: Time| {
+        if end == 0 { now } else { Time::from_nanos(now.as_nanos().saturating_add_signed(ahead * 1_000_000)) }
+    };
+    let mut random = Seed(seed).stream("path");
+    let mut under_way: BTreeMap<(Time, u64), UnderWay> = BTreeMap::new();
+    let (mut packet, mut count, mut now, mut pinged) = (Vec::new(), 0, began, began);
+    let (mut told, mut truly) = (Vec::new(), Vec::new());
+    while now.since(began) < Span::from_secs(5) {
+        for (end, one) in ends.iter_mut().enumerate() {
+            while let Some(departure) = one.poll_transmit(by_clock(end, now), &mut packet) {
+                let most = jitter.as_nanos();
+                let least = if end == 1 { down } else { up };
+                let delay = least + Span::from_nanos(random.random_range(0..=most));
+                count += 1;
+                under_way.insert((now + delay, count), (1 - end, departure.number, now, packet.clone()));
+            }
+        }
+        now += Span::from_micros(500);
+        while let Some(entry) = under_way.first_entry().filter(|entry| entry.key().0 <= now) {
+            let (to, number, left, packet) = entry.remove();
+            ends[to].on_packet(by_clock(to, now), number, &packet).expect("an honest peer");
+            let late = now.since(began) > Span::from_secs(4);
+            for delay in ends[to].delays().filter(|_| to == 0 && late) {
+                if let Delay::Hop(span) = delay {
+                    told.push(span);
+                    truly.push(now.since(left));
+                }
+            }
+        }
+        for (end, one) in ends.iter_mut().enumerate() {
+            one.on_timeout(by_clock(end, now));
+            while one.next_event().is_some() {}
+        }
+        if now.since(pinged) >= Span::from_millis(100) {
+            pinged = now;
+            ends[0].ping();
+            let there = by_clock(1, now);
+            ends[1].write(stream, b"something", there);
+        }
+    }
+    let found = ends[0].clock_offset(now).expect("acknowledgements came");
+    Found { ahead: found.ahead, error: found.error, told, truly }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(30))]
+
+    #[test]
+    fn the_offset_is_found_within_its_bound_and_delays_are_right_to_it(
+        ahead in -3_600_000i64..3_600_000, down in 100u64..8_000, up in 100u64..8_000, jitter in 0u64..10_000, seed: u64,
+    ) {
+        let us = Span::from_micros;
+        let found = run(ahead, us(down), us(up), us(jitter), seed);
+        let off = found.ahead.abs_diff(ahead * 1_000_000);
+        // What is applied and the truth both lie within half the round trip of the best sample, and each look takes up to 0.5 ms.
+        prop_assert!(off <= found.error.as_nanos(), "{} ns off, bound {}", off, found.error);
+        prop_assert!(found.error <= us(down + up) + us(1_600) + us(jitter), "{}", found.error);
+        prop_assert!(found.told.len() > 5);
+        for (told, truly) in found.told.iter().zip(&found.truly) {
+            let wrong = told.as_nanos().abs_diff(truly.as_nanos());
+            prop_assert!(wrong <= off + 1000, "{} instead of {}, {} ns off", told, truly, off);
+        }
+    }
+
+    #[test]
+    fn delays_between_clocks_that_agree_are_left_as_they_are(
+        down in 100u64..8_000, up in 100u64..8_000, jitter in 0u64..10_000, seed: u64,
+    ) {
+        let us = Span::from_micros;
+        let found = run(0, us(down), us(up), us(jitter), seed);
+        prop_assert_eq!(found.ahead, 0);
+        prop_assert_eq!(found.told, found.truly);
+    }
+}
