@@ -262,6 +262,9 @@ pub(super) fn modern(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
                within the target and with frames of at most 48 of 64 packets; where the fast station is at that limit and the others \
                are not, the optimum is a short round, which costs the fast station most. The modern queue gives all stations the \
                same airtime in the longest frames that there are, so that the fast one is far ahead (Jain, and the second table). \
+               Over the modern queue the regulator has less than over the old FIFO: that queue does not serve in rounds but by airtime, \
+               with two aggregates a class in hardware; the near station's frames come twice as often and half as full (second table), each with \
+               an access of its own, and queues that come and go there are drained where the loop would have shortened them (decision 8). \
                The rows `-60` and `-64` aim at frames of so many packets and show what the margin costs; the nearer to full, \
                the later a queue shows. Where one station has the channel, sharing cannot cost anything, and the regulator \
                is ahead in both (Figure 11)."
