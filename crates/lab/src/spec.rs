@@ -37,6 +37,8 @@ pub struct Spec {
     pub agent: Option<AgentSpec>,
     /// Programs that carry the TCP streams over the hop; without them TCP goes from end to end.
     pub tunnel: Option<TunnelSpec>,
+    /// The wire ends at a link of its own to the access point, which the lab does not have.
+    pub backhaul: bool,
     /// Stations with a monitor interface, by their place in `stations`: on a Wi-Fi hop only.
     pub monitors: Vec<usize>,
 }
@@ -87,6 +89,7 @@ impl Spec {
             seed: Seed(seed),
             agent: None,
             tunnel: None,
+            backhaul: scenario.backhaul().is_some(),
             monitors: scenario.monitors().to_vec(),
         }
     }
@@ -110,6 +113,9 @@ impl Spec {
         }
         if self.family == Family::V6 && !std::path::Path::new("/proc/sys/net/ipv6").exists() {
             return wrong("IPv6 is wanted, and this kernel has none".into());
+        }
+        if self.backhaul {
+            return wrong("the lab has no backhaul of its own: use the simulator (--world sim)".into());
         }
         if let Some(place) = self.monitors.iter().find(|place| **place >= self.stations.len()) {
             return wrong(format!("a monitor interface for station {place} of {}", self.stations.len()));

@@ -51,6 +51,7 @@ fn spec(duration: Span) -> Spec {
         seed: Seed(1),
         agent: None,
         tunnel: None,
+        backhaul: false,
         monitors: Vec::new(),
     }
 }

@@ -49,6 +49,7 @@ fn spec() -> Spec {
         seed: Seed(1),
         agent: None,
         tunnel: None,
+        backhaul: false,
         monitors: vec![0],
     }
 }

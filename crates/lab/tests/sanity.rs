@@ -42,6 +42,7 @@ fn spec(congestion: &str, duration: Span) -> Spec {
         seed: Seed(1),
         agent: None,
         tunnel: None,
+        backhaul: false,
         monitors: Vec::new(),
     }
 }

@@ -180,6 +180,22 @@ fn the_edge_in_k1_is_two() {
 }
 
 #[test]
+fn the_edge_in_k1_is_two_over_how_much_the_overhead_is_believed_too_small() {
+    // K1 c/ĉ = 2: with an overhead that stays twice or half what is believed, at half or twice the gain.
+    for gamma in [0.5, 2.0, 3.0] {
+        let overhead = Span::from_secs_f64(200e-6 * 10.0 / gamma);
+        let swing = |loop_gain: f64| {
+            let rule = OverheadRule::Round;
+            let k1 = loop_gain / gamma;
+            let params = Params { k1, k2: 0.05, beta: 1e-9, overhead, overhead_rule: rule, ..params(10) };
+            World::new(params, 200e-6, &[390.0; 10]).swing(600)
+        };
+        assert!(swing(1.95) < 0.01, "{gamma}: {}", swing(1.95));
+        assert!(swing(2.05) > 0.05, "{gamma}: {}", swing(2.05));
+    }
+}
+
+#[test]
 fn the_edge_in_k2_is_where_the_linearised_loop_has_it() {
     // c = 2 ms of T = 10 ms, K1 = 0.5: (4 - 1) / (2 - 0.5 * 0.8) = 1.875; the paper calls 1 the boundary.
     let swing = |k2| World::new(Params { k2, beta: 1e-9, ..params(10) }, 200e-6, &[390.0; 10]).swing(600);

@@ -67,6 +67,21 @@ impl<P> Wire<P> {
         self.waiting(from).next().map(|queued| queued.arrived)
     }
 
+    /// Gives both directions another rate from `now` on; what is being serialised leaves as it would have.
+    pub fn set_rate(&mut self, now: Time, rate: Rate, out: &mut impl Outbox<P>) {
+        self.advance(now, out);
+        for line in &mut self.lines {
+            line.params.rate = rate;
+            let mut free = None;
+            for queued in line.packets.range_mut(line.flying..) {
+                if let (Some(free), Some(serialisation)) = (free, rate.time_for(queued.packet.len)) {
+                    queued.departs = free + serialisation;
+                }
+                free = Some(queued.departs);
+            }
+        }
+    }
+
     fn waiting(&self, from: Node) -> impl Iterator<Item = &Queued<P>> {
         self.direction(from).into_iter().flat_map(|i| self.lines[i].packets.range(self.lines[i].flying..))
     }
@@ -166,6 +181,18 @@ mod tests {
         let ms = |n: u64| Time::from_nanos(n * 1_000_000);
         assert_eq!(log.delivered, vec![(ms(11), 1), (ms(12), 2)]);
         assert_eq!(wire.next_event(), None);
+    }
+
+    #[test]
+    fn what_waits_leaves_at_the_rate_of_then() {
+        let (mut wire, mut log) = (link(10), Log::default());
+        (1..=3).for_each(|n| wire.enqueue(Time::ZERO, packet(n), &mut log));
+        // The first leaves after 1 ms as it had begun; the others take 10 ms each at a tenth of the rate.
+        let ms = |n: u64| Time::from_nanos(n * 1_000_000);
+        wire.set_rate(Time::from_nanos(500_000), Rate::from_bps(1_200_000), &mut log);
+        wire.enqueue(Time::from_nanos(600_000), packet(4), &mut log);
+        wire.advance(ms(100), &mut log);
+        assert_eq!(log.delivered, vec![(ms(11), 1), (ms(21), 2), (ms(31), 3), (ms(41), 4)]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod read;
 mod schema;
 mod trace;
 
-pub use model::{Hop, Law, REQUEST, Scenario, Stream, StreamKind, UDP_HEADERS, UnknownLaw, WiredHop};
+pub use model::{Backhaul, Hop, Law, REQUEST, Scenario, Stream, StreamKind, UDP_HEADERS, UnknownLaw, WiredHop};
 pub use problem::{Error, Kind, Problem};
 pub use raw::{Measure, Program, Sender, Standard, World};
 pub use schema::{json_schema, reference_page};

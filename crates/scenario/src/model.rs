@@ -18,6 +18,7 @@ pub struct Scenario {
     pub(crate) warm_up: Span,
     pub(crate) seeds: Vec<u64>,
     pub(crate) wire: wired::Params,
+    pub(crate) backhaul: Option<Backhaul>,
     pub(crate) hop: Hop,
     pub(crate) stations: Vec<String>,
     pub(crate) access_points: Vec<String>,
@@ -66,6 +67,11 @@ impl Scenario {
     /// The link between server and access point, equal in both directions.
     pub fn wire(&self) -> wired::Params {
         self.wire
+    }
+
+    /// The link between where an edge proxy stands and the access point, if there is one.
+    pub fn backhaul(&self) -> Option<&Backhaul> {
+        self.backhaul.as_ref()
     }
 
     /// The last hop with its own queue.
@@ -190,6 +196,15 @@ pub struct UnknownLaw {
     pub scenario: String,
     /// The names that it knows.
     pub known: Vec<String>,
+}
+
+/// A link to the access point whose rate changes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Backhaul {
+    /// Equal in both directions, with the rate at first.
+    pub link: wired::Params,
+    /// Rates from then on, rising in time.
+    pub changes: Vec<(Time, Rate)>,
 }
 
 /// The last hop.

@@ -41,12 +41,15 @@ pub fn reference_page() -> String {
 }
 
 /// Tables in the order of the page, under the headings that files give them.
-const TABLES: [(&str, &str); 15] = [
+const TABLES: [(&str, &str); 19] = [
     ("`[wire]`", "Wire"),
+    ("`[backhaul]`", "Backhaul"),
+    ("`changes` of the backhaul", "RateStep"),
     ("`[hop]`", "Hop"),
     ("`[hop.wifi]`", "WifiHop"),
     ("`[hop.wired]`", "WiredHop"),
     ("`queue`", "Queue"),
+    ("`[[access-point]]`", "AccessPoint"),
     ("`[[station]]`", "Station"),
     ("Steps of `mcs-trace`", "McsStep"),
     ("Steps of `snr-trace`", "SnrStep"),
@@ -57,10 +60,11 @@ const TABLES: [(&str, &str); 15] = [
     ("`[[traffic]]`", "Traffic"),
     ("`[laws.\"NAME\"]`", "Law"),
     ("`agent`", "Agent"),
+    ("`regulator`", "Regulator"),
 ];
 
 /// Words in the order of the page.
-const WORDS: [&str; 14] = [
+const WORDS: [&str; 18] = [
     "World",
     "Standard",
     "QueueKind",
@@ -74,6 +78,10 @@ const WORDS: [&str; 14] = [
     "Weights",
     "Capacity",
     "Window",
+    "ControllerKind",
+    "FramesFrom",
+    "Allocation",
+    "OverheadRule",
     "Measure",
 ];
 

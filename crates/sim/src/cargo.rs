@@ -1,7 +1,7 @@
 //! What packets carry in the simulator, and how long that makes them.
 
 use lasthop_scenario::REQUEST;
-use lasthop_signals::StationFeedback;
+use lasthop_signals::{Node, StationFeedback};
 use lasthop_units::{Bytes, Time};
 use lasthop_wire::tcp::{TcpHeader, TcpOptions};
 
@@ -51,6 +51,8 @@ pub enum Tunnel {
     },
     /// What has arrived, from the station.
     Ack {
+        /// The station's.
+        station: Node,
         /// Every packet below this number.
         next: u64,
         /// Those missing between that and the highest.

@@ -118,7 +118,7 @@ impl World {
         let home = self.access_points.home(station);
         let (now, Some(edge)) = (self.now, &mut self.edge) else { return };
         match tunnel {
-            Tunnel::Ack { next, missing } => {
+            Tunnel::Ack { next, missing, .. } => {
                 edge.proxies[home].acknowledged(now, station, next, &missing);
                 self.set_pacer(station);
             }
@@ -233,7 +233,7 @@ impl World {
                 }
             };
             let packet = self.packet(self.access_points.of(station), station, len, hash(station), cargo);
-            self.send_hop(packet);
+            self.send_down(station, packet);
             if let Some(connection) = connection {
                 self.pump(connection, End::Station);
             }

@@ -7,6 +7,7 @@ pub mod host;
 
 mod access_point;
 mod agenda;
+mod backhaul;
 mod cargo;
 mod connection;
 mod edge;
@@ -18,5 +19,6 @@ mod station;
 mod world;
 
 pub use agenda::{Agenda, Component};
+pub use backhaul::Backhaul;
 pub use run::{SimError, build, run};
 pub use world::World;

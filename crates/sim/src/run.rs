@@ -1,6 +1,7 @@
 //! From a validated scenario to the record of one run.
 
 use crate::access_point::Agent;
+use crate::backhaul::Backhaul;
 use crate::hop::LastHop;
 use crate::proxy::Proxy;
 use crate::source::Source;
@@ -94,6 +95,7 @@ pub fn build(scenario: &Scenario, law: &Law, seed: Seed, keep_packets: bool) -> 
     let proxy = law.regulator.as_ref().map(|control| proxies(&access_points, control, law.frames, seed)).transpose()?;
     Ok(World::new(Parts {
         wire: Wire::new(SERVER, GATEWAY, scenario.wire(), scenario.wire()),
+        backhaul: scenario.backhaul().map(Backhaul::new),
         hop,
         access_points,
         agents,

@@ -174,7 +174,7 @@ impl Agent {
     fn acknowledge(&mut self, now: Time) -> Tunnel {
         (self.ack_at, self.owed, self.acknowledged) = (None, 0, now);
         let missing = (self.next..self.highest).filter(|number| !self.early.contains_key(number)).take(64).collect();
-        Tunnel::Ack { next: self.next, missing }
+        Tunnel::Ack { station: self.node, next: self.next, missing }
     }
 
     /// What is due now: an acknowledgement, the account of a slot, or both.

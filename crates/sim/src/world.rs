@@ -5,6 +5,7 @@
 
 use crate::access_point::Agent;
 use crate::agenda::{Agenda, Component};
+use crate::backhaul::Backhaul;
 use crate::cargo::{Cargo, Tunnel, tcp_packet, udp_packet};
 use crate::connection::{App, End, Pair, Via};
 use crate::edge::Edge;
@@ -29,7 +30,10 @@ const WIRE: Component = Component(0);
 const HOP: Component = Component(1);
 /// Looks at the bulk senders.
 const SAMPLER: Component = Component(2);
-const FIRST_SOURCE: u32 = 3;
+pub(crate) const BACKHAUL: Component = Component(3);
+/// Changes the backhaul's rate.
+pub(crate) const CHANGER: Component = Component(4);
+const FIRST_SOURCE: u32 = 5;
 
 /// Time between two looks at the bulk senders, as in the lab.
 const SAMPLE: Span = Span::from_millis(10);
@@ -39,6 +43,7 @@ pub struct World {
     pub(crate) now: Time,
     pub(crate) agenda: Agenda,
     wire: Wire<Cargo>,
+    pub(crate) backhaul: Option<Backhaul>,
     hop: LastHop,
     /// One for each access point, or none at all.
     agents: Vec<Agent>,
@@ -50,13 +55,13 @@ pub struct World {
     pub(crate) pairs: Vec<Pair>,
     law: &'static str,
     seed: Seed,
-    effects: Effects,
+    pub(crate) effects: Effects,
     pub(crate) recorder: Recorder,
 }
 
 /// What components have produced and nobody has handled yet.
 #[derive(Default)]
-struct Effects(VecDeque<Effect>);
+pub(crate) struct Effects(VecDeque<Effect>);
 
 enum Effect {
     Arrived { at: Time, link: Component, to: Node, packet: Packet<Cargo>, queued_at: Time },
@@ -67,7 +72,7 @@ enum Effect {
 }
 
 /// Collects what one link produces.
-struct Collect<'a> {
+pub(crate) struct Collect<'a> {
     link: Component,
     access_points: &'a AccessPoints,
     effects: &'a mut Effects,
@@ -132,6 +137,8 @@ impl Outbox<Cargo> for Collect<'_> {
 pub struct Parts {
     /// From [`SERVER`] to [`GATEWAY`].
     pub wire: Wire<Cargo>,
+    /// From there to the access points, if that is another place.
+    pub backhaul: Option<Backhaul>,
     /// The last hop.
     pub hop: LastHop,
     /// Its access points.
@@ -153,7 +160,7 @@ pub struct Parts {
 impl World {
     /// A world at its beginning.
     pub fn new(parts: Parts) -> World {
-        let Parts { wire, hop, access_points, agents, proxy, sources, law, seed, recorder } = parts;
+        let Parts { wire, backhaul, hop, access_points, agents, proxy, sources, law, seed, recorder } = parts;
         let meters = match access_points.nodes.len() {
             1 => vec![HopMeter::new(matches!(hop, LastHop::Wifi(_)))],
             several => vec![HopMeter::of_one_of_several(); several],
@@ -163,6 +170,7 @@ impl World {
             now: Time::ZERO,
             agenda: Agenda::default(),
             wire,
+            backhaul,
             hop,
             agents,
             edge: proxy.map(|(proxies, stations)| Edge::new(proxies, stations, first_of_edge)),
@@ -181,6 +189,7 @@ impl World {
         world.agenda.set(WIRE, world.wire.next_event());
         world.agenda.set(HOP, world.hop.next_event());
         world.agenda.set(SAMPLER, Some(Time::ZERO + SAMPLE));
+        world.agenda.set(CHANGER, world.backhaul.as_ref().and_then(Backhaul::next_change));
         world.begin_edge();
         world
     }
@@ -236,6 +245,7 @@ impl World {
                 self.wire.advance(self.now, &mut collect(WIRE, &self.access_points, &mut self.effects));
                 self.agenda.set(WIRE, self.wire.next_event());
             }
+            BACKHAUL | CHANGER => self.wake_backhaul(component),
             HOP => {
                 self.hop.advance(self.now, &mut collect(HOP, &self.access_points, &mut self.effects));
                 self.agenda.set(HOP, self.hop.next_event());
@@ -274,6 +284,7 @@ impl World {
                     }
                 }
                 Effect::Arrived { at, link: WIRE, to: GATEWAY, packet, .. } => self.forward_down(at, packet),
+                Effect::Arrived { link: BACKHAUL, to, packet, .. } => self.over_backhaul(to, packet),
                 Effect::Arrived { at, link: WIRE, packet, .. } => self.receive(at, End::Server, packet),
                 Effect::Arrived { at, to, packet, .. } if !self.access_points.is_station(to) => {
                     self.forward_up(at, packet);
@@ -359,20 +370,17 @@ impl World {
             // The tunnel begins here.
             Cargo::Tunnel(_) => return,
         };
-        self.send_hop(Packet { src: self.access_points.of(node), dst: Dest::Node(node), ..packet });
+        self.send_down(node, packet);
     }
 
     /// A packet has come over the hop to the access point.
     fn forward_up(&mut self, at: Time, mut packet: Packet<Cargo>) {
-        if let Cargo::Tunnel(tunnel) = packet.payload {
-            return self.at_proxy(packet.src, tunnel);
-        }
         let agent = self.agents.get_mut(self.access_points.home(packet.src));
         if let (Some(agent), Cargo::Tcp { connection, header }) = (agent, &mut packet.payload) {
             let pair = &self.pairs[*connection];
             agent.uplink(at, pair.key.reversed(), pair.node, header);
         }
-        self.send_wire(Packet { src: GATEWAY, dst: Dest::Node(SERVER), ..packet });
+        self.send_up_to_edge(packet);
     }
 
     /// A packet has reached a host.
@@ -487,7 +495,7 @@ impl World {
     }
 
     #[inline(always)]
-    fn send_wire(&mut self, packet: Packet<Cargo>) {
+    pub(crate) fn send_wire(&mut self, packet: Packet<Cargo>) {
         self.wire.enqueue(self.now, packet, &mut collect(WIRE, &self.access_points, &mut self.effects));
         self.agenda.set(WIRE, self.wire.next_event());
     }
@@ -537,7 +545,7 @@ impl World {
 }
 
 #[inline(always)]
-fn collect<'a>(link: Component, access_points: &'a AccessPoints, effects: &'a mut Effects) -> Collect<'a> {
+pub(crate) fn collect<'a>(link: Component, access_points: &'a AccessPoints, effects: &'a mut Effects) -> Collect<'a> {
     Collect { link, access_points, effects }
 }
 

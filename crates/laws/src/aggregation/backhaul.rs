@@ -240,6 +240,39 @@ mod tests {
     }
 
     #[test]
+    fn losses_that_nobody_counts_are_forgotten_while_all_else_arrives() {
+        let mut detector = Detector::default();
+        (0..400).for_each(|_| detector.update(&slot(10_000.0, 9_800.0, 12.0)));
+        (0..3).for_each(|_| detector.update(&slot(10_000.0, 8_000.0, 12.0)));
+        // A hundred a slot of which half is forgotten are two hundred; then three thousand: 0.4 s of 8000 a second.
+        let clamp = detector.clamp().expect("three slots");
+        assert!((clamp - 8_000.0 * 0.6).abs() < 1.0, "{clamp}");
+    }
+
+    #[test]
+    fn clocks_that_drift_apart_are_no_queue_and_a_queue_that_grows_is_no_drift() {
+        let three = |detector: &mut Detector, delay: f64| {
+            (0..3).for_each(|_| detector.update(&Slot { delay: Some(delay), ..slot(10_000.0, 8_000.0, 12.0) }));
+            detector.clamp().expect("three slots") / 8_000.0
+        };
+        // 100 us a second for 4000 seconds, and then 10 ms of queue: as good as none.
+        let mut detector = Detector::default();
+        let mut delay = 0.02;
+        for _ in 0..8_000 {
+            delay += 50e-6;
+            detector.update(&Slot { delay: Some(delay), ..slot(10_000.0, 10_000.0, 12.0) });
+        }
+        assert_eq!(three(&mut detector, delay + 0.01), RETREAT.1);
+        // In 3 s a queue of 0.3 s has grown: the least delay has risen by a millisecond at most.
+        let mut detector = Detector::default();
+        for n in 0..6u32 {
+            detector.update(&Slot { delay: Some(0.02 + 0.05 * f64::from(n)), ..slot(10_000.0, 9_900.0, 12.0) });
+        }
+        let share = three(&mut detector, 0.32);
+        assert!((share - 0.7).abs() < 0.002, "{share}");
+    }
+
+    #[test]
     fn a_path_that_has_become_longer_is_not_drained_for_ever() {
         let mut detector = Detector::default();
         detector.update(&Slot { delay: Some(0.02), ..slot(1_000.0, 1_000.0, 12.0) });

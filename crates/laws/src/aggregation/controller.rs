@@ -19,7 +19,8 @@
 //!             what z has made; but not in the slot before it, so that rates that are too high fall with every drain. And
 //!             where the overhead is found to be another (`overhead`), z' is the target: what z had to make good for was
 //!             the old ĉ. Stations that know no data rates (told from arrival times, they may not) are taken to be alike: w is what
-//!             rounds last beyond ĉ, which is then not learned. A rate that was known once is kept. Neither touches the loop near its equilibrium, where frames are not full and ĉ changes by β.
+//!             rounds last beyond ĉ, which is then not learned. A rate that was known is kept while frames hold 3
+//!             packets, and for 8 slots. Neither touches the loop near its equilibrium, where frames are not full and ĉ changes by β.
 //!             Two regulators on one channel see the same rounds, and c + w'mu_A + w'mu_B = T̄ holds for any share of either: who came
 //!             first keeps what it has. T̄ in G is therefore longer, by up to `CLAIM`, while others have more of the channel
 //!             than the own stations (`claim_on_others`): with that only equal shares are an equilibrium.
@@ -57,6 +58,8 @@ struct Loop {
     airtime: f64,
     /// True if its station has told data rates; otherwise w is what the rounds leave.
     rated: bool,
+    /// Slots in a row in which it has told none.
+    untold: u32,
     /// Integral state: packets a frame, as the model would have them (z).
     z: f64,
     /// Packets a frame asked for in this slot.
@@ -110,6 +113,9 @@ const HYSTERESIS: f64 = 1.1;
 const FIRST_RATE: f64 = 65e6;
 /// Share of the least rate that a station gets while its queue drains: full frames do not need its packets to be frequent.
 const TRICKLE: f64 = 0.1;
+/// Who tells no rates while its frames hold fewer packets than this, for so many slots, has none that is known.
+const FEW: f64 = 3.0;
+const FORGOTTEN_AFTER: u32 = 8;
 /// Packets a frame from which on the time between frames is the rounds', not the packets'.
 const ROUNDS_SHOW: f64 = 4.0;
 /// Least time of a packet on the air that is thought of, seconds: 1500 octets at 12 Gbit/s.
@@ -187,8 +193,10 @@ impl Regulator {
     /// packets of the others, the same for all of them.
     fn guess_airtimes(&mut self) {
         let Some(first) = self.reference.and_then(|station| self.ledger.get(station)) else { return };
-        let (interval, level, overhead) = (first.state.interval, first.state.level, self.overhead.round(self.active()));
+        let (level, overhead) = (first.state.level, self.overhead.round(self.active()));
         let active = || self.ledger.iter().filter(|(_, account)| account.active).map(|(_, account)| &account.state);
+        // No round lasts longer than the time between any station's frames.
+        let interval = active().map(|state| state.interval).fold(f64::INFINITY, f64::min);
         let known: f64 = active().filter(|state| state.rated).map(|state| state.airtime * state.level).sum();
         let unknown: f64 = active().filter(|state| !state.rated).map(|state| state.level).sum();
         if unknown <= 0.0 {
@@ -196,10 +204,13 @@ impl Regulator {
         }
         let found = (interval - overhead - known) / unknown;
         for (_, account) in self.ledger.iter_mut().filter(|(_, account)| account.active && !account.state.rated) {
-            let airtime = &mut account.state.airtime;
-            // Short frames follow the packets, not the rounds: a packet takes no more than that, and how much less shows later.
-            let guess =
-                if level >= ROUNDS_SHOW { found.max(*airtime / 2.0) } else { found.max(*airtime / 2.0).min(*airtime) };
+            let Loop { airtime, limited, .. } = &mut account.state;
+            // Short frames follow the packets, not the rounds: how fast the hop is shows only where they become longer.
+            let guess = match level >= ROUNDS_SHOW {
+                true => found.max(*airtime / 2.0),
+                false if *limited => *airtime,
+                false => *airtime / 2.0,
+            };
             *airtime = guess.max(LEAST_AIRTIME);
         }
     }
@@ -395,6 +406,7 @@ impl Default for Loop {
         Loop {
             airtime: 0.0,
             rated: false,
+            untold: 0,
             z: 1.0,
             target: 1.0,
             rate: 1.0,
@@ -421,7 +433,11 @@ impl Account<Loop> {
         }
         let Some(frames) = &slot.frames else { return state.backlog.forget() };
         if let Some(inverse) = frames.inverse_rate {
-            (state.airtime, state.rated) = (bytes * 8.0 * inverse, true);
+            (state.airtime, state.rated, state.untold) = (bytes * 8.0 * inverse, true, 0);
+        } else {
+            state.untold += 1;
+            // From frames of a packet or two none can be told again, and if it is a wrong rate that makes them short it would stay.
+            state.rated &= frames.level >= FEW || state.untold < FORGOTTEN_AFTER;
         }
         let Frames { level, interval, rate, goodput, seconds, lost, delay, .. } = *frames;
         (state.level, state.interval, state.arrived, state.known) = (level, interval, rate, true);

@@ -9,7 +9,7 @@ mod wifi;
 use crate::problem::Kind;
 use crate::quantity::show;
 use crate::read::{At, Context, Entry, Quantity, nearest};
-use crate::{Hop, Measure, Scenario, Stream, StreamKind, WiredHop, World, raw};
+use crate::{Backhaul, Hop, Measure, Scenario, Stream, StreamKind, WiredHop, World, raw};
 use lasthop_radio::{queue, wired};
 use lasthop_units::{Rate, Span, Time};
 
@@ -40,6 +40,11 @@ pub(crate) fn scenario(name: &str, mut raw: raw::Scenario, cx: &mut Context) -> 
     let run = Run { duration: duration.unwrap_or(LONGEST_RUN) };
 
     let wire = raw.wire.get().and_then(|wire| line(&wire.rate, &wire.delay, &wire.queue, cx));
+    let backhaul = if raw.backhaul.given {
+        raw.backhaul.get().and_then(|table| self::backhaul(&table, cx)).map(Some)
+    } else {
+        Some(None)
+    };
     let stations = stations(&raw, cx);
     access_points(&raw, cx);
     let hop = hop(&raw, run, cx);
@@ -56,6 +61,7 @@ pub(crate) fn scenario(name: &str, mut raw: raw::Scenario, cx: &mut Context) -> 
         warm_up: warm_up?,
         seeds: raw.seeds.get()?.0,
         wire: wire?,
+        backhaul: backhaul?,
         hop: hop?,
         stations: stations?,
         access_points: raw.access_point.get()?.iter().filter_map(|table| table.name.get()).collect(),
@@ -118,6 +124,26 @@ fn line(
     let delay = span(delay, (Span::ZERO, LONGEST_DELAY), "TCP gives up a connection on longer paths", cx);
     let queue = packets(queue, cx);
     Some(wired::Params { rate: rate?, delay: delay?, queue_packets: queue? })
+}
+
+/// The link before the access point.
+fn backhaul(table: &raw::Backhaul, cx: &mut Context) -> Option<Backhaul> {
+    let link = line(&table.rate, &table.delay, &table.queue, cx);
+    let mut changes: Vec<(Time, Rate)> = Vec::new();
+    for step in table.changes.get()? {
+        let at = step.at.get().map(|at| Time::ZERO + at.0);
+        let (Some(at), Some(rate)) = (at, rate(&step.rate, cx)) else { return None };
+        if changes.last().is_some_and(|(before, _)| at <= *before) {
+            cx.impossible(
+                &step.at.at,
+                "a change that is not after the one before it",
+                "put the changes in order, one at each time",
+            );
+            return None;
+        }
+        changes.push((at, rate));
+    }
+    Some(Backhaul { link: link?, changes })
 }
 
 /// Names of the stations. Something is returned even if one of them is wrong, so that traffic can be checked too.

@@ -32,6 +32,9 @@ table! {
         default("5") seeds: Seeds,
         /// The path between the server and the access point.
         required wire: Wire,
+        /// In the simulator: a link of its own between that path and the access point. An edge proxy stands before it, so that
+        /// what the proxy paces crosses it; without it the proxy stands at the access point.
+        optional backhaul: Backhaul,
         /// The last hop: exactly one of `hop.wired` and `hop.wifi`.
         required hop: Hop,
         /// The stations behind the hop, one `[[station]]` each.
@@ -61,6 +64,30 @@ table! {
         required delay: Quantity<Span>,
         /// Packets that may wait at each end, behind the one that is being sent.
         default("\"1000 packets\"") queue: Quantity<Packets>,
+    }
+}
+
+table! {
+    /// The link that leads to the access point: as a wire, whose rate may change.
+    Backhaul {
+        /// Data rate in each direction, at first.
+        required rate: Quantity<Rate>,
+        /// Propagation delay in each direction.
+        default("\"0 s\"") delay: Quantity<Span>,
+        /// Packets that may wait at each end, behind the one that is being sent.
+        default("\"1000 packets\"") queue: Quantity<Packets>,
+        /// Its rate over time: a list of `{ at = "20 s", rate = "20 Mbit/s" }`.
+        default("[]") changes: Vec<RateStep>,
+    }
+}
+
+table! {
+    /// One change of a link's rate.
+    RateStep {
+        /// When, from the start of the run.
+        required at: Quantity<Span>,
+        /// The data rate in each direction from then on.
+        required rate: Quantity<Rate>,
     }
 }
 

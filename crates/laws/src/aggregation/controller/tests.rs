@@ -9,8 +9,9 @@ struct Bench {
     law: Regulator,
     slot: u32,
     sent: Vec<f64>,
-    /// The stations know data rates.
+    /// The stations know data rates, or what they hold for them: so many times too slow.
     rated: bool,
+    wrong: f64,
 }
 
 /// What one station does in a slot.
@@ -30,7 +31,7 @@ const BUSY: Act = Act { offered: f64::INFINITY, arrive: 1.0, level: None, mbit: 
 impl Bench {
     fn new(stations: usize, params: Params) -> Bench {
         let law = Regulator::new(params).expect("valid");
-        let mut bench = Bench { law, slot: 0, sent: vec![0.0; stations], rated: true };
+        let mut bench = Bench { law, slot: 0, sent: vec![0.0; stations], rated: true, wrong: 1.0 };
         (0..stations).for_each(|place| bench.stream(place, true));
         bench
     }
@@ -52,19 +53,26 @@ impl Bench {
         let load: f64 =
             acts.iter().zip(&rates).map(|(act, rate)| act.offered.min(*rate) * airtime(12_384.0, act.mbit * 1e6)).sum();
         let round = if load < 1.0 { 200e-6 * sends / (1.0 - load) } else { f64::INFINITY };
+        // What a hop cannot carry in full frames does not arrive.
+        let most = |act: &Act| {
+            let airtime = airtime(12_384.0, act.mbit * 1e6);
+            (most_packets(64.0, 5.484e-3, airtime), airtime)
+        };
+        let full = acts.iter().map(|act| most(act).0 * most(act).1).fold(f64::INFINITY, f64::min);
+        let carried = (full / (full + 200e-6) / load).min(1.0);
         self.slot += 1;
         for (place, act) in acts.iter().enumerate() {
             let sent = act.offered.min(rates[place]);
             self.sent[place] += sent * 0.5;
             self.stream(place, act.offered >= rates[place] && act.offered > 0.0);
-            let packets = sent * act.arrive * 0.5;
-            let level = act.level.unwrap_or((sent * round).clamp(1.0, 64.0));
+            let packets = sent * act.arrive * carried * 0.5;
+            let level = act.level.unwrap_or((sent * round).clamp(1.0, most(act).0));
             let frames = if level > 0.0 { (packets / level).ceil() } else { 0.0 };
             let report = StationFeedback {
                 frames: frames as u32,
                 packets: (frames * level) as u64,
                 received: packets as u64,
-                inverse_rate_sum: if self.rated { frames / (act.mbit * 1e6) } else { 0.0 },
+                inverse_rate_sum: if self.rated { self.wrong * frames / (act.mbit * 1e6) } else { 0.0 },
                 ..StationFeedback::empty(node(place), self.slot, Time::ZERO, Time::ZERO + Span::from_millis(500))
             };
             self.law.sense(self.now(), &Signal::Station(report));
@@ -208,11 +216,15 @@ fn the_state_stays_within_what_a_frame_holds() {
 #[test]
 fn a_backhaul_bounds_the_rate_and_what_it_cuts_off_is_not_integrated() {
     let starved = Act { arrive: 0.6, level: Some(2.0), ..BUSY };
-    let mut bench = bench(2);
+    // So short a target that the state is far from its own limit.
+    let mut bench = Bench::new(2, Params { target: Span::from_micros(1_500), ..Params::default() });
     bench.slots(60, &[BUSY, BUSY]);
     // Its frames are far shorter than the target.
     assert!(bench.state(1).target > 4.0);
-    bench.slots(3, &[BUSY, starved]);
+    bench.slots(2, &[BUSY, starved]);
+    let z = bench.state(1).z;
+    bench.slot(&[BUSY, starved]);
+    assert!(bench.state(1).z > z, "the slot that gives it away was not bounded yet: {z}");
     let clamp = bench.state(1).backhaul.clamp().expect("three slots of missing packets");
     assert_eq!(bench.rate(1), clamp);
     assert_eq!(bench.why(1), Why::Backhaul);
@@ -220,10 +232,11 @@ fn a_backhaul_bounds_the_rate_and_what_it_cuts_off_is_not_integrated() {
     let whole = Act { level: Some(2.0), ..BUSY };
     for _ in 0..30 {
         bench.slot(&[BUSY, whole]);
+        // Also in the slot that ends it: its frames are of the bounded rate.
+        assert_eq!(bench.state(1).z, z, "{:?}", bench.state(1).backhaul);
         if bench.state(1).backhaul.clamp().is_none() {
             break;
         }
-        assert_eq!(bench.state(1).z, z, "{:?}", bench.state(1).backhaul);
         assert!(bench.rate(1) <= bench.state(1).backhaul.clamp().expect("some"));
     }
     assert_eq!(bench.law.reference, Some(node(0)), "and such a station never leads");
@@ -271,4 +284,18 @@ fn a_data_rate_that_becomes_known_takes_the_place_of_the_guess() {
     bench.rated = false;
     bench.slots(5, &[act]);
     assert!((bench.state(0).airtime / airtime(12_384.0, 390e6) - 1.0).abs() < 1e-3, "what was known is kept");
+}
+
+#[test]
+fn a_rate_that_was_told_wrong_does_not_stay_for_ever() {
+    let mut bench = bench(2);
+    bench.slots(40, &[BUSY, BUSY]);
+    let right = bench.rate(0);
+    // Believed to be so slow that one packet a frame is too much, no frame shows the rate again.
+    bench.wrong = 200.0;
+    bench.slots(10, &[BUSY, BUSY]);
+    assert!(bench.state(0).level < FEW, "{}", bench.state(0).level);
+    bench.rated = false;
+    bench.slots(80, &[BUSY, BUSY]);
+    assert!((bench.rate(0) / right - 1.0).abs() < 0.1, "{} of {right}", bench.rate(0));
 }

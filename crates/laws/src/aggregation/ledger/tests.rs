@@ -165,3 +165,45 @@ fn rates_are_of_the_frames_that_have_any() {
     ledger.feedback(at(700), &account(1, 3, 10));
     assert_eq!(close(&mut ledger, 1_250)[0].frames.expect("frames").inverse_rate, None);
 }
+
+/// Two stations, of which the second has said nothing for ten slots in which it was sent to.
+fn without_the_second() -> Ledger<()> {
+    let mut ledger = ledger();
+    for slot in 1..=10u32 {
+        let start = u64::from(slot - 1) * 500;
+        ledger.stream(at(start + 400), &sent(2, u64::from(slot) * 100));
+        ledger.stream(at(start + 400), &sent(1, u64::from(slot) * 100));
+        ledger.feedback(at(start + 450), &account(1, slot, 10));
+        close(&mut ledger, start + 500);
+    }
+    assert!(!ledger.get(Node(2)).expect("known").active);
+    ledger
+}
+
+#[test]
+fn a_station_that_has_gone_is_back_when_it_reports_frames_or_packets_and_not_before() {
+    let nothing = StationFeedback { frames: 0, packets: 0, received: 0, ..account(2, 11, 1) };
+    for returns in [account(2, 12, 10), StationFeedback { frames: 0, packets: 0, ..account(2, 12, 1) }] {
+        let mut ledger = without_the_second();
+        assert!(!ledger.stream(at(5_100), &sent(2, 2_000)), "to be sent to is no sign of life");
+        assert!(!ledger.feedback(at(5_200), &nothing), "nor is an account of nothing");
+        assert!(!ledger.get(Node(2)).expect("known").active);
+        assert!(ledger.feedback(at(5_300), &returns), "{returns:?}");
+        let back = ledger.get(Node(2)).expect("known");
+        assert_eq!((back.active, back.silent), (true, 0));
+    }
+}
+
+#[test]
+fn who_was_sent_nothing_for_long_has_not_fallen_silent() {
+    let mut ledger = ledger();
+    for slot in 1..=20u32 {
+        let now = u64::from(slot) * 500;
+        ledger.stream(at(now - 100), &sent(1, u64::from(slot) * 100));
+        ledger.feedback(at(now - 50), &account(1, slot, 10));
+        ledger.stream(at(now - 100), &StreamReport { waiting: false, ..sent(2, 0) });
+        close(&mut ledger, now);
+        assert_eq!(ledger.get(Node(2)).expect("known").silent, 0, "slot {slot}");
+    }
+    assert!(ledger.stream(at(10_100), &sent(2, 1)), "so it returns with the first packet for it");
+}

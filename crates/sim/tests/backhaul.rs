@@ -1,0 +1,139 @@
+//! The regulator where the bottleneck is not the hop but a link before the access point.
+
+use lasthop_report::{Key, RunRecord, SeriesKind};
+use lasthop_scenario::Scenario;
+use lasthop_sim::World;
+use lasthop_units::{Seed, Span, Time};
+use std::path::Path;
+
+/// Three stations at 175.5, 117 and 87.75 Mbit/s behind a link with a FIFO of 1000 packets.
+fn behind(link: &str, measure: &str, duration: u64) -> Scenario {
+    let text = format!(
+        r#"
+title = "Behind a slow link"
+duration = "{duration} s"
+warm-up = "1 s"
+seeds = 1
+[wire]
+rate = "1 Gbit/s"
+delay = "2 ms"
+[backhaul]
+delay = "1 ms"
+queue = "1000 packets"
+{link}
+[hop.wifi]
+standard = "802.11ac"
+width = "80 MHz"
+queue = {{ kind = "round-robin", limit = "2500 packets" }}
+[[station]]
+name = "a"
+mcs = 4
+[[station]]
+name = "b"
+mcs = 3
+[[station]]
+name = "c"
+mcs = 2
+[[traffic]]
+kind = "bulk"
+to = "each"
+[laws.regulator]
+sender = "cubic"
+regulator = {{ target = "10 ms", measure = "{measure}" }}
+[laws.cubic]
+sender = "cubic"
+"#
+    );
+    Scenario::parse("test", &text, Path::new(".")).unwrap_or_else(|error| panic!("{}", error.plain()))
+}
+
+fn at(s: u64) -> Time {
+    Time::ZERO + Span::from_secs(s)
+}
+
+/// Runs a law, and gives the packets that wait before the link every 10 ms.
+fn watch(scenario: &Scenario, law: &str, end: u64) -> (Vec<(Time, usize)>, RunRecord) {
+    let law = scenario.law(law).expect("a law of the scenario");
+    let mut world: World = lasthop_sim::build(scenario, &law, Seed(1), false).expect("valid");
+    let (mut seen, mut now) = (Vec::new(), Time::ZERO);
+    while now < at(end) {
+        now += Span::from_millis(10);
+        world.run_until(now);
+        seen.push((now, world.backhaul().expect("there is one").backlog()));
+    }
+    (seen, world.finish(at(end)).finish())
+}
+
+/// Mean packets before the link between two seconds.
+fn mean(seen: &[(Time, usize)], (from, to): (u64, u64)) -> f64 {
+    let inside: Vec<f64> =
+        seen.iter().filter(|(now, _)| (at(from)..at(to)).contains(now)).map(|(_, packets)| *packets as f64).collect();
+    inside.iter().sum::<f64>() / inside.len() as f64
+}
+
+/// Mean goodput of all downloads between two seconds, Mbit/s.
+fn goodput(record: &RunRecord, (from, to): (u64, u64)) -> f64 {
+    let bin = record.bin.as_secs_f64();
+    let tracks = record.tracks.iter().filter(|track| track.kind == SeriesKind::Rate);
+    let of = |track: &lasthop_report::Track| {
+        let inside = |place: usize| (from as f64..to as f64).contains(&(place as f64 * bin));
+        let values = track.values.iter().enumerate().filter(|(place, _)| inside(*place));
+        let values: Vec<f64> = values.map(|(_, value)| value.unwrap_or(0.0)).collect();
+        values.iter().sum::<f64>() / values.len().max(1) as f64
+    };
+    tracks.map(of).sum()
+}
+
+/// Of 1500 octets on the link, what is payload of the tunnel.
+const PAYLOAD: f64 = 1428.0 / 1500.0;
+
+/// Seconds of queue that the detector lets stand: a drain ends at 20 ms, and another begins at 40 ms more than that.
+const STANDS: f64 = 0.06;
+/// Share of the link that is to be used. Arrival times tell short frames less surely, which costs some.
+const USED: [(&str, f64); 2] = [("radiotap", 0.9), ("timestamps", 0.85)];
+
+#[test]
+fn the_queue_before_a_slow_link_stays_short_and_the_link_full() {
+    let mut found = Vec::new();
+    for (measure, used) in USED {
+        for mbit in [20.0, 100.0] {
+            let scenario = behind(&format!("rate = \"{mbit} Mbit/s\""), measure, 40);
+            let (seen, record) = watch(&scenario, "regulator", 40);
+            let (queue, share) = (mean(&seen, (15, 40)) * 12e-3 / mbit, goodput(&record, (15, 40)) / (PAYLOAD * mbit));
+            eprintln!("{measure} {mbit} Mbit/s: {:.1} ms, {share:.3} of the link", queue * 1e3);
+            found.push((measure, mbit, used, queue, share));
+        }
+    }
+    for (measure, mbit, used, queue, share) in found {
+        assert!(queue < STANDS, "{measure} {mbit}: {queue} s in the mean");
+        assert!(share >= used, "{measure} {mbit}: {share} of the link");
+    }
+    // What it is for.
+    let (seen, _) = watch(&behind("rate = \"20 Mbit/s\"", "radiotap", 20), "cubic", 20);
+    assert!(mean(&seen, (10, 20)) > 300.0, "{}", mean(&seen, (10, 20)));
+}
+
+#[test]
+fn a_link_that_becomes_slow_is_drained_and_one_that_is_fast_again_is_used() {
+    let link = "rate = \"1 Gbit/s\"\nchanges = [{ at = \"15 s\", rate = \"20 Mbit/s\" }, { at = \"45 s\", rate = \"1 Gbit/s\" }]";
+    for (measure, used) in USED {
+        let (seen, record) = watch(&behind(link, measure, 90), "regulator", 90);
+        let rates = [(10, 15), (25, 45), (75, 90)].map(|span| goodput(&record, span));
+        let queues = [(15, 25), (25, 45), (75, 90)].map(|span| mean(&seen, span));
+        eprintln!("{measure}: {rates:?} Mbit/s, {queues:?} packets");
+        assert!(queues[1] * 12e-3 / 20.0 < STANDS, "{measure}: {queues:?}");
+        assert!(rates[1] >= used * PAYLOAD * 20.0, "{measure}: {rates:?}");
+        assert!(rates[2] >= 0.9 * rates[0], "{measure}: it returns: {rates:?}");
+        assert!(queues[2] < 5.0, "{measure}: {queues:?}");
+    }
+}
+
+#[test]
+fn a_fast_link_changes_nothing_but_the_delay() {
+    let scenario = behind("rate = \"10 Gbit/s\"", "radiotap", 20);
+    let (seen, record) = watch(&scenario, "regulator", 20);
+    assert!(mean(&seen, (5, 20)) < 1.0);
+    let delay = record.figure(Key::HopDelayMean).value().expect("measured");
+    assert!(delay > 1.0 && delay < 15.0, "{delay}");
+    assert!(goodput(&record, (10, 20)) > 90.0);
+}
