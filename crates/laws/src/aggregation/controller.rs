@@ -204,12 +204,14 @@ impl Regulator {
         }
         let found = (interval - overhead - known) / unknown;
         for (_, account) in self.ledger.iter_mut().filter(|(_, account)| account.active && !account.state.rated) {
-            let Loop { airtime, limited, .. } = &mut account.state;
-            // Short frames follow the packets, not the rounds: how fast the hop is shows only where they become longer.
+            let Loop { airtime, limited, untold, .. } = &mut account.state;
+            let half = *airtime / 2.0;
+            // Short frames follow the packets, not the rounds: a packet takes no more than that, and how much less shows where
+            // frames become longer. If they do not for long, it is this guess that keeps them short.
             let guess = match level >= ROUNDS_SHOW {
-                true => found.max(*airtime / 2.0),
-                false if *limited => *airtime,
-                false => *airtime / 2.0,
+                true => found.max(half),
+                false if *untold >= FORGOTTEN_AFTER && !*limited => half,
+                false => found.max(half).min(*airtime),
             };
             *airtime = guess.max(LEAST_AIRTIME);
         }
