@@ -172,6 +172,39 @@ fn it_settles_at_the_oracle_points_whatever_it_believes_of_the_overhead_first() 
     }
 }
 
+/// A round of single packets seems as long as the target or longer, at first or because a neighbour was there: the law asks for single
+/// packets, and their interval is just what it believes.
+#[test]
+fn an_overhead_that_seems_longer_than_the_target_does_not_lock_it() {
+    for (target, mbit) in
+        [(3, vec![390.0; 3]), (5, vec![390.0; 5]), (10, vec![390.0; 8]), (10, vec![175.5, 87.75]), (10, vec![390.0])]
+    {
+        for rule in [OverheadRule::Access, OverheadRule::Round] {
+            for first_ms in [8, 20, 50, 100] {
+                let params = Params { overhead: Span::from_millis(first_ms), overhead_rule: rule, ..params(target) };
+                let mut world = World::new(params.clone(), 200e-6, &mbit);
+                let mut hop = world.hop();
+                hop.links.iter_mut().for_each(|link| link.most = aim_packets(48.0, 5.484e-3, link.airtime));
+                let oracle = exact(&hop, target as f64 * 1e-3);
+                let near = |levels: &[f64]| {
+                    levels.iter().zip(&oracle.levels).all(|(level, want)| (level / want - 1.0).abs() < 0.05)
+                };
+                let begun = (1..=300).find(|_| near(&world.slot()));
+                assert!(
+                    begun.is_some_and(|slots| slots <= 120),
+                    "T {target} {mbit:?} {rule:?} from {first_ms} ms: {begun:?}"
+                );
+                // A neighbour makes each access take as long as the target, and goes.
+                world.access = target as f64 * 1e-3;
+                world.settle(240);
+                world.access = 200e-6;
+                let again = (1..=300).find(|_| near(&world.slot()));
+                assert!(again.is_some_and(|slots| slots <= 120), "T {target} {mbit:?} {rule:?} again: {again:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn the_edge_in_k1_is_two() {
     let swing = |k1| World::new(Params { k1, k2: 0.05, beta: 1e-9, ..params(10) }, 200e-6, &[390.0; 10]).swing(600);

@@ -32,6 +32,18 @@ fn a_fast_station_keeps_its_rate_with_a_queue_of_one_round() {
     assert!(value(&ours, Key::EndDelayMean) < 2.0 + 14.0 + 1.0, "{:?}", ours.figures);
 }
 
+#[test]
+fn a_round_that_was_longer_than_the_target_leaves_nothing_behind() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/aggregation/slow-neighbour.toml");
+    let scenario = Scenario::load(path).unwrap_or_else(|error| panic!("{}", error.plain()));
+    let cubic = value(&simulate(&scenario, "cubic", 1), Key::Throughput);
+    for law in ["regulator", "published"] {
+        let ours = simulate(&scenario, law, 1);
+        assert!(value(&ours, Key::Throughput) >= 0.9 * cubic, "{law}, of {cubic}: {:?}", ours.figures);
+        assert!((8.0..=12.0).contains(&value(&ours, Key::FrameInterval)), "{law}: {:?}", ours.figures);
+    }
+}
+
 /// A BSS of `count` stations with losses, and traffic of every kind.
 fn mixed(count: u32, error: f64) -> Scenario {
     parse(&format!(

@@ -74,8 +74,12 @@ struct Loop {
     arrived: f64,
     /// Interval between frames, measured last, seconds.
     interval: f64,
+    /// Frames in the last slot.
+    frames: f64,
     /// Packets a second that were sent in the last slot.
     sent: f64,
+    /// True if these are about as many as were allowed.
+    paced: bool,
     /// What stands in the hop's queue because it was overrun.
     backlog: Backlog,
     /// What the path before the hop carries.
@@ -105,6 +109,10 @@ pub struct View {
 
 /// A stream that sends less than this share of its rate is limited by its application.
 const LIMITED: f64 = 0.95;
+/// A stream that was sent less than this share of its rate had pauses, whatever waits for it now: it came in the middle of a slot.
+const PACED: f64 = 0.75;
+/// The outer loop asks for single packets where it asks for no more than these.
+const LEAST_LEVEL: f64 = 1.05;
 /// What a limited stream may use, as a multiple of what it used.
 const HEADROOM: f64 = 1.5;
 /// A station must be slower than the reference by this factor to take its place.
@@ -235,6 +243,9 @@ impl Regulator {
             most: self.most(first.state.airtime),
             grain: active().map(frame).sum::<f64>() / self.params.interval.as_secs_f64(),
             mix: active().map(|(_, account)| apart / account.state.interval).sum(),
+            frames: first.state.frames,
+            paced: first.state.paced,
+            least: self.nu < LEAST_LEVEL,
         };
         self.overhead.update(self.params.beta, self.active(), &sample)
     }
@@ -416,7 +427,9 @@ impl Default for Loop {
             level: 1.0,
             arrived: 0.0,
             interval: f64::INFINITY,
+            frames: 0.0,
             sent: 0.0,
+            paced: true,
             backlog: Backlog::default(),
             backhaul: Detector::default(),
             known: false,
@@ -431,6 +444,7 @@ impl Account<Loop> {
         let state = &mut self.state;
         if let Some(sent) = slot.sent {
             state.limited = !slot.waiting && sent < LIMITED * state.rate;
+            state.paced = sent >= PACED * state.rate;
             state.sent = sent;
         }
         let Some(frames) = &slot.frames else { return state.backlog.forget() };
@@ -443,6 +457,7 @@ impl Account<Loop> {
         }
         let Frames { level, interval, rate, goodput, seconds, lost, delay, .. } = *frames;
         (state.level, state.interval, state.arrived, state.known) = (level, interval, rate, true);
+        state.frames = seconds / interval;
         let most = most_packets(f64::from(params.max_packets), params.frame_limit.as_secs_f64(), state.airtime);
         if let Some(sent) = slot.sent {
             let (arrived, target) = (goodput.unwrap_or(rate), params.target.as_secs_f64());

@@ -3,20 +3,25 @@
 //! Equations:  sample = T_1 (1 - sum_j w_j y_j),   T_1 = slot / frames_1,   y_j = packets_j / slot_j
 //!             ĉ' = sample if it and the one before both exceed 1.25 ĉ, or both fall short of ĉ / 1.25;
 //!             otherwise as above, with max{β, 1/(k + 1)} in the place of β in the k-th slot after such a change
+//!             ĉ' = (1 - min{k β, 0.3}) ĉ in the k-th slot in a row of single packets at the least rate
 //! Symbols:    ĉ -> `round`, μ_1/x_1 = T_1 -> `interval`, w'x = sum w_j y_j -> `load`, β -> the `weight` argument
 //! Deviations: rates are those that *arrived*, not those that were sent: μ_1/x_1 is then the interval between frames, as
 //!             measured, and the sample holds while a queue grows. Two guards make the sample a bound. Full frames: where
 //!             the hop could have sent more in one frame, the sample is too low; it may raise ĉ, not lower it (the
 //!             specification skips it; but a hop that a neighbour has slowed down would then be overrun for longer).
-//!             Single packets: frames then follow the packets, not the rounds, and the sample is too high; it may lower ĉ,
-//!             not raise it. With [`OverheadRule::Access`] what is averaged is c/n, so that c is known at once when
+//!             Short frames: they may follow the packets, not the rounds, and the sample is too high; it may lower ĉ, and raise it
+//!             only if frames hold 4 packets, are as many as 5, and the station was sent what it may be, all slot long, or frames
+//!             are full. Too low a ĉ does no harm there that the loops do not mend (z makes good for it, and what they cannot mend makes
+//!             frames of 4); one that is too high may lock them: where a round of single packets seems longer than the target, the law asks
+//!             for single packets, and their interval is just what it believes. So while it asks for them and gets them, ĉ is
+//!             taken to be too high, by more with every slot, until two packets meet in a frame.
+//!             With [`OverheadRule::Access`] what is averaged is c/n, so that c is known at once when
 //!             stations come and go.
 //!             A hop that changes: with β = 0.05 and slots of 0.5 s what has been learned fades with a time constant of 10 s, and
 //!             twenty seconds after a neighbour has gone an eighth of its frames still counts. The sample is not to blame:
 //!             T_1 and the load are what they are, whatever ĉ and the rates, so that it is right one slot after the change, and
 //!             no loop is closed by believing it at once. Two in a row must say so, since the change happens within
-//!             a slot, and since one may be an accident; both of frames that hold 4 packets at least, for below that some of the
-//!             time between frames is the packets', not the round's; and by more than a frame of each station would change, which
+//!             a slot, and since one may be an accident; both of frames that show rounds; and by more than a frame of each station would change, which
 //!             on a hop that is busy with few long frames is much beside what is left over; and while the stations' shares of the frames
 //!             stay as they are, for who has just joined sends no frame in some rounds, which then cost less. From then on ĉ is the mean of what came since. Not with
 //!             [`OverheadRule::Round`], which is the published estimator.
@@ -37,6 +42,8 @@ pub struct Overhead {
     mix: f64,
     /// Samples since such a change; `None` before there was one.
     since: Option<u32>,
+    /// Samples in a row of single packets that were asked for.
+    singles: u32,
 }
 
 /// What one slot says.
@@ -54,6 +61,12 @@ pub struct Sample {
     pub grain: f64,
     /// Frames of all active stations for each of the reference's.
     pub mix: f64,
+    /// Frames of the reference station in the slot.
+    pub frames: f64,
+    /// True if the reference station was sent what it may be, all slot long.
+    pub paced: bool,
+    /// True if the law asks for single packets, since it believes that a round of them takes as long as may be.
+    pub least: bool,
 }
 
 /// Frames of fewer packets than this follow the packets.
@@ -62,9 +75,12 @@ const SINGLE: f64 = 1.05;
 const FULL: f64 = 0.95;
 /// Two samples in a row that differ from the estimate by this factor, to the same side, are a change of the hop.
 const CHANGE: f64 = 1.25;
-/// Frames of fewer packets than this do not say so.
+/// Frames of fewer packets than this, or fewer frames than that in a slot, may have waited for packets.
 const SURE: f64 = 4.0;
-/// Nor do frames of which the stations have other shares than in the slot before, by more than this part.
+const FEW: f64 = 5.0;
+/// Share by which single packets lower the estimate at the most, in a slot.
+const FALL: f64 = 0.3;
+/// Frames do not say so of which the stations have other shares than in the slot before, by more than this part.
 const STEADY: f64 = 0.1;
 /// Bounds of the overhead of one access, seconds: SIFS, preamble and acknowledgement alone take 70 us, and beyond 100 ms the
 /// hop is not usable.
@@ -73,7 +89,7 @@ const BOUNDS: (f64, f64) = (20e-6, 0.1);
 impl Overhead {
     /// An estimate of `first` seconds an access.
     pub fn new(first: f64, rule: OverheadRule) -> Overhead {
-        Overhead { estimate: first, rule, suspect: None, mix: 0.0, since: None }
+        Overhead { estimate: first, rule, suspect: None, mix: 0.0, since: None, singles: 0 }
     }
 
     /// Overhead of a round with `stations` active stations, seconds.
@@ -93,8 +109,9 @@ impl Overhead {
         if !measured.is_finite() || !sample.level.is_finite() {
             return false;
         }
-        let full = sample.level >= FULL * sample.most && sample.level >= SINGLE;
-        if full && measured < self.estimate || sample.level < SINGLE && measured > self.estimate {
+        self.doubt(weight, sample);
+        let full = sample.is_full();
+        if full && measured < self.estimate || !sample.shows_rounds() && measured > self.estimate {
             return false;
         }
         let changed = self.has_changed(measured, sample, sample.interval * sample.grain / per);
@@ -110,12 +127,18 @@ impl Overhead {
         changed
     }
 
+    /// Frames of single packets confirm whatever has made the law ask for them.
+    fn doubt(&mut self, weight: f64, sample: &Sample) {
+        self.singles = if sample.least && sample.level < SINGLE { self.singles.saturating_add(1) } else { 0 };
+        self.estimate = (self.estimate * (1.0 - (weight * f64::from(self.singles)).min(FALL))).max(BOUNDS.0);
+    }
+
     /// True if `measured` is the second sample in a row that the estimate does not explain; never by the published rule.
     fn has_changed(&mut self, measured: f64, sample: &Sample, error: f64) -> bool {
         let steady = (sample.mix / std::mem::replace(&mut self.mix, sample.mix) - 1.0).abs() <= STEADY;
         let (ratio, off) = (measured / self.estimate, (measured - self.estimate).abs());
         let unexplained = !(1.0 / CHANGE..=CHANGE).contains(&ratio) && off > error;
-        let strange = self.rule == OverheadRule::Access && steady && sample.level >= SURE && unexplained;
+        let strange = self.rule == OverheadRule::Access && steady && sample.shows_rounds() && unexplained;
         let before = std::mem::replace(&mut self.suspect, strange.then_some(ratio));
         let same_side = |before: f64| (before > 1.0) == (ratio > 1.0);
         if !strange || !before.is_some_and(same_side) {
@@ -126,6 +149,18 @@ impl Overhead {
     }
 }
 
+impl Sample {
+    /// The hop could have sent more in one frame.
+    fn is_full(&self) -> bool {
+        self.level >= FULL * self.most && self.level >= SINGLE
+    }
+
+    /// Each frame began when the one before had ended, so that the time between them is the round's.
+    fn shows_rounds(&self) -> bool {
+        self.frames >= FEW && (self.level >= SURE && self.paced || self.is_full())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,7 +168,17 @@ mod tests {
     /// What a hop with overhead `c`, airtime `w` a packet and `n` stations shows at `level` packets a frame.
     fn shown(c: f64, w: f64, n: f64, level: f64) -> Sample {
         let round = c + n * w * level;
-        Sample { interval: round, load: n * w * level / round, level, most: 64.0, grain: 0.0, mix: n }
+        Sample {
+            interval: round,
+            load: n * w * level / round,
+            level,
+            most: 64.0,
+            grain: 0.0,
+            mix: n,
+            frames: 50.0,
+            paced: true,
+            least: false,
+        }
     }
 
     #[test]
@@ -163,9 +208,9 @@ mod tests {
         assert_eq!(overhead.round(1), 200e-6);
         overhead.update(0.5, 1, &shown(400e-6, 30e-6, 1.0, 63.0));
         assert!((overhead.round(1) - 300e-6).abs() < 1e-9);
-        overhead.update(0.5, 1, &Sample { interval: 0.1, load: 0.0, level: 1.0, most: 64.0, grain: 0.0, mix: 1.0 });
+        overhead.update(0.5, 1, &Sample { interval: 0.1, load: 0.0, ..shown(200e-6, 30e-6, 1.0, 1.0) });
         assert!((overhead.round(1) - 300e-6).abs() < 1e-9);
-        overhead.update(0.5, 1, &Sample { interval: 150e-6, load: 0.2, level: 1.0, most: 64.0, grain: 0.0, mix: 1.0 });
+        overhead.update(0.5, 1, &Sample { interval: 150e-6, load: 0.2, ..shown(200e-6, 30e-6, 1.0, 1.0) });
         assert!(overhead.round(1) < 300e-6);
     }
 
@@ -212,14 +257,52 @@ mod tests {
     }
 
     #[test]
+    fn a_slot_with_pauses_or_few_frames_raises_nothing() {
+        let pauses = Sample { paced: false, ..shown(20e-3, 30e-6, 1.0, 20.0) };
+        let few = Sample { frames: 4.0, ..shown(20e-3, 30e-6, 1.0, 50.0) };
+        let short = shown(20e-3, 30e-6, 1.0, 3.9);
+        for sample in [pauses, few, short] {
+            let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
+            (0..10).for_each(|_| assert!(!overhead.update(0.05, 1, &sample)));
+            assert_eq!(overhead.round(1), 200e-6, "{sample:?}");
+        }
+        // A hop that is overrun holds back what may be under way: the station is sent less than it may, in full frames.
+        let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
+        overhead.update(0.05, 1, &Sample { paced: false, ..shown(20e-3, 30e-6, 1.0, 64.0) });
+        assert!(overhead.round(1) > 1e-3);
+    }
+
+    #[test]
+    fn single_packets_that_were_asked_for_are_doubted_more_and_more() {
+        let mut overhead = Overhead::new(10e-3, OverheadRule::Access);
+        let single = |overhead: &Overhead| Sample { least: true, ..shown(overhead.round(1), 30e-6, 1.0, 1.0) };
+        let mut shares = Vec::new();
+        for _ in 0..8 {
+            let before = overhead.round(1);
+            let sample = single(&overhead);
+            overhead.update(0.05, 1, &sample);
+            shares.push(overhead.round(1) / before);
+        }
+        for (share, want) in shares.iter().zip([0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.7, 0.7]) {
+            assert!((share / want - 1.0).abs() < 1e-9, "{shares:?}");
+        }
+        // Two packets in a frame end that, and single packets that the packets' own rate explains are no reason for it.
+        let held = overhead.round(1);
+        let sample = Sample { level: 1.1, ..single(&overhead) };
+        overhead.update(0.05, 1, &sample);
+        assert!((overhead.round(1) / held - 1.0).abs() < 1e-9);
+        let sample = single(&overhead);
+        overhead.update(0.05, 1, &Sample { least: false, ..sample });
+        assert!((overhead.round(1) / held - 1.0).abs() < 1e-9);
+        overhead.update(0.05, 1, &sample);
+        assert!((overhead.round(1) / held - 0.95).abs() < 1e-9, "from the beginning");
+    }
+
+    #[test]
     fn nonsense_changes_nothing_or_stays_within_bounds() {
         let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
         for value in [f64::NAN, f64::INFINITY, -1e9, 0.0, 1e9] {
-            overhead.update(
-                1.0,
-                2,
-                &Sample { interval: value, load: 0.5, level: 10.0, most: 64.0, grain: 0.0, mix: 1.0 },
-            );
+            overhead.update(1.0, 2, &Sample { interval: value, load: 0.5, ..shown(200e-6, 30e-6, 1.0, 10.0) });
             assert!((40e-6..=0.2).contains(&overhead.round(2)), "{overhead:?}");
         }
     }
