@@ -227,11 +227,12 @@ impl Regulator {
 
     /// True if the overhead has become another.
     fn learn_overhead(&mut self) -> bool {
+        let Some(first) = self.reference.and_then(|station| self.ledger.get(station)) else { return false };
+        self.overhead.doubt(self.params.beta, first.state.level, self.nu < LEAST_LEVEL);
         // It is what airtimes were guessed from.
         if self.ledger.iter().any(|(_, account)| account.active && !account.state.rated) {
             return false;
         }
-        let Some(first) = self.reference.and_then(|station| self.ledger.get(station)) else { return false };
         let active = || self.ledger.iter().filter(|(_, account)| account.active);
         let apart = first.state.interval;
         let frame = |(_, account): (Node, &Account<Loop>)| account.state.level * account.state.airtime;
@@ -245,7 +246,6 @@ impl Regulator {
             mix: active().map(|(_, account)| apart / account.state.interval).sum(),
             frames: first.state.frames,
             paced: first.state.paced,
-            least: self.nu < LEAST_LEVEL,
         };
         self.overhead.update(self.params.beta, self.active(), &sample)
     }

@@ -3,7 +3,7 @@
 //! Equations:  sample = T_1 (1 - sum_j w_j y_j),   T_1 = slot / frames_1,   y_j = packets_j / slot_j
 //!             ĉ' = sample if it and the one before both exceed 1.25 ĉ, or both fall short of ĉ / 1.25;
 //!             otherwise as above, with max{β, 1/(k + 1)} in the place of β in the k-th slot after such a change
-//!             ĉ' = (1 - min{k β, 0.3}) ĉ in the k-th slot in a row of single packets at the least rate
+//!             ĉ' = (1 - min{(k - 1) β, 0.3}) ĉ in the k-th slot in a row of single packets at the least rate
 //! Symbols:    ĉ -> `round`, μ_1/x_1 = T_1 -> `interval`, w'x = sum w_j y_j -> `load`, β -> the `weight` argument
 //! Deviations: rates are those that *arrived*, not those that were sent: μ_1/x_1 is then the interval between frames, as
 //!             measured, and the sample holds while a queue grows. Two guards make the sample a bound. Full frames: where
@@ -65,8 +65,6 @@ pub struct Sample {
     pub frames: f64,
     /// True if the reference station was sent what it may be, all slot long.
     pub paced: bool,
-    /// True if the law asks for single packets, since it believes that a round of them takes as long as may be.
-    pub least: bool,
 }
 
 /// Frames of fewer packets than this follow the packets.
@@ -109,7 +107,6 @@ impl Overhead {
         if !measured.is_finite() || !sample.level.is_finite() {
             return false;
         }
-        self.doubt(weight, sample);
         let full = sample.is_full();
         if full && measured < self.estimate || !sample.shows_rounds() && measured > self.estimate {
             return false;
@@ -127,10 +124,13 @@ impl Overhead {
         changed
     }
 
-    /// Frames of single packets confirm whatever has made the law ask for them.
-    fn doubt(&mut self, weight: f64, sample: &Sample) {
-        self.singles = if sample.least && sample.level < SINGLE { self.singles.saturating_add(1) } else { 0 };
-        self.estimate = (self.estimate * (1.0 - (weight * f64::from(self.singles)).min(FALL))).max(BOUNDS.0);
+    /// Frames of single packets confirm whatever has made the law ask for them. `level`: mean packets in the reference station's frames.
+    /// `asked`: the law asks for single packets, since it believes that a round of them takes as long as may be.
+    pub fn doubt(&mut self, weight: f64, level: f64, asked: bool) {
+        self.singles = if asked && level < SINGLE { self.singles.saturating_add(1) } else { 0 };
+        // The law begins with a slot of them.
+        let slots = f64::from(self.singles.saturating_sub(1));
+        self.estimate = (self.estimate * (1.0 - (weight * slots).min(FALL))).max(BOUNDS.0);
     }
 
     /// True if `measured` is the second sample in a row that the estimate does not explain; never by the published rule.
@@ -177,7 +177,6 @@ mod tests {
             mix: n,
             frames: 50.0,
             paced: true,
-            least: false,
         }
     }
 
@@ -275,26 +274,23 @@ mod tests {
     #[test]
     fn single_packets_that_were_asked_for_are_doubted_more_and_more() {
         let mut overhead = Overhead::new(10e-3, OverheadRule::Access);
-        let single = |overhead: &Overhead| Sample { least: true, ..shown(overhead.round(1), 30e-6, 1.0, 1.0) };
         let mut shares = Vec::new();
         for _ in 0..8 {
             let before = overhead.round(1);
-            let sample = single(&overhead);
-            overhead.update(0.05, 1, &sample);
+            overhead.doubt(0.05, 1.0, true);
+            let sample = shown(before, 30e-6, 1.0, 1.0);
+            assert!(!overhead.update(0.05, 1, &sample), "its own sample does not raise it again");
             shares.push(overhead.round(1) / before);
         }
-        for (share, want) in shares.iter().zip([0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.7, 0.7]) {
+        for (share, want) in shares.iter().zip([1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.7]) {
             assert!((share / want - 1.0).abs() < 1e-9, "{shares:?}");
         }
-        // Two packets in a frame end that, and single packets that the packets' own rate explains are no reason for it.
+        // Two packets in a frame end that, and single packets that were not asked for are no reason for it.
         let held = overhead.round(1);
-        let sample = Sample { level: 1.1, ..single(&overhead) };
-        overhead.update(0.05, 1, &sample);
-        assert!((overhead.round(1) / held - 1.0).abs() < 1e-9);
-        let sample = single(&overhead);
-        overhead.update(0.05, 1, &Sample { least: false, ..sample });
-        assert!((overhead.round(1) / held - 1.0).abs() < 1e-9);
-        overhead.update(0.05, 1, &sample);
+        overhead.doubt(0.05, 1.1, true);
+        overhead.doubt(0.05, 1.0, false);
+        assert_eq!(overhead.round(1), held);
+        (0..2).for_each(|_| overhead.doubt(0.05, 1.0, true));
         assert!((overhead.round(1) / held - 0.95).abs() < 1e-9, "from the beginning");
     }
 
