@@ -10,7 +10,7 @@ use lasthop_scenario::{Backhaul as Plan, Scenario};
 use lasthop_signals::Node;
 use lasthop_units::{Rate, Time};
 
-/// The link. On it the edge is node [`SERVER`], and [`GATEWAY`] stands for all access points.
+/// The link. On it the edge is node `SERVER`, and `GATEWAY` stands for all access points.
 pub struct Backhaul {
     link: Wire<Cargo>,
     /// Rates to come, the next one last.
