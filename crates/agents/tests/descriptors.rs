@@ -1,12 +1,15 @@
 //! A station that runs out of file descriptors. In a process of its own, because the limit is a process's.
 #![allow(clippy::disallowed_methods, reason = "real time is what is tested")]
 
+#[path = "support/agent.rs"]
+mod agent;
+
+use agent::{AskAtEnd, busy};
 use lasthop_agents::ap::Stop;
 use lasthop_agents::station::{Config, Station};
 use lasthop_agents::tunnel::keys;
 use lasthop_signals::Node;
-use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
-use nix::sys::time::TimeValLike;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
@@ -72,19 +75,4 @@ fn limit_that_leaves(count: usize) -> u64 {
     // Sockets are links to what is no path.
     let free = (0u64..).filter(|fd| std::fs::symlink_metadata(format!("/proc/self/fd/{fd}")).is_err());
     free.take(count).last().map_or(0, |last| last + 1)
-}
-
-struct AskAtEnd(&'static Stop);
-
-impl Drop for AskAtEnd {
-    fn drop(&mut self) {
-        self.0.ask();
-    }
-}
-
-/// Processor time of this thread.
-fn busy() -> Duration {
-    let usage = getrusage(UsageWho::RUSAGE_THREAD).expect("an account");
-    let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
-    Duration::from_micros(micros.try_into().expect("not negative"))
 }

@@ -3,9 +3,12 @@
 #![allow(clippy::disallowed_methods, reason = "real time is what is tested")]
 #![allow(dead_code, reason = "not all of the namespaces' module is used")]
 
+#[path = "support/agent.rs"]
+mod agent;
 #[path = "support/netns.rs"]
 mod netns;
 
+use agent::{AskAtEnd, busy};
 use lasthop_agents::ap::Stop;
 use lasthop_agents::proxy::{Config, Proxy, Rule};
 use lasthop_agents::station::{self, Station};
@@ -14,8 +17,7 @@ use lasthop_agents::tunnel::keys;
 use lasthop_signals::Node;
 use lasthop_units::Rate;
 use netns::{Netns, available};
-use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
-use nix::sys::time::TimeValLike;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::channel;
@@ -87,6 +89,7 @@ fn a_proxy_without_descriptors_rests_and_takes_those_who_wait_when_there_are_som
     while !server.within(|| call().is_ok_and(|mut socket| echoes(&mut socket))) {
         assert!(Instant::now() < until, "the tunnel does not come up");
     }
+    wait_until_all_is_closed();
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
     // The callers' own sockets are there before there is no more room.
     let sockets: Vec<socket2::Socket> = server.within(|| (0..5).map(|_| socket()).collect());
@@ -102,8 +105,10 @@ fn a_proxy_without_descriptors_rests_and_takes_those_who_wait_when_there_are_som
             .expect("the kernel answers for the proxy");
     }
     std::thread::sleep(Duration::from_secs(2));
-    drop(full);
+    // There is room for all at once: the station and its service, which are of this process too, need theirs as soon as
+    // the proxy takes one.
     setrlimit(Resource::RLIMIT_NOFILE, soft, hard).expect("as before");
+    drop(full);
     for socket in sockets {
         assert!(echoes(&mut TcpStream::from(socket)), "it waited for nothing");
     }
@@ -132,23 +137,26 @@ fn echoes(socket: &mut TcpStream) -> bool {
     socket.write_all(b"x").is_ok() && socket.read_exact(&mut [0]).is_ok()
 }
 
-/// The lowest descriptor above all that are open.
-fn used() -> u64 {
-    let open = std::fs::read_dir("/proc/self/fd").expect("procfs").flatten();
-    open.filter_map(|entry| entry.file_name().to_str()?.parse::<u64>().ok()).max().map_or(0, |highest| highest + 1)
-}
-
-struct AskAtEnd(&'static Stop);
-
-impl Drop for AskAtEnd {
-    fn drop(&mut self) {
-        self.0.ask();
+/// Waits for the ends of earlier connections: what they leave free later would let the proxy take one caller, for whom the
+/// station then has no room.
+fn wait_until_all_is_closed() {
+    let (until, mut count, mut since) = (Instant::now() + Duration::from_secs(20), open().count(), Instant::now());
+    while since.elapsed() < Duration::from_secs(1) {
+        assert!(Instant::now() < until, "connections come and go");
+        std::thread::sleep(Duration::from_millis(20));
+        if open().count() != count {
+            (count, since) = (open().count(), Instant::now());
+        }
     }
 }
 
-/// Processor time of this thread.
-fn busy() -> Duration {
-    let usage = getrusage(UsageWho::RUSAGE_THREAD).expect("an account");
-    let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
-    Duration::from_micros(micros.try_into().expect("not negative"))
+/// The descriptors of this process.
+fn open() -> impl Iterator<Item = u64> {
+    let entries = std::fs::read_dir("/proc/self/fd").expect("procfs").flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// The lowest descriptor above all that are open.
+fn used() -> u64 {
+    open().max().map_or(0, |highest| highest + 1)
 }
