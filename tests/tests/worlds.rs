@@ -71,15 +71,8 @@ fn the_agent_shortens_the_queue_of_first_light_in_the_lab() {
         let _ = writeln!(std::io::stderr(), "SKIPPED: the agent cannot run here:\n{}", doctor.out);
         return;
     }
-    // CUBIC's own fairness scatters: between its mean and the lower end of its interval nobody can tell.
-    let low =
-        |result: &Value| result["laws"]["cubic"]["jain"]["ci95"][0].as_f64().expect("several seeds have an interval");
-    // Five seeds in which the shared queue happens to be fair to all say little of its mean; ten say more.
-    let measured = |seeds| figures("lab", &scenario("first-light"), &["cubic", "cubic+ap"], seeds);
-    let mut result = measured("5");
-    if mean(&result, "cubic+ap", "jain") < low(&result) {
-        result = measured("10");
-    }
+    // Ten seeds: the shared queue is fair to all by chance in some, and the mean of five still scatters by 0.02.
+    let result = figures("lab", &scenario("first-light"), &["cubic", "cubic+ap"], "10");
     assert_eq!(result["world"], "lab");
     let of = |key: &str| (mean(&result, "cubic", key), mean(&result, "cubic+ap", key));
     for key in ["throughput_mbit_s", "hop_delay_p95_ms", "jain", "stall_max_ms"] {
@@ -89,7 +82,8 @@ fn the_agent_shortens_the_queue_of_first_light_in_the_lab() {
     assert!(with <= without / 5.0, "95th percentile of hop delay: {without} ms, with the agent {with} ms");
     let (without, with) = of("throughput_mbit_s");
     assert!(with >= 0.9 * without, "throughput: {without} Mbit/s, with the agent {with} Mbit/s");
-    let low = low(&result);
+    // CUBIC's own fairness scatters: between its mean and the lower end of its interval nobody can tell.
+    let low = result["laws"]["cubic"]["jain"]["ci95"][0].as_f64().expect("several seeds have an interval");
     assert!(of("jain").1 >= low, "Jain's index {}, CUBIC's not below {low}", of("jain").1);
     let (_, stall) = of("stall_max_ms");
     assert!(stall < 1000.0, "a flow stood still for {stall} ms");
