@@ -68,8 +68,9 @@ struct Station {
     fetches: Waits,
     ends: Delays,
     frames: Frames,
-    /// Data frames from the station.
+    /// Data frames from the station, in the window and over time.
     uplink: u64,
+    uplink_bins: Bins,
     /// Packets a frame over time: gauges are looked up by name, and frames are too many for that.
     aggregation: Bins,
     lost: u64,
@@ -142,7 +143,9 @@ impl Recorder {
     /// A data frame of `station` reached the access point at `at`.
     pub fn uplink_frame(&mut self, at: Time, station: Node) {
         let Some(place) = self.place(station) else { return };
-        self.stations[place].uplink += u64::from(self.window.contains(at));
+        let seen = &mut self.stations[place];
+        seen.uplink += u64::from(self.window.contains(at));
+        seen.uplink_bins.add(&self.grid, at, 1.0);
     }
 
     /// What left the server first at `sent` has reached the application at `station`, whole and in order, at `at`.
@@ -386,6 +389,16 @@ impl Recorder {
             delays(Entity::Station(station.name.clone()), &station.delay_bins);
         }
         delays(Entity::Hop, &pooled);
+        for station in &self.stations {
+            for (kind, bins) in
+                [(SeriesKind::Frames, &station.aggregation), (SeriesKind::UplinkFrames, &station.uplink_bins)]
+            {
+                if !bins.is_empty() {
+                    let entity = Entity::Station(station.name.clone());
+                    tracks.push(Track { kind, entity, values: bins.rates(&self.grid) });
+                }
+            }
+        }
         // A flow that delivered nothing has a rate too: zero.
         for (id, flow) in &self.flows {
             let values = flow.arrivals.sums(&self.grid).into_iter().enumerate().map(|(bin, bytes)| {
@@ -456,6 +469,7 @@ impl Station {
             frames: Frames::default(),
             aggregation: Bins::default(),
             uplink: 0,
+            uplink_bins: Bins::default(),
             lost: 0,
         }
     }

@@ -68,6 +68,10 @@ pub enum SeriesKind {
     AggregationTarget,
     /// [`Gauge::Overhead`].
     Overhead,
+    /// Frames to a station, a second.
+    Frames,
+    /// Data frames from a station, a second.
+    UplinkFrames,
 }
 
 /// Whom a series belongs to.
@@ -99,7 +103,7 @@ pub struct Track {
 
 impl SeriesKind {
     /// Every kind, in the order of the enum.
-    pub const ALL: [SeriesKind; 14] = [
+    pub const ALL: [SeriesKind; 16] = [
         SeriesKind::Rate,
         SeriesKind::HopDelay,
         SeriesKind::HopDelayMax,
@@ -114,6 +118,8 @@ impl SeriesKind {
         SeriesKind::Aggregation,
         SeriesKind::AggregationTarget,
         SeriesKind::Overhead,
+        SeriesKind::Frames,
+        SeriesKind::UplinkFrames,
     ];
 
     /// The name in `series.parquet`.
@@ -133,6 +139,8 @@ impl SeriesKind {
             SeriesKind::Aggregation => "aggregation",
             SeriesKind::AggregationTarget => "aggregation_target",
             SeriesKind::Overhead => "overhead",
+            SeriesKind::Frames => "frames",
+            SeriesKind::UplinkFrames => "uplink_frames",
         }
     }
 
@@ -145,6 +153,7 @@ impl SeriesKind {
                 "packets"
             }
             SeriesKind::Overhead => "us",
+            SeriesKind::Frames | SeriesKind::UplinkFrames => "1/s",
             SeriesKind::Window | SeriesKind::Cwnd => "bytes",
             SeriesKind::ChannelBusy => "1",
         }
@@ -273,6 +282,13 @@ impl Bins {
         self.each(grid, |cell| cell.max)
     }
 
+    /// Observations a second in each bin, 0 where nothing came.
+    pub(crate) fn rates(&self, grid: &Grid) -> Vec<Option<f64>> {
+        let rate =
+            |bin| f64::from(self.cells.get(bin).map_or(0, |cell: &Cell| cell.count)) / grid.length(bin).as_secs_f64();
+        (0..grid.bins).map(|bin| Some(rate(bin))).collect()
+    }
+
     /// The sum of each bin, 0 where nothing came.
     pub(crate) fn sums(&self, grid: &Grid) -> Vec<f64> {
         (0..grid.bins).map(|bin| self.cells.get(bin).map_or(0.0, |cell| cell.sum)).collect()
@@ -298,7 +314,7 @@ mod tests {
             assert_eq!(kind as usize, place);
         }
         // The last of the enum: a kind that follows it belongs into the list.
-        assert_eq!(SeriesKind::ALL.last(), Some(&SeriesKind::Overhead));
+        assert_eq!(SeriesKind::ALL.last(), Some(&SeriesKind::UplinkFrames));
     }
 
     #[test]
@@ -320,6 +336,7 @@ mod tests {
         assert_eq!(bins.means(&grid), vec![Some(3.0), None, Some(-3.0)]);
         assert_eq!(bins.maxima(&grid), vec![Some(4.0), None, Some(-3.0)]);
         assert_eq!(bins.sums(&grid), vec![6.0, 0.0, -3.0]);
+        assert_eq!(bins.rates(&grid), vec![Some(100.0), Some(0.0), Some(50.0)]);
     }
 
     #[test]
