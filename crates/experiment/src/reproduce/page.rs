@@ -111,6 +111,9 @@ impl Page {
             }
             for chart in &section.charts {
                 let _ = write!(text, "\n![{}]({pictures}/{}.svg)\n", chart.title, chart.file);
+                if !chart.note.is_empty() {
+                    let _ = write!(text, "\n*{}*\n", chart.note);
+                }
             }
         }
         text.push('\n');

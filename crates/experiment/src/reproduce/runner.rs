@@ -2,9 +2,10 @@
 
 use crate::{ExperimentError, Outcome, Place, Plan, Silent, run};
 use lasthop_lab::Stop;
-use lasthop_report::{Estimate, Figure, Key, Run, SeriesKind};
+use lasthop_report::{Entity, Estimate, Figure, Key, Run, SeriesKind, Track};
 use lasthop_scenario::Scenario;
 use lasthop_units::stats::Moments;
+use std::collections::BTreeMap;
 use std::path::Path;
 use toml::{Table, Value};
 
@@ -72,18 +73,36 @@ impl Results {
 
     /// A series of one run, as (seconds, value), averaged over `width` seconds; of all entities of that kind together.
     pub fn series(run: &Run, kind: SeriesKind, width: f64) -> Vec<(f64, f64)> {
-        let bin = run.record.bin.as_secs_f64();
-        let merged = (width / bin).round().max(1.0) as usize;
-        let tracks: Vec<_> = run.record.tracks.iter().filter(|track| track.kind == kind).collect();
-        let bins = tracks.iter().map(|track| track.values.len()).max().unwrap_or(0);
-        let mean = |from: usize| {
-            let values = tracks.iter().flat_map(|track| track.values.iter().skip(from).take(merged).flatten());
-            values.copied().collect::<Moments>().mean()
-        };
-        (0..bins)
-            .step_by(merged)
-            .filter_map(|from| Some(((from as f64 + merged as f64 / 2.0) * bin, mean(from)?)))
-            .collect()
+        binned(run, kind, None, width)
+    }
+
+    /// The same of one station.
+    pub fn series_of(run: &Run, kind: SeriesKind, station: &str, width: f64) -> Vec<(f64, f64)> {
+        binned(run, kind, Some(station), width)
+    }
+
+    /// A series of a law in all its runs, averaged over `width` seconds: the mean over the seeds and its interval.
+    pub fn traced(&self, law: &str, kind: SeriesKind, width: f64) -> Vec<(f64, Estimate)> {
+        self.over_time(law, kind, width, |run| Results::series(run, kind, width))
+    }
+
+    /// The same of one station.
+    pub fn traced_of(&self, law: &str, kind: SeriesKind, station: &str, width: f64) -> Vec<(f64, Estimate)> {
+        self.over_time(law, kind, width, |run| Results::series_of(run, kind, station, width))
+    }
+
+    fn over_time(
+        &self,
+        law: &str,
+        kind: SeriesKind,
+        width: f64,
+        series: impl Fn(&Run) -> Vec<(f64, f64)>,
+    ) -> Vec<(f64, Estimate)> {
+        let mut bins: BTreeMap<u64, Vec<Figure>> = BTreeMap::new();
+        for (at, value) in self.runs(law).flat_map(series) {
+            bins.entry((at / width) as u64).or_default().push(Figure::exact(value));
+        }
+        bins.into_iter().map(|(bin, values)| ((bin as f64 + 0.5) * width, Estimate::of(kind.unit(), &values))).collect()
     }
 
     /// Mean of a series between two moments.
@@ -91,6 +110,24 @@ impl Results {
         let values = Results::series(run, kind, 0.02).into_iter().filter(|(at, _)| (from..to).contains(at));
         values.map(|(_, value)| value).collect::<Moments>().mean()
     }
+}
+
+fn binned(run: &Run, kind: SeriesKind, station: Option<&str>, width: f64) -> Vec<(f64, f64)> {
+    let bin = run.record.bin.as_secs_f64();
+    let merged = (width / bin).round().max(1.0) as usize;
+    let own =
+        |entity: &Entity| station.is_none_or(|station| matches!(entity, Entity::Station(name) if name == station));
+    let of_kind = |track: &&Track| track.kind == kind && own(&track.entity);
+    let tracks: Vec<_> = run.record.tracks.iter().filter(of_kind).collect();
+    let bins = tracks.iter().map(|track| track.values.len()).max().unwrap_or(0);
+    let mean = |from: usize| {
+        let values = tracks.iter().flat_map(|track| track.values.iter().skip(from).take(merged).flatten());
+        values.copied().collect::<Moments>().mean()
+    };
+    (0..bins)
+        .step_by(merged)
+        .filter_map(|from| Some(((from as f64 + merged as f64 / 2.0) * bin, mean(from)?)))
+        .collect()
 }
 
 fn set(table: &mut Table, path: &str, value: Value) {

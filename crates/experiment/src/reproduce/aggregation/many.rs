@@ -1,12 +1,12 @@
 //! Figures with many equal stations.
 
-use super::super::chart::{Chart, Curve};
+use super::super::chart::{Chart, Curve, MEANS};
 use super::super::page::{Check, Section, Table, digits, shown};
 use super::super::runner::{Results, Runner};
 use super::{hop, near};
 use crate::ExperimentError;
 use lasthop_laws::aggregation::allocation::exact;
-use lasthop_report::{Key, Run, SeriesKind};
+use lasthop_report::{Estimate, Key, Run, SeriesKind};
 use lasthop_units::stats::Moments;
 use toml::Value;
 
@@ -28,9 +28,10 @@ pub(super) fn regulation(runner: &Runner<'_>) -> Result<Section, ExperimentError
         "p95 (ms)",
         "",
     ]);
-    let (mut curves, mut failed, mut points) = (Vec::new(), Vec::new(), 0);
+    let (mut charts, mut failed, mut points) = (Vec::new(), Vec::new(), 0);
     for (mcs, mbit) in [(9, 390.0), (4, 175.5)] {
-        let mut lines: Vec<Vec<(f64, f64)>> = vec![Vec::new(); targets.len()];
+        let mut lines: Vec<Vec<(f64, Estimate)>> = vec![Vec::new(); targets.len()];
+        let mut models: Vec<Vec<(f64, f64)>> = vec![Vec::new(); targets.len()];
         for &n in counts {
             let edits = [("station.0.mcs", Value::from(mcs)), ("station.0.count", Value::from(n as i64))];
             let run = runner.run("many-stations", MANY, &edits)?;
@@ -50,7 +51,8 @@ pub(super) fn regulation(runner: &Runner<'_>) -> Result<Section, ExperimentError
                 if oracle.feasible && !met {
                     failed.push(format!("MCS {mcs}, n = {n}, T = {target} ms: {} ms", shown(&interval)));
                 }
-                lines[place].push((n as f64, interval.mean.unwrap_or(0.0)));
+                lines[place].push((n as f64, interval.clone()));
+                models[place].push((n as f64, oracle.round * 1e3));
                 table.rows.push(vec![
                     mcs.to_string(),
                     n.to_string(),
@@ -64,10 +66,19 @@ pub(super) fn regulation(runner: &Runner<'_>) -> Result<Section, ExperimentError
                 ]);
             }
         }
-        if mcs == 9 {
-            let named = targets.iter().zip(lines);
-            curves.extend(named.map(|((law, _), line)| Curve::measured(format!("T = {law}"), line)));
-        }
+        let named = targets.iter().zip(lines);
+        let ours = named.map(|((_, ms), line)| Curve::estimated(format!("T = {ms} ms"), line));
+        let named = targets.iter().zip(models);
+        let model = named.map(|((_, ms), line)| Curve::reference(format!("model, {ms} ms"), line));
+        charts.push(Chart {
+            file: if mcs == 9 { "figure-7".into() } else { format!("figure-7-mcs-{mcs}") },
+            title: format!("Interval between a station's frames, MCS {mcs} ({mbit} Mbit/s)"),
+            x: "stations".into(),
+            y: "interval (ms)".into(),
+            curves: ours.chain(model).collect(),
+            note: MEANS.into(),
+            ..Chart::default()
+        });
     }
     let ours = match failed.len() {
         0 => format!("all {points} points that the model calls feasible"),
@@ -81,13 +92,7 @@ pub(super) fn regulation(runner: &Runner<'_>) -> Result<Section, ExperimentError
             .into(),
         checks: vec![Check::new("interval within 10 % of the target, or of the model where frames are at their limit", "T = 5 to 20 ms, n = 1 to 25, wherever feasible", ours, failed.is_empty())],
         tables: vec![table],
-        charts: vec![Chart {
-            file: "figure-7".into(),
-            title: "Interval between a station's frames, 390 Mbit/s".into(),
-            x: "stations".into(),
-            y: "interval (ms)".into(),
-            curves,
-        }],
+        charts,
     })
 }
 
@@ -123,9 +128,7 @@ pub(super) fn joining(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
             shown(&late),
             late.mean.is_some_and(|sd| sd < 0.1),
         ));
-        if let Some(first) = run.runs(law).next() {
-            curves.push(Curve::measured(name, Results::series(first, SeriesKind::Overhead, 0.5)));
-        }
+        curves.push(Curve::estimated(name, run.traced(law, SeriesKind::Overhead, 0.5)));
         let delay = run.over_runs(law, "ms", |run| {
             let series = Results::series(run, SeriesKind::HopDelay, 0.5);
             series.into_iter().filter(|(at, _)| *at > 15.0).map(|(_, delay)| delay).reduce(f64::max)
@@ -143,6 +146,8 @@ pub(super) fn joining(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
         x: "time (s)".into(),
         y: "ĉ (us)".into(),
         curves,
+        note: MEANS.into(),
+        ..Chart::default()
     });
     Ok(section)
 }
@@ -168,8 +173,8 @@ pub(super) fn gains(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
             if is_stable { "stable".into() } else { "unstable".into() },
         ]);
         let drawn = ["k1-0.5", "k1-1.9", "k1-2.1", "k2-1.75", "k2-1.95"];
-        if let Some(first) = run.runs(&law.name).next().filter(|_| drawn.contains(&law.name.as_str())) {
-            curves.push(Curve::measured(law.name.clone(), Results::series(first, SeriesKind::Aggregation, 0.5)));
+        if drawn.contains(&law.name.as_str()) {
+            curves.push(one_and_all(&run, &law.name, SeriesKind::Aggregation, 0.5));
         }
     }
     let is = |law: &str| stable.iter().any(|(name, stable)| name == law && *stable);
@@ -195,8 +200,23 @@ pub(super) fn gains(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
             x: "time (s)".into(),
             y: "packets a frame".into(),
             curves,
+            note: "Lines: the first seed, since the mean of swings that are out of step shows none. Bands: from the least to \
+                   the most of all seeds."
+                .into(),
+            ..Chart::default()
         }],
     })
+}
+
+/// A series of the first seed, and how far those of all seeds reach.
+fn one_and_all(run: &Results, law: &str, kind: SeriesKind, width: f64) -> Curve {
+    let first = run.runs(law).next().map_or(Vec::new(), |run| Results::series(run, kind, width));
+    let reach = |(at, all): (f64, Estimate)| {
+        let values = || all.values.iter().flatten().copied();
+        Some((at, values().reduce(f64::min)?, values().reduce(f64::max)?))
+    };
+    let spread = run.traced(law, kind, width).into_iter().filter_map(reach).collect();
+    Curve { spread, ..Curve::measured(law, first) }
 }
 
 /// Standard deviation over mean.

@@ -1,10 +1,10 @@
 //! Two access points on one channel, each with its own regulator.
 
-use super::super::chart::{Chart, Curve};
+use super::super::chart::{Chart, Curve, MEANS};
 use super::super::page::{Check, Section, Table, digits, shown};
 use super::super::runner::{Edit, Results, Runner};
 use crate::ExperimentError;
-use lasthop_report::{Entity, Estimate, Key, Run, SeriesKind};
+use lasthop_report::{Estimate, Key, SeriesKind};
 use lasthop_units::stats::Moments;
 use toml::Value;
 
@@ -115,8 +115,7 @@ pub(in super::super) fn access_points(runner: &Runner<'_>) -> Result<Section, Ex
 /// Packets a frame of either access point from the start.
 fn levels(case: &Case<'_>, run: &Results) -> Chart {
     let curve = |name: &str, station: &str| {
-        let first = run.runs("regulator").next();
-        Curve::measured(name, first.map_or(Vec::new(), |run| series(run, SeriesKind::Aggregation, station, 1.0)))
+        Curve::estimated(name, run.traced_of("regulator", SeriesKind::Aggregation, station, 1.0))
     };
     let [ours, theirs] = case.stations.map(|stations| stations[0]);
     Chart {
@@ -125,20 +124,9 @@ fn levels(case: &Case<'_>, run: &Results) -> Chart {
         x: "time (s)".into(),
         y: "packets a frame".into(),
         curves: vec![curve("first", ours), curve("second", theirs)],
+        note: MEANS.into(),
+        ..Chart::default()
     }
-}
-
-/// A station's series as (seconds, value), averaged over `width` seconds.
-fn series(run: &Run, kind: SeriesKind, station: &str, width: f64) -> Vec<(f64, f64)> {
-    let own = |entity: &Entity| matches!(entity, Entity::Station(name) if name == station);
-    let Some(track) = run.record.tracks.iter().find(|track| track.kind == kind && own(&track.entity)) else {
-        return Vec::new();
-    };
-    let bin = run.record.bin.as_secs_f64();
-    let merged = (width / bin).round().max(1.0) as usize;
-    let mean = |bins: &[Option<f64>]| bins.iter().flatten().copied().collect::<Moments>().mean();
-    let chunks = track.values.chunks(merged).enumerate();
-    chunks.filter_map(|(at, bins)| Some(((at as f64 + 0.5) * width, mean(bins)?))).collect()
 }
 
 fn checks(section: &mut Section, case: &Case<'_>, run: &Results) {
@@ -180,7 +168,7 @@ fn checks(section: &mut Section, case: &Case<'_>, run: &Results) {
     };
     let (delay, rate) = (times(Key::HopDelayP95), times(Key::Throughput));
     section.checks.push(Check::new(
-        &format!("{}: p95 delay and throughput, of CUBIC's over FIFO and over the modern queue", case.label),
+        &format!("{}: p95 delay and throughput of ours over FIFO, as multiples of CUBIC's over FIFO; and over the modern queue", case.label),
         "< 1 and ≥ 1",
         format!("{} and {}; {} and {}", digits(delay[0]), digits(rate[0]), digits(delay[1]), digits(rate[1])),
         delay.iter().all(|delay| *delay < 1.0) && rate.iter().all(|rate| *rate >= 1.0),
@@ -212,7 +200,8 @@ fn sum(run: &Results, law: &str, stations: &[&str]) -> Estimate {
 fn overhead(run: &Results, law: &str, station: &str) -> Estimate {
     run.over_runs(law, "ms", |run| {
         let from = run.record.window.warm_up.as_secs_f64();
-        let values = series(run, SeriesKind::Overhead, station, 1.0).into_iter().filter(|(at, _)| *at >= from);
+        let values =
+            Results::series_of(run, SeriesKind::Overhead, station, 1.0).into_iter().filter(|(at, _)| *at >= from);
         values.map(|(_, us)| us * 1e-3).collect::<Moments>().mean()
     })
 }

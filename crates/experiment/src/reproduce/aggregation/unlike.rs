@@ -1,6 +1,6 @@
 //! Figures with stations of unlike rates.
 
-use super::super::chart::{Chart, Curve};
+use super::super::chart::{Chart, Curve, MEANS};
 use super::super::page::{Check, Section, Table, digits, shown};
 use super::super::runner::{Edit, Results, Runner};
 use super::{hop, near};
@@ -12,7 +12,6 @@ use toml::Value;
 const TWO: &str = include_str!("../../../../../scenarios/aggregation/two-stations.toml");
 const UNLIKE: &str = include_str!("../../../../../scenarios/aggregation/unlike-rates.toml");
 const THREE: &str = include_str!("../../../../../scenarios/aggregation/three-stations.toml");
-const MODERN: &str = include_str!("../../../../../scenarios/aggregation/modern-ap.toml");
 
 /// What a rule has reached.
 struct Reached {
@@ -25,7 +24,7 @@ struct Reached {
 type Rated<'s> = (&'s str, f64);
 
 /// Sum over the stations of the logarithm of their packets a second, over the seeds.
-fn logs(run: &Results, law: &str) -> Estimate {
+pub(super) fn logs(run: &Results, law: &str) -> Estimate {
     run.over_runs(law, "1", |run| {
         let of = |station: &lasthop_report::StationRecord| station.figures.get(&Key::Throughput)?.value();
         run.record.stations.iter().map(|s| Some((of(s)? * 1e6 / (1428.0 * 8.0)).ln())).sum()
@@ -41,7 +40,7 @@ fn paired(a: &Estimate, b: &Estimate) -> Estimate {
 }
 
 /// Sums of logarithms differ in their third place: all of them, and the interval.
-fn fine(estimate: &Estimate) -> String {
+pub(super) fn fine(estimate: &Estimate) -> String {
     let Some(mean) = estimate.mean else { return "–".into() };
     estimate.half_ci().map_or(format!("{mean:.3}"), |half| format!("{mean:.3} ± {half:.4}"))
 }
@@ -100,8 +99,7 @@ pub(super) fn allocations(runner: &Runner<'_>) -> Result<Section, ExperimentErro
             let levels: Vec<Estimate> =
                 stations.iter().map(|(name, _)| run.of_station(law, name, Key::Aggregation)).collect();
             let at_rates = |levels: &[f64]| rates.iter().copied().zip(levels.iter().copied()).collect::<Vec<_>>();
-            let means: Vec<f64> = levels.iter().map(|level| level.mean.unwrap_or(f64::NAN)).collect();
-            curves.push(Curve::measured(law, at_rates(&means)));
+            curves.push(Curve::estimated(law, rates.iter().copied().zip(levels.iter().cloned())));
             curves.push(Curve::reference(format!("{law}, predicted"), at_rates(&plan.levels)));
             let predicted = plan.rates.iter().sum::<f64>() * super::PACKET_BITS / 1e6;
             table.rows.push(vec![
@@ -141,6 +139,8 @@ pub(super) fn allocations(runner: &Runner<'_>) -> Result<Section, ExperimentErro
             x: "PHY rate of the station (Mbit/s)".into(),
             y: "packets a frame".into(),
             curves,
+            note: MEANS.into(),
+            ..Chart::default()
         });
     }
     section.tables.push(table);
@@ -154,9 +154,9 @@ pub(super) fn three(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let mut section = Section {
         title: "Figure 13: three stations, T = 10 ms".into(),
         text: "Stations at 175.5, 117 and 87.75 Mbit/s, TCP through the proxy. The predecessor aims at 32 packets on the \
-               slowest station whatever that costs in delay, with the gain published for one station at 390 Mbit/s. Here its loop gain, that \
-               gain times (c + w'mu)^2 / c, is above 2: levels swing, and its means say little. At its own point it is stable \
-               (crates/laws/src/aggregation/pi.rs)."
+               slowest station whatever that costs in delay, with its gain for one station at 390 Mbit/s. Here its loop gain, that \
+               gain times (c + w'mu)^2 / c, is above 2: levels swing, and its means say little. How it does at its own point, and here \
+               with a gain for this hop, is the next section."
             .into(),
         ..Section::default()
     };
@@ -212,105 +212,20 @@ pub(super) fn three(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     Ok(section)
 }
 
-pub(super) fn modern(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
-    let run = runner.run("modern-ap", MODERN, &[])?;
-    let mut table = Table::new(&[
-        "law",
-        "Mbit/s",
-        "hop delay mean (ms)",
-        "p95 (ms)",
-        "probe p95 (ms)",
-        "server to application, mean (ms)",
-        "Jain",
-        "sum of ln(packets/s)",
-        "airtime of frames (%)",
-    ]);
-    let mut each =
-        Table::new(&["law", "Mbit/s: near, middle, far", "packets a frame", "airtime (%)", "frame interval (ms)"]);
-    let stations = ["near", "middle", "far"];
-    for law in run.scenario.laws() {
-        let of = |key| shown(&run.of(&law.name, key));
-        let percent = |share: Option<f64>| share.map_or("–".into(), |share| format!("{:.1}", share * 100.0));
-        table.rows.push(vec![
-            law.name.clone(),
-            of(Key::Throughput),
-            of(Key::HopDelayMean),
-            of(Key::HopDelayP95),
-            of(Key::ProbeDelayP95),
-            of(Key::EndDelayMean),
-            of(Key::Jain),
-            fine(&logs(&run, &law.name)),
-            percent(run.of(&law.name, Key::Airtime).mean),
-        ]);
-        let list = |key, show: &dyn Fn(Option<f64>) -> String| {
-            stations.map(|station| show(run.of_station(&law.name, station, key).mean)).join(", ")
-        };
-        let plain = |value: Option<f64>| value.map_or("–".into(), digits);
-        each.rows.push(vec![
-            law.name.clone(),
-            list(Key::Throughput, &plain),
-            list(Key::Aggregation, &plain),
-            list(Key::Airtime, &percent),
-            list(Key::FrameInterval, &plain),
-        ]);
-    }
-    let mean = |law, key| run.of(law, key).mean.unwrap_or(f64::NAN);
-    let mut section = Section {
-        title: "Against the queue of Linux mac80211".into(),
-        text: "Not a figure of the paper, which knows no such queue. Bulk TCP to three stations (780, 292.5 and 117 Mbit/s) with a \
-               probe to each: FQ-CoDel per station with airtime fairness (CoDel 20 ms / 100 ms, and what else the scenario \
-               reference says of `fq-codel-airtime`).\n\n\
-               Why less throughput: the sum of the stations' rates is not what the law maximises. The sum of their logarithms is, \
-               within the target and with frames of at most 48 of 64 packets; where the fast station is at that limit and the others \
-               are not, the optimum is a short round, which costs the fast station most. The modern queue gives all stations the \
-               same airtime in the longest frames that there are, so that the fast one is far ahead (Jain, and the second table). \
-               Over the modern queue the regulator has less than over the old FIFO: that queue does not serve in rounds but by airtime, \
-               with two aggregates a class in hardware; the near station's frames come twice as often and half as full (second table), each with \
-               an access of its own, and queues that come and go there are drained where the loop would have shortened them (decision 8). \
-               The rows `-60` and `-64` aim at frames of so many packets and show what the margin costs; the nearer to full, \
-               the later a queue shows. Where one station has the channel, sharing cannot cost anything, and the regulator \
-               is ahead in both (Figure 11)."
-            .into(),
-        tables: vec![table, each],
-        ..Section::default()
-    };
-    let pairs = [
-        ("regulator+modern-ap", "the same queue"),
-        ("regulator", "an old FIFO"),
-        ("regulator-60+modern-ap", "the same queue, 60 packets"),
-    ];
-    for (ours, over) in pairs {
-        let delay = mean(ours, Key::HopDelayP95) / mean("cubic+modern-ap", Key::HopDelayP95);
-        let rate = mean(ours, Key::Throughput) / mean("cubic+modern-ap", Key::Throughput);
-        section.checks.push(Check::new(
-            &format!(
-                "the regulator over {over}: p95 delay and throughput as multiples of CUBIC's over the modern queue"
-            ),
-            "< 1 and ≥ 1 (issue)",
-            format!("{} and {}", digits(delay), digits(rate)),
-            delay < 1.0 && rate >= 1.0,
-        ));
-    }
-    let sums = ["regulator", "cubic+modern-ap"].map(|law| logs(&run, law));
-    section.checks.push(Check::new(
-        "what the law maximises: the sum of ln(packets/s), ours over an old FIFO and CUBIC's over the modern queue",
-        "larger, by the law's own measure",
-        sums.iter().map(fine).collect::<Vec<_>>().join(" and "),
-        sums[0].mean.zip(sums[1].mean).map(|(ours, theirs)| ours > theirs),
-    ));
-    Ok(section)
-}
-
+/// Delays over the hop under some laws, on a logarithmic axis.
 pub(super) fn trace(run: &Results, file: &str, title: &str, laws: &[&str]) -> Chart {
-    let curve = |law: &&str| {
-        let first = run.runs(law).next();
-        Curve::measured(*law, first.map_or(Vec::new(), |run| Results::series(run, SeriesKind::HopDelay, 0.2)))
-    };
+    let curve = |law: &&str| Curve::estimated(*law, run.traced(law, SeriesKind::HopDelay, TRACE));
     Chart {
         file: file.into(),
         title: title.into(),
         x: "time (s)".into(),
         y: "mean delay over the hop (ms)".into(),
         curves: laws.iter().map(curve).collect(),
+        logarithmic: true,
+        note: MEANS.into(),
+        ..Chart::default()
     }
 }
+
+/// Seconds over which traces of delays are averaged.
+pub(super) const TRACE: f64 = 0.5;
