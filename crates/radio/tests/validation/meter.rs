@@ -65,7 +65,10 @@ pub fn run(case: &Case, profile: Profile, seed: u64) -> Vec<Figures> {
             Cbr { from: Node(0), to: Node(station), len: Bytes::new(1_500), first, gap_ns }
         })
         .collect();
-    let opening = if case.resolves { Opening::after_resolution(start, &mut random) } else { Opening::at(start) };
+    let opening = match case.pending {
+        Some(pending) => Opening::after_resolution(start, pending, &mut random),
+        None => Opening::at(start),
+    };
     let mut meter = Meter { opens, closes, stations: sources.iter().map(|_| Station::default()).collect() };
     drive(&mut Wifi::new(plan, Seed(seed)), &sources, opening, closes + Span::from_millis(600), &mut meter);
     let mut stations = meter.stations.into_iter();
@@ -86,6 +89,7 @@ fn uniform(random: &mut Stream) -> f64 {
 struct Opening {
     /// Until then the station's address is unknown, and only so many packets are kept.
     resolved: Time,
+    pending: usize,
     /// Until then the MAC holds everything back: the BlockAck agreement is not there.
     agreed: Time,
 }
@@ -93,23 +97,17 @@ struct Opening {
 impl Opening {
     /// Everything is known from the start.
     fn at(start: Time) -> Opening {
-        Opening { resolved: start, agreed: start }
+        Opening { resolved: start, pending: 0, agreed: start }
     }
 
     /// ns-3's ARP request waits for whole milliseconds below 10 (`RequestJitter`). The request, the agreement that the
     /// station sets up for its reply, and the reply take six frames at the lowest rate and five channel accesses, 0.7 ms;
     /// the agreement for the data then takes four frames and three accesses, 0.55 ms.
-    fn after_resolution(start: Time, random: &mut Stream) -> Opening {
+    fn after_resolution(start: Time, pending: usize, random: &mut Stream) -> Opening {
         let resolved = start + Span::from_millis((uniform(random) * 10.0) as u64) + Span::from_micros(700);
-        Opening { resolved, agreed: resolved + Span::from_micros(550) }
+        Opening { resolved, pending, agreed: resolved + Span::from_micros(550) }
     }
 }
-
-/// Packets that wait for an address. That S1's program resolves addresses follows from the reference, which says that S2's
-/// differs from it by permanent entries; how many packets wait it does not say, and ns-3's own default is 3. This figure
-/// was chosen with the visible points in view: three seeds of a case begin the window with a queue of about so many.
-/// It matters at nominal capacity alone, where a queue once there does not drain: docs/reference/ns3-validation.md.
-const PENDING: usize = 100;
 
 fn drive(hop: &mut Wifi<u64>, sources: &[Cbr], opening: Opening, end: Time, out: &mut Meter) {
     let mut agenda: BinaryHeap<Reverse<(Time, usize)>> =
@@ -126,7 +124,7 @@ fn drive(hop: &mut Wifi<u64>, sources: &[Cbr], opening: Opening, end: Time, out:
                 hop.enqueue(opening.agreed, sources[early].packet(0), out);
             }
             hop.enqueue(at, sources[index].packet(0), out);
-        } else if at >= opening.resolved || pending.len() < PENDING {
+        } else if at >= opening.resolved || pending.len() < opening.pending {
             pending.push(index);
         }
         sent[index] += 1;

@@ -32,12 +32,12 @@ impl Point<'_> {
     }
 }
 
-/// Every visible point of S1.
-pub fn one_station(table: &Table, profile: Profile, seeds: u64) -> Vec<Point<'_>> {
+/// Every visible point of S1, with so many packets waiting for the station's address.
+pub fn one_station(table: &Table, profile: Profile, seeds: u64, pending: usize) -> Vec<Point<'_>> {
     table
         .rows()
         .map(|row| {
-            let case = Case::one_station(row);
+            let case = Case::one_station(row, pending);
             let runs: Vec<Figures> = (0..seeds).map(|seed| meter::run(&case, profile, seed)[0]).collect();
             let ppdus = row.number("n_ampdu_avg");
             let spread = Spread { column: "seed_sd", seeds: row.number("n_seeds"), ppdus };
