@@ -22,8 +22,17 @@ pub fn text(account: &Account, from: Span, to: Span) -> String {
         let _ = writeln!(out, "{transmitter} -> {receiver}");
         let _ = writeln!(out, "  A-MPDUs         {} of {} frames", tally.aggregates, tally.received.frames());
         let _ = writeln!(out, "  MPDUs a frame   {}", sizes(&tally.received));
+        if tally.in_part {
+            out.push_str("  losses          not inferred: this radio hears the conversation in part\n");
+        }
         if tally.packets != tally.received {
-            let _ = writeln!(out, "  packets sent    {}, lost ones inferred: {}", sizes(&tally.packets), tally.missing);
+            let _ = writeln!(
+                out,
+                "  packets sent    {}, lost ones {}: {}",
+                sizes(&tally.packets),
+                if tally.in_part { "damaged" } else { "inferred" },
+                tally.missing
+            );
         }
         let _ = writeln!(out, "  retries         {} of {} MPDUs", tally.retries, tally.received.sum());
         match tally.rate() {
@@ -54,6 +63,7 @@ pub fn json(account: &Account, from: Span, to: Span) -> Value {
                 "received_mpdus": sizes_json(&tally.received),
                 "packets": sizes_json(&tally.packets),
                 "missing_mpdus": tally.missing,
+                "heard_in_part": tally.in_part,
                 "retries": tally.retries,
                 "phy_rate_mbit_s": tally.rate().map(|rate| rate.as_mbit_f64()),
                 "airtime_s": tally.rate().map(|_| tally.airtime.as_secs_f64()),

@@ -7,8 +7,8 @@
 //!             flag, with a sequence number that does not rise, and with age, because some drivers number every A-MPDU
 //!             alike and others go on with a number when they missed the last subframe; and MPDUs that were lost on the
 //!             air are inferred from sequence numbers (see `history`); where the radio shows damaged MPDUs, a number that
-//!             never comes counts once, for it may have been received by others. [`Grouping::Reference`] counts as the
-//!             source does.
+//!             never comes counts once, for it may have been received by others. Nothing is inferred of a conversation that the
+//!             radio hears in part, nor of lone MPDUs. [`Grouping::Reference`] counts as the source does.
 //! Validity:   one radio's view in the order of reception; PPDUs to 5.484 ms; frames without BlockAck reordering.
 //! Checked by: tests::*, tests/aggregation_captures.rs (real and synthetic captures with counts of other tools)
 
@@ -71,6 +71,10 @@ pub struct Frame {
     pub msdus: u32,
     /// MPDUs that were sent in it but not received, as far as sequence numbers and wrong check sequences show.
     pub missing: u32,
+    /// Those of them that came with wrong check sequences: not inferred.
+    pub damaged: u32,
+    /// Most of what was missing in this conversation so far never came: the radio hears it in part, and nothing is inferred.
+    pub in_part: bool,
     /// MPDUs received that carried the retry mark.
     pub retries: u32,
     /// Octets of the MPDUs received.
@@ -87,8 +91,6 @@ const LONGEST_BY_REFERENCE: Span = Span::from_secs(1);
 const STUCK: u8 = 8;
 /// An A-MPDU whose end was not heard waits this long for the retransmissions that tell what was lost there.
 const HELD: Span = Span::from_millis(100);
-/// More MPDUs in a row than this are hardly ever lost one by one: a fifth of them lost, one frame in 3000.
-const LONGEST_TAIL: u16 = 4;
 /// Conversations remembered; a monitor on a busy channel hears addresses without end.
 const MAX_FLOWS: usize = 1_024;
 
@@ -153,6 +155,11 @@ impl Frame {
         let (msdus, mpdus) = (u64::from(self.msdus), u64::from(self.mpdus.max(1)));
         let lost = (msdus * u64::from(self.missing) + mpdus / 2) / mpdus;
         self.msdus.saturating_add(u32::try_from(lost).unwrap_or(u32::MAX))
+    }
+
+    /// The same frame with no more lost than what came damaged.
+    pub fn without_inference(&self) -> Frame {
+        Frame { missing: self.damaged, ..*self }
     }
 
     /// PHY data rate, where the radio told how the frame was sent.
@@ -272,7 +279,8 @@ impl Meter {
             let top = open.parts.iter().rev().find(repeated);
             let tail = top.map_or(0, |part| history::distance(held.highest, part.sequence));
             // A long run is a PPDU between the two that was lost whole, and only the last MPDU is known to be missing.
-            let tail = if tail > LONGEST_TAIL { 1 } else { tail };
+            let tail = if tail > history::LONGEST_RUN { 1 } else { tail };
+            let tail = if state.history.is_heard_in_part() { 0 } else { tail };
             release(&mut state.held, u32::from(tail), out);
             self.holding -= 1;
         }
@@ -291,6 +299,9 @@ impl Meter {
             }
             Grouping::Reference => 0,
         };
+        let in_part = self.grouping == Grouping::Air && state.history.is_heard_in_part();
+        // A lone MPDU has no others beside it; and numbers of what is sent to groups are shared with other conversations.
+        let gaps = if in_part || !aggregated { 0 } else { gaps };
         let frame = Frame {
             start: open.start,
             end: open.end,
@@ -300,6 +311,8 @@ impl Meter {
             mpdus: open.mpdus,
             msdus: open.msdus,
             missing: gaps.max(open.bad),
+            damaged: open.bad,
+            in_part,
             retries: open.retries,
             octets: open.octets,
             tx: open.tx,

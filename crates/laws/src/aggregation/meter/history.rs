@@ -5,6 +5,11 @@
 //! first, was therefore in that A-MPDU, unless the originator had given it up. So was a number below the first that was
 //! missing in the frame before, unless it was missing in too many by now: what the originator gave up, or what the
 //! receiver had and a monitor beside it missed, does not come again.
+//!
+//! All of this holds for a radio that hears whole frames. One that hears a conversation in part, because it is far away or
+//! belongs to nobody in it, misses frames as wholes, and their numbers never come again. A long run of numbers before
+//! the first of a frame is such a frame, not what this one lost; and where most of what was missing never came, nothing can
+//! be inferred.
 
 use super::Part;
 use lasthop_units::Span;
@@ -14,6 +19,12 @@ pub const STALE: Span = Span::from_millis(100);
 
 /// Numbers further apart than the largest BlockAck window (256, with HE) do not belong together.
 const WINDOW: u16 = 256;
+/// More MPDUs in a row than this are hardly ever lost one by one: a fifth of them lost, one frame in 3000.
+pub const LONGEST_RUN: u16 = 4;
+/// So many numbers at least must have gone for good, and more than have come late, before a conversation counts as heard in part.
+const GONE: u32 = 3;
+/// After so many numbers that came or went, older ones count half.
+const REMEMBERED: u32 = 64;
 /// In so many frames in a row a number is taken to have been lost: a fifth of the MPDUs lost, one in 600 is lost more often.
 const PATIENCE: u8 = 4;
 /// Sequence numbers are modulo this.
@@ -38,11 +49,14 @@ pub struct History {
     seen: [u64; MODULUS as usize / 64],
     /// What was missing in the latest frame, and in how many frames in a row.
     missing: Vec<(u16, u8)>,
+    /// Numbers that were missing and came in a later frame, and those that never did.
+    came: u32,
+    gone: u32,
 }
 
 impl Default for History {
     fn default() -> History {
-        History { highest: None, known: 0, seen: [0; MODULUS as usize / 64], missing: Vec::new() }
+        History { highest: None, known: 0, seen: [0; MODULUS as usize / 64], missing: Vec::new(), came: 0, gone: 0 }
     }
 }
 
@@ -68,6 +82,11 @@ impl History {
         self.missing.clear();
     }
 
+    /// True if most of what was missing never came: it had been received, but not by this radio.
+    pub fn is_heard_in_part(&self) -> bool {
+        self.gone >= GONE && self.gone > self.came
+    }
+
     /// Takes the MPDUs of one frame in, in rising order, and returns what between them was lost.
     pub fn take(&mut self, parts: &[Part]) -> Lost {
         let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Lost::default() };
@@ -88,8 +107,14 @@ impl History {
             self.missing.clear();
             return Lost::default();
         }
-        let start = if rises(before, first) { (before + 1) % MODULUS } else { first };
+        let mut start = if rises(before, first) { (before + 1) % MODULUS } else { first };
+        if distance(start, first) > LONGEST_RUN && rises(start, first) {
+            (0..distance(start, first)).for_each(|ahead| self.set_bit((start + ahead) % MODULUS));
+            start = first;
+            self.gone += 1;
+        }
         let earlier = std::mem::take(&mut self.missing);
+        self.count_fates(&earlier, start);
         let again = |at: u16| earlier.iter().find(|(number, _)| *number == at).map_or(0, |(_, times)| *times);
         let within = (0..=distance(start, last)).map(|ahead| (start + ahead) % MODULUS);
         let within = within.filter(|&at| self.is_lost(at)).map(|at| (at, again(at).saturating_add(1)));
@@ -99,6 +124,20 @@ impl History {
         let count = |all: usize| u32::try_from(all).unwrap_or(u32::MAX);
         let first = self.missing.iter().filter(|(_, times)| *times == 1).count();
         Lost { all: count(self.missing.len()), first: count(first) }
+    }
+
+    /// Whether what was missing so far has come by now, or will not come any more.
+    fn count_fates(&mut self, earlier: &[(u16, u8)], start: u16) {
+        for &(at, times) in earlier {
+            if !self.is_lost(at) {
+                self.came += 1;
+            } else if rises(at, start) && times >= PATIENCE {
+                self.gone += 1;
+            }
+        }
+        if self.came + self.gone > REMEMBERED {
+            (self.came, self.gone) = (self.came / 2, self.gone / 2);
+        }
     }
 
     /// Moves the highest number up to `to`, if that is higher than `from`: nothing between has been received yet.
@@ -148,6 +187,28 @@ mod tests {
         // It never comes: the transmitter gave it up.
         let after: Vec<u32> = (27..32).map(|at| frame(&mut history, &[at])).collect();
         assert_eq!(after, [1, 1, 0, 0, 0]);
+    }
+
+    #[test]
+    fn frames_that_were_not_heard_are_no_losses_of_the_next() {
+        // Of three A-MPDUs of 16 one is heard, as a neighbour far away.
+        let mut history = History::default();
+        let lost: Vec<u32> = (0..8).map(|n| frame(&mut history, &(n * 48..n * 48 + 16).collect::<Vec<_>>())).collect();
+        assert_eq!(lost, [0; 8]);
+        assert!(history.is_heard_in_part());
+        // Single packets between that were not heard are counted until it is plain that they never come.
+        let mut history = History::default();
+        let lost: Vec<u32> = (0..40).map(|n| frame(&mut history, &[2 * n])).collect();
+        assert!(history.is_heard_in_part() && lost.iter().all(|lost| *lost <= u32::from(PATIENCE)), "{lost:?}");
+        // Losses that come again, a fifth of all and some of them twice, say nothing of the kind.
+        let mut history = History::default();
+        for n in 0..100u16 {
+            let at = n * 10;
+            frame(&mut history, &[at, at + 1, at + 2, at + 4, at + 5, at + 7, at + 9]);
+            frame(&mut history, &[at + 3, at + 8]);
+            frame(&mut history, &[at + 6]);
+            assert!(!history.is_heard_in_part(), "{n}");
+        }
     }
 
     #[test]

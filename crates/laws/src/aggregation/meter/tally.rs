@@ -22,10 +22,22 @@ pub struct Tally {
     pub octets: Bytes,
     /// Time on the air of the frames whose rate is known, without contention and answers.
     pub airtime: Span,
+    /// The conversation was heard in part: nothing is inferred in any of these sums.
+    pub in_part: bool,
+    /// What `packets`, `missing` and `airtime` are without anything inferred.
+    certain: Certain,
     /// Sum of 1/R over the frames whose rate is known, in seconds a bit.
     inverse_rate_sum: f64,
     /// How many those are.
     rated: u64,
+}
+
+/// Sums without what was inferred.
+#[derive(Clone, PartialEq, Debug, Default)]
+struct Certain {
+    packets: Sizes,
+    missing: u64,
+    airtime: Span,
 }
 
 /// A distribution of frame sizes.
@@ -38,6 +50,16 @@ pub struct Sizes {
 impl Tally {
     /// Adds a frame.
     pub fn add(&mut self, frame: &Frame) {
+        let certain = frame.without_inference();
+        if frame.in_part && !self.in_part {
+            self.in_part = true;
+            let Certain { packets, missing, airtime } = self.certain.clone();
+            (self.packets, self.missing, self.airtime) = (packets, missing, airtime);
+        }
+        self.certain.packets.add(certain.packets());
+        self.certain.missing += u64::from(certain.missing);
+        self.certain.airtime += certain.airtime().unwrap_or_default();
+        let frame = if self.in_part { &certain } else { frame };
         self.received.add(frame.mpdus);
         self.packets.add(frame.packets());
         self.aggregates += u64::from(frame.aggregated);

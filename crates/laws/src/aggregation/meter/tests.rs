@@ -143,6 +143,22 @@ fn what_a_bystander_missed_counts_once_where_damage_shows() {
 }
 
 #[test]
+fn of_a_conversation_heard_in_part_only_what_came_is_counted() {
+    // A-MPDUs of four, of which this radio hears the second and third MPDU, or nothing; lost ones never come to it again.
+    let heard = |n: u16| {
+        [(1, false), (2, false)].map(|(at, last)| (u64::from(n) * 1_000, mpdu(n.into(), Some(last), 4 * n + at)))
+    };
+    let air: Vec<(u64, ReceivedMpdu)> = (0..60).filter(|n| n % 3 > 0).flat_map(heard).collect();
+    let (found, mut tally) = (frames(&air), Tally::default());
+    found.iter().for_each(|frame| tally.add(frame));
+    assert_eq!(found[found.len() - 1], Frame { missing: 0, in_part: true, ..found[found.len() - 1] });
+    assert_eq!((tally.in_part, tally.missing, tally.packets.sum()), (true, 0, 80));
+    assert_eq!(tally.packets, tally.received, "what had been inferred before it was known is taken back");
+    let certain: Span = found.iter().filter_map(|frame| frame.without_inference().airtime()).sum();
+    assert_eq!(tally.airtime, certain);
+}
+
+#[test]
 fn msdus_inside_a_msdus_are_packets() {
     let pair = |sequence, last| ReceivedMpdu { msdus: 2, ..mpdu(1, Some(last), sequence) };
     let found = frames(&[(0, pair(1, false)), (1, pair(2, true))]);
