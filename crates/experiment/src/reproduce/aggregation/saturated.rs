@@ -69,3 +69,26 @@ pub(super) fn saturated(
     let slope = (many.1 - few.1) / (many.0 - few.0);
     Ok(Line { overhead: few.1 - slope * few.0, slope, rounds })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::ACCESS;
+    use super::*;
+    use lasthop_lab::Stop;
+    use lasthop_laws::aggregation::model::airtime;
+
+    #[test]
+    fn its_overhead_and_airtime_are_those_of_the_standard_and_a_neighbour_adds_its_frames() {
+        let stop = Stop::default();
+        let runner = Runner { quick: true, stop: &stop, tell: &|_| {} };
+        let text = include_str!("../../../../../scenarios/aggregation/neighbour.toml");
+        let alone = saturated(&runner, "neighbour", text, 9, false).expect("it runs");
+        let near = |got: f64, want: f64, share: f64| assert!((got / want - 1.0).abs() < share, "{got} for {want}");
+        // Three accesses, and three packets of 1544 octets with their delimiters at 390 Mbit/s.
+        near(alone.overhead, 3.0 * ACCESS, 0.05);
+        near(alone.slope, 3.0 * airtime(1544.0 * 8.0, 390e6), 0.02);
+        // The neighbour's frames: 1500 octets at 54 Mbit/s with all that goes with them take 0.4 ms, one for each of ours.
+        let beside = saturated(&runner, "neighbour", text, 9, true).expect("it runs");
+        near(beside.overhead - alone.overhead, 3.0 * 0.4e-3, 0.15);
+    }
+}
