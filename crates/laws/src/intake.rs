@@ -1,7 +1,8 @@
 //! How far a proxy opens the receive window of a connection whose data leaves it at a rate that a law has set.
 //! Source:     own; the standing queue as in RFC 8289 (CoDel), section 3.1: the least over a round trip, not the mean.
-//! Equations:  window = min{ x r + (s x - q) / 2,  2 x r + s x - Q },   q = the least Q of the last round trip or two
-//! Symbols:    x -> `rate`, r -> `round_trip`, s -> `standing`, q -> `valley`, Q -> `queued`
+//! Equations:  window = max{ min{ x r + (s x - q) / 2,  2 x r + s x - Q },  m - Q },   q = the least Q of the last round trip or two;
+//!             all of a station's together: sum of windows <= x r + s x, sum of (window + Q) <= 2 x r + s x; or m each, if more
+//! Symbols:    x -> `rate`, r -> `round_trip`, s -> `standing`, q -> `valley`, Q -> `queued`, m -> `segment`
 //! Deviations: none.
 //! Validity:   r is the round trip without a queue; over a longer one the window is too small by x times the difference,
 //!             of which up to s x / 2 is made up for.
@@ -14,12 +15,20 @@
 //! The valley answers one round trip after the window, and is known another one later; with half of the error in each the loop is
 //! stable (its poles are 0.5 ± 0.5i). The second term bounds what a burst and the next may make wait together; where the wire is short,
 //! many windows pass between two looks at the queue, and it is what counts.
+//!
+//! Shares that change do not bring windows back that were given: connections that begin one behind the other, within one round trip,
+//! would be given the whole rate, half of it, a third and so on. What all may have together is therefore a [`Pool`]: `x (r + s)`
+//! octets to come, and `x r` that wait, from which what has been given is taken first. What is given now arrives a round trip
+//! later, when `x r` of what waited has left: then `x (r + s)` wait at most. A connection with less than a segment stands still until
+//! its sender's timers, so none has less: beyond `x (r + s) / m` connections these segments are what waits. The simulator's proxy
+//! divides the rate among all that are open, from their handshakes on, and stays within the sums without asking.
 
 use lasthop_units::{Bytes, Rate, Span, Time};
 
 /// What is known of the queue of one connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Intake {
+    segment: Bytes,
     /// When this round trip began, and its least queue so far.
     since: Time,
     least: Option<Bytes>,
@@ -36,6 +45,11 @@ const STANDING: f64 = 0.6;
 const UNDER_WAY: Span = Span::from_millis(300);
 
 impl Intake {
+    /// For a connection with segments of this length.
+    pub fn new(segment: Bytes) -> Intake {
+        Intake { segment, since: Time::ZERO, least: None, before: None }
+    }
+
     /// What may wait beyond what fills the wire, unless somebody asks for something else: time at the rate.
     pub const ALLOWANCE: Span = Span::from_millis(10);
 
@@ -61,7 +75,38 @@ impl Intake {
         let valley = self.before.map_or(least, |before| before.min(least));
         let (wire, wanted) = (rate.bytes_in(round_trip), rate.bytes_in(standing));
         let for_ever = (wire + wanted.scale(0.5)).saturating_sub(valley.scale(0.5));
-        for_ever.min((wire.scale(2.0) + wanted).saturating_sub(queued))
+        let open = for_ever.min((wire.scale(2.0) + wanted).saturating_sub(queued));
+        open.max(self.segment.saturating_sub(queued))
+    }
+}
+
+/// What the connections of one station may have together: octets that wait, are under way, or may still be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pool {
+    room: Bytes,
+    asked: Bytes,
+}
+
+impl Pool {
+    /// Of connections of which `waiting` octets wait, and that may send `out` octets beyond what has arrived, all together.
+    /// `round_trip`: the longest of theirs without a queue.
+    pub fn new(rate: Rate, round_trip: Span, standing: Span, waiting: Bytes, out: Bytes) -> Pool {
+        let beyond = rate.bytes_in(round_trip + standing);
+        let room = (beyond + rate.bytes_in(round_trip)).saturating_sub(waiting + out);
+        Pool { room: room.min(beyond.saturating_sub(out)), asked: Bytes::ZERO }
+    }
+
+    /// A connection asks for so much more.
+    pub fn ask(&mut self, more: Bytes) {
+        self.asked += more;
+    }
+
+    /// What a connection gets that has asked for so much, once all have.
+    pub fn part(&self, more: Bytes) -> Bytes {
+        if self.asked <= self.room {
+            return more;
+        }
+        more.scale(self.room.get() as f64 / self.asked.get() as f64)
     }
 }
 
@@ -70,11 +115,13 @@ mod tests {
     use super::*;
     use std::collections::VecDeque;
 
+    const SEGMENT: Bytes = Bytes::new(1400);
+
     /// A server that sends what it may at once, and a proxy that passes 100 Mbit/s on. Gives the share of its rate that the proxy
     /// used, and the longest queue in milliseconds at the rate, in the second half of 100 round trips.
     fn served(round_trip: Span, first: Bytes) -> (f64, f64) {
         let (rate, standing, step) = (Rate::from_mbit(100), Span::from_millis(6), Span::from_micros(100));
-        let (mut intake, mut queued, mut edge) = (Intake::default(), Bytes::ZERO, first);
+        let (mut intake, mut queued, mut edge) = (Intake::new(SEGMENT), Bytes::ZERO, first);
         // Octets under way, by when they arrive.
         let mut wire = VecDeque::from([(Time::ZERO + round_trip, first)]);
         let (mut arrived, mut passed, mut longest) = (Bytes::ZERO, Bytes::ZERO, Bytes::ZERO);
@@ -110,7 +157,7 @@ mod tests {
 
     #[test]
     fn what_nobody_takes_closes_the_window() {
-        let mut intake = Intake::default();
+        let mut intake = Intake::new(SEGMENT);
         let (rate, rtt, standing) = (Rate::from_mbit(100), Span::from_millis(20), Span::from_millis(6));
         let queued = rate.bytes_in(rtt * 2 + standing);
         let window = |intake: &mut Intake, ms: u64| {
@@ -118,5 +165,34 @@ mod tests {
         };
         let windows: Vec<Bytes> = (0..50).map(|ms| window(&mut intake, ms)).collect();
         assert_eq!(windows.last(), Some(&Bytes::ZERO));
+    }
+
+    #[test]
+    fn a_small_share_is_one_segment_and_none_beside_what_waits() {
+        let (mut intake, rate) = (Intake::new(SEGMENT), Rate::from_bps(10_000));
+        let mut window = |queued| {
+            let (rtt, standing) = (Span::from_millis(20), Span::from_millis(6));
+            intake.window(Time::ZERO, rate, rtt, standing, Bytes::new(queued)).get()
+        };
+        assert_eq!((window(0), window(400), window(1400), window(5000)), (1400, 1000, 0, 0));
+    }
+
+    #[test]
+    fn connections_together_get_what_is_left_and_each_in_proportion_to_what_it_asks() {
+        // 25 000 octets on the wire, and 7500.
+        let pool = |waiting, out| {
+            let (rate, rtt, standing) = (Rate::from_mbit(10), Span::from_millis(20), Span::from_millis(6));
+            Pool::new(rate, rtt, standing, Bytes::new(waiting), Bytes::new(out))
+        };
+        let parts = |mut pool: Pool, asks: [u64; 2]| {
+            asks.iter().for_each(|more| pool.ask(Bytes::new(*more)));
+            asks.map(|more| pool.part(Bytes::new(more)).get())
+        };
+        assert_eq!(parts(pool(0, 0), [20_000, 12_500]), [20_000, 12_500]);
+        assert_eq!(parts(pool(25_000, 2_500), [45_000, 15_000]), [22_500, 7_500], "so much may come");
+        assert_eq!(parts(pool(50_000, 2_500), [3_000, 1_000]), [3_000, 1_000]);
+        assert_eq!(parts(pool(54_000, 2_500), [3_000, 1_000]), [750, 250], "so much may come and wait");
+        assert_eq!(parts(pool(0, 40_000), [1, 2]), [0, 0]);
+        assert_eq!(parts(pool(0, 0), [0, 0]), [0, 0]);
     }
 }

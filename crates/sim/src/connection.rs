@@ -162,7 +162,8 @@ impl Pair {
 
     /// Puts the station's end of the connection into the edge proxy.
     pub fn proxied(mut self, now: Time) -> Pair {
-        self.via = Via::Proxy { asked: false, passed: Bytes::ZERO, intake: Intake::default() };
+        let mss = Bytes::new(u64::from(Config::default().mss));
+        self.via = Via::Proxy { asked: false, passed: Bytes::ZERO, intake: Intake::new(mss) };
         // The proxy reads when it can send on.
         self.station.set_read_rate(now, Some(Rate::ZERO));
         self

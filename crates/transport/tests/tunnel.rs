@@ -290,6 +290,37 @@ fn no_more_is_held_than_the_budget_allows() {
 }
 
 #[test]
+fn many_streams_together_are_read_no_further_ahead_than_one() {
+    let mut world = World::new(6, CLEAN);
+    let streams: Vec<u32> = (0..20).map(|_| world.stream()).collect();
+    world.ends[1].set_pacing(Rate::from_mbit(10), Bytes::new(1_000_000));
+    let (until, mut most) = (world.now + Span::from_secs(1), Bytes::ZERO);
+    let mut written = vec![0; streams.len()];
+    loop {
+        // In turn, as `wants` asks for: whoever has had the least.
+        while world.ends[1].wants_in_all(world.now) > 0 {
+            let least = (0..streams.len()).min_by_key(|n| written[*n]).expect("streams");
+            let wanted = world.ends[1].wants(world.now, streams[least]);
+            assert!(wanted > 0, "the window of a stream is far");
+            world.ends[1].write(streams[least], &vec![0; wanted], world.now);
+            written[least] += wanted;
+        }
+        assert!(streams.iter().all(|stream| world.ends[1].wants(world.now, *stream) == 0));
+        most = most.max(world.ends[1].backlog().unsent);
+        if !world.step(until) {
+            break;
+        }
+        for stream in &streams {
+            let ready = world.ends[0].readable(*stream).len();
+            world.ends[0].consume(world.now, *stream, ready);
+        }
+    }
+    assert!(most <= Bytes::new(2 * 1413), "{most} read ahead");
+    let sum: usize = written.iter().sum();
+    assert!(sum as f64 > 0.9 * 10e6 / 8.0, "{sum} octets in a second");
+}
+
+#[test]
 fn a_law_of_its_own_fills_the_path_without_overrunning_it() {
     let mut world = World::new(4, CLEAN);
     let setup = Setup::new(Bytes::new(1500), Seed(4).stream("law"));

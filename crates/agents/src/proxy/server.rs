@@ -1,9 +1,9 @@
 //! Connections to servers.
 
-use super::window::{self, MSS, Window};
+use super::window::{self, LEAST, MSS, Window};
 use crate::tunnel::pipe::Pipe;
 use lasthop_laws::Intake;
-use lasthop_units::{Span, Time};
+use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::tunnel::OpenResult;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, ErrorKind};
@@ -14,11 +14,20 @@ pub(super) struct Server {
     pub(super) state: State,
     pub(super) window: Window,
     pub(super) intake: Intake,
+    /// What its share of the rate asks for beyond what has arrived.
+    pub(super) open: Bytes,
     /// Octets in the kernel, when last looked at.
     pub(super) queued: u64,
     pub(super) min_rtt: Option<Span>,
-    /// Until when it counts as one that sends, after something has waited.
+    /// Until when it counts as one that sends, after something has waited or half of what might come within a round trip has.
     pub(super) busy_until: Time,
+    /// The first octet that its sender must not send yet; by what we have set, since the kernel does not tell.
+    edge: u64,
+    /// Octets that had come, and of those that had been read, when last looked at.
+    arrived: u64,
+    taken: u64,
+    /// A while ago: when, what had come, and what more might.
+    before: (Time, u64, u64),
 }
 
 pub(super) enum State {
@@ -38,14 +47,25 @@ const PATIENCE: Span = Span::from_secs(10);
 pub(super) const INITIAL_WINDOW: u64 = 10 * MSS as u64;
 
 impl Server {
+    /// One that is not connected yet.
     pub(super) fn resolving() -> Server {
+        Server::new(State::Resolving, 0)
+    }
+
+    /// One that may bring `first` octets before it is heard of.
+    pub(super) fn new(state: State, first: u64) -> Server {
         Server {
-            state: State::Resolving,
+            state,
             window: Window::new(),
-            intake: Intake::default(),
+            intake: Intake::new(Bytes::new(u64::from(MSS))),
+            open: Bytes::ZERO,
             queued: 0,
             min_rtt: None,
             busy_until: Time::ZERO,
+            edge: first,
+            arrived: 0,
+            taken: 0,
+            before: (Time::ZERO, 0, first),
         }
     }
 
@@ -79,17 +99,46 @@ impl Server {
         }
     }
 
-    /// True if it stands and may begin to send at any moment, all the same.
-    pub(super) fn is_quiet(&self, now: Time) -> bool {
-        matches!(self.state, State::Up(_)) && now >= self.busy_until
+    /// Octets that it may bring at once when it begins to send, if it does not: what it has been given, but no more than a sender
+    /// begins with that has been quiet (RFC 5681, section 4.1), whatever it was given before.
+    pub(super) fn may_begin_with(&self, now: Time) -> u64 {
+        if self.is_busy(now) { 0 } else { self.out().get().min(INITIAL_WINDOW) }
+    }
+
+    /// Octets beyond what has arrived that are under way, or may still be sent.
+    pub(super) fn out(&self) -> Bytes {
+        Bytes::new(self.edge.saturating_sub(self.arrived))
+    }
+
+    /// By how much that grows if `open` octets may come beyond what has arrived.
+    pub(super) fn more(&self, open: Bytes) -> Bytes {
+        Bytes::new((self.arrived + open.get()).saturating_sub(self.edge))
+    }
+
+    /// How many octets may come beyond what has arrived if that grows by `more`. Never less than lets a segment come
+    /// when nothing waits.
+    pub(super) fn opened(&self, more: Bytes) -> u64 {
+        (self.edge + more.get()).max(self.taken + LEAST).saturating_sub(self.arrived)
     }
 
     /// Looks at what waits in the kernel and how far away the server is.
     pub(super) fn look(&mut self, now: Time) {
         if let State::Up(pipe) = &self.state {
             self.queued = pipe.queued();
-            if self.queued > 0 {
+            let (arrived, taken) = (pipe.taken() + self.queued, pipe.taken());
+            if (arrived, taken) != (self.arrived, self.taken) {
+                // Acknowledgements have left, or news of room.
+                self.edge = self.edge.max(arrived + self.window.open());
+                (self.arrived, self.taken) = (arrived, taken);
+            }
+            // Who is held back by a small window may never be seen to wait.
+            let (since, had, allowed) = self.before;
+            let limited = arrived - had >= (allowed / 2).max(1);
+            if self.queued > 0 || limited {
                 self.busy_until = now + (self.min_rtt.unwrap_or(Span::ZERO) * 2).max(LULL);
+            }
+            if limited || now.since(since) >= self.min_rtt.unwrap_or(Span::ZERO) {
+                self.before = (now, arrived, self.edge - arrived);
             }
             if let Some(rtt) = window::min_rtt(pipe.socket()) {
                 self.min_rtt = Some(self.min_rtt.map_or(rtt, |min| min.min(rtt)));
@@ -101,24 +150,13 @@ impl Server {
 fn connecting(address: SocketAddr, window: u64) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
-    prepare(&socket, window)?;
+    window::prepare(&socket, window)?;
     match socket.connect(&address.into()) {
         Ok(()) => {}
         Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}
         Err(error) => return Err(error),
     }
     Ok(socket.into())
-}
-
-/// What must be set before the handshake, which fixes segment size, window scale and the first window.
-pub(super) fn prepare(socket: &Socket, window: u64) -> io::Result<()> {
-    socket.set_tcp_mss(MSS)?;
-    // The kernel doubles what it is asked for, and takes half of its memory for data: a window of whole segments fits.
-    socket.set_recv_buffer_size(usize::try_from(window + window / 8).unwrap_or(usize::MAX))?;
-    // A buffer that was asked for also limits the scale, and with it every window of the connection: here, to 64 KiB.
-    // A kernel before 5.15 refuses, and connections are slower for it than their stations might be served.
-    let _ = window::let_the_window_scale(socket);
-    Ok(())
 }
 
 /// What the kernel's error means to the station.

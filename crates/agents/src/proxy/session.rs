@@ -7,11 +7,11 @@ use super::window::LEAST;
 use crate::tunnel::Keyring;
 use crate::tunnel::link::Link;
 use crate::tunnel::path::Path;
-use crate::tunnel::pipe::{self, Pipe};
+use crate::tunnel::pipe::{self, Pipe, Turns};
 use crate::tunnel::poll::Poll;
 use crate::tunnel::sealer::{Refused, Sealer};
 use crate::tunnel::spread::Spread;
-use lasthop_laws::{Intake, Why};
+use lasthop_laws::{Intake, Pool, Why};
 use lasthop_signals::{Node, StationFeedback, StreamReport};
 use lasthop_transport::tunnel::{Config as TunnelConfig, Endpoint, Event};
 use lasthop_units::{Bytes, Rate, Span, Time};
@@ -29,6 +29,7 @@ pub(super) struct Session {
     pub(super) keys: Keyring,
     endpoint: Endpoint,
     servers: BTreeMap<u32, Server>,
+    turns: Turns,
     /// Connections brought to the station that it has not taken yet, and where they were meant to go.
     offered: BTreeMap<u32, SocketAddr>,
     /// Packets to send at once, one behind the other.
@@ -83,6 +84,7 @@ impl Session {
             keys,
             endpoint: Endpoint::new(TunnelConfig::proxy()),
             servers: BTreeMap::new(),
+            turns: Turns::default(),
             offered: BTreeMap::new(),
             train: Vec::new(),
             packet: Vec::with_capacity(MAX_PACKET),
@@ -169,7 +171,7 @@ impl Session {
 
     /// The addresses of a stream's host are known.
     pub(super) fn on_addresses(&mut self, now: Time, stream: u32, addresses: Vec<SocketAddr>, poll: &Poll) {
-        let first = self.first_window(now, 1);
+        let first = self.first_window(now);
         let Some(server) = self.servers.get_mut(&stream) else { return };
         // The last is tried first.
         let connecting = if addresses.is_empty() {
@@ -184,7 +186,7 @@ impl Session {
             Ok(state)
         });
         match watched {
-            Ok(state) => server.state = state,
+            Ok(state) => *server = Server::new(state, first),
             Err(result) => self.refuse(stream, result),
         }
     }
@@ -195,12 +197,12 @@ impl Session {
         self.endpoint.opened(stream, result);
     }
 
-    /// Gives the station a connection that somebody has made to it.
+    /// Gives the station a connection that somebody has made to it, who may have been told of a window of `first` octets.
     #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
-    pub(super) fn offer(&mut self, pipe: Pipe, to: SocketAddr, poll: &Poll) -> io::Result<()> {
+    pub(super) fn offer(&mut self, pipe: Pipe, to: SocketAddr, first: u64, poll: &Poll) -> io::Result<()> {
         let stream = self.endpoint.open(&to.ip().to_string(), to.port());
         poll.add_edge(&pipe, token(self.number, stream))?;
-        self.servers.insert(stream, Server { state: State::Up(pipe), ..Server::resolving() });
+        self.servers.insert(stream, Server::new(State::Up(pipe), first));
         self.offered.insert(stream, to);
         self.stats.connections += 1;
         Ok(())
@@ -312,13 +314,7 @@ impl Session {
     /// Reads what can leave soon. Not before the packets that are due have left: to read makes the kernel acknowledge, and what
     /// that sets off may take longer than packets are apart.
     pub(super) fn pull(&mut self, now: Time, scratch: &mut [u8]) {
-        let mut broken = Vec::new();
-        for (stream, server) in &mut self.servers {
-            let State::Up(pipe) = &mut server.state else { continue };
-            if pipe.is_readable() && pipe.pull(now, &mut self.endpoint, *stream, scratch).is_err() {
-                broken.push(*stream);
-            }
-        }
+        let broken = self.turns.pull(now, &mut self.endpoint, &mut self.servers, Server::pipe, scratch);
         broken.into_iter().for_each(|stream| self.break_off(stream));
         self.endpoint.fed(now);
     }
@@ -350,30 +346,50 @@ impl Session {
         // as not so many may begin at once that what they bring would not fit.
         let busy = self.servers.values().filter(|server| server.is_busy(now)).count();
         let (share, standing) = (rate.scale(1.0 / busy.max(1) as f64), Intake::standing(self.slack));
-        let first = self.first_window(now, 0);
+        let first = self.first_window(now);
+        // Who is busy may have what its share asks for, as far as there is room beside what all have been given before.
+        let (farthest, mut waiting, mut out) = (self.farthest(), Bytes::ZERO, Bytes::ZERO);
+        for server in self.servers.values_mut().filter(|server| server.is_busy(now)) {
+            let (queued, rtt) = (Bytes::new(server.queued), server.min_rtt.unwrap_or(Span::ZERO));
+            let open = server.intake.window(now, share, rtt, standing, queued).get();
+            // A sender leaves what is no whole segment unused: of few that is much.
+            server.open = Bytes::new(if open < FEW * LEAST { open.next_multiple_of(LEAST) } else { open });
+            (waiting, out) = (waiting + queued, out + server.out());
+        }
+        let mut pool = Pool::new(rate, farthest, standing, waiting, out);
+        let busy = self.servers.values().filter(|server| server.is_busy(now));
+        busy.for_each(|server| pool.ask(server.more(server.open)));
         for server in self.servers.values_mut() {
             let (queued, rtt) = (server.queued, server.min_rtt.unwrap_or(Span::ZERO));
-            let most = if server.is_busy(now) { u64::MAX } else { first };
+            let (busy, may_come) = (server.is_busy(now), server.may_begin_with(now));
+            let open = if busy { server.opened(pool.part(server.more(server.open))) } else { first };
             let State::Up(pipe) = &mut server.state else { continue };
             pipe.lead = rtt / 2 + share.time_for(Bytes::new(queued)).unwrap_or(Span::ZERO);
-            let open = server.intake.window(now, share, rtt, standing, Bytes::new(queued));
-            server.window.set(pipe.socket(), open.get().min(most), share.bytes_in(rtt + standing).get(), queued);
+            // What has been given must find room, even if it comes at once.
+            let limit = if busy { share.bytes_in(rtt + standing).get() } else { first.max(may_come) };
+            server.window.set(pipe.socket(), open, limit, queued);
         }
     }
 
-    /// What each connection that sends nothing may bring when it begins, with so `many` more of them: together what the bound leaves
-    /// beside those that send, or one initial window if that is more. None less than what keeps a sender from waiting for
-    /// timers, and none more than it would have on any path.
-    fn first_window(&self, now: Time, many: usize) -> u64 {
-        let quiet = self.servers.values().filter(|server| server.is_quiet(now)).count() + many;
+    /// What a connection that sends nothing may bring when it begins: a segment, and half of what is left of the part of the
+    /// allowance that those that send do not need. With those that have been given something before that is never more than all of it,
+    /// and a segment each; and never more than a connection begins with on any path. Where the rate is so low that not even one could
+    /// begin like that, one can.
+    pub(super) fn first_window(&self, now: Time) -> u64 {
+        let beyond = |server: &Server| server.may_begin_with(now).saturating_sub(LEAST);
+        let given: u64 = self.servers.values().map(beyond).sum();
         let spare = self.decided.rate.bytes_in(self.slack.saturating_sub(Intake::standing(self.slack))).get();
-        (spare.max(INITIAL_WINDOW) / quiet.max(1) as u64).clamp(LEAST, INITIAL_WINDOW)
+        (LEAST + spare.max(INITIAL_WINDOW).saturating_sub(given) / 2).min(INITIAL_WINDOW)
+    }
+
+    /// The round trip to the server that is farthest away.
+    fn farthest(&self) -> Span {
+        self.servers.values().filter_map(|server| server.min_rtt).max().unwrap_or(Span::ZERO)
     }
 
     /// Octets that may wait here: what fills the wire when all goes well, and the allowance.
     fn bound(&self) -> Bytes {
-        let servers = self.servers.values().filter_map(|server| server.min_rtt).max().unwrap_or(Span::ZERO);
-        self.decided.rate.bytes_in(servers + self.slack)
+        self.decided.rate.bytes_in(self.farthest() + self.slack)
     }
 
     /// When the session must be serviced next if no packet is due.
@@ -427,6 +443,8 @@ impl Session {
     }
 }
 
+/// Segments of a window below which they are whole.
+const FEW: u64 = 16;
 /// Packets sent before anything else is looked at.
 const MOST_AT_ONCE: usize = 256;
 /// Full datagrams in one train.

@@ -8,9 +8,10 @@
 
 use lasthop_units::Span;
 use nix::sys::socket::{setsockopt, sockopt};
+use socket2::Socket;
 use std::io;
 use std::net::TcpStream;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 /// The window of one connection.
 #[derive(Debug)]
@@ -26,11 +27,22 @@ pub(super) struct Window {
 /// Segments that are asked of servers: small windows hold a whole number of them, on loopback too.
 pub(super) const MSS: u32 = 1400;
 /// A window of less than this makes senders wait for timers.
-pub(super) const LEAST: u64 = 2 * MSS as u64;
+pub(super) const LEAST: u64 = MSS as u64;
+/// What Linux makes of every smaller clamp (`SOCK_MIN_RCVBUF / 2`).
+const LEAST_CLAMP: u64 = 1152;
+/// Windows are announced in multiples of this.
+const GRAIN: u64 = 128;
+/// The largest window of a connection: with it Linux announces a scale of 7, as it does by default, and windows are multiples of 128
+/// octets. Where sockets may have more memory the scale would be larger, and one segment would become two.
+const LARGEST: libc::c_int = (1 << 23) - 1;
+/// Memory with which a socket announces one segment before it knows how much of it segments take.
+const LEAST_BUFFER: u64 = 2 * (LEAST + LEAST / 8);
+/// So much must wait for a look at how densely it lies in memory.
+const MEASURABLE: u64 = 1000;
 /// Changes of less than this share of the limit are not worth a system call.
 const WORTHWHILE: f64 = 0.06;
-/// Octets of data per octet of memory before any was measured: as dense as can be, so that the queue is not longer.
-const FIRST_DENSITY: f64 = 1.0;
+/// Octets of data per octet of memory before any was measured, as the kernel takes it for. It is measured when something waits.
+const FIRST_DENSITY: f64 = 0.5;
 /// Share of a lower density that is taken over at a look: half in a third of a second.
 const FORGET: f64 = 0.004;
 /// Room in the buffer, over the limit.
@@ -45,7 +57,7 @@ impl Window {
     pub(super) fn set(&mut self, socket: &TcpStream, open: u64, limit: u64, queued: u64) {
         let limit = limit.max(LEAST);
         let before = self.density;
-        if queued >= LEAST
+        if queued >= MEASURABLE
             && let Some(memory) = memory(socket).filter(|memory| *memory > 0)
         {
             let now = (queued as f64 / memory as f64).clamp(0.1, 1.0);
@@ -58,34 +70,65 @@ impl Window {
             // In steps: segments that come when the buffer has become too small are dropped.
             self.limit = if self.limit == 0 { limit } else { limit.max(self.limit * 3 / 4) };
             // The kernel doubles what it is asked for. A refusal costs the bound on memory, which the log shows.
-            let buffer = (self.limit as f64 * ROOM / self.density / 2.0) as usize;
-            let _ = setsockopt(socket, sockopt::RcvBuf, &buffer);
+            let buffer = ((self.limit as f64 * ROOM / self.density) as u64).max(LEAST_BUFFER) / 2;
+            let _ = setsockopt(socket, sockopt::RcvBuf, &usize::try_from(buffer).unwrap_or(usize::MAX));
         }
-        let clamp = open.max(LEAST);
-        if !unchanged(clamp as f64, self.clamp as f64, limit as f64) {
+        let clamp = open.max(LEAST_CLAMP);
+        // The kernel opens it by itself when it has seen how long segments are.
+        if !unchanged(clamp as f64, self.clamp as f64, limit as f64) || clamp_of(socket).is_some_and(|is| is > clamp) {
             self.clamp = clamp;
-            let _ = set_clamp(socket, i32::try_from(clamp).unwrap_or(i32::MAX));
+            let _ =
+                set_int(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, i32::try_from(clamp).unwrap_or(i32::MAX));
         }
+    }
+
+    /// Octets beyond what arrives that the kernel may have allowed the sender since the last [`Window::set`].
+    pub(super) fn open(&self) -> u64 {
+        self.clamp.next_multiple_of(GRAIN)
     }
 }
 
-/// Says that the size of the buffer is the kernel's choice, so that it announces a window scale for the largest of all.
-pub(super) fn let_the_window_scale(socket: &impl AsRawFd) -> io::Result<()> {
-    set_int(socket, libc::SOL_SOCKET, SO_BUF_LOCK, 0)
+/// What must be set before the handshake, which fixes segment size, window scale and the first window, of `window` octets.
+pub(super) fn prepare(socket: &Socket, window: u64) -> io::Result<()> {
+    socket.set_tcp_mss(MSS)?;
+    set_int(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, LARGEST)?;
+    set_first(socket, window)
+}
+
+/// Sets the first window of a connection that is to be made, or of those that come to a listener.
+pub(super) fn set_first(socket: &impl AsFd, window: u64) -> io::Result<()> {
+    // The kernel doubles what it is asked for, and takes half of its memory for data: a window of whole segments fits.
+    setsockopt(socket, sockopt::RcvBuf, &usize::try_from(window + window / 8).unwrap_or(usize::MAX))?;
+    // A buffer that was asked for also limits the scale, and with it every window of the connection: here, to 64 KiB.
+    // A kernel before 5.15 refuses, and connections are slower for it than their stations might be served.
+    let _ = set_int(socket, libc::SOL_SOCKET, SO_BUF_LOCK, 0);
+    Ok(())
 }
 
 /// Which buffer sizes were asked for (linux/asm-generic/socket.h, since 5.15); libc does not name it.
 const SO_BUF_LOCK: libc::c_int = if cfg!(any(target_arch = "sparc64", target_arch = "sparc")) { 0x51 } else { 72 };
 
-fn set_clamp(socket: &TcpStream, octets: libc::c_int) -> io::Result<()> {
-    set_int(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, octets)
+/// The clamp that is in force.
+fn clamp_of(socket: &TcpStream) -> Option<u64> {
+    let (mut value, mut len): (libc::c_int, _) = (0, size_of::<libc::c_int>() as libc::socklen_t);
+    // SAFETY: the kernel writes at most `len` octets, a C int.
+    let failed = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_WINDOW_CLAMP,
+            (&raw mut value).cast(),
+            &raw mut len,
+        )
+    };
+    if failed == 0 { u64::try_from(value).ok() } else { None }
 }
 
-fn set_int(socket: &impl AsRawFd, level: libc::c_int, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
+fn set_int(socket: &impl AsFd, level: libc::c_int, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
     // SAFETY: the value is a C int that outlives the call.
     let failed = unsafe {
         libc::setsockopt(
-            socket.as_raw_fd(),
+            socket.as_fd().as_raw_fd(),
             level,
             option,
             (&raw const value).cast(),

@@ -3,7 +3,7 @@
 use super::local::Local;
 use crate::tunnel::link::Link;
 use crate::tunnel::path::Path;
-use crate::tunnel::pipe::{Pipe, State};
+use crate::tunnel::pipe::{Pipe, State, Turns};
 use crate::tunnel::poll::Poll;
 use crate::tunnel::sealer::Refused;
 use crate::tunnel::{Keyring, Sealer};
@@ -22,6 +22,7 @@ pub(super) struct Session {
     pub(super) keys: Keyring,
     pub(super) endpoint: Endpoint,
     pipes: BTreeMap<u32, Pipe>,
+    turns: Turns,
     /// Programs that wait for an answer.
     opening: BTreeMap<u32, Local>,
     pub(super) heard: Time,
@@ -44,6 +45,7 @@ impl Session {
             keys,
             endpoint,
             pipes: BTreeMap::new(),
+            turns: Turns::default(),
             opening: BTreeMap::new(),
             heard: now,
             packet: Vec::with_capacity(MAX_PACKET),
@@ -190,18 +192,9 @@ impl Session {
     }
 
     fn pull(&mut self, now: Time, scratch: &mut [u8]) {
-        let (mut broken, mut done) = (Vec::new(), Vec::new());
-        for (stream, pipe) in self.pipes.iter_mut().filter(|(_, pipe)| pipe.is_readable()) {
-            match pipe.pull(now, &mut self.endpoint, *stream, scratch) {
-                Ok(true) if pipe.state() == State::Done => done.push(*stream),
-                Ok(_) => {}
-                Err(_) => broken.push(*stream),
-            }
-        }
+        let broken = self.turns.pull(now, &mut self.endpoint, &mut self.pipes, |pipe| Some(pipe), scratch);
         broken.into_iter().for_each(|stream| self.break_off(stream));
-        for stream in done {
-            self.pipes.remove(&stream);
-        }
+        self.pipes.retain(|_, pipe| pipe.state() != State::Done);
     }
 
     /// The session is over: programs see that their connections have failed.

@@ -27,6 +27,11 @@ impl Doorway {
         Ok(Doorway { listener, token, resting: None })
     }
 
+    /// The socket, to set what those who come inherit.
+    pub fn socket(&self) -> &TcpListener {
+        &self.listener
+    }
+
     /// Where it listens.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 
 use lasthop_transport::tunnel::Endpoint;
 use lasthop_units::{Span, Time};
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -18,6 +19,8 @@ pub struct Pipe {
     writable: bool,
     read_ended: bool,
     write_ended: bool,
+    /// Octets that have been read.
+    taken: u64,
     /// How long data has been on its way when it is read here.
     pub lead: Span,
 }
@@ -42,7 +45,8 @@ impl Pipe {
         socket.set_nonblocking(true)?;
         // Interactive data shall not wait for acknowledgements; who writes here writes whole packets.
         socket.set_nodelay(true)?;
-        Ok(Pipe { socket, readable: true, writable: true, read_ended: false, write_ended: false, lead: Span::ZERO })
+        let (read_ended, write_ended) = (false, false);
+        Ok(Pipe { socket, readable: true, writable: true, read_ended, write_ended, taken: 0, lead: Span::ZERO })
     }
 
     /// The connection.
@@ -61,17 +65,18 @@ impl Pipe {
         self.readable && !self.read_ended
     }
 
-    /// Moves what the tunnel wants from the connection into the stream; true if something was moved.
-    pub fn pull(
+    /// Moves what the tunnel wants from the connection into the stream, but no more than `most` octets.
+    fn pull(
         &mut self,
         now: Time,
         endpoint: &mut Endpoint,
         stream: u32,
+        most: usize,
         scratch: &mut [u8],
-    ) -> Result<bool, io::Error> {
-        let mut moved = false;
+    ) -> Result<(), io::Error> {
+        let mut left = most.min(scratch.len());
         while self.is_readable() {
-            let wanted = endpoint.wants(now, stream).min(scratch.len());
+            let wanted = endpoint.wants(now, stream).min(left);
             if wanted == 0 {
                 break;
             }
@@ -79,19 +84,18 @@ impl Pipe {
                 Ok(0) => {
                     self.read_ended = true;
                     endpoint.finish(stream);
-                    moved = true;
                 }
                 Ok(count) => {
                     endpoint.write(stream, &scratch[..count], now.saturating_sub(self.lead));
                     // A short read is no sign that there is no more: the end may stand right behind it, and has been told.
-                    moved = true;
+                    (self.taken, left) = (self.taken + count as u64, left - count);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.readable = false,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(moved)
+        Ok(())
     }
 
     /// Moves what can be read of the stream into the connection.
@@ -114,6 +118,11 @@ impl Pipe {
             let _ = self.socket.shutdown(Shutdown::Write);
         }
         Ok(())
+    }
+
+    /// Octets that have been read from the connection.
+    pub fn taken(&self) -> u64 {
+        self.taken
     }
 
     /// How the pipe stands.
@@ -140,5 +149,59 @@ impl Pipe {
 impl AsFd for Pipe {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+}
+
+/// Reads from connections in turn.
+#[derive(Debug, Default)]
+pub struct Turns {
+    /// Who was read last.
+    last: u32,
+}
+
+/// How many octets a connection may bring in its turn while others wait for theirs: what two packets carry. With less, packets
+/// would be put together of more parts than need be.
+const TURN: usize = 2800;
+
+impl Turns {
+    /// Moves what the tunnel wants from connections into their streams. `pipe` gives the connection of an entry of `all`, if there is
+    /// one. Returns the streams whose connections have failed.
+    pub fn pull<T>(
+        &mut self,
+        now: Time,
+        endpoint: &mut Endpoint,
+        all: &mut BTreeMap<u32, T>,
+        pipe: impl Fn(&mut T) -> Option<&mut Pipe>,
+        scratch: &mut [u8],
+    ) -> Vec<u32> {
+        let mut broken = Vec::new();
+        loop {
+            let wanted = endpoint.wants_in_all(now);
+            if wanted == 0 {
+                return broken;
+            }
+            let readable = |entry: &mut T| pipe(entry).is_some_and(|pipe| pipe.is_readable());
+            let waiting: Vec<u32> =
+                all.iter_mut().filter_map(|(stream, entry)| readable(entry).then_some(*stream)).collect();
+            let most = TURN.max(wanted / waiting.len().max(1));
+            let next = waiting.partition_point(|stream| *stream <= self.last);
+            let mut moved = false;
+            for stream in waiting[next..].iter().chain(&waiting[..next]) {
+                let Some(pipe) = all.get_mut(stream).and_then(&pipe) else { continue };
+                let before = pipe.taken;
+                if pipe.pull(now, endpoint, *stream, most, scratch).is_err() {
+                    pipe.readable = false;
+                    broken.push(*stream);
+                }
+                moved |= pipe.taken > before;
+                self.last = *stream;
+                if endpoint.wants_in_all(now) == 0 {
+                    return broken;
+                }
+            }
+            if !moved {
+                return broken;
+            }
+        }
     }
 }

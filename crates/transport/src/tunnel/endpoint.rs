@@ -279,23 +279,32 @@ impl Endpoint {
         }
     }
 
-    /// Octets that [`Endpoint::write`] should be given now: as much as can soon be sent, and no more.
+    /// Octets that [`Endpoint::write`] should be given now: as much as can soon be sent, and no more. What other streams have written
+    /// counts, since it is sent first or in turn: whoever has many to read from reads from them in turn.
     pub fn wants(&self, now: Time, number: u32) -> usize {
         let Some(stream) = self.streams.get(&number) else { return 0 };
-        let full = self.full();
-        let least_ahead = LEAST_AHEAD * full;
-        let (ahead, budget) = match &self.control {
+        let wanted = stream.send.room().min(self.wants_of_all(now));
+        // Less would leave in short packets, and the hop's cost is by the packet.
+        if wanted < self.full() { 0 } else { usize::try_from(wanted).unwrap_or(usize::MAX) }
+    }
+
+    /// Octets that all streams together should be given now.
+    pub fn wants_in_all(&self, now: Time) -> usize {
+        let wanted = self.wants_of_all(now);
+        if wanted < self.full() { 0 } else { usize::try_from(wanted).unwrap_or(usize::MAX) }
+    }
+
+    fn wants_of_all(&self, now: Time) -> u64 {
+        let least_ahead = LEAST_AHEAD * self.full();
+        let (rate, budget) = match &self.control {
             Control::Set { rate, budget } => (*rate, budget.saturating_sub(self.held)),
             Control::Law(law) => (law.rate(now), law.window(now).saturating_sub(self.held)),
         };
-        // A stream may wait for its window while others go on: what it has written does not count for them.
-        let ahead =
-            ahead.bytes_in(READ_AHEAD).get().clamp(least_ahead, MOST_AHEAD).saturating_sub(stream.send.unsent());
+        // No stream is given more than it may send, so that all that is unsent here can leave.
+        let ahead = rate.bytes_in(READ_AHEAD).get().clamp(least_ahead, MOST_AHEAD).saturating_sub(self.unsent.get());
         let least = Bytes::new(least_ahead).saturating_sub(self.held);
         let room = self.credit.room().saturating_sub(self.unsent.get());
-        let wanted = stream.send.room().min(room).min(ahead).min(budget.max(least).get());
-        // Less would leave in short packets, and the hop's cost is by the packet.
-        if wanted < full { 0 } else { usize::try_from(wanted).unwrap_or(usize::MAX) }
+        room.min(ahead).min(budget.max(least).get())
     }
 
     /// Payload of a full packet with one part of a stream and nothing else.
