@@ -122,7 +122,7 @@ fn wrong_command_lines_are_status_2_and_say_what_would_be_right() {
         (&["proxy", "--keys", "k", "--k1", "-1"], "--k1 -1: it must be above 0 and at most 10"),
         (&["proxy", "--keys", "k", "--slot", "1ms"], "--slot 1 ms: it must be from 10 ms to 60 s"),
         (&["proxy", "--keys", "k", "--aim-packets", "65"], "--aim-packets 65: it must be from 1 to --max-packets"),
-        (&["station", "--proxy", "example.org:4848", "--key", "k"], "names are not looked up"),
+        (&["station", "--proxy", "example.org", "--key", "k"], "there is no port"),
         (&["station", "--proxy", "192.0.2.1:0", "--key", "k"], "port 0"),
         (&["station", "--proxy", "192.0.2.1:1", "--key", "k", "--serve", "0"], "1..=65535"),
         (&["station", "--proxy", "192.0.2.1:1", "--key", "k", "--forward", "127.0.0.1:1=host"], "`host` has no port"),
@@ -150,6 +150,8 @@ fn files_and_addresses_that_will_not_do_are_told_with_a_remedy() {
     // An address that is for documents only (RFC 5737), so nobody's.
     let foreign = in_folder(&["proxy", "--keys", "p", "--listen", "192.0.2.1:4848"]);
     let _ = foreign.failed_saying(&["192.0.2.1:4848", "ip addr"]);
+    // A top-level domain that there will never be (RFC 2606).
+    let _ = in_folder(&["station", "--proxy", "proxy.invalid:4848", "--key", "o"]).failed_saying(&["`proxy.invalid`"]);
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback");
     let address = taken.local_addr().expect("bound").to_string();
     let line = ["station", "--proxy", "127.0.0.1:4848", "--key", "o", "--listen", &address];

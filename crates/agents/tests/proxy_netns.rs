@@ -670,6 +670,27 @@ fn the_tunnel_passes_over_ipv6_as_over_ipv4() {
 }
 
 /// Sends a UDP datagram from port 0, which no socket does.
+#[test]
+fn the_addresses_of_a_proxy_are_tried_in_turn_until_one_answers() {
+    if !available("edge proxy") {
+        return;
+    }
+    let world = World::new();
+    let _total = world.serve(1);
+    let _proxy = world.proxy(Rate::from_mbit(50));
+    // Nobody listens at the first, and there is no way to the second: that of a name with an IPv6 address where there is no IPv6.
+    let proxies = ["10.98.2.1:4847", "[2001:db8::1]:4848", PROXY].map(|text| text.parse().expect("an address"));
+    let station = world
+        .start_station(station::Config { more: proxies[1..].to_vec(), ..world.station_config("10.98.2.1:4847", "1") });
+    let began = Instant::now();
+    read_all(&mut world.connect(), 1);
+    assert!(began.elapsed() > Duration::from_secs(3), "two addresses are tried before: {:?}", began.elapsed());
+    // Who has answered once is stayed with.
+    std::thread::sleep(Duration::from_millis(2500));
+    read_all(&mut world.connect(), 1);
+    assert_eq!(station.end().sessions, 1);
+}
+
 fn send_from_port_0(to: SocketAddr, payload: &[u8]) {
     use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, sendto, socket};
     let SocketAddr::V4(to) = to else { panic!("IPv4") };

@@ -1,10 +1,12 @@
 //! Wrong values of flags. Libraries name the parameter that cannot be; who typed a command line wants to hear of the flag.
 
+use anyhow::bail;
 use lasthop_agents::{ap, tunnel};
 use lasthop_laws::ParamError;
 use lasthop_scenario::quantity::{self, Measured};
 use lasthop_signals::Node;
-use std::net::SocketAddr;
+use std::fmt;
+use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 use std::str::FromStr;
 
 /// A value of a flag that cannot be, found out after the command line was read. The exit status is that of a wrong command
@@ -71,13 +73,63 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// As [`address`], of somebody who is to be reached there.
-pub fn destination(text: &str) -> Result<SocketAddr, String> {
-    match address(text)? {
-        address if address.port() == 0 => {
-            Err("nobody can be reached at port 0; write the port at which it listens".into())
+/// Somebody who is to be reached: a host, by name or by address, and a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Destination {
+    host: String,
+    port: u16,
+}
+
+impl Destination {
+    /// Its addresses, in the order in which the system would try them: never none.
+    pub fn resolve(&self) -> anyhow::Result<Vec<SocketAddr>> {
+        let found = (self.host.as_str(), self.port).to_socket_addrs().map(Iterator::collect::<Vec<_>>);
+        let why = match found {
+            Ok(addresses) if !addresses.is_empty() => return Ok(addresses),
+            Ok(_) => "it has none".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        bail!(
+            "cannot find the address of `{}`: {why}; look the name up with `getent ahosts {}`, or give an IP address",
+            self.host,
+            self.host
+        )
+    }
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Destination { host, port } = self;
+        if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }
+    }
+}
+
+/// The host and the port of somebody who is to be reached.
+pub fn destination(text: &str) -> Result<Destination, String> {
+    let right = "write a host and a port, such as proxy.example.org:4848, 192.0.2.1:4848 or [2001:db8::1]:4848";
+    let (host, port) = text.rsplit_once(':').ok_or(format!("there is no port; {right}"))?;
+    let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let is_name = |host: &str| {
+        let part = |part: &str| {
+            let letters = part.bytes().all(|octet| octet.is_ascii_alphanumeric() || b"-_".contains(&octet));
+            (1..=63).contains(&part.len()) && letters && !part.starts_with('-') && !part.ends_with('-')
+        };
+        host.len() <= 253 && host.strip_suffix('.').unwrap_or(host).split('.').all(part)
+    };
+    // Zones are for the system to know.
+    let is_v6 = |host: &str| host.split('%').next().is_some_and(|address| address.parse::<Ipv6Addr>().is_ok());
+    match bare {
+        Some(bare) if !is_v6(bare) => return Err(format!("`{bare}` is no IPv6 address; {right}")),
+        None if host.contains(':') && !host.contains('/') => {
+            return Err(format!("an IPv6 address stands in brackets; {right}"));
         }
-        address => Ok(address),
+        None if !is_name(host) => return Err(format!("`{host}` is neither a name nor an address; {right}")),
+        _ => {}
+    }
+    match port.parse() {
+        Ok(0) => Err("nobody can be reached at port 0; write the port at which it listens".into()),
+        Ok(port) => Ok(Destination { host: bare.unwrap_or(host).to_owned(), port }),
+        Err(_) => Err(format!("`{port}` is not a port (1 to 65535); {right}")),
     }
 }
 
@@ -129,11 +181,53 @@ mod tests {
             ("::1:80", "[2001:db8::1]:4848"),
             ("10.0.0.1", "such as 192.0.2.1:4848"),
             ("example.org:80", "`example.org` is not an IP address, and names are not looked up"),
-            ("10.0.0.1:0", "port 0"),
         ] {
-            let told = destination(wrong).expect_err(wrong);
+            let told = address(wrong).expect_err(wrong);
             assert!(told.contains(says), "{told}");
         }
+    }
+
+    #[test]
+    fn who_is_to_be_reached_has_a_name_or_an_address_and_a_port() {
+        for (right, host) in [
+            ("proxy.example.org:4848", "proxy.example.org"),
+            ("localhost:1", "localhost"),
+            ("my_host-2.:65535", "my_host-2."),
+            ("192.0.2.1:4848", "192.0.2.1"),
+            ("[2001:db8::1]:4848", "2001:db8::1"),
+            ("[fe80::1%eth0]:4848", "fe80::1%eth0"),
+        ] {
+            let found = destination(right).expect(right);
+            assert_eq!((found.host.as_str(), found.to_string().as_str()), (host, right));
+        }
+        for (wrong, says) in [
+            ("proxy.example.org", "there is no port"),
+            ("10.0.0.1:0", "port 0"),
+            ("host:http", "`http` is not a port"),
+            ("host:65536", "`65536` is not a port"),
+            (":4848", "`` is neither"),
+            ("a b:4848", "`a b` is neither"),
+            ("-x:4848", "`-x` is neither"),
+            ("2001:db8::1:4848", "in brackets"),
+            ("[example.org]:4848", "no IPv6 address"),
+            ("http://example.org:80", "is neither"),
+        ] {
+            let told = destination(wrong).expect_err(wrong);
+            assert!(told.contains(says), "{wrong}: {told}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_looked_up_where_they_are_not_given() {
+        let resolve = |text: &str| destination(text).expect("legal").resolve();
+        let one = |text: &str| vec![text.parse::<SocketAddr>().expect("an address")];
+        assert_eq!(resolve("192.0.2.1:4848").expect("given"), one("192.0.2.1:4848"));
+        assert_eq!(resolve("[2001:db8::1]:1").expect("given"), one("[2001:db8::1]:1"));
+        let local = resolve("localhost:7").expect("every host has it");
+        assert!(local.iter().all(|address| address.ip().is_loopback() && address.port() == 7), "{local:?}");
+        // A top-level domain that there will never be (RFC 2606).
+        let error = resolve("proxy.invalid:4848").expect_err("nobody has it").to_string();
+        assert!(error.contains("`proxy.invalid`") && error.contains("getent"), "{error}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `lasthop station`.
 
-use crate::{flag, note, say};
+use crate::flag::{self, Destination};
+use crate::{note, say};
 use anyhow::bail;
 use clap::Args as ClapArgs;
 use lasthop_agents::ap;
@@ -18,9 +19,13 @@ use std::process::ExitCode;
 /// proxy how the frames that it receives are filled: from a monitor interface, or from the arrival times of packets.
 #[derive(ClapArgs)]
 pub struct Args {
-    /// UDP address of the edge proxy
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = flag::destination)]
-    proxy: SocketAddr,
+    /// Where the edge proxy is (UDP): its name or address, and its port
+    ///
+    /// A name is looked up once, when the agent starts. Where it has several addresses they are tried in turn, 2 s each, until one
+    /// has answered; the agent stays with that one. It does not ask again: when the proxy moves to another address, the tunnel
+    /// falls silent, and the agent has to be started again.
+    #[arg(long, value_name = "HOST:PORT", value_parser = flag::destination)]
+    proxy: Destination,
     /// File of the station's key, made by `lasthop pair`
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
@@ -53,7 +58,10 @@ pub struct Args {
 /// Runs the agent until it is told to stop.
 pub fn station(args: &Args) -> anyhow::Result<ExitCode> {
     let stop = ap::stop_on_signals()?;
+    let mut addresses = args.proxy.resolve()?.into_iter();
+    let proxy = addresses.next().expect("never none");
     let config = Config {
+        more: addresses.collect(),
         listen: Some(args.listen),
         forwards: args.forwards.clone(),
         serve: args.serve.clone(),
@@ -63,7 +71,7 @@ pub fn station(args: &Args) -> anyhow::Result<ExitCode> {
         realtime: args.realtime,
         user: args.user.clone(),
         say: |line| note!("{line}"),
-        ..Config::new(args.proxy, args.key.clone())
+        ..Config::new(proxy, args.key.clone())
     };
     let station = Station::open(&config).map_err(flag::of_tunnel)?;
     for (index, address) in station.addresses()?.into_iter().enumerate() {

@@ -21,6 +21,8 @@ pub struct Forward {
 pub struct Config {
     /// Where the proxy is (UDP).
     pub proxy: SocketAddr,
+    /// Where else it may be: tried in turn with `proxy`, until one has answered.
+    pub more: Vec<SocketAddr>,
     /// The file of the station's key.
     pub key: PathBuf,
     /// Where local programs find SOCKS5 and HTTP CONNECT.
@@ -52,6 +54,7 @@ impl Config {
     pub fn new(proxy: SocketAddr, key: PathBuf) -> Config {
         Config {
             proxy,
+            more: Vec::new(),
             key,
             listen: None,
             forwards: Vec::new(),
@@ -67,9 +70,14 @@ impl Config {
         }
     }
 
+    /// All addresses that the proxy may have.
+    pub(super) fn proxies(&self) -> impl Iterator<Item = SocketAddr> {
+        std::iter::once(self.proxy).chain(self.more.iter().copied())
+    }
+
     pub(super) fn validate(&self) -> Result<(), Error> {
-        if self.proxy.port() == 0 {
-            let (key, got) = ("proxy", self.proxy.to_string());
+        if let Some(nowhere) = self.proxies().find(|proxy| proxy.port() == 0) {
+            let (key, got) = ("proxy", nowhere.to_string());
             return Err(Error::Config { key, got, bound: "an address with a port other than 0" });
         }
         if !(Span::from_millis(10)..=Span::from_secs(60)).contains(&self.slot) {

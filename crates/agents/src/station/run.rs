@@ -22,7 +22,7 @@ use lasthop_transport::tunnel::Delay;
 use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::proxy::Target;
 use lasthop_wire::tunnel::{Datagram, LEAST_DATAGRAM, OpenResult};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
 /// Serves local programs until `stop` is set.
@@ -40,6 +40,8 @@ pub struct Station {
     link: Link,
     /// To the proxy.
     path: Path,
+    /// Where it may be otherwise, the next to try first, and since when this path is tried; until it has answered on one.
+    search: Option<(VecDeque<SocketAddr>, Time)>,
     poll: Poll,
     doorways: Vec<(Doorway, Option<Target>)>,
     /// Programs that have not said yet what they want, and when they came: in that order.
@@ -75,6 +77,8 @@ const PING: Span = Span::from_millis(500);
 /// Who has not said by then where it wants to go is not waited for.
 const GREETING: Span = Span::from_secs(10);
 const PRIORITY: i32 = 10;
+/// How long an address of the proxy is tried before the next is: time for several initiations.
+const TRIED: Span = Span::from_secs(2);
 
 impl Station {
     /// Opens everything that needs privileges, and gives those up.
@@ -87,13 +91,7 @@ impl Station {
         files::raise_limit();
         let (node, key) = keys::station_key(&config.key)?;
         let log = config.log.as_deref().map(Log::create).transpose()?;
-        let any: IpAddr = match config.proxy {
-            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-        };
-        let address = SocketAddr::new(any, 0);
-        let link =
-            Link::bind(address).map_err(|source| Error::Address { what: "cannot send from", address, source })?;
+        let link = link_to(config.proxy)?;
         let poll = Poll::new().map_err(Error::system("epoll"))?;
         poll.add_level(&link, UDP).map_err(Error::system("epoll"))?;
         let mut doorways = Vec::new();
@@ -122,6 +120,7 @@ impl Station {
             node,
             link,
             path: Path::new(config.proxy),
+            search: (!config.more.is_empty()).then(|| (config.more.iter().copied().collect(), now)),
             poll,
             doorways,
             locals: BTreeMap::new(),
@@ -206,6 +205,7 @@ impl Station {
                     let answered = self.tunnel.on_response(now, session, message, &mut self.summary);
                     if answered == Answered::Begun {
                         self.slot.restart();
+                        self.search = None;
                     }
                     answered != Answered::Refused
                 }
@@ -216,6 +216,25 @@ impl Station {
             };
             self.summary.refused += u64::from(!accepted);
         }
+        Ok(())
+    }
+
+    /// Tries the next address of the proxy, when this one has had its time.
+    fn search(&mut self, now: Time) -> Result<(), Error> {
+        let Some((next, since)) = self.search.as_mut().filter(|(_, since)| now.since(*since) >= TRIED) else {
+            return Ok(());
+        };
+        let before = self.path.to();
+        next.push_back(before);
+        let to = next.pop_front().expect("one has just been added");
+        *since = now;
+        self.path.lead_to(to);
+        if to.is_ipv4() != before.is_ipv4() {
+            self.poll.remove(&self.link);
+            self.link = link_to(to)?;
+            self.poll.add_level(&self.link, UDP).map_err(Error::system("epoll"))?;
+        }
+        self.tunnel.ask_anew();
         Ok(())
     }
 
@@ -271,6 +290,7 @@ impl Station {
 
     fn service(&mut self, now: Time) -> Result<(), Error> {
         self.look_after_locals(now);
+        self.search(now)?;
         let sending = Error::system("sending datagrams");
         self.tunnel.look(now, &self.link, &mut self.path, &mut self.summary).map_err(sending)?;
         if let Some(session) = self.tunnel.session() {
@@ -333,9 +353,20 @@ impl Station {
         let tunnel = self.tunnel.next_wake().min(session.unwrap_or(Time::MAX));
         let again = self.slot.again.as_ref().map_or(Time::MAX, |(at, _)| *at);
         let local = self.locals.first_key_value().map(|(_, (since, _))| *since + GREETING);
-        let times = self.doorways.iter().filter_map(|(doorway, _)| doorway.next_look()).chain(local);
+        let search = self.search.as_ref().map(|(_, since)| *since + TRIED);
+        let times = self.doorways.iter().filter_map(|(doorway, _)| doorway.next_look()).chain(local).chain(search);
         times.fold(tunnel.min(self.slot.end).min(again), Time::min)
     }
+}
+
+/// A socket for datagrams to this address.
+fn link_to(proxy: SocketAddr) -> Result<Link, Error> {
+    let any: IpAddr = match proxy {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let address = SocketAddr::new(any, 0);
+    Link::bind(address).map_err(|source| Error::Address { what: "cannot send from", address, source })
 }
 
 impl Slot {

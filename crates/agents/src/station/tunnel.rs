@@ -136,6 +136,11 @@ impl Tunnel {
         self.close_books(summary);
     }
 
+    /// Nobody has answered where we have asked so far: the next initiation leaves at once.
+    pub(super) fn ask_anew(&mut self) {
+        self.handshake = None;
+    }
+
     /// When [`Tunnel::look`] has something to do at the latest.
     pub(super) fn next_wake(&self) -> Time {
         let sent = self.handshake.as_ref().and_then(|one| one.sent);
