@@ -2,7 +2,7 @@
 
 use lasthop_tests::{ends_within, eventually, lab, lasthop, own_scenario, program, run};
 use serde_json::Value;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -82,6 +82,44 @@ fn intervals_add_up() {
     std::fs::write(&path, &bytes[..bytes.len() - 5]).expect("written");
     let ended = run(lasthop(["aggregation"]).arg(&path)).succeeded();
     assert!(ended.out.contains("9 frames captured") && ended.err.contains("ends within a packet"), "{ended:?}");
+}
+
+/// The program with a pipe for its input.
+fn piped(more: &[&str]) -> Child {
+    let mut command = lasthop(["aggregation", "--json"]);
+    command.args(more).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().expect("the program starts")
+}
+
+#[test]
+fn a_capture_comes_through_a_pipe_as_it_is_written() {
+    let file = capture(127, 100);
+    for way in [&["-"][..], &["-r", "-"]] {
+        let mut child = piped(way);
+        // In pieces that end anywhere; then the writer is gone.
+        let mut input = child.stdin.take().expect("a pipe");
+        file.chunks(1_111).for_each(|piece| input.write_all(piece).expect("somebody reads"));
+        drop(input);
+        let ended = ends_within(child, Duration::from_secs(10)).succeeded();
+        let found: Value = serde_json::from_str(&ended.out).expect("one JSON object");
+        assert_eq!((&found["captured"], &found["conversations"][0]["frames"]), (&Value::from(100), &Value::from(100)));
+    }
+    // Intervals are told when they are over, not when the pipe is: each packet is a millisecond later than the one before.
+    let mut child = piped(&["--interval", "25 ms", "-"]);
+    let mut input = child.stdin.take().expect("a pipe");
+    input.write_all(&file).expect("somebody reads");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let next: Value = serde_json::from_str(&lines.next().expect("a line").expect("text")).expect("an object a line");
+    assert_eq!(next["captured"], 25);
+    // Asked to stop it tells what there is, though the writer does not end.
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).expect("a process"));
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).expect("it runs");
+    let rest: Vec<String> = lines.map(|line| line.expect("text")).collect();
+    assert_eq!((rest.len(), child.wait().expect("it ends").code()), (3, Some(0)), "{rest:?}");
+    drop(input);
+    let mut child = piped(&["-"]);
+    let _ = child.stdin.take().expect("a pipe").write_all(b"#!/bin/sh\n and some more text");
+    ends_within(child, Duration::from_secs(10)).failed_saying(&["standard input", "not a pcap file"]);
 }
 
 #[test]

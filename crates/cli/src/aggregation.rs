@@ -5,23 +5,33 @@ mod table;
 use crate::{flag, note, say};
 use anyhow::{Context as _, bail};
 use clap::Args as ClapArgs;
+use lasthop_agents::ap::{Stop, stop_on_signals};
 use lasthop_agents::monitor::{MonitorError, MonitorReader, drop_privileges};
 use lasthop_laws::aggregation::meter::{Frame, Grouping, Meter, Tally};
 use lasthop_signals::MacAddress;
 use lasthop_units::{Span, Time};
 use lasthop_wire::monitor::Captured;
 use lasthop_wire::pcap;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Read as _};
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// What to measure.
 #[derive(ClapArgs)]
 pub struct Args {
-    /// A capture (pcap, link type IEEE802_11_RADIO)
-    #[arg(required_unless_present = "interface", conflicts_with = "interface")]
+    /// A capture (pcap, link type IEEE802_11_RADIO); `-` is standard input
+    #[arg(required_unless_present_any = ["interface", "read"], conflicts_with_all = ["interface", "read"])]
     file: Option<PathBuf>,
+    /// The same, for who is used to tcpdump
+    #[arg(short, long, value_name = "FILE", conflicts_with = "interface")]
+    read: Option<PathBuf>,
     /// Listen on a monitor interface instead, until Ctrl-C
     #[arg(short, long, value_name = "NAME")]
     interface: Option<String>,
@@ -64,7 +74,7 @@ impl Account {
 
 /// Measures, and prints what was found.
 pub fn aggregation(args: &Args) -> anyhow::Result<ExitCode> {
-    match (&args.file, &args.interface) {
+    match (args.file.as_ref().or(args.read.as_ref()), &args.interface) {
         (Some(file), _) => capture(file, args)?,
         (None, Some(name)) => live(name, args)?,
         (None, None) => bail!("name a capture file, or an interface with -i"),
@@ -118,45 +128,110 @@ impl<'a> Printer<'a> {
     }
 }
 
-fn capture(path: &Path, args: &Args) -> anyhow::Result<()> {
-    let place = || path.display().to_string();
-    let unreadable = || format!("cannot read the capture {}", place());
-    // A device may have no end. Pipes have one.
-    if std::fs::metadata(path).with_context(unreadable)?.file_type().is_char_device() {
-        bail!("{} is a device: name a file, or `-i` and an interface", place());
+/// What a capture is read from.
+enum Source {
+    File(File),
+    /// Standard input, until it ends; when it is asked to stop, for a little longer.
+    Pipe(&'static Stop),
+}
+
+impl Source {
+    fn open(path: &Path) -> anyhow::Result<Source> {
+        if path == Path::new("-") {
+            if std::io::stdin().is_terminal() {
+                bail!(
+                    "a capture cannot be typed: name a file, or send one here, as with `tcpdump -i mon0 -w - | lasthop aggregation -`"
+                );
+            }
+            return Ok(Source::Pipe(stop_on_signals()?));
+        }
+        let unreadable = || format!("cannot read the capture {}", path.display());
+        // A device may have no end. Pipes have one.
+        if std::fs::metadata(path).with_context(unreadable)?.file_type().is_char_device() {
+            bail!("{} is a device: name a file, or `-i` and an interface", path.display());
+        }
+        Ok(Source::File(File::open(path).with_context(unreadable)?))
     }
-    let bytes = std::fs::read(path).with_context(unreadable)?;
-    let mut reader =
-        pcap::Reader::new(&bytes).with_context(|| format!("{} is no capture that can be read", place()))?;
-    if reader.link() != pcap::LINK_RADIOTAP {
-        bail!(
-            "{}: link type {}, not {} (IEEE802_11_RADIO): capture on a monitor interface, as with `tcpdump -i mon0 -w FILE`",
-            place(),
-            reader.link(),
-            pcap::LINK_RADIOTAP
-        );
-    }
-    let (mut meter, mut printer, mut last) = (meter(args), Printer::new(args), Time::ZERO);
-    for packet in reader.by_ref() {
-        let packet = packet.with_context(place)?;
-        last = last.max(packet.at);
-        meter.advance(packet.at, &mut |frame| printer.account.add(frame));
-        printer.advance(packet.at, args.interval)?;
-        printer.account.captured += 1;
-        let original = usize::try_from(packet.original).unwrap_or(usize::MAX);
-        match Captured::parse(packet.bytes, original) {
-            Err(_) => printer.account.unreadable += 1,
-            Ok(found) => {
-                if let Some(mpdu) = found.mpdu() {
-                    meter.receive(packet.at, &mpdu, &mut |frame| printer.account.add(frame));
+
+    /// The next octets; none at the end.
+    fn read(&mut self, buffer: &mut [u8], patience: &mut Duration) -> io::Result<usize> {
+        let Source::Pipe(stop) = self else {
+            let Source::File(file) = self else { return Ok(0) };
+            return file.read(buffer);
+        };
+        let input = io::stdin();
+        loop {
+            let mut fds = [PollFd::new(input.as_fd(), PollFlags::POLLIN)];
+            let ready = match poll(&mut fds, PollTimeout::try_from(LOOK).unwrap_or(PollTimeout::ZERO)) {
+                Ok(ready) => ready,
+                Err(Errno::EINTR) => 0,
+                Err(error) => return Err(error.into()),
+            };
+            // Ctrl-C reaches who writes here, too, and what that has still to say is worth waiting for.
+            if stop.is_asked() {
+                *patience = patience.saturating_sub(LOOK);
+                if patience.is_zero() || stop.is_urgent() {
+                    return Ok(0);
+                }
+            }
+            if ready > 0 {
+                match nix::unistd::read(&input, buffer) {
+                    Err(Errno::EINTR | Errno::EAGAIN) => {}
+                    read => return Ok(read?),
                 }
             }
         }
     }
+}
+
+/// How often a pipe is asked whether it has something, and how long it may go on when we are asked to stop.
+const LOOK: Duration = Duration::from_millis(50);
+const PATIENCE: Duration = Duration::from_secs(1);
+
+fn capture(path: &Path, args: &Args) -> anyhow::Result<()> {
+    let mut source = Source::open(path)?;
+    let place = || if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() };
+    let none = || format!("{} is no capture that can be read", place());
+    let (mut stream, mut buffer, mut patience) = (pcap::Stream::new(), vec![0; 1 << 16], PATIENCE);
+    let (mut meter, mut printer, mut last) = (meter(args), Printer::new(args), Time::ZERO);
+    loop {
+        let count = match source.read(&mut buffer, &mut patience) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            read => read.with_context(|| format!("cannot read the capture {}", place()))?,
+        };
+        if count == 0 {
+            break;
+        }
+        stream.push(&buffer[..count]);
+        match stream.link().with_context(none)? {
+            Some(pcap::LINK_RADIOTAP) | None => {}
+            Some(link) => bail!(
+                "{}: link type {link}, not {} (IEEE802_11_RADIO): capture on a monitor interface, as with `tcpdump -i mon0 -w FILE`",
+                place(),
+                pcap::LINK_RADIOTAP
+            ),
+        }
+        while let Some(packet) = stream.packet().with_context(place)? {
+            last = last.max(packet.at);
+            meter.advance(packet.at, &mut |frame| printer.account.add(frame));
+            printer.advance(packet.at, args.interval)?;
+            printer.account.captured += 1;
+            let original = usize::try_from(packet.original).unwrap_or(usize::MAX);
+            match Captured::parse(packet.bytes, original) {
+                Err(_) => printer.account.unreadable += 1,
+                Ok(found) => {
+                    if let Some(mpdu) = found.mpdu() {
+                        meter.receive(packet.at, &mpdu, &mut |frame| printer.account.add(frame));
+                    }
+                }
+            }
+        }
+    }
+    let truncated = stream.finish().with_context(none)?;
     meter.finish(&mut |frame| printer.account.add(frame));
     let start = printer.start.unwrap_or(last);
     printer.print(start, last)?;
-    if reader.truncated() {
+    if truncated {
         note!("{}: the file ends within a packet; what was whole has been counted", place());
     }
     if meter.unattributed() > 0 {
@@ -168,7 +243,7 @@ fn capture(path: &Path, args: &Args) -> anyhow::Result<()> {
 fn live(name: &str, args: &Args) -> anyhow::Result<()> {
     let mut reader = MonitorReader::open(name)?;
     drop_privileges()?;
-    let stop = lasthop_agents::ap::stop_on_signals()?;
+    let stop = stop_on_signals()?;
     let interval = args.interval.unwrap_or(Span::from_secs(1));
     let (mut meter, mut printer) = (meter(args), Printer::new(args));
     let (mut dropped, mut since_looked) = (0, 0);

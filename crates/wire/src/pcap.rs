@@ -19,11 +19,28 @@ pub const LINK_ETHERNET: u32 = 1;
 pub struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
+    head: Head,
+    packets: u64,
+    truncated: bool,
+}
+
+/// A capture that comes in pieces: out of a pipe, or of a file that shall not be in memory whole.
+#[derive(Clone, Debug, Default)]
+pub struct Stream {
+    /// What has been given from some packet on.
+    bytes: Vec<u8>,
+    /// Octets of it that have been read.
+    at: usize,
+    head: Option<Head>,
+    packets: u64,
+}
+
+/// What the file's header says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Head {
     format: Format,
     link: u32,
     snap: u32,
-    packets: u64,
-    truncated: bool,
 }
 
 /// One packet of a capture.
@@ -51,6 +68,106 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// [`Error::Truncated`], [`Error::PcapMagic`], [`Error::Pcapng`].
     pub fn new(bytes: &'a [u8]) -> Result<Reader<'a>, Error> {
+        Ok(Reader { bytes, at: HEADER, head: Head::read(bytes)?, packets: 0, truncated: false })
+    }
+
+    /// The link type of all packets.
+    pub fn link(&self) -> u32 {
+        self.head.link
+    }
+
+    /// Octets that were captured of a packet at most.
+    pub fn snap(&self) -> u32 {
+        self.head.snap
+    }
+
+    /// True once the end has been reached within a packet.
+    pub fn truncated(&self) -> bool {
+        self.truncated
+    }
+
+    fn packet(&mut self) -> Option<Result<Packet<'a>, Error>> {
+        let rest = self.bytes.get(self.at..).filter(|rest| !rest.is_empty())?;
+        match self.head.packet(rest, self.packets) {
+            Ok(Some((packet, len))) => {
+                (self.at, self.packets) = (self.at + len, self.packets + 1);
+                Some(Ok(packet))
+            }
+            Ok(None) => {
+                (self.truncated, self.at) = (true, self.bytes.len());
+                None
+            }
+            Err(error) => {
+                self.at = self.bytes.len();
+                Some(Err(error))
+            }
+        }
+    }
+}
+
+impl Stream {
+    /// Nothing yet.
+    pub fn new() -> Stream {
+        Stream::default()
+    }
+
+    /// The next octets of the file.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.bytes.drain(..std::mem::take(&mut self.at));
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The link type of all packets; `None` if the header has not come whole yet.
+    ///
+    /// # Errors
+    /// As [`Reader::new`], but for a header of which more may come.
+    pub fn link(&mut self) -> Result<Option<u32>, Error> {
+        if self.head.is_none() {
+            match Head::read(&self.bytes) {
+                Ok(head) => (self.head, self.at) = (Some(head), HEADER),
+                Err(Error::Truncated { .. }) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(self.head.map(|head| head.link))
+    }
+
+    /// The next packet; `None` if it has not come whole yet.
+    ///
+    /// # Errors
+    /// As [`Stream::link`]; [`Error::PcapLength`], after which nothing can be read any more.
+    pub fn packet(&mut self) -> Result<Option<Packet<'_>>, Error> {
+        self.link()?;
+        let Some(head) = self.head else { return Ok(None) };
+        let found = head.packet(&self.bytes[self.at..], self.packets)?;
+        if let Some((_, len)) = found {
+            (self.at, self.packets) = (self.at + len, self.packets + 1);
+        }
+        Ok(found.map(|(packet, _)| packet))
+    }
+
+    /// There is no more. True if the end lies within a packet.
+    ///
+    /// # Errors
+    /// As [`Reader::new`], if not even the header has come.
+    pub fn finish(&self) -> Result<bool, Error> {
+        if self.head.is_none() {
+            Head::read(&self.bytes)?;
+        }
+        Ok(self.at < self.bytes.len())
+    }
+}
+
+impl<'a> Iterator for Reader<'a> {
+    type Item = Result<Packet<'a>, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.packet()
+    }
+}
+
+impl Head {
+    fn read(bytes: &[u8]) -> Result<Head, Error> {
         let short = Error::Truncated { needed: HEADER, got: bytes.len() };
         let magic = take(bytes, 0).map(u32::from_be_bytes).ok_or(short)?;
         let (magic, big_endian) = match magic {
@@ -67,57 +184,26 @@ impl<'a> Reader<'a> {
         let word = |at| format.word(bytes, at).ok_or(short);
         // The upper half of the link type holds the length of the check sequence.
         let (snap, link) = (word(16)?, word(20)? & 0xffff);
-        Ok(Reader { bytes, at: HEADER, format, link, snap, packets: 0, truncated: false })
+        Ok(Head { format, link, snap })
     }
 
-    /// The link type of all packets.
-    pub fn link(&self) -> u32 {
-        self.link
-    }
-
-    /// Octets that were captured of a packet at most.
-    pub fn snap(&self) -> u32 {
-        self.snap
-    }
-
-    /// True once the end has been reached within a packet.
-    pub fn truncated(&self) -> bool {
-        self.truncated
-    }
-
-    fn packet(&mut self) -> Option<Result<Packet<'a>, Error>> {
-        let rest = self.bytes.get(self.at..).filter(|rest| !rest.is_empty())?;
-        let word = |at| self.format.word(rest, at);
+    /// The packet at the beginning of `bytes`, behind `before` others, and how many octets it and its header are; `None` if they are
+    /// not all there.
+    fn packet<'a>(&self, bytes: &'a [u8], before: u64) -> Result<Option<(Packet<'a>, usize)>, Error> {
+        let word = |at| self.format.word(bytes, at);
         let (Some(seconds), Some(fraction), Some(len), Some(original)) = (word(0), word(4), word(8), word(12)) else {
-            return self.end();
+            return Ok(None);
         };
         if len > MAX_PACKET {
-            self.at = self.bytes.len();
-            return Some(Err(Error::PcapLength { packet: self.packets + 1, len }));
+            return Err(Error::PcapLength { packet: before + 1, len });
         }
         let start = self.format.record;
-        let Some(bytes) = usize::try_from(len).ok().and_then(|len| rest.get(start..start + len)) else {
-            return self.end();
+        let Some(bytes) = usize::try_from(len).ok().and_then(|len| bytes.get(start..start + len)) else {
+            return Ok(None);
         };
-        self.at += start + bytes.len();
-        self.packets += 1;
         let unit = if self.format.nanoseconds { 1 } else { 1_000 };
         let at = Time::ZERO + Span::from_secs(u64::from(seconds)) + Span::from_nanos(u64::from(fraction) * unit);
-        Some(Ok(Packet { at, bytes, original }))
-    }
-
-    fn end(&mut self) -> Option<Result<Packet<'a>, Error>> {
-        self.truncated = true;
-        self.at = self.bytes.len();
-        None
-    }
-}
-
-impl<'a> Iterator for Reader<'a> {
-    type Item = Result<Packet<'a>, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.packet()
+        Ok(Some((Packet { at, bytes, original }, start + bytes.len())))
     }
 }
 

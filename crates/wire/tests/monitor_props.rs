@@ -191,6 +191,37 @@ proptest! {
     }
 
     #[test]
+    fn a_capture_in_pieces_is_read_as_one_in_memory(
+        magic in prop::sample::select(vec![0xa1b2_c3d4u32, 0xa1b2_3c4d, 0xa1b2_cd34, 0x0a0d_0d0a, 7]),
+        swapped in any::<bool>(),
+        bytes in vec(prop_oneof![5 => Just(0u8), 1 => any::<u8>()], 0..300),
+        piece in 1usize..60,
+    ) {
+        let mut file = if swapped { magic.to_le_bytes() } else { magic.to_be_bytes() }.to_vec();
+        file.extend_from_slice(&bytes);
+        let own = |packet: Packet<'_>| (packet.at, packet.bytes.to_vec(), packet.original);
+        let (mut stream, mut came) = (pcap::Stream::new(), Vec::new());
+        let mut in_pieces = || {
+            for piece in file.chunks(piece) {
+                stream.push(piece);
+                while let Some(packet) = stream.packet()? {
+                    came.push(own(packet));
+                }
+            }
+            stream.finish()
+        };
+        let ended = in_pieces();
+        let whole = pcap::Reader::new(&file).and_then(|mut reader| {
+            let packets = reader.by_ref().map(|packet| packet.map(own)).collect::<Result<Vec<_>, _>>()?;
+            Ok((packets, reader.truncated()))
+        });
+        match whole {
+            Ok((packets, truncated)) => prop_assert_eq!((came, ended), (packets, Ok(truncated))),
+            Err(error) => prop_assert_eq!(ended, Err(error)),
+        }
+    }
+
+    #[test]
     fn a_capture_survives_being_written_and_read(
         packets in vec((0u64..u64::from(u32::MAX) * 1_000_000_000, vec(any::<u8>(), 0..50), any::<u32>()), 0..10),
         link in 0u32..1_000,
