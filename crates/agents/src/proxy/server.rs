@@ -1,6 +1,6 @@
 //! Connections to servers.
 
-use super::window::{self, LEAST, MSS, Window};
+use super::window::{self, MSS, Window};
 use crate::tunnel::pipe::Pipe;
 use lasthop_laws::Intake;
 use lasthop_units::{Bytes, Span, Time};
@@ -26,6 +26,8 @@ pub(super) struct Server {
     /// Octets that had come, and of those that had been read, when last looked at.
     arrived: u64,
     taken: u64,
+    /// Something has come since the window was last set.
+    pub(super) news: bool,
     /// A while ago: when, what had come, and what more might.
     before: (Time, u64, u64),
 }
@@ -65,6 +67,7 @@ impl Server {
             edge: first,
             arrived: 0,
             taken: 0,
+            news: false,
             before: (Time::ZERO, 0, first),
         }
     }
@@ -110,15 +113,15 @@ impl Server {
         Bytes::new(self.edge.saturating_sub(self.arrived))
     }
 
-    /// By how much that grows if `open` octets may come beyond what has arrived.
+    /// By how much [`Server::out`] grows if `open` octets may come beyond what has arrived.
     pub(super) fn more(&self, open: Bytes) -> Bytes {
         Bytes::new((self.arrived + open.get()).saturating_sub(self.edge))
     }
 
-    /// How many octets may come beyond what has arrived if that grows by `more`. Never less than lets a segment come
-    /// when nothing waits.
+    /// How many octets may come beyond what has arrived, where [`Server::out`] may grow by `more`: no more than were asked for, since what
+    /// arrives moves the edge with it until this is said again.
     pub(super) fn opened(&self, more: Bytes) -> u64 {
-        (self.edge + more.get()).max(self.taken + LEAST).saturating_sub(self.arrived)
+        (self.out() + more).min(self.open).get()
     }
 
     /// Looks at what waits in the kernel and how far away the server is.
@@ -129,6 +132,7 @@ impl Server {
             if (arrived, taken) != (self.arrived, self.taken) {
                 // Acknowledgements have left, or news of room.
                 self.edge = self.edge.max(arrived + self.window.open());
+                self.news |= arrived > self.arrived;
                 (self.arrived, self.taken) = (arrived, taken);
             }
             // Who is held back by a small window may never be seen to wait.

@@ -3,14 +3,14 @@
 use super::config::Doubted;
 use super::control::Decided;
 use super::server::{self, INITIAL_WINDOW, Server, State};
-use super::window::LEAST;
-use crate::tunnel::Keyring;
+use super::window::{FEW, LEAST};
 use crate::tunnel::link::Link;
 use crate::tunnel::path::Path;
 use crate::tunnel::pipe::{self, Pipe, Turns};
 use crate::tunnel::poll::Poll;
 use crate::tunnel::sealer::{Refused, Sealer};
 use crate::tunnel::spread::Spread;
+use crate::tunnel::{Keyring, farewell};
 use lasthop_laws::{Intake, Pool, Why};
 use lasthop_signals::{Node, StationFeedback, StreamReport};
 use lasthop_transport::tunnel::{Config as TunnelConfig, Endpoint, Event};
@@ -365,9 +365,12 @@ impl Session {
             let open = if busy { server.opened(pool.part(server.more(server.open))) } else { first };
             let State::Up(pipe) = &mut server.state else { continue };
             pipe.lead = rtt / 2 + share.time_for(Bytes::new(queued)).unwrap_or(Span::ZERO);
-            // What has been given must find room, even if it comes at once.
+            // What those that are quiet may bring at once must find room, and no more.
             let limit = if busy { share.bytes_in(rtt + standing).get() } else { first.max(may_come) };
             server.window.set(pipe.socket(), open, limit, queued);
+            if std::mem::take(&mut server.news) {
+                server.window.acknowledge(pipe.socket());
+            }
         }
     }
 
@@ -412,17 +415,12 @@ impl Session {
         }
     }
 
-    /// Tells the station that the session is over, unless it said so itself. Whoever does not hear this notices the silence.
+    /// Tells the station that the session is over, unless it said so itself.
     pub(super) fn farewell(&mut self, now: Time, link: &Link) {
         if self.closed_by_station {
             return;
         }
-        self.endpoint.close();
-        if let Some(departure) = self.endpoint.poll_transmit(now, &mut self.packet) {
-            self.train.clear();
-            self.keys.seal(now, departure.number, &self.packet, &mut self.train);
-            let _ = link.send_train(&mut self.path, &self.train);
-        }
+        farewell(now, &mut self.endpoint, &mut self.keys, link, &mut self.path);
     }
 
     /// The session is over: servers see that their connections have failed, not that they have ended.
@@ -443,8 +441,6 @@ impl Session {
     }
 }
 
-/// Segments of a window below which they are whole.
-const FEW: u64 = 16;
 /// Packets sent before anything else is looked at.
 const MOST_AT_ONCE: usize = 256;
 /// Full datagrams in one train.

@@ -18,7 +18,8 @@ use std::os::fd::{AsFd, AsRawFd};
 pub(super) struct Window {
     /// Octets that were expected to be under way or to wait when the buffer was last set.
     limit: u64,
-    /// Octets beyond what has arrived, when the clamp was last set.
+    /// Octets that were to come beyond what had arrived, when that was last said, and the clamp that was set for it.
+    open: u64,
     clamp: u64,
     /// Octets of data per octet of kernel memory.
     density: f64,
@@ -28,8 +29,10 @@ pub(super) struct Window {
 pub(super) const MSS: u32 = 1400;
 /// A window of less than this makes senders wait for timers.
 pub(super) const LEAST: u64 = MSS as u64;
-/// What Linux makes of every smaller clamp (`SOCK_MIN_RCVBUF / 2`).
-const LEAST_CLAMP: u64 = 1152;
+/// When something is read, Linux announces the room only if what is left of the window is half of the clamp at most: with a smaller
+/// clamp, what is less than a segment could be left, and a sender would wait for its timers. Where so much may not come the buffer
+/// closes the window.
+const LEAST_CLAMP: u64 = 2 * LEAST;
 /// Windows are announced in multiples of this.
 const GRAIN: u64 = 128;
 /// The largest window of a connection: with it Linux announces a scale of 7, as it does by default, and windows are multiples of 128
@@ -39,6 +42,8 @@ const LARGEST: libc::c_int = (1 << 23) - 1;
 const LEAST_BUFFER: u64 = 2 * (LEAST + LEAST / 8);
 /// So much must wait for a look at how densely it lies in memory.
 const MEASURABLE: u64 = 1000;
+/// Segments of a window below which they are whole, and acknowledged at once.
+pub(super) const FEW: u64 = 16;
 /// Changes of less than this share of the limit are not worth a system call.
 const WORTHWHILE: f64 = 0.06;
 /// Octets of data per octet of memory before any was measured, as the kernel takes it for. It is measured when something waits.
@@ -50,7 +55,7 @@ const ROOM: f64 = 1.5;
 
 impl Window {
     pub(super) fn new() -> Window {
-        Window { limit: 0, clamp: 0, density: FIRST_DENSITY }
+        Window { limit: 0, open: 0, clamp: 0, density: FIRST_DENSITY }
     }
 
     /// Lets `open` octets come beyond what has arrived, and makes room for `limit` and half as much again; `queued` wait now.
@@ -73,7 +78,8 @@ impl Window {
             let buffer = ((self.limit as f64 * ROOM / self.density) as u64).max(LEAST_BUFFER) / 2;
             let _ = setsockopt(socket, sockopt::RcvBuf, &usize::try_from(buffer).unwrap_or(usize::MAX));
         }
-        let clamp = open.max(LEAST_CLAMP);
+        self.open = open.max(LEAST);
+        let clamp = self.open.max(LEAST_CLAMP);
         // The kernel opens it by itself when it has seen how long segments are.
         if !unchanged(clamp as f64, self.clamp as f64, limit as f64) || clamp_of(socket).is_some_and(|is| is > clamp) {
             self.clamp = clamp;
@@ -82,9 +88,17 @@ impl Window {
         }
     }
 
+    /// Makes the kernel say at once what has come, if it holds that back to say more (for up to 40 ms): senders with few segments in
+    /// their window wait for it.
+    pub(super) fn acknowledge(&self, socket: &TcpStream) {
+        if self.clamp < FEW * LEAST {
+            let _ = set_int(socket, libc::IPPROTO_TCP, libc::TCP_QUICKACK, 1);
+        }
+    }
+
     /// Octets beyond what arrives that the kernel may have allowed the sender since the last [`Window::set`].
     pub(super) fn open(&self) -> u64 {
-        self.clamp.next_multiple_of(GRAIN)
+        self.open.next_multiple_of(GRAIN)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::tunnel::path::Path;
 use crate::tunnel::pipe::{Pipe, State, Turns};
 use crate::tunnel::poll::Poll;
 use crate::tunnel::sealer::Refused;
-use crate::tunnel::{Keyring, Sealer};
+use crate::tunnel::{Keyring, Sealer, farewell};
 use lasthop_laws::tcp::{self, Setup};
 use lasthop_transport::tunnel::{Config as TunnelConfig, Endpoint, Event};
 use lasthop_units::{Bytes, Seed, Time};
@@ -182,13 +182,7 @@ impl Session {
         if self.closed_by_proxy {
             return;
         }
-        self.endpoint.close();
-        if let Some(departure) = self.endpoint.poll_transmit(now, &mut self.packet) {
-            self.datagram.clear();
-            self.keys.seal(now, departure.number, &self.packet, &mut self.datagram);
-            // Whoever does not hear this notices the silence.
-            let _ = link.send_train(path, &self.datagram);
-        }
+        farewell(now, &mut self.endpoint, &mut self.keys, link, path);
     }
 
     fn pull(&mut self, now: Time, scratch: &mut [u8]) {

@@ -23,6 +23,7 @@ pub mod challenge;
 pub mod clock;
 pub mod doorway;
 mod error;
+mod farewell;
 pub mod handshake;
 pub mod keyring;
 pub mod keys;
@@ -35,6 +36,7 @@ pub mod sealer;
 pub mod spread;
 
 pub use error::Error;
+pub use farewell::farewell;
 
 /// Who is told, line by line, what happens while an agent runs and somebody should know.
 pub type Say = fn(&str);
