@@ -3,21 +3,19 @@
 
 mod support;
 
-use lasthop_agents::ap::Stop;
 use lasthop_agents::proxy::{self, Proxy, Rule};
 use lasthop_agents::station::{self, Forward, Station};
-use lasthop_agents::tunnel::keys;
 use lasthop_laws::Intake;
-use lasthop_signals::Node;
 use lasthop_units::{Rate, Span};
 use lasthop_wire::proxy::Target;
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Barrier, mpsc};
+use std::sync::{Arc, Barrier};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use support::delay::DelayWire;
+use support::edge::{Agent, Edge};
 use support::netns::{Netns, available};
 
 const RATE: Rate = Rate::from_mbit(50);
@@ -41,37 +39,25 @@ struct Slot {
 /// `connections` of one station stand and are quiet for a while; then all their servers send what they can for two seconds. Gives
 /// the proxy's slots from that moment on, and how much each connection brought.
 fn begin_together(connections: usize) -> (Vec<Slot>, Vec<usize>) {
-    let (server, proxy, station) = (Netns::new("srv"), Netns::new("prx"), Netns::new("sta"));
-    let _wire = DelayWire::new((&server, "s0"), (&proxy, "p0"), ROUND_TRIP / 2);
-    proxy.veth("p1", &station, "t0");
-    for (netns, device, address) in [
-        (&server, "s0", "10.95.1.1/24"),
-        (&proxy, "p0", "10.95.1.2/24"),
-        (&proxy, "p1", "10.95.2.1/24"),
-        (&station, "t0", "10.95.2.2/24"),
-    ] {
-        netns.ip(&format!("addr add {address} dev {device}"));
-        netns.ip(&format!("link set {device} up"));
-    }
-    let dir = tempfile::tempdir().expect("a directory");
-    let (all, own, log) = (dir.path().join("proxy"), dir.path().join("1"), dir.path().join("log"));
-    keys::pair(&all, Node(1), &own, false).expect("paired");
+    let wire = |server: &Netns, proxy: &Netns| DelayWire::new((server, "s0"), (proxy, "p0"), ROUND_TRIP / 2);
+    let (edge, _wire) = Edge::joined(95, wire);
+    let (server, station, log) = (&edge.server, &edge.station, edge.path("log"));
     let listen = "10.95.2.1:4848".parse().expect("an address");
-    let config = proxy::Config { log: Some(log.clone()), ..proxy::Config::new(listen, all, Rule::Fixed(RATE)) };
-    let _proxy = start(&proxy, move |stop, ready| {
+    let config = proxy::Config { log: Some(log.clone()), ..proxy::Config::new(listen, edge.keys(), Rule::Fixed(RATE)) };
+    let _proxy = Agent::start(&edge.proxy, move |ready, stop| {
         let proxy = Proxy::open(&config).expect("a proxy");
-        ready.send(()).expect("somebody waits");
+        ready();
         drop(proxy.run(stop).expect("it runs"));
     });
     let target = Target::new("10.95.1.1", 7).expect("a target");
     let config = station::Config {
         forwards: vec![Forward { listen: "127.0.0.1:9000".parse().expect("an address"), target }],
         slot: Span::from_millis(100),
-        ..station::Config::new(listen, own)
+        ..station::Config::new(listen, edge.key())
     };
-    let _station = start(&station, move |stop, ready| {
+    let _station = Agent::start(&edge.station, move |ready, stop| {
         let station = Station::open(&config).expect("a station");
-        ready.send(()).expect("somebody waits");
+        ready();
         drop(station.run(stop).expect("it runs"));
     });
     // One that is told to begin, and then never stops.
@@ -128,28 +114,6 @@ fn begin_together(connections: usize) -> (Vec<Slot>, Vec<usize>) {
         Slot { backlog: number("backlog_bytes"), bound: number("bound_bytes"), over: number("over_bound") }
     };
     (log.lines().skip(before).map(slot).collect(), brought)
-}
-
-/// Runs an agent on a thread of its own in a namespace until this is dropped.
-fn start(netns: &Netns, run: impl FnOnce(&'static Stop, mpsc::Sender<()>) + Send + 'static) -> Running {
-    let stop: &'static Stop = Box::leak(Box::default());
-    let (ready, started) = mpsc::channel();
-    let file = std::fs::File::open(format!("/run/netns/{}", netns.name())).expect("a namespace");
-    let thread = std::thread::spawn(move || {
-        nix::sched::setns(file, nix::sched::CloneFlags::CLONE_NEWNET).expect("root");
-        run(stop, ready);
-    });
-    started.recv().expect("it starts");
-    Running(stop, Some(thread))
-}
-
-struct Running(&'static Stop, Option<JoinHandle<()>>);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.ask();
-        self.1.take().map(JoinHandle::join);
-    }
 }
 
 #[test]

@@ -5,18 +5,20 @@
 
 #[path = "support/agent.rs"]
 mod agent;
+#[path = "support/edge.rs"]
+mod edge;
 #[path = "support/netns.rs"]
 mod netns;
 
 use agent::{AskAtEnd, busy};
+use edge::Edge;
 use lasthop_agents::ap::Stop;
 use lasthop_agents::proxy::{Config, Proxy, Rule};
 use lasthop_agents::station::{self, Station};
 use lasthop_agents::transparent;
-use lasthop_agents::tunnel::keys;
 use lasthop_signals::Node;
 use lasthop_units::Rate;
-use netns::{Netns, available};
+use netns::available;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -30,30 +32,17 @@ fn a_proxy_without_descriptors_rests_and_takes_those_who_wait_when_there_are_som
     if !available("transparent mode") {
         return;
     }
-    let (server, proxy, station) = (Netns::new("srv"), Netns::new("prx"), Netns::new("sta"));
-    server.veth("s0", &proxy, "p0");
-    proxy.veth("p1", &station, "t0");
-    for (netns, device, address) in [
-        (&server, "s0", "10.96.1.1/24"),
-        (&proxy, "p0", "10.96.1.2/24"),
-        (&proxy, "p1", "10.96.2.1/24"),
-        (&station, "t0", "10.96.2.2/24"),
-    ] {
-        netns.ip(&format!("addr add {address} dev {device}"));
-        netns.ip(&format!("link set {device} up"));
-    }
+    let edge = Edge::new(96);
+    let (server, proxy, station) = (&edge.server, &edge.proxy, &edge.station);
     // The station's address has no way to it but through the proxy.
     server.ip("route add 10.96.3.0/24 via 10.96.1.2");
     station.ip("addr add 10.96.3.2/32 dev lo");
-    let dir = tempfile::tempdir().expect("a directory");
-    let (keys, key) = (dir.path().join("proxy"), dir.path().join("1"));
-    keys::pair(&keys, Node(1), &key, false).expect("paired");
     let config = Config {
         transparent: Some(transparent::Config {
             iface: "p0".into(),
             stations: vec![("10.96.3.2".parse().expect("an address"), Node(1))],
         }),
-        ..Config::new("10.96.2.1:4848".parse().expect("an address"), keys, Rule::Fixed(Rate::from_mbit(50)))
+        ..Config::new("10.96.2.1:4848".parse().expect("an address"), edge.keys(), Rule::Fixed(Rate::from_mbit(50)))
     };
     let stop: &'static Stop = Box::leak(Box::default());
     let (ready, opened) = channel();
@@ -69,7 +58,7 @@ fn a_proxy_without_descriptors_rests_and_takes_those_who_wait_when_there_are_som
     let asked = AskAtEnd(stop);
     let config = station::Config {
         serve: vec![8080],
-        ..station::Config::new("10.96.2.1:4848".parse().expect("an address"), key)
+        ..station::Config::new("10.96.2.1:4848".parse().expect("an address"), edge.key())
     };
     let name = station.name().to_owned();
     let agent = std::thread::spawn(move || {

@@ -3,7 +3,6 @@
 
 mod support;
 
-use lasthop_agents::ap::Stop;
 use lasthop_agents::proxy::{self, Proxy, Rule};
 use lasthop_agents::station::{self, Forward, Station};
 use lasthop_agents::tunnel::keys;
@@ -12,19 +11,22 @@ use lasthop_units::{Rate, Span};
 use lasthop_wire::proxy::Target;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::path::PathBuf;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use support::netns::{Netns, available};
+use support::edge::{Agent, Edge};
+use support::netns::available;
 
-/// Server, proxy and station, the last two with a box between them that can lose, repeat and record datagrams.
-struct World {
-    server: Netns,
-    proxy: Netns,
-    station: Netns,
-    dir: tempfile::TempDir,
+/// Server, proxy and station; [`middle`] can put a box between the last two that loses, repeats and records datagrams.
+struct World(Edge);
+
+impl Deref for World {
+    type Target = Edge;
+
+    fn deref(&self) -> &Edge {
+        &self.0
+    }
 }
 
 const SERVER: &str = "10.98.1.1";
@@ -34,38 +36,20 @@ const FORWARDED: &str = "127.0.0.1:9000";
 
 impl World {
     fn new() -> World {
-        let (server, proxy, station) = (Netns::new("srv"), Netns::new("prx"), Netns::new("sta"));
-        server.veth("s0", &proxy, "p0");
-        proxy.veth("p1", &station, "t0");
-        for (netns, device, address) in [
-            (&server, "s0", "10.98.1.1/24"),
-            (&proxy, "p0", "10.98.1.2/24"),
-            (&proxy, "p1", "10.98.2.1/24"),
-            (&station, "t0", "10.98.2.2/24"),
-        ] {
-            netns.ip(&format!("addr add {address} dev {device}"));
-            netns.ip(&format!("link set {device} up"));
-        }
-        let dir = tempfile::tempdir().expect("a directory");
-        keys::pair(&dir.path().join("proxy"), Node(1), &dir.path().join("1"), false).expect("paired");
-        World { server, proxy, station, dir }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
+        World(Edge::new(98))
     }
 
     fn proxy(&self, rate: Rate) -> Agent<proxy::Summary> {
         let listen = PROXY.parse().expect("an address");
         let config = proxy::Config {
             log: Some(self.path("proxy.log")),
-            ..proxy::Config::new(listen, self.path("proxy"), Rule::Fixed(rate))
+            ..proxy::Config::new(listen, self.keys(), Rule::Fixed(rate))
         };
         self.start_proxy(config)
     }
 
     fn start_proxy(&self, config: proxy::Config) -> Agent<proxy::Summary> {
-        Agent::start(self.proxy.name(), move |ready, stop| {
+        Agent::start(&self.0.proxy, move |ready, stop| {
             let proxy = Proxy::open(&config).expect("a proxy");
             ready();
             proxy.run(stop).expect("it runs")
@@ -90,7 +74,7 @@ impl World {
     }
 
     fn start_station(&self, config: station::Config) -> Agent<station::Summary> {
-        Agent::start(self.station.name(), move |ready, stop| {
+        Agent::start(&self.0.station, move |ready, stop| {
             let station = Station::open(&config).expect("a station");
             ready();
             station.run(stop).expect("it runs")
@@ -149,40 +133,6 @@ impl World {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-    }
-}
-
-/// A running agent; told to stop when dropped.
-struct Agent<T> {
-    stop: &'static Stop,
-    thread: Option<JoinHandle<T>>,
-}
-
-impl<T: Send + 'static> Agent<T> {
-    /// Runs on a thread of its own, in the namespace, which loses its privileges as a process would; waits until it is ready.
-    fn start(netns: &str, run: impl FnOnce(&dyn Fn(), &'static Stop) -> T + Send + 'static) -> Agent<T> {
-        let stop: &'static Stop = Box::leak(Box::default());
-        let (sender, receiver) = std::sync::mpsc::channel();
-        let path = format!("/run/netns/{netns}");
-        let thread = std::thread::spawn(move || {
-            let file = std::fs::File::open(path).expect("a namespace");
-            nix::sched::setns(file, nix::sched::CloneFlags::CLONE_NEWNET).expect("root");
-            run(&|| sender.send(()).expect("somebody waits"), stop)
-        });
-        receiver.recv().expect("it starts");
-        Agent { stop, thread: Some(thread) }
-    }
-
-    fn end(mut self) -> T {
-        self.stop.ask();
-        self.thread.take().expect("it runs").join().expect("no panic")
-    }
-}
-
-impl<T> Drop for Agent<T> {
-    fn drop(&mut self) {
-        self.stop.ask();
-        self.thread.take().map(JoinHandle::join);
     }
 }
 
@@ -897,7 +847,7 @@ fn a_monitor_that_goes_down_or_away_ends_nothing_and_is_read_again_when_it_is_ba
         say: |line| SAID.lock().expect("no panic").push(line.to_owned()),
         ..station::Config::new(PROXY.parse().expect("an address"), world.path("1"))
     };
-    let station = Agent::start(world.station.name(), move |ready, stop| {
+    let station = Agent::start(&world.station, move |ready, stop| {
         let station = Station::open(&config).expect("a station");
         ready();
         station.run(stop).expect("nothing that happens to a monitor ends it")

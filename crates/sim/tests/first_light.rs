@@ -1,18 +1,10 @@
 //! The demo scenario in virtual time: bounds that must hold whatever the details.
 
-use lasthop_report::{Key, Run, RunRecord, SeriesKind, Summary, World};
+mod support;
+
+use lasthop_report::{Key, Run, SeriesKind, Summary, World};
 use lasthop_scenario::Scenario;
-use std::path::Path;
-
-fn scenario(name: &str) -> Scenario {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(name);
-    Scenario::load(&path).unwrap_or_else(|error| panic!("{error:?}"))
-}
-
-fn simulate(scenario: &Scenario, law: &str, seed: u64) -> RunRecord {
-    let law = scenario.law(law).expect("a law of the scenario");
-    lasthop_sim::run(scenario, &law, seed, false, &mut |_| true).expect("valid parameters").expect("not stopped")
-}
+use support::{load, simulate};
 
 fn summary(scenario: &Scenario, laws: &[&str], seeds: std::ops::RangeInclusive<u64>) -> Summary {
     let laws: Vec<String> = laws.iter().map(|law| law.to_string()).collect();
@@ -29,7 +21,7 @@ fn mean(summary: &Summary, law: &str, key: Key) -> f64 {
 
 #[test]
 fn the_agent_keeps_the_queue_short_and_the_hop_full() {
-    let summary = summary(&scenario("first-light.toml"), &["cubic", "cubic+ap", "cubic+modern-ap"], 1..=5);
+    let summary = summary(&load("first-light.toml"), &["cubic", "cubic+ap", "cubic+modern-ap"], 1..=5);
     let ratio = |law, key| mean(&summary, law, key) / mean(&summary, "cubic", key);
     let delay = ratio("cubic+ap", Key::HopDelayP95);
     assert!(delay <= 0.2, "p95 hop delay is {delay:.2} of CUBIC's");
@@ -45,7 +37,7 @@ fn the_agent_keeps_the_queue_short_and_the_hop_full() {
 
 #[test]
 fn equal_seeds_give_equal_bytes_and_others_do_not() {
-    let scenario = scenario("first-light.toml");
+    let scenario = load("first-light.toml");
     let result = |seed| summary(&scenario, &["cubic+ap"], seed..=seed).to_json();
     assert_eq!(result(1), result(1));
     assert_ne!(result(1), result(2));
@@ -54,7 +46,7 @@ fn equal_seeds_give_equal_bytes_and_others_do_not() {
 #[test]
 fn nobody_gets_more_than_the_radio_carries() {
     // 802.11ac, 80 MHz, short guard interval: no station of the scenario has more than 390 Mbit/s of PHY rate.
-    let summary = summary(&scenario("first-light.toml"), &["cubic", "bbr", "cubic+ap"], 1..=2);
+    let summary = summary(&load("first-light.toml"), &["cubic", "bbr", "cubic+ap"], 1..=2);
     for law in ["cubic", "bbr", "cubic+ap"] {
         let throughput = mean(&summary, law, Key::Throughput);
         assert!((60.0..390.0).contains(&throughput), "{law}: {throughput} Mbit/s");
@@ -63,9 +55,9 @@ fn nobody_gets_more_than_the_radio_carries() {
 
 #[test]
 fn variants_run_in_the_world_of_first_light() {
-    let original = scenario("first-light.toml");
+    let original = load("first-light.toml");
     for name in ["oal/ablation.toml", "oal/modern-ap.toml"] {
-        let variant = scenario(name);
+        let variant = load(name);
         assert_eq!(variant.hop(), original.hop(), "{name}");
         assert_eq!(variant.wire(), original.wire(), "{name}");
         assert_eq!(variant.streams(), original.streams(), "{name}");
@@ -74,7 +66,7 @@ fn variants_run_in_the_world_of_first_light() {
 
 #[test]
 fn every_bin_of_a_senders_life_has_its_windows_and_only_a_paced_one_has_a_rate() {
-    let scenario = scenario("first-light.toml");
+    let scenario = load("first-light.toml");
     for (law, paced) in [("cubic", false), ("bbr", true)] {
         let record = simulate(&scenario, law, 1);
         let of = |kind| record.tracks.iter().filter(move |track| track.kind == kind);

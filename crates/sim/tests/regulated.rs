@@ -1,26 +1,14 @@
 //! The edge proxy and its regulator in virtual time: bounds that must hold whatever the details.
 
-use lasthop_report::{Key, RunRecord, SeriesKind};
+mod support;
+
+use lasthop_report::{Key, SeriesKind};
 use lasthop_scenario::Scenario;
-use std::path::Path;
-
-fn simulate(scenario: &Scenario, law: &str, seed: u64) -> RunRecord {
-    let law = scenario.law(law).expect("a law of the scenario");
-    lasthop_sim::run(scenario, &law, seed, false, &mut |_| true).expect("valid parameters").expect("not stopped")
-}
-
-fn parse(text: &str) -> Scenario {
-    Scenario::parse("test", text, Path::new(".")).unwrap_or_else(|error| panic!("{}", error.plain()))
-}
-
-fn value(record: &RunRecord, key: Key) -> f64 {
-    record.figure(key).value().unwrap_or_else(|| panic!("no {}", key.name()))
-}
+use support::{load, parse, shipped, simulate, value, wifi};
 
 #[test]
 fn a_fast_station_keeps_its_rate_with_a_queue_of_one_round() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/aggregation/one-station.toml");
-    let scenario = Scenario::load(path).unwrap_or_else(|error| panic!("{}", error.plain()));
+    let scenario = load("aggregation/one-station.toml");
     let (ours, cubic) = (simulate(&scenario, "regulator", 1), simulate(&scenario, "cubic", 1));
     // The issue's requirements for three streams at MCS 9.
     assert!(value(&ours, Key::HopDelayMean) <= 1.0, "{:?}", ours.figures);
@@ -34,8 +22,7 @@ fn a_fast_station_keeps_its_rate_with_a_queue_of_one_round() {
 
 #[test]
 fn a_round_that_was_longer_than_the_target_leaves_nothing_behind() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/aggregation/slow-neighbour.toml");
-    let scenario = Scenario::load(path).unwrap_or_else(|error| panic!("{}", error.plain()));
+    let scenario = load("aggregation/slow-neighbour.toml");
     let cubic = value(&simulate(&scenario, "cubic", 1), Key::Throughput);
     for law in ["regulator", "published"] {
         let ours = simulate(&scenario, law, 1);
@@ -46,20 +33,9 @@ fn a_round_that_was_longer_than_the_target_leaves_nothing_behind() {
 
 /// A BSS of `count` stations with losses, and traffic of every kind.
 fn mixed(count: u32, error: f64) -> Scenario {
-    parse(&format!(
+    let times = "title = \"Mixed traffic through the proxy\"\nduration = \"6 s\"\nwarm-up = \"1 s\"";
+    let rest = format!(
         r#"
-title = "Mixed traffic through the proxy"
-duration = "6 s"
-warm-up = "1 s"
-seeds = 1
-[wire]
-rate = "1 Gbit/s"
-delay = "5 ms"
-[hop.wifi]
-standard = "802.11ac"
-width = "80 MHz"
-retry-limit = 2
-queue = {{ kind = "fifo", limit = "1000 packets" }}
 [[station]]
 name = "sta"
 count = {count}
@@ -80,7 +56,8 @@ to = "sta-2"
 sender = "cubic"
 regulator = {{}}
 "#
-    ))
+    );
+    parse(&wifi(times, "retry-limit = 2", &rest))
 }
 
 #[test]
@@ -112,8 +89,7 @@ fn the_estimate_of_the_overhead_can_be_watched() {
 
 /// A shipped scenario, cut short.
 fn shortened(name: &str, lengths: [(&str, &str); 2]) -> Scenario {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/aggregation").join(name);
-    let mut text = std::fs::read_to_string(path).expect("a shipped scenario");
+    let mut text = std::fs::read_to_string(shipped(name)).expect("a shipped scenario");
     for (from, to) in lengths {
         assert!(text.contains(from), "{name}: {from}");
         text = text.replace(from, to);
@@ -129,7 +105,7 @@ const ERROR: f64 = 0.15;
 #[test]
 fn stations_without_root_are_held_at_the_target_by_arrival_times() {
     let lengths = [("duration = \"50 s\"", "duration = \"30 s\""), ("warm-up = \"30 s\"", "warm-up = \"15 s\"")];
-    let scenario = shortened("timestamps-three-stations.toml", lengths);
+    let scenario = shortened("aggregation/timestamps-three-stations.toml", lengths);
     let (plain, ours) = (simulate(&scenario, "radiotap", 1), simulate(&scenario, "timestamps", 1));
     assert!(value(&ours, Key::Throughput) >= (1.0 - ERROR) * value(&plain, Key::Throughput), "{:?}", ours.figures);
     let of = |key: Key| -> Vec<f64> {
@@ -144,7 +120,7 @@ fn stations_without_root_are_held_at_the_target_by_arrival_times() {
 #[test]
 fn a_fast_station_without_root_keeps_its_rate_with_a_short_queue() {
     let lengths = [("duration = \"40 s\"", "duration = \"16 s\""), ("warm-up = \"20 s\"", "warm-up = \"8 s\"")];
-    let scenario = shortened("timestamps-one-station.toml", lengths);
+    let scenario = shortened("aggregation/timestamps-one-station.toml", lengths);
     let (plain, ours) = (simulate(&scenario, "radiotap-10", 1), simulate(&scenario, "timestamps-10", 1));
     assert!(value(&ours, Key::Throughput) >= (1.0 - ERROR) * value(&plain, Key::Throughput), "{:?}", ours.figures);
     // The issue's bounds for three streams at MCS 9, by what an estimate of frames may be wrong.

@@ -1,24 +1,19 @@
 //! Two access points on one channel, each with its own regulator: both hold the target, and neither starves the other.
 
+mod support;
+
 use lasthop_report::{Entity, Key, RunRecord, SeriesKind};
 use lasthop_scenario::Scenario;
 use lasthop_signals::Node;
-use std::path::Path;
+use support::{parse, simulate, value, wifi};
 
 /// Six stations each; the second access point's begin 10 s later. RTS, so that collisions cost little. The last half counts.
-const TWO: &str = r#"
-title = "Two access points"
-duration = "100 s"
-warm-up = "50 s"
-seeds = 1
-[wire]
-rate = "1 Gbit/s"
-delay = "5 ms"
-[hop.wifi]
-standard = "802.11ac"
-width = "80 MHz"
-rts-threshold = "500 B"
-queue = { kind = "fifo", limit = "1000 packets" }
+fn two() -> String {
+    let times = "title = \"Two access points\"\nduration = \"100 s\"\nwarm-up = \"50 s\"";
+    wifi(times, "rts-threshold = \"500 B\"", STATIONS)
+}
+
+const STATIONS: &str = r#"
 [[access-point]]
 name = "next-door"
 [[station]]
@@ -47,15 +42,6 @@ sender = "cubic"
 agent = {}
 "#;
 
-fn parse(text: &str) -> Scenario {
-    Scenario::parse("test", text, Path::new(".")).unwrap_or_else(|error| panic!("{}", error.plain()))
-}
-
-fn simulate(scenario: &Scenario, law: &str) -> RunRecord {
-    let law = scenario.law(law).expect("a law of the scenario");
-    lasthop_sim::run(scenario, &law, 1, false, &mut |_| true).expect("valid parameters").expect("not stopped")
-}
-
 /// Sum over the stations of one access point.
 fn sum(record: &RunRecord, of: &str, key: Key) -> f64 {
     let stations = record.stations.iter().filter(|station| station.name.starts_with(of));
@@ -64,7 +50,7 @@ fn sum(record: &RunRecord, of: &str, key: Key) -> f64 {
 
 #[test]
 fn stations_belong_to_the_access_point_that_they_name() {
-    let scenario = parse(TWO);
+    let scenario = parse(&two());
     let homes: Vec<Node> = (0..12).map(|place| scenario.access_point_of(place)).collect();
     assert_eq!(homes[..6], [Scenario::AP; 6]);
     assert_eq!(homes[6..], [Node(13); 6]);
@@ -73,16 +59,16 @@ fn stations_belong_to_the_access_point_that_they_name() {
 
 #[test]
 fn two_regulators_hold_the_target_and_come_to_equal_shares() {
-    let scenario = parse(TWO);
-    let ours = simulate(&scenario, "regulator");
-    let cubic = simulate(&parse(&TWO.replace("100 s", "20 s").replace("50 s", "12 s")), "cubic");
+    let scenario = parse(&two());
+    let ours = simulate(&scenario, "regulator", 1);
+    let cubic = simulate(&parse(&two().replace("100 s", "20 s").replace("50 s", "12 s")), "cubic", 1);
     for of in ["ours", "theirs"] {
         let interval = sum(&ours, of, Key::FrameInterval) / 6.0;
         assert!((8.5..=11.5).contains(&interval), "{of}: {interval} ms");
     }
     let shares = ["ours", "theirs"].map(|of| sum(&ours, of, Key::Throughput));
     assert!(shares[1] > 0.75 * shares[0] && shares[0] > 0.75 * shares[1], "{shares:?}");
-    let p95 = |record: &RunRecord| record.figure(Key::HopDelayP95).value().expect("observed");
+    let p95 = |record: &RunRecord| value(record, Key::HopDelayP95);
     assert!(p95(&ours) < 0.2 * p95(&cubic), "{} and {}", p95(&ours), p95(&cubic));
     // To each of them the other is overhead: far more than six accesses of 0.2 to 0.35 ms.
     for name in ["ours-1", "theirs-1"] {
@@ -95,19 +81,20 @@ fn two_regulators_hold_the_target_and_come_to_equal_shares() {
 
 #[test]
 fn each_access_point_has_an_agent_of_its_own() {
-    let scenario = parse(&TWO.replace("100 s", "12 s").replace("50 s", "4 s").replace("\"10 s\"", "\"0 s\""));
-    let p95 = |law| simulate(&scenario, law).figure(Key::HopDelayP95).value().expect("observed");
+    let scenario = parse(&two().replace("100 s", "12 s").replace("50 s", "4 s").replace("\"10 s\"", "\"0 s\""));
+    let p95 = |law| value(&simulate(&scenario, law, 1), Key::HopDelayP95);
     assert!(p95("ap") < 0.5 * p95("cubic"), "{} and {}", p95("ap"), p95("cubic"));
 }
 
 #[test]
 fn what_hidden_access_points_send_at_once_is_lost_where_both_are_heard() {
     // Each access point has one station, which hears both; without RTS.
-    let text = TWO.replace("rts-threshold = \"500 B\"\n", "").replace("count = 6", "count = 1").replace("100 s", "6 s");
+    let text =
+        two().replace("rts-threshold = \"500 B\"\n", "").replace("count = 6", "count = 1").replace("100 s", "6 s");
     let text = text.replace("50 s", "1 s").replace("start = \"10 s\"", "");
     let heard = parse(&text);
     let hidden = parse(&text.replace("name = \"next-door\"", "name = \"next-door\"\nreach-ap = \"none\""));
-    let rate = |scenario| simulate(scenario, "cubic").figure(Key::Throughput).value().expect("observed");
+    let rate = |scenario| value(&simulate(scenario, "cubic", 1), Key::Throughput);
     let (heard, hidden) = (rate(&heard), rate(&hidden));
     assert!(heard > 200.0 && hidden < 0.85 * heard, "{heard} and {hidden} Mbit/s");
 }

@@ -4,6 +4,7 @@
 
 pub mod delay;
 pub mod driver;
+pub mod edge;
 pub mod monitor;
 pub mod netns;
 pub mod tcp;

@@ -1,0 +1,91 @@
+//! Server, proxy and station in namespaces, and agents on threads in them.
+
+use super::netns::Netns;
+use lasthop_agents::ap::Stop;
+use lasthop_agents::tunnel::keys;
+use lasthop_signals::Node;
+use std::path::PathBuf;
+use std::thread::JoinHandle;
+
+/// Server, proxy and station 1, in a row: `s0` to `p0` with 10.N.1.1 and 10.N.1.2, `p1` to `t0` with 10.N.2.1 and 10.N.2.2. The last two
+/// have a key.
+pub struct Edge {
+    pub server: Netns,
+    pub proxy: Netns,
+    pub station: Netns,
+    dir: tempfile::TempDir,
+}
+
+impl Edge {
+    /// On cables.
+    pub fn new(net: u8) -> Edge {
+        Edge::joined(net, |server, proxy| server.veth("s0", proxy, "p0")).0
+    }
+
+    /// With devices `s0` and `p0` that `join` makes, and what holds them.
+    pub fn joined<W>(net: u8, join: impl FnOnce(&Netns, &Netns) -> W) -> (Edge, W) {
+        let (server, proxy, station) = (Netns::new("srv"), Netns::new("prx"), Netns::new("sta"));
+        let wire = join(&server, &proxy);
+        proxy.veth("p1", &station, "t0");
+        for (netns, device, end) in
+            [(&server, "s0", "1.1"), (&proxy, "p0", "1.2"), (&proxy, "p1", "2.1"), (&station, "t0", "2.2")]
+        {
+            netns.ip(&format!("addr add 10.{net}.{end}/24 dev {device}"));
+            netns.ip(&format!("link set {device} up"));
+        }
+        let dir = tempfile::tempdir().expect("a directory");
+        let edge = Edge { server, proxy, station, dir };
+        keys::pair(&edge.keys(), Node(1), &edge.key(), false).expect("paired");
+        (edge, wire)
+    }
+
+    /// The proxy's keys.
+    pub fn keys(&self) -> PathBuf {
+        self.path("proxy")
+    }
+
+    /// The station's.
+    pub fn key(&self) -> PathBuf {
+        self.path("1")
+    }
+
+    /// A file beside them.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+}
+
+/// A running agent; told to stop when dropped.
+pub struct Agent<T> {
+    stop: &'static Stop,
+    thread: Option<JoinHandle<T>>,
+}
+
+impl<T: Send + 'static> Agent<T> {
+    /// Runs on a thread of its own, in the namespace, which loses its privileges as a process would; waits until it is ready.
+    pub fn start(netns: &Netns, run: impl FnOnce(&dyn Fn(), &'static Stop) -> T + Send + 'static) -> Agent<T> {
+        let stop: &'static Stop = Box::leak(Box::default());
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let path = format!("/run/netns/{}", netns.name());
+        let thread = std::thread::spawn(move || {
+            let file = std::fs::File::open(path).expect("a namespace");
+            nix::sched::setns(file, nix::sched::CloneFlags::CLONE_NEWNET).expect("root");
+            run(&|| sender.send(()).expect("somebody waits"), stop)
+        });
+        receiver.recv().expect("it starts");
+        Agent { stop, thread: Some(thread) }
+    }
+
+    /// Stops it and waits.
+    pub fn end(mut self) -> T {
+        self.stop.ask();
+        self.thread.take().expect("it runs").join().expect("no panic")
+    }
+}
+
+impl<T> Drop for Agent<T> {
+    fn drop(&mut self) {
+        self.stop.ask();
+        self.thread.take().map(JoinHandle::join);
+    }
+}
