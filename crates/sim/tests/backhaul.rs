@@ -93,7 +93,10 @@ const STANDS: f64 = 0.085;
 /// Share of the link that is to be used. Arrival times tell short frames less surely, which costs some.
 const USED: [(&str, f64); 2] = [("radiotap", 0.9), ("timestamps", 0.85)];
 
+/// What a detector finds while the others probe differs from run to run: means over so many seeds, where links change.
 const SEEDS: u64 = 5;
+/// And where they do not.
+const FEW_SEEDS: u64 = 3;
 
 #[test]
 fn the_queue_before_a_slow_link_stays_short_and_the_link_full() {
@@ -101,8 +104,12 @@ fn the_queue_before_a_slow_link_stays_short_and_the_link_full() {
     for (measure, used) in USED {
         for mbit in [20.0, 100.0] {
             let scenario = behind(&format!("rate = \"{mbit} Mbit/s\""), measure, 40);
-            let (seen, record) = watch(&scenario, "regulator", 1, 40);
-            let (queue, share) = (mean(&seen, (15, 40)) * 12e-3 / mbit, goodput(&record, (15, 40)) / (PAYLOAD * mbit));
+            let (mut queue, mut share) = (0.0, 0.0);
+            for seed in 1..=FEW_SEEDS {
+                let (seen, record) = watch(&scenario, "regulator", seed, 40);
+                queue += mean(&seen, (15, 40)) * 12e-3 / mbit / FEW_SEEDS as f64;
+                share += goodput(&record, (15, 40)) / (PAYLOAD * mbit) / FEW_SEEDS as f64;
+            }
             eprintln!("{measure} {mbit} Mbit/s: {:.1} ms, {share:.3} of the link", queue * 1e3);
             found.push((measure, mbit, used, queue, share));
         }
@@ -124,26 +131,23 @@ fn a_link_that_becomes_slow_is_drained_and_one_that_is_fast_again_is_used() {
         let queues = [(15, 25), (25, 45), (75, 90)].map(|span| mean(&seen, span));
         (rates, queues)
     };
-    // What a detector finds while the others probe differs from run to run: means over seeds.
-    let (mut rates, mut queues) = ([0.0; 3], [0.0; 3]);
-    for seed in 1..=SEEDS {
-        let (rate, queue) = of(watch(&behind(link, "radiotap", 90), "regulator", seed, 90));
-        eprintln!("radiotap, seed {seed}: {rate:.2?} Mbit/s, {queue:.1?} packets");
-        assert!(rate[2] >= 0.9 * rate[0], "seed {seed}: it returns: {rate:?}");
-        rates.iter_mut().zip(rate).for_each(|(sum, one)| *sum += one / SEEDS as f64);
-        queues.iter_mut().zip(queue).for_each(|(sum, one)| *sum += one / SEEDS as f64);
-    }
-    assert!(rates[1] >= USED[0].1 * PAYLOAD * 20.0, "{rates:?}");
-    assert!(queues[1] * 12e-3 / 20.0 < STANDS && queues[2] < 5.0, "{queues:?}");
-    // By arrival times a slow link is used less well with some seeds, as the how-to says; none stays behind for good.
-    for seed in 1..=SEEDS {
-        let (rate, queue) = of(watch(&behind(link, "timestamps", 90), "regulator", seed, 90));
-        eprintln!("timestamps, seed {seed}: {rate:.2?} Mbit/s, {queue:.1?} packets");
-        assert!(rate[2] >= 0.5 * rate[0], "seed {seed}: it returns: {rate:?}");
-        if seed == 1 {
-            assert!(queue[1] * 12e-3 / 20.0 < STANDS && queue[2] < 5.0, "{queue:?}");
-            assert!(rate[1] >= USED[1].1 * PAYLOAD * 20.0 && rate[2] >= 0.9 * rate[0], "{rate:?}");
+    for (measure, used) in USED {
+        let (mut rates, mut queues) = ([0.0; 3], [0.0; 3]);
+        for seed in 1..=SEEDS {
+            let (rate, queue) = of(watch(&behind(link, measure, 90), "regulator", seed, 90));
+            eprintln!("{measure}, seed {seed}: {rate:.2?} Mbit/s, {queue:.1?} packets");
+            // None stays behind for good: by arrival times it takes longer.
+            let back = if measure == "radiotap" { 0.9 } else { 0.5 };
+            assert!(rate[2] >= back * rate[0], "{measure}, seed {seed}: it returns: {rate:?}");
+            rates.iter_mut().zip(rate).for_each(|(sum, one)| *sum += one / SEEDS as f64);
+            queues.iter_mut().zip(queue).for_each(|(sum, one)| *sum += one / SEEDS as f64);
         }
+        eprintln!(
+            "{measure}: {rates:.2?} Mbit/s, {queues:.1?} packets, {:.3} of the slow link",
+            rates[1] / PAYLOAD / 20.0
+        );
+        assert!(rates[1] >= used * PAYLOAD * 20.0 && rates[2] >= 0.9 * rates[0], "{measure}: {rates:?}");
+        assert!(queues[1] * 12e-3 / 20.0 < STANDS && queues[2] < 5.0, "{measure}: {queues:?}");
     }
 }
 

@@ -25,6 +25,12 @@
 //!             on a hop that is busy with few long frames is much beside what is left over; and while the stations' shares of the frames
 //!             stay as they are, for who has just joined sends no frame in some rounds, which then cost less. From then on ĉ is the mean of what came since. Not with
 //!             [`OverheadRule::Round`], which is the published estimator.
+//!             Stations that tell what packets take from arrival times do not tell it in every slot, and not while a queue
+//!             stands. T_1 (1 - w'y) with what they told before is no measurement of c once they are slower, and to believe it does
+//!             harm: with ĉ too large by as much as w'mu is too small, the inner loop's gain is K1 ĉ/c, and beyond 2 levels swing
+//!             between few packets and full frames for good, on top of a queue. The other way round, w too large and ĉ too small,
+//!             it is below K1. So unless all w are of the same slot, a sample is not believed if a w that is longer by a quarter would
+//!             explain it, or if less than an access is left; two in a row are said to be the packets' ([`Change::Airtimes`]). Not with [`OverheadRule::Round`].
 //! Validity:   at least one active station.
 //! Checked by: tests::*, controller::tests
 
@@ -44,6 +50,8 @@ pub struct Overhead {
     since: Option<u32>,
     /// Samples in a row of single packets that were asked for.
     singles: u32,
+    /// The last sample may have shown that packets take longer (true) or less long than was told.
+    stretched: Option<bool>,
 }
 
 /// What one slot says.
@@ -65,6 +73,19 @@ pub struct Sample {
     pub frames: f64,
     /// True if the reference station was sent what it may be, all slot long.
     pub paced: bool,
+    /// True if all stations have told in this slot what their packets take; otherwise some of the load is what they told before.
+    pub told: bool,
+}
+
+/// What a slot has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing, or the estimate by a little.
+    None,
+    /// The overhead has become another, and the estimate with it.
+    Overhead,
+    /// Rounds have become others, and it may be what packets take that has: not all stations have told that they take what they took.
+    Airtimes,
 }
 
 /// Frames of fewer packets than this follow the packets.
@@ -80,6 +101,8 @@ const FEW: f64 = 5.0;
 const FALL: f64 = 0.3;
 /// Frames do not say so of which the stations have other shares than in the slot before, by more than this part.
 const STEADY: f64 = 0.1;
+/// No access takes less, seconds.
+const LEAST_ACCESS: f64 = 70e-6;
 /// Bounds of the overhead of one access, seconds: SIFS, preamble and acknowledgement alone take 70 us, and beyond 100 ms the
 /// hop is not usable.
 const BOUNDS: (f64, f64) = (20e-6, 0.1);
@@ -87,7 +110,7 @@ const BOUNDS: (f64, f64) = (20e-6, 0.1);
 impl Overhead {
     /// An estimate of `first` seconds an access.
     pub fn new(first: f64, rule: OverheadRule) -> Overhead {
-        Overhead { estimate: first, rule, suspect: None, mix: 0.0, since: None, singles: 0 }
+        Overhead { estimate: first, rule, suspect: None, mix: 0.0, since: None, singles: 0, stretched: None }
     }
 
     /// Overhead of a round with `stations` active stations, seconds.
@@ -99,19 +122,36 @@ impl Overhead {
         }
     }
 
-    /// Folds one slot in, in which `stations` were active. True if the hop has changed, and with it the estimate.
-    pub fn update(&mut self, weight: f64, stations: usize, sample: &Sample) -> bool {
+    /// Folds one slot in, in which `stations` were active.
+    pub fn update(&mut self, weight: f64, stations: usize, sample: &Sample) -> Change {
         let stations = stations.max(1) as f64;
         let per = if self.rule == OverheadRule::Access { stations } else { 1.0 };
         let measured = sample.interval * (1.0 - sample.load) / per;
         if !measured.is_finite() || !sample.level.is_finite() {
-            return false;
+            return Change::None;
         }
         let full = sample.is_full();
-        if full && measured < self.estimate || !sample.shows_rounds() && measured > self.estimate {
-            return false;
+        // By how much longer packets would take if it is they; and whether they leave less time than an access takes.
+        let stretch = (sample.interval - self.estimate * per) / (sample.interval * sample.load);
+        let longer = stretch > CHANGE && sample.shows_rounds();
+        let shorter = measured < LEAST_ACCESS && sample.frames >= FEW;
+        let doubtful = self.rule == OverheadRule::Access && !sample.told;
+        if doubtful && (longer || shorter) {
+            let again = self.stretched.replace(longer) == Some(longer);
+            self.stretched = self.stretched.filter(|_| !again);
+            return if again { Change::Airtimes } else { Change::None };
         }
-        let changed = self.has_changed(measured, sample, sample.interval * sample.grain / per);
+        self.stretched = None;
+        if full && measured < self.estimate || !sample.shows_rounds() && measured > self.estimate {
+            return Change::None;
+        }
+        let changed = match doubtful {
+            true => {
+                (self.mix, self.suspect) = (sample.mix, None);
+                false
+            }
+            false => self.has_changed(measured, sample, sample.interval * sample.grain / per),
+        };
         let weight = match self.since {
             _ if changed => 1.0,
             Some(samples) => weight.max(1.0 / f64::from(samples.saturating_add(1))),
@@ -121,7 +161,7 @@ impl Overhead {
         // In either form the bounds are those of one access, times the accesses that the estimate stands for.
         let most = BOUNDS.1 * stations / per;
         self.estimate = ((1.0 - weight) * self.estimate + weight * measured).clamp(BOUNDS.0, most);
-        changed
+        if changed { Change::Overhead } else { Change::None }
     }
 
     /// Frames of single packets confirm whatever has made the law ask for them. `level`: mean packets in the reference station's frames.
@@ -177,6 +217,7 @@ mod tests {
             mix: n,
             frames: 50.0,
             paced: true,
+            told: true,
         }
     }
 
@@ -219,12 +260,12 @@ mod tests {
         overhead.update(0.05, 3, &shown(600e-6, 30e-6, 3.0, 10.0));
         for (c, level) in [(2.4e-3, 64.0), (600e-6, 15.0), (2.4e-3, 30.0)] {
             let sample = shown(c, 30e-6, 3.0, level);
-            assert!(!overhead.update(0.05, 3, &sample), "one sample is not believed");
-            assert!(overhead.update(0.05, 3, &sample), "two are");
+            assert_eq!(overhead.update(0.05, 3, &sample), Change::None, "one sample is not believed");
+            assert_eq!(overhead.update(0.05, 3, &sample), Change::Overhead, "two are");
             assert!((overhead.round(3) / c - 1.0).abs() < 1e-9, "{overhead:?}");
             // Noise of a tenth afterwards averages out as if the estimate began here.
             for noise in [1.1, 0.9, 1.1, 0.9] {
-                assert!(!overhead.update(0.05, 3, &shown(c * noise, 30e-6, 3.0, level.min(40.0))));
+                assert_eq!(overhead.update(0.05, 3, &shown(c * noise, 30e-6, 3.0, level.min(40.0))), Change::None);
             }
             assert!((overhead.round(3) / c - 1.0).abs() < 0.03, "{overhead:?}");
         }
@@ -234,24 +275,32 @@ mod tests {
     fn one_strange_slot_strange_slots_to_either_side_and_short_frames_are_no_change() {
         let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
         for c in [400e-6, 200e-6, 400e-6, 100e-6, 400e-6, 100e-6] {
-            assert!(!overhead.update(0.05, 1, &shown(c, 30e-6, 1.0, 20.0)), "{c}");
+            assert_eq!(overhead.update(0.05, 1, &shown(c, 30e-6, 1.0, 20.0)), Change::None, "{c}");
         }
         for _ in 0..5 {
-            assert!(!overhead.update(0.05, 1, &shown(2e-3, 30e-6, 1.0, 3.0)));
+            assert_eq!(overhead.update(0.05, 1, &shown(2e-3, 30e-6, 1.0, 3.0)), Change::None);
         }
         assert!(overhead.round(1) < 800e-6, "{overhead:?}");
         // A fifth of a millisecond more, where a frame more or less of each station makes a third.
         let coarse = Sample { grain: 0.05, ..shown(400e-6, 110e-6, 1.0, 60.0) };
         let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
-        (0..5).for_each(|_| assert!(!overhead.update(0.05, 1, &coarse)));
+        (0..5).for_each(|_| assert_eq!(overhead.update(0.05, 1, &coarse), Change::None));
         // A station that joins: the sample is another thing while the mix of frames changes.
         let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
         for mix in [1.0, 2.0, 4.0, 8.0, 11.0] {
-            assert!(!overhead.update(0.05, 11, &Sample { mix, ..shown(1e-3, 30e-6, 1.0, 20.0) }), "{mix}");
+            assert_eq!(
+                overhead.update(0.05, 11, &Sample { mix, ..shown(1e-3, 30e-6, 1.0, 20.0) }),
+                Change::None,
+                "{mix}"
+            );
         }
         let mut published = Overhead::new(200e-6, OverheadRule::Round);
         for _ in 0..5 {
-            assert!(!published.update(0.05, 1, &shown(2e-3, 30e-6, 1.0, 20.0)), "as published, it never is");
+            assert_eq!(
+                published.update(0.05, 1, &shown(2e-3, 30e-6, 1.0, 20.0)),
+                Change::None,
+                "as published, it never is"
+            );
         }
     }
 
@@ -262,13 +311,44 @@ mod tests {
         let short = shown(20e-3, 30e-6, 1.0, 3.9);
         for sample in [pauses, few, short] {
             let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
-            (0..10).for_each(|_| assert!(!overhead.update(0.05, 1, &sample)));
+            (0..10).for_each(|_| assert_eq!(overhead.update(0.05, 1, &sample), Change::None));
             assert_eq!(overhead.round(1), 200e-6, "{sample:?}");
         }
         // A hop that is overrun holds back what may be under way: the station is sent less than it may, in full frames.
         let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
         overhead.update(0.05, 1, &Sample { paced: false, ..shown(20e-3, 30e-6, 1.0, 64.0) });
         assert!(overhead.round(1) > 1e-3);
+    }
+
+    #[test]
+    fn rounds_that_became_longer_say_nothing_of_the_overhead_while_data_rates_are_old() {
+        let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
+        // Packets take 70 us, and were said to take 32.
+        let shown = shown(600e-6, 70e-6, 3.0, 50.0);
+        let old = Sample { told: false, load: shown.load * 32.0 / 70.0, ..shown };
+        assert_eq!(overhead.update(0.05, 3, &old), Change::None);
+        assert_eq!(overhead.update(0.05, 3, &old), Change::Airtimes);
+        // And the other way round.
+        let old = Sample { told: false, load: shown.load * 70.0 / 50.0, ..shown };
+        assert_eq!(overhead.update(0.05, 3, &old), Change::None);
+        assert_eq!(overhead.update(0.05, 3, &old), Change::Airtimes);
+        assert!((overhead.round(3) - 600e-6).abs() < 1e-12, "{overhead:?}");
+        // What a rate may be wrong by is learned as ever, and so is what rates of the same slot leave.
+        let off = Sample { told: false, load: shown.load / 1.1, ..shown };
+        assert_eq!(overhead.update(0.05, 3, &off), Change::None);
+        assert!(overhead.round(3) > 605e-6, "{overhead:?}");
+        let told = Sample { load: shown.load * 32.0 / 70.0, ..shown };
+        assert_eq!(overhead.update(0.05, 3, &told), Change::None);
+        assert_eq!(overhead.update(0.05, 3, &told), Change::Overhead);
+        // Too short for what packets take is a round of frames of any length.
+        let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
+        let short = Sample { told: false, level: 1.5, load: 0.9, ..shown };
+        let short = Sample { interval: 0.7e-3, ..short };
+        assert_eq!(overhead.update(0.05, 3, &short), Change::None);
+        assert_eq!(overhead.update(0.05, 3, &short), Change::Airtimes);
+        let mut published = Overhead::new(600e-6, OverheadRule::Round);
+        published.update(0.05, 3, &Sample { told: false, ..told });
+        assert!(published.round(3) > 700e-6, "{published:?}");
     }
 
     #[test]
@@ -279,7 +359,7 @@ mod tests {
             let before = overhead.round(1);
             overhead.doubt(0.05, 1.0, true);
             let sample = shown(before, 30e-6, 1.0, 1.0);
-            assert!(!overhead.update(0.05, 1, &sample), "its own sample does not raise it again");
+            assert_eq!(overhead.update(0.05, 1, &sample), Change::None, "its own sample does not raise it again");
             shares.push(overhead.round(1) / before);
         }
         for (share, want) in shares.iter().zip([1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.7]) {

@@ -76,6 +76,8 @@ const KEPT: usize = 480;
 const SLOTS: u64 = 8;
 /// Fewer frames say nothing.
 const LEAST: usize = 24;
+/// Frames with fewer packets in the mean say nothing either.
+const SHORTEST: f64 = 2.0;
 /// Parts that are fitted by themselves, to see how much they differ.
 const PARTS: usize = 4;
 /// An error of more than this share is no knowledge.
@@ -114,6 +116,11 @@ impl Pace {
     /// What the frames say; `None` if they do not.
     pub fn estimate(&self) -> Option<PacketTime> {
         if self.frames.len() < LEAST {
+            return None;
+        }
+        // Frames of single packets differ by too little, and who sends too little for more may be held back before the hop.
+        let packets: f64 = self.frames.iter().map(|(_, frame)| frame.packets).sum();
+        if packets < SHORTEST * self.frames.len() as f64 {
             return None;
         }
         let gaps: f64 = self.frames.iter().map(|(_, frame)| (frame.packets - 1.0).max(0.0)).sum();
