@@ -2,16 +2,13 @@
 //! target, around an inner loop that finds the rates at which frames have that level.
 //! Source:     aggregation.md C.3 with its notes and guards.
 //! Equations:  nu' = max{nu + K2 (G - nu), 1},   G = min{ T̄ x_1, N̄_1 }, and for `exact` also (mu_1/x_1) / (n w_1)
-//!             target' = min{ nu' w_1/w_i, N̄_i },   z' = z + K1 v (target - mu),   x' = z' / (c + w'z')
-//! Symbols:    v -> `weight`, nu -> `nu`, target -> `Loop::target`, z -> `Loop::z`, x -> `Loop::rate`, w -> `Loop::airtime`,
+//!             target' = min{ nu' w_1/w_i, N̄_i },   z' = z + K1 (target - mu),   x' = z' / (c + w'z')
+//! Symbols:    nu -> `nu`, target -> `Loop::target`, z -> `Loop::z`, x -> `Loop::rate`, w -> `Loop::airtime`,
 //!             c -> `overhead.round(n)`, 1 -> `reference`, K1, K2, T̄ -> `Params`
 //! Deviations: x_1 and mu_1/x_1 are what arrived: packets a second, and the interval between frames. The third term of G
 //!             is replaced by its fixed point (see `cap_price`): as written it approaches that by K2 c/(n w_1) a slot, also
 //!             where no station is capped, which takes a minute to reach 20 packets on a fast hop. Guards beyond the
-//!             specification's: a slot counts by its frames (v = target/mu, but 1 where that is beyond 2), so that the sum of what
-//!             frames lack is driven to nothing. Where slots count alike, their mean is at the target, and that of the frames below
-//!             it by the square of the slots' coefficient of variation, 2.4 % with TCP to three stations; near the target the gain
-//!             is K1 either way. The least rate is 1/(c + w'1), one packet of every station a round (1/(c + w_i) of each
+//!             specification's: the least rate is 1/(c + w'1), one packet of every station a round (1/(c + w_i) of each
 //!             overloads a slow hop with many stations); a stream that the application limits keeps its frozen z, but
 //!             claims and gets only half again what it used, until it has used that (z alone would let it return with a
 //!             full share that the others have meanwhile); the reference is never such a stream; a station that is sent
@@ -141,8 +138,6 @@ const LEAST_AIRTIME: f64 = 1e-6;
 const CLAIM: f64 = 0.3;
 /// Share of the target from which on rounds are as long as others make them.
 const CROWDED: f64 = 0.75;
-/// Frames that are shorter than aimed at by more than this factor are no scatter of the rounds: such a slot counts once.
-const SCATTER: f64 = 2.0;
 /// Least integral state: it must be able to come back.
 const LEAST_Z: f64 = 0.05;
 
@@ -288,11 +283,7 @@ impl Regulator {
             let most =
                 most_packets(f64::from(params.max_packets), params.frame_limit.as_secs_f64(), account.state.airtime);
             let state = &mut account.state;
-            // A slot counts by its frames: rounds that others make longer come in slots of few long frames, and the mean of the
-            // slots would hold the mean of the frames below the target.
-            let weight = state.target / state.level.max(1.0);
-            let weight = if weight <= SCATTER { weight } else { 1.0 };
-            let step = k1 * weight * (state.target - state.level);
+            let step = k1 * (state.target - state.level);
             // What a limit cuts off is not integrated.
             let held = step > 0.0 && state.backhaul.held(state.rate);
             if changed {
