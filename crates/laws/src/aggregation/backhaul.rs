@@ -1,30 +1,36 @@
-//! Whether the hop or the path before it is the bottleneck, and the rate that leaves no queue there.
+//! Whether the hop or the path before it is the bottleneck, and the rate of all streams together that leaves no queue there.
 //! Source:     aggregation.md C.4, "backhaul detector" (designed there; the predecessor trained a classifier). To send less than is
 //!             delivered until the queue has gone, and to probe briefly, is the Drain and the cycle of BBR.
-//! Equations:  free:   3 slots with y / s < 0.97 and mu < 0.8 N_target   =>   C = y, drain
+//! Equations:  free:   3 slots with y / s < 0.97 and short frames   =>   C = y, drain
+//!             short:  at least half of what is sent is of streams with y / s < 0.97 and mu < max{0.8 N_target, 1.25}
 //!             drain:  x <= C max{0.5, min{0.9, 1 - q / 1 s}};   y / s < 0.97  =>  C = y;   q <= 20 ms  =>  hold
 //!             hold:   x <= 0.95 C for 8 slots, then probe at r = 1.05 C;   q > 40 ms  =>  drain
 //!             probe:  x <= r for 2 slots; the second has y / s < 0.97 g  =>  C = y, drain;   otherwise  r' = 1.1 r, free once r' > 2 s
 //!             q = d - d_least, where stations measure d;   otherwise q = B / C,   B' = max{B + (s - y - lost) t, 0}, and while free and
 //!             y / s >= 0.97, B' = max{B/2 + (s - y - lost) t, 0}
+//!             d:      mean over the streams of what each is later than its own least, weighted by y
+//!             each:   min{its own x, l} with l such that all together are C, or what the state makes of it (`level`)
 //! Symbols:    x -> `clamp`, s -> `sent`, y -> `arrived`, mu -> `level`, N_target -> `target`, d -> `delay`, t -> `seconds`,
 //!             C -> `capacity`, r -> `Probe::rate`, g -> `whole` (y / s of the last slot of hold), q -> `waits`, B -> `missing`
 //! Deviations: the specification retreats to 0.95 of the goodput at once and does not say how that ends. A deep buffer that was
 //!             filled before is then never emptied, so the retreat is deeper until it is. The least delay is let
 //!             rise by 200 us/s, as two clocks may drift. After 40 slots of drain, what is left is taken to be the path's.
 //!             A probe is compared with the hold before it, not with 1: packets that any rate loses are no bottleneck.
+//!             One detector for all stations of an access point: they share the path to it, and detectors of their own would each hold
+//!             what it happened to have when the path filled. Where a packet or none is aimed at, frames of one packet are short all
+//!             the same: what waits at the hop would meet in them. (On a hop that never puts two into a frame the detector takes
+//!             the hop for the path before it, which bounds the queue all the same.)
 //! Validity:   packets of the same stream counted at both ends, over slots that cover each other but for the path's delay, which is
 //!             shorter than a slot. Where neither delays nor losses are told, lost packets count as waiting, until the 40 slots.
 //! Checked by: tests::*, tests/aggregation_backhaul.rs (the regulator before a buffer of 2 s)
 
-/// The detector of one station's stream.
+/// The detector of an access point's streams.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Detector {
     state: State,
-    /// Most packets a second, while the backhaul is the bottleneck; in force in the slot that comes, and in the last.
+    /// Most packets a second, while the backhaul is the bottleneck.
     clamp: Option<f64>,
-    before: Option<f64>,
-    /// Least mean delay of a slot, seconds, clock offset included.
+    /// Least mean delay of a slot, seconds.
     least: Option<f64>,
     /// Packets that were sent and have neither arrived nor been lost.
     missing: f64,
@@ -43,9 +49,9 @@ enum State {
     Probe { rate: f64, whole: f64, settled: bool },
 }
 
-/// One slot of a stream.
+/// One slot of one stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Slot {
+pub struct Stream {
     /// Packets a second that were sent.
     pub sent: f64,
     /// Packets a second that arrived.
@@ -58,12 +64,37 @@ pub struct Slot {
     pub level: f64,
     /// Packets a frame that were aimed at.
     pub target: f64,
-    /// Mean delay from sender to station, seconds, clock offset included; `None` where it is not measured.
+    /// By how much its packets were later than the earliest slot's, seconds; `None` where that is not measured.
+    pub late: Option<f64>,
+}
+
+/// One slot of all streams.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slot {
+    /// Packets a second that were sent.
+    pub sent: f64,
+    /// Packets a second that arrived.
+    pub arrived: f64,
+    /// Packets a second that are known to be lost.
+    pub lost: f64,
+    /// How long it lasted.
+    pub seconds: f64,
+    /// True if most of it is of streams that miss packets and have short frames all the same.
+    pub short: bool,
+    /// Mean delay, seconds, from whatever beginning; `None` where it is not measured.
     pub delay: Option<f64>,
 }
 
+/// What one stream's packets are later by than they were at the earliest: clocks of stations are their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Earliest(Option<f64>);
+
 const GOODPUT: f64 = 0.97;
 const LEVEL: f64 = 0.8;
+/// Frames of fewer packets than this are short, whatever is aimed at.
+const SINGLE: f64 = 1.25;
+/// A path that all streams share makes most of them miss packets; who alone does has reasons of its own.
+const MOST: f64 = 0.5;
 /// Slots in a row that must look like a bottleneck in the backhaul.
 const PATIENCE: u32 = 3;
 /// Bounds of the rate while a queue drains, as shares of the capacity: what is delivered meanwhile comes out of the queue.
@@ -95,8 +126,7 @@ impl Detector {
     /// Folds one slot in.
     pub fn update(&mut self, slot: &Slot) {
         // On a hop that is too slow, frames fill up; on a backhaul that is too slow, packets vanish or wait elsewhere.
-        let short = slot.level < LEVEL * slot.target;
-        let missing = |whole: f64| short && slot.arrived < GOODPUT * whole * slot.sent;
+        let missing = |whole: f64| slot.short && slot.arrived < GOODPUT * whole * slot.sent;
         self.account(slot);
         self.state = match self.state {
             State::Free { .. } if !missing(1.0) => State::Free { suspicious: 0 },
@@ -109,7 +139,7 @@ impl Detector {
                 } else {
                     // Whatever is left is not a queue.
                     self.missing = 0.0;
-                    self.least = told(slot).or(self.least);
+                    self.least = slot.delay.or(self.least);
                     State::Hold { capacity, slots: 0 }
                 }
             }
@@ -127,7 +157,6 @@ impl Detector {
             State::Probe { rate, .. } if CLIMB * rate > 2.0 * slot.sent.max(1.0) => State::default(),
             State::Probe { rate, whole, .. } => State::Probe { rate: CLIMB * rate, whole, settled: false },
         };
-        self.before = self.clamp;
         self.clamp = match self.state {
             State::Free { .. } => None,
             State::Drain { capacity, .. } => {
@@ -145,14 +174,14 @@ impl Detector {
             self.missing *= FORGET;
         }
         self.missing = (self.missing + (slot.sent - slot.arrived - slot.lost) * slot.seconds).max(0.0);
-        if let Some(delay) = told(slot) {
+        if let Some(delay) = slot.delay {
             self.least = Some(self.least.map_or(delay, |least| delay.min(least + DRIFT * slot.seconds)));
         }
     }
 
     /// Seconds that packets wait in the path's queue.
     fn waits(&self, slot: &Slot, capacity: f64) -> f64 {
-        match (told(slot), self.least) {
+        match (slot.delay, self.least) {
             (Some(delay), Some(least)) => delay - least,
             _ => self.missing / capacity.max(1.0),
         }
@@ -162,24 +191,73 @@ impl Detector {
     pub fn clamp(&self) -> Option<f64> {
         self.clamp
     }
+}
 
-    /// True if it was the backhaul that bounded the last slot's `rate`.
-    pub fn held(&self, rate: f64) -> bool {
-        self.before.is_some_and(|clamp| rate >= clamp)
+impl Stream {
+    /// It misses packets, and they are not those that wait at the hop: these would have met in its frames.
+    fn is_short(&self) -> bool {
+        self.arrived < GOODPUT * self.sent && self.level < (LEVEL * self.target).max(SINGLE)
     }
 }
 
-/// The delay, unless it is none at all: that is what is told where the station's clock is behind the sender's.
-fn told(slot: &Slot) -> Option<f64> {
-    slot.delay.filter(|delay| *delay > 0.0)
+impl Slot {
+    /// The slot of all `streams` together; `None` where there are none.
+    pub fn of(streams: impl Iterator<Item = Stream>) -> Option<Slot> {
+        let mut all = Slot { sent: 0.0, arrived: 0.0, lost: 0.0, seconds: 0.0, short: false, delay: None };
+        let (mut short, mut late, mut timed, mut count) = (0.0, 0.0, 0.0, 0.0);
+        for stream in streams {
+            let Stream { sent, arrived, lost, seconds, .. } = stream;
+            if stream.is_short() {
+                short += sent;
+            }
+            if let Some(by) = stream.late {
+                (late, timed) = (late + by * arrived, timed + arrived);
+            }
+            (all.sent, all.arrived, all.lost) = (all.sent + sent, all.arrived + arrived, all.lost + lost);
+            (all.seconds, count) = (all.seconds + seconds, count + 1.0);
+        }
+        all.seconds /= count;
+        all.short = short > 0.0 && short >= MOST * all.sent;
+        all.delay = (timed > 0.0).then(|| late / timed);
+        (count > 0.0).then_some(all)
+    }
+}
+
+impl Earliest {
+    /// By how much a slot's packets were later, in the mean. `delay`: their mean delay, seconds, clock offset included; zero is
+    /// what is told where the station's clock is behind the sender's, and says nothing.
+    pub fn late(&mut self, delay: Option<f64>, seconds: f64) -> Option<f64> {
+        let delay = delay.filter(|delay| *delay > 0.0)?;
+        let earliest = self.0.map_or(delay, |earliest| delay.min(earliest + DRIFT * seconds));
+        self.0 = Some(earliest);
+        Some(delay - earliest)
+    }
+}
+
+/// The most that each may have so that all together have `total`: who wants less gets that. Infinite where there is enough for all.
+pub fn level(total: f64, wanted: impl Iterator<Item = f64>) -> f64 {
+    let mut wanted: Vec<f64> = wanted.collect();
+    wanted.sort_by(f64::total_cmp);
+    let (mut left, mut others) = (total, wanted.len() as f64);
+    for wants in wanted {
+        if wants * others > left {
+            return left / others;
+        }
+        (left, others) = (left - wants, others - 1.0);
+    }
+    f64::INFINITY
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn stream(sent: f64, arrived: f64, level: f64) -> Stream {
+        Stream { sent, arrived, lost: 0.0, seconds: 0.5, level, target: 40.0, late: None }
+    }
+
     fn slot(sent: f64, arrived: f64, level: f64) -> Slot {
-        Slot { sent, arrived, lost: 0.0, seconds: 0.5, level, target: 40.0, delay: None }
+        Slot::of(std::iter::once(stream(sent, arrived, level))).expect("one")
     }
 
     #[test]
@@ -191,9 +269,6 @@ mod tests {
         }
         // 3000 packets wait, 0.375 s of them.
         assert_eq!(detector.clamp(), Some(8_000.0 * (1.0 - 0.375)));
-        assert!(!detector.held(10_000.0), "what was sent was not bounded yet");
-        detector.update(&slot(5_000.0, 8_000.0, 12.0));
-        assert!(detector.held(5_000.0) && !detector.held(4_999.0));
     }
 
     #[test]
@@ -211,6 +286,49 @@ mod tests {
             detector.update(&slot(10_000.0, 10_000.0, 12.0));
         }
         assert_eq!(detector.clamp(), None);
+    }
+
+    #[test]
+    fn single_packets_are_short_where_no_more_are_aimed_at() {
+        for (level, found) in [(1.0, true), (1.3, false)] {
+            let mut detector = Detector::default();
+            let slot = Slot::of(std::iter::once(Stream { target: 1.0, ..stream(3_000.0, 80.0, level) })).expect("one");
+            (0..3).for_each(|_| detector.update(&slot));
+            assert_eq!(detector.clamp().is_some(), found, "{level}");
+        }
+    }
+
+    #[test]
+    fn streams_are_one_and_what_is_missing_in_full_frames_waits_at_the_hop() {
+        let (short, full, whole) =
+            (stream(1_000.0, 800.0, 12.0), stream(3_000.0, 2_000.0, 48.0), stream(900.0, 900.0, 12.0));
+        let of = |streams: &[Stream]| Slot::of(streams.iter().copied()).expect("some");
+        let all = of(&[short, full, whole]);
+        assert_eq!((all.sent, all.arrived, all.short), (4_900.0, 3_700.0, false));
+        assert!(of(&[short, whole]).short && !of(&[short, whole, whole]).short, "who alone misses some");
+        assert!(of(&[Stream { level: 12.0, ..full }, whole, short]).short);
+        let late = |arrived, late| Stream { late, ..stream(1_000.0, arrived, 12.0) };
+        let delay = Slot::of([late(900.0, Some(0.1)), late(300.0, Some(0.02)), late(500.0, None)].into_iter());
+        assert!((delay.and_then(|all| all.delay).expect("told") - 0.08).abs() < 1e-12);
+        assert_eq!(Slot::of(std::iter::empty()), None);
+    }
+
+    #[test]
+    fn clocks_of_stations_are_their_own() {
+        let mut earliest = Earliest::default();
+        assert_eq!(earliest.late(Some(0.0), 0.5), None, "it is behind");
+        assert_eq!(earliest.late(Some(3.02), 0.5), Some(0.0));
+        assert!((earliest.late(Some(3.12), 0.5).expect("told") - 0.0999).abs() < 1e-9, "less the drift");
+        assert_eq!(earliest.late(Some(3.01), 0.5), Some(0.0));
+    }
+
+    #[test]
+    fn what_there_is_goes_to_all_alike_and_what_one_does_not_want_to_the_others() {
+        let of = |total, wanted: &[f64]| level(total, wanted.iter().copied());
+        assert_eq!(of(90.0, &[100.0, 50.0, 40.0]), 30.0);
+        assert_eq!(of(90.0, &[100.0, 10.0, 70.0]), 40.0);
+        assert_eq!(of(90.0, &[20.0, 10.0, 60.0]), f64::INFINITY);
+        assert_eq!(of(90.0, &[]), f64::INFINITY);
     }
 
     #[test]

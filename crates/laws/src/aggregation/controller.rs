@@ -29,7 +29,7 @@
 //! Checked by: tests::* (each guard), tests/aggregation_loop.rs (stability, Lemma 2), tests/aggregation_backhaul.rs,
 //!             tests/aggregation_conformance.rs, crates/sim/tests/regulated.rs
 
-use super::backhaul::{self, Detector};
+use super::backhaul::{self, Detector, Earliest};
 use super::backlog::{self, Backlog};
 use super::flow_of;
 use super::ledger::{Account, FROZEN_AFTER, Frames, Ledger, Slot};
@@ -50,6 +50,8 @@ pub struct Regulator {
     nu: f64,
     /// The slowest station, which the outer loop measures.
     reference: Option<Node>,
+    /// What the path before the hop carries.
+    backhaul: Detector,
 }
 
 /// The loops of one station.
@@ -85,8 +87,12 @@ struct Loop {
     paced: bool,
     /// What stands in the hop's queue because it was overrun.
     backlog: Backlog,
-    /// What the path before the hop carries.
-    backhaul: Detector,
+    /// When its packets come at the earliest.
+    earliest: Earliest,
+    /// What the last slot says of the path before the hop.
+    stream: Option<backhaul::Stream>,
+    /// True if it is what that path carries that bounds the rate.
+    held: bool,
     /// True if a slot's frames have been seen since it was last idle.
     known: bool,
 }
@@ -153,6 +159,7 @@ impl Regulator {
             overhead: Overhead::new(params.overhead.as_secs_f64(), params.overhead_rule),
             nu: 1.0,
             reference: None,
+            backhaul: Detector::default(),
             params,
         })
     }
@@ -182,6 +189,11 @@ impl Regulator {
     fn tick(&mut self, now: Time) {
         let params = &self.params;
         self.ledger.close(now, |account, slot| account.measure(params, slot));
+        let streams =
+            self.ledger.iter().filter(|(_, account)| account.active).filter_map(|(_, account)| account.state.stream);
+        if let Some(slot) = backhaul::Slot::of(streams) {
+            self.backhaul.update(&slot);
+        }
         self.choose_reference();
         self.guess_airtimes();
         let changed = self.learn_overhead();
@@ -225,7 +237,7 @@ impl Regulator {
         let common = (interval - overhead - known) / unknown;
         for (_, account) in self.ledger.iter_mut().filter(|(_, account)| account.active && !account.state.rated) {
             let found = common * beside(&account.state);
-            let held = account.state.backhaul.clamp().is_some();
+            let held = account.state.held;
             let Loop { airtime, limited, untold, .. } = &mut account.state;
             let half = *airtime / 2.0;
             // Short frames follow the packets, not the rounds: a packet takes no more than that, and how much less shows where
@@ -285,7 +297,7 @@ impl Regulator {
             let state = &mut account.state;
             let step = k1 * (state.target - state.level);
             // What a limit cuts off is not integrated.
-            let held = step > 0.0 && state.backhaul.held(state.rate);
+            let held = step > 0.0 && state.held;
             if changed {
                 state.z = state.target.clamp(LEAST_Z, most);
             } else if !held && !state.backlog.was_draining() {
@@ -359,19 +371,26 @@ impl Regulator {
         let round = overhead + active().map(|(_, a)| a.state.airtime * a.claim()).sum::<f64>();
         let singles = overhead + active().map(|(_, a)| a.state.airtime).sum::<f64>();
         let access = self.overhead.round(1);
+        let least = 1.0 / singles;
+        let unhurried = |account: &Account<Loop>| {
+            let state = &account.state;
+            let used = if state.limited { HEADROOM * state.sent } else { f64::INFINITY };
+            (state.z / round).min(used).max(least)
+        };
+        let carried = match self.backhaul.clamp() {
+            Some(total) => backhaul::level(total, active().map(|(_, account)| unhurried(account))).max(1.0),
+            None => f64::INFINITY,
+        };
         for (_, account) in self.ledger.iter_mut() {
-            let state = &mut account.state;
             if !account.active {
-                state.rate = 1.0 / (singles + access + state.airtime);
+                account.state.rate = 1.0 / (singles + access + account.state.airtime);
                 continue;
             }
-            let least = 1.0 / singles;
-            let wanted = state.z / round;
-            let used = if state.limited { HEADROOM * state.sent } else { f64::INFINITY };
-            let carried = state.backhaul.clamp().unwrap_or(f64::INFINITY);
-            let unhurried = wanted.min(used).max(least);
-            let drained = state.backlog.clamp().map_or(unhurried, |clamp| clamp.max(TRICKLE * least));
-            state.rate = unhurried.min(drained).min(carried.max(1.0));
+            let wanted = unhurried(account);
+            let state = &mut account.state;
+            let drained = state.backlog.clamp().map_or(wanted, |clamp| clamp.max(TRICKLE * least));
+            let free = wanted.min(drained);
+            (state.rate, state.held) = (free.min(carried), carried <= free);
         }
     }
 
@@ -385,8 +404,8 @@ impl Regulator {
         let target = share.map_or(1.0, |share| (share / airtime).min(aim(airtime)).max(1.0));
         if let Some((_, account)) = self.ledger.iter_mut().find(|(node, _)| *node == station) {
             let state = &mut account.state;
-            let (rated, told, backhaul) = (state.rated, state.told, std::mem::take(&mut state.backhaul));
-            *state = Loop { airtime, rated, told, target, backhaul, ..Loop::default() };
+            let Loop { rated, told, earliest, .. } = *state;
+            *state = Loop { airtime, rated, told, target, earliest, ..Loop::default() };
         }
         self.spread();
     }
@@ -458,7 +477,9 @@ impl Default for Loop {
             sent: 0.0,
             paced: true,
             backlog: Backlog::default(),
-            backhaul: Detector::default(),
+            earliest: Earliest::default(),
+            stream: None,
+            held: false,
             known: false,
         }
     }
@@ -474,6 +495,7 @@ impl Account<Loop> {
             state.paced = sent >= PACED * state.rate;
             state.sent = sent;
         }
+        state.stream = None;
         let Some(frames) = &slot.frames else { return state.backlog.forget() };
         if let Some(inverse) = frames.inverse_rate {
             let airtime = bytes * 8.0 * inverse;
@@ -481,7 +503,7 @@ impl Account<Loop> {
         } else {
             state.untold += 1;
             // From frames of a packet or two none can be told again, and if it is a wrong rate that makes them short it would stay.
-            let short = frames.level < FEW && state.backhaul.clamp().is_none();
+            let short = frames.level < FEW && !state.held;
             if state.rated && short && state.untold >= FORGOTTEN_AFTER {
                 (state.rated, state.told) = (false, None);
             }
@@ -496,7 +518,8 @@ impl Account<Loop> {
         }
         if let (Some(sent), Some(arrived)) = (slot.sent, goodput) {
             let target = state.target;
-            state.backhaul.update(&backhaul::Slot { sent, arrived, lost, seconds, level, target, delay });
+            let late = state.earliest.late(delay, seconds);
+            state.stream = Some(backhaul::Stream { sent, arrived, lost, seconds, level, target, late });
         }
     }
 
@@ -513,7 +536,7 @@ impl Account<Loop> {
 
     /// It may be the reference.
     fn leads(&self) -> bool {
-        self.regulated() && self.state.backhaul.clamp().is_none()
+        self.regulated() && !self.state.held
     }
 
     fn why(&self) -> Why {
@@ -521,7 +544,7 @@ impl Account<Loop> {
             _ if !self.active => Why::Entering,
             _ if self.silent >= FROZEN_AFTER => Why::Silent,
             state if !state.known => Why::Entering,
-            state if state.backhaul.clamp().is_some_and(|clamp| state.rate >= clamp) => Why::Backhaul,
+            state if state.held => Why::Backhaul,
             state if state.limited => Why::ApplicationLimited,
             _ => Why::Regulated,
         }

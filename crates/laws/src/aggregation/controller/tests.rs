@@ -221,25 +221,34 @@ fn a_backhaul_bounds_the_rate_and_what_it_cuts_off_is_not_integrated() {
     bench.slots(60, &[BUSY, BUSY]);
     // Its frames are far shorter than the target.
     assert!(bench.state(1).target > 4.0);
-    bench.slots(2, &[BUSY, starved]);
+    bench.slots(2, &[starved, starved]);
     let z = bench.state(1).z;
-    bench.slot(&[BUSY, starved]);
+    bench.slot(&[starved, starved]);
     assert!(bench.state(1).z > z, "the slot that gives it away was not bounded yet: {z}");
-    let clamp = bench.state(1).backhaul.clamp().expect("three slots of missing packets");
-    assert_eq!(bench.rate(1), clamp);
+    let clamp = bench.law.backhaul.clamp().expect("three slots of missing packets");
+    assert_eq!((bench.rate(0), bench.rate(1)), (clamp / 2.0, clamp / 2.0));
     assert_eq!(bench.why(1), Why::Backhaul);
     let z = bench.state(1).z;
     let whole = Act { level: Some(2.0), ..BUSY };
     for _ in 0..30 {
-        bench.slot(&[BUSY, whole]);
+        bench.slot(&[whole, whole]);
         // Also in the slot that ends it: its frames are of the bounded rate.
-        assert_eq!(bench.state(1).z, z, "{:?}", bench.state(1).backhaul);
-        if bench.state(1).backhaul.clamp().is_none() {
-            break;
-        }
-        assert!(bench.rate(1) <= bench.state(1).backhaul.clamp().expect("some"));
+        assert_eq!(bench.state(1).z, z, "{:?}", bench.law.backhaul);
+        let Some(clamp) = bench.law.backhaul.clamp() else { break };
+        assert!(bench.rate(0) + bench.rate(1) <= clamp * (1.0 + 1e-9));
+        assert_eq!(bench.law.reference, None, "such stations never lead");
     }
-    assert_eq!(bench.law.reference, Some(node(0)), "and such a station never leads");
+}
+
+#[test]
+fn who_alone_misses_packets_is_not_behind_a_path_that_all_share() {
+    let starved = Act { arrive: 0.6, level: Some(2.0), ..BUSY };
+    let mut bench = bench(12);
+    bench.slots(60, &[BUSY; 12]);
+    let mut acts = [BUSY; 12];
+    acts[1] = starved;
+    bench.slots(10, &acts);
+    assert_eq!(bench.law.backhaul.clamp(), None);
 }
 
 #[test]
