@@ -16,6 +16,10 @@
 //! stable (its poles are 0.5 ± 0.5i). The second term bounds what a burst and the next may make wait together; where the wire is short,
 //! many windows pass between two looks at the queue, and it is what counts.
 //!
+//! Senders send whole segments. One that is on its way, one that waits, and what else fills the wire is the least with which a
+//! proxy has always something to send; at a few hundred packets a second that is more than the allowance. With one segment alone it would
+//! stand idle for a round trip after each, and the law would take the stream for one that wants no more.
+//!
 //! Shares that change do not bring windows back that were given: connections that begin one behind the other, within one round trip,
 //! would be given the whole rate, half of it, a third and so on. What all may have together is therefore a [`Pool`]: `x (r + s)`
 //! octets to come, and `x r` that wait, from which what has been given is taken first. What is given now arrives a round trip
@@ -44,6 +48,11 @@ const STANDING: f64 = 0.6;
 /// tunnel. Stations acknowledge every 100 ms; what is older is not on its way but stands in a queue that the law does not know of.
 const UNDER_WAY: Span = Span::from_millis(300);
 
+/// Segments that all connections together have beyond what fills the wire: one waits while another comes.
+const SEGMENTS: u64 = 2;
+/// Windows of fewer segments than this are whole ones.
+const FEW: u64 = 16;
+
 impl Intake {
     /// For a connection with segments of this length.
     pub fn new(segment: Bytes) -> Intake {
@@ -66,7 +75,8 @@ impl Intake {
 
     /// Octets beyond what has arrived that may be sent, when `queued` of them wait. `standing`: the time at `rate` for which
     /// there shall always be something to send.
-    pub fn window(&mut self, now: Time, rate: Rate, round_trip: Span, standing: Span, queued: Bytes) -> Bytes {
+    pub fn window(&mut self, now: Time, share: Share, round_trip: Span, standing: Span, queued: Bytes) -> Bytes {
+        let rate = share.rate();
         if now.since(self.since) >= round_trip.max(SHORTEST) {
             (self.since, self.before, self.least) = (now, self.least, None);
         }
@@ -76,7 +86,31 @@ impl Intake {
         let (wire, wanted) = (rate.bytes_in(round_trip), rate.bytes_in(standing));
         let for_ever = (wire + wanted.scale(0.5)).saturating_sub(valley.scale(0.5));
         let open = for_ever.min((wire.scale(2.0) + wanted).saturating_sub(queued));
-        open.max(self.segment.saturating_sub(queued))
+        let open = open.max(self.least(wire, share.among).saturating_sub(queued));
+        // A sender leaves what is no whole segment unused, or sends it as one that is not whole: of few that is much.
+        if open < self.segment * FEW { self.segment * open.get().div_ceil(self.segment.get().max(1)) } else { open }
+    }
+
+    /// What a connection must be able to have on its way or waiting, in whole segments.
+    fn least(&self, wire: Bytes, among: usize) -> Bytes {
+        let (segment, among) = (self.segment.get().max(1), among.max(1) as u64);
+        self.segment * (wire.get() * among + SEGMENTS * segment).div_ceil(among * segment)
+    }
+}
+
+/// A connection's part of a station's rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Of all together.
+    pub of: Rate,
+    /// Connections that have the same; none counts as one.
+    pub among: usize,
+}
+
+impl Share {
+    /// The connection's own rate.
+    pub fn rate(self) -> Rate {
+        self.of.scale(1.0 / self.among.max(1) as f64)
     }
 }
 
@@ -89,10 +123,11 @@ pub struct Pool {
 
 impl Pool {
     /// Of connections of which `waiting` octets wait, and that may send `out` octets beyond what has arrived, all together.
-    /// `round_trip`: the longest of theirs without a queue.
-    pub fn new(rate: Rate, round_trip: Span, standing: Span, waiting: Bytes, out: Bytes) -> Pool {
-        let beyond = rate.bytes_in(round_trip + standing);
-        let room = (beyond + rate.bytes_in(round_trip)).saturating_sub(waiting + out);
+    /// `round_trip`: the longest of theirs without a queue. `segment`: of theirs.
+    pub fn new(rate: Rate, round_trip: Span, standing: Span, segment: Bytes, (waiting, out): (Bytes, Bytes)) -> Pool {
+        let wire = rate.bytes_in(round_trip);
+        let beyond = wire + rate.bytes_in(standing).max(segment * SEGMENTS);
+        let room = (beyond + wire).saturating_sub(waiting + out);
         Pool { room: room.min(beyond.saturating_sub(out)), asked: Bytes::ZERO }
     }
 
@@ -130,7 +165,7 @@ mod tests {
             now += step;
             let burst = wire.pop_front_if(|(at, _)| *at <= now).map_or(Bytes::ZERO, |(_, len)| len);
             (queued, arrived) = (queued + burst, arrived + burst);
-            let window = intake.window(now, rate, round_trip, standing, queued);
+            let window = intake.window(now, Share { of: rate, among: 1 }, round_trip, standing, queued);
             // Only arriving data carries the window to the server, and its edge does not move back.
             if !burst.is_zero() && arrived + window > edge {
                 wire.push_back((now + round_trip, arrived + window - edge));
@@ -161,20 +196,54 @@ mod tests {
         let (rate, rtt, standing) = (Rate::from_mbit(100), Span::from_millis(20), Span::from_millis(6));
         let queued = rate.bytes_in(rtt * 2 + standing);
         let window = |intake: &mut Intake, ms: u64| {
-            intake.window(Time::ZERO + Span::from_millis(ms), rate, rtt, standing, queued)
+            intake.window(Time::ZERO + Span::from_millis(ms), Share { of: rate, among: 1 }, rtt, standing, queued)
         };
         let windows: Vec<Bytes> = (0..50).map(|ms| window(&mut intake, ms)).collect();
         assert_eq!(windows.last(), Some(&Bytes::ZERO));
     }
 
     #[test]
-    fn a_small_share_is_one_segment_and_none_beside_what_waits() {
-        let (mut intake, rate) = (Intake::new(SEGMENT), Rate::from_bps(10_000));
-        let mut window = |queued| {
+    fn a_small_share_is_whole_segments_less_what_waits() {
+        let window = |of, among, queued| {
             let (rtt, standing) = (Span::from_millis(20), Span::from_millis(6));
-            intake.window(Time::ZERO, rate, rtt, standing, Bytes::new(queued)).get()
+            let share = Share { of: Rate::from_bps(of), among };
+            Intake::new(SEGMENT).window(Time::ZERO, share, rtt, standing, Bytes::new(queued)).get()
         };
-        assert_eq!((window(0), window(400), window(1400), window(5000)), (1400, 1000, 0, 0));
+        // 25 octets on the wire: two segments and what is left of a third.
+        assert_eq!([0, 400, 1400, 5000].map(|queued| window(10_000, 1, queued)), [4200, 4200, 2800, 0]);
+        assert_eq!([2, 3, 256].map(|among| window(10_000, among, 0)), [2800, 1400, 1400]);
+        assert_eq!(window(10_000, 0, 0), 4200);
+    }
+
+    /// A proxy that sends whole segments at so many a second, from a server so far away: the share of its rate that it uses.
+    fn used(per_second: f64, round_trip: f64) -> f64 {
+        let share = Share { of: Rate::from_bps((per_second * 11_200.0) as u64), among: 1 };
+        let mut intake = Intake::new(SEGMENT);
+        let (mut sent, mut acknowledged, mut passed, mut queued) = (0u64, 0u64, 0u64, 0u64);
+        let (mut wire, mut next, step) = (VecDeque::new(), 0.0, 1e-4);
+        for at in (0..200_000).map(|n| f64::from(n) * step) {
+            while wire.pop_front_if(|arrives| *arrives <= at).is_some() {
+                (queued, acknowledged) = (queued + 1, acknowledged + 1);
+            }
+            if queued > 0 && at >= next {
+                (queued, passed, next) = (queued - 1, passed + 1, at + 1.0 / per_second);
+            }
+            let (now, rtt) = (Time::ZERO + Span::from_secs_f64(at), Span::from_secs_f64(round_trip));
+            let open = intake.window(now, share, rtt, Span::from_millis(6), SEGMENT * queued);
+            while SEGMENT * (sent + 1 - acknowledged) <= open {
+                sent += 1;
+                wire.push_back(at + round_trip);
+            }
+        }
+        passed as f64 / (20.0 * per_second)
+    }
+
+    #[test]
+    fn slow_streams_are_passed_on_without_a_gap_too() {
+        for (per_second, round_trip) in [(60.0, 0.004), (120.0, 0.004), (120.0, 0.02), (400.0, 0.001), (400.0, 0.02)] {
+            let used = used(per_second, round_trip);
+            assert!(used > 0.97, "{per_second} a second over {round_trip} s: {used}");
+        }
     }
 
     #[test]
@@ -182,7 +251,7 @@ mod tests {
         // 25 000 octets on the wire, and 7500.
         let pool = |waiting, out| {
             let (rate, rtt, standing) = (Rate::from_mbit(10), Span::from_millis(20), Span::from_millis(6));
-            Pool::new(rate, rtt, standing, Bytes::new(waiting), Bytes::new(out))
+            Pool::new(rate, rtt, standing, SEGMENT, (Bytes::new(waiting), Bytes::new(out)))
         };
         let parts = |mut pool: Pool, asks: [u64; 2]| {
             asks.iter().for_each(|more| pool.ask(Bytes::new(*more)));

@@ -6,7 +6,7 @@ use crate::connection::{End, Via};
 use crate::proxy::{Departure, Proxy, Stream};
 use crate::station::Agent;
 use crate::world::World;
-use lasthop_laws::Intake;
+use lasthop_laws::{Intake, Share};
 use lasthop_radio::Dest;
 use lasthop_report::Gauge;
 use lasthop_scenario::{Scenario, StreamKind};
@@ -20,7 +20,7 @@ pub(crate) struct Edge {
     agents: Vec<Agent>,
     first: u32,
     /// Connections of each station whose data is still to come.
-    open: Vec<u64>,
+    open: Vec<usize>,
 }
 
 /// A request that never came is asked again after this.
@@ -178,7 +178,7 @@ impl World {
         if let Via::Proxy { intake, .. } = &mut pair.via {
             let round_trip = pair.station.stats().min_rtt.unwrap_or(Span::from_millis(1));
             let proxy = &edge.proxies[self.access_points.home(node)];
-            let share = proxy.rate(node).scale(1.0 / edge.open[place(node)].max(1) as f64);
+            let share = Share { of: proxy.rate(node), among: edge.open[place(node)] };
             let standing = Intake::standing(Intake::ALLOWANCE);
             let window = intake.window(now, share, round_trip, standing, unread);
             pair.station.limit_window(window + unread);

@@ -3,7 +3,7 @@
 use super::config::Doubted;
 use super::control::Decided;
 use super::server::{self, INITIAL_WINDOW, Server, State};
-use super::window::{FEW, LEAST};
+use super::window::LEAST;
 use crate::tunnel::link::Link;
 use crate::tunnel::path::Path;
 use crate::tunnel::pipe::{self, Pipe, Turns};
@@ -11,7 +11,7 @@ use crate::tunnel::poll::Poll;
 use crate::tunnel::sealer::{Refused, Sealer};
 use crate::tunnel::spread::Spread;
 use crate::tunnel::{Keyring, farewell};
-use lasthop_laws::{Intake, Pool, Why};
+use lasthop_laws::{Intake, Pool, Share, Why};
 use lasthop_signals::{Node, StationFeedback, StreamReport};
 use lasthop_transport::tunnel::{Config as TunnelConfig, Endpoint, Event};
 use lasthop_units::{Bytes, Rate, Span, Time};
@@ -345,18 +345,16 @@ impl Session {
         // Browsers keep many connections that bring nothing: who sends nothing has no share, and begins as on any path, as long
         // as not so many may begin at once that what they bring would not fit.
         let busy = self.servers.values().filter(|server| server.is_busy(now)).count();
-        let (share, standing) = (rate.scale(1.0 / busy.max(1) as f64), Intake::standing(self.slack));
+        let (share, standing) = (Share { of: rate, among: busy }, Intake::standing(self.slack));
         let first = self.first_window(now);
         // Who is busy may have what its share asks for, as far as there is room beside what all have been given before.
         let (farthest, mut waiting, mut out) = (self.farthest(), Bytes::ZERO, Bytes::ZERO);
         for server in self.servers.values_mut().filter(|server| server.is_busy(now)) {
             let (queued, rtt) = (Bytes::new(server.queued), server.min_rtt.unwrap_or(Span::ZERO));
-            let open = server.intake.window(now, share, rtt, standing, queued).get();
-            // A sender leaves what is no whole segment unused: of few that is much.
-            server.open = Bytes::new(if open < FEW * LEAST { open.next_multiple_of(LEAST) } else { open });
+            server.open = server.intake.window(now, share, rtt, standing, queued);
             (waiting, out) = (waiting + queued, out + server.out());
         }
-        let mut pool = Pool::new(rate, farthest, standing, waiting, out);
+        let mut pool = Pool::new(rate, farthest, standing, Bytes::new(LEAST), (waiting, out));
         let busy = self.servers.values().filter(|server| server.is_busy(now));
         busy.for_each(|server| pool.ask(server.more(server.open)));
         for server in self.servers.values_mut() {
@@ -364,9 +362,12 @@ impl Session {
             let (busy, may_come) = (server.is_busy(now), server.may_begin_with(now));
             let open = if busy { server.opened(pool.part(server.more(server.open))) } else { first };
             let State::Up(pipe) = &mut server.state else { continue };
-            pipe.lead = rtt / 2 + share.time_for(Bytes::new(queued)).unwrap_or(Span::ZERO);
+            pipe.lead = rtt / 2 + share.rate().time_for(Bytes::new(queued)).unwrap_or(Span::ZERO);
             // What those that are quiet may bring at once must find room, and no more.
-            let limit = if busy { share.bytes_in(rtt + standing).get() } else { first.max(may_come) };
+            let limit = match busy {
+                true => share.rate().bytes_in(rtt + standing).get().max((open + queued).min(FEWEST)),
+                false => first.max(may_come),
+            };
             server.window.set(pipe.socket(), open, limit, queued);
             if std::mem::take(&mut server.news) {
                 server.window.acknowledge(pipe.socket());
@@ -441,6 +442,8 @@ impl Session {
     }
 }
 
+/// So much of a window and of what waits finds room however low the rate is.
+const FEWEST: u64 = 4 * LEAST;
 /// Packets sent before anything else is looked at.
 const MOST_AT_ONCE: usize = 256;
 /// Full datagrams in one train.

@@ -2,7 +2,7 @@
 //! Source:     aggregation.md C.4, "backhaul detector" (designed there; the predecessor trained a classifier). To send less than is
 //!             delivered until the queue has gone, and to probe briefly, is the Drain and the cycle of BBR.
 //! Equations:  free:   3 slots with y / s < 0.97 and short frames   =>   C = y, drain
-//!             short:  at least half of what is sent is of streams with y / s < 0.97 and mu < max{0.8 N_target, 1.25}
+//!             short:  at least half of what is sent is of streams with y / s < 0.97 and mu < max{0.8 N_target, 1.05}
 //!             drain:  x <= C max{0.5, min{0.9, 1 - q / 1 s}};   y / s < 0.97  =>  C = y;   q <= 20 ms  =>  hold
 //!             hold:   x <= 0.95 C for 8 slots, then probe at r = 1.05 C;   q > 40 ms  =>  drain
 //!             probe:  x <= r for 2 slots; the second has y / s < 0.97 g  =>  C = y, drain;   otherwise  r' = 1.1 r, free once r' > 2 s
@@ -92,7 +92,7 @@ pub struct Earliest(Option<f64>);
 const GOODPUT: f64 = 0.97;
 const LEVEL: f64 = 0.8;
 /// Frames of fewer packets than this are short, whatever is aimed at.
-const SINGLE: f64 = 1.25;
+const SINGLE: f64 = 1.05;
 /// A path that all streams share makes most of them miss packets; who alone does has reasons of its own.
 const MOST: f64 = 0.5;
 /// Slots in a row that must look like a bottleneck in the backhaul.

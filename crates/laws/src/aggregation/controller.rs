@@ -89,7 +89,7 @@ struct Loop {
     backlog: Backlog,
     /// When its packets come at the earliest.
     earliest: Earliest,
-    /// What the last slot says of the path before the hop.
+    /// What its last account says of the path before the hop: one that is late, or does not know, must not be missing in the sum.
     stream: Option<backhaul::Stream>,
     /// True if it is what that path carries that bounds the rate.
     held: bool,
@@ -256,7 +256,9 @@ impl Regulator {
     /// True if the overhead has become another, or what packets take.
     fn learn_overhead(&mut self) -> bool {
         let Some(first) = self.reference.and_then(|station| self.ledger.get(station)) else { return false };
-        self.overhead.doubt(self.params.beta, first.state.level, self.nu < LEAST_LEVEL);
+        // Where data rates are not known, frames may be short for what packets are thought to take.
+        let rated = self.ledger.iter().all(|(_, account)| !account.active || account.state.rated);
+        self.overhead.doubt(self.params.beta, first.state.level, rated || self.nu < LEAST_LEVEL);
         // It is what airtimes were guessed from.
         if self.ledger.iter().any(|(_, account)| account.active && !account.state.rated) {
             return false;
@@ -495,7 +497,6 @@ impl Account<Loop> {
             state.paced = sent >= PACED * state.rate;
             state.sent = sent;
         }
-        state.stream = None;
         let Some(frames) = &slot.frames else { return state.backlog.forget() };
         if let Some(inverse) = frames.inverse_rate {
             let airtime = bytes * 8.0 * inverse;

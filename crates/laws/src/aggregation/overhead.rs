@@ -13,7 +13,7 @@
 //!             only if frames hold 4 packets, are as many as 5, and the station was sent what it may be, all slot long, or frames
 //!             are full. Too low a ĉ does no harm there that the loops do not mend (z makes good for it, and what they cannot mend makes
 //!             frames of 4); one that is too high may lock them: where a round of single packets seems longer than the target, the law asks
-//!             for single packets, and their interval is just what it believes. So while it asks for them and gets them, ĉ is
+//!             for single packets, and their interval is just what it believes. So while frames hold single packets, as many as it would have, ĉ is
 //!             taken to be too high, by more with every slot, until two packets meet in a frame.
 //!             With [`OverheadRule::Access`] what is averaged is c/n, so that c is known at once when
 //!             stations come and go.
@@ -21,7 +21,7 @@
 //!             twenty seconds after a neighbour has gone an eighth of its frames still counts. The sample is not to blame:
 //!             T_1 and the load are what they are, whatever ĉ and the rates, so that it is right one slot after the change, and
 //!             no loop is closed by believing it at once. Two in a row must say so, since the change happens within
-//!             a slot, and since one may be an accident; both of frames that show rounds; and by more than a frame of each station would change, which
+//!             a slot, and since one may be an accident; both of frames that show rounds, or that show less; and by more than a frame of each station would change, which
 //!             on a hop that is busy with few long frames is much beside what is left over; and while the stations' shares of the frames
 //!             stay as they are, for who has just joined sends no frame in some rounds, which then cost less. From then on ĉ is the mean of what came since. Not with
 //!             [`OverheadRule::Round`], which is the published estimator.
@@ -48,7 +48,7 @@ pub struct Overhead {
     mix: f64,
     /// Samples since such a change; `None` before there was one.
     since: Option<u32>,
-    /// Samples in a row of single packets that were asked for.
+    /// Samples in a row of single packets, as many as the law would have.
     singles: u32,
     /// The last sample may have shown that packets take longer (true) or less long than was told.
     stretched: Option<bool>,
@@ -164,10 +164,10 @@ impl Overhead {
         if changed { Change::Overhead } else { Change::None }
     }
 
-    /// Frames of single packets confirm whatever has made the law ask for them. `level`: mean packets in the reference station's frames.
-    /// `asked`: the law asks for single packets, since it believes that a round of them takes as long as may be.
-    pub fn doubt(&mut self, weight: f64, level: f64, asked: bool) {
-        self.singles = if asked && level < SINGLE { self.singles.saturating_add(1) } else { 0 };
+    /// Frames of single packets confirm whatever has made the law send so few. `level`: mean packets in the reference station's frames.
+    /// `sure`: what packets take is known, or single ones are asked for, so that it is the estimate that makes them single.
+    pub fn doubt(&mut self, weight: f64, level: f64, sure: bool) {
+        self.singles = if sure && level < SINGLE { self.singles.saturating_add(1) } else { 0 };
         // The law begins with a slot of them.
         let slots = f64::from(self.singles.saturating_sub(1));
         self.estimate = (self.estimate * (1.0 - (weight * slots).min(FALL))).max(BOUNDS.0);
@@ -178,7 +178,9 @@ impl Overhead {
         let steady = (sample.mix / std::mem::replace(&mut self.mix, sample.mix) - 1.0).abs() <= STEADY;
         let (ratio, off) = (measured / self.estimate, (measured - self.estimate).abs());
         let unexplained = !(1.0 / CHANGE..=CHANGE).contains(&ratio) && off > error;
-        let strange = self.rule == OverheadRule::Access && steady && sample.shows_rounds() && unexplained;
+        // Frames that follow the packets show too much: what they show to be less is.
+        let shown = sample.shows_rounds() || sample.frames >= FEW && ratio < 1.0;
+        let strange = self.rule == OverheadRule::Access && steady && shown && unexplained;
         let before = std::mem::replace(&mut self.suspect, strange.then_some(ratio));
         let same_side = |before: f64| (before > 1.0) == (ratio > 1.0);
         if !strange || !before.is_some_and(same_side) {
@@ -352,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn single_packets_that_were_asked_for_are_doubted_more_and_more() {
+    fn single_packets_are_doubted_more_and_more() {
         let mut overhead = Overhead::new(10e-3, OverheadRule::Access);
         let mut shares = Vec::new();
         for _ in 0..8 {
@@ -365,7 +367,7 @@ mod tests {
         for (share, want) in shares.iter().zip([1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.7]) {
             assert!((share / want - 1.0).abs() < 1e-9, "{shares:?}");
         }
-        // Two packets in a frame end that, and single packets that were not asked for are no reason for it.
+        // Two packets in a frame end that, and single packets that have another reason are none for it.
         let held = overhead.round(1);
         overhead.doubt(0.05, 1.1, true);
         overhead.doubt(0.05, 1.0, false);
