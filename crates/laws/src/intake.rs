@@ -86,15 +86,16 @@ impl Intake {
         let (wire, wanted) = (rate.bytes_in(round_trip), rate.bytes_in(standing));
         let for_ever = (wire + wanted.scale(0.5)).saturating_sub(valley.scale(0.5));
         let open = for_ever.min((wire.scale(2.0) + wanted).saturating_sub(queued));
-        let open = open.max(self.least(wire, share.among).saturating_sub(queued));
+        let open = open.max(self.least(share, round_trip).saturating_sub(queued));
         // A sender leaves what is no whole segment unused, or sends it as one that is not whole: of few that is much.
         if open < self.segment * FEW { self.segment * open.get().div_ceil(self.segment.get().max(1)) } else { open }
     }
 
-    /// What a connection must be able to have on its way or waiting, in whole segments.
-    fn least(&self, wire: Bytes, among: usize) -> Bytes {
-        let (segment, among) = (self.segment.get().max(1), among.max(1) as u64);
-        self.segment * (wire.get() * among + SEGMENTS * segment).div_ceil(among * segment)
+    /// What a connection must be able to have on its way or waiting: whole segments, and at least one.
+    pub fn least(&self, share: Share, round_trip: Span) -> Bytes {
+        let (segment, among) = (self.segment.get().max(1), share.among.max(1) as u64);
+        let wire = share.rate().bytes_in(round_trip).get();
+        self.segment * (wire * among + SEGMENTS * segment).div_ceil(among * segment)
     }
 }
 

@@ -32,6 +32,45 @@ fn a_round_that_was_longer_than_the_target_leaves_nothing_behind() {
     }
 }
 
+#[test]
+fn stations_that_take_a_packet_in_many_milliseconds_are_served_as_well_as_without_it() {
+    // 6.5 and 13 Mbit/s: 2 ms and 1 ms a packet, so that a round is 8 ms. A server has far less than a segment on its way.
+    for (count, mcs) in [(4, 0), (8, 1)] {
+        let scenario = parse(&format!(
+            r#"
+title = "Slow stations near their server"
+duration = "40 s"
+warm-up = "20 s"
+seeds = 1
+[wire]
+rate = "1 Gbit/s"
+delay = "2 ms"
+[hop.wifi]
+standard = "802.11ac"
+width = "20 MHz"
+queue = {{ kind = "fifo", limit = "1000 packets" }}
+[[station]]
+name = "sta"
+count = {count}
+mcs = {mcs}
+[[traffic]]
+kind = "bulk"
+to = "each"
+[laws.regulator]
+sender = "cubic"
+regulator = {{ target = "10 ms" }}
+[laws.cubic]
+sender = "cubic"
+"#
+        ));
+        let (ours, cubic) = (simulate(&scenario, "regulator", 1), simulate(&scenario, "cubic", 1));
+        let used = value(&ours, Key::Throughput) / value(&cubic, Key::Throughput);
+        assert!(used >= 0.9, "{count} at MCS {mcs}: {used} of CUBIC's throughput");
+        assert!(value(&ours, Key::Jain) > 0.99, "{:?}", ours.figures);
+        assert!((8.0..=12.0).contains(&value(&ours, Key::FrameInterval)), "{count} at MCS {mcs}: {:?}", ours.figures);
+    }
+}
+
 /// A BSS of `count` stations with losses, and traffic of every kind.
 fn mixed(count: u32, error: f64) -> Scenario {
     let times = "title = \"Mixed traffic through the proxy\"\nduration = \"6 s\"\nwarm-up = \"1 s\"";

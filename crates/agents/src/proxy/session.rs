@@ -365,7 +365,7 @@ impl Session {
             pipe.lead = rtt / 2 + share.rate().time_for(Bytes::new(queued)).unwrap_or(Span::ZERO);
             // What those that are quiet may bring at once must find room, and no more.
             let limit = match busy {
-                true => share.rate().bytes_in(rtt + standing).get().max((open + queued).min(FEWEST)),
+                true => share.rate().bytes_in(rtt + standing).max(server.intake.least(share, rtt)).get(),
                 false => first.max(may_come),
             };
             server.window.set(pipe.socket(), open, limit, queued);
@@ -442,8 +442,6 @@ impl Session {
     }
 }
 
-/// So much of a window and of what waits finds room however low the rate is.
-const FEWEST: u64 = 4 * LEAST;
 /// Packets sent before anything else is looked at.
 const MOST_AT_ONCE: usize = 256;
 /// Full datagrams in one train.
