@@ -2,7 +2,7 @@
 //! Source:     aggregation.md C.4, "backhaul detector" (designed there; the predecessor trained a classifier). To send less than is
 //!             delivered until the queue has gone, and to probe briefly, is the Drain and the cycle of BBR.
 //! Equations:  free:   3 slots with y / s < 0.97 and short frames   =>   C = y, drain
-//!             short:  at least half of what is sent is of streams with y / s < 0.97 and mu < max{0.8 N_target, 1.05}
+//!             short:  at least 0.6 of what is sent is of streams with y / s < 0.97 and mu < max{0.8 N_target, 1.05}
 //!             drain:  x <= C max{0.5, min{0.9, 1 - q / 1 s}};   y / s < 0.97  =>  C = y;   q <= 20 ms  =>  hold
 //!             hold:   x <= 0.95 C for 8 slots, then probe at r = 1.05 C;   q > 40 ms  =>  drain
 //!             probe:  x <= r for 2 slots; the second has y / s < 0.97 g  =>  C = y, drain;   otherwise  r' = 1.1 r, free once r' > 2 s
@@ -17,14 +17,14 @@
 //!             rise by 200 us/s, as two clocks may drift. After 40 slots of drain, what is left is taken to be the path's.
 //!             A probe is compared with the hold before it, not with 1: packets that any rate loses are no bottleneck.
 //!             One detector for all stations of an access point: they share the path to it, and detectors of their own would each hold
-//!             what it happened to have when the path filled. Where a packet or none is aimed at, frames of one packet are short all
-//!             the same: what waits at the hop would meet in them. (On a hop that never puts two into a frame the detector takes
-//!             the hop for the path before it, which bounds the queue all the same.)
-//! Validity:   packets of the same stream counted at both ends, over slots that cover each other but for the path's delay, which is
+//!             what it happened to have when the path filled. A stream that misses packets while most others do not has one of its own:
+//!             whatever loses them, to send more is of no use to it and costs the others. Where a packet or none is aimed at, frames of one packet are short all
+//!             the same: what waits at the hop would meet in them.
+//! Validity:   a hop that puts packets that wait into one frame; packets of the same stream counted at both ends, over slots that cover each other but for the path's delay, which is
 //!             shorter than a slot. Where neither delays nor losses are told, lost packets count as waiting, until the 40 slots.
 //! Checked by: tests::*, tests/aggregation_backhaul.rs (the regulator before a buffer of 2 s)
 
-/// The detector of an access point's streams.
+/// The detector of an access point's streams, or of one that is alone with what it misses.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Detector {
     state: State,
@@ -94,7 +94,7 @@ const LEVEL: f64 = 0.8;
 /// Frames of fewer packets than this are short, whatever is aimed at.
 const SINGLE: f64 = 1.05;
 /// A path that all streams share makes most of them miss packets; who alone does has reasons of its own.
-const MOST: f64 = 0.5;
+const MOST: f64 = 0.6;
 /// Slots in a row that must look like a bottleneck in the backhaul.
 const PATIENCE: u32 = 3;
 /// Bounds of the rate while a queue drains, as shares of the capacity: what is delivered meanwhile comes out of the queue.
@@ -305,7 +305,7 @@ mod tests {
         let of = |streams: &[Stream]| Slot::of(streams.iter().copied()).expect("some");
         let all = of(&[short, full, whole]);
         assert_eq!((all.sent, all.arrived, all.short), (4_900.0, 3_700.0, false));
-        assert!(of(&[short, whole]).short && !of(&[short, whole, whole]).short, "who alone misses some");
+        assert!(of(&[short, short, whole]).short && !of(&[short, whole]).short, "who alone misses some");
         assert!(of(&[Stream { level: 12.0, ..full }, whole, short]).short);
         let late = |arrived, late| Stream { late, ..stream(1_000.0, arrived, 12.0) };
         let delay = Slot::of([late(900.0, Some(0.1)), late(300.0, Some(0.02)), late(500.0, None)].into_iter());

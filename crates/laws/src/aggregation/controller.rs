@@ -91,7 +91,11 @@ struct Loop {
     earliest: Earliest,
     /// What its last account says of the path before the hop: one that is late, or does not know, must not be missing in the sum.
     stream: Option<backhaul::Stream>,
-    /// True if it is what that path carries that bounds the rate.
+    /// True if that account is of the last slot.
+    fresh: bool,
+    /// What it finds if its packets are missing, and not those of most.
+    own: Detector,
+    /// True if it is what the path carries that bounds the rate.
     held: bool,
     /// True if a slot's frames have been seen since it was last idle.
     known: bool,
@@ -193,6 +197,8 @@ impl Regulator {
             self.ledger.iter().filter(|(_, account)| account.active).filter_map(|(_, account)| account.state.stream);
         if let Some(slot) = backhaul::Slot::of(streams) {
             self.backhaul.update(&slot);
+            let shared = slot.short || self.backhaul.clamp().is_some();
+            self.ledger.iter_mut().for_each(|(_, account)| account.state.detect(shared));
         }
         self.choose_reference();
         self.guess_airtimes();
@@ -392,6 +398,7 @@ impl Regulator {
             let state = &mut account.state;
             let drained = state.backlog.clamp().map_or(wanted, |clamp| clamp.max(TRICKLE * least));
             let free = wanted.min(drained);
+            let carried = state.own.clamp().map_or(carried, |clamp| clamp.max(1.0).min(carried));
             (state.rate, state.held) = (free.min(carried), carried <= free);
         }
     }
@@ -481,8 +488,23 @@ impl Default for Loop {
             backlog: Backlog::default(),
             earliest: Earliest::default(),
             stream: None,
+            fresh: false,
+            own: Detector::default(),
             held: false,
             known: false,
+        }
+    }
+}
+
+impl Loop {
+    /// Looks after its own packets, unless those of most are missing (`shared`).
+    fn detect(&mut self, shared: bool) {
+        if shared {
+            self.own = Detector::default();
+        } else if let Some(slot) =
+            self.stream.filter(|_| self.fresh).and_then(|own| backhaul::Slot::of([own].into_iter()))
+        {
+            self.own.update(&slot);
         }
     }
 }
@@ -497,6 +519,7 @@ impl Account<Loop> {
             state.paced = sent >= PACED * state.rate;
             state.sent = sent;
         }
+        state.fresh = false;
         let Some(frames) = &slot.frames else { return state.backlog.forget() };
         if let Some(inverse) = frames.inverse_rate {
             let airtime = bytes * 8.0 * inverse;
@@ -521,6 +544,7 @@ impl Account<Loop> {
             let target = state.target;
             let late = state.earliest.late(delay, seconds);
             state.stream = Some(backhaul::Stream { sent, arrived, lost, seconds, level, target, late });
+            state.fresh = true;
         }
     }
 

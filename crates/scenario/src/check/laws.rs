@@ -21,6 +21,19 @@ pub(super) fn laws(raw: &raw::Scenario, cx: &mut Context) -> Option<Vec<Law>> {
         cx.problem(Kind::OutOfRange, &raw.laws.at, "a scenario without laws compares nothing", remedy);
         return None;
     }
+    let wifi = raw.hop.get().and_then(|hop| hop.wifi.get());
+    let alone = wifi.and_then(|wifi| wifi.standard.get()).filter(|standard| !standard.has_mcs());
+    for (_, table) in &tables {
+        if let Some(standard) = alone.filter(|_| table.regulator.given) {
+            let what =
+                format!("{standard} does not aggregate, and the regulator goes by how many packets share a frame");
+            cx.impossible(
+                &table.regulator.at,
+                what,
+                "delete this key, or use \"802.11n\", \"802.11ac\" or \"802.11ax\"",
+            );
+        }
+    }
     let read: Vec<Option<Law>> = tables.iter().map(|(name, table)| law(name, table, wired, cx)).collect();
     read.into_iter().collect()
 }

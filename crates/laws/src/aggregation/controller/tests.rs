@@ -249,6 +249,7 @@ fn who_alone_misses_packets_is_not_behind_a_path_that_all_share() {
     acts[1] = starved;
     bench.slots(10, &acts);
     assert_eq!(bench.law.backhaul.clamp(), None);
+    assert_eq!((bench.why(1), bench.why(2)), (Why::Backhaul, Why::Regulated));
 }
 
 #[test]
