@@ -48,6 +48,8 @@ pub(super) const FEW: u64 = 16;
 const WORTHWHILE: f64 = 0.06;
 /// Octets of data per octet of memory before any was measured, as the kernel takes it for. It is measured when something waits.
 const FIRST_DENSITY: f64 = 0.5;
+/// As dense as can be.
+const DENSEST: f64 = 1.0;
 /// Share of a lower density that is taken over at a look: half in a third of a second.
 const FORGET: f64 = 0.004;
 /// Room in the buffer, over the limit.
@@ -61,6 +63,11 @@ impl Window {
     /// Lets `open` octets come beyond what has arrived, and makes room for `limit` and half as much again; `queued` wait now.
     pub(super) fn set(&mut self, socket: &TcpStream, open: u64, limit: u64, queued: u64) {
         let limit = limit.max(LEAST);
+        // How densely many segments lie in memory is not known from few of them. Should this process be held up before it has seen
+        // that, they find no more room than they may have.
+        if self.limit < FEW * LEAST && limit >= FEW * LEAST {
+            self.density = DENSEST;
+        }
         let before = self.density;
         if queued >= MEASURABLE
             && let Some(memory) = memory(socket).filter(|memory| *memory > 0)
@@ -173,4 +180,74 @@ pub(super) fn min_rtt(socket: &TcpStream) -> Option<Span> {
         libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, (&raw mut info).cast(), &mut len)
     };
     (failed == 0 && info.tcpi_rtt > 0).then(|| Span::from_micros(u64::from(info.tcpi_rtt)))
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "a real socket is what is tested")]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::net::TcpListener;
+    use std::time::Duration;
+
+    fn queued(socket: &TcpStream) -> u64 {
+        let mut count: libc::c_int = 0;
+        // SAFETY: the kernel writes a C int.
+        let failed = unsafe { libc::ioctl(socket.as_raw_fd(), libc::FIONREAD, &raw mut count) };
+        assert_eq!(failed, 0);
+        u64::try_from(count).expect("a count")
+    }
+
+    /// What waits once no more comes.
+    fn settled(socket: &TcpStream, least: u64) -> u64 {
+        let (mut before, mut same) = (0, 0);
+        for _ in 0..2000 {
+            std::thread::sleep(Duration::from_millis(5));
+            let now = queued(socket);
+            same = if now == before { same + 1 } else { 0 };
+            before = now;
+            if now >= least && same >= 40 {
+                break;
+            }
+        }
+        before
+    }
+
+    /// A proxy that is held up just when a connection has brought its first segments.
+    #[test]
+    fn what_comes_while_nobody_looks_finds_no_more_room_than_it_may_have_though_the_first_segments_lay_thin() {
+        const FIRST: u64 = 10 * LEAST;
+        const LIMIT: u64 = 100_000;
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+        let socket = Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
+        prepare(&socket, FIRST).expect("a socket");
+        socket.connect(&listener.local_addr().expect("an address").into()).expect("loopback");
+        let (socket, (mut server, _)) = (TcpStream::from(socket), listener.accept().expect("a connection"));
+        server.set_nodelay(true).expect("a socket");
+        let mut window = Window::new();
+        window.set(&socket, FIRST, FIRST, 0);
+        for _ in 0..10 {
+            server.write_all(&[0; LEAST as usize]).expect("room");
+        }
+        assert_eq!(settled(&socket, FIRST), FIRST);
+        window.set(&socket, LIMIT, LIMIT, FIRST);
+        server.set_nonblocking(true).expect("a socket");
+        // More than there is room for, in pieces as long as can be, which lie densely.
+        let writer = std::thread::spawn(move || {
+            for _ in 0..2000 {
+                if server.write(&[0; 1 << 16]).is_err() {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+            server
+        });
+        let waits = settled(&socket, LIMIT / 4);
+        drop(socket);
+        drop(writer.join());
+        assert!(
+            waits as f64 <= ROOM * LIMIT as f64,
+            "{waits} octets wait where room was to be for {LIMIT} and half as many"
+        );
+        assert!(waits > LIMIT / 2, "{waits} octets");
+    }
 }
