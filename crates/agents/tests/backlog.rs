@@ -8,7 +8,6 @@ use lasthop_agents::station::{self, Forward, Station};
 use lasthop_laws::Intake;
 use lasthop_units::{Rate, Span};
 use lasthop_wire::proxy::Target;
-use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Barrier};
@@ -17,25 +16,12 @@ use std::time::{Duration, Instant};
 use support::delay::DelayWire;
 use support::edge::{Agent, Edge};
 use support::netns::{Netns, available};
+use support::slots::{self, SEGMENT, Slot, TWO_PACKETS};
 
 const RATE: Rate = Rate::from_mbit(50);
 const ALLOWANCE: Span = Intake::ALLOWANCE;
 /// Of the wire between proxy and servers.
 const ROUND_TRIP: Duration = Duration::from_millis(20);
-/// Segments of 1400 octets, in windows of whole 128: one of them every connection may have on its way whatever is allowed, since with
-/// less its sender would wait for timers.
-const SEGMENT: f64 = 1408.0;
-/// Read ahead of their departure.
-const TWO_PACKETS: f64 = 3000.0;
-
-/// What the proxy's log says of a slot: the most that waited, the bound, and the share of looks that found more.
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    backlog: f64,
-    bound: f64,
-    over: f64,
-}
-
 /// `connections` of one station stand and are quiet for a while; then all their servers send what they can for two seconds. Gives
 /// the proxy's slots from that moment on, and how much each connection brought.
 fn begin_together(connections: usize) -> (Vec<Slot>, Vec<usize>) {
@@ -90,7 +76,7 @@ fn begin_together(connections: usize) -> (Vec<Slot>, Vec<usize>) {
         }
     }
     std::thread::sleep(Duration::from_millis(500));
-    let before = std::fs::read_to_string(&log).expect("a log").lines().count();
+    let before = slots::count(&log);
     open.iter_mut().for_each(|socket| socket.write_all(b"x").expect("a connection"));
     begin.wait();
     let ends = Instant::now() + Duration::from_secs(2);
@@ -107,13 +93,7 @@ fn begin_together(connections: usize) -> (Vec<Slot>, Vec<usize>) {
         })
         .collect();
     let brought = readers.into_iter().map(|reader| reader.join().expect("no panic")).collect();
-    let log = std::fs::read_to_string(&log).expect("a log");
-    let slot = |line: &str| {
-        let line: Value = serde_json::from_str(line).expect("JSON");
-        let number = |key: &str| line[key].as_f64().expect("a number");
-        Slot { backlog: number("backlog_bytes"), bound: number("bound_bytes"), over: number("over_bound") }
-    };
-    (log.lines().skip(before).map(slot).collect(), brought)
+    (slots::read(&log, before), brought)
 }
 
 #[test]
@@ -126,7 +106,7 @@ fn one_connection_and_many_that_begin_together_stay_within_the_bound() {
         let filled: Vec<u64> = slots.iter().map(|slot| slot.backlog as u64).collect();
         let mbit = brought.iter().sum::<usize>() as f64 * 8e-6 / 2.0;
         println!("{connections} connections: {mbit:.1} Mbit/s, {filled:?} octets at most in each slot");
-        let fullest = slots.iter().max_by(|a, b| a.backlog.total_cmp(&b.backlog)).expect("slots");
+        let fullest = slots::fullest(&slots);
         // What all may begin with at once: a segment each, and the part of the allowance that those that send leave.
         let spare = RATE.bytes_in(ALLOWANCE - Intake::standing(ALLOWANCE)).get() as f64;
         let forced = SEGMENT * connections as f64 + spare + TWO_PACKETS;

@@ -73,8 +73,6 @@ struct Taking {
     interception: crate::transparent::Interception,
     doorway: Doorway,
     stations: BTreeMap<std::net::Ipv4Addr, Node>,
-    /// The first window of connections that come.
-    first: u64,
 }
 
 const UDP: u64 = u64::MAX;
@@ -86,9 +84,6 @@ const HOUSEKEEPING: Span = Span::from_millis(2);
 /// Connections are taken over for stations that have been heard within this time: others are left to their own way.
 #[cfg(feature = "bpf")]
 const PRESENT: Span = Span::from_secs(10);
-/// Connections that may be made to stations between two looks, each with its part of the first window.
-#[cfg(feature = "bpf")]
-const AT_ONCE: u64 = 4;
 /// How long what is under way may take to arrive when the proxy stops.
 const DRAIN: Span = Span::from_secs(1);
 /// Before the law has said anything of a station.
@@ -111,7 +106,7 @@ impl Proxy {
         files::raise_limit();
         let (key_file, keys) = KeyFile::open(config.keys.clone())?;
         let control = Control::new(&config.rule)?;
-        let log = config.log.as_deref().map(Log::create).transpose()?;
+        let log = config.log.as_deref().map(|path| Log::create(path, config.say)).transpose()?;
         let address = config.listen;
         let link =
             Link::bind(address).map_err(|source| Error::Address { what: "cannot listen on", address, source })?;
@@ -129,7 +124,7 @@ impl Proxy {
         // Refusal costs accuracy, which the pacing error shows.
         let wakeful = match config.realtime {
             true => {
-                clock::become_realtime(PRIORITY);
+                clock::ask_for_realtime(PRIORITY, config.say);
                 Wakeful::open()
             }
             false => Wakeful::none(),
@@ -235,7 +230,7 @@ impl Proxy {
     /// Brings connections that were taken over to their stations. Those to a station that is not there are refused.
     #[cfg(feature = "bpf")]
     fn accept(&mut self, now: Time) {
-        let Some(Taking { doorway, stations, first, .. }) = &mut self.interception else { return };
+        let Some(Taking { doorway, stations, .. }) = &mut self.interception else { return };
         while let Some(socket) = doorway.admit(now, &self.poll) {
             let Ok(to) = socket.local_addr() else { continue };
             let station = match to.ip() {
@@ -247,7 +242,7 @@ impl Proxy {
             let Ok(pipe) = crate::tunnel::pipe::Pipe::new(socket) else { continue };
             match session {
                 // What cannot be watched ends here, as if the station had refused it.
-                Some(session) => drop(session.offer(pipe, to, *first, &self.poll)),
+                Some(session) => drop(session.offer(pipe, to, &self.poll)),
                 None => pipe.abort(),
             }
         }
@@ -382,19 +377,12 @@ impl Proxy {
     /// taken over for a station that is not there is refused.
     fn intercept_for_those_present(&mut self, now: Time) {
         #[cfg(feature = "bpf")]
-        if let Some(Taking { interception, doorway, stations, first }) = &mut self.interception {
+        if let Some(Taking { interception, doorway, stations }) = &mut self.interception {
             let (sessions, current) = (&self.sessions, &self.current);
             let is_there = |station| current.get(station).is_some_and(|n| now.since(sessions[n].heard) < PRESENT);
             let there = stations.iter().filter(|(_, station)| is_there(station));
             let _ = interception.set_present(there.map(|(address, _)| *address).collect());
             doorway.look_after(now, &self.poll);
-            // Nobody knows which station the next one is for, nor how many come at once.
-            let least = self.sessions.values().map(|session| session.first_window(now)).min();
-            let next = (least.unwrap_or(server::INITIAL_WINDOW) / AT_ONCE).max(window::LEAST);
-            // What the kernel refuses leaves windows as they are.
-            if next != *first && window::set_first(doorway.socket(), next).is_ok() {
-                *first = next;
-            }
         }
         #[cfg(not(feature = "bpf"))]
         let _ = now;
@@ -534,11 +522,11 @@ fn begin_or_go_on(
 #[cfg(feature = "bpf")]
 fn intercept(config: &Config, poll: &Poll) -> Result<Option<Taking>, Error> {
     let Some(transparent) = &config.transparent else { return Ok(None) };
-    let first = server::INITIAL_WINDOW;
+    // The kernel tells of it before anybody here knows how many come, and for whom.
     let (interception, listener) =
-        crate::transparent::Interception::begin(transparent, |socket| window::prepare(socket, first))?;
+        crate::transparent::Interception::begin(transparent, |socket| window::prepare(socket, window::LEAST))?;
     let doorway = Doorway::open(listener, INTERCEPTED, poll).map_err(Error::system("epoll"))?;
-    Ok(Some(Taking { interception, doorway, stations: transparent.stations.iter().copied().collect(), first }))
+    Ok(Some(Taking { interception, doorway, stations: transparent.stations.iter().copied().collect() }))
 }
 
 fn random<const N: usize>() -> Result<[u8; N], Error> {

@@ -139,7 +139,8 @@ impl Session {
                     let to = self.offered.remove(&stream);
                     if result != OpenResult::Connected {
                         self.break_off(stream);
-                        ask.extend(to.map(Ask::Refused));
+                        // One that does not answer may do so when the next one calls.
+                        ask.extend(to.filter(|_| result == OpenResult::Forbidden).map(Ask::Refused));
                     }
                 }
                 Event::Readable(stream) => self.push(now, stream),
@@ -197,12 +198,12 @@ impl Session {
         self.endpoint.opened(stream, result);
     }
 
-    /// Gives the station a connection that somebody has made to it, who may have been told of a window of `first` octets.
+    /// Gives the station a connection that somebody has made to it, who has been told of a window of one segment.
     #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
-    pub(super) fn offer(&mut self, pipe: Pipe, to: SocketAddr, first: u64, poll: &Poll) -> io::Result<()> {
+    pub(super) fn offer(&mut self, pipe: Pipe, to: SocketAddr, poll: &Poll) -> io::Result<()> {
         let stream = self.endpoint.open(&to.ip().to_string(), to.port());
         poll.add_edge(&pipe, token(self.number, stream))?;
-        self.servers.insert(stream, Server::new(State::Up(pipe), first));
+        self.servers.insert(stream, Server::new(State::Up(pipe), LEAST));
         self.offered.insert(stream, to);
         self.stats.connections += 1;
         Ok(())
@@ -346,7 +347,7 @@ impl Session {
         // as not so many may begin at once that what they bring would not fit.
         let busy = self.servers.values().filter(|server| server.is_busy(now)).count();
         let (share, standing) = (Share { of: rate, among: busy }, Intake::standing(self.slack));
-        let first = self.first_window(now);
+        let first = self.windows_of_the_quiet(now, self.servers.len() - busy);
         // Who is busy may have what its share asks for, as far as there is room beside what all have been given before.
         let (farthest, mut waiting, mut out) = (self.farthest(), Bytes::ZERO, Bytes::ZERO);
         for server in self.servers.values_mut().filter(|server| server.is_busy(now)) {
@@ -375,15 +376,27 @@ impl Session {
         }
     }
 
-    /// What a connection that sends nothing may bring when it begins: a segment, and half of what is left of the part of the
-    /// allowance that those that send do not need. With those that have been given something before that is never more than all of it,
+    /// What a connection that is to be made may bring when it begins: a segment, and half of what is left of the part of the allowance
+    /// that those that send do not need. With those that have been given something before that is never more than all of it,
     /// and a segment each; and never more than a connection begins with on any path. Where the rate is so low that not even one could
     /// begin like that, one can.
     pub(super) fn first_window(&self, now: Time) -> u64 {
+        (LEAST + self.left_for_the_quiet(now) / 2).min(INITIAL_WINDOW)
+    }
+
+    /// What each of `count` connections that send nothing is told when its first segment comes, before anybody here has seen that:
+    /// whole segments, since all may come at one moment, and for what is less than one the kernel has another to spare.
+    fn windows_of_the_quiet(&self, now: Time, count: usize) -> u64 {
+        let part = self.left_for_the_quiet(now) / 2 / count.max(1) as u64;
+        (LEAST + part / LEAST * LEAST).min(INITIAL_WINDOW)
+    }
+
+    /// What those that send nothing may still be given, beyond a segment each.
+    fn left_for_the_quiet(&self, now: Time) -> u64 {
         let beyond = |server: &Server| server.may_begin_with(now).saturating_sub(LEAST);
         let given: u64 = self.servers.values().map(beyond).sum();
         let spare = self.decided.rate.bytes_in(self.slack.saturating_sub(Intake::standing(self.slack))).get();
-        (LEAST + spare.max(INITIAL_WINDOW).saturating_sub(given) / 2).min(INITIAL_WINDOW)
+        spare.max(INITIAL_WINDOW).saturating_sub(given)
     }
 
     /// The round trip to the server that is farthest away.

@@ -9,13 +9,13 @@ use crate::tunnel::sealer::Refused;
 use crate::tunnel::{Keyring, Sealer, farewell};
 use lasthop_laws::tcp::{self, Setup};
 use lasthop_transport::tunnel::{Config as TunnelConfig, Endpoint, Event};
-use lasthop_units::{Bytes, Seed, Time};
+use lasthop_units::{Bytes, Seed, Span, Time};
 use lasthop_wire::proxy::Target;
 use lasthop_wire::tunnel::{MAX_PACKET, OpenResult};
+use socket2::{Domain, Protocol, Socket, Type};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
-use std::time::Duration;
 
 /// A session.
 pub(super) struct Session {
@@ -25,6 +25,8 @@ pub(super) struct Session {
     turns: Turns,
     /// Programs that wait for an answer.
     opening: BTreeMap<u32, Local>,
+    /// Connections to services of this machine that are being made for the proxy, and since when.
+    serving: BTreeMap<u32, (TcpStream, Time)>,
     pub(super) heard: Time,
     packet: Vec<u8>,
     datagram: Vec<u8>,
@@ -47,6 +49,7 @@ impl Session {
             pipes: BTreeMap::new(),
             turns: Turns::default(),
             opening: BTreeMap::new(),
+            serving: BTreeMap::new(),
             heard: now,
             packet: Vec::with_capacity(MAX_PACKET),
             datagram: Vec::new(),
@@ -92,21 +95,19 @@ impl Session {
             match event {
                 Event::Opened { stream, result } => self.opened(now, stream, result, poll, &token),
                 Event::Open { stream, host, port } => {
-                    let (result, pipe) = match serving(&host, port, serve).and_then(Pipe::new) {
-                        Ok(pipe) if poll.add_edge(&pipe, token(stream)).is_ok() => (OpenResult::Connected, Some(pipe)),
-                        Ok(_) => (OpenResult::Failed, None),
-                        Err(error) => (crate::proxy::open_result(&error), None),
-                    };
-                    self.endpoint.opened(stream, result);
-                    if let Some(pipe) = pipe {
-                        self.connections += 1;
-                        self.pipes.insert(stream, pipe);
-                        self.push(now, stream);
+                    let begun = serving(&host, port, serve).and_then(|socket| {
+                        poll.add_edge(&socket, token(stream))?;
+                        Ok(socket)
+                    });
+                    match begun {
+                        Ok(socket) => drop(self.serving.insert(stream, (socket, now))),
+                        Err(error) => self.endpoint.opened(stream, crate::proxy::open_result(&error)),
                     }
                 }
                 Event::Readable(stream) => self.push(now, stream),
                 Event::Reset(stream) => {
                     self.opening.remove(&stream).map(|local| local.answer(OpenResult::Failed));
+                    self.serving.remove(&stream);
                     if let Some(pipe) = self.pipes.remove(&stream) {
                         pipe.abort();
                     }
@@ -136,7 +137,24 @@ impl Session {
         }
     }
 
+    /// A connection to a service of this machine has been made, or has not.
+    fn served(&mut self, now: Time, stream: u32, socket: TcpStream) {
+        let failed = socket.take_error().unwrap_or_else(Some);
+        match failed.map_or_else(|| Pipe::new(socket), Err) {
+            Ok(pipe) => {
+                self.connections += 1;
+                self.endpoint.opened(stream, OpenResult::Connected);
+                self.pipes.insert(stream, pipe);
+                self.push(now, stream);
+            }
+            Err(error) => self.endpoint.opened(stream, crate::proxy::open_result(&error)),
+        }
+    }
+
     pub(super) fn on_ready(&mut self, now: Time, stream: u32, readable: bool, writable: bool) {
+        if writable && let Some((socket, _)) = self.serving.remove(&stream) {
+            return self.served(now, stream, socket);
+        }
         if let Some(pipe) = self.pipes.get_mut(&stream) {
             pipe.on_ready(readable, writable);
             if writable {
@@ -163,6 +181,12 @@ impl Session {
 
     /// Reads what can leave, and sends what may leave now.
     pub(super) fn service(&mut self, now: Time, link: &Link, path: &mut Path, scratch: &mut [u8]) -> io::Result<()> {
+        let late = |(stream, (_, since)): (&u32, &(TcpStream, Time))| (now.since(*since) > PATIENCE).then_some(*stream);
+        let late: Vec<u32> = self.serving.iter().filter_map(late).collect();
+        for stream in late {
+            self.serving.remove(&stream);
+            self.endpoint.opened(stream, OpenResult::TimedOut);
+        }
         path.look(now, link);
         self.endpoint.set_packet_size(path.size());
         self.endpoint.on_timeout(now);
@@ -198,7 +222,7 @@ impl Session {
     }
 }
 
-/// A connection to a service of this machine, if that may be brought to it.
+/// A connection to a service of this machine that is being made, if it may be.
 fn serving(host: &str, port: u16, serve: &[u16]) -> io::Result<TcpStream> {
     let forbidden = || io::Error::from(io::ErrorKind::PermissionDenied);
     let address: std::net::IpAddr = host.parse().map_err(|_| forbidden())?;
@@ -206,6 +230,15 @@ fn serving(host: &str, port: u16, serve: &[u16]) -> io::Result<TcpStream> {
     if !serve.contains(&port) || UdpSocket::bind((address, 0)).is_err() {
         return Err(forbidden());
     }
-    // It answers at once, or not at all.
-    TcpStream::connect_timeout(&SocketAddr::new(address, port), Duration::from_millis(200))
+    let to = SocketAddr::new(address, port);
+    let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    match socket.connect(&to.into()) {
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
+        _ => Ok(socket.into()),
+    }
 }
+
+/// A service of this machine that has more callers than it takes answers when it has taken some: its kernel asks again after one second,
+/// and after two and four more.
+const PATIENCE: Span = Span::from_secs(10);

@@ -7,6 +7,7 @@ pub mod driver;
 pub mod edge;
 pub mod monitor;
 pub mod netns;
+pub mod slots;
 pub mod tcp;
 
 use lasthop_laws::{Decision, HopLaw, Why};
