@@ -44,6 +44,7 @@ pub(crate) fn of_output(error: &Error) -> &'static str {
         ErrorKind::IsADirectory => "; name a file",
         ErrorKind::AlreadyExists => "; it is never overwritten: move it away, or name another file",
         ErrorKind::PermissionDenied => "; name a file in a directory that you may write to",
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "; make room, or name a file where there is some",
         _ => "",
     }
 }
@@ -56,7 +57,7 @@ pub(crate) fn of_keys(error: &Error) -> &'static str {
         }
         ErrorKind::IsADirectory => "; name a file",
         ErrorKind::InvalidData => "; a file of keys is text",
-        ErrorKind::PermissionDenied => "; run as the user whose file it is",
+        ErrorKind::PermissionDenied => "; run as the user whose file it is, or have it given to you (chown)",
         _ => "",
     }
 }

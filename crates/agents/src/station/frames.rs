@@ -41,7 +41,10 @@ impl Frames {
     /// Opens the monitor interface if there is one.
     pub(super) fn open(monitor: Option<&str>, say: Say) -> Result<Frames, Error> {
         let Some(name) = monitor else { return Ok(Frames::Arrivals(Box::default())) };
-        let reader = MonitorReader::open(name).map_err(|error| Error::Monitor(error.into()))?;
+        let reader = MonitorReader::open(name).map_err(|error| match error {
+            MonitorError::Permission { .. } => Error::MonitorRight(error.into()),
+            other => Error::Monitor(other.into()),
+        })?;
         let own = own_addresses().map_err(Error::system("the addresses of interfaces"))?;
         let (meter, tally) = (Meter::new(Grouping::Air), Tally::default());
         Ok(Frames::Monitor(Box::new(Monitor { reader, meter, tally, own, away: None, say })))

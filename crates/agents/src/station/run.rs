@@ -90,7 +90,7 @@ impl Station {
         let account = config.user.as_deref().map(Account::find).transpose()?;
         files::raise_limit();
         let (node, key) = keys::station_key(&config.key)?;
-        let log = config.log.as_deref().map(Log::create).transpose()?;
+        let log = config.log.as_deref().map(|path| Log::create(path, config.say)).transpose()?;
         let link = link_to(config.proxy)?;
         let poll = Poll::new().map_err(Error::system("epoll"))?;
         poll.add_level(&link, UDP).map_err(Error::system("epoll"))?;
@@ -107,7 +107,7 @@ impl Station {
         let frames = Frames::open(config.monitor.as_deref(), config.say)?;
         clock::sharpen_timers();
         if config.realtime {
-            clock::become_realtime(PRIORITY);
+            clock::ask_for_realtime(PRIORITY, config.say);
         }
         if config.drop_privileges {
             crate::ap::drop_all_privileges(account.as_ref())?;

@@ -2,6 +2,7 @@
 
 pub use lasthop_system::sched::{become_realtime, sharpen_timers};
 
+use super::Say;
 use lasthop_units::{Span, Time};
 use nix::time::{ClockId, clock_gettime};
 use std::sync::LazyLock;
@@ -10,6 +11,16 @@ use std::sync::LazyLock;
 /// whose hosts agree on the time may compare theirs, and those of one host to well below a microsecond.
 pub fn now() -> Time {
     read(ClockId::CLOCK_MONOTONIC) + *AHEAD
+}
+
+/// Asks for real-time scheduling; `say` is told if it is refused, which costs accuracy and no more.
+pub fn ask_for_realtime(priority: i32, say: Say) {
+    if !become_realtime(priority) {
+        say(&format!(
+            "no real-time scheduling: start as root, with CAP_SYS_NICE, or where `ulimit -r` says {priority} or more; \
+             it goes on without, and is late when the machine is busy"
+        ));
+    }
 }
 
 /// The same moment by `CLOCK_MONOTONIC`, for logs.

@@ -53,6 +53,12 @@ pub enum Error {
     /// The monitor interface.
     #[error("monitor interface: {0}")]
     Monitor(Box<dyn std::error::Error + Send + Sync>),
+    /// The monitor interface, which an ordinary user may not open.
+    #[error(
+        "monitor interface: {0} (`--user NAME` gives all rights up once it is open); or leave it out: without a monitor \
+         interface, frames are told from the arrival times of packets, which needs no right"
+    )]
+    MonitorRight(Box<dyn std::error::Error + Send + Sync>),
     /// A kernel interface that always works did not.
     #[error("{what}: {source}")]
     System {
