@@ -1,30 +1,21 @@
 //! The regulator where the bottleneck is not the hop but a link before the access point.
 
+mod support;
+
 use lasthop_report::{Key, RunRecord, SeriesKind};
 use lasthop_scenario::Scenario;
 use lasthop_sim::World;
 use lasthop_units::{Seed, Span, Time};
-use std::path::Path;
+use support::Wifi;
 
 /// Three stations at 175.5, 117 and 87.75 Mbit/s behind a link with a FIFO of 1000 packets.
 fn behind(link: &str, measure: &str, duration: u64) -> Scenario {
-    let text = format!(
+    let rest = format!(
         r#"
-title = "Behind a slow link"
-duration = "{duration} s"
-warm-up = "1 s"
-seeds = 1
-[wire]
-rate = "1 Gbit/s"
-delay = "2 ms"
 [backhaul]
 delay = "1 ms"
 queue = "1000 packets"
 {link}
-[hop.wifi]
-standard = "802.11ac"
-width = "80 MHz"
-queue = {{ kind = "round-robin", limit = "2500 packets" }}
 [[station]]
 name = "a"
 mcs = 4
@@ -44,7 +35,15 @@ regulator = {{ target = "10 ms", measure = "{measure}" }}
 sender = "cubic"
 "#
     );
-    Scenario::parse("test", &text, Path::new(".")).unwrap_or_else(|error| panic!("{}", error.plain()))
+    Wifi {
+        title: "Behind a slow link",
+        times: (&format!("{duration} s"), "1 s"),
+        delay: "2 ms",
+        queue: "{ kind = \"round-robin\", limit = \"2500 packets\" }",
+        rest: &rest,
+        ..Wifi::default()
+    }
+    .scenario()
 }
 
 fn at(s: u64) -> Time {
@@ -91,7 +90,8 @@ const PAYLOAD: f64 = 1428.0 / 1500.0;
 /// probes 5 % beyond what the link carries adds 25 ms before anybody knows.
 const STANDS: f64 = 0.085;
 /// Share of the link that is to be used.
-const USED: [(&str, f64); 2] = [("radiotap", 0.9), ("timestamps", 0.9)];
+const USED: f64 = 0.9;
+const MEASURES: [&str; 2] = ["radiotap", "timestamps"];
 
 /// What a detector finds while the others probe differs from run to run: means over so many seeds, where links change.
 const SEEDS: u64 = 5;
@@ -100,8 +100,7 @@ const FEW_SEEDS: u64 = 3;
 
 #[test]
 fn the_queue_before_a_slow_link_stays_short_and_the_link_full() {
-    let mut found = Vec::new();
-    for (measure, used) in USED {
+    for measure in MEASURES {
         for mbit in [20.0, 100.0] {
             let scenario = behind(&format!("rate = \"{mbit} Mbit/s\""), measure, 40);
             let (mut queue, mut share) = (0.0, 0.0);
@@ -111,12 +110,9 @@ fn the_queue_before_a_slow_link_stays_short_and_the_link_full() {
                 share += goodput(&record, (15, 40)) / (PAYLOAD * mbit) / FEW_SEEDS as f64;
             }
             eprintln!("{measure} {mbit} Mbit/s: {:.1} ms, {share:.3} of the link", queue * 1e3);
-            found.push((measure, mbit, used, queue, share));
+            assert!(queue < STANDS, "{measure} {mbit}: {queue} s in the mean");
+            assert!(share >= USED, "{measure} {mbit}: {share} of the link");
         }
-    }
-    for (measure, mbit, used, queue, share) in found {
-        assert!(queue < STANDS, "{measure} {mbit}: {queue} s in the mean");
-        assert!(share >= used, "{measure} {mbit}: {share} of the link");
     }
     // What it is for.
     let (seen, _) = watch(&behind("rate = \"20 Mbit/s\"", "radiotap", 20), "cubic", 1, 20);
@@ -131,7 +127,7 @@ fn a_link_that_becomes_slow_is_drained_and_one_that_is_fast_again_is_used() {
         let queues = [(15, 25), (25, 45), (75, 90)].map(|span| mean(&seen, span));
         (rates, queues)
     };
-    for (measure, used) in USED {
+    for measure in MEASURES {
         let (mut rates, mut queues) = ([0.0; 3], [0.0; 3]);
         for seed in 1..=SEEDS {
             let (rate, queue) = of(watch(&behind(link, measure, 90), "regulator", seed, 90));
@@ -145,7 +141,7 @@ fn a_link_that_becomes_slow_is_drained_and_one_that_is_fast_again_is_used() {
             "{measure}: {rates:.2?} Mbit/s, {queues:.1?} packets, {:.3} of the slow link",
             rates[1] / PAYLOAD / 20.0
         );
-        assert!(rates[1] >= used * PAYLOAD * 20.0 && rates[2] >= 0.9 * rates[0], "{measure}: {rates:?}");
+        assert!(rates[1] >= USED * PAYLOAD * 20.0 && rates[2] >= 0.9 * rates[0], "{measure}: {rates:?}");
         assert!(queues[1] * 12e-3 / 20.0 < STANDS && queues[2] < 5.0, "{measure}: {queues:?}");
     }
 }
@@ -154,22 +150,11 @@ fn a_link_that_becomes_slow_is_drained_and_one_that_is_fast_again_is_used() {
 fn a_link_of_few_packets_a_second_is_drained_and_stations_share_it_alike() {
     // A packet in 12 ms is less than one a round, and so are the others' shares.
     for (mbit, count) in [(1.0, 1), (10.0, 8)] {
-        let text = format!(
+        let rest = format!(
             r#"
-title = "A link slower than one packet a round"
-duration = "90 s"
-warm-up = "60 s"
-seeds = 1
-[wire]
-rate = "1 Gbit/s"
-delay = "2 ms"
 [backhaul]
 rate = "{mbit} Mbit/s"
 queue = "1000 packets"
-[hop.wifi]
-standard = "802.11ac"
-width = "80 MHz"
-queue = {{ kind = "fifo", limit = "1000 packets" }}
 [[station]]
 name = "sta"
 count = {count}
@@ -182,14 +167,19 @@ sender = "cubic"
 regulator = {{ target = "10 ms" }}
 "#
         );
+        let title = "A link slower than one packet a round";
         let scenario =
-            Scenario::parse("test", &text, Path::new(".")).unwrap_or_else(|error| panic!("{}", error.plain()));
-        let (seen, record) = watch(&scenario, "regulator", 1, 90);
-        let (queue, share) = (mean(&seen, (60, 90)) * 12e-3 / mbit, goodput(&record, (60, 90)) / (PAYLOAD * mbit));
-        eprintln!("{mbit} Mbit/s, {count}: {:.1} ms, {share:.3} of the link", queue * 1e3);
-        assert!(queue < STANDS && share >= 0.9, "{mbit} Mbit/s, {count}: {queue} s, {share} of the link");
-        if let Some(jain) = record.figure(Key::Jain).value() {
-            assert!(jain > 0.95, "{mbit} Mbit/s, {count}: Jain {jain}");
+            Wifi { title, times: ("90 s", "60 s"), delay: "2 ms", rest: &rest, ..Wifi::default() }.scenario();
+        for seed in 1..=SEEDS {
+            let (seen, record) = watch(&scenario, "regulator", seed, 90);
+            let queue = mean(&seen, (60, 90)) * 12e-3 / mbit;
+            let share = goodput(&record, (60, 90)) / (PAYLOAD * mbit);
+            let place = format!("{mbit} Mbit/s, {count}, seed {seed}");
+            eprintln!("{place}: {:.1} ms, {share:.3} of the link", queue * 1e3);
+            assert!(queue < STANDS && share >= USED, "{place}: {queue} s, {share} of the link");
+            if let Some(jain) = record.figure(Key::Jain).value() {
+                assert!(jain > 0.95, "{place}: Jain {jain}");
+            }
         }
     }
 }

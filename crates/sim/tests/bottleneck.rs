@@ -3,9 +3,10 @@
 //! The kernel's figures are of Linux 6.18 over an emulated link of the same parameters, over the same seconds of a run.
 //! The lab's own comparison with the kernel of the machine at hand is an end-to-end test.
 
+mod support;
+
 use lasthop_report::{Key, RunRecord, SeriesKind};
-use lasthop_scenario::Scenario;
-use std::path::Path;
+use support::{parse, simulate, value};
 
 /// The link of `scenarios/wired/bottleneck-50mbit.toml`, long enough for a loss-based law to leave its slow start.
 const SCENARIO: &str = r#"
@@ -39,14 +40,7 @@ sender = "reno"
 "#;
 
 fn run(law: &str) -> RunRecord {
-    let scenario =
-        Scenario::parse("bottleneck.toml", SCENARIO, Path::new("")).unwrap_or_else(|error| panic!("{error:?}"));
-    let law = scenario.law(law).expect("a sender law");
-    lasthop_sim::run(&scenario, &law, 1, false, &mut |_| true).expect("valid").expect("not stopped")
-}
-
-fn value(record: &RunRecord, key: Key) -> f64 {
-    record.figure(key).value().unwrap_or_else(|| panic!("no {}", key.name()))
+    simulate(&parse(SCENARIO), law, 1)
 }
 
 /// 1448 bytes of payload in packets of 1500.

@@ -5,12 +5,12 @@ mod support;
 use lasthop_report::{Entity, Key, RunRecord, SeriesKind};
 use lasthop_scenario::Scenario;
 use lasthop_signals::Node;
-use support::{parse, simulate, value, wifi};
+use support::{Wifi, parse, simulate, value};
 
 /// Six stations each; the second access point's begin 10 s later. RTS, so that collisions cost little. The last half counts.
 fn two() -> String {
-    let times = "title = \"Two access points\"\nduration = \"100 s\"\nwarm-up = \"50 s\"";
-    wifi(times, "rts-threshold = \"500 B\"", STATIONS)
+    let (times, hop) = (("100 s", "50 s"), "rts-threshold = \"500 B\"");
+    Wifi { title: "Two access points", times, hop, rest: STATIONS, ..Wifi::default() }.text()
 }
 
 const STATIONS: &str = r#"

@@ -377,6 +377,22 @@ mod tests {
     }
 
     #[test]
+    fn frames_of_a_few_packets_that_show_less_are_believed_at_once_too() {
+        let as_before = || {
+            let mut overhead = Overhead::new(8e-3, OverheadRule::Access);
+            overhead.update(0.05, 1, &shown(8e-3, 30e-6, 1.0, 2.0));
+            overhead
+        };
+        let (mut overhead, sample) = (as_before(), shown(400e-6, 30e-6, 1.0, 2.0));
+        assert_eq!(overhead.update(0.05, 1, &sample), Change::None, "one sample is not believed");
+        assert_eq!(overhead.update(0.05, 1, &sample), Change::Overhead);
+        assert!((overhead.round(1) - 400e-6).abs() < 1e-9, "{overhead:?}");
+        // A few frames may be few by accident.
+        let (mut overhead, few) = (as_before(), Sample { frames: 4.0, ..sample });
+        (0..5).for_each(|_| assert_eq!(overhead.update(0.05, 1, &few), Change::None));
+    }
+
+    #[test]
     fn nonsense_changes_nothing_or_stays_within_bounds() {
         let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
         for value in [f64::NAN, f64::INFINITY, -1e9, 0.0, 1e9] {

@@ -31,22 +31,65 @@ pub fn value(record: &RunRecord, key: Key) -> f64 {
     record.figure(key).value().unwrap_or_else(|| panic!("no {}", key.name()))
 }
 
-/// The text of a scenario with a wire of 5 ms and a hop of 802.11ac at 80 MHz, whose FIFO holds 1000 packets: `head` gives its title and
-/// times, `hop` what else is said of the hop, `rest` the stations, their traffic and the laws.
-pub fn wifi(head: &str, hop: &str, rest: &str) -> String {
-    format!(
-        r#"
-{head}
+/// A figure of a law, by seed.
+pub fn values(scenario: &Scenario, law: &str, key: Key, seeds: std::ops::RangeInclusive<u64>) -> Vec<f64> {
+    seeds.map(|seed| value(&simulate(scenario, law, seed), key)).collect()
+}
+
+/// A scenario over a wire of 1 Gbit/s and a hop of 802.11ac: what differs from one test to the next.
+pub struct Wifi<'t> {
+    pub title: &'t str,
+    /// How long a run lasts, and how much of it does not count.
+    pub times: (&'t str, &'t str),
+    /// Of the wire, each way.
+    pub delay: &'t str,
+    pub width: &'t str,
+    pub queue: &'t str,
+    /// What else is said of the hop.
+    pub hop: &'t str,
+    /// The stations, their traffic, the laws, and what else stands in tables of its own.
+    pub rest: &'t str,
+}
+
+impl Default for Wifi<'_> {
+    fn default() -> Self {
+        Wifi {
+            title: "Test",
+            times: ("40 s", "20 s"),
+            delay: "5 ms",
+            width: "80 MHz",
+            queue: "{ kind = \"fifo\", limit = \"1000 packets\" }",
+            hop: "",
+            rest: "",
+        }
+    }
+}
+
+impl Wifi<'_> {
+    /// Its text.
+    pub fn text(&self) -> String {
+        let Wifi { title, times: (duration, warm_up), delay, width, queue, hop, rest } = self;
+        format!(
+            r#"
+title = "{title}"
+duration = "{duration}"
+warm-up = "{warm_up}"
 seeds = 1
 [wire]
 rate = "1 Gbit/s"
-delay = "5 ms"
+delay = "{delay}"
 [hop.wifi]
 standard = "802.11ac"
-width = "80 MHz"
-queue = {{ kind = "fifo", limit = "1000 packets" }}
+width = "{width}"
+queue = {queue}
 {hop}
 {rest}
 "#
-    )
+        )
+    }
+
+    /// The scenario.
+    pub fn scenario(&self) -> Scenario {
+        parse(&self.text())
+    }
 }
