@@ -77,6 +77,13 @@ fn intervals_add_up() {
         })
         .collect();
     assert_eq!((counts.iter().sum::<u64>(), counts.len()), (100, 4), "{counts:?}");
+    // The clock was set meanwhile, by half a century: nobody wants all the seconds between.
+    let mut jump = capture(127, 2);
+    let second = jump.len() - (jump.len() - 24) / 2;
+    jump[second..second + 4].copy_from_slice(&1_700_000_000u32.to_le_bytes());
+    std::fs::write(&path, jump).expect("written");
+    let ended = run(lasthop(["aggregation", "--json", "--interval", "1 s"]).arg(&path)).succeeded();
+    assert!(ended.out.lines().count() < 5 && ended.err.contains("are left out"), "{ended:?}");
     // Cut in the middle of the last packet: the rest is counted, and it says so.
     let bytes = capture(127, 10);
     std::fs::write(&path, &bytes[..bytes.len() - 5]).expect("written");

@@ -21,7 +21,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What to measure.
 #[derive(ClapArgs)]
@@ -53,6 +53,9 @@ fn interval(text: &str) -> Result<Span, String> {
     let span = flag::quantity::<Span>(text)?;
     if span >= SHORTEST { Ok(span) } else { Err(format!("must be at least {SHORTEST}")) }
 }
+
+/// More intervals than these in a row, in which nothing was captured, are left out.
+const SILENT: u64 = 1_000;
 
 /// Who sends to whom.
 type Conversation = (MacAddress, MacAddress);
@@ -111,6 +114,15 @@ impl<'a> Printer<'a> {
         while start + interval <= now {
             self.print(start, start + interval)?;
             start += interval;
+            // A clock that was set while it captured leaves years between two packets.
+            let silent = now.since(start).as_nanos() / interval.as_nanos();
+            if silent > SILENT {
+                start += interval * silent;
+                note!(
+                    "{silent} intervals without a frame, up to {:.0} s, are left out",
+                    start.since(self.origin).as_secs_f64()
+                );
+            }
         }
         self.start = Some(start);
         Ok(())
@@ -153,8 +165,8 @@ impl Source {
         Ok(Source::File(File::open(path).with_context(unreadable)?))
     }
 
-    /// The next octets; none at the end.
-    fn read(&mut self, buffer: &mut [u8], patience: &mut Duration) -> io::Result<usize> {
+    /// The next octets; none at the end. `end`: until when those of a pipe are awaited, once we have been asked to stop.
+    fn read(&mut self, buffer: &mut [u8], end: &mut Option<Instant>) -> io::Result<usize> {
         let Source::Pipe(stop) = self else {
             let Source::File(file) = self else { return Ok(0) };
             return file.read(buffer);
@@ -169,8 +181,8 @@ impl Source {
             };
             // Ctrl-C reaches who writes here, too, and what that has still to say is worth waiting for.
             if stop.is_asked() {
-                *patience = patience.saturating_sub(LOOK);
-                if patience.is_zero() || stop.is_urgent() {
+                let end = *end.get_or_insert_with(|| Instant::now() + PATIENCE);
+                if Instant::now() >= end || stop.is_urgent() {
                     return Ok(0);
                 }
             }
@@ -192,10 +204,10 @@ fn capture(path: &Path, args: &Args) -> anyhow::Result<()> {
     let mut source = Source::open(path)?;
     let place = || if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() };
     let none = || format!("{} is no capture that can be read", place());
-    let (mut stream, mut buffer, mut patience) = (pcap::Stream::new(), vec![0; 1 << 16], PATIENCE);
+    let (mut stream, mut buffer, mut end) = (pcap::Stream::new(), vec![0; 1 << 16], None);
     let (mut meter, mut printer, mut last) = (meter(args), Printer::new(args), Time::ZERO);
     loop {
-        let count = match source.read(&mut buffer, &mut patience) {
+        let count = match source.read(&mut buffer, &mut end) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             read => read.with_context(|| format!("cannot read the capture {}", place()))?,
         };

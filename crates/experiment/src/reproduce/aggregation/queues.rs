@@ -155,7 +155,7 @@ fn picture(run: &Results) -> Chart {
         y: "p95 delay (ms)".into(),
         curves: run.scenario.laws().iter().map(|law| point(&law.name)).collect(),
         logarithmic: true,
-        note: "Points: means over the seeds. Whiskers: 95 % confidence intervals of the mean delay; those of the throughput are in the \
+        note: "Points: means over the seeds. Whiskers: 95 % confidence intervals of the p95 delay; those of the throughput are in the \
                table. Lower and further right is better."
             .into(),
         ..Chart::default()
