@@ -65,6 +65,7 @@ impl Outcome {
         for slot in &self.slots {
             let shown = [
                 (Gauge::AggregationTarget(slot.station), slot.target),
+                (Gauge::IntervalAim(slot.station), slot.aim.map(|s| s * 1e3)),
                 (Gauge::Overhead, slot.overhead.map(|s| s * 1e6)),
             ];
             for (gauge, value) in shown {

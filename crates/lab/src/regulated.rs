@@ -18,6 +18,8 @@ pub struct Slot {
     pub level: Option<f64>,
     /// Packets a frame that are aimed at.
     pub target: Option<f64>,
+    /// The interval between its frames that is aimed at, in seconds.
+    pub aim: Option<f64>,
     /// Estimate of a round's overhead (ĉ), in seconds.
     pub overhead: Option<f64>,
     /// What the proxy may send from now on.
@@ -46,6 +48,7 @@ fn slot(line: &Value, origin: Time) -> Option<Slot> {
         station: Node(u16::try_from(line["station"].as_u64()?).ok()?),
         level: number("mu_n"),
         target: number("target"),
+        aim: number("aim_s"),
         overhead: number("c_s"),
         rate: Rate::from_bps(line["rate_bps"].as_u64()?),
         backlog: (number("backlog_bytes")?, number("bound_bytes")?),
@@ -74,6 +77,7 @@ pub fn summarise(name: &str, station: Node, slots: &[Slot], hop: &HopLog, (from,
         frame_interval_ms: (count > 0).then(|| (length / count).as_millis_f64()),
         aggregation_packets: down().map(|frame| f64::from(frame.packets)).collect::<Moments>().mean(),
         target_packets: mean(&|slot| slot.target),
+        interval_aim_ms: mean(&|slot| slot.aim).map(|seconds| seconds * 1e3),
         round_overhead_ms: mean(&|slot| slot.overhead).map(|seconds| seconds * 1e3),
         rate_mbit_s: mean(&|slot| Some(slot.rate.as_mbit_f64())),
         airtime_share: share(down().map(|frame| frame.airtime).fold(Span::ZERO, |sum, span| sum + span)),
@@ -90,7 +94,7 @@ mod tests {
     use super::*;
     use crate::log::FrameSeen;
 
-    const LINE: &str = r#"{"t_ns":2500000000,"station":1,"mu_n":20.0,"target":25.0,"c_s":0.0004,"rate_bps":24000000,
+    const LINE: &str = r#"{"t_ns":2500000000,"station":1,"mu_n":20.0,"target":25.0,"aim_s":0.012,"c_s":0.0004,"rate_bps":24000000,
         "backlog_bytes":900,"bound_bytes":1000,"over_bound":0.0,"pacing_error_us_p99":30.5,"interval_s":0.01}"#;
 
     #[test]
@@ -125,6 +129,7 @@ mod tests {
         let summary = of(Node(1));
         assert_eq!((summary.slots, summary.aggregation_packets), (2, Some(10.0)));
         assert_eq!((summary.frame_interval_ms, summary.interval_ms), (Some(20.0), Some(10.0)));
+        assert_eq!(summary.interval_aim_ms, Some(12.0));
         assert!((summary.airtime_share - 0.25).abs() < 1e-9, "{summary:?}");
         assert_eq!((summary.backlog_over_bound, summary.uplink_frames_s), (Some(1.1), Some(25.0)));
         assert!(summary.uplink_airtime_share.is_some_and(|share| (share - 0.025).abs() < 1e-9), "{summary:?}");

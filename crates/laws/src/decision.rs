@@ -65,6 +65,8 @@ pub enum Why {
     Entering,
     /// Aggregation regulator: the rate that holds the interval between the station's frames at the target.
     Regulated,
+    /// Aggregation regulator: the same, but no rate can hold the target; the interval that is held is a longer one.
+    OutOfReach,
     /// Aggregation regulator: the application sends less than it may; its state is frozen.
     ApplicationLimited,
     /// Aggregation regulator: the station reports no frames; its state is frozen.

@@ -205,6 +205,42 @@ fn an_overhead_that_seems_longer_than_the_target_does_not_lock_it() {
     }
 }
 
+/// A round of single packets is longer than the target: the shortest interval in which packets have half of the time is held, from
+/// whatever is believed of the overhead first, and the target again when the hop has become another.
+#[test]
+fn where_the_target_cannot_be_had_packets_have_half_of_the_time() {
+    for (target, access, mbit) in [
+        (5, 400e-6, vec![390.0; 25]),
+        (5, 200e-6, vec![390.0; 26]),
+        (3, 1e-3, vec![390.0, 175.5, 1170.0, 585.0]),
+        (5, 2e-3, vec![1170.0; 3]),
+    ] {
+        for first_us in [50, 200, 2_000, 20_000] {
+            let here = format!("T {target} access {access} {mbit:?} from {first_us} us");
+            let params = Params { overhead: Span::from_micros(first_us), ..params(target) };
+            let mut world = World::new(params, access, &mbit);
+            let mut hop = world.hop();
+            hop.links.iter_mut().for_each(|link| link.most = aim_packets(48.0, 5.484e-3, link.airtime));
+            let oracle = exact(&hop, 2.0 * hop.overhead);
+            assert!(hop.round(&vec![1.0; mbit.len()]) > 1.05 * target as f64 * 1e-3, "{here} is out of reach");
+            let levels = world.settle(120);
+            for (level, want) in levels.iter().zip(&oracle.levels) {
+                assert!((level / want - 1.0).abs() < 0.03, "{here}: {levels:?} {oracle:?}");
+            }
+            assert!(world.law.views().all(|view| (view.aim / (2.0 * hop.overhead) - 1.0).abs() < 0.03), "{here}");
+            // A tenth of the overhead is within reach.
+            world.access = access / 10.0;
+            let mut hop = world.hop();
+            hop.links.iter_mut().for_each(|link| link.most = aim_packets(48.0, 5.484e-3, link.airtime));
+            let (levels, oracle) = (world.settle(60), exact(&hop, target as f64 * 1e-3));
+            for (level, want) in levels.iter().zip(&oracle.levels) {
+                assert!((level / want - 1.0).abs() < 0.05, "{here}, again: {levels:?} {oracle:?}");
+            }
+            assert!(world.law.views().all(|view| view.aim == target as f64 * 1e-3), "{here}");
+        }
+    }
+}
+
 #[test]
 fn the_edge_in_k1_is_two() {
     let swing = |k1| World::new(Params { k1, k2: 0.05, beta: 1e-9, ..params(10) }, 200e-6, &[390.0; 10]).swing(600);

@@ -415,6 +415,7 @@ impl Recorder {
                 | Gauge::PhyRate(node)
                 | Gauge::Aggregation(node)
                 | Gauge::AggregationTarget(node)
+                | Gauge::IntervalAim(node)
                 | Gauge::OverheadFor(node) => self.node_entity(node),
                 Gauge::Window(flow) | Gauge::Cwnd(flow) | Gauge::Pacing(flow) => self.flow_entity(flow),
                 Gauge::Queue | Gauge::Capacity | Gauge::ChannelBusy | Gauge::Overhead => Entity::Hop,
@@ -429,6 +430,7 @@ impl Recorder {
                 | Gauge::Queue
                 | Gauge::PhyRate(_)
                 | Gauge::AggregationTarget(_)
+                | Gauge::IntervalAim(_)
                 | Gauge::Overhead
                 | Gauge::OverheadFor(_) => bins.held(&self.grid, self.window.end),
                 Gauge::Capacity | Gauge::ChannelBusy | Gauge::Aggregation(_) => bins.means(&self.grid),

@@ -187,6 +187,8 @@ pub struct Regulated {
     /// Interval between its frames by the controller's account: packets a frame reported, over packets a second allowed
     /// (μ_N/x); mean over slots.
     pub interval_ms: Option<f64>,
+    /// Interval between its frames that the controller aimed at: its target, or a longer one while that was out of reach; mean over slots.
+    pub interval_aim_ms: Option<f64>,
     /// Interval between its frames on the air.
     pub frame_interval_ms: Option<f64>,
     /// Packets a frame on the air.

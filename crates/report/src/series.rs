@@ -30,6 +30,8 @@ pub enum Gauge {
     Aggregation(Node),
     /// Packets in a frame that a regulator aims at.
     AggregationTarget(Node),
+    /// Interval between a station's frames that a regulator aims at, in ms: its target, or a longer one while that is out of reach.
+    IntervalAim(Node),
     /// Overhead of a service round that a regulator estimates, in us.
     Overhead,
     /// The same where there are several regulators: as that of this station estimates it.
@@ -66,6 +68,8 @@ pub enum SeriesKind {
     Aggregation,
     /// [`Gauge::AggregationTarget`].
     AggregationTarget,
+    /// [`Gauge::IntervalAim`].
+    IntervalAim,
     /// [`Gauge::Overhead`].
     Overhead,
     /// Frames to a station, a second.
@@ -103,7 +107,7 @@ pub struct Track {
 
 impl SeriesKind {
     /// Every kind, in the order of the enum.
-    pub const ALL: [SeriesKind; 16] = [
+    pub const ALL: [SeriesKind; 17] = [
         SeriesKind::Rate,
         SeriesKind::HopDelay,
         SeriesKind::HopDelayMax,
@@ -117,6 +121,7 @@ impl SeriesKind {
         SeriesKind::ChannelBusy,
         SeriesKind::Aggregation,
         SeriesKind::AggregationTarget,
+        SeriesKind::IntervalAim,
         SeriesKind::Overhead,
         SeriesKind::Frames,
         SeriesKind::UplinkFrames,
@@ -138,6 +143,7 @@ impl SeriesKind {
             SeriesKind::ChannelBusy => "channel_busy",
             SeriesKind::Aggregation => "aggregation",
             SeriesKind::AggregationTarget => "aggregation_target",
+            SeriesKind::IntervalAim => "interval_aim",
             SeriesKind::Overhead => "overhead",
             SeriesKind::Frames => "frames",
             SeriesKind::UplinkFrames => "uplink_frames",
@@ -148,7 +154,7 @@ impl SeriesKind {
     pub const fn unit(self) -> &'static str {
         match self {
             SeriesKind::Rate | SeriesKind::Pacing | SeriesKind::Capacity | SeriesKind::PhyRate => "Mbit/s",
-            SeriesKind::HopDelay | SeriesKind::HopDelayMax => "ms",
+            SeriesKind::HopDelay | SeriesKind::HopDelayMax | SeriesKind::IntervalAim => "ms",
             SeriesKind::Backlog | SeriesKind::Queue | SeriesKind::Aggregation | SeriesKind::AggregationTarget => {
                 "packets"
             }
@@ -174,6 +180,7 @@ impl Gauge {
             Gauge::ChannelBusy => SeriesKind::ChannelBusy,
             Gauge::Aggregation(_) => SeriesKind::Aggregation,
             Gauge::AggregationTarget(_) => SeriesKind::AggregationTarget,
+            Gauge::IntervalAim(_) => SeriesKind::IntervalAim,
             Gauge::Overhead | Gauge::OverheadFor(_) => SeriesKind::Overhead,
         }
     }

@@ -54,6 +54,7 @@ fn everything() -> (Vec<Run>, RunInfo) {
     };
     let regulated = Regulated {
         interval_ms: Some(1.0),
+        interval_aim_ms: Some(1.0),
         frame_interval_ms: Some(1.0),
         aggregation_packets: Some(1.0),
         target_packets: Some(1.0),

@@ -256,6 +256,7 @@ impl World {
             }
             for view in regulator.views().filter(|view| view.active) {
                 self.recorder.sample(now, Gauge::AggregationTarget(view.station), view.target);
+                self.recorder.sample(now, Gauge::IntervalAim(view.station), view.aim * 1e3);
             }
         }
         let stations: Vec<Node> = proxy.stations().collect();

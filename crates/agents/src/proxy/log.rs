@@ -1,8 +1,8 @@
 //! The controller's log: one JSON object for every slot that a station has reported.
 //!
-//! `t_ns` is `CLOCK_MONOTONIC`. `mu_n`, `interval_s`, `target`, `c_s`, `nu` and `active` are the regulator's view (null under
-//! another rule): packets a frame measured, interval between frames, packets a frame asked for, overhead of a round, set
-//! point. `x_pps` is the rate in packets of 1500 octets a second, `why` the reason. `station_report` repeats what the
+//! `t_ns` is `CLOCK_MONOTONIC`. `mu_n`, `interval_s`, `target`, `aim_s`, `c_s`, `nu` and `active` are the regulator's view (null under
+//! another rule): packets a frame measured, interval between frames, packets a frame asked for, interval aimed at (longer than the
+//! target where that is out of reach: `why` is then `OutOfReach`), overhead of a round, set point. `x_pps` is the rate in packets of 1500 octets a second, `why` the reason. `station_report` repeats what the
 //! station said. `backlog_bytes` is the most that waited here for the station in the slot (in sockets' queues and in
 //! memory; what has left counts for the hop), `bound_bytes` the bound at that moment, `over_bound` the share of looks at it that found more.
 //! `refused_reports` counts the station's accounts that could not be true, `refused_why` says why the last could not.
@@ -30,6 +30,7 @@ pub(super) fn slot(log: &mut Log, now: Time, control: &Control, session: &mut Se
         "mu_n": view.map(|(view, ..)| view.level),
         "interval_s": view.map(|(view, ..)| view.interval).filter(|interval| interval.is_finite()),
         "target": view.map(|(view, ..)| view.target),
+        "aim_s": view.map(|(view, ..)| view.aim),
         "active": view.map(|(view, ..)| view.active),
         "c_s": view.map(|(_, overhead, _)| overhead),
         "nu": view.map(|(.., set_point)| set_point),

@@ -16,12 +16,14 @@
 //!             A hop that becomes slower within a slot is overrun for the rest of it, and a queue stands that frames of most
 //!             packets hide from z. If frames are full and more packets were sent and have not arrived than arrive within T̄, x' is
 //!             therefore at most what arrived less what drains them within a slot (`Backlog`). z then rests, for the frames of a drain are not
-//!             what z has made; but not in the slot before it, so that rates that are too high fall with every drain. And
-//!             where the overhead is found to be another (`overhead`), z' is the target: what z had to make good for was
-//!             the old ĉ. Stations that know no data rates (told from arrival times, they may not) are taken to be alike: w is what
+//!             what z has made; but not in the slot before it, so that rates that are too high fall with every drain. Where T̄ is out of
+//!             reach, a longer interval takes its place (`reach`). And
+//!             where the overhead is found to be another (`overhead`), or what a packet of the reference takes by a quarter, or T̄ comes into or
+//!             out of reach, ν' is the model's for the hop as it is then known (`allocation`), and z' the target: what they had to make good for was
+//!             another hop. Stations that know no data rates (told from arrival times, they may not) are taken to be alike: w is what
 //!             rounds last beyond ĉ, which is then not learned. A rate that was known is kept while frames hold 3
 //!             packets, and for 8 slots, until two slots say that packets take another time (`overhead`); w is then what rounds leave, in the
-//!             proportions that were told last. Neither touches the loop near its equilibrium, where frames are not full and ĉ changes by β.
+//!             proportions that were told last. None of these touches the loop near its equilibrium, where frames are not full and ĉ changes by β.
 //!             Two regulators on one channel see the same rounds, and c + w'mu_A + w'mu_B = T̄ holds for any share of either: who came
 //!             first keeps what it has. T̄ in G is therefore longer, by up to `CLAIM`, while others have more of the channel
 //!             than the own stations (`claim_on_others`): with that only equal shares are an equilibrium.
@@ -29,13 +31,15 @@
 //! Checked by: tests::* (each guard), tests/aggregation_loop.rs (stability, Lemma 2), tests/aggregation_backhaul.rs,
 //!             tests/aggregation_conformance.rs, crates/sim/tests/regulated.rs
 
+use super::allocation::{exact, paper};
 use super::backhaul::{self, Detector, Earliest};
 use super::backlog::{self, Backlog};
 use super::flow_of;
 use super::ledger::{Account, FROZEN_AFTER, Frames, Ledger, Slot};
-use super::model::{aim_packets, airtime, most_packets};
+use super::model::{Hop, Link, aim_packets, airtime, most_packets};
 use super::overhead::{Change, Overhead, Sample};
 use super::params::{Allocation, Params};
+use super::reach::Reach;
 use crate::{Decision, HopLaw, ParamError, Why};
 use lasthop_signals::{FlowId, Node, Signal};
 use lasthop_units::{Rate, Time};
@@ -46,6 +50,8 @@ pub struct Regulator {
     params: Params,
     ledger: Ledger<Loop>,
     overhead: Overhead,
+    /// Which interval is aimed at.
+    reach: Reach,
     /// Packets a frame of the reference station that the outer loop asks for (ν).
     nu: f64,
     /// The slowest station, which the outer loop measures.
@@ -63,6 +69,8 @@ struct Loop {
     rated: bool,
     /// What w was when it last told them, unless that has turned out to be wrong.
     told: Option<f64>,
+    /// True if it has told another w than in the slot before.
+    shifted: bool,
     /// Slots in a row in which it has told none.
     untold: u32,
     /// Integral state: packets a frame, as the model would have them (z).
@@ -85,6 +93,8 @@ struct Loop {
     sent: f64,
     /// True if these are about as many as were allowed.
     paced: bool,
+    /// True if that was the least rate.
+    least: bool,
     /// What stands in the hop's queue because it was overrun.
     backlog: Backlog,
     /// When its packets come at the earliest.
@@ -112,6 +122,8 @@ pub struct View {
     pub target: f64,
     /// Interval between its frames, measured in the last slot, seconds (μ_N/x).
     pub interval: f64,
+    /// Interval that is aimed at, seconds: the target, or a longer one while that is out of reach.
+    pub aim: f64,
     /// Packets a second allowed.
     pub rate: f64,
     /// Seconds a packet on the air (w).
@@ -148,6 +160,8 @@ const LEAST_AIRTIME: f64 = 1e-6;
 const CLAIM: f64 = 0.3;
 /// Share of the target from which on rounds are as long as others make them.
 const CROWDED: f64 = 0.75;
+/// A packet that takes this many times as long as in the slot before, or less long by as much, is of another hop.
+const SHIFT: f64 = 1.25;
 /// Least integral state: it must be able to come back.
 const LEAST_Z: f64 = 0.05;
 
@@ -161,6 +175,7 @@ impl Regulator {
         Ok(Regulator {
             ledger: Ledger::new(params.interval),
             overhead: Overhead::new(params.overhead.as_secs_f64(), params.overhead_rule),
+            reach: Reach::new(params.target.as_secs_f64(), params.overhead_rule),
             nu: 1.0,
             reference: None,
             backhaul: Detector::default(),
@@ -182,7 +197,8 @@ impl Regulator {
     pub fn views(&self) -> impl Iterator<Item = View> {
         self.ledger.iter().map(|(station, account)| {
             let Loop { level, target, interval, rate, airtime, .. } = account.state;
-            View { station, level, target, interval, rate, airtime, active: account.active }
+            let aim = self.reach.interval();
+            View { station, level, target, interval, aim, rate, airtime, active: account.active }
         })
     }
 
@@ -191,8 +207,8 @@ impl Regulator {
     }
 
     fn tick(&mut self, now: Time) {
-        let params = &self.params;
-        self.ledger.close(now, |account, slot| account.measure(params, slot));
+        let (params, aim) = (&self.params, self.reach.interval());
+        self.ledger.close(now, |account, slot| account.measure(params, aim, slot));
         let streams =
             self.ledger.iter().filter(|(_, account)| account.active).filter_map(|(_, account)| account.state.stream);
         if let Some(slot) = backhaul::Slot::of(streams) {
@@ -200,12 +216,22 @@ impl Regulator {
             let shared = slot.short || self.backhaul.clamp().is_some();
             self.ledger.iter_mut().for_each(|(_, account)| account.state.detect(shared));
         }
+        let before = self.reference;
         self.choose_reference();
         self.guess_airtimes();
         let changed = self.learn_overhead();
-        self.inner(changed);
-        self.outer();
-        self.retarget();
+        let turned = self.reach.update(self.overhead(), self.packets(), changed);
+        let shifted = self.reference == before && self.slowest().is_some_and(|first| first.shifted);
+        if changed || turned || shifted {
+            // What the loops have found out is of another hop.
+            self.resettle();
+            self.retarget();
+            self.inner(true);
+        } else {
+            self.inner(false);
+            self.outer();
+            self.retarget();
+        }
         self.spread();
     }
 
@@ -282,6 +308,7 @@ impl Regulator {
             mix: active().map(|(_, account)| apart / account.state.interval).sum(),
             frames: first.state.frames,
             paced: first.state.paced,
+            least: first.state.least,
             told: active().all(|(_, account)| account.state.untold == 0),
         };
         match self.overhead.update(self.params.beta, self.active(), &sample) {
@@ -296,7 +323,30 @@ impl Regulator {
         true
     }
 
-    /// `changed`: the overhead has become another in this slot, and what the levels were says nothing of it.
+    /// ν as the model has it for this hop.
+    fn resettle(&mut self) {
+        let mut hop = Hop { overhead: self.overhead(), links: Vec::new() };
+        let mut place = None;
+        for (station, account) in self.ledger.iter().filter(|(_, account)| account.active) {
+            let airtime = account.state.airtime;
+            if account.state.limited {
+                hop.overhead += airtime * account.claim();
+                continue;
+            }
+            if self.reference == Some(station) {
+                place = Some(hop.links.len());
+            }
+            hop.links.push(Link { airtime, most: self.aim(airtime) });
+        }
+        let Some(place) = place else { return };
+        let plan = match self.params.allocation {
+            Allocation::Exact => exact(&hop, self.reach.interval()),
+            Allocation::Paper => paper(&hop, self.reach.interval()),
+        };
+        self.nu = plan.levels[place];
+    }
+
+    /// `changed`: the hop has become another in this slot, and what the levels were says nothing of it.
     fn inner(&mut self, changed: bool) {
         let (k1, params) = (self.params.k1, &self.params);
         for (_, account) in self.ledger.iter_mut().filter(|(_, account)| account.regulated()) {
@@ -315,9 +365,8 @@ impl Regulator {
     }
 
     fn outer(&mut self) {
-        let Some(first) = self.reference.and_then(|station| self.ledger.get(station)) else { return };
-        let state = &first.state;
-        let target = self.params.target.as_secs_f64() * (1.0 + self.claim_on_others(state.interval));
+        let Some(state) = self.slowest() else { return };
+        let target = self.reach.interval() * (1.0 + self.claim_on_others(state.interval));
         let mut set_point = (target * state.arrived).min(self.aim(state.airtime));
         if self.params.allocation == Allocation::Exact {
             set_point = set_point.min(self.cap_price(state) / state.airtime);
@@ -333,7 +382,7 @@ impl Regulator {
         let accesses = active().count() as f64 * self.params.overhead.as_secs_f64() / round;
         let others = 1.0 - own - accesses;
         // Rounds that are far shorter leave room: the rest of the time is nobody's.
-        let crowded = round >= CROWDED * self.params.target.as_secs_f64();
+        let crowded = round >= CROWDED * self.reach.interval();
         if crowded && others > own && own > 0.0 { CLAIM * (others - own) / (others + own) } else { 0.0 }
     }
 
@@ -377,7 +426,7 @@ impl Regulator {
         let overhead = self.overhead.round(stations);
         let active = || self.ledger.iter().filter(|(_, account)| account.active);
         let round = overhead + active().map(|(_, a)| a.state.airtime * a.claim()).sum::<f64>();
-        let singles = overhead + active().map(|(_, a)| a.state.airtime).sum::<f64>();
+        let singles = overhead + self.packets();
         let access = self.overhead.round(1);
         let least = 1.0 / singles;
         let unhurried = |account: &Account<Loop>| {
@@ -399,7 +448,7 @@ impl Regulator {
             let drained = state.backlog.clamp().map_or(wanted, |clamp| clamp.max(TRICKLE * least));
             let free = wanted.min(drained);
             let carried = state.own.clamp().map_or(carried, |clamp| clamp.max(1.0).min(carried));
-            (state.rate, state.held) = (free.min(carried), carried <= free);
+            (state.rate, state.held, state.least) = (free.min(carried), carried <= free, wanted <= least);
         }
     }
 
@@ -417,6 +466,15 @@ impl Regulator {
             *state = Loop { airtime, rated, told, target, earliest, ..Loop::default() };
         }
         self.spread();
+    }
+
+    /// Seconds on the air of one packet of each active station.
+    fn packets(&self) -> f64 {
+        self.ledger.iter().filter(|(_, account)| account.active).map(|(_, account)| account.state.airtime).sum()
+    }
+
+    fn slowest(&self) -> Option<&Loop> {
+        self.reference.and_then(|station| self.ledger.get(station)).map(|account| &account.state)
     }
 
     fn airtime_of(&self, station: Node) -> f64 {
@@ -453,7 +511,7 @@ impl HopLaw for Regulator {
         let bits = self.params.packet.bits() as f64;
         let revisit = self.ledger.deadline();
         for (station, account) in self.ledger.iter() {
-            let why = account.why();
+            let why = account.why(self.reach.is_out());
             let bits = account.packet_bytes.map_or(bits, |bytes| bytes * 8.0);
             let pacing = Rate::from_bps((account.state.rate * bits) as u64).max(SLOWEST);
             each(flow_of(station), Decision { pacing: Some(pacing), revisit, ..Decision::unlimited(why) });
@@ -474,6 +532,7 @@ impl Default for Loop {
             airtime: 0.0,
             rated: false,
             told: None,
+            shifted: false,
             untold: 0,
             z: 1.0,
             target: 1.0,
@@ -485,6 +544,7 @@ impl Default for Loop {
             frames: 0.0,
             sent: 0.0,
             paced: true,
+            least: false,
             backlog: Backlog::default(),
             earliest: Earliest::default(),
             stream: None,
@@ -511,7 +571,7 @@ impl Loop {
 
 impl Account<Loop> {
     /// Takes over what a slot has shown.
-    fn measure(&mut self, params: &Params, slot: &Slot) {
+    fn measure(&mut self, params: &Params, aim: f64, slot: &Slot) {
         let bytes = self.packet_bytes.unwrap_or(params.packet.get() as f64) + params.packet_overhead.get() as f64;
         let state = &mut self.state;
         if let Some(sent) = slot.sent {
@@ -519,10 +579,12 @@ impl Account<Loop> {
             state.paced = sent >= PACED * state.rate;
             state.sent = sent;
         }
-        state.fresh = false;
+        (state.fresh, state.shifted) = (false, false);
         let Some(frames) = &slot.frames else { return state.backlog.forget() };
         if let Some(inverse) = frames.inverse_rate {
             let airtime = bytes * 8.0 * inverse;
+            let ratio = airtime / state.airtime;
+            state.shifted = state.rated && state.untold == 0 && !(1.0 / SHIFT..=SHIFT).contains(&ratio);
             (state.airtime, state.told, state.rated, state.untold) = (airtime, Some(airtime), true, 0);
         } else {
             state.untold += 1;
@@ -537,8 +599,8 @@ impl Account<Loop> {
         state.frames = seconds / interval;
         let most = most_packets(f64::from(params.max_packets), params.frame_limit.as_secs_f64(), state.airtime);
         if let Some(sent) = slot.sent {
-            let (arrived, target) = (goodput.unwrap_or(rate), params.target.as_secs_f64());
-            state.backlog.update(&backlog::Slot { sent, arrived, seconds, level, most, target });
+            let arrived = goodput.unwrap_or(rate);
+            state.backlog.update(&backlog::Slot { sent, arrived, seconds, level, most, target: aim });
         }
         if let (Some(sent), Some(arrived)) = (slot.sent, goodput) {
             let target = state.target;
@@ -564,13 +626,15 @@ impl Account<Loop> {
         self.regulated() && !self.state.held
     }
 
-    fn why(&self) -> Why {
+    /// `out`: the target is out of reach.
+    fn why(&self, out: bool) -> Why {
         match &self.state {
             _ if !self.active => Why::Entering,
             _ if self.silent >= FROZEN_AFTER => Why::Silent,
             state if !state.known => Why::Entering,
             state if state.held => Why::Backhaul,
             state if state.limited => Why::ApplicationLimited,
+            _ if out => Why::OutOfReach,
             _ => Why::Regulated,
         }
     }

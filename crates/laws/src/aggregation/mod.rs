@@ -7,7 +7,8 @@
 //!
 //! [`model`] is the hop as the law sees it, [`allocation`] the best that such a hop can do, [`Regulator`] the controller
 //! that finds it without being told the overhead of an access, [`LinearPi`] its predecessor, as a baseline. [`ledger`]
-//! keeps the stations' accounts and says when a slot is over, [`overhead`] estimates the access overhead, [`backhaul`]
+//! keeps the stations' accounts and says when a slot is over, [`overhead`] estimates the access overhead, [`reach`] says what is aimed at
+//! where the target cannot be had, [`backhaul`]
 //! notices that the bottleneck is not the hop at all, [`backlog`] that the hop was overrun. [`meter`] is the stations' side: it makes their accounts. [`timestamps`]
 //! makes them where a station cannot see frames, only when packets arrive.
 //!
@@ -27,6 +28,7 @@ pub mod ledger;
 pub mod meter;
 pub mod model;
 pub mod overhead;
+pub mod reach;
 pub mod timestamps;
 
 mod control;

@@ -11,7 +11,7 @@
 //!             specification skips it; but a hop that a neighbour has slowed down would then be overrun for longer).
 //!             Short frames: they may follow the packets, not the rounds, and the sample is too high; it may lower ĉ, and raise it
 //!             only if frames hold 4 packets, are as many as 5, and the station was sent what it may be, all slot long, or frames
-//!             are full. Too low a ĉ does no harm there that the loops do not mend (z makes good for it, and what they cannot mend makes
+//!             are full; or if frames hold 1.5 packets at the least rate, which is one packet a round if ĉ is right: no lower rate would tell more. Too low a ĉ does no harm there that the loops do not mend (z makes good for it, and what they cannot mend makes
 //!             frames of 4); one that is too high may lock them: where a round of single packets seems longer than the target, the law asks
 //!             for single packets, and their interval is just what it believes. So while frames hold single packets, as many as it would have, ĉ is
 //!             taken to be too high, by more with every slot, until two packets meet in a frame.
@@ -23,7 +23,7 @@
 //!             no loop is closed by believing it at once. Two in a row must say so, since the change happens within
 //!             a slot, and since one may be an accident; both of frames that show rounds, or that show less; and by more than a frame of each station would change, which
 //!             on a hop that is busy with few long frames is much beside what is left over; and while the stations' shares of the frames
-//!             stay as they are, for who has just joined sends no frame in some rounds, which then cost less. From then on ĉ is the mean of what came since. Not with
+//!             stay as they are, within a tenth or a frame, for who has just joined sends no frame in some rounds, which then cost less. From then on ĉ is the mean of what came since. Not with
 //!             [`OverheadRule::Round`], which is the published estimator.
 //!             Stations that tell what packets take from arrival times do not tell it in every slot, and not while a queue
 //!             stands. T_1 (1 - w'y) with what they told before is no measurement of c once they are slower, and to believe it does
@@ -73,6 +73,8 @@ pub struct Sample {
     pub frames: f64,
     /// True if the reference station was sent what it may be, all slot long.
     pub paced: bool,
+    /// True if that is the least that the law sends: one packet in a round of single packets, as it believes these to be.
+    pub least: bool,
     /// True if all stations have told in this slot what their packets take; otherwise some of the load is what they told before.
     pub told: bool,
 }
@@ -97,9 +99,11 @@ const CHANGE: f64 = 1.25;
 /// Frames of fewer packets than this, or fewer frames than that in a slot, may have waited for packets.
 const SURE: f64 = 4.0;
 const FEW: f64 = 5.0;
+/// Where the law sends the least that it may, packets that meet in frames of so many have been waited for: rounds are longer than is believed.
+const MET: f64 = 1.5;
 /// Share by which single packets lower the estimate at the most, in a slot.
 const FALL: f64 = 0.3;
-/// Frames do not say so of which the stations have other shares than in the slot before, by more than this part.
+/// Frames do not say so of which the stations have other shares than in the slot before, by more than this part and more than one frame.
 const STEADY: f64 = 0.1;
 /// No access takes less, seconds.
 const LEAST_ACCESS: f64 = 70e-6;
@@ -175,7 +179,9 @@ impl Overhead {
 
     /// True if `measured` is the second sample in a row that the estimate does not explain; never by the published rule.
     fn has_changed(&mut self, measured: f64, sample: &Sample, error: f64) -> bool {
-        let steady = (sample.mix / std::mem::replace(&mut self.mix, sample.mix) - 1.0).abs() <= STEADY;
+        // Of few frames, one more or less is a larger part.
+        let steady = STEADY.max(1.0 / sample.frames);
+        let steady = (sample.mix / std::mem::replace(&mut self.mix, sample.mix) - 1.0).abs() <= steady;
         let (ratio, off) = (measured / self.estimate, (measured - self.estimate).abs());
         let unexplained = !(1.0 / CHANGE..=CHANGE).contains(&ratio) && off > error;
         // Frames that follow the packets show too much: what they show to be less is.
@@ -199,7 +205,8 @@ impl Sample {
 
     /// Each frame began when the one before had ended, so that the time between them is the round's.
     fn shows_rounds(&self) -> bool {
-        self.frames >= FEW && (self.level >= SURE && self.paced || self.is_full())
+        let several = if self.least { MET } else { SURE };
+        self.frames >= FEW && (self.level >= several && self.paced || self.is_full())
     }
 }
 
@@ -219,6 +226,7 @@ mod tests {
             mix: n,
             frames: 50.0,
             paced: true,
+            least: false,
             told: true,
         }
     }
@@ -316,6 +324,13 @@ mod tests {
             (0..10).for_each(|_| assert_eq!(overhead.update(0.05, 1, &sample), Change::None));
             assert_eq!(overhead.round(1), 200e-6, "{sample:?}");
         }
+        // Unless it is the least rate, at which packets would not meet if rounds were not longer than that.
+        let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
+        let least = Sample { least: true, ..shown(20e-3, 30e-6, 1.0, 2.5) };
+        overhead.update(0.05, 1, &shown(200e-6, 30e-6, 1.0, 2.5));
+        assert_eq!(overhead.update(0.05, 1, &least), Change::None);
+        assert_eq!(overhead.update(0.05, 1, &least), Change::Overhead);
+        assert!((overhead.round(1) / 20e-3 - 1.0).abs() < 1e-9, "{overhead:?}");
         // A hop that is overrun holds back what may be under way: the station is sent less than it may, in full frames.
         let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
         overhead.update(0.05, 1, &Sample { paced: false, ..shown(20e-3, 30e-6, 1.0, 64.0) });

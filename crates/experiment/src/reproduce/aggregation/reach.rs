@@ -1,0 +1,119 @@
+//! Targets that no rate can hold.
+
+use super::super::page::{Check, Section, Table, digits, shown};
+use super::super::runner::{Edit, Results, Runner};
+use super::near;
+use super::saturated::{Line, saturated};
+use crate::ExperimentError;
+use lasthop_report::{Estimate, Key, SeriesKind};
+use toml::Value;
+
+const TEXT: &str = include_str!("../../../../../scenarios/aggregation/out-of-reach.toml");
+
+/// One hop, and the target that it cannot hold.
+struct Case {
+    label: &'static str,
+    stations: usize,
+    neighbour: bool,
+    target_ms: f64,
+}
+
+const CASES: [Case; 3] = [
+    Case { label: "25 stations, neighbour of 6 Mbit/s, T = 10 ms", stations: 25, neighbour: true, target_ms: 10.0 },
+    Case { label: "8 stations, neighbour of 6 Mbit/s, T = 5 ms", stations: 8, neighbour: true, target_ms: 5.0 },
+    Case { label: "25 stations alone, T = 5 ms", stations: 25, neighbour: false, target_ms: 5.0 },
+];
+/// Packets a frame that are aimed at at the most.
+const AIM: f64 = 48.0;
+
+pub(in super::super) fn out_of_reach(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
+    let mut section = Section {
+        title: "Targets that no rate can hold".into(),
+        text: "Not a figure of the paper. Where a round in which every station gets one packet is already longer than T, the published \
+               law sends single packets: it misses T as well, and packets have hardly any of the air. This law then aims at the \
+               shortest interval in which packets have half of the time, 2 ĉ (decision 9), or what frames of 48 packets make of it, and says so \
+               (`interval_aim` in series.parquet, `OutOfReach` in the proxy's log). The reference for ĉ is the saturated one of the section on \
+               changing channels."
+            .into(),
+        ..Section::default()
+    };
+    let mut table = Table::new(&[
+        "hop",
+        "law",
+        "Mbit/s",
+        "packets a frame",
+        "interval aimed at (ms)",
+        "interval (ms)",
+        "hop delay mean (ms)",
+        "p95 (ms)",
+        "Jain",
+    ]);
+    for case in &CASES {
+        let text = TEXT.replace("count = 25", &format!("count = {}", case.stations));
+        let line = saturated(runner, "out-of-reach", &text, 9, case.neighbour)?;
+        let mut edits: Vec<Edit<'_>> = vec![
+            ("laws.regulator.regulator.target", Value::from(format!("{} ms", case.target_ms))),
+            ("laws.published.regulator.target", Value::from(format!("{} ms", case.target_ms))),
+        ];
+        if !case.neighbour {
+            edits.push(("neighbour", Value::Array(Vec::new())));
+        }
+        let run = runner.run("out-of-reach", &text, &edits)?;
+        for law in run.scenario.laws() {
+            let of = |key| shown(&run.of(&law.name, key));
+            table.rows.push(vec![
+                case.label.into(),
+                law.name.clone(),
+                of(Key::Throughput),
+                of(Key::Aggregation),
+                aimed(&run, &law.name).mean.map_or("–".into(), digits),
+                of(Key::FrameInterval),
+                of(Key::HopDelayMean),
+                of(Key::HopDelayP95),
+                of(Key::Jain),
+            ]);
+        }
+        checks(&mut section, case, &run, &line);
+    }
+    section.tables.push(table);
+    Ok(section)
+}
+
+/// The interval that is aimed at in the measuring window, ms.
+fn aimed(run: &Results, law: &str) -> Estimate {
+    run.over_runs(law, "ms", |run| {
+        let window = (run.record.window.warm_up.as_secs_f64(), run.record.window.end.as_secs_f64());
+        Results::between(run, SeriesKind::IntervalAim, window)
+    })
+}
+
+fn checks(section: &mut Section, case: &Case, run: &Results, line: &Line) {
+    let law = "regulator";
+    let (half, full) = (2e3 * line.overhead, line.at(AIM) * 1e3);
+    let (held, want) = (run.of(law, Key::FrameInterval), half.min(full));
+    section.checks.push(Check::new(
+        &format!("{}: interval, twice the reference's overhead or full frames", case.label),
+        &format!("{} ms ± 20 %; the shortest round is {} ms", digits(want), digits(line.at(1.0) * 1e3)),
+        format!("{} ms, aimed at {}", shown(&held), shown(&aimed(run, law))),
+        near(held.mean, want, 0.2),
+    ));
+    let mean = |law, key| run.of(law, key).mean.unwrap_or(f64::NAN);
+    let times = |key, other| mean(law, key) / mean(other, key);
+    let [cubic, modern] =
+        ["cubic", "cubic+modern-ap"].map(|other| [Key::HopDelayP95, Key::Throughput].map(|key| times(key, other)));
+    section.checks.push(Check::new(
+        &format!(
+            "{}: p95 delay and throughput, as multiples of CUBIC's over FIFO; and over the modern queue",
+            case.label
+        ),
+        "p95 below half of it at half of its throughput or more, over FIFO",
+        format!("{} and {}; {} and {}", digits(cubic[0]), digits(cubic[1]), digits(modern[0]), digits(modern[1])),
+        cubic[0] < 0.5 && cubic[1] >= 0.5,
+    ));
+    section.checks.push(Check::new(
+        &format!("{}: throughput, as a multiple of what the published law's single packets carry", case.label),
+        "not stated; that is what it is for: above 1",
+        digits(times(Key::Throughput, "published")),
+        times(Key::Throughput, "published") > 1.0,
+    ));
+}
