@@ -88,6 +88,17 @@ impl Curve {
 }
 
 impl Chart {
+    /// Means over the seeds and their intervals over the time of a run.
+    pub fn over_time(file: impl Into<String>, title: impl Into<String>, y: &str, curves: Vec<Curve>) -> Chart {
+        let (file, title, y) = (file.into(), title.into(), y.into());
+        Chart { file, title, x: "time (s)".into(), y, curves, note: MEANS.into(), ..Chart::default() }
+    }
+
+    /// The same on a logarithmic vertical axis.
+    pub fn logarithmic(self) -> Chart {
+        Chart { logarithmic: true, ..self }
+    }
+
     /// The chart as SVG.
     pub fn svg(&self) -> String {
         let mut text = String::new();

@@ -59,6 +59,17 @@ impl Results {
         stations.and_then(|figures| figures.get(&key)).cloned().unwrap_or_else(|| Estimate::of(key.unit(), []))
     }
 
+    /// A figure of one station in one run.
+    pub fn figure_of(run: &Run, station: &str, key: Key) -> Option<f64> {
+        run.record.stations.iter().find(|record| record.name == station)?.figures.get(&key)?.value()
+    }
+
+    /// What `key` is under one law as a multiple of what it is under another, means of both.
+    pub fn multiple(&self, law: &str, other: &str, key: Key) -> f64 {
+        let mean = |law| self.of(law, key).mean.unwrap_or(f64::NAN);
+        mean(law) / mean(other)
+    }
+
     /// Runs of one law.
     pub fn runs<'r>(&'r self, law: &'r str) -> impl Iterator<Item = &'r Run> {
         self.outcome.runs.iter().filter(move |run| run.law == law)

@@ -1,6 +1,6 @@
 //! A hop that changes under the regulator: its data rate, and what others leave of the channel.
 
-use super::super::chart::{Chart, Curve, MEANS};
+use super::super::chart::{Chart, Curve};
 use super::super::page::{Check, Section, Table, digits, shown};
 use super::super::runner::{Results, Runner};
 use super::saturated::{Line, saturated};
@@ -42,34 +42,27 @@ struct Stage {
 }
 
 const CASES: [Case; 3] = [
-    Case {
-        name: "mcs-change",
-        text: MCS,
-        label: "MCS 9, 4, 9",
-        stations: 3.0,
-        usual: (9, 390.0),
-        changed: (4, 175.5),
-        times: [20.0, 40.0, 60.0],
-    },
-    Case {
-        name: "neighbour",
-        text: NEIGHBOUR,
-        label: "a neighbour from 20 to 40 s",
-        stations: 3.0,
-        usual: (9, 390.0),
-        changed: (9, 390.0),
-        times: [20.0, 40.0, 60.0],
-    },
+    Case { name: "mcs-change", text: MCS, label: "MCS 9, 4, 9", changed: (4, 175.5), ..USUAL },
+    Case { name: "neighbour", text: NEIGHBOUR, label: "a neighbour from 20 to 40 s", ..USUAL },
     Case {
         name: "slow-neighbour",
         text: SLOW,
         label: "a neighbour of 6 Mbit/s from 20 to 40 s",
         stations: 8.0,
-        usual: (9, 390.0),
-        changed: (9, 390.0),
         times: [20.0, 40.0, 70.0],
+        ..USUAL
     },
 ];
+/// What most of them have.
+const USUAL: Case = Case {
+    name: "",
+    text: "",
+    label: "",
+    stations: 3.0,
+    usual: (9, 390.0),
+    changed: (9, 390.0),
+    times: [20.0, 40.0, 60.0],
+};
 /// The target and the control interval.
 const TARGET_MS: f64 = 5.0;
 const SLOT: f64 = 0.5;
@@ -80,6 +73,14 @@ const END: f64 = 5.0;
 /// Bits of a packet with what surrounds it in a frame.
 const PACKET: f64 = 1548.0 * 8.0;
 
+/// The hop has become another.
+struct Change<'s> {
+    what: &'static str,
+    span: Phase,
+    was: &'s Stage,
+    is: &'s Stage,
+}
+
 impl Case {
     fn changed(&self) -> Phase {
         (self.times[0], self.times[1])
@@ -87,6 +88,13 @@ impl Case {
 
     fn back(&self) -> Phase {
         (self.times[1], self.times[2])
+    }
+
+    fn changes<'s>(&self, [before, changed, end]: &'s [Stage; 3]) -> [Change<'s>; 2] {
+        [
+            Change { what: "falls", span: self.changed(), was: before, is: changed },
+            Change { what: "comes back", span: self.back(), was: changed, is: end },
+        ]
     }
 
     fn stages(&self, runner: &Runner<'_>) -> Result<[Stage; 3], ExperimentError> {
@@ -261,7 +269,7 @@ impl Stage {
 }
 
 /// ĉ at the end of each phase.
-fn overhead_checks(section: &mut Section, case: &Case, run: &Results, stages: &[Stage]) {
+fn overhead_checks(section: &mut Section, case: &Case, run: &Results, stages: &[Stage; 3]) {
     let believed = |stage: &Stage| over(run, "regulator", SeriesKind::Overhead, stage.settled);
     let before = believed(&stages[0]).mean.unwrap_or(f64::NAN);
     for stage in stages {
@@ -291,7 +299,7 @@ fn overhead_checks(section: &mut Section, case: &Case, run: &Results, stages: &[
 }
 
 /// The interval that is regulated: soon after each change, and at the end of each phase; neither longer nor shorter than it should be.
-fn interval_checks(section: &mut Section, case: &Case, run: &Results, stages: &[Stage]) {
+fn interval_checks(section: &mut Section, case: &Case, run: &Results, stages: &[Stage; 3]) {
     for stage in stages {
         let held = intervals(run, "regulator", stage.settled);
         section.checks.push(Check::new(
@@ -305,9 +313,9 @@ fn interval_checks(section: &mut Section, case: &Case, run: &Results, stages: &[
             near(held.mean, stage.aim(), 0.2),
         ));
     }
-    for (what, span, stage) in [("falls", case.changed(), &stages[1]), ("comes back", case.back(), &stages[2])] {
-        let took = run.over_runs("regulator", "s", |run| settled(run, span, stage.aim()));
-        let all = run.runs("regulator").all(|run| settled(run, span, stage.aim()).is_some_and(|took| took <= 3.0));
+    for Change { what, span, is, .. } in case.changes(stages) {
+        let took = run.over_runs("regulator", "s", |run| settled(run, span, is.aim()));
+        let all = run.runs("regulator").all(|run| settled(run, span, is.aim()).is_some_and(|took| took <= 3.0));
         let never = took.values.iter().filter(|took| took.is_none()).count();
         let never = if never == 0 { String::new() } else { format!(", and not at all in {never} runs") };
         section.checks.push(Check::new(
@@ -320,13 +328,11 @@ fn interval_checks(section: &mut Section, case: &Case, run: &Results, stages: &[
 }
 
 /// How long packets wait while the hop changes, and afterwards.
-fn delay_checks(section: &mut Section, case: &Case, run: &Results, stages: &[Stage]) {
+fn delay_checks(section: &mut Section, case: &Case, run: &Results, stages: &[Stage; 3]) {
     let label = case.label;
     let delay = |stage: &Stage| over(run, "regulator", SeriesKind::HopDelay, stage.settled);
     let rate = |stage: &Stage| run.over_runs("regulator", "", |run| sum(run, SeriesKind::Rate, stage.settled)).mean;
-    for (what, span, was, is) in
-        [("falls", case.changed(), &stages[0], &stages[1]), ("comes back", case.back(), &stages[1], &stages[2])]
-    {
+    for Change { what, span, was, is } in case.changes(stages) {
         let worst = longest(run, "regulator", span);
         let blind = rate(was).zip(rate(is)).filter(|_| is.is_feasible());
         let blind = blind.map(|(was, now)| (SLOT * 1e3 * (was / now - 1.0)).max(1.2 * TARGET_MS));
@@ -367,7 +373,7 @@ fn settled(run: &Run, span: Phase, aim: f64) -> Option<f64> {
     means.windows(2).find(held).map(|pair| pair[0].0 - SLOT / 2.0 - span.0)
 }
 
-fn charts(section: &mut Section, case: &Case, run: &Results, stages: &[Stage]) {
+fn charts(section: &mut Section, case: &Case, run: &Results, stages: &[Stage; 3]) {
     let laws: Vec<&str> = run.scenario.laws().iter().map(|law| law.name.as_str()).collect();
     section.charts.push(trace(run, case.name, &format!("{}: delay over the hop", case.label), &laws));
     let regulated = || laws.iter().filter(|law| **law != "cubic");
@@ -380,35 +386,22 @@ fn charts(section: &mut Section, case: &Case, run: &Results, stages: &[Stage]) {
         let frames = run.traced(law, SeriesKind::Frames, SLOT);
         Curve::estimated(law, frames.into_iter().map(|(at, frames)| (at, inverted(&frames))))
     };
-    section.charts.push(Chart {
-        file: format!("{}-interval", case.name),
-        title: format!("{}: interval between a station's frames", case.label),
-        x: "time (s)".into(),
-        y: "interval (ms)".into(),
-        curves: regulated()
-            .map(|law| inverse(law))
-            .chain([Curve::reference("target, or half of the air", steps(&|stage| Some(stage.aim())))])
-            .collect(),
-        logarithmic: true,
-        note: MEANS.into(),
-        ..Chart::default()
-    });
+    let (file, title) =
+        (format!("{}-interval", case.name), format!("{}: interval between a station's frames", case.label));
+    let curves = regulated()
+        .map(|law| inverse(law))
+        .chain([Curve::reference("target, or half of the air", steps(&|stage| Some(stage.aim())))])
+        .collect();
+    section.charts.push(Chart::over_time(file, title, "interval (ms)", curves).logarithmic());
     let truth = |stage: &Stage| {
         run.over_runs("regulator", "us", |run| stage.overhead(case, run, stage.settled).map(|c| c * 1e6)).mean
     };
-    section.charts.push(Chart {
-        file: format!("{}-overhead", case.name),
-        title: format!("{}: estimated overhead of a round", case.label),
-        x: "time (s)".into(),
-        y: "ĉ (us)".into(),
-        curves: regulated()
-            .map(|law| Curve::estimated(format!("ĉ, {law}"), run.traced(law, SeriesKind::Overhead, SLOT)))
-            .chain([Curve::reference("c of the saturated reference, regulator", steps(&truth))])
-            .collect(),
-        logarithmic: true,
-        note: MEANS.into(),
-        ..Chart::default()
-    });
+    let (file, title) = (format!("{}-overhead", case.name), format!("{}: estimated overhead of a round", case.label));
+    let curves = regulated()
+        .map(|law| Curve::estimated(format!("ĉ, {law}"), run.traced(law, SeriesKind::Overhead, SLOT)))
+        .chain([Curve::reference("c of the saturated reference, regulator", steps(&truth))])
+        .collect();
+    section.charts.push(Chart::over_time(file, title, "ĉ (us)", curves).logarithmic());
 }
 
 /// Frames a second as milliseconds between them.

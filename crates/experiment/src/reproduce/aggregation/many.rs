@@ -140,15 +140,8 @@ pub(super) fn joining(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
             None,
         ));
     }
-    section.charts.push(Chart {
-        file: "figure-8".into(),
-        title: "Estimated overhead of a round; ten stations join at 15 s".into(),
-        x: "time (s)".into(),
-        y: "ĉ (us)".into(),
-        curves,
-        note: MEANS.into(),
-        ..Chart::default()
-    });
+    let title = "Estimated overhead of a round; ten stations join at 15 s";
+    section.charts.push(Chart::over_time("figure-8", title, "ĉ (us)", curves));
     Ok(section)
 }
 
@@ -195,15 +188,10 @@ pub(super) fn gains(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
         ],
         tables: vec![table],
         charts: vec![Chart {
-            file: "figure-10".into(),
-            title: "Packets a frame of ten stations under some gains".into(),
-            x: "time (s)".into(),
-            y: "packets a frame".into(),
-            curves,
             note: "Lines: the first seed, since the mean of swings that are out of step shows none. Bands: from the least to \
                    the most of all seeds."
                 .into(),
-            ..Chart::default()
+            ..Chart::over_time("figure-10", "Packets a frame of ten stations under some gains", "packets a frame", curves)
         }],
     })
 }

@@ -1,6 +1,6 @@
 //! The linear predecessor as a baseline: at the point that it was made for, and elsewhere with its gain and with one for the place.
 
-use super::super::chart::{Chart, Curve, MEANS};
+use super::super::chart::{Chart, Curve};
 use super::super::page::{Check, Section, Table, digits, shown};
 use super::super::runner::{Results, Runner};
 use super::unlike::trace;
@@ -188,13 +188,5 @@ fn levels(place: &Place, run: &Results, file: &str, title: &str) -> Chart {
     let curve = |rival: &Rival| {
         Curve::estimated(rival.law, run.traced_of(rival.law, SeriesKind::Aggregation, place.slowest.0, SLOT))
     };
-    Chart {
-        file: file.into(),
-        title: title.into(),
-        x: "time (s)".into(),
-        y: "packets a frame".into(),
-        curves: place.rivals.iter().map(curve).collect(),
-        note: MEANS.into(),
-        ..Chart::default()
-    }
+    Chart::over_time(file, title, "packets a frame", place.rivals.iter().map(curve).collect())
 }

@@ -39,8 +39,7 @@ pub(super) fn compared(run: &Results, laws: &[&str; 4]) -> (Table, Vec<Check>) {
 
 /// p95 delay and throughput of `law` as multiples of what `other` has.
 fn multiples(run: &Results, law: &str, other: &str) -> [f64; 2] {
-    let mean = |law, key| run.of(law, key).mean.unwrap_or(f64::NAN);
-    [Key::HopDelayP95, Key::Throughput].map(|key| mean(law, key) / mean(other, key))
+    [Key::HopDelayP95, Key::Throughput].map(|key| run.multiple(law, other, key))
 }
 
 /// The requirement on one of ours against CUBIC over the modern queue.
@@ -133,12 +132,7 @@ pub(super) fn modern(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
         sums[0].mean.zip(sums[1].mean).map(|(ours, theirs)| ours > theirs),
     ));
     section.charts.push(picture(&run));
-    section.charts.push(trace(
-        &run,
-        "modern-ap-delay",
-        "Three stations: delay over the hop",
-        &["cubic", "cubic+modern-ap", "regulator", "regulator+modern-ap"],
-    ));
+    section.charts.push(trace(&run, "modern-ap-delay", "Three stations: delay over the hop", &four));
     Ok(section)
 }
 

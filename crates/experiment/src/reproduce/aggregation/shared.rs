@@ -1,6 +1,6 @@
 //! Two access points on one channel, each with its own regulator.
 
-use super::super::chart::{Chart, Curve, MEANS};
+use super::super::chart::{Chart, Curve};
 use super::super::page::{Check, Section, Table, digits, shown};
 use super::super::runner::{Edit, Results, Runner};
 use crate::ExperimentError;
@@ -118,15 +118,9 @@ fn levels(case: &Case<'_>, run: &Results) -> Chart {
         Curve::estimated(name, run.traced_of("regulator", SeriesKind::Aggregation, station, 1.0))
     };
     let [ours, theirs] = case.stations.map(|stations| stations[0]);
-    Chart {
-        file: "two-access-points".into(),
-        title: "Two access points, T = 5 ms: packets a frame; the second begins at 10 s".into(),
-        x: "time (s)".into(),
-        y: "packets a frame".into(),
-        curves: vec![curve("first", ours), curve("second", theirs)],
-        note: MEANS.into(),
-        ..Chart::default()
-    }
+    let title = "Two access points, T = 5 ms: packets a frame; the second begins at 10 s";
+    let curves = vec![curve("first", ours), curve("second", theirs)];
+    Chart::over_time("two-access-points", title, "packets a frame", curves)
 }
 
 fn checks(section: &mut Section, case: &Case<'_>, run: &Results) {
@@ -162,10 +156,7 @@ fn checks(section: &mut Section, case: &Case<'_>, run: &Results) {
             ours > theirs,
         ));
     }
-    let times = |key| {
-        let of = |law| run.of(law, key).mean.unwrap_or(f64::NAN);
-        ["cubic", "cubic+modern-ap"].map(|other| of(law) / of(other))
-    };
+    let times = |key| ["cubic", "cubic+modern-ap"].map(|other| run.multiple(law, other, key));
     let (delay, rate) = (times(Key::HopDelayP95), times(Key::Throughput));
     section.checks.push(Check::new(
         &format!("{}: p95 delay and throughput of ours over FIFO, as multiples of CUBIC's over FIFO; and over the modern queue", case.label),
@@ -179,21 +170,15 @@ fn checks(section: &mut Section, case: &Case<'_>, run: &Results) {
 fn pair(case: &Case<'_>, run: &Results, law: &str, key: Key) -> [Estimate; 2] {
     case.stations.map(|stations| {
         run.over_runs(law, key.unit(), |run| {
-            let of = |name: &&str| run.record.stations.iter().find(|s| s.name == **name)?.figures.get(&key)?.value();
-            stations.iter().filter_map(of).collect::<Moments>().mean()
+            stations.iter().filter_map(|name| Results::figure_of(run, name, key)).collect::<Moments>().mean()
         })
     })
 }
 
 /// Throughput of these stations together.
 fn sum(run: &Results, law: &str, stations: &[&str]) -> Estimate {
-    run.over_runs(law, Key::Throughput.unit(), |run| {
-        let of = |name: &&str| {
-            let station = run.record.stations.iter().find(|s| s.name == **name)?;
-            station.figures.get(&Key::Throughput)?.value()
-        };
-        stations.iter().map(of).sum()
-    })
+    let unit = Key::Throughput.unit();
+    run.over_runs(law, unit, |run| stations.iter().map(|name| Results::figure_of(run, name, Key::Throughput)).sum())
 }
 
 /// What a station's regulator takes the overhead of a round to be, ms, in the measuring window.

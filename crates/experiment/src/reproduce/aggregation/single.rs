@@ -275,15 +275,8 @@ pub(super) fn convergence(runner: &Runner<'_>) -> Result<Section, ExperimentErro
         let levels = run.traced("regulator", SeriesKind::Aggregation, 0.5);
         curves.push(Curve::estimated(format!("MCS {mcs}"), levels));
     }
-    section.charts.push(Chart {
-        file: "figure-5".into(),
-        title: "One station, T = 2.5 ms: packets a frame from the start".into(),
-        x: "time (s)".into(),
-        y: "packets a frame".into(),
-        curves,
-        note: MEANS.into(),
-        ..Chart::default()
-    });
+    let title = "One station, T = 2.5 ms: packets a frame from the start";
+    section.charts.push(Chart::over_time("figure-5", title, "packets a frame", curves));
     Ok(section)
 }
 
@@ -360,12 +353,8 @@ pub(super) fn full_rate(runner: &Runner<'_>) -> Result<Section, ExperimentError>
             Check::new("the regulator", "~480-500 Mbit/s, ~2 ms", rate("regulator"), None),
         ], against].concat(),
         tables: vec![table, queues],
-        charts: vec![Chart {
-            file: "figure-11".into(),
-            title: "One station at 1170 Mbit/s: delay over the hop".into(),
-            x: "time (s)".into(),
-            y: "delay (ms)".into(),
-            curves: [
+        charts: vec![
+            Chart::over_time("figure-11", "One station at 1170 Mbit/s: delay over the hop", "delay (ms)", [
                 ("regulator", "regulator over FIFO"),
                 ("cubic", "CUBIC over FIFO"),
                 ("bbr", "BBR over FIFO"),
@@ -373,10 +362,8 @@ pub(super) fn full_rate(runner: &Runner<'_>) -> Result<Section, ExperimentError>
                 ("regulator+modern-ap", "regulator over the modern queue"),
             ]
             .map(|(law, name)| Curve::estimated(name, run.traced(law, SeriesKind::HopDelay, TRACE)))
-            .to_vec(),
-            logarithmic: true,
-            note: MEANS.into(),
-            ..Chart::default()
-        }],
+            .to_vec())
+            .logarithmic(),
+        ],
     })
 }

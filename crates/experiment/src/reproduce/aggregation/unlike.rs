@@ -223,16 +223,7 @@ pub(super) fn three(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
 /// Delays over the hop under some laws, on a logarithmic axis.
 pub(super) fn trace(run: &Results, file: &str, title: &str, laws: &[&str]) -> Chart {
     let curve = |law: &&str| Curve::estimated(*law, run.traced(law, SeriesKind::HopDelay, TRACE));
-    Chart {
-        file: file.into(),
-        title: title.into(),
-        x: "time (s)".into(),
-        y: "mean delay over the hop (ms)".into(),
-        curves: laws.iter().map(curve).collect(),
-        logarithmic: true,
-        note: MEANS.into(),
-        ..Chart::default()
-    }
+    Chart::over_time(file, title, "mean delay over the hop (ms)", laws.iter().map(curve).collect()).logarithmic()
 }
 
 /// Seconds over which traces of delays are averaged.
