@@ -13,9 +13,9 @@
 //! largest of its servers' least RTTs; the allowance is 10 ms. Every connection may have one segment on its way whatever that
 //! leaves, and all that are quiet together what those that send leave of the allowance: where that is more than the bound, as with
 //! some hundreds of connections, so much may wait when all begin at once. Who calls a station in transparent mode is told of one segment,
-//! since nobody knows how many call. A window that was advertised cannot be taken back, so
-//! that the bound follows a falling rate with a delay of one wired RTT, and so that connections which have all brought much, one
-//! after the other, may bring ten segments each if they begin anew at one moment. What has been sent stands in the hop's queue, where the law measures it.
+//! since nobody knows how many call. A window that was advertised cannot be taken back, so that the bound follows a falling rate with a
+//! delay of one wired RTT, and so that connections which have all brought much, one after the other, may each bring ten segments and
+//! more if they begin anew at one moment. What has been sent stands in the hop's queue, where the law measures it.
 
 mod config;
 mod control;

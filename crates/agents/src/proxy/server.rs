@@ -19,7 +19,8 @@ pub(super) struct Server {
     /// Octets in the kernel, when last looked at.
     pub(super) queued: u64,
     pub(super) min_rtt: Option<Span>,
-    /// Until when it counts as one that sends, after something has waited or half of what might come within a round trip has.
+    /// Until when it counts as one that sends, after something has waited or half of what might come within a round trip has, or half of what
+    /// one begins with.
     pub(super) busy_until: Time,
     /// The first octet that its sender must not send yet; by what we have set, since the kernel does not tell.
     edge: u64,
@@ -105,7 +106,19 @@ impl Server {
     /// Octets that it may bring at once when it begins to send, if it does not: what it has been given, but no more than a sender
     /// begins with that has been quiet (RFC 5681, section 4.1), whatever it was given before.
     pub(super) fn may_begin_with(&self, now: Time) -> u64 {
-        if self.is_busy(now) { 0 } else { self.out().get().min(INITIAL_WINDOW) }
+        self.may_bring(now, INITIAL_WINDOW)
+    }
+
+    /// True if it does not send, and has been given more than ten segments when it did. Senders that pace (BBR) keep what they had, and
+    /// bring all of it at once.
+    pub(super) fn keeps_much(&self, now: Time) -> bool {
+        !self.is_busy(now) && self.out().get() > INITIAL_WINDOW
+    }
+
+    /// Octets for which there is room when it begins to send, if it does not: what it has been given, but no more than its `part`, or ten
+    /// segments. What comes beyond that the kernel drops, and takes the window back.
+    pub(super) fn may_bring(&self, now: Time, part: u64) -> u64 {
+        if self.is_busy(now) { 0 } else { self.out().get().min(part.max(INITIAL_WINDOW)) }
     }
 
     /// Octets beyond what has arrived that are under way, or may still be sent.
@@ -135,9 +148,9 @@ impl Server {
                 self.news |= arrived > self.arrived;
                 (self.arrived, self.taken) = (arrived, taken);
             }
-            // Who is held back by a small window may never be seen to wait.
+            // Who is held back by a small window may never be seen to wait, nor may the first segments of who begins.
             let (since, had, allowed) = self.before;
-            let limited = arrived - had >= (allowed / 2).max(1);
+            let limited = arrived - had >= (allowed.min(INITIAL_WINDOW) / 2).max(1);
             if self.queued > 0 || limited {
                 self.busy_until = now + (self.min_rtt.unwrap_or(Span::ZERO) * 2).max(LULL);
             }

@@ -358,9 +358,13 @@ impl Session {
         let mut pool = Pool::new(rate, farthest, standing, Bytes::new(LEAST), (waiting, out));
         let busy = self.servers.values().filter(|server| server.is_busy(now));
         busy.for_each(|server| pool.ask(server.more(server.open)));
+        // Who has sent before and begins anew finds room for its part of the bound, should all that were given much do so together; a
+        // buffer has half as much again.
+        let keepers = self.servers.values().filter(|server| server.keeps_much(now)).count();
+        let part = bound.get() * 2 / 3 / keepers.max(1) as u64;
         for server in self.servers.values_mut() {
             let (queued, rtt) = (server.queued, server.min_rtt.unwrap_or(Span::ZERO));
-            let (busy, may_come) = (server.is_busy(now), server.may_begin_with(now));
+            let (busy, may_come) = (server.is_busy(now), server.may_bring(now, part));
             let open = if busy { server.opened(pool.part(server.more(server.open))) } else { first };
             let State::Up(pipe) = &mut server.state else { continue };
             pipe.lead = rtt / 2 + share.rate().time_for(Bytes::new(queued)).unwrap_or(Span::ZERO);
@@ -369,6 +373,9 @@ impl Session {
                 true => share.rate().bytes_in(rtt + standing).max(server.intake.least(share, rtt)).get(),
                 false => first.max(may_come),
             };
+            if !busy {
+                server.window.lull(limit);
+            }
             server.window.set(pipe.socket(), open, limit, queued);
             if std::mem::take(&mut server.news) {
                 server.window.acknowledge(pipe.socket());

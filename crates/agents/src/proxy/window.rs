@@ -23,6 +23,8 @@ pub(super) struct Window {
     clamp: u64,
     /// Octets of data per octet of kernel memory.
     density: f64,
+    /// The buffer was set for another density than is taken now.
+    stale: bool,
 }
 
 /// Segments that are asked of servers: small windows hold a whole number of them, on loopback too.
@@ -48,6 +50,8 @@ pub(super) const FEW: u64 = 16;
 const WORTHWHILE: f64 = 0.06;
 /// Octets of data per octet of memory before any was measured, as the kernel takes it for. It is measured when something waits.
 const FIRST_DENSITY: f64 = 0.5;
+/// Segments that came one by one: 1400 octets in the two kilobytes and more that a driver takes for them, with half of the room to spare.
+const THIN: f64 = 0.7;
 /// As dense as can be.
 const DENSEST: f64 = 1.0;
 /// Share of a lower density that is taken over at a look: half in a third of a second.
@@ -57,7 +61,15 @@ const ROOM: f64 = 1.5;
 
 impl Window {
     pub(super) fn new() -> Window {
-        Window { limit: 0, open: 0, clamp: 0, density: FIRST_DENSITY }
+        Window { limit: 0, open: 0, clamp: 0, density: FIRST_DENSITY, stale: false }
+    }
+
+    /// Nothing has come for a while, and no more than `limit` can at once. Few segments come one by one and lie thin: in a buffer for
+    /// what lay densely the last of ten would find no room, for which Linux closes the window and drops what is on its way.
+    pub(super) fn lull(&mut self, limit: u64) {
+        if limit < FEW * LEAST && self.density > THIN {
+            (self.density, self.stale) = (THIN, true);
+        }
     }
 
     /// Lets `open` octets come beyond what has arrived, and makes room for `limit` and half as much again; `queued` wait now.
@@ -78,7 +90,8 @@ impl Window {
         }
         let unchanged = |new: f64, old: f64, whole: f64| (new - old).abs() <= WORTHWHILE * whole;
         let same = unchanged(limit as f64, self.limit as f64, self.limit as f64);
-        if !same || !unchanged(self.density, before, before) {
+        if !same || self.stale || !unchanged(self.density, before, before) {
+            self.stale = false;
             // In steps: segments that come when the buffer has become too small are dropped.
             self.limit = if self.limit == 0 { limit } else { limit.max(self.limit * 3 / 4) };
             // The kernel doubles what it is asked for. A refusal costs the bound on memory, which the log shows.
@@ -186,7 +199,7 @@ pub(super) fn min_rtt(socket: &TcpStream) -> Option<Span> {
 #[allow(clippy::disallowed_methods, reason = "a real socket is what is tested")]
 mod tests {
     use super::*;
-    use std::io::Write;
+    use std::io::{Read, Write};
     use std::net::TcpListener;
     use std::time::Duration;
 
@@ -213,17 +226,48 @@ mod tests {
         before
     }
 
+    /// A connection of the kind that a proxy makes, and the server's end.
+    fn connection(first: u64) -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+        let socket = Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
+        prepare(&socket, first).expect("a socket");
+        socket.connect(&listener.local_addr().expect("an address").into()).expect("loopback");
+        let (server, _) = listener.accept().expect("a connection");
+        server.set_nodelay(true).expect("a socket");
+        (TcpStream::from(socket), server)
+    }
+
+    #[test]
+    fn who_begins_anew_finds_room_for_ten_segments_however_densely_its_last_ones_lay() {
+        const FIRST: u64 = 10 * LEAST;
+        let (mut socket, mut server) = connection(FIRST);
+        let mut window = Window::new();
+        window.set(&socket, 4 * FIRST, 4 * FIRST, 0);
+        server.write_all(&[0; FIRST as usize]).expect("room");
+        let waits = settled(&socket, FIRST);
+        (0..5).for_each(|_| window.set(&socket, 4 * FIRST, 4 * FIRST, waits));
+        // As if it had been measured: how densely pieces lie on loopback differs between kernels.
+        window.density = DENSEST;
+        socket.read_exact(&mut vec![0; FIRST as usize]).expect("it is there");
+        let buffer = || socket2::SockRef::from(&socket).recv_buffer_size().expect("a socket") as u64;
+        for _ in 0..20 {
+            window.lull(FIRST);
+            window.set(&socket, FIRST, FIRST, 0);
+        }
+        // Two kilobytes and what the kernel adds, ten times.
+        assert!((23_040..3 * FIRST).contains(&buffer()), "{} octets of memory", buffer());
+        for _ in 0..10 {
+            server.write_all(&[0; LEAST as usize]).expect("room");
+        }
+        assert_eq!(settled(&socket, FIRST), FIRST);
+    }
+
     /// A proxy that is held up just when a connection has brought its first segments.
     #[test]
     fn what_comes_while_nobody_looks_finds_no_more_room_than_it_may_have_though_the_first_segments_lay_thin() {
         const FIRST: u64 = 10 * LEAST;
         const LIMIT: u64 = 100_000;
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
-        let socket = Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
-        prepare(&socket, FIRST).expect("a socket");
-        socket.connect(&listener.local_addr().expect("an address").into()).expect("loopback");
-        let (socket, (mut server, _)) = (TcpStream::from(socket), listener.accept().expect("a connection"));
-        server.set_nodelay(true).expect("a socket");
+        let (socket, mut server) = connection(FIRST);
         let mut window = Window::new();
         window.set(&socket, FIRST, FIRST, 0);
         for _ in 0..10 {
