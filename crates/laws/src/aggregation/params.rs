@@ -49,7 +49,8 @@ pub enum OverheadRule {
     /// The overhead of one access: the round's is known at once for any number of stations. When the hop itself changes, two
     /// slots that agree are believed at once.
     Access,
-    /// The overhead of the whole round, as published: it is learned anew, always by β.
+    /// The overhead of the whole round, as published: it is learned anew, by β. Beyond what is published, frames of single packets lower it
+    /// here too, since it could not leave a value with which only they are asked for.
     Round,
 }
 
