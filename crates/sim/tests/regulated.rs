@@ -197,3 +197,67 @@ fn a_data_rate_told_from_single_packets_does_not_keep_a_fast_station_slow() {
     let ours = simulate(&edited("aggregation/two-stations.toml", &changes), "exact", 5);
     assert!(value(&ours, Key::Throughput) > 250.0, "{:?}", ours.figures);
 }
+
+/// Stations with bulk downloads by arrival times: so many, at this MCS and width, and what else is said to the regulator.
+fn by_arrival_times(count: u32, mcs: u32, width: &str, rest: &str) -> Scenario {
+    parse(&format!(
+        r#"
+title = "By arrival times"
+duration = "70 s"
+warm-up = "50 s"
+seeds = 1
+[wire]
+rate = "1 Gbit/s"
+delay = "2 ms"
+[hop.wifi]
+standard = "802.11ac"
+width = "{width}"
+queue = {{ kind = "fifo", limit = "2500 packets" }}
+[[station]]
+name = "sta"
+count = {count}
+mcs = {mcs}
+[[traffic]]
+kind = "bulk"
+to = "each"
+[laws.timestamps]
+sender = "cubic"
+regulator = {{ target = "10 ms", measure = "timestamps"{rest} }}
+[laws.radiotap]
+sender = "cubic"
+regulator = {{ target = "10 ms" }}
+"#
+    ))
+}
+
+#[test]
+fn an_overhead_that_is_grossly_wrong_does_not_lock_stations_without_root() {
+    // One station was held at 85 or 7 Mbit/s for good, five at 0.1 by 100 ms.
+    for (count, overhead) in [(1, "50 ms"), (5, "100 ms")] {
+        let scenario = by_arrival_times(count, 9, "80 MHz", &format!(", overhead = \"{overhead}\""));
+        let plain = value(&simulate(&scenario, "radiotap", 1), Key::Throughput);
+        for seed in 1..=3 {
+            let ours = simulate(&scenario, "timestamps", seed);
+            let (used, p95) = (value(&ours, Key::Throughput) / plain, value(&ours, Key::HopDelayP95));
+            assert!(used >= 1.0 - ERROR && p95 < 30.0, "{count} by {overhead}, seed {seed}: {used}, {p95} ms");
+        }
+    }
+}
+
+#[test]
+fn slow_stations_without_root_keep_no_queue_of_seconds() {
+    // Frames hold two packets, of 2 ms each, or four: no data rate can be told. Delays were 4.3, 4.5 and 0.1 s in the mean.
+    for (count, mcs) in [(4, 0), (8, 0), (8, 1)] {
+        let scenario = by_arrival_times(count, mcs, "20 MHz", "");
+        let plain = value(&simulate(&scenario, "radiotap", 1), Key::Throughput);
+        for seed in 1..=2 {
+            let ours = simulate(&scenario, "timestamps", seed);
+            let (used, mean) = (value(&ours, Key::Throughput) / plain, value(&ours, Key::HopDelayMean));
+            println!(
+                "{count} at MCS {mcs}, seed {seed}: {used:.3}, {mean:.1} ms, p95 {:.1}",
+                value(&ours, Key::HopDelayP95)
+            );
+            assert!(used >= 1.0 - ERROR && mean < 200.0, "{count} at MCS {mcs}, seed {seed}: {used}, {mean} ms");
+        }
+    }
+}

@@ -23,7 +23,10 @@
 //!             another hop. Stations that know no data rates (told from arrival times, they may not) are taken to be alike: w is what
 //!             rounds last beyond ĉ, which is then not learned. A rate that was known is kept while frames hold 3
 //!             packets, and for 8 slots, until two slots say that packets take another time (`overhead`); w is then what rounds leave, in the
-//!             proportions that were told last. None of these touches the loop near its equilibrium, where frames are not full and ĉ changes by β.
+//!             proportions that were told last. Rates with which packets would take a quarter more than all of the time are not believed. What
+//!             rounds leave is known where frames hold 4 packets, or where packets wait and frames are as long as they can be; otherwise it
+//!             is an upper bound of w, and after 8 slots w falls, by β in the first, 2β in the second, up to 0.3, until either is so. Until
+//!             then nobody is sent more than twice what arrived. None of these touches the loop near its equilibrium, where frames are not full and ĉ changes by β.
 //!             Two regulators on one channel see the same rounds, and c + w'mu_A + w'mu_B = T̄ holds for any share of either: who came
 //!             first keeps what it has. T̄ in G is therefore longer, by up to `CLAIM`, while others have more of the channel
 //!             than the own stations (`claim_on_others`): with that only equal shares are an equilibrium.
@@ -73,6 +76,8 @@ struct Loop {
     shifted: bool,
     /// Slots in a row in which it has told none.
     untold: u32,
+    /// Slots in a row in which neither that nor rounds have shown what its packets take.
+    unshown: u32,
     /// Integral state: packets a frame, as the model would have them (z).
     z: f64,
     /// Packets a frame asked for in this slot.
@@ -95,6 +100,10 @@ struct Loop {
     paced: bool,
     /// True if that was the least rate.
     least: bool,
+    /// True if its packets came so late that some wait for every round.
+    waits: bool,
+    /// True if its rate is bound because nothing shows what packets take.
+    rises: bool,
     /// What stands in the hop's queue because it was overrun.
     backlog: Backlog,
     /// When its packets come at the earliest.
@@ -149,11 +158,22 @@ const TRICKLE: f64 = 0.1;
 /// Who tells no rates while its frames hold fewer packets than this, for so many slots, has none that is known.
 const FEW: f64 = 3.0;
 const FORGOTTEN_AFTER: u32 = 8;
+/// Rounds, and seconds, that packets come later than the earliest if some wait for every round.
+const WAITS: f64 = 2.0;
+const LATE: f64 = 0.02;
+/// Share of the most that a frame holds, from which on it has taken what waits at the hop.
+const FILLS: f64 = 0.8;
+/// Share by which what packets are taken to need falls at the most, in a slot in which nothing shows it.
+const FALL: f64 = 0.3;
+/// What is sent while nothing shows what packets take, as a multiple of what has arrived: an overrun is then seen while it is small.
+const RISE: f64 = 2.0;
 /// Packets a frame from which on the time between frames is the rounds', not the packets'.
 const ROUNDS_SHOW: f64 = 4.0;
 /// What a round says that a packet takes is averaged with this weight, if it is not another by this factor: rounds of one slot vary.
 const LEARNT: f64 = 0.2;
 const ALIKE: f64 = 1.25;
+/// Most that packets may take of the time by what is told, as a share: slots of stations are not the same, and hold whole frames.
+const MOST_LOAD: f64 = 1.25;
 /// Least time of a packet on the air that is thought of, seconds: 1500 octets at 12 Gbit/s.
 const LEAST_AIRTIME: f64 = 1e-6;
 /// Most by which rounds may become longer than the target while others have more of the channel, as a share of the target.
@@ -164,6 +184,11 @@ const CROWDED: f64 = 0.75;
 const SHIFT: f64 = 1.25;
 /// Least integral state: it must be able to come back.
 const LEAST_Z: f64 = 0.05;
+
+/// Share by which what packets are taken to need falls after so many slots in which nothing has shown it.
+fn doubt(unshown: u32, weight: f64) -> f64 {
+    (weight * f64::from(unshown.saturating_sub(FORGOTTEN_AFTER))).min(FALL)
+}
 
 impl Regulator {
     /// A regulator that has seen nothing.
@@ -217,6 +242,7 @@ impl Regulator {
             self.ledger.iter_mut().for_each(|(_, account)| account.state.detect(shared));
         }
         let before = self.reference;
+        self.refuse_rates();
         self.choose_reference();
         self.guess_airtimes();
         let changed = self.learn_overhead();
@@ -233,6 +259,22 @@ impl Regulator {
             self.retarget();
         }
         self.spread();
+    }
+
+    /// Data rates with which packets would have taken more than all of the time are wrong. If they are old, they may still be right beside
+    /// each other.
+    fn refuse_rates(&mut self) {
+        let rated = |account: &Account<Loop>| account.active && account.state.rated;
+        let load = |state: &Loop| state.arrived * state.airtime;
+        let all: f64 =
+            self.ledger.iter().filter(|(_, account)| rated(account)).map(|(_, account)| load(&account.state)).sum();
+        if all > MOST_LOAD {
+            for (_, account) in self.ledger.iter_mut().filter(|(_, account)| rated(account)) {
+                let state = &mut account.state;
+                (state.airtime, state.rated) = (state.airtime / all, false);
+                state.told = Some(state.airtime).filter(|_| state.untold > 0);
+            }
+        }
     }
 
     /// The slowest of the stations that send as much as they may.
@@ -252,34 +294,41 @@ impl Regulator {
     /// beside each other.
     fn guess_airtimes(&mut self) {
         let Some(first) = self.reference.and_then(|station| self.ledger.get(station)) else { return };
-        let (level, overhead) = (first.state.level, self.overhead.round(self.active()));
+        let (level, access) = (first.state.level, self.overhead.round(self.active()) / self.active().max(1) as f64);
         let active = || self.ledger.iter().filter(|(_, account)| account.active).map(|(_, account)| &account.state);
-        // No round lasts longer than the time between any station's frames.
-        let interval = active().map(|state| state.interval).fold(f64::INFINITY, f64::min);
-        let known: f64 = active().filter(|state| state.rated).map(|state| state.airtime * state.level).sum();
+        // Accesses and packets fill the time while rounds follow each other, and leave some otherwise.
+        let accesses: f64 = active().map(|state| access / state.interval).sum();
+        let known: f64 = active().filter(|state| state.rated).map(|state| state.airtime * state.arrived).sum();
         let (mut told, mut tellers) = (0.0, 0.0);
         for airtime in active().filter(|state| !state.rated).filter_map(|state| state.told) {
             (told, tellers) = (told + airtime, tellers + 1.0);
         }
         let beside = |state: &Loop| state.told.map_or(1.0, |airtime| airtime * tellers / told);
-        let unknown: f64 = active().filter(|state| !state.rated).map(|state| beside(state) * state.level).sum();
+        let unknown: f64 = active().filter(|state| !state.rated).map(|state| beside(state) * state.arrived).sum();
         if unknown <= 0.0 {
             return;
         }
-        let common = (interval - overhead - known) / unknown;
+        let common = (1.0 - accesses - known) / unknown;
+        // While packets of one station wait for the hop, each round begins when the one before has ended. Those that wait on the path to it
+        // leave room in frames.
+        let fills = |state: &Loop| state.level >= FILLS * self.most(common * beside(state));
+        let shown = level >= ROUNDS_SHOW || active().any(|state| state.waits && !state.held && fills(state));
+        let params = &self.params;
         for (_, account) in self.ledger.iter_mut().filter(|(_, account)| account.active && !account.state.rated) {
             let found = common * beside(&account.state);
             let held = account.state.held;
-            let Loop { airtime, limited, untold, .. } = &mut account.state;
+            let Loop { airtime, limited, unshown, .. } = &mut account.state;
+            *unshown = if shown { 0 } else { unshown.saturating_add(1) };
             let half = *airtime / 2.0;
-            // Short frames follow the packets, not the rounds: a packet takes no more than that, and how much less shows where
-            // frames become longer. If they do not for long, it is this guess that keeps them short.
-            let guess = match level >= ROUNDS_SHOW {
+            // Short frames follow the packets, not the rounds, unless packets wait: a packet takes no more than that, and how much
+            // less shows where frames become longer, or packets begin to wait. If neither happens for long, it may be this guess that
+            // keeps frames short; but where they hold no more, whatever it lacks is an overrun: it falls slowly at first.
+            let most = if *limited { *airtime } else { *airtime * (1.0 - doubt(*unshown, params.beta)) };
+            let guess = match shown {
                 true if (1.0 / ALIKE..=ALIKE).contains(&(found / *airtime)) => *airtime + LEARNT * (found - *airtime),
                 true => found.max(half),
                 false if held => *airtime,
-                false if *untold >= FORGOTTEN_AFTER && !*limited => half,
-                false => found.max(half).min(*airtime),
+                false => found.max(half).min(most),
             };
             *airtime = guess.max(LEAST_AIRTIME);
         }
@@ -291,9 +340,10 @@ impl Regulator {
         // Where data rates are not known, frames may be short for what packets are thought to take.
         let rated = self.ledger.iter().all(|(_, account)| !account.active || account.state.rated);
         self.overhead.doubt(self.params.beta, first.state.level, rated || self.nu < LEAST_LEVEL);
-        // It is what airtimes were guessed from.
+        // It is what airtimes were guessed from; but no round is shorter than its overhead.
         if self.ledger.iter().any(|(_, account)| account.active && !account.state.rated) {
-            return false;
+            let (interval, frames) = (first.state.interval, first.state.frames);
+            return self.overhead.bound(self.active(), interval, frames);
         }
         let active = || self.ledger.iter().filter(|(_, account)| account.active);
         let apart = first.state.interval;
@@ -355,7 +405,7 @@ impl Regulator {
             let state = &mut account.state;
             let step = k1 * (state.target - state.level);
             // What a limit cuts off is not integrated.
-            let held = step > 0.0 && state.held;
+            let held = step > 0.0 && (state.held || state.rises);
             if changed {
                 state.z = state.target.clamp(LEAST_Z, most);
             } else if !held && !state.backlog.was_draining() {
@@ -446,7 +496,10 @@ impl Regulator {
             let wanted = unhurried(account);
             let state = &mut account.state;
             let drained = state.backlog.clamp().map_or(wanted, |clamp| clamp.max(TRICKLE * least));
-            let free = wanted.min(drained);
+            let unproven = !state.rated && state.known && state.level < ROUNDS_SHOW && !state.limited;
+            let proven = if unproven { RISE * state.arrived } else { f64::INFINITY };
+            state.rises = proven < wanted;
+            let free = wanted.min(drained).min(proven);
             let carried = state.own.clamp().map_or(carried, |clamp| clamp.max(1.0).min(carried));
             (state.rate, state.held, state.least) = (free.min(carried), carried <= free, wanted <= least);
         }
@@ -534,6 +587,7 @@ impl Default for Loop {
             told: None,
             shifted: false,
             untold: 0,
+            unshown: 0,
             z: 1.0,
             target: 1.0,
             rate: 1.0,
@@ -545,6 +599,8 @@ impl Default for Loop {
             sent: 0.0,
             paced: true,
             least: false,
+            waits: false,
+            rises: false,
             backlog: Backlog::default(),
             earliest: Earliest::default(),
             stream: None,
@@ -585,7 +641,8 @@ impl Account<Loop> {
             let airtime = bytes * 8.0 * inverse;
             let ratio = airtime / state.airtime;
             state.shifted = state.rated && state.untold == 0 && !(1.0 / SHIFT..=SHIFT).contains(&ratio);
-            (state.airtime, state.told, state.rated, state.untold) = (airtime, Some(airtime), true, 0);
+            (state.airtime, state.told, state.rated) = (airtime, Some(airtime), true);
+            (state.untold, state.unshown) = (0, 0);
         } else {
             state.untold += 1;
             // From frames of a packet or two none can be told again, and if it is a wrong rate that makes them short it would stay.
@@ -607,6 +664,7 @@ impl Account<Loop> {
             let late = state.earliest.late(delay, seconds);
             state.stream = Some(backhaul::Stream { sent, arrived, lost, seconds, level, target, late });
             state.fresh = true;
+            state.waits = late.is_some_and(|late| late > (WAITS * interval).max(LATE));
         }
     }
 

@@ -31,6 +31,8 @@
 //!             between few packets and full frames for good, on top of a queue. The other way round, w too large and ĉ too small,
 //!             it is below K1. So unless all w are of the same slot, a sample is not believed if a w that is longer by a quarter would
 //!             explain it, or if less than an access is left; two in a row are said to be the packets' ([`Change::Airtimes`]). Not with [`OverheadRule::Round`].
+//!             Where no rates are known ĉ is not learned (w is what rounds leave beyond it), but one that exceeds two rounds in a row is half of the
+//!             second from then on (`bound`).
 //! Validity:   at least one active station.
 //! Checked by: tests::*, controller::tests
 
@@ -52,6 +54,8 @@ pub struct Overhead {
     singles: u32,
     /// The last sample may have shown that packets take longer (true) or less long than was told.
     stretched: Option<bool>,
+    /// The last round was shorter than the estimate.
+    refuted: bool,
 }
 
 /// What one slot says.
@@ -114,7 +118,16 @@ const BOUNDS: (f64, f64) = (20e-6, 0.1);
 impl Overhead {
     /// An estimate of `first` seconds an access.
     pub fn new(first: f64, rule: OverheadRule) -> Overhead {
-        Overhead { estimate: first, rule, suspect: None, mix: 0.0, since: None, singles: 0, stretched: None }
+        Overhead {
+            estimate: first,
+            rule,
+            suspect: None,
+            mix: 0.0,
+            since: None,
+            singles: 0,
+            stretched: None,
+            refuted: false,
+        }
     }
 
     /// Overhead of a round with `stations` active stations, seconds.
@@ -175,6 +188,19 @@ impl Overhead {
         // The law begins with a slot of them.
         let slots = f64::from(self.singles.saturating_sub(1));
         self.estimate = (self.estimate * (1.0 - (weight * slots).min(FALL))).max(BOUNDS.0);
+    }
+
+    /// Where data rates are not known: true if rounds have been shorter than their overhead in two slots in a row. The estimate is then half
+    /// of them: what is left is what packets take, and too low an estimate does no harm. `interval`: mean time between the reference
+    /// station's frames, seconds; `frames`: as many in the slot.
+    pub fn bound(&mut self, stations: usize, interval: f64, frames: f64) -> bool {
+        let refuted = frames >= FEW && interval < self.round(stations);
+        let again = std::mem::replace(&mut self.refuted, refuted) && refuted;
+        if again {
+            (self.estimate, self.refuted) =
+                ((self.estimate * interval / self.round(stations) / 2.0).max(BOUNDS.0), false);
+        }
+        again
     }
 
     /// True if `measured` is the second sample in a row that the estimate does not explain; never by the published rule.

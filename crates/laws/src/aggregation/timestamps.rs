@@ -11,6 +11,7 @@
 //!             what the others are like; and whether both kinds are one. The number of frames is the sum of probabilities, which errs less than counting those
 //!             above a half where borders are seen only in part. Rates are not seen, but what a packet takes on the air is told
 //!             from when the packets were sent ([`pace`]).
+//!             A slot that the classifier does not know, but whose packets all took equally long from their sender on, is one of single packets.
 //! Validity:   packets that leave their sender paced, arrive in order, and are stamped by the kernel when its driver hands
 //!             them up. Frames that one poll of the driver hands up together count as one: no gap shows them, so that no
 //!             doubt arises (docs/reference/timestamp-estimator.md says what comes of it).
@@ -161,6 +162,31 @@ impl Arrivals {
 
     /// Probability for each packet of the slot so far that it is the first of a frame, in order.
     pub fn probabilities(&self) -> Vec<f64> {
+        let classified = self.classified();
+        // Packets that are far apart, and their gaps all alike, leave the classifier in doubt.
+        if !Estimate::of(&classified).is_known() && self.came_alone() { vec![1.0; self.slot.len()] } else { classified }
+    }
+
+    /// True if packets took as long as one another, as far as their hosts let them: none has waited for those after it or
+    /// before it, as packets of one frame do.
+    fn came_alone(&self) -> bool {
+        let packets: Vec<&Arrival> = self.before.iter().chain(&self.slot).collect();
+        let sent: Option<Vec<Time>> = packets.iter().map(|packet| packet.sent).collect();
+        let Some(sent) = sent.filter(|sent| sent.len() > 1) else { return false };
+        let micros = |time: Time, origin: Time| {
+            (time.since(origin).as_nanos() as f64 - origin.since(time).as_nanos() as f64) / 1e3
+        };
+        let delay = |(packet, left): (&&Arrival, &Time)| micros(packet.at, packets[0].at) - micros(*left, sent[0]);
+        let mut delays: Vec<f64> = packets.iter().zip(&sent).map(delay).collect();
+        delays.sort_unstable_by(f64::total_cmp);
+        let (median, count) = (delays[delays.len() / 2], delays.len() as f64);
+        let apart = micros(sent[sent.len() - 1], sent[0]) / (count - 1.0);
+        let differ = delays.iter().map(|delay| (delay - median).abs()).sum::<f64>() / count;
+        differ <= EVEN_MICROS.max(EVEN * apart) && differ < EVEN_LEAST * apart
+    }
+
+    /// What the classifier says of them.
+    fn classified(&self) -> Vec<f64> {
         let times: Vec<Time> = self.before.iter().chain(&self.slot).map(|packet| packet.at).collect();
         let gaps: Vec<Span> = times.windows(2).map(|pair| pair[1].since(pair[0])).collect();
         let Some(usual) = Usual::of(&gaps) else { return vec![1.0; self.slot.len()] };
@@ -237,6 +263,13 @@ impl Arrivals {
 
 /// Octets that surround a packet in a frame: what the regulator takes them to be.
 const MAC_OVERHEAD: Bytes = Bytes::new(48);
+
+/// Packets whose delays differ by less than this in the mean, or by less than this share of the time between them, came one by one. Those of
+/// one frame differ by a quarter of an access at least, 50 us.
+const EVEN_MICROS: f64 = 25.0;
+const EVEN: f64 = 0.02;
+/// And by no more than this share in any case.
+const EVEN_LEAST: f64 = 0.1;
 
 /// A border or a packet within a frame is plain if it is what it is taken for with this probability.
 const PLAIN: f64 = 0.8;

@@ -294,9 +294,9 @@ fn stations_that_know_no_data_rates_are_regulated_as_if_they_were_alike() {
 fn a_data_rate_that_becomes_known_takes_the_place_of_the_guess() {
     let act = Act { mbit: 390.0, ..BUSY };
     let mut bench =
-        Bench { rated: false, ..Bench::new(1, Params { overhead: Span::from_micros(400), ..Params::default() }) };
+        Bench { rated: false, ..Bench::new(1, Params { overhead: Span::from_micros(40), ..Params::default() }) };
     bench.slots(60, &[act]);
-    assert!(bench.state(0).airtime < 0.95 * airtime(12_384.0, 390e6), "guessed from an overhead that is too large");
+    assert!(bench.state(0).airtime > 1.05 * airtime(12_384.0, 390e6), "guessed from an overhead that is too small");
     bench.rated = true;
     bench.slots(1, &[act]);
     assert!((bench.state(0).airtime / airtime(12_384.0, 390e6) - 1.0).abs() < 1e-3);
@@ -310,11 +310,39 @@ fn a_rate_that_was_told_wrong_does_not_stay_for_ever() {
     let mut bench = bench(2);
     bench.slots(40, &[BUSY, BUSY]);
     let right = bench.rate(0);
-    // Believed to be so slow that one packet a frame is too much, no frame shows the rate again.
-    bench.wrong = 200.0;
-    bench.slots(10, &[BUSY, BUSY]);
+    // Believed from the beginning to be so slow that one packet a frame is too much, no frame shows the rate again.
+    let mut bench = Bench { wrong: 200.0, ..Bench::new(2, Params::default()) };
+    bench.slots(3, &[BUSY, BUSY]);
     assert!(bench.state(0).level < FEW, "{}", bench.state(0).level);
     bench.rated = false;
     bench.slots(80, &[BUSY, BUSY]);
     assert!((bench.rate(0) / right - 1.0).abs() < 0.1, "{} of {right}", bench.rate(0));
+}
+
+#[test]
+fn a_rate_by_which_packets_took_more_than_all_of_the_time_is_not_believed() {
+    let mut bench = bench(2);
+    bench.slots(40, &[BUSY, BUSY]);
+    let right = bench.rate(0);
+    bench.wrong = 200.0;
+    for slot in 0..20 {
+        bench.slot(&[BUSY, BUSY]);
+        assert!((bench.rate(0) / right - 1.0).abs() < 0.3, "slot {slot}: {} of {right}", bench.rate(0));
+    }
+}
+
+#[test]
+fn an_overhead_that_is_longer_than_a_round_is_given_up_where_no_rates_are_known() {
+    let act = Act { mbit: 390.0, ..BUSY };
+    let right = {
+        let mut bench = bench(1);
+        bench.slots(60, &[act]);
+        bench.rate(0)
+    };
+    for overhead in [1, 3, 10] {
+        let params = Params { overhead: Span::from_millis(overhead), ..Params::default() };
+        let mut bench = Bench { rated: false, ..Bench::new(1, params) };
+        bench.slots(120, &[act]);
+        assert!((bench.rate(0) / right - 1.0).abs() < 0.1, "{overhead} ms: {} of {right}", bench.rate(0));
+    }
 }

@@ -91,7 +91,7 @@ const GOOD: f64 = 0.005;
 /// One frame in so many may show lost MPDUs: beyond, too many do so that do not show it.
 const LOSSY: usize = 20;
 /// With more violation than this share of the bounds' widths, what they assume is not so: a queue stands, or MPDUs are lost.
-const OUTSIDE: f64 = 0.2;
+const OUTSIDE: f64 = 0.1;
 /// By so much may a host's stamps vary, microseconds.
 const JITTER: f64 = 20.0;
 /// What is about as good may lie as far off as this share of the result.
