@@ -497,7 +497,7 @@ impl Regulator {
             let state = &mut account.state;
             let drained = state.backlog.clamp().map_or(wanted, |clamp| clamp.max(TRICKLE * least));
             let unproven = !state.rated && state.known && state.level < ROUNDS_SHOW && !state.limited;
-            let proven = if unproven { RISE * state.arrived } else { f64::INFINITY };
+            let proven = if unproven { (RISE * state.arrived).max(TRICKLE * least) } else { f64::INFINITY };
             state.rises = proven < wanted;
             let free = wanted.min(drained).min(proven);
             let carried = state.own.clamp().map_or(carried, |clamp| clamp.max(1.0).min(carried));
