@@ -90,7 +90,7 @@ pub struct Slot {
 pub struct Earliest(Option<f64>);
 
 const GOODPUT: f64 = 0.97;
-const LEVEL: f64 = 0.8;
+const LEVEL: f64 = 0.6;
 /// Frames of fewer packets than this are short, whatever is aimed at.
 const SINGLE: f64 = 1.05;
 /// A path that all streams share makes most of them miss packets; who alone does has reasons of its own.

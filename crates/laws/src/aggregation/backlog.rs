@@ -1,16 +1,22 @@
 //! What stands in the hop's queue because more was sent than it could carry, and the rate that lets it drain.
 //! Source:     own; to send less than is delivered until the queue has gone is the Drain of BBR.
-//! Equations:  full (mu >= 0.95 N_max):  B' = max{B + (s - y) t, 0};   otherwise  B' = max{(s - y) t, 0}
-//!             from full and B' > N_max + y T̄ on, as long as full and B' > N_max:   x <= y - (B' - N_max) / t
-//! Symbols:    B -> `packets`, mu -> `level`, N_max -> `most`, s -> `sent`, y -> `arrived`, t -> `seconds`, T̄ -> `target`, x -> `clamp`
+//! Equations:  full:  mu >= 0.95 N_max,   or   d > 3 mu/x  and  mu >= 0.8 N_target
+//!             full:  B' = max{B + (s - y - lost) t, 0};   otherwise  B' = max{(s - y - lost) t, 0}
+//!             from full and B' > M + y T̄ on, as long as full and B' > M:   x <= y - (B' - M) / t
+//!             M = N_max if mu >= 0.95 N_max, otherwise mu;   when such a drain begins, h = min{h, mu/N_max};   h' = 1.005 h until that is 1
+//! Symbols:    B -> `packets`, mu -> `level`, N_max -> `most`, h -> `holds`, d -> `late`, mu/x -> `interval`, s -> `sent`, y -> `arrived`,
+//!             t -> `seconds`, T̄ -> `target`, N_target -> `aim`, x -> `clamp`
 //! Deviations: none.
-//! Validity:   packets of the same stream counted at both ends. Lost packets count as waiting, at most until a slot whose frames
+//! Validity:   packets of the same stream counted at both ends. Lost packets that nobody counts seem to wait, at most until a slot whose frames
 //!             are not full: a frame with room has taken all that waited. What a slot without full frames leaves behind is
-//!             kept for the next one only, for the hop may have become slower at its end.
+//!             kept for the next one only, for the hop may have become slower at its end. Frames are full before they hold the most that a frame
+//!             can where MPDUs are sent again: the window of the Block Ack (IEEE 802.11-2020, 10.25.6) stands on the oldest that is missing. That
+//!             shows only in delays: what comes later than three frames has found no room in two. (A packet behind one that
+//!             is sent again waits for it, a frame or two.) Where delays are not told it does not show.
 //! Checked by: tests::*, tests/aggregation_loop.rs (capacity that falls within a slot), crates/sim/tests/regulated.rs
 
 /// The queue of one station.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Backlog {
     /// Packets that were sent and have not arrived.
     packets: f64,
@@ -18,6 +24,12 @@ pub struct Backlog {
     clamp: Option<f64>,
     /// True if a queue was drained in the last slot.
     drained: bool,
+    /// Share of the packets that a frame can hold at most, that its frames were found to hold.
+    holds: f64,
+    /// The most that they have held lately, as a share of that.
+    seen: f64,
+    /// True if that was found in the last slot.
+    found: bool,
 }
 
 /// One slot of a stream.
@@ -27,11 +39,19 @@ pub struct Slot {
     pub sent: f64,
     /// Packets a second that arrived.
     pub arrived: f64,
+    /// Packets a second that are known to be lost.
+    pub lost: f64,
     /// How long it lasted.
     pub seconds: f64,
     /// Mean packets a frame.
     pub level: f64,
-    /// Most packets that a frame holds.
+    /// Packets a frame that were aimed at.
+    pub aim: f64,
+    /// Mean time between frames, seconds.
+    pub interval: f64,
+    /// By how much packets were later than they can be, seconds; `None` where that is not measured.
+    pub late: Option<f64>,
+    /// Most packets that a frame can hold.
     pub most: f64,
     /// How long packets may wait, seconds: a queue no longer than that is the loop's, not an overrun.
     pub target: f64,
@@ -39,23 +59,55 @@ pub struct Slot {
 
 /// Share of the most that a frame holds, from which on it counts as full.
 const FULL: f64 = 0.95;
+/// Packets that are later than so many frames are apart have found no room in them, if these hold at least this share of what was
+/// aimed at: shorter ones are those of a hop that packets do not reach.
+const FRAMES: f64 = 3.0;
+const NEARLY: f64 = 0.6;
+/// What frames were found to hold grows by this factor a slot, for the air may have become better: by a third in half a minute.
+const GROWS: f64 = 1.005;
+
+impl Default for Backlog {
+    fn default() -> Backlog {
+        Backlog { packets: 0.0, clamp: None, drained: false, holds: 1.0, seen: 0.0, found: false }
+    }
+}
 
 impl Backlog {
     /// Folds one slot in.
     pub fn update(&mut self, slot: &Slot) {
         self.drained = self.clamp.is_some();
-        let grown = (slot.sent - slot.arrived) * slot.seconds;
-        let full = slot.level >= FULL * slot.most && slot.most > 1.0;
+        let share = slot.level / slot.most;
+        self.seen = share.max(self.seen / GROWS);
+        self.holds = (GROWS * self.holds).max(share).min(1.0);
+        let grown = (slot.sent - slot.arrived - slot.lost) * slot.seconds;
+        let most = slot.level >= FULL * slot.most && slot.most > 1.0;
+        let late = slot.late.is_some_and(|late| late > FRAMES * slot.interval) && slot.level >= NEARLY * slot.aim;
+        let full = most || late;
         self.packets = if full { (self.packets + grown).max(0.0) } else { grown.max(0.0) };
-        let surplus = self.packets - slot.most;
+        let room = if most { slot.most } else { slot.level };
+        let surplus = self.packets - room;
         let bound = if self.drained { 0.0 } else { slot.arrived * slot.target };
         let drains = full && surplus > bound;
+        self.found = drains && !most && !self.drained;
+        if self.found {
+            self.holds = self.holds.min(self.seen);
+        }
         self.clamp = drains.then(|| (slot.arrived - surplus / slot.seconds).max(0.0));
     }
 
     /// Nothing is known any more: no frame has come.
     pub fn forget(&mut self) {
-        *self = Backlog::default();
+        *self = Backlog { holds: self.holds, seen: self.seen, ..Backlog::default() };
+    }
+
+    /// Share of the packets that a frame can hold at most, that its frames were found to hold.
+    pub fn holds(&self) -> f64 {
+        self.holds
+    }
+
+    /// True if the last slot has shown that frames hold fewer packets than was thought.
+    pub fn has_found(&self) -> bool {
+        self.found
     }
 
     /// Most packets a second that let the queue drain; `None` while none is to.
@@ -74,7 +126,8 @@ mod tests {
     use super::*;
 
     fn slot(sent: f64, arrived: f64, level: f64) -> Slot {
-        Slot { sent, arrived, seconds: 0.5, level, most: 64.0, target: 0.01 }
+        let (lost, aim, interval, late) = (0.0, 48.0, 0.01, None);
+        Slot { sent, arrived, lost, seconds: 0.5, level, aim, interval, late, most: 64.0, target: 0.01 }
     }
 
     #[test]
@@ -118,7 +171,50 @@ mod tests {
     fn silence_is_not_a_queue() {
         let mut backlog = Backlog::default();
         backlog.update(&slot(9200.0, 4400.0, 64.0));
+        let held = backlog.holds();
         backlog.forget();
-        assert_eq!(backlog, Backlog::default());
+        assert_eq!((backlog.clamp(), backlog.was_draining(), backlog.holds()), (None, false, held));
+        backlog.update(&slot(4500.0, 4400.0, 64.0));
+        assert_eq!(backlog.clamp(), None, "the 2400 packets of before are no more");
+    }
+
+    /// Frames of 39 packets every 8 ms, as where one MPDU in twenty is sent again, and packets that are 40 ms late.
+    fn late(sent: f64, arrived: f64) -> Slot {
+        Slot { interval: 0.008, late: Some(0.04), ..slot(sent, arrived, 39.0) }
+    }
+
+    #[test]
+    fn packets_that_come_later_than_frames_are_apart_have_found_no_room_though_frames_are_not_full() {
+        let mut backlog = Backlog::default();
+        backlog.update(&late(5190.0, 4590.0));
+        // 300 packets stand; all but a frame of 39 leave within the slot.
+        assert_eq!(backlog.clamp(), Some(4590.0 - (300.0 - 39.0) / 0.5));
+        assert!(backlog.has_found() && (backlog.holds() - 39.0 / 64.0).abs() < 1e-12);
+        // The drain that goes on finds nothing new.
+        backlog.update(&late(4100.0, 4590.0));
+        assert!(!backlog.has_found() && backlog.was_draining());
+        // The air becomes better, or may have: it takes half a minute to find out.
+        let fine = Slot { late: Some(0.005), interval: 0.005, ..slot(4500.0, 4500.0, 24.0) };
+        (0..60).for_each(|_| backlog.update(&fine));
+        assert!((0.8..0.85).contains(&backlog.holds()), "{}", backlog.holds());
+        (0..60).for_each(|_| backlog.update(&fine));
+        assert_eq!(backlog.holds(), 1.0);
+    }
+
+    #[test]
+    fn frames_hold_what_they_have_held_lately_whatever_those_of_one_slot_did() {
+        let mut backlog = Backlog::default();
+        backlog.update(&slot(4500.0, 4500.0, 48.0));
+        backlog.update(&Slot { level: 30.0, ..late(5190.0, 4590.0) });
+        assert!(backlog.has_found() && (backlog.holds() - 48.0 / 64.0 / GROWS).abs() < 1e-12, "{}", backlog.holds());
+    }
+
+    #[test]
+    fn what_is_late_in_short_frames_or_was_lost_does_not_stand_at_the_hop() {
+        for slot in [Slot { level: 20.0, ..late(5190.0, 4590.0) }, Slot { lost: 600.0, ..late(5190.0, 4590.0) }] {
+            let mut backlog = Backlog::default();
+            (0..20).for_each(|_| backlog.update(&slot));
+            assert_eq!((backlog.clamp(), backlog.holds()), (None, 1.0), "{slot:?}");
+        }
     }
 }

@@ -90,6 +90,8 @@ struct Loop {
     level: f64,
     /// Packets a second that arrived, measured last.
     arrived: f64,
+    /// Packets in frames for each that is new, measured last and averaged: MPDUs that are damaged are sent again.
+    repeats: f64,
     /// Interval between frames, measured last, seconds.
     interval: f64,
     /// Frames in the last slot.
@@ -182,6 +184,12 @@ const CLAIM: f64 = 0.3;
 const CROWDED: f64 = 0.75;
 /// A packet that takes this many times as long as in the slot before, or less long by as much, is of another hop.
 const SHIFT: f64 = 1.25;
+/// More packets than this for each that is new are the account's mistake, or others'.
+const MOST_REPEATS: f64 = 4.0;
+/// Where frames were found to hold fewer packets, the loop begins again at this share of what the hop carried.
+const RESUME: f64 = 0.9;
+/// Share of what a station's frames hold that is aimed at, where that is less than they can.
+const FULLEST: f64 = 0.75;
 /// Least integral state: it must be able to come back.
 const LEAST_Z: f64 = 0.05;
 
@@ -386,7 +394,7 @@ impl Regulator {
             if self.reference == Some(station) {
                 place = Some(hop.links.len());
             }
-            hop.links.push(Link { airtime, most: self.aim(airtime) });
+            hop.links.push(Link { airtime, most: self.aim(&account.state) });
         }
         let Some(place) = place else { return };
         let plan = match self.params.allocation {
@@ -399,6 +407,10 @@ impl Regulator {
     /// `changed`: the hop has become another in this slot, and what the levels were says nothing of it.
     fn inner(&mut self, changed: bool) {
         let (k1, params) = (self.params.k1, &self.params);
+        // The model's round at nearly the rates that arrived.
+        let load: f64 =
+            self.ledger.iter().map(|(_, a)| if a.active { a.state.arrived * a.state.airtime } else { 0.0 }).sum();
+        let carried = self.overhead.round(self.active()) / (1.0 - RESUME * load).max(1.0 - RESUME);
         for (_, account) in self.ledger.iter_mut().filter(|(_, account)| account.regulated()) {
             let most =
                 most_packets(f64::from(params.max_packets), params.frame_limit.as_secs_f64(), account.state.airtime);
@@ -406,7 +418,10 @@ impl Regulator {
             let step = k1 * (state.target - state.level);
             // What a limit cuts off is not integrated.
             let held = step > 0.0 && (state.held || state.rises);
-            if changed {
+            if state.backlog.has_found() {
+                // What it had climbed to, to no avail, says nothing; what the hop carries does.
+                state.z = (RESUME * state.arrived * carried).clamp(LEAST_Z, most);
+            } else if changed {
                 state.z = state.target.clamp(LEAST_Z, most);
             } else if !held && !state.backlog.was_draining() {
                 state.z = (state.z + step).clamp(LEAST_Z, most);
@@ -417,7 +432,7 @@ impl Regulator {
     fn outer(&mut self) {
         let Some(state) = self.slowest() else { return };
         let target = self.reach.interval() * (1.0 + self.claim_on_others(state.interval));
-        let mut set_point = (target * state.arrived).min(self.aim(state.airtime));
+        let mut set_point = (target * state.arrived).min(self.aim(state));
         if self.params.allocation == Allocation::Exact {
             set_point = set_point.min(self.cap_price(state) / state.airtime);
         }
@@ -443,7 +458,7 @@ impl Regulator {
         let (mut capped, mut others) = (0.0, 0.0);
         for (_, account) in self.ledger.iter().filter(|(_, account)| account.active) {
             let Loop { airtime, level, .. } = account.state;
-            match share >= self.aim(airtime) * airtime {
+            match share >= self.aim(&account.state) * airtime {
                 true => capped += 1.0,
                 false => others += airtime * level,
             }
@@ -454,11 +469,10 @@ impl Regulator {
     /// Aggregation levels for the next slot.
     fn retarget(&mut self) {
         let Some(share) = self.share() else { return };
-        let aim = |airtime| self.aim(airtime);
         let targets: Vec<f64> = self
             .ledger
             .iter()
-            .map(|(_, account)| (share / account.state.airtime).min(aim(account.state.airtime)).max(1.0))
+            .map(|(_, account)| (share / account.state.airtime).min(self.aim(&account.state)).max(1.0))
             .collect();
         for ((_, account), target) in self.ledger.iter_mut().zip(targets) {
             account.state.target = target;
@@ -482,7 +496,7 @@ impl Regulator {
         let unhurried = |account: &Account<Loop>| {
             let state = &account.state;
             let used = if state.limited { HEADROOM * state.sent } else { f64::INFINITY };
-            (state.z / round).min(used).max(least)
+            (state.z / (round * state.repeats)).min(used).max(least)
         };
         let carried = match self.backhaul.clamp() {
             Some(total) => backhaul::level(total, active().map(|(_, account)| unhurried(account))).max(1.0),
@@ -508,11 +522,12 @@ impl Regulator {
     /// A station has come, or has come back: it begins with one packet a frame, and the others make room at once.
     fn enter(&mut self, station: Node) {
         let share = self.share();
-        let (params, aim) = (&self.params, |airtime| self.aim(airtime));
+        let params = &self.params;
         let first = airtime((params.packet + params.packet_overhead).bits() as f64, FIRST_RATE);
         let airtime = self.ledger.get(station).map(|account| account.state.airtime).filter(|w| *w > 0.0);
         let airtime = airtime.unwrap_or(first);
-        let target = share.map_or(1.0, |share| (share / airtime).min(aim(airtime)).max(1.0));
+        let aim = self.aim(&Loop { airtime, ..Loop::default() });
+        let target = share.map_or(1.0, |share| (share / airtime).min(aim).max(1.0));
         if let Some((_, account)) = self.ledger.iter_mut().find(|(node, _)| *node == station) {
             let state = &mut account.state;
             let Loop { rated, told, earliest, .. } = *state;
@@ -538,8 +553,12 @@ impl Regulator {
         most_packets(f64::from(self.params.max_packets), self.params.frame_limit.as_secs_f64(), airtime)
     }
 
-    fn aim(&self, airtime: f64) -> f64 {
-        aim_packets(f64::from(self.params.aim_packets), self.params.frame_limit.as_secs_f64(), airtime)
+    fn aim(&self, state: &Loop) -> f64 {
+        let most =
+            aim_packets(f64::from(self.params.aim_packets), self.params.frame_limit.as_secs_f64(), state.airtime);
+        let holds = state.backlog.holds();
+        // As many as ever, while nothing else was found.
+        if holds < 1.0 { most.min(FULLEST * holds * self.most(state.airtime)).max(1.0) } else { most }
     }
 }
 
@@ -594,6 +613,7 @@ impl Default for Loop {
             limited: false,
             level: 1.0,
             arrived: 0.0,
+            repeats: 1.0,
             interval: f64::INFINITY,
             frames: 0.0,
             sent: 0.0,
@@ -654,14 +674,19 @@ impl Account<Loop> {
         let Frames { level, interval, rate, goodput, seconds, lost, delay, .. } = *frames;
         (state.level, state.interval, state.arrived, state.known) = (level, interval, rate, true);
         state.frames = seconds / interval;
+        if let Some(new) = goodput.filter(|new| *new > 0.0) {
+            state.repeats += LEARNT * ((rate / new).clamp(1.0, MOST_REPEATS) - state.repeats);
+        }
         let most = most_packets(f64::from(params.max_packets), params.frame_limit.as_secs_f64(), state.airtime);
+        let late = state.earliest.late(delay, seconds);
         if let Some(sent) = slot.sent {
-            let arrived = goodput.unwrap_or(rate);
-            state.backlog.update(&backlog::Slot { sent, arrived, seconds, level, most, target: aim });
+            let (arrived, target) = (goodput.unwrap_or(rate), aim);
+            let aim = state.target;
+            let seen = backlog::Slot { sent, arrived, lost, seconds, level, aim, interval, late, most, target };
+            state.backlog.update(&seen);
         }
         if let (Some(sent), Some(arrived)) = (slot.sent, goodput) {
             let target = state.target;
-            let late = state.earliest.late(delay, seconds);
             state.stream = Some(backhaul::Stream { sent, arrived, lost, seconds, level, target, late });
             state.fresh = true;
             state.waits = late.is_some_and(|late| late > (WAITS * interval).max(LATE));
