@@ -2,7 +2,7 @@
 //! Source:     aggregation.md C.4, "backhaul detector" (designed there; the predecessor trained a classifier). To send less than is
 //!             delivered until the queue has gone, and to probe briefly, is the Drain and the cycle of BBR.
 //! Equations:  free:   3 slots with y / s < 0.97 and short frames   =>   C = y, drain
-//!             short:  at least 0.6 of what is sent is of streams with y / s < 0.97 and mu < max{0.8 N_target, 1.05}
+//!             short:  at least 0.6 of what is sent is of streams with y / s < 0.97 and mu < max{0.6 N_target, 1.05}
 //!             drain:  x <= C max{0.5, min{0.9, 1 - q / 1 s}};   y / s < 0.97  =>  C = y;   q <= 20 ms  =>  hold
 //!             hold:   x <= 0.95 C for 8 slots, then probe at r = 1.05 C;   q > 40 ms  =>  drain
 //!             probe:  x <= r for 2 slots; the second has y / s < 0.97 g  =>  C = y, drain;   otherwise  r' = 1.1 r, free once r' > 2 s
@@ -12,7 +12,8 @@
 //!             each:   min{its own x, l} with l such that all together are C, or what the state makes of it (`level`)
 //! Symbols:    x -> `clamp`, s -> `sent`, y -> `arrived`, mu -> `level`, N_target -> `target`, d -> `delay`, t -> `seconds`,
 //!             C -> `capacity`, r -> `Probe::rate`, g -> `whole` (y / s of the last slot of hold), q -> `waits`, B -> `missing`
-//! Deviations: the specification retreats to 0.95 of the goodput at once and does not say how that ends. A deep buffer that was
+//! Deviations: the specification calls frames short below 0.8 of the target; where a fifth of all MPDUs is sent again they hold 0.6 to 0.8 of it
+//!             although a queue stands at the hop. It retreats to 0.95 of the goodput at once and does not say how that ends. A deep buffer that was
 //!             filled before is then never emptied, so the retreat is deeper until it is. The least delay is let
 //!             rise by 200 us/s, as two clocks may drift. After 40 slots of drain, what is left is taken to be the path's.
 //!             A probe is compared with the hold before it, not with 1: packets that any rate loses are no bottleneck.
@@ -196,8 +197,13 @@ impl Detector {
 impl Stream {
     /// It misses packets, and they are not those that wait at the hop: these would have met in its frames.
     fn is_short(&self) -> bool {
-        self.arrived < GOODPUT * self.sent && self.level < (LEVEL * self.target).max(SINGLE)
+        self.arrived < GOODPUT * self.sent && is_short(self.level, self.target)
     }
+}
+
+/// True if frames are those of a hop that packets do not reach, by the packets that they hold and those that were aimed at.
+pub fn is_short(level: f64, target: f64) -> bool {
+    level < (LEVEL * target).max(SINGLE)
 }
 
 impl Slot {

@@ -1,11 +1,11 @@
 //! What stands in the hop's queue because more was sent than it could carry, and the rate that lets it drain.
 //! Source:     own; to send less than is delivered until the queue has gone is the Drain of BBR.
-//! Equations:  full:  mu >= 0.95 N_max,   or   d > 3 mu/x  and  mu >= 0.8 N_target
+//! Equations:  full:  mu >= 0.95 N_max,   or   d > 3 mu/x  and frames are not short (`is_short`)
 //!             full:  B' = max{B + (s - y - lost) t, 0};   otherwise  B' = max{(s - y - lost) t, 0}
 //!             from full and B' > M + y T̄ on, as long as full and B' > M:   x <= y - (B' - M) / t
 //!             M = N_max if mu >= 0.95 N_max, otherwise mu;   when such a drain begins, h = min{h, mu/N_max};   h' = 1.005 h until that is 1
 //! Symbols:    B -> `packets`, mu -> `level`, N_max -> `most`, h -> `holds`, d -> `late`, mu/x -> `interval`, s -> `sent`, y -> `arrived`,
-//!             t -> `seconds`, T̄ -> `target`, N_target -> `aim`, x -> `clamp`
+//!             t -> `seconds`, T̄ -> `target`, x -> `clamp`
 //! Deviations: none.
 //! Validity:   packets of the same stream counted at both ends. Lost packets that nobody counts seem to wait, at most until a slot whose frames
 //!             are not full: a frame with room has taken all that waited. What a slot without full frames leaves behind is
@@ -14,6 +14,8 @@
 //!             shows only in delays: what comes later than three frames has found no room in two. (A packet behind one that
 //!             is sent again waits for it, a frame or two.) Where delays are not told it does not show.
 //! Checked by: tests::*, tests/aggregation_loop.rs (capacity that falls within a slot), crates/sim/tests/regulated.rs
+
+use super::backhaul::is_short;
 
 /// The queue of one station.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,10 +61,9 @@ pub struct Slot {
 
 /// Share of the most that a frame holds, from which on it counts as full.
 const FULL: f64 = 0.95;
-/// Packets that are later than so many frames are apart have found no room in them, if these hold at least this share of what was
-/// aimed at: shorter ones are those of a hop that packets do not reach.
+/// Packets that are later than so many frames are apart have found no room in them, unless these are short: then packets do not
+/// reach the hop.
 const FRAMES: f64 = 3.0;
-const NEARLY: f64 = 0.6;
 /// What frames were found to hold grows by this factor a slot, for the air may have become better: by a third in half a minute.
 const GROWS: f64 = 1.005;
 
@@ -81,7 +82,7 @@ impl Backlog {
         self.holds = (GROWS * self.holds).max(share).min(1.0);
         let grown = (slot.sent - slot.arrived - slot.lost) * slot.seconds;
         let most = slot.level >= FULL * slot.most && slot.most > 1.0;
-        let late = slot.late.is_some_and(|late| late > FRAMES * slot.interval) && slot.level >= NEARLY * slot.aim;
+        let late = slot.late.is_some_and(|late| late > FRAMES * slot.interval) && !is_short(slot.level, slot.aim);
         let full = most || late;
         self.packets = if full { (self.packets + grown).max(0.0) } else { grown.max(0.0) };
         let room = if most { slot.most } else { slot.level };
