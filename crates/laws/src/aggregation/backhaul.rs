@@ -5,7 +5,8 @@
 //!             short:  at least 0.6 of what is sent is of streams with y / s < 0.97 and mu < max{0.6 N_target, 1.05}
 //!             drain:  x <= C max{0.5, min{0.9, 1 - q / 1 s}};   y / s < 0.97  =>  C = y;   q <= 20 ms  =>  hold
 //!             hold:   x <= 0.95 C for 8 slots, then probe at r = 1.05 C;   q > 40 ms  =>  drain
-//!             probe:  x <= r for 2 slots; the second has y / s < 0.97 g  =>  C = y, drain;   otherwise  r' = 1.1 r, free once r' > 2 s
+//!             probe:  x <= r for 2 slots; the second has y / s < 0.97 g  =>  C = y, drain;   otherwise  r' = 1.1 r, free once r' > 2 s;
+//!             r' = 2 r while that is less than half of what last arrived whole before 3 slots did not
 //!             q = d - d_least, where stations measure d;   otherwise q = B / C,   B' = max{B + (s - y - lost) t, 0}, and while free and
 //!             y / s >= 0.97, B' = max{B/2 + (s - y - lost) t, 0}
 //!             d:      mean over the streams of what each is later than its own least, weighted by y
@@ -35,6 +36,8 @@ pub struct Detector {
     least: Option<f64>,
     /// Packets that were sent and have neither arrived nor been lost.
     missing: f64,
+    /// Packets a second that last arrived whole before the backhaul was the bottleneck.
+    carried: f64,
 }
 
 /// What the detector is about.
@@ -130,7 +133,10 @@ impl Detector {
         let missing = |whole: f64| slot.short && slot.arrived < GOODPUT * whole * slot.sent;
         self.account(slot);
         self.state = match self.state {
-            State::Free { .. } if !missing(1.0) => State::Free { suspicious: 0 },
+            State::Free { .. } if !missing(1.0) => {
+                self.carried = slot.arrived;
+                State::Free { suspicious: 0 }
+            }
             State::Free { suspicious } if suspicious + 1 < PATIENCE => State::Free { suspicious: suspicious + 1 },
             State::Free { .. } => State::Drain { capacity: slot.arrived, slots: 0 },
             State::Drain { capacity, slots } => {
@@ -155,6 +161,10 @@ impl Detector {
             // In its first slot some of the packets that arrive were sent before.
             State::Probe { rate, whole, settled: false } => State::Probe { rate, whole, settled: true },
             State::Probe { whole, .. } if missing(whole) => State::Drain { capacity: slot.arrived, slots: 0 },
+            // After an outage, back to what the path is known to have carried: as a sender begins.
+            State::Probe { rate, whole, .. } if 4.0 * rate < self.carried => {
+                State::Probe { rate: 2.0 * rate, whole, settled: false }
+            }
             State::Probe { rate, .. } if CLIMB * rate > 2.0 * slot.sent.max(1.0) => State::default(),
             State::Probe { rate, whole, .. } => State::Probe { rate: CLIMB * rate, whole, settled: false },
         };
@@ -349,6 +359,21 @@ mod tests {
             slots += 1;
             assert!(slots < 60, "{clamp}");
         }
+    }
+
+    #[test]
+    fn an_outage_is_over_soon_after_it_is_over() {
+        let mut detector = Detector::default();
+        let carry = |detector: &mut Detector, rate: f64| {
+            let sent = detector.clamp().unwrap_or(20_000.0).min(20_000.0);
+            detector.update(&Slot { delay: Some(0.02), ..slot(sent, sent.min(rate), 12.0) });
+            sent
+        };
+        (0..10).for_each(|_| assert!(carry(&mut detector, 20_000.0) > 19_999.0));
+        (0..6).for_each(|_| assert!(carry(&mut detector, 20.0) > 0.0));
+        let slots = (0..).find(|_| carry(&mut detector, 20_000.0) > 10_000.0).expect("it returns");
+        // Eight of rest and two for each of ten that double, and then by tenths; by tenths alone it were 140.
+        assert!(slots < 50, "{slots}");
     }
 
     #[test]

@@ -1,0 +1,87 @@
+//! Losses on the air, which make frames shorter than they may be.
+
+use super::super::page::{Check, Section, Table, digits, shown};
+use super::super::runner::{Results, Runner};
+use crate::ExperimentError;
+use lasthop_report::Key;
+
+const TEXT: &str = include_str!("../../../../../scenarios/aggregation/lossy.toml");
+/// The shipped scenario's stations, which the cases change.
+const STATIONS: &str = "count = 4\nmcs = 7\nmpdu-error-rate = 0.05\n";
+
+/// One hop.
+struct Case {
+    label: &'static str,
+    stations: &'static str,
+}
+
+const CASES: [Case; 4] = [
+    Case { label: "4 stations, MCS 7, one MPDU in 20 damaged", stations: STATIONS },
+    Case { label: "4 stations, MCS 7, one in 5", stations: "count = 4\nmcs = 7\nmpdu-error-rate = 0.2\n" },
+    Case {
+        label: "1 station, MCS 9, three streams, one in 20",
+        stations: "nss = 3\nmcs = 9\nmpdu-error-rate = 0.05\n",
+    },
+    Case {
+        label: "4 stations, Rician fading at 28 dB, two streams, rates by a sampler",
+        stations: "count = 4\nnss = 2\nrate-control = \"minstrel\"\nsnr = \"28 dB\"\nfading = { kind = \"rician\" }\n",
+    },
+];
+/// The rows, and which of them are better if smaller.
+const COLUMNS: [Key; 7] = [
+    Key::Throughput,
+    Key::Aggregation,
+    Key::FrameInterval,
+    Key::HopDelayMean,
+    Key::HopDelayP95,
+    Key::EndDelayMean,
+    Key::Losses,
+];
+
+pub(in super::super) fn losses(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
+    let mut section = Section {
+        title: "Losses on the air".into(),
+        text: "Not a figure of the paper, whose hop loses nothing. A damaged MPDU is sent again, and the window of the Block Ack stands on it: \
+               frames hold fewer packets than they may, and a law that waits for fuller ones fills the queue. This one takes frames for \
+               full where packets are later than three frames are apart (decision 10). Where the channel fades, rates change several-fold within \
+               the half second of a slot, and the law is later than the queue."
+            .into(),
+        ..Section::default()
+    };
+    let mut table = Table::new(&[
+        "hop",
+        "law",
+        "Mbit/s",
+        "packets a frame",
+        "interval (ms)",
+        "hop delay mean (ms)",
+        "p95 (ms)",
+        "server to application, mean (ms)",
+        "lost per million",
+    ]);
+    for case in &CASES {
+        assert!(TEXT.contains(STATIONS), "the cases change the shipped stations");
+        let run = runner.run("losses", &TEXT.replace(STATIONS, case.stations), &[])?;
+        for law in run.scenario.laws() {
+            let mut row = vec![case.label.into(), law.name.clone()];
+            row.extend(COLUMNS.iter().map(|key| shown(&run.of(&law.name, *key))));
+            table.rows.push(row);
+        }
+        checks(&mut section, case, &run);
+    }
+    section.tables.push(table);
+    Ok(section)
+}
+
+fn checks(section: &mut Section, case: &Case, run: &Results) {
+    for (other, name) in [("cubic", "CUBIC over FIFO"), ("cubic+modern-ap", "CUBIC over the modern queue")] {
+        let times = |key| run.multiple("regulator", other, key);
+        let (used, delay) = (times(Key::Throughput), times(Key::HopDelayP95));
+        section.checks.push(Check::new(
+            &format!("{}: throughput and p95 delay, as multiples of those of {name}", case.label),
+            "not stated: the delay below 1 at a throughput of 0.99 or more",
+            format!("{} and {}", digits(used), digits(delay)),
+            used >= 0.99 && delay < 1.0,
+        ));
+    }
+}
