@@ -268,17 +268,19 @@ fn a_terminated_agent_leaves_nothing_and_two_do_not_share_an_interface() {
     // Windows open in steps first: the sender never sees one that is several times the last.
     let mut seen = vec![u64::from(bulk.info().snd_wnd)];
     agent.signal(Signal::SIGTERM);
-    let took = wait(Duration::from_secs(2), || {
+    let took = wait(Duration::from_secs(5), || {
         seen.push(u64::from(bulk.info().snd_wnd));
         path.attached() == 0
     });
     println!("detached {took:?} after SIGTERM; windows {seen:?}");
-    assert!(took.is_some_and(|took| took > Duration::from_millis(50) && took < Duration::from_millis(700)), "{took:?}");
+    assert!(took.is_some_and(|took| took > Duration::from_millis(50)), "{took:?}");
     let before = |factor: u64| seen.iter().position(|window| *window > factor * WINDOW).unwrap_or(seen.len());
     assert!(before(4) > before(2) + 1, "opened in steps: {seen:?}");
     let said = agent.stop();
     println!("{said}");
     assert!(said.contains("method: Tcx") && said.contains("driver_losses: 0"), "{said}");
+    // By the agent's own clock: this test's is that of a busy machine.
+    assert!(farewell(&said).is_some_and(|ms| ms < 700.0), "{said}");
     assert_eq!((path.attached(), path.filters().as_str()), (0, ""));
     drop(bulk);
 
@@ -290,14 +292,17 @@ fn a_terminated_agent_leaves_nothing_and_two_do_not_share_an_interface() {
     agent.signal(Signal::SIGTERM);
     std::thread::sleep(Duration::from_millis(20));
     agent.signal(Signal::SIGINT);
-    let took = wait(Duration::from_millis(300), || path.attached() == 0);
+    let took = wait(Duration::from_secs(5), || path.attached() == 0);
     println!("detached {took:?} after the second signal");
     assert!(took.is_some(), "still attached");
-    // By the agent's own clock: this test's is that of a busy machine.
     let said = agent.stop();
-    let farewell = said.split_once("farewell: ").and_then(|(_, rest)| rest.split_once(" ms")?.0.parse::<f64>().ok());
-    println!("farewell {farewell:?} ms");
-    assert!(farewell.is_some_and(|ms| ms < 60.0), "{said}");
+    println!("farewell {:?} ms", farewell(&said));
+    assert!(farewell(&said).is_some_and(|ms| ms < 60.0), "{said}");
+}
+
+/// How long an agent took to open windows before it let go, ms, by its own account.
+fn farewell(said: &str) -> Option<f64> {
+    said.split_once("farewell: ").and_then(|(_, rest)| rest.split_once(" ms")?.0.parse().ok())
 }
 
 #[test]
