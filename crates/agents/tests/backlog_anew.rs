@@ -3,17 +3,12 @@
 
 mod support;
 
-use lasthop_agents::proxy::{self, Proxy, Rule};
-use lasthop_agents::station::{self, Forward, Station};
-use lasthop_units::{Rate, Span};
-use lasthop_wire::proxy::Target;
+use lasthop_units::Rate;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::{Arc, Barrier};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
-use support::delay::DelayWire;
-use support::edge::{Agent, Edge};
+use std::time::Duration;
+use support::bulk::{Downloads, read_for};
 use support::netns::{Netns, available};
 use support::slots::{self, Slot};
 
@@ -22,88 +17,36 @@ const RATE: Rate = Rate::from_mbit(50);
 const EACH: usize = 200_000;
 /// Of the wire between proxy and servers.
 const ROUND_TRIP: Duration = Duration::from_millis(20);
+
 /// `connections` of one station bring [`EACH`] octets one after the other, each with the whole rate, and are quiet for a while; then all
-/// their servers send what they can for two seconds. Gives the proxy's slots from that moment on, how much each connection brought,
-/// and how many segments servers repeated.
-fn begin_anew(connections: usize, pause: Duration) -> (Vec<Slot>, Vec<usize>, u64) {
-    let wire = |server: &Netns, proxy: &Netns| DelayWire::new((server, "s0"), (proxy, "p0"), ROUND_TRIP / 2);
-    let (edge, _wire) = Edge::joined(93, wire);
-    let (server, station, log) = (&edge.server, &edge.station, edge.path("log"));
-    let listen = "10.93.2.1:4848".parse().expect("an address");
-    let config = proxy::Config { log: Some(log.clone()), ..proxy::Config::new(listen, edge.keys(), Rule::Fixed(RATE)) };
-    let _proxy = Agent::start(&edge.proxy, move |ready, stop| {
-        let proxy = Proxy::open(&config).expect("a proxy");
-        ready();
-        drop(proxy.run(stop).expect("it runs"));
-    });
-    let target = Target::new("10.93.1.1", 7).expect("a target");
-    let config = station::Config {
-        forwards: vec![Forward { listen: "127.0.0.1:9000".parse().expect("an address"), target }],
-        slot: Span::from_millis(100),
-        ..station::Config::new(listen, edge.key())
-    };
-    let _station = Agent::start(&edge.station, move |ready, stop| {
-        let station = Station::open(&config).expect("a station");
-        ready();
-        drop(station.run(stop).expect("it runs"));
-    });
+/// their servers send what they can for two seconds. `retracts`: the proxy's kernel lets windows be taken back. Gives the proxy's slots from
+/// that moment on, how much each connection brought, and how many segments servers repeated.
+fn begin_anew(connections: usize, pause: Duration, retracts: bool) -> (Vec<Slot>, Vec<usize>, u64) {
+    let downloads = Downloads::new(93, RATE, ROUND_TRIP, retracts);
     // For `n` it sends some, for anything else all it can as soon as all are asked.
-    let (listener, begin) = (
-        server.within(|| TcpListener::bind("10.93.1.1:7")).expect("a listener"),
-        Arc::new(Barrier::new(connections + 1)),
-    );
+    let begin = Arc::new(Barrier::new(connections + 1));
     let starts = Arc::clone(&begin);
-    std::thread::spawn(move || {
-        for mut socket in listener.incoming().map_while(Result::ok) {
-            let starts = Arc::clone(&starts);
-            std::thread::spawn(move || {
-                let mut word = [0];
-                while socket.read_exact(&mut word).is_ok() {
-                    if word == *b"n" {
-                        let _ = socket.write_all(&[0x5a; EACH]);
-                        continue;
-                    }
-                    starts.wait();
-                    while socket.write_all(&[0x5a; 16 << 10]).is_ok() {}
-                }
-            });
+    downloads.serve(move |mut socket: TcpStream| {
+        let mut word = [0; 2];
+        while socket.read_exact(&mut word).is_ok() {
+            if word == *b"n\n" {
+                let _ = socket.write_all(&[0x5a; EACH]);
+                continue;
+            }
+            starts.wait();
+            while socket.write_all(&[0x5a; 16 << 10]).is_ok() {}
         }
     });
-    let until = Instant::now() + Duration::from_secs(60);
-    let mut open: Vec<TcpStream> = Vec::new();
-    while open.len() < connections {
-        assert!(Instant::now() < until, "{} of {connections} connections stand", open.len());
-        let mut socket = station.within(|| TcpStream::connect("127.0.0.1:9000")).expect("the agent listens");
-        socket.set_read_timeout(Some(Duration::from_secs(5))).expect("a socket");
-        // While the tunnel is down a connection ends at once.
-        match socket.write_all(b"n").and_then(|()| socket.read_exact(&mut [0; EACH])) {
-            Ok(()) => open.push(socket),
-            Err(_) => std::thread::sleep(Duration::from_millis(20)),
-        }
-    }
+    let some = |socket: &mut TcpStream| socket.write_all(b"n\n").and_then(|()| socket.read_exact(&mut [0; EACH]));
+    let mut open = downloads.connect(connections, some);
     // Twice, the second time from an open window.
-    for socket in &mut open {
-        socket.write_all(b"n").and_then(|()| socket.read_exact(&mut [0; EACH])).expect("data comes");
-    }
+    open.iter_mut().for_each(|socket| some(socket).expect("data comes"));
     std::thread::sleep(pause);
-    let (before, repeated_before) = (slots::count(&log), repeated(server));
-    open.iter_mut().for_each(|socket| socket.write_all(b"x").expect("a connection"));
+    let (before, repeated_before) = (downloads.count(), repeated(&downloads.edge.server));
+    open.iter_mut().for_each(|socket| socket.write_all(b"x\n").expect("a connection"));
     begin.wait();
-    let ends = Instant::now() + Duration::from_secs(2);
-    let readers: Vec<JoinHandle<usize>> = open
-        .into_iter()
-        .map(|mut socket| {
-            std::thread::spawn(move || {
-                let (mut bytes, mut count) = (vec![0; 1 << 16], 0);
-                while Instant::now() < ends {
-                    count += socket.read(&mut bytes).expect("data comes");
-                }
-                count
-            })
-        })
-        .collect();
-    let brought = readers.into_iter().map(|reader| reader.join().expect("no panic")).collect();
-    (slots::read(&log, before), brought, repeated(server) - repeated_before)
+    let brought = read_for(open, Duration::from_secs(2));
+    (downloads.slots(before), brought, repeated(&downloads.edge.server) - repeated_before)
 }
 
 /// Segments that TCP has sent again in a namespace.
@@ -118,19 +61,23 @@ fn repeated(netns: &Netns) -> u64 {
 /// Senders here are the kernel's own, by its default law: BBR paces, and brings after any pause all that it was given; CUBIC and Reno begin
 /// with ten segments again.
 #[test]
-#[ignore = "a measurement of half a minute, for an idle machine: docs/decisions/0007-what-waits-in-the-proxy.md has the figures"]
+#[ignore = "a measurement of some minutes, for an idle machine: docs/decisions/0007-what-waits-in-the-proxy.md has the figures"]
 fn connections_that_begin_anew() {
     if !available("edge proxy") {
         return;
     }
-    for (connections, ms) in [(1, 150), (1, 3000), (8, 1000), (32, 1000)] {
-        let (slots, brought, repeated) = begin_anew(connections, Duration::from_millis(ms));
+    let cases = [(1, 150), (1, 3000), (8, 1000), (32, 1000), (256, 1000)];
+    for (connections, ms, retracts) in
+        [false, true].into_iter().flat_map(|may| cases.map(|(count, ms)| (count, ms, may)))
+    {
+        let (slots, brought, repeated) = begin_anew(connections, Duration::from_millis(ms), retracts);
         let mbit = brought.iter().sum::<usize>() as f64 * 8e-6 / 2.0;
         let fullest = slots::fullest(&slots);
         println!(
-            "{connections} connections after {ms} ms: {mbit:.1} Mbit/s, {repeated} segments repeated, {fullest:?}"
+            "{connections} connections after {ms} ms, windows taken back: {retracts}: {mbit:.1} Mbit/s, {repeated} segments repeated, {fullest:?}"
         );
         assert!(connections > 1 || repeated == 0, "{repeated} segments found no room that was promised");
+        assert!(!retracts || fullest.backlog <= fullest.bound || connections > 32, "{fullest:?}");
         assert!(mbit > 25.0, "{mbit:.1} Mbit/s of {RATE}");
     }
 }

@@ -5,8 +5,8 @@
 
 mod support;
 
-use lasthop_agents::proxy::{self, Proxy, Rule};
-use lasthop_agents::station::{self, Station};
+use lasthop_agents::proxy::{self, Rule};
+use lasthop_agents::station;
 use lasthop_agents::transparent;
 use lasthop_laws::Intake;
 use lasthop_signals::Node;
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use support::delay::DelayWire;
-use support::edge::{Agent, Edge};
+use support::edge::Edge;
 use support::netns::{Netns, available};
 use support::slots::{self, SEGMENT, Slot, TWO_PACKETS};
 
@@ -46,21 +46,13 @@ fn call_together(count: usize) -> (Vec<Slot>, Vec<usize>, Duration) {
         log: Some(log.clone()),
         ..proxy::Config::new("10.97.2.1:4848".parse().expect("an address"), edge.keys(), Rule::Fixed(RATE))
     };
-    let proxy = Agent::start(&edge.proxy, move |ready, stop| {
-        let proxy = Proxy::open(&config).expect("a proxy");
-        ready();
-        proxy.run(stop).expect("it runs")
-    });
+    let proxy = edge.start_proxy(config);
     let config = station::Config {
         serve: vec![8080],
         slot: Span::from_millis(100),
         ..station::Config::new("10.97.2.1:4848".parse().expect("an address"), edge.key())
     };
-    let _station = Agent::start(&edge.station, move |ready, stop| {
-        let station = Station::open(&config).expect("a station");
-        ready();
-        drop(station.run(stop).expect("it runs"));
-    });
+    let _station = edge.start_station(config);
     let (service, counts) =
         (edge.station.within(|| TcpListener::bind(SERVICE)).expect("a listener"), Counts::default());
     count_what_comes(service, counts.clone());

@@ -3,8 +3,8 @@
 
 mod support;
 
-use lasthop_agents::proxy::{self, Proxy, Rule};
-use lasthop_agents::station::{self, Forward, Station};
+use lasthop_agents::proxy::{self, Rule};
+use lasthop_agents::station::{self, Forward};
 use lasthop_agents::tunnel::keys;
 use lasthop_signals::Node;
 use lasthop_units::{Rate, Span};
@@ -48,14 +48,6 @@ impl World {
         self.start_proxy(config)
     }
 
-    fn start_proxy(&self, config: proxy::Config) -> Agent<proxy::Summary> {
-        Agent::start(&self.0.proxy, move |ready, stop| {
-            let proxy = Proxy::open(&config).expect("a proxy");
-            ready();
-            proxy.run(stop).expect("it runs")
-        })
-    }
-
     fn station(&self, proxy: &str, key: &str) -> Agent<station::Summary> {
         self.start_station(self.station_config(proxy, key))
     }
@@ -71,14 +63,6 @@ impl World {
             slot: Span::from_millis(100),
             ..station::Config::new(proxy.parse().expect("an address"), self.path(key))
         }
-    }
-
-    fn start_station(&self, config: station::Config) -> Agent<station::Summary> {
-        Agent::start(&self.0.station, move |ready, stop| {
-            let station = Station::open(&config).expect("a station");
-            ready();
-            station.run(stop).expect("it runs")
-        })
     }
 
     /// A server at port 7 that sends `count` octets to everyone, as fast as it may, and then echoes.
@@ -346,15 +330,20 @@ fn losses_and_repetitions_on_the_way_do_no_harm_and_repetitions_are_refused() {
 }
 
 #[test]
-fn a_station_with_a_wrong_key_gets_nowhere() {
+fn a_station_with_a_wrong_key_gets_nowhere_and_both_ends_say_so_while_they_run() {
     if !available("edge proxy") {
         return;
     }
+    const ASKED: &str = "10.98.2.1:4851";
     let world = World::new();
-    keys::pair(&world.path("other"), Node(1), &world.path("wrong"), false).expect("paired");
-    let proxy = world.proxy(Rate::from_mbit(50));
-    let station = world.station(PROXY, "wrong");
-    std::thread::sleep(Duration::from_millis(700));
+    for (proxy, station) in [(world.keys(), world.path("9")), (world.path("other"), world.path("wrong"))] {
+        keys::pair(&proxy, Node(9), &station, false).expect("paired");
+    }
+    let config = proxy::Config::new(ASKED.parse().expect("an address"), world.keys(), Rule::Fixed(Rate::from_mbit(50)));
+    let proxy = world.start_proxy(proxy::Config { say: note, ..config });
+    let station = world.start_station(station::Config { say: note, ..world.station_config(ASKED, "wrong") });
+    until("the proxy tells of a wrong key", || has_said("refused, under a wrong key (of station 9: ") > 0);
+    until("the station tells of silence", || has_said("nothing heard from 10.98.2.1:4851 for ") > 0);
     let (received, sent) = (station.end(), proxy.end());
     assert_eq!((received.sessions, sent.sessions), (0, 0));
     assert!(sent.refused >= 2, "{sent:?}");
@@ -814,6 +803,10 @@ fn what_the_proxy_has_nothing_to_do_with_takes_its_ordinary_way() {
 /// What agents have said, for those tests that listen.
 static SAID: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
 
+fn note(line: &str) {
+    SAID.lock().expect("no panic").push(line.to_owned());
+}
+
 fn has_said(what: &str) -> usize {
     SAID.lock().expect("no panic").iter().filter(|line| line.contains(what)).count()
 }
@@ -844,14 +837,10 @@ fn a_monitor_that_goes_down_or_away_ends_nothing_and_is_read_again_when_it_is_ba
         monitor: Some("mon0".into()),
         log: Some(world.path("station.log")),
         slot: Span::from_millis(100),
-        say: |line| SAID.lock().expect("no panic").push(line.to_owned()),
+        say: note,
         ..station::Config::new(PROXY.parse().expect("an address"), world.path("1"))
     };
-    let station = Agent::start(&world.station, move |ready, stop| {
-        let station = Station::open(&config).expect("a station");
-        ready();
-        station.run(stop).expect("nothing that happens to a monitor ends it")
-    });
+    let station = world.start_station(config);
     // The source of the last slot's account.
     let source = |wanted: &str| {
         let log = std::fs::read_to_string(world.path("station.log")).unwrap_or_default();

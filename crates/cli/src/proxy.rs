@@ -144,7 +144,7 @@ pub fn proxy(args: &Args) -> anyhow::Result<ExitCode> {
         note!("{}", summary.doubted);
     }
     if let Some((p50, p99)) = summary.pacing_error {
-        note!("pacing error: median {p50}, 99th percentile {p99}");
+        note!("pacing error: median {p50:.0}, 99th percentile {p99:.0}");
     }
     match summary.log_error {
         Some(error) => Err(anyhow::Error::new(error).context("the log is incomplete")),

@@ -95,8 +95,8 @@ pub fn station(args: &Args) -> anyhow::Result<ExitCode> {
         note!("{}", summary.unsent);
     }
     if let (Some((hop50, hop95)), Some((data50, data95))) = (summary.hop_delay, summary.data_delay) {
-        note!("delay on the hop: median {hop50}, 95th percentile {hop95}");
-        note!("delay from server to program: median {data50}, 95th percentile {data95}");
+        note!("delay on the hop: median {hop50:.1}, 95th percentile {hop95:.1}");
+        note!("delay from server to program: median {data50:.1}, 95th percentile {data95:.1}");
     }
     match summary.log_error {
         Some(error) => Err(anyhow::Error::new(error).context("the log is incomplete")),

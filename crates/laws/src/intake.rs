@@ -1,8 +1,9 @@
 //! How far a proxy opens the receive window of a connection whose data leaves it at a rate that a law has set.
 //! Source:     own; the standing queue as in RFC 8289 (CoDel), section 3.1: the least over a round trip, not the mean.
 //! Equations:  window = max{ min{ x r + (s x - q) / 2,  2 x r + s x - Q },  m - Q },   q = the least Q of the last round trip or two;
-//!             all of a station's together: sum of windows <= x r + s x, sum of (window + Q) <= 2 x r + s x; or m each, if more
-//! Symbols:    x -> `rate`, r -> `round_trip`, s -> `standing`, q -> `valley`, Q -> `queued`, m -> `segment`
+//!             all of a station's together: sum of windows <= x r + s x, sum of (window + Q) <= 2 x r + s x; or m each, if more;
+//!             from when the first of them begins, t later:  sum of windows <= f + what left within t
+//! Symbols:    x -> `rate`, r -> `round_trip`, s -> `standing`, q -> `valley`, Q -> `queued`, m -> `segment`, f -> `first`
 //! Deviations: none.
 //! Validity:   r is the round trip without a queue; over a longer one the window is too small by x times the difference,
 //!             of which up to s x / 2 is made up for.
@@ -24,7 +25,8 @@
 //! would be given the whole rate, half of it, a third and so on. What all may have together is therefore a [`Pool`]: `x (r + s)`
 //! octets to come, and `x r` that wait, from which what has been given is taken first. What is given now arrives a round trip
 //! later, when `x r` of what waited has left: then `x (r + s)` wait at most. A connection with less than a segment stands still until
-//! its sender's timers, so none has less: beyond `x (r + s) / m` connections these segments are what waits. The simulator's proxy
+//! its sender's timers, so none has less: beyond `x (r + s) / m` connections these segments are what waits. How many will begin within
+//! a round trip nobody knows: what the first of them are given grows with what leaves ([`Ramp`]). The simulator's proxy
 //! divides the rate among all that are open, from their handshakes on, and stays within the sums without asking.
 
 use lasthop_units::{Bytes, Rate, Span, Time};
@@ -132,6 +134,11 @@ impl Pool {
         Pool { room: room.min(beyond.saturating_sub(out)), asked: Bytes::ZERO }
     }
 
+    /// With no more room than this.
+    pub fn within(self, room: Bytes) -> Pool {
+        Pool { room: self.room.min(room), ..self }
+    }
+
     /// A connection asks for so much more.
     pub fn ask(&mut self, more: Bytes) {
         self.asked += more;
@@ -143,6 +150,25 @@ impl Pool {
             return more;
         }
         more.scale(self.room.get() as f64 / self.asked.get() as f64)
+    }
+}
+
+/// How fast what a station's connections may have on its way grows once one of them begins: by what leaves meanwhile. Who calls next is
+/// not known, nor how many will; if the first of many were given all that the pool has, the others' segments would come on top of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ramp {
+    most: Bytes,
+    left: Bytes,
+}
+
+impl Ramp {
+    /// What may be given beside what is `out`: `first` as long as nobody sends (`idle`), from then on what leaves meanwhile, too, of which
+    /// `left` is the sum of all times. What is given counts once it is out, so that to ask again changes nothing. Who begins slowly, as
+    /// TCP does, is not held back, and after some round trips the [`Pool`] is what limits.
+    pub fn room(&mut self, left: Bytes, (first, out): (Bytes, Bytes), idle: bool) -> Bytes {
+        let more = left.saturating_sub(std::mem::replace(&mut self.left, left));
+        self.most = if idle { out + first } else { self.most + more };
+        self.most.saturating_sub(out)
     }
 }
 
@@ -244,6 +270,32 @@ mod tests {
         for (per_second, round_trip) in [(60.0, 0.004), (120.0, 0.004), (120.0, 0.02), (400.0, 0.001), (400.0, 0.02)] {
             let used = used(per_second, round_trip);
             assert!(used > 0.97, "{per_second} a second over {round_trip} s: {used}");
+        }
+    }
+
+    #[test]
+    fn who_begins_is_given_what_leaves_meanwhile_and_to_ask_again_changes_nothing() {
+        let mut ramp = Ramp::default();
+        let mut room = |left: u64, out: u64, idle: bool| {
+            ramp.room(Bytes::new(left), (Bytes::new(5_000), Bytes::new(out)), idle).get()
+        };
+        assert_eq!([room(0, 0, true), room(70_000, 1_400, true)], [5_000, 5_000]);
+        assert_eq!([room(72_000, 1_400, false), room(72_000, 1_400, false)], [7_000; 2]);
+        assert_eq!(room(74_000, 8_400, false), 2_000, "what is out counts");
+        assert_eq!(room(75_000, 400_000, false), 0, "others have come of whom nothing was known");
+        assert_eq!(room(170_000, 8_400, false), 98_000, "what was not given is not lost");
+        assert_eq!(room(172_000, 0, true), 5_000, "nobody sends any more");
+    }
+
+    #[test]
+    fn who_begins_as_tcp_does_is_not_held_back() {
+        let mut ramp = Ramp::default();
+        let first = Bytes::new(14_000);
+        let (mut window, mut left) = (first, Bytes::ZERO);
+        assert_eq!(ramp.room(left, (first, Bytes::ZERO), true), first);
+        for _ in 0..10 {
+            assert!(ramp.room(left, (first, Bytes::ZERO), false) >= window, "{window} of {left}");
+            (left, window) = (left + window, window * 2);
         }
     }
 

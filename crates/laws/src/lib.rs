@@ -12,7 +12,7 @@ mod params;
 pub mod tcp;
 
 pub use decision::{Bounds, Decision, Why};
-pub use intake::{Intake, Pool, Share};
+pub use intake::{Intake, Pool, Ramp, Share};
 pub use params::ParamError;
 
 use lasthop_signals::{FlowId, Signal};

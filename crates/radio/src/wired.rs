@@ -82,6 +82,12 @@ impl<P> Wire<P> {
         }
     }
 
+    /// Makes the delay of both directions longer by `by` from `now` on, also for what is on the wire.
+    pub fn lengthen(&mut self, now: Time, by: Span, out: &mut impl Outbox<P>) {
+        self.advance(now, out);
+        self.lines.iter_mut().for_each(|line| line.params.delay += by);
+    }
+
     fn waiting(&self, from: Node) -> impl Iterator<Item = &Queued<P>> {
         self.direction(from).into_iter().flat_map(|i| self.lines[i].packets.range(self.lines[i].flying..))
     }
@@ -193,6 +199,17 @@ mod tests {
         wire.enqueue(Time::from_nanos(600_000), packet(4), &mut log);
         wire.advance(ms(100), &mut log);
         assert_eq!(log.delivered, vec![(ms(11), 1), (ms(21), 2), (ms(31), 3), (ms(41), 4)]);
+    }
+
+    #[test]
+    fn what_is_on_a_wire_that_becomes_longer_comes_later() {
+        let (mut wire, mut log) = (link(10), Log::default());
+        let ms = |n: u64| Time::from_nanos(n * 1_000_000);
+        wire.enqueue(Time::ZERO, packet(1), &mut log);
+        wire.enqueue(ms(8), packet(2), &mut log);
+        wire.lengthen(ms(12), Span::from_millis(30), &mut log);
+        wire.advance(ms(100), &mut log);
+        assert_eq!(log.delivered, vec![(ms(11), 1), (ms(49), 2)]);
     }
 
     #[test]

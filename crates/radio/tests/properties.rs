@@ -80,6 +80,19 @@ struct World {
     packets: Vec<(u64, u16, u16, AccessClass, u64)>,
 }
 
+impl World {
+    /// Its packets, each with the time when it comes.
+    fn arrivals(&self) -> impl Iterator<Item = (Time, Packet<u32>)> {
+        let mut now = Time::ZERO;
+        self.packets.iter().zip(0..).map(move |(&(gap, src, dst, class, len), payload)| {
+            now += Span::from_nanos(gap);
+            let (flow_hash, len) = (flow(dst, class, len), Bytes::new(len));
+            let dst = Dest::Node(Node(dst));
+            (now, Packet { len, src: Node(src), dst, class, flow_hash, ecn: Ecn::NotEct, payload })
+        })
+    }
+}
+
 fn standards() -> impl Strategy<Value = (Standard, Width)> {
     prop_oneof![
         Just((Standard::Dot11a, Width::Mhz20)),
@@ -263,18 +276,9 @@ fn run(world: &World, rest: Span) -> Result<(Fate, Wifi<u32>), TestCaseError> {
         }
         Ok(())
     };
-    for (number, &(gap, src, dst, class, len)) in world.packets.iter().enumerate() {
-        now += Span::from_nanos(gap);
+    for (at, packet) in world.arrivals() {
+        now = at;
         step_to(&mut hop, &mut fate, now)?;
-        let packet = Packet {
-            len: Bytes::new(len),
-            src: Node(src),
-            dst: Dest::Node(Node(dst)),
-            class,
-            flow_hash: flow(dst, class, len),
-            ecn: Ecn::NotEct,
-            payload: number as u32,
-        };
         hop.enqueue(now, packet, &mut fate);
     }
     step_to(&mut hop, &mut fate, now + rest)?;
@@ -335,17 +339,8 @@ proptest! {
         let mut hop: Wifi<u32> = Wifi::new(plan, Seed(world.seed));
         let mut again = Fate::default();
         let mut now = Time::ZERO;
-        for (number, &(gap, src, dst, class, len)) in world.packets.iter().enumerate() {
-            now += Span::from_nanos(gap);
-            let packet = Packet {
-                len: Bytes::new(len),
-                src: Node(src),
-                dst: Dest::Node(Node(dst)),
-                class,
-                flow_hash: flow(dst, class, len),
-                ecn: Ecn::NotEct,
-                payload: number as u32,
-            };
+        for (at, packet) in world.arrivals() {
+            now = at;
             hop.enqueue(now, packet, &mut again);
         }
         hop.advance(now + Span::from_millis(100), &mut again);

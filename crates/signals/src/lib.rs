@@ -54,6 +54,8 @@ pub enum Signal {
     Station(StationFeedback),
     /// What an edge proxy knows of its own stream to a station.
     Stream(StreamReport),
+    /// Nothing has waited for an edge proxy's stream to this station, and nothing was sent, for as long as the law wants to be told of.
+    Idle(Node),
     /// The moment that a law asked for in `Decision::revisit` has come.
     Wakeup,
 }

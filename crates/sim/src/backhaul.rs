@@ -8,7 +8,7 @@ use lasthop_radio::wired::Wire;
 use lasthop_radio::{Dest, Hop, Packet};
 use lasthop_scenario::{Backhaul as Plan, Scenario};
 use lasthop_signals::Node;
-use lasthop_units::{Rate, Time};
+use lasthop_units::{Rate, Span, Time};
 
 /// The link. On it the edge is node `SERVER`, and `GATEWAY` stands for all access points.
 pub struct Backhaul {
@@ -105,6 +105,13 @@ impl World {
                 Scenario::station_node(self.sources[*source].stream.station)
             }
         }
+    }
+
+    /// The backhaul takes another route, which is longer by `by`, each way. Without one nothing happens.
+    pub fn lengthen_backhaul(&mut self, by: Span) {
+        let Some(backhaul) = &mut self.backhaul else { return };
+        backhaul.link.lengthen(self.now, by, &mut collect(BACKHAUL, &self.access_points, &mut self.effects));
+        self.agenda.set(BACKHAUL, backhaul.link.next_event());
     }
 
     /// The backhaul, if there is one.

@@ -204,7 +204,7 @@ impl World {
     /// A UDP source has ended.
     pub(crate) fn withdraw(&mut self, station: Node, stream: Stream, flow: FlowId) {
         let Some(edge) = &mut self.edge else { return };
-        edge.proxies[self.access_points.home(station)].withdraw(station, stream);
+        edge.proxies[self.access_points.home(station)].withdraw(self.now, station, stream);
         self.recorder.bulk_flow_ended(self.now, flow);
         self.set_pacer(station);
     }

@@ -7,7 +7,7 @@
 //! queue.
 
 use crate::cargo::{FULL_PACKET, TUNNEL_OVERHEAD, Tunnel, tunnel_packet};
-use lasthop_laws::aggregation::{Control, Controller, flow_of};
+use lasthop_laws::aggregation::{Control, Controller, REST, flow_of};
 use lasthop_laws::{HopLaw, Intake, ParamError};
 use lasthop_signals::{Node, Signal, StationFeedback, StreamReport};
 use lasthop_units::{Bytes, Rate, Span, Time};
@@ -43,6 +43,21 @@ struct Lane {
     heard: Time,
     packets: u64,
     bytes: Bytes,
+    waits: Waits,
+}
+
+/// What the law knows of what waits for a station.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Waits {
+    /// Nothing does, and it was told.
+    #[default]
+    Nothing,
+    /// What has just come may leave at once.
+    Passes,
+    /// Something has had to wait, and it was told.
+    Something,
+    /// Nothing has since then.
+    NothingSince(Time),
 }
 
 /// What a tunnel packet carried, and when it last left.
@@ -118,22 +133,44 @@ impl Proxy {
         lane.ready.push_back(stream);
         if idle {
             lane.next_at = lane.next_at.max(now);
-            let report = lane.report(station);
-            self.controller.sense(now, &Signal::Stream(report));
-            self.obey(now);
+            let passes = lane.rate.is_some() && lane.next_at <= now;
+            match lane.waits {
+                Waits::Nothing if passes => lane.waits = Waits::Passes,
+                Waits::Nothing | Waits::Passes => self.tell_waiting(now, station),
+                Waits::Something | Waits::NothingSince(_) => lane.waits = Waits::Something,
+            }
         }
     }
 
+    /// Something has to wait for a station for which nothing did.
+    fn tell_waiting(&mut self, now: Time, station: Node) {
+        let lane = self.lane_mut(station);
+        lane.waits = Waits::Something;
+        let report = lane.report(station);
+        self.controller.sense(now, &Signal::Stream(report));
+        self.obey(now);
+    }
+
+    /// Nothing has waited for a station for as long as the law wants to be told of.
+    fn tell_idle(&mut self, now: Time, station: Node) {
+        self.lane_mut(station).waits = Waits::Nothing;
+        self.controller.sense(now, &Signal::Idle(station));
+        self.obey(now);
+    }
+
     /// `stream` of `station` has ended.
-    pub fn withdraw(&mut self, station: Node, stream: Stream) {
-        self.lane_mut(station).ready.retain(|ready| *ready != stream);
+    pub fn withdraw(&mut self, now: Time, station: Node, stream: Stream) {
+        let lane = self.lane_mut(station);
+        lane.ready.retain(|ready| *ready != stream);
+        lane.runs_dry(now);
     }
 
     /// When the next packet to `station` may leave; `None` if there is none.
     pub fn next_departure(&self, station: Node) -> Option<Time> {
         let lane = self.lane(station);
         if lane.is_quiet() {
-            return (!lane.unacknowledged.is_empty()).then_some(lane.heard + SILENCE);
+            let silence = (!lane.unacknowledged.is_empty()).then_some(lane.heard + SILENCE);
+            return [silence, lane.rests_at()].into_iter().flatten().min();
         }
         lane.rate.map(|_| lane.next_at)
     }
@@ -152,13 +189,26 @@ impl Proxy {
             lane.again.extend(lane.unacknowledged.keys().next());
         }
         let rate = lane.rate?;
+        if lane.rests_at().is_some_and(|at| at <= now) {
+            self.tell_idle(now, station);
+            return None;
+        }
         if lane.is_quiet() || now < lane.next_at {
             return None;
         }
-        let (departure, len) = lane.take(now, &mut read)?;
+        let Some((departure, len)) = lane.take(now, &mut read) else {
+            lane.runs_dry(now);
+            return None;
+        };
         lane.packets += 1;
         lane.bytes += len;
         lane.next_at = lane.next_at.max(now) + rate.time_for(len).unwrap_or(SILENCE);
+        match lane.waits {
+            Waits::Nothing => lane.waits = Waits::Passes,
+            // The first has left at once; this one had to wait for its turn.
+            Waits::Passes => self.tell_waiting(now, station),
+            Waits::Something | Waits::NothingSince(_) => {}
+        }
         Some((departure, len))
     }
 
@@ -241,6 +291,23 @@ impl Lane {
         self.ready.is_empty() && self.again.is_empty()
     }
 
+    /// Nothing could leave: perhaps there is nothing.
+    fn runs_dry(&mut self, now: Time) {
+        self.waits = match self.waits {
+            Waits::Something if self.is_idle() => Waits::NothingSince(now),
+            Waits::Passes if self.is_idle() => Waits::Nothing,
+            other => other,
+        };
+    }
+
+    /// When the law is to be told that nothing waits; `None` if something does, or it knows.
+    fn rests_at(&self) -> Option<Time> {
+        match self.waits {
+            Waits::NothingSince(since) if self.is_idle() => Some(since + REST),
+            _ => None,
+        }
+    }
+
     /// True if no packet may leave: there is nothing to send, or too much is under way already.
     fn is_quiet(&self) -> bool {
         let udp = || self.ready.iter().any(|stream| matches!(stream, Stream::Udp(_)));
@@ -254,7 +321,12 @@ impl Lane {
     }
 
     fn report(&self, station: Node) -> StreamReport {
-        StreamReport { station, packets: self.packets, bytes: self.bytes, waiting: !self.is_idle() }
+        StreamReport {
+            station,
+            packets: self.packets,
+            bytes: self.bytes,
+            waiting: !self.is_idle() && self.waits != Waits::Passes,
+        }
     }
 
     fn take(&mut self, now: Time, read: &mut impl FnMut(usize, Bytes) -> Bytes) -> Option<(Departure, Bytes)> {

@@ -6,35 +6,15 @@ use lasthop_report::{Key, RunRecord, SeriesKind};
 use lasthop_scenario::Scenario;
 use lasthop_sim::World;
 use lasthop_units::{Seed, Span, Time};
-use support::Wifi;
+use support::{CUBIC, Wifi, download, regulated, regulator, stations};
 
 /// Three stations at 175.5, 117 and 87.75 Mbit/s behind a link with a FIFO of 1000 packets.
 fn behind(link: &str, measure: &str, duration: u64) -> Scenario {
-    let rest = format!(
-        r#"
-[backhaul]
-delay = "1 ms"
-queue = "1000 packets"
-{link}
-[[station]]
-name = "a"
-mcs = 4
-[[station]]
-name = "b"
-mcs = 3
-[[station]]
-name = "c"
-mcs = 2
-[[traffic]]
-kind = "bulk"
-to = "each"
-[laws.regulator]
-sender = "cubic"
-regulator = {{ target = "10 ms", measure = "{measure}" }}
-[laws.cubic]
-sender = "cubic"
-"#
-    );
+    let backhaul = format!("[backhaul]\ndelay = \"1 ms\"\nqueue = \"1000 packets\"\n{link}\n");
+    let station = |(name, mcs)| format!("[[station]]\nname = \"{name}\"\nmcs = {mcs}\n");
+    let hop = [("a", 4), ("b", 3), ("c", 2)].map(station).concat();
+    let told = format!("target = \"10 ms\", measure = \"{measure}\"");
+    let rest = backhaul + &hop + &download("each") + &regulated("regulator", &told) + CUBIC;
     Wifi {
         title: "Behind a slow link",
         times: (&format!("{duration} s"), "1 s"),
@@ -150,23 +130,8 @@ fn a_link_that_becomes_slow_is_drained_and_one_that_is_fast_again_is_used() {
 fn a_link_of_few_packets_a_second_is_drained_and_stations_share_it_alike() {
     // A packet in 12 ms is less than one a round, and so are the others' shares.
     for (mbit, count) in [(1.0, 1), (10.0, 8)] {
-        let rest = format!(
-            r#"
-[backhaul]
-rate = "{mbit} Mbit/s"
-queue = "1000 packets"
-[[station]]
-name = "sta"
-count = {count}
-mcs = 9
-[[traffic]]
-kind = "bulk"
-to = "each"
-[laws.regulator]
-sender = "cubic"
-regulator = {{ target = "10 ms" }}
-"#
-        );
+        let backhaul = format!("[backhaul]\nrate = \"{mbit} Mbit/s\"\nqueue = \"1000 packets\"\n");
+        let rest = backhaul + &stations("sta", count, 9) + &download("each") + &regulator("10 ms");
         let title = "A link slower than one packet a round";
         let scenario =
             Wifi { title, times: ("90 s", "60 s"), delay: "2 ms", rest: &rest, ..Wifi::default() }.scenario();
@@ -180,6 +145,27 @@ regulator = {{ target = "10 ms" }}
             if let Some(jain) = record.figure(Key::Jain).value() {
                 assert!(jain > 0.95, "{place}: Jain {jain}");
             }
+        }
+    }
+}
+
+#[test]
+fn a_path_that_becomes_longer_is_no_queue() {
+    for error in [0.0, 0.05] {
+        let hop = stations("sta", 3, 7) + &format!("mpdu-error-rate = {error}\n");
+        let rest = "[backhaul]\nrate = \"10 Gbit/s\"\n".to_owned() + &hop + &download("each") + &regulator("10 ms");
+        let title = "A path that becomes longer";
+        let scenario = Wifi { title, times: ("40 s", "1 s"), delay: "2 ms", rest: &rest, ..Wifi::default() }.scenario();
+        let law = scenario.law("regulator").expect("a law of the scenario");
+        for seed in 1..=FEW_SEEDS {
+            let mut world: World = lasthop_sim::build(&scenario, &law, Seed(seed), false).expect("valid");
+            world.run_until(at(20));
+            world.lengthen_backhaul(Span::from_millis(30));
+            world.run_until(at(40));
+            let record = world.finish(at(40)).finish();
+            let [before, soon, later] = [(10, 20), (24, 30), (30, 40)].map(|span| goodput(&record, span));
+            eprintln!("{error}, seed {seed}: {before:.1}, {soon:.1} and {later:.1} Mbit/s");
+            assert!(soon >= 0.8 * before && later >= 0.97 * before, "{error}, seed {seed}: {before}, {soon}, {later}");
         }
     }
 }

@@ -217,7 +217,10 @@ impl fmt::Display for Span {
             1_000_000..1_000_000_000 => (ns as f64 / 1e6, "ms"),
             _ => (ns as f64 / 1e9, "s"),
         };
-        write!(f, "{value} {unit}")
+        match f.precision() {
+            Some(digits) => write!(f, "{value:.digits$} {unit}"),
+            None => write!(f, "{value} {unit}"),
+        }
     }
 }
 
@@ -230,6 +233,7 @@ mod tests {
         assert_eq!(Span::from_micros(1_500).to_string(), "1.5 ms");
         assert_eq!(Span::from_nanos(12).to_string(), "12 ns");
         assert_eq!(Span::from_secs(3).to_string(), "3 s");
+        assert_eq!(format!("{:.1}", Span::from_nanos(12_345_678)), "12.3 ms");
     }
 
     #[test]

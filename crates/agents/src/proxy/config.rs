@@ -6,6 +6,7 @@ use lasthop_laws::Intake;
 use lasthop_laws::aggregation::{Params, PiParams};
 use lasthop_signals::Doubt;
 use lasthop_units::{Rate, Span};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -76,6 +77,13 @@ impl Config {
             Rule::Aggregation(params) => params.validate()?,
             Rule::LinearPi(params) => params.validate()?,
         }
+        let mut numbers = BTreeMap::new();
+        for (address, station) in self.transparent.iter().flat_map(|transparent| &transparent.stations) {
+            if let Some(other) = numbers.insert(address, station).filter(|other| *other != station) {
+                let got = format!("{address}={} and {address}={}", other.0, station.0);
+                return wrong("station", got, "one number for each address");
+            }
+        }
         if !(Span::from_millis(1)..=Span::from_secs(10)).contains(&self.allowance) {
             return wrong("allowance", self.allowance.to_string(), "from 1 ms to 10 s");
         }
@@ -138,4 +146,29 @@ pub struct Summary {
     pub pacing_error: Option<(Span, Span)>,
     /// The log is incomplete for this reason.
     pub log_error: Option<Error>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lasthop_signals::Node;
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn an_address_leads_to_one_station() {
+        let config = |stations: &[(u8, u16)]| {
+            let stations = stations.iter().map(|(end, node)| (Ipv4Addr::new(192, 0, 2, *end), Node(*node))).collect();
+            let listen = "192.0.2.1:4848".parse().expect("an address");
+            Config {
+                transparent: Some(crate::transparent::Config { iface: "p0".into(), stations }),
+                ..Config::new(listen, PathBuf::from("keys"), Rule::Fixed(Rate::from_mbit(1)))
+            }
+        };
+        for right in [&[(5, 1), (6, 2)][..], &[(5, 1), (6, 1)], &[(5, 1), (5, 1)]] {
+            config(right).validate().expect("one number for each");
+        }
+        let error = config(&[(5, 1), (6, 1), (5, 2)]).validate().expect_err("two numbers");
+        let wanted = "station = 192.0.2.5=1 and 192.0.2.5=2 must be one number for each address";
+        assert_eq!(error.to_string(), wanted);
+    }
 }

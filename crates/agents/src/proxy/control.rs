@@ -4,7 +4,7 @@ use super::config::Rule;
 use crate::tunnel::Error;
 use lasthop_laws::aggregation::{LinearPi, Regulator, View, flow_of};
 use lasthop_laws::{Decision, HopLaw, Why};
-use lasthop_signals::{Node, Signal, StationFeedback, StreamReport};
+use lasthop_signals::{FlowId, Node, Signal, StationFeedback, StreamReport};
 use lasthop_units::{Rate, Time};
 use std::collections::BTreeMap;
 
@@ -80,6 +80,13 @@ impl Control {
         }
     }
 
+    /// Nothing has waited for a station for as long as the law wants to be told of.
+    pub(super) fn rests(&mut self, now: Time, station: Node) {
+        if let Some(law) = self.law() {
+            law.sense(now, &Signal::Idle(station));
+        }
+    }
+
     /// What is decided for each station, and when to ask again if nothing happens before.
     pub(super) fn decide(&self, now: Time, stations: &BTreeMap<Node, u32>) -> (BTreeMap<Node, Decided>, Option<Time>) {
         let law: &dyn HopLaw = match &self.rule {
@@ -90,10 +97,10 @@ impl Control {
             Decider::Aggregation(law) => law.as_ref(),
             Decider::LinearPi(law) => law,
         };
+        let flows: BTreeMap<FlowId, Node> = stations.keys().map(|station| (flow_of(*station), *station)).collect();
         let (mut decided, mut revisit) = (BTreeMap::new(), None::<Time>);
         law.decide(now, &mut |flow, decision: Decision| {
-            let station = stations.keys().find(|station| flow_of(**station) == flow);
-            if let (Some(station), Some(rate)) = (station, decision.pacing) {
+            if let (Some(station), Some(rate)) = (flows.get(&flow), decision.pacing) {
                 decided.insert(*station, Decided { rate, why: decision.why });
             }
             revisit = [revisit, decision.revisit].into_iter().flatten().min();

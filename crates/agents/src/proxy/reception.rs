@@ -58,6 +58,17 @@ pub(super) struct Confirmed {
     pub(super) continues: Option<u32>,
 }
 
+/// Why an initiation is not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unanswered {
+    /// There is no key for this station.
+    Unknown,
+    /// It was made with another key than the station's.
+    WrongKey,
+    /// It was answered, and its keys are in use; or the station has asked too much.
+    Enough,
+}
+
 /// Answers for one station within [`challenge::VALIDITY`]. It asks anew every five seconds at most, and once when it starts.
 const MOST_ASKED: usize = 8;
 
@@ -77,7 +88,10 @@ impl Reception {
         }
     }
 
-    /// Answers an initiation; `None` if it is refused. `session`: the station's session, if it has that name.
+    /// Answers an initiation. `session`: the station's session, if it has that name.
+    ///
+    /// # Errors
+    /// [`Unanswered`].
     pub(super) fn greet(
         &mut self,
         now: Time,
@@ -85,33 +99,34 @@ impl Reception {
         station: Node,
         message: &[u8],
         session: impl FnOnce(SessionId) -> Option<u32>,
-    ) -> Option<Vec<u8>> {
-        let key = self.keys.get(&station)?;
+    ) -> Result<Vec<u8>, Unanswered> {
+        let key = self.keys.get(&station).ok_or(Unanswered::Unknown)?;
         let asked = self.asked.entry(station).or_default();
         if let Some(again) = asked.iter().find(|asked| asked.question == message) {
             // Who has used the keys has had the answer.
-            return again.open.is_some().then(|| again.answer.clone());
+            return again.open.as_ref().map(|_| again.answer.clone()).ok_or(Unanswered::Enough);
         }
-        let question = Question::hear(station, key, message).ok()?;
+        let question = Question::hear(station, key, message).map_err(|_| Unanswered::WrongKey)?;
         let wish = *question.wish();
         if !self.challenger.is_fresh(now, station, from, &wish.challenge) {
             self.challenged += 1;
             let challenge = self.challenger.challenge(now, station, from);
-            return Some(question.challenge(key, &challenge, station, message));
+            return Ok(question.challenge(key, &challenge, station, message));
         }
         asked.retain(|asked| now.since(asked.at) < challenge::VALIDITY);
         if asked.len() >= MOST_ASKED {
-            return None;
+            return Err(Unanswered::Enough);
         }
         let number = self.next_number;
         let continues = wish.continues.and_then(session);
-        let (answer, agreed) = question.answer(Grant { number, continued: continues.is_some() }).ok()?;
+        let grant = Grant { number, continued: continues.is_some() };
+        let (answer, agreed) = question.answer(grant).map_err(|_| Unanswered::WrongKey)?;
         self.next_number = self.next_number.wrapping_add(1) & (u32::MAX >> 1);
         self.granted += 1;
         let open = Some(Open { sealer: agreed.sealer, id: agreed.id, continues });
         self.open.insert(number, station);
         asked.push(Asked { at: now, question: message.to_vec(), answer: answer.clone(), number, open });
-        Some(answer)
+        Ok(answer)
     }
 
     /// Takes out the keys that we number so if this packet was sealed with them. Nothing else uses up keys.
@@ -190,7 +205,7 @@ mod tests {
     }
 
     fn say(reception: &mut Reception, now: Time, from: SocketAddr, datagram: &[u8]) -> Option<Vec<u8>> {
-        reception.greet(now, from, STATION, message(datagram), |_| None)
+        reception.greet(now, from, STATION, message(datagram), |_| None).ok()
     }
 
     #[test]
@@ -329,8 +344,8 @@ mod tests {
     fn who_does_not_hold_the_key_hears_nothing() {
         let mut reception = reception();
         let wrong = Initiator::new(STATION, &Key::new([8; 32]), *ask(1, [0; CHALLENGE]).wish());
-        assert_eq!(say(&mut reception, at(0), home(), wrong.datagram()), None);
-        assert_eq!(reception.greet(at(0), home(), Node(4), message(wrong.datagram()), |_| None), None);
+        let mut greet = |station| reception.greet(at(0), home(), station, message(wrong.datagram()), |_| None);
+        assert_eq!([greet(STATION), greet(Node(4))], [Err(Unanswered::WrongKey), Err(Unanswered::Unknown)]);
         assert_eq!(reception.confirm(100, 0, &[0; 64]).map(|confirmed| confirmed.number), None);
     }
 }

@@ -4,11 +4,11 @@ use super::config::{Config, Summary};
 use super::control::{Control, Decided};
 use super::key_file::KeyFile;
 use super::log;
-use super::reception::{Confirmed, Reception};
+use super::reception::{Confirmed, Reception, Unanswered};
+use super::refusals::{Refusal, Refusals};
 use super::resolve::Resolver;
 use super::server;
-use super::session::{Ask, Session};
-#[cfg(feature = "bpf")]
+use super::session::{Ask, Session, Terms};
 use super::window;
 use crate::ap::Stop;
 use crate::ap::privileges::Account;
@@ -19,6 +19,7 @@ use crate::tunnel::log::Log;
 use crate::tunnel::path::Path;
 use crate::tunnel::poll::{Poll, Ready};
 use crate::tunnel::punctual::{Punctual, Until};
+use crate::tunnel::sealer::Refused;
 use crate::tunnel::spread::Spread;
 use crate::tunnel::wakeful::Wakeful;
 use crate::tunnel::{Error, Keyring, SILENCE, Say};
@@ -47,7 +48,7 @@ pub struct Proxy {
     interception: Option<Taking>,
     control: Control,
     log: Option<Log>,
-    slack: Span,
+    terms: Terms,
     allow_local: bool,
     sessions: BTreeMap<u32, Session>,
     /// The session that counts, by station.
@@ -56,6 +57,7 @@ pub struct Proxy {
     by_keys: BTreeMap<u32, u32>,
     reception: Reception,
     key_file: KeyFile,
+    refusals: Refusals,
     say: Say,
     scratch: Vec<u8>,
     wake: Option<Time>,
@@ -79,6 +81,8 @@ const UDP: u64 = u64::MAX;
 const RESOLVER: u64 = u64::MAX - 1;
 #[cfg(feature = "bpf")]
 const INTERCEPTED: u64 = u64::MAX - 2;
+/// A session of which something was heard within this time is in use: stations ping twice a second.
+const IN_USE: Span = Span::from_secs(1);
 /// How often windows are adjusted.
 const HOUSEKEEPING: Span = Span::from_millis(2);
 /// Connections are taken over for stations that have been heard within this time: others are left to their own way.
@@ -105,6 +109,14 @@ impl Proxy {
         let account = config.user.as_deref().map(Account::find).transpose()?;
         files::raise_limit();
         let (key_file, keys) = KeyFile::open(config.keys.clone())?;
+        for (address, station) in config.transparent.iter().flat_map(|transparent| &transparent.stations) {
+            if !keys.contains_key(station) {
+                let (number, path) = (station.0, config.keys.display());
+                (config.say)(&format!(
+                    "station {number}, {address}, has no key in {path} yet: nothing is brought to it"
+                ));
+            }
+        }
         let control = Control::new(&config.rule)?;
         let log = config.log.as_deref().map(|path| Log::create(path, config.say)).transpose()?;
         let address = config.listen;
@@ -142,13 +154,14 @@ impl Proxy {
             interception,
             control,
             log,
-            slack: config.allowance,
+            terms: Terms { slack: config.allowance, retracts: window::may_be_taken_back() },
             allow_local: config.allow_local,
             sessions: BTreeMap::new(),
             current: BTreeMap::new(),
             by_keys: BTreeMap::new(),
             reception,
             key_file,
+            refusals: Refusals::new(),
             say: config.say,
             scratch: vec![0; 256 << 10],
             wake: None,
@@ -257,34 +270,51 @@ impl Proxy {
                 self.summary.refused += 1;
                 continue;
             };
+            // Why it is refused, and whether anybody is told: what was repeated on the way, or sealed for a proxy that was here before, is
+            // nobody's mistake.
             let accepted = match Datagram::parse(bytes) {
                 Ok(Datagram::Sealed { session: keys, number, sealed }) => {
                     // Written out, because the link is borrowed.
-                    let Proxy { sessions, current, by_keys, reception, control, slack, summary, pacing, .. } = self;
+                    let Proxy {
+                        sessions, current, by_keys, reception, control, terms, refusals, summary, pacing, ..
+                    } = self;
                     if let Some(confirmed) = reception.confirm(keys, number, sealed) {
+                        let old = current.get(&confirmed.station).and_then(|number| sessions.get(number));
+                        if confirmed.continues.is_none() && old.is_some_and(|old| now.since(old.heard) < IN_USE) {
+                            refusals.replaced(now, from, confirmed.station);
+                        }
                         begin_or_go_on(
                             now,
                             confirmed,
                             from,
-                            *slack,
+                            *terms,
                             (sessions, current, by_keys, control),
                             (summary, pacing),
                         );
                     }
                     let session = by_keys.get(&keys).and_then(|session| sessions.get_mut(session));
-                    session.is_some_and(|session| session.on_sealed(now, keys, number, sealed, from).is_ok())
+                    let opened = session.map(|session| session.on_sealed(now, keys, number, sealed, from));
+                    opened.unwrap_or(Err(Refused::Unknown)).map_err(|why| match why {
+                        Refused::Forged => Some(Refusal::Forged),
+                        Refused::Repeated | Refused::Unknown => None,
+                    })
                 }
                 Ok(Datagram::Initiation { station, message }) => {
                     let (sessions, current) = (&self.sessions, &self.current);
                     let known = |id| current.get(&station).copied().filter(|n| sessions[n].keys.id() == id);
                     let answer = self.reception.greet(now, from, station, message, known);
-                    let answered = answer.is_some();
-                    answers.extend(answer.map(|answer| (from, answer)));
-                    answered
+                    answer.map(|answer| answers.push((from, answer))).map_err(|why| match why {
+                        Unanswered::Unknown => Some(Refusal::Unknown(station)),
+                        Unanswered::WrongKey => Some(Refusal::WrongKey(station)),
+                        Unanswered::Enough => None,
+                    })
                 }
-                Ok(Datagram::Response { .. } | Datagram::Challenge { .. }) | Err(_) => false,
+                Ok(Datagram::Response { .. } | Datagram::Challenge { .. }) | Err(_) => Err(Some(Refusal::Foreign)),
             };
-            self.summary.refused += u64::from(!accepted);
+            if let Err(why) = accepted {
+                self.summary.refused += 1;
+                why.into_iter().for_each(|why| self.refusals.add(now, from, why));
+            }
         }
         for (to, answer) in answers {
             let mut path = Path::new(to);
@@ -332,16 +362,19 @@ impl Proxy {
     }
 
     fn housekeep(&mut self, now: Time) {
-        let mut begun = false;
+        let mut told = false;
         for session in self.sessions.values_mut() {
-            let waited = session.waiting;
             session.housekeep(now);
-            if session.waiting && !waited {
+            if session.begins_to_wait() {
                 self.control.begins(now, session.report());
-                begun = true;
+                told = true;
+            }
+            if session.begins_to_rest(now) {
+                self.control.rests(now, session.station);
+                told = true;
             }
         }
-        if begun {
+        if told {
             self.decide(now);
         }
         if self.sessions.values().any(|session| session.waiting) {
@@ -352,6 +385,9 @@ impl Proxy {
             self.sessions.iter().filter(|(_, s)| now.since(s.heard) > SILENCE).map(|(number, _)| *number).collect();
         gone.into_iter().for_each(|number| self.end(now, number));
         self.reception.forget(now);
+        if let Some(line) = self.refusals.take(now) {
+            (self.say)(&line);
+        }
         self.look_for_keys(now);
         self.intercept_for_those_present(now);
     }
@@ -487,7 +523,7 @@ fn begin_or_go_on(
     now: Time,
     confirmed: Confirmed,
     from: SocketAddr,
-    slack: Span,
+    terms: Terms,
     (sessions, current, by_keys, control): Sessions<'_>,
     (summary, pacing): (&mut Summary, &mut Spread),
 ) {
@@ -501,7 +537,7 @@ fn begin_or_go_on(
         summary.renewals += 1;
         return;
     }
-    let mut session = Session::new(now, station, number, from, Keyring::new(now, id, number, sealer), slack);
+    let mut session = Session::new(now, station, number, from, Keyring::new(now, id, number, sealer), terms);
     if let Some(old) = current.insert(station, number) {
         by_keys.retain(|_, session| *session != old);
         if let Some(old) = sessions.remove(&old) {

@@ -22,6 +22,8 @@ pub(super) struct Server {
     /// Until when it counts as one that sends, after something has waited or half of what might come within a round trip has, or half of what
     /// one begins with.
     pub(super) busy_until: Time,
+    /// Until when one that has been made and has brought nothing yet is expected to; none before it was first looked at.
+    expected_until: Option<Time>,
     /// The first octet that its sender must not send yet; by what we have set, since the kernel does not tell.
     edge: u64,
     /// Octets that had come, and of those that had been read, when last looked at.
@@ -65,6 +67,7 @@ impl Server {
             queued: 0,
             min_rtt: None,
             busy_until: Time::ZERO,
+            expected_until: None,
             edge: first,
             arrived: 0,
             taken: 0,
@@ -94,6 +97,11 @@ impl Server {
     /// True if it sends, or has just done so: then it has a share of the station's rate.
     pub(super) fn is_busy(&self, now: Time) -> bool {
         matches!(self.state, State::Up(_)) && now < self.busy_until
+    }
+
+    /// True if it sends, or was made a moment ago and is about to: what it has been given is on its way, or soon will be.
+    pub(super) fn is_coming(&self, now: Time) -> bool {
+        self.is_busy(now) || self.arrived == 0 && self.expected_until.is_some_and(|until| now < until)
     }
 
     pub(super) fn pipe(&mut self) -> Option<&mut Pipe> {
@@ -139,7 +147,11 @@ impl Server {
 
     /// Looks at what waits in the kernel and how far away the server is.
     pub(super) fn look(&mut self, now: Time) {
-        if let State::Up(pipe) = &self.state {
+        if let State::Up(pipe) = &mut self.state {
+            // Its server has heard of the window of one that is quiet.
+            if pipe.has_parted() {
+                self.edge = self.edge.min(self.arrived + self.window.open());
+            }
             self.queued = pipe.queued();
             let (arrived, taken) = (pipe.taken() + self.queued, pipe.taken());
             if (arrived, taken) != (self.arrived, self.taken) {
@@ -160,6 +172,8 @@ impl Server {
             if let Some(rtt) = window::min_rtt(pipe.socket()) {
                 self.min_rtt = Some(self.min_rtt.map_or(rtt, |min| min.min(rtt)));
             }
+            let lull = (self.min_rtt.unwrap_or(Span::ZERO) * 2).max(LULL);
+            self.expected_until.get_or_insert(now + lull);
         }
     }
 }

@@ -11,7 +11,8 @@ use crate::tunnel::poll::Poll;
 use crate::tunnel::sealer::{Refused, Sealer};
 use crate::tunnel::spread::Spread;
 use crate::tunnel::{Keyring, farewell};
-use lasthop_laws::{Intake, Pool, Share, Why};
+use lasthop_laws::aggregation::REST;
+use lasthop_laws::{Intake, Pool, Ramp, Share, Why};
 use lasthop_signals::{Node, StationFeedback, StreamReport};
 use lasthop_transport::tunnel::{Config as TunnelConfig, Endpoint, Event};
 use lasthop_units::{Bytes, Rate, Span, Time};
@@ -39,10 +40,34 @@ pub(super) struct Session {
     closed_by_station: bool,
     pub(super) last_slot: Option<u32>,
     pub(super) decided: Decided,
-    slack: Span,
+    terms: Terms,
+    ramp: Ramp,
+    /// Octets of the tunnel's packets that have been sent.
+    left: Bytes,
     /// Something waits for its turn.
     pub(super) waiting: bool,
+    rest: Rest,
     pub(super) stats: Stats,
+}
+
+/// What may be held for a station, and how connections can be kept to it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms {
+    /// Time at the station's rate, beyond what fills the wire from its servers.
+    pub(super) slack: Span,
+    /// The kernel lets windows be taken back.
+    pub(super) retracts: bool,
+}
+
+/// When something last waited for the station or was sent to it, as far as that has been looked at.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rest {
+    busy: Time,
+    packets: u64,
+    /// True if the law knows that it is a while ago.
+    told: bool,
+    /// True if the law knows that something waits.
+    waits: bool,
 }
 
 /// Counters since the session began, and distributions since the last slot.
@@ -76,7 +101,7 @@ pub(super) enum Ask {
 }
 
 impl Session {
-    pub(super) fn new(now: Time, station: Node, number: u32, peer: SocketAddr, keys: Keyring, slack: Span) -> Session {
+    pub(super) fn new(now: Time, station: Node, number: u32, peer: SocketAddr, keys: Keyring, terms: Terms) -> Session {
         Session {
             station,
             number,
@@ -92,8 +117,11 @@ impl Session {
             closed_by_station: false,
             last_slot: None,
             decided: Decided { rate: Rate::ZERO, why: Why::Unmanaged },
-            slack,
+            terms,
+            ramp: Ramp::default(),
+            left: Bytes::ZERO,
             waiting: false,
+            rest: Rest::default(),
             stats: Stats::default(),
         }
     }
@@ -199,10 +227,17 @@ impl Session {
     }
 
     /// Gives the station a connection that somebody has made to it, who has been told of a window of one segment.
+    ///
+    /// # Errors
+    /// If the connection cannot be watched: then it is broken off at both ends.
     #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
     pub(super) fn offer(&mut self, pipe: Pipe, to: SocketAddr, poll: &Poll) -> io::Result<()> {
         let stream = self.endpoint.open(&to.ip().to_string(), to.port());
-        poll.add_edge(&pipe, token(self.number, stream))?;
+        if let Err(error) = poll.add_edge(&pipe, token(self.number, stream)) {
+            self.endpoint.reset(stream);
+            pipe.abort();
+            return Err(error);
+        }
         self.servers.insert(stream, Server::new(State::Up(pipe), LEAST));
         self.offered.insert(stream, to);
         self.stats.connections += 1;
@@ -294,6 +329,7 @@ impl Session {
             if !self.keys.seal(now, departure.number, &self.packet, &mut self.train) {
                 continue;
             }
+            self.left += Bytes::new(self.packet.len() as u64);
             self.stats.packets += 1;
             self.stats.octets += size.ip_len(Sealer::sealed_len(self.packet.len())) as u64;
             due_now.extend(departure.due);
@@ -330,6 +366,24 @@ impl Session {
         streams.into_iter().for_each(|stream| self.close_if_done(stream));
     }
 
+    /// True if something waits for the station, which has not been said before. To be asked once in every look.
+    pub(super) fn begins_to_wait(&mut self) -> bool {
+        let waited = std::mem::replace(&mut self.rest.waits, self.waiting);
+        self.waiting && !waited
+    }
+
+    /// True if nothing has waited for the station for [`REST`], which has not been said before. To be asked once in every look.
+    pub(super) fn begins_to_rest(&mut self, now: Time) -> bool {
+        let rest = &mut self.rest;
+        if self.waiting || self.stats.packets != rest.packets {
+            *rest = Rest { busy: now, packets: self.stats.packets, told: rest.told && !self.waiting, ..*rest };
+            return false;
+        }
+        let rests = !rest.told && now.since(rest.busy) >= REST;
+        rest.told |= rests;
+        rests
+    }
+
     /// Closes windows as far as the bound on what waits here demands.
     fn limit(&mut self, now: Time) {
         let rate = self.decided.rate;
@@ -346,27 +400,49 @@ impl Session {
         // Browsers keep many connections that bring nothing: who sends nothing has no share, and begins as on any path, as long
         // as not so many may begin at once that what they bring would not fit.
         let busy = self.servers.values().filter(|server| server.is_busy(now)).count();
-        let (share, standing) = (Share { of: rate, among: busy }, Intake::standing(self.slack));
+        let (share, standing) = (Share { of: rate, among: busy }, Intake::standing(self.terms.slack));
         let first = self.windows_of_the_quiet(now, self.servers.len() - busy);
         // Who is busy may have what its share asks for, as far as there is room beside what all have been given before.
         let (farthest, mut waiting, mut out) = (self.farthest(), Bytes::ZERO, Bytes::ZERO);
-        for server in self.servers.values_mut().filter(|server| server.is_busy(now)) {
+        for server in self.servers.values_mut().filter(|server| server.is_coming(now)) {
             let (queued, rtt) = (Bytes::new(server.queued), server.min_rtt.unwrap_or(Span::ZERO));
-            server.open = server.intake.window(now, share, rtt, standing, queued);
-            (waiting, out) = (waiting + queued, out + server.out());
+            // Of one that is about to send the first segment counts: what it was told beyond that comes out of the spare.
+            let mut may_come = server.out().min(Bytes::new(LEAST));
+            if server.is_busy(now) {
+                server.open = server.intake.window(now, share, rtt, standing, queued);
+                may_come = server.out();
+            }
+            (waiting, out) = (waiting + queued, out + may_come);
         }
-        let mut pool = Pool::new(rate, farthest, standing, Bytes::new(LEAST), (waiting, out));
+        // What the quiet were told is of the same spare; but one that begins beside many that may is not to begin with next to nothing.
+        let begins = Bytes::new(self.left_for_the_quiet(now)).max(self.spare().scale(0.5));
+        let room = self.ramp.room(self.left, (begins, out), busy == 0);
+        let mut pool = Pool::new(rate, farthest, standing, Bytes::new(LEAST), (waiting, out)).within(room);
         let busy = self.servers.values().filter(|server| server.is_busy(now));
         busy.for_each(|server| pool.ask(server.more(server.open)));
         // Who has sent before and begins anew finds room for its part of the bound, should all that were given much do so together; a
         // buffer has half as much again.
-        let keepers = self.servers.values().filter(|server| server.keeps_much(now)).count();
-        let part = bound.get() * 2 / 3 / keepers.max(1) as u64;
+        let (mut keepers, mut promised) = (0, 0);
+        for server in self.servers.values().filter(|server| !server.is_busy(now)) {
+            match server.keeps_much(now) {
+                true => keepers += 1,
+                false => promised += server.out().get().saturating_sub(LEAST),
+            }
+        }
+        let part = (bound.get() * 2 / 3).saturating_sub(promised) / keepers.max(1);
+        let retracts = self.terms.retracts;
         for server in self.servers.values_mut() {
             let (queued, rtt) = (server.queued, server.min_rtt.unwrap_or(Span::ZERO));
             let (busy, may_come) = (server.is_busy(now), server.may_bring(now, part));
-            let open = if busy { server.opened(pool.part(server.more(server.open))) } else { first };
+            let open = match busy {
+                true => server.opened(pool.part(server.more(server.open))),
+                // The request that makes it go on takes back what it was given beyond this.
+                false if retracts && server.keeps_much(now) => first.max(part),
+                false => first,
+            };
+            let apart = retracts && !busy && server.out().get() > open;
             let State::Up(pipe) = &mut server.state else { continue };
+            pipe.apart = apart;
             pipe.lead = rtt / 2 + share.rate().time_for(Bytes::new(queued)).unwrap_or(Span::ZERO);
             // What those that are quiet may bring at once must find room, and no more.
             let limit = match busy {
@@ -402,8 +478,13 @@ impl Session {
     fn left_for_the_quiet(&self, now: Time) -> u64 {
         let beyond = |server: &Server| server.may_begin_with(now).saturating_sub(LEAST);
         let given: u64 = self.servers.values().map(beyond).sum();
-        let spare = self.decided.rate.bytes_in(self.slack.saturating_sub(Intake::standing(self.slack))).get();
-        spare.max(INITIAL_WINDOW).saturating_sub(given)
+        self.spare().get().saturating_sub(given)
+    }
+
+    /// What those that begin may bring beyond a segment each: the part of the allowance that those that send do not need.
+    fn spare(&self) -> Bytes {
+        let slack = self.terms.slack;
+        self.decided.rate.bytes_in(slack.saturating_sub(Intake::standing(slack))).max(Bytes::new(INITIAL_WINDOW))
     }
 
     /// The round trip to the server that is farthest away.
@@ -413,7 +494,7 @@ impl Session {
 
     /// Octets that may wait here: what fills the wire when all goes well, and the allowance.
     fn bound(&self) -> Bytes {
-        self.decided.rate.bytes_in(self.farthest() + self.slack)
+        self.decided.rate.bytes_in(self.farthest() + self.terms.slack)
     }
 
     /// When the session must be serviced next if no packet is due.
@@ -471,3 +552,6 @@ const MOST_TRAIN: usize = 40;
 pub(super) fn token(session: u32, stream: u32) -> u64 {
     u64::from(session) << 32 | u64::from(stream)
 }
+
+#[cfg(test)]
+mod tests;

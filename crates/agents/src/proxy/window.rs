@@ -129,6 +129,11 @@ pub(super) fn prepare(socket: &Socket, window: u64) -> io::Result<()> {
     set_first(socket, window)
 }
 
+/// True if the kernel lets windows be taken back in this network namespace (`net.ipv4.tcp_shrink_window`, Linux 6.5).
+pub(super) fn may_be_taken_back() -> bool {
+    std::fs::read("/proc/sys/net/ipv4/tcp_shrink_window").is_ok_and(|text| text.starts_with(b"1"))
+}
+
 /// Sets the first window of a connection that is to be made, or of those that come to a listener.
 pub(super) fn set_first(socket: &impl AsFd, window: u64) -> io::Result<()> {
     // The kernel doubles what it is asked for, and takes half of its memory for data: a window of whole segments fits.
@@ -199,6 +204,9 @@ pub(super) fn min_rtt(socket: &TcpStream) -> Option<Span> {
 #[allow(clippy::disallowed_methods, reason = "a real socket is what is tested")]
 mod tests {
     use super::*;
+    use crate::tunnel::pipe::Pipe;
+    use lasthop_transport::tunnel::{Config as Tunnel, Endpoint};
+    use lasthop_units::Time;
     use std::io::{Read, Write};
     use std::net::TcpListener;
     use std::time::Duration;
@@ -293,5 +301,81 @@ mod tests {
             "{waits} octets wait where room was to be for {LIMIT} and half as many"
         );
         assert!(waits > LIMIT / 2, "{waits} octets");
+    }
+
+    /// What the server's kernel says that it may send.
+    fn told(server: &TcpStream) -> u64 {
+        let mut bytes = [0u8; 256];
+        let mut len = size_of_val(&bytes) as libc::socklen_t;
+        // SAFETY: the kernel writes at most `len` octets.
+        let failed = unsafe {
+            libc::getsockopt(
+                server.as_raw_fd(),
+                libc::IPPROTO_TCP,
+                libc::TCP_INFO,
+                bytes.as_mut_ptr().cast(),
+                &raw mut len,
+            )
+        };
+        assert!(failed == 0 && len >= 232, "a kernel that tells tcpi_snd_wnd");
+        u64::from(u32::from_ne_bytes(bytes[228..232].try_into().expect("four octets")))
+    }
+
+    /// A network namespace of this thread's own in which windows may be taken back; false if that cannot be had.
+    fn in_a_namespace_that_takes_back() -> bool {
+        let up = || std::process::Command::new("ip").args(["link", "set", "lo", "up"]).status();
+        nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).is_ok()
+            && up().is_ok_and(|status| status.success())
+            && std::fs::write("/proc/sys/net/ipv4/tcp_shrink_window", "1").is_ok()
+    }
+
+    /// Writes to the server what a program has said.
+    fn request(pipe: &mut Pipe, text: &[u8]) {
+        let now = Time::from_nanos(1_000_000_000);
+        let (mut station, mut proxy) = (Endpoint::new(Tunnel::station()), Endpoint::new(Tunnel::proxy()));
+        let stream = station.open("192.0.2.1", 7);
+        station.write(stream, text, now);
+        let mut packet = Vec::new();
+        while let Some(departure) = station.poll_transmit(now, &mut packet) {
+            proxy.on_packet(now, departure.number, &packet).expect("a right packet");
+        }
+        pipe.push(now, &mut proxy, stream).expect("a connection");
+    }
+
+    #[test]
+    fn a_request_takes_back_what_a_connection_was_given_before_it_went_quiet() {
+        const MUCH: u64 = 60 * LEAST;
+        // A thread of its own: the namespace is gone with it.
+        let ran = std::thread::spawn(|| {
+            if !in_a_namespace_that_takes_back() {
+                return false;
+            }
+            assert!(may_be_taken_back());
+            let (mut socket, mut server) = connection(10 * LEAST);
+            let mut window = Window::new();
+            window.set(&socket, MUCH, MUCH, 0);
+            let bring = |server: &mut TcpStream, socket: &mut TcpStream| {
+                server.write_all(&[0; LEAST as usize]).and_then(|()| socket.read_exact(&mut [0; LEAST as usize]))
+            };
+            for _ in 0..1000 {
+                if told(&server) >= MUCH / 2 {
+                    break;
+                }
+                bring(&mut server, &mut socket).expect("a connection");
+            }
+            assert!(told(&server) >= MUCH / 2, "{} octets", told(&server));
+            window.set(&socket, 3 * LEAST, 3 * LEAST, 0);
+            let mut pipe = Pipe::new(socket).expect("a socket");
+            pipe.apart = true;
+            request(&mut pipe, b"request");
+            assert!(pipe.has_parted() && !pipe.has_parted() && !pipe.apart);
+            server.read_exact(&mut [0; 7]).expect("it comes");
+            let now = told(&server);
+            assert!((LEAST..=3 * LEAST + GRAIN).contains(&now), "{now} octets");
+            true
+        });
+        if !ran.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
+            let _ = writeln!(std::io::stderr(), "SKIPPED: windows taken back: needs root, iproute2 and Linux 6.5");
+        }
     }
 }

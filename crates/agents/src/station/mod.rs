@@ -6,6 +6,7 @@
 
 mod config;
 mod frames;
+mod hush;
 mod local;
 mod log;
 mod run;

@@ -2,6 +2,7 @@
 
 use super::config::{Config, Summary};
 use super::frames::Frames;
+use super::hush::{Hush, Sight};
 use super::local::{Heard, Local};
 use super::log;
 use super::tunnel::{Answered, Tunnel};
@@ -48,6 +49,7 @@ pub struct Station {
     locals: BTreeMap<u32, (Time, Local)>,
     next_local: u32,
     tunnel: Tunnel,
+    hush: Hush,
     frames: Frames,
     slot: Slot,
     hop: [Spread; 2],
@@ -126,6 +128,7 @@ impl Station {
             locals: BTreeMap::new(),
             next_local: 0,
             tunnel,
+            hush: Hush::new(now),
             frames,
             hop: Default::default(),
             data: Default::default(),
@@ -288,8 +291,18 @@ impl Station {
         self.doorways.iter_mut().for_each(|(doorway, _)| doorway.look_after(now, &self.poll));
     }
 
+    /// Says what is known of a proxy that is silent.
+    fn listen_for_the_proxy(&mut self, now: Time) {
+        let (refused, unsent) = (self.summary.refused, self.path.unsent());
+        let heard = self.tunnel.session().map(|session| session.heard);
+        if let Some(line) = self.hush.look(now, Sight { proxy: self.path.to(), heard, refused, unsent }) {
+            (self.config.say)(&line);
+        }
+    }
+
     fn service(&mut self, now: Time) -> Result<(), Error> {
         self.look_after_locals(now);
+        self.listen_for_the_proxy(now);
         self.search(now)?;
         let sending = Error::system("sending datagrams");
         self.tunnel.look(now, &self.link, &mut self.path, &mut self.summary).map_err(sending)?;
@@ -355,7 +368,7 @@ impl Station {
         let local = self.locals.first_key_value().map(|(_, (since, _))| *since + GREETING);
         let search = self.search.as_ref().map(|(_, since)| *since + TRIED);
         let times = self.doorways.iter().filter_map(|(doorway, _)| doorway.next_look()).chain(local).chain(search);
-        times.fold(tunnel.min(self.slot.end).min(again), Time::min)
+        times.fold(tunnel.min(self.slot.end).min(again).min(self.hush.next()), Time::min)
     }
 }
 

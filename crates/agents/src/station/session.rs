@@ -125,15 +125,16 @@ impl Session {
             self.endpoint.reset(stream);
             return;
         }
-        let pipe = Pipe::new(socket).and_then(|pipe| poll.add_edge(&pipe, token(stream)).map(|()| pipe));
-        match pipe {
-            Ok(pipe) => {
-                self.connections += 1;
+        let Ok(pipe) = Pipe::new(socket) else { return self.endpoint.reset(stream) };
+        let watched = poll.add_edge(&pipe, token(stream));
+        self.connections += u64::from(watched.is_ok());
+        self.pipes.insert(stream, pipe);
+        match watched {
+            Ok(()) => {
                 self.endpoint.write(stream, &said, now);
-                self.pipes.insert(stream, pipe);
                 self.push(now, stream);
             }
-            Err(_) => self.endpoint.reset(stream),
+            Err(_) => self.break_off(stream),
         }
     }
 

@@ -31,6 +31,7 @@ pub mod link;
 pub mod log;
 pub mod path;
 pub mod pipe;
+pub mod rarely;
 mod replay;
 pub mod sealer;
 pub mod spread;

@@ -23,6 +23,12 @@ pub struct Pipe {
     taken: u64,
     /// How long data has been on its way when it is read here.
     pub lead: Span,
+    /// The first octet of what is written next leaves in a segment of its own. A window that is smaller than the last one a Linux sender
+    /// takes from a segment that acknowledges something new, or begins behind the one with the last window: a request that is one
+    /// segment does neither, its second half does.
+    pub apart: bool,
+    /// What was written last did so.
+    parted: bool,
 }
 
 /// How a pipe stands.
@@ -46,7 +52,17 @@ impl Pipe {
         // Interactive data shall not wait for acknowledgements; who writes here writes whole packets.
         socket.set_nodelay(true)?;
         let (read_ended, write_ended) = (false, false);
-        Ok(Pipe { socket, readable: true, writable: true, read_ended, write_ended, taken: 0, lead: Span::ZERO })
+        Ok(Pipe {
+            socket,
+            readable: true,
+            writable: true,
+            read_ended,
+            write_ended,
+            taken: 0,
+            lead: Span::ZERO,
+            apart: false,
+            parted: false,
+        })
     }
 
     /// The connection.
@@ -98,6 +114,11 @@ impl Pipe {
         Ok(())
     }
 
+    /// True once after something was written in two segments.
+    pub fn has_parted(&mut self) -> bool {
+        std::mem::take(&mut self.parted)
+    }
+
     /// Moves what can be read of the stream into the connection.
     pub fn push(&mut self, now: Time, endpoint: &mut Endpoint, stream: u32) -> Result<(), io::Error> {
         while self.writable && !self.write_ended {
@@ -105,8 +126,14 @@ impl Pipe {
             if ready.is_empty() {
                 break;
             }
-            match self.socket.write(ready) {
-                Ok(count) => endpoint.consume(now, stream, count),
+            let apart = self.apart && ready.len() > 1;
+            match self.socket.write(if apart { &ready[..1] } else { ready }) {
+                Ok(count) => {
+                    endpoint.consume(now, stream, count);
+                    if apart {
+                        (self.apart, self.parted) = (false, true);
+                    }
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.writable = false,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),

@@ -2,6 +2,8 @@
 
 use super::netns::Netns;
 use lasthop_agents::ap::Stop;
+use lasthop_agents::proxy::{self, Proxy};
+use lasthop_agents::station::{self, Station};
 use lasthop_agents::tunnel::keys;
 use lasthop_signals::Node;
 use std::path::PathBuf;
@@ -37,6 +39,24 @@ impl Edge {
         let edge = Edge { server, proxy, station, dir };
         keys::pair(&edge.keys(), Node(1), &edge.key(), false).expect("paired");
         (edge, wire)
+    }
+
+    /// Runs a proxy in its namespace.
+    pub fn start_proxy(&self, config: proxy::Config) -> Agent<proxy::Summary> {
+        Agent::start(&self.proxy, move |ready, stop| {
+            let proxy = Proxy::open(&config).expect("a proxy");
+            ready();
+            proxy.run(stop).expect("it runs")
+        })
+    }
+
+    /// Runs a station in its namespace.
+    pub fn start_station(&self, config: station::Config) -> Agent<station::Summary> {
+        Agent::start(&self.station, move |ready, stop| {
+            let station = Station::open(&config).expect("a station");
+            ready();
+            station.run(stop).expect("it runs")
+        })
     }
 
     /// The proxy's keys.

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each user of this module uses part of it")]
 #![allow(clippy::disallowed_methods, reason = "real time is what is tested")]
 
+pub mod bulk;
 pub mod delay;
 pub mod driver;
 pub mod edge;

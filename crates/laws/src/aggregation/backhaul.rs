@@ -2,21 +2,24 @@
 //! Source:     aggregation.md C.4, "backhaul detector" (designed there; the predecessor trained a classifier). To send less than is
 //!             delivered until the queue has gone, and to probe briefly, is the Drain and the cycle of BBR.
 //! Equations:  free:   3 slots with y / s < 0.97 and short frames   =>   C = y, drain
-//!             short:  at least 0.6 of what is sent is of streams with y / s < 0.97 and mu < max{0.6 N_target, 1.05}
-//!             drain:  x <= C max{0.5, min{0.9, 1 - q / 1 s}};   y / s < 0.97  =>  C = y;   q <= 20 ms  =>  hold
-//!             hold:   x <= 0.95 C for 8 slots, then probe at r = 1.05 C;   q > 40 ms  =>  drain
-//!             probe:  x <= r for 2 slots; the second has y / s < 0.97 g  =>  C = y, drain;   otherwise  r' = 1.1 r, free once r' > 2 s;
-//!             r' = 2 r while that is less than half of what last arrived whole before 3 slots did not
+//!             short:  at least 0.6 of what is sent is of streams with y / s < 0.97 and mu < max{0.6 N_target, 1.05};
+//!                     in what follows y / s < 0.97 is that with short frames and (s - y) t > 1.5
+//!             drain:  x <= C max{0.5, min{0.9, 1 - q / 1 s}};   y / s < 0.97 or y > 1.25 C  =>  C = y;   q <= 20 ms  =>  hold
+//!             hold:   x <= 0.95 C for 8 slots, or one if 1.25 C < C_0, then probe at r = 1.05 C;   q > 40 ms  =>  drain
+//!             probe:  x <= r for 2 slots; y / s < 0.97 g in the second, or with q > 40 ms in the first  =>  C = y, drain;   otherwise
+//!             r' = min{2 r, C_0} if 1.25 r < C_0, else 1.1 r, free once r' > 2 s;   C_0: the last y while free and whole, or of a doubled probe that failed
 //!             q = d - d_least, where stations measure d;   otherwise q = B / C,   B' = max{B + (s - y - lost) t, 0}, and while free and
 //!             y / s >= 0.97, B' = max{B/2 + (s - y - lost) t, 0}
 //!             d:      mean over the streams of what each is later than its own least, weighted by y
 //!             each:   min{its own x, l} with l such that all together are C, or what the state makes of it (`level`)
-//! Symbols:    x -> `clamp`, s -> `sent`, y -> `arrived`, mu -> `level`, N_target -> `target`, d -> `delay`, t -> `seconds`,
+//! Symbols:    x -> `clamp`, s -> `sent`, y -> `arrived`, mu -> `level`, N_target -> `target`, C_0 -> `carried`, d -> `delay`, t -> `seconds`,
 //!             C -> `capacity`, r -> `Probe::rate`, g -> `whole` (y / s of the last slot of hold), q -> `waits`, B -> `missing`
 //! Deviations: the specification calls frames short below 0.8 of the target; where a fifth of all MPDUs is sent again they hold 0.6 to 0.8 of it
-//!             although a queue stands at the hop. It retreats to 0.95 of the goodput at once and does not say how that ends. A deep buffer that was
-//!             filled before is then never emptied, so the retreat is deeper until it is. The least delay is let
-//!             rise by 200 us/s, as two clocks may drift. After 40 slots of drain, what is left is taken to be the path's.
+//!             although a queue stands at the hop.
+//!             It retreats to 0.95 of the goodput at once and does not say how that ends. A deep buffer that was filled before is then never emptied, so the retreat is deeper until it is. The least delay is let
+//!             rise by 200 us/s of the time that passes, as two clocks may drift, and is forgotten with the stream that it was of. After 40 slots of drain,
+//!             what is left is taken to be the path's; so is what keeps packets late at the hop whatever is drained there, after 6 slots
+//!             (`Earliest::drained`).
 //!             A probe is compared with the hold before it, not with 1: packets that any rate loses are no bottleneck.
 //!             One detector for all stations of an access point: they share the path to it, and detectors of their own would each hold
 //!             what it happened to have when the path filled. A stream that misses packets while most others do not has one of its own:
@@ -25,6 +28,8 @@
 //! Validity:   a hop that puts packets that wait into one frame; packets of the same stream counted at both ends, over slots that cover each other but for the path's delay, which is
 //!             shorter than a slot. Where neither delays nor losses are told, lost packets count as waiting, until the 40 slots.
 //! Checked by: tests::*, tests/aggregation_backhaul.rs (the regulator before a buffer of 2 s)
+
+use lasthop_units::Time;
 
 /// The detector of an access point's streams, or of one that is alone with what it misses.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -50,7 +55,7 @@ enum State {
     /// Its queue is empty.
     Hold { capacity: f64, slots: u32 },
     /// Does it carry more by now?
-    Probe { rate: f64, whole: f64, settled: bool },
+    Probe { rate: f64, whole: f64, settled: bool, doubled: bool },
 }
 
 /// One slot of one stream.
@@ -91,7 +96,12 @@ pub struct Slot {
 
 /// What one stream's packets are later by than they were at the earliest: clocks of stations are their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Earliest(Option<f64>);
+pub struct Earliest {
+    /// The least mean delay of a slot, seconds, and when that was.
+    least: Option<(f64, Time)>,
+    /// Slots whose packets were late whatever was done about it.
+    vain: u32,
+}
 
 const GOODPUT: f64 = 0.97;
 const LEVEL: f64 = 0.6;
@@ -111,12 +121,20 @@ const NEAR: f64 = 0.02;
 const FORGET: f64 = 0.5;
 /// Slots after which what seems to wait does not: the path has become longer, or packets are lost that nobody counts.
 const LONGEST: u32 = 40;
+/// And slots after which what seems to wait at the hop does not: what waits in a second's worth of buffer there leaves it within two or three.
+const VAIN: u32 = 6;
 /// Share of the capacity between probes, and slots of it.
 const STEADY: f64 = 0.95;
 const REST: u32 = 8;
+/// Share of what the path carried that is remembered from slot to slot.
+const FADES: f64 = 0.9;
 /// The first probe, as a share of the capacity; and each next one, as a share of one that has arrived whole.
 const PROBE: f64 = 1.05;
 const CLIMB: f64 = 1.1;
+/// What has carried, or carries, so many times as much as is thought was gone for a while, and has returned.
+const RETURNS: f64 = 1.25;
+/// Packets that are not missing because the slots of both ends do not begin with the same one.
+const FEW: f64 = 1.5;
 /// By so much may the clocks of both ends drift apart, seconds a second.
 const DRIFT: f64 = 200e-6;
 
@@ -129,17 +147,20 @@ impl Default for State {
 impl Detector {
     /// Folds one slot in.
     pub fn update(&mut self, slot: &Slot) {
-        // On a hop that is too slow, frames fill up; on a backhaul that is too slow, packets vanish or wait elsewhere.
-        let missing = |whole: f64| slot.short && slot.arrived < GOODPUT * whole * slot.sent;
         self.account(slot);
+        // On a hop that is too slow, frames fill up; on a backhaul that is too slow, packets vanish or wait elsewhere.
+        let missing = |whole: f64| slot.short && slot.misses(whole);
         self.state = match self.state {
             State::Free { .. } if !missing(1.0) => {
-                self.carried = slot.arrived;
+                // What was carried before a slot or two in which hardly anything was sent, too.
+                self.carried = slot.arrived.max(FADES * self.carried);
                 State::Free { suspicious: 0 }
             }
             State::Free { suspicious } if suspicious + 1 < PATIENCE => State::Free { suspicious: suspicious + 1 },
             State::Free { .. } => State::Drain { capacity: slot.arrived, slots: 0 },
             State::Drain { capacity, slots } => {
+                // What waits leaves as fast as the path carries it.
+                let capacity = if slot.arrived > RETURNS * capacity { slot.arrived } else { capacity };
                 if slots < LONGEST && self.waits(slot, capacity) > NEAR {
                     let capacity = if missing(1.0) { slot.arrived } else { capacity };
                     State::Drain { capacity, slots: slots + 1 }
@@ -153,20 +174,33 @@ impl Detector {
             State::Hold { capacity, .. } if self.waits(slot, capacity) > 2.0 * NEAR => {
                 State::Drain { capacity: if missing(1.0) { slot.arrived } else { capacity }, slots: 0 }
             }
-            State::Hold { capacity, slots } if slots + 1 < REST => State::Hold { capacity, slots: slots + 1 },
+            State::Hold { capacity, slots } if slots + 1 < REST && !self.returns(capacity) => {
+                State::Hold { capacity, slots: slots + 1 }
+            }
             State::Hold { capacity, .. } => {
                 let whole = if slot.sent > 0.0 { (slot.arrived / slot.sent).min(1.0) } else { 1.0 };
-                State::Probe { rate: PROBE * capacity, whole, settled: false }
+                State::Probe { rate: PROBE * capacity, whole, settled: false, doubled: false }
             }
-            // In its first slot some of the packets that arrive were sent before.
-            State::Probe { rate, whole, settled: false } => State::Probe { rate, whole, settled: true },
-            State::Probe { whole, .. } if missing(whole) => State::Drain { capacity: slot.arrived, slots: 0 },
+            // In its first slot some of the packets that arrive were sent before, but late ones wait.
+            State::Probe { rate, whole, settled, doubled }
+                if missing(whole) && (settled || slot.delay.is_some() && self.waits(slot, rate) > 2.0 * NEAR) =>
+            {
+                if doubled {
+                    self.carried = slot.arrived;
+                }
+                State::Drain { capacity: slot.arrived, slots: 0 }
+            }
+            State::Probe { rate, whole, settled: false, doubled } => {
+                State::Probe { rate, whole, settled: true, doubled }
+            }
             // After an outage, back to what the path is known to have carried: as a sender begins.
-            State::Probe { rate, whole, .. } if 4.0 * rate < self.carried => {
-                State::Probe { rate: 2.0 * rate, whole, settled: false }
+            State::Probe { rate, whole, .. } if self.returns(rate) => {
+                State::Probe { rate: (2.0 * rate).min(self.carried), whole, settled: false, doubled: true }
             }
             State::Probe { rate, .. } if CLIMB * rate > 2.0 * slot.sent.max(1.0) => State::default(),
-            State::Probe { rate, whole, .. } => State::Probe { rate: CLIMB * rate, whole, settled: false },
+            State::Probe { rate, whole, .. } => {
+                State::Probe { rate: CLIMB * rate, whole, settled: false, doubled: false }
+            }
         };
         self.clamp = match self.state {
             State::Free { .. } => None,
@@ -188,6 +222,11 @@ impl Detector {
         if let Some(delay) = slot.delay {
             self.least = Some(self.least.map_or(delay, |least| delay.min(least + DRIFT * slot.seconds)));
         }
+    }
+
+    /// True if the path has carried far more than `rate`, and nothing has shown since that it does not.
+    fn returns(&self, rate: f64) -> bool {
+        RETURNS * rate < self.carried
     }
 
     /// Seconds that packets wait in the path's queue.
@@ -217,6 +256,11 @@ pub fn is_short(level: f64, target: f64) -> bool {
 }
 
 impl Slot {
+    /// True if fewer packets than that share of what was sent have arrived.
+    fn misses(&self, share: f64) -> bool {
+        self.arrived < GOODPUT * share * self.sent && (share * self.sent - self.arrived) * self.seconds > FEW
+    }
+
     /// The slot of all `streams` together; `None` where there are none.
     pub fn of(streams: impl Iterator<Item = Stream>) -> Option<Slot> {
         let mut all = Slot { sent: 0.0, arrived: 0.0, lost: 0.0, seconds: 0.0, short: false, delay: None };
@@ -242,11 +286,22 @@ impl Slot {
 impl Earliest {
     /// By how much a slot's packets were later, in the mean. `delay`: their mean delay, seconds, clock offset included; zero is
     /// what is told where the station's clock is behind the sender's, and says nothing.
-    pub fn late(&mut self, delay: Option<f64>, seconds: f64) -> Option<f64> {
+    pub fn late(&mut self, delay: Option<f64>, now: Time) -> Option<f64> {
         let delay = delay.filter(|delay| *delay > 0.0)?;
-        let earliest = self.0.map_or(delay, |earliest| delay.min(earliest + DRIFT * seconds));
-        self.0 = Some(earliest);
-        Some(delay - earliest)
+        let least = self.least.map_or(delay, |(least, at)| delay.min(least + DRIFT * now.since(at).as_secs_f64()));
+        self.least = Some((least, now));
+        Some(delay - least)
+    }
+
+    /// Says whether packets of that slot were later than frames explain, and if so, whether the hop was given less to let them leave it. If they
+    /// are late after so many slots of that, it is not there that they wait: the path has become longer, or a clock was set. True in that slot.
+    pub fn drained(&mut self, late: bool, drains: bool) -> bool {
+        self.vain = if late { self.vain + u32::from(drains) } else { 0 };
+        let vain = self.vain >= VAIN;
+        if vain {
+            *self = Earliest::default();
+        }
+        vain
     }
 }
 
@@ -267,6 +322,7 @@ pub fn level(total: f64, wanted: impl Iterator<Item = f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lasthop_units::Span;
 
     fn stream(sent: f64, arrived: f64, level: f64) -> Stream {
         Stream { sent, arrived, lost: 0.0, seconds: 0.5, level, target: 40.0, late: None }
@@ -274,6 +330,10 @@ mod tests {
 
     fn slot(sent: f64, arrived: f64, level: f64) -> Slot {
         Slot::of(std::iter::once(stream(sent, arrived, level))).expect("one")
+    }
+
+    fn at(seconds: f64) -> Time {
+        Time::ZERO + Span::from_secs_f64(seconds)
     }
 
     #[test]
@@ -332,10 +392,35 @@ mod tests {
     #[test]
     fn clocks_of_stations_are_their_own() {
         let mut earliest = Earliest::default();
-        assert_eq!(earliest.late(Some(0.0), 0.5), None, "it is behind");
-        assert_eq!(earliest.late(Some(3.02), 0.5), Some(0.0));
-        assert!((earliest.late(Some(3.12), 0.5).expect("told") - 0.0999).abs() < 1e-9, "less the drift");
-        assert_eq!(earliest.late(Some(3.01), 0.5), Some(0.0));
+        assert_eq!(earliest.late(Some(0.0), at(0.5)), None, "it is behind");
+        assert_eq!(earliest.late(Some(3.02), at(1.0)), Some(0.0));
+        assert!((earliest.late(Some(3.12), at(1.5)).expect("told") - 0.0999).abs() < 1e-9, "less the drift");
+        assert_eq!(earliest.late(Some(3.01), at(2.0)), Some(0.0));
+        // An hour in which nothing was heard counts in full.
+        assert_eq!(earliest.late(Some(3.5), at(3602.0)), Some(0.0));
+        assert!((earliest.late(Some(3.6), at(3602.5)).expect("told") - 0.0999).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_stays_late_however_much_is_drained_is_the_paths() {
+        let mut earliest = Earliest::default();
+        assert_eq!(earliest.late(Some(3.0), at(0.0)), Some(0.0));
+        // A queue that leaves the hop again and again is a queue.
+        for slot in 0..100 {
+            let queued = slot % VAIN != 0;
+            let late = earliest.late(Some(if queued { 3.03 } else { 3.0 }), at(0.001 * f64::from(slot)));
+            assert_eq!(late.expect("told") > 0.02, queued, "{slot}");
+            earliest.drained(queued, true);
+        }
+        earliest.drained(false, false);
+        // 30 ms more on the path stay.
+        for slot in 0..VAIN {
+            assert!(earliest.late(Some(3.03), at(0.2)).expect("told") > 0.02, "{slot}");
+            // In every other one frames are short, so that nobody asks.
+            earliest.drained(true, false);
+            earliest.drained(true, true);
+        }
+        assert_eq!(earliest.late(Some(3.03), at(0.3)), Some(0.0));
     }
 
     #[test]
@@ -371,9 +456,46 @@ mod tests {
         };
         (0..10).for_each(|_| assert!(carry(&mut detector, 20_000.0) > 19_999.0));
         (0..6).for_each(|_| assert!(carry(&mut detector, 20.0) > 0.0));
-        let slots = (0..).find(|_| carry(&mut detector, 20_000.0) > 10_000.0).expect("it returns");
-        // Eight of rest and two for each of ten that double, and then by tenths; by tenths alone it were 140.
-        assert!(slots < 50, "{slots}");
+        let slots = (0..60).find(|_| carry(&mut detector, 20_000.0) > 10_000.0).expect("it returns");
+        // Two for each of ten that double; by tenths alone it were 140.
+        assert!(slots < 25, "{slots}");
+    }
+
+    #[test]
+    fn what_leaves_a_queue_faster_than_the_path_seemed_to_carry_shows_that_it_is_back() {
+        let mut detector = Detector::default();
+        detector.update(&slot(20_000.0, 20_000.0, 12.0));
+        (0..3).for_each(|_| detector.update(&Slot { delay: Some(1.0), ..slot(10_000.0, 20.0, 12.0) }));
+        detector.least = Some(0.02);
+        detector.update(&Slot { delay: Some(1.0), ..slot(10.0, 2_000.0, 12.0) });
+        assert!(detector.clamp().is_some_and(|clamp| clamp >= 1_000.0), "{detector:?}");
+    }
+
+    #[test]
+    fn a_path_that_stays_slow_is_tried_with_the_double_once() {
+        let mut detector = Detector::default();
+        (0..10).for_each(|_| detector.update(&Slot { delay: Some(0.02), ..slot(20_000.0, 20_000.0, 12.0) }));
+        let (mut queue, mut doubles, mut before) = (0.0, 0, 0.0);
+        for _ in 0..400 {
+            // 100 packets a second, and a buffer that is deep.
+            let sent = detector.clamp().unwrap_or(20_000.0).min(20_000.0);
+            let arrived = (sent + 2.0 * queue).min(100.0);
+            queue = (queue + (sent - arrived) / 2.0).min(500.0);
+            doubles += u32::from(sent > 1.9 * before && sent > 150.0 && sent < 20_000.0);
+            before = sent;
+            detector.update(&Slot { delay: Some(0.02 + queue / 100.0), ..slot(sent, arrived, 12.0) });
+        }
+        assert!(doubles <= 1, "{doubles}");
+        assert_eq!(detector.clamp().map(|clamp| clamp < 150.0), Some(true), "{detector:?}");
+    }
+
+    #[test]
+    fn a_packet_on_the_border_of_two_slots_is_not_missing() {
+        let mut detector = Detector::default();
+        (0..10).for_each(|_| detector.update(&slot(10.0, 8.0, 1.0)));
+        assert_eq!(detector.clamp(), None);
+        (0..3).for_each(|_| detector.update(&slot(10.0, 6.0, 1.0)));
+        assert!(detector.clamp().is_some(), "two of five are");
     }
 
     #[test]

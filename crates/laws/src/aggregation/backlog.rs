@@ -3,8 +3,9 @@
 //! Equations:  full:  mu >= 0.95 N_max,   or   d > 3 mu/x  and frames are not short (`is_short`)
 //!             full:  B' = max{B + (s - y - lost) t, 0};   otherwise  B' = max{(s - y - lost) t, 0}
 //!             from full and B' > M + y T̄ on, as long as full and B' > M:   x <= y - (B' - M) / t
-//!             M = N_max if mu >= 0.95 N_max, otherwise mu;   when such a drain begins, h = min{h, mu/N_max};   h' = 1.005 h until that is 1
-//! Symbols:    B -> `packets`, mu -> `level`, N_max -> `most`, h -> `holds`, d -> `late`, mu/x -> `interval`, s -> `sent`, y -> `arrived`,
+//!             M = N_max if mu >= 0.95 N_max, otherwise mu;   when a drain of frames below 0.95 N_max begins, h = min{h, H};   h' = 1.005 h until that is 1
+//!             H' = max{mu/N_max, H/1.05},   h >= mu/N_max;   both only in slots of which w is sure
+//! Symbols:    B -> `packets`, mu -> `level`, N_max -> `most`, h -> `holds`, H -> `seen`, d -> `late`, mu/x -> `interval`, s -> `sent`, y -> `arrived`,
 //!             t -> `seconds`, T̄ -> `target`, x -> `clamp`
 //! Deviations: none.
 //! Validity:   packets of the same stream counted at both ends. Lost packets that nobody counts seem to wait, at most until a slot whose frames
@@ -12,7 +13,9 @@
 //!             kept for the next one only, for the hop may have become slower at its end. Frames are full before they hold the most that a frame
 //!             can where MPDUs are sent again: the window of the Block Ack (IEEE 802.11-2020, 10.25.6) stands on the oldest that is missing. That
 //!             shows only in delays: what comes later than three frames has found no room in two. (A packet behind one that
-//!             is sent again waits for it, a frame or two.) Where delays are not told it does not show.
+//!             is sent again waits for it, a frame or two.) Where delays are not told it does not show. What frames hold is a share of N_max, and that is of the mean w of a slot: in one in which the data rate
+//!             has become another, or of which none was told, the share says nothing, and in no slot is it more than 1.
+//!             What comes late after six slots of that all the same is not the hop's (`Earliest::drained`), and what was found meanwhile is taken back.
 //! Checked by: tests::*, tests/aggregation_loop.rs (capacity that falls within a slot), crates/sim/tests/regulated.rs
 
 use super::backhaul::is_short;
@@ -28,10 +31,16 @@ pub struct Backlog {
     drained: bool,
     /// Share of the packets that a frame can hold at most, that its frames were found to hold.
     holds: f64,
+    /// And what that was before packets became late.
+    before: f64,
     /// The most that they have held lately, as a share of that.
     seen: f64,
     /// True if that was found in the last slot.
     found: bool,
+    /// True if packets of the last slot were later than its frames explain.
+    late: bool,
+    /// True if its frames had no room.
+    full: bool,
 }
 
 /// One slot of a stream.
@@ -55,6 +64,8 @@ pub struct Slot {
     pub late: Option<f64>,
     /// Most packets that a frame can hold.
     pub most: f64,
+    /// True if that was the same all slot long, as far as is known.
+    pub steady: bool,
     /// How long packets may wait, seconds: a queue no longer than that is the loop's, not an overrun.
     pub target: f64,
 }
@@ -66,10 +77,22 @@ const FULL: f64 = 0.95;
 const FRAMES: f64 = 3.0;
 /// What frames were found to hold grows by this factor a slot, for the air may have become better: by a third in half a minute.
 const GROWS: f64 = 1.005;
+/// The most that they have held lately fades by this factor, for the air may have become worse: by a third in four seconds.
+const FADES: f64 = 1.05;
 
 impl Default for Backlog {
     fn default() -> Backlog {
-        Backlog { packets: 0.0, clamp: None, drained: false, holds: 1.0, seen: 0.0, found: false }
+        Backlog {
+            packets: 0.0,
+            clamp: None,
+            drained: false,
+            holds: 1.0,
+            before: 1.0,
+            seen: 0.0,
+            found: false,
+            late: false,
+            full: false,
+        }
     }
 }
 
@@ -77,19 +100,24 @@ impl Backlog {
     /// Folds one slot in.
     pub fn update(&mut self, slot: &Slot) {
         self.drained = self.clamp.is_some();
-        let share = slot.level / slot.most;
-        self.seen = share.max(self.seen / GROWS);
+        let share = if slot.steady { (slot.level / slot.most).min(1.0) } else { 0.0 };
+        if slot.steady {
+            self.seen = share.max(self.seen / FADES);
+        }
         self.holds = (GROWS * self.holds).max(share).min(1.0);
         let grown = (slot.sent - slot.arrived - slot.lost) * slot.seconds;
         let most = slot.level >= FULL * slot.most && slot.most > 1.0;
-        let late = slot.late.is_some_and(|late| late > FRAMES * slot.interval) && !is_short(slot.level, slot.aim);
-        let full = most || late;
-        self.packets = if full { (self.packets + grown).max(0.0) } else { grown.max(0.0) };
+        self.late = slot.late.is_some_and(|late| late > FRAMES * slot.interval);
+        if !self.late {
+            self.before = self.holds;
+        }
+        self.full = most || self.late && !is_short(slot.level, slot.aim);
+        self.packets = if self.full { (self.packets + grown).max(0.0) } else { grown.max(0.0) };
         let room = if most { slot.most } else { slot.level };
         let surplus = self.packets - room;
         let bound = if self.drained { 0.0 } else { slot.arrived * slot.target };
-        let drains = full && surplus > bound;
-        self.found = drains && !most && !self.drained;
+        let drains = self.full && surplus > bound;
+        self.found = drains && !most && !self.drained && slot.steady;
         if self.found {
             self.holds = self.holds.min(self.seen);
         }
@@ -98,7 +126,13 @@ impl Backlog {
 
     /// Nothing is known any more: no frame has come.
     pub fn forget(&mut self) {
-        *self = Backlog { holds: self.holds, seen: self.seen, ..Backlog::default() };
+        *self = Backlog { holds: self.holds, before: self.before, seen: self.seen, ..Backlog::default() };
+    }
+
+    /// It was not frames that packets have waited for since they became late.
+    pub fn take_back(&mut self) {
+        *self =
+            Backlog { holds: self.before.max(self.holds), before: self.before, seen: self.seen, ..Backlog::default() };
     }
 
     /// Share of the packets that a frame can hold at most, that its frames were found to hold.
@@ -109,6 +143,16 @@ impl Backlog {
     /// True if the last slot has shown that frames hold fewer packets than was thought.
     pub fn has_found(&self) -> bool {
         self.found
+    }
+
+    /// True if packets of the last slot were later than its frames explain.
+    pub fn is_late(&self) -> bool {
+        self.late
+    }
+
+    /// True if frames of the last slot had no room, so that what was sent and has not arrived waits for them.
+    pub fn is_full(&self) -> bool {
+        self.full
     }
 
     /// Most packets a second that let the queue drain; `None` while none is to.
@@ -128,7 +172,7 @@ mod tests {
 
     fn slot(sent: f64, arrived: f64, level: f64) -> Slot {
         let (lost, aim, interval, late) = (0.0, 48.0, 0.01, None);
-        Slot { sent, arrived, lost, seconds: 0.5, level, aim, interval, late, most: 64.0, target: 0.01 }
+        Slot { sent, arrived, lost, seconds: 0.5, level, aim, interval, late, most: 64.0, steady: true, target: 0.01 }
     }
 
     #[test]
@@ -203,11 +247,56 @@ mod tests {
     }
 
     #[test]
+    fn what_was_found_of_packets_that_the_path_made_late_is_taken_back() {
+        let mut backlog = Backlog::default();
+        backlog.update(&slot(4500.0, 4500.0, 48.0));
+        (0..4).for_each(|_| backlog.update(&late(5190.0, 4590.0)));
+        assert!(backlog.is_late() && backlog.is_full() && backlog.holds() < 0.8, "{}", backlog.holds());
+        backlog.take_back();
+        assert_eq!((backlog.clamp(), backlog.holds()), (None, 1.0));
+    }
+
+    #[test]
     fn frames_hold_what_they_have_held_lately_whatever_those_of_one_slot_did() {
         let mut backlog = Backlog::default();
         backlog.update(&slot(4500.0, 4500.0, 48.0));
         backlog.update(&Slot { level: 30.0, ..late(5190.0, 4590.0) });
-        assert!(backlog.has_found() && (backlog.holds() - 48.0 / 64.0 / GROWS).abs() < 1e-12, "{}", backlog.holds());
+        assert!(backlog.has_found() && (backlog.holds() - 48.0 / 64.0 / FADES).abs() < 1e-12, "{}", backlog.holds());
+    }
+
+    #[test]
+    fn a_slot_in_which_the_data_rate_became_another_says_nothing_of_what_frames_hold() {
+        let mut found = Backlog::default();
+        found.update(&late(5190.0, 4590.0));
+        let holds = found.holds();
+        // Frames of 45 packets, before the rate fell to one at which they hold 30: more than all, and in the mean of the slot 38.
+        for (most, steady) in [(30.0, false), (30.0, true), (38.0, false)] {
+            let mut backlog = found;
+            backlog.update(&Slot { most, steady, ..slot(4500.0, 4500.0, 45.0) });
+            let want = if steady { 1.0 } else { GROWS * holds };
+            assert!((backlog.holds() - want).abs() < 1e-12, "{most} {steady}: {}", backlog.holds());
+            // What is found next is not what that slot has shown.
+            (0..5).for_each(|_| backlog.update(&Slot { late: None, ..slot(4590.0, 4590.0, 39.0) }));
+            backlog.update(&late(5190.0, 4590.0));
+            let most = if steady { 0.8 } else { 39.0 / 64.0 };
+            assert!(backlog.has_found() && backlog.holds() <= most + 1e-12, "{most} {steady}: {}", backlog.holds());
+        }
+        let mut backlog = Backlog::default();
+        backlog.update(&Slot { steady: false, ..late(5190.0, 4590.0) });
+        assert!(
+            backlog.clamp().is_some() && !backlog.has_found() && backlog.holds() == 1.0,
+            "it drains, and finds nothing"
+        );
+    }
+
+    #[test]
+    fn air_that_becomes_worse_is_known_within_seconds() {
+        let mut backlog = Backlog::default();
+        (0..50).for_each(|_| backlog.update(&slot(4500.0, 4500.0, 48.0)));
+        // Where one MPDU in five is sent again, frames hold 26.
+        (0..10).for_each(|_| backlog.update(&Slot { aim: 36.0, ..slot(3000.0, 3000.0, 26.0) }));
+        backlog.update(&Slot { aim: 36.0, level: 26.0, ..late(3600.0, 3000.0) });
+        assert!(backlog.has_found() && backlog.holds() < 0.5, "{}", backlog.holds());
     }
 
     #[test]

@@ -5,11 +5,12 @@
 //! Deviations: a slot ends when every active station has reported one more slot of its own, so that what was measured
 //!             belongs to the rates that were in force, whatever the phase of the stations' clocks; at the latest after
 //!             1.25 Δ, and not before 0.5 Δ. Reports that missed their slot count in the next one, added to its own.
-//!             Ten slots in which data waits or is sent, and neither frames nor packets arrive, take a station out of the round,
-//!             until it reports some.
+//!             Ten slots in which data waits or is sent, and neither frames nor packets arrive, take a station out of the
+//!             round, until it reports some.
 //! Validity:   stations whose slots are Δ long.
 //! Checked by: tests::*, controller::tests
 
+use super::presence::Presence;
 use lasthop_signals::{Node, StationFeedback, StreamReport};
 use lasthop_units::{Span, Time};
 use std::collections::BTreeMap;
@@ -18,6 +19,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug)]
 pub struct Ledger<T> {
     interval: Span,
+    /// Stations for which nothing waits rest; otherwise they are present to the end of the slot.
+    rests: bool,
     accounts: BTreeMap<Node, Account<T>>,
     /// When the last slot ended; `None` while no station is active.
     ended: Option<Time>,
@@ -30,8 +33,8 @@ pub struct Ledger<T> {
 pub struct Account<T> {
     /// What the controller keeps of it.
     pub state: T,
-    /// True while the proxy sends to it, or would.
-    pub active: bool,
+    /// Whether it is there.
+    pub presence: Presence,
     /// Slots in a row in which it has reported no frames.
     pub silent: u32,
     /// Mean network-layer octets of the packets sent to it; `None` before there was one.
@@ -67,6 +70,8 @@ struct Stream {
     at: Time,
     before: StreamReport,
     before_at: Time,
+    /// True if it has begun under the name of another.
+    anew: bool,
 }
 
 /// What is known of one station's slot.
@@ -78,6 +83,10 @@ pub struct Slot {
     pub sent: Option<f64>,
     /// True if data waits at the proxy.
     pub waiting: bool,
+    /// Seconds since the last slot was closed.
+    pub lasted: f64,
+    /// True if another stream has taken the place of the one before: the station's clock may be another.
+    pub anew: bool,
 }
 
 /// A station's frames.
@@ -112,22 +121,24 @@ const EARLIEST: f64 = 0.5;
 
 impl<T: Default> Ledger<T> {
     /// No stations yet.
-    pub fn new(interval: Span) -> Ledger<T> {
-        Ledger { interval, accounts: BTreeMap::new(), ended: None, awaited: 0 }
+    pub fn new(interval: Span, rests: bool) -> Ledger<T> {
+        Ledger { interval, rests, accounts: BTreeMap::new(), ended: None, awaited: 0 }
     }
 
     /// Folds a report of the proxy in. True if its station has become active with it.
     pub fn stream(&mut self, now: Time, report: &StreamReport) -> bool {
         let account = self.accounts.entry(report.station).or_insert_with(Account::new);
-        let stream = account.stream.get_or_insert(Stream { now: *report, at: now, before: *report, before_at: now });
+        let begun = Stream { now: *report, at: now, before: *report, before_at: now, anew: false };
+        let stream = account.stream.get_or_insert(begun);
         if report.packets < stream.now.packets || report.bytes < stream.now.bytes {
             // A new stream under an old name.
-            *stream = Stream { now: *report, at: now, before: *report, before_at: now };
+            *stream = Stream { anew: true, ..begun };
         }
         // One that has gone is sent to and says nothing. It is back when it reports a frame.
         let sends = (report.waiting || report.packets > stream.before.packets) && account.silent < GONE_AFTER;
         (stream.now, stream.at) = (*report, now);
-        self.activate(now, report.station, sends)
+        let rests = self.rests && !report.waiting;
+        self.activate(now, report.station, sends, rests)
     }
 
     /// Folds a station's report in. True if the station has become active with it.
@@ -145,20 +156,30 @@ impl<T: Default> Ledger<T> {
             None => report.frames > 0,
             Some(_) => account.silent >= GONE_AFTER && (report.frames > 0 || report.received > 0),
         };
-        self.activate(now, report.station, sends)
+        self.activate(now, report.station, sends, false)
     }
 
-    fn activate(&mut self, now: Time, station: Node, sends: bool) -> bool {
+    fn activate(&mut self, now: Time, station: Node, sends: bool, rests: bool) -> bool {
         let account = self.accounts.get_mut(&station).expect("made before");
-        if account.active || !sends {
+        if account.is_active() || !sends {
             return false;
         }
-        account.active = true;
+        account.presence.enter(now, rests);
         account.silent = 0;
         account.awaited = !account.reported;
         self.awaited += usize::from(account.awaited);
         self.ended.get_or_insert(now);
         true
+    }
+
+    /// Nothing has waited for the station for a while ([`Presence::rest`]). True if it was present until now.
+    pub fn rest(&mut self, now: Time, station: Node) -> bool {
+        self.rests && self.accounts.get_mut(&station).is_some_and(|account| account.presence.rest(now))
+    }
+
+    /// Something waits for the station ([`Presence::resume`]). True if it has rested until now.
+    pub fn resume(&mut self, now: Time, station: Node) -> bool {
+        self.accounts.get_mut(&station).is_some_and(|account| account.presence.resume(now))
     }
 
     /// When the controller wants to be woken at the latest.
@@ -177,12 +198,13 @@ impl<T: Default> Ledger<T> {
     pub fn close(&mut self, now: Time, mut each: impl FnMut(&mut Account<T>, &Slot)) {
         self.awaited = 0;
         let mut any = false;
+        let lasted = self.ended.map_or(0.0, |ended| now.since(ended).as_secs_f64());
         for account in self.accounts.values_mut() {
-            let slot = account.close(now);
+            let slot = account.close(now, lasted, self.rests);
             each(account, &slot);
-            any |= account.active;
+            any |= account.is_active();
             // One that has fallen silent is not waited for.
-            account.awaited = account.active && account.silent < FROZEN_AFTER;
+            account.awaited = account.is_active() && account.silent < FROZEN_AFTER;
             self.awaited += usize::from(account.awaited);
         }
         self.ended = any.then_some(now);
@@ -198,9 +220,24 @@ impl<T: Default> Ledger<T> {
         self.accounts.iter_mut().map(|(node, account)| (*node, account))
     }
 
+    /// The active stations, those that rest included.
+    pub fn active(&self) -> impl Iterator<Item = &Account<T>> {
+        self.accounts.values().filter(|account| account.is_active())
+    }
+
+    /// Those that have a place in the rounds now.
+    pub fn present(&self) -> impl Iterator<Item = &Account<T>> {
+        self.accounts.values().filter(|account| account.is_present())
+    }
+
     /// One station.
     pub fn get(&self, station: Node) -> Option<&Account<T>> {
         self.accounts.get(&station)
+    }
+
+    /// One station, to be changed.
+    pub fn get_mut(&mut self, station: Node) -> Option<&mut Account<T>> {
+        self.accounts.get_mut(&station)
     }
 }
 
@@ -208,7 +245,7 @@ impl<T: Default> Account<T> {
     fn new() -> Account<T> {
         Account {
             state: T::default(),
-            active: false,
+            presence: Presence::default(),
             silent: 0,
             packet_bytes: None,
             last_slot: None,
@@ -219,11 +256,22 @@ impl<T: Default> Account<T> {
         }
     }
 
-    fn close(&mut self, now: Time) -> Slot {
+    /// It is sent to: [`Presence::is_active`].
+    pub fn is_active(&self) -> bool {
+        self.presence.is_active()
+    }
+
+    /// It has a place in the rounds: [`Presence::is_present`].
+    pub fn is_present(&self) -> bool {
+        self.presence.is_present()
+    }
+
+    /// `lasted`: seconds since the last slot was closed; `rests`: as in [`Ledger`].
+    fn close(&mut self, now: Time, lasted: f64, rests: bool) -> Slot {
         let heard = self.gathered.received > 0;
         let frames = std::mem::take(&mut self.gathered).frames();
         self.reported = false;
-        let (mut sent, mut waiting, mut packets) = (None, false, 0);
+        let (mut sent, mut waiting, mut packets, mut anew) = (None, false, 0, false);
         if let Some(stream) = &mut self.stream {
             packets = stream.now.packets - stream.before.packets;
             let bytes = stream.now.bytes - stream.before.bytes;
@@ -234,6 +282,7 @@ impl<T: Default> Account<T> {
             let seconds = stream.at.since(stream.before_at).as_secs_f64();
             sent = (seconds > 0.0).then(|| packets as f64 / seconds);
             waiting = stream.now.waiting;
+            anew = std::mem::take(&mut stream.anew);
             (stream.before, stream.before_at) = (stream.now, if stream.at > Time::ZERO { stream.at } else { now });
         }
         let sends = waiting || packets > 0;
@@ -242,11 +291,15 @@ impl<T: Default> Account<T> {
         // Who receives packets is there, even if it cannot tell frames.
         let most = if heard { GONE_AFTER - 1 } else { u32::MAX };
         self.silent = if spoken { 0 } else { self.silent.saturating_add(1).min(most) };
-        self.active = match self.stream {
+        let active = match self.stream {
             Some(_) => sends && self.silent < GONE_AFTER,
             None => self.silent < FROZEN_AFTER,
         };
-        Slot { frames, sent, waiting }
+        if rests {
+            self.presence.measure(now, lasted, sent);
+        }
+        self.presence.end_slot(now, active);
+        Slot { frames, sent, waiting, lasted, anew }
     }
 }
 

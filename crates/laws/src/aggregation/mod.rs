@@ -7,15 +7,16 @@
 //!
 //! [`model`] is the hop as the law sees it, [`allocation`] the best that such a hop can do, [`Regulator`] the controller
 //! that finds it without being told the overhead of an access, [`LinearPi`] its predecessor, as a baseline. [`ledger`]
-//! keeps the stations' accounts and says when a slot is over, [`overhead`] estimates the access overhead, [`reach`] says what is aimed at
+//! keeps the stations' accounts and says when a slot is over, [`presence`] which of them are there, [`overhead`] estimates the access overhead, [`reach`] says what is aimed at
 //! where the target cannot be had, [`backhaul`]
-//! notices that the bottleneck is not the hop at all, [`backlog`] that the hop was overrun. [`meter`] is the stations' side: it makes their accounts. [`timestamps`]
+//! notices that the bottleneck is not the hop at all, [`backlog`] that the hop was overrun, [`slope`] what accesses and packets take where no data rates are known. [`meter`] is the stations' side: it makes their accounts. [`timestamps`]
 //! makes them where a station cannot see frames, only when packets arrive.
 //!
 //! Both controllers are [`crate::HopLaw`]s. The stream paced to station `s` is flow [`flow_of`]`(s)`; its
 //! [`crate::Decision::pacing`] counts network-layer octets. The world shows a controller, in this order,
 //!
-//! * `Signal::Stream` when data begins to wait for a station that had none, and just before each of the signals below;
+//! * `Signal::Stream` when data begins to wait for a station that had none, and just before `Station` and `Wakeup`;
+//! * `Signal::Idle` when nothing has waited for a station, nor was sent to it, for [`REST`];
 //! * `Signal::Station` when a station's account of a slot arrives;
 //! * `Signal::Wakeup` when `Decision::revisit` has come,
 //!
@@ -28,7 +29,9 @@ pub mod ledger;
 pub mod meter;
 pub mod model;
 pub mod overhead;
+pub mod presence;
 pub mod reach;
+pub mod slope;
 pub mod timestamps;
 
 mod control;
@@ -40,6 +43,7 @@ pub use control::{Control, Controller};
 pub use controller::{Regulator, View};
 pub use params::{Allocation, OverheadRule, Params};
 pub use pi::{LinearPi, PiParams};
+pub use presence::REST;
 
 use lasthop_signals::{FlowId, Node};
 

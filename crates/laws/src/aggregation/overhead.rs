@@ -14,9 +14,10 @@
 //!             are full; or if frames hold 1.5 packets at the least rate, which is one packet a round if ĉ is right: no lower rate would tell more. Too low a ĉ does no harm there that the loops do not mend (z makes good for it, and what they cannot mend makes
 //!             frames of 4); one that is too high may lock them: where a round of single packets seems longer than the target, the law asks
 //!             for single packets, and their interval is just what it believes. So while frames hold single packets, as many as it would have, ĉ is
-//!             taken to be too high, by more with every slot, until two packets meet in a frame.
+//!             taken to be too high, by more with every slot, until two packets meet in a frame; but not where packets wait all the same, as for a station
+//!             that never aggregates, nor where a frame can hold no more than one.
 //!             With [`OverheadRule::Access`] what is averaged is c/n, so that c is known at once when
-//!             stations come and go.
+//!             stations come and go; n counts frames in a round (`controller::rounds`).
 //!             A hop that changes: with β = 0.05 and slots of 0.5 s what has been learned fades with a time constant of 10 s, and
 //!             twenty seconds after a neighbour has gone an eighth of its frames still counts. The sample is not to blame:
 //!             T_1 and the load are what they are, whatever ĉ and the rates, so that it is right one slot after the change, and
@@ -31,7 +32,7 @@
 //!             between few packets and full frames for good, on top of a queue. The other way round, w too large and ĉ too small,
 //!             it is below K1. So unless all w are of the same slot, a sample is not believed if a w that is longer by a quarter would
 //!             explain it, or if less than an access is left; two in a row are said to be the packets' ([`Change::Airtimes`]). Not with [`OverheadRule::Round`].
-//!             Where no rates are known ĉ is not learned (w is what rounds leave beyond it), but one that exceeds two rounds in a row is half of the
+//!             Where no rates are known ĉ is what rounds of different lengths have told (`told`); until then w is what rounds leave beyond it, but one that exceeds two rounds in a row is half of the
 //!             second from then on (`bound`).
 //! Validity:   at least one active station.
 //! Checked by: tests::*, controller::tests
@@ -130,19 +131,18 @@ impl Overhead {
         }
     }
 
-    /// Overhead of a round with `stations` active stations, seconds.
-    pub fn round(&self, stations: usize) -> f64 {
-        let stations = stations.max(1) as f64;
+    /// Overhead of a round with so many `frames`, one of each station that is in every round, seconds.
+    pub fn round(&self, frames: f64) -> f64 {
         match self.rule {
-            OverheadRule::Access => self.estimate * stations,
+            OverheadRule::Access => self.estimate * frames.max(1.0),
             OverheadRule::Round => self.estimate,
         }
     }
 
-    /// Folds one slot in, in which `stations` were active.
-    pub fn update(&mut self, weight: f64, stations: usize, sample: &Sample) -> Change {
-        let stations = stations.max(1) as f64;
-        let per = if self.rule == OverheadRule::Access { stations } else { 1.0 };
+    /// Folds one slot in, whose rounds had so many `frames`.
+    pub fn update(&mut self, weight: f64, frames: f64, sample: &Sample) -> Change {
+        let frames = frames.max(1.0);
+        let per = if self.rule == OverheadRule::Access { frames } else { 1.0 };
         let measured = sample.interval * (1.0 - sample.load) / per;
         if !measured.is_finite() || !sample.level.is_finite() {
             return Change::None;
@@ -176,7 +176,7 @@ impl Overhead {
         };
         self.since = if changed { Some(1) } else { self.since.map(|samples| samples.saturating_add(1)) };
         // In either form the bounds are those of one access, times the accesses that the estimate stands for.
-        let most = BOUNDS.1 * stations / per;
+        let most = BOUNDS.1 * frames / per;
         self.estimate = ((1.0 - weight) * self.estimate + weight * measured).clamp(BOUNDS.0, most);
         if changed { Change::Overhead } else { Change::None }
     }
@@ -190,15 +190,25 @@ impl Overhead {
         self.estimate = (self.estimate * (1.0 - (weight * slots).min(FALL))).max(BOUNDS.0);
     }
 
+    /// Where data rates are not known, but rounds of different lengths have told that an access takes `access` seconds. True if that is another
+    /// hop than was believed; never by the published rule.
+    pub fn told(&mut self, access: f64) -> bool {
+        let ratio = access.clamp(LEAST_ACCESS, BOUNDS.1) / self.estimate;
+        if self.rule == OverheadRule::Round {
+            return false;
+        }
+        self.estimate *= ratio;
+        !(1.0 / CHANGE..=CHANGE).contains(&ratio)
+    }
+
     /// Where data rates are not known: true if rounds have been shorter than their overhead in two slots in a row. The estimate is then half
-    /// of them: what is left is what packets take, and too low an estimate does no harm. `interval`: mean time between the reference
-    /// station's frames, seconds; `frames`: as many in the slot.
-    pub fn bound(&mut self, stations: usize, interval: f64, frames: f64) -> bool {
-        let refuted = frames >= FEW && interval < self.round(stations);
+    /// of them: what is left is what packets take, and too low an estimate does no harm. `round`: frames in one; `interval`: mean time
+    /// between the reference station's frames, seconds; `frames`: as many in the slot.
+    pub fn bound(&mut self, round: f64, interval: f64, frames: f64) -> bool {
+        let refuted = frames >= FEW && interval < self.round(round);
         let again = std::mem::replace(&mut self.refuted, refuted) && refuted;
         if again {
-            (self.estimate, self.refuted) =
-                ((self.estimate * interval / self.round(stations) / 2.0).max(BOUNDS.0), false);
+            (self.estimate, self.refuted) = ((self.estimate * interval / self.round(round) / 2.0).max(BOUNDS.0), false);
         }
         again
     }
@@ -262,48 +272,48 @@ mod tests {
         for rule in [OverheadRule::Access, OverheadRule::Round] {
             let mut overhead = Overhead::new(2e-3, rule);
             for _ in 0..200 {
-                overhead.update(0.05, 3, &shown(600e-6, 30e-6, 3.0, 10.0));
+                overhead.update(0.05, 3.0, &shown(600e-6, 30e-6, 3.0, 10.0));
             }
-            assert!((overhead.round(3) - 600e-6).abs() < 1e-6, "{overhead:?}");
+            assert!((overhead.round(3.0) - 600e-6).abs() < 1e-6, "{overhead:?}");
         }
     }
 
     #[test]
     fn the_access_rule_knows_a_round_of_more_stations_at_once() {
         let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
-        overhead.update(0.05, 1, &shown(200e-6, 30e-6, 1.0, 10.0));
-        assert!((overhead.round(11) - 2.2e-3).abs() < 1e-9);
+        overhead.update(0.05, 1.0, &shown(200e-6, 30e-6, 1.0, 10.0));
+        assert!((overhead.round(11.0) - 2.2e-3).abs() < 1e-9);
         let overhead = Overhead::new(200e-6, OverheadRule::Round);
-        assert!((overhead.round(11) - 200e-6).abs() < 1e-12);
+        assert!((overhead.round(11.0) - 200e-6).abs() < 1e-12);
     }
 
     #[test]
     fn full_frames_only_raise_and_single_packets_only_lower_it() {
         let mut overhead = Overhead::new(200e-6, OverheadRule::Round);
-        overhead.update(0.5, 1, &shown(100e-6, 30e-6, 1.0, 63.0));
-        assert_eq!(overhead.round(1), 200e-6);
-        overhead.update(0.5, 1, &shown(400e-6, 30e-6, 1.0, 63.0));
-        assert!((overhead.round(1) - 300e-6).abs() < 1e-9);
-        overhead.update(0.5, 1, &Sample { interval: 0.1, load: 0.0, ..shown(200e-6, 30e-6, 1.0, 1.0) });
-        assert!((overhead.round(1) - 300e-6).abs() < 1e-9);
-        overhead.update(0.5, 1, &Sample { interval: 150e-6, load: 0.2, ..shown(200e-6, 30e-6, 1.0, 1.0) });
-        assert!(overhead.round(1) < 300e-6);
+        overhead.update(0.5, 1.0, &shown(100e-6, 30e-6, 1.0, 63.0));
+        assert_eq!(overhead.round(1.0), 200e-6);
+        overhead.update(0.5, 1.0, &shown(400e-6, 30e-6, 1.0, 63.0));
+        assert!((overhead.round(1.0) - 300e-6).abs() < 1e-9);
+        overhead.update(0.5, 1.0, &Sample { interval: 0.1, load: 0.0, ..shown(200e-6, 30e-6, 1.0, 1.0) });
+        assert!((overhead.round(1.0) - 300e-6).abs() < 1e-9);
+        overhead.update(0.5, 1.0, &Sample { interval: 150e-6, load: 0.2, ..shown(200e-6, 30e-6, 1.0, 1.0) });
+        assert!(overhead.round(1.0) < 300e-6);
     }
 
     #[test]
     fn a_hop_that_has_changed_is_known_after_two_slots_and_averaged_from_then_on() {
         let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
-        overhead.update(0.05, 3, &shown(600e-6, 30e-6, 3.0, 10.0));
+        overhead.update(0.05, 3.0, &shown(600e-6, 30e-6, 3.0, 10.0));
         for (c, level) in [(2.4e-3, 64.0), (600e-6, 15.0), (2.4e-3, 30.0)] {
             let sample = shown(c, 30e-6, 3.0, level);
-            assert_eq!(overhead.update(0.05, 3, &sample), Change::None, "one sample is not believed");
-            assert_eq!(overhead.update(0.05, 3, &sample), Change::Overhead, "two are");
-            assert!((overhead.round(3) / c - 1.0).abs() < 1e-9, "{overhead:?}");
+            assert_eq!(overhead.update(0.05, 3.0, &sample), Change::None, "one sample is not believed");
+            assert_eq!(overhead.update(0.05, 3.0, &sample), Change::Overhead, "two are");
+            assert!((overhead.round(3.0) / c - 1.0).abs() < 1e-9, "{overhead:?}");
             // Noise of a tenth afterwards averages out as if the estimate began here.
             for noise in [1.1, 0.9, 1.1, 0.9] {
-                assert_eq!(overhead.update(0.05, 3, &shown(c * noise, 30e-6, 3.0, level.min(40.0))), Change::None);
+                assert_eq!(overhead.update(0.05, 3.0, &shown(c * noise, 30e-6, 3.0, level.min(40.0))), Change::None);
             }
-            assert!((overhead.round(3) / c - 1.0).abs() < 0.03, "{overhead:?}");
+            assert!((overhead.round(3.0) / c - 1.0).abs() < 0.03, "{overhead:?}");
         }
     }
 
@@ -311,21 +321,21 @@ mod tests {
     fn one_strange_slot_strange_slots_to_either_side_and_short_frames_are_no_change() {
         let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
         for c in [400e-6, 200e-6, 400e-6, 100e-6, 400e-6, 100e-6] {
-            assert_eq!(overhead.update(0.05, 1, &shown(c, 30e-6, 1.0, 20.0)), Change::None, "{c}");
+            assert_eq!(overhead.update(0.05, 1.0, &shown(c, 30e-6, 1.0, 20.0)), Change::None, "{c}");
         }
         for _ in 0..5 {
-            assert_eq!(overhead.update(0.05, 1, &shown(2e-3, 30e-6, 1.0, 3.0)), Change::None);
+            assert_eq!(overhead.update(0.05, 1.0, &shown(2e-3, 30e-6, 1.0, 3.0)), Change::None);
         }
-        assert!(overhead.round(1) < 800e-6, "{overhead:?}");
+        assert!(overhead.round(1.0) < 800e-6, "{overhead:?}");
         // A fifth of a millisecond more, where a frame more or less of each station makes a third.
         let coarse = Sample { grain: 0.05, ..shown(400e-6, 110e-6, 1.0, 60.0) };
         let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
-        (0..5).for_each(|_| assert_eq!(overhead.update(0.05, 1, &coarse), Change::None));
+        (0..5).for_each(|_| assert_eq!(overhead.update(0.05, 1.0, &coarse), Change::None));
         // A station that joins: the sample is another thing while the mix of frames changes.
         let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
         for mix in [1.0, 2.0, 4.0, 8.0, 11.0] {
             assert_eq!(
-                overhead.update(0.05, 11, &Sample { mix, ..shown(1e-3, 30e-6, 1.0, 20.0) }),
+                overhead.update(0.05, 11.0, &Sample { mix, ..shown(1e-3, 30e-6, 1.0, 20.0) }),
                 Change::None,
                 "{mix}"
             );
@@ -333,7 +343,7 @@ mod tests {
         let mut published = Overhead::new(200e-6, OverheadRule::Round);
         for _ in 0..5 {
             assert_eq!(
-                published.update(0.05, 1, &shown(2e-3, 30e-6, 1.0, 20.0)),
+                published.update(0.05, 1.0, &shown(2e-3, 30e-6, 1.0, 20.0)),
                 Change::None,
                 "as published, it never is"
             );
@@ -347,20 +357,20 @@ mod tests {
         let short = shown(20e-3, 30e-6, 1.0, 3.9);
         for sample in [pauses, few, short] {
             let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
-            (0..10).for_each(|_| assert_eq!(overhead.update(0.05, 1, &sample), Change::None));
-            assert_eq!(overhead.round(1), 200e-6, "{sample:?}");
+            (0..10).for_each(|_| assert_eq!(overhead.update(0.05, 1.0, &sample), Change::None));
+            assert_eq!(overhead.round(1.0), 200e-6, "{sample:?}");
         }
         // Unless it is the least rate, at which packets would not meet if rounds were not longer than that.
         let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
         let least = Sample { least: true, ..shown(20e-3, 30e-6, 1.0, 2.5) };
-        overhead.update(0.05, 1, &shown(200e-6, 30e-6, 1.0, 2.5));
-        assert_eq!(overhead.update(0.05, 1, &least), Change::None);
-        assert_eq!(overhead.update(0.05, 1, &least), Change::Overhead);
-        assert!((overhead.round(1) / 20e-3 - 1.0).abs() < 1e-9, "{overhead:?}");
+        overhead.update(0.05, 1.0, &shown(200e-6, 30e-6, 1.0, 2.5));
+        assert_eq!(overhead.update(0.05, 1.0, &least), Change::None);
+        assert_eq!(overhead.update(0.05, 1.0, &least), Change::Overhead);
+        assert!((overhead.round(1.0) / 20e-3 - 1.0).abs() < 1e-9, "{overhead:?}");
         // A hop that is overrun holds back what may be under way: the station is sent less than it may, in full frames.
         let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
-        overhead.update(0.05, 1, &Sample { paced: false, ..shown(20e-3, 30e-6, 1.0, 64.0) });
-        assert!(overhead.round(1) > 1e-3);
+        overhead.update(0.05, 1.0, &Sample { paced: false, ..shown(20e-3, 30e-6, 1.0, 64.0) });
+        assert!(overhead.round(1.0) > 1e-3);
     }
 
     #[test]
@@ -369,29 +379,29 @@ mod tests {
         // Packets take 70 us, and were said to take 32.
         let shown = shown(600e-6, 70e-6, 3.0, 50.0);
         let old = Sample { told: false, load: shown.load * 32.0 / 70.0, ..shown };
-        assert_eq!(overhead.update(0.05, 3, &old), Change::None);
-        assert_eq!(overhead.update(0.05, 3, &old), Change::Airtimes);
+        assert_eq!(overhead.update(0.05, 3.0, &old), Change::None);
+        assert_eq!(overhead.update(0.05, 3.0, &old), Change::Airtimes);
         // And the other way round.
         let old = Sample { told: false, load: shown.load * 70.0 / 50.0, ..shown };
-        assert_eq!(overhead.update(0.05, 3, &old), Change::None);
-        assert_eq!(overhead.update(0.05, 3, &old), Change::Airtimes);
-        assert!((overhead.round(3) - 600e-6).abs() < 1e-12, "{overhead:?}");
+        assert_eq!(overhead.update(0.05, 3.0, &old), Change::None);
+        assert_eq!(overhead.update(0.05, 3.0, &old), Change::Airtimes);
+        assert!((overhead.round(3.0) - 600e-6).abs() < 1e-12, "{overhead:?}");
         // What a rate may be wrong by is learned as ever, and so is what rates of the same slot leave.
         let off = Sample { told: false, load: shown.load / 1.1, ..shown };
-        assert_eq!(overhead.update(0.05, 3, &off), Change::None);
-        assert!(overhead.round(3) > 605e-6, "{overhead:?}");
+        assert_eq!(overhead.update(0.05, 3.0, &off), Change::None);
+        assert!(overhead.round(3.0) > 605e-6, "{overhead:?}");
         let told = Sample { load: shown.load * 32.0 / 70.0, ..shown };
-        assert_eq!(overhead.update(0.05, 3, &told), Change::None);
-        assert_eq!(overhead.update(0.05, 3, &told), Change::Overhead);
+        assert_eq!(overhead.update(0.05, 3.0, &told), Change::None);
+        assert_eq!(overhead.update(0.05, 3.0, &told), Change::Overhead);
         // Too short for what packets take is a round of frames of any length.
         let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
         let short = Sample { told: false, level: 1.5, load: 0.9, ..shown };
         let short = Sample { interval: 0.7e-3, ..short };
-        assert_eq!(overhead.update(0.05, 3, &short), Change::None);
-        assert_eq!(overhead.update(0.05, 3, &short), Change::Airtimes);
+        assert_eq!(overhead.update(0.05, 3.0, &short), Change::None);
+        assert_eq!(overhead.update(0.05, 3.0, &short), Change::Airtimes);
         let mut published = Overhead::new(600e-6, OverheadRule::Round);
-        published.update(0.05, 3, &Sample { told: false, ..told });
-        assert!(published.round(3) > 700e-6, "{published:?}");
+        published.update(0.05, 3.0, &Sample { told: false, ..told });
+        assert!(published.round(3.0) > 700e-6, "{published:?}");
     }
 
     #[test]
@@ -399,46 +409,46 @@ mod tests {
         let mut overhead = Overhead::new(10e-3, OverheadRule::Access);
         let mut shares = Vec::new();
         for _ in 0..8 {
-            let before = overhead.round(1);
+            let before = overhead.round(1.0);
             overhead.doubt(0.05, 1.0, true);
             let sample = shown(before, 30e-6, 1.0, 1.0);
-            assert_eq!(overhead.update(0.05, 1, &sample), Change::None, "its own sample does not raise it again");
-            shares.push(overhead.round(1) / before);
+            assert_eq!(overhead.update(0.05, 1.0, &sample), Change::None, "its own sample does not raise it again");
+            shares.push(overhead.round(1.0) / before);
         }
         for (share, want) in shares.iter().zip([1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.7]) {
             assert!((share / want - 1.0).abs() < 1e-9, "{shares:?}");
         }
         // Two packets in a frame end that, and single packets that have another reason are none for it.
-        let held = overhead.round(1);
+        let held = overhead.round(1.0);
         overhead.doubt(0.05, 1.1, true);
         overhead.doubt(0.05, 1.0, false);
-        assert_eq!(overhead.round(1), held);
+        assert_eq!(overhead.round(1.0), held);
         (0..2).for_each(|_| overhead.doubt(0.05, 1.0, true));
-        assert!((overhead.round(1) / held - 0.95).abs() < 1e-9, "from the beginning");
+        assert!((overhead.round(1.0) / held - 0.95).abs() < 1e-9, "from the beginning");
     }
 
     #[test]
     fn frames_of_a_few_packets_that_show_less_are_believed_at_once_too() {
         let as_before = || {
             let mut overhead = Overhead::new(8e-3, OverheadRule::Access);
-            overhead.update(0.05, 1, &shown(8e-3, 30e-6, 1.0, 2.0));
+            overhead.update(0.05, 1.0, &shown(8e-3, 30e-6, 1.0, 2.0));
             overhead
         };
         let (mut overhead, sample) = (as_before(), shown(400e-6, 30e-6, 1.0, 2.0));
-        assert_eq!(overhead.update(0.05, 1, &sample), Change::None, "one sample is not believed");
-        assert_eq!(overhead.update(0.05, 1, &sample), Change::Overhead);
-        assert!((overhead.round(1) - 400e-6).abs() < 1e-9, "{overhead:?}");
+        assert_eq!(overhead.update(0.05, 1.0, &sample), Change::None, "one sample is not believed");
+        assert_eq!(overhead.update(0.05, 1.0, &sample), Change::Overhead);
+        assert!((overhead.round(1.0) - 400e-6).abs() < 1e-9, "{overhead:?}");
         // A few frames may be few by accident.
         let (mut overhead, few) = (as_before(), Sample { frames: 4.0, ..sample });
-        (0..5).for_each(|_| assert_eq!(overhead.update(0.05, 1, &few), Change::None));
+        (0..5).for_each(|_| assert_eq!(overhead.update(0.05, 1.0, &few), Change::None));
     }
 
     #[test]
     fn nonsense_changes_nothing_or_stays_within_bounds() {
         let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
         for value in [f64::NAN, f64::INFINITY, -1e9, 0.0, 1e9] {
-            overhead.update(1.0, 2, &Sample { interval: value, load: 0.5, ..shown(200e-6, 30e-6, 1.0, 10.0) });
-            assert!((40e-6..=0.2).contains(&overhead.round(2)), "{overhead:?}");
+            overhead.update(1.0, 2.0, &Sample { interval: value, load: 0.5, ..shown(200e-6, 30e-6, 1.0, 10.0) });
+            assert!((40e-6..=0.2).contains(&overhead.round(2.0)), "{overhead:?}");
         }
     }
 }

@@ -95,7 +95,7 @@ impl LinearPi {
     /// Those of [`PiParams::validate`].
     pub fn new(params: PiParams) -> Result<LinearPi, ParamError> {
         params.validate()?;
-        Ok(LinearPi { ledger: Ledger::new(params.interval), rate: FIRST, before: None, params })
+        Ok(LinearPi { ledger: Ledger::new(params.interval, false), rate: FIRST, before: None, params })
     }
 
     fn tick(&mut self, now: Time) {
@@ -106,9 +106,8 @@ impl LinearPi {
                 account.state.airtime = Some(airtime(bits, 1.0 / inverse));
             }
         });
-        let active = self.ledger.iter().filter(|(_, account)| account.active);
         // Those whose rates nobody knows are all alike.
-        let known = active.filter_map(|(_, a)| Some((a.state.airtime.unwrap_or(0.0), a.state.level?)));
+        let known = self.ledger.active().filter_map(|a| Some((a.state.airtime.unwrap_or(0.0), a.state.level?)));
         if let Some((_, level)) = known.max_by(|(a, _), (b, _)| a.total_cmp(b)) {
             let error = f64::from(self.params.aim_packets) - level;
             let change = self.before.map_or(0.0, |before| before - level);
@@ -120,8 +119,7 @@ impl LinearPi {
     }
 
     fn spread(&mut self) {
-        let airtimes = self.ledger.iter().filter(|(_, account)| account.active).filter_map(|(_, a)| a.state.airtime);
-        let slowest = airtimes.fold(0.0, f64::max);
+        let slowest = self.ledger.active().filter_map(|account| account.state.airtime).fold(0.0, f64::max);
         for (_, account) in self.ledger.iter_mut() {
             let state = &mut account.state;
             state.rate = self.rate * state.airtime.map_or(1.0, |own| (slowest / own).max(1.0));

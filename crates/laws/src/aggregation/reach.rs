@@ -1,8 +1,8 @@
 //! Which interval is aimed at: the target, or a longer one while the target cannot be had.
 //! Source:     own; aggregation.md C.2 and C.3 leave frames of single packets where T̄ is out of reach (Lemma 2's least case).
-//! Equations:  m = ĉ + w'1,   out of reach from the second slot in a row with m > 1.05 T̄ on, within reach from the second with m < T̄ on
+//! Equations:  m = ĉ + w'1 where all send as much as they may (`controller::rounds`),   out of reach from the second slot in a row with m > 1.05 T̄ on, within reach from the second with m < T̄ on
 //!             T = T̄ within reach,   T = max{ T̄, m, ĉ / (1 - 1/2) } out of reach
-//! Symbols:    ĉ -> `overhead`, w'1 -> `packets`, T̄ -> `asked`, T -> `interval`
+//! Symbols:    ĉ -> `overhead`, m -> `shortest`, T̄ -> `asked`, T -> `interval`
 //! Deviations: what is published sends single packets, in rounds of m. Where ĉ is most of m these take hardly any of the air: with a neighbour of
 //!             6 Mbit/s beside 25 stations m is 60 ms, of which packets take 0.8. The operator's T̄ is missed in any case, so
 //!             what is aimed at is the shortest interval in which packets take half of the time; slow packets take that as
@@ -43,10 +43,9 @@ impl Reach {
         Reach { asked, interval: asked, out: false, against: 0, yields: rule == OverheadRule::Access }
     }
 
-    /// Folds one slot in, after which a round of single packets is believed to last `overhead` seconds and what these `packets` take.
+    /// Folds one slot in, after which a round is believed to last `shortest` seconds at the least, `overhead` of them for accesses.
     /// `sure`: two slots have said so already. True if the target has come within reach, or is no longer.
-    pub fn update(&mut self, overhead: f64, packets: f64, sure: bool) -> bool {
-        let shortest = overhead + packets;
+    pub fn update(&mut self, overhead: f64, shortest: f64, sure: bool) -> bool {
         let otherwise = match self.out {
             true => shortest < self.asked,
             false => self.yields && shortest > OUT * self.asked,
@@ -83,13 +82,13 @@ mod tests {
     #[test]
     fn a_round_that_is_longer_in_two_slots_makes_half_of_the_air_the_aim() {
         let mut reach = reach();
-        assert!(!reach.update(60e-3, 0.8e-3, false) && !reach.is_out(), "one slot is not believed");
-        assert!(reach.update(60e-3, 0.8e-3, false) && reach.is_out());
+        assert!(!reach.update(60e-3, 60.8e-3, false) && !reach.is_out(), "one slot is not believed");
+        assert!(reach.update(60e-3, 60.8e-3, false) && reach.is_out());
         assert_eq!(reach.interval(), 120e-3);
         // It follows what is believed of the overhead, and packets that take most of the time as singles stay single.
-        assert!(!reach.update(40e-3, 0.8e-3, false));
+        assert!(!reach.update(40e-3, 40.8e-3, false));
         assert_eq!(reach.interval(), 80e-3);
-        reach.update(4e-3, 10e-3, false);
+        reach.update(4e-3, 14e-3, false);
         assert_eq!(reach.interval(), 14e-3);
     }
 
@@ -97,34 +96,34 @@ mod tests {
     fn it_returns_when_single_packets_fit_again_and_between_the_two_nothing_changes() {
         let mut reach = reach();
         for _ in 0..10 {
-            assert!(!reach.update(9.6e-3, 0.8e-3, false), "4 % too long");
+            assert!(!reach.update(9.6e-3, 10.4e-3, false), "4 % too long");
         }
-        assert!(reach.update(30e-3, 0.8e-3, true), "two slots have said so");
+        assert!(reach.update(30e-3, 30.8e-3, true), "two slots have said so");
         for _ in 0..10 {
-            assert!(!reach.update(9.6e-3, 0.8e-3, false));
+            assert!(!reach.update(9.6e-3, 10.4e-3, false));
         }
         assert_eq!(reach.interval(), 19.2e-3);
         assert!(
-            !reach.update(9e-3, 0.8e-3, false)
-                && !reach.update(9.6e-3, 0.8e-3, false)
-                && !reach.update(9e-3, 0.8e-3, false)
+            !reach.update(9e-3, 9.8e-3, false)
+                && !reach.update(9.6e-3, 10.4e-3, false)
+                && !reach.update(9e-3, 9.8e-3, false)
         );
-        assert!(reach.update(9e-3, 0.8e-3, false));
+        assert!(reach.update(9e-3, 9.8e-3, false));
         assert_eq!((reach.interval(), reach.is_out()), (10e-3, false));
     }
 
     #[test]
     fn half_of_the_air_is_never_aimed_at_in_less_than_the_target() {
         let mut reach = reach();
-        reach.update(11e-3, 0.0, true);
-        reach.update(4e-3, 5.5e-3, false);
+        reach.update(11e-3, 11e-3, true);
+        reach.update(4e-3, 9.5e-3, false);
         assert_eq!(reach.interval(), 10e-3);
     }
 
     #[test]
     fn the_published_law_gives_no_target_up() {
         let mut reach = Reach::new(10e-3, OverheadRule::Round);
-        (0..10).for_each(|_| assert!(!reach.update(60e-3, 1e-3, true)));
+        (0..10).for_each(|_| assert!(!reach.update(60e-3, 61e-3, true)));
         assert_eq!(reach.interval(), 10e-3);
     }
 }

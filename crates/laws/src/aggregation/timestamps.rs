@@ -167,21 +167,23 @@ impl Arrivals {
         if !Estimate::of(&classified).is_known() && self.came_alone() { vec![1.0; self.slot.len()] } else { classified }
     }
 
-    /// True if packets took as long as one another, as far as their hosts let them: none has waited for those after it or
-    /// before it, as packets of one frame do.
+    /// True if the slot's packets took as long as one another, as far as their hosts let them: none has waited for those after it
+    /// or before it, as packets of one frame do. Only those of the slot count: what came before a pause says nothing of them.
     fn came_alone(&self) -> bool {
-        let packets: Vec<&Arrival> = self.before.iter().chain(&self.slot).collect();
-        let sent: Option<Vec<Time>> = packets.iter().map(|packet| packet.sent).collect();
-        let Some(sent) = sent.filter(|sent| sent.len() > 1) else { return false };
-        let micros = |time: Time, origin: Time| {
-            (time.since(origin).as_nanos() as f64 - origin.since(time).as_nanos() as f64) / 1e3
-        };
-        let delay = |(packet, left): (&&Arrival, &Time)| micros(packet.at, packets[0].at) - micros(*left, sent[0]);
-        let mut delays: Vec<f64> = packets.iter().zip(&sent).map(delay).collect();
-        delays.sort_unstable_by(f64::total_cmp);
-        let (median, count) = (delays[delays.len() / 2], delays.len() as f64);
-        let apart = micros(sent[sent.len() - 1], sent[0]) / (count - 1.0);
-        let differ = delays.iter().map(|delay| (delay - median).abs()).sum::<f64>() / count;
+        let Some(first) = self.slot.first() else { return false };
+        let sent: Option<Vec<Time>> = self.slot.iter().map(|packet| packet.sent).collect();
+        let Some(sent) = sent else { return false };
+        let mut delays: Vec<f64> = self
+            .slot
+            .iter()
+            .zip(&sent)
+            .map(|(packet, left)| micros(packet.at, first.at) - micros(*left, sent[0]))
+            .collect();
+        let mut apart: Vec<f64> = sent.windows(2).map(|pair| micros(pair[1], pair[0])).collect();
+        // A pause between two packets does not put the others farther apart. One packet alone is its frame.
+        let Some(apart) = median(&mut apart) else { return true };
+        let Some(middle) = median(&mut delays) else { return false };
+        let differ = delays.iter().map(|delay| (delay - middle).abs()).sum::<f64>() / delays.len() as f64;
         differ <= EVEN_MICROS.max(EVEN * apart) && differ < EVEN_LEAST * apart
     }
 
@@ -264,12 +266,24 @@ impl Arrivals {
 /// Octets that surround a packet in a frame: what the regulator takes them to be.
 const MAC_OVERHEAD: Bytes = Bytes::new(48);
 
-/// Packets whose delays differ by less than this in the mean, or by less than this share of the time between them, came one by one. Those of
+/// Packets whose delays differ by less than this in the mean, or by less than this share of the time between them (the median), came one by one. Those of
 /// one frame differ by a quarter of an access at least, 50 us.
 const EVEN_MICROS: f64 = 25.0;
 const EVEN: f64 = 0.02;
 /// And by no more than this share in any case.
 const EVEN_LEAST: f64 = 0.1;
+
+/// Microseconds from `origin` to `time`, negative if it was before.
+fn micros(time: Time, origin: Time) -> f64 {
+    let (ahead, behind) = (time.since(origin).as_nanos() as f64, origin.since(time).as_nanos() as f64);
+    (ahead - behind) / 1e3
+}
+
+/// The middle one of some values, which it may reorder; `None` of none.
+fn median(values: &mut [f64]) -> Option<f64> {
+    let middle = values.len() / 2;
+    (!values.is_empty()).then(|| *values.select_nth_unstable_by(middle, f64::total_cmp).1)
+}
 
 /// A border or a packet within a frame is plain if it is what it is taken for with this probability.
 const PLAIN: f64 = 0.8;
@@ -284,10 +298,6 @@ fn frames(probabilities: &[f64]) -> impl Iterator<Item = Range<usize>> + '_ {
 /// The frames whose borders, and nothing else in them, are plain, as far as it is known when their packets were sent.
 fn whole_frames<'a>(packets: &'a [Arrival], probabilities: &'a [f64]) -> impl Iterator<Item = Whole> + 'a {
     let origin = packets.first().map(|first| (first.at, first.sent.unwrap_or(first.at)));
-    let micros = |time: Time, origin: Time| {
-        let (ahead, behind) = (time.since(origin).as_nanos() as f64, origin.since(time).as_nanos() as f64);
-        (ahead - behind) / 1e3
-    };
     // Packets and first stamp of the frame before, if it was plain.
     let mut last_frame = None;
     frames(probabilities).filter_map(move |frame| {
@@ -422,6 +432,53 @@ mod tests {
             let feedback = arrivals.feedback(STATION, 1, Time::ZERO, Time::ZERO);
             assert_eq!((feedback.frames, feedback.packets, feedback.received), (0, 0, 200));
             assert_eq!((feedback.min_packets, feedback.max_packets, feedback.packets_squared), (0, 0, 0));
+        }
+    }
+
+    /// Packets that left `every_us` apart from `from_us` on and were stamped `late_us(packet)` later, by a classifier that knows nothing.
+    fn doubted(arrivals: &mut Arrivals, packets: u64, from_us: u64, every_us: u64, late_us: impl Fn(u64) -> u64) {
+        for packet in 0..packets {
+            let sent = Time::ZERO + Span::from_micros(from_us + packet * every_us);
+            let at = sent + Span::from_micros(late_us(packet));
+            arrivals.arrived(Arrival { at, sent: Some(sent), len: Bytes::new(1500) });
+        }
+    }
+
+    #[test]
+    fn packets_that_took_equally_long_came_alone_whatever_was_before_them() {
+        const UNSURE: Coefficients = Coefficients { intercept: -0.5, weights: [0.0; FEATURES] };
+        // A queue stood before the pause: other delays.
+        for before in [0, 1, 20] {
+            let mut arrivals = Arrivals::new(UNSURE);
+            doubted(&mut arrivals, before, 0, 3_000, |packet| 40_000 + 9_000 * packet);
+            arrivals.end_slot();
+            doubted(&mut arrivals, 20, 400_000, 3_000, |packet| 5_000 + packet % 3);
+            assert_eq!(arrivals.feedback(STATION, 1, Time::ZERO, Time::ZERO).frames, 20, "{before} before");
+        }
+        let mut lonely = Arrivals::new(UNSURE);
+        doubted(&mut lonely, 3, 0, 600_000, |packet| 5_000 * packet);
+        lonely.end_slot();
+        doubted(&mut lonely, 1, 2_000_000, 0, |_| 90_000);
+        assert_eq!(lonely.feedback(STATION, 1, Time::ZERO, Time::ZERO).frames, 1, "one packet is one frame");
+    }
+
+    #[test]
+    fn a_pause_does_not_make_packets_of_one_frame_come_alone() {
+        const UNSURE: Coefficients = Coefficients { intercept: -0.5, weights: [0.0; FEATURES] };
+        // Twenty packets that left 50 us apart and were handed up at once: they differ by 250 us in the mean, which is less than
+        // 2 % of the time between packets if ten seconds without any count as such.
+        let burst = |packet: u64| 1_000 - 50 * packet;
+        let mut after = Arrivals::new(UNSURE);
+        doubted(&mut after, 20, 0, 50, burst);
+        after.end_slot();
+        doubted(&mut after, 20, 10_000_000, 50, burst);
+        // The same pause within the slot.
+        let mut within = Arrivals::new(UNSURE);
+        doubted(&mut within, 10, 0, 50, burst);
+        doubted(&mut within, 10, 10_000_000, 50, burst);
+        for arrivals in [&mut after, &mut within] {
+            let feedback = arrivals.feedback(STATION, 1, Time::ZERO, Time::ZERO);
+            assert_eq!((feedback.frames, feedback.received), (0, 20));
         }
     }
 

@@ -7,6 +7,7 @@ use plotters::prelude::*;
 use std::path::Path;
 
 /// One panel: a figure over the offered load.
+#[derive(Clone)]
 struct Panel<'a> {
     title: &'a str,
     points: &'a [Point<'a>],
@@ -26,67 +27,47 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 pub fn draw(path: &Path, one: &[Point], several: &[Point]) -> Outcome {
     let area = SVGBackend::new(path, (1120, 1180)).into_drawing_area();
     area.fill(&WHITE)?;
+    let mpdus = Panel {
+        title: "One station: MPDUs a PPDU, mean",
+        points: one,
+        column: "mean_mpdus_avg",
+        of: |f| f.mpdus,
+        up_to: 1.2,
+        low: 0.9,
+        high: 80.0,
+        legend: SeriesLabelPosition::UpperLeft,
+    };
+    let deviation = Panel {
+        title: "One station: MPDUs a PPDU, standard deviation",
+        column: "sd_mpdus_avg",
+        of: |f| f.mpdus_sd,
+        up_to: 0.96,
+        low: 0.01,
+        high: 8.0,
+        legend: SeriesLabelPosition::LowerRight,
+        ..mpdus
+    };
+    let delay = Panel {
+        title: "One station: mean delay (ms)",
+        column: "delay_rx_mean_ms_avg",
+        of: |f| f.delay,
+        low: 0.05,
+        high: 400.0,
+        ..mpdus.clone()
+    };
+    let late = Panel {
+        title: "One station: 95th percentile of the delay (ms)",
+        column: "delay_rx_p95_ms_avg",
+        of: |f| f.delay_p95,
+        ..delay.clone()
+    };
     let panels = [
-        Panel {
-            title: "One station: MPDUs a PPDU, mean",
-            points: one,
-            column: "mean_mpdus_avg",
-            of: |f| f.mpdus,
-            up_to: 1.2,
-            low: 0.9,
-            high: 80.0,
-            legend: SeriesLabelPosition::UpperLeft,
-        },
-        Panel {
-            title: "One station: MPDUs a PPDU, standard deviation",
-            points: one,
-            column: "sd_mpdus_avg",
-            of: |f| f.mpdus_sd,
-            up_to: 0.96,
-            low: 0.01,
-            high: 8.0,
-            legend: SeriesLabelPosition::LowerRight,
-        },
-        Panel {
-            title: "One station: mean delay (ms)",
-            points: one,
-            column: "delay_rx_mean_ms_avg",
-            of: |f| f.delay,
-            up_to: 1.2,
-            low: 0.05,
-            high: 400.0,
-            legend: SeriesLabelPosition::UpperLeft,
-        },
-        Panel {
-            title: "One station: 95th percentile of the delay (ms)",
-            points: one,
-            column: "delay_rx_p95_ms_avg",
-            of: |f| f.delay_p95,
-            up_to: 1.2,
-            low: 0.05,
-            high: 400.0,
-            legend: SeriesLabelPosition::UpperLeft,
-        },
-        Panel {
-            title: "Several stations: MPDUs a PPDU, mean",
-            points: several,
-            column: "mean_mpdus_avg",
-            of: |f| f.mpdus,
-            up_to: 1.2,
-            low: 0.9,
-            high: 80.0,
-            legend: SeriesLabelPosition::UpperLeft,
-        },
-        Panel {
-            title: "Several stations: mean delay (ms)",
-            points: several,
-            column: "delay_rx_mean_ms_avg",
-            of: |f| f.delay,
-            up_to: 1.2,
-            low: 0.05,
-            high: 20.0,
-            legend: SeriesLabelPosition::UpperLeft,
-        },
+        mpdus.clone(),
+        deviation,
+        delay.clone(),
+        late,
+        Panel { title: "Several stations: MPDUs a PPDU, mean", points: several, ..mpdus },
+        Panel { title: "Several stations: mean delay (ms)", points: several, high: 20.0, ..delay },
     ];
     for (area, panel) in area.split_evenly((3, 2)).iter().zip(&panels) {
         draw_panel(area, panel)?;

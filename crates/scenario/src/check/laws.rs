@@ -103,22 +103,21 @@ pub(super) fn queue(table: &raw::Queue, wired: bool, cx: &mut Context) -> Option
         return fq_codel_airtime(table, cx).map(queue::Kind::FqCodelAirtime);
     }
     let foreign = [
-        (&table.quantum.at, table.quantum.given),
-        (&table.target.at, table.target.given),
-        (&table.interval.at, table.interval.given),
-        (&table.airtime_quantum.at, table.airtime_quantum.given),
-        (&table.ecn.at, table.ecn.given),
-        (&table.memory.at, table.memory.given),
-        (&table.aql.at, table.aql.given),
-        (&table.aql_low.at, table.aql_low.given),
-        (&table.aql_high.at, table.aql_high.given),
-        (&table.aql_total.at, table.aql_total.given),
-        (&table.hardware_aggregates.at, table.hardware_aggregates.given),
-        (&table.relax_slow.at, table.relax_slow.given),
+        table.quantum.given_at(),
+        table.target.given_at(),
+        table.interval.given_at(),
+        table.airtime_quantum.given_at(),
+        table.ecn.given_at(),
+        table.memory.given_at(),
+        table.aql.given_at(),
+        table.aql_low.given_at(),
+        table.aql_high.given_at(),
+        table.aql_total.given_at(),
+        table.hardware_aggregates.given_at(),
+        table.relax_slow.given_at(),
     ];
-    for (at, _) in foreign.into_iter().filter(|(_, given)| *given) {
-        let key = at.key.rsplit('.').next().unwrap_or_default().to_owned();
-        let what = format!("a queue of kind \"{kind}\" has no `{key}`");
+    for at in foreign.into_iter().flatten() {
+        let what = format!("a queue of kind \"{kind}\" has no `{}`", at.name());
         cx.impossible(at, what, "delete this key, or write `kind = \"fq-codel-airtime\"`");
     }
     let packets = limit(table, DEFAULT_LIMIT, cx)?;
@@ -191,13 +190,9 @@ fn aql(table: &raw::Queue, cx: &mut Context) -> Option<Option<queue::Aql>> {
     let default = queue::Aql::default();
     let limits = [&table.aql_low, &table.aql_high, &table.aql_total];
     if table.aql.given && !table.aql.get()? {
-        for entry in limits.into_iter().filter(|entry| entry.given) {
-            let key = entry.at.key.rsplit('.').next().unwrap_or_default().to_owned();
-            cx.impossible(
-                &entry.at,
-                format!("`{key}` has no meaning with `aql = false`"),
-                "delete one of the two keys",
-            );
+        for at in limits.into_iter().filter_map(Entry::given_at) {
+            let what = format!("`{}` has no meaning with `aql = false`", at.name());
+            cx.impossible(at, what, "delete one of the two keys");
         }
         return Some(None);
     }
@@ -250,9 +245,9 @@ fn regulator(table: &raw::Regulator, cx: &mut Context) -> Option<Control> {
     let linear = [&table.integral, &table.proportional];
     let control = match kind {
         ControllerKind::Aggregation => {
-            for entry in linear.into_iter().filter(|entry| entry.given) {
+            for at in linear.into_iter().filter_map(Entry::given_at) {
                 let what = "only the linear controller has this gain";
-                cx.impossible(&entry.at, what, "delete this key, or write `controller = \"linear-pi\"`");
+                cx.impossible(at, what, "delete this key, or write `controller = \"linear-pi\"`");
             }
             let default = aggregation::Params::default();
             Control::Aggregation(aggregation::Params {

@@ -261,22 +261,22 @@ fn wired_hop(hop: &raw::WiredHop, raw: &raw::Scenario, cx: &mut Context) -> Opti
     let stations = raw.station.get().unwrap_or_default();
     for station in &stations {
         let radio = [
-            (&station.nss.at, station.nss.given),
-            (&station.mcs.at, station.mcs.given),
-            (&station.mcs_trace.at, station.mcs_trace.given),
-            (&station.rate.at, station.rate.given),
-            (&station.mpdu_error_rate.at, station.mpdu_error_rate.given),
-            (&station.hidden_from.at, station.hidden_from.given),
-            (&station.rate_control.at, station.rate_control.given),
-            (&station.snr.at, station.snr.given),
-            (&station.snr_trace.at, station.snr_trace.given),
-            (&station.distance.at, station.distance.given),
-            (&station.walk.at, station.walk.given),
-            (&station.fading.at, station.fading.given),
-            (&station.monitor.at, station.monitor.given),
-            (&station.access_point.at, station.access_point.given),
+            station.nss.given_at(),
+            station.mcs.given_at(),
+            station.mcs_trace.given_at(),
+            station.rate.given_at(),
+            station.mpdu_error_rate.given_at(),
+            station.hidden_from.given_at(),
+            station.rate_control.given_at(),
+            station.snr.given_at(),
+            station.snr_trace.given_at(),
+            station.distance.given_at(),
+            station.walk.given_at(),
+            station.fading.given_at(),
+            station.monitor.given_at(),
+            station.access_point.given_at(),
         ];
-        for (at, _) in radio.into_iter().filter(|(_, given)| *given) {
+        for at in radio.into_iter().flatten() {
             cx.impossible(at, "a station of a wired hop has no radio", "delete this key; the rate is `hop.wired.rate`");
         }
     }

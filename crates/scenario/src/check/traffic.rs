@@ -60,17 +60,17 @@ fn expand(
 
 /// A key of one kind of traffic says nothing of another.
 fn foreign_keys(table: &raw::Traffic, kind: TrafficKind, cx: &mut Context) {
-    let bulk_only = [(&table.flows.at, table.flows.given), (&table.program.at, table.program.given)];
-    let timed_only = [(&table.every.at, table.every.given)];
-    let udp_only = [(&table.rate.at, table.rate.given)];
+    let bulk_only = [table.flows.given_at(), table.program.given_at()];
+    let timed_only = [table.every.given_at()];
+    let udp_only = [table.rate.given_at()];
     let foreign = match kind {
         TrafficKind::Bulk => [&timed_only[..], &udp_only].concat(),
         TrafficKind::Udp => [&timed_only[..], &bulk_only].concat(),
         TrafficKind::Probe | TrafficKind::Fetch => [&bulk_only[..], &udp_only].concat(),
     };
-    for (at, _) in foreign.iter().filter(|(_, given)| *given) {
-        let key = at.key.rsplit('.').next().unwrap_or_default().to_owned();
-        cx.impossible(at, format!("`{key}` means nothing to traffic of kind \"{kind}\""), "delete this key");
+    for at in foreign.into_iter().flatten() {
+        let what = format!("`{}` means nothing to traffic of kind \"{kind}\"", at.name());
+        cx.impossible(at, what, "delete this key");
     }
 }
 

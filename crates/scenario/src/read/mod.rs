@@ -46,6 +46,11 @@ impl At {
     fn element(&self, index: usize, span: Range<usize>) -> At {
         At { key: format!("{}[{index}]", self.key), span }
     }
+
+    /// The key without those of the tables around it.
+    pub fn name(&self) -> &str {
+        self.key.rsplit('.').next().unwrap_or_default()
+    }
 }
 
 /// One key's value.
@@ -62,6 +67,11 @@ pub(crate) struct Entry<T> {
 impl<T: Clone> Entry<T> {
     pub fn get(&self) -> Option<T> {
         self.value.clone()
+    }
+
+    /// Where the key stands, if the file has it.
+    pub fn given_at(&self) -> Option<&At> {
+        self.given.then_some(&self.at)
     }
 
     /// The same place with another value.

@@ -20,6 +20,16 @@ pub fn load(name: &str) -> Scenario {
     Scenario::load(shipped(name)).unwrap_or_else(|error| panic!("{}", error.plain()))
 }
 
+/// A shipped scenario in which some words, which stand there once, are others.
+pub fn edited(name: &str, changes: &[(&str, &str)]) -> Scenario {
+    let mut text = std::fs::read_to_string(shipped(name)).expect("a shipped scenario");
+    for (from, to) in changes {
+        assert_eq!(text.matches(from).count(), 1, "{name}: {from}");
+        text = text.replace(from, to);
+    }
+    parse(&text)
+}
+
 /// One run of a scenario under a law of it.
 pub fn simulate(scenario: &Scenario, law: &str, seed: u64) -> RunRecord {
     let law = scenario.law(law).expect("a law of the scenario");
@@ -34,6 +44,35 @@ pub fn value(record: &RunRecord, key: Key) -> f64 {
 /// A figure of a law, by seed.
 pub fn values(scenario: &Scenario, law: &str, key: Key, seeds: std::ops::RangeInclusive<u64>) -> Vec<f64> {
     seeds.map(|seed| value(&simulate(scenario, law, seed), key)).collect()
+}
+
+/// Throughput and 95th percentile of the delay over the hop, as multiples of another run's.
+pub fn against(ours: &RunRecord, other: &RunRecord) -> (f64, f64) {
+    let times = |key| value(ours, key) / value(other, key);
+    (times(Key::Throughput), times(Key::HopDelayP95))
+}
+
+/// The table of `count` stations at one MCS: what is written behind it is said of them as well.
+pub fn stations(name: &str, count: u32, mcs: u32) -> String {
+    format!("[[station]]\nname = \"{name}\"\ncount = {count}\nmcs = {mcs}\n")
+}
+
+/// A download to a station, to all of a name or to `each`, that never ends.
+pub fn download(to: &str) -> String {
+    format!("[[traffic]]\nkind = \"bulk\"\nto = \"{to}\"\n")
+}
+
+/// The law `cubic`: that alone.
+pub const CUBIC: &str = "[laws.cubic]\nsender = \"cubic\"\n";
+
+/// The law `regulator`: CUBIC through a proxy, with this target.
+pub fn regulator(target: &str) -> String {
+    regulated("regulator", &format!("target = \"{target}\""))
+}
+
+/// A law of CUBIC through a proxy whose regulator is told this.
+pub fn regulated(law: &str, told: &str) -> String {
+    format!("[laws.{law}]\nsender = \"cubic\"\nregulator = {{ {told} }}\n")
 }
 
 /// A scenario over a wire of 1 Gbit/s and a hop of 802.11ac: what differs from one test to the next.

@@ -1,7 +1,8 @@
 //! Losses on the air, which make frames shorter than they may be.
 
-use super::super::page::{Check, Section, Table, digits, shown};
+use super::super::page::{Check, Section, digits};
 use super::super::runner::{Results, Runner};
+use super::by_law::{by_law, row};
 use crate::ExperimentError;
 use lasthop_report::Key;
 
@@ -27,16 +28,9 @@ const CASES: [Case; 4] = [
         stations: "count = 4\nnss = 2\nrate-control = \"minstrel\"\nsnr = \"28 dB\"\nfading = { kind = \"rician\" }\n",
     },
 ];
-/// The rows, and which of them are better if smaller.
-const COLUMNS: [Key; 7] = [
-    Key::Throughput,
-    Key::Aggregation,
-    Key::FrameInterval,
-    Key::HopDelayMean,
-    Key::HopDelayP95,
-    Key::EndDelayMean,
-    Key::Losses,
-];
+/// Columns beside those of every such table.
+const MORE: [(&str, Key); 2] =
+    [("server to application, mean (ms)", Key::EndDelayMean), ("lost per million", Key::Losses)];
 
 pub(in super::super) fn losses(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let mut section = Section {
@@ -48,25 +42,11 @@ pub(in super::super) fn losses(runner: &Runner<'_>) -> Result<Section, Experimen
             .into(),
         ..Section::default()
     };
-    let mut table = Table::new(&[
-        "hop",
-        "law",
-        "Mbit/s",
-        "packets a frame",
-        "interval (ms)",
-        "hop delay mean (ms)",
-        "p95 (ms)",
-        "server to application, mean (ms)",
-        "lost per million",
-    ]);
+    let mut table = by_law(&MORE);
     for case in &CASES {
         assert!(TEXT.contains(STATIONS), "the cases change the shipped stations");
         let run = runner.run("losses", &TEXT.replace(STATIONS, case.stations), &[])?;
-        for law in run.scenario.laws() {
-            let mut row = vec![case.label.into(), law.name.clone()];
-            row.extend(COLUMNS.iter().map(|key| shown(&run.of(&law.name, *key))));
-            table.rows.push(row);
-        }
+        table.rows.extend(run.scenario.laws().iter().map(|law| row(case.label, &run, &law.name, &MORE)));
         checks(&mut section, case, &run);
     }
     section.tables.push(table);

@@ -1,7 +1,8 @@
 //! Targets that no rate can hold.
 
-use super::super::page::{Check, Section, Table, digits, shown};
+use super::super::page::{Check, Section, digits, shown};
 use super::super::runner::{Edit, Results, Runner};
+use super::by_law::{by_law, row};
 use super::near;
 use super::saturated::{Line, saturated};
 use crate::ExperimentError;
@@ -23,6 +24,9 @@ const CASES: [Case; 3] = [
     Case { label: "8 stations, neighbour of 6 Mbit/s, T = 5 ms", stations: 8, neighbour: true, target_ms: 5.0 },
     Case { label: "25 stations alone, T = 5 ms", stations: 25, neighbour: false, target_ms: 5.0 },
 ];
+/// The column beside those of every such table, and before which of those the interval that is aimed at stands.
+const MORE: [(&str, Key); 1] = [("Jain", Key::Jain)];
+const AIMED: usize = 4;
 /// Packets a frame that are aimed at at the most.
 const AIM: f64 = 48.0;
 
@@ -37,17 +41,8 @@ pub(in super::super) fn out_of_reach(runner: &Runner<'_>) -> Result<Section, Exp
             .into(),
         ..Section::default()
     };
-    let mut table = Table::new(&[
-        "hop",
-        "law",
-        "Mbit/s",
-        "packets a frame",
-        "interval aimed at (ms)",
-        "interval (ms)",
-        "hop delay mean (ms)",
-        "p95 (ms)",
-        "Jain",
-    ]);
+    let mut table = by_law(&MORE);
+    table.head.insert(AIMED, "interval aimed at (ms)".into());
     for case in &CASES {
         let text = TEXT.replace("count = 25", &format!("count = {}", case.stations));
         // A wire and a queue that keep packets of all 25 waiting: behind a full one, who sends at a constant rate finds it full every time.
@@ -64,18 +59,9 @@ pub(in super::super) fn out_of_reach(runner: &Runner<'_>) -> Result<Section, Exp
         }
         let run = runner.run("out-of-reach", &text, &edits)?;
         for law in run.scenario.laws() {
-            let of = |key| shown(&run.of(&law.name, key));
-            table.rows.push(vec![
-                case.label.into(),
-                law.name.clone(),
-                of(Key::Throughput),
-                of(Key::Aggregation),
-                aimed(&run, &law.name).mean.map_or("–".into(), digits),
-                of(Key::FrameInterval),
-                of(Key::HopDelayMean),
-                of(Key::HopDelayP95),
-                of(Key::Jain),
-            ]);
+            let mut row = row(case.label, &run, &law.name, &MORE);
+            row.insert(AIMED, aimed(&run, &law.name).mean.map_or("–".into(), digits));
+            table.rows.push(row);
         }
         checks(&mut section, case, &run, &line);
     }

@@ -23,7 +23,7 @@ fn account(station: u16, slot: u32, level: u64) -> StationFeedback {
 
 /// Two stations, to which is sent, both at time 0.
 fn ledger() -> Ledger<()> {
-    let mut ledger = Ledger::new(DELTA);
+    let mut ledger = Ledger::new(DELTA, false);
     assert!(ledger.stream(at(0), &sent(1, 0)));
     assert!(ledger.stream(at(0), &sent(2, 0)));
     ledger
@@ -93,8 +93,8 @@ fn a_silent_station_is_waited_for_twice_and_gone_after_ten_slots() {
         assert_eq!(ledger.is_due(at(start + 450)), slot > 2, "slot {slot}: 2 is waited for in two slots");
         close(&mut ledger, start + 500);
         let silent = ledger.get(Node(2)).expect("known");
-        assert_eq!((silent.silent, silent.active), (slot, slot < 10), "slot {slot}");
-        assert!(ledger.get(Node(1)).expect("known").active);
+        assert_eq!((silent.silent, silent.is_active()), (slot, slot < 10), "slot {slot}");
+        assert!(ledger.get(Node(1)).expect("known").is_active());
     }
 }
 
@@ -104,9 +104,9 @@ fn a_station_to_which_nothing_is_sent_is_not_active_and_returns_with_the_first_p
     ledger.stream(at(400), &StreamReport { waiting: false, ..sent(2, 0) });
     ledger.feedback(at(450), &account(2, 1, 10));
     close(&mut ledger, 500);
-    assert!(!ledger.get(Node(2)).expect("known").active);
+    assert!(!ledger.get(Node(2)).expect("known").is_active());
     assert!(ledger.stream(at(600), &sent(2, 1)), "it has come back");
-    assert!(ledger.get(Node(2)).expect("known").active);
+    assert!(ledger.get(Node(2)).expect("known").is_active());
 }
 
 #[test]
@@ -116,7 +116,10 @@ fn a_proxy_that_begins_anew_does_not_count_backwards() {
     assert_eq!(close(&mut ledger, 500)[0].sent, Some(10_000.0));
     ledger.stream(at(600), &sent(1, 10));
     ledger.stream(at(1_100), &sent(1, 1_010));
-    assert_eq!(close(&mut ledger, 1_100)[0].sent, Some(2_000.0));
+    let slot = close(&mut ledger, 1_100)[0];
+    assert_eq!((slot.sent, slot.anew), (Some(2_000.0), true), "and it is said, once");
+    ledger.stream(at(1_600), &sent(1, 2_010));
+    assert!(!close(&mut ledger, 1_600)[0].anew);
 }
 
 #[test]
@@ -149,7 +152,7 @@ fn a_station_that_receives_packets_but_cannot_tell_frames_is_frozen_but_not_gone
         let blind = StationFeedback { frames: 0, packets: 0, ..account(1, slot, 1) };
         ledger.feedback(at(u64::from(slot) * 500), &blind);
         assert_eq!(close(&mut ledger, u64::from(slot) * 500)[0].frames, None);
-        assert!(ledger.get(Node(1)).expect("known").active, "slot {slot}");
+        assert!(ledger.get(Node(1)).expect("known").is_active(), "slot {slot}");
     }
     assert!(ledger.get(Node(1)).expect("known").silent >= FROZEN_AFTER);
 }
@@ -176,7 +179,7 @@ fn without_the_second() -> Ledger<()> {
         ledger.feedback(at(start + 450), &account(1, slot, 10));
         close(&mut ledger, start + 500);
     }
-    assert!(!ledger.get(Node(2)).expect("known").active);
+    assert!(!ledger.get(Node(2)).expect("known").is_active());
     ledger
 }
 
@@ -187,10 +190,10 @@ fn a_station_that_has_gone_is_back_when_it_reports_frames_or_packets_and_not_bef
         let mut ledger = without_the_second();
         assert!(!ledger.stream(at(5_100), &sent(2, 2_000)), "to be sent to is no sign of life");
         assert!(!ledger.feedback(at(5_200), &nothing), "nor is an account of nothing");
-        assert!(!ledger.get(Node(2)).expect("known").active);
+        assert!(!ledger.get(Node(2)).expect("known").is_active());
         assert!(ledger.feedback(at(5_300), &returns), "{returns:?}");
         let back = ledger.get(Node(2)).expect("known");
-        assert_eq!((back.active, back.silent), (true, 0));
+        assert_eq!((back.is_active(), back.silent), (true, 0));
     }
 }
 

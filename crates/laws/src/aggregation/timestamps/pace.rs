@@ -299,6 +299,29 @@ mod tests {
     }
 
     #[test]
+    fn frames_that_the_path_has_made_longer_do_not_tell_what_packets_take() {
+        // Packets come one by one, each takes 70 us, is its frame and waits up to 980 us for its turn. Every fourth waits on the path for the next one, and both are 800 us
+        // late: twice the packets, 870 us more.
+        let (mut frames, mut left, mut before) = (Vec::new(), 0.0, None);
+        let mut world = World::new(1_000.0, 70.6, 0.0);
+        for number in 0..240 {
+            let (packets, late) = if number % 4 == 3 { (2.0, 800.0) } else { (1.0, 0.0) };
+            let last = left + (packets - 1.0) * 1_000.0;
+            let first = last + late + 100.0 + 70.6 * packets + 980.0 * world.random();
+            frames.push(Whole {
+                packets,
+                bounds: (first - last - 1_000.0, first - last),
+                spread: 2.0 * (packets - 1.0),
+                before: before.map(|(packets, at)| (packets, first - at)),
+            });
+            (left, before) = (last + 1_000.0, Some((packets, first)));
+        }
+        let mut pace = Pace::default();
+        pace.add(frames);
+        assert_eq!(pace.estimate(), None);
+    }
+
+    #[test]
     fn a_queue_is_not_taken_for_the_air() {
         // More is sent than full frames carry: every packet waits longer than the one before.
         assert_eq!(World::new(20.0, 31.8, 500.0).estimate(6, 60), None);

@@ -108,18 +108,18 @@ fn load(table: &raw::Neighbour, mode: Option<Mode>, cx: &mut Context) -> Option<
 fn active(table: &raw::Neighbour, run: Run, cx: &mut Context) -> Option<Vec<(Time, Time)>> {
     let periodic = [&table.period, &table.active_for, &table.first];
     if table.active.given {
-        for entry in periodic.into_iter().filter(|entry| entry.given) {
+        for at in periodic.into_iter().filter_map(Entry::given_at) {
             let what = "`active` and `period` contradict each other";
-            cx.impossible(&entry.at, what, "keep one of them");
+            cx.impossible(at, what, "keep one of them");
         }
         return intervals(&table.active, run, cx);
     }
     if table.period.given {
         return periods(table, run, cx);
     }
-    for entry in periodic.into_iter().filter(|entry| entry.given) {
-        let key = entry.at.key.rsplit('.').next().unwrap_or_default().to_owned();
-        cx.impossible(&entry.at, format!("`{key}` means nothing without `period`"), "add `period`, or delete this key");
+    for at in periodic.into_iter().filter_map(Entry::given_at) {
+        let what = format!("`{}` means nothing without `period`", at.name());
+        cx.impossible(at, what, "add `period`, or delete this key");
     }
     Some(vec![(Time::ZERO, run.end())])
 }

@@ -23,8 +23,8 @@ pub(super) fn fixed(
 ) -> Option<Mcs> {
     if !air.standard.has_mcs() {
         let mut legal = true;
-        for entry in [nss, mcs].into_iter().filter(|entry| entry.given) {
-            no_mcs(&entry.at, air, cx);
+        for at in [nss, mcs].into_iter().filter_map(Entry::given_at) {
+            no_mcs(at, air, cx);
             legal = false;
         }
         if !rate.given {
@@ -114,12 +114,8 @@ pub(super) fn trace_steps(station: &raw::Station, air: Air, cx: &mut Context) ->
         no_mcs(&entry.at, air, cx);
         return None;
     }
-    for (at, key) in [(&station.mcs, "mcs"), (&station.rate.map(|_| 0), "rate")]
-        .iter()
-        .filter(|(e, _)| e.given)
-        .map(|(e, key)| (&e.at, key))
-    {
-        let what = format!("`{key}` and `mcs-trace` contradict each other");
+    for at in [station.mcs.given_at(), station.rate.given_at()].into_iter().flatten() {
+        let what = format!("`{}` and `mcs-trace` contradict each other", at.name());
         cx.impossible(at, what, "keep one of them");
     }
     let nss = streams(&station.nss, air, cx);

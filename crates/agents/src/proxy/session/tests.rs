@@ -1,0 +1,48 @@
+#![allow(clippy::disallowed_methods, reason = "real sockets are what is tested")]
+
+use super::*;
+use crate::tunnel::{Initiator, Key, Question};
+use lasthop_wire::tunnel::{CHALLENGE, Datagram, Grant, Wish};
+use std::io::Read;
+use std::net::{TcpListener, TcpStream};
+
+const NOW: Time = Time::from_nanos(1_000_000_000_000);
+
+/// A session with a station that has just come.
+fn session() -> Session {
+    let (station, key) = (Node(1), Key::new([7; 32]));
+    let asks = Initiator::new(station, &key, Wish { number: 1, challenge: [0; CHALLENGE], continues: None });
+    let Ok(Datagram::Initiation { message, .. }) = Datagram::parse(asks.datagram()) else { panic!("an initiation") };
+    let question = Question::hear(station, &key, message).expect("the same key");
+    let (_, agreed) = question.answer(Grant { number: 7, continued: false }).expect("a key");
+    let peer = "192.0.2.1:4000".parse().expect("an address");
+    let terms = Terms { slack: Intake::ALLOWANCE, retracts: false };
+    Session::new(NOW, station, 7, peer, Keyring::new(NOW, agreed.id, 7, agreed.sealer), terms)
+}
+
+/// Somebody who has called a station, and the proxy's end of that connection.
+fn call() -> (TcpStream, Pipe, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let to = listener.local_addr().expect("an address");
+    let caller = TcpStream::connect(to).expect("loopback");
+    (caller, Pipe::new(listener.accept().expect("a connection").0).expect("a socket"), to)
+}
+
+#[test]
+fn a_caller_that_cannot_be_watched_is_broken_off_at_both_ends_and_others_are_served() {
+    let (mut session, poll) = (session(), Poll::new().expect("epoll"));
+    let (mut refused, pipe, to) = call();
+    // It is watched already, and so cannot be.
+    poll.add_edge(&pipe, 0).expect("a socket");
+    session.offer(pipe, to, &poll).expect_err("watched twice");
+    let error = refused.read(&mut [0]).expect_err("broken off, not ended in order");
+    assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+    assert!(session.servers.is_empty() && session.offered.is_empty() && session.stats.connections == 0);
+    let (caller, pipe, to) = call();
+    session.offer(pipe, to, &poll).expect("it can be watched");
+    let stream = *session.servers.keys().next().expect("the second");
+    let wants = |stream| session.endpoint.wants(NOW, stream);
+    assert!(wants(stream) > 0, "the second is open");
+    assert_eq!(wants(stream - 2), 0, "nothing is left of the first");
+    drop(caller);
+}

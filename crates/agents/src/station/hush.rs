@@ -1,0 +1,127 @@
+//! What a station's agent says while it hears nothing of the proxy: for how long, and what it knows of the reason.
+
+use crate::tunnel::path::Unsent;
+use crate::tunnel::rarely::Rarely;
+use lasthop_units::{Span, Time};
+use std::net::SocketAddr;
+
+/// Silence, as it is told.
+#[derive(Debug)]
+pub(super) struct Hush {
+    rarely: Rarely,
+    /// Since when nothing has been heard; since the agent began, before the proxy has answered for the first time.
+    since: Time,
+    told: bool,
+    /// Datagrams that had been refused, and others that could not be sent, by then.
+    refused: u64,
+    unsent: Unsent,
+}
+
+/// What is known when it is looked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sight {
+    /// Where the proxy is asked.
+    pub(super) proxy: SocketAddr,
+    /// When something was last heard in the session, if there is one.
+    pub(super) heard: Option<Time>,
+    /// Datagrams that came and were refused, since the agent began.
+    pub(super) refused: u64,
+    /// Datagrams that could not be sent, likewise.
+    pub(super) unsent: Unsent,
+}
+
+/// A silence of so long is told: the proxy has been asked ten times, or pinged six times.
+const TOLD_AFTER: Span = Span::from_secs(3);
+
+impl Hush {
+    pub(super) fn new(now: Time) -> Hush {
+        Hush { rarely: Rarely::new(Span::ZERO), since: now, told: false, refused: 0, unsent: Unsent::default() }
+    }
+
+    /// A line, if it is time for one: about the silence, or its end.
+    pub(super) fn look(&mut self, now: Time, sight: Sight) -> Option<String> {
+        let Sight { proxy, heard, refused, unsent } = sight;
+        if let Some(heard) = heard.filter(|heard| *heard > self.since) {
+            let told = std::mem::take(&mut self.told);
+            let line = told.then(|| format!("{proxy} has answered"));
+            (self.since, self.refused, self.unsent) = (heard, refused, unsent);
+            return line;
+        }
+        let silent = now.since(self.since);
+        if silent < TOLD_AFTER {
+            return None;
+        }
+        self.rarely.goes_on(now);
+        if !self.rarely.is_due(now) {
+            return None;
+        }
+        self.told = true;
+        let mut line = format!("nothing heard from {proxy} for {} s", silent.as_nanos() / 1_000_000_000);
+        if heard.is_none() {
+            line += ": no proxy there, UDP does not pass, or it has another key for this station, or none";
+        }
+        let wrong = refused - self.refused;
+        if wrong > 0 {
+            line += &format!(
+                "; {wrong} datagrams that came were refused, since they are repeated or sealed with another key"
+            );
+        }
+        let count = unsent.count - self.unsent.count;
+        if count > 0 {
+            line += &format!("; {}", Unsent { count, ..unsent });
+        }
+        Some(line)
+    }
+
+    /// When it has to be looked at the latest.
+    pub(super) fn next(&self) -> Time {
+        self.rarely.not_before().max(self.since + TOLD_AFTER)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::errno::Errno;
+
+    fn at(ms: u64) -> Time {
+        Time::from_nanos((5_000_000 + ms) * 1_000_000)
+    }
+
+    fn sight(heard: Option<Time>) -> Sight {
+        let proxy = "192.0.2.1:4848".parse().expect("an address");
+        Sight { proxy, heard, refused: 0, unsent: Unsent::default() }
+    }
+
+    #[test]
+    fn a_proxy_that_never_answers_is_told_in_time_with_what_is_known_and_then_its_answer() {
+        let mut hush = Hush::new(at(0));
+        let alone = Sight { refused: 2, unsent: Unsent { count: 5, why: Some(Errno::ENETUNREACH) }, ..sight(None) };
+        assert_eq!(hush.next(), at(3_000));
+        assert_eq!(hush.look(at(2_999), alone), None);
+        let line = hush.look(at(3_000), alone).expect("three seconds");
+        assert!(line.starts_with("nothing heard from 192.0.2.1:4848 for 3 s: no proxy there, "), "{line}");
+        assert!(
+            line.contains("; 2 datagrams that came were refused") && line.contains("; 5 datagrams could not be sent"),
+            "{line}"
+        );
+        assert_eq!(hush.next(), at(13_000));
+        assert!((3_001..10_000).all(|ms| hush.look(at(ms), alone).is_none()), "not again and again");
+        assert!(hush.look(at(13_000), alone).is_some());
+        assert_eq!(hush.look(at(20_000), sight(Some(at(20_000)))).as_deref(), Some("192.0.2.1:4848 has answered"));
+        assert_eq!(hush.look(at(20_010), sight(Some(at(20_010)))), None);
+    }
+
+    #[test]
+    fn a_tunnel_that_speaks_says_nothing_and_one_that_pauses_often_few_lines() {
+        let mut hush = Hush::new(at(0));
+        assert!((0..100_000).step_by(500).all(|ms| hush.look(at(ms), sight(Some(at(ms)))).is_none()));
+        let mut lines = 0;
+        for ms in (100_000..3_700_000).step_by(100) {
+            // Four seconds in ten it is silent.
+            let heard = if ms % 10_000 < 6_000 { ms } else { ms / 10_000 * 10_000 + 5_900 };
+            lines += u64::from(hush.look(at(ms), sight(Some(at(heard)))).is_some());
+        }
+        assert!((8..=20).contains(&lines), "{lines} lines in an hour");
+    }
+}

@@ -1,0 +1,93 @@
+//! Saying that something goes on: soon, and then ever more rarely, so that nobody fills a log by making it go on.
+
+use lasthop_units::{Span, Time};
+
+/// When something that goes on is told.
+#[derive(Debug)]
+pub struct Rarely {
+    /// After so long it is told first: what comes together is told together.
+    first: Span,
+    /// When it may be told next, and how long it will be kept after that.
+    next: Time,
+    gap: Span,
+    last: Option<Time>,
+    untold: bool,
+}
+
+/// Between the first two lines; each further one waits [`LONGER`] times as long, and none longer than [`LONGEST`].
+const GAP: Span = Span::from_secs(10);
+const LONGER: u64 = 4;
+/// What has not gone on for so long is new when it does.
+const LONGEST: Span = Span::from_secs(600);
+
+impl Rarely {
+    /// Something that is told `first` after it has begun.
+    pub fn new(first: Span) -> Rarely {
+        Rarely { first, next: Time::ZERO, gap: GAP, last: None, untold: false }
+    }
+
+    /// It goes on.
+    pub fn goes_on(&mut self, now: Time) {
+        if self.last.is_none_or(|last| now.since(last) >= LONGEST) {
+            (self.next, self.gap) = (now + self.first, GAP);
+        }
+        (self.last, self.untold) = (Some(now), true);
+    }
+
+    /// True if it is to be told now, which is taken for done.
+    pub fn is_due(&mut self, now: Time) -> bool {
+        if !self.untold || now < self.next {
+            return false;
+        }
+        (self.next, self.untold) = (now + self.gap, false);
+        self.gap = (self.gap * LONGER).min(LONGEST);
+        true
+    }
+
+    /// Nothing is told before this.
+    pub fn not_before(&self) -> Time {
+        self.next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Time {
+        Time::from_nanos((5_000_000 + ms) * 1_000_000)
+    }
+
+    /// When lines are written of what goes on every 10 ms from `from` to `to`, in milliseconds.
+    fn told(rarely: &mut Rarely, from: u64, to: u64) -> Vec<u64> {
+        let mut told = Vec::new();
+        for ms in (from..to).step_by(10) {
+            rarely.goes_on(at(ms));
+            if rarely.is_due(at(ms)) {
+                told.push(ms - from);
+            }
+        }
+        told
+    }
+
+    #[test]
+    fn a_day_of_it_is_told_within_a_second_and_in_few_lines() {
+        let mut rarely = Rarely::new(Span::from_secs(1));
+        assert_eq!(told(&mut rarely, 0, 300_000), [1_000, 11_000, 51_000, 211_000]);
+        assert_eq!(told(&mut rarely, 300_000, 24 * 3_600_000).len(), 143);
+        // After a rest it is news again.
+        assert_eq!(told(&mut rarely, 30 * 3_600_000, 30 * 3_600_000 + 20_000), [1_000, 11_000]);
+    }
+
+    #[test]
+    fn what_happens_once_is_told_once_and_what_comes_and_goes_is_not_news_each_time() {
+        let mut rarely = Rarely::new(Span::from_secs(1));
+        rarely.goes_on(at(0));
+        assert_eq!(rarely.not_before(), at(1_000));
+        assert!(!rarely.is_due(at(999)) && rarely.is_due(at(1_000)) && !rarely.is_due(at(90_000)));
+        assert_eq!(rarely.not_before(), at(11_000));
+        // An hour of what lasts a second and rests two.
+        let lines: usize = (0..1200).map(|n| told(&mut rarely, 100_000 + n * 3_000, 101_000 + n * 3_000).len()).sum();
+        assert!((6..=9).contains(&lines), "{lines} lines");
+    }
+}

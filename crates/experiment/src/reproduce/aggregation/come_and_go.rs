@@ -1,0 +1,60 @@
+//! Traffic that comes and goes in less time than the regulator's slots.
+
+use super::super::page::{Check, Section, Table, digits, shown};
+use super::super::runner::Runner;
+use crate::ExperimentError;
+use lasthop_report::Key;
+
+const TEXT: &str = include_str!("../../../../../scenarios/aggregation/come-and-go.toml");
+/// What the shipped scenario fetches, which the cases change.
+const OBJECT: &str = "size = \"2 MB\"\nevery = \"2 s\"\n";
+
+const CASES: [(&str, &str); 3] = [
+    ("2 MB every 2 s", OBJECT),
+    ("200 kB every 0.2 s", "size = \"200 kB\"\nevery = \"200 ms\"\n"),
+    ("4 kB every 20 ms", "size = \"4 kB\"\nevery = \"20 ms\"\n"),
+];
+const COLUMNS: [Key; 6] =
+    [Key::Throughput, Key::FetchP50, Key::FetchP95, Key::HopDelayMean, Key::HopDelayP95, Key::Losses];
+
+pub(in super::super) fn come_and_go(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
+    let mut section = Section {
+        title: "Traffic that comes and goes".into(),
+        text: "Not a figure of the paper, whose streams never end. Six stations at MCS 5 fetch objects beside a download to a seventh at MCS 7. \
+               The published law (`published`) has a station begin with frames of one packet, and keeps a share for it until the end of a \
+               slot of half a second; here it has its share at once, and others have it as soon as nothing waits for it (decision 11)."
+            .into(),
+        ..Section::default()
+    };
+    let mut table = Table::new(&[
+        "each fetches",
+        "law",
+        "download (Mbit/s)",
+        "fetch, median (ms)",
+        "fetch, p95 (ms)",
+        "hop delay mean (ms)",
+        "p95 (ms)",
+        "lost per million",
+    ]);
+    for (label, object) in CASES {
+        assert!(TEXT.contains(OBJECT), "the cases change what the shipped stations fetch");
+        let run = runner.run("come-and-go", &TEXT.replace(OBJECT, object), &[])?;
+        for law in run.scenario.laws() {
+            let mut row = vec![label.into(), law.name.clone()];
+            row.extend(COLUMNS.iter().map(|key| shown(&run.of(&law.name, *key))));
+            table.rows.push(row);
+        }
+        for (other, name) in [("cubic", "CUBIC over FIFO"), ("cubic+modern-ap", "CUBIC over the modern queue")] {
+            let [used, fetch, delay] =
+                [Key::Throughput, Key::FetchP50, Key::HopDelayP95].map(|key| run.multiple("regulator", other, key));
+            section.checks.push(Check::new(
+                &format!("{label}: download, median fetch and p95 delay, as multiples of those of {name}"),
+                "not stated: the first 0.99 or more, the others below 1",
+                format!("{}, {} and {}", digits(used), digits(fetch), digits(delay)),
+                used >= 0.99 && fetch < 1.0 && delay < 1.0,
+            ));
+        }
+    }
+    section.tables.push(table);
+    Ok(section)
+}

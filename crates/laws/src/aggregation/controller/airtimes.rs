@@ -1,0 +1,120 @@
+//! What a packet takes on the air where stations do not tell it, or tell what cannot be.
+//! Source:     own; aggregation.md C.3 has stations that know their data rates.
+//! Equations:  w_i = u_i (1 - sum ĉ/n / T_j - sum w_j y_j of the told) / sum u_j y_j of the others
+//!             u: what they told last beside each other, or 1
+//!             told w_i are all divided by L = sum w_j y_j where L > 1.25
+//! Symbols:    y -> `arrived`, T -> `interval`, ĉ/n -> `access`, u -> `beside`, L -> `all`
+//! Deviations: * Stations without rates are taken to be alike. ĉ is then learned only where rounds of different lengths have
+//!               told accesses and packets apart (`slope`); where both do not agree, ĉ follows that.
+//!             * A rate that was told is kept while frames hold 3 packets, and for 8 slots, until two slots say that packets
+//!               take another time (`overhead`); w is then what rounds leave, in the proportions that were told last.
+//!             * What rounds leave is known where frames hold 4 packets, or where packets wait and frames are as long as
+//!               they can be. Otherwise it is an upper bound of w, and after 8 slots w falls, by β in the first, 2β in the
+//!               second, up to 0.3, until either is so, or `slope` has told.
+//! Validity:   frames told from arrival times, where stations may not see radiotap headers.
+//! Checked by: controller::tests, crates/sim/tests/regulated.rs (stations without root)
+
+use super::{FORGOTTEN_AFTER, LEARNT, Loop, ROUNDS_SHOW, Regulator, STEADILY};
+use crate::aggregation::ledger::Account;
+use crate::aggregation::slope::{self, Slope};
+
+/// Share of the most that a frame holds, from which on it has taken what waits at the hop.
+const FILLS: f64 = 0.8;
+/// Share by which what packets are taken to need falls at the most, in a slot in which nothing shows it.
+const FALL: f64 = 0.3;
+/// Packets a frame, of all stations, from which on some have waited for a round, so that rounds fill most of the time.
+const MEET: f64 = 1.1;
+/// What a round says of it by this factor or more is believed at once.
+const ALIKE: f64 = 1.25;
+/// Most that packets may take of the time by what is told: slots of stations are not the same, and hold whole frames.
+const MOST_LOAD: f64 = 1.25;
+/// Least time of a packet on the air that is thought of, seconds: 1500 octets at 12 Gbit/s.
+const LEAST_AIRTIME: f64 = 1e-6;
+
+/// Share by which what packets are taken to need falls after so many slots in which nothing has shown it.
+fn doubt(unshown: u32, weight: f64) -> f64 {
+    (weight * f64::from(unshown.saturating_sub(FORGOTTEN_AFTER))).min(FALL)
+}
+
+impl Regulator {
+    /// Data rates with which packets would have taken more than all of the time are wrong; old ones may still be right
+    /// beside each other.
+    pub(super) fn refuse_rates(&mut self) {
+        let rated = |account: &Account<Loop>| account.is_active() && account.state.rated;
+        let load = |state: &Loop| state.arrived * state.airtime;
+        let all: f64 =
+            self.ledger.iter().filter(|(_, account)| rated(account)).map(|(_, account)| load(&account.state)).sum();
+        if all > MOST_LOAD {
+            for (_, account) in self.ledger.iter_mut().filter(|(_, account)| rated(account)) {
+                let state = &mut account.state;
+                (state.airtime, state.rated) = (state.airtime / all, false);
+                state.told = Some(state.airtime).filter(|_| state.untold > 0);
+            }
+        }
+    }
+
+    /// What a packet takes on the air where stations do not tell it: what rounds last beyond their overhead and the packets
+    /// of the others, in the proportions that were told last, or alike. True if rounds of different lengths, which bound it,
+    /// say that accesses take another time.
+    pub(super) fn guess_airtimes(&mut self) -> bool {
+        // Slots in which nobody was there leave time that no packet took.
+        let Some(first) = self.leader().filter(|first| first.presence.share() >= STEADILY) else { return false };
+        let first = &first.state;
+        let (level, access) = (first.level, self.overhead() / self.frames().max(1.0));
+        let active = || self.ledger.active().map(|account| &account.state);
+        // Accesses and packets fill the time while rounds follow each other, and leave some otherwise.
+        let accesses: f64 = active().map(|state| access / state.interval).sum();
+        let known: f64 = active().filter(|state| state.rated).map(|state| state.airtime * state.arrived).sum();
+        let (mut told, mut tellers) = (0.0, 0.0);
+        for airtime in active().filter(|state| !state.rated).filter_map(|state| state.told) {
+            (told, tellers) = (told + airtime, tellers + 1.0);
+        }
+        let beside = |state: &Loop| state.told.map_or(1.0, |airtime| airtime * tellers / told);
+        let unknown: f64 = active().filter(|state| !state.rated).map(|state| beside(state) * state.arrived).sum();
+        if unknown <= 0.0 {
+            return false;
+        }
+        let frames: f64 = active().map(|state| 1.0 / state.interval).sum();
+        let slot = slope::Slot { level: unknown / frames, spent: (1.0 - known) / frames };
+        let follow = slot.level >= MEET && !first.held && self.ledger.active().all(|account| account.silent == 0);
+        let unrated = active().filter(|state| !state.rated).count();
+        if std::mem::replace(&mut self.slope.0, unrated) != unrated {
+            self.slope.1 = Slope::default();
+        }
+        if follow {
+            self.slope.1.add(slot);
+        }
+        let left = ((1.0 - accesses - known) / unknown).max(LEAST_AIRTIME);
+        let told = self.slope.1.told();
+        // Rounds that do not follow one another leave more than packets take, and may be another hop's by now.
+        let common = told.map_or(left, |told| if follow { told.bound(left) } else { left.min(told.most()) });
+        let bounded = follow && common != left;
+        // While packets of one station wait for the hop, each round begins when the one before has ended. Those that wait on
+        // the path to it leave room in frames.
+        let fills = |state: &Loop| state.level >= FILLS * self.most(common * beside(state));
+        let shown = bounded || level >= ROUNDS_SHOW || active().any(|state| state.waits && !state.held && fills(state));
+        let sure = follow && told.is_some_and(|told| told.is_sure());
+        let params = &self.params;
+        for (_, account) in self.ledger.iter_mut().filter(|(_, account)| account.is_active() && !account.state.rated) {
+            let found = common * beside(&account.state);
+            let held = account.state.held;
+            let limited = account.presence.is_limited();
+            let Loop { airtime, unshown, .. } = &mut account.state;
+            *unshown = if shown || sure { 0 } else { unshown.saturating_add(1) };
+            let half = *airtime / 2.0;
+            // Short frames follow the packets, not the rounds: a packet takes no more than that, and how much less shows
+            // when frames become longer, or packets wait. If neither happens for long, it may be this guess that keeps them
+            // short; but where frames hold no more, what it lacks is an overrun: it falls slowly at first.
+            let most = if limited { *airtime } else { *airtime * (1.0 - doubt(*unshown, params.beta)) };
+            let guess = match shown {
+                true if (1.0 / ALIKE..=ALIKE).contains(&(found / *airtime)) => *airtime + LEARNT * (found - *airtime),
+                true => found.max(half),
+                false if held => *airtime,
+                false => found.max(half).min(most),
+            };
+            *airtime = guess.max(LEAST_AIRTIME);
+        }
+        // What is left is then the accesses'.
+        told.filter(|_| bounded).is_some_and(|told| self.overhead.told(told.access(common)))
+    }
+}

@@ -1,0 +1,196 @@
+//! Stations that come and go, in less time than the loops need: shares follow who is there by the model.
+//! Source:     own; aggregation.md C.3 lets a station begin with frames of one packet and ν follow by K2 a slot.
+//! Equations:  nu' = nu a(S') / a(S),   z_i' = z_i target_i' / target_i   when the set S of saturated stations becomes S'
+//!             z_j = min{ (nu w_1) a(S + j) / (a(S) w_j), N̄_j }, at least 1, for a station j that comes back
+//! Symbols:    a -> `Planned::share` (s of every round for a station below its cap), S -> [`Standing::Saturated`]
+//! Deviations: the specification leaves this to the loops, and so does [`crate::aggregation::OverheadRule::Round`]. What it
+//!             costs, and why: docs/decisions/0011-who-is-there.md. What is measured of a station is taken for the part of
+//!             the slot in which it was present; where nobody was for half of a slot, ν is the model's.
+//! Validity:   known data rates; who was never heard begins with one packet a frame, and has its share after a slot.
+//! Checked by: controller::tests, crates/sim/tests/come_and_go.rs
+
+use super::{FIRST_RATE, LEAST_Z, Loop, Regulator, SHOWN};
+use crate::aggregation::allocation::{exact, paper};
+use crate::aggregation::ledger::Account;
+use crate::aggregation::model::{Hop, Link, airtime, most_packets};
+use crate::aggregation::params::Allocation;
+use crate::aggregation::presence::{Presence, REST, Standing};
+use lasthop_signals::Node;
+use lasthop_units::Time;
+
+/// The model's levels for the saturated stations.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Planned {
+    /// Who they are.
+    stations: Vec<Node>,
+    /// Packets a frame of each.
+    levels: Vec<f64>,
+    /// Seconds of every round for a station below its cap.
+    share: f64,
+}
+
+impl Planned {
+    /// Packets a frame of one of them.
+    pub(super) fn level_of(&self, station: Node) -> Option<f64> {
+        self.stations.iter().position(|at| *at == station).map(|index| self.levels[index])
+    }
+}
+
+impl Regulator {
+    /// A station has come, or has come back. It begins with the share that it will have if it is known what its packets
+    /// take, otherwise with one packet a frame; the others make room at once.
+    pub(super) fn enter(&mut self, now: Time, station: Node) {
+        let params = &self.params;
+        let first = airtime((params.packet + params.packet_overhead).bits() as f64, FIRST_RATE);
+        let Some(Account { state, .. }) = self.ledger.get_mut(station) else { return };
+        let Loop { airtime, rated, told, settled, earliest, repeats, mut backlog, .. } = *state;
+        let known = airtime > 0.0;
+        let airtime = if known { airtime } else { first };
+        backlog.forget();
+        *state = Loop { airtime, rated, told, settled, earliest, repeats, backlog, passed: now, ..Loop::default() };
+        self.begin(station, known);
+        self.spread(now);
+    }
+
+    /// Nothing has waited for a station for a while: the others have its room.
+    pub(super) fn rest(&mut self, now: Time, station: Node) {
+        if !self.ledger.rest(now, station) {
+            return;
+        }
+        if let Some(Account { state, .. }) = self.ledger.get_mut(station) {
+            state.pass(now, true);
+            state.allowed = (state.allowed - state.rate * REST.as_secs_f64()).max(0.0);
+        }
+        self.spread(now);
+    }
+
+    /// Something waits for a station; if it has rested, the others make room at once.
+    pub(super) fn resume(&mut self, now: Time, station: Node) {
+        if !self.ledger.resume(now, station) {
+            return;
+        }
+        let Some(Account { state, presence, .. }) = self.ledger.get_mut(station) else { return };
+        state.passed = now;
+        let known = state.known || state.told.is_some();
+        // A slot with few of its packets says nothing of a rate that it could have.
+        state.known &= presence.share() >= SHOWN;
+        // Where it was there when the slot began, it goes on as before.
+        if presence.before() == Standing::Absent {
+            self.begin(station, known);
+        }
+        self.spread(now);
+    }
+
+    /// `known`: what its packets take.
+    fn begin(&mut self, station: Node, known: bool) {
+        let known = known && self.params.foresees();
+        let Some(share) = self.share() else { return };
+        let before = self.planned(Presence::before).share;
+        let share = match known {
+            // Of those that were there last there is nobody to share with: the model's share is all that is known.
+            true if before <= 0.0 => self.planned(Presence::standing).share,
+            true => share * self.room(),
+            false => share,
+        };
+        let Some(Account { state, .. }) = self.ledger.get(station) else { return };
+        let target = (share / state.airtime).min(self.aim(state)).max(1.0);
+        let Some(Account { state, .. }) = self.ledger.get_mut(station) else { return };
+        state.target = target;
+        if known {
+            state.z = target;
+        }
+    }
+
+    /// Levels follow who is saturated.
+    pub(super) fn make_room(&mut self) {
+        let same =
+            |account: &Account<Loop>| account.presence.standing() == account.presence.before() && !account.begins();
+        if !self.params.foresees() || self.ledger.iter().all(|(_, account)| same(account)) {
+            return;
+        }
+        self.nu = (self.nu * self.room()).clamp(1.0, f64::from(self.params.max_packets));
+        let targets: Vec<f64> = self.ledger.iter().map(|(_, account)| account.state.target).collect();
+        self.retarget();
+        let (packets, longest) = (f64::from(self.params.max_packets), self.params.frame_limit.as_secs_f64());
+        let most = |airtime: f64| most_packets(packets, longest, airtime);
+        for ((_, account), before) in self.ledger.iter_mut().zip(targets) {
+            let begins = account.begins();
+            let state = &mut account.state;
+            if begins {
+                state.z = state.target;
+            } else if account.presence.standing() == Standing::Saturated {
+                state.z = (state.z * state.target / before).clamp(LEAST_Z, most(state.airtime));
+            }
+        }
+    }
+
+    /// By what factor the share of a station changes with who is saturated now and was not when the last slot ended, or was.
+    fn room(&self) -> f64 {
+        let before = self.planned(Presence::before).share;
+        let after = self.planned(Presence::standing).share;
+        if before > 0.0 && after > 0.0 { after / before } else { 1.0 }
+    }
+
+    /// Where nobody was there for long enough to be measured, nobody says that the model is wrong.
+    pub(super) fn trust_the_model(&mut self) {
+        let Some(airtime) = self.reference.map(|station| self.airtime_of(station)) else { return };
+        // Who has come and gone since is `make_room`'s.
+        let [before, after] = [self.planned(Presence::before).share, self.planned(Presence::standing).share];
+        let share = if before > 0.0 { before } else { after };
+        if self.params.foresees() && share > 0.0 {
+            self.nu = (share / airtime).clamp(1.0, f64::from(self.params.max_packets));
+        }
+    }
+
+    /// Who could be the reference if it had been there for longer.
+    pub(super) fn slowest_here(&self) -> Option<Node> {
+        let saturated = |account: &Account<Loop>| account.presence.standing() == Standing::Saturated;
+        let here = self.ledger.iter().filter(|(_, account)| saturated(account) && account.state.known);
+        here.max_by(|(_, a), (_, b)| a.state.airtime.total_cmp(&b.state.airtime)).map(|(station, _)| station)
+    }
+
+    /// What the model makes of the hop, if every station has the `standing` that is said.
+    pub(super) fn planned(&self, standing: impl Fn(&Presence) -> Standing) -> Planned {
+        let (mut stations, mut links) = (Vec::new(), Vec::new());
+        let (mut frames, mut limited, apart) = (0.0, 0.0, self.apart());
+        for (station, account) in self.ledger.iter() {
+            let state = &account.state;
+            match standing(&account.presence) {
+                Standing::Absent => {}
+                Standing::Limited => {
+                    frames += account.frames_in(apart);
+                    limited += state.airtime * account.claim(apart);
+                }
+                Standing::Saturated => {
+                    frames += 1.0;
+                    stations.push(station);
+                    links.push(Link { airtime: state.airtime, most: self.aim(state) });
+                }
+            }
+        }
+        let hop = Hop { overhead: self.overhead.round(frames) + limited, links };
+        let plan = match self.params.allocation {
+            Allocation::Exact => exact(&hop, self.reach.interval()),
+            Allocation::Paper => paper(&hop, self.reach.interval()),
+        };
+        let share = hop.links.iter().zip(&plan.levels).map(|(link, level)| link.airtime * level).fold(0.0, f64::max);
+        Planned { stations, levels: plan.levels, share }
+    }
+}
+
+impl Loop {
+    /// Counts what was allowed until now, if it was `present`.
+    pub(super) fn pass(&mut self, now: Time, present: bool) {
+        if present {
+            self.allowed += self.rate * now.since(self.passed).as_secs_f64();
+        }
+        self.passed = now;
+    }
+}
+
+impl Account<Loop> {
+    /// It was not regulated in the slot before.
+    pub(super) fn begins(&self) -> bool {
+        self.regulated() && self.is_present() && (self.state.joined || self.presence.before() != Standing::Saturated)
+    }
+}

@@ -1,0 +1,269 @@
+//! Whether a station has a place in the rounds, and whether it fills it.
+//! Source:     own; aggregation.md C.3 has active stations, and streams that their application limits.
+//! Equations:  s = (time that it was present) / (length of the slot),   v = max{ packets sent / bursts, 1 }
+//! Symbols:    s -> `share`, v -> `burst`
+//! Deviations: an active station for which nothing has waited for [`REST`] rests: it has no place until something waits.
+//! Validity:   of a law that does not foresee who is there nobody rests, s is 1, and v is not known.
+//! Checked by: tests::*, ledger::tests, crates/sim/tests/come_and_go.rs
+//!
+//! ```text
+//! enter       Absent -> Present, or Resting if nothing waits
+//! rest        Present -> Resting
+//! resume      Resting -> Present
+//! end_slot    Present, Resting -> Absent if it is not active;   Absent -> Present if it is
+//! ```
+//!
+//! A present station is saturated, unless its application limits it. That is found when a slot ends, and kept while the station
+//! rests, so it is a mark beside these states, not one of them. A station is coming while it is saturated and was not when the
+//! last slot ended.
+
+use lasthop_units::{Span, Time};
+
+/// For whom nothing waits, and to whom nothing is sent for so long, has no place in the rounds until something waits.
+pub const REST: Span = Span::from_millis(8);
+
+/// One station's.
+#[derive(Clone, Debug)]
+pub struct Presence {
+    state: State,
+    limited: bool,
+    before: Standing,
+    /// Seconds that it was present in this slot, until it last rested.
+    earlier: f64,
+    /// How often it has entered or resumed in this slot.
+    bursts: u32,
+    share: f64,
+    burst: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// Nothing was sent to it for a slot, or it has fallen silent.
+    Absent,
+    /// It is sent to, and nothing waits for it.
+    Resting,
+    /// It has a place in the rounds, in this slot since then.
+    Present { since: Time },
+}
+
+/// What a station counts for in the rounds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Standing {
+    /// For nothing: it is absent, or rests.
+    Absent,
+    /// For what it uses: its application sends less than it may.
+    Limited,
+    /// For a frame in every round: it sends all that it may.
+    Saturated,
+}
+
+impl Presence {
+    /// It is present, or rests.
+    pub fn is_active(&self) -> bool {
+        !matches!(self.state, State::Absent)
+    }
+
+    /// It has a place in the rounds.
+    pub fn is_present(&self) -> bool {
+        matches!(self.state, State::Present { .. })
+    }
+
+    /// Its application sent less than it might, in the last slot in which that was told.
+    pub fn is_limited(&self) -> bool {
+        self.limited
+    }
+
+    /// What it counts for now.
+    pub fn standing(&self) -> Standing {
+        match (self.is_present(), self.limited) {
+            (false, _) => Standing::Absent,
+            (true, true) => Standing::Limited,
+            (true, false) => Standing::Saturated,
+        }
+    }
+
+    /// What it counted for when the last slot ended.
+    pub fn before(&self) -> Standing {
+        self.before
+    }
+
+    /// Share of the last slot in which it was present; 1 where it has entered since.
+    pub fn share(&self) -> f64 {
+        self.share
+    }
+
+    /// Mean packets that it had each time that it entered or resumed, in the last slot of which the proxy has told; infinite
+    /// where it did neither.
+    pub fn burst(&self) -> f64 {
+        self.burst
+    }
+
+    /// Something is sent to an absent station. `rests`: nothing waits for it.
+    pub fn enter(&mut self, now: Time, rests: bool) {
+        self.state = if rests { State::Resting } else { State::Present { since: now } };
+        (self.limited, self.share) = (false, 1.0);
+        self.bursts += 1;
+    }
+
+    /// Nothing has waited for [`REST`]. True if it was present.
+    pub fn rest(&mut self, now: Time) -> bool {
+        let State::Present { since } = self.state else { return false };
+        self.earlier += now.since(since).saturating_sub(REST).as_secs_f64();
+        self.state = State::Resting;
+        true
+    }
+
+    /// Something waits again. True if it has rested.
+    pub fn resume(&mut self, now: Time) -> bool {
+        if !matches!(self.state, State::Resting) {
+            return false;
+        }
+        (self.state, self.limited) = (State::Present { since: now }, false);
+        self.bursts += 1;
+        true
+    }
+
+    /// Measures the slot that ends `now`, of `lasted` seconds, in which so many packets a second were `sent` to it.
+    pub fn measure(&mut self, now: Time, lasted: f64, sent: Option<f64>) {
+        let present = match self.state {
+            State::Present { since } => now.since(since).as_secs_f64(),
+            _ => 0.0,
+        };
+        self.share = if lasted > 0.0 { ((self.earlier + present) / lasted).min(1.0) } else { 0.0 };
+        if let Some(sent) = sent {
+            let bursts = f64::from(self.bursts);
+            self.burst = if bursts > 0.0 { (sent * lasted / bursts).max(1.0) } else { f64::INFINITY };
+        }
+    }
+
+    /// Ends a slot. `active`: it is sent to, as far as is known.
+    pub fn end_slot(&mut self, now: Time, active: bool) {
+        self.state = match self.state {
+            _ if !active => State::Absent,
+            State::Resting => State::Resting,
+            State::Absent | State::Present { .. } => State::Present { since: now },
+        };
+        (self.earlier, self.bursts) = (0.0, 0);
+    }
+
+    /// Whether its application sent less than it might, in the slot that has ended.
+    pub fn limit(&mut self, limited: bool) {
+        self.limited = limited;
+    }
+
+    /// The law has done what follows from the slot that has ended.
+    pub fn settle(&mut self) {
+        self.before = self.standing();
+    }
+}
+
+impl Default for Presence {
+    /// Of a station to which nothing was sent yet.
+    fn default() -> Presence {
+        Presence {
+            state: State::Absent,
+            limited: false,
+            before: Standing::Absent,
+            earlier: 0.0,
+            bursts: 0,
+            share: 1.0,
+            burst: f64::INFINITY,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Span::from_millis(ms)
+    }
+
+    fn present() -> Presence {
+        let mut presence = Presence::default();
+        presence.enter(at(0), false);
+        presence
+    }
+
+    #[test]
+    fn a_station_comes_rests_resumes_and_is_absent_after_a_slot_without_anything() {
+        let mut presence = Presence::default();
+        assert!(!presence.is_active() && !presence.rest(at(0)) && !presence.resume(at(0)));
+        presence.enter(at(0), false);
+        assert_eq!(presence.standing(), Standing::Saturated);
+        assert!(!presence.resume(at(1)) && presence.rest(at(20)) && !presence.rest(at(21)));
+        assert!(presence.is_active() && presence.standing() == Standing::Absent);
+        presence.end_slot(at(500), true);
+        assert!(presence.is_active() && !presence.is_present(), "it rests on in the next slot");
+        assert!(presence.resume(at(510)) && presence.is_present());
+        presence.end_slot(at(1_000), false);
+        assert!(!presence.is_active() && !presence.resume(at(1_010)));
+    }
+
+    #[test]
+    fn who_comes_with_nothing_that_waits_rests() {
+        let mut presence = Presence::default();
+        presence.enter(at(0), true);
+        assert!(presence.is_active() && !presence.is_present());
+        assert!(presence.resume(at(10)));
+    }
+
+    #[test]
+    fn who_is_limited_stays_so_while_it_rests_and_begins_anew_when_it_comes_or_resumes() {
+        let mut presence = present();
+        presence.limit(true);
+        assert_eq!(presence.standing(), Standing::Limited);
+        presence.rest(at(100));
+        assert!(presence.is_limited() && presence.standing() == Standing::Absent);
+        presence.resume(at(200));
+        assert_eq!(presence.standing(), Standing::Saturated);
+        presence.end_slot(at(500), false);
+        presence.limit(true);
+        presence.enter(at(600), false);
+        assert_eq!(presence.standing(), Standing::Saturated);
+    }
+
+    #[test]
+    fn the_standing_before_is_that_of_when_the_law_last_settled() {
+        let mut presence = present();
+        assert_eq!(presence.before(), Standing::Absent);
+        presence.settle();
+        presence.rest(at(10));
+        assert_eq!((presence.before(), presence.standing()), (Standing::Saturated, Standing::Absent));
+    }
+
+    #[test]
+    fn the_share_is_the_time_in_which_something_was_there_for_it() {
+        // 100 ms, of which the last 8 were none, and 158.
+        let mut presence = present();
+        presence.rest(at(100));
+        presence.resume(at(342));
+        presence.measure(at(500), 0.5, None);
+        assert!((presence.share() - 0.5).abs() < 1e-12, "{}", presence.share());
+        presence.end_slot(at(500), true);
+        presence.measure(at(1_000), 0.5, None);
+        assert_eq!(presence.share(), 1.0);
+        presence.measure(at(1_000), 0.0, None);
+        assert_eq!(presence.share(), 0.0, "of a slot of no length there is none");
+        presence.end_slot(at(1_000), false);
+        presence.enter(at(1_100), false);
+        assert_eq!(presence.share(), 1.0, "who has come is taken to have been there");
+    }
+
+    #[test]
+    fn a_burst_is_what_it_was_sent_each_time_that_it_came() {
+        let mut presence = present();
+        presence.rest(at(100));
+        presence.resume(at(300));
+        presence.measure(at(500), 0.5, None);
+        assert_eq!(presence.burst(), f64::INFINITY, "the proxy has not told");
+        presence.measure(at(500), 0.5, Some(40.0));
+        assert_eq!(presence.burst(), 10.0);
+        presence.measure(at(500), 0.5, Some(1.0));
+        assert_eq!(presence.burst(), 1.0, "there is no part of a packet");
+        presence.end_slot(at(500), true);
+        presence.measure(at(1_000), 0.5, Some(40.0));
+        assert_eq!(presence.burst(), f64::INFINITY, "it was there all the time");
+    }
+}
