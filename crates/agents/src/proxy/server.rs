@@ -99,9 +99,9 @@ impl Server {
         matches!(self.state, State::Up(_)) && now < self.busy_until
     }
 
-    /// True if it sends, or was made a moment ago and is about to: what it has been given is on its way, or soon will be.
+    /// True if it was made a moment ago, has brought nothing yet and is about to: what it has been given is on its way, or soon will be.
     pub(super) fn is_coming(&self, now: Time) -> bool {
-        self.is_busy(now) || self.arrived == 0 && self.expected_until.is_some_and(|until| now < until)
+        self.arrived == 0 && self.expected_until.is_some_and(|until| now < until)
     }
 
     pub(super) fn pipe(&mut self) -> Option<&mut Pipe> {
@@ -169,7 +169,7 @@ impl Server {
             if limited || now.since(since) >= self.min_rtt.unwrap_or(Span::ZERO) {
                 self.before = (now, arrived, self.edge - arrived);
             }
-            if let Some(rtt) = window::min_rtt(pipe.socket()) {
+            if let Some(rtt) = window::round_trip(pipe.socket()) {
                 self.min_rtt = Some(self.min_rtt.map_or(rtt, |min| min.min(rtt)));
             }
             let lull = (self.min_rtt.unwrap_or(Span::ZERO) * 2).max(LULL);

@@ -59,6 +59,14 @@ pub(super) struct Terms {
     pub(super) retracts: bool,
 }
 
+/// What connections are given at a look.
+struct Gives {
+    /// What each that sends nothing is told when its first segment comes, before anybody here has seen that.
+    first: u64,
+    /// What is left for those that send.
+    pool: Pool,
+}
+
 /// When something last waited for the station or was sent to it, as far as that has been looked at.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rest {
@@ -387,49 +395,14 @@ impl Session {
     /// Closes windows as far as the bound on what waits here demands.
     fn limit(&mut self, now: Time) {
         let rate = self.decided.rate;
-        let queued: u64 = self.servers.values().map(|server| server.queued).sum();
-        let unsent = self.endpoint.backlog().unsent;
-        let (held, bound) = (unsent + Bytes::new(queued), self.bound());
-        self.waiting = queued > 0 || !unsent.is_zero();
-        self.stats.looks += 1;
-        self.stats.over += u32::from(held > bound);
-        if held > self.stats.backlog {
-            (self.stats.backlog, self.stats.bound) = (held, bound);
-        }
+        self.watch();
         self.endpoint.set_pacing(rate, Intake::under_way(rate, self.endpoint.min_rtt().unwrap_or(Span::ZERO)));
         // Browsers keep many connections that bring nothing: who sends nothing has no share, and begins as on any path, as long
         // as not so many may begin at once that what they bring would not fit.
         let busy = self.servers.values().filter(|server| server.is_busy(now)).count();
         let (share, standing) = (Share { of: rate, among: busy }, Intake::standing(self.terms.slack));
-        let first = self.windows_of_the_quiet(now, self.servers.len() - busy);
-        // Who is busy may have what its share asks for, as far as there is room beside what all have been given before.
-        let (farthest, mut waiting, mut out) = (self.farthest(), Bytes::ZERO, Bytes::ZERO);
-        for server in self.servers.values_mut().filter(|server| server.is_coming(now)) {
-            let (queued, rtt) = (Bytes::new(server.queued), server.min_rtt.unwrap_or(Span::ZERO));
-            // Of one that is about to send the first segment counts: what it was told beyond that comes out of the spare.
-            let mut may_come = server.out().min(Bytes::new(LEAST));
-            if server.is_busy(now) {
-                server.open = server.intake.window(now, share, rtt, standing, queued);
-                may_come = server.out();
-            }
-            (waiting, out) = (waiting + queued, out + may_come);
-        }
-        // What the quiet were told is of the same spare; but one that begins beside many that may is not to begin with next to nothing.
-        let begins = Bytes::new(self.left_for_the_quiet(now)).max(self.spare().scale(0.5));
-        let room = self.ramp.room(self.left, (begins, out), busy == 0);
-        let mut pool = Pool::new(rate, farthest, standing, Bytes::new(LEAST), (waiting, out)).within(room);
-        let busy = self.servers.values().filter(|server| server.is_busy(now));
-        busy.for_each(|server| pool.ask(server.more(server.open)));
-        // Who has sent before and begins anew finds room for its part of the bound, should all that were given much do so together; a
-        // buffer has half as much again.
-        let (mut keepers, mut promised) = (0, 0);
-        for server in self.servers.values().filter(|server| !server.is_busy(now)) {
-            match server.keeps_much(now) {
-                true => keepers += 1,
-                false => promised += server.out().get().saturating_sub(LEAST),
-            }
-        }
-        let part = (bound.get() * 2 / 3).saturating_sub(promised) / keepers.max(1);
+        let Gives { first, pool } = self.give(now, share, standing);
+        let part = self.part_of_keepers(now);
         let retracts = self.terms.retracts;
         for server in self.servers.values_mut() {
             let (queued, rtt) = (server.queued, server.min_rtt.unwrap_or(Span::ZERO));
@@ -459,32 +432,91 @@ impl Session {
         }
     }
 
-    /// What a connection that is to be made may bring when it begins: a segment, and half of what is left of the part of the allowance
-    /// that those that send do not need. With those that have been given something before that is never more than all of it,
-    /// and a segment each; and never more than a connection begins with on any path. Where the rate is so low that not even one could
-    /// begin like that, one can.
+    /// Looks at what waits here.
+    fn watch(&mut self) {
+        let queued: u64 = self.servers.values().map(|server| server.queued).sum();
+        let unsent = self.endpoint.backlog().unsent;
+        let (held, bound) = (unsent + Bytes::new(queued), self.bound());
+        self.waiting = queued > 0 || !unsent.is_zero();
+        self.stats.looks += 1;
+        self.stats.over += u32::from(held > bound);
+        if held > self.stats.backlog {
+            (self.stats.backlog, self.stats.bound) = (held, bound);
+        }
+    }
+
+    /// What may be given at this look. What those that send ask for, by their share of the rate, is left in their `open`.
+    fn give(&mut self, now: Time, share: Share, standing: Span) -> Gives {
+        let (farthest, mut waiting, mut out) = (self.farthest(), Bytes::ZERO, Bytes::ZERO);
+        for server in self.servers.values_mut().filter(|server| server.is_busy(now)) {
+            let (queued, rtt) = (Bytes::new(server.queued), server.min_rtt.unwrap_or(Span::ZERO));
+            server.open = server.intake.window(now, share, rtt, standing, queued);
+            (waiting, out) = (waiting + queued, out + server.out());
+        }
+        out += self.coming(now);
+        let told = Bytes::new(self.told_in_advance(now));
+        let begins = Bytes::new(self.left_for_beginners(now));
+        let room = self.ramp.room(self.left, (begins, out + told), share.among == 0);
+        // Whole segments, since all may come at one moment, and for what is less than one the kernel has another to spare.
+        let quiet = (self.servers.len() - share.among).max(1) as u64;
+        let each = self.left_for_the_quiet(now).min(room.get()) / quiet / LEAST * LEAST;
+        let room = room.saturating_sub(Bytes::new(each * quiet));
+        let mut pool = Pool::new(share.of, farthest, standing, Bytes::new(LEAST), (waiting, out)).within(room);
+        let busy = self.servers.values().filter(|server| server.is_busy(now));
+        busy.for_each(|server| pool.ask(server.more(server.open)));
+        Gives { first: (LEAST + each).min(INITIAL_WINDOW), pool }
+    }
+
+    /// What those bring that were made a moment ago and have sent nothing yet: a segment of each. What they were told beyond that is
+    /// of the spare.
+    fn coming(&self, now: Time) -> Bytes {
+        let coming = self.servers.values().filter(|server| server.is_coming(now));
+        coming.map(|server| server.out().min(Bytes::new(LEAST))).sum()
+    }
+
+    /// Who has sent before and begins anew finds room for its part of the bound, should all that were given much do so together; a buffer
+    /// has half as much again.
+    fn part_of_keepers(&self, now: Time) -> u64 {
+        let (mut keepers, mut promised) = (0, 0);
+        for server in self.servers.values().filter(|server| !server.is_busy(now)) {
+            match server.keeps_much(now) {
+                true => keepers += 1,
+                false => promised += server.out().get().saturating_sub(LEAST),
+            }
+        }
+        (self.bound().get() * 2 / 3).saturating_sub(promised) / keepers.max(1)
+    }
+
+    /// What a connection that is to be made may bring when it begins: a segment, and what is left for the quiet, but never more than a
+    /// connection begins with on any path.
     pub(super) fn first_window(&self, now: Time) -> u64 {
-        (LEAST + self.left_for_the_quiet(now) / 2).min(INITIAL_WINDOW)
+        let sent = self.servers.values().filter(|server| server.is_busy(now)).map(Server::out);
+        let out = sent.sum::<Bytes>() + self.coming(now) + Bytes::new(self.told_in_advance(now));
+        (LEAST + self.left_for_the_quiet(now).min(self.ramp.remains(out).get())).min(INITIAL_WINDOW)
     }
 
-    /// What each of `count` connections that send nothing is told when its first segment comes, before anybody here has seen that:
-    /// whole segments, since all may come at one moment, and for what is less than one the kernel has another to spare.
-    fn windows_of_the_quiet(&self, now: Time, count: usize) -> u64 {
-        let part = self.left_for_the_quiet(now) / 2 / count.max(1) as u64;
-        (LEAST + part / LEAST * LEAST).min(INITIAL_WINDOW)
-    }
-
-    /// What those that send nothing may still be given, beyond a segment each.
+    /// What those that send nothing may still be told in advance, beyond a segment each: together half of the spare.
     fn left_for_the_quiet(&self, now: Time) -> u64 {
-        let beyond = |server: &Server| server.may_begin_with(now).saturating_sub(LEAST);
-        let given: u64 = self.servers.values().map(beyond).sum();
-        self.spare().get().saturating_sub(given)
+        (self.spare() / 2).saturating_sub(self.told_in_advance(now))
     }
 
-    /// What those that begin may bring beyond a segment each: the part of the allowance that those that send do not need.
-    fn spare(&self) -> Bytes {
+    /// What those that begin may be given beyond what they were told: the rest of the spare, so that all of it comes at most, and a
+    /// segment each. Who was quiet with a wide window from before shall not make others begin with nothing.
+    fn left_for_beginners(&self, now: Time) -> u64 {
+        let spare = self.spare();
+        spare.saturating_sub(self.told_in_advance(now)).max(spare / 2)
+    }
+
+    /// What those that send nothing may bring at once, beyond a segment each.
+    fn told_in_advance(&self, now: Time) -> u64 {
+        self.servers.values().map(|server| server.may_begin_with(now).saturating_sub(LEAST)).sum()
+    }
+
+    /// What those that begin may bring beyond a segment each: the part of the allowance that those that send do not need. Where the rate is
+    /// so low that not even one could begin as on any path, one can.
+    fn spare(&self) -> u64 {
         let slack = self.terms.slack;
-        self.decided.rate.bytes_in(slack.saturating_sub(Intake::standing(slack))).max(Bytes::new(INITIAL_WINDOW))
+        self.decided.rate.bytes_in(slack.saturating_sub(Intake::standing(slack))).get().max(INITIAL_WINDOW)
     }
 
     /// The round trip to the server that is farthest away.
