@@ -201,6 +201,13 @@ impl Overhead {
         !(1.0 / CHANGE..=CHANGE).contains(&ratio)
     }
 
+    /// And if they only tell that it most likely does: then the estimate leans that way; never by the published rule.
+    pub fn lean(&mut self, weight: f64, access: f64) {
+        if self.rule == OverheadRule::Access {
+            self.estimate += weight * (access.clamp(LEAST_ACCESS, BOUNDS.1) - self.estimate);
+        }
+    }
+
     /// Where data rates are not known: true if rounds have been shorter than their overhead in two slots in a row. The estimate is then half
     /// of them: what is left is what packets take, and too low an estimate does no harm. `round`: frames in one; `interval`: mean time
     /// between the reference station's frames, seconds; `frames`: as many in the slot.

@@ -38,6 +38,8 @@ pub struct Slot {
 pub struct Told {
     /// Least and most that a packet takes, seconds.
     pub packet: (f64, f64),
+    /// And within a standard error, seconds.
+    likely: (f64, f64),
     /// Means of the slots.
     mean: Slot,
 }
@@ -109,7 +111,11 @@ impl Slope {
     /// What they say of packets and accesses; `None` of too few.
     pub fn told(&self) -> Option<Told> {
         let Line { slope, error, mean, .. } = self.line()?;
-        Some(Told { packet: (slope - ERRORS * error, slope + ERRORS * error), mean })
+        Some(Told {
+            packet: (slope - ERRORS * error, slope + ERRORS * error),
+            likely: (slope - error, slope + error),
+            mean,
+        })
     }
 }
 
@@ -142,6 +148,12 @@ impl Told {
     /// The time of a packet within the bounds that is nearest to `packet`, seconds.
     pub fn bound(&self, packet: f64) -> f64 {
         packet.min(self.most()).max(self.packet.0)
+    }
+
+    /// What an access most likely takes if it was believed to take `access`, seconds; if the bounds say what a packet does.
+    pub fn likely_access(&self, access: f64) -> Option<f64> {
+        let (least, most) = (self.access(self.likely.1), self.access(self.likely.0));
+        self.is_sure().then(|| access.max(least).min(most))
     }
 
     /// True if the bounds say what a packet takes.

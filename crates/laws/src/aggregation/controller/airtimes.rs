@@ -114,7 +114,15 @@ impl Regulator {
             };
             *airtime = guess.max(LEAST_AIRTIME);
         }
-        // What is left is then the accesses'.
-        told.filter(|_| bounded).is_some_and(|told| self.overhead.told(told.access(common)))
+        // What is left is then the accesses'. Within the bounds rounds leave the same to any of them, and nothing else would say which.
+        match told {
+            Some(told) if bounded => return self.overhead.told(told.access(common)),
+            Some(told) if follow => {
+                let likely = told.likely_access(self.overhead.round(1.0));
+                likely.into_iter().for_each(|access| self.overhead.lean(params.beta, access));
+            }
+            _ => {}
+        }
+        false
     }
 }
