@@ -265,7 +265,9 @@ impl Regulator {
         if let Some(slot) = backhaul::Slot::of(streams).filter(|_| told) {
             self.backhaul.update(&slot);
             let shared = slot.short || self.backhaul.clamp().is_some();
-            self.ledger.iter_mut().for_each(|(_, account)| account.state.detect(shared));
+            // Of one that comes often, what is missing when a slot ends is on its way.
+            let own = |account: &Account<Loop>| !shared && !account.presence.comes_often();
+            self.ledger.iter_mut().for_each(|(_, account)| account.state.detect(own(account)));
         }
         let before = self.reference;
         self.refuse_rates();
@@ -405,21 +407,25 @@ impl Regulator {
             .collect();
         for ((_, account), target) in self.ledger.iter_mut().zip(targets) {
             account.state.target = target;
+            if account.presence.comes_often() {
+                account.state.z = target;
+            }
         }
     }
 
     /// Rates for the next slot.
     fn spread(&mut self, now: Time) {
-        let apart = self.apart();
-        let round = self.overhead() + self.ledger.present().map(|a| a.state.airtime * a.claim(apart)).sum::<f64>();
+        let ahead = self.ahead();
+        let reserved = |a: &Account<Loop>| a.state.airtime * a.claim() * a.frames_in(ahead);
+        let round = self.overhead() + self.ledger.present().map(reserved).sum::<f64>();
         let (access, shortest, singles) = (self.overhead.round(1.0), self.shortest(), self.singles());
         // Who is limited may begin with a packet a round; if all of them do, they are in every round.
         let least = |limited: bool| if limited { 1.0 / singles.min(round) } else { 1.0 / shortest };
         let unhurried = |account: &Account<Loop>| {
             let (state, limited) = (&account.state, account.presence.is_limited());
-            let used = if limited { HEADROOM * state.sent } else { f64::INFINITY };
+            let used = if limited && !account.presence.comes_often() { HEADROOM * state.sent } else { f64::INFINITY };
             // For itself its whole frame counts.
-            let round = round + state.airtime * (state.z - account.claim(apart)).max(0.0);
+            let round = round + state.airtime * (state.z - account.claim() * account.frames_in(ahead)).max(0.0);
             (state.z / (round * state.repeats)).min(used).max(least(limited))
         };
         let carried = match self.backhaul.clamp() {
@@ -568,9 +574,9 @@ impl Loop {
         }
     }
 
-    /// Looks after its own packets, unless those of most are missing (`shared`).
-    fn detect(&mut self, shared: bool) {
-        if shared {
+    /// Looks after its packets, if they are its `own` matter: not if those of most are missing.
+    fn detect(&mut self, own: bool) {
+        if !own {
             self.own = Detector::default();
         } else if let Some(slot) =
             self.stream.filter(|_| self.fresh).and_then(|own| backhaul::Slot::of([own].into_iter()))
@@ -584,6 +590,7 @@ impl Account<Loop> {
     /// Takes over what a slot has shown.
     fn measure(&mut self, params: &Params, aim: f64, now: Time, slot: &Slot) {
         let bytes = self.packet_bytes.unwrap_or(params.packet.get() as f64) + params.packet_overhead.get() as f64;
+        let most = most_packets(f64::from(params.max_packets), params.frame_limit.as_secs_f64(), self.state.airtime);
         let state = &mut self.state;
         let allowed = std::mem::take(&mut state.allowed) / slot.lasted;
         // As published, a rate holds for a slot.
@@ -591,6 +598,9 @@ impl Account<Loop> {
         if let Some(sent) = slot.sent {
             // What waits now says nothing of the slot's beginning: who was limited is until it is sent what it may be.
             let still = !slot.waiting || self.presence.is_limited() && state.known;
+            if params.foresees() {
+                self.presence.count(now, most);
+            }
             self.presence.limit(allowed <= 0.0 || sent < LIMITED * allowed && still);
             state.paced = sent >= PACED * allowed;
             state.sent = sent;
@@ -636,7 +646,8 @@ impl Account<Loop> {
             }
         }
         if let (Some(sent), Some(arrived)) = (slot.sent, goodput) {
-            let target = state.target;
+            // A frame holds no more than has come.
+            let target = state.target.min(self.presence.burst());
             state.stream = Some(backhaul::Stream { sent, arrived, lost, seconds, level, target, late });
             state.fresh = true;
             state.overruns = arrived + lost < WHOLE * sent;

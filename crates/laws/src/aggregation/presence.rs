@@ -1,7 +1,8 @@
 //! Whether a station has a place in the rounds, and whether it fills it.
 //! Source:     own; aggregation.md C.3 has active stations, and streams that their application limits.
-//! Equations:  s = (time that it was present) / (length of the slot),   v = max{ packets sent / bursts, 1 }
-//! Symbols:    s -> `share`, v -> `burst`
+//! Equations:  s = (time that it was present) / (length of the slot),   v = max{ packets sent / k, 1 },   t = (length of the slot) / k
+//!             often:   k >= 4 and v <= N, the packets that its frames hold;   it is for as long as k >= 2 and v <= N
+//! Symbols:    s -> `share`, k -> `came`, v -> `burst`, t -> `period`
 //! Deviations: an active station for which nothing has waited for [`REST`] rests: it has no place until something waits.
 //! Validity:   of a law that does not foresee who is there nobody rests, s is 1, and v is not known.
 //! Checked by: tests::*, ledger::tests, crates/sim/tests/come_and_go.rs
@@ -11,7 +12,11 @@
 //! rest        Present -> Resting
 //! resume      Resting -> Present
 //! end_slot    Present, Resting -> Absent if it is not active;   Absent -> Present if it is
+//! count       Resting -> Present if it comes often;   Present -> Resting if it no longer does, and nothing waits
 //! ```
+//!
+//! Who comes often is present whether something waits or not, and counts as limited: many such stations come at the same instants, and a
+//! plan for those that are there at the moment would be of all or of none.
 //!
 //! A present station is saturated, unless its application limits it. That is found when a slot ends, and kept while the station
 //! rests, so it is a mark beside these states, not one of them. A station is coming while it is saturated and was not when the
@@ -22,6 +27,10 @@ use lasthop_units::{Span, Time};
 /// For whom nothing waits, and to whom nothing is sent for so long, has no place in the rounds until something waits.
 pub const REST: Span = Span::from_millis(8);
 
+/// So many times a slot are often, and so many still are: what waits for longer than usual is seen to come less often.
+const OFTEN: u32 = 4;
+const STILL_OFTEN: u32 = 2;
+
 /// One station's.
 #[derive(Clone, Debug)]
 pub struct Presence {
@@ -30,10 +39,17 @@ pub struct Presence {
     before: Standing,
     /// Seconds that it was present in this slot, until it last rested.
     earlier: f64,
-    /// How often it has entered or resumed in this slot.
+    /// How often something has begun to wait for it in this slot, and did in the last one.
     bursts: u32,
+    came: u32,
     share: f64,
     burst: f64,
+    /// Mean seconds from one of these to the next.
+    period: f64,
+    /// It comes several times a slot, for a frame at most.
+    often: bool,
+    /// And nothing waits for it now.
+    quiet: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -68,14 +84,19 @@ impl Presence {
         matches!(self.state, State::Present { .. })
     }
 
-    /// Its application sent less than it might, in the last slot in which that was told.
+    /// Its application sent less than it might, in the last slot in which that was told, or comes often.
     pub fn is_limited(&self) -> bool {
-        self.limited
+        self.limited || self.often
+    }
+
+    /// It came several times in the last slot, for a frame at most: it counts for what it uses, all slot long, and may send that at once.
+    pub fn comes_often(&self) -> bool {
+        self.often
     }
 
     /// What it counts for now.
     pub fn standing(&self) -> Standing {
-        match (self.is_present(), self.limited) {
+        match (self.is_present(), self.is_limited()) {
             (false, _) => Standing::Absent,
             (true, true) => Standing::Limited,
             (true, false) => Standing::Saturated,
@@ -98,15 +119,24 @@ impl Presence {
         self.burst
     }
 
+    /// Mean seconds from when it came to when it came again, in that slot; infinite where it did not.
+    pub fn period(&self) -> f64 {
+        self.period
+    }
+
     /// Something is sent to an absent station. `rests`: nothing waits for it.
     pub fn enter(&mut self, now: Time, rests: bool) {
         self.state = if rests { State::Resting } else { State::Present { since: now } };
-        (self.limited, self.share) = (false, 1.0);
+        (self.limited, self.often, self.quiet, self.share) = (false, false, rests, 1.0);
         self.bursts += 1;
     }
 
     /// Nothing has waited for [`REST`]. True if it was present.
     pub fn rest(&mut self, now: Time) -> bool {
+        self.quiet = true;
+        if self.often {
+            return false;
+        }
         let State::Present { since } = self.state else { return false };
         self.earlier += now.since(since).saturating_sub(REST).as_secs_f64();
         self.state = State::Resting;
@@ -115,6 +145,11 @@ impl Presence {
 
     /// Something waits again. True if it has rested.
     pub fn resume(&mut self, now: Time) -> bool {
+        if self.often {
+            self.bursts += u32::from(std::mem::take(&mut self.quiet));
+            return false;
+        }
+        self.quiet = false;
         if !matches!(self.state, State::Resting) {
             return false;
         }
@@ -131,19 +166,34 @@ impl Presence {
         };
         self.share = if lasted > 0.0 { ((self.earlier + present) / lasted).min(1.0) } else { 0.0 };
         if let Some(sent) = sent {
+            self.came = self.bursts;
             let bursts = f64::from(self.bursts);
+            self.period = lasted / bursts;
             self.burst = if bursts > 0.0 { (sent * lasted / bursts).max(1.0) } else { f64::INFINITY };
         }
     }
 
     /// Ends a slot. `active`: it is sent to, as far as is known.
     pub fn end_slot(&mut self, now: Time, active: bool) {
+        self.often &= active;
         self.state = match self.state {
             _ if !active => State::Absent,
             State::Resting => State::Resting,
             State::Absent | State::Present { .. } => State::Present { since: now },
         };
         (self.earlier, self.bursts) = (0.0, 0);
+    }
+
+    /// Whether it has come often in the slot that has ended, in frames that `hold` so many packets.
+    pub fn count(&mut self, now: Time, hold: f64) {
+        let least = if self.often { STILL_OFTEN } else { OFTEN };
+        let often = self.is_active() && self.came >= least && self.burst <= hold;
+        self.state = match self.state {
+            State::Resting if often => State::Present { since: now },
+            State::Present { .. } if self.often && !often && self.quiet => State::Resting,
+            state => state,
+        };
+        self.often = often;
     }
 
     /// Whether its application sent less than it might, in the slot that has ended.
@@ -166,8 +216,12 @@ impl Default for Presence {
             before: Standing::Absent,
             earlier: 0.0,
             bursts: 0,
+            came: 0,
             share: 1.0,
             burst: f64::INFINITY,
+            period: f64::INFINITY,
+            often: false,
+            quiet: false,
         }
     }
 }
@@ -265,5 +319,38 @@ mod tests {
         presence.end_slot(at(500), true);
         presence.measure(at(1_000), 0.5, Some(40.0));
         assert_eq!(presence.burst(), f64::INFINITY, "it was there all the time");
+    }
+
+    /// A slot of half a second in which two packets came each time.
+    fn slot(presence: &mut Presence, number: u64, times: u64) {
+        for time in 0..times {
+            presence.resume(at(500 * number + 20 * time));
+            presence.rest(at(500 * number + 20 * time + 10));
+        }
+        let end = at(500 * (number + 1));
+        presence.measure(end, 0.5, Some(4.0 * times as f64));
+        presence.end_slot(end, true);
+        presence.count(end, 40.0);
+    }
+
+    #[test]
+    fn who_comes_often_for_little_is_present_and_limited_all_slot_long() {
+        let mut presence = Presence::default();
+        presence.enter(at(0), true);
+        slot(&mut presence, 0, 2);
+        assert!(!presence.comes_often() && !presence.is_present(), "it entered and came twice");
+        slot(&mut presence, 1, 25);
+        assert!(presence.comes_often() && presence.standing() == Standing::Limited);
+        assert_eq!((presence.burst(), presence.period()), (2.0, 0.02));
+        slot(&mut presence, 2, 25);
+        assert_eq!((presence.share(), presence.burst(), presence.period()), (1.0, 2.0, 0.02), "counted as before");
+        slot(&mut presence, 3, 2);
+        assert!(presence.comes_often(), "it may have waited for longer");
+        slot(&mut presence, 4, 1);
+        assert!(!presence.comes_often() && presence.standing() == Standing::Absent, "nothing waits");
+        // Frames that do not hold what comes are those of one that sends all that it may.
+        (5..7).for_each(|number| slot(&mut presence, number, 25));
+        presence.count(at(3_500), 1.0);
+        assert!(!presence.comes_often());
     }
 }

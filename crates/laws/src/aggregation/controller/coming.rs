@@ -152,14 +152,14 @@ impl Regulator {
     /// What the model makes of the hop, if every station has the `standing` that is said.
     pub(super) fn planned(&self, standing: impl Fn(&Presence) -> Standing) -> Planned {
         let (mut stations, mut links) = (Vec::new(), Vec::new());
-        let (mut frames, mut limited, apart) = (0.0, 0.0, self.apart());
+        let (mut frames, mut limited, ahead) = (0.0, 0.0, self.ahead());
         for (station, account) in self.ledger.iter() {
             let state = &account.state;
             match standing(&account.presence) {
                 Standing::Absent => {}
                 Standing::Limited => {
-                    frames += account.frames_in(apart);
-                    limited += state.airtime * account.claim(apart);
+                    frames += account.frames_in(ahead);
+                    limited += state.airtime * account.claim() * account.frames_in(ahead);
                 }
                 Standing::Saturated => {
                     frames += 1.0;
