@@ -168,11 +168,6 @@ impl Ramp {
     pub fn room(&mut self, left: Bytes, (first, out): (Bytes, Bytes), idle: bool) -> Bytes {
         let more = left.saturating_sub(std::mem::replace(&mut self.left, left));
         self.most = if idle { out + first } else { self.most + more };
-        self.remains(out)
-    }
-
-    /// What may be given beside what is `out`, as far as was known at the last look.
-    pub fn remains(&self, out: Bytes) -> Bytes {
         self.most.saturating_sub(out)
     }
 }

@@ -366,7 +366,7 @@ impl Proxy {
         for session in self.sessions.values_mut() {
             session.housekeep(now);
             if session.begins_to_wait() {
-                self.control.begins(now, session.report());
+                self.control.begins(now, StreamReport { waiting: true, ..session.report() });
                 told = true;
             }
             if session.begins_to_rest(now) {

@@ -169,7 +169,7 @@ impl Server {
             if limited || now.since(since) >= self.min_rtt.unwrap_or(Span::ZERO) {
                 self.before = (now, arrived, self.edge - arrived);
             }
-            if let Some(rtt) = window::round_trip(pipe.socket()) {
+            if let Some(rtt) = window::min_rtt(pipe.socket()) {
                 self.min_rtt = Some(self.min_rtt.map_or(rtt, |min| min.min(rtt)));
             }
             let lull = (self.min_rtt.unwrap_or(Span::ZERO) * 2).max(LULL);

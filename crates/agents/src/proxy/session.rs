@@ -42,6 +42,8 @@ pub(super) struct Session {
     pub(super) decided: Decided,
     terms: Terms,
     ramp: Ramp,
+    /// What was left at the last look of what might be given.
+    room: Bytes,
     /// Octets of the tunnel's packets that have been sent.
     left: Bytes,
     /// Something waits for its turn.
@@ -63,7 +65,8 @@ pub(super) struct Terms {
 struct Gives {
     /// What each that sends nothing is told when its first segment comes, before anybody here has seen that.
     first: u64,
-    /// What is left for those that send.
+    /// What is left beside that, and of it what those that send may have.
+    room: Bytes,
     pool: Pool,
 }
 
@@ -76,6 +79,8 @@ struct Rest {
     told: bool,
     /// True if the law knows that something waits.
     waits: bool,
+    /// Packets that had been sent at the last look.
+    seen: u64,
 }
 
 /// Counters since the session began, and distributions since the last slot.
@@ -127,6 +132,7 @@ impl Session {
             decided: Decided { rate: Rate::ZERO, why: Why::Unmanaged },
             terms,
             ramp: Ramp::default(),
+            room: Bytes::ZERO,
             left: Bytes::ZERO,
             waiting: false,
             rest: Rest::default(),
@@ -374,17 +380,21 @@ impl Session {
         streams.into_iter().for_each(|stream| self.close_if_done(stream));
     }
 
-    /// True if something waits for the station, which has not been said before. To be asked once in every look.
+    /// True if something waits for the station, which has not been said before, or has waited and left since the last look, after a rest: of
+    /// several packets all but the first have. To be asked once in every look.
     pub(super) fn begins_to_wait(&mut self) -> bool {
+        let several = self.stats.packets - std::mem::replace(&mut self.rest.seen, self.stats.packets) >= SEVERAL;
+        let came = self.waiting || several && self.rest.told;
         let waited = std::mem::replace(&mut self.rest.waits, self.waiting);
-        self.waiting && !waited
+        self.rest.told &= !came;
+        came && !waited
     }
 
     /// True if nothing has waited for the station for [`REST`], which has not been said before. To be asked once in every look.
     pub(super) fn begins_to_rest(&mut self, now: Time) -> bool {
         let rest = &mut self.rest;
         if self.waiting || self.stats.packets != rest.packets {
-            *rest = Rest { busy: now, packets: self.stats.packets, told: rest.told && !self.waiting, ..*rest };
+            *rest = Rest { busy: now, packets: self.stats.packets, ..*rest };
             return false;
         }
         let rests = !rest.told && now.since(rest.busy) >= REST;
@@ -401,14 +411,16 @@ impl Session {
         // as not so many may begin at once that what they bring would not fit.
         let busy = self.servers.values().filter(|server| server.is_busy(now)).count();
         let (share, standing) = (Share { of: rate, among: busy }, Intake::standing(self.terms.slack));
-        let Gives { first, pool } = self.give(now, share, standing);
+        let Gives { first, mut room, pool } = self.give(now, share, standing);
         let part = self.part_of_keepers(now);
         let retracts = self.terms.retracts;
         for server in self.servers.values_mut() {
             let (queued, rtt) = (server.queued, server.min_rtt.unwrap_or(Span::ZERO));
             let (busy, may_come) = (server.is_busy(now), server.may_bring(now, part));
+            let more = if busy { pool.part(server.more(server.open)) } else { Bytes::ZERO };
+            room = room.saturating_sub(more);
             let open = match busy {
-                true => server.opened(pool.part(server.more(server.open))),
+                true => server.opened(more),
                 // The request that makes it go on takes back what it was given beyond this.
                 false if retracts && server.keeps_much(now) => first.max(part),
                 false => first,
@@ -430,6 +442,7 @@ impl Session {
                 server.window.acknowledge(pipe.socket());
             }
         }
+        self.room = room;
     }
 
     /// Looks at what waits here.
@@ -458,13 +471,14 @@ impl Session {
         let begins = Bytes::new(self.left_for_beginners(now));
         let room = self.ramp.room(self.left, (begins, out + told), share.among == 0);
         // Whole segments, since all may come at one moment, and for what is less than one the kernel has another to spare.
-        let quiet = (self.servers.len() - share.among).max(1) as u64;
-        let each = self.left_for_the_quiet(now).min(room.get()) / quiet / LEAST * LEAST;
+        let quiet = (self.servers.len() - share.among) as u64;
+        let each = self.left_for_the_quiet(now).min(room.get()).checked_div(quiet).unwrap_or(0);
+        let each = each.min(INITIAL_WINDOW - LEAST) / LEAST * LEAST;
         let room = room.saturating_sub(Bytes::new(each * quiet));
         let mut pool = Pool::new(share.of, farthest, standing, Bytes::new(LEAST), (waiting, out)).within(room);
         let busy = self.servers.values().filter(|server| server.is_busy(now));
         busy.for_each(|server| pool.ask(server.more(server.open)));
-        Gives { first: (LEAST + each).min(INITIAL_WINDOW), pool }
+        Gives { first: LEAST + each, room, pool }
     }
 
     /// What those bring that were made a moment ago and have sent nothing yet: a segment of each. What they were told beyond that is
@@ -490,21 +504,21 @@ impl Session {
     /// What a connection that is to be made may bring when it begins: a segment, and what is left for the quiet, but never more than a
     /// connection begins with on any path.
     pub(super) fn first_window(&self, now: Time) -> u64 {
-        let sent = self.servers.values().filter(|server| server.is_busy(now)).map(Server::out);
-        let out = sent.sum::<Bytes>() + self.coming(now) + Bytes::new(self.told_in_advance(now));
-        (LEAST + self.left_for_the_quiet(now).min(self.ramp.remains(out).get())).min(INITIAL_WINDOW)
+        (LEAST + self.left_for_the_quiet(now).min(self.room.get())).min(INITIAL_WINDOW)
     }
 
-    /// What those that send nothing may still be told in advance, beyond a segment each: together half of the spare.
+    /// What those that send nothing may still be told in advance, beyond a segment each: half of what is left of the spare, of which a
+    /// fourth stays for those that begin.
     fn left_for_the_quiet(&self, now: Time) -> u64 {
-        (self.spare() / 2).saturating_sub(self.told_in_advance(now))
+        let left = self.spare().saturating_sub(self.told_in_advance(now));
+        (left / 2).min(left.saturating_sub(self.spare() / 4))
     }
 
     /// What those that begin may be given beyond what they were told: the rest of the spare, so that all of it comes at most, and a
     /// segment each. Who was quiet with a wide window from before shall not make others begin with nothing.
     fn left_for_beginners(&self, now: Time) -> u64 {
         let spare = self.spare();
-        spare.saturating_sub(self.told_in_advance(now)).max(spare / 2)
+        spare.saturating_sub(self.told_in_advance(now)).max(spare / 4)
     }
 
     /// What those that send nothing may bring at once, beyond a segment each.
@@ -512,8 +526,8 @@ impl Session {
         self.servers.values().map(|server| server.may_begin_with(now).saturating_sub(LEAST)).sum()
     }
 
-    /// What those that begin may bring beyond a segment each: the part of the allowance that those that send do not need. Where the rate is
-    /// so low that not even one could begin as on any path, one can.
+    /// What those that begin may bring beyond a segment each: the part of the allowance that those that send do not need, or ten segments
+    /// if that is more.
     fn spare(&self) -> u64 {
         let slack = self.terms.slack;
         self.decided.rate.bytes_in(slack.saturating_sub(Intake::standing(slack))).get().max(INITIAL_WINDOW)
@@ -575,6 +589,8 @@ impl Session {
     }
 }
 
+/// So many packets that are sent between two looks did not all leave as they came.
+const SEVERAL: u64 = 2;
 /// Packets sent before anything else is looked at.
 const MOST_AT_ONCE: usize = 256;
 /// Full datagrams in one train.

@@ -56,8 +56,6 @@ const THIN: f64 = 0.7;
 const DENSEST: f64 = 1.0;
 /// Share of a lower density that is taken over at a look: half in a third of a second.
 const FORGET: f64 = 0.004;
-/// Receivers measure round trips by TCP's time stamps, which are of a millisecond.
-const STAMP: u32 = 1_000;
 /// Room in the buffer, over the limit.
 const ROOM: f64 = 1.5;
 
@@ -190,10 +188,8 @@ fn memory(socket: &TcpStream) -> Option<u64> {
     (failed == 0).then(|| u64::from(values[0]))
 }
 
-/// The round trip to the other side without what waits here, as TCP knows it now: the smoothed RTT of what we have sent, which is the
-/// handshake's where we only receive, or what passes between an acknowledgement and the data that it has let come, if that is less. A
-/// handshake that was held up would otherwise count for as long as the connection stands.
-pub(super) fn round_trip(socket: &TcpStream) -> Option<Span> {
+/// The least RTT that TCP has seen on a connection.
+pub(super) fn min_rtt(socket: &TcpStream) -> Option<Span> {
     // SAFETY: an all-zero value of this plain C struct is valid.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
     let mut len = size_of::<libc::tcp_info>() as libc::socklen_t;
@@ -201,8 +197,7 @@ pub(super) fn round_trip(socket: &TcpStream) -> Option<Span> {
     let failed = unsafe {
         libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, (&raw mut info).cast(), &mut len)
     };
-    let received = Some(info.tcpi_rcv_rtt).filter(|micros| *micros > 0).map_or(u32::MAX, |m| m.saturating_add(STAMP));
-    (failed == 0 && info.tcpi_rtt > 0).then(|| Span::from_micros(u64::from(info.tcpi_rtt.min(received))))
+    (failed == 0 && info.tcpi_rtt > 0).then(|| Span::from_micros(u64::from(info.tcpi_rtt)))
 }
 
 #[cfg(test)]

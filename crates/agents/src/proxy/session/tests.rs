@@ -65,7 +65,7 @@ fn what_quiet_connections_were_told_and_what_beginners_may_have_is_the_spare_how
             session.servers.insert(number, Server::new(State::Resolving, first));
             let (told, beginners) = (session.told_in_advance(NOW), session.left_for_beginners(NOW));
             assert!(told + beginners <= spare, "{mbit} Mbit/s, {number}: {told} and {beginners} of {spare}");
-            assert!(beginners >= spare / 2, "{mbit} Mbit/s, {number}: {beginners} of {spare}");
+            assert!(beginners >= spare / 4, "{mbit} Mbit/s, {number}: {beginners} of {spare}");
             session.housekeep(NOW);
         }
     }
@@ -90,4 +90,23 @@ fn what_is_on_its_way_since_somebody_began_is_not_given_once_more_to_those_that_
     assert_eq!(gives(&mut session, 1), LEAST);
     session.left += Bytes::new(all);
     assert_eq!(gives(&mut session, 1), 3 * LEAST, "as much has left");
+    session.servers.retain(|number, _| *number == 4);
+    let share = Share { of: session.decided.rate, among: 1 };
+    let room = session.give(NOW, share, Intake::standing(session.terms.slack)).room.get();
+    assert_eq!(room, session.spare(), "nobody is quiet of whom something would have to be kept");
+}
+
+#[test]
+fn packets_that_waited_between_two_looks_are_a_coming_too() {
+    let mut session = paced(Rate::from_mbit(50));
+    assert!(session.begins_to_rest(NOW), "nothing was ever sent");
+    session.stats.packets += 1;
+    assert!(!session.begins_to_wait(), "a single packet leaves as it comes");
+    session.stats.packets += 2;
+    assert!(session.begins_to_wait(), "of two the second has waited");
+    session.stats.packets += 2;
+    assert!(!session.begins_to_wait(), "that has been said");
+    assert!(!session.begins_to_rest(NOW) && session.begins_to_rest(NOW + REST));
+    session.stats.packets += 2;
+    assert!(session.begins_to_wait());
 }
