@@ -42,7 +42,7 @@ fn who_needs_little_leaves_the_others_what_it_does_not_use() {
         let [ours, cubic] = ["regulator", "cubic"].map(|law| simulate(&scenario, law, seed));
         let (used, delay) = against(&ours, &cubic);
         eprintln!("seed {seed}: downloads {used:.3} of CUBIC's, p95 {delay:.3}");
-        // Rounds of 10 ms in the mean are twice as long at times, where CUBIC's queue is of 63 ms.
+        // Rounds of 10 ms in the mean are twice as long at times, where CUBIC's queue is of 63 ms. (Below 0.25 where 1.0 was reached at most.)
         assert!(used >= 1.0 && delay < 0.3, "seed {seed}: {used} {delay}");
     }
 }
@@ -61,7 +61,7 @@ fn many_that_come_often_at_the_same_instants_leave_a_download_what_it_has_by_cub
             let [used, fetch, delay] =
                 [Key::Throughput, Key::FetchP50, Key::HopDelayP95].map(|key| value(&ours, key) / value(&cubic, key));
             eprintln!("{count} of {size}, seed {seed}: {used:.3} of CUBIC's, fetch {fetch:.3}, p95 {delay:.3}");
-            // Before it was so: 0.33 and 0.98.
+            // By who is there at the moment: 0.33 of 25 stations', 0.98 of ten.
             assert!(used >= 0.95 && fetch < 0.3 && delay < 0.4, "{count}, seed {seed}: {used} {fetch} {delay}");
         }
     }

@@ -7,7 +7,8 @@
 //! Symbols:    a -> `share` (s of every round for a station below its cap), N̄_i -> `Link::most`, T̄ -> `target`,
 //!             c -> `Hop::overhead`, w -> `Link::airtime`, mu -> `levels`, x -> `rates`, Omega -> `round`
 //! Deviations: caps are a station's own (the longest frame). Where even frames of one packet make a round longer than T̄
-//!             the target is out of reach: every station then has frames of one packet at least (a >= w_1), as published.
+//!             the target is out of reach: every station then has frames of one packet at least (a >= w_1), as published; and
+//!             so where `exact` would have less in a slow station's frames because caps are dear.
 //!             The paper bisects; here the root of a piecewise linear function is computed, in O(n log n).
 //! Validity:   c > 0, w_i > 0, N̄_i >= 1.
 //! Checked by: tests::*, tests/allocation_optimum.rs (a convex solver)

@@ -32,7 +32,7 @@
 //!             between few packets and full frames for good, on top of a queue. The other way round, w too large and ĉ too small,
 //!             it is below K1. So unless all w are of the same slot, a sample is not believed if a w that is longer by a quarter would
 //!             explain it, or if less than an access is left; two in a row are said to be the packets' ([`Change::Airtimes`]). Not with [`OverheadRule::Round`].
-//!             Where no rates are known ĉ is what rounds of different lengths have told (`told`); until then w is what rounds leave beyond it, but one that exceeds two rounds in a row is half of the
+//!             Where no rates are known ĉ is what rounds of different lengths have told (`told`), or ĉ' = (1 - β) ĉ + β a, a being the nearest to ĉ of what they make likely (`lean`); until then w is what rounds leave beyond it, but one that exceeds two rounds in a row is half of the
 //!             second from then on (`bound`).
 //! Validity:   at least one active station.
 //! Checked by: tests::*, controller::tests

@@ -113,7 +113,7 @@ impl Presence {
         self.share
     }
 
-    /// Mean packets that it had each time that it entered or resumed, in the last slot of which the proxy has told; infinite
+    /// Mean packets that it had each time that it came, in the last slot of which the proxy has told; infinite
     /// where it did neither.
     pub fn burst(&self) -> f64 {
         self.burst

@@ -2,7 +2,7 @@
 //! Source:     own; least squares with forgetting.
 //! Equations:  r = a + w l in every slot,   r = (1 - known) / F,   l = Y / F
 //!             w = cov(l, r) / var(l),   e² = (var(r) - w cov(l, r)) / ((k - 2) var(l)),   w - 3 e <= w <= w + 3 e
-//!             a = mean(r) - w mean(l)
+//!             a = mean(r) - w mean(l),   likely of w within w -+ e
 //! Symbols:    F -> frames a second of all stations, Y -> packets a second of those without rates, known -> share of the time that
 //!             packets of the others take, a -> seconds an access, w -> seconds a packet, k -> `count`, l -> `level`, r -> `spent`
 //! Deviations: -

@@ -5,7 +5,7 @@
 //!             told w_i are all divided by L = sum w_j y_j where L > 1.25
 //! Symbols:    y -> `arrived`, T -> `interval`, ĉ/n -> `access`, u -> `beside`, L -> `all`
 //! Deviations: * Stations without rates are taken to be alike. ĉ is then learned only where rounds of different lengths have
-//!               told accesses and packets apart (`slope`); where both do not agree, ĉ follows that.
+//!               told accesses and packets apart (`slope`); where both do not agree, ĉ follows that, and where they do, leans to it.
 //!             * A rate that was told is kept while frames hold 3 packets, and for 8 slots, until two slots say that packets
 //!               take another time (`overhead`); w is then what rounds leave, in the proportions that were told last.
 //!             * What rounds leave is known where frames hold 4 packets, or where packets wait and frames are as long as

@@ -151,24 +151,22 @@ impl Regulator {
 
     /// What the model makes of the hop, if every station has the `standing` that is said.
     pub(super) fn planned(&self, standing: impl Fn(&Presence) -> Standing) -> Planned {
-        let (mut stations, mut links) = (Vec::new(), Vec::new());
-        let (mut frames, mut limited, ahead) = (0.0, 0.0, self.ahead());
+        let (mut stations, mut links, mut limited) = (Vec::new(), Vec::new(), Vec::new());
         for (station, account) in self.ledger.iter() {
-            let state = &account.state;
             match standing(&account.presence) {
                 Standing::Absent => {}
-                Standing::Limited => {
-                    frames += account.frames_in(ahead);
-                    limited += state.airtime * account.claim() * account.frames_in(ahead);
-                }
+                Standing::Limited => limited.push(account),
                 Standing::Saturated => {
-                    frames += 1.0;
                     stations.push(station);
-                    links.push(Link { airtime: state.airtime, most: self.aim(state) });
+                    links.push(Link { airtime: account.state.airtime, most: self.aim(&account.state) });
                 }
             }
         }
-        let hop = Hop { overhead: self.overhead.round(frames) + limited, links };
+        let ahead = self.ahead();
+        let frames: f64 = limited.iter().map(|account| account.frames_in(ahead)).sum();
+        let packets: f64 =
+            limited.iter().map(|a: &&Account<Loop>| a.state.airtime * a.claim() * a.frames_in(ahead)).sum();
+        let hop = Hop { overhead: self.overhead.round(stations.len() as f64 + frames) + packets, links };
         let plan = match self.params.allocation {
             Allocation::Exact => exact(&hop, self.reach.interval()),
             Allocation::Paper => paper(&hop, self.reach.interval()),

@@ -3,16 +3,17 @@
 //! Equations:  f_i = 1,   but of a stream that its application limits  min{ R / t_i, 1 };   R = sum f_i (ĉ/n + w_i p_i)
 //!             p_i = min{ z_i, v_i },   of a limited one  min{ z_i, max{1.5 mu_i, 1} },   of one that comes often  min{ z_i, 1.5 v_i }
 //!             n = sum f_i,   m = (ĉ + w'1 of the others) / (1 - L),   L = sum w_i y_i of the limited, at most 0.9
-//!             reserved in a round:   R, but for its own rate a station counts w_i z_i
+//!             reserved in a round:   R, or an access if that is more, but for its own rate a station counts w_i z_i
 //!             a = (T_1 - sum w mu of the uncapped - sum g_i w_i mu_i of the limited) / (number of capped),   g_i = min{ T_1 / T_i, 1 }
 //! Symbols:    R -> `ahead`, f -> `frames_in`, n -> `frames`, t -> `between` (T_i, but of who comes often `Presence::period`), p -> `claim`,
 //!             g -> `frames_had`, m -> `shortest`, T_i -> `Loop::interval`, T_1 -> `Regulator::apart`, y -> `Loop::arrived`,
 //!             a -> `cap_price`, v -> `Presence::burst`
 //! Deviations: R is that of the frames which the law asks for, not the last one measured: a longer round has more frames of limited
 //!             streams, which make it longer, and a law that lowers its rates for those of the last is a slot late: levels swung
-//!             between 25 and 64 packets. Of a law that does not foresee who is there it is the last one.
+//!             between 25 and 64 packets. Where all are limited, and of a law that does not foresee who is there, it is the last one. A
+//!             limited stream whose frames are no more than 1.1 T_1 apart is in every round (f = 1).
 //! Validity:   ĉ is n accesses with [`crate::aggregation::OverheadRule::Access`]; with `Round` it is one figure.
-//! Checked by: controller::tests, crates/sim/tests/few_packets.rs
+//! Checked by: controller::tests, crates/sim/tests/few_packets.rs, crates/sim/tests/come_and_go.rs
 
 use super::{HEADROOM, Loop, Regulator};
 use crate::aggregation::ledger::Account;
@@ -24,43 +25,56 @@ const CROWDED: f64 = 0.75;
 /// Most of the time that streams which are limited count for: they are bound to leave the others some.
 const MOST_LIMITED: f64 = 0.9;
 
+/// Whose frames are no farther apart than this, in rounds, is in every one.
+const EVERY: f64 = 1.1;
+
+/// How long rounds will be, and how far apart the last ones were, seconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ahead {
+    /// The next.
+    pub round: f64,
+    /// The last ones.
+    pub last: f64,
+}
+
 impl Regulator {
     /// Seconds between frames of a station that is in every round.
     pub(super) fn apart(&self) -> f64 {
         self.leader().map_or(self.reach.interval(), |first| first.state.interval * first.presence.share())
     }
 
-    /// Seconds that a round will last in which every station that is not limited has a frame as long as it shall be: as far as limited ones
-    /// have frames in it, it is longer, and they have more of them.
-    pub(super) fn ahead(&self) -> f64 {
-        if !self.params.foresees() {
-            return self.apart();
-        }
+    /// A round to come, in which every station that is not limited has a frame as long as it shall be: as far as limited ones have frames in
+    /// it, it is longer, and they have more of them. Where all are limited nothing says how long rounds will be: as the last ones.
+    pub(super) fn ahead(&self) -> Ahead {
+        let last = self.apart();
         let access = self.overhead.round(1.0);
         // Of each limited one: seconds that its frame takes, and from one to the next.
         let (mut whole, mut limited) = (0.0, Vec::new());
         for account in self.ledger.present() {
-            let packets = account.state.airtime * account.claim();
-            match account.presence.is_limited() {
-                true => limited.push((access + packets, account.between())),
-                false => whole += access + packets,
+            let takes = access + account.state.airtime * account.claim();
+            match account.between(last) {
+                Some(between) => limited.push((takes, between)),
+                None => whole += takes,
             }
+        }
+        if !self.params.foresees() || whole <= 0.0 {
+            return Ahead { round: last, last };
         }
         // Nobody has more than a frame in a round. With all of them in every one it is the longest; from there to where it is as long as what is
         // in it takes, one step or a few.
         let mut round = whole + limited.iter().map(|(takes, _)| takes).sum::<f64>();
         loop {
             let (mut fixed, mut share) = (whole, 0.0);
-            for (takes, apart) in &limited {
-                match round < *apart {
-                    true => share += takes / apart,
+            for (takes, between) in &limited {
+                match round < *between {
+                    true => share += takes / between,
                     false => fixed += takes,
                 }
             }
-            let next = if share < 1.0 { fixed / (1.0 - share) } else { round };
+            let next = fixed / (1.0 - share);
             match next < round {
                 true => round = next,
-                false => return round,
+                false => return Ahead { round, last },
             }
         }
     }
@@ -129,9 +143,9 @@ impl Regulator {
 }
 
 impl Account<Loop> {
-    /// Frames that this station will have in a round of so many seconds.
-    pub(super) fn frames_in(&self, round: f64) -> f64 {
-        if self.presence.is_limited() { (round / self.between()).min(1.0) } else { 1.0 }
+    /// Frames that this station will have in a round.
+    pub(super) fn frames_in(&self, ahead: Ahead) -> f64 {
+        self.between(ahead.last).map_or(1.0, |between| (ahead.round / between).min(1.0))
     }
 
     /// Frames that it had in one of the last slot.
@@ -139,9 +153,14 @@ impl Account<Loop> {
         if self.presence.is_limited() { (round / self.state.interval).min(1.0) } else { 1.0 }
     }
 
-    /// Seconds from a frame to the next where rounds are not what is between them.
-    fn between(&self) -> f64 {
-        if self.presence.comes_often() { self.presence.period() } else { self.state.interval }
+    /// Seconds from a frame to the next, if it is not in every round; rounds were `last` apart.
+    fn between(&self, last: f64) -> Option<f64> {
+        match (self.presence.is_limited(), self.presence.comes_often()) {
+            (true, true) => Some(self.presence.period()),
+            // What is between the frames of who is in every round is the round.
+            (true, false) => Some(self.state.interval).filter(|interval| *interval > EVERY * last),
+            (false, _) => None,
+        }
     }
 
     /// Packets that are reserved for the station in a round in which it has a frame.

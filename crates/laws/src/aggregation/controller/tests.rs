@@ -438,6 +438,19 @@ fn stations_that_are_sent_next_to_nothing_are_not_in_every_round() {
 }
 
 #[test]
+fn where_all_are_limited_none_may_take_the_hop_for_itself() {
+    let mut bench = bench(25);
+    bench.slots(20, &[few(40.0); 25]);
+    for station in 0..25 {
+        // Half again what it used, or a packet in a round of single ones.
+        let (rate, sent) = (bench.rate(station), bench.state(station).sent);
+        assert!(bench.limited(station) && rate < 4.0 * sent, "{rate}, {sent} were sent");
+    }
+    let all: f64 = (0..25).map(|station| bench.rate(station) * bench.state(station).airtime).sum();
+    assert!(all < 1.0, "{all} of the time");
+}
+
+#[test]
 fn what_waits_at_the_end_of_a_slot_does_not_make_a_stream_of_few_packets_one_of_many() {
     let mut bench = bench(2);
     bench.slots(60, &[BUSY, BUSY]);
