@@ -306,13 +306,15 @@ fn losses_and_repetitions_on_the_way_do_no_harm_and_repetitions_are_refused() {
     const COUNT: usize = 3_000_000;
     world.serve(COUNT);
     let proxy = world.proxy(Rate::from_mbit(50));
-    let (mut count, repeated) = (0u64, Arc::new(AtomicU64::new(0)));
+    let (mut counts, repeated) = ([0u64; 2], Arc::new(AtomicU64::new(0)));
     let seen = Arc::clone(&repeated);
     let through = middle(&world, move |up, _| {
-        count += 1;
-        match count {
+        // Of the few that go up, more often: one of them must be.
+        let (count, every) = (&mut counts[usize::from(up)], if up { 4 } else { 17 });
+        *count += 1;
+        match *count {
             n if n.is_multiple_of(50) => 0,
-            n if n.is_multiple_of(17) => {
+            n if n.is_multiple_of(every) => {
                 seen.fetch_add(u64::from(up), Ordering::Relaxed);
                 2
             }
