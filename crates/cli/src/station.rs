@@ -35,6 +35,14 @@ pub struct Args {
     /// A local port that leads to one target; repeat for more
     #[arg(long = "forward", value_name = "ADDRESS:PORT=HOST:PORT", value_parser = forward)]
     forwards: Vec<Forward>,
+    /// Lead the connections of this cgroup's programs through the tunnel, without their knowing
+    ///
+    /// A directory of a cgroup2 file system: /sys/fs/cgroup (or /sys/fs/cgroup/unified) for the whole machine, or that of a service
+    /// or a container. TCP over IPv4 and IPv6, in the agent's network namespace; not UDP, so not QUIC. Connections to this machine's addresses
+    /// and the proxy's are left alone, and all are while the proxy is not heard or when the agent has ended, however it does.
+    /// Needs CAP_BPF and CAP_NET_ADMIN until it has begun.
+    #[arg(long, value_name = "CGROUP")]
+    transparent: Option<PathBuf>,
     /// A port of this machine to which the proxy may bring connections that others make to this station; repeat for more
     #[arg(long = "serve", value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     serve: Vec<u16>,
@@ -64,6 +72,7 @@ pub fn station(args: &Args) -> anyhow::Result<ExitCode> {
         more: addresses.collect(),
         listen: Some(args.listen),
         forwards: args.forwards.clone(),
+        transparent: args.transparent.clone(),
         serve: args.serve.clone(),
         monitor: args.monitor.clone(),
         slot: args.slot,
@@ -82,6 +91,9 @@ pub fn station(args: &Args) -> anyhow::Result<ExitCode> {
             None => say!("station: SOCKS5 and HTTP CONNECT at {address}")?,
             Some(Forward { target, .. }) => say!("station: {address} leads to {}:{}", target.host, target.port)?,
         }
+    }
+    if let Some(cgroup) = &args.transparent {
+        say!("station: connections of {} are led here", cgroup.display())?;
     }
     let summary = station.run(stop)?;
     note!(

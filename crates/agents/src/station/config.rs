@@ -29,6 +29,8 @@ pub struct Config {
     pub listen: Option<SocketAddr>,
     /// Ports that lead to one target each.
     pub forwards: Vec<Forward>,
+    /// Transparent mode: the cgroup (version 2) whose processes' connections are led through the tunnel.
+    pub transparent: Option<PathBuf>,
     /// Ports of this machine to which the proxy may bring connections that others make to this station.
     pub serve: Vec<u16>,
     /// Monitor interface that shows the frames received.
@@ -58,6 +60,7 @@ impl Config {
             key,
             listen: None,
             forwards: Vec::new(),
+            transparent: None,
             serve: Vec::new(),
             monitor: None,
             slot: Span::from_millis(500),

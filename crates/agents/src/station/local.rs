@@ -3,13 +3,15 @@
 use lasthop_wire::proxy::{Target, connect, socks5};
 use lasthop_wire::tunnel::OpenResult;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 
 /// A connection of a local program.
 pub(super) struct Local {
     pub(super) socket: TcpStream,
     said: Vec<u8>,
     dialect: Dialect,
+    /// Where a connection goes that was led here without its program's knowing.
+    pub(super) diverted: Option<SocketAddr>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +40,7 @@ const MOST: usize = connect::MAX_REQUEST + 1024;
 impl Local {
     pub(super) fn new(socket: TcpStream) -> io::Result<Local> {
         socket.set_nonblocking(true)?;
-        Ok(Local { socket, said: Vec::new(), dialect: Dialect::Unknown })
+        Ok(Local { socket, said: Vec::new(), dialect: Dialect::Unknown, diverted: None })
     }
 
     /// A connection whose target is known.

@@ -1,10 +1,13 @@
 //! The station's agent: gives local programs connections through the tunnel, and tells the proxy how its frames arrive.
 //!
-//! Programs reach it as a proxy on this machine (SOCKS5 or HTTP CONNECT, on the same port), or through forwarded ports.
+//! Programs reach it as a proxy on this machine (SOCKS5 or HTTP CONNECT, on the same port), or through forwarded ports; in
+//! transparent mode their connections are led to it without their knowing.
 //! Once a slot it reports the frames that it received: those that a monitor interface shows, or, without one, those that
 //! the arrival times of packets suggest ([`lasthop_laws::aggregation::timestamps`]).
 
 mod config;
+#[cfg(feature = "bpf")]
+mod diversion;
 mod frames;
 mod hush;
 mod local;

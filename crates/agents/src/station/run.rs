@@ -1,6 +1,8 @@
 //! The station's loop.
 
 use super::config::{Config, Summary};
+#[cfg(feature = "bpf")]
+use super::diversion::{self, Diversion};
 use super::frames::Frames;
 use super::hush::{Hush, Sight};
 use super::local::{Heard, Local};
@@ -44,7 +46,9 @@ pub struct Station {
     /// Where it may be otherwise, the next to try first, and since when this path is tried; until it has answered on one.
     search: Option<(VecDeque<SocketAddr>, Time)>,
     poll: Poll,
-    doorways: Vec<(Doorway, Option<Target>)>,
+    doorways: Vec<(Doorway, Leads)>,
+    #[cfg(feature = "bpf")]
+    diversion: Option<Diversion>,
     /// Programs that have not said yet what they want, and when they came: in that order.
     locals: BTreeMap<u32, (Time, Local)>,
     next_local: u32,
@@ -58,6 +62,17 @@ pub struct Station {
     scratch: Vec<u8>,
     pinged: Time,
     summary: Summary,
+}
+
+/// Where a doorway leads.
+#[derive(Clone)]
+enum Leads {
+    /// Where the program says, in SOCKS5 or HTTP.
+    WhereAsked,
+    To(Target),
+    /// Where the connection was meant to go before it was led here.
+    #[cfg(feature = "bpf")]
+    WhereMeant,
 }
 
 /// The slot that is being measured.
@@ -96,16 +111,33 @@ impl Station {
         let link = link_to(config.proxy)?;
         let poll = Poll::new().map_err(Error::system("epoll"))?;
         poll.add_level(&link, UDP).map_err(Error::system("epoll"))?;
-        let mut doorways = Vec::new();
-        let wanted = config.listen.map(|address| (address, None));
-        let forwards = config.forwards.iter().map(|forward| (forward.listen, Some(forward.target.clone())));
-        for (index, (address, target)) in wanted.into_iter().chain(forwards).enumerate() {
+        let mut listeners = Vec::new();
+        let wanted = config.listen.map(|address| (address, Leads::WhereAsked));
+        let forwards = config.forwards.iter().map(|forward| (forward.listen, Leads::To(forward.target.clone())));
+        for (address, leads) in wanted.into_iter().chain(forwards) {
             let listener = TcpListener::bind(address)
                 .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
                 .map_err(|source| Error::Address { what: "cannot listen on", address, source })?;
-            let doorway = Doorway::open(listener, LISTENER | index as u64, &poll).map_err(Error::system("epoll"))?;
-            doorways.push((doorway, target));
+            listeners.push((listener, leads));
         }
+        #[cfg(not(feature = "bpf"))]
+        if config.transparent.is_some() {
+            return Err(crate::ap::Error::NotBuilt.into());
+        }
+        #[cfg(feature = "bpf")]
+        let diversion = match &config.transparent {
+            Some(cgroup) => {
+                let (diversion, own) = Diversion::begin(cgroup, config.proxies(), clock::now())?;
+                listeners.extend(own.into_iter().map(|listener| (listener, Leads::WhereMeant)));
+                Some(diversion)
+            }
+            None => None,
+        };
+        let open = |(index, (listener, leads))| {
+            let doorway = Doorway::open(listener, LISTENER | index as u64, &poll).map_err(Error::system("epoll"))?;
+            Ok((doorway, leads))
+        };
+        let doorways = listeners.into_iter().enumerate().map(open).collect::<Result<_, Error>>()?;
         let frames = Frames::open(config.monitor.as_deref(), config.say)?;
         clock::sharpen_timers();
         if config.realtime {
@@ -125,6 +157,8 @@ impl Station {
             search: (!config.more.is_empty()).then(|| (config.more.iter().copied().collect(), now)),
             poll,
             doorways,
+            #[cfg(feature = "bpf")]
+            diversion,
             locals: BTreeMap::new(),
             next_local: 0,
             tunnel,
@@ -144,7 +178,8 @@ impl Station {
     /// # Errors
     /// If the kernel does not say.
     pub fn addresses(&self) -> Result<Vec<SocketAddr>, Error> {
-        let addresses = self.doorways.iter().map(|(doorway, _)| doorway.address());
+        let named = self.doorways.iter().filter(|(_, leads)| matches!(leads, Leads::WhereAsked | Leads::To(_)));
+        let addresses = named.map(|(doorway, _)| doorway.address());
         addresses.collect::<Result<_, _>>().map_err(Error::system("the address of a socket"))
     }
 
@@ -243,15 +278,25 @@ impl Station {
 
     fn accept(&mut self, now: Time, index: usize) {
         loop {
-            let (doorway, target) = &mut self.doorways[index];
+            let (doorway, leads) = &mut self.doorways[index];
             let Some(socket) = doorway.admit(now, &self.poll) else { return };
-            match target.clone() {
-                Some(target) => {
+            match leads.clone() {
+                Leads::To(target) => {
                     if let Ok(local) = Local::silent(socket) {
                         self.connect(local, &target);
                     }
                 }
-                None => {
+                #[cfg(feature = "bpf")]
+                Leads::WhereMeant => {
+                    // Who has come by itself wants nothing that we know.
+                    let meant = self.diversion.as_ref().and_then(|diversion| diversion.meant(&socket));
+                    let target = meant.and_then(|to| Some((to, diversion::target(to)?)));
+                    if let (Some((to, target)), Ok(mut local)) = (target, Local::silent(socket)) {
+                        local.diverted = Some(to);
+                        self.connect(local, &target);
+                    }
+                }
+                Leads::WhereAsked => {
                     let Ok(local) = Local::new(socket) else { continue };
                     let number = self.next_local;
                     self.next_local = self.next_local.wrapping_add(1);
@@ -291,6 +336,17 @@ impl Station {
         self.doorways.iter_mut().for_each(|(doorway, _)| doorway.look_after(now, &self.poll));
     }
 
+    /// Leads programs' connections here as long as that does them good.
+    #[cfg(feature = "bpf")]
+    fn divert(&mut self, now: Time) -> Result<(), Error> {
+        let Some(diversion) = &mut self.diversion else { return Ok(()) };
+        let failed = |error: libbpf_rs::Error| Error::Transparent(format!("an eBPF map: {error:#}"));
+        let session = self.tunnel.session();
+        diversion.look(now, session.as_ref().map(|session| session.heard)).map_err(failed)?;
+        let forbidden = session.map(|session| std::mem::take(&mut session.forbidden)).unwrap_or_default();
+        forbidden.into_iter().try_for_each(|to| diversion.pass(to)).map_err(failed)
+    }
+
     /// Says what is known of a proxy that is silent.
     fn listen_for_the_proxy(&mut self, now: Time) {
         let (refused, unsent) = (self.summary.refused, self.path.unsent());
@@ -302,6 +358,8 @@ impl Station {
 
     fn service(&mut self, now: Time) -> Result<(), Error> {
         self.look_after_locals(now);
+        #[cfg(feature = "bpf")]
+        self.divert(now)?;
         self.listen_for_the_proxy(now);
         self.search(now)?;
         let sending = Error::system("sending datagrams");

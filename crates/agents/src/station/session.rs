@@ -25,6 +25,8 @@ pub(super) struct Session {
     turns: Turns,
     /// Programs that wait for an answer.
     opening: BTreeMap<u32, Local>,
+    /// Where connections were led that the proxy does not make.
+    pub(super) forbidden: Vec<SocketAddr>,
     /// Connections to services of this machine that are being made for the proxy, and since when.
     serving: BTreeMap<u32, (TcpStream, Time)>,
     pub(super) heard: Time,
@@ -49,6 +51,7 @@ impl Session {
             pipes: BTreeMap::new(),
             turns: Turns::default(),
             opening: BTreeMap::new(),
+            forbidden: Vec::new(),
             serving: BTreeMap::new(),
             heard: now,
             packet: Vec::with_capacity(MAX_PACKET),
@@ -120,6 +123,9 @@ impl Session {
 
     fn opened(&mut self, now: Time, stream: u32, result: OpenResult, poll: &Poll, token: &impl Fn(u32) -> u64) {
         let Some(local) = self.opening.remove(&stream) else { return };
+        if result == OpenResult::Forbidden {
+            self.forbidden.extend(local.diverted);
+        }
         let (socket, said) = local.answer(result);
         if result != OpenResult::Connected {
             self.endpoint.reset(stream);

@@ -1,0 +1,229 @@
+//! Transparent mode at the station: connections that programs make by themselves are led to the agent.
+//!
+//! The eBPF programs (`bpf/divert.bpf.c`) sit on a cgroup: what its processes connect to is replaced by a listener of the
+//! agent, before a segment leaves, and a program that asks is told what it asked for. They go with the agent however that
+//! ends, and do nothing while the proxy is not heard, so that connections then take their ordinary way.
+
+use crate::tunnel::Error;
+use lasthop_units::{Span, Time};
+use lasthop_wire::proxy::Target;
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::mem::MaybeUninit;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+#[allow(clippy::undocumented_unsafe_blocks, clippy::all, missing_docs, unsafe_op_in_unsafe_fn)]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/divert.skel.rs"));
+}
+
+use skeleton::{DivertSkel, DivertSkelBuilder};
+
+/// Connections are led to the agent as long as this lives.
+pub(super) struct Diversion {
+    /// Whether they are now.
+    serving: bool,
+    /// Addresses that are left alone, and when they were looked up.
+    own: BTreeSet<IpAddr>,
+    looked: Time,
+    /// The proxy's addresses.
+    proxies: Vec<IpAddr>,
+    /// Services that the proxy does not connect to.
+    passed: BTreeSet<SocketAddr>,
+    // The links go first: what is not led here any more takes its ordinary way.
+    _links: Vec<Link>,
+    skeleton: DivertSkel<'static>,
+}
+
+/// A proxy that has been silent for so long is taken to be gone: stations ping twice a second.
+const PRESENT: Span = Span::from_secs(3);
+/// How often this machine's addresses are looked up.
+const LOOK: Span = Span::from_secs(1);
+/// More services that are left alone are not remembered.
+const MOST_PASSED: usize = 1024;
+const YES: [u8; 4] = 1u32.to_ne_bytes();
+
+impl Diversion {
+    /// Begins, for the processes of a cgroup (version 2). Connections come to the listeners.
+    pub(super) fn begin(
+        cgroup: &Path,
+        proxies: impl Iterator<Item = SocketAddr>,
+        now: Time,
+    ) -> Result<(Diversion, Vec<TcpListener>), Error> {
+        let listening = Error::system("a listener for transparent mode");
+        let v4 = listener(Ipv4Addr::LOCALHOST.into()).map_err(listening)?;
+        // There are machines without IPv6: nothing is led there then.
+        let v6 = listener(Ipv6Addr::LOCALHOST.into()).ok();
+        let failed = |error: libbpf_rs::Error| {
+            let remedy = match error.kind() {
+                ErrorKind::PermissionDenied => {
+                    "; they need CAP_BPF and CAP_NET_ADMIN: start as root, with `--user NAME`"
+                }
+                _ => "",
+            };
+            Error::Transparent(format!("the eBPF programs: {error:#}{remedy}"))
+        };
+        let port = |listener: &TcpListener| listener.local_addr().map(|address| address.port().to_be());
+        let ports = port(&v4).and_then(|four| Ok((four, v6.as_ref().map(port).transpose()?.unwrap_or(0))));
+        let (port4, port6) = ports.map_err(Error::system("the address of a socket"))?;
+        let object = Box::leak(Box::new(MaybeUninit::uninit()));
+        let mut open = DivertSkelBuilder::default().open(object).map_err(failed)?;
+        if let Some(constants) = open.maps.rodata_data.as_deref_mut() {
+            constants.netns = netns_cookie(&v4).map_err(Error::system("the network namespace's cookie"))?;
+            (constants.port4, constants.port6) = (port4, port6);
+        }
+        let skeleton = open.load().map_err(failed)?;
+        let links = attach(&skeleton, cgroup)?;
+        let mut diversion = Diversion {
+            serving: false,
+            own: BTreeSet::new(),
+            looked: Time::ZERO,
+            proxies: proxies.map(|proxy| proxy.ip().to_canonical()).collect(),
+            passed: BTreeSet::new(),
+            _links: links,
+            skeleton,
+        };
+        diversion.look_up(now).map_err(failed)?;
+        Ok((diversion, std::iter::once(v4).chain(v6).collect()))
+    }
+
+    /// Leads connections here as long as the proxy is heard.
+    pub(super) fn look(&mut self, now: Time, heard: Option<Time>) -> libbpf_rs::Result<()> {
+        if now.since(self.looked) >= LOOK {
+            self.look_up(now)?;
+        }
+        let serving = heard.is_some_and(|heard| now.since(heard) < PRESENT);
+        if serving == self.serving {
+            return Ok(());
+        }
+        self.serving = serving;
+        // Another proxy may have other rules.
+        self.forget();
+        let to = u32::from(serving).to_ne_bytes();
+        self.skeleton.maps.serving.update(&0u32.to_ne_bytes(), &to, MapFlags::ANY)
+    }
+
+    /// Where somebody who has come to a listener meant to go; `None` if it came by itself.
+    pub(super) fn meant(&self, socket: &TcpStream) -> Option<SocketAddr> {
+        let from = place(socket.peer_addr().ok()?);
+        let to = self.skeleton.maps.asked.lookup(&from, MapFlags::ANY).ok()??;
+        let _ = self.skeleton.maps.asked.delete(&from);
+        let (ip, port) = to.split_first_chunk::<16>()?;
+        let port = u16::from_be_bytes([*port.first()?, *port.get(1)?]);
+        Some(SocketAddr::new(Ipv6Addr::from(*ip).to_canonical(), port))
+    }
+
+    /// Leaves connections to a service alone, which the proxy does not make: the next one takes its ordinary way.
+    pub(super) fn pass(&mut self, to: SocketAddr) -> libbpf_rs::Result<()> {
+        if self.passed.len() >= MOST_PASSED {
+            self.forget();
+        }
+        self.passed.insert(to);
+        self.skeleton.maps.passed.update(&place(to), &YES, MapFlags::ANY)
+    }
+
+    fn forget(&mut self) {
+        for to in std::mem::take(&mut self.passed) {
+            // The least recently used one of many may have made room already.
+            let _ = self.skeleton.maps.passed.delete(&place(to));
+        }
+    }
+
+    /// Leaves this machine's addresses alone, and the proxy's.
+    fn look_up(&mut self, now: Time) -> libbpf_rs::Result<()> {
+        self.looked = now;
+        // An interface may go while it is looked at; what was known stays known then.
+        let Ok(interfaces) = nix::ifaddrs::getifaddrs() else { return Ok(()) };
+        let addresses = interfaces.filter_map(|interface| {
+            let address = interface.address?;
+            let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
+            v4.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
+        });
+        let own: BTreeSet<IpAddr> = addresses.chain(self.proxies.iter().copied()).collect();
+        for gone in self.own.difference(&own) {
+            let _ = self.skeleton.maps.own.delete(&octets(*gone));
+        }
+        for new in own.difference(&self.own) {
+            self.skeleton.maps.own.update(&octets(*new), &YES, MapFlags::ANY)?;
+        }
+        self.own = own;
+        Ok(())
+    }
+}
+
+/// What a connection that was led here asks the proxy for.
+pub(super) fn target(to: SocketAddr) -> Option<Target> {
+    Target::new(&to.ip().to_string(), to.port()).ok()
+}
+
+/// `struct address` of the programs.
+fn octets(ip: IpAddr) -> [u8; 16] {
+    match ip {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+        IpAddr::V6(ip) => ip.octets(),
+    }
+}
+
+/// `struct place` of the programs.
+fn place(at: SocketAddr) -> [u8; 20] {
+    let mut place = [0; 20];
+    place[..16].copy_from_slice(&octets(at.ip()));
+    place[16..18].copy_from_slice(&at.port().to_be_bytes());
+    place
+}
+
+fn attach(skeleton: &DivertSkel<'_>, cgroup: &Path) -> Result<Vec<Link>, Error> {
+    let told = |why: String| Error::Transparent(format!("cgroup {}: {why}", cgroup.display()));
+    let directory = File::open(cgroup).map_err(|error| told(error.to_string()))?;
+    if !cgroup.join("cgroup.procs").exists() {
+        return Err(told("is no cgroup: give a directory of a cgroup2 file system, such as /sys/fs/cgroup".into()));
+    }
+    let programs = &skeleton.progs;
+    // Who connects first must find the rest at work.
+    let order = [
+        &programs.divert_getpeername4,
+        &programs.divert_getpeername6,
+        &programs.divert_sockops,
+        &programs.divert_connect4,
+        &programs.divert_connect6,
+    ];
+    let attached = order.into_iter().map(|program| program.attach_cgroup(directory.as_raw_fd()));
+    attached.collect::<Result<_, _>>().map_err(|error| told(format!("{error:#} (it must be of version 2)")))
+}
+
+fn listener(ip: IpAddr) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind((ip, 0))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// What the kernel calls the network namespace of a socket.
+fn netns_cookie(socket: &impl AsRawFd) -> io::Result<u64> {
+    let (mut cookie, mut len) = (0u64, size_of::<u64>() as libc::socklen_t);
+    // SAFETY: the pointers lead to a u64 and its length, which outlive the call.
+    let failed = unsafe {
+        let place = (&raw mut cookie).cast();
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_NETNS_COOKIE, place, &mut len)
+    };
+    if failed == 0 { Ok(cookie) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_written_as_the_programs_read_them() {
+        let mut expected = [0; 20];
+        expected[10..18].copy_from_slice(&[0xff, 0xff, 192, 0, 2, 1, 0x1f, 0x90]);
+        assert_eq!(place(SocketAddr::from(([192, 0, 2, 1], 8080))), expected);
+        let v6: SocketAddr = "[2001:db8::1]:80".parse().expect("an address");
+        assert_eq!(place(v6)[..4], [0x20, 1, 0x0d, 0xb8]);
+        assert_eq!(target(v6).map(|target| (target.host, target.port)), Some(("2001:db8::1".into(), 80)));
+    }
+}
