@@ -1,8 +1,8 @@
 //! The windows of single streams and of all together: nothing is lost by them, and both ends' accounts agree after any history.
 
-use lasthop_transport::tunnel::{Config, Endpoint, Event};
+use lasthop_transport::tunnel::{Config, Endpoint, Event, Violation};
 use lasthop_units::{Bytes, Rate, Seed, Span, Stream, Time};
-use lasthop_wire::tunnel::OpenResult;
+use lasthop_wire::tunnel::{Data, Frame, OpenResult, packet_header};
 use proptest::prelude::*;
 use rand::RngExt;
 use std::collections::{BTreeMap, BTreeSet};
@@ -239,4 +239,49 @@ fn streams_that_nobody_reads_hold_no_more_than_the_budget_and_the_others_go_on_w
     }
     write_all(&mut world);
     assert!(held(&world) > BUDGET - 3000, "what was read made room");
+}
+
+#[test]
+fn of_data_beyond_the_budget_nothing_is_held_and_the_session_stays_refused() {
+    let mut end = Endpoint::new(Config { budget: BUDGET, ..Config::proxy() });
+    let now = Time::from_nanos(1_000_000_000);
+    // The budget is told with the first packet; two streams of 50 000 octets use it up.
+    assert!(end.poll_transmit(now, &mut Vec::new()).is_some());
+    let (part, parts) = ([7; 1000], BUDGET / 2000);
+    let packet = |stream: u32, offset: u64, bytes: &[u8]| {
+        let mut packet = packet_header(now).to_vec();
+        for frame in [
+            Frame::Open { stream, host: "host", port: 80 },
+            Frame::Data(Data { stream, offset, age: Span::ZERO, end: false, bytes }),
+        ] {
+            frame.encode(&mut packet).expect("short enough");
+        }
+        packet
+    };
+    let mut number = 0..;
+    let mut next = || number.next().expect("endless");
+    for stream in [1, 3] {
+        for n in 0..parts {
+            end.on_packet(now, next(), &packet(stream, n * 1000, &part)).expect("within the budget");
+        }
+    }
+    assert_eq!(end.on_packet(now, next(), &packet(5, 0, &part)), Err(Violation::Budget));
+    assert_eq!(end.readable(5), b"", "nothing of it is held");
+    assert_eq!(end.on_packet(now, next(), &packet(1, parts * 1000, b"x")), Err(Violation::Budget));
+    let mut read = [1, 3, 5].map(|stream| {
+        let mut read = 0;
+        while !end.readable(stream).is_empty() {
+            let count = end.readable(stream).len();
+            end.consume(now, stream, count);
+            read += count as u64;
+        }
+        read
+    });
+    read.sort_unstable();
+    assert_eq!(read, [0, BUDGET / 2, BUDGET / 2]);
+    // There would be room again, but not for this peer.
+    while end.poll_transmit(now, &mut Vec::new()).is_some() {}
+    let mut ping = packet_header(now).to_vec();
+    Frame::Ping.encode(&mut ping).expect("short enough");
+    assert_eq!(end.on_packet(now, next(), &ping), Err(Violation::Budget));
 }

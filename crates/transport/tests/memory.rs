@@ -5,6 +5,7 @@ use lasthop_units::{Bytes, Rate, Seed, Span, Stream, Time};
 use lasthop_wire::tunnel::{AckRange, Data, Frame, MAX_PACKET, OpenResult, packet_header};
 use rand::RngExt;
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 /// Counts the octets that are allocated.
@@ -49,6 +50,8 @@ enum Attack {
     OpenMany,
     /// Streams that the proxy refuses, and that are never ended.
     Refused,
+    /// The windows of a thousand streams filled, which nobody reads, whatever all together may send.
+    Overdraw,
     /// Frames of every kind with numbers of every kind.
     Anything,
 }
@@ -60,7 +63,8 @@ fn bound(config: &Config) -> i64 {
     config.budget as i64 * 9 / 4 + (4 << 20) + streams * 4096
 }
 
-/// Feeds an endpoint that acknowledges nothing of what it is sent; the most that it ever held.
+/// Feeds an endpoint from a peer that acknowledges nothing, and that goes on when it has been refused. In the end the proxy reads
+/// all there is. The most that it ever held, and how many packets it took in.
 fn most_held(attack: Attack, packets: usize) -> (i64, usize) {
     let config = Config::proxy();
     let before = LIVE.load(Ordering::Relaxed);
@@ -68,18 +72,25 @@ fn most_held(attack: Attack, packets: usize) -> (i64, usize) {
     proxy.set_pacing(Rate::from_mbit(100), Bytes::new(100_000));
     let mut random = Seed(7).stream("attack");
     let (mut most, mut taken, mut out, mut packet) = (0, 0, Vec::new(), Vec::new());
+    let (mut refused, mut streams) = (false, BTreeSet::new());
     for number in 0..packets {
         let now = Time::from_nanos(1_000_000_000 + number as u64 * 100_000);
         fill(attack, number as u64, &mut random, &mut packet);
-        if proxy.on_packet(now, number as u64, &packet).is_err() {
-            break;
+        match proxy.on_packet(now, number as u64, &packet) {
+            Ok(_) => {
+                assert!(!refused, "{attack:?}: refused, and then taken in");
+                taken += 1;
+            }
+            Err(_) => refused = true,
         }
-        taken += 1;
         proxy.on_timeout(now);
         while let Some(event) = proxy.next_event() {
             match (attack, event) {
                 (Attack::Refused, Event::Open { stream, .. }) => proxy.opened(stream, OpenResult::Refused),
-                (_, Event::Open { stream, .. }) => proxy.opened(stream, OpenResult::Connected),
+                (_, Event::Open { stream, .. }) => {
+                    proxy.opened(stream, OpenResult::Connected);
+                    streams.insert(stream);
+                }
                 _ => {}
             }
         }
@@ -95,6 +106,12 @@ fn most_held(attack: Attack, packets: usize) -> (i64, usize) {
             }
         }
         most = most.max(LIVE.load(Ordering::Relaxed) - before);
+    }
+    for stream in streams {
+        while !proxy.readable(stream).is_empty() {
+            let ready = proxy.readable(stream).len();
+            proxy.consume(Time::MAX, stream, ready);
+        }
     }
     (most, taken)
 }
@@ -124,6 +141,10 @@ fn fill(attack: Attack, n: u64, random: &mut Stream, packet: &mut Vec<u8>) {
                 let (stream, at) = (2 * (n as u32 / 60) + 1, n % 60);
                 vec![opening(stream), data(stream, at * 1000, &[7; 1000])]
             }
+            Attack::Overdraw => {
+                let (stream, at) = (2 * (n as u32 / 65) + 1, n % 65);
+                vec![opening(stream), data(stream, at * 1000, &[7; 1000])]
+            }
             Attack::SparseNumbers => {
                 let stream = (k as u32).wrapping_mul(2_654_435_761) | 1;
                 vec![opening(stream), Frame::Reset { stream, sent: 0 }]
@@ -137,7 +158,7 @@ fn fill(attack: Attack, n: u64, random: &mut Stream, packet: &mut Vec<u8>) {
             Attack::Anything => vec![anything(random)],
         };
         frames.iter().for_each(|frame| frame.encode(packet).expect("short enough"));
-        if matches!(attack, Attack::FillAndDrain) {
+        if matches!(attack, Attack::FillAndDrain | Attack::Overdraw) {
             break;
         }
         if matches!(attack, Attack::Refused) && n > 0 && k.is_multiple_of(40) {
@@ -177,6 +198,7 @@ fn no_peer_makes_an_endpoint_hold_more_than_its_bound() {
         (Attack::ResetOnly, 8000, 100),
         (Attack::OpenMany, 4000, 50),
         (Attack::Refused, 4000, 100),
+        (Attack::Overdraw, 40_000, 4000),
         (Attack::Anything, 20_000, 10_000),
     ] {
         let (most, taken) = most_held(attack, packets);

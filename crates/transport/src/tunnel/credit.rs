@@ -31,13 +31,15 @@ impl Credit {
         Credit { window, arrived: 0, read: 0, limit: INITIAL, sent: 0, theirs: INITIAL }
     }
 
+    /// The highest offset of a stream would grow by so much.
+    pub(super) fn allows(&self, growth: u64) -> Result<(), Overdrawn> {
+        if self.arrived.saturating_add(growth) > self.limit { Err(Overdrawn) } else { Ok(()) }
+    }
+
     /// The highest offset of a stream has grown by so much.
     pub(super) fn on_arrived(&mut self, growth: u64) -> Result<(), Overdrawn> {
-        let arrived = self.arrived.saturating_add(growth);
-        if arrived > self.limit {
-            return Err(Overdrawn);
-        }
-        self.arrived = arrived;
+        self.allows(growth)?;
+        self.arrived += growth;
         Ok(())
     }
 

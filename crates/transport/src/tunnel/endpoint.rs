@@ -207,6 +207,8 @@ pub struct Endpoint {
     pub(super) held: Bytes,
     pub(super) unsent: Bytes,
     pub(super) lost_packets: u64,
+    /// What the other end has done that it must not.
+    violation: Option<Violation>,
 }
 
 impl Endpoint {
@@ -240,6 +242,7 @@ impl Endpoint {
             held: Bytes::ZERO,
             unsent: Bytes::ZERO,
             lost_packets: 0,
+            violation: None,
         }
     }
 
@@ -409,8 +412,18 @@ impl Endpoint {
     /// A packet has arrived for the first time, with this number. Returns when it left, by the other end's clock.
     ///
     /// # Errors
-    /// [`Violation`]: the session cannot go on.
+    /// [`Violation`]: the session cannot go on. Whatever comes after it is refused for the same reason.
     pub fn on_packet(&mut self, now: Time, number: u64, packet: &[u8]) -> Result<Time, Violation> {
+        if let Some(violation) = &self.violation {
+            return Err(violation.clone());
+        }
+        let taken = self.take_packet(now, number, packet);
+        // Half of the packet has been taken in, perhaps. What the other end builds on it cannot be made sense of.
+        self.violation = taken.as_ref().err().cloned();
+        taken
+    }
+
+    fn take_packet(&mut self, now: Time, number: u64, packet: &[u8]) -> Result<Time, Violation> {
         let (sent_at, frames) = open_packet(packet)?;
         let (mut wants_ack, mut acks, mut whole) = (false, 0, true);
         for frame in frames {
@@ -483,7 +496,11 @@ impl Endpoint {
             return Ok(true);
         }
         let Some(stream) = self.any(number)? else { return Ok(true) };
-        let (growth, spare) = (stream.recv.growth(data), stream.recv.spare());
+        let growth = stream.recv.growth(data);
+        // Before anything is held that would be in nobody's accounts.
+        self.credit.allows(growth)?;
+        let Some(stream) = self.streams.get_mut(&number) else { return Ok(true) };
+        let spare = stream.recv.spare();
         match stream.recv.on_data(data, sent_at) {
             Ok(()) => {}
             Err(Refused::Scattered) => return Ok(false),
@@ -492,7 +509,6 @@ impl Endpoint {
         let spare = stream.recv.spare() as i64 - spare as i64;
         self.spare = self.spare.saturating_add_signed(spare);
         self.credit.on_arrived(growth)?;
-        let Some(stream) = self.streams.get_mut(&number) else { return Ok(true) };
         let news = !stream.recv.readable().is_empty() || stream.recv.is_at_end();
         if news && stream.known && !std::mem::replace(&mut stream.told, true) {
             self.events.push_back(Event::Readable(number));
