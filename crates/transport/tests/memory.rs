@@ -52,6 +52,10 @@ enum Attack {
     Refused,
     /// The windows of a thousand streams filled, which nobody reads, whatever all together may send.
     Overdraw,
+    /// Some streams, and then questions with every second number, so that each is answered at once.
+    Pings,
+    /// A stream that is read at once, so that the proxy tells of its window over and over.
+    Windows,
     /// Frames of every kind with numbers of every kind.
     Anything,
 }
@@ -66,7 +70,11 @@ fn bound(config: &Config) -> i64 {
 /// Feeds an endpoint from a peer that acknowledges nothing, and that goes on when it has been refused. In the end the proxy reads
 /// all there is. The most that it ever held, and how many packets it took in.
 fn most_held(attack: Attack, packets: usize) -> (i64, usize) {
-    let config = Config::proxy();
+    let config = match attack {
+        // As small as makes the proxy speak for every packet.
+        Attack::Windows => Config { window: 1 << 10, ..Config::proxy() },
+        _ => Config::proxy(),
+    };
     let before = LIVE.load(Ordering::Relaxed);
     let mut proxy = Endpoint::new(config.clone());
     proxy.set_pacing(Rate::from_mbit(100), Bytes::new(100_000));
@@ -76,7 +84,8 @@ fn most_held(attack: Attack, packets: usize) -> (i64, usize) {
     for number in 0..packets {
         let now = Time::from_nanos(1_000_000_000 + number as u64 * 100_000);
         fill(attack, number as u64, &mut random, &mut packet);
-        match proxy.on_packet(now, number as u64, &packet) {
+        let step = if matches!(attack, Attack::Pings) { 2 } else { 1 };
+        match proxy.on_packet(now, step * number as u64, &packet) {
             Ok(_) => {
                 assert!(!refused, "{attack:?}: refused, and then taken in");
                 taken += 1;
@@ -98,6 +107,9 @@ fn most_held(attack: Attack, packets: usize) -> (i64, usize) {
         while matches!(attack, Attack::FillAndDrain) && number % 60 == 59 && !proxy.readable(stream).is_empty() {
             let ready = proxy.readable(stream).len();
             proxy.consume(now, stream, ready);
+        }
+        if matches!(attack, Attack::Windows) {
+            proxy.consume(now, 1, proxy.readable(1).len());
         }
         proxy.delays();
         for _ in 0..20 {
@@ -145,6 +157,10 @@ fn fill(attack: Attack, n: u64, random: &mut Stream, packet: &mut Vec<u8>) {
                 let (stream, at) = (2 * (n as u32 / 65) + 1, n % 65);
                 vec![opening(stream), data(stream, at * 1000, &[7; 1000])]
             }
+            // What waits longest is asked after again and again: it takes some that wait to hold up all behind them.
+            Attack::Pings if n < 1000 => vec![opening(2 * n as u32 + 1)],
+            Attack::Pings => vec![Frame::Ping],
+            Attack::Windows => vec![opening(1), data(1, n * 1000, &[7; 1000])],
             Attack::SparseNumbers => {
                 let stream = (k as u32).wrapping_mul(2_654_435_761) | 1;
                 vec![opening(stream), Frame::Reset { stream, sent: 0 }]
@@ -158,7 +174,7 @@ fn fill(attack: Attack, n: u64, random: &mut Stream, packet: &mut Vec<u8>) {
             Attack::Anything => vec![anything(random)],
         };
         frames.iter().for_each(|frame| frame.encode(packet).expect("short enough"));
-        if matches!(attack, Attack::FillAndDrain | Attack::Overdraw) {
+        if matches!(attack, Attack::FillAndDrain | Attack::Overdraw | Attack::Pings | Attack::Windows) {
             break;
         }
         if matches!(attack, Attack::Refused) && n > 0 && k.is_multiple_of(40) {
@@ -199,6 +215,8 @@ fn no_peer_makes_an_endpoint_hold_more_than_its_bound() {
         (Attack::OpenMany, 4000, 50),
         (Attack::Refused, 4000, 100),
         (Attack::Overdraw, 40_000, 4000),
+        (Attack::Pings, 400_000, 400_000),
+        (Attack::Windows, 400_000, 10_000),
         (Attack::Anything, 20_000, 10_000),
     ] {
         let (most, taken) = most_held(attack, packets);

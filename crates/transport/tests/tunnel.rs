@@ -5,7 +5,7 @@ use lasthop_laws::tcp::{self, Setup};
 use lasthop_signals::{FrameSource, Node, StationFeedback};
 use lasthop_transport::tunnel::{Config, Delay, Endpoint, Event};
 use lasthop_units::{Bytes, Rate, Seed, Span, Stream, Time};
-use lasthop_wire::tunnel::{OpenResult, PacketSize};
+use lasthop_wire::tunnel::{AckRange, Frame, OpenResult, PacketSize, packet_header};
 use proptest::prelude::*;
 use rand::RngExt;
 use std::collections::{BTreeMap, BTreeSet};
@@ -422,4 +422,25 @@ fn a_reset_ends_both_sides_and_what_comes_late_is_ignored() {
     assert_eq!(world.events, [(1, Event::Reset(number))]);
     assert!(!world.ends[0].has(number) && !world.ends[1].has(number));
     assert_eq!(world.ends[1].backlog().total(), Bytes::ZERO);
+}
+
+#[test]
+fn data_waits_while_very_many_packets_have_no_acknowledgement() {
+    let mut end = Endpoint::new(Config::proxy());
+    end.set_pacing(Rate::from_mbit(100_000), Bytes::new(1 << 30));
+    let (mut now, mut out, stream) = (Time::from_nanos(1_000_000_000), Vec::new(), end.open("host", 80));
+    for _ in 0..60_000 {
+        now += Span::from_micros(1);
+        end.write(stream, b"x", now);
+        while end.poll_transmit(now, &mut out).is_some() {}
+    }
+    assert_eq!(end.numbers(), 32 << 10);
+    assert!(end.next_timeout(now).is_some_and(|at| at > now), "nobody need look before something comes");
+    let mut packet = packet_header(now).to_vec();
+    let ranges = vec![AckRange { first: 0, last: end.numbers() - 1 }];
+    Frame::Ack { delay: Span::ZERO, ranges }.encode(&mut packet).expect("short");
+    end.on_packet(now, 0, &packet).expect("an honest peer");
+    now += Span::from_millis(1);
+    while end.poll_transmit(now, &mut out).is_some() {}
+    assert_eq!(end.backlog().unsent, Bytes::ZERO);
 }

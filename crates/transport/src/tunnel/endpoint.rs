@@ -136,6 +136,9 @@ pub enum Violation {
     /// More streams are opened, or given up, than anybody needs.
     #[error("too many streams were opened and given up, or with too many numbers left out")]
     Streams,
+    /// Hardly anything is acknowledged of what it makes this end send.
+    #[error("too many packets that were sent have no acknowledgement")]
+    Unanswered,
     /// One packet acknowledges and acknowledges.
     #[error("more than one acknowledgement in a packet")]
     Acks,
@@ -440,6 +443,10 @@ impl Endpoint {
         if self.closing.len() > 2 * most || self.resets > 4 * most {
             return Err(Violation::Streams);
         }
+        // Data stops in time by itself; these are answers to what the other end goes on asking.
+        if self.ledger.len() > MOST_SENT + 4 * most {
+            return Err(Violation::Unanswered);
+        }
         if !whole {
             // As if it had been lost: what was taken in of it does no harm a second time.
             return Ok(sent_at);
@@ -700,6 +707,8 @@ const READ_AHEAD: Span = Span::from_micros(250);
 /// Full packets: one that leaves and one that waits.
 const LEAST_AHEAD: u64 = 2;
 const MOST_AHEAD: u64 = 256 << 10;
+/// Packets without an acknowledgement beyond which no data is sent: more than fill the largest budget, if they are full.
+pub(super) const MOST_SENT: usize = 32 << 10;
 /// Memory of streams that holds nothing: what is read of a stream soon fills again.
 const MOST_SPARE: u64 = 4 << 20;
 

@@ -13,8 +13,9 @@ use std::collections::VecDeque;
 /// What was sent, by number.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    /// Number of the first entry.
-    base: u64,
+    /// Number of the next packet.
+    next: u64,
+    /// Packets that ask for an acknowledgement, in order: the first waits for it.
     sent: VecDeque<Sent>,
     largest_acked: Option<u64>,
     in_flight: Bytes,
@@ -29,6 +30,7 @@ pub(super) struct Ledger {
 /// One packet.
 #[derive(Debug)]
 pub(super) struct Sent {
+    number: u64,
     pub(super) at: Time,
     /// Its length as an IP packet.
     pub(super) len: Bytes,
@@ -61,17 +63,23 @@ const GRANULARITY: Span = Span::from_millis(1);
 impl Ledger {
     /// The number of the next packet.
     pub(super) fn next_number(&self) -> u64 {
-        self.base + self.sent.len() as u64
+        self.next
     }
 
-    /// Notes the packet with the next number. One that asks for nothing is not waited for: its content is `None`.
+    /// Packets that are remembered: those that wait for an acknowledgement, and some between them.
+    pub(super) fn len(&self) -> usize {
+        self.sent.len()
+    }
+
+    /// Notes the packet with the next number. One that asks for nothing, whose content is `None`, is not waited for and leaves
+    /// nothing but its number: the other end decides how many there are.
     pub(super) fn on_sent(&mut self, at: Time, len: Bytes, content: Option<Content>) {
         if content.is_some() {
             self.in_flight += len;
             self.last_eliciting = at;
+            self.sent.push_back(Sent { number: self.next, at, len, content });
         }
-        self.sent.push_back(Sent { at, len, content });
-        self.forget();
+        self.next += 1;
     }
 
     /// What the other side says to have. Numbers that were never sent are ignored.
@@ -82,16 +90,14 @@ impl Ledger {
             return outcome;
         };
         for range in ranges {
-            let first = range.first.max(self.base);
-            for number in first..(range.last + 1).min(next).max(first) {
-                let index = (number - self.base) as usize;
-                let sent = &mut self.sent[index];
+            let first = self.sent.partition_point(|sent| sent.number < range.first);
+            for sent in self.sent.range_mut(first..).take_while(|sent| sent.number <= range.last) {
                 let Some(content) = sent.content.take() else { continue };
                 self.in_flight = self.in_flight.saturating_sub(sent.len);
                 outcome.delivered_len += sent.len;
                 outcome.delivered.push(content);
                 newest = newest.max(Some(sent.at));
-                if number == largest {
+                if sent.number == largest {
                     outcome.largest_sent = Some(sent.at);
                 }
             }
@@ -116,11 +122,11 @@ impl Ledger {
         let Some(largest) = self.largest_acked else { return Bytes::ZERO };
         let patience = self.patience(rtt);
         let mut lost_len = Bytes::ZERO;
-        for (number, sent) in (self.base..largest).zip(self.sent.iter_mut()) {
+        for sent in self.sent.iter_mut().take_while(|sent| sent.number < largest) {
             if sent.content.is_none() {
                 continue;
             }
-            if number + PACKETS <= largest || sent.at + patience <= now {
+            if sent.number + PACKETS <= largest || sent.at + patience <= now {
                 lost.extend(sent.content.take());
                 lost_len += sent.len;
             } else {
@@ -145,8 +151,8 @@ impl Ledger {
     /// When something will be lost if it is not acknowledged before.
     pub(super) fn loss_time(&self, rtt: &RttEstimator) -> Option<Time> {
         let largest = self.largest_acked?;
-        let waiting = (self.base..largest).zip(&self.sent).find(|(_, sent)| sent.content.is_some())?;
-        Some(waiting.1.at + self.patience(rtt))
+        let waiting = self.sent.iter().take_while(|sent| sent.number < largest).find(|sent| sent.content.is_some())?;
+        Some(waiting.at + self.patience(rtt))
     }
 
     /// When the last packet that asks for an acknowledgement was sent; `None` if none is waited for.
@@ -172,7 +178,6 @@ impl Ledger {
     fn forget(&mut self) {
         while self.sent.front().is_some_and(|sent| sent.content.is_none()) {
             self.sent.pop_front();
-            self.base += 1;
         }
     }
 }
@@ -223,6 +228,24 @@ mod tests {
         let mut ledger = Ledger::default();
         ledger.on_sent(at(0), FULL, None);
         assert_eq!((ledger.next_number(), ledger.in_flight(), ledger.waiting_since()), (1, Bytes::ZERO, None));
+    }
+
+    #[test]
+    fn packets_that_ask_for_nothing_leave_no_trace_behind_one_that_waits() {
+        let mut ledger = sent(1);
+        (1..10_000).for_each(|n| ledger.on_sent(at(n), FULL, (n == 5000).then(Content::default)));
+        assert_eq!((ledger.sent.len(), ledger.next_number(), ledger.in_flight()), (2, 10_000, FULL * 2));
+        // They count where numbers do: 5000 is three below 5003, which asked for nothing.
+        ledger.on_ack(at(10_000), Span::ZERO, &[AckRange { first: 5001, last: 5002 }]);
+        let mut lost = Vec::new();
+        ledger.latest_rtt = Span::from_secs(60);
+        assert_eq!(ledger.take_lost(at(10_000), &rtt(), &mut lost), FULL, "packet 0");
+        ledger.on_ack(at(10_000), Span::ZERO, &[AckRange { first: 5003, last: 5003 }]);
+        assert_eq!(ledger.take_lost(at(10_000), &rtt(), &mut lost), FULL, "packet 5000");
+        assert_eq!((ledger.sent.len(), ledger.next_number(), ledger.in_flight()), (0, 10_000, Bytes::ZERO));
+        ledger.on_sent(at(10_001), FULL, Some(Content::default()));
+        let outcome = ledger.on_ack(at(10_002), Span::ZERO, &[AckRange { first: 7, last: 10_000 }]);
+        assert_eq!((outcome.delivered.len(), outcome.largest_sent), (1, Some(at(10_001))));
     }
 
     #[test]

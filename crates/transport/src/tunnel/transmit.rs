@@ -1,7 +1,7 @@
 //! Putting packets together.
 
 use super::control::Control;
-use super::endpoint::Endpoint;
+use super::endpoint::{Endpoint, MOST_SENT};
 use super::frames::{Content, Item, Part};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use lasthop_wire::tunnel::{self, Data, Frame, OpenResult, SEALED_HEADER, TAG};
@@ -78,9 +78,11 @@ impl Endpoint {
 
     /// True if no more may be in the network.
     fn is_full(&self, now: Time) -> bool {
+        // However short they are, packets take memory until they are acknowledged.
+        let many = self.ledger.len() >= MOST_SENT;
         match &self.control {
-            Control::Set { .. } => false,
-            Control::Law(law) => self.ledger.in_flight() >= law.window(now),
+            Control::Set { .. } => many,
+            Control::Law(law) => many || self.ledger.in_flight() >= law.window(now),
         }
     }
 
