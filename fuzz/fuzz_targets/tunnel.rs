@@ -9,7 +9,9 @@ use lasthop_wire::tunnel::{Datagram, Grant, MAX_PACKET, Wish, open_packet};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    let _ = Datagram::parse(bytes);
+    if let Ok(Datagram::Sealed { number, .. }) = Datagram::parse(bytes) {
+        assert!(number < 1 << 62);
+    }
     assert!(Wish::decode(bytes).is_err() || Wish::decode(bytes).is_ok_and(|wish| wish.encode() == bytes));
     assert!(Grant::decode(bytes).is_err() || Grant::decode(bytes).is_ok_and(|grant| grant.encode() == bytes));
     let _ = (socks5::greeting(bytes), socks5::request(bytes), connect::request(bytes));

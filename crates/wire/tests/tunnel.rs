@@ -2,6 +2,7 @@
 
 use lasthop_signals::{FrameSource, Node, StationFeedback};
 use lasthop_units::{Span, Time};
+use lasthop_wire::Error;
 use lasthop_wire::proxy::{Target, connect, socks5};
 use lasthop_wire::tunnel::{AckRange, Data, Datagram, Frame, MAX_ACK_RANGES, OpenResult};
 use lasthop_wire::tunnel::{
@@ -124,12 +125,20 @@ proptest! {
     }
 
     #[test]
-    fn datagrams_keep_their_numbers(session: u32, number: u64, station: u16, rest in vec(any::<u8>(), 24..80)) {
+    fn datagrams_keep_their_numbers(session: u32, number in 0u64..1 << 62, station: u16, rest in vec(any::<u8>(), 24..80)) {
         let sealed = [&sealed_header(session, number)[..], &rest].concat();
         prop_assert_eq!(Datagram::parse(&sealed), Ok(Datagram::Sealed { session, number, sealed: &rest }));
         let initiation = [&initiation_header(Node(station))[..], &rest].concat();
         let expected = Datagram::Initiation { station: Node(station), message: &rest };
         prop_assert_eq!(Datagram::parse(&initiation), Ok(expected));
+    }
+
+    #[test]
+    fn numbers_that_nobody_counts_up_to_are_refused(
+        number in prop_oneof![Just(1u64 << 62), Just(u64::MAX), 1u64 << 62..], rest in vec(any::<u8>(), 24..80),
+    ) {
+        let sealed = [&sealed_header(7, number)[..], &rest].concat();
+        prop_assert_eq!(Datagram::parse(&sealed), Err(Error::Unknown { what: "packet number", value: number }));
     }
 
     #[test]

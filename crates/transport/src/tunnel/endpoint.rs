@@ -412,7 +412,8 @@ impl Endpoint {
         self.close = true;
     }
 
-    /// A packet has arrived for the first time, with this number. Returns when it left, by the other end's clock.
+    /// A packet has arrived for the first time, with this number (of those that [`lasthop_wire::tunnel::Datagram::parse`] lets pass).
+    /// Returns when it left, by the other end's clock.
     ///
     /// # Errors
     /// [`Violation`]: the session cannot go on. Whatever comes after it is refused for the same reason.

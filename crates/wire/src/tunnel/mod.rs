@@ -22,7 +22,7 @@
 //!
 //! | offset | size | field |
 //! | --- | --- | --- |
-//! | 8 | 8 | packet number: counts up from 0 in each direction, never repeats; the nonce |
+//! | 8 | 8 | packet number: counts up from 0 in each direction, never repeats, stays below 2^62; the nonce |
 //! | 16 | n | the packet, encrypted |
 //! | 16 + n | 16 | authentication tag |
 //!
@@ -59,6 +59,8 @@ pub const PACKET_HEADER: usize = 8;
 
 const VERSION: u8 = 2;
 const HEADER: usize = 8;
+/// Packet numbers end here, as offsets in streams do: nobody sends so many, and sums do not overflow.
+const NUMBERS: u64 = 1 << 62;
 const INITIATION: u8 = 1;
 const RESPONSE: u8 = 2;
 const SEALED: u8 = 3;
@@ -105,7 +107,7 @@ impl<'a> Datagram<'a> {
     /// Takes a UDP payload apart.
     ///
     /// # Errors
-    /// [`Error::Truncated`]; [`Error::Unknown`] for another kind or version.
+    /// [`Error::Truncated`]; [`Error::Unknown`] for another kind or version, or a packet number that nobody counts up to.
     pub fn parse(bytes: &'a [u8]) -> Result<Datagram<'a>, Error> {
         let needed = HEADER;
         let [kind, version] = take(bytes, 0).ok_or(Error::Truncated { needed, got: bytes.len() })?;
@@ -122,6 +124,9 @@ impl<'a> Datagram<'a> {
                     return Err(Error::Truncated { needed, got: bytes.len() });
                 }
                 let number = u64::from_be_bytes(take(bytes, 8).expect("checked above"));
+                if number >= NUMBERS {
+                    return Err(Error::Unknown { what: "packet number", value: number });
+                }
                 Ok(Datagram::Sealed { session, number, sealed: &bytes[SEALED_HEADER..] })
             }
             CHALLENGES => {
