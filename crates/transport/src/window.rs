@@ -118,7 +118,7 @@ impl ReceiveWindow {
     /// The window field to send while everything below `next` has arrived and `unread` of it has not been read.
     pub(crate) fn field(&mut self, next: u64, unread: u64) -> u16 {
         let step = 1u64 << self.scale;
-        let free = self.open.min(self.limit).saturating_sub(unread);
+        let free = self.most().saturating_sub(unread);
         let left = self.edge.saturating_sub(next);
         // Opening by slivers would invite slivers (RFC 9293, section 3.8.6.2.2).
         let worthwhile = free >= left + self.mss.min(self.capacity / 2) || free >= left && left >= self.mss;
@@ -131,7 +131,7 @@ impl ReceiveWindow {
     /// True if so much has been read since the last advertisement that the peer should hear of it unasked.
     pub(crate) fn wants_update(&self, next: u64, unread: u64) -> bool {
         let left = self.edge.saturating_sub(next);
-        let free = self.open.min(self.limit).saturating_sub(unread);
+        let free = self.most().saturating_sub(unread);
         free >= 2 * left && free - left >= (2 * self.mss).min(self.capacity / 2)
     }
 
@@ -139,7 +139,12 @@ impl ReceiveWindow {
     pub(crate) fn read_until_update(&self, next: u64, unread: u64) -> u64 {
         let left = self.edge.saturating_sub(next);
         let wanted = (2 * left).max(left + (2 * self.mss).min(self.capacity / 2));
-        (wanted + unread).saturating_sub(self.open)
+        (wanted + unread).saturating_sub(self.most())
+    }
+
+    /// What is advertised while nothing waits to be read.
+    fn most(&self) -> u64 {
+        self.open.min(self.limit)
     }
 
     /// The offset after the last that may be accepted.
@@ -210,6 +215,25 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn the_peer_should_hear_of_the_window_just_when_so_much_has_been_read(
+            opened in 0u64..200, limit in 0u64..400_000, unread in 0u64..200_000, since in 0u64..100_000,
+        ) {
+            let mut window = window();
+            for _ in 0..opened {
+                window.on_in_order(1448);
+            }
+            window.field(1, 0);
+            window.set_limit(limit);
+            let next = 1 + since;
+            let needed = window.read_until_update(next, unread);
+            for read in (0..=unread).step_by(1000).chain([needed.saturating_sub(1), needed]) {
+                if read <= unread {
+                    prop_assert_eq!(window.wants_update(next, unread - read), read >= needed, "{} of {}", read, needed);
+                }
+            }
+        }
+
         #[test]
         fn the_right_edge_never_moves_left(
             steps in prop::collection::vec((0u64..3000, 0u64..4000, 0u64..50), 1..300)
