@@ -2,9 +2,13 @@
 //! Source:     aggregation.md C.4: x <- x + K (N_eps - mu_N) on the rate of the reference station, others in proportion to
 //!             their data rate, once a second, about 32 packets a frame; constants not published (low confidence).
 //! Equations:  x_1' = x_1 + K_I (N - mu_1) + K_P (mu_1 - mu_1'),   x_i = x_1 w_1 / w_i
+//!             in slots in which the reference station was sent at least 0.95 of its rate, or mu_1 > N; x_1 stays as it is in others
 //! Symbols:    K_I -> `integral`, K_P -> `proportional`, N -> `aim_packets`, mu_1' -> mu_1 of this slot, mu_1 -> of the last
 //! Deviations: gains by default such that the loop gain is 0.5 at 32 packets, 390 Mbit/s and an overhead of 200 us, where
 //!             d mu/d x = (c + w mu)^2 / c = 7.4e-3 packets for a packet a second; the predecessor's own are not known.
+//!             The reference is the slowest station of those that were sent what they may be, or whose frames hold more than they shall: frames that an application leaves short ask for
+//!             more for as long as it does, and what had been added meanwhile would stand in the hop's queue for minutes afterwards. Whether
+//!             the predecessor had such a guard is not known.
 //! Validity:   near that point. Elsewhere the loop gain is another, which is why it was replaced: with eleven stations, or
 //!             at a tenth of the data rate, it is many times as large.
 //! Checked by: tests::*, tests/aggregation_conformance.rs
@@ -14,7 +18,7 @@ use super::ledger::{Ledger, Slot};
 use super::model::airtime;
 use crate::params::{refuse, within};
 use crate::{Decision, HopLaw, ParamError, Why};
-use lasthop_signals::{FlowId, Signal};
+use lasthop_signals::{FlowId, Node, Signal};
 use lasthop_units::{Bytes, Rate, Span, Time};
 
 /// Parameters of [`LinearPi`].
@@ -72,17 +76,29 @@ pub struct LinearPi {
     ledger: Ledger<Station>,
     /// Rate of the slowest station, packets a second.
     rate: f64,
-    /// Packets a frame of the slowest station in the slot before.
-    before: Option<f64>,
+    /// The reference station of the slot before, and its packets a frame.
+    before: Option<(Node, f64)>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Station {
     airtime: Option<f64>,
     level: Option<f64>,
     rate: f64,
+    /// The least rate that it had in the slot before, and in this one.
+    allowed: [f64; 2],
+    /// It was sent less than it may be.
+    limited: bool,
 }
 
+impl Default for Station {
+    fn default() -> Station {
+        Station { airtime: None, level: None, rate: 0.0, allowed: [f64::INFINITY; 2], limited: false }
+    }
+}
+
+/// A stream that sends less than this share of its rate is limited by its application, as with the regulator.
+const LIMITED: f64 = 0.95;
 /// Packets a second: the first rate, and the least.
 const FIRST: f64 = 1000.0;
 const LEAST: f64 = 10.0;
@@ -99,30 +115,58 @@ impl LinearPi {
     }
 
     fn tick(&mut self, now: Time) {
-        let bits = (self.params.packet.bits() + 48 * 8) as f64;
+        let packet = self.params.packet;
+        let bits = (packet.bits() + 48 * 8) as f64;
         self.ledger.close(now, |account, slot: &Slot| {
-            account.state.level = slot.frames.map(|frames| frames.level);
+            let octets = account.packet_bytes.unwrap_or(packet.get() as f64);
+            let state = &mut account.state;
+            state.level = slot.frames.map(|frames| frames.level);
             if let Some(inverse) = slot.frames.and_then(|frames| frames.inverse_rate) {
-                account.state.airtime = Some(airtime(bits, 1.0 / inverse));
+                state.airtime = Some(airtime(bits, 1.0 / inverse));
             }
+            // Rates are of packets of one size. What was sent is counted from one report of the station to the next, which may begin in the
+            // slot before, with the rate of then.
+            let allowed = state.allowed[0].min(state.allowed[1]).clamp(LEAST, MOST) * packet.get() as f64;
+            state.limited = slot.sent.is_some_and(|sent| sent * octets < LIMITED * allowed);
+            state.allowed = [state.allowed[1], f64::INFINITY];
         });
-        // Those whose rates nobody knows are all alike.
-        let known = self.ledger.active().filter_map(|a| Some((a.state.airtime.unwrap_or(0.0), a.state.level?)));
-        if let Some((_, level)) = known.max_by(|(a, _), (b, _)| a.total_cmp(b)) {
-            let error = f64::from(self.params.aim_packets) - level;
-            let change = self.before.map_or(0.0, |before| before - level);
-            self.rate += self.params.integral * error + self.params.proportional * change;
-            self.rate = self.rate.clamp(LEAST, MOST);
-            self.before = Some(level);
-        }
+        self.integrate();
         self.spread();
     }
 
+    fn integrate(&mut self) {
+        // Those whose rates nobody knows are all alike.
+        let airtime = |state: &Station| state.airtime.unwrap_or(0.0);
+        let aim = f64::from(self.params.aim_packets);
+        let active = self.ledger.iter().filter(|(_, account)| account.is_active());
+        let known = active.filter_map(|(node, account)| Some((node, &account.state, account.state.level?)));
+        // Too long frames are too long whoever limits them: a sender that has lost packets in a full queue sends less, too.
+        let telling = known.filter(|(_, state, level)| !state.limited || *level > aim);
+        let Some((node, reference, level)) = telling.max_by(|(_, a, _), (_, b, _)| airtime(a).total_cmp(&airtime(b)))
+        else {
+            self.before = None;
+            return;
+        };
+        let error = aim - level;
+        let change = self.before.filter(|(before, _)| *before == node).map_or(0.0, |(_, before)| before - level);
+        let change = self.params.integral * error + self.params.proportional * change;
+        // The rate is that of the slowest, whoever is the reference.
+        let share = reference.airtime.map_or(1.0, |own| own / self.slowest());
+        self.rate = (self.rate + change * share).clamp(LEAST, MOST);
+        self.before = Some((node, level));
+    }
+
+    /// Seconds that a packet of the slowest active station takes.
+    fn slowest(&self) -> f64 {
+        self.ledger.active().filter_map(|account| account.state.airtime).fold(0.0, f64::max)
+    }
+
     fn spread(&mut self) {
-        let slowest = self.ledger.active().filter_map(|account| account.state.airtime).fold(0.0, f64::max);
+        let slowest = self.slowest();
         for (_, account) in self.ledger.iter_mut() {
             let state = &mut account.state;
             state.rate = self.rate * state.airtime.map_or(1.0, |own| (slowest / own).max(1.0));
+            state.allowed[1] = state.allowed[1].min(state.rate);
         }
     }
 }
@@ -161,7 +205,7 @@ impl HopLaw for LinearPi {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lasthop_signals::{Node, StationFeedback};
+    use lasthop_signals::{StationFeedback, StreamReport};
 
     /// Runs the controller against a hop of one station, whose frames hold what the model says.
     fn run(params: PiParams, overhead: f64, mbit: f64, slots: u32) -> f64 {
@@ -205,6 +249,105 @@ mod tests {
         let levels: Vec<f64> = (300..310).map(|slots| run(params.clone(), 200e-6, 29.25, slots)).collect();
         let spread = levels.iter().fold(0.0f64, |most, level| most.max((level - 10.0).abs()));
         assert!(spread > 3.0, "{levels:?}");
+    }
+
+    /// Stations at these data rates behind one hop with 200 us an access; a proxy that says what it sends.
+    struct Hop {
+        law: LinearPi,
+        mbit: Vec<f64>,
+        sent: Vec<f64>,
+        slot: u32,
+    }
+
+    impl Hop {
+        fn new(mbit: &[f64]) -> Hop {
+            let law = LinearPi::new(PiParams::default()).expect("valid");
+            let mut hop = Hop { law, mbit: mbit.to_vec(), sent: vec![0.0; mbit.len()], slot: 0 };
+            (0..mbit.len()).for_each(|place| hop.report(place, true));
+            hop
+        }
+
+        fn now(&self) -> Time {
+            Time::ZERO + Span::from_secs(self.slot.into())
+        }
+
+        fn report(&mut self, place: usize, waiting: bool) {
+            let packets = self.sent[place] as u64;
+            let bytes = Bytes::new(packets * 1500);
+            let report = StreamReport { station: Node(place as u16), packets, bytes, waiting };
+            self.law.sense(self.now(), &Signal::Stream(report));
+        }
+
+        /// Packets a second that each may be sent.
+        fn rates(&self) -> Vec<f64> {
+            let mut rates = Vec::new();
+            self.law.decide(self.now(), &mut |_, decision| {
+                rates.push(decision.pacing.expect("paces").as_bps() as f64 / 12_000.0);
+            });
+            rates
+        }
+
+        /// A second in which applications want so many packets of each station; how many its frames hold.
+        fn second(&mut self, wanted: &[f64]) -> Vec<f64> {
+            let rates: Vec<f64> = self.rates().iter().zip(wanted).map(|(may, wants)| may.min(*wants)).collect();
+            let airtimes: Vec<f64> = self.mbit.iter().map(|mbit| airtime(1548.0 * 8.0, mbit * 1e6)).collect();
+            let idle = 1.0 - airtimes.iter().zip(&rates).map(|(w, x)| w * x).sum::<f64>();
+            let round = if idle > 0.0 { rates.len() as f64 * 200e-6 / idle } else { f64::INFINITY };
+            let levels: Vec<f64> = rates.iter().map(|x| (x * round).clamp(1.0, 64.0)).collect();
+            let start = self.now();
+            self.slot += 1;
+            for (place, (rate, level)) in rates.iter().zip(&levels).enumerate() {
+                self.sent[place] += rate;
+                self.report(place, wanted[place] > *rate);
+                let frames = (1.0 / round.max(1e-3)).min(rate / level).max(1.0).round();
+                let feedback = StationFeedback {
+                    frames: frames as u32,
+                    packets: (frames * level).round() as u64,
+                    inverse_rate_sum: frames / (self.mbit[place] * 1e6),
+                    received: *rate as u64,
+                    ..StationFeedback::empty(Node(place as u16), self.slot, start, self.now())
+                };
+                self.law.sense(self.now(), &Signal::Station(feedback));
+            }
+            levels
+        }
+    }
+
+    #[test]
+    fn ten_minutes_of_light_browsing_leave_no_full_queue_behind() {
+        let mut hop = Hop::new(&[390.0]);
+        for _ in 0..600 {
+            hop.second(&[50.0]);
+        }
+        // Both slots that were not seen to be limited asked for thirty-one packets more.
+        assert!(hop.rates()[0] < 10_000.0, "{:?}", hop.rates());
+        let levels: Vec<f64> = (0..30).map(|_| hop.second(&[f64::INFINITY])[0]).collect();
+        assert!(levels.iter().all(|level| *level < 40.0), "{levels:?}");
+        assert!((levels[29] - 32.0).abs() < 1.0, "{levels:?}");
+    }
+
+    #[test]
+    fn frames_that_are_too_long_lower_the_rate_though_less_is_sent() {
+        let mut hop = Hop::new(&[390.0]);
+        hop.law.rate = 60_000.0;
+        hop.law.spread();
+        // The hop carries 31 400 packets a second.
+        let levels: Vec<f64> = (0..60).map(|_| hop.second(&[40_000.0])[0]).collect();
+        assert_eq!(levels[0], 64.0);
+        assert!((levels[59] - 32.0).abs() < 1.0, "{levels:?}");
+    }
+
+    #[test]
+    fn the_slowest_of_those_that_send_what_they_may_is_the_reference() {
+        let mut hop = Hop::new(&[390.0, 87.75]);
+        let mut levels = Vec::new();
+        for _ in 0..600 {
+            levels = hop.second(&[f64::INFINITY, 20.0]);
+        }
+        assert!((levels[0] - 32.0).abs() < 1.0, "{levels:?}");
+        // What the slow one may be sent is its share of that, whatever it uses.
+        let rates = hop.rates();
+        assert!((rates[0] / rates[1] - 390.0 / 87.75).abs() < 0.01, "{rates:?}");
     }
 
     #[test]
