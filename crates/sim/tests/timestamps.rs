@@ -22,7 +22,7 @@ fn the_mean_error_on_traces_of_other_seeds_is_within_15_per_cent() {
     println!("{HEAD}");
     let all = row("all", &|_, _| true);
     let whole = row("frames handed up whole", &|_, case| !case.early);
-    row("MPDUs passed on as they end", &|_, case| case.early);
+    let early = row("MPDUs passed on as they end", &|_, case| case.early);
     row("no MPDU losses", &|_, case| case.error == 0.0);
     row("MPDU losses up to 5 %", &|_, case| case.error > 0.0);
     row("no interrupt moderation", &|_, case| case.moderation.is_zero());
@@ -42,6 +42,8 @@ fn the_mean_error_on_traces_of_other_seeds_is_within_15_per_cent() {
     assert!(all.slots > 350, "{all:?}");
     assert!(all.mean <= 0.15, "{all:?}");
     assert!(whole.mean <= 0.15, "{whole:?}");
+    // The hard case, above what is asked of all: 16.3 % with these coefficients. No requirement, but it must not become worse unseen.
+    assert!(early.slots > 100 && early.mean <= 0.17, "{early:?}");
     // A regulated stream begins with one packet a frame.
     assert!(single.mean <= 0.15, "{single:?}");
     // It knows nearly always, and where it says that it does not it is right to say so.
