@@ -29,6 +29,10 @@ struct Case {
     changed: (u32, f64),
     /// Seconds at which the hop changes, changes back, and the run ends.
     times: [f64; 3],
+    /// The scenario has other times: its neighbour and its end are moved to these.
+    moved: bool,
+    /// Its laws that have a target.
+    regulated: &'static [&'static str],
 }
 
 /// What the hop is like in one phase, and the seconds at the end of it in which everything should have settled.
@@ -49,7 +53,10 @@ const CASES: [Case; 3] = [
         text: SLOW,
         label: "a neighbour of 6 Mbit/s from 20 to 40 s",
         stations: 8.0,
+        // Ten seconds later than the scenario has it, so that what comes before has settled too.
         times: [20.0, 40.0, 70.0],
+        moved: true,
+        regulated: &["regulator", "published"],
         ..USUAL
     },
 ];
@@ -62,6 +69,8 @@ const USUAL: Case = Case {
     usual: (9, 390.0),
     changed: (9, 390.0),
     times: [20.0, 40.0, 60.0],
+    moved: false,
+    regulated: &["regulator"],
 };
 /// The target and the control interval.
 const TARGET_MS: f64 = 5.0;
@@ -97,6 +106,19 @@ impl Case {
         ]
     }
 
+    /// What it has other than its scenario file.
+    fn edits(&self) -> Vec<(String, Value)> {
+        let target = |law: &&str| (format!("laws.{law}.regulator.target"), Value::from(format!("{TARGET_MS} ms")));
+        let mut edits: Vec<_> = self.regulated.iter().map(target).collect();
+        if self.moved {
+            let [from, until, end] = self.times.map(|at| Value::from(format!("{at} s")));
+            let active = [("from".to_owned(), from), ("until".to_owned(), until)].into_iter().collect();
+            edits.push(("neighbour.0.active".to_owned(), Value::Array(vec![Value::Table(active)])));
+            edits.push(("duration".to_owned(), end));
+        }
+        edits
+    }
+
     fn stages(&self, runner: &Runner<'_>) -> Result<[Stage; 3], ExperimentError> {
         let line = |(mcs, _): (u32, f64), neighbour| saturated(runner, self.name, self.text, mcs, neighbour);
         let (usual, changed) = (line(self.usual, false)?, line(self.changed, true)?);
@@ -130,16 +152,7 @@ pub(in super::super) fn tracking(runner: &Runner<'_>) -> Result<Section, Experim
     ]);
     let mut tables = Vec::new();
     for case in &CASES {
-        let edit = |law: &str| (format!("laws.{law}.regulator.target"), Value::from(format!("{TARGET_MS} ms")));
-        let mut edits = vec![edit("regulator")];
-        if case.text == SLOW {
-            // Ten seconds later than the scenario has it, so that what comes before has settled too.
-            let [from, until, end] = case.times.map(|at| Value::from(format!("{at} s")));
-            let active = [("from".to_owned(), from), ("until".to_owned(), until)].into_iter().collect();
-            edits.push(("neighbour.0.active".to_owned(), Value::Array(vec![Value::Table(active)])));
-            edits.push(("duration".to_owned(), end));
-            edits.push(edit("published"));
-        }
+        let edits = case.edits();
         let edits: Vec<_> = edits.iter().map(|(path, value)| (path.as_str(), value.clone())).collect();
         let run = runner.run(case.name, case.text, &edits)?;
         let stages = case.stages(runner)?;

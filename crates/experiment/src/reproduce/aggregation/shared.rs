@@ -19,6 +19,10 @@ struct Case<'c> {
     edits: Vec<Edit<'c>>,
     stations: [[&'c str; 2]; 2],
     target: f64,
+    /// Its levels are shown from the start: the picture's file and title.
+    picture: Option<[&'c str; 2]>,
+    /// Stations near the wall are given up by CUBIC: who has least is compared.
+    starves: bool,
 }
 
 const BOTH: [[&str; 2]; 2] = [["ours-1", "ours-2"], ["theirs-1", "theirs-2"]];
@@ -33,14 +37,18 @@ fn cases<'c>() -> Vec<Case<'c>> {
         for path in ["laws.regulator.regulator.target", "laws.regulator+modern-ap.regulator.target"] {
             edits.push((path, Value::from(format!("{target} ms"))));
         }
-        Case { label, name: "two-access-points", text: HEARD, edits, stations: BOTH, target }
+        let (name, text) = ("two-access-points", HEARD);
+        Case { label, name, text, edits, stations: BOTH, target, picture: None, starves: false }
     };
-    let hidden =
-        |label, edits| Case { label, name: "hidden-access-points", text: HIDDEN, edits, stations: WALL, target: 10.0 };
+    let hidden = |label, edits| {
+        let (name, text) = ("hidden-access-points", HIDDEN);
+        Case { label, name, text, edits, stations: WALL, target: 10.0, picture: None, starves: true }
+    };
+    let picture = ["two-access-points", "Two access points, T = 5 ms: packets a frame; the second begins at 10 s"];
     vec![
         heard("all hear each other, T = 10 ms", 10.0, None),
         heard("the same with RTS", 10.0, Some("500 B")),
-        heard("the same, T = 5 ms", 5.0, Some("500 B")),
+        Case { picture: Some(picture), ..heard("the same, T = 5 ms", 5.0, Some("500 B")) },
         hidden("access points hidden from each other, RTS", Vec::new()),
         hidden("the same without RTS", vec![("hop.wifi.rts-threshold", Value::from(NEVER))]),
     ]
@@ -104,8 +112,8 @@ pub(in super::super) fn access_points(runner: &Runner<'_>) -> Result<Section, Ex
             ]);
         }
         checks(&mut section, &case, &run);
-        if case.target == 5.0 {
-            section.charts.push(levels(&case, &run));
+        if let Some(picture) = case.picture {
+            section.charts.push(levels(&case, &run, picture));
         }
     }
     section.tables.push(table);
@@ -113,14 +121,13 @@ pub(in super::super) fn access_points(runner: &Runner<'_>) -> Result<Section, Ex
 }
 
 /// Packets a frame of either access point from the start.
-fn levels(case: &Case<'_>, run: &Results) -> Chart {
+fn levels(case: &Case<'_>, run: &Results, [file, title]: [&str; 2]) -> Chart {
     let curve = |name: &str, station: &str| {
         Curve::estimated(name, run.traced_of("regulator", SeriesKind::Aggregation, station, 1.0))
     };
     let [ours, theirs] = case.stations.map(|stations| stations[0]);
-    let title = "Two access points, T = 5 ms: packets a frame; the second begins at 10 s";
     let curves = vec![curve("first", ours), curve("second", theirs)];
-    Chart::over_time("two-access-points", title, "packets a frame", curves)
+    Chart::over_time(file, title, "packets a frame", curves)
 }
 
 fn checks(section: &mut Section, case: &Case<'_>, run: &Results) {
@@ -140,7 +147,7 @@ fn checks(section: &mut Section, case: &Case<'_>, run: &Results) {
         digits(less),
         less >= 0.7,
     ));
-    if case.text == HIDDEN {
+    if case.starves {
         let least = |law| {
             let of = |name: &str| run.of_station(law, name, Key::Throughput).mean.unwrap_or(f64::NAN);
             case.stations.iter().flatten().map(|name| of(name)).fold(f64::INFINITY, f64::min)
