@@ -1,9 +1,11 @@
 //! `lasthop reproduce`.
 
-use crate::{note, say};
-use anyhow::{Context, bail};
+use crate::{INTERRUPTED, note, say};
+use anyhow::Context;
 use clap::ValueEnum;
-use lasthop_experiment::reproduce::{self, Figure, Page, Runner};
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use lasthop_experiment::ExperimentError;
+use lasthop_experiment::reproduce::{self, Draft, Figure, Runner};
 use lasthop_lab::Stop;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,8 +18,20 @@ enum System {
     Aggregation,
 }
 
+/// What the flags' own help has no place for.
+const NOTES: &str = "\
+Everything is simulated. All figures of the aggregation regulator take some five minutes on two processors.
+
+The page is DIR/aggregation.md, written when it is whole. Until then, and for good if the run fails or is stopped, what is done is in \
+DIR/aggregation-incomplete.md. A run with --figure or --quick has a page of its own, such as DIR/aggregation-2-quick.md, and \
+leaves the whole one alone.
+
+The exit status is 0 if the page was written, whatever is not met (1 with --strict if anything is not), 1 if the run failed, 2 for a \
+wrong command line and 130 for a run that was told to stop.";
+
 /// `lasthop reproduce`
 #[derive(clap::Args)]
+#[command(after_long_help = NOTES)]
 pub struct Args {
     /// Whose results
     #[arg(value_enum)]
@@ -26,11 +40,20 @@ pub struct Args {
     #[arg(long)]
     quick: bool,
     /// Only this figure; may be repeated [default: all]
-    #[arg(long = "figure", value_name = "N")]
+    #[arg(long = "figure", value_name = "N", value_parser = figure())]
     figures: Vec<String>,
     /// Write the page and its pictures into this directory
     #[arg(long, value_name = "DIR", default_value = "out/reproduction")]
     out: PathBuf,
+    /// Exit with status 1 if a statement is not met
+    #[arg(long)]
+    strict: bool,
+}
+
+/// Knows the figures by their numbers.
+fn figure() -> PossibleValuesParser {
+    let (all, _) = reproduce::aggregation();
+    PossibleValuesParser::new(all.iter().map(|figure| PossibleValue::new(figure.id).help(figure.title)))
 }
 
 /// Runs the scenarios, writes the page and says what is not met.
@@ -38,16 +61,25 @@ pub fn reproduce(args: &Args) -> anyhow::Result<ExitCode> {
     Stop::on_signals().context("cannot watch for Ctrl-C")?;
     let System::Aggregation = args.system;
     let (all, preface) = reproduce::aggregation();
-    let chosen: Vec<&Figure> = match args.figures.as_slice() {
-        [] => all.iter().collect(),
-        wanted => wanted.iter().map(|id| find(all, id)).collect::<anyhow::Result<_>>()?,
-    };
+    let chosen = args.chosen(all);
     std::fs::create_dir_all(&args.out).with_context(|| format!("cannot write into {}", args.out.display()))?;
     let (began, stop) = (Instant::now(), Stop::default());
     let runner = Runner { quick: args.quick, stop: &stop, tell: &|what| note!("{what}") };
-    let mut page = Page { preface: preface.to_owned(), sections: Vec::new() };
-    for figure in chosen {
-        let section = figure.reproduce(&runner)?;
+    let quick = if args.quick { QUICK } else { "" };
+    let mut draft = Draft::new(&args.out, &args.page_name(&chosen), &format!("{preface}{quick}"), chosen.len());
+    for figure in &chosen {
+        let section = match (figure.reproduce(&runner), draft.path()) {
+            (Ok(section), _) => section,
+            (Err(error), None) => return Err(error.into()),
+            (Err(error), Some(path)) => {
+                note!("{} of {} figures are done: {}", draft.page().sections.len(), chosen.len(), path.display());
+                return match error {
+                    // That nothing was written, which the error says, would not be true.
+                    ExperimentError::Stopped => Ok(ExitCode::from(INTERRUPTED)),
+                    error => Err(error.into()),
+                };
+            }
+        };
         say!("\n{}", section.title)?;
         for check in &section.checks {
             let verdict = match check.met {
@@ -57,12 +89,9 @@ pub fn reproduce(args: &Args) -> anyhow::Result<ExitCode> {
             };
             say!("  {}\n    paper or requirement: {}\n    ours: {}  {verdict}", check.what, check.paper, check.ours)?;
         }
-        page.sections.push(section);
+        draft.add(section).with_context(|| format!("cannot write into {}", args.out.display()))?;
     }
-    if args.quick {
-        page.preface.push_str("\n**A quick run: one seed, fewer points. Not to be quoted.**\n");
-    }
-    let written = page.write(&args.out, "aggregation")?;
+    let (page, written) = draft.finish().with_context(|| format!("cannot write into {}", args.out.display()))?;
     let (count, unmet) =
         (page.sections.iter().map(|section| section.checks.len()).sum::<usize>(), page.unmet().count());
     say!(
@@ -71,15 +100,63 @@ pub fn reproduce(args: &Args) -> anyhow::Result<ExitCode> {
         written[0].display(),
         written.len() - 1
     )?;
-    Ok(ExitCode::SUCCESS)
+    Ok(if args.strict && unmet > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn find<'f>(all: &'f [Figure], id: &str) -> anyhow::Result<&'f Figure> {
-    match all.iter().find(|figure| figure.id == id) {
-        Some(figure) => Ok(figure),
-        None => {
-            let known: Vec<&str> = all.iter().map(|figure| figure.id).collect();
-            bail!("there is no figure {id:?} here; there are {}", known.join(", "))
+/// What the page says of a quick run.
+const QUICK: &str = "\n**A quick run: one seed, fewer points. Not to be quoted.**\n";
+
+impl Args {
+    /// The figures to be run, in the page's order, each once.
+    fn chosen<'f>(&self, all: &'f [Figure]) -> Vec<&'f Figure> {
+        let wanted = |figure: &&Figure| self.figures.is_empty() || self.figures.iter().any(|id| *id == figure.id);
+        all.iter().filter(wanted).collect()
+    }
+
+    /// What the page is called: what is not all of it does not take the whole one's place.
+    fn page_name(&self, chosen: &[&Figure]) -> String {
+        let mut parts = vec!["aggregation"];
+        if !self.figures.is_empty() {
+            parts.extend(chosen.iter().map(|figure| figure.id));
         }
+        parts.extend(self.quick.then_some("quick"));
+        parts.join("-")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{CommandFactory, Parser};
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn a_part_of_the_page_has_a_name_of_its_own() {
+        let name = |line: &str| {
+            let args = Line::parse_from(["reproduce", "aggregation"].into_iter().chain(line.split_whitespace())).args;
+            args.page_name(&args.chosen(reproduce::aggregation().0))
+        };
+        assert_eq!(name(""), "aggregation");
+        assert_eq!(name("--quick"), "aggregation-quick");
+        assert_eq!(name("--figure 7 --figure 1b --figure 7"), "aggregation-1b-7");
+        assert_eq!(name("--figure two-aps --quick"), "aggregation-two-aps-quick");
+    }
+
+    #[test]
+    fn help_lists_the_figures_and_others_are_refused() {
+        let mut program = crate::Cli::command();
+        let help = program.find_subcommand_mut("reproduce").expect("a command").render_long_help().to_string();
+        for said in ["five minutes", "aggregation-incomplete.md", "The exit status is 0 if"] {
+            assert!(help.contains(said), "{said} in {help}");
+        }
+        for figure in reproduce::aggregation().0 {
+            assert!(help.contains(&format!("- {}:", figure.id)), "{} in {help}", figure.id);
+        }
+        assert!(Line::try_parse_from(["reproduce", "aggregation", "--figure", "3"]).is_err());
     }
 }

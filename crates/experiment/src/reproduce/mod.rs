@@ -2,10 +2,12 @@
 
 mod aggregation;
 mod chart;
+mod draft;
 mod page;
 mod runner;
 
 pub use chart::{Chart, Curve};
+pub use draft::Draft;
 pub use page::{Check, Page, Section, Table};
 pub use runner::Runner;
 

@@ -3,7 +3,7 @@
 use super::chart::Chart;
 use lasthop_report::Estimate;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::{fs, io};
 
 /// One figure's part of the page.
@@ -120,27 +120,18 @@ impl Page {
         text
     }
 
-    /// Writes the page and its pictures into `dir`, and says what was written.
-    ///
-    /// # Errors
-    /// What the disk says.
-    pub fn write(&self, dir: &Path, name: &str) -> io::Result<Vec<PathBuf>> {
-        let pictures = dir.join(name);
-        fs::create_dir_all(&pictures)?;
-        let page = dir.join(format!("{name}.md"));
-        fs::write(&page, self.markdown(name))?;
-        let mut written = vec![page];
-        for chart in self.sections.iter().flat_map(|section| &section.charts) {
-            let path = pictures.join(format!("{}.svg", chart.file));
-            fs::write(&path, chart.svg())?;
-            written.push(path);
-        }
-        Ok(written)
-    }
-
     /// Requirements that are not met.
     pub fn unmet(&self) -> impl Iterator<Item = (&Section, &Check)> {
         let all = self.sections.iter().flat_map(|section| section.checks.iter().map(move |check| (section, check)));
         all.filter(|(_, check)| check.met == Some(false))
     }
+}
+
+/// Writes a file so that whoever reads it finds the old text or the new one, never half of it.
+pub(super) fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let beside = path.with_file_name(name);
+    let done = fs::write(&beside, text).and_then(|()| fs::rename(&beside, path));
+    done.inspect_err(|_| drop(fs::remove_file(&beside)))
 }
