@@ -5,7 +5,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use lasthop_agents::ap;
 use lasthop_agents::proxy::{Config, Proxy, Rule};
 use lasthop_agents::transparent;
-use lasthop_laws::aggregation::{Allocation, OverheadRule, Params, PiParams};
+use lasthop_laws::aggregation::{Allocation, OverheadRule, Params, PiParams, SLOT};
 use lasthop_signals::Node;
 use lasthop_units::{Rate, Span};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -43,8 +43,8 @@ pub struct Args {
     /// Interval between a station's frames that the regulator holds [default: 10 ms]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>)]
     target: Option<Span>,
-    /// Control interval; that of the stations must be equal [default: 500 ms]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>)]
+    #[arg(help = format!("Control interval; that of the stations must be equal [default: {SLOT}]"))]
     slot: Option<Span>,
     /// Which aggregation levels are aimed at [default: exact]
     #[arg(long, value_enum)]
@@ -220,7 +220,7 @@ impl Args {
                         None | Some(OverheadRuleArg::Access) => OverheadRule::Access,
                         Some(OverheadRuleArg::Round) => OverheadRule::Round,
                     },
-                    interval: self.slot.unwrap_or(default.interval),
+                    interval: self.slot.unwrap_or(SLOT),
                     max_packets: self.max_packets.unwrap_or(default.max_packets),
                     aim_packets: self.aim_packets.unwrap_or(default.aim_packets),
                     ..default
@@ -232,7 +232,8 @@ impl Args {
                     integral: self.integral.unwrap_or(default.integral),
                     proportional: self.proportional.unwrap_or(default.proportional),
                     aim_packets: self.aim_packets.unwrap_or(default.aim_packets),
-                    interval: self.slot.unwrap_or(default.interval),
+                    // Not the second that was its own: stations that are told nothing report at this pace. Gains are a slot's.
+                    interval: self.slot.unwrap_or(SLOT),
                     ..default
                 })
             }
@@ -243,7 +244,7 @@ impl Args {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
+    use clap::{CommandFactory, Parser};
 
     #[derive(Parser)]
     struct Line {
@@ -261,8 +262,19 @@ mod tests {
         let wanted =
             Params { target: Span::from_millis(20), k1: 1.5, allocation: Allocation::Paper, ..Params::default() };
         assert_eq!(rule("--target 20ms --k1 1.5 --allocation paper"), Rule::Aggregation(wanted));
-        assert_eq!(rule("--law pi"), Rule::LinearPi(PiParams::default()));
+        let wanted = |interval| Rule::LinearPi(PiParams { interval, ..PiParams::default() });
+        assert_eq!(rule("--law pi --slot 1s"), wanted(Span::from_secs(1)));
         assert_eq!(rule("--rate 100Mbit/s"), Rule::Fixed(Rate::from_mbit(100)));
+    }
+
+    #[test]
+    fn stations_and_every_law_have_the_same_slot_if_nobody_says_another() {
+        let Rule::Aggregation(Params { interval, .. }) = rule("") else { panic!("the regulator") };
+        let Rule::LinearPi(PiParams { interval: of_pi, .. }) = rule("--law pi") else { panic!("its predecessor") };
+        let station = lasthop_agents::station::Config::new(([192, 0, 2, 1], 4848).into(), PathBuf::new()).slot;
+        assert_eq!([interval, of_pi, station], [SLOT; 3]);
+        let help = Line::command().render_long_help().to_string();
+        assert!(help.contains(&format!("that of the stations must be equal [default: {SLOT}]")), "{help}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use anyhow::bail;
 use clap::Args as ClapArgs;
 use lasthop_agents::ap;
 use lasthop_agents::station::{Config, Forward, Station};
+use lasthop_laws::aggregation::SLOT;
 use lasthop_units::Span;
 use lasthop_wire::Error as WireError;
 use lasthop_wire::proxy::Target;
@@ -50,7 +51,7 @@ pub struct Args {
     #[arg(long, value_name = "DEV")]
     monitor: Option<String>,
     /// Length of a reported slot: the control interval of the proxy's law
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>, default_value = "500 ms")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>, default_value_t = SLOT)]
     slot: Span,
     /// Write what was measured in every slot to this file (JSON lines)
     #[arg(long, value_name = "FILE")]

@@ -1,6 +1,7 @@
 //! The law inside the proxy: it is shown what stations report and what was sent to them, and says how fast each is served.
 
 use super::config::Rule;
+use super::slot_length::Lengths;
 use crate::tunnel::Error;
 use lasthop_laws::aggregation::{LinearPi, Regulator, View, flow_of};
 use lasthop_laws::{Decision, HopLaw, Why};
@@ -12,6 +13,7 @@ use std::collections::BTreeMap;
 pub(super) struct Control {
     rule: Decider,
     slots: BTreeMap<Node, Slots>,
+    lengths: Lengths,
 }
 
 /// Who decides.
@@ -52,12 +54,17 @@ impl Slots {
 
 impl Control {
     pub(super) fn new(rule: &Rule) -> Result<Control, Error> {
+        let interval = match rule {
+            Rule::Fixed(_) => None,
+            Rule::Aggregation(params) => Some(params.interval),
+            Rule::LinearPi(params) => Some(params.interval),
+        };
         let rule = match rule {
             Rule::Fixed(rate) => Decider::Fixed(*rate),
             Rule::Aggregation(params) => Decider::Aggregation(Box::new(Regulator::new(params.clone())?)),
             Rule::LinearPi(params) => Decider::LinearPi(LinearPi::new(params.clone())?),
         };
-        Ok(Control { rule, slots: BTreeMap::new() })
+        Ok(Control { rule, slots: BTreeMap::new(), lengths: Lengths::new(interval) })
     }
 
     /// Shows the law one thing, after what has been sent to every station that it concerns: what a station has said in a session,
@@ -71,6 +78,11 @@ impl Control {
         let Some(law) = self.law() else { return };
         streams.iter().for_each(|report| law.sense(now, &Signal::Stream(*report)));
         law.sense(now, &feedback.map_or(Signal::Wakeup, Signal::Station));
+    }
+
+    /// What there is to say of the length of a station's slot, once a session.
+    pub(super) fn complaint(&mut self, session: u32, feedback: &StationFeedback) -> Option<String> {
+        self.lengths.look(session, feedback)
     }
 
     /// Data waits for a station for which none did.

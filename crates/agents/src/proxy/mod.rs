@@ -28,6 +28,7 @@ mod resolve;
 mod run;
 mod server;
 mod session;
+mod slot_length;
 mod window;
 
 pub use config::{Config, Doubted, Rule, Summary};

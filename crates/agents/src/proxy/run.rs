@@ -437,6 +437,9 @@ impl Proxy {
     fn on_feedback(&mut self, now: Time, number: u32, feedback: &StationFeedback) {
         let Some(session) = self.sessions.get(&number) else { return };
         self.control.sense(now, &[session.report()], Some((number, *feedback)));
+        if let Some(line) = self.control.complaint(number, feedback) {
+            (self.say)(&line);
+        }
         self.decide(now);
         let Some(session) = self.sessions.get_mut(&number) else { return };
         if let Some(log) = &mut self.log {

@@ -2,6 +2,7 @@
 
 use crate::tunnel::path::Unsent;
 use crate::tunnel::{Error, Say};
+use lasthop_laws::aggregation::SLOT;
 use lasthop_units::Span;
 use lasthop_wire::proxy::Target;
 use std::net::SocketAddr;
@@ -63,7 +64,7 @@ impl Config {
             transparent: None,
             serve: Vec::new(),
             monitor: None,
-            slot: Span::from_millis(500),
+            slot: SLOT,
             renew: crate::tunnel::keyring::RENEW_AFTER,
             log: None,
             realtime: false,

@@ -41,7 +41,7 @@ mod pi;
 
 pub use control::{Control, Controller};
 pub use controller::{Regulator, View};
-pub use params::{Allocation, OverheadRule, Params};
+pub use params::{Allocation, OverheadRule, Params, SLOT};
 pub use pi::{LinearPi, PiParams};
 pub use presence::REST;
 

@@ -3,6 +3,9 @@
 use crate::params::{ParamError, refuse, within};
 use lasthop_units::{Bytes, Span};
 
+/// The slot of proxies and stations that are told no other: both must have the same, and are started apart from each other.
+pub const SLOT: Span = Span::from_millis(500);
+
 /// Parameters of [`super::Regulator`]. The defaults are the specification's where it gives one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
@@ -64,7 +67,7 @@ impl Default for Params {
             k1: 0.5,
             k2: 0.2,
             beta: 0.05,
-            interval: Span::from_millis(500),
+            interval: SLOT,
             max_packets: 64,
             aim_packets: 48,
             frame_limit: Span::from_micros(5_484),
