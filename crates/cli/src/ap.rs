@@ -12,11 +12,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// The agent on an access point.
-///
-/// Attaches an eBPF program to the wireless interface, reads the driver's counters 250 times a second, and lowers the receive
-/// windows that stations advertise so that flows send what the hop can carry. When it stops, or is killed, flows are plain TCP
-/// again within a second and nothing stays attached. It cannot help QUIC, UDP, or TCP inside tunnels.
+/// Its command line.
 #[derive(ClapArgs)]
 pub struct Args {
     /// The wireless interface

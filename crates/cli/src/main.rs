@@ -51,12 +51,26 @@ enum Command {
     /// Say what this machine can do, what is missing and how to get it
     Doctor(doctor::Args),
     /// Be the agent on an access point: keep its queue short by rewriting receive windows
+    ///
+    /// Attaches an eBPF program to the wireless interface, reads the driver's counters 250 times a second, and lowers the receive
+    /// windows that stations advertise so that flows send what the hop can carry. When it stops, or is killed, flows are plain TCP
+    /// again within a second and nothing stays attached. It cannot help QUIC, UDP, or TCP inside tunnels.
     Ap(ap::Args),
     /// Be the edge proxy: pace what servers send to stations, so that nothing queues at their access point
+    ///
+    /// Ends TCP connections for stations and sends what comes out of them through an encrypted tunnel, paced for each station so
+    /// that its queue at the access point stays short. Stations run `lasthop station`; `lasthop pair` makes their keys.
     Proxy(proxy::Args),
     /// Be the agent on a station: bring local programs' connections to the edge proxy
+    ///
+    /// Programs use it as SOCKS5 or HTTP CONNECT proxy (both on the same port), connect to a forwarded port, or are led to it
+    /// without their knowing (--transparent). It reports to the proxy how the frames that it receives are filled: from a
+    /// monitor interface, or from the arrival times of packets.
     Station(station::Args),
     /// Make a key for a station and its edge proxy
+    ///
+    /// Run it where the proxy is, once for every station, and carry the station's file to the station by a way that you trust.
+    /// Both files are secret and readable by you alone.
     Pair(pair::Args),
     /// Measure how frames are aggregated: in a capture, or live on a monitor interface
     Aggregation(aggregation::Args),

@@ -7,10 +7,7 @@ use lasthop_signals::Node;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Make a key for a station and its proxy.
-///
-/// Run it where the proxy is, once for every station, and carry the station's file to the station by a way that you trust.
-/// Both files are secret and readable by you alone.
+/// Its command line.
 #[derive(ClapArgs)]
 pub struct Args {
     /// The proxy's file of keys; it is made if it is not there

@@ -12,10 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// The edge proxy of the aggregation regulator.
-///
-/// Ends TCP connections for stations and sends what comes out of them through an encrypted tunnel, paced for each station so
-/// that its queue at the access point stays short. Stations run `lasthop station`; `lasthop pair` makes their keys.
+/// Its command line.
 #[derive(ClapArgs)]
 pub struct Args {
     /// UDP address for stations

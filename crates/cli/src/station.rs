@@ -14,10 +14,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// The agent on a station: local programs' connections go through the tunnel to the edge proxy.
-///
-/// Programs use it as SOCKS5 or HTTP CONNECT proxy (both on the same port), or connect to a forwarded port. It reports to the
-/// proxy how the frames that it receives are filled: from a monitor interface, or from the arrival times of packets.
+/// Its command line.
 #[derive(ClapArgs)]
 pub struct Args {
     /// Where the edge proxy is (UDP): its name or address, and its port
