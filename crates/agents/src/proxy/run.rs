@@ -280,7 +280,7 @@ impl Proxy {
                     } = self;
                     if let Some(confirmed) = reception.confirm(keys, number, sealed) {
                         let old = current.get(&confirmed.station).and_then(|number| sessions.get(number));
-                        if confirmed.continues.is_none() && old.is_some_and(|old| now.since(old.heard) < IN_USE) {
+                        if confirmed.continues.is_none() && old.is_some_and(|old| old.is_heard(now, IN_USE)) {
                             refusals.replaced(now, from, confirmed.station);
                         }
                         begin_or_go_on(
@@ -301,7 +301,8 @@ impl Proxy {
                 }
                 Ok(Datagram::Initiation { station, message }) => {
                     let (sessions, current) = (&self.sessions, &self.current);
-                    let known = |id| current.get(&station).copied().filter(|n| sessions[n].keys.id() == id);
+                    let goes_on = |number: &u32, id| !sessions[number].closed && sessions[number].keys.id() == id;
+                    let known = |id| current.get(&station).copied().filter(|number| goes_on(number, id));
                     let answer = self.reception.greet(now, from, station, message, known);
                     answer.map(|answer| answers.push((from, answer))).map_err(|why| match why {
                         Unanswered::Unknown => Some(Refusal::Unknown(station)),
@@ -335,11 +336,6 @@ impl Proxy {
                     Ask::Resolve { stream, host, port } => self.resolver.ask(number, stream, &host, port),
                     Ask::Feedback(feedback) => self.on_feedback(now, number, &feedback),
                     Ask::Refused(to) => self.pass_by(to),
-                    Ask::Over => {
-                        if let Some(session) = self.sessions.get_mut(&number) {
-                            session.heard = Time::ZERO;
-                        }
-                    }
                 }
             }
         }
@@ -382,7 +378,7 @@ impl Proxy {
         }
         self.wakeful.hold(now.since(self.waited) < AWAKE);
         let gone: Vec<u32> =
-            self.sessions.iter().filter(|(_, s)| now.since(s.heard) > SILENCE).map(|(number, _)| *number).collect();
+            self.sessions.iter().filter(|(_, s)| !s.is_heard(now, SILENCE)).map(|(number, _)| *number).collect();
         gone.into_iter().for_each(|number| self.end(now, number));
         self.reception.forget(now);
         if let Some(line) = self.refusals.take(now) {
@@ -415,7 +411,7 @@ impl Proxy {
         #[cfg(feature = "bpf")]
         if let Some(Taking { interception, doorway, stations }) = &mut self.interception {
             let (sessions, current) = (&self.sessions, &self.current);
-            let is_there = |station| current.get(station).is_some_and(|n| now.since(sessions[n].heard) < PRESENT);
+            let is_there = |station| current.get(station).is_some_and(|n| sessions[n].is_heard(now, PRESENT));
             let there = stations.iter().filter(|(_, station)| is_there(station));
             let _ = interception.set_present(there.map(|(address, _)| *address).collect());
             doorway.look_after(now, &self.poll);
@@ -533,7 +529,7 @@ fn begin_or_go_on(
     let Confirmed { station, number, sealer, id, continues } = confirmed;
     if let Some(old) = continues {
         // If it has ended meanwhile, the station will notice the silence.
-        let Some(session) = sessions.get_mut(&old) else { return };
+        let Some(session) = sessions.get_mut(&old).filter(|session| !session.closed) else { return };
         session.keys.renew(now, number, sealer);
         by_keys.retain(|keys, session| *session != old || sessions[&old].keys.numbers().any(|number| number == *keys));
         by_keys.insert(number, old);

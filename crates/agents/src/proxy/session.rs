@@ -36,7 +36,9 @@ pub(super) struct Session {
     /// Packets to send at once, one behind the other.
     train: Vec<u8>,
     packet: Vec<u8>,
-    pub(super) heard: Time,
+    heard: Time,
+    /// The session is over, although it may still be there: the station has closed it, or has sent what no session can go on with.
+    pub(super) closed: bool,
     closed_by_station: bool,
     pub(super) last_slot: Option<u32>,
     pub(super) decided: Decided,
@@ -109,8 +111,6 @@ pub(super) enum Ask {
     /// The station does not serve this.
     #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
     Refused(SocketAddr),
-    /// The session is over.
-    Over,
 }
 
 impl Session {
@@ -127,6 +127,7 @@ impl Session {
             train: Vec::new(),
             packet: Vec::with_capacity(MAX_PACKET),
             heard: now,
+            closed: false,
             closed_by_station: false,
             last_slot: None,
             decided: Decided { rate: Rate::ZERO, why: Why::Unmanaged },
@@ -149,6 +150,10 @@ impl Session {
         sealed: &[u8],
         from: SocketAddr,
     ) -> Result<(), Refused> {
+        // Nothing that comes later brings it back.
+        if self.closed {
+            return Err(Refused::Unknown);
+        }
         let mut packet = [0; 2048];
         let (len, highest) = self.keys.open(now, keys, number, sealed, &mut packet)?;
         self.heard = now;
@@ -156,10 +161,13 @@ impl Session {
         if highest {
             self.path.lead_to(from);
         }
-        if self.endpoint.on_packet(now, number, &packet[..len]).is_err() {
-            self.heard = Time::ZERO;
-        }
+        self.closed |= self.endpoint.on_packet(now, number, &packet[..len]).is_err();
         Ok(())
+    }
+
+    /// True if it is not over, and something was heard of its station within this time.
+    pub(super) fn is_heard(&self, now: Time, within: Span) -> bool {
+        !self.closed && now.since(self.heard) <= within
     }
 
     /// Takes a decision over.
@@ -202,10 +210,7 @@ impl Session {
                         }
                     }
                 }
-                Event::Closed => {
-                    self.closed_by_station = true;
-                    ask.push(Ask::Over);
-                }
+                Event::Closed => (self.closed, self.closed_by_station) = (true, true),
             }
         }
         // Delays are the station's to tell: packets towards us are few.

@@ -10,14 +10,26 @@ const NOW: Time = Time::from_nanos(1_000_000_000_000);
 
 /// A session with a station that has just come.
 fn session() -> Session {
+    pair().0
+}
+
+/// And the station's end of it.
+fn pair() -> (Session, Keyring) {
     let (station, key) = (Node(1), Key::new([7; 32]));
-    let asks = Initiator::new(station, &key, Wish { number: 1, challenge: [0; CHALLENGE], continues: None });
+    let mut asks = Initiator::new(station, &key, Wish { number: 1, challenge: [0; CHALLENGE], continues: None });
     let Ok(Datagram::Initiation { message, .. }) = Datagram::parse(asks.datagram()) else { panic!("an initiation") };
     let question = Question::hear(station, &key, message).expect("the same key");
-    let (_, agreed) = question.answer(Grant { number: 7, continued: false }).expect("a key");
-    let peer = "192.0.2.1:4000".parse().expect("an address");
+    let (answer, agreed) = question.answer(Grant { number: 7, continued: false }).expect("a key");
+    let Ok(Datagram::Response { message, .. }) = Datagram::parse(&answer) else { panic!("an answer") };
+    let theirs = asks.finish(message).expect("the same key");
     let terms = Terms { slack: Intake::ALLOWANCE, retracts: false };
-    Session::new(NOW, station, 7, peer, Keyring::new(NOW, agreed.id, 7, agreed.sealer), terms)
+    let session = Session::new(NOW, station, 7, home(), Keyring::new(NOW, agreed.id, 7, agreed.sealer), terms);
+    (session, Keyring::new(NOW, theirs.id, 1, theirs.sealer))
+}
+
+/// Where the station is.
+fn home() -> SocketAddr {
+    "192.0.2.1:4000".parse().expect("an address")
 }
 
 /// Somebody who has called a station, and the proxy's end of that connection.
@@ -45,6 +57,37 @@ fn a_caller_that_cannot_be_watched_is_broken_off_at_both_ends_and_others_are_ser
     assert!(wants(stream) > 0, "the second is open");
     assert_eq!(wants(stream - 2), 0, "nothing is left of the first");
     drop(caller);
+}
+
+#[test]
+fn a_session_that_is_over_takes_nothing_more_and_stays_over() {
+    let within = Span::from_secs(30);
+    for closes in [true, false] {
+        let ((mut session, mut keys), mut station) = (pair(), Endpoint::new(TunnelConfig::station()));
+        let mut bring = |packet: &[u8], number| {
+            let mut datagram = Vec::new();
+            assert!(keys.seal(NOW, number, packet, &mut datagram), "the keys are new");
+            let Ok(Datagram::Sealed { number, sealed, .. }) = Datagram::parse(&datagram) else { panic!("a packet") };
+            let taken = session.on_sealed(NOW, 7, number, sealed, home());
+            session.asks(NOW, &mut Vec::new());
+            (taken, session.is_heard(NOW, within))
+        };
+        let next = |station: &mut Endpoint| {
+            let mut packet = Vec::new();
+            (station.poll_transmit(NOW, &mut packet).expect("something to say").number, packet)
+        };
+        station.ping();
+        let (number, ping) = next(&mut station);
+        assert_eq!(bring(&ping, number), (Ok(()), true));
+        // What no frame begins like, or the end.
+        let mut last = vec![0xff; 64];
+        if closes {
+            station.close();
+            last = next(&mut station).1;
+        }
+        assert_eq!(bring(&last, number + 1), (Ok(()), false), "closed: {closes}");
+        assert_eq!(bring(&ping, number + 2), (Err(Refused::Unknown), false), "closed: {closes}");
+    }
 }
 
 /// A session whose station is served at this rate.
