@@ -331,9 +331,10 @@ impl Proxy {
         for number in numbers {
             let Some(session) = self.sessions.get_mut(&number) else { continue };
             session.asks(now, &mut asks);
+            let station = session.station;
             for ask in asks.drain(..) {
                 match ask {
-                    Ask::Resolve { stream, host, port } => self.resolver.ask(number, stream, &host, port),
+                    Ask::Resolve { stream, host, port } => self.resolver.ask(station, (number, stream), &host, port),
                     Ask::Feedback(feedback) => self.on_feedback(now, number, &feedback),
                     Ask::Refused(to) => self.pass_by(to),
                 }
