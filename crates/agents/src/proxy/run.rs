@@ -361,7 +361,7 @@ impl Proxy {
     fn housekeep(&mut self, now: Time) {
         let mut told = false;
         for session in self.sessions.values_mut() {
-            session.housekeep(now);
+            session.housekeep(now, &self.poll);
             if session.begins_to_wait() {
                 self.control.begins(now, StreamReport { waiting: true, ..session.report() });
                 told = true;

@@ -1,4 +1,7 @@
 //! Connections to servers.
+//!
+//! A host's addresses are tried one after the other: the next as soon as one fails, or has not answered within its share of the time
+//! (RFC 8305, section 5, which tries the next beside it after 250 ms).
 
 use super::window::{self, MSS, Window};
 use crate::tunnel::pipe::Pipe;
@@ -38,16 +41,25 @@ pub(super) struct Server {
 pub(super) enum State {
     /// Its addresses are being asked for.
     Resolving,
-    /// It is being made; further addresses are left, the next one last.
-    Connecting { socket: TcpStream, since: Time, left: Vec<SocketAddr> },
+    /// It is being made, and must stand by `until`; further addresses are left, the next one last.
+    Connecting { socket: TcpStream, until: Time, left: Addresses },
     /// It stands.
     Up(Pipe),
 }
 
+/// Addresses of a host that have not been tried yet, in reverse order of preference.
+pub(super) struct Addresses {
+    left: Vec<SocketAddr>,
+    /// When the host has taken too long to answer at any of them.
+    end: Time,
+}
+
 /// A server that has sent nothing for two round trips, and for no less than this, may have nothing to send.
 const LULL: Span = Span::from_millis(100);
-/// How long a server may take to answer.
+/// How long a server may take to answer, at whichever of its addresses.
 const PATIENCE: Span = Span::from_secs(10);
+/// An address has no less of that while there is as much: when the first SYN is lost, the second leaves after one second (RFC 6298).
+const LEAST_PATIENCE: Span = Span::from_secs(2);
 /// What a server may send that has sent nothing of late: ten segments (RFC 6928).
 pub(super) const INITIAL_WINDOW: u64 = 10 * MSS as u64;
 
@@ -76,22 +88,24 @@ impl Server {
         }
     }
 
-    /// Begins to connect to the first of the addresses that can be tried; `left` are in reverse order of preference. `window`: the
-    /// first window, in octets.
-    pub(super) fn connect(now: Time, mut left: Vec<SocketAddr>, window: u64) -> Result<State, OpenResult> {
+    /// Begins to connect to the first of the addresses that can be tried. `window`: the first window, in octets.
+    pub(super) fn connect(now: Time, mut addresses: Addresses, window: u64) -> Result<State, OpenResult> {
         let mut failed = OpenResult::HostUnreachable;
-        while let Some(address) = left.pop() {
+        while let Some(address) = addresses.left.pop() {
             match connecting(address, window) {
-                Ok(socket) => return Ok(State::Connecting { socket, since: now, left }),
+                Ok(socket) => {
+                    let until = addresses.next_end(now);
+                    return Ok(State::Connecting { socket, until, left: addresses });
+                }
                 Err(error) => failed = result_of(&error),
             }
         }
         Err(failed)
     }
 
-    /// True if a server has not answered in time.
+    /// True if a server has not answered in time at the address that is being tried.
     pub(super) fn is_late(&self, now: Time) -> bool {
-        matches!(&self.state, State::Connecting { since, .. } if now.since(*since) > PATIENCE)
+        matches!(&self.state, State::Connecting { until, .. } if now > *until)
     }
 
     /// True if it sends, or has just done so: then it has a share of the station's rate.
@@ -175,6 +189,31 @@ impl Server {
             let lull = (self.min_rtt.unwrap_or(Span::ZERO) * 2).max(LULL);
             self.expected_until.get_or_insert(now + lull);
         }
+    }
+}
+
+impl Addresses {
+    /// Of a host, in order of preference.
+    pub(super) fn new(now: Time, mut all: Vec<SocketAddr>) -> Addresses {
+        all.reverse();
+        Addresses { left: all, end: now + PATIENCE }
+    }
+
+    /// True if there is one left, and time to try it.
+    pub(super) fn go_on(&self, now: Time) -> bool {
+        !self.left.is_empty() && now < self.end
+    }
+
+    /// How many are left.
+    #[cfg(test)]
+    pub(super) fn count(&self) -> usize {
+        self.left.len()
+    }
+
+    /// When an address that is tried now has taken too long to answer: those that are left have as much time.
+    fn next_end(&self, now: Time) -> Time {
+        let share = self.end.since(now) / (self.left.len() as u64 + 1);
+        (now + share.max(LEAST_PATIENCE)).min(self.end)
     }
 }
 

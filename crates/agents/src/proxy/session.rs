@@ -2,7 +2,7 @@
 
 use super::config::Doubted;
 use super::control::Decided;
-use super::server::{self, INITIAL_WINDOW, Server, State};
+use super::server::{self, Addresses, INITIAL_WINDOW, Server, State};
 use super::window::LEAST;
 use crate::tunnel::link::Link;
 use crate::tunnel::path::Path;
@@ -219,15 +219,14 @@ impl Session {
 
     /// The addresses of a stream's host are known.
     pub(super) fn on_addresses(&mut self, now: Time, stream: u32, addresses: Vec<SocketAddr>, poll: &Poll) {
+        self.connect(now, stream, Addresses::new(now, addresses), poll);
+    }
+
+    /// Connects a stream to its host, whose addresses these are.
+    fn connect(&mut self, now: Time, stream: u32, addresses: Addresses, poll: &Poll) {
         let first = self.first_window(now);
         let Some(server) = self.servers.get_mut(&stream) else { return };
-        // The last is tried first.
-        let connecting = if addresses.is_empty() {
-            Err(OpenResult::HostUnreachable)
-        } else {
-            Server::connect(now, addresses.into_iter().rev().collect(), first)
-        };
-        let watched = connecting.and_then(|state| {
+        let watched = Server::connect(now, addresses, first).and_then(|state| {
             if let State::Connecting { socket, .. } = &state {
                 poll.add_edge(socket, token(self.number, stream)).map_err(|error| server::result_of(&error))?;
             }
@@ -298,12 +297,17 @@ impl Session {
                 self.endpoint.opened(stream, OpenResult::Connected);
                 self.push(now, stream);
             }
-            Err(_) if !left.is_empty() => {
-                self.servers.insert(stream, Server::resolving());
-                self.on_addresses(now, stream, left.into_iter().rev().collect(), poll);
-            }
-            Err(error) => self.refuse(stream, server::result_of(&error)),
+            Err(error) => self.fall_back(now, stream, left, server::result_of(&error), poll),
         }
+    }
+
+    /// An address has failed, or does not answer, and that is the `result` unless there are others.
+    fn fall_back(&mut self, now: Time, stream: u32, left: Addresses, result: OpenResult, poll: &Poll) {
+        if !left.go_on(now) {
+            return self.refuse(stream, result);
+        }
+        self.servers.insert(stream, Server::resolving());
+        self.connect(now, stream, left, poll);
     }
 
     fn push(&mut self, now: Time, stream: u32) {
@@ -376,9 +380,13 @@ impl Session {
     }
 
     /// Looks after what needs no hurry: windows, servers that do not answer, connections that are done.
-    pub(super) fn housekeep(&mut self, now: Time) {
+    pub(super) fn housekeep(&mut self, now: Time, poll: &Poll) {
         let late: Vec<u32> = self.servers.iter().filter(|(_, s)| s.is_late(now)).map(|(stream, _)| *stream).collect();
-        late.into_iter().for_each(|stream| self.refuse(stream, OpenResult::TimedOut));
+        for stream in late {
+            if let Some(Server { state: State::Connecting { left, .. }, .. }) = self.servers.remove(&stream) {
+                self.fall_back(now, stream, left, OpenResult::TimedOut, poll);
+            }
+        }
         self.servers.values_mut().for_each(|server| server.look(now));
         self.limit(now);
         let streams: Vec<u32> = self.servers.keys().copied().collect();

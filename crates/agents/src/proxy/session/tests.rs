@@ -59,6 +59,45 @@ fn a_caller_that_cannot_be_watched_is_broken_off_at_both_ends_and_others_are_ser
     drop(caller);
 }
 
+/// A server that answers nobody: it has more callers than it takes. With who called it.
+fn silent() -> (SocketAddr, impl Sized) {
+    let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
+    socket.bind(&any.into()).and_then(|()| socket.listen(0)).expect("a listener");
+    let address = socket.local_addr().expect("an address").as_socket().expect("of IPv4");
+    let caller = TcpStream::connect(address).expect("the first is taken");
+    (address, (socket, caller))
+}
+
+#[test]
+fn a_host_that_does_not_answer_at_one_address_is_tried_at_the_next_while_there_is_time() {
+    let ((mut session, poll), (silent, _kept)) = ((session(), Poll::new().expect("epoll")), silent());
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let address = listener.local_addr().expect("an address");
+    for (stream, addresses) in [(2, vec![silent, address]), (4, vec![silent]), (6, vec![silent; 7])] {
+        session.servers.insert(stream, Server::resolving());
+        session.on_addresses(NOW, stream, addresses, &poll);
+    }
+    // How many addresses of each are left after so many milliseconds, if it is still tried.
+    let mut left = |ms: u64| {
+        session.housekeep(NOW + Span::from_millis(ms), &poll);
+        [2, 4, 6].map(|stream| match session.servers.get(&stream).map(|server| &server.state) {
+            Some(State::Connecting { left, .. }) => Some(left.count()),
+            _ => None,
+        })
+    };
+    assert_eq!(left(2000), [Some(1), Some(0), Some(6)], "each has its share, and time for a second SYN");
+    assert_eq!(left(2001), [Some(1), Some(0), Some(5)]);
+    assert_eq!(left(5000), [Some(1), Some(0), Some(4)]);
+    assert_eq!(left(5001), [Some(0), Some(0), Some(4)]);
+    let (_answers, _) = listener.accept().expect("the second address");
+    assert_eq!([left(6004), left(8005)], [[Some(0), Some(0), Some(4)], [Some(0), Some(0), Some(3)]]);
+    session.on_ready(NOW + Span::from_millis(8005), 2, false, true, &poll);
+    assert!(matches!(session.servers[&2].state, State::Up(_)) && session.stats.connections == 1);
+    session.housekeep(NOW + Span::from_millis(10_001), &poll);
+    assert!(session.servers.keys().eq([&2]), "ten seconds are all that a host has, however many addresses");
+}
+
 #[test]
 fn a_session_that_is_over_takes_nothing_more_and_stays_over() {
     let within = Span::from_secs(30);
@@ -100,7 +139,7 @@ fn paced(rate: Rate) -> Session {
 #[test]
 fn what_quiet_connections_were_told_and_what_beginners_may_have_is_the_spare_however_many_were_made() {
     for mbit in [1, 10, 50, 400, 10_000] {
-        let mut session = paced(Rate::from_mbit(mbit));
+        let (mut session, poll) = (paced(Rate::from_mbit(mbit)), Poll::new().expect("epoll"));
         let spare = session.spare();
         for number in 1..=300u32 {
             let first = session.first_window(NOW);
@@ -109,7 +148,7 @@ fn what_quiet_connections_were_told_and_what_beginners_may_have_is_the_spare_how
             let (told, beginners) = (session.told_in_advance(NOW), session.left_for_beginners(NOW));
             assert!(told + beginners <= spare, "{mbit} Mbit/s, {number}: {told} and {beginners} of {spare}");
             assert!(beginners >= spare / 4, "{mbit} Mbit/s, {number}: {beginners} of {spare}");
-            session.housekeep(NOW);
+            session.housekeep(NOW, &poll);
         }
     }
 }
