@@ -450,6 +450,7 @@ impl Session {
             if !busy {
                 server.window.lull(limit);
             }
+            server.window.retracts = retracts;
             server.window.set(pipe.socket(), open, limit, queued);
             if std::mem::take(&mut server.news) {
                 server.window.acknowledge(pipe.socket());

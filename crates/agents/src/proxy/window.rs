@@ -25,6 +25,10 @@ pub(super) struct Window {
     density: f64,
     /// The buffer was set for another density than is taken now.
     stale: bool,
+    /// The kernel lets windows be taken back.
+    pub(super) retracts: bool,
+    /// Memory that was held, when last looked at, by what came behind a segment that is missing.
+    behind: u64,
 }
 
 /// Segments that are asked of servers: small windows hold a whole number of them, on loopback too.
@@ -61,7 +65,7 @@ const ROOM: f64 = 1.5;
 
 impl Window {
     pub(super) fn new() -> Window {
-        Window { limit: 0, open: 0, clamp: 0, density: FIRST_DENSITY, stale: false }
+        Window { limit: 0, open: 0, clamp: 0, density: FIRST_DENSITY, stale: false, retracts: false, behind: 0 }
     }
 
     /// Nothing has come for a while, and no more than `limit` can at once. Few segments come one by one and lie thin: in a buffer for
@@ -88,20 +92,26 @@ impl Window {
             // Denser at once, since that makes the queue longer; less dense slowly: memory that is partly read looks thin.
             self.density = if now > self.density { now } else { self.density + (now - self.density) * FORGET };
         }
+        // Where windows are taken back, one that finds no room for a segment closes, and a closed window takes in nothing: not the missing
+        // segment either, however often it is repeated, and what came behind it would hold its room for ever.
+        let behind = match self.retracts && queued == 0 {
+            true => memory(socket).unwrap_or(0),
+            false => 0,
+        };
         let unchanged = |new: f64, old: f64, whole: f64| (new - old).abs() <= WORTHWHILE * whole;
         let same = unchanged(limit as f64, self.limit as f64, self.limit as f64);
-        if !same || self.stale || !unchanged(self.density, before, before) {
-            self.stale = false;
+        if !same || self.stale || behind != self.behind || !unchanged(self.density, before, before) {
+            (self.stale, self.behind) = (false, behind);
             // In steps: segments that come when the buffer has become too small are dropped.
             self.limit = if self.limit == 0 { limit } else { limit.max(self.limit * 3 / 4) };
             // The kernel doubles what it is asked for. A refusal costs the bound on memory, which the log shows.
-            let buffer = ((self.limit as f64 * ROOM / self.density) as u64).max(LEAST_BUFFER) / 2;
+            let buffer = buffer(self.limit, self.density, self.behind) / 2;
             let _ = setsockopt(socket, sockopt::RcvBuf, &usize::try_from(buffer).unwrap_or(usize::MAX));
         }
         self.open = open.max(LEAST);
         let clamp = self.open.max(LEAST_CLAMP);
-        // The kernel opens it by itself when it has seen how long segments are.
-        if !unchanged(clamp as f64, self.clamp as f64, limit as f64) || clamp_of(socket).is_some_and(|is| is > clamp) {
+        // The kernel opens it by itself when it has seen how long segments are, or closes it to what the buffer holds of such.
+        if !unchanged(clamp as f64, self.clamp as f64, limit as f64) || clamp_of(socket).is_some_and(|is| is != clamp) {
             self.clamp = clamp;
             let _ =
                 set_int(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, i32::try_from(clamp).unwrap_or(i32::MAX));
@@ -120,6 +130,11 @@ impl Window {
     pub(super) fn open(&self) -> u64 {
         self.open.next_multiple_of(GRAIN)
     }
+}
+
+/// Memory for `limit` octets that lie so densely, and half as much again; for a segment at least beside what came `behind` a missing one.
+fn buffer(limit: u64, density: f64, behind: u64) -> u64 {
+    ((limit as f64 * ROOM / density) as u64).max(behind + LEAST_BUFFER)
 }
 
 /// What must be set before the handshake, which fixes segment size, window scale and the first window, of `window` octets.
@@ -188,7 +203,7 @@ fn memory(socket: &TcpStream) -> Option<u64> {
     (failed == 0).then(|| u64::from(values[0]))
 }
 
-/// The least RTT that TCP has seen on a connection.
+/// The least RTT that TCP has seen on a connection within the last minutes (`net.ipv4.tcp_min_rtt_wlen`).
 pub(super) fn min_rtt(socket: &TcpStream) -> Option<Span> {
     // SAFETY: an all-zero value of this plain C struct is valid.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
@@ -197,7 +212,9 @@ pub(super) fn min_rtt(socket: &TcpStream) -> Option<Span> {
     let failed = unsafe {
         libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, (&raw mut info).cast(), &mut len)
     };
-    (failed == 0 && info.tcpi_rtt > 0).then(|| Span::from_micros(u64::from(info.tcpi_rtt)))
+    // All ones before there is any.
+    let seen = failed == 0 && !matches!(info.tcpi_min_rtt, 0 | u32::MAX);
+    seen.then(|| Span::from_micros(u64::from(info.tcpi_min_rtt)))
 }
 
 #[cfg(test)]
@@ -301,6 +318,55 @@ mod tests {
             "{waits} octets wait where room was to be for {LIMIT} and half as many"
         );
         assert!(waits > LIMIT / 2, "{waits} octets");
+    }
+
+    #[test]
+    fn a_clamp_that_the_kernel_has_lowered_is_raised_again() {
+        let (mut socket, mut server) = connection(LEAST);
+        let mut window = Window::new();
+        window.set(&socket, LEAST, LEAST, 0);
+        assert_eq!(clamp_of(&socket), Some(LEAST_CLAMP));
+        // Half a segment takes as much memory as a whole one may: the kernel finds room for less than one in such a buffer.
+        for _ in 0..3 {
+            server.write_all(&[0; LEAST as usize / 2]).expect("room");
+            assert_eq!(settled(&socket, LEAST / 2), LEAST / 2);
+            socket.read_exact(&mut [0; LEAST as usize / 2]).expect("it is there");
+            window.set(&socket, LEAST, LEAST, 0);
+            assert_eq!(clamp_of(&socket), Some(LEAST_CLAMP));
+        }
+    }
+
+    #[test]
+    fn what_came_behind_a_missing_segment_leaves_room_for_it() {
+        // Two segments of which each takes 2304 octets, as they came in a buffer for two that half as much again was added to.
+        let (limit, density, behind) = (2 * LEAST, 0.693, 4608);
+        assert_eq!(buffer(limit, density, 0), 6060);
+        assert!(buffer(limit, density, behind) - behind >= 2304, "a third");
+        assert_eq!(buffer(limit, density, LEAST), 6060, "there is room");
+    }
+
+    #[test]
+    fn the_least_round_trip_is_not_the_smoothed_one() {
+        let (socket, server) = connection(LEAST);
+        socket.set_nodelay(true).expect("a socket");
+        let smoothed = || {
+            // SAFETY: an all-zero value of this plain C struct is valid.
+            let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+            let mut len = size_of::<libc::tcp_info>() as libc::socklen_t;
+            let (fd, name) = (socket.as_raw_fd(), libc::TCP_INFO);
+            // SAFETY: the kernel writes at most `len` octets.
+            let failed = unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, name, (&raw mut info).cast(), &mut len) };
+            assert_eq!(failed, 0);
+            Span::from_micros(u64::from(info.tcpi_rtt))
+        };
+        // A server that acknowledges late, as one does that waits for something to say.
+        for _ in 0..8 {
+            set_int(&server, libc::IPPROTO_TCP, libc::TCP_QUICKACK, 0).expect("a socket");
+            (&socket).write_all(b"x").expect("room");
+            std::thread::sleep(Duration::from_millis(60));
+        }
+        let least = min_rtt(&socket).expect("that of the handshake");
+        assert!(least * 2 < smoothed(), "{least:?} of {:?}", smoothed());
     }
 
     /// What the server's kernel says that it may send.
