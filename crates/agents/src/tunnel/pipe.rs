@@ -38,8 +38,6 @@ pub enum State {
     Open,
     /// Both directions have ended in order.
     Done,
-    /// The connection has failed: the stream must be reset.
-    Broken,
 }
 
 impl Pipe {
