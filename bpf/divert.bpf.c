@@ -2,8 +2,8 @@
 /*
  * Gives connections that programs of a cgroup make to the station's agent.
  *
- * Attached to a cgroup. A TCP connection to an address that is not this machine's is led to the agent's listener instead,
- * while `serving` says that the agent has a proxy, and where it was meant to go is kept: for the agent by the address that
+ * Attached to a cgroup. A TCP connection beyond the networks that this machine is in is led to the agent's listener
+ * instead, until the time that the agent sets ever anew while it hears its proxy, and where it was meant to go is kept: for the agent by the address that
  * it comes from, and for the program, which is told that it is connected to what it asked for. Other network namespaces,
  * whose loopback is not the agent's, are left alone, and so are sockets bound to a device.
  */
@@ -39,18 +39,25 @@ struct meant {
 	__u32 v4;
 };
 
+struct network {
+	__u32 prefixlen;
+	struct address address;
+};
+
+/* Until when (ns, CLOCK_MONOTONIC): an agent that stands still takes nobody with it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, __u32);
+	__type(value, __u64);
 } serving SEC(".maps");
 
-/* Addresses that are left alone: this machine's, and the proxy's. */
+/* What is left alone: networks that this machine is in, and the proxy's address. */
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1024);
-	__type(key, struct address);
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(max_entries, 4096);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct network);
 	__type(value, __u32);
 } own SEC(".maps");
 
@@ -93,20 +100,29 @@ static __always_inline int near6(const struct address *to)
 	return first >> 24 == 0xff || first >> 22 == 0xfe80 >> 6 || (!to->ip[0] && !to->ip[1] && !to->ip[2]);
 }
 
+/* A socket may be connected again, elsewhere. */
+static __always_inline void forget(struct bpf_sock_addr *ctx)
+{
+	__u64 cookie = bpf_get_socket_cookie(ctx);
+
+	bpf_map_delete_elem(&meant, &cookie);
+}
+
 /* True if a connection is to be led to the agent; keeps where it was meant to go. */
 static __always_inline int divert(struct bpf_sock_addr *ctx, struct meant *where)
 {
-	__u64 cookie = bpf_get_socket_cookie(ctx);
-	__u32 zero = 0, *yes;
+	struct network host = { .prefixlen = 128, .address = where->to.address };
+	__u64 cookie = bpf_get_socket_cookie(ctx), *until;
+	__u32 zero = 0;
 
-	/* A socket may be connected again, elsewhere. */
-	bpf_map_delete_elem(&meant, &cookie);
-	yes = bpf_map_lookup_elem(&serving, &zero);
-	if (!yes || !*yes || ctx->protocol != IPPROTO_TCP || bpf_get_netns_cookie(ctx) != netns)
+	until = bpf_map_lookup_elem(&serving, &zero);
+	if (!until || *until <= bpf_ktime_get_ns())
+		return 0;
+	if (ctx->protocol != IPPROTO_TCP || bpf_get_netns_cookie(ctx) != netns)
 		return 0;
 	if (ctx->sk && ctx->sk->bound_dev_if)
 		return 0;
-	if (bpf_map_lookup_elem(&own, &where->to.address) || bpf_map_lookup_elem(&passed, &where->to))
+	if (bpf_map_lookup_elem(&own, &host) || bpf_map_lookup_elem(&passed, &where->to))
 		return 0;
 	return !bpf_map_update_elem(&meant, &cookie, where, BPF_ANY);
 }
@@ -116,6 +132,7 @@ int divert_connect4(struct bpf_sock_addr *ctx)
 {
 	struct meant where = { .v4 = 1 };
 
+	forget(ctx);
 	where.to.address.ip[2] = MAPPED;
 	where.to.address.ip[3] = ctx->user_ip4;
 	where.to.port = ctx->user_port;
@@ -132,6 +149,7 @@ int divert_connect6(struct bpf_sock_addr *ctx)
 	struct meant where = {};
 	struct address *to = &where.to.address;
 
+	forget(ctx);
 	to->ip[0] = ctx->user_ip6[0];
 	to->ip[1] = ctx->user_ip6[1];
 	to->ip[2] = ctx->user_ip6[2];

@@ -28,18 +28,17 @@ impl Cgroup {
     fn enter() -> Option<Cgroup> {
         let mounts = fs::read_to_string("/proc/self/mounts").expect("mounts");
         let mut mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-        let Some(mount) = mounts.find(|fields| fields.get(2) == Some(&"cgroup2")) else {
+        let mount = mounts.find(|fields| fields.get(2) == Some(&"cgroup2")).map(|fields| PathBuf::from(fields[1]));
+        let path = mount.as_ref().map(|mount| mount.join(format!("lasthop-test-{}", std::process::id())));
+        let (Some(mount), Some(path)) = (mount, path.filter(|path| fs::create_dir(path).is_ok())) else {
             // Past the capture of test output.
-            let _ =
-                writeln!(std::io::stderr(), "SKIPPED: transparent mode at the station: needs a cgroup2 file system");
+            let what = "transparent mode at the station: needs a cgroup2 file system that is not read-only";
+            let _ = writeln!(std::io::stderr(), "SKIPPED: {what}");
             return None;
         };
-        let mount = Path::new(mount[1]);
         let own = fs::read_to_string("/proc/self/cgroup").expect("our cgroups");
         let own = own.lines().find_map(|line| line.strip_prefix("0::/")).expect("one of version 2");
-        let (before, path) = (mount.join(own), mount.join(format!("lasthop-test-{}", std::process::id())));
-        fs::create_dir(&path).expect("root");
-        let cgroup = Cgroup { path, before };
+        let cgroup = Cgroup { path, before: mount.join(own) };
         cgroup.move_to(&cgroup.path);
         Some(cgroup)
     }
@@ -77,7 +76,7 @@ fn seen_from(at: &Netns, to: &str) -> Option<String> {
     let bytes: Vec<u8> = (0..300_000u32).map(|n| (n % 251) as u8).collect();
     let mut socket = at.within(|| TcpStream::connect_timeout(&to, Duration::from_secs(2))).ok()?;
     assert_eq!(socket.peer_addr().ok()?, to, "the program is told what it asked for");
-    socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");
+    socket.set_read_timeout(Some(Duration::from_secs(5))).expect("a socket");
     let mut writer = socket.try_clone().expect("a socket");
     let sent = bytes.clone();
     let sending = std::thread::spawn(move || {
@@ -92,7 +91,7 @@ fn seen_from(at: &Netns, to: &str) -> Option<String> {
 }
 
 fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(10);
+    let end = Instant::now() + Duration::from_secs(30);
     while !so() {
         assert!(Instant::now() < end, "{what}");
         std::thread::sleep(Duration::from_millis(20));
@@ -125,6 +124,8 @@ fn programs_that_know_of_no_proxy_are_led_through_it_and_take_their_ordinary_way
     serve(&world.server, "[fd97:1::1]:7");
     serve(&world.proxy, "10.97.1.2:70");
     serve(&world.station, "10.97.2.2:70");
+    world.proxy.ip("addr add 10.97.2.9/24 dev p1");
+    serve(&world.proxy, "10.97.2.9:70");
 
     let Some(cgroup) = Cgroup::enter() else { return };
     let seen = |to: &str| seen_from(&world.station, to);
@@ -144,6 +145,7 @@ fn programs_that_know_of_no_proxy_are_led_through_it_and_take_their_ordinary_way
     // What programs do that know only of IPv6 sockets.
     assert_eq!(seen("[::ffff:10.97.1.1]:7").as_deref(), Some(through_proxy), "an IPv4 address in an IPv6 socket");
     assert_eq!(seen("10.97.2.2:70").as_deref(), Some(directly), "an address of this machine");
+    assert_eq!(seen("10.97.2.9:70").as_deref(), Some(directly), "an address of a network that this machine is in");
     assert_eq!(seen("10.97.1.1:9"), None, "nobody listens there");
     // The proxy makes no connections to its own machine, which is found out by the first.
     until("what the proxy forbids is cut off", || seen("10.97.1.2:70").as_deref() == Some(directly));

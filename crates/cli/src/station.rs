@@ -36,9 +36,9 @@ pub struct Args {
     /// Lead the connections of this cgroup's programs through the tunnel, without their knowing
     ///
     /// A directory of a cgroup2 file system: /sys/fs/cgroup (or /sys/fs/cgroup/unified) for the whole machine, or that of a service
-    /// or a container. TCP over IPv4 and IPv6, in the agent's network namespace; not UDP, so not QUIC. Connections to this machine's addresses
-    /// and the proxy's are left alone, and all are while the proxy is not heard or when the agent has ended, however it does.
-    /// Needs CAP_BPF and CAP_NET_ADMIN until it has begun.
+    /// or a container. TCP over IPv4 and IPv6, in the agent's network namespace; not UDP, so not QUIC. Connections to networks
+    /// that this machine is in are left alone, and all are while the proxy is not heard or when the agent has ended, however
+    /// it does. Needs CAP_BPF and CAP_NET_ADMIN until it has begun.
     #[arg(long, value_name = "CGROUP")]
     transparent: Option<PathBuf>,
     /// A port of this machine to which the proxy may bring connections that others make to this station; repeat for more

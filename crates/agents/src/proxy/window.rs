@@ -205,6 +205,12 @@ fn memory(socket: &TcpStream) -> Option<u64> {
 
 /// The least RTT that TCP has seen on a connection within the last minutes (`net.ipv4.tcp_min_rtt_wlen`).
 pub(super) fn min_rtt(socket: &TcpStream) -> Option<Span> {
+    // All ones before there is any.
+    let least = tcp_info(socket)?.tcpi_min_rtt;
+    (!matches!(least, 0 | u32::MAX)).then(|| Span::from_micros(u64::from(least)))
+}
+
+fn tcp_info(socket: &TcpStream) -> Option<libc::tcp_info> {
     // SAFETY: an all-zero value of this plain C struct is valid.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
     let mut len = size_of::<libc::tcp_info>() as libc::socklen_t;
@@ -212,9 +218,7 @@ pub(super) fn min_rtt(socket: &TcpStream) -> Option<Span> {
     let failed = unsafe {
         libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, (&raw mut info).cast(), &mut len)
     };
-    // All ones before there is any.
-    let seen = failed == 0 && !matches!(info.tcpi_min_rtt, 0 | u32::MAX);
-    seen.then(|| Span::from_micros(u64::from(info.tcpi_min_rtt)))
+    (failed == 0).then_some(info)
 }
 
 #[cfg(test)]
@@ -349,16 +353,7 @@ mod tests {
     fn the_least_round_trip_is_not_the_smoothed_one() {
         let (socket, server) = connection(LEAST);
         socket.set_nodelay(true).expect("a socket");
-        let smoothed = || {
-            // SAFETY: an all-zero value of this plain C struct is valid.
-            let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
-            let mut len = size_of::<libc::tcp_info>() as libc::socklen_t;
-            let (fd, name) = (socket.as_raw_fd(), libc::TCP_INFO);
-            // SAFETY: the kernel writes at most `len` octets.
-            let failed = unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, name, (&raw mut info).cast(), &mut len) };
-            assert_eq!(failed, 0);
-            Span::from_micros(u64::from(info.tcpi_rtt))
-        };
+        let smoothed = || Span::from_micros(u64::from(tcp_info(&socket).expect("a socket").tcpi_rtt));
         // A server that acknowledges late, as one does that waits for something to say.
         for _ in 0..8 {
             set_int(&server, libc::IPPROTO_TCP, libc::TCP_QUICKACK, 0).expect("a socket");

@@ -2,13 +2,15 @@
 //!
 //! The eBPF programs (`bpf/divert.bpf.c`) sit on a cgroup: what its processes connect to is replaced by a listener of the
 //! agent, before a segment leaves, and a program that asks is told what it asked for. They go with the agent however that
-//! ends, and do nothing while the proxy is not heard, so that connections then take their ordinary way.
+//! ends, and do nothing while the proxy is not heard, or the agent stands still, so that connections then take their
+//! ordinary way.
 
-use crate::tunnel::Error;
+use crate::tunnel::{Error, clock};
 use lasthop_units::{Span, Time};
 use lasthop_wire::proxy::Target;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags};
+use nix::sys::socket::SockaddrStorage;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
@@ -26,10 +28,10 @@ use skeleton::{DivertSkel, DivertSkelBuilder};
 
 /// Connections are led to the agent as long as this lives.
 pub(super) struct Diversion {
-    /// Whether they are now.
-    serving: bool,
-    /// Addresses that are left alone, and when they were looked up.
-    own: BTreeSet<IpAddr>,
+    /// Until when they are.
+    until: Time,
+    /// Networks that are left alone, and when they were looked up.
+    own: BTreeSet<Network>,
     looked: Time,
     /// The proxy's addresses.
     proxies: Vec<IpAddr>,
@@ -40,10 +42,15 @@ pub(super) struct Diversion {
     skeleton: DivertSkel<'static>,
 }
 
+/// An address, as `struct address` of the programs, and how many of its bits are the network's.
+type Network = ([u8; 16], u32);
+
 /// A proxy that has been silent for so long is taken to be gone: stations ping twice a second.
 const PRESENT: Span = Span::from_secs(3);
-/// How often this machine's addresses are looked up.
+/// How often this machine's networks are looked up.
 const LOOK: Span = Span::from_secs(1);
+/// A new time is set when it is so much later.
+const STEP: Span = Span::from_millis(100);
 /// More services that are left alone are not remembered.
 const MOST_PASSED: usize = 1024;
 const YES: [u8; 4] = 1u32.to_ne_bytes();
@@ -73,14 +80,13 @@ impl Diversion {
         let (port4, port6) = ports.map_err(Error::system("the address of a socket"))?;
         let object = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = DivertSkelBuilder::default().open(object).map_err(failed)?;
-        if let Some(constants) = open.maps.rodata_data.as_deref_mut() {
-            constants.netns = netns_cookie(&v4).map_err(Error::system("the network namespace's cookie"))?;
-            (constants.port4, constants.port6) = (port4, port6);
-        }
+        let constants = open.maps.rodata_data.as_deref_mut().expect("the programs have constants");
+        constants.netns = netns_cookie(&v4).map_err(Error::system("the network namespace's cookie"))?;
+        (constants.port4, constants.port6) = (port4, port6);
         let skeleton = open.load().map_err(failed)?;
         let links = attach(&skeleton, cgroup)?;
         let mut diversion = Diversion {
-            serving: false,
+            until: Time::ZERO,
             own: BTreeSet::new(),
             looked: Time::ZERO,
             proxies: proxies.map(|proxy| proxy.ip().to_canonical()).collect(),
@@ -88,24 +94,35 @@ impl Diversion {
             _links: links,
             skeleton,
         };
-        diversion.look_up(now).map_err(failed)?;
+        diversion.look_up(now);
         Ok((diversion, std::iter::once(v4).chain(v6).collect()))
     }
 
     /// Leads connections here as long as the proxy is heard.
     pub(super) fn look(&mut self, now: Time, heard: Option<Time>) -> libbpf_rs::Result<()> {
         if now.since(self.looked) >= LOOK {
-            self.look_up(now)?;
+            self.look_up(now);
         }
-        let serving = heard.is_some_and(|heard| now.since(heard) < PRESENT);
-        if serving == self.serving {
+        let until = heard.map_or(Time::ZERO, |heard| heard + PRESENT);
+        if self.until == until || (until > self.until && until.since(self.until) < STEP) {
             return Ok(());
         }
-        self.serving = serving;
-        // Another proxy may have other rules.
-        self.forget();
-        let to = u32::from(serving).to_ne_bytes();
-        self.skeleton.maps.serving.update(&0u32.to_ne_bytes(), &to, MapFlags::ANY)
+        if until <= now {
+            // Another proxy may have other rules.
+            self.forget();
+        }
+        self.until = until;
+        self.set_until()
+    }
+
+    /// Tells the programs until when they lead connections here.
+    ///
+    /// # Errors
+    /// If the kernel lets nobody change maps who has given up the right to make them (before Linux 5.19, where
+    /// `kernel.unprivileged_bpf_disabled` is not 0).
+    pub(super) fn set_until(&self) -> libbpf_rs::Result<()> {
+        let until = clock::monotonic(self.until).as_nanos();
+        self.skeleton.maps.serving.update(&0u32.to_ne_bytes(), &until.to_ne_bytes(), MapFlags::ANY)
     }
 
     /// Where somebody who has come to a listener meant to go; `None` if it came by itself.
@@ -134,26 +151,48 @@ impl Diversion {
         }
     }
 
-    /// Leaves this machine's addresses alone, and the proxy's.
-    fn look_up(&mut self, now: Time) -> libbpf_rs::Result<()> {
+    /// Leaves the networks alone that this machine is in, and the proxy.
+    fn look_up(&mut self, now: Time) {
         self.looked = now;
         // An interface may go while it is looked at; what was known stays known then.
-        let Ok(interfaces) = nix::ifaddrs::getifaddrs() else { return Ok(()) };
-        let addresses = interfaces.filter_map(|interface| {
-            let address = interface.address?;
-            let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
-            v4.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
+        let Ok(interfaces) = nix::ifaddrs::getifaddrs() else { return };
+        let attached = interfaces.filter_map(|interface| {
+            let address = ip(interface.address.as_ref()?)?;
+            Some(network(address, interface.netmask.as_ref().and_then(ip)))
         });
-        let own: BTreeSet<IpAddr> = addresses.chain(self.proxies.iter().copied()).collect();
+        let mut own: BTreeSet<Network> = attached.chain(self.proxies.iter().map(|ip| network(*ip, None))).collect();
         for gone in self.own.difference(&own) {
-            let _ = self.skeleton.maps.own.delete(&octets(*gone));
+            let _ = self.skeleton.maps.own.delete(&key(*gone));
         }
-        for new in own.difference(&self.own) {
-            self.skeleton.maps.own.update(&octets(*new), &YES, MapFlags::ANY)?;
-        }
+        // Whatever finds no room is tried again.
+        own.retain(|new| {
+            self.own.contains(new) || self.skeleton.maps.own.update(&key(*new), &YES, MapFlags::ANY).is_ok()
+        });
         self.own = own;
-        Ok(())
     }
+}
+
+fn ip(address: &SockaddrStorage) -> Option<IpAddr> {
+    let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
+    v4.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
+}
+
+/// The network of an address with this mask; of a host without one, or with one that says everything.
+fn network(address: IpAddr, mask: Option<IpAddr>) -> Network {
+    let (all, bits) = match mask {
+        Some(IpAddr::V4(mask)) => (32, mask.to_bits().leading_ones()),
+        Some(IpAddr::V6(mask)) => (128, mask.to_bits().leading_ones()),
+        None => (128, 0),
+    };
+    (octets(address), if bits == 0 { 128 } else { 128 - all + bits })
+}
+
+/// `struct network` of the programs.
+fn key((address, bits): Network) -> [u8; 20] {
+    let mut key = [0; 20];
+    key[..4].copy_from_slice(&bits.to_ne_bytes());
+    key[4..].copy_from_slice(&address);
+    key
 }
 
 /// What a connection that was led here asks the proxy for.
@@ -224,6 +263,12 @@ mod tests {
         assert_eq!(place(SocketAddr::from(([192, 0, 2, 1], 8080))), expected);
         let v6: SocketAddr = "[2001:db8::1]:80".parse().expect("an address");
         assert_eq!(place(v6)[..4], [0x20, 1, 0x0d, 0xb8]);
+        let of = |ip: [u8; 4], mask: [u8; 4]| network(IpAddr::from(ip), Some(IpAddr::from(mask)));
+        let wanted = key((octets(IpAddr::from([192, 0, 2, 7])), 120));
+        assert_eq!(key(of([192, 0, 2, 7], [255, 255, 255, 0])), wanted);
+        assert_eq!(wanted[..4], 120u32.to_ne_bytes());
+        assert_eq!(wanted[14..], [0xff, 0xff, 192, 0, 2, 7]);
+        assert_eq!(of([192, 0, 2, 7], [0; 4]).1, 128, "a mask that would leave everything alone");
         assert_eq!(target(v6).map(|target| (target.host, target.port)), Some(("2001:db8::1".into(), 80)));
     }
 }

@@ -146,6 +146,12 @@ impl Station {
         if config.drop_privileges {
             crate::ap::drop_all_privileges(account.as_ref())?;
         }
+        #[cfg(feature = "bpf")]
+        if let Some(diversion) = &diversion {
+            // Better now than when the proxy is first heard.
+            let told = |error| Error::Transparent(format!("eBPF maps without privileges (Linux 5.19): {error:#}"));
+            diversion.set_until().map_err(told)?;
+        }
         let now = clock::now();
         let tunnel = Tunnel::new(node, key, config.renew, (now.as_nanos() >> 20) as u32);
         Ok(Station {
@@ -200,6 +206,9 @@ impl Station {
                 self.on_ready(now, event)?;
             }
         }
+        // First of all nobody is led here any more.
+        #[cfg(feature = "bpf")]
+        drop(self.diversion.take());
         self.tunnel.end(clock::now(), &self.link, &mut self.path, &mut self.summary);
         let spread = |spread: &Spread| spread.quantile(0.5).zip(spread.quantile(0.95));
         self.summary.hop_delay = spread(&self.hop[1]);

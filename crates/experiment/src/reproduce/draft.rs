@@ -61,7 +61,7 @@ impl Draft {
     /// Puts the page in its place, and says where it and its pictures are.
     ///
     /// # Errors
-    /// What the disk says. The page is still there as it was, not complete.
+    /// What the disk says. The text of the page is still there as it was, not complete; some pictures may be in their places.
     pub fn finish(self) -> io::Result<(Page, Vec<PathBuf>)> {
         let incomplete = self.incomplete();
         let (from, to) = (self.dir.join(&incomplete), self.dir.join(&self.name));

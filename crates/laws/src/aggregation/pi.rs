@@ -2,13 +2,15 @@
 //! Source:     aggregation.md C.4: x <- x + K (N_eps - mu_N) on the rate of the reference station, others in proportion to
 //!             their data rate, once a second, about 32 packets a frame; constants not published (low confidence).
 //! Equations:  x_1' = x_1 + K_I (N - mu_1) + K_P (mu_1 - mu_1'),   x_i = x_1 w_1 / w_i
-//!             in slots in which the reference station was sent at least 0.95 of its rate, or mu_1 > N; x_1 stays as it is in others
+//!             in slots in which the reference station was sent at least 0.95 of its rate, or mu_1 > N; x_1 stays as it
+//!             is in others
 //! Symbols:    K_I -> `integral`, K_P -> `proportional`, N -> `aim_packets`, mu_1' -> mu_1 of this slot, mu_1 -> of the last
 //! Deviations: gains by default such that the loop gain is 0.5 at 32 packets, 390 Mbit/s and an overhead of 200 us, where
 //!             d mu/d x = (c + w mu)^2 / c = 7.4e-3 packets for a packet a second; the predecessor's own are not known.
-//!             The reference is the slowest station of those that were sent what they may be, or whose frames hold more than they shall: frames that an application leaves short ask for
-//!             more for as long as it does, and what had been added meanwhile would stand in the hop's queue for minutes afterwards. Whether
-//!             the predecessor had such a guard is not known.
+//!             The reference is the slowest station of those that were sent what they may be, or whose frames hold more
+//!             than they shall: frames that an application leaves short ask for more for as long as it does, and what had
+//!             been added meanwhile would stand in the hop's queue for minutes afterwards. Whether the predecessor had
+//!             such a guard is not known.
 //! Validity:   near that point. Elsewhere the loop gain is another, which is why it was replaced: with eleven stations, or
 //!             at a tenth of the data rate, it is many times as large.
 //! Checked by: tests::*, tests/aggregation_conformance.rs
@@ -124,8 +126,8 @@ impl LinearPi {
             if let Some(inverse) = slot.frames.and_then(|frames| frames.inverse_rate) {
                 state.airtime = Some(airtime(bits, 1.0 / inverse));
             }
-            // Rates are of packets of one size. What was sent is counted from one report of the station to the next, which may begin in the
-            // slot before, with the rate of then.
+            // Rates are of packets of one size. What was sent is counted from one report of the station to the next,
+            // which may begin in the slot before, with the rate of then.
             let allowed = state.allowed[0].min(state.allowed[1]).clamp(LEAST, MOST) * packet.get() as f64;
             state.limited = slot.sent.is_some_and(|sent| sent * octets < LIMITED * allowed);
             state.allowed = [state.allowed[1], f64::INFINITY];
