@@ -54,7 +54,8 @@ enum Command {
     ///
     /// Attaches an eBPF program to the wireless interface, reads the driver's counters 250 times a second, and lowers the receive
     /// windows that stations advertise so that flows send what the hop can carry. When it stops, or is killed, flows are plain TCP
-    /// again within a second and nothing stays attached. It cannot help QUIC, UDP, or TCP inside tunnels.
+    /// again within a second. Nothing stays attached, but for the filters of a killed agent where there is no TCX (before Linux
+    /// 6.6): they let everything pass untouched, and --clean removes them. It cannot help QUIC, UDP, or TCP inside tunnels.
     Ap(ap::Args),
     /// Be the edge proxy: pace what servers send to stations, so that nothing queues at their access point
     ///

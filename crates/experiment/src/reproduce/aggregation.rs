@@ -46,9 +46,10 @@ pub(super) const PREFACE: &str = "
 Written by `lasthop reproduce aggregation`; `--quick` takes one seed and fewer points, `--figure N` one figure, `--out DIR`
 writes elsewhere. Everything was simulated in virtual time over Lasthop's model of the Wi-Fi hop, which is validated against
 ns-3; nothing here ran on radio hardware. Values are means over the seeds of each scenario with 95 % confidence intervals. The
-requirements of the figures were written down before the first run: they are the issue's and the specification's. The thresholds where
-the channel changes, those of targets that no rate can hold, of losses on the air and of traffic that comes and goes, the third around Figure 11's overhead, Figure 4's checks, what the predecessor's section calls stable, and those of
-two access points came later, when results had been seen.
+requirements of the figures, and those against the queue of mac80211, were written down before the first run, in the order for this
+work and its specification, which are not in this repository (marked `issue` in the tables). Later, when results had been seen, came the
+thresholds where the channel changes, of targets that no rate can hold, of losses on the air, of traffic that comes and goes, and of
+two access points; the third around Figure 11's overhead; Figure 4's checks; and what the predecessor's section calls stable.
 
 The law was changed once after a first quick run: the third term of G, as specified, made the outer loop climb so slowly on fast
 hops that the warm-ups of Figures 5 and 13 ended long before it had arrived. It is now replaced by its fixed point, which is the
