@@ -17,7 +17,9 @@
 //! delay of one wired RTT, and so that connections which have all brought much, one after the other, may each bring ten segments and
 //! more if they begin anew at one moment; where the kernel lets windows shrink, the request that makes them go on takes back
 //! what is more than their part. What has been sent stands in the hop's queue, where the law measures it.
+//! `budget` has the equations.
 
+mod budget;
 mod config;
 mod control;
 mod key_file;

@@ -1,5 +1,6 @@
 //! The proxy's loop.
 
+use super::budget::Terms;
 use super::config::{Config, Summary};
 use super::control::{Control, Decided};
 use super::key_file::KeyFile;
@@ -8,7 +9,7 @@ use super::reception::{Confirmed, Reception, Unanswered};
 use super::refusals::{Refusal, Refusals};
 use super::resolve::Resolver;
 use super::server;
-use super::session::{Ask, Session, Terms};
+use super::session::{Ask, Session};
 use super::window;
 use crate::ap::Stop;
 use crate::ap::privileges::Account;

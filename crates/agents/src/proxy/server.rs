@@ -21,7 +21,7 @@ pub(super) struct Server {
     pub(super) open: Bytes,
     /// Octets in the kernel, when last looked at.
     pub(super) queued: u64,
-    pub(super) min_rtt: Option<Span>,
+    min_rtt: Option<Span>,
     /// Until when it counts as one that sends, after something has waited or half of what might come within a round trip has, or half of what
     /// one begins with.
     pub(super) busy_until: Time,
@@ -116,6 +116,11 @@ impl Server {
     /// True if it was made a moment ago, has brought nothing yet and is about to: what it has been given is on its way, or soon will be.
     pub(super) fn is_coming(&self, now: Time) -> bool {
         self.arrived == 0 && self.expected_until.is_some_and(|until| now < until)
+    }
+
+    /// The least round trip to it; none before it is known.
+    pub(super) fn round_trip(&self) -> Span {
+        self.min_rtt.unwrap_or(Span::ZERO)
     }
 
     pub(super) fn pipe(&mut self) -> Option<&mut Pipe> {

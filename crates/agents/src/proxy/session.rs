@@ -1,8 +1,9 @@
-//! One station's session: its tunnel, its connections to servers, and the bound on what is held for it.
+//! One station's session: its tunnel and its connections to servers, kept to what may be held for it ([`Budget`]).
 
+use super::budget::{Budget, Given, Servers, Terms};
 use super::config::Doubted;
 use super::control::Decided;
-use super::server::{self, Addresses, INITIAL_WINDOW, Server, State};
+use super::server::{self, Addresses, Server, State};
 use super::window::LEAST;
 use crate::tunnel::link::Link;
 use crate::tunnel::path::Path;
@@ -12,7 +13,7 @@ use crate::tunnel::sealer::{Refused, Sealer};
 use crate::tunnel::spread::Spread;
 use crate::tunnel::{Keyring, farewell};
 use lasthop_laws::aggregation::REST;
-use lasthop_laws::{Intake, Pool, Ramp, Share, Why};
+use lasthop_laws::{Intake, Why};
 use lasthop_signals::{Node, StationFeedback, StreamReport};
 use lasthop_transport::tunnel::{Config as TunnelConfig, Endpoint, Event};
 use lasthop_units::{Bytes, Rate, Span, Time};
@@ -29,7 +30,7 @@ pub(super) struct Session {
     pub(super) path: Path,
     pub(super) keys: Keyring,
     endpoint: Endpoint,
-    servers: BTreeMap<u32, Server>,
+    servers: Servers,
     turns: Turns,
     /// Connections brought to the station that it has not taken yet, and where they were meant to go.
     offered: BTreeMap<u32, SocketAddr>,
@@ -42,34 +43,13 @@ pub(super) struct Session {
     closed_by_station: bool,
     pub(super) last_slot: Option<u32>,
     pub(super) decided: Decided,
-    terms: Terms,
-    ramp: Ramp,
-    /// What was left at the last look of what might be given.
-    room: Bytes,
+    budget: Budget,
     /// Octets of the tunnel's packets that have been sent.
     left: Bytes,
     /// Something waits for its turn.
     pub(super) waiting: bool,
     rest: Rest,
     pub(super) stats: Stats,
-}
-
-/// What may be held for a station, and how connections can be kept to it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Terms {
-    /// Time at the station's rate, beyond what fills the wire from its servers.
-    pub(super) slack: Span,
-    /// The kernel lets windows be taken back.
-    pub(super) retracts: bool,
-}
-
-/// What connections are given at a look.
-struct Gives {
-    /// What each that sends nothing is told when its first segment comes, before anybody here has seen that.
-    first: u64,
-    /// What is left beside that, and of it what those that send may have.
-    room: Bytes,
-    pool: Pool,
 }
 
 /// When something last waited for the station or was sent to it, as far as that has been looked at.
@@ -121,7 +101,7 @@ impl Session {
             path: Path::new(peer),
             keys,
             endpoint: Endpoint::new(TunnelConfig::proxy()),
-            servers: BTreeMap::new(),
+            servers: Servers::new(),
             turns: Turns::default(),
             offered: BTreeMap::new(),
             train: Vec::new(),
@@ -131,9 +111,7 @@ impl Session {
             closed_by_station: false,
             last_slot: None,
             decided: Decided { rate: Rate::ZERO, why: Why::Unmanaged },
-            terms,
-            ramp: Ramp::default(),
-            room: Bytes::ZERO,
+            budget: Budget::new(terms),
             left: Bytes::ZERO,
             waiting: false,
             rest: Rest::default(),
@@ -224,7 +202,7 @@ impl Session {
 
     /// Connects a stream to its host, whose addresses these are.
     fn connect(&mut self, now: Time, stream: u32, addresses: Addresses, poll: &Poll) {
-        let first = self.first_window(now);
+        let first = self.budget.first_window(now, self.decided.rate, &self.servers);
         let Some(server) = self.servers.get_mut(&stream) else { return };
         let watched = Server::connect(now, addresses, first).and_then(|state| {
             if let State::Connecting { socket, .. } = &state {
@@ -418,143 +396,37 @@ impl Session {
     /// Closes windows as far as the bound on what waits here demands.
     fn limit(&mut self, now: Time) {
         let rate = self.decided.rate;
-        self.watch();
+        let gives = self.budget.look(now, rate, self.left, &mut self.servers);
+        self.watch(gives.bound);
         self.endpoint.set_pacing(rate, Intake::under_way(rate, self.endpoint.min_rtt().unwrap_or(Span::ZERO)));
-        // Browsers keep many connections that bring nothing: who sends nothing has no share, and begins as on any path, as long
-        // as not so many may begin at once that what they bring would not fit.
-        let busy = self.servers.values().filter(|server| server.is_busy(now)).count();
-        let (share, standing) = (Share { of: rate, among: busy }, Intake::standing(self.terms.slack));
-        let Gives { first, mut room, pool } = self.give(now, share, standing);
-        let part = self.part_of_keepers(now);
-        let retracts = self.terms.retracts;
         for server in self.servers.values_mut() {
-            let (queued, rtt) = (server.queued, server.min_rtt.unwrap_or(Span::ZERO));
-            let (busy, may_come) = (server.is_busy(now), server.may_bring(now, part));
-            let more = if busy { pool.part(server.more(server.open)) } else { Bytes::ZERO };
-            room = room.saturating_sub(more);
-            let open = match busy {
-                true => server.opened(more),
-                // The request that makes it go on takes back what it was given beyond this.
-                false if retracts && server.keeps_much(now) => first.max(part),
-                false => first,
-            };
-            let apart = retracts && !busy && server.out().get() > open;
+            let Given { open, limit, quiet, takes_back } = gives.to(now, server);
+            let (queued, rtt) = (server.queued, server.round_trip());
             let State::Up(pipe) = &mut server.state else { continue };
-            pipe.apart = apart;
-            pipe.lead = rtt / 2 + share.rate().time_for(Bytes::new(queued)).unwrap_or(Span::ZERO);
-            // What those that are quiet may bring at once must find room, and no more.
-            let limit = match busy {
-                true => share.rate().bytes_in(rtt + standing).max(server.intake.least(share, rtt)).get(),
-                false => first.max(may_come),
-            };
-            if !busy {
+            pipe.apart = takes_back;
+            pipe.lead = rtt / 2 + gives.share.rate().time_for(Bytes::new(queued)).unwrap_or(Span::ZERO);
+            if quiet {
                 server.window.lull(limit);
             }
-            server.window.retracts = retracts;
+            server.window.retracts = gives.terms.retracts;
             server.window.set(pipe.socket(), open, limit, queued);
             if std::mem::take(&mut server.news) {
                 server.window.acknowledge(pipe.socket());
             }
         }
-        self.room = room;
     }
 
-    /// Looks at what waits here.
-    fn watch(&mut self) {
+    /// Looks at what waits here, and whether that is more than may.
+    fn watch(&mut self, bound: Bytes) {
         let queued: u64 = self.servers.values().map(|server| server.queued).sum();
         let unsent = self.endpoint.backlog().unsent;
-        let (held, bound) = (unsent + Bytes::new(queued), self.bound());
+        let held = unsent + Bytes::new(queued);
         self.waiting = queued > 0 || !unsent.is_zero();
         self.stats.looks += 1;
         self.stats.over += u32::from(held > bound);
         if held > self.stats.backlog {
             (self.stats.backlog, self.stats.bound) = (held, bound);
         }
-    }
-
-    /// What may be given at this look. What those that send ask for, by their share of the rate, is left in their `open`.
-    fn give(&mut self, now: Time, share: Share, standing: Span) -> Gives {
-        let (farthest, mut waiting, mut out) = (self.farthest(), Bytes::ZERO, Bytes::ZERO);
-        for server in self.servers.values_mut().filter(|server| server.is_busy(now)) {
-            let (queued, rtt) = (Bytes::new(server.queued), server.min_rtt.unwrap_or(Span::ZERO));
-            server.open = server.intake.window(now, share, rtt, standing, queued);
-            (waiting, out) = (waiting + queued, out + server.out());
-        }
-        out += self.coming(now);
-        let told = Bytes::new(self.told_in_advance(now));
-        let begins = Bytes::new(self.left_for_beginners(now));
-        let room = self.ramp.room(self.left, (begins, out + told), share.among == 0);
-        // Whole segments, since all may come at one moment, and for what is less than one the kernel has another to spare.
-        let quiet = (self.servers.len() - share.among) as u64;
-        let each = self.left_for_the_quiet(now).min(room.get()).checked_div(quiet).unwrap_or(0);
-        let each = each.min(INITIAL_WINDOW - LEAST) / LEAST * LEAST;
-        let room = room.saturating_sub(Bytes::new(each * quiet));
-        let mut pool = Pool::new(share.of, farthest, standing, Bytes::new(LEAST), (waiting, out)).within(room);
-        let busy = self.servers.values().filter(|server| server.is_busy(now));
-        busy.for_each(|server| pool.ask(server.more(server.open)));
-        Gives { first: LEAST + each, room, pool }
-    }
-
-    /// What those bring that were made a moment ago and have sent nothing yet: a segment of each. What they were told beyond that is
-    /// of the spare.
-    fn coming(&self, now: Time) -> Bytes {
-        let coming = self.servers.values().filter(|server| server.is_coming(now));
-        coming.map(|server| server.out().min(Bytes::new(LEAST))).sum()
-    }
-
-    /// Who has sent before and begins anew finds room for its part of the bound, should all that were given much do so together; a buffer
-    /// has half as much again.
-    fn part_of_keepers(&self, now: Time) -> u64 {
-        let (mut keepers, mut promised) = (0, 0);
-        for server in self.servers.values().filter(|server| !server.is_busy(now)) {
-            match server.keeps_much(now) {
-                true => keepers += 1,
-                false => promised += server.out().get().saturating_sub(LEAST),
-            }
-        }
-        (self.bound().get() * 2 / 3).saturating_sub(promised) / keepers.max(1)
-    }
-
-    /// What a connection that is to be made may bring when it begins: a segment, and what is left for the quiet, but never more than a
-    /// connection begins with on any path.
-    pub(super) fn first_window(&self, now: Time) -> u64 {
-        (LEAST + self.left_for_the_quiet(now).min(self.room.get())).min(INITIAL_WINDOW)
-    }
-
-    /// What those that send nothing may still be told in advance, beyond a segment each: half of what is left of the spare, of which a
-    /// fourth stays for those that begin.
-    fn left_for_the_quiet(&self, now: Time) -> u64 {
-        let left = self.spare().saturating_sub(self.told_in_advance(now));
-        (left / 2).min(left.saturating_sub(self.spare() / 4))
-    }
-
-    /// What those that begin may be given beyond what they were told: the rest of the spare, so that all of it comes at most, and a
-    /// segment each. Who was quiet with a wide window from before shall not make others begin with nothing.
-    fn left_for_beginners(&self, now: Time) -> u64 {
-        let spare = self.spare();
-        spare.saturating_sub(self.told_in_advance(now)).max(spare / 4)
-    }
-
-    /// What those that send nothing may bring at once, beyond a segment each.
-    fn told_in_advance(&self, now: Time) -> u64 {
-        self.servers.values().map(|server| server.may_begin_with(now).saturating_sub(LEAST)).sum()
-    }
-
-    /// What those that begin may bring beyond a segment each: the part of the allowance that those that send do not need, or ten segments
-    /// if that is more.
-    fn spare(&self) -> u64 {
-        let slack = self.terms.slack;
-        self.decided.rate.bytes_in(slack.saturating_sub(Intake::standing(slack))).get().max(INITIAL_WINDOW)
-    }
-
-    /// The round trip to the server that is farthest away.
-    fn farthest(&self) -> Span {
-        self.servers.values().filter_map(|server| server.min_rtt).max().unwrap_or(Span::ZERO)
-    }
-
-    /// Octets that may wait here: what fills the wire when all goes well, and the allowance.
-    fn bound(&self) -> Bytes {
-        self.decided.rate.bytes_in(self.farthest() + self.terms.slack)
     }
 
     /// When the session must be serviced next if no packet is due.

@@ -137,48 +137,6 @@ fn paced(rate: Rate) -> Session {
 }
 
 #[test]
-fn what_quiet_connections_were_told_and_what_beginners_may_have_is_the_spare_however_many_were_made() {
-    for mbit in [1, 10, 50, 400, 10_000] {
-        let (mut session, poll) = (paced(Rate::from_mbit(mbit)), Poll::new().expect("epoll"));
-        let spare = session.spare();
-        for number in 1..=300u32 {
-            let first = session.first_window(NOW);
-            assert!((LEAST..=INITIAL_WINDOW).contains(&first), "{mbit} Mbit/s, connection {number}: {first}");
-            session.servers.insert(number, Server::new(State::Resolving, first));
-            let (told, beginners) = (session.told_in_advance(NOW), session.left_for_beginners(NOW));
-            assert!(told + beginners <= spare, "{mbit} Mbit/s, {number}: {told} and {beginners} of {spare}");
-            assert!(beginners >= spare / 4, "{mbit} Mbit/s, {number}: {beginners} of {spare}");
-            session.housekeep(NOW, &poll);
-        }
-    }
-}
-
-#[test]
-fn what_is_on_its_way_since_somebody_began_is_not_given_once_more_to_those_that_are_quiet() {
-    let mut session = paced(Rate::from_mbit(50));
-    for number in 1..=3 {
-        session.servers.insert(number, Server::new(State::Resolving, LEAST));
-    }
-    let gives = |session: &mut Session, busy| {
-        let share = Share { of: session.decided.rate, among: busy };
-        session.give(NOW, share, Intake::standing(session.terms.slack)).first
-    };
-    assert_eq!(gives(&mut session, 0), 3 * LEAST, "half of the spare is 12 500 octets");
-    let (_caller, pipe, _) = call();
-    let all = LEAST + session.spare();
-    let mut sends = Server::new(State::Up(pipe), all);
-    sends.busy_until = NOW + Span::from_secs(1);
-    session.servers.insert(4, sends);
-    assert_eq!(gives(&mut session, 1), LEAST);
-    session.left += Bytes::new(all);
-    assert_eq!(gives(&mut session, 1), 3 * LEAST, "as much has left");
-    session.servers.retain(|number, _| *number == 4);
-    let share = Share { of: session.decided.rate, among: 1 };
-    let room = session.give(NOW, share, Intake::standing(session.terms.slack)).room.get();
-    assert_eq!(room, session.spare(), "nobody is quiet of whom something would have to be kept");
-}
-
-#[test]
 fn packets_that_waited_between_two_looks_are_a_coming_too() {
     let mut session = paced(Rate::from_mbit(50));
     assert!(session.begins_to_rest(NOW), "nothing was ever sent");

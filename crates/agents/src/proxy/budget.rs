@@ -1,0 +1,282 @@
+//! What may be held for one station, and what each of its connections to servers is given of that.
+//! Source:     own: docs/decisions/0007-what-waits-in-the-proxy.md; ten segments are those of RFC 6928.
+//! Equations:  what waits <= x (r + a);   f = max{ x (a - s), 10 m };   t = sum over the quiet of min{ w, 10 m } - m
+//!             beyond a segment each:
+//!             the quiet are told of  min{ (f - t) / 2, 3/4 f - t }  more: one that is made of all, those that are there of equal parts
+//!             those that begin are given  max{ f - t, f / 4 },  and from then on what leaves, too (`laws::Ramp`)
+//!             those that send are given what the pool has (`laws::Pool`), as far as the ramp goes
+//!             room for a quiet one:  min{ w, max{ 10 m, p } },   p = (2/3 x (r + a) - sum of w - m where w <= 10 m) / how many have more
+//! Symbols:    x -> `rate`, r -> `farthest`, a -> `slack`, s -> `standing`, m -> `LEAST`, f -> `spare`, t -> `told`, w -> `Server::out`
+//! Deviations: what would be negative is zero, and nobody has less than a segment.
+//! Validity:   up to x (r + s) / m connections that send: beyond, their segments are what waits. A falling x is followed one round trip
+//!             later, since what was given before may still come.
+//! Checked by: tests::*, tests/backlog*.rs
+//!
+//! Browsers keep many connections that bring nothing. Who sends nothing has no share of the rate, and begins as on any path, as
+//! long as not so many may begin at once that what they bring would not fit. What fits is the spare: the part of the allowance that
+//! those that send do not need. Who will begin nobody knows, and what a server was told it may send. So the quiet are told of three
+//! fourths of the spare at most, each that is made of half of what is left, for the first of many shall not have all; the rest is for
+//! those that begin. Together that is the spare, unless windows are kept from before.
+//!
+//! A connection that had the whole rate keeps its window when it goes quiet. In what has been told it counts with ten segments, since
+//! senders that do not pace begin with those. One that paces brings all at once: there is room for its part of the bound,
+//! should all that keep so much begin together. What comes beyond that the kernel drops, and takes the window back.
+
+use super::server::{INITIAL_WINDOW, Server};
+use super::window::LEAST;
+use lasthop_laws::{Intake, Pool, Ramp, Share};
+use lasthop_units::{Bytes, Rate, Span, Time};
+use std::collections::BTreeMap;
+
+/// What may be held for a station, and how connections can be kept to it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms {
+    /// Time at the station's rate, beyond what fills the wire from its servers.
+    pub(super) slack: Span,
+    /// The kernel lets windows be taken back.
+    pub(super) retracts: bool,
+}
+
+/// What may be held for one station.
+#[derive(Debug)]
+pub(super) struct Budget {
+    terms: Terms,
+    ramp: Ramp,
+    /// What was left at the last look of what might be given.
+    room: Bytes,
+}
+
+/// A station's connections, by their streams.
+pub(super) type Servers = BTreeMap<u32, Server>;
+
+impl Budget {
+    pub(super) fn new(terms: Terms) -> Budget {
+        Budget { terms, ramp: Ramp::default(), room: Bytes::ZERO }
+    }
+
+    /// What a connection that is to be made may bring when it begins: a segment, and what is left for the quiet, but never more than a
+    /// connection begins with on any path. `rate`: the station's.
+    pub(super) fn first_window(&self, now: Time, rate: Rate, servers: &Servers) -> u64 {
+        let known = Known::of(now, rate, servers);
+        (LEAST + self.left_for_the_quiet(&known).min(self.room.get())).min(INITIAL_WINDOW)
+    }
+
+    /// What all are given from now on. `left`: the octets that have left for the station, of all times. What those that send ask for, by
+    /// their share of the rate, is left in their `open`.
+    pub(super) fn look(&mut self, now: Time, rate: Rate, left: Bytes, servers: &mut Servers) -> Gives {
+        let known = Known::of(now, rate, servers);
+        let (share, standing) = (Share { of: rate, among: known.sending }, Intake::standing(self.terms.slack));
+        let (begins, told) = (Bytes::new(self.left_for_beginners(&known)), Bytes::new(known.told));
+        let room = self.ramp.room(left, (begins, known.out + told), known.sending == 0);
+        // Whole segments, since all may come at one moment, and for what is less than one the kernel has another to spare.
+        let each = self.left_for_the_quiet(&known).min(room.get()).checked_div(known.quiet).unwrap_or(0);
+        let each = each.min(INITIAL_WINDOW - LEAST) / LEAST * LEAST;
+        let room = room.saturating_sub(Bytes::new(each * known.quiet));
+        let sums = (known.waiting, known.out);
+        let mut pool = Pool::new(rate, known.farthest, standing, Bytes::new(LEAST), sums).within(room);
+        for server in servers.values_mut().filter(|server| server.is_busy(now)) {
+            let (queued, rtt) = (Bytes::new(server.queued), server.round_trip());
+            server.open = server.intake.window(now, share, rtt, standing, queued);
+            pool.ask(server.more(server.open));
+        }
+        let (first, part, bound) = (LEAST + each, self.part_of_keepers(&known), self.bound(&known));
+        let gives = Gives { share, bound, terms: self.terms, first, part, pool };
+        let busy = servers.values().filter(|server| server.is_busy(now));
+        self.room = room.saturating_sub(busy.map(|server| gives.more(server)).sum());
+        gives
+    }
+
+    /// Octets that may wait here: what fills the wire when all goes well, and the allowance.
+    fn bound(&self, known: &Known) -> Bytes {
+        known.rate.bytes_in(known.farthest + self.terms.slack)
+    }
+
+    /// What those that begin may bring beyond a segment each: the part of the allowance that those that send do not need, or ten segments
+    /// if that is more.
+    fn spare(&self, rate: Rate) -> u64 {
+        let slack = self.terms.slack;
+        rate.bytes_in(slack.saturating_sub(Intake::standing(slack))).get().max(INITIAL_WINDOW)
+    }
+
+    /// What those that send nothing may still be told in advance, beyond a segment each: half of what is left of the spare, of which a
+    /// fourth stays for those that begin.
+    fn left_for_the_quiet(&self, known: &Known) -> u64 {
+        let spare = self.spare(known.rate);
+        let left = spare.saturating_sub(known.told);
+        (left / 2).min(left.saturating_sub(spare / 4))
+    }
+
+    /// What those that begin may be given beyond what they were told: the rest of the spare, so that all of it comes at most, and a
+    /// segment each. Who was quiet with a wide window from before shall not make others begin with nothing.
+    fn left_for_beginners(&self, known: &Known) -> u64 {
+        let spare = self.spare(known.rate);
+        spare.saturating_sub(known.told).max(spare / 4)
+    }
+
+    /// Who has sent before and begins anew finds room for its part of the bound, should all that were given much do so together; a buffer
+    /// has half as much again.
+    fn part_of_keepers(&self, known: &Known) -> u64 {
+        (self.bound(known).get() * 2 / 3).saturating_sub(known.promised) / known.keepers.max(1)
+    }
+}
+
+/// What is known of a station's connections at one moment.
+#[derive(Debug, Default)]
+struct Known {
+    /// The station's.
+    rate: Rate,
+    /// Connections that send.
+    sending: usize,
+    /// Those that send nothing, or are not made yet.
+    quiet: u64,
+    /// The round trip to the server that is farthest away.
+    farthest: Span,
+    /// What waits of those that send.
+    waiting: Bytes,
+    /// What is under way of those that send, or may still be sent, and a segment of each that was made a moment ago and has sent nothing
+    /// yet: those are about to. What they were told beyond that is of the spare.
+    out: Bytes,
+    /// What the quiet may bring at once, beyond a segment each.
+    told: u64,
+    /// Those of the quiet that keep more than one begins with from when they sent, and what the others of the quiet may bring beyond a
+    /// segment each.
+    keepers: u64,
+    promised: u64,
+}
+
+impl Known {
+    fn of(now: Time, rate: Rate, servers: &Servers) -> Known {
+        let mut known = Known { rate, ..Known::default() };
+        servers.values().for_each(|server| known.add(now, server));
+        known
+    }
+
+    fn add(&mut self, now: Time, server: &Server) {
+        let out = server.out();
+        self.farthest = self.farthest.max(server.round_trip());
+        if server.is_coming(now) {
+            self.out += out.min(Bytes::new(LEAST));
+        }
+        if server.is_busy(now) {
+            self.sending += 1;
+            self.waiting += Bytes::new(server.queued);
+            self.out += out;
+            return;
+        }
+        self.quiet += 1;
+        self.told += server.may_begin_with(now).saturating_sub(LEAST);
+        match server.keeps_much(now) {
+            true => self.keepers += 1,
+            false => self.promised += out.get().saturating_sub(LEAST),
+        }
+    }
+}
+
+/// What a station's connections are given at a look.
+#[derive(Debug)]
+pub(super) struct Gives {
+    /// The station's rate, among those that send.
+    pub(super) share: Share,
+    /// Octets that may wait.
+    pub(super) bound: Bytes,
+    pub(super) terms: Terms,
+    /// What each that sends nothing is told when its first segment comes, before anybody here has seen that.
+    first: u64,
+    /// What there is room for when one begins anew that kept much.
+    part: u64,
+    /// Of what is left beside that, what those that send may have.
+    pool: Pool,
+}
+
+/// What one connection is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Given {
+    /// Octets that may come beyond what has arrived.
+    pub(super) open: u64,
+    /// Octets that must find room, under way or waiting.
+    pub(super) limit: u64,
+    /// It sends nothing.
+    pub(super) quiet: bool,
+    /// It was given more before, and the next request takes that back.
+    pub(super) takes_back: bool,
+}
+
+impl Gives {
+    /// What a connection is given.
+    pub(super) fn to(&self, now: Time, server: &Server) -> Given {
+        if server.is_busy(now) {
+            let (share, rtt) = (self.share, server.round_trip());
+            let even = share.rate().bytes_in(rtt + Intake::standing(self.terms.slack));
+            let limit = even.max(server.intake.least(share, rtt)).get();
+            return Given { open: server.opened(self.more(server)), limit, quiet: false, takes_back: false };
+        }
+        let retracts = self.terms.retracts;
+        // The request that makes it go on takes back what it was given beyond this.
+        let open = if retracts && server.keeps_much(now) { self.first.max(self.part) } else { self.first };
+        // What may come at once must find room, and no more.
+        let limit = self.first.max(server.may_bring(now, self.part));
+        Given { open, limit, quiet: true, takes_back: retracts && server.out().get() > open }
+    }
+
+    /// What a connection that sends is given beyond what it has.
+    fn more(&self, server: &Server) -> Bytes {
+        self.pool.part(server.more(server.open))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "a real socket is what a connection is made of")]
+mod tests {
+    use super::super::server::State;
+    use super::*;
+    use crate::tunnel::pipe::Pipe;
+    use std::net::{TcpListener, TcpStream};
+
+    const NOW: Time = Time::from_nanos(1_000_000_000_000);
+
+    fn budget() -> Budget {
+        Budget::new(Terms { slack: Intake::ALLOWANCE, retracts: false })
+    }
+
+    #[test]
+    fn what_quiet_connections_were_told_and_what_beginners_may_have_is_the_spare_however_many_were_made() {
+        for mbit in [1, 10, 50, 400, 10_000] {
+            let (mut budget, mut servers, rate) = (budget(), Servers::new(), Rate::from_mbit(mbit));
+            budget.look(NOW, rate, Bytes::ZERO, &mut servers);
+            let spare = budget.spare(rate);
+            for number in 1..=300u32 {
+                let first = budget.first_window(NOW, rate, &servers);
+                assert!((LEAST..=INITIAL_WINDOW).contains(&first), "{mbit} Mbit/s, connection {number}: {first}");
+                servers.insert(number, Server::new(State::Resolving, first));
+                let known = Known::of(NOW, rate, &servers);
+                let (told, beginners) = (known.told, budget.left_for_beginners(&known));
+                assert!(told + beginners <= spare, "{mbit} Mbit/s, {number}: {told} and {beginners} of {spare}");
+                assert!(beginners >= spare / 4, "{mbit} Mbit/s, {number}: {beginners} of {spare}");
+                budget.look(NOW, rate, Bytes::ZERO, &mut servers);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_on_its_way_since_somebody_began_is_not_given_once_more_to_those_that_are_quiet() {
+        let (mut budget, mut servers, rate) = (budget(), Servers::new(), Rate::from_mbit(50));
+        for number in 1..=3 {
+            servers.insert(number, Server::new(State::Resolving, LEAST));
+        }
+        let spare = budget.spare(rate);
+        let mut first = |servers: &mut Servers, left| budget.look(NOW, rate, Bytes::new(left), servers).first;
+        assert_eq!(first(&mut servers, 0), 3 * LEAST, "half of the spare is 12 500 octets");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+        let _caller = TcpStream::connect(listener.local_addr().expect("an address")).expect("loopback");
+        let pipe = Pipe::new(listener.accept().expect("a connection").0).expect("a socket");
+        let all = LEAST + spare;
+        let mut sends = Server::new(State::Up(pipe), all);
+        sends.busy_until = NOW + Span::from_secs(1);
+        servers.insert(4, sends);
+        assert_eq!(first(&mut servers, 0), LEAST);
+        assert_eq!(first(&mut servers, all), 3 * LEAST, "as much has left");
+        servers.retain(|number, _| *number == 4);
+        first(&mut servers, all);
+        assert_eq!(budget.room.get(), spare, "nobody is quiet of whom something would have to be kept");
+    }
+}
