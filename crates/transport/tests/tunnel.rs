@@ -3,9 +3,9 @@
 
 use lasthop_laws::tcp::{self, Setup};
 use lasthop_signals::{FrameSource, Node, StationFeedback};
-use lasthop_transport::tunnel::{Config, Delay, Endpoint, Event};
+use lasthop_transport::tunnel::{Config, Delay, Endpoint, Event, Violation};
 use lasthop_units::{Bytes, Rate, Seed, Span, Stream, Time};
-use lasthop_wire::tunnel::{AckRange, Frame, OpenResult, PacketSize, packet_header};
+use lasthop_wire::tunnel::{AckRange, Data, Frame, OpenResult, PacketSize, packet_header};
 use proptest::prelude::*;
 use rand::RngExt;
 use std::collections::{BTreeMap, BTreeSet};
@@ -422,6 +422,53 @@ fn a_reset_ends_both_sides_and_what_comes_late_is_ignored() {
     assert_eq!(world.events, [(1, Event::Reset(number))]);
     assert!(!world.ends[0].has(number) && !world.ends[1].has(number));
     assert_eq!(world.ends[1].backlog().total(), Bytes::ZERO);
+}
+
+/// A packet with frames, as the other end would send it.
+fn packet_with(now: Time, frames: &[Frame<'_>]) -> Vec<u8> {
+    let mut packet = packet_header(now).to_vec();
+    frames.iter().for_each(|frame| frame.encode(&mut packet).expect("short enough"));
+    packet
+}
+
+/// Where a part of a stream begins, its octets, and whether the stream ends with it.
+type Part<'a> = (u64, &'a [u8], bool);
+
+/// Parts of stream 1, each in a packet of its own; the reader reads whatever comes. `given_up` says behind which part the reader
+/// gives the stream up.
+fn parts(parts: &[Part<'_>], given_up: Option<usize>) -> Result<Endpoint, Violation> {
+    let (mut end, now, stream) = (Endpoint::new(Config::proxy()), Time::from_nanos(1_000_000_000), 1);
+    end.on_packet(now, 0, &packet_with(now, &[Frame::Open { stream, host: "host", port: 80 }]))?;
+    for (number, (offset, bytes, last)) in (1..).zip(parts.iter().copied()) {
+        let data = Data { stream, offset, age: Span::ZERO, end: last, bytes };
+        end.on_packet(now, number, &packet_with(now, &[Frame::Data(data)]))?;
+        let count = end.readable(stream).len();
+        end.consume(now, stream, count);
+        if given_up == Some(number as usize - 1) {
+            end.reset(stream);
+        }
+    }
+    Ok(end)
+}
+
+#[test]
+fn a_stream_has_one_end_and_nothing_behind_it() {
+    let refused = |which: &[Part<'_>], given_up| parts(which, given_up).map(drop);
+    let wrong: [(&str, &[Part<'_>]); 5] = [
+        ("an end before what was read", &[(0, b"abcdef", false), (3, b"", true)]),
+        ("an end before what waits", &[(2, b"cdef", false), (3, b"", true)]),
+        ("data behind the end", &[(0, b"abcdef", true), (6, b"g", false)]),
+        ("an end further on", &[(0, b"abcdef", true), (6, b"g", true)]),
+        ("an end further back", &[(0, b"abcdef", true), (5, b"f", false), (3, b"de", true)]),
+    ];
+    for (what, which) in wrong {
+        assert_eq!(refused(which, None), Err(Violation::Data(1)), "{what}");
+    }
+    let late = refused(&[(0, b"abcdef", false), (3, b"", true)], Some(0));
+    assert_eq!(late, Err(Violation::Data(1)), "an end before what had come when the reader gave up");
+    let right: &[Part<'_>] = &[(0, b"abc", false), (3, b"", true), (1, b"bc", true), (0, b"ab", false)];
+    assert_eq!((refused(right, None), refused(right, Some(0))), (Ok(()), Ok(())));
+    assert!(parts(right, None).is_ok_and(|mut end| end.take_end(1)), "the reader sees the end");
 }
 
 #[test]

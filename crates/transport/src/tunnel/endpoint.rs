@@ -124,8 +124,8 @@ pub enum Violation {
     /// A packet that cannot be understood.
     #[error("a packet that cannot be understood: {0}")]
     Packet(#[from] lasthop_wire::Error),
-    /// Data beyond the window or behind the end of a stream.
-    #[error("stream {0}: data beyond its window or its end")]
+    /// Data beyond the window or behind the end of a stream, an end before what had come, or a second one.
+    #[error("stream {0}: data beyond its window or its end, or an end that cannot be")]
     Data(u32),
     /// A stream with a number that is not the other end's to give.
     #[error("stream {0}: not a number that the other end may give")]
@@ -500,6 +500,9 @@ impl Endpoint {
         let number = data.stream;
         if let Some(highest) = self.closing.get(&number).copied() {
             let end = data.offset + data.bytes.len() as u64;
+            if data.end && end < highest {
+                return Err(Violation::Data(number));
+            }
             self.settle(number, highest, end.max(highest), data.end)?;
             return Ok(true);
         }

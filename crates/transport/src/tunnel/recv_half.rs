@@ -80,8 +80,9 @@ impl RecvHalf {
     pub(super) fn on_data(&mut self, data: &Data<'_>, sent_at: Time) -> Result<(), Refused> {
         let end = data.offset + data.bytes.len() as u64;
         let contradicts = self.end.is_some_and(|known| end > known || (data.end && end != known));
-        let beyond = data.end && self.present.iter().next_back().is_some_and(|last| last.end > end);
-        if end > self.limit || contradicts || beyond {
+        // RFC 9000, section 4.5. `present` would not do: what has been read is not in it any more.
+        let early = data.end && end < self.highest;
+        if end > self.limit || contradicts || early {
             return Err(Refused::Violation);
         }
         let start = data.offset.max(self.base);
@@ -237,6 +238,32 @@ mod tests {
         assert_eq!(half.on_data(&part(6, b"", true), Time::ZERO), Ok(()));
         assert_eq!(half.on_data(&part(6, b"g", false), Time::ZERO), Err(Refused::Violation), "behind the end");
         assert_eq!(half.on_data(&part(5, b"", true), Time::ZERO), Err(Refused::Violation), "another end");
+        assert_eq!(half.on_data(&part(3, b"def", true), Time::ZERO), Ok(()), "the same end once more");
+    }
+
+    #[test]
+    fn an_end_before_what_has_been_read_is_refused() {
+        let mut half = RecvHalf::new(100);
+        assert_eq!(half.on_data(&part(0, b"abcdef", false), Time::ZERO), Ok(()));
+        half.consume(Time::ZERO, 6, |_| {});
+        for (offset, bytes) in [(0, b"".as_slice()), (0, b"abc"), (5, b"")] {
+            let early = half.on_data(&part(offset, bytes, true), Time::ZERO);
+            assert_eq!(early, Err(Refused::Violation), "{offset} and {bytes:?}");
+        }
+        assert_eq!((half.end(), half.highest()), (None, 6), "nothing has changed");
+        // Read, and waiting behind a gap.
+        assert_eq!(half.on_data(&part(8, b"ij", false), Time::ZERO), Ok(()));
+        assert_eq!(half.on_data(&part(6, b"g", true), Time::ZERO), Err(Refused::Violation), "before what waits");
+        assert_eq!(half.on_data(&part(6, b"ghij", true), Time::ZERO), Ok(()), "the right one");
+        half.consume(Time::ZERO, 4, |_| {});
+        assert!(half.is_at_end());
+        assert_eq!(half.on_data(&part(4, b"ef", true), Time::ZERO), Err(Refused::Violation), "another end, all read");
+        assert_eq!(
+            half.on_data(&part(10, b"k", false), Time::ZERO),
+            Err(Refused::Violation),
+            "behind the end, all read"
+        );
+        assert_eq!(half.on_data(&part(2, b"cdef", false), Time::ZERO), Ok(()), "a late repetition");
     }
 
     #[test]
