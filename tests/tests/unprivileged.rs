@@ -73,13 +73,28 @@ fn the_lab_is_refused_before_anything_runs() {
 fn the_agent_says_which_right_it_lacks() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let home = home();
-    let ended = ordinary(&home, &["ap", "--iface", "lo", "--driver", "driver.sock"]);
-    // A build without the eBPF programs says that, and cannot do more.
-    let built = !ended.err.contains("no eBPF programs");
-    ended.failed_saying(&[if built { "CAP_BPF and CAP_NET_ADMIN" } else { "rebuild with feature `bpf`" }]);
-    if built {
-        ordinary(&home, &["ap", "--iface", "lo", "--clean"]).failed_saying(&["run as root"]);
+    let refused = |arguments: &[&str], says: &[&str]| {
+        let ended = ordinary(&home, arguments);
+        // A build without the eBPF programs says that, and cannot do more.
+        let built = !ended.err.contains("no eBPF programs");
+        let ended = ended.failed_saying(if built { says } else { &["rebuild with feature `bpf`"] });
+        // One line of its own, and nothing of a library's before it.
+        assert!(ended.err.lines().count() == 1 && !ended.err.contains("libbpf"), "{}", ended.err);
+        built
+    };
+    if refused(&["ap", "--iface", "lo", "--driver", "driver.sock"], &["CAP_BPF and CAP_NET_ADMIN"]) {
+        refused(&["ap", "--iface", "lo", "--clean"], &["run as root"]);
     }
+    ordinary(&home, &["pair", "--proxy", "proxy.keys", "--station", "1", "--out", "station.key"]).succeeded();
+    let station = ["station", "--proxy", "127.0.0.1:9", "--listen", "127.0.0.1:0", "--key", "station.key"];
+    let transparent = [&station[..], &["--transparent", "/sys/fs/cgroup"]].concat();
+    refused(
+        &transparent,
+        &["Operation not permitted", "CAP_BPF and CAP_NET_ADMIN", "start as root, with `--user NAME`"],
+    );
+    let proxy = ["proxy", "--listen", "127.0.0.1:0", "--no-realtime", "--keys", "proxy.keys"];
+    let transparent = [&proxy[..], &["--transparent", "lo", "--station", "192.0.2.1=1"]].concat();
+    refused(&transparent, &["CAP_NET_ADMIN"]);
 }
 
 #[test]

@@ -4,6 +4,8 @@ pub mod ap;
 pub mod monitor;
 pub mod proxy;
 mod remedy;
+#[cfg(feature = "bpf")]
+mod said;
 pub mod station;
 pub mod transparent;
 pub mod tunnel;

@@ -5,13 +5,13 @@
 //! [`super::clean`], and it passes everything untouched in the meantime, since nobody sends heartbeats.
 
 use super::{Error, Method};
+use crate::said::Captured;
 use libbpf_rs::libbpf_sys::{self, bpf_program};
-use libbpf_rs::{Link, PrintLevel, TC_EGRESS, TC_INGRESS, TcAttachPoint, TcHook, TcHookBuilder};
+use libbpf_rs::{Link, TC_EGRESS, TC_INGRESS, TcAttachPoint, TcHook, TcHookBuilder};
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::Mutex;
 
 /// One attached program; dropping it detaches.
 pub(super) enum Attachment {
@@ -222,37 +222,6 @@ pub(super) fn program_info(fd: BorrowedFd<'_>) -> io::Result<libbpf_sys::bpf_pro
     // SAFETY: `info` has room for `len` octets.
     let failed = unsafe { libbpf_sys::bpf_prog_get_info_by_fd(fd.as_raw_fd(), &mut info, &mut len) };
     if failed == 0 { Ok(info) } else { Err(io::Error::from_raw_os_error(-failed)) }
-}
-
-/// What libbpf would have written to standard error, kept for an error message instead.
-///
-/// libbpf's printer is one for the process: text of two threads that load at once may mix.
-pub(super) struct Captured(());
-
-static SAID: Mutex<String> = Mutex::new(String::new());
-
-impl Captured {
-    pub(super) fn begin() -> Captured {
-        fn keep(_: PrintLevel, text: String) {
-            let mut said = SAID.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            // A verifier's log may have megabytes; its end says what is wrong.
-            if said.len() + text.len() > 65_536 {
-                said.clear();
-            }
-            said.push_str(&text);
-        }
-        SAID.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clear();
-        libbpf_rs::set_print(Some((PrintLevel::Warn, keep)));
-        Captured(())
-    }
-
-    /// The end of what was said: a verifier's log says last what it stumbled over.
-    pub(super) fn text(&self) -> String {
-        const LINES: usize = 40;
-        let said = SAID.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let lines: Vec<&str> = said.trim().lines().collect();
-        lines[lines.len().saturating_sub(LINES)..].join("\n")
-    }
 }
 
 /// True if the kernel knows TCX.

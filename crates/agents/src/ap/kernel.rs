@@ -5,6 +5,7 @@ use super::attach::{self, Attachment};
 use super::table::{Slot, Table};
 use super::watch::{Seen, Watch};
 use super::{Error, Method, privileges};
+use crate::said::Captured;
 use lasthop_laws::oal::rwnd::Flow;
 use lasthop_laws::oal::rwnd::ways::WAYS;
 use lasthop_units::{Bytes, Span, Time};
@@ -97,7 +98,7 @@ impl Rewriter {
     /// # Errors
     /// [`Error::Load`] with what the verifier said, if it said anything.
     pub fn load(load: Load) -> Result<Rewriter, Error> {
-        let said = attach::Captured::begin();
+        let said = Captured::begin();
         // The verifier refuses with EACCES too: only the capabilities tell.
         let allowed = privileges::has(privileges::BPF) || privileges::has(privileges::SYS_ADMIN);
         let failed = |error: libbpf_rs::Error| match allowed {

@@ -5,11 +5,12 @@
 //! ends, and do nothing while the proxy is not heard, or the agent stands still, so that connections then take their
 //! ordinary way.
 
+use crate::said::Captured;
 use crate::tunnel::{Error, clock};
 use lasthop_units::{Span, Time};
 use lasthop_wire::proxy::Target;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags};
+use libbpf_rs::{Link, MapCore, MapFlags};
 use nix::sys::socket::SockaddrStorage;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -66,15 +67,9 @@ impl Diversion {
         let v4 = listener(Ipv4Addr::LOCALHOST.into()).map_err(listening)?;
         // There are machines without IPv6: nothing is led there then.
         let v6 = listener(Ipv6Addr::LOCALHOST.into()).ok();
-        let failed = |error: libbpf_rs::Error| {
-            let remedy = match error.kind() {
-                ErrorKind::PermissionDenied => {
-                    "; they need CAP_BPF and CAP_NET_ADMIN: start as root, with `--user NAME`"
-                }
-                _ => "",
-            };
-            Error::Transparent(format!("the eBPF programs: {error:#}{remedy}"))
-        };
+        let said = Captured::begin();
+        let failed =
+            |error: libbpf_rs::Error| Error::Transparent(format!("the eBPF programs: {}", said.explain(&error)));
         let port = |listener: &TcpListener| listener.local_addr().map(|address| address.port().to_be());
         let ports = port(&v4).and_then(|four| Ok((four, v6.as_ref().map(port).transpose()?.unwrap_or(0))));
         let (port4, port6) = ports.map_err(Error::system("the address of a socket"))?;

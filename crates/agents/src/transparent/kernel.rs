@@ -2,6 +2,7 @@
 
 use super::{Config, MARK, route};
 use crate::ap::device;
+use crate::said::Captured;
 use crate::tunnel::Error;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{AsRawLibbpf, Link, MapCore, MapFlags, libbpf_sys};
@@ -40,7 +41,9 @@ impl Interception {
     ) -> Result<(Interception, TcpListener), Error> {
         let device = device::find(&config.iface)?;
         let listener = listener(prepare).map_err(Error::system("a transparent listener (needs CAP_NET_ADMIN)"))?;
-        let failed = |error: libbpf_rs::Error| Error::Transparent(format!("the eBPF program: {error:#}"));
+        let said = Captured::begin();
+        let failed =
+            |error: libbpf_rs::Error| Error::Transparent(format!("the eBPF program: {}", said.explain(&error)));
         let object = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = TproxySkelBuilder::default().open(object).map_err(failed)?;
         if let Some(constants) = open.maps.rodata_data.as_deref_mut() {
