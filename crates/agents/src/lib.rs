@@ -1,6 +1,8 @@
 //! The production side: agents on real interfaces.
 
 pub mod ap;
+#[cfg(test)]
+mod documented;
 pub mod monitor;
 pub mod proxy;
 mod remedy;

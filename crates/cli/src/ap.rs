@@ -64,7 +64,7 @@ pub struct Args {
     /// Begin although hardware flow offload or hardware NAT may carry flows past the agent
     #[arg(long)]
     allow_offload: bool,
-    /// Write every decision to this file (JSON lines)
+    /// Write every decision to this file (JSON lines: docs/reference/logs.md)
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
 }

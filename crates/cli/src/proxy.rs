@@ -79,7 +79,7 @@ pub struct Args {
     /// Stations may be connected to this machine itself (any address of its own, loopback, link-local)
     #[arg(long)]
     allow_local: bool,
-    /// Write what the controller saw and decided to this file (JSON lines)
+    /// Write what the controller saw and decided to this file (JSON lines: docs/reference/logs.md)
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// Do without real-time scheduling

@@ -50,7 +50,7 @@ pub struct Args {
     /// Length of a reported slot: the control interval of the proxy's law
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>, default_value_t = SLOT)]
     slot: Span,
-    /// Write what was measured in every slot to this file (JSON lines)
+    /// Write what was measured in every slot to this file (JSON lines: docs/reference/logs.md)
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// Ask for real-time scheduling

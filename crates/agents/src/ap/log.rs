@@ -1,10 +1,6 @@
 //! The decision log: one JSON object a line, enough to replay the law and to plot every flow's window.
 //!
-//! `{"t_ns":…,"opened":{"flow":0,"station":1,"station_address":"10.0.0.2:50000","remote":"192.0.2.1:443"}}` when a flow
-//! is first managed, `{"t_ns":…,"gone":0}` when it is not any more, `{"t_ns":…,"driver":"lost"}` or `"back"`, and once
-//! an interval `{"t_ns":…,"hop":{…},"flows":[…]}`: the signals that the law was given, and per flow what it decided
-//! (`target`, octets or null; `why`) and the limit in force when the interval began (`window`). Times are nanoseconds of
-//! `CLOCK_MONOTONIC`, lengths of time end in `_ns`, sizes are octets.
+//! What each line holds: docs/reference/logs.md.
 
 use super::Error;
 use super::abi::Key;
@@ -130,4 +126,55 @@ fn station_value(station: &StationReport) -> Value {
         "tx_ppdus": station.tx_ppdus,
         "phy_rate_bps": station.phy_rate.as_bps(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::documented::{AP_DRIVER, AP_GONE, AP_INTERVAL, AP_OPENED, lines, lists_exactly};
+    use lasthop_laws::Why;
+    use lasthop_signals::{FlowId, Node};
+    use lasthop_units::Span;
+    use lasthop_wire::FlowKey;
+
+    #[test]
+    fn the_page_on_logs_lists_every_field_and_no_other() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let path = folder.path().join("ap.log");
+        let mut log = Log::create(&path).expect("writable");
+        let (flow, station, now) = (FlowId(0), Node(1), Time::from_nanos(1));
+        let report = FlowReport {
+            flow,
+            station,
+            forwarded: Bytes::new(1),
+            acked: Bytes::new(1),
+            in_flight: Bytes::ZERO,
+            wired_rtt: Some(Span::from_millis(20)),
+            wireless_rtt: Some(Span::from_millis(2)),
+            mss: Bytes::new(1448),
+            advertised: Bytes::new(65_536),
+            last_data: now,
+            recovering: false,
+        };
+        let between = FlowKey {
+            source: [192, 0, 2, 1].into(),
+            destination: [10, 0, 0, 2].into(),
+            source_port: 443,
+            destination_port: 50_000,
+            protocol: lasthop_wire::ip::TCP,
+        };
+        let window = Some(Bytes::new(30_000));
+        let decision = Decision { rwnd: window, ..Decision::unlimited(Why::Tight) };
+        let hop = HopReport { stations: vec![StationReport::unseen(station)], ..HopReport::default() };
+        log.opened(now, &Key::of_downlink(&between).expect("a TCP flow"), &report);
+        log.interval(now, &hop, &[FlowLine { report, window, decision }]);
+        log.gone(now, flow);
+        log.driver(now, "lost");
+        assert!(log.finish().is_none());
+        let lines = lines(&path);
+        assert_eq!(lines[0]["opened"]["station_address"], "10.0.0.2:50000");
+        let kinds = [AP_OPENED, AP_INTERVAL, AP_GONE, AP_DRIVER];
+        assert_eq!(lines.len(), kinds.len());
+        kinds.iter().zip(&lines).for_each(|(kind, line)| lists_exactly(kind, line));
+    }
 }

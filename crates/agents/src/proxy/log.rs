@@ -1,12 +1,4 @@
-//! The controller's log: one JSON object for every slot that a station has reported.
-//!
-//! `t_ns` is `CLOCK_MONOTONIC`. `mu_n`, `interval_s`, `target`, `aim_s`, `c_s`, `nu` and `active` are the regulator's view (null under
-//! another rule): packets a frame measured, interval between frames, packets a frame asked for, interval aimed at (longer than the
-//! target where that is out of reach: `why` is then `OutOfReach`), overhead of a round, set point. `x_pps` is the rate in packets of 1500 octets a second, `why` the reason. `station_report` repeats what the
-//! station said. `backlog_bytes` is the most that waited here for the station in the slot (in sockets' queues and in
-//! memory; what has left counts for the hop), `bound_bytes` the bound at that moment, `over_bound` the share of looks at it that found more.
-//! `refused_reports` counts the station's accounts that could not be true, `refused_why` says why the last could not.
-//! `packet_bytes` is the length of full IP packets on the way to the station, `unsent_packets` what the kernel did not take.
+//! The controller's log: one JSON object for every slot that a station has reported. What it holds: docs/reference/logs.md.
 
 use super::control::Control;
 use super::session::Session;
@@ -80,4 +72,34 @@ fn report(feedback: &StationFeedback) -> Value {
             FrameSource::Timestamps => "timestamps",
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::Rule;
+    use super::super::session::tests::session;
+    use super::*;
+    use crate::documented::{PROXY, lines, lists_exactly};
+    use lasthop_laws::aggregation::Params;
+    use lasthop_signals::{Doubt, Node};
+
+    #[test]
+    fn the_page_on_logs_lists_every_field_and_no_other() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let path = folder.path().join("proxy.log");
+        let mut log = Log::create(&path, |_| {}).expect("writable");
+        let (start, mut session) = (Time::from_nanos(1_000_000_000_000), session());
+        let end = start + Span::from_millis(500);
+        let (delay_mean, delay_max) = (Some(Span::from_millis(2)), Some(Span::from_millis(3)));
+        let feedback = StationFeedback { delay_mean, delay_max, ..StationFeedback::empty(Node(1), 7, start, end) };
+        let mut control = Control::new(&Rule::Aggregation(Params::default())).expect("the default");
+        control.sense(end, &[session.report()], Some((7, feedback)));
+        session.stats.pacing.add(Span::from_micros(5));
+        session.stats.doubted.add(Doubt::Rate);
+        slot(&mut log, end, &control, &mut session, &feedback);
+        assert!(log.finish().is_none());
+        let lines = lines(&path);
+        assert_eq!((lines.len(), &lines[0]["law"], lines[0]["mu_n"].is_number()), (1, &json!("aggregation"), true));
+        lists_exactly(PROXY, &lines[0]);
+    }
 }

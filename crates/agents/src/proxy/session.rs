@@ -488,4 +488,4 @@ pub(super) fn token(session: u32, stream: u32) -> u64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

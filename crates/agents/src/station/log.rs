@@ -1,10 +1,4 @@
-//! The station's log: one JSON object for every slot.
-//!
-//! `hop_delay_…` are the packets' delays from leaving the proxy to being opened here; `data_delay_…` those of the data from
-//! leaving its server to being handed to a local program: the wire (half the proxy's RTT to the server), the wait in the
-//! proxy, the hop, and the wait for what was lost before it. Both compare the clocks of two hosts; `clock_ahead_us` is by how much
-//! the proxy's is taken to be ahead, which they do not contain any more, and `clock_error_us` how far that may be from the truth
-//! (half the least round trip, and what the clocks drift). Clocks that may agree are taken to agree.
+//! The station's log: one JSON object for every slot. What it holds: docs/reference/logs.md.
 
 use crate::tunnel::clock;
 use crate::tunnel::log::Log;
@@ -54,4 +48,29 @@ pub(super) fn slot(
         "clock_ahead_us": clock.map(|clock| clock.ahead as f64 / 1e3),
         "clock_error_us": clock.map(|clock| clock.error.as_nanos() as f64 / 1e3),
     }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::documented::{STATION, lines, lists_exactly};
+    use lasthop_signals::Node;
+    use lasthop_units::Span;
+
+    #[test]
+    fn the_page_on_logs_lists_every_field_and_no_other() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let path = folder.path().join("station.log");
+        let mut log = Log::create(&path, |_| {}).expect("writable");
+        let (start, mut spread) = (Time::from_nanos(1_000_000_000_000), Spread::default());
+        spread.add(Span::from_millis(2));
+        let end = start + Span::from_millis(500);
+        let feedback = StationFeedback::empty(Node(1), 7, start, end);
+        let clock = ClockOffset { ahead: -1, error: Span::from_micros(3) };
+        slot(&mut log, end, &feedback, &spread, &spread, Some(clock));
+        assert!(log.finish().is_none());
+        let lines = lines(&path);
+        assert_eq!(lines.len(), 1);
+        lists_exactly(STATION, &lines[0]);
+    }
 }

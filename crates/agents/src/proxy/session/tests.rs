@@ -9,7 +9,7 @@ use std::net::{TcpListener, TcpStream};
 const NOW: Time = Time::from_nanos(1_000_000_000_000);
 
 /// A session with a station that has just come.
-fn session() -> Session {
+pub(in crate::proxy) fn session() -> Session {
     pair().0
 }
 

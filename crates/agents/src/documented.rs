@@ -1,0 +1,90 @@
+//! docs/reference/logs.md lists the fields of the agents' logs, no more and no fewer: each log's test shows here what it writes.
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// The page's parts, each of which lists the fields of one kind of line.
+pub(crate) const AP_INTERVAL: &str = "`lasthop ap --log`: an interval";
+pub(crate) const AP_OPENED: &str = "`lasthop ap --log`: a flow is there";
+pub(crate) const AP_GONE: &str = "`lasthop ap --log`: a flow has gone";
+pub(crate) const AP_DRIVER: &str = "`lasthop ap --log`: the driver";
+pub(crate) const PROXY: &str = "`lasthop proxy --log`";
+pub(crate) const STATION: &str = "`lasthop station --log`";
+
+/// Fails unless a part of the page lists exactly the fields of this line, which must have something in every list.
+pub(crate) fn lists_exactly(part: &str, line: &Value) {
+    let page = page();
+    let listed: BTreeSet<&str> = page[part].keys().map(String::as_str).collect();
+    let mut written = BTreeSet::new();
+    fields("", line, &mut written);
+    let written: BTreeSet<&str> = written.iter().map(String::as_str).collect();
+    let (missing, idle): (Vec<_>, Vec<_>) =
+        (written.difference(&listed).collect(), listed.difference(&written).collect());
+    assert!(missing.is_empty(), "docs/reference/logs.md, {part}, does not list {missing:?}");
+    assert!(idle.is_empty(), "docs/reference/logs.md, {part}, lists {idle:?}, which are never written");
+}
+
+/// The lines of a log.
+pub(crate) fn lines(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).expect("a log");
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+/// The paths of all fields: `a.b` of an object in `a`, `a[].b` of objects in a list.
+fn fields(at: &str, value: &Value, into: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) => object.iter().for_each(|(name, value)| {
+            let path = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
+            fields(&path, value, into);
+            into.insert(path);
+        }),
+        Value::Array(values) => {
+            assert!(!values.is_empty(), "an empty list shows no fields: {at}");
+            values.iter().for_each(|value| fields(&format!("{at}[]"), value, into));
+        }
+        _ => {}
+    }
+}
+
+/// Fields by part, each with its unit and its meaning.
+fn page() -> BTreeMap<String, BTreeMap<String, (String, String)>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/logs.md");
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let mut parts = BTreeMap::new();
+    for part in text.split("\n## ").skip(1) {
+        let (name, text) = part.split_once('\n').expect("a heading and text");
+        let mut rows = BTreeMap::new();
+        for row in text.lines().filter_map(|line| line.strip_prefix("| `")?.strip_suffix(" |")) {
+            let cells: Vec<&str> = row.split(" | ").collect();
+            let [field, unit, meaning] = cells[..] else { panic!("{name}: three cells, not `{row}`") };
+            let field = field.strip_suffix('`').unwrap_or_else(|| panic!("{name}: no field in `{row}`"));
+            let before = rows.insert(field.to_owned(), (unit.to_owned(), meaning.to_owned()));
+            assert!(before.is_none(), "{name}: {field} stands there twice");
+        }
+        parts.insert(name.to_owned(), rows);
+    }
+    parts
+}
+
+#[test]
+fn every_part_of_the_page_is_of_a_kind_of_line_and_every_field_has_its_unit_and_a_meaning() {
+    let page = page();
+    let kinds = BTreeSet::from([AP_INTERVAL, AP_OPENED, AP_GONE, AP_DRIVER, PROXY, STATION]);
+    assert_eq!(page.keys().map(String::as_str).collect::<BTreeSet<_>>(), kinds);
+    const ENDINGS: [(&str, &str); 7] = [
+        ("_ns", "ns"),
+        ("_us", "µs"),
+        ("_s", "s"),
+        ("_bytes", "octets"),
+        ("_bps", "bit/s"),
+        ("_pps", "packets/s"),
+        ("_packets", "packets"),
+    ];
+    for (field, (unit, meaning)) in page.values().flatten() {
+        assert!(!unit.trim().is_empty() && meaning.trim().len() > 3, "{field}: `{unit}`, `{meaning}`");
+        let name = field.trim_end_matches("_p50").trim_end_matches("_p99");
+        let said = ENDINGS.iter().find(|(ending, _)| name.ends_with(ending));
+        assert!(said.is_none_or(|(_, told)| unit == told), "{field} in {unit}");
+    }
+}
