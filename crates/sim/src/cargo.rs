@@ -4,6 +4,7 @@ use lasthop_scenario::REQUEST;
 use lasthop_signals::{Node, StationFeedback};
 use lasthop_units::{Bytes, Time};
 use lasthop_wire::tcp::{TcpHeader, TcpOptions};
+use lasthop_wire::tunnel as wire;
 
 /// The payload of a simulated packet.
 ///
@@ -23,6 +24,8 @@ pub enum Cargo {
         source: usize,
         /// When it was sent.
         sent: Time,
+        /// Its number among the packets that the edge proxy has sent to the station; `None` if it does not come from there.
+        packet: Option<u32>,
     },
     /// What passes between edge proxy and station.
     Tunnel(Tunnel),
@@ -40,14 +43,16 @@ pub enum Cargo {
 pub enum Tunnel {
     /// Part of a stream, to the station.
     Data {
-        /// Number in the tunnel of this station, from 0 without gaps.
+        /// Which part of what the station is to get: from 0 without gaps. What is sent again has the number that it had.
         number: u64,
+        /// Number among the packets that the proxy has sent to the station: every one has its own.
+        packet: u32,
         /// When it left the proxy.
         sent: Time,
         /// Which connection's stream.
         connection: u32,
         /// Octets of payload.
-        len: u32,
+        len: u16,
     },
     /// What has arrived, from the station.
     Ack {
@@ -68,21 +73,23 @@ pub enum Tunnel {
 }
 
 impl Cargo {
-    /// When it left the edge proxy for a station, if it is of what that paces.
-    pub fn left_proxy(&self) -> Option<Time> {
+    /// When it left the edge proxy for a station, and its number among what has, if it is of what that paces.
+    pub fn left_proxy(&self) -> Option<(Time, u32)> {
         match self {
-            Cargo::Udp { sent, .. } | Cargo::Tunnel(Tunnel::Data { sent, .. }) => Some(*sent),
+            Cargo::Udp { sent, packet: Some(packet), .. } | Cargo::Tunnel(Tunnel::Data { sent, packet, .. }) => {
+                Some((*sent, *packet))
+            }
             _ => None,
         }
     }
 }
 
 impl Tunnel {
-    /// Part `number` of a connection's stream, which leaves now.
-    pub fn data(sent: Time, number: u64, connection: usize, len: Bytes) -> Tunnel {
+    /// Part `number` of what a station is to get, of a connection's stream, which leaves now as the station's `packet`.
+    pub fn data(sent: Time, (number, packet): (u64, u32), connection: usize, len: Bytes) -> Tunnel {
         let connection = u32::try_from(connection).expect("fewer connections than packets");
-        let len = u32::try_from(len.get()).expect("less than a packet holds");
-        Tunnel::Data { number, sent, connection, len }
+        let len = u16::try_from(len.get()).expect("less than a packet holds");
+        Tunnel::Data { number, packet, sent, connection, len }
     }
 }
 
@@ -103,21 +110,22 @@ pub fn udp_packet(payload: Bytes) -> Bytes {
     payload + Bytes::new(IPV4_HEADER + UDP_HEADER)
 }
 
-/// What IPv4, UDP and the tunnel (number, stream, offset, authentication tag) put before a payload.
-pub const TUNNEL_OVERHEAD: Bytes = Bytes::new(72);
+/// Octets of a packet of the tunnel beside its frames: IPv4, UDP, and what seals it.
+const SEALED: usize = wire::IP_UDP_LEN + wire::SEALED_HEADER + wire::TAG + wire::PACKET_HEADER;
+/// What stands in a packet of the tunnel beside the octets of a stream.
+pub const TUNNEL_OVERHEAD: Bytes = Bytes::new((SEALED + wire::data_header()) as u64);
 /// Network-layer length of a full packet.
 pub const FULL_PACKET: Bytes = Bytes::new(1500);
 
 /// Network-layer length of a tunnel packet.
 pub fn tunnel_packet(tunnel: &Tunnel) -> Bytes {
-    let payload = match tunnel {
-        Tunnel::Data { len, .. } => Bytes::new(u64::from(*len)),
-        Tunnel::Ack { missing, .. } => Bytes::new(16 + 8 * (missing.len() as u64).min(64)),
-        // The fields of a station's account, as `wire` lays them out.
-        Tunnel::Feedback(_) => Bytes::new(128),
-        Tunnel::Open { .. } => REQUEST,
-    };
-    payload + TUNNEL_OVERHEAD
+    match tunnel {
+        Tunnel::Data { len, .. } => TUNNEL_OVERHEAD + Bytes::new(u64::from(*len)),
+        // A range ends before everything that is missing.
+        Tunnel::Ack { missing, .. } => Bytes::new((SEALED + wire::ack_len(missing.len() + 1)) as u64),
+        Tunnel::Feedback(_) => Bytes::new((SEALED + 1 + wire::FEEDBACK_LEN) as u64),
+        Tunnel::Open { .. } => TUNNEL_OVERHEAD + REQUEST,
+    }
 }
 
 /// Length of the options as Linux lays them out: each padded to a multiple of four.

@@ -226,10 +226,10 @@ impl World {
                     let Tunnel::Data { connection, .. } = tunnel else { return };
                     (Some(connection as usize), Cargo::Tunnel(tunnel), len)
                 }
-                Departure::Udp(source) => {
+                Departure::Udp(source, packet) => {
                     self.sources[source].sent += 1;
                     let StreamKind::Udp { size, .. } = self.sources[source].stream.kind else { return };
-                    (None, Cargo::Udp { source, sent: now }, udp_packet(size))
+                    (None, Cargo::Udp { source, sent: now, packet: Some(packet) }, udp_packet(size))
                 }
             };
             let packet = self.packet(self.access_points.of(station), station, len, hash(station), cargo);

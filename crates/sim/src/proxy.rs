@@ -84,8 +84,8 @@ pub enum Stream {
 pub enum Departure {
     /// A packet of the tunnel.
     Tunnel(Tunnel),
-    /// A UDP packet of this source.
-    Udp(usize),
+    /// A UDP packet of this source, and its number among what leaves for the station.
+    Udp(usize, u32),
 }
 
 /// A station that acknowledges nothing for so long is asked by a repetition of the oldest packet.
@@ -329,11 +329,17 @@ impl Lane {
         }
     }
 
+    /// The number of the next packet.
+    fn number(&self) -> u32 {
+        u32::try_from(self.packets).expect("a simulation of fewer packets")
+    }
+
     fn take(&mut self, now: Time, read: &mut impl FnMut(usize, Bytes) -> Bytes) -> Option<(Departure, Bytes)> {
         while let Some(number) = self.again.pop_front() {
+            let packet = self.number();
             if let Some(part) = self.unacknowledged.get_mut(&number) {
                 (part.sent, part.repeated) = (now, true);
-                let tunnel = Tunnel::data(now, number, part.connection, part.len);
+                let tunnel = Tunnel::data(now, (number, packet), part.connection, part.len);
                 let len = tunnel_packet(&tunnel);
                 return Some((Departure::Tunnel(tunnel), len));
             }
@@ -345,7 +351,7 @@ impl Lane {
             match stream {
                 Stream::Udp(source) => {
                     self.ready.push_back(stream);
-                    taken = Some((Departure::Udp(source), FULL_PACKET));
+                    taken = Some((Departure::Udp(source, self.number()), FULL_PACKET));
                     break;
                 }
                 Stream::Connection(_) if full => waiting.push(stream),
@@ -362,7 +368,7 @@ impl Lane {
                     self.next_number += 1;
                     self.unacknowledged.insert(number, Part { connection, len, sent: now, repeated: false });
                     self.held += len;
-                    let tunnel = Tunnel::data(now, number, connection, len);
+                    let tunnel = Tunnel::data(now, (number, self.number()), connection, len);
                     let len = tunnel_packet(&tunnel);
                     taken = Some((Departure::Tunnel(tunnel), len));
                     break;

@@ -18,6 +18,8 @@ pub struct Agent {
     next: u64,
     early: BTreeMap<u64, (usize, Bytes)>,
     highest: u64,
+    /// Packets of the proxy up to the last that has arrived, those that have not included.
+    given: u64,
     /// When what has arrived is acknowledged at the latest.
     ack_at: Option<Time>,
     /// Packets that have not been acknowledged.
@@ -51,6 +53,8 @@ pub struct Seen {
 #[derive(Clone, Copy, Default)]
 struct Slot {
     start: Time,
+    /// [`Agent::given`] when it began.
+    given: u64,
     received: u64,
     delay: Span,
     delay_max: Span,
@@ -111,6 +115,7 @@ impl Agent {
             next: 0,
             early: BTreeMap::new(),
             highest: 0,
+            given: 0,
             ack_at: None,
             owed: 0,
             acknowledged: Time::ZERO,
@@ -135,8 +140,9 @@ impl Agent {
         slot.inverse += 1.0 / rate.as_bps().max(1) as f64;
     }
 
-    /// A packet of the proxy has arrived, `len` octets that left it at `sent`.
-    pub fn counted(&mut self, now: Time, sent: Time, len: Bytes) {
+    /// A packet of the proxy has arrived, `len` octets that left it at `sent` as the `packet`-th for this station.
+    pub fn counted(&mut self, now: Time, (sent, packet): (Time, u32), len: Bytes) {
+        self.given = self.given.max(u64::from(packet) + 1);
         if let Frames::Stamps(stamps) = &mut self.frames {
             let (host, arrivals) = stamps.as_mut();
             arrivals.arrived(Arrival { at: host.stamp(now), sent: Some(sent), len });
@@ -184,7 +190,7 @@ impl Agent {
             return (ack, None);
         }
         self.report_at += self.interval;
-        let slot = std::mem::replace(&mut self.slot, Slot { start: now, ..Slot::default() });
+        let slot = std::mem::replace(&mut self.slot, Slot { start: now, given: self.given, ..Slot::default() });
         self.number += 1;
         let frames = self.frames.take(self.node, self.number, slot.start, now);
         self.empty = if slot.received > 0 || frames.frames > 0 { 0 } else { self.empty.saturating_add(1) };
@@ -195,7 +201,8 @@ impl Agent {
         let mean = (slot.received > 0).then(|| slot.delay / slot.received);
         let feedback = StationFeedback {
             received: slot.received,
-            highest_sequence: self.highest,
+            lost: (self.given - slot.given).saturating_sub(slot.received),
+            highest_sequence: self.given.saturating_sub(1),
             delay_mean: mean,
             delay_max: mean.map(|_| slot.delay_max),
             ..frames

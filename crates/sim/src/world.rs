@@ -291,8 +291,8 @@ impl World {
                 }
                 Effect::Arrived { at, to, packet, queued_at, .. } => {
                     self.recorder.hop_delivery(at, queued_at, to, packet.len);
-                    if let (Some(edge), Some(sent)) = (&mut self.edge, packet.payload.left_proxy()) {
-                        edge.agent(to).counted(at, sent, packet.len);
+                    if let (Some(edge), Some(left)) = (&mut self.edge, packet.payload.left_proxy()) {
+                        edge.agent(to).counted(at, left, packet.len);
                     }
                     self.receive(at, End::Station, packet);
                 }
@@ -322,7 +322,7 @@ impl World {
                 match rate {
                     Some(_) => {
                         self.sources[index].sent += 1;
-                        let cargo = Cargo::Udp { source: index, sent: self.now };
+                        let cargo = Cargo::Udp { source: index, sent: self.now, packet: None };
                         let hash = (index as u32).wrapping_mul(0x9e37_79b9);
                         let packet = self.packet(SERVER, GATEWAY, udp_packet(size), hash, cargo);
                         self.send_wire(packet);
@@ -393,7 +393,7 @@ impl World {
                 self.pairs[connection].end(end).on_segment(at, &header);
                 self.pump(connection, end);
             }
-            Cargo::Udp { source, sent } => {
+            Cargo::Udp { source, sent, .. } => {
                 let stream = self.sources[source].stream;
                 if let StreamKind::Udp { size, .. } = stream.kind {
                     let node = Scenario::station_node(stream.station);

@@ -64,7 +64,7 @@ fn goodput(record: &RunRecord, (from, to): (u64, u64)) -> f64 {
 }
 
 /// Of 1500 octets on the link, what is payload of the tunnel.
-const PAYLOAD: f64 = 1428.0 / 1500.0;
+const PAYLOAD: f64 = 1413.0 / 1500.0;
 
 /// Seconds of queue that the detector lets stand: a drain ends at 20 ms, another begins at 40 ms more than that, and a slot that
 /// probes 5 % beyond what the link carries adds 25 ms before anybody knows.

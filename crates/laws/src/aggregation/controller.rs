@@ -51,6 +51,7 @@ use super::overhead::{Change, Overhead, Sample};
 use super::params::{Allocation, Params};
 use super::presence::Presence;
 use super::reach::Reach;
+use super::room::Room;
 use super::slope::Slope;
 use crate::{Decision, HopLaw, ParamError, Why};
 use lasthop_signals::{FlowId, Node, Signal};
@@ -64,6 +65,8 @@ pub struct Regulator {
     overhead: Overhead,
     /// What rounds of different lengths say where no data rates are known, of so many stations without them.
     slope: (usize, Slope),
+    /// Which interval the hop's queue has room for.
+    room: Room,
     /// Which interval is aimed at.
     reach: Reach,
     /// Packets a frame of the reference station that the outer loop asks for (ν).
@@ -109,6 +112,8 @@ struct Loop {
     arrived: f64,
     /// Packets in frames for each that is new, measured last and averaged: MPDUs that are damaged are sent again.
     repeats: f64,
+    /// Packets a second in its frames beyond those, averaged: others send it something, too.
+    foreign: f64,
     /// Interval between frames, measured last, seconds.
     interval: f64,
     /// Frames in the last slot.
@@ -204,7 +209,7 @@ const SHIFT: f64 = 1.25;
 /// In one slot, if so many were calm before it.
 const CALM: u32 = 4;
 /// More packets than this for each that is new are the account's mistake, or others'.
-const MOST_REPEATS: f64 = 4.0;
+const MOST_REPEATS: f64 = 2.0;
 /// Where frames were found to hold fewer packets, the loop begins again at this share of what the hop carried.
 const RESUME: f64 = 0.9;
 /// Share of what a station's frames hold that is aimed at, where that is less than they can.
@@ -228,6 +233,7 @@ impl Regulator {
             ledger: Ledger::new(params.interval, params.foresees()),
             overhead: Overhead::new(params.overhead.as_secs_f64(), params.overhead_rule),
             slope: (0, Slope::default()),
+            room: Room::new(params.target.as_secs_f64()),
             reach: Reach::new(params.target.as_secs_f64(), params.overhead_rule),
             nu: 1.0,
             reference: None,
@@ -262,8 +268,13 @@ impl Regulator {
         // A slot of which nobody has told anything is none.
         let told = self.ledger.active().any(|account| account.state.fresh);
         let streams = self.ledger.active().filter_map(|account| account.state.stream);
+        let mut crowded = false;
         if let Some(slot) = backhaul::Slot::of(streams).filter(|_| told) {
             self.backhaul.update(&slot);
+            if self.params.foresees() && !slot.short && self.backhaul.clamp().is_none() && slot.sent > 0.0 {
+                crowded = self.room.update(slot.lost / slot.sent);
+                self.reach.ask(self.room.interval());
+            }
             let shared = slot.short || self.backhaul.clamp().is_some();
             // Of one that comes often, what is missing when a slot ends is on its way.
             let own = |account: &Account<Loop>| !shared && !account.presence.comes_often();
@@ -274,7 +285,7 @@ impl Regulator {
         self.choose_reference();
         let other = self.guess_airtimes();
         let changed = self.learn_overhead() || other;
-        let turned = self.reach.update(self.overhead(), self.shortest(), changed);
+        let turned = self.reach.update(self.overhead(), self.shortest(), changed) || crowded;
         // As published, the outer loop finds out by itself.
         let shifted = self.reference == before && self.leader().is_some_and(|first| first.state.shifted);
         if self.params.foresees() && (changed || turned || shifted) {
@@ -417,7 +428,9 @@ impl Regulator {
     fn spread(&mut self, now: Time) {
         let ahead = self.ahead();
         let reserved = |a: &Account<Loop>| a.state.airtime * a.claim() * a.frames_in(ahead);
-        let round = self.overhead() + self.ledger.present().map(reserved).sum::<f64>();
+        // What others send takes its share of any round.
+        let own = 1.0 - self.foreign();
+        let round = (self.overhead() + self.ledger.present().map(reserved).sum::<f64>()) / own;
         let (access, shortest, singles) = (self.overhead.round(1.0), self.shortest(), self.singles());
         // Who is limited may begin with a packet a round; if all of them do, they are in every round.
         let least = |limited: bool| if limited { 1.0 / singles.min(round) } else { 1.0 / shortest };
@@ -425,7 +438,7 @@ impl Regulator {
             let (state, limited) = (&account.state, account.presence.is_limited());
             let used = if limited && !account.presence.comes_often() { HEADROOM * state.sent } else { f64::INFINITY };
             // For itself its whole frame counts.
-            let round = round + state.airtime * (state.z - account.claim() * account.frames_in(ahead)).max(0.0);
+            let round = round + state.airtime * (state.z - account.claim() * account.frames_in(ahead)).max(0.0) / own;
             (state.z / (round * state.repeats)).min(used).max(least(limited))
         };
         let carried = match self.backhaul.clamp() {
@@ -535,6 +548,7 @@ impl Default for Loop {
             level: 1.0,
             arrived: 0.0,
             repeats: 1.0,
+            foreign: 0.0,
             interval: f64::INFINITY,
             frames: 0.0,
             sent: 0.0,
@@ -632,6 +646,7 @@ impl Account<Loop> {
         state.frames = seconds / interval;
         if let Some(new) = goodput.filter(|new| *new > 0.0) {
             state.repeats += LEARNT * ((rate / new).clamp(1.0, MOST_REPEATS) - state.repeats);
+            state.foreign += LEARNT * ((rate - MOST_REPEATS * new).max(0.0) - state.foreign);
         }
         let most = most_packets(f64::from(params.max_packets), params.frame_limit.as_secs_f64(), state.airtime);
         let late = state.earliest.late(delay, now);

@@ -31,6 +31,7 @@ pub mod model;
 pub mod overhead;
 pub mod presence;
 pub mod reach;
+pub mod room;
 pub mod slope;
 pub mod timestamps;
 

@@ -43,6 +43,11 @@ impl Reach {
         Reach { asked, interval: asked, out: false, against: 0, yields: rule == OverheadRule::Access }
     }
 
+    /// Another target is to be aimed at.
+    pub fn ask(&mut self, asked: f64) {
+        self.asked = asked;
+    }
+
     /// Folds one slot in, after which a round is believed to last `shortest` seconds at the least, `overhead` of them for accesses.
     /// `sure`: two slots have said so already. True if the target has come within reach, or is no longer.
     pub fn update(&mut self, overhead: f64, shortest: f64, sure: bool) -> bool {

@@ -168,6 +168,12 @@ pub const fn data_header() -> usize {
     1 + 4 + 8 + 4 + 2
 }
 
+/// Octets of an acknowledgement of so many ranges.
+pub const fn ack_len(ranges: usize) -> usize {
+    let more = ranges.saturating_sub(1);
+    1 + 8 + 4 + 4 + 1 + 8 * if more < MAX_ACK_RANGES { more } else { MAX_ACK_RANGES }
+}
+
 /// Writes the part of a data frame that stands before its `len` octets of data; who calls appends those.
 pub fn put_data_header(out: &mut Vec<u8>, data: &Data<'_>, len: u16) {
     out.push(if data.end { DATA_END } else { DATA });
@@ -182,7 +188,7 @@ impl Frame<'_> {
     pub fn encoded_len(&self) -> usize {
         match self {
             Frame::Ping | Frame::Close => 1,
-            Frame::Ack { ranges, .. } => 1 + 8 + 4 + 4 + 1 + 8 * ranges.len().saturating_sub(1).min(MAX_ACK_RANGES),
+            Frame::Ack { ranges, .. } => ack_len(ranges.len()),
             Frame::Data(data) => data_header() + data.bytes.len(),
             Frame::Open { host, .. } => 1 + 4 + 2 + 1 + host.len(),
             Frame::Opened { .. } => 1 + 4 + 1,

@@ -64,7 +64,7 @@ impl Regulator {
         // in it takes, one step or a few.
         let mut round = whole + limited.iter().map(|(takes, _)| takes).sum::<f64>();
         loop {
-            let (mut fixed, mut share) = (whole, 0.0);
+            let (mut fixed, mut share) = (whole, self.foreign());
             for (takes, between) in &limited {
                 match round < *between {
                     true => share += takes / between,
@@ -77,6 +77,16 @@ impl Regulator {
                 false => return Ahead { round, last },
             }
         }
+    }
+
+    /// Share of the time that packets take which others send to stations that are not limited; those of a limited one are in what is
+    /// reserved for it.
+    pub(super) fn foreign(&self) -> f64 {
+        if !self.params.foresees() {
+            return 0.0;
+        }
+        let saturated = self.ledger.present().filter(|account| !account.presence.is_limited());
+        saturated.map(|Account { state, .. }| state.airtime * state.foreign).sum::<f64>().min(MOST_LIMITED)
     }
 
     /// Frames in a round that is to come.
@@ -93,7 +103,7 @@ impl Regulator {
 
     /// Seconds that a round lasts in which every station that is not limited has a frame of one packet.
     pub(super) fn shortest(&self) -> f64 {
-        let (mut packets, mut load) = (0.0, 0.0);
+        let (mut packets, mut load) = (0.0, self.foreign());
         for Account { state, presence, .. } in self.ledger.present() {
             match presence.is_limited() {
                 true => load += state.airtime * state.arrived,

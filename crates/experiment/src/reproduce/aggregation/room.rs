@@ -1,0 +1,57 @@
+//! Queues that have no room for a round, and traffic that takes its part of every one.
+
+use super::super::page::{Check, Section, digits};
+use super::super::runner::{Results, Runner};
+use super::by_law::{by_law, row};
+use crate::ExperimentError;
+use lasthop_report::Key;
+
+const SHORT: &str = include_str!("../../../../../scenarios/aggregation/short-queue.toml");
+const BESIDE: &str = include_str!("../../../../../scenarios/aggregation/beside.toml");
+/// What the shipped scenarios say, and the cases change.
+const LIMIT: &str = "limit = \"100 packets\"";
+const RATE: &str = "rate = \"150 Mbit/s\"";
+/// Columns beside those of every such table.
+const MORE: [(&str, Key); 2] =
+    [("server to application, mean (ms)", Key::EndDelayMean), ("lost per million", Key::Losses)];
+
+pub(in super::super) fn room(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
+    let mut section = Section {
+        title: "Losses in the queue".into(),
+        text: "Not a figure of the paper, whose queue holds whatever comes and has one user. What is sent within a round waits at the access point \
+               for the next: where its queue has no room for that, the interval aimed at is shorter (decision 13). What others send to \
+               a station takes its part of every round, and counts as that. `published` is the published law, which knows neither."
+            .into(),
+        ..Section::default()
+    };
+    let mut table = by_law(&MORE);
+    for packets in [100, 150, 250, 500] {
+        assert!(SHORT.contains(LIMIT), "the cases change the shipped limit");
+        let text = SHORT.replace(LIMIT, &format!("limit = \"{packets} packets\""));
+        let (run, label) =
+            (runner.run("short-queue", &text, &[])?, format!("4 stations, MCS 7, FIFO of {packets} packets"));
+        table.rows.extend(run.scenario.laws().iter().map(|law| row(&label, &run, &law.name, &MORE)));
+        check(&mut section, &label, &run);
+    }
+    for mbit in [60, 100, 150] {
+        assert!(BESIDE.contains(RATE), "the cases change the shipped rate");
+        let text = BESIDE.replace(RATE, &format!("rate = \"{mbit} Mbit/s\""));
+        let (run, label) =
+            (runner.run("beside", &text, &[])?, format!("3 stations, MCS 9, {mbit} Mbit/s of UDP beside"));
+        table.rows.extend(run.scenario.laws().iter().map(|law| row(&label, &run, &law.name, &MORE)));
+        check(&mut section, &label, &run);
+    }
+    section.tables.push(table);
+    Ok(section)
+}
+
+fn check(section: &mut Section, label: &str, run: &Results) {
+    let times = |key| run.multiple("regulator", "cubic", key);
+    let (used, delay, lost) = (times(Key::Throughput), times(Key::HopDelayP95), times(Key::Losses));
+    section.checks.push(Check::new(
+        &format!("{label}: throughput, p95 delay and losses, as multiples of those of CUBIC"),
+        "not stated: the first 0.99 or more, the others below 1",
+        format!("{}, {} and {}", digits(used), digits(delay), digits(lost)),
+        used >= 0.99 && delay < 1.0 && lost < 1.0,
+    ));
+}
