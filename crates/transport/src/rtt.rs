@@ -77,6 +77,11 @@ impl RttEstimator {
         self.backoff += 1;
     }
 
+    /// Forgets the backoff although there is no sample.
+    pub(crate) fn answered(&mut self) {
+        self.backoff = 0;
+    }
+
     /// The current timeout, backoff included.
     pub(crate) fn rto(&self) -> Span {
         // 2^20 times the smallest timeout is beyond every cap.

@@ -491,3 +491,35 @@ fn data_waits_while_very_many_packets_have_no_acknowledgement() {
     while end.poll_transmit(now, &mut out).is_some() {}
     assert_eq!(end.backlog().unsent, Bytes::ZERO);
 }
+
+#[test]
+fn an_answer_that_tells_no_round_trip_lets_data_flow_again() {
+    let mut end = Endpoint::new(Config::proxy());
+    end.set_pacing(Rate::from_mbit(100), Bytes::new(1 << 20));
+    let (mut now, mut out, stream) = (Time::from_nanos(1_000_000_000), Vec::new(), end.open("host", 80));
+    for _ in 0..2 {
+        now += Span::from_millis(1);
+        end.write(stream, b"x", now);
+        while end.poll_transmit(now, &mut out).is_some() {}
+    }
+    let asked = end.numbers();
+    // Acknowledgements follow, more than this end remembers the departures of.
+    for number in 0..100 {
+        let mut ping = packet_header(now).to_vec();
+        Frame::Ping.encode(&mut ping).expect("short");
+        end.on_packet(now, number, &ping).expect("an honest peer");
+        now += Span::from_millis(2);
+        assert!(end.poll_transmit(now, &mut out).is_some(), "an acknowledgement");
+    }
+    now += Span::from_secs(1);
+    end.on_timeout(now);
+    while end.poll_transmit(now, &mut out).is_some() {}
+    end.write(stream, b"more", now);
+    assert!(end.poll_transmit(now, &mut out).is_none(), "there may be nobody");
+    let mut packet = packet_header(now).to_vec();
+    let ranges = vec![AckRange { first: 0, last: asked + 5 }];
+    Frame::Ack { delay: Span::ZERO, ranges }.encode(&mut packet).expect("short");
+    end.on_packet(now, 100, &packet).expect("an honest peer");
+    assert_eq!(end.srtt(), None, "when the largest left is forgotten");
+    assert!(end.poll_transmit(now, &mut out).is_some() && end.backlog().unsent.is_zero());
+}

@@ -540,6 +540,8 @@ impl Endpoint {
             self.rtt.observe_min(rtt);
             self.rtt.sample(rtt, outcome.round_over);
         }
+        // What was asked has an answer, whether that tells how long the way is or not (RFC 9002, section 6.2.1).
+        self.rtt.answered();
         self.probes = 0;
         for content in outcome.delivered {
             content.into_items().for_each(|item| self.on_delivered(item));

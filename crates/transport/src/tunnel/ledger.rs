@@ -1,8 +1,14 @@
 //! Packets that have been sent and not yet accounted for.
 //! Source:     RFC 9002 sections 5 and 6.
-//! Equations:  lost: number + 3 <= largest acknowledged, or sent at least 9/8 max(srtt, latest RTT) ago and below it
-//! Symbols:    kPacketThreshold -> `PACKETS`, kTimeThreshold -> `TIME_EIGHTHS`
-//! Deviations: none.     Validity: numbers are given out in order.     Checked by: tests::*, tests/tunnel.rs
+//! Equations:  lost: number + 3 <= largest acknowledged, or sent at least 9/8 max(srtt, latest RTT) ago and below it;
+//!             latest RTT = now - departure of the largest acknowledged - delay, if the largest is newly acknowledged (5.1)
+//! Symbols:    kPacketThreshold -> `PACKETS`, kTimeThreshold -> `TIME_EIGHTHS`, kGranularity -> `GRANULARITY`,
+//!             kInitialRtt -> `INITIAL_RTT`
+//! Deviations: the delay is taken away whole, also where that leaves less than the least round trip (5.3 forbids it): a station waits
+//!             100 ms, so the least round trip holds that wait. The time threshold is at least GRANULARITY above the RTT, not just
+//!             at least GRANULARITY (6.1.2): timers are no finer. Departures of packets that ask for nothing are known of the last
+//!             `MOST_QUIET` only: where the largest is an older one there is no sample. Mean and timeout (5.3, 6.2.1) are `rtt`'s.
+//! Validity:   numbers are given out in order.     Checked by: tests::*, tests/tunnel.rs
 
 use super::frames::Content;
 use crate::rtt::RttEstimator;
@@ -17,9 +23,11 @@ pub(super) struct Ledger {
     next: u64,
     /// Packets that ask for an acknowledgement, in order: the first waits for it.
     sent: VecDeque<Sent>,
+    /// Number and departure of the last packets that ask for nothing, of those above the largest acknowledged.
+    quiet: VecDeque<(u64, Time)>,
     largest_acked: Option<u64>,
     in_flight: Bytes,
-    latest_rtt: Span,
+    latest_rtt: Option<Span>,
     last_eliciting: Time,
     /// A round is over when this number or a later one is acknowledged.
     round_end: u64,
@@ -45,9 +53,9 @@ pub(super) struct Outcome {
     pub(super) delivered: Vec<Content>,
     /// Their packets' length in all.
     pub(super) delivered_len: Bytes,
-    /// The RTT of the newest packet that is newly acknowledged, less the other side's delay.
+    /// The RTT of the packet with the largest number, less the other side's delay, if that packet is newly acknowledged.
     pub(super) rtt: Option<Span>,
-    /// When the packet with the largest number was sent, if that is newly acknowledged.
+    /// When that packet was sent, if it is newly acknowledged.
     pub(super) largest_sent: Option<Time>,
     /// True if something that was sent after the last round's end has been acknowledged: a round is over.
     pub(super) round_over: bool,
@@ -59,6 +67,12 @@ const PACKETS: u64 = 3;
 const TIME_EIGHTHS: u64 = 9;
 /// Timers are no finer than this.
 const GRANULARITY: Span = Span::from_millis(1);
+/// The RTT before there was a sample.
+const INITIAL_RTT: Span = Span::from_millis(333);
+/// Packets that ask for nothing whose departure is remembered. The other end makes this one send them: 1 KiB. They are
+/// acknowledgements for the most part, and the proxy, from which most of them come, sends some ten in the 100 ms that a station waits
+/// while that sends 100 Mbit/s.
+const MOST_QUIET: usize = 64;
 
 impl Ledger {
     /// The number of the next packet.
@@ -72,19 +86,24 @@ impl Ledger {
     }
 
     /// Notes the packet with the next number. One that asks for nothing, whose content is `None`, is not waited for and leaves
-    /// nothing but its number: the other end decides how many there are.
+    /// nothing but its number, and its departure for a while: the other end decides how many there are.
     pub(super) fn on_sent(&mut self, at: Time, len: Bytes, content: Option<Content>) {
         if content.is_some() {
             self.in_flight += len;
             self.last_eliciting = at;
             self.sent.push_back(Sent { number: self.next, at, len, content });
+        } else {
+            self.quiet.push_back((self.next, at));
+            if self.quiet.len() > MOST_QUIET {
+                self.quiet.pop_front();
+            }
         }
         self.next += 1;
     }
 
     /// What the other side says to have. Numbers that were never sent are ignored.
     pub(super) fn on_ack(&mut self, now: Time, delay: Span, ranges: &[AckRange]) -> Outcome {
-        let (mut outcome, mut newest) = (Outcome::default(), None);
+        let mut outcome = Outcome::default();
         let next = self.next_number();
         let Some(largest) = ranges.first().map(|range| range.last).filter(|largest| *largest < next) else {
             return outcome;
@@ -96,21 +115,31 @@ impl Ledger {
                 self.in_flight = self.in_flight.saturating_sub(sent.len);
                 outcome.delivered_len += sent.len;
                 outcome.delivered.push(content);
-                newest = newest.max(Some(sent.at));
                 if sent.number == largest {
                     outcome.largest_sent = Some(sent.at);
                 }
             }
         }
-        if let Some(sent_at) = newest {
-            let whole = now.since(sent_at);
-            self.min_rtt = Some(self.min_rtt.map_or(whole, |min| min.min(whole)));
-            self.latest_rtt = whole.saturating_sub(delay);
-            outcome.rtt = Some(self.latest_rtt);
+        let behind = self.quiet.partition_point(|(number, _)| *number <= largest);
+        if let Some((number, at)) = self.quiet.drain(..behind).next_back()
+            && number == largest
+        {
+            outcome.largest_sent = Some(at);
+        }
+        if outcome.delivered.is_empty() {
+            // Nothing that asked for it has an answer: that tells when the other end had something to say, not the way's length.
+            outcome.largest_sent = None;
+        } else {
             outcome.round_over = largest >= self.round_end;
             if outcome.round_over {
                 self.round_end = next;
             }
+        }
+        if let Some(sent_at) = outcome.largest_sent {
+            let whole = now.since(sent_at);
+            self.min_rtt = Some(self.min_rtt.map_or(whole, |min| min.min(whole)));
+            outcome.rtt = Some(whole.saturating_sub(delay));
+            self.latest_rtt = outcome.rtt;
         }
         self.largest_acked = Some(self.largest_acked.map_or(largest, |before| before.max(largest)));
         self.forget();
@@ -171,7 +200,7 @@ impl Ledger {
     }
 
     fn patience(&self, rtt: &RttEstimator) -> Span {
-        let longest = rtt.srtt().unwrap_or(self.latest_rtt).max(self.latest_rtt);
+        let longest = rtt.srtt().max(self.latest_rtt).unwrap_or(INITIAL_RTT);
         (longest * TIME_EIGHTHS / 8).max(longest + GRANULARITY)
     }
 
@@ -238,7 +267,7 @@ mod tests {
         // They count where numbers do: 5000 is three below 5003, which asked for nothing.
         ledger.on_ack(at(10_000), Span::ZERO, &[AckRange { first: 5001, last: 5002 }]);
         let mut lost = Vec::new();
-        ledger.latest_rtt = Span::from_secs(60);
+        ledger.latest_rtt = Some(Span::from_secs(60));
         assert_eq!(ledger.take_lost(at(10_000), &rtt(), &mut lost), FULL, "packet 0");
         ledger.on_ack(at(10_000), Span::ZERO, &[AckRange { first: 5003, last: 5003 }]);
         assert_eq!(ledger.take_lost(at(10_000), &rtt(), &mut lost), FULL, "packet 5000");
@@ -246,6 +275,46 @@ mod tests {
         ledger.on_sent(at(10_001), FULL, Some(Content::default()));
         let outcome = ledger.on_ack(at(10_002), Span::ZERO, &[AckRange { first: 7, last: 10_000 }]);
         assert_eq!((outcome.delivered.len(), outcome.largest_sent), (1, Some(at(10_001))));
+    }
+
+    #[test]
+    fn only_the_largest_number_gives_a_round_trip_and_only_once() {
+        let mut ledger = sent(6);
+        // Number 5 left at 5 ms and waited 4 ms there.
+        let outcome = ledger.on_ack(at(30), Span::from_millis(4), &[AckRange { first: 5, last: 5 }]);
+        assert_eq!((outcome.rtt, outcome.largest_sent), (Some(Span::from_millis(21)), Some(at(5))));
+        // What was late has come, and the delay that is named is number 5's by now: 26 - 24 - 2 of number 2 would be none at all.
+        let late = [AckRange { first: 5, last: 5 }, AckRange { first: 0, last: 2 }];
+        let outcome = ledger.on_ack(at(50), Span::from_millis(24), &late);
+        assert_eq!((outcome.delivered.len(), outcome.rtt, outcome.largest_sent), (3, None, None));
+        assert_eq!((ledger.latest_rtt, ledger.min_rtt()), (Some(Span::from_millis(21)), Some(Span::from_millis(25))));
+    }
+
+    #[test]
+    fn a_largest_that_asked_for_nothing_gives_a_round_trip_if_another_that_did_has_come() {
+        let mut ledger = sent(1);
+        ledger.on_sent(at(5), FULL, None);
+        let both = [AckRange { first: 0, last: 1 }];
+        let outcome = ledger.on_ack(at(30), Span::from_millis(3), &both);
+        assert_eq!((outcome.delivered.len(), outcome.rtt), (1, Some(Span::from_millis(22))));
+        ledger.on_sent(at(31), FULL, None);
+        let outcome = ledger.on_ack(at(90), Span::ZERO, &[AckRange { first: 0, last: 2 }]);
+        assert_eq!((outcome.delivered.len(), outcome.rtt), (0, None), "nobody asked");
+        // Of many only the last are known: no sample then, and no other one's departure in its place.
+        ledger.on_sent(at(100), FULL, Some(Content::default()));
+        (0..=MOST_QUIET as u64).for_each(|n| ledger.on_sent(at(101 + n), FULL, None));
+        let outcome = ledger.on_ack(at(300), Span::ZERO, &[AckRange { first: 0, last: 4 }]);
+        assert_eq!((outcome.delivered.len(), outcome.rtt), (1, None));
+    }
+
+    #[test]
+    fn before_there_was_a_round_trip_what_is_late_has_time() {
+        let mut ledger = sent(1);
+        ledger.on_sent(at(1), FULL, None);
+        ledger.on_ack(at(20), Span::ZERO, &[AckRange { first: 1, last: 1 }]);
+        let mut lost = Vec::new();
+        assert_eq!(ledger.take_lost(at(300), &rtt(), &mut lost), Bytes::ZERO);
+        assert_eq!(ledger.take_lost(at(400), &rtt(), &mut lost), FULL);
     }
 
     #[test]
