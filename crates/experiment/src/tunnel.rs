@@ -14,7 +14,7 @@ pub fn commands(program: PathBuf, control: &Control, frames: FrameSource) -> Tun
     let mut proxy = words("proxy --listen {proxy} --keys {keys} --log {log}");
     proxy.extend(flags(control));
     // A station has a machine of its own. Here its agent shares the processors with proxy and emulator, which are real-time.
-    let mut station = words("station --proxy {proxy} --key {key} --listen {door} --realtime");
+    let mut station = words("station --proxy {proxy} --key {key} --listen {door} --log {station_log} --realtime");
     if frames == FrameSource::Radiotap {
         station.extend(words("--monitor {monitor}"));
     }

@@ -66,6 +66,8 @@ pub enum Doubt {
     UnreadReports(u64),
     /// A station's programs did not take datagrams in time: what waited in their sockets was in no model's queue.
     UnreadDatagrams(u64),
+    /// Stations' agents did not read so many frames of their monitor interfaces in time: what they reported is not what the radio did.
+    UnreadFrames(u64),
     /// So many times the agent heard no fresh driver report for so long that it released all windows.
     DriverSilent(u64),
     /// The agent ended without an account of itself: what it did is not known.
@@ -110,6 +112,9 @@ impl fmt::Display for Doubt {
             Doubt::DriverSilent(n) => write!(f, "the driver fell silent {n} times, and the agent released all windows"),
             Doubt::AgentSilent => write!(f, "the agent gave no account of itself"),
             Doubt::UnreadReports(n) => write!(f, "the agent missed {n} driver reports"),
+            Doubt::UnreadFrames(n) => {
+                write!(f, "stations' agents did not read {n} frames of their monitors in time: the machine was busy")
+            }
             Doubt::UnreadDatagrams(n) => {
                 write!(f, "stations' programs did not take {n} datagrams in time: the machine was busy")
             }

@@ -40,6 +40,12 @@ pub fn parse(log: &str, origin: Time) -> Vec<Slot> {
     log.lines().filter_map(|line| slot(&serde_json::from_str(line).ok()?, origin)).collect()
 }
 
+/// Frames that a station's monitor interface showed and its agent did not read in time, by the last line of its log that says so.
+pub fn missed(log: &str) -> u64 {
+    let told = |line: &str| serde_json::from_str::<Value>(line).ok()?["monitor_missed"].as_u64();
+    log.lines().rev().find_map(told).unwrap_or(0)
+}
+
 fn slot(line: &Value, origin: Time) -> Option<Slot> {
     let number = |key: &str| line[key].as_f64();
     let at = Time::from_nanos(line["t_ns"].as_u64()?.checked_sub(origin.as_nanos())?);
@@ -104,6 +110,13 @@ mod tests {
         let slots = parse(&log, Time::from_nanos(2_000_000_000));
         assert_eq!(slots.len(), 1, "{slots:?}");
         assert_eq!((slots[0].at, slots[0].station, slots[0].level), (at(500), Node(1), Some(20.0)));
+    }
+
+    #[test]
+    fn what_a_monitor_missed_is_what_the_log_says_last() {
+        let line = |count: &str| format!("{{\"slot\":1,\"monitor_missed\":{count}}}\n");
+        assert_eq!(missed(&(line("0") + &line("7") + &line("12") + "{\"slot\":9,\"monitor_mi")), 12);
+        assert_eq!((missed(&line("null")), missed("")), (0, 0), "without a monitor");
     }
 
     fn at(ms: u64) -> Time {

@@ -47,7 +47,8 @@ pub struct Spec {
 ///
 /// In their arguments `{keys}` becomes the proxy's file of keys, `{key}` that of the station's own key, `{station}` the station's
 /// number, `{proxy}` the address at which stations reach the proxy, `{door}` that at which a station's agent takes requests
-/// (HTTP CONNECT), `{monitor}` the station's monitor interface, and `{log}` a file for the proxy's log.
+/// (HTTP CONNECT), `{monitor}` the station's monitor interface, `{log}` a file for the proxy's log, and `{station_log}` one for
+/// the station's.
 #[derive(Clone, Debug)]
 pub struct TunnelSpec {
     /// The program.

@@ -30,6 +30,7 @@ const PROXY_PORT: u16 = 4800;
 pub(crate) struct Tunnel {
     programs: Vec<Program>,
     log: PathBuf,
+    station_logs: Vec<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -43,6 +44,8 @@ struct Program {
 pub(crate) struct Left {
     /// The proxy's log.
     pub log: String,
+    /// The stations' logs.
+    pub station_logs: Vec<String>,
     /// What they printed to standard error.
     pub said: String,
 }
@@ -60,6 +63,7 @@ impl Tunnel {
         let Some(ap) = &hosts.ap else { return Err(LabError::Spec("a proxy without an access point".into())) };
         let proxy = SocketAddr::new(address::ip(spec.family, LAST, AP), PROXY_PORT);
         let log = run.file("proxy.log");
+        let station_log = |station| run.file(&format!("station-{}.log", Scenario::station_node(station).0));
         let filled = |arguments: &[String], station: usize| -> Vec<String> {
             let node = Scenario::station_node(station);
             let fill = |argument: &String| {
@@ -67,6 +71,7 @@ impl Tunnel {
                     .replace("{keys}", &run.file("keys").to_string_lossy())
                     .replace("{key}", &run.file(&format!("station-{}.key", node.0)).to_string_lossy())
                     .replace("{log}", &log.to_string_lossy())
+                    .replace("{station_log}", &station_log(station).to_string_lossy())
                     .replace("{proxy}", &proxy.to_string())
                     .replace("{door}", &DOOR.to_string())
                     .replace("{monitor}", MONITOR)
@@ -81,8 +86,11 @@ impl Tunnel {
             let pair = begin(ap, &filled(&tunnel.pair, station), format!("pairing station {}", station + 1))?;
             pair.succeeds(stop)?;
         }
-        let mut tunnel_programs =
-            Tunnel { programs: vec![begin(ap, &filled(&tunnel.proxy, 0), "the edge proxy".into())?], log: log.clone() };
+        let mut tunnel_programs = Tunnel {
+            programs: vec![begin(ap, &filled(&tunnel.proxy, 0), "the edge proxy".into())?],
+            log: log.clone(),
+            station_logs: (0..hosts.stations.len()).map(station_log).collect(),
+        };
         for (station, namespace) in hosts.stations.iter().enumerate() {
             let name = format!("the agent of station {}", spec.stations[station]);
             let mut arguments = filled(&tunnel.station, station);
@@ -152,8 +160,8 @@ impl Tunnel {
                 said.push_str(&format!("{}: {line}\n", program.name));
             }
         }
-        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
-        Ok(Left { log, said })
+        let read = |path: &PathBuf| std::fs::read_to_string(path).unwrap_or_default();
+        Ok(Left { log: read(&self.log), station_logs: self.station_logs.iter().map(read).collect(), said })
     }
 }
 

@@ -108,7 +108,9 @@ fn attempt(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
     }
     let streams = harvest?;
     progress(spec.duration);
-    let doubts = doubts(&log, (dropped, untaken), late_start, had_agent, account.as_ref());
+    let unread_frames = tunnel_left.station_logs.iter().map(|log| regulated::missed(log)).sum();
+    let unread = Unread { dropped, datagrams: untaken, frames: unread_frames };
+    let doubts = doubts(&log, unread, late_start, had_agent, account.as_ref());
     let slots = regulated::parse(&tunnel_left.log, clock.on_monotonic(Time::ZERO));
     let EmulatorLog { hops, lateness, realtime, .. } = log;
     let mut hops = hops.into_iter();
@@ -166,10 +168,21 @@ fn segments(spec: &Spec, taps: Vec<Vec<Tap>>, driver: DriverSocket, monitors: Ve
     ])
 }
 
+/// What was lost because somebody was late.
+#[derive(Clone, Copy, Debug, Default)]
+struct Unread {
+    /// Packets that interfaces dropped.
+    dropped: u64,
+    /// Datagrams that stations' programs did not take.
+    datagrams: u64,
+    /// Frames of monitors that stations' agents did not take.
+    frames: u64,
+}
+
 /// What makes a run unreliable.
 fn doubts(
     log: &EmulatorLog,
-    (interface_drops, untaken): (u64, u64),
+    unread: Unread,
     late_start: Span,
     had_agent: bool,
     account: Option<&AgentAccount>,
@@ -179,12 +192,28 @@ fn doubts(
     let late = late.map(|(kind, summary)| Doubt::Late(kind, summary.p99));
     let found = [
         (!late_start.is_zero()).then_some(Doubt::LateStart(late_start)),
-        (interface_drops > 0).then_some(Doubt::InterfaceDrops(interface_drops)),
+        (unread.dropped > 0).then_some(Doubt::InterfaceDrops(unread.dropped)),
         (log.refused > 0).then_some(Doubt::Refused(log.refused)),
-        (untaken > 0).then_some(Doubt::UnreadDatagrams(untaken)),
+        (unread.datagrams > 0).then_some(Doubt::UnreadDatagrams(unread.datagrams)),
+        (unread.frames > 0).then_some(Doubt::UnreadFrames(unread.frames)),
         (log.unread_reports > 0).then_some(Doubt::UnreadReports(log.unread_reports)),
         (driver_losses > 0).then_some(Doubt::DriverSilent(driver_losses)),
         (had_agent && account.is_none()).then_some(Doubt::AgentSilent),
     ];
     found.into_iter().flatten().chain(late).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_in_which_monitors_were_not_read_in_time_is_not_to_be_believed() {
+        let of = |frames| {
+            let unread = Unread { frames, ..Unread::default() };
+            doubts(&EmulatorLog::default(), unread, Span::ZERO, false, None)
+        };
+        assert_eq!((of(0), of(3)), (vec![], vec![Doubt::UnreadFrames(3)]));
+        assert!(of(3)[0].to_string().contains("did not read 3 frames of their monitors"));
+    }
 }

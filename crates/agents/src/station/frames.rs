@@ -23,8 +23,28 @@ pub(super) struct Monitor {
     /// This machine's own addresses: a monitor hears everybody's frames.
     own: BTreeSet<MacAddress>,
     away: Option<Away>,
+    missed: Missed,
     say: Say,
 }
+
+/// Frames that the interface showed faster than they were read, and what is done about slots that lack them.
+///
+/// The first of such slots is told to have no frames, which the law takes for silence: it keeps what it knew, rates included. Arrival times
+/// would tell less, for what they tell of frames is an estimate, and of rates nothing in their first slots. Where the next
+/// slot lacks frames as well the law must not stand still: that and those behind it are told from arrival times, as while the interface is away.
+#[derive(Default)]
+struct Missed {
+    /// Frames in all.
+    count: u64,
+    /// Whatever began clearly before may lack frames.
+    until: Time,
+    /// The last slot lacked frames, and these are the packets since.
+    arrivals: Option<Box<Arrivals>>,
+}
+
+/// The share of a slot, as a divisor, that may have passed when its predecessor is looked at: what was missed in it is not
+/// noticed. The socket holds half a second of frames, and one that overflows was left alone for longer.
+const LATE: u64 = 20;
 
 /// The interface is down or gone, or has been in this slot: what it shows of the slot is not all.
 struct Away {
@@ -47,14 +67,18 @@ impl Frames {
         })?;
         let own = own_addresses().map_err(Error::system("the addresses of interfaces"))?;
         let (meter, tally) = (Meter::new(Grouping::Air), Tally::default());
-        Ok(Frames::Monitor(Box::new(Monitor { reader, meter, tally, own, away: None, say })))
+        Ok(Frames::Monitor(Box::new(Monitor { reader, meter, tally, own, away: None, missed: Missed::default(), say })))
     }
 
     /// A packet of the tunnel arrived.
     pub(super) fn packet(&mut self, packet: Arrival) {
         match self {
             Frames::Arrivals(arrivals) => arrivals.arrived(packet),
-            Frames::Monitor(monitor) => monitor.away.iter_mut().for_each(|away| away.arrivals.arrived(packet)),
+            Frames::Monitor(monitor) => {
+                let Monitor { away, missed, .. } = monitor.as_mut();
+                away.iter_mut().for_each(|away| away.arrivals.arrived(packet));
+                missed.arrivals.iter_mut().for_each(|arrivals| arrivals.arrived(packet));
+            }
         }
     }
 
@@ -79,24 +103,78 @@ impl Frames {
         }
     }
 
-    /// The account of the slot from `start` to `end`.
-    pub(super) fn take(&mut self, station: Node, slot: u32, start: Time, end: Time) -> StationFeedback {
-        match self {
-            Frames::Arrivals(arrivals) => arrivals.feedback(station, slot, start, end),
-            Frames::Monitor(monitor) => {
-                let Monitor { meter, tally, own, away, .. } = monitor.as_mut();
-                meter.advance(clock::monotonic(end), &mut |frame: &Frame| count(tally, own, frame));
-                let shown = std::mem::take(tally).feedback(station, slot, start, end);
-                let Some(gone) = away else { return shown };
-                let suggested = gone.arrivals.feedback(station, slot, start, end);
-                away.take_if(|away| away.back);
-                suggested
+    /// The account of the slot from `start` to `end`, taken `now`.
+    ///
+    /// # Errors
+    /// [`Error::Monitor`] if the interface's socket does not say what it has dropped.
+    pub(super) fn take(
+        &mut self,
+        now: Time,
+        station: Node,
+        slot: u32,
+        start: Time,
+        end: Time,
+    ) -> Result<StationFeedback, Error> {
+        let monitor = match self {
+            Frames::Arrivals(arrivals) => return Ok(arrivals.feedback(station, slot, start, end)),
+            Frames::Monitor(monitor) => monitor.as_mut(),
+        };
+        monitor.count_missed(now)?;
+        let Monitor { meter, tally, own, away, missed, .. } = monitor;
+        meter.advance(clock::monotonic(end), &mut |frame: &Frame| count(tally, own, frame));
+        let mut account = std::mem::take(tally).feedback(station, slot, start, end);
+        if missed.lacks(start, end) {
+            // What it has made of sequence numbers has holes, too.
+            *meter = Meter::new(Grouping::Air);
+            account = StationFeedback::empty(station, slot, start, end);
+            if let Some(arrivals) = &mut missed.arrivals {
+                account = arrivals.feedback(station, slot, start, end);
             }
+            missed.arrivals.get_or_insert_default();
+        } else {
+            missed.arrivals = None;
+        }
+        if let Some(gone) = away {
+            account = gone.arrivals.feedback(station, slot, start, end);
+            away.take_if(|away| away.back);
+        }
+        Ok(account)
+    }
+
+    /// Frames that the interface showed and nobody read in time, since the agent began; `None` without an interface.
+    pub(super) fn missed(&self) -> Option<u64> {
+        match self {
+            Frames::Arrivals(_) => None,
+            Frames::Monitor(monitor) => Some(monitor.missed.count),
         }
     }
 }
 
+impl Missed {
+    /// True if the slot may lack frames.
+    fn lacks(&self, start: Time, end: Time) -> bool {
+        start + end.since(start) / LATE < self.until
+    }
+}
+
 impl Monitor {
+    /// Asks the socket what it has dropped until now.
+    fn count_missed(&mut self, now: Time) -> Result<(), Error> {
+        let count = self.reader.dropped().map_err(|error| Error::Monitor(error.into()))?;
+        if count == self.missed.count {
+            return Ok(());
+        }
+        if self.missed.count == 0 {
+            let name = self.reader.name();
+            (self.say)(&format!(
+                "{name}: {count} frames came faster than they were read; slots that lack frames are not told from it (later ones: \
+                 monitor_missed in the log)"
+            ));
+        }
+        (self.missed.count, self.missed.until) = (count, now);
+        Ok(())
+    }
+
     /// Frames are told from arrival times until the interface shows some again.
     fn go(&mut self, now: Time, error: &MonitorError) {
         if self.away.as_ref().is_none_or(|away| away.back) {
@@ -133,3 +211,6 @@ fn own_addresses() -> std::io::Result<BTreeSet<MacAddress>> {
     let ethernet = all.filter_map(|one| one.address?.as_link_addr()?.addr());
     Ok(ethernet.filter(|address| *address != [0; 6]).map(MacAddress).collect())
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,8 +12,8 @@ pub(super) fn slot(
     log: &mut Log,
     now: Time,
     feedback: &StationFeedback,
-    hop: &Spread,
-    data: &Spread,
+    missed: Option<u64>,
+    [hop, data]: [&Spread; 2],
     clock: Option<ClockOffset>,
 ) {
     let micros = |spread: &Spread| {
@@ -41,6 +41,7 @@ pub(super) fn slot(
             FrameSource::Radiotap => "radiotap",
             FrameSource::Timestamps => "timestamps",
         },
+        "monitor_missed": missed,
         "received": feedback.received,
         "lost": feedback.lost,
         "hop_delay": micros(hop),

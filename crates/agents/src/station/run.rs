@@ -388,7 +388,7 @@ impl Station {
         }
         self.frames.look(now)?;
         if self.slot.end <= now {
-            self.end_slot();
+            self.end_slot()?;
         }
         let Some(session) = self.tunnel.session() else { return Ok(()) };
         if let Some((_, account)) = self.slot.again.take_if(|(at, _)| *at <= now) {
@@ -398,9 +398,9 @@ impl Station {
     }
 
     /// Tells the proxy of the slot that is over, and begins the next.
-    fn end_slot(&mut self) {
+    fn end_slot(&mut self) -> Result<(), Error> {
         let Slot { number, start, end, arrived, .. } = self.slot;
-        let mut account = self.frames.take(self.node, number, start, end);
+        let mut account = self.frames.take(clock::now(), self.node, number, start, end)?;
         let mut next = Slot::new(end, self.config.slot);
         if let Some(session) = self.tunnel.session() {
             let (count, highest) = session.endpoint.arrived();
@@ -416,12 +416,13 @@ impl Station {
             next.again = Some((end + self.config.slot / 20, account));
             if let Some(log) = &mut self.log {
                 let clock = session.endpoint.clock_offset(clock::now());
-                log::slot(log, end, &account, &self.hop[0], &self.data[0], clock);
+                log::slot(log, end, &account, self.frames.missed(), [&self.hop[0], &self.data[0]], clock);
             }
         }
         self.hop[0].clear();
         self.data[0].clear();
         self.slot = next;
+        Ok(())
     }
 
     fn next_wake(&mut self, now: Time) -> Time {

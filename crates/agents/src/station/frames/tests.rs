@@ -1,0 +1,115 @@
+//! What becomes of slots of which the monitor's socket dropped frames. Needs root: skips loudly without.
+
+use super::*;
+use lasthop_signals::FrameSource;
+use lasthop_units::Bytes;
+use nix::sched::{CloneFlags, unshare};
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::os::fd::AsRawFd;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+const SLOT: Span = Span::from_millis(500);
+static SAID: AtomicU32 = AtomicU32::new(0);
+
+fn say(line: &str) {
+    assert!(line.contains("mon0") && line.contains("faster than they were read"), "{line}");
+    SAID.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A TAP device of link type radiotap, up.
+fn device() -> File {
+    const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
+    const TUNSETLINK: libc::c_ulong = 0x4004_54cd;
+    const ARPHRD_IEEE80211_RADIOTAP: libc::c_int = 803;
+    let file = OpenOptions::new().read(true).write(true).open("/dev/net/tun").expect("root");
+    // SAFETY: all zeros is a value of this struct of integers.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(b"mon0") {
+        *to = *from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
+    // SAFETY: TUNSETIFF reads an ifreq that outlives the call; TUNSETLINK takes an int.
+    let made = unsafe {
+        libc::ioctl(file.as_raw_fd(), TUNSETIFF, &request) == 0
+            && libc::ioctl(file.as_raw_fd(), TUNSETLINK, ARPHRD_IEEE80211_RADIOTAP) == 0
+    };
+    assert!(made, "{}", std::io::Error::last_os_error());
+    assert!(Command::new("ip").args("link set mon0 up".split(' ')).status().expect("iproute2").success());
+    file
+}
+
+/// One slot of somebody who reads the interface, and the packets that arrive in it: bursts of ten.
+struct Bench {
+    frames: Frames,
+    device: File,
+    slot: u64,
+}
+
+impl Bench {
+    /// Ends the next slot, in which `shown` frames are shown before anybody reads, `late` after its end.
+    fn slot(&mut self, shown: u32, late: Span) -> StationFeedback {
+        let start = Time::ZERO + SLOT * self.slot;
+        for n in 0..2_000 {
+            let at = start + Span::from_millis(2) * (n / 10) + Span::from_micros(2) * (n % 10);
+            self.frames.packet(Arrival { at, sent: None, len: Bytes::new(1500) });
+        }
+        // An empty radiotap header: no frame of anybody's.
+        let mut shown_one = [0; 11_000];
+        shown_one[2] = 8;
+        for _ in 0..shown {
+            self.device.write_all(&shown_one).expect("an interface that is up");
+        }
+        let (end, number) = (start + SLOT, u32::try_from(self.slot).expect("a few"));
+        self.frames.look(end + late).expect("readable");
+        self.slot += 1;
+        self.frames.take(end + late, Node(3), number, start, end).expect("readable")
+    }
+}
+
+/// More than the largest buffer of the socket holds.
+const FLOOD: u32 = 12_000;
+const AT_ONCE: Span = Span::from_micros(200);
+
+#[test]
+fn a_slot_that_lacks_frames_is_silent_and_those_behind_it_are_told_from_arrival_times_until_one_is_whole() {
+    // A thread may leave its namespace, and takes nothing of the others' with it.
+    let done = std::thread::spawn(|| {
+        if !nix::unistd::geteuid().is_root() || unshare(CloneFlags::CLONE_NEWNET).is_err() {
+            // Past the capture of test output.
+            let _ = writeln!(std::io::stderr(), "SKIPPED: monitor sockets: needs root and network namespaces");
+            return;
+        }
+        let device = device();
+        let frames = Frames::open(Some("mon0"), say).expect("a monitor interface");
+        let mut bench = Bench { frames, device, slot: 0 };
+        let kind = |account: &StationFeedback| (account.source, account.frames > 0);
+        const SILENT: (FrameSource, bool) = (FrameSource::Radiotap, false);
+        const SUGGESTED: (FrameSource, bool) = (FrameSource::Timestamps, true);
+
+        assert_eq!(kind(&bench.slot(10, AT_ONCE)), SILENT, "nothing of ours was shown");
+        assert_eq!(bench.frames.missed(), Some(0));
+        let silent = bench.slot(FLOOD, AT_ONCE);
+        assert_eq!(kind(&silent), SILENT);
+        let missed = bench.frames.missed().expect("a monitor");
+        assert!((1..u64::from(FLOOD)).contains(&missed), "{missed}");
+        let Frames::Monitor(monitor) = &bench.frames else { panic!("a monitor") };
+        assert!(monitor.missed.arrivals.is_some());
+        for _ in 0..2 {
+            let suggested = bench.slot(FLOOD, AT_ONCE);
+            assert_eq!(kind(&suggested), SUGGESTED);
+            assert!((9.0..11.0).contains(&suggested.mean_packets().expect("frames")), "{suggested:?}");
+        }
+        assert_eq!(kind(&bench.slot(10, AT_ONCE)), SILENT, "the interface has shown all again, and nothing of ours");
+        let Frames::Monitor(monitor) = &bench.frames else { panic!("a monitor") };
+        assert!(monitor.missed.arrivals.is_none());
+
+        // Who comes late does not know in which slot it was.
+        assert_eq!(kind(&bench.slot(FLOOD, SLOT / 2)), SILENT);
+        assert_eq!(kind(&bench.slot(10, AT_ONCE)), SUGGESTED);
+        assert_eq!(kind(&bench.slot(10, AT_ONCE)), SILENT);
+        assert_eq!(SAID.load(Ordering::Relaxed), 1, "the log has the rest");
+    });
+    done.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+}
