@@ -453,13 +453,142 @@ fn a_station_that_roams_keeps_its_connections_and_so_does_one_whose_keys_are_ren
     world.station.ip("addr del 10.98.2.2/24 dev t0");
     std::thread::sleep(Duration::from_millis(300));
     world.station.ip("addr add 10.98.2.77/24 dev t0");
+    let back = Instant::now();
     socket.read_exact(rest).expect("the connection is still there");
+    let took = back.elapsed();
     assert!(bytes.iter().enumerate().all(|(at, byte)| *byte == octet(at)), "every octet is right");
+    println!("{took:?} for the rest");
+    // 1.6 s of data. A ping is 500 ms away at most; then the station is where it says after a round trip.
+    assert!(took < Duration::from_millis(3_100), "{took:?}");
     drop(socket);
     let (received, sent) = (station.end(), proxy.end());
     assert_eq!((sent.sessions, received.sessions), (1, 1), "one session all the time");
     assert!((2..10).contains(&received.renewals), "about every second: {received:?}");
     assert_eq!(sent.renewals, received.renewals);
+}
+
+/// What a box between proxy and station has seen of a move to another port.
+#[derive(Default)]
+struct Moved {
+    /// The port is to change.
+    wanted: std::sync::atomic::AtomicBool,
+    /// From the station's first packet through the new port until data came back through it.
+    took: std::sync::OnceLock<Duration>,
+    /// Packets that came to the old port in between.
+    lost: AtomicU64,
+}
+
+/// A box that translates addresses, and forgets its translation: from then on the station's packets come from another port, and what
+/// comes to the old one is lost.
+fn translator(world: &World, moved: &Arc<Moved>) -> &'static str {
+    const MIDDLE: &str = "10.98.2.1:4900";
+    let bind = |address: &str| {
+        let socket = world.proxy.within(|| UdpSocket::bind(address)).expect("a socket");
+        socket.set_nonblocking(true).expect("a socket");
+        socket
+    };
+    let (outer, inner) = (bind(MIDDLE), ["10.98.2.1:0"; 2].map(bind));
+    let moved = Arc::clone(moved);
+    std::thread::spawn(move || {
+        let (mut bytes, mut station, began) = ([0; 2048], None::<SocketAddr>, Instant::now());
+        let mut first = None;
+        while began.elapsed() < Duration::from_secs(30) {
+            let now = usize::from(moved.wanted.load(Ordering::Relaxed));
+            let mut idle = true;
+            if let Ok((len, from)) = outer.recv_from(&mut bytes) {
+                (station, idle) = (Some(from), false);
+                let _ = inner[now].send_to(&bytes[..len], PROXY);
+                if now == 1 {
+                    first.get_or_insert_with(Instant::now);
+                }
+            }
+            if let (Ok(len), Some(station)) = (inner[now].recv(&mut bytes), station) {
+                idle = false;
+                let _ = outer.send_to(&bytes[..len], station);
+                if let Some(first) = first.filter(|_| len > 1000) {
+                    moved.took.get_or_init(|| first.elapsed());
+                }
+            }
+            if now == 1 && inner[0].recv(&mut bytes).is_ok() {
+                idle = false;
+                // Before the station has spoken nobody can know.
+                moved.lost.fetch_add(u64::from(first.is_some()), Ordering::Relaxed);
+            }
+            if idle {
+                std::thread::sleep(Duration::from_micros(50));
+            }
+        }
+    });
+    MIDDLE
+}
+
+#[test]
+fn a_translation_that_is_forgotten_costs_a_round_trip() {
+    if !available("edge proxy") {
+        return;
+    }
+    let world = World::new();
+    const COUNT: usize = 10_000_000;
+    world.serve(COUNT);
+    let proxy = world.proxy(Rate::from_mbit(50));
+    let moved = Arc::new(Moved::default());
+    let station = world.station(translator(&world, &moved), "1");
+    let mut socket = world.connect();
+    let mut bytes = vec![0; COUNT];
+    let (first, rest) = bytes.split_at_mut(COUNT / 2);
+    socket.read_exact(first).expect("everything comes");
+    moved.wanted.store(true, Ordering::Relaxed);
+    socket.read_exact(rest).expect("the connection is still there");
+    assert!(bytes.iter().enumerate().all(|(at, byte)| *byte == octet(at)), "every octet is right");
+    let (took, lost) = (moved.took.get().expect("it came back"), moved.lost.load(Ordering::Relaxed));
+    println!("data came back {took:?} after the first packet from there; {lost} packets lost in between");
+    // Here a round trip takes some 0.2 ms, and the threads their turns on the processors; the next ping would be 500 ms away.
+    assert!(*took < Duration::from_millis(100), "{took:?}");
+    drop(socket);
+    assert_eq!((station.end().sessions, proxy.end().sessions), (1, 1));
+}
+
+#[test]
+fn who_repeats_a_stations_packets_first_does_not_get_what_is_for_the_station() {
+    if !available("edge proxy") {
+        return;
+    }
+    let world = World::new();
+    const COUNT: usize = 10_000_000;
+    world.serve(COUNT);
+    let proxy = world.proxy(Rate::from_mbit(50));
+    let thief = world.proxy.within(|| UdpSocket::bind("10.98.2.1:0")).expect("a socket");
+    thief.set_nonblocking(true).expect("a socket");
+    let thief = Arc::new(thief);
+    let (his, sent) = (Arc::clone(&thief), Arc::new(AtomicU64::new(0)));
+    let count = Arc::clone(&sent);
+    // From the packet on that begins the session.
+    let through = middle(&world, move |up, bytes| {
+        if up && bytes[0] == 3 {
+            his.send_to(bytes, PROXY).expect("a way");
+            count.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        }
+        1
+    });
+    let station = world.station(through, "1");
+    let mut socket = world.connect();
+    let began = Instant::now();
+    read_all(&mut socket, COUNT);
+    let took = began.elapsed();
+    drop(socket);
+    station.end();
+    let refused = proxy.end().refused;
+    let (mut bytes, mut got, mut datagrams) = ([0; 2048], 0, 0);
+    while let Ok(len) = thief.recv(&mut bytes) {
+        (got, datagrams) = (got + len as u64, datagrams + 1);
+    }
+    let sent = sent.load(Ordering::Relaxed);
+    println!(
+        "{sent} octets sent, {got} received in {datagrams} datagrams; {refused} packets of the station came second; {took:?}"
+    );
+    assert!(refused > 10, "he was seldom the first: {refused}");
+    assert!(got > 0 && got <= 3 * sent, "{got} octets for {sent}");
+    assert!(took < Duration::from_millis(2_600), "{took:?} for 1.6 s of data");
 }
 
 #[test]

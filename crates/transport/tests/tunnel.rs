@@ -523,3 +523,40 @@ fn an_answer_that_tells_no_round_trip_lets_data_flow_again() {
     assert_eq!(end.srtt(), None, "when the largest left is forgotten");
     assert!(end.poll_transmit(now, &mut out).is_some() && end.backlog().unsent.is_zero());
 }
+
+/// A packet with these frames.
+fn packet(now: Time, frames: &[Frame<'_>]) -> Vec<u8> {
+    let mut packet = packet_header(now).to_vec();
+    frames.iter().for_each(|frame| frame.encode(&mut packet).expect("short"));
+    packet
+}
+
+#[test]
+fn path_challenges_are_answered_at_once_and_once_and_ask_for_nothing() {
+    let mut world = World::new(11, CLEAN);
+    world.run_for(Span::from_secs(1));
+    let World { mut now, ends: [mut station, mut proxy], .. } = world;
+    let mut out = Vec::new();
+    let number = proxy.challenge_path(now, [7; 8], &mut out);
+    assert_eq!((number + 1, out.as_slice()), (proxy.numbers(), &*packet(now, &[Frame::PathChallenge([7; 8])])));
+    station.on_packet(now, number, &out).expect("understood");
+    assert_eq!(station.next_timeout(now), Some(now));
+    let answer = station.poll_transmit(now, &mut out).expect("it leaves at once").number;
+    assert_eq!(out, packet(now, &[Frame::PathAnswer([7; 8])]));
+    assert!(station.poll_transmit(now, &mut Vec::new()).is_none());
+    proxy.on_packet(now, answer, &out).expect("understood");
+    assert_eq!((proxy.take_path_answer(), proxy.take_path_answer()), (Some([7; 8]), None));
+    // It is of the packet that has come last, and of no other.
+    proxy.on_packet(now, answer + 1, &out).expect("understood");
+    proxy.on_packet(now, answer + 2, &packet(now, &[Frame::Ping])).expect("understood");
+    assert_eq!(proxy.take_path_answer(), None);
+    now += Span::from_secs(10);
+    station.on_timeout(now);
+    assert!(station.poll_transmit(now, &mut out).is_none(), "nothing of it is waited for");
+    // Who asks and asks does not make it hold more.
+    let many: Vec<Frame<'_>> = (0..100).map(|n| Frame::PathChallenge([n; 8])).collect();
+    station.on_packet(now, number + 1, &packet(now, &many)).expect("understood");
+    assert!(station.poll_transmit(now, &mut out).is_some());
+    let last: Vec<Frame<'_>> = (96..100).map(|n| Frame::PathAnswer([n; 8])).collect();
+    assert_eq!(out, packet(now, &last));
+}

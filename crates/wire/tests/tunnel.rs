@@ -71,6 +71,8 @@ fn any_frame() -> impl Strategy<Value = (Frame<'static>, Vec<u8>)> {
         any::<(u32, u64)>().prop_map(move |(stream, limit)| plain(Frame::Window { stream, limit })),
         (any::<u32>(), 0u64..1 << 62).prop_map(move |(stream, sent)| plain(Frame::Reset { stream, sent })),
         any::<u64>().prop_map(move |limit| plain(Frame::Budget { limit })),
+        any::<[u8; 8]>().prop_map(move |data| plain(Frame::PathChallenge(data))),
+        any::<[u8; 8]>().prop_map(move |data| plain(Frame::PathAnswer(data))),
         any_feedback().prop_map(move |feedback| plain(Frame::Feedback(feedback))),
     ]
 }

@@ -32,6 +32,8 @@ pub(super) struct Reception {
 /// A question, and what was answered: the same question gets the same answer.
 struct Asked {
     at: Time,
+    /// Where it came from: the challenge that it holds was given there.
+    from: SocketAddr,
     question: Vec<u8>,
     answer: Vec<u8>,
     /// Our number for the keys.
@@ -49,6 +51,8 @@ struct Open {
 /// Keys with which a station has sealed a packet.
 pub(super) struct Confirmed {
     pub(super) station: Node,
+    /// Where the station was when it asked for them: what was sent there has reached it.
+    pub(super) at: SocketAddr,
     /// Our number for them.
     pub(super) number: u32,
     pub(super) sealer: Sealer,
@@ -125,7 +129,7 @@ impl Reception {
         self.granted += 1;
         let open = Some(Open { sealer: agreed.sealer, id: agreed.id, continues });
         self.open.insert(number, station);
-        asked.push(Asked { at: now, question: message.to_vec(), answer: answer.clone(), number, open });
+        asked.push(Asked { at: now, from, question: message.to_vec(), answer: answer.clone(), number, open });
         Ok(answer)
     }
 
@@ -135,9 +139,15 @@ impl Reception {
         let asked = self.asked.get_mut(&station)?.iter_mut().find(|asked| asked.number == number)?;
         let mut trial = [0; 2048];
         let open = asked.open.take_if(|open| open.sealer.open(packet, sealed, &mut trial).is_ok())?;
+        let at = asked.from;
         self.open.remove(&number);
         let Open { sealer, id, continues } = open;
-        Some(Confirmed { station, number, sealer, id, continues })
+        Some(Confirmed { station, at, number, sealer, id, continues })
+    }
+
+    /// What path challenges are made with.
+    pub(super) fn challenger(&self) -> &Challenger {
+        &self.challenger
     }
 
     /// Stations that are known.

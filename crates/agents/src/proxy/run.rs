@@ -287,14 +287,14 @@ impl Proxy {
                         begin_or_go_on(
                             now,
                             confirmed,
-                            from,
                             *terms,
                             (sessions, current, by_keys, control),
                             (summary, pacing),
                         );
                     }
                     let session = by_keys.get(&keys).and_then(|session| sessions.get_mut(session));
-                    let opened = session.map(|session| session.on_sealed(now, keys, number, sealed, from));
+                    let opened = session
+                        .map(|session| session.on_sealed(now, keys, number, sealed, from, reception.challenger()));
                     opened.unwrap_or(Err(Refused::Unknown)).map_err(|why| match why {
                         Refused::Forged => Some(Refusal::Forged),
                         Refused::Repeated | Refused::Unknown => None,
@@ -523,12 +523,11 @@ type Sessions<'a> =
 fn begin_or_go_on(
     now: Time,
     confirmed: Confirmed,
-    from: SocketAddr,
     terms: Terms,
     (sessions, current, by_keys, control): Sessions<'_>,
     (summary, pacing): (&mut Summary, &mut Spread),
 ) {
-    let Confirmed { station, number, sealer, id, continues } = confirmed;
+    let Confirmed { station, at, number, sealer, id, continues } = confirmed;
     if let Some(old) = continues {
         // If it has ended meanwhile, the station will notice the silence.
         let Some(session) = sessions.get_mut(&old).filter(|session| !session.closed) else { return };
@@ -538,7 +537,7 @@ fn begin_or_go_on(
         summary.renewals += 1;
         return;
     }
-    let mut session = Session::new(now, station, number, from, Keyring::new(now, id, number, sealer), terms);
+    let mut session = Session::new(now, station, number, at, Keyring::new(now, id, number, sealer), terms);
     if let Some(old) = current.insert(station, number) {
         by_keys.retain(|_, session| *session != old);
         if let Some(old) = sessions.remove(&old) {

@@ -5,6 +5,7 @@ use super::config::Doubted;
 use super::control::Decided;
 use super::server::{self, Addresses, Server, State};
 use super::window::LEAST;
+use crate::tunnel::challenge::Challenger;
 use crate::tunnel::link::Link;
 use crate::tunnel::path::Path;
 use crate::tunnel::pipe::{self, Pipe, Turns};
@@ -17,7 +18,7 @@ use lasthop_laws::{Intake, Why};
 use lasthop_signals::{Node, StationFeedback, StreamReport};
 use lasthop_transport::tunnel::{Config as TunnelConfig, Endpoint, Event};
 use lasthop_units::{Bytes, Rate, Span, Time};
-use lasthop_wire::tunnel::{MAX_PACKET, OpenResult};
+use lasthop_wire::tunnel::{MAX_PACKET, OpenResult, PathData};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
@@ -28,6 +29,9 @@ pub(super) struct Session {
     /// Our number for it.
     pub(super) number: u32,
     pub(super) path: Path,
+    /// Addresses from which the newest packets came, and what they are to be asked: the station may have moved, or somebody repeats
+    /// what it sends.
+    strange: Vec<(SocketAddr, PathData)>,
     pub(super) keys: Keyring,
     endpoint: Endpoint,
     servers: Servers,
@@ -99,6 +103,7 @@ impl Session {
             station,
             number,
             path: Path::new(peer),
+            strange: Vec::new(),
             keys,
             endpoint: Endpoint::new(TunnelConfig::proxy()),
             servers: Servers::new(),
@@ -120,6 +125,11 @@ impl Session {
     }
 
     /// Opens a datagram that was sealed with the keys that we number `keys`.
+    ///
+    /// A station that moves is followed when it has sent back, from there, what it was asked where the newest packet came from; until
+    /// then packets go where they went. The newest packet alone says nothing: who repeats it before it arrives decides what address it
+    /// comes from. An address is sent one challenge for a packet from there, which is a quarter longer at most: no more than the three times
+    /// of RFC 9000, section 8.1.
     pub(super) fn on_sealed(
         &mut self,
         now: Time,
@@ -127,6 +137,7 @@ impl Session {
         number: u64,
         sealed: &[u8],
         from: SocketAddr,
+        challenger: &Challenger,
     ) -> Result<(), Refused> {
         // Nothing that comes later brings it back.
         if self.closed {
@@ -135,11 +146,31 @@ impl Session {
         let mut packet = [0; 2048];
         let (len, highest) = self.keys.open(now, keys, number, sealed, &mut packet)?;
         self.heard = now;
-        // A station that moves is followed: the newest packet says where it is.
-        if highest {
-            self.path.lead_to(from);
-        }
         self.closed |= self.endpoint.on_packet(now, number, &packet[..len]).is_err();
+        let answer = self.endpoint.take_path_answer();
+        if highest && from != self.path.to() {
+            match answer.is_some_and(|data| challenger.is_path(now, self.station, from, data)) {
+                true => self.path.lead_to(from),
+                false => self.strange.push((from, challenger.path(now, self.station, from))),
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks whether the station is where its newest packets came from.
+    fn challenge(&mut self, now: Time, link: &Link) -> io::Result<()> {
+        let mut strange = std::mem::take(&mut self.strange);
+        // Once for all packets that came together.
+        strange.dedup();
+        for (to, data) in strange {
+            let number = self.endpoint.challenge_path(now, data, &mut self.packet);
+            let mut datagram = Vec::new();
+            if self.keys.seal(now, number, &self.packet, &mut datagram) {
+                let mut path = Path::new(to);
+                link.send_train(&mut path, &datagram)?;
+                self.path.count(&path);
+            }
+        }
         Ok(())
     }
 
@@ -313,6 +344,7 @@ impl Session {
 
     /// Sends what may leave now.
     pub(super) fn send(&mut self, now: Time, link: &Link) -> io::Result<()> {
+        self.challenge(now, link)?;
         self.path.look(now, link);
         let size = self.path.size();
         self.endpoint.set_packet_size(size);

@@ -63,6 +63,11 @@ impl Path {
         }
     }
 
+    /// What could not be sent on another path counts here.
+    pub fn count(&mut self, other: &Path) {
+        self.unsent.add(other.unsent);
+    }
+
     /// Asks the kernel how long packets from the link may be, if it is time to.
     pub fn look(&mut self, now: Time, link: &Link) {
         if self.asked.is_some_and(|asked| now.since(asked) < ASK) {

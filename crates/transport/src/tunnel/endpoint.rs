@@ -14,7 +14,9 @@ use crate::rtt::RttEstimator;
 use lasthop_laws::SenderLaw;
 use lasthop_signals::StationFeedback;
 use lasthop_units::{Bytes, Rate, Span, Time};
-use lasthop_wire::tunnel::{AckRange, Data, Frame, OpenResult, PACKET_HEADER, PacketSize, data_header, open_packet};
+use lasthop_wire::tunnel::{
+    AckRange, Data, Frame, OpenResult, PACKET_HEADER, PacketSize, PathData, data_header, open_packet,
+};
 use std::collections::{BTreeMap, VecDeque};
 
 /// What the two ends of a session do differently, and limits.
@@ -200,6 +202,10 @@ pub struct Endpoint {
     pub(super) items: VecDeque<Item>,
     /// Accounts to send, once.
     pub(super) feedback: VecDeque<StationFeedback>,
+    /// Answers to path challenges, to send once: whoever hears none asks again.
+    pub(super) path_answers: VecDeque<PathData>,
+    /// The last path answer that has come.
+    path_answered: Option<PathData>,
     pub(super) close: bool,
     /// Probes that may leave whatever else holds packets back.
     pub(super) probes: u32,
@@ -237,6 +243,8 @@ impl Endpoint {
             ready: VecDeque::new(),
             items: VecDeque::from([Item::Budget]),
             feedback: VecDeque::new(),
+            path_answers: VecDeque::new(),
+            path_answered: None,
             close: false,
             probes: 0,
             starved: Some(Time::ZERO),
@@ -407,6 +415,11 @@ impl Endpoint {
         }
     }
 
+    /// The path answer that the last packet held, if it held one.
+    pub fn take_path_answer(&mut self) -> Option<PathData> {
+        self.path_answered.take()
+    }
+
     /// Tells the other end that the session ends.
     pub fn close(&mut self) {
         self.close = true;
@@ -429,10 +442,11 @@ impl Endpoint {
 
     fn take_packet(&mut self, now: Time, number: u64, packet: &[u8]) -> Result<Time, Violation> {
         let (sent_at, frames) = open_packet(packet)?;
+        self.path_answered = None;
         let (mut wants_ack, mut acks, mut whole) = (false, 0, true);
         for frame in frames {
             let frame = frame?;
-            wants_ack |= !matches!(frame, Frame::Ack { .. } | Frame::Feedback(_) | Frame::Close);
+            wants_ack |= !is_told_once(&frame);
             // Each is looked up in all that is under way.
             acks += usize::from(matches!(frame, Frame::Ack { .. }));
             if acks > 1 {
@@ -490,6 +504,14 @@ impl Endpoint {
                     self.enqueue(number);
                 }
             }
+            Frame::PathChallenge(data) => {
+                // Of more at once the last are of now.
+                if self.path_answers.len() >= MOST_PATH_ANSWERS {
+                    self.path_answers.pop_front();
+                }
+                self.path_answers.push_back(data);
+            }
+            Frame::PathAnswer(data) => self.path_answered = Some(data),
             Frame::Feedback(feedback) => self.events.push_back(Event::Feedback(feedback)),
             Frame::Close => self.events.push_back(Event::Closed),
         }
@@ -708,6 +730,16 @@ impl Endpoint {
     }
 }
 
+/// True for what is neither acknowledged nor sent again.
+fn is_told_once(frame: &Frame<'_>) -> bool {
+    matches!(
+        frame,
+        Frame::Ack { .. } | Frame::Feedback(_) | Frame::PathChallenge(_) | Frame::PathAnswer(_) | Frame::Close
+    )
+}
+
+/// Path challenges that wait for an answer: it leaves with the next packet.
+const MOST_PATH_ANSWERS: usize = 4;
 /// How far ahead of their departure octets are read.
 const READ_AHEAD: Span = Span::from_micros(250);
 /// Full packets: one that leaves and one that waits.

@@ -4,7 +4,7 @@ use super::control::Control;
 use super::endpoint::{Endpoint, MOST_SENT};
 use super::frames::{Content, Item, Part};
 use lasthop_units::{Bytes, Rate, Span, Time};
-use lasthop_wire::tunnel::{self, Data, Frame, OpenResult, SEALED_HEADER, TAG};
+use lasthop_wire::tunnel::{self, Data, Frame, OpenResult, PathData, SEALED_HEADER, TAG};
 
 /// Less room than this is not worth another part of a stream.
 const LEAST_PART: usize = 64;
@@ -24,8 +24,7 @@ impl Endpoint {
         let probing = self.probes > 0;
         let data = !self.ready.is_empty() && (probing || self.may_send(now));
         let ack = self.arrivals.due(&self.config.acks).is_some_and(|due| due <= now);
-        let told = !self.feedback.is_empty() || self.close;
-        if !(data || ack || told || probing || !self.items.is_empty()) {
+        if !(data || ack || probing || self.is_to_tell()) {
             return None;
         }
         out.clear();
@@ -51,11 +50,28 @@ impl Endpoint {
 
     /// When the pacer lets the next packet leave; `None` if there is none, or if something else holds it back.
     pub fn next_departure(&self, now: Time) -> Option<Time> {
-        if !self.items.is_empty() || !self.feedback.is_empty() || self.close || self.probes > 0 {
+        if self.is_to_tell() || self.probes > 0 {
             return Some(now);
         }
         let held_back = self.ready.is_empty() || self.is_full(now) || self.rtt.backoff() > 0;
         (!held_back).then(|| self.pacer.due())
+    }
+
+    /// Fills `out` with a packet that asks whether the other end is where it is sent to: alone, so that whoever is there instead gets
+    /// nothing else. It is not paced, and not waited for. Returns its number.
+    pub fn challenge_path(&mut self, now: Time, data: PathData, out: &mut Vec<u8>) -> u64 {
+        out.clear();
+        out.extend_from_slice(&tunnel::packet_header(now));
+        put(out, &Frame::PathChallenge(data));
+        let number = self.ledger.next_number();
+        let len = Bytes::new(self.size.ip_len(SEALED_HEADER + out.len() + TAG) as u64);
+        self.ledger.on_sent(now, len, None);
+        number
+    }
+
+    /// True if there is something to send that does not wait for the pacer.
+    fn is_to_tell(&self) -> bool {
+        !(self.items.is_empty() && self.feedback.is_empty() && self.path_answers.is_empty()) || self.close
     }
 
     fn may_send(&mut self, now: Time) -> bool {
@@ -116,6 +132,7 @@ impl Endpoint {
     }
 
     fn put_items(&mut self, out: &mut Vec<u8>, content: &mut Content) {
+        self.path_answers.drain(..).for_each(|data| put(out, &Frame::PathAnswer(data)));
         while let Some(feedback) = self.feedback.pop_front() {
             put(out, &Frame::Feedback(feedback));
             if out.len() + 1 + tunnel::FEEDBACK_LEN > self.size.packet() {

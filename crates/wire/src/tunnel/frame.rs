@@ -15,6 +15,8 @@
 //! | 9 | feedback | one control slot of a station: [`super::FEEDBACK_LEN`] octets, see `feedback.rs` |
 //! | 10 | close | none: the session ends |
 //! | 11 | budget | octets of all streams together up to which data may be sent (8) |
+//! | 12 | path challenge | octets that nobody can guess (8), to be sent back at once |
+//! | 13 | path answer | the octets of a path challenge (8) |
 //!
 //! Streams that the station opens have odd numbers, those of the proxy even ones. The *age* of data is how long its
 //! first octet has been on its way when the packet was sealed: in the proxy, and an estimate of its time on the wire
@@ -42,6 +44,11 @@ const RESET: u8 = 8;
 const FEEDBACK: u8 = 9;
 const CLOSE: u8 = 10;
 const BUDGET: u8 = 11;
+const PATH_CHALLENGE: u8 = 12;
+const PATH_ANSWER: u8 = 13;
+
+/// What a path challenge holds.
+pub type PathData = [u8; 8];
 
 /// One frame.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,6 +101,10 @@ pub enum Frame<'a> {
     },
     /// A station's account of a control slot.
     Feedback(StationFeedback),
+    /// Asks whether the other end is where this was sent to.
+    PathChallenge(PathData),
+    /// Says so.
+    PathAnswer(PathData),
     /// Ends the session.
     Close,
 }
@@ -194,7 +205,7 @@ impl Frame<'_> {
             Frame::Opened { .. } => 1 + 4 + 1,
             Frame::Window { .. } => 1 + 4 + 8,
             Frame::Reset { .. } => 1 + 4 + 8,
-            Frame::Budget { .. } => 1 + 8,
+            Frame::Budget { .. } | Frame::PathChallenge(_) | Frame::PathAnswer(_) => 1 + 8,
             Frame::Feedback(_) => 1 + feedback::FEEDBACK_LEN,
         }
     }
@@ -242,6 +253,14 @@ impl Frame<'_> {
             Frame::Budget { limit } => {
                 out.push(BUDGET);
                 out.extend_from_slice(&limit.to_be_bytes());
+            }
+            Frame::PathChallenge(data) => {
+                out.push(PATH_CHALLENGE);
+                out.extend_from_slice(data);
+            }
+            Frame::PathAnswer(data) => {
+                out.push(PATH_ANSWER);
+                out.extend_from_slice(data);
             }
             Frame::Feedback(feedback) => {
                 out.push(FEEDBACK);
@@ -303,6 +322,8 @@ impl<'a> Frames<'a> {
                 Ok(Frame::Reset { stream, sent })
             }
             BUDGET => Ok(Frame::Budget { limit: self.u64()? }),
+            PATH_CHALLENGE => self.array().map(Frame::PathChallenge),
+            PATH_ANSWER => self.array().map(Frame::PathAnswer),
             FEEDBACK => feedback::decode(self.slice(feedback::FEEDBACK_LEN)?).map(Frame::Feedback),
             kind => Err(Error::Unknown { what: "kind of frame", value: kind.into() }),
         }

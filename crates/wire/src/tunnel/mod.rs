@@ -5,7 +5,7 @@
 //! | offset | size | field |
 //! | --- | --- | --- |
 //! | 0 | 1 | kind: 1 = initiation, 2 = response, 3 = sealed packet, 4 = challenge |
-//! | 1 | 1 | version, 2 |
+//! | 1 | 1 | version, 3 |
 //! | 2 | 2 | initiation: number of the station; otherwise zero |
 //! | 4 | 4 | number by which the *receiver* of the datagram knows the keys; zero in an initiation |
 //!
@@ -39,7 +39,7 @@ mod size;
 
 pub use feedback::FEEDBACK_LEN;
 pub use frame::{
-    AckRange, Data, Frame, Frames, MAX_ACK_RANGES, MAX_HOST, OpenResult, ack_len, data_header, put_data_header,
+    AckRange, Data, Frame, Frames, MAX_ACK_RANGES, MAX_HOST, OpenResult, PathData, ack_len, data_header, put_data_header,
 };
 pub use handshake::{CHALLENGE, Challenge, GRANT, Grant, SessionId, WISH, Wish};
 pub use size::{IP_UDP_LEN, IPV6_UDP_LEN, LEAST_DATAGRAM, PacketSize};
@@ -59,7 +59,7 @@ pub const MAX_PACKET: usize = MAX_DATAGRAM - SEALED_HEADER - TAG;
 /// Octets of a packet before its first frame: the sender's clock.
 pub const PACKET_HEADER: usize = 8;
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 const HEADER: usize = 8;
 /// Packet numbers end here, as offsets in streams do: nobody sends so many, and sums do not overflow.
 const NUMBERS: u64 = 1 << 62;

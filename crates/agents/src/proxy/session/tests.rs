@@ -27,6 +27,10 @@ fn pair() -> (Session, Keyring) {
     (session, Keyring::new(NOW, theirs.id, 1, theirs.sealer))
 }
 
+fn challenger() -> Challenger {
+    Challenger::new([5; 32])
+}
+
 /// Where the station is.
 fn home() -> SocketAddr {
     "192.0.2.1:4000".parse().expect("an address")
@@ -107,7 +111,7 @@ fn a_session_that_is_over_takes_nothing_more_and_stays_over() {
             let mut datagram = Vec::new();
             assert!(keys.seal(NOW, number, packet, &mut datagram), "the keys are new");
             let Ok(Datagram::Sealed { number, sealed, .. }) = Datagram::parse(&datagram) else { panic!("a packet") };
-            let taken = session.on_sealed(NOW, 7, number, sealed, home());
+            let taken = session.on_sealed(NOW, 7, number, sealed, home(), &challenger());
             session.asks(NOW, &mut Vec::new());
             (taken, session.is_heard(NOW, within))
         };
@@ -149,4 +153,138 @@ fn packets_that_waited_between_two_looks_are_a_coming_too() {
     assert!(!session.begins_to_rest(NOW) && session.begins_to_rest(NOW + REST));
     session.stats.packets += 2;
     assert!(session.begins_to_wait());
+}
+
+/// A session whose packets go to a socket, and what that station sends and hears at several.
+struct Moving {
+    session: Session,
+    link: Link,
+    keys: Keyring,
+    station: Endpoint,
+    packet: Vec<u8>,
+}
+
+/// Where a station may be.
+fn place() -> std::net::UdpSocket {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback");
+    socket.set_nonblocking(true).expect("a socket");
+    socket
+}
+
+impl Moving {
+    fn new(home: &std::net::UdpSocket) -> Moving {
+        let ((mut session, keys), station) = (pair(), Endpoint::new(TunnelConfig::station()));
+        session.path = Path::new(home.local_addr().expect("bound"));
+        let link = Link::bind("127.0.0.1:0".parse().expect("an address")).expect("loopback");
+        Moving { session, link, keys, station, packet: Vec::new() }
+    }
+
+    /// The station's next packet, sealed; `None` if it has nothing to say.
+    fn says(&mut self, now: Time) -> Option<Vec<u8>> {
+        let number = self.station.poll_transmit(now, &mut self.packet)?.number;
+        let mut datagram = Vec::new();
+        assert!(self.keys.seal(now, number, &self.packet, &mut datagram), "the keys are new");
+        Some(datagram)
+    }
+
+    /// A datagram arrives at the proxy from there.
+    fn arrives(&mut self, now: Time, datagram: &[u8], from: &std::net::UdpSocket) -> Result<(), Refused> {
+        let Ok(Datagram::Sealed { number, sealed, .. }) = Datagram::parse(datagram) else { panic!("a packet") };
+        let from = from.local_addr().expect("bound");
+        self.session.on_sealed(now, 7, number, sealed, from, &challenger())
+    }
+
+    /// What the proxy sends: how much of it reaches a place.
+    fn sends(&mut self, now: Time, place: &std::net::UdpSocket) -> Vec<Vec<u8>> {
+        self.session.send(now, &self.link).expect("a socket");
+        let mut bytes = [0; 2048];
+        std::iter::from_fn(|| place.recv(&mut bytes).ok().map(|len| bytes[..len].to_vec())).collect()
+    }
+
+    /// The station hears these.
+    fn hears(&mut self, now: Time, datagrams: &[Vec<u8>]) {
+        for datagram in datagrams {
+            let Ok(Datagram::Sealed { session, number, sealed }) = Datagram::parse(datagram) else {
+                panic!("a packet")
+            };
+            let mut opened = [0; 2048];
+            let (len, _) = self.keys.open(now, session, number, sealed, &mut opened).expect("sealed for it");
+            self.station.on_packet(now, number, &opened[..len]).expect("understood");
+        }
+    }
+
+    /// The station says something from there; what it is told there in return.
+    fn speaks(&mut self, now: Time, place: &std::net::UdpSocket) -> Vec<Vec<u8>> {
+        self.station.ping();
+        while let Some(datagram) = self.says(now) {
+            self.arrives(now, &datagram, place).expect("new");
+        }
+        self.sends(now, place)
+    }
+
+    fn is_at(&self, place: &std::net::UdpSocket) -> bool {
+        self.session.path.to() == place.local_addr().expect("bound")
+    }
+}
+
+#[test]
+fn a_station_that_moves_is_followed_after_one_round_trip_and_packets_go_where_they_went_until_then() {
+    let (home, away) = (place(), place());
+    let mut world = Moving::new(&home);
+    let mut now = NOW;
+    let heard = world.speaks(now, &home);
+    world.hears(now, &heard);
+    for (old, new) in [(&home, &away), (&away, &home)] {
+        now += Span::from_secs(1);
+        let asked = world.speaks(now, new);
+        assert!(world.is_at(old) && asked.len() == 1 && asked[0].len() == 49, "a challenge, and nothing else");
+        world.hears(now, &asked);
+        let answer = world.says(now).expect("an answer");
+        world.arrives(now, &answer, new).expect("new");
+        assert!(world.is_at(new), "one round trip");
+        world.sends(now, old);
+        now += Span::from_millis(1);
+        assert!(!world.speaks(now, new).is_empty() && world.sends(now, old).is_empty());
+    }
+    assert_eq!(world.session.path.unsent().count, 0);
+}
+
+#[test]
+fn who_repeats_a_stations_packets_first_gets_challenges_and_no_more_than_three_times_what_he_sent() {
+    let (home, thief) = (place(), place());
+    let mut world = Moving::new(&home);
+    let mut now = NOW;
+    let heard = world.speaks(now, &home);
+    world.hears(now, &heard);
+    let (mut sent, mut got, mut challenges) = (0, 0, Vec::new());
+    for _ in 0..100 {
+        now += Span::from_millis(100);
+        world.station.ping();
+        while let Some(datagram) = world.says(now) {
+            sent += datagram.len();
+            world.arrives(now, &datagram, &thief).expect("he is the first");
+            assert_eq!(world.arrives(now, &datagram, &home), Err(Refused::Repeated), "the station's own");
+        }
+        let stolen = world.sends(now, &thief);
+        got += stolen.iter().map(Vec::len).sum::<usize>();
+        challenges.extend(stolen);
+        now += Span::from_millis(2);
+        let heard = world.sends(now, &home);
+        assert!(!heard.is_empty(), "the acknowledgement");
+        world.hears(now, &heard);
+        assert!(world.is_at(&home));
+    }
+    assert!(got > 0 && got <= 3 * sent, "{got} octets for {sent}");
+    // What he was asked, answered by the station from where that is, leads nowhere.
+    world.hears(now, &challenges[challenges.len() - 1..]);
+    let answer = world.says(now).expect("an answer");
+    world.arrives(now, &answer, &home).expect("new");
+    assert!(world.is_at(&home));
+    // An answer that comes too late does not, and asks for another challenge.
+    let asked = world.speaks(now, &thief);
+    world.hears(now, &asked);
+    let answer = world.says(now).expect("an answer");
+    now += Span::from_secs(20);
+    world.arrives(now, &answer, &thief).expect("new");
+    assert!(world.is_at(&home) && world.sends(now, &thief).len() == 1);
 }
