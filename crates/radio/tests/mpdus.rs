@@ -12,6 +12,7 @@ use lasthop_radio::{Hearing, MpduRecord, Outbox, Packet, PpduKind, PpduRecord, R
 use lasthop_signals::phy::Format;
 use lasthop_signals::{MacAddress, Node, ReceivedMpdu, Subframe};
 use lasthop_units::{Bytes, Seed, Span, Time};
+use std::collections::BTreeSet;
 
 const STATION: Node = Node(1);
 
@@ -133,6 +134,41 @@ fn the_records_of_a_ppdu_add_up_to_it() {
         let repeats = listener.ppdus.iter().flat_map(|(_, mpdus)| mpdus).filter(|mpdu| mpdu.retry).count();
         assert_eq!(repeats > 0, error > 0.0, "{standard:?}");
     }
+}
+
+#[test]
+fn the_window_of_802_11ax_holds_256_mpdus_whatever_is_lost() {
+    let mcs = Mcs::new(11, 2);
+    let mut nodes = vec![NodeParams::new(Role::Ap, mcs), NodeParams::new(Role::Station { ap: Node(0) }, mcs)];
+    nodes[1].mpdu_error = 0.2;
+    let he = Standard::Dot11ax(Band::Ghz5);
+    let mut params = Params::new(he, Width::Mhz160, GuardInterval::Ns800, nodes);
+    params.max_ampdu_mpdus = 256;
+    // 3 Gbit/s: more than it carries.
+    let source = Cbr { from: Node(0), to: STATION, len: Bytes::new(1_500), first: Time::ZERO, gap_ns: 4_000.0 };
+    let mut listener = Listener::default();
+    let end = Time::ZERO + Span::from_millis(200);
+    run(params.validate().expect("legal"), Seed(3), &[source], end, &mut listener);
+    let mut whole = BTreeSet::new();
+    let (mut oldest, mut widest, mut numbers) = (0u64, 0, 0u64);
+    for (_, mpdus) in &listener.ppdus {
+        for mpdu in mpdus {
+            // The number that was meant, of those that are the same modulo 4096.
+            let ahead = (u64::from(mpdu.sequence) + 4_096 - oldest % 4_096) % 4_096;
+            assert!(ahead < 256, "{mpdu:?} is {ahead} after the oldest that is missing");
+            widest = widest.max(ahead);
+            numbers = numbers.max(oldest + ahead);
+            if mpdu.received {
+                whole.insert(oldest + ahead);
+            }
+        }
+        while whole.contains(&oldest) {
+            oldest += 1;
+        }
+    }
+    assert!(widest == 255 && numbers > 3 * 4_096, "{widest}, {numbers}");
+    assert!(listener.ppdus.iter().any(|(ppdu, _)| ppdu.mpdus > 150), "frames are long between repeats");
+    assert!(listener.delivered.is_sorted() && listener.delivered.len() as u64 > 3 * 4_096);
 }
 
 #[test]

@@ -206,12 +206,12 @@ impl<P: Clone> Wifi<P> {
             }
             // One that does not fit has its number already and goes first the next time.
             full = !frame.take(&mut entry);
-            self.sessions[session].push(entry);
+            self.sessions[session].push(entry, window_size);
         }
         if let Some(id) = left_over {
             // It waits beyond the window.
             let entry = self.entry(id, &framing);
-            self.sessions[session].push(entry);
+            self.sessions[session].push(entry, window_size);
         }
         let Filling { mpdus, packets, retries, psdu, lone, .. } = frame;
         if mpdus == 0 {

@@ -3,15 +3,14 @@
 //!             after giving up), 10.3.4.4 (retry limit), 10.13 (A-MPDU).
 //! Deviations: agreements exist from the start, without an ADDBA exchange. When BlockAckReqs go unanswered as often as
 //!             the retry limit allows, the receiver lets go of what it holds (drivers do so by a timer).
-//! Validity:   windows of up to 64.     Checked by: tests::*, tests/properties.rs
+//! Validity:   windows of up to 256 (802.11ax; 64 before).
+//! Checked by: tests::*, wifi::tests::*, tests/properties.rs, tests/mpdus.rs
 
 use lasthop_units::Time;
 use std::collections::VecDeque;
 
 /// Sequence numbers are modulo this.
 const SEQUENCES: u16 = 4_096;
-/// Largest BlockAck window.
-const WINDOW: usize = 64;
 
 /// MPDUs in sequence from the oldest that is not done with. Both ends are modelled here: what the receiver knows stands
 /// beside what the transmitter knows.
@@ -80,11 +79,13 @@ impl Entry {
 }
 
 impl Session {
+    /// Numbers an MPDU; `size` is that of the BlockAck window.
     #[inline]
-    pub fn push(&mut self, entry: Entry) {
+    pub fn push(&mut self, entry: Entry, size: usize) {
         if self.window.capacity() == 0 {
-            // Most sessions of a large hop are never used; those that are never grow again.
-            self.window.reserve_exact(WINDOW);
+            // Most sessions of a large hop are never used; those that are do not grow again, unless by the one MPDU
+            // that an A-MSDU may leave beyond the window.
+            self.window.reserve_exact(size);
         }
         self.packets += usize::from(entry.packets);
         self.bytes += u64::from(entry.len);
@@ -163,7 +164,7 @@ mod tests {
     fn session(count: u32) -> Session {
         let mut session = Session::default();
         for id in 0..count {
-            session.push(Entry::new(id, 100, 138));
+            session.push(Entry::new(id, 100, 138), count as usize);
         }
         session
     }
@@ -195,6 +196,21 @@ mod tests {
         assert_eq!(session.pending().map(|entry| entry.id), Some(0));
         assert!(send(&mut session, &[0, 1], true, 7).is_empty());
         assert!(session.window.is_empty());
+    }
+
+    #[test]
+    fn the_largest_window_waits_for_its_first_frame_and_numbers_run_over() {
+        let mut session = Session { first: 4_000, ..session(256) };
+        assert_eq!((session.sequence(95), session.sequence(96), session.sequence(255)), (4_095, 0, 159));
+        let all_but_two: Vec<u32> = (1..256).filter(|id| *id != 200).collect();
+        assert_eq!(send(&mut session, &all_but_two, true, 7), []);
+        assert_eq!(session.window.iter().filter(|entry| entry.is_open()).count(), 2);
+        let until_the_second: Vec<u32> = (0..200).collect();
+        assert_eq!(send(&mut session, &[0], true, 7), until_the_second);
+        assert_eq!((session.sequence(0), session.window.len(), session.packets), (104, 56, 56));
+        let rest: Vec<u32> = (200..256).collect();
+        assert_eq!(send(&mut session, &[200], true, 7), rest);
+        assert!(session.window.is_empty() && session.sequence(0) == 160 && session.bytes == 0);
     }
 
     #[test]
