@@ -7,6 +7,8 @@ use lasthop_laws::aggregation::{Allocation, OverheadRule, Params, Regulator};
 use lasthop_signals::{Node, Signal, StationFeedback, StreamReport};
 use lasthop_units::{Bytes, Span, Time};
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use std::cell::{Cell, RefCell};
 
 const BITS: f64 = 12_000.0;
 
@@ -273,51 +275,98 @@ fn the_edge_in_k2_is_where_the_linearised_loop_has_it() {
     assert!(swing(1.90) > 0.05, "{}", swing(1.90));
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+/// Where the loops settle while ĉ stays wrong by gamma.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Settled {
+    /// Lemma 2's three cases: at the target, with single packets, at the most that is aimed at.
+    Within,
+    Least,
+    Most,
+    /// The least rate is a packet in a round of single packets as the law believes it to be, and frames grow by gamma in
+    /// rounds that last longer.
+    LeastBelieved,
+    /// The integral state meets its limit, for z = mu / gamma is at most what a frame holds.
+    Limit,
+    /// A round of single packets seems longer than the target, and frames never grow past one.
+    OutOfReachBelieved,
+}
 
-    /// Stable for 0 < K1 c/ĉ < 2, whatever the hop, and Lemma 2's three cases: within, at the least, at the most.
-    #[test]
-    fn every_stable_gain_settles_in_one_of_lemma_twos_cases(
-        loop_gain in 0.05..1.8f64,
-        gamma in 0.25..4.0f64,
-        n in 1usize..15,
-        mbit in prop::sample::select(vec![87.75, 175.5, 390.0, 1170.0]),
-        target in 2u64..25,
-    ) {
-        // ĉ stays wrong by gamma: the integral action must not care.
-        let overhead = Span::from_secs_f64(200e-6 * n as f64 / gamma);
-        let k1 = loop_gain / gamma;
-        let rule = OverheadRule::Round;
-        let params =
-            Params { k1, k2: 0.15, beta: 1e-9, overhead, overhead_rule: rule, allocation: Allocation::Paper, ..params(target) };
-        let mut world = World::new(params, 200e-6, &vec![mbit; n]);
-        // Near an infeasible target, and at small gains, the loops are slow; time enough for both.
-        let c = 200e-6 * n as f64;
-        let slack = (1.0 - c / (target as f64 * 1e-3)).max(0.02);
-        let slots = (10.0 / (0.15 * slack) + 40.0 / loop_gain).min(4000.0);
-        let level = world.settle(slots as usize)[0];
-        let w = airtime(1548.0 * 8.0, mbit * 1e6);
-        let cap = aim_packets(48.0, 5.484e-3, w);
-        let nu = (target as f64 * 1e-3 - c) / (n as f64 * w);
-        let want = nu.clamp(1.0, cap);
-        prop_assume!(slack > 0.02 || nu < 0.9);
-        // With an overhead that stays overestimated the integral state meets its own limit first: mu = gamma z, z <= N_max.
-        prop_assume!(want / gamma < 0.97 * most_packets(64.0, 5.484e-3, w));
-        // And with one so large that a round of single packets seems longer than the target, frames never grow past one.
-        prop_assume!(want <= 1.0 || c / gamma + n as f64 * w < 0.9 * target as f64 * 1e-3);
-        // At the least rate an overhead that is believed too small by gamma lets frames grow by as much.
-        let most = want.max(gamma);
-        prop_assert!(level > 0.97 * want && level < 1.03 * most, "{level} for {want} (nu* {nu}, cap {cap})");
+/// Where like stations settle: `nu` is the level at which the interval is the target, `cap` the most that is aimed at, `most`
+/// what a frame holds, `reach` the target over what a round of single packets is believed to last.
+fn settled(nu: f64, cap: f64, most: f64, gamma: f64, reach: f64) -> (Settled, f64) {
+    let least = gamma.max(1.0);
+    if nu > 1.0 && reach < 1.0 {
+        (Settled::OutOfReachBelieved, 1.0)
+    } else if nu < least {
+        (if gamma > 1.0 { Settled::LeastBelieved } else { Settled::Least }, least)
+    } else if nu.min(cap) > gamma * most {
+        (Settled::Limit, gamma * most)
+    } else if nu > cap {
+        (Settled::Most, cap)
+    } else {
+        (Settled::Within, nu)
     }
-    /// The same for the optimum, and stations of unlike rates: they settle where the oracle has them, capped or not.
-    #[test]
-    fn every_stable_gain_settles_at_the_optimum_of_unlike_stations(
-        loop_gain in 0.05..1.8f64,
-        gamma in 0.4..2.5f64,
-        mbit in prop::collection::vec(prop::sample::select(vec![87.75, 175.5, 390.0, 585.0, 1170.0]), 2..8),
-        target in 3u64..25,
-    ) {
+}
+
+/// Stable for 0 < K1 c/ĉ < 2, whatever the hop, and Lemma 2's three cases: within, at the least, at the most. So that
+/// nothing but the integral action makes good for a wrong ĉ, it stays wrong by gamma: where that leads away from Lemma 2, the
+/// level is what the loops' equations give.
+#[test]
+fn every_stable_gain_settles_in_one_of_lemma_twos_cases() {
+    const CASES: u32 = 512;
+    // Half of the targets are short, so that the least case is not rare.
+    let target = prop_oneof![2u64..25, 2u64..4];
+    let strategy =
+        (0.05..1.8f64, 0.25..4.0f64, 1usize..15, prop::sample::select(vec![87.75, 175.5, 390.0, 1170.0]), target);
+    let (seen, too_near) = (RefCell::new(Vec::new()), Cell::new(0));
+    let mut runner = TestRunner::new(ProptestConfig { cases: CASES, ..ProptestConfig::with_source_file(file!()) });
+    let result = runner.run(&strategy, |(loop_gain, gamma, n, mbit, target)| {
+        let (c, k1, rule) = (200e-6 * n as f64, loop_gain / gamma, OverheadRule::Round);
+        let overhead = Span::from_secs_f64(c / gamma);
+        let allocation = Allocation::Paper;
+        let params = Params { k1, k2: 0.15, beta: 1e-9, overhead, overhead_rule: rule, allocation, ..params(target) };
+        let mut world = World::new(params, 200e-6, &vec![mbit; n]);
+        let w = airtime(1548.0 * 8.0, mbit * 1e6);
+        let seconds = target as f64 * 1e-3;
+        let nu = (seconds - c) / (n as f64 * w);
+        let reach = seconds / (c / gamma + n as f64 * w);
+        // From there the loops need ever longer to leave single packets.
+        if nu > 1.0 && (0.98..1.02).contains(&reach) {
+            too_near.set(too_near.get() + 1);
+            return Ok(());
+        }
+        // Near an infeasible target, and at small gains, the loops are slow; time enough for both.
+        let slack = (1.0 - c / seconds).max(0.02).min((reach - 1.0).abs());
+        let slots = (10.0 / (0.15 * slack) + 40.0 / loop_gain).min(4_000.0);
+        let level = world.settle(slots as usize)[0];
+        let (cap, most) = (aim_packets(48.0, 5.484e-3, w), most_packets(64.0, 5.484e-3, w));
+        let (case, want) = settled(nu, cap, most, gamma, reach);
+        seen.borrow_mut().push(case);
+        prop_assert!(
+            (level / want - 1.0).abs() < 0.03,
+            "{level} for {want}: {case:?} (nu* {nu}, cap {cap}, reach {reach})"
+        );
+        Ok(())
+    });
+    result.unwrap_or_else(|error| panic!("{error}"));
+    let of = |case: Settled| seen.borrow().iter().filter(|seen| **seen == case).count();
+    use Settled::{Least, LeastBelieved, Limit, Most, OutOfReachBelieved, Within};
+    let counts = [Within, Least, Most, LeastBelieved, Limit, OutOfReachBelieved].map(|case| (case, of(case)));
+    println!("{counts:?}, {} of {CASES} too near the edge of reach to tell", too_near.get());
+    assert!(counts.iter().all(|(_, count)| *count > 0), "{counts:?}");
+    assert!(too_near.get() < CASES / 20, "{}", too_near.get());
+}
+
+/// The same for the optimum, and stations of unlike rates: they settle where the oracle has them, capped or not. Not counted are
+/// the exceptions of the test above, where one station's limit changes what the others find.
+#[test]
+fn every_stable_gain_settles_at_the_optimum_of_unlike_stations() {
+    const CASES: u32 = 192;
+    let mbit = prop::collection::vec(prop::sample::select(vec![87.75, 175.5, 390.0, 585.0, 1170.0]), 2..8);
+    let (tried, told) = (Cell::new(0), Cell::new(0));
+    let mut runner = TestRunner::new(ProptestConfig { cases: CASES, ..ProptestConfig::with_source_file(file!()) });
+    let result = runner.run(&(0.05..1.8f64, 0.4..2.5f64, mbit, 3u64..25), |(loop_gain, gamma, mbit, target)| {
+        tried.set(tried.get() + 1);
         let c = 200e-6 * mbit.len() as f64;
         let overhead = Span::from_secs_f64(c / gamma);
         let (k1, rule) = (loop_gain / gamma, OverheadRule::Round);
@@ -328,18 +377,29 @@ proptest! {
         hop.links.iter_mut().for_each(|link| link.most = aim_packets(48.0, 5.484e-3, link.airtime));
         let oracle = exact(&hop, target as f64 * 1e-3);
         let singles: f64 = hop.links.iter().map(|link| link.airtime).sum();
-        // The exceptions of the test above: an integral state at its limit, and the least rate, which is one packet in a round of
-        // single packets as the law believes it to be.
-        prop_assume!(oracle.rates.iter().all(|rate| *rate > 1.05 / (c / gamma + singles)));
-        prop_assume!(oracle.levels.iter().zip(&most).all(|(level, most)| level / gamma < 0.97 * most));
-        prop_assume!(c / gamma + singles < 0.9 * target as f64 * 1e-3);
+        // An integral state at its limit, the least rate, and a target that seems out of reach or nearly so.
+        let free = oracle.rates.iter().all(|rate| *rate > 1.05 / (c / gamma + singles))
+            && oracle.levels.iter().zip(&most).all(|(level, most)| level / gamma < 0.97 * most)
+            && c / gamma + singles < 0.9 * target as f64 * 1e-3;
+        if !free {
+            return Ok(());
+        }
+        told.set(told.get() + 1);
         let slack = (1.0 - c / oracle.round).max(0.02);
         let slots = (10.0 / (0.15 * slack) + 40.0 / loop_gain).min(4000.0);
         let levels = world.settle(slots as usize);
         for (level, want) in levels.iter().zip(&oracle.levels) {
             prop_assert!((level / want - 1.0).abs() < 0.03, "{levels:?} for {oracle:?}");
         }
-    }
+        Ok(())
+    });
+    result.unwrap_or_else(|error| panic!("{error}"));
+    println!("{} of {} are within all limits", told.get(), tried.get());
+    assert!(2 * told.get() > tried.get(), "{} of {}", told.get(), tried.get());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     /// A hop that carries a quarter from one slot to the next, because its data rates fall or because others take the
     /// channel: what was sent meanwhile stands in the queue, no more than that, and has gone two seconds later.
