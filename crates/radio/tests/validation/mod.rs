@@ -40,7 +40,7 @@ pub fn one_station(table: &Table, profile: Profile, seeds: u64, pending: usize) 
             let case = Case::one_station(row, pending);
             let runs: Vec<Figures> = (0..seeds).map(|seed| meter::run(&case, profile, seed)[0]).collect();
             let ppdus = row.number("n_ampdu_avg");
-            let spread = Spread { column: "seed_sd", seeds: row.number("n_seeds"), ppdus };
+            let spread = Spread { column: "seed_sd", samples: row.number("n_seeds"), ppdus };
             let values = rule::compare(&case, &case.name, row, Figures::mean(runs.iter().copied()), spread);
             let group = one_station_group(row.index("nss"), row.index("mcs"), row.text("sgi") == "1");
             Point { case, row, group, runs, values }
@@ -67,11 +67,10 @@ pub fn several_stations(table: &Table, profile: Profile) -> Vec<Point<'_>> {
             let runs: Vec<Figures> = runs.iter().map(|run| run[class]).collect();
             let mcs = row.text("sta_class(mcs)");
             let name = if of_run.len() > 1 { format!("{}, MCS {mcs}", case.name) } else { case.name.clone() };
-            let stations = f64::from(case.classes[class].stations);
             let ppdus = case.measured.as_secs_f64() * 1e6 / row.number("mean_interppdu_us_avg");
-            // Stations of one run share its phases and its contention: they are not independent samples.
-            let seeds = row.number("n_samples(seeds*stas)") / stations;
-            let spread = Spread { column: "sd", seeds, ppdus };
+            // The column is the deviation over as many samples, one a station and run.
+            let samples = row.number("n_samples(seeds*stas)");
+            let spread = Spread { column: "sd", samples, ppdus };
             let values = rule::compare(&case, &name, row, Figures::mean(runs.iter().copied()), spread);
             let group = format!("{} stations, NSS {}", row.text("n_sta"), row.text("nss"));
             points.push(Point { case: case.clone(), row, group, runs, values });

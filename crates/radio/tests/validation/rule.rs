@@ -1,6 +1,6 @@
 //! The rule of the comparison: within 3 % of ns-3 in throughput and mean aggregation, 5 % in delay and in the standard
 //! deviation of the aggregation, 10 % in anything at the saturation knee; or within two standard errors of ns-3's own
-//! mean where that is more; or, for a standard deviation, within what one PPDU of one more MPDU in one of ns-3's runs
+//! mean where that is more; or, for a standard deviation, within what one PPDU of one more MPDU in one of ns-3's samples
 //! would have made of it.
 
 use super::cases::{Case, Row};
@@ -28,14 +28,16 @@ impl Value {
     }
 }
 
-/// How ns-3's runs spread.
+/// How ns-3's samples spread: runs with one station, stations of runs with several.
+///
+/// Stations of one run share its phases, so the error of a mean over both is larger than that of as many independent samples
+/// would be. How much larger the reference does not show, which has no deviation between runs: the smaller error is taken.
 #[derive(Clone, Copy, Debug)]
 pub struct Spread {
-    /// Ending of the columns that hold the standard deviations.
+    /// Ending of the columns that hold the standard deviations over the samples.
     pub column: &'static str,
-    /// Independent runs.
-    pub seeds: f64,
-    /// Data PPDUs of a run.
+    pub samples: f64,
+    /// Data PPDUs of a sample.
     pub ppdus: f64,
 }
 
@@ -59,10 +61,10 @@ pub const COLUMNS: [Column; 7] = [
 pub fn compare(case: &Case, place: &str, row: Row, ours: Figures, spread: Spread) -> Vec<Value> {
     let value = |&(figure, stem, share, of): &Column| {
         let theirs = row.number(&format!("{stem}_avg"));
-        let error = row.number(&format!("{stem}_{}", spread.column)) / spread.seeds.sqrt();
+        let error = row.number(&format!("{stem}_{}", spread.column)) / spread.samples.sqrt();
         let share = if case.at_knee() { 0.1 } else { share };
         // A single PPDU that differs by one MPDU has this standard deviation over its run.
-        let step = if figure == DEVIATION { 1.0 / spread.ppdus.sqrt() / spread.seeds } else { 0.0 };
+        let step = if figure == DEVIATION { 1.0 / spread.ppdus.sqrt() / spread.samples } else { 0.0 };
         let allowed = (share * theirs).max(2.0 * error).max(step);
         Value { place: place.to_owned(), figure, ours: of(&ours), theirs, allowed }
     };
@@ -81,8 +83,8 @@ pub fn exception(value: &Value) -> Option<&'static Exception> {
     EXCEPTIONS.iter().find(|known| known.place == value.place && known.figure == value.figure)
 }
 
-/// Every value that is outside the rule, all of them standard deviations of the aggregation.
-pub const EXCEPTIONS: [Exception; 7] = [
+/// Every value that is outside the rule.
+pub const EXCEPTIONS: [Exception; 12] = [
     Exception {
         place: "NSS 1 MCS 0 short GI load 0.80",
         figure: DEVIATION,
@@ -97,16 +99,45 @@ pub const EXCEPTIONS: [Exception; 7] = [
     Exception { place: "NSS 1 MCS 9 short GI load 1.00", figure: DEVIATION, cause: SHORT_WAIT },
     Exception { place: "NSS 3 MCS 4 short GI load 1.00", figure: DEVIATION, cause: SHORT_WAIT },
     Exception {
+        place: FEW_PACKETS,
+        figure: "delay, mean",
+        cause: "chance of two draws of phases: ns-3 over 59 draws has 0.207 ms (standard deviation of a draw 0.084), ours over 48 \
+                0.213",
+    },
+    Exception {
+        place: FEW_PACKETS,
+        figure: "delay, p95",
+        cause: "chance of two draws of phases: ns-3 over 59 draws has 0.281 ms (0.103), ours over 48 0.290",
+    },
+    Exception {
+        place: FEW_PACKETS,
+        figure: "delay to Ack, mean",
+        cause: "chance of two draws of phases: ns-3 over 59 draws has 0.251 ms (0.084), ours over 48 0.257",
+    },
+    Exception {
+        place: FEW_PACKETS,
+        figure: "delay to Ack, p95",
+        cause: "chance of two draws of phases: ns-3 over 59 draws has 0.325 ms (0.103), ours over 48 0.334",
+    },
+    Exception {
         place: "10 stations, 1 stream, equal_load0.80",
         figure: DEVIATION,
-        cause: "chance of two seeds: ns-3 over 6 seeds has 0.827 (0.051)",
+        cause: "chance of two seeds: ns-3 over 16 seeds has 0.772 (0.051), ours over 48 0.779",
+    },
+    Exception {
+        place: "10 stations, 1 stream, equal_load0.95",
+        figure: DEVIATION,
+        cause: "chance of twelve seeds of ours: over 48 they have 1.102; ns-3 over 24 has 1.086 (0.143)",
     },
     Exception {
         place: "2 stations, 1 stream, equal_load0.95",
         figure: DEVIATION,
-        cause: "chance of two seeds: ns-3 over 8 seeds has 2.33 (0.22)",
+        cause: "chance of two seeds: ns-3 over 16 seeds has 2.28 (0.17), ours over 48 2.39",
     },
 ];
+
+/// See "Few packets and many stations" on the page.
+const FEW_PACKETS: &str = "10 stations, 1 stream, equal_load0.10";
 
 /// The wait for the address at nominal capacity: see the page.
 const SHORT_WAIT: &str = "one of our twelve seeds draws a wait for the address below 1 ms, after which some PPDUs of the \
