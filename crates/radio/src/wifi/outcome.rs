@@ -90,7 +90,7 @@ impl<P: Clone> Wifi<P> {
         let ln_success =
             self.channels[owner].as_mut().map(|channel| channel.ln_success(flight.start, ex.mode, self.plan.modes()));
         let (noise, framing) = (&mut self.errors[owner], mode.framing);
-        let ns3 = self.plan.params().profile == super::Profile::Ns3_3_37;
+        let mpdu_by_mpdu = self.plan.mpdu_by_mpdu(usize::from(flight.to));
         let preamble = mode.phy.preamble();
         let (mut received, mut octets) = (0, 0);
         for entry in self.sessions[ex.session as usize].window.iter_mut().filter(|entry| entry.sent) {
@@ -109,7 +109,7 @@ impl<P: Clone> Wifi<P> {
             received += 1;
             if !entry.got {
                 (entry.got, entry.got_at, entry.mode, entry.ampdu) = (true, now, ex.mode, ex.ampdu);
-                if ns3 && octets < ex.psdu {
+                if mpdu_by_mpdu && octets < ex.psdu {
                     let data = ex.duration.saturating_sub(preamble).as_nanos();
                     let part = u128::from(data) * u128::from(octets) / u128::from(ex.psdu);
                     entry.got_at = flight.start + preamble + Span::from_nanos(part as u64);
@@ -135,7 +135,7 @@ impl<P: Clone> Wifi<P> {
             let counted = &mut self.peers[reverse];
             counted.rx_packets += u64::from(entry.packets);
             counted.rx_bytes += u64::from(entry.len);
-            // With ns-3's early delivery an earlier frame may have come later.
+            // Where MPDUs are handed up one by one, one before it in sequence may have come later.
             at = at.max(entry.got_at);
             let (mut id, mut left) = (entry.id, entry.packets);
             loop {

@@ -87,6 +87,9 @@ pub struct NodeParams {
     pub phy: Option<Phy>,
     /// Data PSDUs that are longer than this are announced by RTS and CTS; `None` for never (dot11RTSThreshold).
     pub rts_threshold: Option<Bytes>,
+    /// Each MPDU is handed up as its A-MPDU subframe ends, as some drivers do, and not with the others at the frame's end. All the
+    /// same a frame's packets come out of the hop together, at its end: with the times at which they were handed up.
+    pub mpdu_by_mpdu: bool,
 }
 
 /// How packets are gathered into A-MSDUs: as many as wait, within these limits. They are acknowledged, or lost, together.
@@ -112,7 +115,8 @@ pub struct Phy {
 impl NodeParams {
     /// An error-free node at a fixed rate.
     pub fn new(role: Role, mcs: Mcs) -> NodeParams {
-        NodeParams { role, rate: RateChoice::Fixed(mcs), mpdu_error: 0.0, link: None, phy: None, rts_threshold: None }
+        let (rate, mpdu_error, link, phy) = (RateChoice::Fixed(mcs), 0.0, None, None);
+        NodeParams { role, rate, mpdu_error, link, phy, rts_threshold: None, mpdu_by_mpdu: false }
     }
 }
 
@@ -263,6 +267,6 @@ pub enum Profile {
     /// rounded up to 4 us; the AIFS begins anew when an answer has not come; an EDCA backoff that counts down without a
     /// frame loses a slot when one comes; beacons (with EDCA all of AC_VO) have AIFSN 1 and no backoff, and like a DCF
     /// wait their interframe space from the moment a frame comes to an idle medium; no EIFS where frames begin
-    /// together; each MPDU is delivered at the end of its A-MPDU subframe.
+    /// together; every node has its frames MPDU by MPDU ([`NodeParams::mpdu_by_mpdu`]).
     Ns3_3_37,
 }

@@ -3,7 +3,7 @@
 use super::error::Error;
 use super::frame::Framing;
 use super::link::{Link, Snr};
-use super::params::{Amsdu, Background, Beacons, Load, Params, Phy, RateChoice, Reach, Role};
+use super::params::{Amsdu, Background, Beacons, Load, Params, Phy, Profile, RateChoice, Reach, Role};
 use super::phy::{MAX_PPDU, MAX_STREAMS, Mcs, Mode, Standard};
 use super::timing::classes;
 use crate::queue;
@@ -201,6 +201,11 @@ impl Plan {
     /// Contenders of the node that has most of them: every node has as many, and uses the first of them.
     pub(super) fn classes(&self) -> usize {
         (0..self.params.nodes.len()).map(|index| classes(self.phy(index).standard)).max().unwrap_or(1)
+    }
+
+    /// True if a node's MPDUs are handed up as each ends.
+    pub(super) fn mpdu_by_mpdu(&self, index: usize) -> bool {
+        self.params.profile == Profile::Ns3_3_37 || self.params.nodes[index].mpdu_by_mpdu
     }
 
     /// Most MPDUs in an A-MPDU of a node; 1 without a BlockAck agreement.

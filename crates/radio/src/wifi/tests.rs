@@ -623,6 +623,43 @@ fn he_aggregates_hold_up_to_256_mpdus_and_larger_block_acks_answer() {
     assert!(answers.iter().all(|ppdu| ppdu.psdu == Bytes::new(56) && ppdu.duration == Span::from_micros(40)));
 }
 
+#[test]
+fn mpdus_are_handed_up_as_each_ends_where_the_receiver_does_so() {
+    let run = |mpdu_by_mpdu: bool, error: f64| {
+        let mut params = bss(Standard::Dot11ac, 1, Mcs::new(4, 1));
+        (params.nodes[1].mpdu_by_mpdu, params.nodes[1].mpdu_error) = (mpdu_by_mpdu, error);
+        let (mut hop, mut log) = (hop(params), Log::default());
+        for payload in 0..2_000 {
+            hop.enqueue(us(100 * u64::from(payload)), packet(AP, Dest::Node(Node(1)), payload), &mut log);
+        }
+        hop.advance(secs(1), &mut log);
+        log
+    };
+    for error in [0.0, 0.2] {
+        let (whole, each) = (run(false, error), run(true, error));
+        // The air is the same, and the order.
+        assert_eq!(whole.ppdus, each.ppdus);
+        assert_eq!(whole.payloads(), each.payloads());
+        assert!(each.delivered.windows(2).all(|pair| pair[0].0 <= pair[1].0));
+        let (mut first_of, mut earlier) = (None, 0);
+        for (end, own) in whole.delivered.iter().zip(&each.delivered) {
+            let frame = whole.data().find(|ppdu| ppdu.start + ppdu.duration == end.0).expect("it came in a frame");
+            assert!(own.0 <= end.0 && (error > 0.0 || own.0 > frame.start));
+            let subframes = u64::from(frame.mpdus);
+            if error == 0.0 && first_of != Some(frame.start) && subframes > 1 {
+                // All MPDUs are alike, but for the last one's padding: the first ends after one part of the data, in 40 us of
+                // preamble and the data's symbols.
+                let data = frame.duration.as_micros() - 40;
+                let after = own.0.since(frame.start).as_micros();
+                assert!(after.abs_diff(40 + data / subframes) <= 1, "{after} us of 40 + {data} with {subframes} MPDUs");
+            }
+            first_of = Some(frame.start);
+            earlier += u32::from(own.0 < end.0);
+        }
+        assert!(earlier > 200, "{earlier}");
+    }
+}
+
 fn at_snr(db: f64) -> Option<Link> {
     Some(Link { snr: Snr::Trace(vec![(Time::ZERO, Db(db))]), fading: None })
 }

@@ -18,7 +18,7 @@ pub mod training;
 
 use lasthop_radio::queue::Kind;
 use lasthop_radio::wifi::{
-    Background, Band, GuardInterval, Load, Mcs, NodeParams, Params, Profile, Role, Standard, Width, Wifi,
+    Background, Band, GuardInterval, Load, Mcs, NodeParams, Params, Role, Standard, Width, Wifi,
 };
 use lasthop_radio::{AccessClass, Dest, Ecn, Hop, Outbox, Packet, RxInfo};
 use lasthop_signals::Node;
@@ -153,7 +153,7 @@ impl Case {
     fn params(&self) -> Params {
         let mut nodes = vec![NodeParams::new(Role::Ap, self.mcs)];
         nodes.extend((0..self.stations).map(|_| NodeParams::new(Role::Station { ap: Node(0) }, self.mcs)));
-        nodes.iter_mut().for_each(|node| node.mpdu_error = self.error);
+        nodes.iter_mut().for_each(|node| (node.mpdu_error, node.mpdu_by_mpdu) = (self.error, self.early));
         let (from, to) = (Node(self.stations + 1), Node(self.stations + 2));
         if self.neighbour.is_some() {
             nodes.extend([0, 1].map(|_| NodeParams::new(Role::Neighbour, Mcs::new(4, 1))));
@@ -172,9 +172,6 @@ impl Case {
             })
             .into_iter()
             .collect();
-        if self.early {
-            params.profile = Profile::Ns3_3_37;
-        }
         params
     }
 
