@@ -27,8 +27,10 @@ use netns::{Netns, available};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 fn main() {
@@ -58,7 +60,17 @@ fn main() {
     println!("proxy.cpu_at_100mbit {:.1} percent", of(|run| run.busy, RUNS / 2) * 100.0);
     let (_, _, busy) = world.measure(Rate::from_mbit(10), time);
     println!("proxy.cpu_at_10mbit {:.1} percent", busy * 100.0);
+    let (gbit, summary, busy) = world.measure_many(MANY, Rate::from_mbit(1), time);
+    let error = summary.pacing_error.expect("packets were sent").1.as_nanos() as f64 / 1e3;
+    let (mbit, lost) = (gbit * 1e3, summary.lost);
+    eprintln!(
+        "proxy: {MANY} stations: pacing error {error:.1} us at the 99th percentile; {mbit:.1} Mbit/s, {lost} lost"
+    );
+    println!("proxy.cpu_at_100_times_1mbit {:.1} percent", busy * 100.0);
 }
+
+/// Stations that are served at once.
+const MANY: u16 = 100;
 
 /// How often the pacing error is measured. An odd number.
 const RUNS: usize = 5;
@@ -156,7 +168,7 @@ struct World {
 }
 
 const SERVER: (&str, u16) = ("10.97.1.1", 7);
-const DOOR: &str = "127.0.0.1:9000";
+const PROXY: &str = "10.97.2.1:4848";
 
 impl World {
     fn new() -> World {
@@ -180,7 +192,10 @@ impl World {
             }
         });
         let dir = tempfile::tempdir().expect("a directory");
-        keys::pair(&dir.path().join("proxy"), Node(1), &dir.path().join("1"), false).expect("paired");
+        for number in 1..=MANY {
+            let key = dir.path().join(number.to_string());
+            keys::pair(&dir.path().join("proxy"), Node(number), &key, false).expect("paired");
+        }
         World { server, proxy, station, dir }
     }
 
@@ -199,28 +214,9 @@ impl World {
     /// Gbit/s that a program at the station reads, what the proxy says, and the share of a processor that it took.
     fn measure(&self, rate: Rate, time: f64) -> (f64, Summary, f64) {
         let stop: &'static Stop = Box::leak(Box::default());
-        let config = Config::new(
-            "10.97.2.1:4848".parse().expect("an address"),
-            self.dir.path().join("proxy"),
-            Rule::Fixed(rate),
-        );
-        let proxy = in_netns(self.proxy.name(), 0, move || {
-            let proxy = Proxy::open(&config).expect("a proxy");
-            let (began, before) = (Instant::now(), thread_time());
-            let summary = proxy.run(stop).expect("it runs");
-            (summary, (thread_time() - before).as_secs_f64() / began.elapsed().as_secs_f64())
-        });
-        let target = Target::new(SERVER.0, SERVER.1).expect("a target");
-        let config = station::Config {
-            forwards: vec![Forward { listen: DOOR.parse().expect("an address"), target }],
-            ..station::Config::new("10.97.2.1:4848".parse().expect("an address"), self.dir.path().join("1"))
-        };
-        let station = in_netns(self.station.name(), 1, move || {
-            // The proxy may not listen yet: the handshake is repeated until it does.
-            let station = Station::open(&config).expect("a station");
-            station.run(stop).expect("it runs")
-        });
-        let mut socket = self.connect();
+        let proxy = self.proxy(rate, stop);
+        let station = self.station(1, stop);
+        let mut socket = self.station.within(|| connect(1));
         let (mut bytes, mut count) = (vec![0; 1 << 18], 0);
         let (warm, mut began) = (Instant::now(), None);
         let read = loop {
@@ -239,23 +235,85 @@ impl World {
         };
         drop(socket);
         stop.ask();
-        drop(station.join().expect("no panic"));
+        station.join().expect("no panic");
         let (summary, busy) = proxy.join().expect("no panic");
         (read, summary, busy)
     }
 
-    fn connect(&self) -> TcpStream {
-        let until = Instant::now() + Duration::from_secs(20);
-        loop {
-            assert!(Instant::now() < until, "the tunnel does not come up");
-            if let Ok(socket) = self.station.within(|| TcpStream::connect(DOOR)) {
-                socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");
-                if matches!(socket.peek(&mut [0]), Ok(1)) {
-                    return socket;
+    /// The same of so many stations, each of which is sent to at this rate: Gbit/s of all together.
+    fn measure_many(&self, stations: u16, rate: Rate, time: f64) -> (f64, Summary, f64) {
+        let stop: &'static Stop = Box::leak(Box::default());
+        let proxy = self.proxy(rate, stop);
+        let read: &'static (AtomicU64, AtomicU64) = Box::leak(Box::default());
+        let (octets, programs) = read;
+        let mut threads = Vec::new();
+        for number in 1..=stations {
+            threads.push(self.station(number, stop));
+            threads.push(in_netns(self.station.name(), 1, move || {
+                let (mut socket, mut bytes) = (connect(number), vec![0; 1 << 16]);
+                programs.fetch_add(1, Relaxed);
+                // Until the station ends.
+                while let Ok(got @ 1..) = socket.read(&mut bytes) {
+                    octets.fetch_add(got as u64, Relaxed);
                 }
-            }
-            std::thread::sleep(Duration::from_millis(50));
+            }));
         }
+        while programs.load(Relaxed) < u64::from(stations) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        std::thread::sleep(Duration::from_secs_f64(time / 10.0));
+        let (began, before) = (Instant::now(), octets.load(Relaxed));
+        std::thread::sleep(Duration::from_secs_f64(time));
+        let gbit = (octets.load(Relaxed) - before) as f64 * 8e-9 / began.elapsed().as_secs_f64();
+        stop.ask();
+        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+        let (summary, busy) = proxy.join().expect("no panic");
+        (gbit, summary, busy)
+    }
+
+    /// A proxy: what it says when it stops, and the share of a processor that it took.
+    fn proxy(&self, rate: Rate, stop: &'static Stop) -> JoinHandle<(Summary, f64)> {
+        let config = Config::new(PROXY.parse().expect("an address"), self.dir.path().join("proxy"), Rule::Fixed(rate));
+        in_netns(self.proxy.name(), 0, move || {
+            let proxy = Proxy::open(&config).expect("a proxy");
+            let (began, before) = (Instant::now(), thread_time());
+            let summary = proxy.run(stop).expect("it runs");
+            (summary, (thread_time() - before).as_secs_f64() / began.elapsed().as_secs_f64())
+        })
+    }
+
+    fn station(&self, number: u16, stop: &'static Stop) -> JoinHandle<()> {
+        let target = Target::new(SERVER.0, SERVER.1).expect("a target");
+        let key = self.dir.path().join(number.to_string());
+        let config = station::Config {
+            forwards: vec![Forward { listen: door(number), target }],
+            ..station::Config::new(PROXY.parse().expect("an address"), key)
+        };
+        in_netns(self.station.name(), 1, move || {
+            // The proxy may not listen yet: the handshake is repeated until it does.
+            let station = Station::open(&config).expect("a station");
+            station.run(stop).expect("it runs");
+        })
+    }
+}
+
+/// Where a station listens for connections that it brings to the server.
+fn door(number: u16) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 9_000 + number))
+}
+
+/// A connection through a station to the server, from the station's namespace, when the first data has come.
+fn connect(number: u16) -> TcpStream {
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        assert!(Instant::now() < until, "the tunnel does not come up");
+        if let Ok(socket) = TcpStream::connect(door(number)) {
+            socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");
+            if matches!(socket.peek(&mut [0]), Ok(1)) {
+                return socket;
+            }
+        }
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 
@@ -263,7 +321,7 @@ fn in_netns<T: Send + 'static>(
     name: &str,
     processor: usize,
     run: impl FnOnce() -> T + Send + 'static,
-) -> std::thread::JoinHandle<T> {
+) -> JoinHandle<T> {
     let path = Path::new("/run/netns").join(name);
     std::thread::spawn(move || {
         let file = std::fs::File::open(path).expect("a namespace");

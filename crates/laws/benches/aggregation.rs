@@ -88,17 +88,14 @@ fn come_and_go(law: &mut Regulator, number: u32, told: Told) -> u64 {
     for look in events.chunk_by(|a, b| a.0 / LOOK == b.0 / LOOK) {
         // When the look ends.
         let now = at(number, (look[0].0 / LOOK + 1) * LOOK);
-        for (_, station, waits) in look {
-            let signal = match waits {
-                true => Signal::Stream(stream(*station, sent(*station, number) - 1, true)),
-                false => Signal::Idle(*station),
-            };
-            law.sense(now, &signal);
-            if told == Told::OneByOne {
-                sum += rates(law, now);
-            }
-        }
-        if told == Told::ByLooks {
+        let signal = |(_, station, waits): &(u64, Node, bool)| match waits {
+            true => Signal::Stream(stream(*station, sent(*station, number) - 1, true)),
+            false => Signal::Idle(*station),
+        };
+        let signals: Vec<Signal> = look.iter().map(signal).collect();
+        let together = if told == Told::ByLooks { signals.len() } else { 1 };
+        for signals in signals.chunks(together) {
+            law.sense_all(now, signals);
             sum += rates(law, now);
         }
     }

@@ -35,6 +35,11 @@ pub trait HopLaw: Send {
     /// Folds one observation into the model. `now` never goes back.
     fn sense(&mut self, now: Time, signal: &Signal);
 
+    /// Folds in what was observed at one moment. A law may do once what follows from all of it.
+    fn sense_all(&mut self, now: Time, signals: &[Signal]) {
+        signals.iter().for_each(|signal| self.sense(now, signal));
+    }
+
     /// Calls `each` once for every flow that the law limits, in order of flow number. A flow that is not named is not
     /// limited. Pure.
     fn decide(&self, now: Time, each: &mut dyn FnMut(FlowId, Decision));

@@ -5,7 +5,7 @@ use super::slot_length::Lengths;
 use crate::tunnel::Error;
 use lasthop_laws::aggregation::{LinearPi, Regulator, View, flow_of};
 use lasthop_laws::{Decision, HopLaw, Why};
-use lasthop_signals::{FlowId, Node, Signal, StationFeedback, StreamReport};
+use lasthop_signals::{Node, Signal, StationFeedback, StreamReport};
 use lasthop_units::{Rate, Time};
 use std::collections::BTreeMap;
 
@@ -85,39 +85,41 @@ impl Control {
         self.lengths.look(session, feedback)
     }
 
-    /// Data waits for a station for which none did.
-    pub(super) fn begins(&mut self, now: Time, report: StreamReport) {
+    /// For whom something has begun to wait, and for whom nothing has waited for as long as the law wants to be told of, at one look.
+    pub(super) fn moves(&mut self, now: Time, signals: &[Signal]) {
         if let Some(law) = self.law() {
-            law.sense(now, &Signal::Stream(report));
+            law.sense_all(now, signals);
         }
     }
 
-    /// Nothing has waited for a station for as long as the law wants to be told of.
-    pub(super) fn rests(&mut self, now: Time, station: Node) {
-        if let Some(law) = self.law() {
-            law.sense(now, &Signal::Idle(station));
-        }
-    }
-
-    /// What is decided for each station, and when to ask again if nothing happens before.
-    pub(super) fn decide(&self, now: Time, stations: &BTreeMap<Node, u32>) -> (BTreeMap<Node, Decided>, Option<Time>) {
+    /// Tells `each` what is decided for the session of every station, and returns when to ask again if nothing happens before.
+    pub(super) fn decide(
+        &self,
+        now: Time,
+        current: &BTreeMap<Node, u32>,
+        mut each: impl FnMut(u32, Decided),
+    ) -> Option<Time> {
         let law: &dyn HopLaw = match &self.rule {
             Decider::Fixed(rate) => {
                 let decided = Decided { rate: *rate, why: Why::Unmanaged };
-                return (stations.keys().map(|station| (*station, decided)).collect(), None);
+                current.values().for_each(|session| each(*session, decided));
+                return None;
             }
             Decider::Aggregation(law) => law.as_ref(),
             Decider::LinearPi(law) => law,
         };
-        let flows: BTreeMap<FlowId, Node> = stations.keys().map(|station| (flow_of(*station), *station)).collect();
-        let (mut decided, mut revisit) = (BTreeMap::new(), None::<Time>);
+        // Flows are told in order, and in the order of their stations.
+        let (mut stations, mut revisit) = (current.iter().peekable(), None::<Time>);
         law.decide(now, &mut |flow, decision: Decision| {
-            if let (Some(station), Some(rate)) = (flows.get(&flow), decision.pacing) {
-                decided.insert(*station, Decided { rate, why: decision.why });
+            while stations.next_if(|(station, _)| flow_of(**station) < flow).is_some() {}
+            if let Some((_, session)) = stations.next_if(|(station, _)| flow_of(**station) == flow)
+                && let Some(rate) = decision.pacing
+            {
+                each(*session, Decided { rate, why: decision.why });
             }
             revisit = [revisit, decision.revisit].into_iter().flatten().min();
         });
-        (decided, revisit)
+        revisit
     }
 
     /// What the regulator thinks of a station, with its estimate of a round's overhead in seconds (ĉ) and its set point (ν).

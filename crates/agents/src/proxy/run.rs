@@ -26,7 +26,7 @@ use crate::tunnel::wakeful::Wakeful;
 use crate::tunnel::{Error, Keyring, SILENCE, Say};
 use crate::tunnel::{clock, files};
 use lasthop_laws::Why;
-use lasthop_signals::{Node, StationFeedback, StreamReport};
+use lasthop_signals::{Node, Signal, StationFeedback, StreamReport};
 use lasthop_units::{Rate, Span, Time};
 use lasthop_wire::tunnel::{Datagram, OpenResult};
 use std::collections::BTreeMap;
@@ -360,19 +360,18 @@ impl Proxy {
     }
 
     fn housekeep(&mut self, now: Time) {
-        let mut told = false;
+        let mut moves = Vec::new();
         for session in self.sessions.values_mut() {
             session.housekeep(now, &self.poll);
             if session.begins_to_wait() {
-                self.control.begins(now, StreamReport { waiting: true, ..session.report() });
-                told = true;
+                moves.push(Signal::Stream(StreamReport { waiting: true, ..session.report() }));
             }
             if session.begins_to_rest(now) {
-                self.control.rests(now, session.station);
-                told = true;
+                moves.push(Signal::Idle(session.station));
             }
         }
-        if told {
+        if !moves.is_empty() {
+            self.control.moves(now, &moves);
             self.decide(now);
         }
         if self.sessions.values().any(|session| session.waiting) {
@@ -451,15 +450,14 @@ impl Proxy {
 
     /// Asks the law and passes on what it says.
     fn decide(&mut self, now: Time) {
-        let (decided, wake) = self.control.decide(now, &self.current);
-        self.wake = wake;
-        for (station, number) in &self.current {
-            if let (Some(decided), Some(session)) = (decided.get(station), self.sessions.get_mut(number))
-                && session.decided != *decided
+        let Proxy { control, current, sessions, .. } = self;
+        self.wake = control.decide(now, current, |number, decided| {
+            if let Some(session) = sessions.get_mut(&number)
+                && session.decided != decided
             {
-                session.pace(now, *decided);
+                session.pace(now, decided);
             }
-        }
+        });
     }
 
     fn next_wake(&self, now: Time) -> Until {
@@ -545,13 +543,15 @@ fn begin_or_go_on(
         }
     }
     summary.sessions += 1;
-    session.decided = Decided { rate: FIRST_RATE, why: Why::Unmanaged };
+    let mut decided = Decided { rate: FIRST_RATE, why: Why::Unmanaged };
+    control.decide(now, current, |of, what| {
+        if of == number {
+            decided = what;
+        }
+    });
+    session.pace(now, decided);
     by_keys.insert(number, number);
     sessions.insert(number, session);
-    let decided = control.decide(now, current).0.get(&station).copied();
-    if let Some(session) = sessions.get_mut(&number) {
-        session.pace(now, decided.unwrap_or(Decided { rate: FIRST_RATE, why: Why::Unmanaged }));
-    }
 }
 
 /// Begins to take connections over, if that is wanted.

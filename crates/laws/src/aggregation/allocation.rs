@@ -55,15 +55,26 @@ pub struct Plan {
 
 /// The optimum. `hop.links[i].most` is the cap N̄_i; `target` is T̄ in seconds.
 pub fn exact(hop: &Hop, target: f64) -> Plan {
-    let share = share_for(hop, |_| target).min(share_for(hop, |share| hop.links.len() as f64 * share));
-    plan(hop, target, share)
+    plan(hop, target, exact_share(hop, target))
 }
 
 /// The published rule.
 pub fn paper(hop: &Hop, target: f64) -> Plan {
+    plan(hop, target, paper_share(hop, target))
+}
+
+/// Seconds on the air that a station below its cap has in every round of [`exact`] (a), a packet of the slowest at least.
+pub fn exact_share(hop: &Hop, target: f64) -> f64 {
+    let caps = caps(hop);
+    let share = share_for(hop, &caps, |_| target).min(share_for(hop, &caps, |share| caps.len() as f64 * share));
+    share.max(least(hop))
+}
+
+/// The same of [`paper`].
+pub fn paper_share(hop: &Hop, target: f64) -> f64 {
     let slowest = hop.links.iter().max_by(|a, b| a.airtime.total_cmp(&b.airtime));
     let cap = slowest.map_or(f64::INFINITY, |link| link.most * link.airtime);
-    plan(hop, target, share_for(hop, |_| target).min(cap))
+    share_for(hop, &caps(hop), |_| target).min(cap).max(least(hop))
 }
 
 /// The equal-airtime levels when no cap binds: μ_i = (T̄ - c) / (n w_i).
@@ -73,19 +84,26 @@ pub fn uncapped(hop: &Hop, target: f64) -> Vec<f64> {
 }
 
 fn plan(hop: &Hop, target: f64, share: f64) -> Plan {
-    let least = hop.links.iter().map(|link| link.airtime).fold(0.0, f64::max);
-    let share = share.max(least);
     let levels: Vec<f64> = hop.links.iter().map(|link| (share / link.airtime).min(link.most)).collect();
     let round = hop.round(&levels);
     // A tolerance for rounding in the root, not for missing the target.
     Plan { rates: hop.rates(&levels), levels, round, feasible: round <= target * (1.0 + 1e-9) }
 }
 
+fn least(hop: &Hop) -> f64 {
+    hop.links.iter().map(|link| link.airtime).fold(0.0, f64::max)
+}
+
+/// The stations' caps as shares, rising.
+fn caps(hop: &Hop) -> Vec<f64> {
+    let mut caps: Vec<f64> = hop.links.iter().map(|link| link.most * link.airtime).collect();
+    caps.sort_unstable_by(f64::total_cmp);
+    caps
+}
+
 /// The share a at which Ω(a) = `goal`(a), infinite if there is none. `goal` is linear, and crosses Ω once from above or
 /// from below.
-fn share_for(hop: &Hop, goal: impl Fn(f64) -> f64) -> f64 {
-    let mut caps: Vec<f64> = hop.links.iter().map(|link| link.most * link.airtime).collect();
-    caps.sort_by(f64::total_cmp);
+fn share_for(hop: &Hop, caps: &[f64], goal: impl Fn(f64) -> f64) -> f64 {
     // Between two caps Ω is linear: `fixed` from the stations that are capped there, and one a for each of the others.
     let (mut fixed, mut from) = (hop.overhead, 0.0);
     let slope_of_goal = goal(1.0) - goal(0.0);

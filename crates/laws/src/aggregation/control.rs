@@ -73,6 +73,13 @@ impl HopLaw for Controller {
         }
     }
 
+    fn sense_all(&mut self, now: Time, signals: &[Signal]) {
+        match self {
+            Controller::Aggregation(law) => law.sense_all(now, signals),
+            Controller::LinearPi(law) => law.sense_all(now, signals),
+        }
+    }
+
     fn decide(&self, now: Time, each: &mut dyn FnMut(FlowId, Decision)) {
         match self {
             Controller::Aggregation(law) => law.decide(now, each),

@@ -26,8 +26,11 @@
 //!             * Where stations tell no data rates, w is what rounds leave (`airtimes`), and until that is known nobody is
 //!               sent more than twice what arrived.
 //!             * None of these touches the loop near its equilibrium, where frames are not full and ĉ changes by β.
+//!             * What others send to a station is in its frames, too: packets beyond two for each that is new (`foreign`). They
+//!               take their share of any round, and x' is for rounds longer by that.
+//!             * Where the hop's queue has no room for what a round brings, a shorter interval takes T̄'s place (`room`).
 //!             * MPDUs that are damaged are in frames again, and the window of the Block Ack keeps these short: x' is
-//!               divided by the packets in frames for each that is new (`repeats`), N̄_i is at most three quarters of what
+//!               divided by the packets in frames for each that is new (`repeats`, two at most), N̄_i is at most three quarters of what
 //!               frames were found to hold, and where that is found z' is 0.9 of what the hop carried, by the model
 //!               (`Backlog`).
 //!             * Two regulators on one channel see the same rounds, and c + w'mu_A + w'mu_B = T̄ holds for any share of
@@ -49,13 +52,14 @@ use super::ledger::{Account, FROZEN_AFTER, Frames, Ledger, Slot};
 use super::model::{aim_packets, most_packets};
 use super::overhead::{Change, Overhead, Sample};
 use super::params::{Allocation, Params};
-use super::presence::Presence;
 use super::reach::Reach;
 use super::room::Room;
 use super::slope::Slope;
 use crate::{Decision, HopLaw, ParamError, Why};
+use coming::Moves;
 use lasthop_signals::{FlowId, Node, Signal};
 use lasthop_units::{Rate, Time};
+use rounds::Rounds;
 
 /// The regulator of one hop.
 #[derive(Clone, Debug)]
@@ -208,7 +212,7 @@ const LEARNT: f64 = 0.2;
 const SHIFT: f64 = 1.25;
 /// In one slot, if so many were calm before it.
 const CALM: u32 = 4;
-/// More packets than this for each that is new are the account's mistake, or others'.
+/// More packets than this for each that is new are others': no rate control puts up with every other MPDU being damaged.
 const MOST_REPEATS: f64 = 2.0;
 /// Where frames were found to hold fewer packets, the loop begins again at this share of what the hop carried.
 const RESUME: f64 = 0.9;
@@ -285,7 +289,7 @@ impl Regulator {
         self.choose_reference();
         let other = self.guess_airtimes();
         let changed = self.learn_overhead() || other;
-        let turned = self.reach.update(self.overhead(), self.shortest(), changed) || crowded;
+        let turned = self.reach.update(self.overhead(), self.rounds(self.ahead()).shortest, changed) || crowded;
         // As published, the outer loop finds out by itself.
         let shifted = self.reference == before && self.leader().is_some_and(|first| first.state.shifted);
         if self.params.foresees() && (changed || turned || shifted) {
@@ -367,7 +371,7 @@ impl Regulator {
     /// ν as the model has it for this hop.
     fn resettle(&mut self) {
         let Some(reference) = self.reference else { return };
-        if let Some(level) = self.planned(Presence::standing).level_of(reference) {
+        if let Some(level) = self.planned_level(reference) {
             self.nu = level;
         }
     }
@@ -427,18 +431,16 @@ impl Regulator {
     /// Rates for the next slot.
     fn spread(&mut self, now: Time) {
         let ahead = self.ahead();
-        let reserved = |a: &Account<Loop>| a.state.airtime * a.claim() * a.frames_in(ahead);
-        // What others send takes its share of any round.
-        let own = 1.0 - self.foreign();
-        let round = (self.overhead() + self.ledger.present().map(reserved).sum::<f64>()) / own;
-        let (access, shortest, singles) = (self.overhead.round(1.0), self.shortest(), self.singles());
+        let Rounds { next: round, shortest, singles } = self.rounds(ahead);
+        let access = self.overhead.round(1.0);
         // Who is limited may begin with a packet a round; if all of them do, they are in every round.
         let least = |limited: bool| if limited { 1.0 / singles.min(round) } else { 1.0 / shortest };
         let unhurried = |account: &Account<Loop>| {
             let (state, limited) = (&account.state, account.presence.is_limited());
             let used = if limited && !account.presence.comes_often() { HEADROOM * state.sent } else { f64::INFINITY };
             // For itself its whole frame counts.
-            let round = round + state.airtime * (state.z - account.claim() * account.frames_in(ahead)).max(0.0) / own;
+            let round =
+                round + state.airtime * (state.z - account.claim() * account.frames_in(ahead)).max(0.0) / ahead.own;
             (state.z / (round * state.repeats)).min(used).max(least(limited))
         };
         let carried = match self.backhaul.clamp() {
@@ -489,23 +491,34 @@ impl Regulator {
 
 impl HopLaw for Regulator {
     fn sense(&mut self, now: Time, signal: &Signal) {
-        let (station, entered) = match signal {
-            Signal::Stream(report) => (report.station, self.ledger.stream(now, report)),
-            Signal::Station(report) => (report.station, self.ledger.feedback(now, report)),
-            Signal::Wakeup => (Node(0), false),
-            Signal::Idle(station) => return self.rest(now, *station),
-            _ => return,
-        };
-        if entered {
-            self.enter(now, station);
+        self.sense_all(now, std::slice::from_ref(signal));
+    }
+
+    fn sense_all(&mut self, now: Time, signals: &[Signal]) {
+        let (mut moves, mut ends) = (Moves::default(), false);
+        for signal in signals {
+            let (station, entered) = match signal {
+                Signal::Stream(report) => (report.station, self.ledger.stream(now, report)),
+                Signal::Station(report) => (report.station, self.ledger.feedback(now, report)),
+                Signal::Wakeup => (Node(0), false),
+                Signal::Idle(station) => {
+                    self.rest(now, *station, &mut moves);
+                    continue;
+                }
+                _ => continue,
+            };
+            if entered {
+                self.enter(now, station, &mut moves);
+            }
+            // A report of the proxy is followed by the one that it introduces.
+            match signal {
+                Signal::Stream(report) if report.waiting => self.resume(now, station, &mut moves),
+                Signal::Stream(_) => {}
+                _ => ends = true,
+            }
         }
-        if let Signal::Stream(report) = signal
-            && report.waiting
-        {
-            self.resume(now, station);
-        }
-        // A report of the proxy is followed by the one that it introduces.
-        if !matches!(signal, Signal::Stream(_)) && self.ledger.is_due(now) {
+        self.follow(now, &moves);
+        if ends && self.ledger.is_due(now) {
             self.tick(now);
         }
     }

@@ -39,7 +39,8 @@ mod size;
 
 pub use feedback::FEEDBACK_LEN;
 pub use frame::{
-    AckRange, Data, Frame, Frames, MAX_ACK_RANGES, MAX_HOST, OpenResult, PathData, ack_len, data_header, put_data_header,
+    AckRange, Data, Frame, Frames, MAX_ACK_RANGES, MAX_HOST, OpenResult, PathData, ack_len, data_header,
+    put_data_header,
 };
 pub use handshake::{CHALLENGE, Challenge, GRANT, Grant, SessionId, WISH, Wish};
 pub use size::{IP_UDP_LEN, IPV6_UDP_LEN, LEAST_DATAGRAM, PacketSize};

@@ -9,8 +9,9 @@
 //! Validity:   known data rates; who was never heard begins with one packet a frame, and has its share after a slot.
 //! Checked by: controller::tests, crates/sim/tests/come_and_go.rs
 
+use super::rounds::Ahead;
 use super::{FIRST_RATE, LEAST_Z, Loop, Regulator, SHOWN};
-use crate::aggregation::allocation::{exact, paper};
+use crate::aggregation::allocation::{exact_share, paper_share};
 use crate::aggregation::ledger::Account;
 use crate::aggregation::model::{Hop, Link, airtime, most_packets};
 use crate::aggregation::params::Allocation;
@@ -18,28 +19,27 @@ use crate::aggregation::presence::{Presence, REST, Standing};
 use lasthop_signals::Node;
 use lasthop_units::Time;
 
-/// The model's levels for the saturated stations.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Planned {
-    /// Who they are.
-    stations: Vec<Node>,
-    /// Packets a frame of each.
-    levels: Vec<f64>,
-    /// Seconds of every round for a station below its cap.
-    share: f64,
+/// Whose presence has changed at one moment. What follows from that is done once for all of them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Moves {
+    any: bool,
+    /// Those that begin, and whether it is known what their packets take.
+    begin: Vec<(Node, bool)>,
 }
 
-impl Planned {
-    /// Packets a frame of one of them.
-    pub(super) fn level_of(&self, station: Node) -> Option<f64> {
-        self.stations.iter().position(|at| *at == station).map(|index| self.levels[index])
-    }
+/// What the model makes of the saturated stations.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Planned {
+    /// Seconds of every round that it gives a station below its cap, if there is one.
+    aim: f64,
+    /// The most that any has.
+    share: f64,
 }
 
 impl Regulator {
     /// A station has come, or has come back. It begins with the share that it will have if it is known what its packets
     /// take, otherwise with one packet a frame; the others make room at once.
-    pub(super) fn enter(&mut self, now: Time, station: Node) {
+    pub(super) fn enter(&mut self, now: Time, station: Node, moves: &mut Moves) {
         let params = &self.params;
         let first = airtime((params.packet + params.packet_overhead).bits() as f64, FIRST_RATE);
         let Some(Account { state, .. }) = self.ledger.get_mut(station) else { return };
@@ -48,12 +48,12 @@ impl Regulator {
         let airtime = if known { airtime } else { first };
         backlog.forget();
         *state = Loop { airtime, rated, told, settled, earliest, repeats, backlog, passed: now, ..Loop::default() };
-        self.begin(station, known);
-        self.spread(now);
+        moves.any = true;
+        moves.begin.push((station, known));
     }
 
     /// Nothing has waited for a station for a while: the others have its room.
-    pub(super) fn rest(&mut self, now: Time, station: Node) {
+    pub(super) fn rest(&mut self, now: Time, station: Node, moves: &mut Moves) {
         if !self.ledger.rest(now, station) {
             return;
         }
@@ -61,11 +61,11 @@ impl Regulator {
             state.pass(now, true);
             state.allowed = (state.allowed - state.rate * REST.as_secs_f64()).max(0.0);
         }
-        self.spread(now);
+        moves.any = true;
     }
 
     /// Something waits for a station; if it has rested, the others make room at once.
-    pub(super) fn resume(&mut self, now: Time, station: Node) {
+    pub(super) fn resume(&mut self, now: Time, station: Node, moves: &mut Moves) {
         if !self.ledger.resume(now, station) {
             return;
         }
@@ -76,28 +76,41 @@ impl Regulator {
         state.known &= presence.share() >= SHOWN;
         // Where it was there when the slot began, it goes on as before.
         if presence.before() == Standing::Absent {
-            self.begin(station, known);
+            moves.begin.push((station, known));
         }
-        self.spread(now);
+        moves.any = true;
     }
 
-    /// `known`: what its packets take.
-    fn begin(&mut self, station: Node, known: bool) {
-        let known = known && self.params.foresees();
+    /// Levels of those that begin, and everybody's rates, after these moves.
+    pub(super) fn follow(&mut self, now: Time, moves: &Moves) {
+        if moves.any {
+            self.begin(&moves.begin);
+            self.spread(now);
+        }
+    }
+
+    fn begin(&mut self, stations: &[(Node, bool)]) {
         let Some(share) = self.share() else { return };
-        let before = self.planned(Presence::before).share;
-        let share = match known {
-            // Of those that were there last there is nobody to share with: the model's share is all that is known.
-            true if before <= 0.0 => self.planned(Presence::standing).share,
-            true => share * self.room(),
+        let foresees = self.params.foresees();
+        // Of those of whom it is known what their packets take.
+        let foreseen = match foresees && stations.iter().any(|(_, known)| *known) {
+            true => {
+                let [before, after] = self.before_and_after();
+                // Of those that were there last there is nobody to share with: the model's share is all that is known.
+                if before <= 0.0 { after } else { share * room(before, after) }
+            }
             false => share,
         };
-        let Some(Account { state, .. }) = self.ledger.get(station) else { return };
-        let target = (share / state.airtime).min(self.aim(state)).max(1.0);
-        let Some(Account { state, .. }) = self.ledger.get_mut(station) else { return };
-        state.target = target;
-        if known {
-            state.z = target;
+        for (station, known) in stations {
+            let known = *known && foresees;
+            let share = if known { foreseen } else { share };
+            let Some(Account { state, .. }) = self.ledger.get(*station) else { continue };
+            let target = (share / state.airtime).min(self.aim(state)).max(1.0);
+            let Some(Account { state, .. }) = self.ledger.get_mut(*station) else { continue };
+            state.target = target;
+            if known {
+                state.z = target;
+            }
         }
     }
 
@@ -108,7 +121,8 @@ impl Regulator {
         if !self.params.foresees() || self.ledger.iter().all(|(_, account)| same(account)) {
             return;
         }
-        self.nu = (self.nu * self.room()).clamp(1.0, f64::from(self.params.max_packets));
+        let [before, after] = self.before_and_after();
+        self.nu = (self.nu * room(before, after)).clamp(1.0, f64::from(self.params.max_packets));
         let targets: Vec<f64> = self.ledger.iter().map(|(_, account)| account.state.target).collect();
         self.retarget();
         let (packets, longest) = (f64::from(self.params.max_packets), self.params.frame_limit.as_secs_f64());
@@ -124,22 +138,28 @@ impl Regulator {
         }
     }
 
-    /// By what factor the share of a station changes with who is saturated now and was not when the last slot ended, or was.
-    fn room(&self) -> f64 {
-        let before = self.planned(Presence::before).share;
-        let after = self.planned(Presence::standing).share;
-        if before > 0.0 && after > 0.0 { after / before } else { 1.0 }
+    /// The model's shares for who was saturated when the last slot ended, and for who is now.
+    fn before_and_after(&self) -> [f64; 2] {
+        let ahead = self.ahead();
+        [self.planned(ahead, Presence::before).share, self.planned(ahead, Presence::standing).share]
     }
 
     /// Where nobody was there for long enough to be measured, nobody says that the model is wrong.
     pub(super) fn trust_the_model(&mut self) {
         let Some(airtime) = self.reference.map(|station| self.airtime_of(station)) else { return };
         // Who has come and gone since is `make_room`'s.
-        let [before, after] = [self.planned(Presence::before).share, self.planned(Presence::standing).share];
+        let [before, after] = self.before_and_after();
         let share = if before > 0.0 { before } else { after };
         if self.params.foresees() && share > 0.0 {
             self.nu = (share / airtime).clamp(1.0, f64::from(self.params.max_packets));
         }
+    }
+
+    /// The model's packets a frame for a station, if it is saturated.
+    pub(super) fn planned_level(&self, station: Node) -> Option<f64> {
+        let Account { state, presence, .. } = self.ledger.get(station)?;
+        let planned = || self.planned(self.ahead(), Presence::standing);
+        (presence.standing() == Standing::Saturated).then(|| (planned().aim / state.airtime).min(self.aim(state)))
     }
 
     /// Who could be the reference if it had been there for longer.
@@ -150,30 +170,34 @@ impl Regulator {
     }
 
     /// What the model makes of the hop, if every station has the `standing` that is said.
-    pub(super) fn planned(&self, standing: impl Fn(&Presence) -> Standing) -> Planned {
-        let (mut stations, mut links, mut limited) = (Vec::new(), Vec::new(), Vec::new());
-        for (station, account) in self.ledger.iter() {
+    fn planned(&self, ahead: Ahead, standing: impl Fn(&Presence) -> Standing) -> Planned {
+        let (mut links, mut frames, mut packets) = (Vec::new(), 0.0, 0.0);
+        for (_, account) in self.ledger.iter() {
             match standing(&account.presence) {
                 Standing::Absent => {}
-                Standing::Limited => limited.push(account),
+                Standing::Limited => {
+                    let had = account.frames_in(ahead);
+                    frames += had;
+                    packets += account.state.airtime * account.claim() * had;
+                }
                 Standing::Saturated => {
-                    stations.push(station);
                     links.push(Link { airtime: account.state.airtime, most: self.aim(&account.state) });
                 }
             }
         }
-        let ahead = self.ahead();
-        let frames: f64 = limited.iter().map(|account| account.frames_in(ahead)).sum();
-        let packets: f64 =
-            limited.iter().map(|a: &&Account<Loop>| a.state.airtime * a.claim() * a.frames_in(ahead)).sum();
-        let hop = Hop { overhead: self.overhead.round(stations.len() as f64 + frames) + packets, links };
-        let plan = match self.params.allocation {
-            Allocation::Exact => exact(&hop, self.reach.interval()),
-            Allocation::Paper => paper(&hop, self.reach.interval()),
+        let hop = Hop { overhead: self.overhead.round(links.len() as f64 + frames) + packets, links };
+        let aim = match self.params.allocation {
+            Allocation::Exact => exact_share(&hop, self.reach.interval()),
+            Allocation::Paper => paper_share(&hop, self.reach.interval()),
         };
-        let share = hop.links.iter().zip(&plan.levels).map(|(link, level)| link.airtime * level).fold(0.0, f64::max);
-        Planned { stations, levels: plan.levels, share }
+        let has = |link: &Link| link.airtime * (aim / link.airtime).min(link.most);
+        Planned { aim, share: hop.links.iter().map(has).fold(0.0, f64::max) }
     }
+}
+
+/// By what factor the share of a station changes with who is saturated now and was not when the last slot ended, or was.
+fn room(before: f64, after: f64) -> f64 {
+    if before > 0.0 && after > 0.0 { after / before } else { 1.0 }
 }
 
 impl Loop {

@@ -1,13 +1,14 @@
 //! What a round of the active stations is made of, those among them that are not in every one included.
 //! Source:     own; aggregation.md C.1 and C.3 know stations that have a frame in every round.
-//! Equations:  f_i = 1,   but of a stream that its application limits  min{ R / t_i, 1 };   R = sum f_i (ĉ/n + w_i p_i)
+//! Equations:  f_i = 1,   but of a stream that its application limits  min{ R / t_i, 1 };   R = sum f_i (ĉ/n + w_i p_i) / (1 - F)
 //!             p_i = min{ z_i, v_i },   of a limited one  min{ z_i, max{1.5 mu_i, 1} },   of one that comes often  min{ z_i, 1.5 v_i }
-//!             n = sum f_i,   m = (ĉ + w'1 of the others) / (1 - L),   L = sum w_i y_i of the limited, at most 0.9
+//!             n = sum f_i,   m = (ĉ + w'1 of the others) / (1 - L),   L = F + sum w_i y_i of the limited, at most 0.9
+//!             F = sum w_i o_i of the others, at most 0.9
 //!             reserved in a round:   R, or an access if that is more, but for its own rate a station counts w_i z_i
 //!             a = (T_1 - sum w mu of the uncapped - sum g_i w_i mu_i of the limited) / (number of capped),   g_i = min{ T_1 / T_i, 1 }
 //! Symbols:    R -> `ahead`, f -> `frames_in`, n -> `frames`, t -> `between` (T_i, but of who comes often `Presence::period`), p -> `claim`,
-//!             g -> `frames_had`, m -> `shortest`, T_i -> `Loop::interval`, T_1 -> `Regulator::apart`, y -> `Loop::arrived`,
-//!             a -> `cap_price`, v -> `Presence::burst`
+//!             g -> `frames_had`, m -> `Rounds::shortest`, T_i -> `Loop::interval`, T_1 -> `Regulator::apart`, y -> `Loop::arrived`,
+//!             a -> `cap_price`, v -> `Presence::burst`, F -> `foreign`, o -> `Loop::foreign`
 //! Deviations: R is that of the frames which the law asks for, not the last one measured: a longer round has more frames of limited
 //!             streams, which make it longer, and a law that lowers its rates for those of the last is a slot late: levels swung
 //!             between 25 and 64 packets. Where all are limited, and of a law that does not foresee who is there, it is the last one. A
@@ -35,6 +36,19 @@ pub(super) struct Ahead {
     pub round: f64,
     /// The last ones.
     pub last: f64,
+    /// Share of the time that others leave.
+    pub own: f64,
+}
+
+/// What rounds last, seconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rounds {
+    /// The one to come, with the frames that are reserved in it.
+    pub next: f64,
+    /// One in which every station that is not limited has a frame of one packet.
+    pub shortest: f64,
+    /// One in which every station that is present has.
+    pub singles: f64,
 }
 
 impl Regulator {
@@ -46,7 +60,7 @@ impl Regulator {
     /// A round to come, in which every station that is not limited has a frame as long as it shall be: as far as limited ones have frames in
     /// it, it is longer, and they have more of them. Where all are limited nothing says how long rounds will be: as the last ones.
     pub(super) fn ahead(&self) -> Ahead {
-        let last = self.apart();
+        let (last, own) = (self.apart(), 1.0 - self.foreign());
         let access = self.overhead.round(1.0);
         // Of each limited one: seconds that its frame takes, and from one to the next.
         let (mut whole, mut limited) = (0.0, Vec::new());
@@ -58,30 +72,30 @@ impl Regulator {
             }
         }
         if !self.params.foresees() || whole <= 0.0 {
-            return Ahead { round: last, last };
+            return Ahead { round: last, last, own };
         }
         // Nobody has more than a frame in a round. With all of them in every one it is the longest; from there to where it is as long as what is
         // in it takes, one step or a few.
-        let mut round = whole + limited.iter().map(|(takes, _)| takes).sum::<f64>();
+        let mut round = (whole + limited.iter().map(|(takes, _)| takes).sum::<f64>()) / own;
         loop {
-            let (mut fixed, mut share) = (whole, self.foreign());
+            let (mut fixed, mut share) = (whole, 0.0);
             for (takes, between) in &limited {
                 match round < *between {
                     true => share += takes / between,
                     false => fixed += takes,
                 }
             }
-            let next = fixed / (1.0 - share);
+            let next = fixed / (own - share);
             match next < round {
                 true => round = next,
-                false => return Ahead { round, last },
+                false => return Ahead { round, last, own },
             }
         }
     }
 
     /// Share of the time that packets take which others send to stations that are not limited; those of a limited one are in what is
     /// reserved for it.
-    pub(super) fn foreign(&self) -> f64 {
+    fn foreign(&self) -> f64 {
         if !self.params.foresees() {
             return 0.0;
         }
@@ -101,22 +115,27 @@ impl Regulator {
         self.ledger.active().map(|account| account.presence.share() * account.frames_had(apart)).sum()
     }
 
-    /// Seconds that a round lasts in which every station that is not limited has a frame of one packet.
-    pub(super) fn shortest(&self) -> f64 {
-        let (mut packets, mut load) = (0.0, self.foreign());
-        for Account { state, presence, .. } in self.ledger.present() {
-            match presence.is_limited() {
+    /// What rounds last with who is present.
+    pub(super) fn rounds(&self, ahead: Ahead) -> Rounds {
+        let (mut frames, mut reserved, mut singles, mut unlimited, mut load, mut count) =
+            (0.0, 0.0, 0.0, 0.0, 0.0, 0.0);
+        for account in self.ledger.present() {
+            let (state, had) = (&account.state, account.frames_in(ahead));
+            frames += had;
+            reserved += state.airtime * account.claim() * had;
+            match account.presence.is_limited() {
                 true => load += state.airtime * state.arrived,
-                false => packets += state.airtime,
+                false => unlimited += state.airtime,
             }
+            singles += state.airtime;
+            count += 1.0;
         }
-        (self.overhead() + packets) / (1.0 - f64::min(load, MOST_LIMITED))
-    }
-
-    /// Seconds that a round lasts in which every active station has a frame of one packet.
-    pub(super) fn singles(&self) -> f64 {
-        self.overhead.round(self.ledger.present().count() as f64)
-            + self.ledger.present().map(|a| a.state.airtime).sum::<f64>()
+        let overhead = self.overhead.round(frames);
+        Rounds {
+            next: (overhead + reserved) / ahead.own,
+            shortest: (overhead + unlimited) / (1.0 - f64::min(1.0 - ahead.own + load, MOST_LIMITED)),
+            singles: self.overhead.round(count) + singles,
+        }
     }
 
     /// By how much rounds may become longer than T̄ while others have more of the channel than these stations, as a share of

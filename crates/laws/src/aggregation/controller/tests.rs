@@ -510,3 +510,32 @@ fn a_channel_that_fades_is_one_hop_and_a_data_rate_that_stays_another_is_not() {
         assert!(step < 6.0, "{step} of {before}");
     }
 }
+
+#[test]
+fn who_comes_at_one_moment_begins_with_its_share_among_all_who_are_there_then() {
+    let idle = |places: std::ops::Range<usize>| places.map(|place| Signal::Idle(node(place))).collect::<Vec<_>>();
+    let mut bench = bench(15);
+    bench.slots(60, &[BUSY; 15]);
+    let whole = bench.state(0).z;
+    let late = bench.now() + Span::from_millis(100);
+    bench.law.sense_all(late, &idle(3..15));
+    assert!((bench.law.overhead() / bench.law.overhead.round(3.0) - 1.0).abs() < 1e-12, "they rest");
+    let mut acts = [BUSY; 15];
+    acts[3..].fill(Act { offered: 0.0, ..BUSY });
+    bench.slots(3, &acts);
+    let comes = |place: usize| {
+        let packets = bench.sent[place] as u64;
+        Signal::Stream(StreamReport { station: node(place), packets, bytes: Bytes::new(packets * 1500), waiting: true })
+    };
+    let signals: Vec<Signal> = idle(2..3).into_iter().chain((3..15).map(comes)).collect();
+    let now = bench.now() + Span::from_millis(10);
+    let [mut together, mut singly] = [bench.law.clone(), bench.law];
+    together.sense_all(now, &signals);
+    signals.iter().for_each(|signal| singly.sense(now, signal));
+    let z = |law: &Regulator, place: usize| law.ledger.get(node(place)).expect("known").state.z;
+    assert!((3..15).all(|place| z(&together, place) == z(&together, 3)), "they are alike");
+    assert!(z(&together, 3) < 2.0 * whole && !together.ledger.get(node(2)).expect("known").is_present());
+    // One by one, those that come first do not know of the others, and the last knows of all.
+    assert_eq!(z(&together, 3), z(&singly, 14));
+    assert!(z(&together, 3) < 0.6 * z(&singly, 3), "{} {}", z(&together, 3), z(&singly, 3));
+}
