@@ -117,6 +117,9 @@ pub const TUNNEL_OVERHEAD: Bytes = Bytes::new((SEALED + wire::data_header()) as 
 /// Network-layer length of a full packet.
 pub const FULL_PACKET: Bytes = Bytes::new(1500);
 
+/// Octets of a stream in a full packet of the tunnel.
+pub const TUNNEL_PAYLOAD: Bytes = Bytes::new(FULL_PACKET.get() - TUNNEL_OVERHEAD.get());
+
 /// Network-layer length of a tunnel packet.
 pub fn tunnel_packet(tunnel: &Tunnel) -> Bytes {
     match tunnel {

@@ -20,5 +20,6 @@ mod world;
 
 pub use agenda::{Agenda, Component};
 pub use backhaul::Backhaul;
+pub use cargo::TUNNEL_PAYLOAD;
 pub use run::{SimError, build, run};
 pub use world::World;

@@ -6,7 +6,7 @@
 //! read and not yet acknowledged by time at the rate ([`lasthop_laws::Intake`]): a queue that has merely moved is still a
 //! queue.
 
-use crate::cargo::{FULL_PACKET, TUNNEL_OVERHEAD, Tunnel, tunnel_packet};
+use crate::cargo::{FULL_PACKET, TUNNEL_PAYLOAD, Tunnel, tunnel_packet};
 use lasthop_laws::aggregation::{Control, Controller, REST, flow_of};
 use lasthop_laws::{HopLaw, Intake, ParamError};
 use lasthop_signals::{Node, Signal, StationFeedback, StreamReport};
@@ -356,7 +356,7 @@ impl Lane {
                 }
                 Stream::Connection(_) if full => waiting.push(stream),
                 Stream::Connection(connection) => {
-                    let len = read(connection, FULL_PACKET.saturating_sub(TUNNEL_OVERHEAD));
+                    let len = read(connection, TUNNEL_PAYLOAD);
                     if len.is_zero() {
                         continue;
                     }

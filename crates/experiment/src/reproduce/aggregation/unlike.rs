@@ -7,6 +7,7 @@ use super::{hop, near};
 use crate::ExperimentError;
 use lasthop_laws::aggregation::allocation::{exact, paper};
 use lasthop_report::{Estimate, Figure, Key, SeriesKind};
+use lasthop_sim::TUNNEL_PAYLOAD;
 use toml::Value;
 
 const TWO: &str = include_str!("../../../../../scenarios/aggregation/two-stations.toml");
@@ -23,11 +24,12 @@ struct Reached {
 /// A station's name and its PHY rate, Mbit/s.
 type Rated<'s> = (&'s str, f64);
 
-/// Sum over the stations of the logarithm of their packets a second, over the seeds.
+/// Sum over the stations of the logarithm of their packets a second, over the seeds: of what arrived, as many octets as a full packet of the
+/// tunnel brings. Segments that do not pass it bring more, and count by that.
 pub(super) fn logs(run: &Results, law: &str) -> Estimate {
     run.over_runs(law, "1", |run| {
         let of = |station: &lasthop_report::StationRecord| station.figures.get(&Key::Throughput)?.value();
-        run.record.stations.iter().map(|s| Some((of(s)? * 1e6 / (1428.0 * 8.0)).ln())).sum()
+        run.record.stations.iter().map(|s| Some((of(s)? * 1e6 / TUNNEL_PAYLOAD.bits() as f64).ln())).sum()
     })
 }
 
