@@ -67,6 +67,7 @@ fn main() {
         "proxy: {MANY} stations: pacing error {error:.1} us at the 99th percentile; {mbit:.1} Mbit/s, {lost} lost"
     );
     println!("proxy.cpu_at_100_times_1mbit {:.1} percent", busy * 100.0);
+    println!("proxy.pacing_error_100_times_1mbit_us_p99 {error:.0} us");
 }
 
 /// Stations that are served at once.
