@@ -259,7 +259,9 @@ impl World {
                 }
             }));
         }
+        let until = Instant::now() + Duration::from_secs(30);
         while programs.load(Relaxed) < u64::from(stations) {
+            assert!(Instant::now() < until, "{} of {stations} tunnels came up", programs.load(Relaxed));
             std::thread::sleep(Duration::from_millis(10));
         }
         std::thread::sleep(Duration::from_secs_f64(time / 10.0));

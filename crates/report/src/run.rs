@@ -187,7 +187,8 @@ pub struct Regulated {
     /// Interval between its frames by the controller's account: packets a frame reported, over packets a second allowed
     /// (μ_N/x); mean over slots.
     pub interval_ms: Option<f64>,
-    /// Interval between its frames that the controller aimed at: its target, or a longer one while that was out of reach; mean over slots.
+    /// Interval between its frames that the controller aimed at: its target, a longer one while that was out of reach, or a shorter one where
+    /// the queue had no room for it; mean over slots.
     pub interval_aim_ms: Option<f64>,
     /// Interval between its frames on the air.
     pub frame_interval_ms: Option<f64>,

@@ -30,7 +30,8 @@ pub enum Gauge {
     Aggregation(Node),
     /// Packets in a frame that a regulator aims at.
     AggregationTarget(Node),
-    /// Interval between a station's frames that a regulator aims at, in ms: its target, or a longer one while that is out of reach.
+    /// Interval between a station's frames that a regulator aims at, in ms: its target, a longer one while that is out of reach, or a shorter
+    /// one where the hop's queue has no room for it.
     IntervalAim(Node),
     /// Overhead of a service round that a regulator estimates, in us.
     Overhead,

@@ -7,7 +7,7 @@ use support::{against, edited, simulate, value};
 
 const SEEDS: u64 = 2;
 
-/// Losses per million of the regulator and of CUBIC.
+/// Throughput and p95 delay of the regulator as multiples of CUBIC's, and losses per million of both.
 fn lost(scenario: &lasthop_scenario::Scenario, seed: u64) -> ((f64, f64), [f64; 2]) {
     let [ours, cubic] = ["regulator", "cubic"].map(|law| simulate(scenario, law, seed));
     (against(&ours, &cubic), [&ours, &cubic].map(|run| value(run, Key::Losses)))

@@ -106,7 +106,7 @@ impl RttEstimator {
         self.min_rtt
     }
 
-    /// Timeouts since the last sample.
+    /// Timeouts since anything was answered last.
     pub(crate) fn backoff(&self) -> u32 {
         self.backoff
     }

@@ -29,9 +29,11 @@ pub(super) struct Session {
     /// Our number for it.
     pub(super) number: u32,
     pub(super) path: Path,
-    /// Addresses from which the newest packets came, and what they are to be asked: the station may have moved, or somebody repeats
+    /// Where a new packet came from that is not where the station was, and what is to be asked there: it may have moved, or somebody repeats
     /// what it sends.
-    strange: Vec<(SocketAddr, PathData)>,
+    strange: Option<(SocketAddr, PathData)>,
+    /// When that was done last.
+    challenged: Option<Time>,
     pub(super) keys: Keyring,
     endpoint: Endpoint,
     servers: Servers,
@@ -103,7 +105,8 @@ impl Session {
             station,
             number,
             path: Path::new(peer),
-            strange: Vec::new(),
+            strange: None,
+            challenged: None,
             keys,
             endpoint: Endpoint::new(TunnelConfig::proxy()),
             servers: Servers::new(),
@@ -129,7 +132,7 @@ impl Session {
     /// A station that moves is followed when it has sent back, from there, what it was asked where the newest packet came from; until
     /// then packets go where they went. The newest packet alone says nothing: who repeats it before it arrives decides what address it
     /// comes from. An address is sent one challenge for a packet from there, which is a quarter longer at most: no more than the three times
-    /// of RFC 9000, section 8.1.
+    /// of RFC 9000, section 8.1; and one a second, since each takes a number of the station's packets, who counts it as lost.
     pub(super) fn on_sealed(
         &mut self,
         now: Time,
@@ -149,9 +152,11 @@ impl Session {
         self.closed |= self.endpoint.on_packet(now, number, &packet[..len]).is_err();
         let answer = self.endpoint.take_path_answer();
         if highest && from != self.path.to() {
-            match answer.is_some_and(|data| challenger.is_path(now, self.station, from, data)) {
-                true => self.path.lead_to(from),
-                false => self.strange.push((from, challenger.path(now, self.station, from))),
+            if answer.is_some_and(|data| challenger.is_path(now, self.station, from, data)) {
+                self.path.lead_to(from);
+            } else if self.challenged.is_none_or(|at| now.since(at) >= CHALLENGES) {
+                self.challenged = Some(now);
+                self.strange = Some((from, challenger.path(now, self.station, from)));
             }
         }
         Ok(())
@@ -159,10 +164,7 @@ impl Session {
 
     /// Asks whether the station is where its newest packets came from.
     fn challenge(&mut self, now: Time, link: &Link) -> io::Result<()> {
-        let mut strange = std::mem::take(&mut self.strange);
-        // Once for all packets that came together.
-        strange.dedup();
-        for (to, data) in strange {
+        if let Some((to, data)) = self.strange.take() {
             let number = self.endpoint.challenge_path(now, data, &mut self.packet);
             let mut datagram = Vec::new();
             if self.keys.seal(now, number, &self.packet, &mut datagram) {
@@ -507,6 +509,8 @@ impl Session {
     }
 }
 
+/// Time from one path challenge of a session to the next: stations send something twice in it.
+const CHALLENGES: Span = Span::from_secs(1);
 /// So many packets that are sent between two looks did not all leave as they came.
 const SEVERAL: u64 = 2;
 /// Packets sent before anything else is looked at.

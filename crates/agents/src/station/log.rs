@@ -68,7 +68,7 @@ mod tests {
         let end = start + Span::from_millis(500);
         let feedback = StationFeedback::empty(Node(1), 7, start, end);
         let clock = ClockOffset { ahead: -1, error: Span::from_micros(3) };
-        slot(&mut log, end, &feedback, &spread, &spread, Some(clock));
+        slot(&mut log, end, &feedback, Some(0), [&spread, &spread], Some(clock));
         assert!(log.finish().is_none());
         let lines = lines(&path);
         assert_eq!(lines.len(), 1);

@@ -166,7 +166,7 @@ pub struct View {
     pub target: f64,
     /// Interval between its frames, measured in the last slot, seconds (μ_N/x).
     pub interval: f64,
-    /// Interval that is aimed at, seconds: the target, or a longer one while that is out of reach.
+    /// Interval that is aimed at, seconds: the target, a longer one while that is out of reach, or a shorter one for which the hop's queue has room.
     pub aim: f64,
     /// Packets a second allowed.
     pub rate: f64,
@@ -272,13 +272,8 @@ impl Regulator {
         // A slot of which nobody has told anything is none.
         let told = self.ledger.active().any(|account| account.state.fresh);
         let streams = self.ledger.active().filter_map(|account| account.state.stream);
-        let mut crowded = false;
         if let Some(slot) = backhaul::Slot::of(streams).filter(|_| told) {
             self.backhaul.update(&slot);
-            if self.params.foresees() && !slot.short && self.backhaul.clamp().is_none() && slot.sent > 0.0 {
-                crowded = self.room.update(slot.lost / slot.sent);
-                self.reach.ask(self.room.interval());
-            }
             let shared = slot.short || self.backhaul.clamp().is_some();
             // Of one that comes often, what is missing when a slot ends is on its way.
             let own = |account: &Account<Loop>| !shared && !account.presence.comes_often();
@@ -289,7 +284,9 @@ impl Regulator {
         self.choose_reference();
         let other = self.guess_airtimes();
         let changed = self.learn_overhead() || other;
-        let turned = self.reach.update(self.overhead(), self.rounds(self.ahead()).shortest, changed) || crowded;
+        let shortest = self.rounds(self.ahead()).shortest;
+        let crowded = self.look_for_room(shortest);
+        let turned = self.reach.update(self.overhead(), shortest, changed) || crowded;
         // As published, the outer loop finds out by itself.
         let shifted = self.reference == before && self.leader().is_some_and(|first| first.state.shifted);
         if self.params.foresees() && (changed || turned || shifted) {
@@ -305,6 +302,20 @@ impl Regulator {
         }
         self.ledger.iter_mut().for_each(|(_, account)| account.presence.settle());
         self.spread(now);
+    }
+
+    /// Finds out whether the hop's queue has room for an interval; true if it is another now. Where rounds are longer than the target whatever is
+    /// sent, or packets are lost before the hop, losses say nothing of that.
+    fn look_for_room(&mut self, shortest: f64) -> bool {
+        let fresh =
+            self.ledger.active().filter(|account| account.state.fresh).filter_map(|account| account.state.stream);
+        let Some(slot) = backhaul::Slot::of(fresh).filter(|slot| !slot.short && slot.sent > 0.0) else { return false };
+        if !self.params.foresees() || self.reach.is_out() || self.backhaul.clamp().is_some() {
+            return false;
+        }
+        let changed = self.room.update(slot.lost / slot.sent, shortest);
+        self.reach.bound(self.room.interval());
+        changed
     }
 
     /// The slowest of the stations that send as much as they may.

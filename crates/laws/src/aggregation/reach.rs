@@ -1,8 +1,8 @@
-//! Which interval is aimed at: the target, or a longer one while the target cannot be had.
+//! Which interval is aimed at: the target, a longer one while the target cannot be had, or a shorter one for which there is room.
 //! Source:     own; aggregation.md C.2 and C.3 leave frames of single packets where T̄ is out of reach (Lemma 2's least case).
 //! Equations:  m = ĉ + w'1 where all send as much as they may (`controller::rounds`),   out of reach from the second slot in a row with m > 1.05 T̄ on, within reach from the second with m < T̄ on
-//!             T = T̄ within reach,   T = max{ T̄, m, ĉ / (1 - 1/2) } out of reach
-//! Symbols:    ĉ -> `overhead`, m -> `shortest`, T̄ -> `asked`, T -> `interval`
+//!             T = min{ T̄, b } within reach,   T = max{ T̄, m, ĉ / (1 - 1/2) } out of reach
+//! Symbols:    ĉ -> `overhead`, m -> `shortest`, T̄ -> `asked`, b -> `room` ([`super::room`]), T -> `interval`
 //! Deviations: what is published sends single packets, in rounds of m. Where ĉ is most of m these take hardly any of the air: with a neighbour of
 //!             6 Mbit/s beside 25 stations m is 60 ms, of which packets take 0.8. The operator's T̄ is missed in any case, so
 //!             what is aimed at is the shortest interval in which packets take half of the time; slow packets take that as
@@ -20,6 +20,8 @@ use super::params::OverheadRule;
 pub struct Reach {
     /// The target, seconds.
     asked: f64,
+    /// What the hop's queue has room for, seconds.
+    room: f64,
     /// What is aimed at, seconds.
     interval: f64,
     /// True while the target counts as out of reach.
@@ -40,12 +42,12 @@ const USED: f64 = 0.5;
 impl Reach {
     /// Aims at `asked` seconds.
     pub fn new(asked: f64, rule: OverheadRule) -> Reach {
-        Reach { asked, interval: asked, out: false, against: 0, yields: rule == OverheadRule::Access }
+        Reach { asked, room: asked, interval: asked, out: false, against: 0, yields: rule == OverheadRule::Access }
     }
 
-    /// Another target is to be aimed at.
-    pub fn ask(&mut self, asked: f64) {
-        self.asked = asked;
+    /// Nothing longer than `room` is to be aimed at while the target is within reach.
+    pub fn bound(&mut self, room: f64) {
+        self.room = room;
     }
 
     /// Folds one slot in, after which a round is believed to last `shortest` seconds at the least, `overhead` of them for accesses.
@@ -61,7 +63,7 @@ impl Reach {
             (self.out, self.against) = (!self.out, 0);
         }
         let useful = shortest.max(overhead / (1.0 - USED));
-        self.interval = if self.out { self.asked.max(useful) } else { self.asked };
+        self.interval = if self.out { self.asked.max(useful) } else { self.asked.min(self.room) };
         turns
     }
 

@@ -43,11 +43,12 @@ impl Regulator {
         let params = &self.params;
         let first = airtime((params.packet + params.packet_overhead).bits() as f64, FIRST_RATE);
         let Some(Account { state, .. }) = self.ledger.get_mut(station) else { return };
-        let Loop { airtime, rated, told, settled, earliest, repeats, mut backlog, .. } = *state;
+        let Loop { airtime, rated, told, settled, earliest, repeats, foreign, mut backlog, .. } = *state;
         let known = airtime > 0.0;
         let airtime = if known { airtime } else { first };
         backlog.forget();
-        *state = Loop { airtime, rated, told, settled, earliest, repeats, backlog, passed: now, ..Loop::default() };
+        *state =
+            Loop { airtime, rated, told, settled, earliest, repeats, foreign, backlog, passed: now, ..Loop::default() };
         moves.any = true;
         moves.begin.push((station, known));
     }
