@@ -162,6 +162,7 @@ fn files_and_addresses_that_will_not_do_are_told_with_a_remedy() {
 fn the_agent_says_what_it_did_not_find() {
     let none = run(&mut lasthop(["ap", "--iface", "lasthop-none", "--driver", "/nonexistent"]));
     // A build without the eBPF programs, or an ordinary user, comes no further than to hear of that.
-    let told = ["no eBPF programs", "CAP_BPF and CAP_NET_ADMIN"].iter().any(|early| none.err.contains(early));
+    let told =
+        ["no eBPF programs", "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"].iter().any(|early| none.err.contains(early));
     none.failed_saying(if told { &["lasthop: "] } else { &["lasthop-none"] });
 }

@@ -82,7 +82,7 @@ fn the_agent_says_which_right_it_lacks() {
         assert!(ended.err.lines().count() == 1 && !ended.err.contains("libbpf"), "{}", ended.err);
         built
     };
-    if refused(&["ap", "--iface", "lo", "--driver", "driver.sock"], &["CAP_BPF and CAP_NET_ADMIN"]) {
+    if refused(&["ap", "--iface", "lo", "--driver", "driver.sock"], &["CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"]) {
         refused(&["ap", "--iface", "lo", "--clean"], &["run as root"]);
     }
     ordinary(&home, &["pair", "--proxy", "proxy.keys", "--station", "1", "--out", "station.key"]).succeeded();

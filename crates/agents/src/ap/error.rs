@@ -40,7 +40,7 @@ pub enum Error {
         bound: &'static str,
     },
     /// The process may not do what is needed.
-    #[error("not allowed to use {what}: run as root, or with CAP_BPF and CAP_NET_ADMIN")]
+    #[error("not allowed to use {what}: run as root, or with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN")]
     Permission {
         /// What was refused.
         what: &'static str,

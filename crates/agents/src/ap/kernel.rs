@@ -100,7 +100,8 @@ impl Rewriter {
     pub fn load(load: Load) -> Result<Rewriter, Error> {
         let said = Captured::begin();
         // The verifier refuses with EACCES too: only the capabilities tell.
-        let allowed = privileges::has(privileges::BPF) || privileges::has(privileges::SYS_ADMIN);
+        let has = privileges::has;
+        let allowed = has(privileges::SYS_ADMIN) || has(privileges::BPF) && has(privileges::PERFMON);
         let failed = |error: libbpf_rs::Error| match allowed {
             false => Error::Permission { what: "eBPF" },
             true => Error::Load { source: error.into(), said: said.text() },

@@ -8,6 +8,8 @@ use std::io;
 pub(super) const NET_ADMIN: u32 = 12;
 /// May do everything that has no capability of its own; what eBPF needed before Linux 5.8.
 pub(super) const SYS_ADMIN: u32 = 21;
+/// May have eBPF programs whose loops the verifier would refuse others, for fear of speculation (Linux 5.8).
+pub(super) const PERFMON: u32 = 38;
 /// May use eBPF (Linux 5.8).
 pub(super) const BPF: u32 = 39;
 

@@ -64,7 +64,9 @@ fn built() -> Check {
 
 fn capabilities() -> Check {
     let root = privileges::has(privileges::SYS_ADMIN);
-    let missing: Vec<&str> = [("CAP_BPF", privileges::BPF), ("CAP_NET_ADMIN", privileges::NET_ADMIN)]
+    let needed =
+        [("CAP_BPF", privileges::BPF), ("CAP_PERFMON", privileges::PERFMON), ("CAP_NET_ADMIN", privileges::NET_ADMIN)];
+    let missing: Vec<&str> = needed
         .into_iter()
         .filter(|(_, capability)| !root && !privileges::has(*capability))
         .map(|(name, _)| name)
@@ -73,7 +75,7 @@ fn capabilities() -> Check {
         name: "capabilities",
         found: missing.is_empty().into(),
         detail: if missing.is_empty() { "sufficient".to_owned() } else { format!("missing: {}", missing.join(", ")) },
-        remedy: "run as root, or grant CAP_BPF and CAP_NET_ADMIN",
+        remedy: "run as root, or grant CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN",
         required: true,
     }
 }
