@@ -128,6 +128,7 @@ fn stations_without_root_find_out_that_it_is_the_rounds_that_are_long() {
         eprintln!("seed {seed}: {beside:.1} ms of {aim:.1} beside it, then {after:.1} ms and {used:.1} Mbit/s");
         // When the neighbour has gone the target is held.
         assert!((8.5..=11.5).contains(&after) && used > 100.0, "seed {seed}: {after} ms, {used} Mbit/s");
+        assert!(beside > 70.0, "seed {seed}: {beside} ms");
         reached.push((beside, aim));
     }
     let (beside, aim): (Vec<f64>, Vec<f64>) = reached.into_iter().unzip();

@@ -194,6 +194,8 @@ const HYSTERESIS: f64 = 1.1;
 const FIRST_RATE: f64 = 65e6;
 /// Share of the least rate that a station gets while its queue drains: full frames do not need its packets to be frequent.
 const TRICKLE: f64 = 0.1;
+/// So few packets that are lost in a slot say nothing of a queue.
+const HARDLY_ANY: f64 = 3.0;
 /// Who tells no rates while its frames hold fewer packets than this, for so many slots, has none that is known.
 const FEW: f64 = 3.0;
 const FORGOTTEN_AFTER: u32 = 8;
@@ -307,13 +309,15 @@ impl Regulator {
     /// Finds out whether the hop's queue has room for an interval; true if it is another now. Where rounds are longer than the target whatever is
     /// sent, or packets are lost before the hop, losses say nothing of that.
     fn look_for_room(&mut self, shortest: f64) -> bool {
-        let fresh =
-            self.ledger.active().filter(|account| account.state.fresh).filter_map(|account| account.state.stream);
+        // Who misses packets that others do not misses them elsewhere.
+        let fresh = self.ledger.active().filter(|account| account.state.fresh && account.state.own.clamp().is_none());
+        let fresh = fresh.filter_map(|account| account.state.stream);
         let Some(slot) = backhaul::Slot::of(fresh).filter(|slot| !slot.short && slot.sent > 0.0) else { return false };
         if !self.params.foresees() || self.reach.is_out() || self.backhaul.clamp().is_some() {
             return false;
         }
-        let changed = self.room.update(slot.lost / slot.sent, shortest);
+        let lost = if slot.lost * slot.seconds < HARDLY_ANY { 0.0 } else { slot.lost / slot.sent };
+        let changed = self.room.update(lost, shortest);
         self.reach.bound(self.room.interval());
         changed
     }

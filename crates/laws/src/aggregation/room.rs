@@ -1,6 +1,6 @@
 //! A shorter interval where the hop's queue has no room for what comes in one.
 //! Source:     own; decision 13. What is sent to the hop within a round waits there until the next.
-//! Equations:  where a share l > 0.005 of what was sent is lost:  T' = max{0.7 T, 1.05 m},   otherwise T' = min{1.02 T, T̄}
+//! Equations:  where a share l > 0.005 of what was sent is lost:  T' = max{0.7 T, 1.05 m},   otherwise T' = min{1.02 T, T̄}, or min{1.1 T, T̄} after 40 such slots in a row
 //! Symbols:    l -> `lost`, T̄ -> `asked`, T -> `interval`, m -> `shortest`, the round in which packets are single
 //! Deviations: none.
 //! Validity:   losses at the hop's queue: a buffer of fewer packets than a round brings, or one that others fill, too. It would have lost nothing
@@ -18,8 +18,9 @@ pub struct Room {
     interval: f64,
     /// What there should have been room for when packets were lost last, seconds.
     fits: f64,
-    /// Slots in a row in which packets were lost.
+    /// Slots in a row in which packets were lost, and in which none were.
     lossy: u32,
+    clean: u32,
     /// How often packets were lost of rounds for which there should have been room, less what slots without losses make up for.
     doubt: f64,
     /// The last slot was one in which it was shortened: what is lost in the next was sent in rounds that were longer.
@@ -34,8 +35,11 @@ const LOSSY: f64 = 0.005;
 const PATIENCE: u32 = 2;
 /// What an interval without room is multiplied by…
 const SHORTER: f64 = 0.7;
-/// …and one with room: it is what it was before after 18 slots.
+/// …and one with room: it is what it was before after 18 slots, or after 36 if it became shorter twice…
 const LONGER: f64 = 1.02;
+/// …and from some more on there is another hop, or others have gone.
+const CLEAN: u32 = 40;
+const MUCH_LONGER: f64 = 1.1;
 /// Above the shortest round by so much it is still one that can be had.
 const LEAST: f64 = 1.05;
 /// So often rounds for which there should have been room lose packets until that is not why…
@@ -48,7 +52,7 @@ const FUTILE: u32 = 120;
 impl Room {
     /// Room for all that comes within `asked` seconds.
     pub fn new(asked: f64) -> Room {
-        Room { asked, interval: asked, fits: 0.0, lossy: 0, doubt: 0.0, shortened: false, futile: 0 }
+        Room { asked, interval: asked, fits: 0.0, lossy: 0, clean: 0, doubt: 0.0, shortened: false, futile: 0 }
     }
 
     /// Folds one slot in, of whose packets this share was `lost` at the hop, and in which a round could have lasted `shortest` seconds. True if
@@ -58,13 +62,17 @@ impl Room {
         if std::mem::take(&mut self.shortened) || self.futile > 0 {
             return false;
         }
+        // Stations may have come.
+        let least = (LEAST * shortest).min(self.asked);
+        self.interval = self.interval.max(least);
         if lost <= LOSSY {
-            self.interval = (LONGER * self.interval).min(self.asked);
-            self.lossy = 0;
+            let longer = if self.clean < CLEAN { LONGER } else { MUCH_LONGER };
+            self.interval = (longer * self.interval).min(self.asked);
+            (self.lossy, self.clean) = (0, self.clean.saturating_add(1));
             self.doubt = (self.doubt - SETTLED).max(0.0);
             return false;
         }
-        self.lossy += 1;
+        (self.lossy, self.clean) = (self.lossy + 1, 0);
         if self.interval >= self.asked && self.lossy < PATIENCE {
             return false;
         }
@@ -75,10 +83,11 @@ impl Room {
             *self = Room { futile: FUTILE, ..Room::new(self.asked) };
             return true;
         }
-        self.fits = (1.0 - lost) * self.interval;
-        let shorter = (SHORTER * self.interval).max(LEAST * shortest);
+        let shorter = (SHORTER * self.interval).max(least);
         self.shortened = shorter < self.interval;
-        self.interval = self.interval.min(shorter);
+        if self.shortened {
+            (self.fits, self.interval) = ((1.0 - lost) * self.interval, shorter);
+        }
         self.shortened
     }
 
@@ -170,5 +179,29 @@ mod tests {
             room.update((1.0 - 1e-3 / room.interval()).max(0.0), 4e-3);
             assert!(room.interval() >= LEAST * 4e-3, "{}", room.interval());
         }
+        // Those that come make the shortest longer.
+        room.update(0.0, 6e-3);
+        assert!(room.interval() >= LEAST * 6e-3, "{}", room.interval());
+    }
+
+    #[test]
+    fn losses_on_the_air_do_not_keep_rounds_at_their_shortest() {
+        for lost in [0.02, 0.1, 0.25] {
+            let mut room = Room::new(5e-3);
+            let short = (0..100).filter(|_| {
+                room.update(lost, 3.5e-3);
+                room.interval() < 5e-3
+            });
+            let short = short.count();
+            assert!(short < 10, "{lost}: {short} slots of 100");
+        }
+    }
+
+    #[test]
+    fn what_others_have_left_is_used_within_35_seconds() {
+        let mut room = Room::new(10e-3);
+        intervals(&mut room, 100, 0.5e-3);
+        let after = intervals(&mut room, 70, 1.0);
+        assert_eq!(after.last(), Some(&10e-3));
     }
 }

@@ -10,6 +10,7 @@ const SHORT: &str = include_str!("../../../../../scenarios/aggregation/short-que
 const BESIDE: &str = include_str!("../../../../../scenarios/aggregation/beside.toml");
 /// What the shipped scenarios say, and the cases change.
 const LIMIT: &str = "limit = \"100 packets\"";
+const COUNT: &str = "count = 4";
 const RATE: &str = "rate = \"150 Mbit/s\"";
 /// Columns beside those of every such table.
 const MORE: [(&str, Key); 2] =
@@ -19,17 +20,20 @@ pub(in super::super) fn room(runner: &Runner<'_>) -> Result<Section, ExperimentE
     let mut section = Section {
         title: "Losses in the queue".into(),
         text: "Not a figure of the paper, whose queue holds whatever comes and has one user. What is sent within a round waits at the access point \
-               for the next: where its queue has no room for that, the interval aimed at is shorter (decision 13). What others send to \
+               for the next: where its queue has no room for that, the interval aimed at is shorter (decision 13). Rounds of single packets are \
+               the shortest; queues with room for little more than those are no place for aggregates, and behind 64 packets losses look \
+               like those of the path before the access point. What others send to \
                a station takes its part of every round, and counts as that. `published` is the published law, which knows neither."
             .into(),
         ..Section::default()
     };
     let mut table = by_law(&MORE);
-    for packets in [100, 150, 250, 500] {
-        assert!(SHORT.contains(LIMIT), "the cases change the shipped limit");
+    for (count, packets) in [(20, 50), (4, 64), (4, 100), (4, 150), (4, 250), (4, 500)] {
+        assert!(SHORT.contains(LIMIT) && SHORT.contains(COUNT), "the cases change the shipped queue and stations");
         let text = SHORT.replace(LIMIT, &format!("limit = \"{packets} packets\""));
-        let (run, label) =
-            (runner.run("short-queue", &text, &[])?, format!("4 stations, MCS 7, FIFO of {packets} packets"));
+        let text = text.replace(COUNT, &format!("count = {count}"));
+        let label = format!("{count} stations, MCS 7, FIFO of {packets} packets");
+        let run = runner.run("short-queue", &text, &[])?;
         table.rows.extend(run.scenario.laws().iter().map(|law| row(&label, &run, &law.name, &MORE)));
         check(&mut section, &label, &run);
     }
