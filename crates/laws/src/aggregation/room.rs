@@ -1,12 +1,13 @@
 //! A shorter interval where the hop's queue has no room for what comes in one.
 //! Source:     own; decision 13. What is sent to the hop within a round waits there until the next.
 //! Equations:  where a share l > 0.005 of what was sent is lost:  T' = max{0.7 T, 1.05 m},   otherwise T' = min{1.02 T, T̄}, or min{1.1 T, T̄} after 40 such slots in a row
-//! Symbols:    l -> `lost`, T̄ -> `asked`, T -> `interval`, m -> `shortest`, the round in which packets are single
+//!             a queue that lost l would have held rounds of b = (1 - l) T;   refuted where T <= 0.75 b, or 0.7 T < 1.05 m, loses packets
+//!             refuted 4 times  =>  T' = T̄ for 120 slots, for 240 the next time, and so on up to 1920
+//! Symbols:    l -> `lost`, T̄ -> `asked`, T -> `interval`, m -> `shortest` (the round in which packets are single), b -> `held`
 //! Deviations: none.
-//! Validity:   losses at the hop's queue: a buffer of fewer packets than a round brings, or one that others fill, too. It would have lost nothing
-//!             of a round of (1 - l) T. Where shorter ones lose packets three times, with few slots without losses in between, it is the air that
-//!             loses them, in any round: T̄ is aimed at again, and nothing is tried for 120 slots. What is lost before the hop, or while it
-//!             drains, says nothing of its queue.
+//! Validity:   losses at the hop's queue: a buffer of fewer packets than a round brings, or one that others fill, too. Its losses begin at the
+//!             same interval again and again, and six times in a row make up for what was refuted; what the air loses is lost of any
+//!             round, down to the shortest. What is lost before the hop, or while it drains, says nothing of its queue.
 //! Checked by: tests::*, crates/sim/tests/room.rs
 
 /// Which interval the hop's queue has room for.
@@ -14,25 +15,28 @@
 pub struct Room {
     /// The target, seconds.
     asked: f64,
-    /// What there is room for, seconds.
+    /// What is aimed at in its place, seconds.
     interval: f64,
-    /// What there should have been room for when packets were lost last, seconds.
-    fits: f64,
-    /// Slots in a row in which packets were lost, and in which none were.
+    /// The longest that losses have said there is room for, since the target was aimed at last or that was refuted, seconds.
+    held: Option<f64>,
+    /// How often that was refuted, and how often in a row it was not.
+    refuted: u32,
+    confirmed: u32,
+    /// Slots in which packets were lost while the target is aimed at, less those in which none were.
     lossy: u32,
+    /// Slots in a row in which none were.
     clean: u32,
-    /// How often packets were lost of rounds for which there should have been room, less what slots without losses make up for.
-    doubt: f64,
     /// The last slot was one in which it was shortened: what is lost in the next was sent in rounds that were longer.
     shortened: bool,
-    /// Slots in which losses are not its concern.
-    futile: u32,
+    /// Slots in which losses are not its concern, and how many it will be the next time.
+    rest: u32,
+    pause: u32,
 }
 
 /// Share of the packets sent that are lost, from which on the queue has no room.
 const LOSSY: f64 = 0.005;
-/// Slots in a row that must say so while the target is aimed at: a hop that becomes slower loses what it is sent until that is known.
-const PATIENCE: u32 = 2;
+/// So many slots more must say so than do not while the target is aimed at: a hop that becomes slower loses what it is sent until that is known.
+const PATIENCE: u32 = 3;
 /// What an interval without room is multiplied by…
 const SHORTER: f64 = 0.7;
 /// …and one with room: it is what it was before after 18 slots, or after 36 if it became shorter twice…
@@ -42,53 +46,85 @@ const CLEAN: u32 = 40;
 const MUCH_LONGER: f64 = 1.1;
 /// Above the shortest round by so much it is still one that can be had.
 const LEAST: f64 = 1.05;
-/// So often rounds for which there should have been room lose packets until that is not why…
-const DOUBTS: f64 = 3.0;
-/// …and so much of one time a slot without losses makes up for.
-const SETTLED: f64 = 0.125;
-/// Slots for which nothing is tried then: a minute, as slots are by default.
-const FUTILE: u32 = 120;
+/// Shorter by less is as good as what it is.
+const HARDLY: f64 = 0.95;
+/// There is room for rounds that are by so much shorter than those for which there should be.
+const CLEARLY: f64 = 0.75;
+/// So often that is refuted until it is not the queue that loses packets…
+const REFUTED: u32 = 4;
+/// …unless losses begin where they did so often in a row.
+const CONFIRMED: u32 = 6;
+/// Slots for which nothing is tried then: from a minute, as slots are by default, to 16.
+const PAUSE: [u32; 2] = [120, 1920];
 
 impl Room {
     /// Room for all that comes within `asked` seconds.
     pub fn new(asked: f64) -> Room {
-        Room { asked, interval: asked, fits: 0.0, lossy: 0, clean: 0, doubt: 0.0, shortened: false, futile: 0 }
+        let (held, pause) = (None, PAUSE[0]);
+        let (refuted, confirmed, lossy, clean, rest) = (0, 0, 0, 0, 0);
+        Room { asked, interval: asked, held, refuted, confirmed, lossy, clean, shortened: false, rest, pause }
     }
 
     /// Folds one slot in, of whose packets this share was `lost` at the hop, and in which a round could have lasted `shortest` seconds. True if
     /// the interval is shorter now, or the target again.
     pub fn update(&mut self, lost: f64, shortest: f64) -> bool {
-        self.futile = self.futile.saturating_sub(1);
-        if std::mem::take(&mut self.shortened) || self.futile > 0 {
+        self.rest = self.rest.saturating_sub(1);
+        if std::mem::take(&mut self.shortened) || self.rest > 0 {
             return false;
         }
         // Stations may have come.
         let least = (LEAST * shortest).min(self.asked);
         self.interval = self.interval.max(least);
         if lost <= LOSSY {
-            let longer = if self.clean < CLEAN { LONGER } else { MUCH_LONGER };
-            self.interval = (longer * self.interval).min(self.asked);
-            (self.lossy, self.clean) = (0, self.clean.saturating_add(1));
-            self.doubt = (self.doubt - SETTLED).max(0.0);
+            self.lengthen();
             return false;
         }
         (self.lossy, self.clean) = (self.lossy + 1, 0);
         if self.interval >= self.asked && self.lossy < PATIENCE {
             return false;
         }
-        if self.interval <= self.fits {
-            self.doubt += 1.0;
-        }
-        if self.doubt >= DOUBTS {
-            *self = Room { futile: FUTILE, ..Room::new(self.asked) };
+        self.lossy = 0;
+        self.judge(lost, least);
+        if self.refuted >= REFUTED {
+            let pause = (2 * self.pause).min(PAUSE[1]);
+            *self = Room { rest: self.pause, pause, ..Room::new(self.asked) };
             return true;
         }
         let shorter = (SHORTER * self.interval).max(least);
-        self.shortened = shorter < self.interval;
-        if self.shortened {
-            (self.fits, self.interval) = ((1.0 - lost) * self.interval, shorter);
-        }
+        self.shortened = shorter < HARDLY * self.interval;
+        self.interval = self.interval.min(shorter);
         self.shortened
+    }
+
+    /// Nothing was lost.
+    fn lengthen(&mut self) {
+        let longer = if self.clean < CLEAN { LONGER } else { MUCH_LONGER };
+        self.interval = (longer * self.interval).min(self.asked);
+        (self.lossy, self.clean) = (self.lossy.saturating_sub(1), self.clean.saturating_add(1));
+        if self.interval >= self.asked {
+            (self.held, self.refuted, self.confirmed) = (None, 0, 0);
+            if self.clean >= PAUSE[0] {
+                self.pause = PAUSE[0];
+            }
+        }
+    }
+
+    /// This share was lost: does it fit what was known of the queue?
+    fn judge(&mut self, lost: f64, least: f64) {
+        let holds = (1.0 - lost).max(0.0) * self.interval;
+        let refutes = |held: f64| self.interval <= CLEARLY * held || SHORTER * self.interval < least;
+        match self.held {
+            Some(held) if refutes(held) => {
+                (self.held, self.refuted, self.confirmed) = (Some(holds), self.refuted + 1, 0);
+            }
+            held => {
+                self.held = Some(held.map_or(holds, |held| held.max(holds)));
+                self.confirmed += 1;
+                if self.confirmed >= CONFIRMED {
+                    self.refuted = 0;
+                }
+            }
+        }
     }
 
     /// The interval that there is room for, seconds.
@@ -124,37 +160,80 @@ mod tests {
     }
 
     #[test]
-    fn one_slot_with_losses_is_a_hop_that_became_slower() {
+    fn slots_with_losses_while_a_hop_becomes_slower_are_not_the_queues() {
         let mut room = Room::new(10e-3);
-        for _ in 0..10 {
-            assert!(!room.update(0.3, 0.0), "one");
-            assert!(!room.update(0.0, 0.0));
+        for slot in 0..40 {
+            assert!(!room.update(if slot % 4 < 2 { 0.3 } else { 0.0 }, 0.0), "two of four");
         }
         assert_eq!(room.interval(), 10e-3);
-        assert!(!room.update(0.3, 0.0) && room.update(0.3, 0.0), "two in a row");
+        (0..PATIENCE).for_each(|_| assert!(!room.update(0.0, 0.0)));
+        assert!((1..PATIENCE).all(|_| !room.update(0.3, 0.0)) && room.update(0.3, 0.0), "three in a row");
         assert!((room.interval() - 7e-3).abs() < 1e-9);
         assert!(!room.update(0.3, 0.0), "what was under way when the interval became shorter says nothing");
     }
 
+    /// A sequence that looks random: shares of 1, evenly.
+    fn noise() -> impl Iterator<Item = f64> {
+        let mut state = 1_u64;
+        std::iter::repeat_with(move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as f64 / (1_u64 << 31) as f64
+        })
+    }
+
+    /// The mean interval of slots with these losses, as a share of the target, where rounds of single packets last `shortest`.
+    fn kept(shortest: f64, lost: impl Iterator<Item = f64>) -> f64 {
+        let mut room = Room::new(10e-3);
+        let (mut sum, mut slots) = (0.0, 0.0);
+        for lost in lost {
+            room.update(lost, shortest);
+            (sum, slots) = (sum + room.interval() / 10e-3, slots + 1.0);
+        }
+        sum / slots
+    }
+
     #[test]
     fn losses_that_any_interval_has_are_not_the_queues() {
-        let mut room = Room::new(10e-3);
+        for shortest in [0.0, 0.5e-3, 1.5e-3, 2.9e-3, 6.4e-3, 7e-3, 9e-3] {
+            for lost in [0.006, 0.02, 0.1, 0.25, 0.35, 0.6] {
+                let always = kept(shortest, std::iter::repeat_n(lost, 1200));
+                assert!(always > 0.9, "{lost} always, {shortest}: {always}");
+            }
+        }
         // As a channel that fades has lost them: most in the slots in which it becomes worse.
         let shares = [0.064, 0.023, 0.042, 0.307, 0.062, 0.128, 0.036, 0.004, 0.026, 0.019, 0.006, 0.051, 0.006, 0.008];
-        let tried: Vec<f64> = (0..14)
-            .map(|slot| {
-                room.update(shares[slot], 0.0);
-                room.interval()
-            })
-            .collect();
-        assert!(tried.iter().all(|interval| *interval > 1.6e-3), "{tried:?}");
-        assert_eq!(tried[13], 10e-3, "{tried:?}");
-        // For a minute nothing is tried.
-        for slot in 0..FUTILE - 8 {
-            assert!(!room.update(shares[slot as usize % 14], 0.0), "slot {slot}");
-            assert_eq!(room.interval(), 10e-3, "slot {slot}");
+        let fading = kept(1.5e-3, shares.into_iter().cycle().take(1200));
+        assert!(fading > 0.93, "{fading}");
+    }
+
+    #[test]
+    fn neither_are_losses_now_and_then() {
+        for every in 2..40 {
+            let lost = (0..2400).map(|slot| if slot % every == 0 || slot == 1 { 0.05 } else { 0.0 });
+            let now_and_then = kept(1.5e-3, lost);
+            assert!(now_and_then > 0.6, "every {every}: {now_and_then}");
         }
-        assert!((0..20).any(|slot| room.update(shares[slot % 14], 0.0)), "then it is");
+        for often in [0.02, 0.05, 0.1, 0.2, 0.3, 0.5] {
+            let lost = noise().map(|at| if at < often { 0.05 } else { 0.0 }).take(2400);
+            let at_random = kept(1.5e-3, lost);
+            assert!(at_random > 0.6, "{often} of the slots: {at_random}");
+        }
+    }
+
+    #[test]
+    fn room_that_is_not_quite_the_same_from_slot_to_slot_is_found_all_the_same() {
+        for fits in [1e-3, 2e-3, 4e-3, 6e-3, 8e-3, 9.5e-3] {
+            let mut room = Room::new(10e-3);
+            let mut lost = 0.0;
+            for at in noise().take(2400) {
+                let share = (1.0 - fits * (0.9 + 0.2 * at) / room.interval()).max(0.0);
+                lost += share;
+                room.update(share, 0.0);
+            }
+            // The target would lose all that does not fit.
+            let (share, whole) = (lost / 2400.0, 1.0 - fits / 10e-3);
+            assert!(share < 0.02 && share < 0.3 * whole, "{fits}: {share} of {whole}");
+        }
     }
 
     #[test]
@@ -162,7 +241,9 @@ mod tests {
         let mut room = Room::new(10e-3);
         intervals(&mut room, 100, 9.7e-3);
         let short = intervals(&mut room, 100, 3e-3);
-        assert!(short[30..].iter().all(|interval| (1.8e-3..3.2e-3).contains(interval)), "{:?}", &short[30..]);
+        let fit = short[30..].iter().filter(|interval| (1.8e-3..3.2e-3).contains(*interval)).count();
+        // But for those in which the target is tried again.
+        assert!(fit >= 66, "{fit} of 70: {short:?}");
     }
 
     #[test]
@@ -182,19 +263,6 @@ mod tests {
         // Those that come make the shortest longer.
         room.update(0.0, 6e-3);
         assert!(room.interval() >= LEAST * 6e-3, "{}", room.interval());
-    }
-
-    #[test]
-    fn losses_on_the_air_do_not_keep_rounds_at_their_shortest() {
-        for lost in [0.02, 0.1, 0.25] {
-            let mut room = Room::new(5e-3);
-            let short = (0..100).filter(|_| {
-                room.update(lost, 3.5e-3);
-                room.interval() < 5e-3
-            });
-            let short = short.count();
-            assert!(short < 10, "{lost}: {short} slots of 100");
-        }
     }
 
     #[test]
