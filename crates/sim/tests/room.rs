@@ -16,14 +16,18 @@ fn lost(scenario: &lasthop_scenario::Scenario, seed: u64) -> ((f64, f64), [f64; 
 /// Before the interval gave way one packet in nine was lost, and sent again to be lost again.
 #[test]
 fn a_queue_without_room_for_a_round_gets_shorter_ones() {
-    for packets in [100, 150] {
+    for packets in [100, 150, 250] {
         let scenario = edited("aggregation/short-queue.toml", &[("100 packets\"", &format!("{packets} packets\""))]);
         for seed in 1..=SEEDS {
             let ((used, delay), lost) = lost(&scenario, seed);
             eprintln!(
                 "{packets} packets, seed {seed}: {used:.3} of CUBIC's throughput, p95 {delay:.3}, lost per million {lost:.0?}"
             );
-            assert!(used >= 0.99 && delay < 1.0 && lost[0] < lost[1], "seed {seed}: {used} {delay} {lost:?}");
+            assert!(used >= 0.99, "seed {seed}: {used}");
+            // The target loses so little behind 250 packets, now and then, that one run in three has not found it out in time: not met, and so on
+            // the page of reproductions.
+            let found = delay < 1.0 && lost[0] < lost[1];
+            assert!(found || packets == 250, "seed {seed}: {delay} {lost:?}");
         }
     }
 }

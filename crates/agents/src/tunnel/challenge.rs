@@ -7,8 +7,8 @@
 //! Symbols:    s -> `secret`, 32 random octets of this proxy process; t -> `now`, its steady clock; c -> [`Challenge`], [`PathData`]
 //! Deviations: one round trip more for every handshake, not only under load (WireGuard, section 5.3): without it freshness
 //!             would need a clock at the station that never goes back, and keeps its lead over restarts. Challenges of one path
-//!             are alike in one turn (8.2.1 wants each to differ), so that nothing need be kept of addresses, and a session gives one a second at most; an answer is one only
-//!             if it comes from the address that was asked (8.2.2 forbids to insist on that, for there the path of before must be
+//!             are alike in one turn (8.2.1 wants each to differ), so that nothing need be kept of addresses, and a session gives one a second
+//!             at most; an answer is one only if it comes from the address that was asked (8.2.2 forbids to insist on that, for there the path of before must be
 //!             shown anew, whoever passes the answer on; here it is kept without). They are not as long as a full packet (8.2.1):
 //!             how long packets may be is asked of the kernel.
 //! Validity:   `now` does not go back.     Checked by: tests::*
