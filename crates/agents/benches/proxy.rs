@@ -2,6 +2,8 @@
 //!
 //! Server, proxy and station on veth cables between namespaces. The proxy has a processor of its own, with everything that
 //! the kernel does in its name: TCP from the server, UDP to the station, and the station's receive path up to its socket.
+//! What the server's kernel does is done on the other one, as on a machine of its own ([`World::receive_on`]): on a veth cable the
+//! proxy's acknowledgement would else make the server's TCP send its next hundred kilobytes before the proxy goes on.
 //! Throughput is octets handed to a program at the station. The pacing error is by how much packets leave before or after
 //! they are due at 100 Mbit/s, under SCHED_FIFO, as the proxy itself sees it. Two controls follow on the same processor at the same
 //! priority: a thread that waits as the proxy does and does nothing else, and one that never sleeps while it is measured.
@@ -29,6 +31,7 @@ use nix::unistd::Pid;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -185,6 +188,11 @@ impl World {
             netns.ip(&format!("addr add {address} dev {device}"));
             netns.ip(&format!("link set {device} up"));
         }
+        for (netns, device, processor) in
+            [(&server, "s0", 1), (&proxy, "p0", 0), (&proxy, "p1", 0), (&station, "t0", 0)]
+        {
+            World::receive_on(netns, device, processor);
+        }
         let listener = server.within(|| TcpListener::bind(SERVER)).expect("a listener");
         std::thread::spawn(move || {
             pin(1);
@@ -198,6 +206,17 @@ impl World {
             keys::pair(&dir.path().join("proxy"), Node(number), &key, false).expect("paired");
         }
         World { server, proxy, station, dir }
+    }
+
+    /// What arrives at a device is taken in by this processor (receive packet steering), not by the sender's. Where there is one alone,
+    /// or the kernel cannot, it stays as it is, and is said.
+    fn receive_on(netns: &Netns, device: &str, processor: usize) {
+        // `ip netns exec` shows the namespace's own devices below /sys.
+        let set = format!("echo {:x} > /sys/class/net/{device}/queues/rx-0/rps_cpus", 1 << processor);
+        let done = Command::new("ip").args(["netns", "exec", netns.name(), "sh", "-c", &set]).status();
+        if !done.is_ok_and(|status| status.success()) {
+            eprintln!("proxy: {device} cannot be given to a processor: the server's TCP is measured as the proxy's");
+        }
     }
 
     /// Measures the pacing error, and how punctual the machine lets anybody be.

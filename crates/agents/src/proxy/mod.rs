@@ -27,6 +27,7 @@ mod log;
 mod reception;
 mod refusals;
 mod resolve;
+mod rotation;
 mod run;
 mod server;
 mod session;

@@ -8,6 +8,7 @@ use super::log;
 use super::reception::{Confirmed, Reception, Unanswered};
 use super::refusals::{Refusal, Refusals};
 use super::resolve::Resolver;
+use super::rotation::{self, Rotation};
 use super::server;
 use super::session::{Ask, Session};
 use super::window;
@@ -62,6 +63,7 @@ pub struct Proxy {
     say: Say,
     scratch: Vec<u8>,
     wake: Option<Time>,
+    rotation: Rotation,
     housekept: Time,
     wakeful: Wakeful,
     /// When something was last seen to wait for its turn.
@@ -84,8 +86,8 @@ const RESOLVER: u64 = u64::MAX - 1;
 const INTERCEPTED: u64 = u64::MAX - 2;
 /// A session of which something was heard within this time is in use: stations ping twice a second.
 const IN_USE: Span = Span::from_secs(1);
-/// How often windows are adjusted.
-const HOUSEKEEPING: Span = Span::from_millis(2);
+/// How often everything else is looked at.
+const HOUSEKEEPING: Span = rotation::PERIOD;
 /// Connections are taken over for stations that have been heard within this time: others are left to their own way.
 #[cfg(feature = "bpf")]
 const PRESENT: Span = Span::from_secs(10);
@@ -166,6 +168,7 @@ impl Proxy {
             say: config.say,
             scratch: vec![0; 256 << 10],
             wake: None,
+            rotation: Rotation::default(),
             housekept: Time::ZERO,
             wakeful,
             waited: Time::ZERO,
@@ -346,6 +349,8 @@ impl Proxy {
             self.control.sense(now, &streams, None);
             self.decide(now);
         }
+        let turn = self.rotation.turn(now, &self.sessions);
+        self.look_after(now, &turn);
         if now.since(self.housekept) >= HOUSEKEEPING {
             self.housekept = now;
             self.housekeep(now);
@@ -359,9 +364,11 @@ impl Proxy {
         Ok(())
     }
 
-    fn housekeep(&mut self, now: Time) {
+    /// Adjusts the windows of these sessions, and tells the law who begins to wait or to rest.
+    fn look_after(&mut self, now: Time, turn: &[u32]) {
         let mut moves = Vec::new();
-        for session in self.sessions.values_mut() {
+        for number in turn {
+            let Some(session) = self.sessions.get_mut(number) else { continue };
             session.housekeep(now, &self.poll);
             if session.begins_to_wait() {
                 moves.push(Signal::Stream(StreamReport { waiting: true, ..session.report() }));
@@ -374,6 +381,9 @@ impl Proxy {
             self.control.moves(now, &moves);
             self.decide(now);
         }
+    }
+
+    fn housekeep(&mut self, now: Time) {
         if self.sessions.values().any(|session| session.waiting) {
             self.waited = now;
         }
@@ -464,7 +474,10 @@ impl Proxy {
         let due = self.sessions.values().filter_map(|session| session.next_departure(now)).min();
         let timers = self.sessions.values().filter_map(Session::next_timer);
         let housekeeping = if self.sessions.is_empty() { Span::from_secs(1) } else { HOUSEKEEPING };
-        let kept = self.housekept.max(now.saturating_sub(housekeeping)) + housekeeping;
+        let mut kept = self.housekept.max(now.saturating_sub(housekeeping)) + housekeeping;
+        if !self.sessions.is_empty() {
+            kept = kept.min(self.rotation.next(self.sessions.len()));
+        }
         Until { due, about: timers.chain(self.wake).chain(self.next_look()).fold(kept, Time::min) }
     }
 
