@@ -1,6 +1,6 @@
 //! `lasthop aggregation`: what it says of captures and of interfaces, and what it says when it cannot.
 
-use lasthop_tests::{ends_within, eventually, lab, lasthop, own_scenario, program, run};
+use lasthop_tests::{ends_within, eventually, inside, lab, lasthop, own_scenario, program, run};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -193,14 +193,6 @@ fn a_capture_of_the_lab_is_counted_to_the_frame() {
     }
     let said = run(lasthop(["aggregation"]).arg(&path)).succeeded();
     assert!(said.err.contains("5 damaged PPDUs"), "{}", said.err);
-}
-
-/// A program in a network namespace, its output to be read.
-fn inside(namespace: &str, program: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new("nsenter");
-    command.arg(format!("--net=/run/netns/{namespace}")).arg(program).args(arguments);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
 }
 
 /// What objects say together of the frames from the access point to station 2: how many, and how many packets in them.

@@ -2,8 +2,9 @@
 //!
 //! Server, proxy and station on veth cables between namespaces. The proxy has a processor of its own, with everything that
 //! the kernel does in its name: TCP from the server, UDP to the station, and the station's receive path up to its socket.
-//! What the server's kernel does is done on the other one, as on a machine of its own ([`World::receive_on`]): on a veth cable the
-//! proxy's acknowledgement would else make the server's TCP send its next hundred kilobytes before the proxy goes on.
+//! What the server's kernel does is done on the other one, as on a machine of its own ([`receive_on`]): on a veth cable the
+//! proxy's acknowledgement would else make the server's TCP send its next hundred kilobytes before the proxy goes on. The pacing error is
+//! measured that way, too.
 //! Throughput is octets handed to a program at the station. The pacing error is by how much packets leave before or after
 //! they are due at 100 Mbit/s, under SCHED_FIFO, as the proxy itself sees it. Two controls follow on the same processor at the same
 //! priority: a thread that waits as the proxy does and does nothing else, and one that never sleeps while it is measured.
@@ -30,6 +31,7 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::thread::JoinHandleExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -42,7 +44,7 @@ fn main() {
     }
     // `cargo test --benches` only wants to see that it works.
     let time = if std::env::args().any(|argument| argument == "--bench") { 5.0 } else { 0.5 };
-    let world = World::new();
+    let world = World::new(Server::Apart);
     let (gbit, _, _) = world.measure(Rate::from_mbit(20_000), time);
     println!("proxy.gbit_s {gbit:.3} Gbit/s");
     let mut runs: Vec<Run> = (0..RUNS).map(|_| world.run(time)).collect();
@@ -61,16 +63,28 @@ fn main() {
     println!("proxy.spin_gap_us_p99 {:.1} us", of(|run| run.spins, RUNS / 2));
     println!("proxy.stolen_ms_worst {:.0} ms", of(|run| run.stolen, RUNS - 1));
     println!("proxy.cpu_at_100mbit {:.1} percent", of(|run| run.busy, RUNS / 2) * 100.0);
+    let (beside, mut errors) = (World::new(Server::Beside), [0.0; RUNS]);
+    errors.fill_with(|| {
+        beside.measure(Rate::from_mbit(100), time).1.pacing_error.map_or(f64::NAN, |error| micros(error.1))
+    });
+    eprintln!("proxy: with the server's TCP on the same processor, 99th percentiles: {errors:.1?}");
+    errors.sort_by(f64::total_cmp);
+    println!("proxy.pacing_error_beside_server_us_p99 {:.1} us", errors[RUNS / 2]);
     let (_, _, busy) = world.measure(Rate::from_mbit(10), time);
     println!("proxy.cpu_at_10mbit {:.1} percent", busy * 100.0);
     let (gbit, summary, busy) = world.measure_many(MANY, Rate::from_mbit(1), time);
-    let error = summary.pacing_error.expect("packets were sent").1.as_nanos() as f64 / 1e3;
+    let error = micros(summary.pacing_error.expect("packets were sent").1);
     let (mbit, lost) = (gbit * 1e3, summary.lost);
     eprintln!(
         "proxy: {MANY} stations: pacing error {error:.1} us at the 99th percentile; {mbit:.1} Mbit/s, {lost} lost"
     );
     println!("proxy.cpu_at_100_times_1mbit {:.1} percent", busy * 100.0);
     println!("proxy.pacing_error_100_times_1mbit_us_p99 {error:.0} us");
+    println!("proxy.cpu_at_100_times_nothing {:.1} percent", world.measure_idle(MANY, time) * 100.0);
+}
+
+fn micros(span: Span) -> f64 {
+    span.as_nanos() as f64 / 1e3
 }
 
 /// Stations that are served at once.
@@ -172,10 +186,19 @@ struct World {
 }
 
 const SERVER: (&str, u16) = ("10.97.1.1", 7);
+
+/// Where the kernel takes in what comes to the server.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Server {
+    /// On the other processor.
+    Apart,
+    /// Where it was sent: on the proxy's.
+    Beside,
+}
 const PROXY: &str = "10.97.2.1:4848";
 
 impl World {
-    fn new() -> World {
+    fn new(place: Server) -> World {
         let (server, proxy, station) = (Netns::new("bsrv"), Netns::new("bprx"), Netns::new("bsta"));
         server.veth("s0", &proxy, "p0");
         proxy.veth("p1", &station, "t0");
@@ -188,10 +211,10 @@ impl World {
             netns.ip(&format!("addr add {address} dev {device}"));
             netns.ip(&format!("link set {device} up"));
         }
-        for (netns, device, processor) in
-            [(&server, "s0", 1), (&proxy, "p0", 0), (&proxy, "p1", 0), (&station, "t0", 0)]
-        {
-            World::receive_on(netns, device, processor);
+        if place == Server::Apart {
+            let of_proxy = [(&proxy, "p0"), (&proxy, "p1"), (&station, "t0")];
+            of_proxy.into_iter().for_each(|(netns, device)| receive_on(netns, device, 0));
+            receive_on(&server, "s0", 1);
         }
         let listener = server.within(|| TcpListener::bind(SERVER)).expect("a listener");
         std::thread::spawn(move || {
@@ -208,23 +231,11 @@ impl World {
         World { server, proxy, station, dir }
     }
 
-    /// What arrives at a device is taken in by this processor (receive packet steering), not by the sender's. Where there is one alone,
-    /// or the kernel cannot, it stays as it is, and is said.
-    fn receive_on(netns: &Netns, device: &str, processor: usize) {
-        // `ip netns exec` shows the namespace's own devices below /sys.
-        let set = format!("echo {:x} > /sys/class/net/{device}/queues/rx-0/rps_cpus", 1 << processor);
-        let done = Command::new("ip").args(["netns", "exec", netns.name(), "sh", "-c", &set]).status();
-        if !done.is_ok_and(|status| status.success()) {
-            eprintln!("proxy: {device} cannot be given to a processor: the server's TCP is measured as the proxy's");
-        }
-    }
-
     /// Measures the pacing error, and how punctual the machine lets anybody be.
     fn run(&self, time: f64) -> Run {
         let before = stolen();
         let (gbit, summary, busy) = self.measure(Rate::from_mbit(100), time);
         let (p50, p99) = summary.pacing_error.expect("packets were sent");
-        let micros = |span: Span| span.as_nanos() as f64 / 1e3;
         // Together as long as one measurement.
         let (waits, spins) = (control(time / 2.0, waits), control(time / 2.0, spins));
         let (mbit, lost) = (gbit * 1e3, summary.lost);
@@ -293,6 +304,23 @@ impl World {
         (gbit, summary, busy)
     }
 
+    /// The share of a processor that the proxy takes while so many stations have sessions and want nothing.
+    fn measure_idle(&self, stations: u16, time: f64) -> f64 {
+        let stop: &'static Stop = Box::leak(Box::default());
+        let proxy = self.proxy(Rate::from_mbit(10), stop);
+        let threads: Vec<_> = (1..=stations).map(|number| self.station(number, stop)).collect();
+        self.station.within(|| (1..=stations).for_each(|number| drop(connect(number))));
+        // What was under way has come, and nobody waits for more.
+        std::thread::sleep(Duration::from_secs(2));
+        let (began, before) = (Instant::now(), processor_time(&proxy));
+        std::thread::sleep(Duration::from_secs_f64(time));
+        let busy = (processor_time(&proxy) - before).as_secs_f64() / began.elapsed().as_secs_f64();
+        stop.ask();
+        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+        proxy.join().expect("no panic");
+        busy
+    }
+
     /// A proxy: what it says when it stops, and the share of a processor that it took.
     fn proxy(&self, rate: Rate, stop: &'static Stop) -> JoinHandle<(Summary, f64)> {
         let config = Config::new(PROXY.parse().expect("an address"), self.dir.path().join("proxy"), Rule::Fixed(rate));
@@ -317,6 +345,17 @@ impl World {
             station.run(stop).expect("it runs");
         })
     }
+}
+
+/// What arrives at a device is taken in by this processor (receive packet steering) and not by the sender's.
+fn receive_on(netns: &Netns, device: &str, processor: usize) {
+    // `ip netns exec` shows the namespace's own devices below /sys.
+    let set = format!("echo {:x} > /sys/class/net/{device}/queues/rx-0/rps_cpus", 1 << processor);
+    let done = Command::new("ip").args(["netns", "exec", netns.name(), "sh", "-c", &set]).status();
+    assert!(
+        done.is_ok_and(|status| status.success()),
+        "{device}: two processors and a kernel with CONFIG_RPS are needed"
+    );
 }
 
 /// Where a station listens for connections that it brings to the server.
@@ -359,6 +398,15 @@ fn pin(processor: usize) {
     if set.set(processor).is_ok() {
         let _ = sched_setaffinity(Pid::from_raw(0), &set);
     }
+}
+
+/// Processor time that another thread has had.
+fn processor_time<T>(thread: &JoinHandle<T>) -> Duration {
+    let mut clock = 0;
+    // SAFETY: the thread has not been joined, and the answer goes into a variable of its type.
+    let failed = unsafe { libc::pthread_getcpuclockid(thread.as_pthread_t(), &raw mut clock) };
+    assert_eq!(failed, 0, "it runs");
+    Duration::from(nix::time::clock_gettime(nix::time::ClockId::from_raw(clock)).expect("it runs"))
 }
 
 /// Processor time that the calling thread has had.

@@ -48,6 +48,7 @@ fn the_mean_error_on_traces_of_other_seeds_is_within_15_per_cent() {
     assert!(single.mean <= 0.15, "{single:?}");
     // It knows nearly always, and where it says that it does not it is right to say so.
     assert!(known.mean <= 0.1 && all.known > 0.9, "{known:?} {all:?}");
+    assert!(whole.known > 0.95 && early.known > 0.75 && single.known > 0.9, "{whole:?} {early:?} {single:?}");
     assert!(unknown.mean > 0.3, "{unknown:?}");
 }
 
@@ -62,13 +63,13 @@ fn on_what_captures_training_has_not_seen_the_mean_error_is_within_15_per_cent()
     };
     row("real, first half (trained with)", &judge(TRAINED, None, &seen, SLOT));
     let real = row("real, second half", &judge(TRAINED, None, &unseen, SLOT));
-    assert!(real.slots >= 8 && real.mean <= 0.15, "{real:?}");
+    assert!(real.slots >= 8 && real.mean <= 0.15 && real.known >= 0.75, "{real:?}");
     for path in SYNTHETIC_HELD_OUT {
         // Each behind four hosts.
         let traces = (1..5).filter_map(|seed| capture::hosted(path, seed));
         let slots: Vec<Slot> = traces.flat_map(|trace| judge(TRAINED, None, &trace, SHORT_SLOT)).collect();
         let errors = row(&format!("`{path}`"), &slots);
-        assert!(errors.mean <= 0.15, "{path}: {errors:?}");
+        assert!(errors.mean <= 0.15 && errors.known >= 0.75, "{path}: {errors:?}");
     }
 }
 
@@ -105,17 +106,34 @@ fn the_data_rate_is_told_from_when_packets_were_sent() {
     let row = |name: &str, which: &dyn Fn(&Slot, &Case) -> bool| {
         rates(name, slots.iter().filter(|slot| slot.case.as_ref().is_some_and(|case| which(slot, case))))
     };
-    row("all", &|_, _| true);
+    let all = row("all", &|_, _| true);
     let whole = row("frames handed up whole, no MPDU losses", &|_, case| !case.early && case.error == 0.0);
     let early = row("MPDUs passed on as they end, no MPDU losses", &|_, case| case.early && case.error == 0.0);
-    row("of both, one station", &|_, case| case.error == 0.0 && case.stations == 1);
+    let one = row("of both, one station", &|_, case| case.error == 0.0 && case.stations == 1);
     let several = row("of both, 2 to 8 stations", &|_, case| case.error == 0.0 && case.stations > 1);
-    row("of both, a neighbour on the channel", &|_, case| case.error == 0.0 && case.neighbour.is_some());
-    let single = row("of both, up to 3 packets a frame", &|slot, case| case.error == 0.0 && slot.truth < 3.0);
-    row("of both, more", &|slot, case| case.error == 0.0 && slot.truth >= 3.0);
+    let neighbour =
+        row("of both, a neighbour on the channel", &|_, case| case.error == 0.0 && case.neighbour.is_some());
+    row("of both, up to 3 packets a frame", &|slot, case| case.error == 0.0 && slot.truth < 3.0);
+    let more = row("of both, more", &|slot, case| case.error == 0.0 && slot.truth >= 3.0);
     let lossy = row("MPDU losses up to 5 %", &|_, case| case.error > 0.0);
     assert!(whole.0 <= 0.15 && early.0 <= 0.15 && several.0 <= 0.15, "{whole:?} {early:?} {several:?}");
-    assert!(single.0 <= 0.15, "{single:?}");
+    // No bound on frames of up to 3 packets: it would rest on the one slot of 45 in which a rate is known. In sets of other
+    // seeds 2 to 11 % of such slots have one, which is 2 to 38 % off in the mean.
+    //
+    // Who never says that it knows is never wrong. At most half of what these seeds show, and below every one of eight sets of
+    // other seeds: there it is 9 to 15 % of all slots.
+    let least = [
+        ("all", all, 0.06),
+        ("whole", whole, 0.08),
+        ("early", early, 0.13),
+        ("one station", one, 0.12),
+        ("several stations", several, 0.07),
+        ("a neighbour", neighbour, 0.1),
+        ("more than 3 packets a frame", more, 0.14),
+    ];
+    for (name, row, least) in least {
+        assert!(row.2 >= least, "{name}: {row:?}");
+    }
     // Where MPDUs are lost it seldom says that it knows.
     assert!(lossy.2 <= 0.1, "{lossy:?}");
 }
@@ -196,7 +214,7 @@ fn frames_handed_up_together_are_taken_for_one() {
         println!("{}", found.line(&format!("interrupts {us} us apart")));
         errors.push(found);
     }
-    assert!(errors[..2].iter().all(|errors| errors.mean <= 0.15), "{errors:?}");
+    assert!(errors[..2].iter().all(|errors| errors.mean <= 0.15 && errors.known > 0.9), "{errors:?}");
     // Never too few: who believes it sends less, not more.
     assert!(errors.iter().all(|errors| errors.bias > -0.05), "{errors:?}");
     assert!(errors[2..].windows(2).all(|pair| pair[0].bias < pair[1].bias), "{errors:?}");
@@ -209,7 +227,7 @@ fn a_station_that_sleeps_is_told_its_frames() {
     for ms in [20u64, 102] {
         let found = robust(|case| case.doze = Some(Span::from_millis(ms)));
         println!("{}", found.line(&format!("asleep {ms} ms at a time")));
-        assert!(found.mean <= 0.15, "{ms} ms: {found:?}");
+        assert!(found.mean <= 0.15 && found.known > 0.9, "{ms} ms: {found:?}");
     }
 }
 

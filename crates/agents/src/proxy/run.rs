@@ -8,7 +8,7 @@ use super::log;
 use super::reception::{Confirmed, Reception, Unanswered};
 use super::refusals::{Refusal, Refusals};
 use super::resolve::Resolver;
-use super::rotation::{self, Rotation};
+use super::rotation::{self, Hurry, Rotation};
 use super::server;
 use super::session::{Ask, Session};
 use super::window;
@@ -99,7 +99,7 @@ const FIRST_RATE: Rate = Rate::from_mbit(1);
 const PRIORITY: i32 = 10;
 /// One part in so many of the time that it does not work may be spent watching the clock.
 const WATCHING: u64 = 2;
-/// Processors are kept awake while packets wait for their turn, and for so long after.
+/// Processors are kept awake, and stations looked after a few at a time, while packets wait for their turn, and for so long after.
 const AWAKE: Span = Span::from_millis(200);
 
 impl Proxy {
@@ -349,7 +349,7 @@ impl Proxy {
             self.control.sense(now, &streams, None);
             self.decide(now);
         }
-        let turn = self.rotation.turn(now, &self.sessions);
+        let turn = self.rotation.turn(now, &self.sessions, self.hurry(now));
         self.look_after(now, &turn);
         if now.since(self.housekept) >= HOUSEKEEPING {
             self.housekept = now;
@@ -387,7 +387,7 @@ impl Proxy {
         if self.sessions.values().any(|session| session.waiting) {
             self.waited = now;
         }
-        self.wakeful.hold(now.since(self.waited) < AWAKE);
+        self.wakeful.hold(self.hurry(now) == Hurry::Packets);
         let gone: Vec<u32> =
             self.sessions.iter().filter(|(_, s)| !s.is_heard(now, SILENCE)).map(|(number, _)| *number).collect();
         gone.into_iter().for_each(|number| self.end(now, number));
@@ -476,9 +476,14 @@ impl Proxy {
         let housekeeping = if self.sessions.is_empty() { Span::from_secs(1) } else { HOUSEKEEPING };
         let mut kept = self.housekept.max(now.saturating_sub(housekeeping)) + housekeeping;
         if !self.sessions.is_empty() {
-            kept = kept.min(self.rotation.next(self.sessions.len()));
+            kept = kept.min(self.rotation.next(self.sessions.len(), self.hurry(now)));
         }
         Until { due, about: timers.chain(self.wake).chain(self.next_look()).fold(kept, Time::min) }
+    }
+
+    /// Whether something waits, or did a moment ago.
+    fn hurry(&self, now: Time) -> Hurry {
+        if now.since(self.waited) < AWAKE { Hurry::Packets } else { Hurry::Nothing }
     }
 
     /// When a listener without room is asked again.

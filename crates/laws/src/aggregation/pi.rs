@@ -1,18 +1,23 @@
 //! The regulator's predecessor: a linear controller around one operating point, as a baseline.
 //! Source:     aggregation.md C.4: x <- x + K (N_eps - mu_N) on the rate of the reference station, others in proportion to
 //!             their data rate, once a second, about 32 packets a frame; constants not published (low confidence).
-//! Equations:  x_1' = x_1 + K_I (N - mu_1) + K_P (mu_1 - mu_1'),   x_i = x_1 w_1 / w_i
-//!             in slots in which the reference station was sent at least 0.95 of its rate, or mu_1 > N; x_1 stays as it
-//!             is in others
-//! Symbols:    K_I -> `integral`, K_P -> `proportional`, N -> `aim_packets`, mu_1' -> mu_1 of this slot, mu_1 -> of the last
-//! Deviations: gains by default such that the loop gain is 0.5 at 32 packets, 390 Mbit/s and an overhead of 200 us, where
+//! Equations:  x_1(k+1) = x_1(k) + K_I (N - mu_1(k)) + K_P (mu_1(k-1) - mu_1(k)),   x_i = x_1 w_1 / w_i
+//!             in slots in which the reference station was sent at least 0.95 of its rate, or mu_1(k) > N; x_1 stays as it
+//!             is in others. The last term is 0 if the slot before had another reference, or none.
+//! Symbols:    K_I -> `integral`, K_P -> `proportional`, N -> `aim_packets`, k -> the slot that has ended, 1 -> the reference,
+//!             mu_1(k) -> `level`, mu_1(k-1) -> `before`, w -> `airtime`; `rate` is x of the slowest station
+//! Deviations: the source gives the integral term alone and says elsewhere that it was a PI controller. The other term is what a
+//!             PI controller on N - mu adds from one slot to the next, since N is constant; by default K_P = 0. Rates are from 10 to
+//!             1e7 packets a second.
+//!             Gains by default such that the loop gain is 0.5 at 32 packets, 390 Mbit/s and an overhead of 200 us, where
 //!             d mu/d x = (c + w mu)^2 / c = 7.4e-3 packets for a packet a second; the predecessor's own are not known.
 //!             The reference is the slowest station of those that were sent what they may be, or whose frames hold more
 //!             than they shall: frames that an application leaves short ask for more for as long as it does, and what had
 //!             been added meanwhile would stand in the hop's queue for minutes afterwards. Whether the predecessor had
 //!             such a guard is not known.
 //! Validity:   near that point. Elsewhere the loop gain is another, which is why it was replaced: with eleven stations, or
-//!             at a tenth of the data rate, it is many times as large.
+//!             at a tenth of the data rate, it is many times as large. If each slot shows the level of its own rate, the loop
+//!             is stable for a / 2 + b < 1, with a = K_I d mu/d x and b = K_P d mu/d x: its poles are those of z^2 - (1 - a - b) z - b.
 //! Checked by: tests::*, tests/aggregation_conformance.rs
 
 use super::flow_of;
@@ -242,6 +247,59 @@ mod tests {
     fn it_holds_its_level_at_the_point_it_was_made_for() {
         let level = run(PiParams::default(), 200e-6, 390.0, 400);
         assert!((level - 32.0).abs() < 1.0, "{level}");
+    }
+
+    /// Rates that follow from slots whose frames of the only station hold so many packets. An empty slot has no frames.
+    fn rates_after(params: PiParams, levels: &[Option<u32>]) -> Vec<f64> {
+        let mut law = LinearPi::new(params).expect("valid");
+        let mut rates = Vec::new();
+        // The first report only lets the station in, and counts in the slot that the second one ends.
+        for (slot, level) in (0u32..).zip(levels.iter().take(1).chain(levels)) {
+            let start = Time::ZERO + Span::from_secs(slot.into());
+            let now = start + Span::from_secs(1);
+            let frames = if level.is_some() { 100 } else { 0 };
+            let feedback = StationFeedback {
+                frames,
+                packets: u64::from(frames * level.unwrap_or(0)),
+                inverse_rate_sum: f64::from(frames) / 390e6,
+                ..StationFeedback::empty(Node(1), slot + 1, start, now)
+            };
+            law.sense(now, &Signal::Station(feedback));
+            rates.push(law.rate);
+        }
+        rates.split_off(1)
+    }
+
+    #[test]
+    fn a_slot_adds_its_error_and_what_its_level_has_fallen_since_the_slot_before() {
+        let params = PiParams { integral: 10.0, proportional: 20.0, ..PiParams::default() };
+        let levels = [Some(30), Some(36), Some(28), None, Some(40), Some(41)];
+        let wanted = [
+            1020.0, // 1000 + 10 (32 - 30), and no slot before
+            860.0,  // 1020 + 10 (32 - 36) + 20 (30 - 36)
+            1060.0, // 860 + 10 (32 - 28) + 20 (36 - 28)
+            1060.0, // no frames
+            980.0,  // 1060 + 10 (32 - 40), and not from the level of two slots before
+            870.0,  // 980 + 10 (32 - 41) + 20 (40 - 41)
+        ];
+        for (rate, wanted) in rates_after(params, &levels).iter().zip(wanted) {
+            assert!((rate - wanted).abs() < 1e-6, "{rate}, and {wanted} is wanted");
+        }
+    }
+
+    #[test]
+    fn a_proportional_gain_within_its_bound_settles_and_one_beyond_does_not() {
+        // The bound on 7.39e-3 (68 / 2 + K_P) is 1: K_P below 101.
+        let levels = |proportional| -> Vec<f64> {
+            let params = PiParams { proportional, ..PiParams::default() };
+            (400..410).map(|slots| run(params.clone(), 200e-6, 390.0, slots)).collect()
+        };
+        for gain in [34.0, 68.0] {
+            let levels = levels(gain);
+            assert!(levels.iter().all(|level| (level - 32.0).abs() < 1.0), "{gain}: {levels:?}");
+        }
+        let swings = levels(140.0);
+        assert!(swings.iter().any(|level| (level - 32.0).abs() > 8.0), "{swings:?}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A shorter interval where the hop's queue has no room for what comes in one.
 //! Source:     own; decision 13. What is sent to the hop within a round waits there until the next.
-//! Equations:  where a share l > 0.005 of what was sent is lost:  T' = max{0.7 T, 1.05 m},   otherwise T' = min{1.02 T, T̄}, or min{1.1 T, T̄} after 40 such slots in a row
+//! Equations:  where a share l > 0.005 of what was sent is lost:  T' = max{0.7 T, 1.05 m},   otherwise T' = min{g T, T̄}
+//!             g = 1.1 where T < 0.85 b or after 40 slots without losses in a row;  1.01 where T < b;  1.02 beyond
 //!             a queue that lost l would have held rounds of b = (1 - l) T;   refuted where T <= 0.75 b, or 0.7 T < 1.05 m, loses packets
 //!             refuted 4 times  =>  T' = T̄ for 120 slots, for 240 the next time, and so on up to 1920
 //! Symbols:    l -> `lost`, T̄ -> `asked`, T -> `interval`, m -> `shortest` (the round in which packets are single), b -> `held`
@@ -22,7 +23,7 @@ pub struct Room {
     /// How often that was refuted, and how often in a row it was not.
     refuted: u32,
     confirmed: u32,
-    /// Slots in which packets were lost while the target is aimed at, less those in which none were.
+    /// Slots in a row in which packets were lost while the target is aimed at.
     lossy: u32,
     /// Slots in a row in which none were.
     clean: u32,
@@ -35,15 +36,19 @@ pub struct Room {
 
 /// Share of the packets sent that are lost, from which on the queue has no room.
 const LOSSY: f64 = 0.005;
-/// So many slots more must say so than do not while the target is aimed at: a hop that becomes slower loses what it is sent until that is known.
-const PATIENCE: u32 = 3;
+/// So many slots in a row must say so while the target is aimed at: a hop that becomes slower loses what it is sent until that is known.
+const PATIENCE: u32 = 2;
 /// What an interval without room is multiplied by…
 const SHORTER: f64 = 0.7;
-/// …and one with room: it is what it was before after 18 slots, or after 36 if it became shorter twice…
-const LONGER: f64 = 1.02;
-/// …and from some more on there is another hop, or others have gone.
-const CLEAN: u32 = 40;
+/// …and one with room: where there is room for much longer ones, so that what lost packets for a moment costs little…
 const MUCH_LONGER: f64 = 1.1;
+const FAR: f64 = 0.85;
+/// …up to what it can just be, which takes 18 slots in all, so that few of them lose packets…
+const LITTLE_LONGER: f64 = 1.01;
+/// …beyond that, where no losses are known of…
+const LONGER: f64 = 1.02;
+/// …and from so many slots on there is another hop, or others have gone.
+const CLEAN: u32 = 40;
 /// Above the shortest round by so much it is still one that can be had.
 const LEAST: f64 = 1.05;
 /// Shorter by less is as good as what it is.
@@ -98,9 +103,14 @@ impl Room {
 
     /// Nothing was lost.
     fn lengthen(&mut self) {
-        let longer = if self.clean < CLEAN { LONGER } else { MUCH_LONGER };
+        let below = |share: f64| self.held.is_some_and(|held| self.interval < share * held);
+        let longer = match () {
+            () if self.clean >= CLEAN || below(FAR) => MUCH_LONGER,
+            () if below(1.0) => LITTLE_LONGER,
+            () => LONGER,
+        };
         self.interval = (longer * self.interval).min(self.asked);
-        (self.lossy, self.clean) = (self.lossy.saturating_sub(1), self.clean.saturating_add(1));
+        (self.lossy, self.clean) = (0, self.clean.saturating_add(1));
         if self.interval >= self.asked {
             (self.held, self.refuted, self.confirmed) = (None, 0, 0);
             if self.clean >= PAUSE[0] {
@@ -163,11 +173,10 @@ mod tests {
     fn slots_with_losses_while_a_hop_becomes_slower_are_not_the_queues() {
         let mut room = Room::new(10e-3);
         for slot in 0..40 {
-            assert!(!room.update(if slot % 4 < 2 { 0.3 } else { 0.0 }, 0.0), "two of four");
+            assert!(!room.update(if slot % 2 == 0 { 0.3 } else { 0.0 }, 0.0), "one of two");
         }
         assert_eq!(room.interval(), 10e-3);
-        (0..PATIENCE).for_each(|_| assert!(!room.update(0.0, 0.0)));
-        assert!((1..PATIENCE).all(|_| !room.update(0.3, 0.0)) && room.update(0.3, 0.0), "three in a row");
+        assert!((1..PATIENCE).all(|_| !room.update(0.3, 0.0)) && room.update(0.3, 0.0), "two in a row");
         assert!((room.interval() - 7e-3).abs() < 1e-9);
         assert!(!room.update(0.3, 0.0), "what was under way when the interval became shorter says nothing");
     }

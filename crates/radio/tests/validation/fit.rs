@@ -48,7 +48,7 @@ fn compare_row(row: Row, points: &[Point]) -> (String, Fit, Vec<Value>) {
     let fit = of_group(points, &group);
     let value = |(figure, column, share, ours): (&'static str, &str, f64, f64)| {
         let theirs = row.number(column);
-        Value { place: group.clone(), figure, ours, theirs, allowed: share * theirs }
+        Value { place: group.clone(), figure, ours, theirs, allowed: share * theirs, without_step: share * theirs }
     };
     let values = [
         ("c", "c_fit_us", 0.03, fit.c),

@@ -242,13 +242,9 @@ fn regulator(table: &raw::Regulator, cx: &mut Context) -> Option<Control> {
     let count = |entry: &Entry<u64>| entry.get().and_then(|n| u32::try_from(n).ok());
     let aim = if table.aim_packets.given { Some(count(&table.aim_packets).unwrap_or(u32::MAX)) } else { None };
     let kind = table.controller.get()?;
-    let linear = [&table.integral, &table.proportional];
+    foreign(table, kind, cx);
     let control = match kind {
         ControllerKind::Aggregation => {
-            for at in linear.into_iter().filter_map(Entry::given_at) {
-                let what = "only the linear controller has this gain";
-                cx.impossible(at, what, "delete this key, or write `controller = \"linear-pi\"`");
-            }
             let default = aggregation::Params::default();
             Control::Aggregation(aggregation::Params {
                 allocation: table.allocation.get()?.0,
@@ -292,4 +288,27 @@ fn regulator(table: &raw::Regulator, cx: &mut Context) -> Option<Control> {
     let at = entries.into_iter().find(|at| at.key.ends_with(&format!(".{key}"))).unwrap_or(&table.place);
     cx.problem(Kind::OutOfRange, at, format!("{got} is not {bound}"), format!("`{key}` must be {bound}"));
     None
+}
+
+/// Refuses the keys of the other controller: a gain that nothing looks at would be taken for one that was tried.
+fn foreign(table: &raw::Regulator, kind: ControllerKind, cx: &mut Context) {
+    let aggregation = [
+        table.allocation.given_at(),
+        table.target.given_at(),
+        table.k1.given_at(),
+        table.k2.given_at(),
+        table.beta.given_at(),
+        table.max_packets.given_at(),
+        table.overhead.given_at(),
+        table.overhead_rule.given_at(),
+    ];
+    let linear = [table.integral.given_at(), table.proportional.given_at()];
+    let (other, keys) = match kind {
+        ControllerKind::Aggregation => (ControllerKind::LinearPi, &linear[..]),
+        ControllerKind::LinearPi => (ControllerKind::Aggregation, &aggregation[..]),
+    };
+    for at in keys.iter().copied().flatten() {
+        let what = format!("the controller \"{kind}\" has no `{}`", at.name());
+        cx.impossible(at, what, format!("delete this key, or write `controller = \"{other}\"`"));
+    }
 }
