@@ -4,7 +4,7 @@ use lasthop_tests::{ends_within, eventually, inside, lab, lasthop, own_scenario,
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 /// A capture of the reference data; says so if it is not there.

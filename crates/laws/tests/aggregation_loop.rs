@@ -399,6 +399,132 @@ fn every_stable_gain_settles_at_the_optimum_of_unlike_stations() {
     assert!(2 * told.get() > tried.get(), "{} of {}", told.get(), tried.get());
 }
 
+/// What the two tests of the law as it ships have drawn, and what they can tell of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Shipped {
+    /// At the target, with what it claims of others' air; or at the most that is aimed at.
+    Target,
+    Most,
+    /// Out of reach (decision 9): packets have half of the time. In frames of fewer than 4 packets, about that.
+    Half,
+    AboutHalf,
+    /// Not told: what is asked for is below the least rate, which is a packet of each in a round of single ones.
+    Least,
+    /// Not told: single packets take the target within a few per cent, and what is believed of them decides. It need not be right: up to 1.05 of the
+    /// target it is not given up, and frames of fewer than 1.1 packets do not raise it.
+    Edge,
+    /// Not told: in short frames the overhead may stay too small, and K1 c/ĉ is then about 2 or more.
+    Unstable,
+}
+
+/// Frames of fewer packets do not raise what is believed of the overhead (decision 8), and single ones lower it: it stays too small, by up to
+/// `UNSEEN` where accesses take more than half of a round.
+const SHOW: f64 = 4.0;
+const UNSEEN: f64 = 1.6;
+
+/// The interval that is held where `aim` is aimed at, if accesses are said to take `own` seconds of a round. What they take beyond that counts
+/// as others' air, and while that is more than the packets', rounds are longer by up to 0.3 (`controller::rounds`).
+fn claimed(hop: &Hop, aim: f64, own: f64) -> f64 {
+    (0..100).fold(aim, |interval, _| {
+        let round = exact(hop, interval).round;
+        let packets = 1.0 - hop.overhead / round;
+        let others = (hop.overhead - own) / round;
+        let crowded = round >= 0.75 * aim && others > packets;
+        let claim = if crowded { 0.3 * (others - packets) / (others + packets) } else { 0.0 };
+        0.5 * (interval + aim * (1.0 + claim))
+    })
+}
+
+/// The law with nothing set but its target, its gain, and a first belief of the overhead that is too small by `gamma`: it settles at the optimum,
+/// and rests there.
+fn shipped(k1: f64, gamma: f64, mbit: &[f64], target: u64) -> Result<Shipped, TestCaseError> {
+    let (access, seconds) = (200e-6, target as f64 * 1e-3);
+    let overhead = Span::from_secs_f64(access / gamma);
+    let mut world = World::new(Params { k1, overhead, ..params(target) }, access, mbit);
+    let mut hop = world.hop();
+    hop.links.iter_mut().for_each(|link| link.most = aim_packets(48.0, 5.484e-3, link.airtime));
+    let singles = hop.round(&vec![1.0; mbit.len()]);
+    if (0.95..1.16).contains(&(singles / seconds)) {
+        return Ok(Shipped::Edge);
+    }
+    let out = singles > seconds;
+    let aim = if out { singles.max(2.0 * hop.overhead) } else { seconds };
+    let oracle = exact(&hop, claimed(&hop, aim, hop.overhead / gamma));
+    let level = oracle.levels.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = oracle.levels.iter().zip(&hop.links).all(|(level, link)| *level >= link.most);
+    let short = level < SHOW && !most;
+    // In short frames the overhead may stay too small, and the least rate is then that of shorter rounds.
+    let believed = singles - hop.overhead + hop.overhead / if short { UNSEEN } else { 1.0 };
+    let case = match () {
+        () if oracle.rates.iter().any(|rate| *rate < 1.05 / believed) => return Ok(Shipped::Least),
+        () if short && k1 * UNSEEN > 1.9 => return Ok(Shipped::Unstable),
+        () if out && short => Shipped::AboutHalf,
+        () if out => Shipped::Half,
+        () if most => Shipped::Most,
+        () => Shipped::Target,
+    };
+    // At small gains, and near what is out of reach, the loops are slow.
+    let slack = (1.0 - hop.overhead / oracle.round).max(0.02);
+    world.settle((10.0 / (0.2 * slack) + 40.0 / k1 + 200.0) as usize);
+    let rounds = |world: &World| world.law.views().map(|view| view.interval).collect::<Vec<f64>>();
+    let (last, intervals) = (world.slot(), rounds(&world));
+    let here = format!("{case:?}: K1 {k1} gamma {gamma} T {target} {mbit:?}: {last:?}, {intervals:?} for {oracle:?}");
+    for _ in 0..40 {
+        let levels = world.slot();
+        let rests = levels.iter().zip(&last).all(|(level, last)| (level / last - 1.0).abs() < 0.005);
+        prop_assert!(rests, "{here} and then {levels:?}");
+    }
+    let within = |got: &[f64], want: &[f64], least: f64, most: f64| {
+        got.iter().zip(want).all(|(got, want)| (least..=most).contains(&(got / want)))
+    };
+    let (least, most) = match case {
+        // An overhead that is believed too small stays so, but for what makes the target seem within reach: two thirds of the rate at the worst.
+        Shipped::AboutHalf => (if gamma > 1.0 { 0.7 } else { 0.85 }, 1.01),
+        _ => (0.99, 1.01),
+    };
+    prop_assert!(within(&intervals, &vec![oracle.round; mbit.len()], least, most), "{here}");
+    // What a tenth less of a round leaves to few packets is a fifth less of them.
+    let least = if case == Shipped::AboutHalf { 2.0 * least - 1.0 } else { least };
+    prop_assert!(within(&last, &oracle.levels, least, most), "{here}");
+    Ok(case)
+}
+
+/// Draws gains and hops for the law as it ships; each case of `told` must come, and more than this share of all be one of them.
+fn every_shipped(strategy: impl Strategy<Value = (f64, f64, Vec<f64>, u64)>, told: &[Shipped], share: f64) {
+    const CASES: u32 = 1024;
+    let seen = RefCell::new(Vec::new());
+    let mut runner = TestRunner::new(ProptestConfig { cases: CASES, ..ProptestConfig::with_source_file(file!()) });
+    let result = runner.run(&strategy, |(k1, gamma, mbit, target)| {
+        seen.borrow_mut().push(shipped(k1, gamma, &mbit, target)?);
+        Ok(())
+    });
+    result.unwrap_or_else(|error| panic!("{error}"));
+    let of = |case: Shipped| seen.borrow().iter().filter(|seen| **seen == case).count();
+    use Shipped::{AboutHalf, Edge, Half, Least, Most, Target, Unstable};
+    let counts = [Target, Most, Half, AboutHalf, Least, Edge, Unstable].map(|case| (case, of(case)));
+    println!("{counts:?}");
+    assert!(told.iter().all(|case| of(*case) > 0), "{counts:?}");
+    let all: usize = told.iter().map(|case| of(*case)).sum();
+    assert!(all as f64 > share * f64::from(CASES), "{counts:?}");
+}
+
+/// The law as it ships, on hops of like stations as above. K1 alone is below 2, not K1 gamma: what frames show corrects what is believed first.
+#[test]
+fn the_shipped_law_settles_at_every_stable_gain() {
+    let target = prop_oneof![2u64..25, 2u64..4];
+    let mbit = prop::sample::select(vec![87.75, 175.5, 390.0, 1170.0]);
+    let like = (0.05..1.8f64, 0.25..4.0f64, (1usize..15, mbit).prop_map(|(n, mbit)| vec![mbit; n]), target);
+    use Shipped::{AboutHalf, Half, Most, Target};
+    every_shipped(like, &[Target, Most, Half, AboutHalf], 0.7);
+}
+
+/// And of unlike ones.
+#[test]
+fn the_shipped_law_settles_at_the_optimum_of_unlike_stations() {
+    let mbit = prop::collection::vec(prop::sample::select(vec![87.75, 175.5, 390.0, 585.0, 1170.0]), 2..8);
+    every_shipped((0.05..1.8f64, 0.4..2.5f64, mbit, 1u64..25), &[Shipped::Target, Shipped::Most], 0.8);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 

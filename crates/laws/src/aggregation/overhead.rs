@@ -11,7 +11,8 @@
 //!             specification skips it; but a hop that a neighbour has slowed down would then be overrun for longer).
 //!             Short frames: they may follow the packets, not the rounds, and the sample is too high; it may lower ĉ, and raise it
 //!             only if frames hold 4 packets, are as many as 5, and the station was sent what it may be, all slot long, or frames
-//!             are full; or if frames hold 1.5 packets at the least rate, which is one packet a round if ĉ is right: no lower rate would tell more. Too low a ĉ does no harm there that the loops do not mend (z makes good for it, and what they cannot mend makes
+//!             are full; or if frames hold 1.1 packets at the least rate, which is one packet a round if ĉ is right: no lower rate would tell more, and the target is missed
+//!             by as much whatever makes packets meet (at 1.5 a target out of reach stayed unnoticed, at a fourth of the throughput). Too low a ĉ does no harm there that the loops do not mend (z makes good for it, and what they cannot mend makes
 //!             frames of 4); one that is too high may lock them: where a round of single packets seems longer than the target, the law asks
 //!             for single packets, and their interval is just what it believes. So while frames hold single packets, as many as it would have, ĉ is
 //!             taken to be too high, by more with every slot, until two packets meet in a frame; but not where packets wait all the same, as for a station
@@ -105,7 +106,7 @@ const CHANGE: f64 = 1.25;
 const SURE: f64 = 4.0;
 const FEW: f64 = 5.0;
 /// Where the law sends the least that it may, packets that meet in frames of so many have been waited for: rounds are longer than is believed.
-const MET: f64 = 1.5;
+const MET: f64 = 1.1;
 /// Share by which single packets lower the estimate at the most, in a slot.
 const FALL: f64 = 0.3;
 /// Frames do not say so of which the stations have other shares than in the slot before, by more than this part and more than one frame.

@@ -2,6 +2,7 @@
 //! Source:     own; decision 13. What is sent to the hop within a round waits there until the next.
 //! Equations:  where a share l > 0.005 of what was sent is lost:  T' = max{0.7 T, 1.05 m},   otherwise T' = min{g T, T̄}
 //!             g = 1.1 where T < 0.85 b or after 40 slots without losses in a row;  1.01 where T < b;  1.02 beyond
+//!             begun where 5 a - b > 11,   a slots with losses and b without, while T̄ is aimed at; never below 0
 //!             a queue that lost l would have held rounds of b = (1 - l) T;   refuted where T <= 0.75 b, or 0.7 T < 1.05 m, loses packets
 //!             refuted 4 times  =>  T' = T̄ for 120 slots, for 240 the next time, and so on up to 1920
 //! Symbols:    l -> `lost`, T̄ -> `asked`, T -> `interval`, m -> `shortest` (the round in which packets are single), b -> `held`
@@ -23,7 +24,7 @@ pub struct Room {
     /// How often that was refuted, and how often in a row it was not.
     refuted: u32,
     confirmed: u32,
-    /// Slots in a row in which packets were lost while the target is aimed at.
+    /// Slots in which packets were lost while the target is aimed at, each worth [`WEIGHT`] of those in which none were, less those.
     lossy: u32,
     /// Slots in a row in which none were.
     clean: u32,
@@ -36,8 +37,10 @@ pub struct Room {
 
 /// Share of the packets sent that are lost, from which on the queue has no room.
 const LOSSY: f64 = 0.005;
-/// So many slots in a row must say so while the target is aimed at: a hop that becomes slower loses what it is sent until that is known.
-const PATIENCE: u32 = 2;
+/// Three slots in a row must say so while the target is aimed at, or more than one in six for a while: a hop that becomes slower, or an access point that
+/// begins beside this one, loses what it is sent until that is known, in two slots of three.
+const WEIGHT: u32 = 5;
+const PATIENCE: u32 = 12;
 /// What an interval without room is multiplied by…
 const SHORTER: f64 = 0.7;
 /// …and one with room: where there is room for much longer ones, so that what lost packets for a moment costs little…
@@ -84,7 +87,7 @@ impl Room {
             self.lengthen();
             return false;
         }
-        (self.lossy, self.clean) = (self.lossy + 1, 0);
+        (self.lossy, self.clean) = (self.lossy + WEIGHT, 0);
         if self.interval >= self.asked && self.lossy < PATIENCE {
             return false;
         }
@@ -110,7 +113,7 @@ impl Room {
             () => LONGER,
         };
         self.interval = (longer * self.interval).min(self.asked);
-        (self.lossy, self.clean) = (0, self.clean.saturating_add(1));
+        (self.lossy, self.clean) = (self.lossy.saturating_sub(1), self.clean.saturating_add(1));
         if self.interval >= self.asked {
             (self.held, self.refuted, self.confirmed) = (None, 0, 0);
             if self.clean >= PAUSE[0] {
@@ -172,11 +175,16 @@ mod tests {
     #[test]
     fn slots_with_losses_while_a_hop_becomes_slower_are_not_the_queues() {
         let mut room = Room::new(10e-3);
-        for slot in 0..40 {
-            assert!(!room.update(if slot % 2 == 0 { 0.3 } else { 0.0 }, 0.0), "one of two");
+        for slot in 0..60 {
+            assert!(!room.update(if slot % 12 < 2 { 0.3 } else { 0.0 }, 0.0), "two, and then none for a while");
+            assert!(!room.update(0.0, 0.0));
+        }
+        for slot in 0..60 {
+            assert!(!room.update(if slot % 6 == 0 { 0.3 } else { 0.0 }, 0.0), "one of six");
         }
         assert_eq!(room.interval(), 10e-3);
-        assert!((1..PATIENCE).all(|_| !room.update(0.3, 0.0)) && room.update(0.3, 0.0), "two in a row");
+        (0..PATIENCE).for_each(|_| assert!(!room.update(0.0, 0.0)));
+        assert!(!room.update(0.3, 0.0) && !room.update(0.3, 0.0) && room.update(0.3, 0.0), "three in a row");
         assert!((room.interval() - 7e-3).abs() < 1e-9);
         assert!(!room.update(0.3, 0.0), "what was under way when the interval became shorter says nothing");
     }
