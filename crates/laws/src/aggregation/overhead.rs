@@ -107,6 +107,8 @@ const SURE: f64 = 4.0;
 const FEW: f64 = 5.0;
 /// Where the law sends the least that it may, packets that meet in frames of so many have been waited for: rounds are longer than is believed.
 const MET: f64 = 1.1;
+/// And by the published rule, which never gives a target up: where ĉ is found to be larger, it would send even less.
+const MET_BY_ROUND: f64 = 1.5;
 /// Share by which single packets lower the estimate at the most, in a slot.
 const FALL: f64 = 0.3;
 /// Frames do not say so of which the stations have other shares than in the slot before, by more than this part and more than one frame.
@@ -151,7 +153,7 @@ impl Overhead {
         let full = sample.is_full();
         // By how much longer packets would take if it is they; and whether they leave less time than an access takes.
         let stretch = (sample.interval - self.estimate * per) / (sample.interval * sample.load);
-        let longer = stretch > CHANGE && sample.shows_rounds();
+        let longer = stretch > CHANGE && self.shows_rounds(sample);
         let shorter = measured < LEAST_ACCESS && sample.frames >= FEW;
         let doubtful = self.rule == OverheadRule::Access && !sample.told;
         if doubtful && (longer || shorter) {
@@ -160,7 +162,7 @@ impl Overhead {
             return if again { Change::Airtimes } else { Change::None };
         }
         self.stretched = None;
-        if full && measured < self.estimate || !sample.shows_rounds() && measured > self.estimate {
+        if full && measured < self.estimate || !self.shows_rounds(sample) && measured > self.estimate {
             return Change::None;
         }
         let changed = match doubtful {
@@ -221,6 +223,16 @@ impl Overhead {
         again
     }
 
+    /// Each frame began when the one before had ended, so that the time between them is the round's.
+    fn shows_rounds(&self, sample: &Sample) -> bool {
+        let several = match self.rule {
+            _ if !sample.least => SURE,
+            OverheadRule::Access => MET,
+            OverheadRule::Round => MET_BY_ROUND,
+        };
+        sample.frames >= FEW && (sample.level >= several && sample.paced || sample.is_full())
+    }
+
     /// True if `measured` is the second sample in a row that the estimate does not explain; never by the published rule.
     fn has_changed(&mut self, measured: f64, sample: &Sample, error: f64) -> bool {
         // Of few frames, one more or less is a larger part.
@@ -229,7 +241,7 @@ impl Overhead {
         let (ratio, off) = (measured / self.estimate, (measured - self.estimate).abs());
         let unexplained = !(1.0 / CHANGE..=CHANGE).contains(&ratio) && off > error;
         // Frames that follow the packets show too much: what they show to be less is.
-        let shown = sample.shows_rounds() || sample.frames >= FEW && ratio < 1.0;
+        let shown = self.shows_rounds(sample) || sample.frames >= FEW && ratio < 1.0;
         let strange = self.rule == OverheadRule::Access && steady && shown && unexplained;
         let before = std::mem::replace(&mut self.suspect, strange.then_some(ratio));
         let same_side = |before: f64| (before > 1.0) == (ratio > 1.0);
@@ -245,12 +257,6 @@ impl Sample {
     /// The hop could have sent more in one frame.
     fn is_full(&self) -> bool {
         self.level >= FULL * self.most && self.level >= SINGLE
-    }
-
-    /// Each frame began when the one before had ended, so that the time between them is the round's.
-    fn shows_rounds(&self) -> bool {
-        let several = if self.least { MET } else { SURE };
-        self.frames >= FEW && (self.level >= several && self.paced || self.is_full())
     }
 }
 
