@@ -24,10 +24,10 @@ fn a_queue_without_room_for_a_round_gets_shorter_ones() {
                 "{packets} packets, seed {seed}: {used:.3} of CUBIC's throughput, p95 {delay:.3}, lost per million {lost:.0?}"
             );
             assert!(used >= 0.99, "seed {seed}: {used}");
-            // The target loses so little behind 250 packets, now and then, that one run in three has not found it out in time: not met, and so on
-            // the page of reproductions.
-            let found = delay < 1.0 && lost[0] < lost[1];
-            assert!(found || packets == 250, "seed {seed}: {delay} {lost:?}");
+            // Behind 250 packets the target loses one in a hundred in a slot of four, so that it takes a while to be found out: single runs lose as much as
+            // CUBIC, all together do not (the page of reproductions).
+            let most = if packets == 250 { 1.5 } else { 1.0 };
+            assert!(delay < 1.0 && lost[0] < most * lost[1], "seed {seed}: {delay} {lost:?}");
         }
     }
 }

@@ -64,6 +64,8 @@ pub struct Proxy {
     scratch: Vec<u8>,
     wake: Option<Time>,
     rotation: Rotation,
+    /// Who has begun to wait or to rest since the law was told.
+    moves: Vec<Signal>,
     housekept: Time,
     wakeful: Wakeful,
     /// When something was last seen to wait for its turn.
@@ -169,6 +171,7 @@ impl Proxy {
             scratch: vec![0; 256 << 10],
             wake: None,
             rotation: Rotation::default(),
+            moves: Vec::new(),
             housekept: Time::ZERO,
             wakeful,
             waited: Time::ZERO,
@@ -351,7 +354,9 @@ impl Proxy {
         }
         let turn = self.rotation.turn(now, &self.sessions, self.hurry(now));
         self.look_after(now, &turn);
-        if now.since(self.housekept) >= HOUSEKEEPING {
+        // Together with a whole round, so that who has nothing to do wakes up once for both.
+        let whole = !turn.is_empty() && turn.len() == self.sessions.len();
+        if whole || now.since(self.housekept) >= HOUSEKEEPING {
             self.housekept = now;
             self.housekeep(now);
         }
@@ -364,26 +369,26 @@ impl Proxy {
         Ok(())
     }
 
-    /// Adjusts the windows of these sessions, and tells the law who begins to wait or to rest.
+    /// Adjusts the windows of these sessions, and notes for the law who begins to wait or to rest.
     fn look_after(&mut self, now: Time, turn: &[u32]) {
-        let mut moves = Vec::new();
         for number in turn {
             let Some(session) = self.sessions.get_mut(number) else { continue };
             session.housekeep(now, &self.poll);
             if session.begins_to_wait() {
-                moves.push(Signal::Stream(StreamReport { waiting: true, ..session.report() }));
+                self.moves.push(Signal::Stream(StreamReport { waiting: true, ..session.report() }));
             }
             if session.begins_to_rest(now) {
-                moves.push(Signal::Idle(session.station));
+                self.moves.push(Signal::Idle(session.station));
             }
-        }
-        if !moves.is_empty() {
-            self.control.moves(now, &moves);
-            self.decide(now);
         }
     }
 
     fn housekeep(&mut self, now: Time) {
+        // Together, since what one does changes the rates of all.
+        if !self.moves.is_empty() {
+            self.control.moves(now, &std::mem::take(&mut self.moves));
+            self.decide(now);
+        }
         if self.sessions.values().any(|session| session.waiting) {
             self.waited = now;
         }

@@ -111,8 +111,8 @@ fn by_default(page: &mut String, one: &One, several: &[Point]) {
         |points: &[Point]| values(points).chain(values(several)).filter(|value| value.holds_by_step()).count();
     let _ = write!(
         page,
-        "\n**With nothing chosen the verdict is that with 3: {all} values outside, those of several stations included.** By the rule's last clause \
-         alone {} more hold ({} with 100), standard deviations next to 0.\n\nWith 3 packets {} values of the cases with one station are outside the rule: {knee} at load 1.00 and {elsewhere} elsewhere \
+        "\n**With nothing chosen the verdict is that with 3: {all} values outside, those of several stations included.** Without the rule's last \
+         clause (standard deviations next to 0) {} more would be ({} with 100).\n\nWith 3 packets {} values of the cases with one station are outside the rule: {knee} at load 1.00 and {elsewhere} elsewhere \
          (standard deviations\nof the aggregation). At load 1.00 a delay is off by at most {low:+.0} % with 3 and {high:+.0} % with 100. The test lists and explains what is\noutside with 100 (below). With several \
          stations addresses are known from the start.\n",
         by_step(points),
@@ -224,7 +224,7 @@ in S2, which the steps of its throughput column show); delays of packets *sent* 
 delivered in it; figures by station and seed first, then averaged.
 
 No parameter of the model is fitted to a point. **One figure of the scene was chosen with visible points in view**: that 100
-packets wait for the station's address in S1 (see \"At nominal capacity\"). It decides at load 1.00 only. The table of results has the
+packets wait for the station's address in S1 (see \"At nominal capacity\"). It decides at load 1.00, one standard deviation apart. The table of results has the
 verdicts with ns-3's default, 3, beside those with 100.
 
 What differs from the standard is in `Profile::Ns3_3_37`, each item taken from ns-3's source or its documentation:
