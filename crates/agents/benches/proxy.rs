@@ -186,6 +186,7 @@ struct World {
 }
 
 const SERVER: (&str, u16) = ("10.97.1.1", 7);
+const PROXY: &str = "10.97.2.1:4848";
 
 /// Where the kernel takes in what comes to the server.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -195,7 +196,6 @@ enum Server {
     /// Where it was sent: on the proxy's.
     Beside,
 }
-const PROXY: &str = "10.97.2.1:4848";
 
 impl World {
     fn new(place: Server) -> World {

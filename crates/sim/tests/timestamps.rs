@@ -113,13 +113,13 @@ fn the_data_rate_is_told_from_when_packets_were_sent() {
     let several = row("of both, 2 to 8 stations", &|_, case| case.error == 0.0 && case.stations > 1);
     let neighbour =
         row("of both, a neighbour on the channel", &|_, case| case.error == 0.0 && case.neighbour.is_some());
-    row("of both, up to 3 packets a frame", &|slot, case| case.error == 0.0 && slot.truth < 3.0);
+    let single = row("of both, up to 3 packets a frame", &|slot, case| case.error == 0.0 && slot.truth < 3.0);
     let more = row("of both, more", &|slot, case| case.error == 0.0 && slot.truth >= 3.0);
     let lossy = row("MPDU losses up to 5 %", &|_, case| case.error > 0.0);
     assert!(whole.0 <= 0.15 && early.0 <= 0.15 && several.0 <= 0.15, "{whole:?} {early:?} {several:?}");
-    // No bound on frames of up to 3 packets: it would rest on the one slot of 45 in which a rate is known. In sets of other
+    // Of frames of up to 3 packets this says little: it rests on the one slot of 45 in which a rate is known. In sets of other
     // seeds 2 to 11 % of such slots have one, which is 2 to 38 % off in the mean.
-    //
+    assert!(single.0 <= 0.15, "{single:?}");
     // Who never says that it knows is never wrong. At most half of what these seeds show, and below every one of eight sets of
     // other seeds: there it is 9 to 15 % of all slots.
     let least = [
