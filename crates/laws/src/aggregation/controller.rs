@@ -25,6 +25,7 @@
 //!               good for was another hop. With [`super::OverheadRule::Round`] none of the three is looked for.
 //!             * Where stations tell no data rates, w is what rounds leave (`airtimes`), and until that is known nobody is
 //!               sent more than twice what arrived.
+//!             * Where another station becomes the reference, ν w_1 is kept, and so everybody's share, not ν (`keep`).
 //!             * None of these touches the loop near its equilibrium, where frames are not full and ĉ changes by β.
 //!             * What others send to a station is in its frames, too: packets beyond two for each that is new (`foreign`). They
 //!               take their share of any round, and x' is for rounds longer by that.
@@ -268,7 +269,7 @@ impl Regulator {
     }
 
     fn tick(&mut self, now: Time) {
-        let (params, aim) = (&self.params, self.reach.interval());
+        let (params, aim, share) = (&self.params, self.reach.interval(), self.share());
         self.ledger.iter_mut().for_each(|(_, account)| account.state.pass(now, account.is_present()));
         self.ledger.close(now, |account, slot| account.measure(params, aim, now, slot));
         // A slot of which nobody has told anything is none.
@@ -284,6 +285,7 @@ impl Regulator {
         let before = self.reference;
         self.refuse_rates();
         self.choose_reference();
+        let other_packets = self.reference != before && self.keep(share);
         let other = self.guess_airtimes();
         let changed = self.learn_overhead() || other;
         let shortest = self.rounds(self.ahead()).shortest;
@@ -298,7 +300,10 @@ impl Regulator {
             self.inner(|state| changed || turned || state.shifted);
         } else {
             self.inner(|_| false);
-            self.outer();
+            // What the slot was like for another reference says nothing of this one's ν.
+            if !other_packets {
+                self.outer();
+            }
             self.retarget();
             self.make_room();
         }
@@ -336,6 +341,16 @@ impl Regulator {
             }
             (_, slowest) => slowest.map(|(station, _)| station),
         };
+    }
+
+    /// Tells ν in packets of another reference, so that everybody keeps this `share` of a round; true if it did. As published ν stays,
+    /// and shares become others.
+    fn keep(&mut self, share: Option<f64>) -> bool {
+        let (Some(share), Some(reference), true) = (share, self.reference, self.params.foresees()) else {
+            return false;
+        };
+        self.nu = (share / self.airtime_of(reference)).clamp(1.0, f64::from(self.params.max_packets));
+        true
     }
 
     /// True if the overhead has become another, or what packets take.
@@ -470,11 +485,12 @@ impl Regulator {
             }
             let (share, limited) = (account.presence.share(), account.presence.is_limited());
             let (wanted, least) = (unhurried(account), least(limited));
+            // Rounds that are long by what limited streams use do not make it rarer still.
+            let trickle = TRICKLE * least.max(1.0 / singles);
             let state = &mut account.state;
-            let drained = state.backlog.clamp().map_or(wanted, |clamp| clamp.max(TRICKLE * least));
+            let drained = state.backlog.clamp().map_or(wanted, |clamp| clamp.max(trickle));
             let unproven = !state.rated && state.known && state.level < ROUNDS_SHOW && !limited;
-            let proven =
-                if unproven { (RISE * state.arrived / share.max(SHOWN)).max(TRICKLE * least) } else { f64::INFINITY };
+            let proven = if unproven { (RISE * state.arrived / share.max(SHOWN)).max(trickle) } else { f64::INFINITY };
             state.rises = proven < wanted;
             let free = wanted.min(drained).min(proven);
             let carried = state.own.clamp().map_or(carried, |clamp| clamp.max(1.0).min(carried));

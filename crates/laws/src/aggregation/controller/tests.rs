@@ -121,19 +121,20 @@ fn bench(stations: usize) -> Bench {
 }
 
 #[test]
-fn the_reference_is_the_slowest_and_changes_at_a_tenth_more_with_the_set_point_kept() {
+fn the_reference_is_the_slowest_and_changes_at_a_tenth_more_with_the_shares_kept() {
     let of = |mbit| Act { mbit, ..BUSY };
     let mut bench = bench(2);
     bench.slots(20, &[of(390.0), of(400.0)]);
     assert_eq!(bench.law.reference, Some(node(0)), "the slowest");
     bench.slots(5, &[of(390.0), of(360.0)]);
     assert_eq!(bench.law.reference, Some(node(0)), "8 % slower is not enough");
-    let before = bench.law.set_point();
+    let (before, share) = (bench.law.set_point(), bench.law.share().expect("a reference"));
     bench.slot(&[of(390.0), of(195.0)]);
     assert_eq!(bench.law.reference, Some(node(1)), "twice as slow is");
-    // One step of the outer loop at most; and the levels are those of the new order: μ_1 w_1/w_i.
+    // The levels are those of the new order: μ_1 w_1/w_i.
     let nu = bench.law.set_point();
-    assert!(nu > 0.5 * before && nu < 2.0 * before, "{before} {nu}");
+    assert!((bench.law.share().expect("a reference") / share - 1.0).abs() < 1e-9, "{share} {:?}", bench.law.share());
+    assert!((nu / (0.5 * before) - 1.0).abs() < 1e-9, "{before} {nu}");
     assert!((bench.state(1).target - nu).abs() < 1e-9);
     assert!((bench.state(0).target - (2.0 * nu).min(48.0)).abs() < 1e-9);
 }
@@ -154,6 +155,27 @@ fn an_application_that_sends_little_freezes_its_state_and_gets_half_again_what_i
     bench.slot(&[BUSY, more]);
     assert_eq!(bench.state(1).z, z, "nine tenths of the rate are less than 0.95 of it");
     assert_eq!(bench.law.reference, Some(node(0)), "and it never leads");
+}
+
+/// As of a stream whose proxy has just nothing to send when a slot ends.
+#[test]
+fn a_slot_in_which_the_slowest_sends_a_little_less_than_it_may_changes_little() {
+    let [fast, slow] = [702.0, 87.75].map(|mbit| Act { mbit, ..BUSY });
+    let mut bench = Bench::new(2, Params { target: Span::from_millis(5), ..Params::default() });
+    bench.slots(80, &[fast, slow]);
+    assert_eq!(bench.law.reference, Some(node(1)));
+    let before = [0, 1].map(|place| (bench.state(place).target, bench.rate(place)));
+    let like_before = |bench: &Bench, place: usize| {
+        let ratios = [bench.state(place).target / before[place].0, bench.rate(place) / before[place].1];
+        assert!(ratios.iter().all(|ratio| (0.8..1.25).contains(ratio)), "station {place}: {ratios:?} of what it had");
+    };
+    bench.slot(&[fast, Act { offered: 0.93 * bench.rate(1), ..slow }]);
+    assert_eq!((bench.why(1), bench.law.reference), (Why::ApplicationLimited, Some(node(0))));
+    like_before(&bench, 0);
+    for _ in 0..5 {
+        bench.slot(&[fast, slow]);
+        [0, 1].into_iter().for_each(|place| like_before(&bench, place));
+    }
 }
 
 #[test]
