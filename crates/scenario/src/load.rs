@@ -4,6 +4,7 @@ use crate::problem::{Error, Kind, Problem};
 use crate::read::{At, Context, Read, Value};
 use crate::{Scenario, check, file, raw};
 use miette::NamedSource;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use toml::Spanned;
@@ -44,17 +45,26 @@ impl Scenario {
     }
 }
 
+/// Places that are not TOML of which each is told. Who writes a scenario makes few such errors; a file of another kind has one on every
+/// line.
+const MOST_ERRORS: usize = 3;
+
 /// The raw tables of a document. What is not TOML is reported, and nothing else then: after an error of syntax the
 /// rest of the file may read as something that nobody wrote.
 fn document(text: &str, cx: &mut Context) -> Option<raw::Scenario> {
     let (document, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
-        for error in errors {
-            let span = error.span().unwrap_or(0..0);
-            let source = Arc::clone(&cx.source);
-            let what = format!("this is not TOML: {}", error.message());
+        let mut tell = |what: String, span: Option<Range<usize>>| {
             let remedy = "see https://toml.io; text and values with a unit stand in quotation marks";
+            let (source, span) = (Arc::clone(&cx.source), span.unwrap_or(0..0));
             cx.problems.push(Problem::new(Kind::Syntax, "", what, remedy, source, span));
+        };
+        for error in errors.iter().take(MOST_ERRORS) {
+            tell(format!("this is not TOML: {}", error.message()), error.span());
+        }
+        if let Some(next) = errors.get(MOST_ERRORS) {
+            let more = errors.len() - MOST_ERRORS;
+            tell(format!("nor are {more} more places from here on: is this a scenario file?"), next.span());
         }
         return None;
     }

@@ -128,6 +128,16 @@ fn the_report_shows_the_line_what_is_wrong_and_what_would_be_right() {
 }
 
 #[test]
+fn a_file_of_another_kind_is_told_in_a_few_problems() {
+    let prose = "some words\n".repeat(50);
+    let Err(Error::Invalid { problems, .. }) = Scenario::parse("prose.toml", &prose, Path::new(".")) else {
+        panic!("no scenario")
+    };
+    assert_eq!(problems.len(), 4);
+    assert!(problems[3].to_string().contains("47 more"), "{}", problems[3]);
+}
+
+#[test]
 fn a_missing_file_says_which() {
     let error = Scenario::load("no/such/scenario.toml").expect_err("there is none");
     assert!(error.plain().contains("no/such/scenario.toml"), "{error}");
