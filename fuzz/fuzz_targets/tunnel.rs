@@ -24,7 +24,7 @@ fuzz_target!(|bytes: &[u8]| {
         }
     }
     let mut end = Endpoint::new(Config::proxy());
-    end.set_pacing(Rate::from_mbit(100), lasthop_units::Bytes::new(100_000));
+    end.set_pacing(Time::ZERO, Rate::from_mbit(100), lasthop_units::Bytes::new(100_000));
     let (mut now, mut out) = (Time::ZERO, Vec::new());
     let stream = end.open("host", 80);
     end.write(stream, &[7; 5_000], now);

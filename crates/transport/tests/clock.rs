@@ -20,7 +20,7 @@ type UnderWay = (usize, u64, Time, Vec<u8>);
 /// Runs both ends for five seconds, the proxy's clock `ahead` ms ahead, with at least `down` and `up` on the way and up to `jitter` more.
 fn run(ahead: i64, down: Span, up: Span, jitter: Span, seed: u64) -> Found {
     let mut ends = [Endpoint::new(Config::station()), Endpoint::new(Config::proxy())];
-    ends[1].set_pacing(Rate::from_mbit(10), Bytes::new(1 << 20));
+    ends[1].set_pacing(Time::ZERO, Rate::from_mbit(10), Bytes::new(1 << 20));
     let stream = ends[0].open("host", 80);
     let began = Time::from_nanos(10_000_000_000_000);
     let by_clock = |end: usize, now: Time| {

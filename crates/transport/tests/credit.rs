@@ -64,7 +64,7 @@ impl World {
     fn new(seed: u64, lose: f64) -> World {
         let end = |config: Config| {
             let mut end = Endpoint::new(Config { budget: BUDGET, ..config });
-            end.set_pacing(Rate::from_mbit(100), Bytes::new(1 << 30));
+            end.set_pacing(Time::ZERO, Rate::from_mbit(100), Bytes::new(1 << 30));
             end
         };
         World {

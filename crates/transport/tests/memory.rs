@@ -77,7 +77,7 @@ fn most_held(attack: Attack, packets: usize) -> (i64, usize) {
     };
     let before = LIVE.load(Ordering::Relaxed);
     let mut proxy = Endpoint::new(config.clone());
-    proxy.set_pacing(Rate::from_mbit(100), Bytes::new(100_000));
+    proxy.set_pacing(Time::ZERO, Rate::from_mbit(100), Bytes::new(100_000));
     let mut random = Seed(7).stream("attack");
     let (mut most, mut taken, mut out, mut packet) = (0, 0, Vec::new(), Vec::new());
     let (mut refused, mut streams) = (false, BTreeSet::new());

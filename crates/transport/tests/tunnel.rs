@@ -158,7 +158,7 @@ proptest! {
         seed: u64, lose in 0.0..0.3, repeat in 0.0..0.3, jitter_us in 0u64..8_000, down in 1usize..60_000, up in 0usize..60_000,
     ) {
         let mut world = World::new(seed, Faults { lose, repeat, jitter: Span::from_micros(jitter_us) });
-        world.ends[1].set_pacing(Rate::from_mbit(20), Bytes::new(100_000));
+        world.ends[1].set_pacing(world.now, Rate::from_mbit(20), Bytes::new(100_000));
         let number = world.stream();
         world.transfer(1, number, down);
         world.transfer(0, number, up);
@@ -188,7 +188,7 @@ proptest! {
 #[test]
 fn packets_leave_evenly_at_the_rate_that_was_set_and_full() {
     let mut world = World::new(1, CLEAN);
-    world.ends[1].set_pacing(Rate::from_mbit(12), Bytes::new(1_000_000));
+    world.ends[1].set_pacing(world.now, Rate::from_mbit(12), Bytes::new(1_000_000));
     let number = world.stream();
     world.departures[1].clear();
     let took = world.transfer(1, number, 3_000_000);
@@ -210,7 +210,7 @@ fn who_reads_after_sending_keeps_the_rate_when_late() {
     let number = world.stream();
     world.run_for(Span::from_millis(100));
     let (end, rate) = (&mut world.ends[1], Rate::from_mbit(100));
-    end.set_pacing(rate, Bytes::new(100_000_000));
+    end.set_pacing(world.now, rate, Bytes::new(100_000_000));
     let (mut packet, mut sent, mut read) = (Vec::new(), 0u64, 0);
     for ms in 0..100 {
         // As a proxy goes round: what is due, what can be read, and again at once while more is due.
@@ -235,7 +235,7 @@ fn who_reads_after_sending_keeps_the_rate_when_late() {
 fn packets_are_no_longer_than_the_path_allows_and_paced_by_their_length_there() {
     let size = PacketSize::of_path(true, 1300);
     let mut world = World::new(5, Faults { lose: 0.02, ..CLEAN });
-    world.ends[1].set_pacing(Rate::from_mbit(12), Bytes::new(1_000_000));
+    world.ends[1].set_pacing(world.now, Rate::from_mbit(12), Bytes::new(1_000_000));
     let number = world.stream();
     world.departures[1].clear();
     // Some of what is sent in long packets is lost, and is sent again in short ones.
@@ -258,7 +258,7 @@ fn packets_are_no_longer_than_the_path_allows_and_paced_by_their_length_there() 
 #[test]
 fn losses_cost_repetitions_but_not_the_rate() {
     let mut world = World::new(2, Faults { lose: 0.02, ..CLEAN });
-    world.ends[1].set_pacing(Rate::from_mbit(100), Bytes::new(1_000_000));
+    world.ends[1].set_pacing(world.now, Rate::from_mbit(100), Bytes::new(1_000_000));
     let number = world.stream();
     let took = world.transfer(1, number, 10_000_000);
     let rate = Rate::of(Bytes::new(10_000_000), took).expect("took time").as_mbit_f64();
@@ -271,7 +271,7 @@ fn no_more_is_held_than_the_budget_allows() {
     let mut world = World::new(3, Faults { lose: 0.01, ..CLEAN });
     let budget = Bytes::new(40_000);
     // Far more would fit into the path: 100 Mbit/s times 10 ms are 125 kB.
-    world.ends[1].set_pacing(Rate::from_mbit(100), budget);
+    world.ends[1].set_pacing(world.now, Rate::from_mbit(100), budget);
     let number = world.stream();
     let until = world.now + Span::from_secs(2);
     let mut most = Bytes::ZERO;
@@ -292,7 +292,7 @@ fn no_more_is_held_than_the_budget_allows() {
 fn many_streams_together_are_read_no_further_ahead_than_one() {
     let mut world = World::new(6, CLEAN);
     let streams: Vec<u32> = (0..20).map(|_| world.stream()).collect();
-    world.ends[1].set_pacing(Rate::from_mbit(10), Bytes::new(1_000_000));
+    world.ends[1].set_pacing(world.now, Rate::from_mbit(10), Bytes::new(1_000_000));
     let (until, mut most) = (world.now + Span::from_secs(1), Bytes::ZERO);
     let mut written = vec![0; streams.len()];
     loop {
@@ -334,7 +334,7 @@ fn a_law_of_its_own_fills_the_path_without_overrunning_it() {
 #[test]
 fn when_nobody_answers_only_probes_leave() {
     let mut world = World::new(5, CLEAN);
-    world.ends[1].set_pacing(Rate::from_mbit(100), Bytes::new(1_000_000));
+    world.ends[1].set_pacing(world.now, Rate::from_mbit(100), Bytes::new(1_000_000));
     let number = world.stream();
     world.faults.lose = 1.0;
     world.departures[1].clear();
@@ -354,7 +354,7 @@ fn when_nobody_answers_only_probes_leave() {
 #[test]
 fn after_a_silence_data_flow_as_soon_as_the_other_end_speaks() {
     let mut world = World::new(9, CLEAN);
-    world.ends[1].set_pacing(Rate::from_mbit(20), Bytes::new(1_000_000));
+    world.ends[1].set_pacing(world.now, Rate::from_mbit(20), Bytes::new(1_000_000));
     let number = world.stream();
     world.ends[1].write(number, &[0; 100_000], world.now);
     world.run_for(Span::from_millis(20));
@@ -474,7 +474,7 @@ fn a_stream_has_one_end_and_nothing_behind_it() {
 #[test]
 fn data_waits_while_very_many_packets_have_no_acknowledgement() {
     let mut end = Endpoint::new(Config::proxy());
-    end.set_pacing(Rate::from_mbit(100_000), Bytes::new(1 << 30));
+    end.set_pacing(Time::ZERO, Rate::from_mbit(100_000), Bytes::new(1 << 30));
     let (mut now, mut out, stream) = (Time::from_nanos(1_000_000_000), Vec::new(), end.open("host", 80));
     for _ in 0..60_000 {
         now += Span::from_micros(1);
@@ -495,7 +495,7 @@ fn data_waits_while_very_many_packets_have_no_acknowledgement() {
 #[test]
 fn an_answer_that_tells_no_round_trip_lets_data_flow_again() {
     let mut end = Endpoint::new(Config::proxy());
-    end.set_pacing(Rate::from_mbit(100), Bytes::new(1 << 20));
+    end.set_pacing(Time::ZERO, Rate::from_mbit(100), Bytes::new(1 << 20));
     let (mut now, mut out, stream) = (Time::from_nanos(1_000_000_000), Vec::new(), end.open("host", 80));
     for _ in 0..2 {
         now += Span::from_millis(1);

@@ -6,6 +6,8 @@
 //!             those that begin are given  max{ f - t, f / 4 },  and from then on what leaves, too (`laws::Ramp`)
 //!             those that send are given what the pool has (`laws::Pool`), as far as the ramp goes
 //!             room for a quiet one:  min{ w, max{ 10 m, p } },   p = (2/3 x (r + a) - sum of w - m where w <= 10 m) / how many have more
+//!             room for one that sends:  1.5 y (r + s);  once it has brought as much, z (2 r + s) if that is more, y and z its parts of x and of the
+//!             highest x of the last two round trips
 //! Symbols:    x -> `rate`, r -> `farthest`, a -> `slack`, s -> `standing`, m -> `LEAST`, f -> `spare`, t -> `told`, w -> `Server::out`
 //! Deviations: what would be negative is zero, and nobody has less than a segment.
 //! Validity:   up to x (r + s) / m connections that send: beyond, their segments are what waits. A falling x is followed one round trip
@@ -28,6 +30,9 @@ use lasthop_laws::{Intake, Pool, Ramp, Share};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::BTreeMap;
 
+/// Room for what is expected of a connection, as a multiple of it, at least: the proxy may be held up before it looks again.
+const ROOM: f64 = 1.5;
+
 /// What may be held for a station, and how connections can be kept to it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
@@ -44,6 +49,26 @@ pub(super) struct Budget {
     ramp: Ramp,
     /// What was left at the last look of what might be given.
     room: Bytes,
+    peak: Peak,
+}
+
+/// The highest rate of the last round trip or two: what was promised at it is still on its way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Peak {
+    /// When this round trip began, its highest rate, and that of the one before.
+    since: Time,
+    now: Rate,
+    before: Rate,
+}
+
+impl Peak {
+    fn look(&mut self, now: Time, rate: Rate, round_trip: Span) -> Rate {
+        if now.since(self.since) >= round_trip {
+            (self.since, self.before, self.now) = (now, self.now, rate);
+        }
+        self.now = self.now.max(rate);
+        self.now.max(self.before)
+    }
 }
 
 /// A station's connections, by their streams.
@@ -51,7 +76,7 @@ pub(super) type Servers = BTreeMap<u32, Server>;
 
 impl Budget {
     pub(super) fn new(terms: Terms) -> Budget {
-        Budget { terms, ramp: Ramp::default(), room: Bytes::ZERO }
+        Budget { terms, ramp: Ramp::default(), room: Bytes::ZERO, peak: Peak::default() }
     }
 
     /// What a connection that is to be made may bring when it begins: a segment, and what is left for the quiet, but never more than a
@@ -66,6 +91,7 @@ impl Budget {
     pub(super) fn look(&mut self, now: Time, rate: Rate, left: Bytes, servers: &mut Servers) -> Gives {
         let known = Known::of(now, rate, servers);
         let (share, standing) = (Share { of: rate, among: known.sending }, Intake::standing(self.terms.slack));
+        let lately = Share { of: self.peak.look(now, rate, known.farthest), ..share };
         let (begins, told) = (Bytes::new(self.left_for_beginners(&known)), Bytes::new(known.told));
         let room = self.ramp.room(left, (begins, known.out + told), known.sending == 0);
         // Whole segments, since all may come at one moment, and for what is less than one the kernel has another to spare.
@@ -80,7 +106,7 @@ impl Budget {
             pool.ask(server.more(server.open));
         }
         let (first, part, bound) = (LEAST + each, self.part_of_keepers(&known), self.bound(&known));
-        let gives = Gives { share, bound, terms: self.terms, first, part, pool };
+        let gives = Gives { share, lately, bound, terms: self.terms, first, part, pool };
         let busy = servers.values().filter(|server| server.is_busy(now));
         self.room = room.saturating_sub(busy.map(|server| gives.more(server)).sum());
         gives
@@ -177,6 +203,8 @@ impl Known {
 pub(super) struct Gives {
     /// The station's rate, among those that send.
     pub(super) share: Share,
+    /// The same of the highest rate of the last round trips.
+    lately: Share,
     /// Octets that may wait.
     pub(super) bound: Bytes,
     pub(super) terms: Terms,
@@ -193,8 +221,10 @@ pub(super) struct Gives {
 pub(super) struct Given {
     /// Octets that may come beyond what has arrived.
     pub(super) open: u64,
-    /// Octets that must find room, under way or waiting.
+    /// Octets that are expected, under way or waiting.
     pub(super) limit: u64,
+    /// Octets that must find room.
+    pub(super) room: u64,
     /// It sends nothing.
     pub(super) quiet: bool,
     /// It was given more before, and the next request takes that back.
@@ -206,16 +236,24 @@ impl Gives {
     pub(super) fn to(&self, now: Time, server: &Server) -> Given {
         if server.is_busy(now) {
             let (share, rtt) = (self.share, server.round_trip());
-            let even = share.rate().bytes_in(rtt + Intake::standing(self.terms.slack));
-            let limit = even.max(server.intake.least(share, rtt)).get();
-            return Given { open: server.opened(self.more(server)), limit, quiet: false, takes_back: false };
+            let standing = Intake::standing(self.terms.slack);
+            let limit = share.rate().bytes_in(rtt + standing).max(server.intake.least(share, rtt));
+            // Senders bring what fills the wire in one burst, and the window that is announced when the last of it has come is what finds
+            // room beside it. And what was promised at a higher rate comes, too: dropped, it would cost its sender a timeout. Neither is so
+            // of one that has just begun, maybe among many.
+            let bursts = self.lately.rate().bytes_in(rtt * 2 + standing);
+            let room = limit.scale(ROOM);
+            let room = if server.has_brought(bursts) { room.max(bursts) } else { room };
+            let open = server.opened(self.more(server));
+            return Given { open, limit: limit.get(), room: room.get(), quiet: false, takes_back: false };
         }
         let retracts = self.terms.retracts;
         // The request that makes it go on takes back what it was given beyond this.
         let open = if retracts && server.keeps_much(now) { self.first.max(self.part) } else { self.first };
         // What may come at once must find room, and no more.
         let limit = self.first.max(server.may_bring(now, self.part));
-        Given { open, limit, quiet: true, takes_back: retracts && server.out().get() > open }
+        let room = Bytes::new(limit).scale(ROOM).get();
+        Given { open, limit, room, quiet: true, takes_back: retracts && server.out().get() > open }
     }
 
     /// What a connection that sends is given beyond what it has.
@@ -233,6 +271,16 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     const NOW: Time = Time::from_nanos(1_000_000_000_000);
+
+    /// A connection that sends, and may send so much; and its caller's end.
+    fn sends(first: u64) -> (TcpStream, Server) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+        let caller = TcpStream::connect(listener.local_addr().expect("an address")).expect("loopback");
+        let pipe = Pipe::new(listener.accept().expect("a connection").0).expect("a socket");
+        let mut server = Server::new(State::Up(pipe), first);
+        server.busy_until = NOW + Span::from_secs(1);
+        (caller, server)
+    }
 
     fn budget() -> Budget {
         Budget::new(Terms { slack: Intake::ALLOWANCE, retracts: false })
@@ -266,17 +314,33 @@ mod tests {
         let spare = budget.spare(rate);
         let mut first = |servers: &mut Servers, left| budget.look(NOW, rate, Bytes::new(left), servers).first;
         assert_eq!(first(&mut servers, 0), 3 * LEAST, "half of the spare is 12 500 octets");
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
-        let _caller = TcpStream::connect(listener.local_addr().expect("an address")).expect("loopback");
-        let pipe = Pipe::new(listener.accept().expect("a connection").0).expect("a socket");
         let all = LEAST + spare;
-        let mut sends = Server::new(State::Up(pipe), all);
-        sends.busy_until = NOW + Span::from_secs(1);
+        let (_caller, sends) = sends(all);
         servers.insert(4, sends);
         assert_eq!(first(&mut servers, 0), LEAST);
         assert_eq!(first(&mut servers, all), 3 * LEAST, "as much has left");
         servers.retain(|number, _| *number == 4);
         first(&mut servers, all);
         assert_eq!(budget.room.get(), spare, "nobody is quiet of whom something would have to be kept");
+    }
+
+    #[test]
+    fn there_is_room_for_a_burst_that_fills_the_wire_and_for_what_was_promised_before_the_rate_fell() {
+        let (mut budget, mut servers) = (budget(), Servers::new());
+        let [fast, slow] = [400, 20].map(Rate::from_mbit);
+        let rtt = Span::from_millis(20);
+        let bursts = |rate: Rate| rate.bytes_in(rtt * 2).get();
+        let (_caller, server) = sends(fast.bytes_in(rtt).get());
+        servers.insert(1, server.at(rtt).having_brought(2 * bursts(fast)));
+        let mut room = |ms: u64, rate| {
+            let now = NOW + Span::from_millis(ms);
+            let given = budget.look(now, rate, Bytes::ZERO, &mut servers).to(now, &servers[&1]);
+            assert!(given.room >= given.limit * 3 / 2, "{given:?}");
+            given.room
+        };
+        assert!(room(0, fast) >= bursts(fast));
+        assert!(room(2, slow) >= bursts(fast), "it is on its way");
+        assert!(room(21, slow) >= bursts(fast));
+        assert!((bursts(slow)..bursts(fast) / 10).contains(&room(42, slow)), "it has come");
     }
 }

@@ -88,6 +88,18 @@ impl Server {
         }
     }
 
+    /// One so far away, as if its socket had said so.
+    #[cfg(test)]
+    pub(super) fn at(self, round_trip: Span) -> Server {
+        Server { min_rtt: Some(round_trip), ..self }
+    }
+
+    /// One that has brought so much, which has been read.
+    #[cfg(test)]
+    pub(super) fn having_brought(self, octets: u64) -> Server {
+        Server { arrived: octets, taken: octets, edge: self.edge + octets, ..self }
+    }
+
     /// Begins to connect to the first of the addresses that can be tried. `window`: the first window, in octets.
     pub(super) fn connect(now: Time, mut addresses: Addresses, window: u64) -> Result<State, OpenResult> {
         let mut failed = OpenResult::HostUnreachable;
@@ -151,6 +163,11 @@ impl Server {
     /// Octets beyond what has arrived that are under way, or may still be sent.
     pub(super) fn out(&self) -> Bytes {
         Bytes::new(self.edge.saturating_sub(self.arrived))
+    }
+
+    /// It has sent so much since it was made.
+    pub(super) fn has_brought(&self, octets: Bytes) -> bool {
+        self.arrived >= octets.get()
     }
 
     /// By how much [`Server::out`] grows if `open` octets may come beyond what has arrived.

@@ -432,9 +432,9 @@ impl Session {
         let rate = self.decided.rate;
         let gives = self.budget.look(now, rate, self.left, &mut self.servers);
         self.watch(gives.bound);
-        self.endpoint.set_pacing(rate, Intake::under_way(rate, self.endpoint.min_rtt().unwrap_or(Span::ZERO)));
+        self.endpoint.set_pacing(now, rate, Intake::under_way(rate, self.endpoint.min_rtt().unwrap_or(Span::ZERO)));
         for server in self.servers.values_mut() {
-            let Given { open, limit, quiet, takes_back } = gives.to(now, server);
+            let Given { open, limit, room, quiet, takes_back } = gives.to(now, server);
             let (queued, rtt) = (server.queued, server.round_trip());
             let State::Up(pipe) = &mut server.state else { continue };
             pipe.apart = takes_back;
@@ -443,7 +443,7 @@ impl Session {
                 server.window.lull(limit);
             }
             server.window.retracts = gives.terms.retracts;
-            server.window.set(pipe.socket(), open, limit, queued);
+            server.window.set(pipe.socket(), open, (limit, room), queued);
             if std::mem::take(&mut server.news) {
                 server.window.acknowledge(pipe.socket());
             }

@@ -16,8 +16,9 @@ use std::os::fd::{AsFd, AsRawFd};
 /// The window of one connection.
 #[derive(Debug)]
 pub(super) struct Window {
-    /// Octets that were expected to be under way or to wait when the buffer was last set.
+    /// Octets that were expected to be under way or to wait, and those that there was to be room for, when the buffer was last set.
     limit: u64,
+    room: u64,
     /// Octets that were to come beyond what had arrived, when that was last said, and the clamp that was set for it.
     open: u64,
     clamp: u64,
@@ -60,12 +61,19 @@ const THIN: f64 = 0.7;
 const DENSEST: f64 = 1.0;
 /// Share of a lower density that is taken over at a look: half in a third of a second.
 const FORGET: f64 = 0.004;
-/// Room in the buffer, over the limit.
-const ROOM: f64 = 1.5;
 
 impl Window {
     pub(super) fn new() -> Window {
-        Window { limit: 0, open: 0, clamp: 0, density: FIRST_DENSITY, stale: false, retracts: false, behind: 0 }
+        Window {
+            limit: 0,
+            room: 0,
+            open: 0,
+            clamp: 0,
+            density: FIRST_DENSITY,
+            stale: false,
+            retracts: false,
+            behind: 0,
+        }
     }
 
     /// Nothing has come for a while, and no more than `limit` can at once. Few segments come one by one and lie thin: in a buffer for
@@ -76,9 +84,10 @@ impl Window {
         }
     }
 
-    /// Lets `open` octets come beyond what has arrived, and makes room for `limit` and half as much again; `queued` wait now.
-    pub(super) fn set(&mut self, socket: &TcpStream, open: u64, limit: u64, queued: u64) {
-        let limit = limit.max(LEAST);
+    /// Lets `open` octets come beyond what has arrived, where `limit` are expected, under way or waiting, and makes room for so
+    /// many; `queued` wait now.
+    pub(super) fn set(&mut self, socket: &TcpStream, open: u64, (limit, room): (u64, u64), queued: u64) {
+        let (limit, room) = (limit.max(LEAST), room.max(LEAST));
         // How densely many segments lie in memory is not known from few of them. Should this process be held up before it has seen
         // that, they find no more room than they may have.
         if self.limit < FEW * LEAST && limit >= FEW * LEAST {
@@ -99,13 +108,13 @@ impl Window {
             false => 0,
         };
         let unchanged = |new: f64, old: f64, whole: f64| (new - old).abs() <= WORTHWHILE * whole;
-        let same = unchanged(limit as f64, self.limit as f64, self.limit as f64);
+        let same = unchanged(room as f64, self.room as f64, self.room as f64);
         if !same || self.stale || behind != self.behind || !unchanged(self.density, before, before) {
             (self.stale, self.behind) = (false, behind);
             // In steps: segments that come when the buffer has become too small are dropped.
-            self.limit = if self.limit == 0 { limit } else { limit.max(self.limit * 3 / 4) };
+            (self.limit, self.room) = (limit, room.max(self.room * 3 / 4));
             // The kernel doubles what it is asked for. A refusal costs the bound on memory, which the log shows.
-            let buffer = buffer(self.limit, self.density, self.behind) / 2;
+            let buffer = buffer(self.room, self.density, self.behind) / 2;
             let _ = setsockopt(socket, sockopt::RcvBuf, &usize::try_from(buffer).unwrap_or(usize::MAX));
         }
         self.open = open.max(LEAST);
@@ -132,9 +141,9 @@ impl Window {
     }
 }
 
-/// Memory for `limit` octets that lie so densely, and half as much again; for a segment at least beside what came `behind` a missing one.
-fn buffer(limit: u64, density: f64, behind: u64) -> u64 {
-    ((limit as f64 * ROOM / density) as u64).max(behind + LEAST_BUFFER)
+/// Memory for so many octets that lie so densely; for a segment at least beside what came `behind` a missing one.
+fn buffer(room: u64, density: f64, behind: u64) -> u64 {
+    ((room as f64 / density) as u64).max(behind + LEAST_BUFFER)
 }
 
 /// What must be set before the handshake, which fixes segment size, window scale and the first window, of `window` octets.
@@ -240,6 +249,11 @@ mod tests {
         u64::try_from(count).expect("a count")
     }
 
+    /// The room that the budget asks for beside a limit.
+    fn half_more(limit: u64) -> u64 {
+        limit * 3 / 2
+    }
+
     /// What waits once no more comes.
     fn settled(socket: &TcpStream, least: u64) -> u64 {
         let (mut before, mut same) = (0, 0);
@@ -271,17 +285,17 @@ mod tests {
         const FIRST: u64 = 10 * LEAST;
         let (mut socket, mut server) = connection(FIRST);
         let mut window = Window::new();
-        window.set(&socket, 4 * FIRST, 4 * FIRST, 0);
+        window.set(&socket, 4 * FIRST, (4 * FIRST, half_more(4 * FIRST)), 0);
         server.write_all(&[0; FIRST as usize]).expect("room");
         let waits = settled(&socket, FIRST);
-        (0..5).for_each(|_| window.set(&socket, 4 * FIRST, 4 * FIRST, waits));
+        (0..5).for_each(|_| window.set(&socket, 4 * FIRST, (4 * FIRST, half_more(4 * FIRST)), waits));
         // As if it had been measured: how densely pieces lie on loopback differs between kernels.
         window.density = DENSEST;
         socket.read_exact(&mut vec![0; FIRST as usize]).expect("it is there");
         let buffer = || socket2::SockRef::from(&socket).recv_buffer_size().expect("a socket") as u64;
         for _ in 0..20 {
             window.lull(FIRST);
-            window.set(&socket, FIRST, FIRST, 0);
+            window.set(&socket, FIRST, (FIRST, half_more(FIRST)), 0);
         }
         // Two kilobytes and what the kernel adds, ten times.
         assert!((23_040..3 * FIRST).contains(&buffer()), "{} octets of memory", buffer());
@@ -298,12 +312,12 @@ mod tests {
         const LIMIT: u64 = 100_000;
         let (socket, mut server) = connection(FIRST);
         let mut window = Window::new();
-        window.set(&socket, FIRST, FIRST, 0);
+        window.set(&socket, FIRST, (FIRST, half_more(FIRST)), 0);
         for _ in 0..10 {
             server.write_all(&[0; LEAST as usize]).expect("room");
         }
         assert_eq!(settled(&socket, FIRST), FIRST);
-        window.set(&socket, LIMIT, LIMIT, FIRST);
+        window.set(&socket, LIMIT, (LIMIT, half_more(LIMIT)), FIRST);
         server.set_nonblocking(true).expect("a socket");
         // More than there is room for, in pieces as long as can be, which lie densely.
         let writer = std::thread::spawn(move || {
@@ -317,10 +331,7 @@ mod tests {
         let waits = settled(&socket, LIMIT / 4);
         drop(socket);
         drop(writer.join());
-        assert!(
-            waits as f64 <= ROOM * LIMIT as f64,
-            "{waits} octets wait where room was to be for {LIMIT} and half as many"
-        );
+        assert!(waits <= half_more(LIMIT), "{waits} octets wait where room was to be for {LIMIT} and half as many");
         assert!(waits > LIMIT / 2, "{waits} octets");
     }
 
@@ -328,14 +339,14 @@ mod tests {
     fn a_clamp_that_the_kernel_has_lowered_is_raised_again() {
         let (mut socket, mut server) = connection(LEAST);
         let mut window = Window::new();
-        window.set(&socket, LEAST, LEAST, 0);
+        window.set(&socket, LEAST, (LEAST, half_more(LEAST)), 0);
         assert_eq!(clamp_of(&socket), Some(LEAST_CLAMP));
         // Half a segment takes as much memory as a whole one may: the kernel finds room for less than one in such a buffer.
         for _ in 0..3 {
             server.write_all(&[0; LEAST as usize / 2]).expect("room");
             assert_eq!(settled(&socket, LEAST / 2), LEAST / 2);
             socket.read_exact(&mut [0; LEAST as usize / 2]).expect("it is there");
-            window.set(&socket, LEAST, LEAST, 0);
+            window.set(&socket, LEAST, (LEAST, half_more(LEAST)), 0);
             assert_eq!(clamp_of(&socket), Some(LEAST_CLAMP));
         }
     }
@@ -344,9 +355,9 @@ mod tests {
     fn what_came_behind_a_missing_segment_leaves_room_for_it() {
         // Two segments of which each takes 2304 octets, as they came in a buffer for two that half as much again was added to.
         let (limit, density, behind) = (2 * LEAST, 0.693, 4608);
-        assert_eq!(buffer(limit, density, 0), 6060);
-        assert!(buffer(limit, density, behind) - behind >= 2304, "a third");
-        assert_eq!(buffer(limit, density, LEAST), 6060, "there is room");
+        assert_eq!(buffer(half_more(limit), density, 0), 6060);
+        assert!(buffer(half_more(limit), density, behind) - behind >= 2304, "a third");
+        assert_eq!(buffer(half_more(limit), density, LEAST), 6060, "there is room");
     }
 
     #[test]
@@ -414,7 +425,7 @@ mod tests {
             assert!(may_be_taken_back());
             let (mut socket, mut server) = connection(10 * LEAST);
             let mut window = Window::new();
-            window.set(&socket, MUCH, MUCH, 0);
+            window.set(&socket, MUCH, (MUCH, half_more(MUCH)), 0);
             let bring = |server: &mut TcpStream, socket: &mut TcpStream| {
                 server.write_all(&[0; LEAST as usize]).and_then(|()| socket.read_exact(&mut [0; LEAST as usize]))
             };
@@ -425,7 +436,7 @@ mod tests {
                 bring(&mut server, &mut socket).expect("a connection");
             }
             assert!(told(&server) >= MUCH / 2, "{} octets", told(&server));
-            window.set(&socket, 3 * LEAST, 3 * LEAST, 0);
+            window.set(&socket, 3 * LEAST, (3 * LEAST, half_more(3 * LEAST)), 0);
             let mut pipe = Pipe::new(socket).expect("a socket");
             pipe.apart = true;
             request(&mut pipe, b"request");

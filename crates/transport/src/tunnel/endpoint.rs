@@ -264,7 +264,8 @@ impl Endpoint {
     }
 
     /// Sets how fast IP packets leave, and how many octets of streams may be held here, sent or not.
-    pub fn set_pacing(&mut self, rate: Rate, budget: Bytes) {
+    pub fn set_pacing(&mut self, now: Time, rate: Rate, budget: Bytes) {
+        self.pacer.change(now, self.rate(now), rate);
         self.control = Control::Set { rate, budget };
     }
 

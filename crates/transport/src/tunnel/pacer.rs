@@ -1,6 +1,6 @@
 //! Departures at even intervals: one packet at a time, not a burst a millisecond.
 //! Source:     the regulator's model (aggregation.md C.1) has packets arrive at the access point evenly, `1/x` apart.
-//! Equations:  due' = due + length / rate
+//! Equations:  due' = due + length / rate;   when the rate x becomes x', and the next packet is due in t:  t' = t x / x'
 //! Deviations: a packet that is late does not delay those behind it, unless by more than `CATCH_UP`: what is missed
 //!             beyond that is not made up for, so idling saves up no burst.
 //! Validity:   any rate; a rate of zero sends nothing.     Checked by: tests::*
@@ -30,6 +30,14 @@ impl Pacer {
         let due = self.due.max(now.saturating_sub(CATCH_UP));
         self.due = due + rate.time_for(len).unwrap_or(BLOCKED);
         due
+    }
+
+    /// The rate was `old` and is `new` from `now` on: what was to be waited at the old one is not waited for at the new. (The packet before
+    /// may have left at one a second.)
+    pub(super) fn change(&mut self, now: Time, old: Rate, new: Rate) {
+        if self.due > now && !new.is_zero() {
+            self.due = now + (self.due - now).scale(old.as_bps() as f64 / new.as_bps() as f64);
+        }
     }
 
     /// Nothing was to be sent up to `now`: the schedule begins anew.
@@ -66,6 +74,27 @@ mod tests {
             burst += 1;
         }
         assert_eq!(burst, 3, "2 ms and the packet that is due");
+    }
+
+    #[test]
+    fn the_wait_for_the_next_packet_is_at_the_rate_of_now() {
+        let at = |ms: u64| Time::from_nanos(ms * 1_000_000);
+        let [slow, fast] = [Rate::from_bps(12_000), Rate::from_mbit(12)];
+        let mut pacer = Pacer::default();
+        pacer.idle(at(1000));
+        pacer.on_sent(at(1000), FULL, slow);
+        assert_eq!(pacer.due(), at(2000));
+        // Half of it has been waited.
+        pacer.change(at(1500), slow, fast);
+        assert_eq!(pacer.due(), at(1500) + Span::from_micros(500));
+        pacer.change(at(1500), fast, slow);
+        assert_eq!(pacer.due(), at(2000), "and back");
+        pacer.change(at(1500), slow, Rate::ZERO);
+        assert_eq!(pacer.due(), at(2000));
+        pacer.change(at(1500), Rate::ZERO, fast);
+        assert_eq!(pacer.due(), at(1500), "there was none");
+        pacer.change(at(1600), fast, slow);
+        assert_eq!(pacer.due(), at(1500), "what is late stays so");
     }
 
     #[test]

@@ -102,7 +102,7 @@ impl Endpoint {
         }
     }
 
-    fn rate(&self, now: Time) -> Rate {
+    pub(super) fn rate(&self, now: Time) -> Rate {
         match &self.control {
             Control::Set { rate, .. } => *rate,
             Control::Law(law) => law.rate(now),
