@@ -23,6 +23,7 @@ demo: build ## run the first-light scenario: real TCP in the lab as root, otherw
 check: setup ## format, lints, floors
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets $(FEATURES) -- -D warnings
+	@scripts/check-fuzz
 
 test: check ## everything that must pass
 	@scripts/test
