@@ -45,25 +45,29 @@ impl Scenario {
     }
 }
 
-/// Places that are not TOML of which each is told. Who writes a scenario makes few such errors; a file of another kind has one on every
+/// Messages of what is not TOML at most. Who writes a scenario makes few such errors; a file of another kind has one on every
 /// line.
 const MOST_ERRORS: usize = 3;
 
 /// The raw tables of a document. What is not TOML is reported, and nothing else then: after an error of syntax the
 /// rest of the file may read as something that nobody wrote.
 fn document(text: &str, cx: &mut Context) -> Option<raw::Scenario> {
-    let (document, errors) = DeTable::parse_recoverable(text);
+    let (document, mut errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
         let mut tell = |what: String, span: Option<Range<usize>>| {
             let remedy = "see https://toml.io; text and values with a unit stand in quotation marks";
             let (source, span) = (Arc::clone(&cx.source), span.unwrap_or(0..0));
             cx.problems.push(Problem::new(Kind::Syntax, "", what, remedy, source, span));
         };
-        for error in errors.iter().take(MOST_ERRORS) {
+        // Not in the order of the file: values are read after what they stand in.
+        errors.sort_by_key(|error| error.span().map_or(0, |span| span.start));
+        // The last place is worth its own message, unless it stands for more.
+        let told = if errors.len() > MOST_ERRORS { MOST_ERRORS - 1 } else { MOST_ERRORS };
+        for error in errors.iter().take(told) {
             tell(format!("this is not TOML: {}", error.message()), error.span());
         }
-        if let Some(next) = errors.get(MOST_ERRORS) {
-            let more = errors.len() - MOST_ERRORS;
+        if let Some(next) = errors.get(told).filter(|_| errors.len() > MOST_ERRORS) {
+            let more = errors.len() - told;
             tell(format!("nor are {more} more places from here on: is this a scenario file?"), next.span());
         }
         return None;

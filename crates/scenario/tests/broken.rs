@@ -133,8 +133,12 @@ fn a_file_of_another_kind_is_told_in_a_few_problems() {
     let Err(Error::Invalid { problems, .. }) = Scenario::parse("prose.toml", &prose, Path::new(".")) else {
         panic!("no scenario")
     };
-    assert_eq!(problems.len(), 4);
-    assert!(problems[3].to_string().contains("47 more"), "{}", problems[3]);
+    assert_eq!(problems.len(), 3);
+    assert!(problems[2].to_string().contains("48 more"), "{}", problems[2]);
+    let Err(Error::Invalid { problems, .. }) = Scenario::parse("prose.toml", "x\ny\nz\n", Path::new(".")) else {
+        panic!("no scenario")
+    };
+    assert!(problems.len() == 3 && problems.iter().all(|problem| problem.to_string().contains("not TOML")));
 }
 
 #[test]

@@ -5,10 +5,11 @@
 //!             the quiet are told of  min{ (f - t) / 2, 3/4 f - t }  more: one that is made of all, those that are there of equal parts
 //!             those that begin are given  max{ f - t, f / 4 },  and from then on what leaves, too (`laws::Ramp`)
 //!             those that send are given what the pool has (`laws::Pool`), as far as the ramp goes
-//!             room for a quiet one:  min{ w, max{ 10 m, p } },   p = (2/3 x (r + a) - sum of w - m where w <= 10 m) / how many have more
-//!             room for one that sends:  1.5 y (r + s);  once it has brought as much, z (2 r + s) if that is more, y and z its parts of x and of the
-//!             highest x of the last two round trips
-//! Symbols:    x -> `rate`, r -> `farthest`, a -> `slack`, s -> `standing`, m -> `LEAST`, f -> `spare`, t -> `told`, w -> `Server::out`
+//!             room for a quiet one:  1.5 min{ w, max{ 10 m, p } },   p = (2/3 x (r + a) - sum of w - m where w <= 10 m) / how many have more
+//!             room for one that sends:  max{ 1.5 l, min{ z (2 q + s), b } },   l = max{ y (q + s), i }
+//! Symbols:    x -> `rate`, r -> `farthest`, a -> `slack`, s -> `standing`, m -> `LEAST`, f -> `spare`, t -> `told`, w -> `Server::out`,
+//!             y and z: its parts of x and of the highest x of the last one to two round trips (`Peak`); q -> its own round trip,
+//!             l -> `Given::limit`, i -> `Intake::least`, b -> what it has brought since it was made
 //! Deviations: what would be negative is zero, and nobody has less than a segment.
 //! Validity:   up to x (r + s) / m connections that send: beyond, their segments are what waits. A falling x is followed one round trip
 //!             later, since what was given before may still come.
@@ -52,22 +53,22 @@ pub(super) struct Budget {
     peak: Peak,
 }
 
-/// The highest rate of the last round trip or two: what was promised at it is still on its way.
+/// The highest rate of the last round trip at least, of the last two at most: what was promised at it is still on its way.
 #[derive(Clone, Copy, Debug, Default)]
 struct Peak {
     /// When this round trip began, its highest rate, and that of the one before.
     since: Time,
-    now: Rate,
+    highest: Rate,
     before: Rate,
 }
 
 impl Peak {
     fn look(&mut self, now: Time, rate: Rate, round_trip: Span) -> Rate {
         if now.since(self.since) >= round_trip {
-            (self.since, self.before, self.now) = (now, self.now, rate);
+            (self.since, self.before, self.highest) = (now, self.highest, rate);
         }
-        self.now = self.now.max(rate);
-        self.now.max(self.before)
+        self.highest = self.highest.max(rate);
+        self.highest.max(self.before)
     }
 }
 
@@ -239,11 +240,10 @@ impl Gives {
             let standing = Intake::standing(self.terms.slack);
             let limit = share.rate().bytes_in(rtt + standing).max(server.intake.least(share, rtt));
             // Senders bring what fills the wire in one burst, and the window that is announced when the last of it has come is what finds
-            // room beside it. And what was promised at a higher rate comes, too: dropped, it would cost its sender a timeout. Neither is so
-            // of one that has just begun, maybe among many.
+            // room beside it. And what was promised at a higher rate comes, too: dropped, it would cost its sender a timeout. Of one that
+            // has just begun, maybe among many, neither is expected: as much as it has brought.
             let bursts = self.lately.rate().bytes_in(rtt * 2 + standing);
-            let room = limit.scale(ROOM);
-            let room = if server.has_brought(bursts) { room.max(bursts) } else { room };
+            let room = limit.scale(ROOM).max(bursts.min(server.brought()));
             let open = server.opened(self.more(server));
             return Given { open, limit: limit.get(), room: room.get(), quiet: false, takes_back: false };
         }
@@ -324,23 +324,41 @@ mod tests {
         assert_eq!(budget.room.get(), spare, "nobody is quiet of whom something would have to be kept");
     }
 
-    #[test]
-    fn there_is_room_for_a_burst_that_fills_the_wire_and_for_what_was_promised_before_the_rate_fell() {
+    /// What there is room for, of one connection at these moments (ms) and rates; it has brought so much before.
+    fn rooms<const N: usize>(brought: u64, rtt: Span, looks: [(u64, Rate); N]) -> [u64; N] {
         let (mut budget, mut servers) = (budget(), Servers::new());
-        let [fast, slow] = [400, 20].map(Rate::from_mbit);
-        let rtt = Span::from_millis(20);
-        let bursts = |rate: Rate| rate.bytes_in(rtt * 2).get();
-        let (_caller, server) = sends(fast.bytes_in(rtt).get());
-        servers.insert(1, server.at(rtt).having_brought(2 * bursts(fast)));
-        let mut room = |ms: u64, rate| {
+        let (_caller, server) = sends(looks[0].1.bytes_in(rtt).get());
+        servers.insert(1, server.at(rtt).having_brought(brought));
+        looks.map(|(ms, rate)| {
             let now = NOW + Span::from_millis(ms);
             let given = budget.look(now, rate, Bytes::ZERO, &mut servers).to(now, &servers[&1]);
             assert!(given.room >= given.limit * 3 / 2, "{given:?}");
             given.room
-        };
-        assert!(room(0, fast) >= bursts(fast));
-        assert!(room(2, slow) >= bursts(fast), "it is on its way");
-        assert!(room(21, slow) >= bursts(fast));
-        assert!((bursts(slow)..bursts(fast) / 10).contains(&room(42, slow)), "it has come");
+        })
+    }
+
+    #[test]
+    fn there_is_room_for_a_burst_that_fills_the_wire_and_for_what_was_promised_before_the_rate_fell() {
+        let [fast, slow] = [400, 20].map(Rate::from_mbit);
+        let rtt = Span::from_millis(20);
+        let bursts = |rate: Rate| rate.bytes_in(rtt * 2).get();
+        let looks = [(0, fast), (2, slow), (21, slow), (42, slow)];
+        let [first, fallen, on_its_way, come] = rooms(2 * bursts(fast), rtt, looks);
+        assert!(first >= bursts(fast));
+        assert!(fallen >= bursts(fast), "it is on its way");
+        assert!(on_its_way >= bursts(fast));
+        assert!((bursts(slow)..bursts(fast) / 10).contains(&come), "it has come");
+    }
+
+    #[test]
+    fn one_that_has_brought_little_has_no_more_room_for_bursts_than_that_and_not_less_for_a_moment_of_a_higher_rate() {
+        let (fast, slow, rtt) = (Rate::from_mbit(480), Rate::from_mbit(20), Span::from_millis(20));
+        let standing = Intake::standing(Intake::ALLOWANCE);
+        let usual = |rate: Rate| Bytes::new(rate.bytes_in(rtt + standing).get()).scale(ROOM).get();
+        assert_eq!(rooms(0, rtt, [(0, fast)]), [usual(fast)], "it has just begun");
+        const BROUGHT: u64 = 500_000;
+        let [before, _, after] = rooms(BROUGHT, rtt, [(0, slow), (2, fast), (4, slow)]);
+        assert!(before > usual(slow), "a burst at this rate it has brought");
+        assert_eq!(after, BROUGHT);
     }
 }

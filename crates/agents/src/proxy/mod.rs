@@ -16,7 +16,8 @@
 //! since nobody knows how many call. A window that was advertised is not taken back, so that the bound follows a falling rate with a
 //! delay of one wired RTT, and so that connections which have all brought much, one after the other, may each bring ten segments and
 //! more if they begin anew at one moment; where the kernel lets windows shrink, the request that makes them go on takes back
-//! what is more than their part. What has been sent stands in the hop's queue, where the law measures it.
+//! what is more than their part. And a process that is held up for longer than a few milliseconds cannot close windows: what all were
+//! allowed then comes, up to 1.9 times the bound. What has been sent stands in the hop's queue, where the law measures it.
 //! `budget` has the equations.
 
 mod budget;

@@ -165,9 +165,9 @@ impl Server {
         Bytes::new(self.edge.saturating_sub(self.arrived))
     }
 
-    /// It has sent so much since it was made.
-    pub(super) fn has_brought(&self, octets: Bytes) -> bool {
-        self.arrived >= octets.get()
+    /// Octets that have come since it was made.
+    pub(super) fn brought(&self) -> Bytes {
+        Bytes::new(self.arrived)
     }
 
     /// By how much [`Server::out`] grows if `open` octets may come beyond what has arrived.

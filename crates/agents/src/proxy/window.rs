@@ -91,7 +91,7 @@ impl Window {
         // How densely many segments lie in memory is not known from few of them. Should this process be held up before it has seen
         // that, they find no more room than they may have.
         if self.limit < FEW * LEAST && limit >= FEW * LEAST {
-            self.density = DENSEST;
+            (self.density, self.stale) = (DENSEST, true);
         }
         let before = self.density;
         if queued >= MEASURABLE
@@ -333,6 +333,22 @@ mod tests {
         drop(writer.join());
         assert!(waits <= half_more(LIMIT), "{waits} octets wait where room was to be for {LIMIT} and half as many");
         assert!(waits > LIMIT / 2, "{waits} octets");
+    }
+
+    #[test]
+    fn many_segments_are_taken_for_dense_once_though_there_was_room_for_them_already() {
+        const MANY: u64 = 100 * LEAST;
+        let (socket, _server) = connection(LEAST);
+        let mut window = Window::new();
+        window.set(&socket, MANY, (MANY, half_more(MANY)), 0);
+        // Few were expected when the buffer was last set, with the room of before.
+        window.stale = true;
+        window.set(&socket, LEAST, (LEAST, half_more(MANY)), 0);
+        window.set(&socket, MANY, (MANY, half_more(MANY)), 0);
+        assert_eq!(window.density, DENSEST);
+        window.density = THIN;
+        window.set(&socket, MANY, (MANY, half_more(MANY)), 0);
+        assert_eq!(window.density, THIN, "what was measured since");
     }
 
     #[test]

@@ -17,7 +17,8 @@
 //!             * A hop that becomes slower within a slot is overrun, and frames of most packets hide the queue from z. Where
 //!               they are full, and more packets were sent and have not arrived than arrive within T̄, x' is at most what
 //!               arrived less what drains them within a slot (`Backlog`). z then rests, for it has not made the frames of a
-//!               drain; but not in the slot before it, so that rates that are too high fall with every drain.
+//!               drain; but not in the slot before it, so that rates that are too high fall with every drain. It is a tenth of a
+//!               packet a round at least (`TRICKLE`), and of a round of single packets where limited streams make rounds longer.
 //!             * Where T̄ is out of reach, a longer interval takes its place (`reach`).
 //!             * Where the overhead is found to be another (`overhead`), T̄ comes into or out of reach, or a packet of the
 //!               reference takes another time, by a quarter in two slots or in one after calm ones, ν' is the model's
@@ -25,7 +26,8 @@
 //!               good for was another hop. With [`super::OverheadRule::Round`] none of the three is looked for.
 //!             * Where stations tell no data rates, w is what rounds leave (`airtimes`), and until that is known nobody is
 //!               sent more than twice what arrived.
-//!             * Where another station becomes the reference, ν w_1 is kept, and so everybody's share, not ν (`keep`).
+//!             * Where another station becomes the reference, ν w_1 is kept, and so everybody's share, not ν, and the outer loop
+//!               rests for that slot (`keep`).
 //!             * None of these touches the loop near its equilibrium, where frames are not full and ĉ changes by β.
 //!             * What others send to a station is in its frames, too: packets beyond two for each that is new (`foreign`). They
 //!               take their share of any round, and x' is for rounds longer by that.
@@ -78,6 +80,8 @@ pub struct Regulator {
     nu: f64,
     /// The slowest station, which the outer loop measures.
     reference: Option<Node>,
+    /// The last that there was, in whose packets ν is told, and seconds on the air of each.
+    told_in: Option<(Node, f64)>,
     /// What the path before the hop carries.
     backhaul: Detector,
 }
@@ -244,6 +248,7 @@ impl Regulator {
             reach: Reach::new(params.target.as_secs_f64(), params.overhead_rule),
             nu: 1.0,
             reference: None,
+            told_in: None,
             backhaul: Detector::default(),
             params,
         })
@@ -269,7 +274,9 @@ impl Regulator {
     }
 
     fn tick(&mut self, now: Time) {
-        let (params, aim, share) = (&self.params, self.reach.interval(), self.share());
+        let (params, aim) = (&self.params, self.reach.interval());
+        // Before this slot says what its packets take now.
+        self.told_in = self.reference.map(|station| (station, self.airtime_of(station))).or(self.told_in);
         self.ledger.iter_mut().for_each(|(_, account)| account.state.pass(now, account.is_present()));
         self.ledger.close(now, |account, slot| account.measure(params, aim, now, slot));
         // A slot of which nobody has told anything is none.
@@ -285,9 +292,9 @@ impl Regulator {
         let before = self.reference;
         self.refuse_rates();
         self.choose_reference();
-        let other_packets = self.reference != before && self.keep(share);
-        let other = self.guess_airtimes();
-        let changed = self.learn_overhead() || other;
+        let other_packets = self.keep();
+        let guessed = self.guess_airtimes();
+        let changed = self.learn_overhead() || guessed;
         let shortest = self.rounds(self.ahead()).shortest;
         let crowded = self.look_for_room(shortest);
         let turned = self.reach.update(self.overhead(), shortest, changed) || crowded;
@@ -300,7 +307,7 @@ impl Regulator {
             self.inner(|state| changed || turned || state.shifted);
         } else {
             self.inner(|_| false);
-            // What the slot was like for another reference says nothing of this one's ν.
+            // Who is the slowest for one slot only shall not move everybody's share.
             if !other_packets {
                 self.outer();
             }
@@ -343,13 +350,18 @@ impl Regulator {
         };
     }
 
-    /// Tells ν in packets of another reference, so that everybody keeps this `share` of a round; true if it did. As published ν stays,
-    /// and shares become others.
-    fn keep(&mut self, share: Option<f64>) -> bool {
-        let (Some(share), Some(reference), true) = (share, self.reference, self.params.foresees()) else {
+    /// Tells ν in packets of another reference than the last, so that everybody keeps the share of a round, by what packets take as far as
+    /// stations have said it; true if it did. As published ν stays, and shares become others.
+    fn keep(&mut self) -> bool {
+        let (Some((last, airtime)), Some(reference), true) = (self.told_in, self.reference, self.params.foresees())
+        else {
             return false;
         };
-        self.nu = (share / self.airtime_of(reference)).clamp(1.0, f64::from(self.params.max_packets));
+        if reference == last {
+            return false;
+        }
+        // Of a fast one that may be more packets than a frame holds.
+        self.nu = (self.nu * airtime / self.airtime_of(reference)).max(1.0);
         true
     }
 
@@ -485,7 +497,7 @@ impl Regulator {
             }
             let (share, limited) = (account.presence.share(), account.presence.is_limited());
             let (wanted, least) = (unhurried(account), least(limited));
-            // Rounds that are long by what limited streams use do not make it rarer still.
+            // Rounds that are long by what limited streams use do not make a tenth of a packet rarer still.
             let trickle = TRICKLE * least.max(1.0 / singles);
             let state = &mut account.state;
             let drained = state.backlog.clamp().map_or(wanted, |clamp| clamp.max(trickle));

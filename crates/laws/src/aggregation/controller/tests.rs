@@ -157,25 +157,57 @@ fn an_application_that_sends_little_freezes_its_state_and_gets_half_again_what_i
     assert_eq!(bench.law.reference, Some(node(0)), "and it never leads");
 }
 
-/// As of a stream whose proxy has just nothing to send when a slot ends.
+/// As of a stream whose proxy has just nothing to send when a slot ends: beside a fast one whose frames would hold more packets than are
+/// allowed if they were as long as its own.
 #[test]
 fn a_slot_in_which_the_slowest_sends_a_little_less_than_it_may_changes_little() {
+    for mbit in [702.0, 2400.0] {
+        let [fast, slow] = [mbit, 87.75].map(|mbit| Act { mbit, ..BUSY });
+        let mut bench = Bench::new(2, Params { target: Span::from_millis(5), ..Params::default() });
+        bench.slots(80, &[fast, slow]);
+        assert_eq!(bench.law.reference, Some(node(1)));
+        let before = [0, 1].map(|place| (bench.state(place).target, bench.rate(place)));
+        let like_before = |bench: &Bench, place: usize| {
+            let ratios = [bench.state(place).target / before[place].0, bench.rate(place) / before[place].1];
+            assert!(
+                ratios.iter().all(|ratio| (0.8..1.25).contains(ratio)),
+                "{mbit}, station {place}: {ratios:?} of what it had"
+            );
+        };
+        bench.slot(&[fast, Act { offered: 0.93 * bench.rate(1), ..slow }]);
+        assert_eq!((bench.why(1), bench.law.reference), (Why::ApplicationLimited, Some(node(0))));
+        like_before(&bench, 0);
+        for _ in 0..5 {
+            bench.slot(&[fast, slow]);
+            [0, 1].into_iter().for_each(|place| like_before(&bench, place));
+        }
+    }
+}
+
+#[test]
+fn shares_are_kept_over_a_slot_in_which_nobody_leads() {
     let [fast, slow] = [702.0, 87.75].map(|mbit| Act { mbit, ..BUSY });
     let mut bench = Bench::new(2, Params { target: Span::from_millis(5), ..Params::default() });
     bench.slots(80, &[fast, slow]);
-    assert_eq!(bench.law.reference, Some(node(1)));
-    let before = [0, 1].map(|place| (bench.state(place).target, bench.rate(place)));
-    let like_before = |bench: &Bench, place: usize| {
-        let ratios = [bench.state(place).target / before[place].0, bench.rate(place) / before[place].1];
-        assert!(ratios.iter().all(|ratio| (0.8..1.25).contains(ratio)), "station {place}: {ratios:?} of what it had");
-    };
+    let before = bench.state(0).target;
+    // As after a slot in which the slow one was limited and the fast one lacked packets.
+    bench.law.reference = None;
     bench.slot(&[fast, Act { offered: 0.93 * bench.rate(1), ..slow }]);
-    assert_eq!((bench.why(1), bench.law.reference), (Why::ApplicationLimited, Some(node(0))));
-    like_before(&bench, 0);
-    for _ in 0..5 {
-        bench.slot(&[fast, slow]);
-        [0, 1].into_iter().for_each(|place| like_before(&bench, place));
-    }
+    assert_eq!(bench.law.reference, Some(node(0)));
+    let now = bench.state(0).target;
+    assert!((0.95..1.05).contains(&(now / before)), "{now} packets a frame, {before} before");
+}
+
+#[test]
+fn as_published_the_packets_that_frames_hold_are_kept_not_the_shares() {
+    let of = |mbit| Act { mbit, ..BUSY };
+    let mut bench = Bench::new(2, Params { overhead_rule: OverheadRule::Round, ..Params::default() });
+    bench.slots(40, &[of(390.0), of(400.0)]);
+    let before = bench.law.set_point();
+    bench.slot(&[of(390.0), of(195.0)]);
+    assert_eq!(bench.law.reference, Some(node(1)));
+    let ratio = bench.law.set_point() / before;
+    assert!((0.8..1.25).contains(&ratio), "{ratio}: half of it would be the same share");
 }
 
 #[test]
@@ -189,6 +221,22 @@ fn what_a_limited_stream_leaves_is_the_others() {
     bench.slots(60, &[BUSY, BUSY]);
     bench.slots(15, &[BUSY, Act { offered: 5_000.0, level: Some(1.0), ..BUSY }]);
     assert!(bench.rate(0) > 1.2 * both, "{} and {both} while both send", bench.rate(0));
+}
+
+#[test]
+fn a_drain_beside_a_stream_that_uses_much_is_not_slower_than_a_tenth_of_a_round_of_single_packets() {
+    let mut bench = bench(2);
+    bench.slots(40, &[BUSY, BUSY]);
+    // One uses half of the time; the other's packets have ceased to arrive.
+    let little = Act { offered: 15_000.0, ..BUSY };
+    bench.slots(20, &[BUSY, little]);
+    for _ in 0..6 {
+        bench.slot(&[Act { arrive: 0.02, level: Some(64.0), ..BUSY }, little]);
+    }
+    let rounds = bench.law.rounds(bench.law.ahead());
+    assert!(bench.limited(1) && rounds.shortest > 1.5 * rounds.singles, "{rounds:?}");
+    let rate = bench.rate(0);
+    assert!((rate * rounds.singles / TRICKLE - 1.0).abs() < 1e-9, "{rate} packets/s drain, {rounds:?}");
 }
 
 #[test]
