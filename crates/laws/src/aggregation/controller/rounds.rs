@@ -139,14 +139,19 @@ impl Regulator {
     }
 
     /// By how much rounds may become longer than T̄ while others have more of the channel than these stations, as a share of
-    /// T̄: 0.3 (f - l)/(f + l), with l the share of the time of these stations' packets, and f what that and accesses leave.
+    /// T̄: 0.3 (f - l)/(f + l), with l the share of the time of these stations' packets, and f what that and accesses leave. As published
+    /// they do not.
     pub(super) fn claim_on_others(&self, round: f64) -> f64 {
         let own: f64 = self.ledger.active().map(|a| a.state.arrived * a.state.airtime).sum();
         let accesses = self.frames_seen() * self.params.overhead.as_secs_f64() / round;
         let others = 1.0 - own - accesses;
         // Rounds that are far shorter leave room: the rest of the time is nobody's.
         let crowded = round >= CROWDED * self.reach.interval();
-        if crowded && others > own && own > 0.0 { CLAIM * (others - own) / (others + own) } else { 0.0 }
+        if self.params.foresees() && crowded && others > own && own > 0.0 {
+            CLAIM * (others - own) / (others + own)
+        } else {
+            0.0
+        }
     }
 
     /// The share beyond which stations at their cap would only wait longer: the root of Ω(a) = n a. With C the capped
