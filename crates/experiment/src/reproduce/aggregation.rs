@@ -16,8 +16,9 @@ mod unlike;
 
 use super::Figure;
 use lasthop_laws::aggregation::model::{Hop, Link, aim_packets, airtime, most_packets};
+use lasthop_report::Estimate;
 
-pub(super) const FIGURES: [Figure; 18] = [
+pub(super) const FIGURES: [Figure; 19] = [
     Figure { id: "1b", title: "Delay and aggregation against the send rate", make: single::rate_sweep },
     Figure { id: "2", title: "The model of the mean aggregation level", make: single::model },
     Figure { id: "4", title: "Fluctuations of the aggregation level", make: single::fluctuations },
@@ -40,6 +41,7 @@ pub(super) const FIGURES: [Figure; 18] = [
     Figure { id: "come-and-go", title: "Traffic that comes and goes", make: come_and_go::come_and_go },
     Figure { id: "two-aps", title: "Two access points on one channel", make: shared::access_points },
     Figure { id: "modern-ap", title: "Against the queue of Linux mac80211", make: queues::modern },
+    Figure { id: "modern-ap-amsdu", title: "The same with A-MSDUs", make: queues::modern_amsdu },
 ];
 
 pub(super) const PREFACE: &str = "
@@ -47,11 +49,14 @@ pub(super) const PREFACE: &str = "
 
 Written by `lasthop reproduce aggregation`; `--quick` takes one seed and fewer points, `--figure N` one figure, `--out DIR`
 writes elsewhere. Everything was simulated in virtual time over Lasthop's model of the Wi-Fi hop, which is validated against
-ns-3; nothing here ran on radio hardware. Values are means over the seeds of each scenario with 95 % confidence intervals. The
-requirements of the figures, and those against the queue of mac80211, were written down before the first run, in the order for this
+ns-3; nothing here ran on radio hardware. Values are means over the seeds of each scenario, ± half of their 95 % confidence intervals
+(of ratios of means, these are of the seeds paired). Fits, largest departures over many points or stations, words such as stable, and
+what the model alone says have none.
+
+The requirements of the figures, and those against the queue of mac80211, were written down before the first run, in the order for this
 work and its specification, which are not in this repository (marked `issue` in the tables). Later, when results had been seen, came the
 thresholds where the channel changes, of targets that no rate can hold, of losses on the air and in the queue, of traffic that comes and goes, and of
-two access points; the third around Figure 11's overhead; Figure 4's checks; and what the predecessor's section calls stable.
+two access points, and of mac80211's queue with CoDel's target at 5 ms; the third around Figure 11's overhead; Figure 4's checks; and what the predecessor's section calls stable.
 
 The law was changed once after a first quick run: the third term of G, as specified, made the outer loop climb so slowly on fast
 hops that the warm-ups of Figures 5 and 13 ended long before it had arrived. It is now replaced by its fixed point, which is the
@@ -65,6 +70,11 @@ about it.
 
 Where the paper contradicts itself:
 
+* The matrix by which fluctuations of the aggregation level go on has one eigenvalue that is not zero, w'x; the text calls it zero.
+* The backoff's time less its mean is called uniform on 0 to 135 us. The backoff is that; less its mean it is within ± 67.5 us.
+* The line on stability leaves K1 out of (I - Γ); the condition is on K1 γ, 0 < K1 γ < 2, with γ = ĉ / c.
+* W'W = n w1 should read w'W = n w1.
+* γ < 1 is said to raise the aggregation level. It raises z, not the level that is measured: in equilibrium μ1 / x1 is T, whatever ĉ is.
 * MCS 4 with 23 packets a frame is stated to take 2.3 ms; 23 packets take 1.62 ms, and 2.3 ms need 32 to 33.
 * The text beside Figure 12 lets the faster station have the *lower* aggregation level; equation (24) makes levels proportional
   to the data rate.
@@ -91,6 +101,11 @@ fn hop(overhead: f64, mbit: &[f64], bits: f64, aim: bool) -> Hop {
         Link { airtime, most }
     };
     Hop { overhead: overhead * mbit.len() as f64, links: mbit.iter().map(link).collect() }
+}
+
+/// The mean of an estimate; NaN, which meets nothing, where there is none.
+fn mean(of: &Estimate) -> f64 {
+    of.mean.unwrap_or(f64::NAN)
 }
 
 /// True if `got` lies within `share` of `want`.

@@ -2,6 +2,7 @@
 
 mod aggregation;
 mod chart;
+mod combined;
 mod draft;
 mod page;
 mod runner;

@@ -1,5 +1,6 @@
 //! Runs scenarios with some of their keys changed.
 
+use super::combined::combined;
 use crate::{ExperimentError, Outcome, Place, Plan, Silent, run};
 use lasthop_lab::Stop;
 use lasthop_report::{Entity, Estimate, Figure, Key, Run, SeriesKind, Track};
@@ -64,10 +65,9 @@ impl Results {
         run.record.stations.iter().find(|record| record.name == station)?.figures.get(&key)?.value()
     }
 
-    /// What `key` is under one law as a multiple of what it is under another, means of both.
-    pub fn multiple(&self, law: &str, other: &str, key: Key) -> f64 {
-        let mean = |law| self.of(law, key).mean.unwrap_or(f64::NAN);
-        mean(law) / mean(other)
+    /// What `key` is under one law as a multiple of what it is under another: the ratio of their means.
+    pub fn multiple(&self, law: &str, other: &str, key: Key) -> Estimate {
+        combined([&self.of(law, key), &self.of(other, key)], |[ours, theirs]| ours / theirs)
     }
 
     /// Runs of one law.

@@ -344,10 +344,10 @@ fn interval_checks(section: &mut Section, case: &Case, run: &Results, stages: &[
 fn delay_checks(section: &mut Section, case: &Case, run: &Results, stages: &[Stage; 3]) {
     let label = case.label;
     let delay = |stage: &Stage| over(run, "regulator", SeriesKind::HopDelay, stage.settled);
-    let rate = |stage: &Stage| run.over_runs("regulator", "", |run| sum(run, SeriesKind::Rate, stage.settled)).mean;
+    let rate = |stage: &Stage| run.over_runs("regulator", "", |run| sum(run, SeriesKind::Rate, stage.settled));
     for Change { what, span, was, is } in case.changes(stages) {
         let worst = longest(run, "regulator", span);
-        let blind = rate(was).zip(rate(is)).filter(|_| is.is_feasible());
+        let blind = rate(was).mean.zip(rate(is).mean).filter(|_| is.is_feasible());
         let blind = blind.map(|(was, now)| (SLOT * 1e3 * (was / now - 1.0)).max(1.2 * TARGET_MS));
         let said = |ms| format!("≤ {} ms: what one slot leaves, or the target and 20 %", digits(ms));
         section.checks.push(Check::new(
@@ -358,17 +358,14 @@ fn delay_checks(section: &mut Section, case: &Case, run: &Results, stages: &[Sta
         ));
     }
     let (was, is) = (delay(&stages[0]), delay(&stages[2]));
-    let rates = rate(&stages[0]).zip(rate(&stages[2]));
+    let rates = [rate(&stages[0]), rate(&stages[2])];
     section.checks.push(Check::new(
         &format!("{label}: delay and rate in the last 5 s against before"),
         "delay within 20 %, rate ≥ 0.9 times",
-        format!(
-            "{} → {} ms, {} Mbit/s",
-            shown(&was),
-            shown(&is),
-            rates.map_or("–".into(), |(was, is)| format!("{} → {}", digits(was), digits(is)))
-        ),
-        was.mean.zip(rates).map(|(was, rates)| near(is.mean, was, 0.2) && rates.1 >= 0.9 * rates.0),
+        format!("{} → {} ms, {} → {} Mbit/s", shown(&was), shown(&is), shown(&rates[0]), shown(&rates[1])),
+        was.mean
+            .zip(rates[0].mean.zip(rates[1].mean))
+            .map(|(was, rates)| near(is.mean, was, 0.2) && rates.1 >= 0.9 * rates.0),
     ));
     let (during, cubic) = (delay(&stages[1]), over(run, "cubic", SeriesKind::HopDelay, stages[1].settled));
     section.checks.push(Check::new(

@@ -1,7 +1,8 @@
 //! Traffic that comes and goes in less time than the regulator's slots.
 
-use super::super::page::{Check, Section, Table, digits, shown};
+use super::super::page::{Check, Section, Table, shown};
 use super::super::runner::Runner;
+use super::mean;
 use crate::ExperimentError;
 use lasthop_report::Key;
 
@@ -50,8 +51,8 @@ pub(in super::super) fn come_and_go(runner: &Runner<'_>) -> Result<Section, Expe
             section.checks.push(Check::new(
                 &format!("{label}: download, median fetch and p95 delay, as multiples of those of {name}"),
                 "not stated: the first 0.99 or more, the others below 1",
-                format!("{}, {} and {}", digits(used), digits(fetch), digits(delay)),
-                used >= 0.99 && fetch < 1.0 && delay < 1.0,
+                format!("{}, {} and {}", shown(&used), shown(&fetch), shown(&delay)),
+                mean(&used) >= 0.99 && mean(&fetch) < 1.0 && mean(&delay) < 1.0,
             ));
         }
     }

@@ -1,8 +1,9 @@
 //! Losses on the air, which make frames shorter than they may be.
 
-use super::super::page::{Check, Section, digits};
+use super::super::page::{Check, Section, shown};
 use super::super::runner::{Results, Runner};
 use super::by_law::{by_law, row};
+use super::mean;
 use crate::ExperimentError;
 use lasthop_report::Key;
 
@@ -60,8 +61,8 @@ fn checks(section: &mut Section, case: &Case, run: &Results) {
         section.checks.push(Check::new(
             &format!("{}: throughput and p95 delay, as multiples of those of {name}", case.label),
             "not stated: the delay below 1 at a throughput of 0.99 or more",
-            format!("{} and {}", digits(used), digits(delay)),
-            used >= 0.99 && delay < 1.0,
+            format!("{} and {}", shown(&used), shown(&delay)),
+            mean(&used) >= 0.99 && mean(&delay) < 1.0,
         ));
     }
 }

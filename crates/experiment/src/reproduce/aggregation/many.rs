@@ -3,11 +3,11 @@
 use super::super::chart::{Chart, Curve, MEANS};
 use super::super::page::{Check, Section, Table, digits, shown};
 use super::super::runner::{Results, Runner};
-use super::{hop, near};
+use super::{hop, mean, near};
 use crate::ExperimentError;
 use lasthop_laws::aggregation::allocation::exact;
 use lasthop_report::{Estimate, Key, Run, SeriesKind};
-use lasthop_units::stats::Moments;
+use lasthop_units::stats::{Moments, Samples};
 use toml::{Table as Keys, Value};
 
 const MANY: &str = include_str!("../../../../../scenarios/aggregation/many-stations.toml");
@@ -24,11 +24,12 @@ pub(super) fn regulation(runner: &Runner<'_>) -> Result<Section, ExperimentError
         "oracle: packets, ms",
         "packets a frame",
         "interval (ms)",
+        "its slots' p75 (ms)",
         "mean delay (ms)",
         "p95 (ms)",
         "",
     ]);
-    let (mut charts, mut failed, mut points) = (Vec::new(), Vec::new(), 0);
+    let (mut charts, mut failed, mut points, mut farthest) = (Vec::new(), Vec::new(), 0, 0.0f64);
     for (mcs, mbit) in [(9, 390.0), (4, 175.5)] {
         let mut lines: Vec<Vec<(f64, Estimate)>> = vec![Vec::new(); targets.len()];
         let mut models: Vec<Vec<(f64, f64)>> = vec![Vec::new(); targets.len()];
@@ -47,7 +48,11 @@ pub(super) fn regulation(runner: &Runner<'_>) -> Result<Section, ExperimentError
                     (true, true) => "met",
                     (true, false) => "**not met**",
                 };
+                let p75 = slots_p75(&run, law);
                 points += usize::from(oracle.feasible);
+                if oracle.feasible {
+                    farthest = farthest.max((mean(&p75) / want - 1.0).abs());
+                }
                 if oracle.feasible && !met {
                     failed.push(format!("MCS {mcs}, n = {n}, T = {target} ms: {} ms", shown(&interval)));
                 }
@@ -60,6 +65,7 @@ pub(super) fn regulation(runner: &Runner<'_>) -> Result<Section, ExperimentError
                     format!("{:.1}, {:.2}", oracle.levels[0], oracle.round * 1e3),
                     shown(&run.of(law, Key::Aggregation)),
                     shown(&interval),
+                    shown(&p75),
                     shown(&run.of(law, Key::HopDelayMean)),
                     shown(&run.of(law, Key::HopDelayP95)),
                     verdict.into(),
@@ -86,17 +92,42 @@ pub(super) fn regulation(runner: &Runner<'_>) -> Result<Section, ExperimentError
         title: "Figure 7: the target held for 1 to 25 stations".into(),
         text: "Paced UDP to n equal stations at two data rates. The oracle is the optimal allocation with c = 200 us a station and \
                at most 48 packets a frame. The interval between a station's frames (μ_N/x) is what the loop regulates; a packet's \
-               mean delay lies below it with many stations, and includes its time on the air.\n\n\
+               mean delay lies below it with many stations, and includes its time on the air. The paper's 75th percentile lies close to the target; \
+               of what it is one is not known. Ours is of the mean intervals of the control slots, half a second each, all stations together: by \
+               how much the loop misses in one slot of four.\n\n\
                The last table is of bulk TCP through the proxy, over either queue of an access point that knows nothing of all this: \
                two seeds, and 10 s after 20."
             .into(),
         checks: vec![
             Check::new("interval within 10 % of the target, or of the model where frames are at their limit", "T = 5 to 20 ms, n = 1 to 25, wherever feasible", ours, failed.is_empty()),
+            Check::new(
+                "75th percentile of the slots' mean intervals, farthest from the target, or from the model, of these points",
+                "close; how close is not stated",
+                format!("{:.1} %", farthest * 100.0),
+                None,
+            ),
             by_tcp,
         ],
         tables: vec![table, over_tcp],
         charts,
     })
+}
+
+/// 75th percentile of the mean interval between a station's frames in a control slot of the measuring window, ms.
+fn slots_p75(run: &Results, law: &str) -> Estimate {
+    run.over_runs(law, "ms", |run| {
+        let mut intervals = Samples::default();
+        slot_intervals(run).for_each(|interval| intervals.add(interval));
+        intervals.quantile(0.75)
+    })
+}
+
+/// Mean interval between the frames to a station in a control slot of the measuring window, ms: every slot of every station.
+pub(super) fn slot_intervals(run: &Run) -> impl Iterator<Item = f64> {
+    let from = run.record.window.warm_up.as_secs_f64();
+    let slots = |name: &str| Results::series_of(run, SeriesKind::Frames, name, 0.5);
+    let all = run.record.stations.iter().flat_map(move |station| slots(&station.name));
+    all.filter(move |(at, _)| *at > from).map(|(_, frames)| 1e3 / frames)
 }
 
 /// How many of the points are held, and which are not.

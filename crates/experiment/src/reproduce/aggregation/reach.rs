@@ -3,8 +3,8 @@
 use super::super::page::{Check, Section, digits, shown};
 use super::super::runner::{Edit, Results, Runner};
 use super::by_law::{by_law, row};
-use super::near;
 use super::saturated::{Line, saturated};
+use super::{mean, near};
 use crate::ExperimentError;
 use lasthop_report::{Estimate, Key, SeriesKind};
 use toml::Value;
@@ -60,7 +60,7 @@ pub(in super::super) fn out_of_reach(runner: &Runner<'_>) -> Result<Section, Exp
         let run = runner.run("out-of-reach", &text, &edits)?;
         for law in run.scenario.laws() {
             let mut row = row(case.label, &run, &law.name, &MORE);
-            row.insert(AIMED, aimed(&run, &law.name).mean.map_or("–".into(), digits));
+            row.insert(AIMED, shown(&aimed(&run, &law.name)));
             table.rows.push(row);
         }
         checks(&mut section, case, &run, &line);
@@ -87,8 +87,7 @@ fn checks(section: &mut Section, case: &Case, run: &Results, line: &Line) {
         format!("{} ms, aimed at {}", shown(&held), shown(&aimed(run, law))),
         near(held.mean, want, 0.2),
     ));
-    let mean = |law, key| run.of(law, key).mean.unwrap_or(f64::NAN);
-    let times = |key, other| mean(law, key) / mean(other, key);
+    let times = |key, other| run.multiple(law, other, key);
     let [cubic, modern] =
         ["cubic", "cubic+modern-ap"].map(|other| [Key::HopDelayP95, Key::Throughput].map(|key| times(key, other)));
     section.checks.push(Check::new(
@@ -97,13 +96,14 @@ fn checks(section: &mut Section, case: &Case, run: &Results, line: &Line) {
             case.label
         ),
         "not stated: p95 below it at half of its throughput or more, over FIFO",
-        format!("{} and {}; {} and {}", digits(cubic[0]), digits(cubic[1]), digits(modern[0]), digits(modern[1])),
-        cubic[0] < 1.0 && cubic[1] >= 0.5,
+        format!("{} and {}; {} and {}", shown(&cubic[0]), shown(&cubic[1]), shown(&modern[0]), shown(&modern[1])),
+        mean(&cubic[0]) < 1.0 && mean(&cubic[1]) >= 0.5,
     ));
+    let single = times(Key::Throughput, "published");
     section.checks.push(Check::new(
         &format!("{}: throughput, as a multiple of what the published law's single packets carry", case.label),
         "not stated; that is what it is for: above 1",
-        digits(times(Key::Throughput, "published")),
-        times(Key::Throughput, "published") > 1.0,
+        shown(&single),
+        mean(&single) > 1.0,
     ));
 }

@@ -1,8 +1,9 @@
 //! Queues that have no room for a round, and traffic that takes its part of every one.
 
-use super::super::page::{Check, Section, digits};
+use super::super::page::{Check, Section, shown};
 use super::super::runner::{Results, Runner};
 use super::by_law::{by_law, row};
+use super::mean;
 use crate::ExperimentError;
 use lasthop_report::Key;
 
@@ -55,7 +56,7 @@ fn check(section: &mut Section, label: &str, run: &Results) {
     section.checks.push(Check::new(
         &format!("{label}: throughput, p95 delay and losses, as multiples of those of CUBIC"),
         "not stated: the first 0.99 or more, the others below 1",
-        format!("{}, {} and {}", digits(used), digits(delay), digits(lost)),
-        used >= 0.99 && delay < 1.0 && lost < 1.0,
+        format!("{}, {} and {}", shown(&used), shown(&delay), shown(&lost)),
+        mean(&used) >= 0.99 && mean(&delay) < 1.0 && mean(&lost) < 1.0,
     ));
 }

@@ -1,14 +1,15 @@
 //! Figures with one station, and the model.
 
 use super::super::chart::{Chart, Curve, MEANS};
+use super::super::combined::combined;
 use super::super::page::{Check, Section, Table, digits, shown};
 use super::super::runner::{Results, Runner};
 use super::unlike::TRACE;
-use super::{ACCESS, PACKET_BITS, SUBFRAME_BITS, hop, near, queues};
+use super::{ACCESS, PACKET_BITS, SUBFRAME_BITS, hop, mean, near, queues};
 use crate::ExperimentError;
 use lasthop_laws::aggregation::allocation::exact;
 use lasthop_laws::aggregation::model::airtime;
-use lasthop_report::{Key, SeriesKind};
+use lasthop_report::{Estimate, Key, SeriesKind};
 use toml::Value;
 
 const RATE_SWEEP: &str = include_str!("../../../../../scenarios/aggregation/rate-sweep.toml");
@@ -54,8 +55,10 @@ pub(super) fn rate_sweep(runner: &Runner<'_>) -> Result<Section, ExperimentError
     }
     let [mean, p95] = curves;
     let knee = runs.iter().rfind(|(mbit, _)| *mbit < 0.93 * capacity());
-    let low = knee.and_then(|(_, run)| run.of("open-loop", Key::HopDelayMean).mean);
-    let over = runs.last().and_then(|(_, run)| run.of("open-loop", Key::HopDelayMean).mean);
+    let delay = |run: Option<&(f64, Results)>| {
+        run.map_or_else(|| Estimate::of("ms", []), |(_, run)| run.of("open-loop", Key::HopDelayMean))
+    };
+    let (low, over) = (delay(knee), delay(runs.last()));
     Ok(Section {
         title: "Figure 1(b): delay and aggregation against the send rate".into(),
         text: "One station, UDP at a constant rate, nothing controlled. Aggregation rises with the rate and delay stays at a \
@@ -66,8 +69,8 @@ pub(super) fn rate_sweep(runner: &Runner<'_>) -> Result<Section, ExperimentError
         checks: vec![Check::new(
             "delay below the knee, and beyond it",
             "short, then the whole queue",
-            format!("{} ms, {} ms", digits(low.unwrap_or(f64::NAN)), digits(over.unwrap_or(f64::NAN))),
-            low.zip(over).map(|(low, over)| low < 3.0 && over > 20.0 * low),
+            format!("{} ms, {} ms", shown(&low), shown(&over)),
+            low.mean.zip(over.mean).map(|(low, over)| low < 3.0 && over > 20.0 * low),
         )],
         charts: vec![Chart {
             file: "figure-1b".into(),
@@ -283,10 +286,9 @@ pub(super) fn convergence(runner: &Runner<'_>) -> Result<Section, ExperimentErro
 pub(super) fn full_rate(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let run = runner.run("one-station", ONE_STATION, &[])?;
     let of = |law, key| run.of(law, key);
-    let mean = |law, key| of(law, key).mean.unwrap_or(f64::NAN);
     let delay = of("regulator", Key::HopDelayMean);
-    let ratio = mean("cubic", Key::HopDelayMean) / mean("regulator", Key::HopDelayMean);
-    let share = mean("regulator", Key::Throughput) / mean("cubic", Key::Throughput);
+    let ratio = run.multiple("cubic", "regulator", Key::HopDelayMean);
+    let share = run.multiple("regulator", "cubic", Key::Throughput);
     let rate = |law| format!("{} Mbit/s, {} ms", shown(&of(law, Key::Throughput)), shown(&of(law, Key::HopDelayMean)));
     let interval = of("regulator", Key::FrameInterval);
     let losses = of("regulator", Key::Losses);
@@ -316,11 +318,16 @@ pub(super) fn full_rate(runner: &Runner<'_>) -> Result<Section, ExperimentError>
         table.rows.push([vec![law.name.clone()], cells.to_vec()].concat());
     }
     // What a round holds beside the frame to the station, for every frame from it.
-    let uplink = |law| mean(law, Key::UplinkFrames) * mean(law, Key::FrameInterval) * 1e-3;
-    let cost = |law| {
-        let frame = mean(law, Key::Aggregation) * airtime(SUBFRAME_BITS, 1170e6) + ACCESS;
-        (mean(law, Key::FrameInterval) * 1e-3 - frame) / uplink(law)
+    let uplink = |law| {
+        let parts = [Key::UplinkFrames, Key::FrameInterval].map(|key| of(law, key));
+        combined(parts.each_ref(), |[frames, interval]| frames * interval * 1e-3)
     };
+    let uplinks = ["cubic", "regulator"].map(uplink);
+    let parts = [Key::Aggregation, Key::FrameInterval, Key::UplinkFrames].map(|key| of("cubic", key));
+    let cost = combined(parts.each_ref(), |[level, interval, frames]| {
+        let frame = level * airtime(SUBFRAME_BITS, 1170e6) + ACCESS;
+        1e6 * (interval * 1e-3 - frame) / (frames * interval * 1e-3)
+    });
     let (queues, against) = queues::compared(&run, &["cubic", "modern-ap", "regulator", "regulator+modern-ap"]);
     Ok(Section {
         title: "Figures 1(b) and 11: one station at full rate beside CUBIC and BBR".into(),
@@ -331,23 +338,23 @@ pub(super) fn full_rate(runner: &Runner<'_>) -> Result<Section, ExperimentError>
                every 100 ms or 512 packets. Uplink frames are counted, and their share of CUBIC's round is checked below."
             .into(),
         checks: [vec![
-            Check::new("mean packet delay over the hop", "≤ 1.0 ms (issue); paper ~2 ms one way", format!("{} ms", shown(&delay)), mean("regulator", Key::HopDelayMean) <= 1.0),
-            Check::new("frame interval", "≤ 0.75 ms (issue)", format!("{} ms", shown(&interval)), mean("regulator", Key::FrameInterval) <= 0.75),
-            Check::new("throughput, as a multiple of CUBIC's", "≥ 0.9 (issue); paper ~0.8 (480-500 of 600)", digits(share), share >= 0.9),
+            Check::new("mean packet delay over the hop", "≤ 1.0 ms (issue); paper ~2 ms one way", format!("{} ms", shown(&delay)), mean(&delay) <= 1.0),
+            Check::new("frame interval", "≤ 0.75 ms (issue)", format!("{} ms", shown(&interval)), mean(&interval) <= 0.75),
+            Check::new("throughput, as a multiple of CUBIC's", "≥ 0.9 (issue); paper ~0.8 (480-500 of 600)", shown(&share), mean(&share) >= 0.9),
             Check::new(
                 "uplink frames for each frame to the station, CUBIC and ours",
                 "≥ 0.5 and ≤ 0.1, if they are the cause",
-                format!("{} and {}", digits(uplink("cubic")), digits(uplink("regulator"))),
-                uplink("cubic") >= 0.5 && uplink("regulator") <= 0.1,
+                uplinks.each_ref().map(shown).join(" and "),
+                mean(&uplinks[0]) >= 0.5 && mean(&uplinks[1]) <= 0.1,
             ),
             Check::new(
                 "what CUBIC's round holds beside the frame and its access, for each uplink frame",
                 &format!("an access: {:.0} us ± 33 %, if they are the cause", ACCESS * 1e6),
-                format!("{:.0} us", cost("cubic") * 1e6),
-                near(Some(cost("cubic")), ACCESS, 0.33),
+                format!("{} us", shown(&cost)),
+                near(cost.mean, ACCESS * 1e6, 0.33),
             ),
-            Check::new("CUBIC's delay over ours", "> 20 (issue and paper)", digits(ratio), ratio > 20.0),
-            Check::new("losses", "a handful a million", format!("{} a million", shown(&losses)), mean("regulator", Key::Losses) <= 5.0),
+            Check::new("CUBIC's delay over ours", "> 20 (issue and paper)", shown(&ratio), mean(&ratio) > 20.0),
+            Check::new("losses", "a handful a million", format!("{} a million", shown(&losses)), mean(&losses) <= 5.0),
             Check::new("CUBIC", "~600 Mbit/s, ~50 ms", rate("cubic"), None),
             Check::new("BBR", "~400 Mbit/s, ~75 ms", rate("bbr"), None),
             Check::new("the regulator", "~480-500 Mbit/s, ~2 ms", rate("regulator"), None),
