@@ -90,7 +90,7 @@ fn three_stations_have_the_target_their_levels_and_equal_airtime() {
     );
     // What waits at the proxy is within its bound, but for moments after a rate has fallen.
     assert!(of("looks_over_bound").iter().all(|share| *share < 0.01), "{accounts:?}");
-    assert!(of("backlog_over_bound").iter().all(|most| *most < 1.5), "{accounts:?}");
+    assert!(of("backlog_over_bound").iter().all(|most| *most < 2.0), "{accounts:?}");
     // Required: 10 ms within 20 %, airtime equal within 10 %; packets near 44, 30 and 22, which is read as within 15 %.
     assert!(of("interval_ms").iter().all(|interval| (8.0..=12.0).contains(interval)), "{accounts:?}");
     let airtime = of("airtime_share");

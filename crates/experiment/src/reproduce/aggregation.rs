@@ -51,12 +51,13 @@ Written by `lasthop reproduce aggregation`; `--quick` takes one seed and fewer p
 writes elsewhere. Everything was simulated in virtual time over Lasthop's model of the Wi-Fi hop, which is validated against
 ns-3; nothing here ran on radio hardware. Values are means over the seeds of each scenario, ± half of their 95 % confidence intervals
 (of ratios of means, these are of the seeds paired). Fits, largest departures over many points or stations, words such as stable, and
-what the model alone says have none.
+what the model alone says have none. A requirement is met or not by the means (Figure 12's by the lower end of the interval), however wide the
+interval is.
 
 The requirements of the figures, and those against the queue of mac80211, were written down before the first run, in the order for this
 work and its specification, which are not in this repository (marked `issue` in the tables). Later, when results had been seen, came the
 thresholds where the channel changes, of targets that no rate can hold, of losses on the air and in the queue, of traffic that comes and goes, and of
-two access points, and of mac80211's queue with CoDel's target at 5 ms; the third around Figure 11's overhead; Figure 4's checks; and what the predecessor's section calls stable.
+two access points; the world with A-MSDUs, and what is asked there and of mac80211's queue with CoDel's target at 5 ms; the third around Figure 11's overhead; Figure 4's checks; and what the predecessor's section calls stable.
 
 The law was changed once after a first quick run: the third term of G, as specified, made the outer loop climb so slowly on fast
 hops that the warm-ups of Figures 5 and 13 ended long before it had arrived. It is now replaced by its fixed point, which is the

@@ -70,7 +70,8 @@ impl Table {
 pub fn shown(estimate: &Estimate) -> String {
     let Some(mean) = estimate.mean else { return "–".into() };
     match estimate.half_ci() {
-        Some(half) if half > 0.0 => format!("{} ± {}", digits(mean), digits(half)),
+        // Less is rounding.
+        Some(half) if half >= 5e-7 => format!("{} ± {}", digits(mean), digits(half)),
         _ => digits(mean),
     }
 }

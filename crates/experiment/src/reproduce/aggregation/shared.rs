@@ -142,8 +142,9 @@ fn checks(section: &mut Section, case: &Case<'_>, run: &Results) {
         intervals.each_ref().map(shown).join(" and ") + " ms",
         intervals.iter().all(|ms| mean(ms) <= 1.15 * case.target),
     ));
-    let shares = case.stations.map(|stations| sum(run, law, &stations));
-    let less = combined(shares.each_ref(), |[ours, theirs]| ours.min(theirs) / ours.max(theirs));
+    let mut shares = case.stations.map(|stations| sum(run, law, &stations));
+    shares.sort_by(by_mean);
+    let less = combined(shares.each_ref(), |[lesser, greater]| lesser / greater);
     section.checks.push(Check::new(
         &format!("{}: throughput of the lesser access point, of the greater's", case.label),
         "not stated; the channel's own shares are equal: ≥ 0.7",
