@@ -3,7 +3,7 @@
 //! Source:     aggregation.md C.3 with its notes and guards.
 //! Equations:  nu' = max{nu + K2 (G - nu), 1},   G = min{ T̄ x_1, N̄_1 }, and for `exact` also (mu_1/x_1) / (n w_1)
 //!             target' = min{ nu' w_1/w_i, N̄_i },   z' = z + K1 (target - mu),   x' = z' / (c + w'z')
-//! Symbols:    nu -> `nu`, target -> `Loop::target`, z -> `Loop::z`, x -> `Loop::rate`, w -> `Loop::airtime`,
+//! Symbols:    nu -> `nu`, target -> `Loop::target`, z -> `Loop::z`, x -> `Grant::rate`, w -> `OnAir::time`,
 //!             c -> `overhead.round(n)`, 1 -> `reference`, K1, K2, T̄ -> `Params`
 //! Deviations: * x_1 and mu_1/x_1 are what arrived: packets a second, and the interval between frames.
 //!             * The third term of G is its fixed point (`cap_price`): as written it approaches that by K2 c/(n w_1) a slot,
@@ -46,13 +46,16 @@
 
 mod airtimes;
 mod coming;
+mod grant;
+mod on_air;
+mod path;
 mod rounds;
+mod seen;
 
 use super::backhaul::{self, Detector, Earliest};
 use super::backlog::{self, Backlog};
 use super::flow_of;
 use super::ledger::{Account, FROZEN_AFTER, Frames, Ledger, Slot};
-use super::model::{aim_packets, most_packets};
 use super::overhead::{Change, Overhead, Sample};
 use super::params::{Allocation, Params};
 use super::reach::Reach;
@@ -60,9 +63,13 @@ use super::room::Room;
 use super::slope::Slope;
 use crate::{Decision, HopLaw, ParamError, Why};
 use coming::Moves;
+use grant::Grant;
 use lasthop_signals::{FlowId, Node, Signal};
 use lasthop_units::{Rate, Time};
+use on_air::OnAir;
+use path::Path;
 use rounds::Rounds;
+use seen::Seen;
 
 /// The regulator of one hop.
 #[derive(Clone, Debug)]
@@ -86,78 +93,23 @@ pub struct Regulator {
     backhaul: Detector,
 }
 
-/// The loops of one station.
+/// One station: its loops, what they are told, and what they allow.
 #[derive(Clone, Debug, PartialEq)]
 struct Loop {
-    /// Seconds a packet on the air (w).
-    airtime: f64,
-    /// True if its station has told data rates; otherwise w is what the rounds leave.
-    rated: bool,
-    /// What w was when it last told them, unless that has turned out to be wrong.
-    told: Option<f64>,
-    /// What w is taken to be while it is about that.
-    settled: f64,
-    /// To which side of it the w of the last slot was, if it was far from it: longer (true) or less long.
-    aside: Option<bool>,
-    /// Slots in a row in which it was not.
-    calm: u32,
-    /// True if w is another, by that of this slot.
-    shifted: bool,
-    /// True if w is that of the slot before, as far as is known.
-    steady: bool,
-    /// Slots in a row in which it has told none.
-    untold: u32,
-    /// Slots in a row in which neither that nor rounds have shown what its packets take.
-    unshown: u32,
+    /// What a packet takes on the air (w).
+    air: OnAir,
+    /// What the last slot has shown.
+    seen: Seen,
+    /// What stands in the hop's queue because it was overrun.
+    backlog: Backlog,
+    /// What is known of the path before the hop.
+    path: Path,
     /// Integral state: packets a frame, as the model would have them (z).
     z: f64,
     /// Packets a frame asked for in this slot.
     target: f64,
-    /// Packets a second allowed (x).
-    rate: f64,
-    /// Packets a frame, measured last.
-    level: f64,
-    /// Packets a second that arrived, measured last.
-    arrived: f64,
-    /// Packets in frames for each that is new, measured last and averaged: MPDUs that are damaged are sent again.
-    repeats: f64,
-    /// Packets a second in its frames beyond those, averaged: others send it something, too.
-    foreign: f64,
-    /// Interval between frames, measured last, seconds.
-    interval: f64,
-    /// Frames in the last slot.
-    frames: f64,
-    /// Packets a second that were sent in the last slot.
-    sent: f64,
-    /// True if these are about as many as were allowed.
-    paced: bool,
-    /// True if that was the least rate.
-    least: bool,
-    /// True if its packets came so late that some wait for every round.
-    waits: bool,
-    /// True if more were sent than arrived or were lost.
-    overruns: bool,
-    /// True if its rate is bound because nothing shows what packets take.
-    rises: bool,
-    /// What stands in the hop's queue because it was overrun.
-    backlog: Backlog,
-    /// When its packets come at the earliest.
-    earliest: Earliest,
-    /// What its last account says of the path before the hop: one that is late must not be missing in the sum.
-    stream: Option<backhaul::Stream>,
-    /// True if that account is of the last slot.
-    fresh: bool,
-    /// What it finds if its packets are missing, and not those of most.
-    own: Detector,
-    /// True if it is what the path carries that bounds the rate.
-    held: bool,
-    /// True if a slot's frames have been seen since it was last idle.
-    known: bool,
-    /// True if the last slot is the first of these: the station may have come in its middle.
-    joined: bool,
-    /// Packets that it was allowed in this slot, until `passed`: not the presence's, for rates change while it is present.
-    allowed: f64,
-    passed: Time,
+    /// What it is allowed (x).
+    grant: Grant,
 }
 
 /// What the regulator thinks of one station, for plots and logs.
@@ -201,9 +153,6 @@ const FIRST_RATE: f64 = 65e6;
 const TRICKLE: f64 = 0.1;
 /// So few packets that are lost in a slot say nothing of a queue.
 const HARDLY_ANY: f64 = 3.0;
-/// Who tells no rates while its frames hold fewer packets than this, for so many slots, has none that is known.
-const FEW: f64 = 3.0;
-const FORGOTTEN_AFTER: u32 = 8;
 /// Rounds, and seconds, that packets come later than the earliest if some wait for every round.
 const WAITS: f64 = 2.0;
 const LATE: f64 = 0.02;
@@ -215,23 +164,12 @@ const RISE: f64 = 2.0;
 const ROUNDS_SHOW: f64 = 4.0;
 /// Weight of what one slot says that a packet takes, or how often it was sent: slots vary.
 const LEARNT: f64 = 0.2;
-/// A packet that takes so many times as long as was settled, or less long by as much, in two slots is of another hop.
-const SHIFT: f64 = 1.25;
-/// In one slot, if so many were calm before it.
-const CALM: u32 = 4;
-/// More packets than this for each that is new are others': no rate control puts up with every other MPDU being damaged.
-const MOST_REPEATS: f64 = 2.0;
 /// Where frames were found to hold fewer packets, the loop begins again at this share of what the hop carried.
 const RESUME: f64 = 0.9;
 /// Share of what a station's frames hold that is aimed at, where that is less than they can.
 const FULLEST: f64 = 0.75;
 /// Least integral state: it must be able to come back.
 const LEAST_Z: f64 = 0.05;
-
-/// True if a packet takes so many times as long as one of another hop would at least, false if it is as much less.
-fn off(ratio: f64) -> Option<bool> {
-    (!(1.0 / SHIFT..=SHIFT).contains(&ratio)).then_some(ratio > 1.0)
-}
 
 impl Regulator {
     /// A regulator that has seen nothing.
@@ -267,9 +205,17 @@ impl Regulator {
     /// Every station that was ever seen.
     pub fn views(&self) -> impl Iterator<Item = View> {
         self.ledger.iter().map(|(station, account)| {
-            let Loop { level, target, interval, rate, airtime, .. } = account.state;
-            let aim = self.reach.interval();
-            View { station, level, target, interval, aim, rate, airtime, active: account.is_present() }
+            let Loop { air, seen, target, grant, .. } = &account.state;
+            View {
+                station,
+                level: seen.level,
+                target: *target,
+                interval: seen.interval,
+                aim: self.reach.interval(),
+                rate: grant.rate,
+                airtime: air.time,
+                active: account.is_present(),
+            }
         })
     }
 
@@ -277,17 +223,17 @@ impl Regulator {
         let (params, aim) = (&self.params, self.reach.interval());
         // Before this slot says what its packets take now.
         self.told_in = self.reference.map(|station| (station, self.airtime_of(station))).or(self.told_in);
-        self.ledger.iter_mut().for_each(|(_, account)| account.state.pass(now, account.is_present()));
+        self.ledger.iter_mut().for_each(|(_, account)| account.state.grant.pass(now, account.is_present()));
         self.ledger.close(now, |account, slot| account.measure(params, aim, now, slot));
         // A slot of which nobody has told anything is none.
-        let told = self.ledger.active().any(|account| account.state.fresh);
-        let streams = self.ledger.active().filter_map(|account| account.state.stream);
+        let told = self.ledger.active().any(|account| account.state.path.fresh);
+        let streams = self.ledger.active().filter_map(|account| account.state.path.stream);
         if let Some(slot) = backhaul::Slot::of(streams).filter(|_| told) {
             self.backhaul.update(&slot);
             let shared = slot.short || self.backhaul.clamp().is_some();
             // Of one that comes often, what is missing when a slot ends is on its way.
             let own = |account: &Account<Loop>| !shared && !account.presence.comes_often();
-            self.ledger.iter_mut().for_each(|(_, account)| account.state.detect(own(account)));
+            self.ledger.iter_mut().for_each(|(_, account)| account.state.path.detect(own(account)));
         }
         let before = self.reference;
         self.refuse_rates();
@@ -299,12 +245,12 @@ impl Regulator {
         let crowded = self.look_for_room(shortest);
         let turned = self.reach.update(self.overhead(), shortest, changed) || crowded;
         // As published, the outer loop finds out by itself.
-        let shifted = self.reference == before && self.leader().is_some_and(|first| first.state.shifted);
+        let shifted = self.reference == before && self.leader().is_some_and(|first| first.state.air.shifted);
         if self.params.foresees() && (changed || turned || shifted) {
             // What the loops have found out is of another hop; or it is of the hop of those whose packets take another time.
             self.resettle();
             self.retarget();
-            self.inner(|state| changed || turned || state.shifted);
+            self.inner(|state| changed || turned || state.air.shifted);
         } else {
             self.inner(|_| false);
             // Who is the slowest for one slot only shall not move everybody's share.
@@ -322,8 +268,9 @@ impl Regulator {
     /// sent, or packets are lost before the hop, losses say nothing of that.
     fn look_for_room(&mut self, shortest: f64) -> bool {
         // Who misses packets that others do not misses them elsewhere.
-        let fresh = self.ledger.active().filter(|account| account.state.fresh && account.state.own.clamp().is_none());
-        let fresh = fresh.filter_map(|account| account.state.stream);
+        let fresh =
+            self.ledger.active().filter(|account| account.state.path.fresh && account.state.path.own.clamp().is_none());
+        let fresh = fresh.filter_map(|account| account.state.path.stream);
         let Some(slot) = backhaul::Slot::of(fresh).filter(|slot| !slot.short && slot.sent > 0.0) else { return false };
         if !self.params.foresees() || self.reach.is_out() || self.backhaul.clamp().is_some() {
             return false;
@@ -337,8 +284,8 @@ impl Regulator {
     /// The slowest of the stations that send as much as they may.
     fn choose_reference(&mut self) {
         let candidates = self.ledger.iter().filter(|(_, account)| account.leads());
-        let slowest = candidates.max_by(|(_, a), (_, b)| a.state.airtime.total_cmp(&b.state.airtime));
-        let slowest = slowest.map(|(station, account)| (station, account.state.airtime));
+        let slowest = candidates.max_by(|(_, a), (_, b)| a.state.air.time.total_cmp(&b.state.air.time));
+        let slowest = slowest.map(|(station, account)| (station, account.state.air.time));
         let held = self.reference.filter(|station| self.ledger.get(*station).is_some_and(Account::leads));
         self.reference = match (held, slowest) {
             (Some(held), Some((_, airtime))) if airtime <= HYSTERESIS * self.airtime_of(held) => Some(held),
@@ -370,40 +317,41 @@ impl Regulator {
         let Some(first) = self.leader().filter(|first| first.presence.share() >= STEADILY) else { return false };
         let first = &first.state;
         // Where data rates are not known, frames may be short for what packets are thought to take.
-        let rated = self.ledger.active().all(|account| account.state.rated);
+        let rated = self.ledger.active().all(|account| account.state.air.rated);
         // And single packets that wait, or do not arrive, are single because the hop puts no two into a frame.
-        if !first.overruns && !first.waits {
-            let (level, room) = (first.level, self.most(first.airtime) > 1.0);
+        if !first.seen.overruns && !first.seen.waits {
+            let (level, room) = (first.seen.level, self.most(first.air.time) > 1.0);
             self.overhead.doubt(self.params.beta, level, room && (rated || self.nu < LEAST_LEVEL));
         }
         let Some(Account { state: first, .. }) = self.leader() else { return false };
         // It is what airtimes were guessed from; but no round is shorter than its overhead.
         if !rated {
-            let (interval, frames) = (first.interval, first.frames);
+            let (interval, frames) = (first.seen.interval, first.seen.frames);
             return self.overhead.bound(self.frames_seen(), interval, frames);
         }
-        let apart = first.interval;
-        let frame = |account: &Account<Loop>| account.state.level * account.state.airtime;
-        let load = |account: &Account<Loop>| account.state.arrived * account.state.airtime;
+        let apart = first.seen.interval;
+        let frame = |account: &Account<Loop>| account.state.seen.level * account.state.air.time;
+        let load = |account: &Account<Loop>| account.state.seen.arrived * account.state.air.time;
         let (beta, frames) = (self.params.beta, self.frames_seen());
         let sample = Sample {
             interval: apart,
             load: self.ledger.active().map(load).sum(),
-            level: first.level,
-            most: self.most(first.airtime),
+            level: first.seen.level,
+            most: self.most(first.air.time),
             grain: self.ledger.active().map(frame).sum::<f64>() / self.params.interval.as_secs_f64(),
-            mix: self.ledger.active().map(|account| apart / account.state.interval).sum(),
-            frames: first.frames,
-            paced: first.paced,
-            least: first.least,
-            told: self.ledger.active().all(|account| account.state.untold == 0),
+            mix: self.ledger.active().map(|account| apart / account.state.seen.interval).sum(),
+            frames: first.seen.frames,
+            paced: first.seen.paced,
+            least: first.grant.least,
+            told: self.ledger.active().all(|account| account.state.air.untold == 0),
         };
         match self.overhead.update(beta, frames, &sample) {
             Change::None => return false,
             Change::Overhead => {}
             Change::Airtimes => {
-                let old = self.ledger.iter_mut().filter(|(_, account)| account.is_active() && account.state.untold > 0);
-                old.for_each(|(_, account)| account.state.rated = false);
+                let old =
+                    self.ledger.iter_mut().filter(|(_, account)| account.is_active() && account.state.air.untold > 0);
+                old.for_each(|(_, account)| account.state.air.rated = false);
                 self.guess_airtimes();
             }
         }
@@ -422,18 +370,17 @@ impl Regulator {
     fn inner(&mut self, changed: impl Fn(&Loop) -> bool) {
         let (k1, params) = (self.params.k1, &self.params);
         // The model's round at nearly the rates that arrived.
-        let load: f64 = self.ledger.active().map(|account| account.state.arrived * account.state.airtime).sum();
+        let load: f64 = self.ledger.active().map(|account| account.state.seen.arrived * account.state.air.time).sum();
         let carried = self.overhead() / (1.0 - RESUME * load).max(1.0 - RESUME);
         for (_, account) in self.ledger.iter_mut().filter(|(_, account)| account.shows()) {
-            let most =
-                most_packets(f64::from(params.max_packets), params.frame_limit.as_secs_f64(), account.state.airtime);
             let state = &mut account.state;
-            let step = k1 * (state.target - state.level);
+            let most = params.most(state.air.time);
+            let step = k1 * (state.target - state.seen.level);
             // What a limit cuts off is not integrated.
-            let held = step > 0.0 && (state.held || state.rises);
+            let held = step > 0.0 && (state.grant.held || state.grant.rises);
             if state.backlog.has_found() {
                 // What it had climbed to, to no avail, says nothing; what the hop carries does.
-                state.z = (RESUME * state.arrived * carried).clamp(LEAST_Z, most);
+                state.z = (RESUME * state.seen.arrived * carried).clamp(LEAST_Z, most);
             } else if changed(state) {
                 state.z = state.target.clamp(LEAST_Z, most);
             } else if !held && !state.backlog.was_draining() {
@@ -445,11 +392,11 @@ impl Regulator {
     fn outer(&mut self) {
         let Some(Account { state, presence, .. }) = self.leader() else { return self.trust_the_model() };
         // Both as they were while it was there.
-        let (arrived, interval) = (state.arrived / presence.share(), state.interval * presence.share());
+        let (arrived, interval) = (state.seen.arrived / presence.share(), state.seen.interval * presence.share());
         let target = self.reach.interval() * (1.0 + self.claim_on_others(interval));
         let mut set_point = (target * arrived).min(self.aim(state));
         if self.params.allocation == Allocation::Exact {
-            set_point = set_point.min(self.cap_price(interval) / state.airtime);
+            set_point = set_point.min(self.cap_price(interval) / state.air.time);
         }
         self.nu = (self.nu + self.params.k2 * (set_point - self.nu)).clamp(1.0, f64::from(self.params.max_packets));
     }
@@ -460,7 +407,7 @@ impl Regulator {
         let targets: Vec<f64> = self
             .ledger
             .iter()
-            .map(|(_, account)| (share / account.state.airtime).min(self.aim(&account.state)).max(1.0))
+            .map(|(_, account)| (share / account.state.air.time).min(self.aim(&account.state)).max(1.0))
             .collect();
         for ((_, account), target) in self.ledger.iter_mut().zip(targets) {
             account.state.target = target;
@@ -479,20 +426,21 @@ impl Regulator {
         let least = |limited: bool| if limited { 1.0 / singles.min(round) } else { 1.0 / shortest };
         let unhurried = |account: &Account<Loop>| {
             let (state, limited) = (&account.state, account.presence.is_limited());
-            let used = if limited && !account.presence.comes_often() { HEADROOM * state.sent } else { f64::INFINITY };
+            let used =
+                if limited && !account.presence.comes_often() { HEADROOM * state.seen.sent } else { f64::INFINITY };
             // For itself its whole frame counts.
             let round =
-                round + state.airtime * (state.z - account.claim() * account.frames_in(ahead)).max(0.0) / ahead.own;
-            (state.z / (round * state.repeats)).min(used).max(least(limited))
+                round + state.air.time * (state.z - account.claim() * account.frames_in(ahead)).max(0.0) / ahead.own;
+            (state.z / (round * state.seen.repeats)).min(used).max(least(limited))
         };
         let carried = match self.backhaul.clamp() {
             Some(total) => backhaul::level(total, self.ledger.present().map(unhurried)).max(1.0),
             None => f64::INFINITY,
         };
         for (_, account) in self.ledger.iter_mut() {
-            account.state.pass(now, account.is_present());
+            account.state.grant.pass(now, account.is_present());
             if !account.is_present() {
-                account.state.rate = 1.0 / (singles.min(round) + access + account.state.airtime);
+                account.state.grant.rate = 1.0 / (singles.min(round) + access + account.state.air.time);
                 continue;
             }
             let (share, limited) = (account.presence.share(), account.presence.is_limited());
@@ -501,12 +449,14 @@ impl Regulator {
             let trickle = TRICKLE * least.max(1.0 / singles);
             let state = &mut account.state;
             let drained = state.backlog.clamp().map_or(wanted, |clamp| clamp.max(trickle));
-            let unproven = !state.rated && state.known && state.level < ROUNDS_SHOW && !limited;
-            let proven = if unproven { (RISE * state.arrived / share.max(SHOWN)).max(trickle) } else { f64::INFINITY };
-            state.rises = proven < wanted;
+            let unproven = !state.air.rated && state.seen.known && state.seen.level < ROUNDS_SHOW && !limited;
+            let proven =
+                if unproven { (RISE * state.seen.arrived / share.max(SHOWN)).max(trickle) } else { f64::INFINITY };
+            state.grant.rises = proven < wanted;
             let free = wanted.min(drained).min(proven);
-            let carried = state.own.clamp().map_or(carried, |clamp| clamp.max(1.0).min(carried));
-            (state.rate, state.held, state.least) = (free.min(carried), carried <= free, wanted <= least);
+            let carried = state.path.own.clamp().map_or(carried, |clamp| clamp.max(1.0).min(carried));
+            (state.grant.rate, state.grant.held, state.grant.least) =
+                (free.min(carried), carried <= free, wanted <= least);
         }
     }
 
@@ -516,19 +466,18 @@ impl Regulator {
     }
 
     fn airtime_of(&self, station: Node) -> f64 {
-        self.ledger.get(station).map_or(0.0, |account| account.state.airtime)
+        self.ledger.get(station).map_or(0.0, |account| account.state.air.time)
     }
 
     fn most(&self, airtime: f64) -> f64 {
-        most_packets(f64::from(self.params.max_packets), self.params.frame_limit.as_secs_f64(), airtime)
+        self.params.most(airtime)
     }
 
     fn aim(&self, state: &Loop) -> f64 {
-        let most =
-            aim_packets(f64::from(self.params.aim_packets), self.params.frame_limit.as_secs_f64(), state.airtime);
+        let most = self.params.aim(state.air.time);
         let holds = state.backlog.holds();
         // As many as ever, while nothing else was found.
-        if holds < 1.0 { most.min(FULLEST * holds * self.most(state.airtime)).max(1.0) } else { most }
+        if holds < 1.0 { most.min(FULLEST * holds * self.most(state.air.time)).max(1.0) } else { most }
     }
 }
 
@@ -572,7 +521,7 @@ impl HopLaw for Regulator {
         for (station, account) in self.ledger.iter() {
             let why = account.why(self.reach.is_out());
             let bits = account.packet_bytes.map_or(bits, |bytes| bytes * 8.0);
-            let pacing = Rate::from_bps((account.state.rate * bits) as u64).max(SLOWEST);
+            let pacing = Rate::from_bps((account.state.grant.rate * bits) as u64).max(SLOWEST);
             each(flow_of(station), Decision { pacing: Some(pacing), revisit, ..Decision::unlimited(why) });
         }
     }
@@ -588,147 +537,105 @@ const SLOWEST: Rate = Rate::from_bps(10_000);
 impl Default for Loop {
     fn default() -> Loop {
         Loop {
-            airtime: 0.0,
-            rated: false,
-            told: None,
-            settled: 0.0,
-            aside: None,
-            calm: 0,
-            shifted: false,
-            steady: true,
-            untold: 0,
-            unshown: 0,
+            air: OnAir::default(),
+            seen: Seen::default(),
+            backlog: Backlog::default(),
+            path: Path::default(),
             z: 1.0,
             target: 1.0,
-            rate: 1.0,
-            level: 1.0,
-            arrived: 0.0,
-            repeats: 1.0,
-            foreign: 0.0,
-            interval: f64::INFINITY,
-            frames: 0.0,
-            sent: 0.0,
-            paced: true,
-            least: false,
-            waits: false,
-            overruns: false,
-            rises: false,
-            backlog: Backlog::default(),
-            earliest: Earliest::default(),
-            stream: None,
-            fresh: false,
-            own: Detector::default(),
-            held: false,
-            known: false,
-            joined: false,
-            allowed: 0.0,
-            passed: Time::ZERO,
+            grant: Grant::default(),
         }
     }
 }
 
 impl Loop {
-    /// Settles on `airtime` if it is about what was settled, or to one side of it for a second slot, or for the first after
-    /// calm ones: a channel that fades has another w in every slot, and is the same hop. `lasted`: w was told in the slot
-    /// before as well.
-    fn settle(&mut self, airtime: f64, lasted: bool) {
-        let side = off(airtime / self.settled).filter(|_| lasted);
-        self.shifted = side.is_some() && (side == self.aside || self.calm >= CALM);
-        self.calm = if side.is_none() && lasted { self.calm.saturating_add(1) } else { 0 };
-        // A change within a slot goes on in the next.
-        self.aside = side;
-        match side {
-            Some(_) if !self.shifted => {}
-            None if lasted => self.settled += LEARNT * (airtime - self.settled),
-            _ => self.settled = airtime,
-        }
-    }
-
-    /// Looks after its packets, if they are its `own` matter: not if those of most are missing.
-    fn detect(&mut self, own: bool) {
-        if !own {
-            self.own = Detector::default();
-        } else if let Some(slot) =
-            self.stream.filter(|_| self.fresh).and_then(|own| backhaul::Slot::of([own].into_iter()))
-        {
-            self.own.update(&slot);
+    /// What is kept of it when the station begins anew. `first`: what a packet takes of which nothing is known.
+    fn anew(&self, now: Time, first: f64) -> Loop {
+        let mut backlog = self.backlog;
+        backlog.forget();
+        Loop {
+            air: self.air.kept(first),
+            seen: self.seen.kept(),
+            backlog,
+            path: self.path.kept(),
+            grant: Grant::from(now),
+            ..Loop::default()
         }
     }
 }
 
 impl Account<Loop> {
-    /// Takes over what a slot has shown.
+    /// Takes over what a slot has shown. `aim`: the interval that was aimed at.
     fn measure(&mut self, params: &Params, aim: f64, now: Time, slot: &Slot) {
         let bytes = self.packet_bytes.unwrap_or(params.packet.get() as f64) + params.packet_overhead.get() as f64;
-        let most = most_packets(f64::from(params.max_packets), params.frame_limit.as_secs_f64(), self.state.airtime);
+        self.measure_sent(params, now, slot);
         let state = &mut self.state;
-        let allowed = std::mem::take(&mut state.allowed) / slot.lasted;
-        // As published, a rate holds for a slot.
-        let allowed = if params.foresees() && slot.lasted > 0.0 { allowed } else { state.rate };
-        if let Some(sent) = slot.sent {
-            // What waits now says nothing of the slot's beginning: who was limited is until it is sent what it may be.
-            let still = !slot.waiting || self.presence.is_limited() && state.known;
-            if params.foresees() {
-                self.presence.count(now, most);
-            }
-            self.presence.limit(allowed <= 0.0 || sent < LIMITED * allowed && still);
-            state.paced = sent >= PACED * allowed;
-            state.sent = sent;
-        }
-        (state.fresh, state.shifted) = (false, false);
+        (state.path.fresh, state.air.shifted) = (false, false);
         if slot.anew {
-            state.earliest = Earliest::default();
+            state.path.earliest = Earliest::default();
         }
         let Some(frames) = &slot.frames else { return state.backlog.forget() };
-        if let Some(inverse) = frames.inverse_rate {
-            let airtime = bytes * 8.0 * inverse;
-            let lasted = state.rated && state.untold == 0;
-            state.steady = !lasted || off(airtime / state.airtime).is_none();
-            state.settle(airtime, lasted);
-            (state.airtime, state.told, state.rated) = (airtime, Some(airtime), true);
-            (state.untold, state.unshown) = (0, 0);
-        } else {
-            state.untold += 1;
-            (state.aside, state.steady) = (None, !state.rated);
-            // From frames of a packet or two none can be told again: a wrong rate that makes them short would stay.
-            let short = frames.level < FEW && !state.held;
-            if state.rated && short && state.untold >= FORGOTTEN_AFTER {
-                (state.rated, state.told) = (false, None);
-            }
+        match frames.inverse_rate {
+            Some(inverse) => state.air.tell(bytes * 8.0 * inverse),
+            None => state.air.tell_nothing(frames.level, state.grant.held),
         }
-        let Frames { level, interval, rate, goodput, seconds, lost, delay, .. } = *frames;
-        state.joined = !state.known;
-        (state.level, state.interval, state.arrived, state.known) = (level, interval, rate, true);
-        state.frames = seconds / interval;
-        if let Some(new) = goodput.filter(|new| *new > 0.0) {
-            state.repeats += LEARNT * ((rate / new).clamp(1.0, MOST_REPEATS) - state.repeats);
-            state.foreign += LEARNT * ((rate - MOST_REPEATS * new).max(0.0) - state.foreign);
-        }
-        let most = most_packets(f64::from(params.max_packets), params.frame_limit.as_secs_f64(), state.airtime);
-        let late = state.earliest.late(delay, now);
+        state.seen.tell(frames);
         if let Some(sent) = slot.sent {
-            let (arrived, target) = (goodput.unwrap_or(rate), aim);
-            let aim = state.target;
-            let steady = state.steady;
-            let seen = backlog::Slot { sent, arrived, lost, seconds, level, aim, interval, late, most, steady, target };
-            state.backlog.update(&seen);
-            if state.earliest.drained(state.backlog.is_late(), state.backlog.is_full() && !state.held) {
-                state.backlog.take_back();
-            }
+            self.measure_queue(params, aim, now, (sent, frames));
         }
-        if let (Some(sent), Some(arrived)) = (slot.sent, goodput) {
-            // A frame holds no more than has come.
-            let target = state.target.min(self.presence.burst());
-            state.stream = Some(backhaul::Stream { sent, arrived, lost, seconds, level, target, late });
-            state.fresh = true;
-            state.overruns = arrived + lost < WHOLE * sent;
-            state.waits = late.is_some_and(|late| late > (WAITS * interval).max(LATE));
+    }
+
+    /// What was sent, beside what was allowed.
+    fn measure_sent(&mut self, params: &Params, now: Time, slot: &Slot) {
+        let state = &mut self.state;
+        let allowed = std::mem::take(&mut state.grant.allowed) / slot.lasted;
+        // As published, a rate holds for a slot.
+        let allowed = if params.foresees() && slot.lasted > 0.0 { allowed } else { state.grant.rate };
+        let Some(sent) = slot.sent else { return };
+        // What waits now says nothing of the slot's beginning: who was limited is until it is sent what it may be.
+        let still = !slot.waiting || self.presence.is_limited() && state.seen.known;
+        if params.foresees() {
+            self.presence.count(now, params.most(state.air.time));
         }
+        self.presence.limit(allowed <= 0.0 || sent < LIMITED * allowed && still);
+        (state.seen.sent, state.seen.paced) = (sent, sent >= PACED * allowed);
+    }
+
+    /// What waits at the hop, or is late for another reason.
+    fn measure_queue(&mut self, params: &Params, target: f64, now: Time, (sent, frames): (f64, &Frames)) {
+        let Frames { level, interval, rate, goodput, seconds, lost, delay, .. } = *frames;
+        let Loop { air, seen, backlog, path, target: aim, grant, .. } = &mut self.state;
+        let (aim, late) = (*aim, path.earliest.late(delay, now));
+        let (most, steady) = (params.most(air.time), air.steady);
+        let arrived = goodput.unwrap_or(rate);
+        backlog.update(&backlog::Slot {
+            sent,
+            arrived,
+            lost,
+            seconds,
+            level,
+            aim,
+            interval,
+            late,
+            most,
+            steady,
+            target,
+        });
+        if path.earliest.drained(backlog.is_late(), backlog.is_full() && !grant.held) {
+            backlog.take_back();
+        }
+        let Some(arrived) = goodput else { return };
+        // A frame holds no more than has come.
+        let target = aim.min(self.presence.burst());
+        path.stream = Some(backhaul::Stream { sent, arrived, lost, seconds, level, target, late });
+        path.fresh = true;
+        seen.overruns = arrived + lost < WHOLE * sent;
+        seen.waits = late.is_some_and(|late| late > (WAITS * interval).max(LATE));
     }
 
     /// Its frames of this slot are known, and the rate that was allowed is what has made them.
     fn regulated(&self) -> bool {
-        self.is_active() && self.silent == 0 && self.state.known && !self.presence.is_limited()
+        self.is_active() && self.silent == 0 && self.state.seen.known && !self.presence.is_limited()
     }
 
     /// And it was present for long enough for its frames to show it.
@@ -738,7 +645,7 @@ impl Account<Loop> {
 
     /// It may be the reference.
     fn leads(&self) -> bool {
-        self.shows() && !self.state.held
+        self.shows() && !self.state.grant.held
     }
 
     /// `out`: the target is out of reach.
@@ -746,8 +653,8 @@ impl Account<Loop> {
         match &self.state {
             _ if !self.is_present() => Why::Entering,
             _ if self.silent >= FROZEN_AFTER => Why::Silent,
-            state if !state.known => Why::Entering,
-            state if state.held => Why::Backhaul,
+            state if !state.seen.known => Why::Entering,
+            state if state.grant.held => Why::Backhaul,
             _ if self.presence.is_limited() => Why::ApplicationLimited,
             _ if out => Why::OutOfReach,
             _ => Why::Regulated,

@@ -1,5 +1,6 @@
 //! What an operator may set of the regulator.
 
+use super::model::{aim_packets, most_packets};
 use crate::params::{ParamError, refuse, within};
 use lasthop_units::{Bytes, Span};
 
@@ -114,6 +115,16 @@ impl Params {
             return refuse("overhead", self.overhead, "from 10 us to 100 ms");
         }
         Ok(())
+    }
+
+    /// Most packets that a frame can hold, of which each takes `airtime` seconds.
+    pub(super) fn most(&self, airtime: f64) -> f64 {
+        most_packets(f64::from(self.max_packets), self.frame_limit.as_secs_f64(), airtime)
+    }
+
+    /// Most packets a frame that are asked for.
+    pub(super) fn aim(&self, airtime: f64) -> f64 {
+        aim_packets(f64::from(self.aim_packets), self.frame_limit.as_secs_f64(), airtime)
     }
 
     /// True if levels follow who is there by the model. The published law leaves that to its loops.

@@ -14,7 +14,8 @@
 //! Validity:   frames told from arrival times, where stations may not see radiotap headers.
 //! Checked by: controller::tests, crates/sim/tests/regulated.rs (stations without root)
 
-use super::{FORGOTTEN_AFTER, LEARNT, Loop, ROUNDS_SHOW, Regulator, STEADILY};
+use super::on_air::{FORGOTTEN_AFTER, OnAir};
+use super::{LEARNT, Loop, ROUNDS_SHOW, Regulator, STEADILY};
 use crate::aggregation::ledger::Account;
 use crate::aggregation::slope::{self, Slope};
 
@@ -40,15 +41,13 @@ impl Regulator {
     /// Data rates with which packets would have taken more than all of the time are wrong; old ones may still be right
     /// beside each other.
     pub(super) fn refuse_rates(&mut self) {
-        let rated = |account: &Account<Loop>| account.is_active() && account.state.rated;
-        let load = |state: &Loop| state.arrived * state.airtime;
+        let rated = |account: &Account<Loop>| account.is_active() && account.state.air.rated;
+        let load = |state: &Loop| state.seen.arrived * state.air.time;
         let all: f64 =
             self.ledger.iter().filter(|(_, account)| rated(account)).map(|(_, account)| load(&account.state)).sum();
         if all > MOST_LOAD {
             for (_, account) in self.ledger.iter_mut().filter(|(_, account)| rated(account)) {
-                let state = &mut account.state;
-                (state.airtime, state.rated) = (state.airtime / all, false);
-                state.told = Some(state.airtime).filter(|_| state.untold > 0);
+                account.state.air.refuse(all);
             }
         }
     }
@@ -60,24 +59,26 @@ impl Regulator {
         // Slots in which nobody was there leave time that no packet took.
         let Some(first) = self.leader().filter(|first| first.presence.share() >= STEADILY) else { return false };
         let first = &first.state;
-        let (level, access) = (first.level, self.overhead() / self.frames().max(1.0));
+        let (level, access) = (first.seen.level, self.overhead() / self.frames().max(1.0));
         let active = || self.ledger.active().map(|account| &account.state);
         // Accesses and packets fill the time while rounds follow each other, and leave some otherwise.
-        let accesses: f64 = active().map(|state| access / state.interval).sum();
-        let known: f64 = active().filter(|state| state.rated).map(|state| state.airtime * state.arrived).sum();
+        let accesses: f64 = active().map(|state| access / state.seen.interval).sum();
+        let known: f64 =
+            active().filter(|state| state.air.rated).map(|state| state.air.time * state.seen.arrived).sum();
         let (mut told, mut tellers) = (0.0, 0.0);
-        for airtime in active().filter(|state| !state.rated).filter_map(|state| state.told) {
+        for airtime in active().filter(|state| !state.air.rated).filter_map(|state| state.air.told) {
             (told, tellers) = (told + airtime, tellers + 1.0);
         }
-        let beside = |state: &Loop| state.told.map_or(1.0, |airtime| airtime * tellers / told);
-        let unknown: f64 = active().filter(|state| !state.rated).map(|state| beside(state) * state.arrived).sum();
+        let beside = |state: &Loop| state.air.told.map_or(1.0, |airtime| airtime * tellers / told);
+        let unknown: f64 =
+            active().filter(|state| !state.air.rated).map(|state| beside(state) * state.seen.arrived).sum();
         if unknown <= 0.0 {
             return false;
         }
-        let frames: f64 = active().map(|state| 1.0 / state.interval).sum();
+        let frames: f64 = active().map(|state| 1.0 / state.seen.interval).sum();
         let slot = slope::Slot { level: unknown / frames, spent: (1.0 - known) / frames };
-        let follow = slot.level >= MEET && !first.held && self.ledger.active().all(|account| account.silent == 0);
-        let unrated = active().filter(|state| !state.rated).count();
+        let follow = slot.level >= MEET && !first.grant.held && self.ledger.active().all(|account| account.silent == 0);
+        let unrated = active().filter(|state| !state.air.rated).count();
         if std::mem::replace(&mut self.slope.0, unrated) != unrated {
             self.slope.1 = Slope::default();
         }
@@ -91,15 +92,19 @@ impl Regulator {
         let bounded = follow && common != left;
         // While packets of one station wait for the hop, each round begins when the one before has ended. Those that wait on
         // the path to it leave room in frames.
-        let fills = |state: &Loop| state.level >= FILLS * self.most(common * beside(state));
-        let shown = bounded || level >= ROUNDS_SHOW || active().any(|state| state.waits && !state.held && fills(state));
+        let fills = |state: &Loop| state.seen.level >= FILLS * self.most(common * beside(state));
+        let shown = bounded
+            || level >= ROUNDS_SHOW
+            || active().any(|state| state.seen.waits && !state.grant.held && fills(state));
         let sure = follow && told.is_some_and(|told| told.is_sure());
         let params = &self.params;
-        for (_, account) in self.ledger.iter_mut().filter(|(_, account)| account.is_active() && !account.state.rated) {
+        for (_, account) in
+            self.ledger.iter_mut().filter(|(_, account)| account.is_active() && !account.state.air.rated)
+        {
             let found = common * beside(&account.state);
-            let held = account.state.held;
+            let held = account.state.grant.held;
             let limited = account.presence.is_limited();
-            let Loop { airtime, unshown, .. } = &mut account.state;
+            let OnAir { time: airtime, unshown, .. } = &mut account.state.air;
             *unshown = if shown || sure { 0 } else { unshown.saturating_add(1) };
             let half = *airtime / 2.0;
             // Short frames follow the packets, not the rounds: a packet takes no more than that, and how much less shows

@@ -13,7 +13,7 @@ use super::rounds::Ahead;
 use super::{FIRST_RATE, LEAST_Z, Loop, Regulator, SHOWN};
 use crate::aggregation::allocation::{exact_share, paper_share};
 use crate::aggregation::ledger::Account;
-use crate::aggregation::model::{Hop, Link, airtime, most_packets};
+use crate::aggregation::model::{Hop, Link, airtime};
 use crate::aggregation::params::Allocation;
 use crate::aggregation::presence::{Presence, REST, Standing};
 use lasthop_signals::Node;
@@ -43,12 +43,8 @@ impl Regulator {
         let params = &self.params;
         let first = airtime((params.packet + params.packet_overhead).bits() as f64, FIRST_RATE);
         let Some(Account { state, .. }) = self.ledger.get_mut(station) else { return };
-        let Loop { airtime, rated, told, settled, earliest, repeats, foreign, mut backlog, .. } = *state;
-        let known = airtime > 0.0;
-        let airtime = if known { airtime } else { first };
-        backlog.forget();
-        *state =
-            Loop { airtime, rated, told, settled, earliest, repeats, foreign, backlog, passed: now, ..Loop::default() };
+        let known = state.air.is_known();
+        *state = state.anew(now, first);
         moves.any = true;
         moves.begin.push((station, known));
     }
@@ -59,8 +55,8 @@ impl Regulator {
             return;
         }
         if let Some(Account { state, .. }) = self.ledger.get_mut(station) {
-            state.pass(now, true);
-            state.allowed = (state.allowed - state.rate * REST.as_secs_f64()).max(0.0);
+            state.grant.pass(now, true);
+            state.grant.allowed = (state.grant.allowed - state.grant.rate * REST.as_secs_f64()).max(0.0);
         }
         moves.any = true;
     }
@@ -71,10 +67,10 @@ impl Regulator {
             return;
         }
         let Some(Account { state, presence, .. }) = self.ledger.get_mut(station) else { return };
-        state.passed = now;
-        let known = state.known || state.told.is_some();
+        state.grant.passed = now;
+        let known = state.seen.known || state.air.told.is_some();
         // A slot with few of its packets says nothing of a rate that it could have.
-        state.known &= presence.share() >= SHOWN;
+        state.seen.known &= presence.share() >= SHOWN;
         // Where it was there when the slot began, it goes on as before.
         if presence.before() == Standing::Absent {
             moves.begin.push((station, known));
@@ -106,7 +102,7 @@ impl Regulator {
             let known = *known && foresees;
             let share = if known { foreseen } else { share };
             let Some(Account { state, .. }) = self.ledger.get(*station) else { continue };
-            let target = (share / state.airtime).min(self.aim(state)).max(1.0);
+            let target = (share / state.air.time).min(self.aim(state)).max(1.0);
             let Some(Account { state, .. }) = self.ledger.get_mut(*station) else { continue };
             state.target = target;
             if known {
@@ -126,15 +122,13 @@ impl Regulator {
         self.nu = (self.nu * room(before, after)).clamp(1.0, f64::from(self.params.max_packets));
         let targets: Vec<f64> = self.ledger.iter().map(|(_, account)| account.state.target).collect();
         self.retarget();
-        let (packets, longest) = (f64::from(self.params.max_packets), self.params.frame_limit.as_secs_f64());
-        let most = |airtime: f64| most_packets(packets, longest, airtime);
         for ((_, account), before) in self.ledger.iter_mut().zip(targets) {
             let begins = account.begins();
             let state = &mut account.state;
             if begins {
                 state.z = state.target;
             } else if account.presence.standing() == Standing::Saturated {
-                state.z = (state.z * state.target / before).clamp(LEAST_Z, most(state.airtime));
+                state.z = (state.z * state.target / before).clamp(LEAST_Z, self.params.most(state.air.time));
             }
         }
     }
@@ -160,14 +154,14 @@ impl Regulator {
     pub(super) fn planned_level(&self, station: Node) -> Option<f64> {
         let Account { state, presence, .. } = self.ledger.get(station)?;
         let planned = || self.planned(self.ahead(), Presence::standing);
-        (presence.standing() == Standing::Saturated).then(|| (planned().aim / state.airtime).min(self.aim(state)))
+        (presence.standing() == Standing::Saturated).then(|| (planned().aim / state.air.time).min(self.aim(state)))
     }
 
     /// Who could be the reference if it had been there for longer.
     pub(super) fn slowest_here(&self) -> Option<Node> {
         let saturated = |account: &Account<Loop>| account.presence.standing() == Standing::Saturated;
-        let here = self.ledger.iter().filter(|(_, account)| saturated(account) && account.state.known);
-        here.max_by(|(_, a), (_, b)| a.state.airtime.total_cmp(&b.state.airtime)).map(|(station, _)| station)
+        let here = self.ledger.iter().filter(|(_, account)| saturated(account) && account.state.seen.known);
+        here.max_by(|(_, a), (_, b)| a.state.air.time.total_cmp(&b.state.air.time)).map(|(station, _)| station)
     }
 
     /// What the model makes of the hop, if every station has the `standing` that is said.
@@ -179,10 +173,10 @@ impl Regulator {
                 Standing::Limited => {
                     let had = account.frames_in(ahead);
                     frames += had;
-                    packets += account.state.airtime * account.claim() * had;
+                    packets += account.state.air.time * account.claim() * had;
                 }
                 Standing::Saturated => {
-                    links.push(Link { airtime: account.state.airtime, most: self.aim(&account.state) });
+                    links.push(Link { airtime: account.state.air.time, most: self.aim(&account.state) });
                 }
             }
         }
@@ -201,19 +195,11 @@ fn room(before: f64, after: f64) -> f64 {
     if before > 0.0 && after > 0.0 { after / before } else { 1.0 }
 }
 
-impl Loop {
-    /// Counts what was allowed until now, if it was `present`.
-    pub(super) fn pass(&mut self, now: Time, present: bool) {
-        if present {
-            self.allowed += self.rate * now.since(self.passed).as_secs_f64();
-        }
-        self.passed = now;
-    }
-}
-
 impl Account<Loop> {
     /// It was not regulated in the slot before.
     pub(super) fn begins(&self) -> bool {
-        self.regulated() && self.is_present() && (self.state.joined || self.presence.before() != Standing::Saturated)
+        self.regulated()
+            && self.is_present()
+            && (self.state.seen.joined || self.presence.before() != Standing::Saturated)
     }
 }

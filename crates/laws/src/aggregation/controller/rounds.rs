@@ -7,8 +7,8 @@
 //!             reserved in a round:   R, or an access if that is more, but for its own rate a station counts w_i z_i
 //!             a = (T_1 - sum w mu of the uncapped - sum g_i w_i mu_i of the limited) / (number of capped),   g_i = min{ T_1 / T_i, 1 }
 //! Symbols:    R -> `ahead`, f -> `frames_in`, n -> `frames`, t -> `between` (T_i, but of who comes often `Presence::period`), p -> `claim`,
-//!             g -> `frames_had`, m -> `Rounds::shortest`, T_i -> `Loop::interval`, T_1 -> `Regulator::apart`, y -> `Loop::arrived`,
-//!             a -> `cap_price`, v -> `Presence::burst`, F -> `foreign`, o -> `Loop::foreign`
+//!             g -> `frames_had`, m -> `Rounds::shortest`, T_i -> `Seen::interval`, T_1 -> `Regulator::apart`, y -> `Seen::arrived`,
+//!             a -> `cap_price`, v -> `Presence::burst`, F -> `foreign`, o -> `Seen::foreign`
 //! Deviations: R is that of the frames which the law asks for, not the last one measured: a longer round has more frames of limited
 //!             streams, which make it longer, and a law that lowers its rates for those of the last is a slot late: levels swung
 //!             between 25 and 64 packets. Where all are limited, and of a law that does not foresee who is there, it is the last one. A
@@ -54,7 +54,7 @@ pub(super) struct Rounds {
 impl Regulator {
     /// Seconds between frames of a station that is in every round.
     pub(super) fn apart(&self) -> f64 {
-        self.leader().map_or(self.reach.interval(), |first| first.state.interval * first.presence.share())
+        self.leader().map_or(self.reach.interval(), |first| first.state.seen.interval * first.presence.share())
     }
 
     /// A round to come, in which every station that is not limited has a frame as long as it shall be: as far as limited ones have frames in
@@ -65,7 +65,7 @@ impl Regulator {
         // Of each limited one: seconds that its frame takes, and from one to the next.
         let (mut whole, mut limited) = (0.0, Vec::new());
         for account in self.ledger.present() {
-            let takes = access + account.state.airtime * account.claim();
+            let takes = access + account.state.air.time * account.claim();
             match account.between(last) {
                 Some(between) => limited.push((takes, between)),
                 None => whole += takes,
@@ -100,7 +100,7 @@ impl Regulator {
             return 0.0;
         }
         let saturated = self.ledger.present().filter(|account| !account.presence.is_limited());
-        saturated.map(|Account { state, .. }| state.airtime * state.foreign).sum::<f64>().min(MOST_LIMITED)
+        saturated.map(|Account { state, .. }| state.air.time * state.seen.foreign).sum::<f64>().min(MOST_LIMITED)
     }
 
     /// Frames in a round that is to come.
@@ -122,12 +122,12 @@ impl Regulator {
         for account in self.ledger.present() {
             let (state, had) = (&account.state, account.frames_in(ahead));
             frames += had;
-            reserved += state.airtime * account.claim() * had;
+            reserved += state.air.time * account.claim() * had;
             match account.presence.is_limited() {
-                true => load += state.airtime * state.arrived,
-                false => unlimited += state.airtime,
+                true => load += state.air.time * state.seen.arrived,
+                false => unlimited += state.air.time,
             }
-            singles += state.airtime;
+            singles += state.air.time;
             count += 1.0;
         }
         let overhead = self.overhead.round(frames);
@@ -142,7 +142,7 @@ impl Regulator {
     /// T̄: 0.3 (f - l)/(f + l), with l the share of the time of these stations' packets, and f what that and accesses leave. As published
     /// they do not.
     pub(super) fn claim_on_others(&self, round: f64) -> f64 {
-        let own: f64 = self.ledger.active().map(|a| a.state.arrived * a.state.airtime).sum();
+        let own: f64 = self.ledger.active().map(|a| a.state.seen.arrived * a.state.air.time).sum();
         let accesses = self.frames_seen() * self.params.overhead.as_secs_f64() / round;
         let others = 1.0 - own - accesses;
         // Rounds that are far shorter leave room: the rest of the time is nobody's.
@@ -162,9 +162,9 @@ impl Regulator {
         let (mut capped, mut others) = (0.0, 0.0);
         for account in self.ledger.active() {
             let Account { state, presence, .. } = account;
-            match !presence.is_limited() && share >= self.aim(state) * state.airtime {
+            match !presence.is_limited() && share >= self.aim(state) * state.air.time {
                 true => capped += presence.share(),
-                false => others += presence.share() * state.airtime * state.level * account.frames_had(round),
+                false => others += presence.share() * state.air.time * state.seen.level * account.frames_had(round),
             }
         }
         if capped > 0.0 { ((round - others) / capped).max(0.0) } else { f64::INFINITY }
@@ -184,7 +184,7 @@ impl Account<Loop> {
 
     /// Frames that it had in one of the last slot.
     pub(super) fn frames_had(&self, round: f64) -> f64 {
-        if self.presence.is_limited() { (round / self.state.interval).min(1.0) } else { 1.0 }
+        if self.presence.is_limited() { (round / self.state.seen.interval).min(1.0) } else { 1.0 }
     }
 
     /// Seconds from a frame to the next, if it is not in every round; rounds were `last` apart.
@@ -192,14 +192,14 @@ impl Account<Loop> {
         match (self.presence.is_limited(), self.presence.comes_often()) {
             (true, true) => Some(self.presence.period()),
             // What is between the frames of who is in every round is the round.
-            (true, false) => Some(self.state.interval).filter(|interval| *interval > EVERY * last),
+            (true, false) => Some(self.state.seen.interval).filter(|interval| *interval > EVERY * last),
             (false, _) => None,
         }
     }
 
     /// Packets that are reserved for the station in a round in which it has a frame.
     pub(super) fn claim(&self) -> f64 {
-        let Loop { z, level, .. } = self.state;
+        let (z, level) = (self.state.z, self.state.seen.level);
         match (self.presence.is_limited(), self.presence.comes_often()) {
             (true, false) => z.min((HEADROOM * level).max(1.0)),
             (true, true) => z.min(HEADROOM * self.presence.burst()),

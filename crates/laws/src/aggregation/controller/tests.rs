@@ -1,8 +1,9 @@
 //! One test for each guard of C.3, on a regulator whose stations say what the test wants them to.
 
+use super::on_air::FEW;
 use super::*;
 use crate::aggregation::OverheadRule;
-use crate::aggregation::model::airtime;
+use crate::aggregation::model::{airtime, most_packets};
 use lasthop_signals::{StationFeedback, StreamReport};
 use lasthop_units::{Bytes, Span};
 
@@ -104,7 +105,7 @@ impl Bench {
     }
 
     fn rate(&self, place: usize) -> f64 {
-        self.state(place).rate
+        self.state(place).grant.rate
     }
 
     fn why(&self, place: usize) -> Why {
@@ -268,7 +269,7 @@ fn the_round_is_made_of_those_that_are_active() {
     assert!(bench.rate(0) > 1.5 * before, "the airtime of two others is free: {} after {before}", bench.rate(0));
     // They wait for their turn with one packet in a round of everybody, themselves included.
     let state = bench.state(0);
-    let round = bench.law.overhead.round(2.0) + 2.0 * state.airtime;
+    let round = bench.law.overhead.round(2.0) + 2.0 * state.air.time;
     assert!((bench.rate(1) * round - 1.0).abs() < 0.05, "{}", bench.rate(1));
 }
 
@@ -281,7 +282,7 @@ fn no_rate_is_less_than_a_packet_a_round_of_single_packets() {
         let params = Params { target: Span::from_millis(1), overhead_rule, ..Params::default() };
         let mut bench = Bench::new(4, params);
         bench.slots(40, &[large; 4]);
-        let singles = bench.law.overhead() + 4.0 * bench.state(0).airtime;
+        let singles = bench.law.overhead() + 4.0 * bench.state(0).air.time;
         for place in 0..4 {
             let rounds = bench.rate(place) * singles;
             if overhead_rule == OverheadRule::Round {
@@ -365,7 +366,7 @@ fn stations_that_know_no_data_rates_are_regulated_as_if_they_were_alike() {
         for place in 0..stations {
             let ratio = unrated.rate(place) / rated.rate(place);
             assert!((ratio - 1.0).abs() < 0.05, "{stations} at {mbit} Mbit/s: {ratio}");
-            assert!((unrated.state(place).airtime / rated.state(place).airtime - 1.0).abs() < 0.1, "{mbit}");
+            assert!((unrated.state(place).air.time / rated.state(place).air.time - 1.0).abs() < 0.1, "{mbit}");
         }
         assert_eq!(unrated.law.overhead.round(1.0), 200e-6, "what airtimes are guessed from is not learned from them");
     }
@@ -378,13 +379,13 @@ fn a_data_rate_that_becomes_known_takes_the_place_of_the_guess() {
         Bench { rated: false, ..Bench::new(1, Params { overhead: Span::from_micros(40), ..Params::default() }) };
     // Before rounds of different lengths have told what it is.
     bench.slots(5, &[act]);
-    assert!(bench.state(0).airtime > 1.05 * airtime(12_384.0, 390e6), "guessed from an overhead that is too small");
+    assert!(bench.state(0).air.time > 1.05 * airtime(12_384.0, 390e6), "guessed from an overhead that is too small");
     bench.rated = true;
     bench.slots(1, &[act]);
-    assert!((bench.state(0).airtime / airtime(12_384.0, 390e6) - 1.0).abs() < 1e-3);
+    assert!((bench.state(0).air.time / airtime(12_384.0, 390e6) - 1.0).abs() < 1e-3);
     bench.rated = false;
     bench.slots(5, &[act]);
-    assert!((bench.state(0).airtime / airtime(12_384.0, 390e6) - 1.0).abs() < 1e-3, "what was known is kept");
+    assert!((bench.state(0).air.time / airtime(12_384.0, 390e6) - 1.0).abs() < 1e-3, "what was known is kept");
 }
 
 #[test]
@@ -395,7 +396,7 @@ fn a_rate_that_was_told_wrong_does_not_stay_for_ever() {
     // Believed from the beginning to be so slow that one packet a frame is too much, no frame shows the rate again.
     let mut bench = Bench { wrong: 200.0, ..Bench::new(2, Params::default()) };
     bench.slots(3, &[BUSY, BUSY]);
-    assert!(bench.state(0).level < FEW, "{}", bench.state(0).level);
+    assert!(bench.state(0).seen.level < FEW, "{}", bench.state(0).seen.level);
     bench.rated = false;
     bench.slots(80, &[BUSY, BUSY]);
     assert!((bench.rate(0) / right - 1.0).abs() < 0.1, "{} of {right}", bench.rate(0));
@@ -436,7 +437,7 @@ fn accesses_that_others_make_longer_are_not_taken_for_packets_where_no_rates_are
         let params = Params { overhead: Span::from_micros(micros), ..Params::default() };
         let mut bench = Bench { rated: false, ..Bench::new(3, params) };
         bench.slots(80, &[BUSY; 3]);
-        let (airtime, right) = (bench.state(0).airtime, airtime(12_384.0, 390e6));
+        let (airtime, right) = (bench.state(0).air.time, airtime(12_384.0, 390e6));
         assert!((airtime / right - 1.0).abs() < 0.1, "{micros} us: {airtime} s a packet of {right}");
         assert!((bench.law.overhead() / 600e-6 - 1.0).abs() < 0.2, "{micros} us: {}", bench.law.overhead());
     }
@@ -503,7 +504,7 @@ fn stations_that_are_sent_next_to_nothing_are_not_in_every_round() {
         let (access, near) = (bench.law.overhead.round(1.0), if mbit < 390.0 { 0.5 } else { 0.1 });
         assert!((access / 200e-6 - 1.0).abs() < near, "{here}: {access}");
         // And each of them may begin with a packet a round.
-        assert!(bench.rate(5) * bench.state(0).interval > 0.5, "{here}: {}", bench.rate(5));
+        assert!(bench.rate(5) * bench.state(0).seen.interval > 0.5, "{here}: {}", bench.rate(5));
     }
 }
 
@@ -513,10 +514,10 @@ fn where_all_are_limited_none_may_take_the_hop_for_itself() {
     bench.slots(20, &[few(40.0); 25]);
     for station in 0..25 {
         // Half again what it used, or a packet in a round of single ones.
-        let (rate, sent) = (bench.rate(station), bench.state(station).sent);
+        let (rate, sent) = (bench.rate(station), bench.state(station).seen.sent);
         assert!(bench.limited(station) && rate < 4.0 * sent, "{rate}, {sent} were sent");
     }
-    let all: f64 = (0..25).map(|station| bench.rate(station) * bench.state(station).airtime).sum();
+    let all: f64 = (0..25).map(|station| bench.rate(station) * bench.state(station).air.time).sum();
     assert!(all < 1.0, "{all} of the time");
 }
 
@@ -546,30 +547,30 @@ fn a_channel_that_fades_is_one_hop_and_a_data_rate_that_stays_another_is_not() {
     for slot in 0..80 {
         let (mbit, before) = (if slot % 2 == 0 { 200.0 } else { 320.0 }, bench.law.set_point());
         bench.slot(&[of(mbit), of(mbit)]);
-        assert!(!bench.state(0).shifted, "slot {slot}");
+        assert!(!bench.state(0).air.shifted, "slot {slot}");
         let step = (bench.law.set_point() - before).abs();
         assert!(slot < 60 || step < 5.0, "slot {slot}: the outer loop makes no steps of {step} packets");
     }
     // Half as fast for two slots: ν is what the model has for that.
     let settled = |bench: &Bench| {
-        let share = bench.law.set_point() * bench.state(0).airtime;
+        let share = bench.law.set_point() * bench.state(0).air.time;
         let want = (3e-3 - bench.law.overhead()) / 2.0;
         assert!((share / want - 1.0).abs() < 0.01, "{share} of {want}");
     };
     bench.slot(&[of(100.0), of(100.0)]);
-    assert!(!bench.state(0).shifted, "where all slots differ one is not believed");
+    assert!(!bench.state(0).air.shifted, "where all slots differ one is not believed");
     bench.slot(&[of(100.0), of(100.0)]);
-    assert!(bench.state(0).shifted);
+    assert!(bench.state(0).air.shifted);
     settled(&bench);
     // Where none did, one is; and if the change was in the middle of it, so is the next.
     bench.slots(20, &[of(100.0), of(100.0)]);
     for mbit in [150.0, 260.0] {
         bench.slot(&[of(mbit), of(mbit)]);
-        assert!(bench.state(0).shifted, "{mbit}");
+        assert!(bench.state(0).air.shifted, "{mbit}");
         settled(&bench);
     }
     bench.slot(&[of(260.0), of(260.0)]);
-    assert!(!bench.state(0).shifted);
+    assert!(!bench.state(0).air.shifted);
     // The published law's outer loop goes there by itself.
     let mut published = Bench::new(2, Params { overhead_rule: OverheadRule::Round, ..params });
     published.slots(80, &[of(260.0), of(260.0)]);
