@@ -118,7 +118,7 @@ fn wrong_command_lines_are_status_2_and_say_what_would_be_right() {
         (&["ap", "--iface", "lo", "--driver", "d", "--station", "10.0.0.1"], "ADDRESS=NUMBER"),
         (&["proxy", "--keys", "k", "--listen", "4848"], "such as 192.0.2.1:4848"),
         (&["proxy", "--keys", "k", "--rate", "-5Mbit/s"], "cannot be negative"),
-        (&["proxy", "--keys", "k", "--law", "pi", "--k1", "1"], "--k1 has no meaning with --law pi"),
+        (&["proxy", "--keys", "k", "--law", "linear-pi", "--k1", "1"], "--k1 has no meaning with --law linear-pi"),
         (&["proxy", "--keys", "k", "--k1", "-1"], "--k1 -1: it must be above 0 and at most 10"),
         (&["proxy", "--keys", "k", "--slot", "1ms"], "--slot 1 ms: it must be from 10 ms to 60 s"),
         (&["proxy", "--keys", "k", "--aim-packets", "65"], "--aim-packets 65: it must be from 1 to --max-packets"),

@@ -14,6 +14,9 @@ use std::process::ExitCode;
 
 /// Its command line.
 #[derive(ClapArgs)]
+#[command(
+    override_usage = "lasthop ap --iface <DEV> --driver <PATH> [OPTIONS]\n       lasthop ap --iface <DEV> --clean"
+)]
 pub struct Args {
     /// The wireless interface
     #[arg(long, value_name = "DEV")]

@@ -26,11 +26,11 @@ pub fn check(args: &Args) -> anyhow::Result<ExitCode> {
     for path in &args.scenarios {
         match Scenario::load(path) {
             Ok(scenario) => say!(
-                "{}: {} ({} stations, {} streams, laws {})",
+                "{}: {} ({}, {}, laws {})",
                 path.display(),
                 scenario.title(),
-                scenario.stations().len(),
-                scenario.streams().len(),
+                count(scenario.stations().len(), "station"),
+                count(scenario.streams().len(), "stream"),
                 scenario.laws().iter().map(|law| law.name.as_str()).collect::<Vec<_>>().join(", ")
             )?,
             Err(error) => {
@@ -40,6 +40,10 @@ pub fn check(args: &Args) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Loads a scenario; the error shows the place in the file.

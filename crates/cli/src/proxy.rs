@@ -14,6 +14,7 @@ use std::process::ExitCode;
 
 /// Its command line.
 #[derive(ClapArgs)]
+#[command(override_usage = "lasthop proxy --keys <FILE> [OPTIONS]\n       lasthop proxy --clean")]
 pub struct Args {
     /// UDP address for stations
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = flag::address, default_value = "0.0.0.0:4848")]
@@ -37,7 +38,7 @@ pub struct Args {
     /// Serve every station at this rate of IP packets instead
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = flag::quantity::<Rate>, conflicts_with = "law")]
     rate: Option<Rate>,
-    /// Interval between a station's frames that the regulator holds [default: 10 ms]
+    /// Longest interval between a station's frames to aim at; it is shorter where frames come to --aim-packets first [default: 10 ms]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>)]
     target: Option<Span>,
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>)]
@@ -61,22 +62,22 @@ pub struct Args {
     /// What is kept of the overhead when stations come and go [default: access]
     #[arg(long, value_enum)]
     overhead_rule: Option<OverheadRuleArg>,
-    /// pi: integral gain, packets a second for each packet a frame [default: 68]
+    /// linear-pi: integral gain, packets a second for each packet a frame [default: 68]
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     integral: Option<f64>,
-    /// pi: proportional gain, likewise [default: 0]
+    /// linear-pi: proportional gain, likewise [default: 0]
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     proportional: Option<f64>,
     /// Most packets that the access point puts into one frame [default: 64]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     max_packets: Option<u32>,
-    /// Most packets a frame that are aimed at [default: 48; pi: 32]
+    /// Most packets a frame that are aimed at [default: 48; linear-pi: 32]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     aim_packets: Option<u32>,
     /// What may be held for a station beyond what fills the wires, as time at its rate
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>, default_value = "10 ms")]
     allowance: Span,
-    /// Stations may be connected to this machine itself (any address of its own, loopback, link-local)
+    /// Let stations open connections to this host's own addresses (interfaces, loopback, link-local)
     #[arg(long)]
     allow_local: bool,
     /// Write what the controller saw and decided to this file (JSON lines: docs/reference/logs.md)
@@ -95,7 +96,8 @@ enum LawArg {
     /// The aggregation regulator
     Aggregation,
     /// Its predecessor, a linear controller
-    Pi,
+    #[value(alias = "pi")]
+    LinearPi,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -153,7 +155,7 @@ impl Args {
     /// A flag that what runs does not look at would be a promise that nobody keeps.
     fn refuse_idle_flags(&self) -> anyhow::Result<()> {
         const AGGREGATION: &str = "--law aggregation";
-        const PI: &str = "--law pi";
+        const PI: &str = "--law linear-pi";
         let flags = [
             ("--target", self.target.is_some(), &[AGGREGATION][..]),
             ("--allocation", self.allocation.is_some(), &[AGGREGATION]),
@@ -171,7 +173,7 @@ impl Args {
         let runs = match (self.rate, self.law) {
             (Some(_), _) => "--rate",
             (None, LawArg::Aggregation) => AGGREGATION,
-            (None, LawArg::Pi) => PI,
+            (None, LawArg::LinearPi) => PI,
         };
         match flags.into_iter().find(|(_, given, of)| *given && !of.contains(&runs)) {
             None => Ok(()),
@@ -223,7 +225,7 @@ impl Args {
                     ..default
                 })
             }
-            LawArg::Pi => {
+            LawArg::LinearPi => {
                 let default = PiParams::default();
                 Rule::LinearPi(PiParams {
                     integral: self.integral.unwrap_or(default.integral),
@@ -260,14 +262,16 @@ mod tests {
             Params { target: Span::from_millis(20), k1: 1.5, allocation: Allocation::Paper, ..Params::default() };
         assert_eq!(rule("--target 20ms --k1 1.5 --allocation paper"), Rule::Aggregation(wanted));
         let wanted = |interval| Rule::LinearPi(PiParams { interval, ..PiParams::default() });
-        assert_eq!(rule("--law pi --slot 1s"), wanted(Span::from_secs(1)));
+        assert_eq!(rule("--law linear-pi --slot 1s"), wanted(Span::from_secs(1)));
         assert_eq!(rule("--rate 100Mbit/s"), Rule::Fixed(Rate::from_mbit(100)));
     }
 
     #[test]
     fn stations_and_every_law_have_the_same_slot_if_nobody_says_another() {
         let Rule::Aggregation(Params { interval, .. }) = rule("") else { panic!("the regulator") };
-        let Rule::LinearPi(PiParams { interval: of_pi, .. }) = rule("--law pi") else { panic!("its predecessor") };
+        let Rule::LinearPi(PiParams { interval: of_pi, .. }) = rule("--law linear-pi") else {
+            panic!("its predecessor")
+        };
         let station = lasthop_agents::station::Config::new(([192, 0, 2, 1], 4848).into(), PathBuf::new()).slot;
         assert_eq!([interval, of_pi, station], [SLOT; 3]);
         let help = Line::command().render_long_help().to_string();
@@ -281,17 +285,17 @@ mod tests {
             Line::parse_from(line).args.refuse_idle_flags().err().map(|error| error.to_string())
         };
         for right in
-            ["", "--k1 1 --slot 1s", "--law pi --integral 5 --aim-packets 30", "--rate 1Mbit/s --allowance 5ms"]
+            ["", "--k1 1 --slot 1s", "--law linear-pi --integral 5 --aim-packets 30", "--rate 1Mbit/s --allowance 5ms"]
         {
             assert_eq!(refused(right), None);
         }
         assert_eq!(
-            refused("--law pi --k1 1").as_deref(),
-            Some("--k1 has no meaning with --law pi: leave it out, or use --law aggregation")
+            refused("--law linear-pi --k1 1").as_deref(),
+            Some("--k1 has no meaning with --law linear-pi: leave it out, or use --law aggregation")
         );
         assert_eq!(
             refused("--rate 1Mbit/s --slot 1s").as_deref(),
-            Some("--slot has no meaning with --rate: leave it out, or use --law aggregation or --law pi")
+            Some("--slot has no meaning with --rate: leave it out, or use --law aggregation or --law linear-pi")
         );
     }
 }

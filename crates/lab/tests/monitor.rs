@@ -283,6 +283,11 @@ fn marks_reach_the_air_and_a_monitor_hears_the_whole_channel() {
 }
 
 /// On a hop that downloads keep busy, voice waits less than background, and every download gets something.
+///
+/// Background may get next to nothing for seconds, as the standard has it: it counts down only in what is left of
+/// the others' backoffs after AIFSN 7, a few slots between two frame exchanges of some ms, and internal collisions
+/// bring its window to 1023 slots. In one of 40 runs half of its probes had not arrived when the 3 s were over. That its
+/// frames do go on the air is asserted by their traffic identifier.
 fn delays_follow_the_classes(outcome: &Outcome, spec: &Spec) {
     let from = Time::ZERO + spec.warm_up;
     let quantiles = |class: AccessClass| {
@@ -300,7 +305,6 @@ fn delays_follow_the_classes(outcome: &Outcome, spec: &Spec) {
     let (voice, background) = (quantiles(AccessClass::Voice), quantiles(AccessClass::Background));
     println!("one-way delay, median and p95: voice {voice:.1?} ms, background {background:.1?} ms");
     assert!(voice[0] * 2.0 < background[0] && voice[1] * 2.0 < background[1], "{voice:?} ms, {background:?} ms");
-    assert!(background[0].is_finite(), "background starved");
     let end = Time::ZERO + spec.duration;
     for (number, stream) in spec.streams.iter().enumerate() {
         if let StreamKind::Bulk { .. } = stream.kind {

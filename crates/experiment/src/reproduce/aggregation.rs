@@ -49,27 +49,36 @@ pub(super) const PREFACE: &str = "
 
 Written by `lasthop reproduce aggregation`; `--quick` takes one seed and fewer points, `--figure N` one figure, `--out DIR`
 writes elsewhere. Everything was simulated in virtual time over Lasthop's model of the Wi-Fi hop, which is validated against
-ns-3; nothing here ran on radio hardware. Values are means over the seeds of each scenario, ± half of their 95 % confidence intervals
-(of ratios of means, these are of the seeds paired). Fits, largest departures over many points or stations, words such as stable, and
-what the model alone says have none. A requirement is met or not by the means (Figure 12's by the lower end of the interval), however wide the
-interval is.
+ns-3. **Nothing here ran on radio hardware.** On this page a frame is an A-MPDU, or an MPDU that is sent alone.
 
-The requirements of the figures, and those against the queue of mac80211, were written down before the first run, in the order for this
-work and its specification, which are not in this repository (marked `issue` in the tables). Later, when results had been seen, came the
-thresholds where the channel changes, of targets that no rate can hold, of losses on the air and in the queue, of traffic that comes and goes, and of
-two access points; the world with A-MSDUs, and what is asked there and of mac80211's queue with CoDel's target at 5 ms; the third around Figure 11's overhead; Figure 4's checks; and what the predecessor's section calls stable.
+## Result
 
-The law was changed once after a first quick run: the third term of G, as specified, made the outer loop climb so slowly on fast
-hops that the warm-ups of Figures 5 and 13 ended long before it had arrived. It is now replaced by its fixed point, which is the
-same equilibrium. No requirement, warm-up or scenario was changed with it. It was changed again for hops that change (decision 8) and
-for two access points on one channel, for targets that no rate can hold (decision 9), for losses on the air (decision 10), for traffic that comes and goes (decision 11), and for losses in the queue (decision 13); what each change moved is in the changelog. The window of the scenario with two access points
-was moved when it was seen how long they take to come to equal shares; its picture shows the way.
+{result}
 
-The paper's pictures were not at hand, only its numbers and statements as the specification and the benchmark list collect them.
-Which figure shows which of them is inferred; where a picture's curve is not known, ours stands alone and nothing is claimed
-about it.
+## How to read it
 
-Where the paper contradicts itself:
+Values are means over the seeds of each scenario, ± half of their 95 % confidence intervals (of ratios of means, these are of the seeds paired). Fits,
+largest departures over many points or stations, words such as stable, and what the model alone says have none. A requirement is met or not by the
+means (Figure 12's by the lower end of the interval), however wide the interval is.
+
+Requirements marked `issue`, and those of the paper's figures, were written down before the first run. These came later, when results had been seen:
+
+* the thresholds where the channel changes, of targets that no rate can hold, of losses on the air and in the queue, of traffic that comes and goes, and of two access points;
+* the world with A-MSDUs, and what is asked there and of mac80211's queue with CoDel's target at 5 ms;
+* the third around Figure 11's overhead, Figure 4's checks, and what the predecessor's section calls stable.
+
+So were these changed after results had been seen, and no requirement, warm-up or scenario with them but one window:
+
+* The third term of G is its fixed point, which is the same equilibrium: as specified it made the outer loop climb so slowly on fast hops that the warm-ups of
+  Figures 5 and 13 ended long before it had arrived.
+* The law, for hops that change (decision 8) and for two access points, for targets that no rate can hold (9), for losses on the air (10), for traffic that comes and
+  goes (11), and for losses in the queue (13).
+* The measuring window of the scenario with two access points, when it was seen how long they take to come to equal shares; its picture shows the way.
+
+The paper's pictures were not at hand, only its numbers and statements. Which figure shows which of them is inferred; where a picture's curve is not known, ours
+stands alone and nothing is claimed about it.
+
+## Where the paper contradicts itself
 
 * The matrix by which fluctuations of the aggregation level go on has one eigenvalue that is not zero, w'x; the text calls it zero.
 * The backoff's time less its mean is called uniform on 0 to 135 us. The backoff is that; less its mean it is within ± 67.5 us.

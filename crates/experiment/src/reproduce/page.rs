@@ -43,10 +43,13 @@ pub struct Check {
     pub met: Option<bool>,
 }
 
+/// Where a preface has the result in short.
+pub(super) const RESULT: &str = "{result}";
+
 /// The page.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// What stands before the sections.
+    /// What stands before the sections, with [`RESULT`] where the result in short belongs.
     pub preface: String,
     /// One a figure.
     pub sections: Vec<Section>,
@@ -88,7 +91,7 @@ pub fn digits(value: f64) -> String {
 impl Page {
     /// The page as Markdown, with pictures beside it under `pictures`.
     pub fn markdown(&self, pictures: &str) -> String {
-        let mut text = self.preface.trim().to_owned();
+        let mut text = self.preface.trim().replace(RESULT, &self.result());
         for section in &self.sections {
             let _ = write!(text, "\n\n## {}\n\n{}\n", section.title, section.text.trim());
             if !section.checks.is_empty() {
@@ -121,11 +124,30 @@ impl Page {
         text
     }
 
+    /// How many requirements are met, and which are not.
+    fn result(&self) -> String {
+        let all = self.sections.iter().flat_map(|section| &section.checks).filter(|check| check.met.is_some()).count();
+        let mut text = format!("{all} statements have a requirement; of these met: {}.", all - self.unmet().count());
+        if self.unmet().next().is_some() {
+            text.push_str(" **Not met:**\n");
+        }
+        for (Section { title, .. }, Check { what, ours, .. }) in self.unmet() {
+            let _ = write!(text, "\n- [{title}](#{}): {what}: {ours}", anchor(title));
+        }
+        text
+    }
+
     /// Requirements that are not met.
     pub fn unmet(&self) -> impl Iterator<Item = (&Section, &Check)> {
         let all = self.sections.iter().flat_map(|section| section.checks.iter().map(move |check| (section, check)));
         all.filter(|(_, check)| check.met == Some(false))
     }
+}
+
+/// What a heading is called in a link within the page.
+fn anchor(title: &str) -> String {
+    let kept = title.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()
 }
 
 /// Writes a file so that whoever reads it finds the old text or the new one, never half of it.
@@ -135,4 +157,26 @@ pub(super) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let beside = path.with_file_name(name);
     let done = fs::write(&beside, text).and_then(|()| fs::rename(&beside, path));
     done.inspect_err(|_| drop(fs::remove_file(&beside)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_result_in_short_counts_requirements_and_leads_to_those_that_are_not_met() {
+        let check = |what: &str, met| Check::new(what, "more", "less", met);
+        let section = Section {
+            title: "Figure 1(b): short, with a comma".into(),
+            checks: vec![check("high", Some(false)), check("low", Some(true)), check("none", None)],
+            ..Section::default()
+        };
+        let page = Page { preface: "# Page\n\n{result}\n\nEnd.".into(), sections: vec![section] };
+        let text = page.markdown("pictures");
+        let line = "- [Figure 1(b): short, with a comma](#figure-1b-short-with-a-comma): high: less";
+        let result = format!("2 statements have a requirement; of these met: 1. **Not met:**\n\n{line}\n\nEnd.");
+        assert!(text.starts_with(&format!("# Page\n\n{result}")), "{text}");
+        let met = Page { preface: RESULT.into(), ..Page::default() };
+        assert_eq!(met.markdown("pictures").trim(), "0 statements have a requirement; of these met: 0.");
+    }
 }

@@ -391,7 +391,8 @@ table! {
         /// The agent on the access point. Without it: none. `agent = {}` is the agent with its defaults.
         optional agent: Agent,
         /// The edge proxy between server and access point, which ends the servers' TCP connections and paces what it
-        /// carries on to each station. Without it: none. `regulator = {}` is the aggregation regulator with its defaults.
+        /// carries on to each station. Without it: none. `regulator = {}` is the aggregation regulator with its defaults. Only with standards
+        /// that aggregate: 802.11n, ac and ax.
         optional regulator: Regulator,
     }
 }
@@ -405,7 +406,7 @@ table! {
         default("\"radiotap\"") measure: FramesFrom,
         /// `aggregation`: the aggregation levels aimed at where stations have unlike rates.
         default("\"exact\"") allocation: Allocation,
-        /// `aggregation`: interval between a station's frames that is held (T̄).
+        /// `aggregation`: longest interval between a station's frames that is aimed at (T̄); it is shorter where frames come to `aim-packets` first.
         default("\"10 ms\"") target: Quantity<Span>,
         /// `aggregation`: gain of the inner loop, from aggregation error to rate (K₁); stable below 2.
         default("0.5") k1: f64,
@@ -413,7 +414,8 @@ table! {
         default("0.2") k2: f64,
         /// `aggregation`: weight of a new sample in the estimate of the access overhead (β).
         default("0.05") beta: f64,
-        /// Control interval, and the stations' slot (Δ). Without it: 500 ms, and 1 s for `linear-pi`.
+        /// Control interval, and the stations' slot (Δ). Without it: 500 ms, and 1 s for `linear-pi` (`lasthop proxy`: 500 ms
+        /// whatever the law, as its stations have).
         optional interval: Quantity<Span>,
         /// `aggregation`: most packets that the access point puts into one frame.
         default("64") max_packets: u64,
