@@ -92,10 +92,9 @@ pub fn reproduce(args: &Args) -> anyhow::Result<ExitCode> {
         draft.add(section).with_context(|| format!("cannot write into {}", args.out.display()))?;
     }
     let (page, written) = draft.finish().with_context(|| format!("cannot write into {}", args.out.display()))?;
-    let (count, unmet) =
-        (page.sections.iter().map(|section| section.checks.len()).sum::<usize>(), page.unmet().count());
+    let (count, unmet) = (page.required(), page.unmet().count());
     say!(
-        "\n{count} statements, {unmet} not met, {:.0} s. Written: {} and {} pictures.",
+        "\n{count} statements with a requirement, {unmet} not met, {:.0} s. Written: {} and {} pictures.",
         began.elapsed().as_secs_f64(),
         written[0].display(),
         written.len() - 1
