@@ -6,8 +6,9 @@
 
 mod data;
 
-use crate::{Key, Report, Summary, table};
-use std::fmt::Write;
+use crate::table::Cell;
+use crate::{Estimate, Key, Report, Summary, table};
+use std::collections::BTreeMap;
 
 const UPLOT_VERSION: &str = "1.6.32";
 const UPLOT_JS: &str = include_str!("../assets/uplot/uPlot.iife.min.js");
@@ -58,7 +59,7 @@ impl Report<'_> {
         });
         // As in any markup: a blank line parts paragraphs, a single break is where the author's editor wrapped.
         let paragraphs = self.description.split("\n\n").map(str::trim).filter(|text| !text.is_empty());
-        let description: String = paragraphs.map(|text| format!("<p class=\"lead\">{}</p>\n", escape(text))).collect();
+        let description: String = paragraphs.map(|text| format!("<p class=\"lead\">{}</p>\n", prose(text))).collect();
         let of_info = |name: &str, value: &str| match value {
             "" => String::new(),
             value => format!("<div><dt>{name}</dt><dd>{}</dd></div>", escape(value)),
@@ -136,27 +137,39 @@ fn measured(summary: &Summary, key: Key) -> bool {
     summary.laws.values().any(|figures| figures.get(&key).is_some_and(|e| e.mean.is_some()))
 }
 
+/// Laws across and figures down the side: figures are many, laws mostly few, and pages longer than wide.
 fn figures_table(summary: &Summary, keys: &[Key]) -> String {
-    let mut html = "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Figures of each law\"><table>\
-                    <thead><tr><th scope=\"col\">Law</th>"
-        .to_string();
-    keys.iter().for_each(|key| html.push_str(&heading(*key)));
-    html.push_str("</tr></thead><tbody>");
-    for (i, row) in summary.rows(keys).iter().enumerate() {
-        let name = escape(&row.law);
-        let _ = write!(html, "<tr><th scope=\"row\"><span class=\"dot law{}\"></span>{name}</th>", i % data::COLOURS);
-        for (key, cell) in keys.iter().zip(&row.cells) {
-            let class = if cell.leader { " class=\"best\"" } else { "" };
-            let (value, interval) = cell.text.split_once(" ± ").unwrap_or((&cell.text, ""));
-            let interval = match interval {
-                "" => String::new(),
-                half => format!("<small> ± {half}</small>"),
-            };
-            let _ = write!(html, "<td{class}{}><span>{value}</span>{interval}</td>", detail(summary, &row.law, *key));
-        }
-        html.push_str("</tr>");
+    let rows = summary.rows(keys);
+    let heads = rows.iter().enumerate().map(|(i, row)| {
+        format!("<th scope=\"col\"><span class=\"dot law{}\"></span>{}</th>", i % data::COLOURS, escape(&row.law))
+    });
+    let cells = |number: usize, key: Key| {
+        let cell = |row: &table::Row| {
+            let Cell { text, leader } = &row.cells[number];
+            let class = if *leader { " class=\"best\"" } else { "" };
+            format!("<td{class}{}>{}</td>", detail(summary, &row.law, key), parted(text))
+        };
+        rows.iter().map(cell).collect()
+    };
+    grid("Figures of each law", &heads.collect::<String>(), keys, cells)
+}
+
+/// A line a figure of `keys`; `heads` are the headings of its cells.
+fn grid(label: &str, heads: &str, keys: &[Key], cells: impl Fn(usize, Key) -> String) -> String {
+    let line = |(number, key): (usize, &Key)| format!("<tr>{}{}</tr>", heading(*key), cells(number, *key));
+    let lines: String = keys.iter().enumerate().map(line).collect();
+    format!(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table><thead><tr><th scope=\"col\">Figure</th>\
+         {heads}</tr></thead><tbody>{lines}</tbody></table></div>\n"
+    )
+}
+
+/// A figure with its interval in small print.
+fn parted(text: &str) -> String {
+    match text.split_once(" ± ") {
+        Some((value, half)) => format!("<span>{value}</span><small> ± {half}</small>"),
+        None => format!("<span>{text}</span>"),
     }
-    html + "</tbody></table></div>\n"
 }
 
 /// A tooltip with the figure as `result.json` has it.
@@ -174,11 +187,11 @@ fn heading(key: Key) -> String {
         crate::Better::Higher => "<abbr title=\"higher is better\">↑</abbr>",
         crate::Better::Lower => "<abbr title=\"lower is better\">↓</abbr>",
     };
-    let detail = if detail.is_empty() { String::new() } else { format!(" {detail}") };
-    format!("<th scope=\"col\">{name}{detail}<small>{unit} {better}</small></th>")
+    let detail = if detail.is_empty() { String::new() } else { format!(", {detail}") };
+    format!("<th scope=\"row\">{name}{detail} <small>{unit} {better}</small></th>")
 }
 
-/// One law's figures, one line a station.
+/// One law's figures, a column for each station.
 fn station_table(summary: &Summary, law: &str) -> String {
     let Some(stations) = summary.stations.get(law).filter(|stations| stations.len() > 1) else { return String::new() };
     let keys: Vec<Key> = Key::ALL
@@ -186,22 +199,14 @@ fn station_table(summary: &Summary, law: &str) -> String {
         .filter(|key| stations.values().any(|figures| figures.get(key).is_some_and(|e| e.mean.is_some())))
         .collect();
     let name = escape(law);
-    let mut html = format!(
-        "<h3>{name}</h3><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Stations under {name}\"><table><thead><tr><th scope=\"col\">Station</th>"
-    );
-    keys.iter().for_each(|key| html.push_str(&heading(*key)));
-    html.push_str("</tr></thead><tbody>");
-    for (station, figures) in stations {
-        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", escape(station));
-        for key in &keys {
-            let text = figures.get(key).map_or("–".to_string(), |e| table::shown(*key, e));
-            let (value, interval) = text.split_once(" ± ").unwrap_or((&text, ""));
-            let interval = if interval.is_empty() { String::new() } else { format!("<small> ± {interval}</small>") };
-            let _ = write!(html, "<td><span>{value}</span>{interval}</td>");
-        }
-        html.push_str("</tr>");
-    }
-    html + "</tbody></table></div>"
+    let heads: String = stations.keys().map(|station| format!("<th scope=\"col\">{}</th>", escape(station))).collect();
+    let cells = |_, key| {
+        let cell = |figures: &BTreeMap<Key, Estimate>| {
+            format!("<td>{}</td>", parted(&figures.get(&key).map_or("–".to_string(), |e| table::shown(key, e))))
+        };
+        stations.values().map(cell).collect()
+    };
+    format!("<h3>{name}</h3>{}", grid(&format!("Stations under {name}"), &heads, &keys, cells))
 }
 
 /// The places that the script fills, and what it cannot draw.
@@ -257,6 +262,21 @@ fn escape(text: &str) -> String {
         }
     }
     safe
+}
+
+/// `text` with what stands between backticks as code; of an odd number, the last stays what it is.
+fn prose(text: &str) -> String {
+    let safe = escape(text);
+    let pieces: Vec<&str> = safe.split('`').collect();
+    let mut html = String::with_capacity(safe.len());
+    for (number, piece) in pieces.iter().enumerate() {
+        match (number % 2 == 1, number + 1 < pieces.len()) {
+            (true, true) => html.extend(["<code>", piece, "</code>"]),
+            (true, false) => html.extend(["`", piece]),
+            (false, _) => html.push_str(piece),
+        }
+    }
+    html
 }
 
 /// Seconds with no more digits than they need.

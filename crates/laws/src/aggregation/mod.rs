@@ -5,12 +5,18 @@
 //! interval of μ/x. Stations report the frames that they received ([`lasthop_signals::StationFeedback`]); the law paces
 //! what an edge proxy sends to each of them so that the interval between its frames becomes a target.
 //!
-//! [`model`] is the hop as the law sees it, [`allocation`] the best that such a hop can do, [`Regulator`] the controller
-//! that finds it without being told the overhead of an access, [`LinearPi`] its predecessor, as a baseline. [`ledger`]
-//! keeps the stations' accounts and says when a slot is over, [`presence`] which of them are there, [`overhead`] estimates the access overhead, [`reach`] says what is aimed at
-//! where the target cannot be had, [`backhaul`]
-//! notices that the bottleneck is not the hop at all, [`backlog`] that the hop was overrun, [`slope`] what accesses and packets take where no data rates are known. [`meter`] is the stations' side: it makes their accounts. [`timestamps`]
-//! makes them where a station cannot see frames, only when packets arrive.
+//! [`Regulator`] is the controller that finds the best the hop can do without being told the overhead of an access,
+//! [`LinearPi`] its predecessor, as a baseline. Of what they are made:
+//!
+//! * [`model`]: the hop as the law sees it; [`allocation`]: the best that such a hop can do;
+//! * [`ledger`]: the stations' accounts, and when a slot is over; [`presence`]: which of the stations are there;
+//! * [`overhead`]: the estimate of the access overhead; [`slope`]: what accesses and packets take where no data rates are known;
+//! * [`reach`]: what is aimed at where the target cannot be had; [`room`]: a queue at the hop too short for full frames;
+//! * [`backhaul`]: the bottleneck is not the hop at all; [`backlog`]: the hop was overrun;
+//! * [`meter`]: the stations' side, which makes their accounts; [`timestamps`]: the same where a station cannot see frames, only when
+//!   packets arrive.
+//!
+//! A constant that names no source is our own, set by hand; `scripts/sensitivity` shows what hangs on them.
 //!
 //! Both controllers are [`crate::HopLaw`]s. The stream paced to station `s` is flow [`flow_of`]`(s)`; its
 //! [`crate::Decision::pacing`] counts network-layer octets. The world shows a controller, in this order,

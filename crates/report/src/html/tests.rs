@@ -105,3 +105,21 @@ fn an_experiment_without_runs_still_makes_a_page() {
     let html = page("empty", &[], &RunInfo::default());
     assert!(html.contains("<h2>Figures"));
 }
+
+#[test]
+fn words_between_backticks_are_code_and_nothing_in_them_is_markup() {
+    assert_eq!(prose("of `cubic` and `a<b>&`."), "of <code>cubic</code> and <code>a&lt;b&gt;&amp;</code>.");
+    assert_eq!(prose("one ` alone"), "one ` alone");
+    assert_eq!(prose("`a` and ` alone"), "<code>a</code> and ` alone");
+}
+
+#[test]
+fn a_line_of_the_table_is_a_figure_and_a_column_a_law() {
+    let runs = [run("cubic", 1, "desk", 3), run("ours", 1, "desk", 3)];
+    let html = page("two", &runs, &RunInfo::default());
+    let table = &html[html.find("<thead>").expect("a table")..html.find("</table>").expect("its end")];
+    let lines: Vec<&str> = table.split("<tr>").skip(1).collect();
+    let columns = |line: &str| line.matches("<th").count() + line.matches("<td").count();
+    assert!(lines.len() > 4 && lines.iter().all(|line| columns(line) == 3), "{table}");
+    assert!(lines[0].contains("cubic") && lines[0].contains("ours") && lines[1].contains("Throughput"), "{table}");
+}
