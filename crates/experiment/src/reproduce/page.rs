@@ -49,7 +49,7 @@ pub(super) const RESULT: &str = "{result}";
 /// The page.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// What stands before the sections, with [`RESULT`] where the result in short belongs.
+    /// What stands before the sections, with `{result}` where the result in short belongs.
     pub preface: String,
     /// One a figure.
     pub sections: Vec<Section>,
