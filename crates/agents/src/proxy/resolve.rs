@@ -66,21 +66,25 @@ impl Resolver {
         }
     }
 
-    /// The next answer.
+    /// The next answer. After the last one the bell is silent until there is another.
     pub(super) fn answer(&mut self) -> Option<Answer> {
-        let answer = self.answers.1.try_recv().ok();
-        match &answer {
-            Some(Answer { asked, .. }) => {
-                if let Some(Entry::Occupied(mut open)) = asked.map(|station| self.open.entry(station)) {
-                    *open.get_mut() -= 1;
-                    if *open.get() == 0 {
-                        open.remove();
-                    }
-                }
+        let answer = self.next(|bell| drop(bell.read()))?;
+        if let Some(Entry::Occupied(mut open)) = answer.asked.map(|station| self.open.entry(station)) {
+            *open.get_mut() -= 1;
+            if *open.get() == 0 {
+                open.remove();
             }
-            None => drop(self.bell.read()),
         }
-        answer
+        Some(answer)
+    }
+
+    /// Silenced before the last look: who answers after it rings again, and who answered before it is seen.
+    fn next(&self, silence: impl FnOnce(&EventFd)) -> Option<Answer> {
+        let next = || self.answers.1.try_recv().ok();
+        next().or_else(|| {
+            silence(&self.bell);
+            next()
+        })
     }
 }
 
@@ -125,6 +129,17 @@ mod tests {
         assert!(resolver.open.is_empty());
         resolver.ask(Node(1), (1, 0), "192.0.2.1", 7);
         assert!(resolver.answer().is_some_and(|answer| answer.addresses.len() == 1), "it may ask again");
+    }
+
+    #[test]
+    fn an_answer_that_comes_just_before_the_bell_is_silenced_is_heard() {
+        let resolver = Resolver::new().expect("an eventfd");
+        let found = resolver.next(|bell| {
+            let answer = Answer { session: 1, stream: 2, addresses: Vec::new(), asked: None };
+            resolver.answers.0.send(answer).expect("a receiver");
+            bell.write(1).and_then(|_| bell.read()).expect("an eventfd");
+        });
+        assert_eq!(found.map(|answer| (answer.session, answer.stream)), Some((1, 2)));
     }
 
     #[test]

@@ -280,8 +280,12 @@ pub(super) fn is_allowed(address: IpAddr, local: bool) -> bool {
 pub(super) fn is_own(address: IpAddr) -> bool {
     let address = address.to_canonical();
     let any: IpAddr = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-    let from =
-        UdpSocket::bind((any, 0)).and_then(|socket| socket.connect((address, 9)).and_then(|()| socket.local_addr()));
+    let socket = match UdpSocket::bind((any, 0)) {
+        Ok(socket) => socket,
+        // Of a family that this machine lacks it has no addresses. Otherwise, as without descriptors, nobody can tell: then no.
+        Err(error) => return error.raw_os_error() != Some(libc::EAFNOSUPPORT),
+    };
+    let from = socket.connect((address, 9)).and_then(|()| socket.local_addr());
     // Where there is no way, no connection will be made either.
     from.is_ok_and(|from| from.ip() == address)
 }

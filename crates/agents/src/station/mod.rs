@@ -13,6 +13,7 @@ mod hush;
 mod local;
 mod log;
 mod run;
+mod search;
 mod session;
 mod tunnel;
 

@@ -7,6 +7,7 @@ use super::frames::Frames;
 use super::hush::{Hush, Sight};
 use super::local::{Heard, Local};
 use super::log;
+use super::search::Search;
 use super::tunnel::{Answered, Tunnel};
 use crate::ap::Stop;
 use crate::ap::privileges::Account;
@@ -25,7 +26,7 @@ use lasthop_transport::tunnel::Delay;
 use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::proxy::Target;
 use lasthop_wire::tunnel::{Datagram, LEAST_DATAGRAM, OpenResult};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
 /// Serves local programs until `stop` is set.
@@ -43,8 +44,8 @@ pub struct Station {
     link: Link,
     /// To the proxy.
     path: Path,
-    /// Where it may be otherwise, the next to try first, and since when this path is tried; until it has answered on one.
-    search: Option<(VecDeque<SocketAddr>, Time)>,
+    /// Until it has answered.
+    search: Option<Search>,
     poll: Poll,
     doorways: Vec<(Doorway, Leads)>,
     #[cfg(feature = "bpf")]
@@ -94,8 +95,6 @@ const PING: Span = Span::from_millis(500);
 /// Who has not said by then where it wants to go is not waited for.
 const GREETING: Span = Span::from_secs(10);
 const PRIORITY: i32 = 10;
-/// How long an address of the proxy is tried before the next is: time for several initiations.
-const TRIED: Span = Span::from_secs(2);
 
 impl Station {
     /// Opens everything that needs privileges, and gives those up.
@@ -108,9 +107,8 @@ impl Station {
         files::raise_limit();
         let (node, key) = keys::station_key(&config.key)?;
         let log = config.log.as_deref().map(|path| Log::create(path, config.say)).transpose()?;
-        let link = link_to(config.proxy)?;
         let poll = Poll::new().map_err(Error::system("epoll"))?;
-        poll.add_level(&link, UDP).map_err(Error::system("epoll"))?;
+        let (search, link) = Search::begin(clock::now(), config.proxies(), |to| link_to(to, &poll))?;
         let mut listeners = Vec::new();
         let wanted = config.listen.map(|address| (address, Leads::WhereAsked));
         let forwards = config.forwards.iter().map(|forward| (forward.listen, Leads::To(forward.target.clone())));
@@ -159,8 +157,8 @@ impl Station {
             config: config.clone(),
             node,
             link,
-            path: Path::new(config.proxy),
-            search: (!config.more.is_empty()).then(|| (config.more.iter().copied().collect(), now)),
+            path: Path::new(search.tried()),
+            search: Some(search),
             poll,
             doorways,
             #[cfg(feature = "bpf")]
@@ -267,22 +265,13 @@ impl Station {
     }
 
     /// Tries the next address of the proxy, when this one has had its time.
-    fn search(&mut self, now: Time) -> Result<(), Error> {
-        let Some((next, since)) = self.search.as_mut().filter(|(_, since)| now.since(*since) >= TRIED) else {
-            return Ok(());
-        };
-        let before = self.path.to();
-        next.push_back(before);
-        let to = next.pop_front().expect("one has just been added");
-        *since = now;
-        self.path.lead_to(to);
-        if to.is_ipv4() != before.is_ipv4() {
-            self.poll.remove(&self.link);
-            self.link = link_to(to)?;
-            self.poll.add_level(&self.link, UDP).map_err(Error::system("epoll"))?;
-        }
+    fn search(&mut self, now: Time) {
+        let Some(search) = &mut self.search else { return };
+        let Some(link) = search.look(now, |to| link_to(to, &self.poll)) else { return };
+        self.path.lead_to(search.tried());
+        self.poll.remove(&self.link);
+        self.link = link;
         self.tunnel.ask_anew();
-        Ok(())
     }
 
     fn accept(&mut self, now: Time, index: usize) {
@@ -370,7 +359,7 @@ impl Station {
         #[cfg(feature = "bpf")]
         self.divert(now)?;
         self.listen_for_the_proxy(now);
-        self.search(now)?;
+        self.search(now);
         let sending = Error::system("sending datagrams");
         self.tunnel.look(now, &self.link, &mut self.path, &mut self.summary).map_err(sending)?;
         if let Some(session) = self.tunnel.session() {
@@ -434,20 +423,22 @@ impl Station {
         let tunnel = self.tunnel.next_wake().min(session.unwrap_or(Time::MAX));
         let again = self.slot.again.as_ref().map_or(Time::MAX, |(at, _)| *at);
         let local = self.locals.first_key_value().map(|(_, (since, _))| *since + GREETING);
-        let search = self.search.as_ref().map(|(_, since)| *since + TRIED);
+        let search = self.search.as_ref().and_then(Search::next_look);
         let times = self.doorways.iter().filter_map(|(doorway, _)| doorway.next_look()).chain(local).chain(search);
         times.fold(tunnel.min(self.slot.end).min(again).min(self.hush.next()), Time::min)
     }
 }
 
-/// A socket for datagrams to this address.
-fn link_to(proxy: SocketAddr) -> Result<Link, Error> {
+/// A socket for datagrams to this address, watched for what comes.
+fn link_to(proxy: SocketAddr, poll: &Poll) -> Result<Link, Error> {
     let any: IpAddr = match proxy {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     let address = SocketAddr::new(any, 0);
-    Link::bind(address).map_err(|source| Error::Address { what: "cannot send from", address, source })
+    let link = Link::bind(address).map_err(|source| Error::Address { what: "cannot send from", address, source })?;
+    poll.add_level(&link, UDP).map_err(Error::system("epoll"))?;
+    Ok(link)
 }
 
 impl Slot {
