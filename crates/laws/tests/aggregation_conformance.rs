@@ -26,8 +26,11 @@ fn feedback() -> impl Strategy<Value = Signal> {
         1 => prop::sample::select(vec![0.0, -1.0, f64::NAN, f64::INFINITY, 1e300, -0.0]),
     ];
     let frames = prop_oneof![Just(0u32), 1u32..10_000, any::<u32>()];
-    (0u16..6, any::<u32>(), amount(), amount(), frames, amount(), rate, amount()).prop_map(
-        |(station, slot, start, length, frames, packets, inverse, received)| {
+    let delay = || prop::option::of((0u64..1 << 40).prop_map(Span::from_nanos));
+    let source = prop_oneof![Just(FrameSource::Radiotap), Just(FrameSource::Timestamps)];
+    let seen = (source, amount(), delay(), delay());
+    (0u16..6, any::<u32>(), amount(), amount(), frames, amount(), rate, amount(), seen).prop_map(
+        |(station, slot, start, length, frames, packets, inverse, received, (source, lost, delay_mean, delay_max))| {
             Signal::Station(StationFeedback {
                 station: Node(station),
                 slot: slot % 64,
@@ -41,10 +44,10 @@ fn feedback() -> impl Strategy<Value = Signal> {
                 inverse_rate_sum: inverse * f64::from(frames.max(1)),
                 received,
                 highest_sequence: received,
-                lost: 0,
-                delay_mean: None,
-                delay_max: None,
-                source: FrameSource::Timestamps,
+                lost,
+                delay_mean,
+                delay_max,
+                source,
             })
         },
     )
@@ -56,6 +59,7 @@ fn signal() -> impl Strategy<Value = Signal> {
         6 => (0u16..6, amount(), amount(), any::<bool>()).prop_map(|(station, packets, bytes, waiting)| {
             Signal::Stream(StreamReport { station: Node(station), packets, bytes: Bytes::new(bytes), waiting })
         }),
+        2 => (0u16..6).prop_map(|station| Signal::Idle(Node(station))),
         3 => Just(Signal::Wakeup),
         1 => Just(Signal::Recovered),
         1 => Just(Signal::FlowGone(FlowId(1))),
