@@ -3,7 +3,7 @@
 //! Deviations: no propagation delay; no capture: two frames that overlap at a node that hears both are lost there.
 //! Validity:   any reach relation.     Checked by: wifi::tests::*, tests/properties.rs, tests/multihop.rs
 
-use super::params::{Profile, Reach};
+use super::params::{Profile, Reach, Role};
 use super::plan::Plan;
 use super::timing::{Edca, Timing, edca};
 use crate::PpduKind;
@@ -135,8 +135,10 @@ impl Medium {
         };
         let timing = Timing::new(params.standard);
         let classes = plan.classes();
-        let rules: Vec<[Edca; 4]> =
-            (0..count).map(|node| edca(params.phy(Node(index(node))).standard, params.profile)).collect();
+        let rules = |node: usize| {
+            edca(params.phy(Node(index(node))).standard, params.profile, params.nodes[node].role == Role::Ap)
+        };
+        let rules: Vec<[Edca; 4]> = (0..count).map(rules).collect();
         let contender = |of: usize| Contender {
             node: index(of / classes),
             class: u8::try_from(of % classes).expect("four classes"),

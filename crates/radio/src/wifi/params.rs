@@ -260,13 +260,14 @@ pub enum Load {
 /// What the model agrees with where the standard and a reference differ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Profile {
-    /// IEEE 802.11-2020.
+    /// IEEE 802.11-2020, with the EDCA parameters that it gives access points and stations by default.
     #[default]
     Standard,
     /// ns-3 3.37, for validation against its results only: VHT preamble without VHT-SIG-B; short-GI durations not
     /// rounded up to 4 us; the AIFS begins anew when an answer has not come; an EDCA backoff that counts down without a
-    /// frame loses a slot when one comes; beacons (with EDCA all of AC_VO) have AIFSN 1 and no backoff, and like a DCF
-    /// wait their interframe space from the moment a frame comes to an idle medium; no EIFS where frames begin
-    /// together; every node has its frames MPDU by MPDU ([`NodeParams::mpdu_by_mpdu`]).
+    /// frame loses a slot when one comes; access points contend with the stations' EDCA parameters; beacons (with EDCA
+    /// all of AC_VO) have AIFSN 1 and no backoff, and like a DCF wait their interframe space from the moment a frame
+    /// comes to an idle medium; no EIFS where frames begin together; every node has its frames MPDU by MPDU
+    /// ([`NodeParams::mpdu_by_mpdu`]).
     Ns3_3_37,
 }

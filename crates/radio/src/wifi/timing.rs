@@ -1,14 +1,15 @@
 //! Interframe spaces and contention windows.
 //! Source:     IEEE 802.11-2020: 10.3.2.3 (interframe spaces), 10.3.2.11 (Ack timeout), tables 17-21, 18-5, 19-25 and
-//!             21-28 (slot and SIFS), table 9-155 (default EDCA parameters); TXOP limits: WMM specification 1.2, which
-//!             access points announce (hostapd's defaults): 0 for AC_BK and AC_BE, 94 and 47 units of 32 us for AC_VI and
-//!             AC_VO.
+//!             21-28 (slot and SIFS), table 9-155 (EDCA parameters that stations have by default), annex C,
+//!             dot11QAPEDCATable (those that an access point itself has by default); TXOP limits: WMM specification 1.2,
+//!             which access points announce and have (hostapd's defaults): 0 for AC_BK and AC_BE, 94 and 47 units of
+//!             32 us for AC_VI and AC_VO.
 //! Equations:  DIFS = SIFS + 2 slots;  AIFS = SIFS + AIFSN slots;  EIFS = SIFS + Ack at the lowest basic rate + DIFS;
 //!             Ack timeout = CTS timeout = SIFS + slot + PHY start delay;
 //!             NAV of an RTS ends if nothing begins within 2 SIFS + CTS + PHY start delay + 2 slots
 //! Symbols:    EIFS - DIFS -> `eifs_extra`
-//! Deviations: access points use the stations' values. `Profile::Ns3_3_37` gives AC_VO, which carries the beacons, what
-//!             ns-3's beacon queue has: AIFSN 1 and no backoff.
+//! Deviations: `Profile::Ns3_3_37` gives access points the stations' values, as ns-3 does, and AC_VO, which carries the
+//!             beacons, what ns-3's beacon queue has: AIFSN 1 and no backoff.
 //! Validity:   OFDM with the short slot.     Checked by: wifi::tests::*, tests/edca.rs
 
 use super::params::Profile;
@@ -58,18 +59,18 @@ pub(super) fn contender_of(class: AccessClass) -> usize {
     }
 }
 
-/// How each class of a node contends; DCF uses the first only.
-pub(super) fn edca(standard: Standard, profile: Profile) -> [Edca; 4] {
+/// How each class of an access point, or of another node, contends; DCF uses the first only.
+pub(super) fn edca(standard: Standard, profile: Profile, ap: bool) -> [Edca; 4] {
     let (sifs, counts_boundary) = (sifs(standard), standard.is_qos());
     let of = |aifsn: u64, cw_min, cw_max, txop_units: u64| {
         let (aifs, txop) = (sifs + SLOT * aifsn, Span::from_micros(32 * txop_units));
         Edca { aifs, cw_min, cw_max, txop, counts_boundary }
     };
-    if standard.is_qos() {
-        let voice = if profile == Profile::Ns3_3_37 { of(1, 0, 0, 0) } else { of(2, 3, 7, 47) };
-        [of(7, 15, 1023, 0), of(3, 15, 1023, 0), of(2, 7, 15, 94), voice]
-    } else {
-        [of(2, 15, 1023, 0); 4]
+    match profile {
+        _ if !standard.is_qos() => [of(2, 15, 1023, 0); 4],
+        Profile::Standard if ap => [of(7, 15, 1023, 0), of(3, 15, 63, 0), of(1, 7, 15, 94), of(1, 3, 7, 47)],
+        Profile::Standard => [of(7, 15, 1023, 0), of(3, 15, 1023, 0), of(2, 7, 15, 94), of(2, 3, 7, 47)],
+        Profile::Ns3_3_37 => [of(7, 15, 1023, 0), of(3, 15, 1023, 0), of(2, 7, 15, 94), of(1, 0, 0, 0)],
     }
 }
 

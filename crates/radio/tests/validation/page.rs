@@ -231,6 +231,7 @@ What differs from the standard is in `Profile::Ns3_3_37`, each item taken from n
 
 - no VHT-SIG-B in the preamble, and short-guard-interval durations not rounded up to 4 us;
 - MPDUs delivered at the end of their A-MPDU subframe;
+- access points contend with the stations' EDCA parameters (in AC_BE CWmax 1023, where the standard has 63 for them);
 - beacons have a queue of their own with AIFSN 1 and no backoff; they, and a DCF station, wait their interframe space from the
   moment a frame comes to an idle medium, off the slot grid;
 - an EDCA backoff under way without a frame loses a slot when one comes; the AIFS begins anew when an answer has not come; no

@@ -237,7 +237,8 @@ words! {
 }
 
 foreign_words! {
-    /// An EDCA access category (IEEE 802.11-2020, 10.2.3.2). 802.11a and g have only one.
+    /// An EDCA access category (IEEE 802.11-2020, 10.2.3.2), contending with the parameters that the standard gives access points and
+    /// stations by default. 802.11a and g have only one.
     Class(AccessClass) {
         /// AC_BK: DSCP CS1 in the lab (RFC 8325, low-priority data).
         "background" => AccessClass::Background,
