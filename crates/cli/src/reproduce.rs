@@ -64,7 +64,7 @@ pub fn reproduce(args: &Args) -> anyhow::Result<ExitCode> {
     let chosen = args.chosen(all);
     std::fs::create_dir_all(&args.out).with_context(|| format!("cannot write into {}", args.out.display()))?;
     let (began, stop) = (Instant::now(), Stop::default());
-    let runner = Runner { quick: args.quick, stop: &stop, tell: &|what| note!("{what}") };
+    let runner = Runner::new(args.quick, &stop, &|what| note!("{what}"));
     let quick = if args.quick { QUICK } else { "" };
     let mut draft = Draft::new(&args.out, &args.page_name(&chosen), &format!("{preface}{quick}"), chosen.len());
     for figure in &chosen {

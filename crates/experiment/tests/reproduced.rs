@@ -54,7 +54,7 @@ fn still_reproduced(id: &str, exempt: &[Exempt]) {
 
 fn quick(figure: &Figure) -> Section {
     let stop = Stop::default();
-    let runner = Runner { quick: true, stop: &stop, tell: &|what| eprintln!("{what}") };
+    let runner = Runner::new(true, &stop, &|what| eprintln!("{what}"));
     figure.reproduce(&runner).unwrap_or_else(|error| panic!("{}: {error}", figure.id))
 }
 

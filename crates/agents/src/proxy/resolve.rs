@@ -68,7 +68,7 @@ impl Resolver {
 
     /// The next answer. After the last one the bell is silent until there is another.
     pub(super) fn answer(&mut self) -> Option<Answer> {
-        let answer = self.next(|bell| drop(bell.read()))?;
+        let answer = self.next(|bell| _ = bell.read())?;
         if let Some(Entry::Occupied(mut open)) = answer.asked.map(|station| self.open.entry(station)) {
             *open.get_mut() -= 1;
             if *open.get() == 0 {

@@ -5,11 +5,13 @@ mod chart;
 mod combined;
 mod draft;
 mod page;
+mod ran;
 mod runner;
 
 pub use chart::{Chart, Curve};
 pub use draft::Draft;
 pub use page::{Check, Page, Section, Table};
+pub use ran::Ran;
 pub use runner::Runner;
 
 use crate::ExperimentError;
@@ -30,7 +32,9 @@ impl Figure {
     /// # Errors
     /// Those of [`crate::run`].
     pub fn reproduce(&self, runner: &Runner<'_>) -> Result<Section, ExperimentError> {
-        (self.make)(runner)
+        runner.take_ran();
+        let section = (self.make)(runner)?;
+        Ok(Section { ran: runner.take_ran(), ..section })
     }
 }
 

@@ -1,6 +1,7 @@
 //! The page that a reproduction leaves behind: what the paper says, what came out, and whether it is met.
 
 use super::chart::Chart;
+use super::ran::Ran;
 use lasthop_report::Estimate;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,6 +14,8 @@ pub struct Section {
     pub title: String,
     /// What was run, and how the paper is read.
     pub text: String,
+    /// The scenarios that it comes from.
+    pub ran: Ran,
     /// Numbers.
     pub tables: Vec<Table>,
     /// What is required, and whether it is so.
@@ -94,6 +97,13 @@ impl Page {
         let mut text = self.preface.trim().replace(RESULT, &self.result());
         for section in &self.sections {
             let _ = write!(text, "\n\n## {}\n\n{}\n", section.title, section.text.trim());
+            if !section.ran.is_empty() {
+                let _ = writeln!(
+                    text,
+                    "\nScenarios, under `scenarios/aggregation/`, and what was changed in them:\n{}",
+                    section.ran
+                );
+            }
             if !section.checks.is_empty() {
                 text.push_str("\n| what | paper or requirement | ours | |\n| --- | --- | --- | --- |\n");
             }

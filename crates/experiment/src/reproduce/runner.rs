@@ -1,6 +1,7 @@
 //! Runs scenarios with some of their keys changed.
 
 use super::combined::combined;
+use super::ran::Ran;
 use crate::{ExperimentError, Outcome, Place, Plan, Silent, run};
 use lasthop_lab::Stop;
 use lasthop_report::{Entity, Estimate, Figure, Key, Run, SeriesKind, Track};
@@ -8,17 +9,37 @@ use lasthop_scenario::Scenario;
 use lasthop_units::stats::Moments;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use toml::{Table, Value};
 
 /// What all studies share.
 pub struct Runner<'a> {
     /// Fewer points and one seed: to see whether it works.
     pub quick: bool,
-    /// Ends it early.
-    pub stop: &'a Stop,
-    /// Is told what is being run.
-    pub tell: &'a (dyn Fn(&str) + Sync),
+    stop: &'a Stop,
+    tell: &'a (dyn Fn(&str) + Sync),
+    ran: Mutex<Ran>,
 }
+
+/// A scenario file that ships with Lasthop.
+#[derive(Clone, Copy)]
+pub(super) struct Shipped {
+    /// Its name under `scenarios/aggregation`, without the ending.
+    pub name: &'static str,
+    /// What is in it.
+    pub text: &'static str,
+}
+
+/// The scenario file of that name under `scenarios/aggregation`.
+macro_rules! shipped {
+    ($name:literal) => {
+        $crate::reproduce::runner::Shipped {
+            name: $name,
+            text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/aggregation/", $name, ".toml")),
+        }
+    };
+}
+pub(super) use shipped;
 
 /// A scenario's runs, to be asked for figures.
 pub struct Results {
@@ -31,9 +52,16 @@ pub struct Results {
 /// A key of a scenario file, `station.0.mcs`, and what it shall be.
 pub type Edit<'e> = (&'e str, Value);
 
-impl Runner<'_> {
-    /// Runs all laws of the scenario `text` under its seeds (one, if it must be quick), with `edits` made to it first.
-    pub fn run(&self, name: &str, text: &str, edits: &[Edit<'_>]) -> Result<Results, ExperimentError> {
+impl<'a> Runner<'a> {
+    /// With fewer points and one seed if it must be `quick`; `stop` ends it early, and `tell` is told what is being run.
+    pub fn new(quick: bool, stop: &'a Stop, tell: &'a (dyn Fn(&str) + Sync)) -> Runner<'a> {
+        Runner { quick, stop, tell, ran: Mutex::default() }
+    }
+
+    /// Runs all laws of a scenario under its seeds (one, if it must be quick), with `edits` made to it first.
+    pub(super) fn run(&self, shipped: Shipped, edits: &[Edit<'_>]) -> Result<Results, ExperimentError> {
+        let Shipped { name, text } = shipped;
+        self.ran.lock().unwrap_or_else(PoisonError::into_inner).add(name, edits);
         let mut table: Table = toml::from_str(text).expect("shipped scenarios are TOML: a test reads them all");
         edits.iter().for_each(|(path, value)| set(&mut table, path, value.clone()));
         let text = toml::to_string(&table).expect("a table is TOML");
@@ -45,6 +73,11 @@ impl Runner<'_> {
         let plan = Plan { scenario: &scenario, place: Place::Sim, laws, seeds, keep_packets: false };
         let outcome = run(&plan, &Silent, self.stop)?;
         Ok(Results { scenario, outcome })
+    }
+
+    /// What has been run since this was asked last.
+    pub(super) fn take_ran(&self) -> Ran {
+        std::mem::take(&mut *self.ran.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::chart::{Chart, Curve};
 use super::super::page::{Check, Section, Table, digits, shown};
-use super::super::runner::{Results, Runner};
+use super::super::runner::{Results, Runner, Shipped, shipped};
 use super::saturated::{Line, saturated};
 use super::unlike::trace;
 use super::{ACCESS, near};
@@ -11,17 +11,16 @@ use lasthop_laws::aggregation::model::airtime;
 use lasthop_report::{Estimate, Run, SeriesKind};
 use toml::Value;
 
-const MCS: &str = include_str!("../../../../../scenarios/aggregation/mcs-change.toml");
-const NEIGHBOUR: &str = include_str!("../../../../../scenarios/aggregation/neighbour.toml");
-const SLOW: &str = include_str!("../../../../../scenarios/aggregation/slow-neighbour.toml");
+const MCS: Shipped = shipped!("mcs-change");
+const NEIGHBOUR: Shipped = shipped!("neighbour");
+const SLOW: Shipped = shipped!("slow-neighbour");
 
 /// Seconds from and to.
 type Phase = (f64, f64);
 
 /// One scenario.
 struct Case {
-    name: &'static str,
-    text: &'static str,
+    scenario: Shipped,
     label: &'static str,
     stations: f64,
     /// MCS and data rate of the stations outside and inside the changed phase, Mbit/s.
@@ -46,11 +45,10 @@ struct Stage {
 }
 
 const CASES: [Case; 3] = [
-    Case { name: "mcs-change", text: MCS, label: "MCS 9, 4, 9", changed: (4, 175.5), ..USUAL },
-    Case { name: "neighbour", text: NEIGHBOUR, label: "a neighbour from 20 to 40 s", ..USUAL },
+    Case { scenario: MCS, label: "MCS 9, 4, 9", changed: (4, 175.5), ..USUAL },
+    Case { scenario: NEIGHBOUR, label: "a neighbour from 20 to 40 s", ..USUAL },
     Case {
-        name: "slow-neighbour",
-        text: SLOW,
+        scenario: SLOW,
         label: "a neighbour of 6 Mbit/s from 20 to 40 s",
         stations: 8.0,
         // Ten seconds later than the scenario has it, so that what comes before has settled too.
@@ -62,8 +60,7 @@ const CASES: [Case; 3] = [
 ];
 /// What most of them have.
 const USUAL: Case = Case {
-    name: "",
-    text: "",
+    scenario: MCS,
     label: "",
     stations: 3.0,
     usual: (9, 390.0),
@@ -120,7 +117,7 @@ impl Case {
     }
 
     fn stages(&self, runner: &Runner<'_>) -> Result<[Stage; 3], ExperimentError> {
-        let line = |(mcs, _): (u32, f64), neighbour| saturated(runner, self.name, self.text, mcs, neighbour);
+        let line = |(mcs, _): (u32, f64), neighbour| saturated(runner, self.scenario, &[], mcs, neighbour);
         let (usual, changed) = (line(self.usual, false)?, line(self.changed, true)?);
         let stage = |name, end: f64, (_, mbit): (u32, f64), line: &Line| Stage {
             name,
@@ -154,7 +151,7 @@ pub(in super::super) fn tracking(runner: &Runner<'_>) -> Result<Section, Experim
     for case in &CASES {
         let edits = case.edits();
         let edits: Vec<_> = edits.iter().map(|(path, value)| (path.as_str(), value.clone())).collect();
-        let run = runner.run(case.name, case.text, &edits)?;
+        let run = runner.run(case.scenario, &edits)?;
         let stages = case.stages(runner)?;
         for (stage, what) in stages.iter().zip(["as usual", "changed"]) {
             let line = &stage.line;
@@ -385,7 +382,7 @@ fn settled(run: &Run, span: Phase, aim: f64) -> Option<f64> {
 
 fn charts(section: &mut Section, case: &Case, run: &Results, stages: &[Stage; 3]) {
     let laws: Vec<&str> = run.scenario.laws().iter().map(|law| law.name.as_str()).collect();
-    section.charts.push(trace(run, case.name, &format!("{}: delay over the hop", case.label), &laws));
+    section.charts.push(trace(run, case.scenario.name, &format!("{}: delay over the hop", case.label), &laws));
     let regulated = || laws.iter().filter(|law| **law != "cubic");
     let steps = |value: &dyn Fn(&Stage) -> Option<f64>| {
         let begins = [0.0, case.times[0], case.times[1]];
@@ -397,7 +394,7 @@ fn charts(section: &mut Section, case: &Case, run: &Results, stages: &[Stage; 3]
         Curve::estimated(law, frames.into_iter().map(|(at, frames)| (at, inverted(&frames))))
     };
     let (file, title) =
-        (format!("{}-interval", case.name), format!("{}: interval between a station's frames", case.label));
+        (format!("{}-interval", case.scenario.name), format!("{}: interval between a station's frames", case.label));
     let curves = regulated()
         .map(|law| inverse(law))
         .chain([Curve::reference("target, or half of the air", steps(&|stage| Some(stage.aim())))])
@@ -406,7 +403,8 @@ fn charts(section: &mut Section, case: &Case, run: &Results, stages: &[Stage; 3]
     let truth = |stage: &Stage| {
         run.over_runs("regulator", "us", |run| stage.overhead(case, run, stage.settled).map(|c| c * 1e6)).mean
     };
-    let (file, title) = (format!("{}-overhead", case.name), format!("{}: estimated overhead of a round", case.label));
+    let (file, title) =
+        (format!("{}-overhead", case.scenario.name), format!("{}: estimated overhead of a round", case.label));
     let curves = regulated()
         .map(|law| Curve::estimated(format!("ĉ, {law}"), run.traced(law, SeriesKind::Overhead, SLOT)))
         .chain([Curve::reference("c of the saturated reference, regulator", steps(&truth))])

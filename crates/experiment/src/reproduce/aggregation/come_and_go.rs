@@ -1,20 +1,21 @@
 //! Traffic that comes and goes in less time than the regulator's slots.
 
 use super::super::page::{Check, Section, Table, shown};
-use super::super::runner::Runner;
+use super::super::runner::{Edit, Runner, Shipped, shipped};
 use super::mean;
 use crate::ExperimentError;
 use lasthop_report::Key;
+use toml::Value;
 
-const TEXT: &str = include_str!("../../../../../scenarios/aggregation/come-and-go.toml");
-/// What the shipped scenario fetches, which the cases change.
-const OBJECT: &str = "size = \"2 MB\"\nevery = \"2 s\"\n";
-
-const CASES: [(&str, &str); 3] = [
-    ("2 MB every 2 s", OBJECT),
-    ("200 kB every 0.2 s", "size = \"200 kB\"\nevery = \"200 ms\"\n"),
-    ("4 kB every 20 ms", "size = \"4 kB\"\nevery = \"20 ms\"\n"),
+const SCENARIO: Shipped = shipped!("come-and-go");
+/// What is fetched, and how often.
+const CASES: [(&str, [&str; 2]); 3] = [
+    ("2 MB every 2 s", ["2 MB", "2 s"]),
+    ("200 kB every 0.2 s", ["200 kB", "200 ms"]),
+    ("4 kB every 20 ms", ["4 kB", "20 ms"]),
 ];
+/// Entries of the scenario's traffic that fetch.
+const FETCHES: std::ops::RangeInclusive<usize> = 1..=6;
 const COLUMNS: [Key; 6] =
     [Key::Throughput, Key::FetchP50, Key::FetchP95, Key::HopDelayMean, Key::HopDelayP95, Key::Losses];
 
@@ -38,8 +39,11 @@ pub(in super::super) fn come_and_go(runner: &Runner<'_>) -> Result<Section, Expe
         "lost per million",
     ]);
     for (label, object) in CASES {
-        assert!(TEXT.contains(OBJECT), "the cases change what the shipped stations fetch");
-        let run = runner.run("come-and-go", &TEXT.replace(OBJECT, object), &[])?;
+        let keys = FETCHES.flat_map(|place| ["size", "every"].map(|key| format!("traffic.{place}.{key}")));
+        let values = object.map(Value::from).into_iter().cycle();
+        let edits: Vec<(String, Value)> = keys.zip(values).collect();
+        let edits: Vec<Edit<'_>> = edits.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
+        let run = runner.run(SCENARIO, &edits)?;
         for law in run.scenario.laws() {
             let mut row = vec![label.into(), law.name.clone()];
             row.extend(COLUMNS.iter().map(|key| shown(&run.of(&law.name, *key))));

@@ -1,32 +1,29 @@
 //! Losses on the air, which make frames shorter than they may be.
 
 use super::super::page::{Check, Section, shown};
-use super::super::runner::{Results, Runner};
+use super::super::runner::{Results, Runner, Shipped, shipped};
 use super::by_law::{by_law, row};
 use super::mean;
 use crate::ExperimentError;
 use lasthop_report::Key;
+use toml::{Table, Value};
 
-const TEXT: &str = include_str!("../../../../../scenarios/aggregation/lossy.toml");
-/// The shipped scenario's stations, which the cases change.
-const STATIONS: &str = "count = 4\nmcs = 7\nmpdu-error-rate = 0.05\n";
+const SCENARIO: Shipped = shipped!("lossy");
 
 /// One hop.
 struct Case {
     label: &'static str,
+    /// Its stations, in TOML.
     stations: &'static str,
 }
 
 const CASES: [Case; 4] = [
-    Case { label: "4 stations, MCS 7, one MPDU in 20 damaged", stations: STATIONS },
-    Case { label: "4 stations, MCS 7, one in 5", stations: "count = 4\nmcs = 7\nmpdu-error-rate = 0.2\n" },
-    Case {
-        label: "1 station, MCS 9, three streams, one in 20",
-        stations: "nss = 3\nmcs = 9\nmpdu-error-rate = 0.05\n",
-    },
+    Case { label: "4 stations, MCS 7, one MPDU in 20 damaged", stations: "count = 4\nmcs = 7\nmpdu-error-rate = 0.05" },
+    Case { label: "4 stations, MCS 7, one in 5", stations: "count = 4\nmcs = 7\nmpdu-error-rate = 0.2" },
+    Case { label: "1 station, MCS 9, three streams, one in 20", stations: "nss = 3\nmcs = 9\nmpdu-error-rate = 0.05" },
     Case {
         label: "4 stations, Rician fading at 28 dB, two streams, rates by a sampler",
-        stations: "count = 4\nnss = 2\nrate-control = \"minstrel\"\nsnr = \"28 dB\"\nfading = { kind = \"rician\" }\n",
+        stations: "count = 4\nnss = 2\nrate-control = \"minstrel\"\nsnr = \"28 dB\"\nfading = { kind = \"rician\" }",
     },
 ];
 /// Columns beside those of every such table.
@@ -45,8 +42,9 @@ pub(in super::super) fn losses(runner: &Runner<'_>) -> Result<Section, Experimen
     };
     let mut table = by_law(&MORE);
     for case in &CASES {
-        assert!(TEXT.contains(STATIONS), "the cases change the shipped stations");
-        let run = runner.run("losses", &TEXT.replace(STATIONS, case.stations), &[])?;
+        let mut stations: Table = toml::from_str(case.stations).expect("the cases are TOML");
+        stations.insert("name".to_owned(), "sta".into());
+        let run = runner.run(SCENARIO, &[("station", Value::Array(vec![Value::Table(stations)]))])?;
         table.rows.extend(run.scenario.laws().iter().map(|law| row(case.label, &run, &law.name, &MORE)));
         checks(&mut section, case, &run);
     }

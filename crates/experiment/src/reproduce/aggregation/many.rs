@@ -2,7 +2,7 @@
 
 use super::super::chart::{Chart, Curve, MEANS};
 use super::super::page::{Check, Section, Table, digits, shown};
-use super::super::runner::{Results, Runner};
+use super::super::runner::{Results, Runner, Shipped, shipped};
 use super::{hop, mean, near};
 use crate::ExperimentError;
 use lasthop_laws::aggregation::allocation::exact;
@@ -10,9 +10,9 @@ use lasthop_report::{Estimate, Key, Run, SeriesKind};
 use lasthop_units::stats::{Moments, Samples};
 use toml::{Table as Keys, Value};
 
-const MANY: &str = include_str!("../../../../../scenarios/aggregation/many-stations.toml");
-const JOINING: &str = include_str!("../../../../../scenarios/aggregation/joining.toml");
-const GAINS: &str = include_str!("../../../../../scenarios/aggregation/gains.toml");
+const MANY: Shipped = shipped!("many-stations");
+const JOINING: Shipped = shipped!("joining");
+const GAINS: Shipped = shipped!("gains");
 
 pub(super) fn regulation(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let counts: &[usize] = if runner.quick { &[1, 10, 25] } else { &[1, 5, 10, 15, 20, 25] };
@@ -35,7 +35,7 @@ pub(super) fn regulation(runner: &Runner<'_>) -> Result<Section, ExperimentError
         let mut models: Vec<Vec<(f64, f64)>> = vec![Vec::new(); targets.len()];
         for &n in counts {
             let edits = [("station.0.mcs", Value::from(mcs)), ("station.0.count", Value::from(n as i64))];
-            let run = runner.run("many-stations", MANY, &edits)?;
+            let run = runner.run(MANY, &edits)?;
             let hop = hop(200e-6, &vec![mbit; n], 1548.0 * 8.0, true);
             for (place, (law, target)) in targets.into_iter().enumerate() {
                 let oracle = exact(&hop, target * 1e-3);
@@ -110,6 +110,7 @@ pub(super) fn regulation(runner: &Runner<'_>) -> Result<Section, ExperimentError
         ],
         tables: vec![table, over_tcp],
         charts,
+        ..Section::default()
     })
 }
 
@@ -170,7 +171,7 @@ fn over_tcp(runner: &Runner<'_>) -> Result<(Check, Table), ExperimentError> {
                 ("seeds", 2.into()),
                 ("laws", Keys::from_iter(laws).into()),
             ];
-            let run = runner.run("many-stations", MANY, &edits)?;
+            let run = runner.run(MANY, &edits)?;
             let hop = hop(200e-6, &vec![390.0; n], 1548.0 * 8.0, true);
             for target in targets {
                 let law = &format!("{target}ms");
@@ -206,7 +207,7 @@ fn over_tcp(runner: &Runner<'_>) -> Result<(Check, Table), ExperimentError> {
 }
 
 pub(super) fn joining(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
-    let run = runner.run("joining", JOINING, &[])?;
+    let run = runner.run(JOINING, &[])?;
     let mut section = Section {
         title: "Figure 8: ten stations join one".into(),
         text: "Ten stations join at 15 s. The overhead of a round is then eleven times what it was; a little more, because \
@@ -255,7 +256,7 @@ pub(super) fn joining(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
 }
 
 pub(super) fn gains(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
-    let run = runner.run("gains", GAINS, &[])?;
+    let run = runner.run(GAINS, &[])?;
     let mut table =
         Table::new(&["gains", "sd of the slots' mean level, of their mean", "interval (ms)", "mean delay (ms)", ""]);
     let mut stable: Vec<(String, bool)> = Vec::new();
@@ -302,6 +303,7 @@ pub(super) fn gains(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
                 .into(),
             ..Chart::over_time("figure-10", "Packets a frame of ten stations under some gains", "packets a frame", curves)
         }],
+        ..Section::default()
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::chart::{Chart, Curve};
 use super::super::page::{Check, Section, Table, digits, shown};
-use super::super::runner::{Results, Runner};
+use super::super::runner::{Results, Runner, Shipped, shipped};
 use super::unlike::trace;
 use super::{ACCESS, near};
 use crate::ExperimentError;
@@ -10,8 +10,8 @@ use lasthop_laws::aggregation::model::airtime;
 use lasthop_report::{Estimate, Key, Run, SeriesKind};
 use lasthop_units::stats::Moments;
 
-const POINT: &str = include_str!("../../../../../scenarios/aggregation/design-point.toml");
-const ELSEWHERE: &str = include_str!("../../../../../scenarios/aggregation/predecessor.toml");
+const POINT: Shipped = shipped!("design-point");
+const ELSEWHERE: Shipped = shipped!("predecessor");
 
 /// A law of one of the two scenarios: packets aimed at on the slowest station and gain of the predecessor; what a frame of the slowest is to hold.
 struct Rival {
@@ -62,7 +62,7 @@ pub(super) fn predecessor(runner: &Runner<'_>) -> Result<Section, ExperimentErro
             rival("linear-pi-scaled-22", Some(3.05), 22.0),
         ],
     };
-    let (at_point, away) = (runner.run("design-point", POINT, &[])?, runner.run("predecessor", ELSEWHERE, &[])?);
+    let (at_point, away) = (runner.run(POINT, &[])?, runner.run(ELSEWHERE, &[])?);
     let mut section = Section {
         title: "The linear predecessor at its own point, and with its gain scaled".into(),
         text: TEXT.into(),

@@ -3,15 +3,15 @@
 use super::super::chart::{Chart, Curve};
 use super::super::combined::combined;
 use super::super::page::{Check, Section, Table, shown};
-use super::super::runner::{Edit, Results, Runner};
+use super::super::runner::{Edit, Results, Runner, Shipped, shipped};
 use super::mean;
 use super::unlike::{fine, logs, trace};
 use crate::ExperimentError;
 use lasthop_report::{Estimate, Key};
 use toml::Value;
 
-const MODERN: &str = include_str!("../../../../../scenarios/aggregation/modern-ap.toml");
-const AMSDU: &str = include_str!("../../../../../scenarios/aggregation/amsdu.toml");
+const MODERN: Shipped = shipped!("modern-ap");
+const AMSDU: Shipped = shipped!("amsdu");
 /// CUBIC over the FIFO and over the modern queue, then the regulator over either.
 const FOUR: [&str; 4] = ["cubic", "cubic+modern-ap", "regulator", "regulator+modern-ap"];
 
@@ -76,7 +76,7 @@ fn against(run: &Results, ours: &str, peer: &Peer<'_>, name: &str) -> Check {
 }
 
 pub(super) fn modern(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
-    let run = runner.run("modern-ap", MODERN, &[])?;
+    let run = runner.run(MODERN, &[])?;
     let (four, mut checks) = compared(&run, &FOUR);
     let mut section = Section {
         title: "Against the queue of Linux mac80211".into(),
@@ -136,7 +136,7 @@ pub(super) fn modern_amsdu(runner: &Runner<'_>) -> Result<Section, ExperimentErr
         ..Section::default()
     };
     for (packets, octets) in PACKED {
-        let run = runner.run("amsdu", AMSDU, &packed(packets, octets))?;
+        let run = runner.run(AMSDU, &packed(packets, octets))?;
         let ours = [("regulator+modern-ap", "over the modern queue"), ("regulator", "over FIFO")];
         let stated = "not stated of this world: < 1 and ≥ 1";
         for peer in [Peer { required: stated, ..MODERN_QUEUE }, Peer { required: stated, ..SHORT_TARGET }] {

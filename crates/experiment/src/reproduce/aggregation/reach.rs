@@ -1,7 +1,7 @@
 //! Targets that no rate can hold.
 
 use super::super::page::{Check, Section, digits, shown};
-use super::super::runner::{Edit, Results, Runner};
+use super::super::runner::{Edit, Results, Runner, Shipped, shipped};
 use super::by_law::{by_law, row};
 use super::saturated::{Line, saturated};
 use super::{mean, near};
@@ -9,12 +9,12 @@ use crate::ExperimentError;
 use lasthop_report::{Estimate, Key, SeriesKind};
 use toml::Value;
 
-const TEXT: &str = include_str!("../../../../../scenarios/aggregation/out-of-reach.toml");
+const SCENARIO: Shipped = shipped!("out-of-reach");
 
 /// One hop, and the target that it cannot hold.
 struct Case {
     label: &'static str,
-    stations: usize,
+    stations: i64,
     neighbour: bool,
     target_ms: f64,
 }
@@ -44,20 +44,19 @@ pub(in super::super) fn out_of_reach(runner: &Runner<'_>) -> Result<Section, Exp
     let mut table = by_law(&MORE);
     table.head.insert(AIMED, "interval aimed at (ms)".into());
     for case in &CASES {
-        let text = TEXT.replace("count = 25", &format!("count = {}", case.stations));
+        let stations = ("station.0.count", Value::from(case.stations));
         // A wire and a queue that keep packets of all 25 waiting: behind a full one, who sends at a constant rate finds it full every time.
-        let fed = text
-            .replace("rate = \"1 Gbit/s\"", "rate = \"10 Gbit/s\"")
-            .replace("kind = \"fifo\"", "kind = \"round-robin\"");
-        let line = saturated(runner, "out-of-reach", &fed, 9, case.neighbour)?;
+        let fed = [stations.clone(), ("wire.rate", "10 Gbit/s".into()), ("hop.wifi.queue.kind", "round-robin".into())];
+        let line = saturated(runner, SCENARIO, &fed, 9, case.neighbour)?;
         let mut edits: Vec<Edit<'_>> = vec![
+            stations,
             ("laws.regulator.regulator.target", Value::from(format!("{} ms", case.target_ms))),
             ("laws.published.regulator.target", Value::from(format!("{} ms", case.target_ms))),
         ];
         if !case.neighbour {
             edits.push(("neighbour", Value::Array(Vec::new())));
         }
-        let run = runner.run("out-of-reach", &text, &edits)?;
+        let run = runner.run(SCENARIO, &edits)?;
         for law in run.scenario.laws() {
             let mut row = row(case.label, &run, &law.name, &MORE);
             row.insert(AIMED, shown(&aimed(&run, &law.name)));

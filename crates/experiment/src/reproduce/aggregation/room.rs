@@ -1,18 +1,15 @@
 //! Queues that have no room for a round, and traffic that takes its part of every one.
 
 use super::super::page::{Check, Section, shown};
-use super::super::runner::{Results, Runner};
+use super::super::runner::{Results, Runner, Shipped, shipped};
 use super::by_law::{by_law, row};
 use super::mean;
 use crate::ExperimentError;
 use lasthop_report::Key;
+use toml::Value;
 
-const SHORT: &str = include_str!("../../../../../scenarios/aggregation/short-queue.toml");
-const BESIDE: &str = include_str!("../../../../../scenarios/aggregation/beside.toml");
-/// What the shipped scenarios say, and the cases change.
-const LIMIT: &str = "limit = \"100 packets\"";
-const COUNT: &str = "count = 4";
-const RATE: &str = "rate = \"150 Mbit/s\"";
+const SHORT: Shipped = shipped!("short-queue");
+const BESIDE: Shipped = shipped!("beside");
 /// Columns beside those of every such table.
 const MORE: [(&str, Key); 2] =
     [("server to application, mean (ms)", Key::EndDelayMean), ("lost per million", Key::Losses)];
@@ -30,19 +27,15 @@ pub(in super::super) fn room(runner: &Runner<'_>) -> Result<Section, ExperimentE
     };
     let mut table = by_law(&MORE);
     for (count, packets) in [(20, 50), (4, 64), (4, 100), (4, 150), (4, 250), (4, 500)] {
-        assert!(SHORT.contains(LIMIT) && SHORT.contains(COUNT), "the cases change the shipped queue and stations");
-        let text = SHORT.replace(LIMIT, &format!("limit = \"{packets} packets\""));
-        let text = text.replace(COUNT, &format!("count = {count}"));
+        let limit = Value::from(format!("{packets} packets"));
         let label = format!("{count} stations, MCS 7, FIFO of {packets} packets");
-        let run = runner.run("short-queue", &text, &[])?;
+        let run = runner.run(SHORT, &[("station.0.count", Value::from(count)), ("hop.wifi.queue.limit", limit)])?;
         table.rows.extend(run.scenario.laws().iter().map(|law| row(&label, &run, &law.name, &MORE)));
         check(&mut section, &label, &run);
     }
     for mbit in [60, 100, 150] {
-        assert!(BESIDE.contains(RATE), "the cases change the shipped rate");
-        let text = BESIDE.replace(RATE, &format!("rate = \"{mbit} Mbit/s\""));
-        let (run, label) =
-            (runner.run("beside", &text, &[])?, format!("3 stations, MCS 9, {mbit} Mbit/s of UDP beside"));
+        let label = format!("3 stations, MCS 9, {mbit} Mbit/s of UDP beside");
+        let run = runner.run(BESIDE, &[("traffic.1.rate", Value::from(format!("{mbit} Mbit/s")))])?;
         table.rows.extend(run.scenario.laws().iter().map(|law| row(&label, &run, &law.name, &MORE)));
         check(&mut section, &label, &run);
     }

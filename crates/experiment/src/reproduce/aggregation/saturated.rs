@@ -1,6 +1,6 @@
 //! The overhead of a round from outside: a saturated hop without a regulator, whose frames are always full.
 
-use super::super::runner::Runner;
+use super::super::runner::{Edit, Runner, Shipped};
 use crate::ExperimentError;
 use lasthop_report::{Estimate, Key};
 use toml::{Table, Value};
@@ -28,11 +28,11 @@ impl Line {
     }
 }
 
-/// Runs the hop of the scenario `text` with all stations at `mcs` and, if `neighbour`, with its neighbours all the time, else with none.
+/// Runs the hop of a scenario, with `edits`, with all stations at `mcs` and, if `neighbour`, with its neighbours all the time, else with none.
 pub(super) fn saturated(
     runner: &Runner<'_>,
-    name: &str,
-    text: &str,
+    scenario: Shipped,
+    edits: &[Edit<'_>],
     mcs: u32,
     neighbour: bool,
 ) -> Result<Line, ExperimentError> {
@@ -42,7 +42,9 @@ pub(super) fn saturated(
     };
     let always = Value::Array(vec![table(&[("from", word("0 s")), ("until", word("6 s"))])]);
     let round = |level: i64| {
-        let mut edits = vec![
+        let text = scenario.text;
+        let mut edits = edits.to_vec();
+        edits.extend([
             ("duration", word("6 s")),
             ("warm-up", word("1 s")),
             ("hop.wifi.max-ampdu", Value::from(level)),
@@ -50,7 +52,7 @@ pub(super) fn saturated(
             ("traffic.0.kind", word("udp")),
             ("traffic.0.rate", word(OFFERED)),
             ("laws", table(&[("open-loop", table(&[("sender", word("cubic"))]))])),
-        ];
+        ]);
         if neighbour && text.contains("[[neighbour]]") {
             edits.push(("neighbour.0.active", always.clone()));
         } else {
@@ -60,7 +62,7 @@ pub(super) fn saturated(
             edits.retain(|(path, _)| *path != "station.0.mcs-trace");
             edits.push(("station.0.mcs", Value::from(mcs)));
         }
-        let run = runner.run(&format!("{name}, saturated"), text, &edits)?;
+        let run = runner.run(scenario, &edits)?;
         Ok((run.of("open-loop", Key::Aggregation), run.of("open-loop", Key::FrameInterval)))
     };
     let rounds = [round(LEVELS[0])?, round(LEVELS[1])?];
@@ -74,21 +76,22 @@ pub(super) fn saturated(
 mod tests {
     use super::super::ACCESS;
     use super::*;
+    use crate::reproduce::runner::shipped;
     use lasthop_lab::Stop;
     use lasthop_laws::aggregation::model::airtime;
 
     #[test]
     fn its_overhead_and_airtime_are_those_of_the_standard_and_a_neighbour_adds_its_frames() {
         let stop = Stop::default();
-        let runner = Runner { quick: true, stop: &stop, tell: &|_| {} };
-        let text = include_str!("../../../../../scenarios/aggregation/neighbour.toml");
-        let alone = saturated(&runner, "neighbour", text, 9, false).expect("it runs");
+        let runner = Runner::new(true, &stop, &|_| {});
+        let scenario = shipped!("neighbour");
+        let alone = saturated(&runner, scenario, &[], 9, false).expect("it runs");
         let near = |got: f64, want: f64, share: f64| assert!((got / want - 1.0).abs() < share, "{got} for {want}");
         // Three accesses, and three packets of 1544 octets with their delimiters at 390 Mbit/s.
         near(alone.overhead, 3.0 * ACCESS, 0.05);
         near(alone.slope, 3.0 * airtime(1544.0 * 8.0, 390e6), 0.02);
         // The neighbour's frames: 1500 octets at 54 Mbit/s with all that goes with them take 0.4 ms, one for each of ours.
-        let beside = saturated(&runner, "neighbour", text, 9, true).expect("it runs");
+        let beside = saturated(&runner, scenario, &[], 9, true).expect("it runs");
         near(beside.overhead - alone.overhead, 3.0 * 0.4e-3, 0.15);
     }
 }

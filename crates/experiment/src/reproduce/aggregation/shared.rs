@@ -3,7 +3,7 @@
 use super::super::chart::{Chart, Curve};
 use super::super::combined::combined;
 use super::super::page::{Check, Section, Table, shown};
-use super::super::runner::{Edit, Results, Runner};
+use super::super::runner::{Edit, Results, Runner, Shipped, shipped};
 use super::mean;
 use crate::ExperimentError;
 use lasthop_report::{Estimate, Key, SeriesKind};
@@ -11,14 +11,13 @@ use lasthop_units::stats::Moments;
 use std::cmp::Ordering;
 use toml::Value;
 
-const HEARD: &str = include_str!("../../../../../scenarios/aggregation/two-access-points.toml");
-const HIDDEN: &str = include_str!("../../../../../scenarios/aggregation/hidden-access-points.toml");
+const HEARD: Shipped = shipped!("two-access-points");
+const HIDDEN: Shipped = shipped!("hidden-access-points");
 
 /// One world: what it is called, its scenario, what is changed in it, and the stations of either access point.
 struct Case<'c> {
     label: &'c str,
-    name: &'c str,
-    text: &'c str,
+    scenario: Shipped,
     edits: Vec<Edit<'c>>,
     stations: [[&'c str; 2]; 2],
     target: f64,
@@ -40,12 +39,16 @@ fn cases<'c>() -> Vec<Case<'c>> {
         for path in ["laws.regulator.regulator.target", "laws.regulator+modern-ap.regulator.target"] {
             edits.push((path, Value::from(format!("{target} ms"))));
         }
-        let (name, text) = ("two-access-points", HEARD);
-        Case { label, name, text, edits, stations: BOTH, target, picture: None, starves: false }
+        Case { label, scenario: HEARD, edits, stations: BOTH, target, picture: None, starves: false }
     };
-    let hidden = |label, edits| {
-        let (name, text) = ("hidden-access-points", HIDDEN);
-        Case { label, name, text, edits, stations: WALL, target: 10.0, picture: None, starves: true }
+    let hidden = |label, edits| Case {
+        label,
+        scenario: HIDDEN,
+        edits,
+        stations: WALL,
+        target: 10.0,
+        picture: None,
+        starves: true,
     };
     let picture = ["two-access-points", "Two access points, T = 5 ms: packets a frame; the second begins at 10 s"];
     vec![
@@ -94,7 +97,7 @@ pub(in super::super) fn access_points(runner: &Runner<'_>) -> Result<Section, Ex
         "probe p95 (ms)",
     ]);
     for case in cases() {
-        let run = runner.run(case.name, case.text, &case.edits)?;
+        let run = runner.run(case.scenario, &case.edits)?;
         for law in run.scenario.laws() {
             let of = |key| shown(&run.of(&law.name, key));
             let both = |key| pair(&case, &run, &law.name, key).map(|value| shown(&value)).join(", ");

@@ -3,7 +3,7 @@
 use super::super::chart::{Chart, Curve, MEANS};
 use super::super::combined::combined;
 use super::super::page::{Check, Section, Table, digits, shown};
-use super::super::runner::{Results, Runner};
+use super::super::runner::{Results, Runner, Shipped, shipped};
 use super::unlike::TRACE;
 use super::{ACCESS, PACKET_BITS, SUBFRAME_BITS, hop, mean, near, queues};
 use crate::ExperimentError;
@@ -12,9 +12,9 @@ use lasthop_laws::aggregation::model::airtime;
 use lasthop_report::{Estimate, Key, SeriesKind};
 use toml::Value;
 
-const RATE_SWEEP: &str = include_str!("../../../../../scenarios/aggregation/rate-sweep.toml");
-const CONVERGENCE: &str = include_str!("../../../../../scenarios/aggregation/convergence.toml");
-const ONE_STATION: &str = include_str!("../../../../../scenarios/aggregation/one-station.toml");
+const RATE_SWEEP: Shipped = shipped!("rate-sweep");
+const CONVERGENCE: Shipped = shipped!("convergence");
+const ONE_STATION: Shipped = shipped!("one-station");
 
 /// PHY rate of the sweep's stations, Mbit/s.
 const PHY: f64 = 585.0;
@@ -35,7 +35,7 @@ fn sweep(runner: &Runner<'_>, stations: usize, beacons: Option<&str>) -> Result<
         let each = format!("{:.3} Mbit/s", mbit / stations as f64);
         let mut edits = vec![("traffic.0.rate", Value::from(each)), ("station.0.count", Value::from(stations as i64))];
         edits.extend(beacons.map(|interval| ("hop.wifi.beacon-interval", Value::from(interval))));
-        Ok((mbit, runner.run("rate-sweep", RATE_SWEEP, &edits)?))
+        Ok((mbit, runner.run(RATE_SWEEP, &edits)?))
     };
     loads.into_iter().map(run).collect()
 }
@@ -82,6 +82,7 @@ pub(super) fn rate_sweep(runner: &Runner<'_>) -> Result<Section, ExperimentError
             mark: Some((capacity(), "what frames of 64 packets carry".into())),
             note: MEANS.into(),
         }],
+        ..Section::default()
     })
 }
 
@@ -152,6 +153,7 @@ pub(super) fn model(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
             note: MEANS.into(),
             ..Chart::default()
         }],
+        ..Section::default()
     })
 }
 
@@ -253,6 +255,7 @@ pub(super) fn fluctuations(runner: &Runner<'_>) -> Result<Section, ExperimentErr
             note: MEANS.into(),
             ..Chart::default()
         }],
+        ..Section::default()
     })
 }
 
@@ -270,7 +273,7 @@ pub(super) fn convergence(runner: &Runner<'_>) -> Result<Section, ExperimentErro
         (4, 175.5, 32.6, 2.50, "\"23\" packets, 2.5 ms; model 32.6"),
         (9, 390.0, 48.0, 1.72, "48 packets, 1.7 ms"),
     ] {
-        let run = runner.run("convergence", CONVERGENCE, &[("station.0.mcs", Value::from(mcs))])?;
+        let run = runner.run(CONVERGENCE, &[("station.0.mcs", Value::from(mcs))])?;
         let (got, took) = (run.of("regulator", Key::Aggregation), run.of("regulator", Key::FrameInterval));
         let met = near(got.mean, level, 0.1) && near(took.mean, interval, 0.1);
         let ours = format!("{} packets, {} ms", shown(&got), shown(&took));
@@ -284,7 +287,7 @@ pub(super) fn convergence(runner: &Runner<'_>) -> Result<Section, ExperimentErro
 }
 
 pub(super) fn full_rate(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
-    let run = runner.run("one-station", ONE_STATION, &[])?;
+    let run = runner.run(ONE_STATION, &[])?;
     let of = |law, key| run.of(law, key);
     let delay = of("regulator", Key::HopDelayMean);
     let ratio = run.multiple("cubic", "regulator", Key::HopDelayMean);
@@ -372,5 +375,6 @@ pub(super) fn full_rate(runner: &Runner<'_>) -> Result<Section, ExperimentError>
             .to_vec())
             .logarithmic(),
         ],
+        ..Section::default()
     })
 }

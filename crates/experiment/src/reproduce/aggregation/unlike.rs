@@ -3,7 +3,7 @@
 use super::super::chart::{Chart, Curve, MEANS};
 use super::super::combined::combined;
 use super::super::page::{Check, Section, Table, digits, shown};
-use super::super::runner::{Edit, Results, Runner};
+use super::super::runner::{Edit, Results, Runner, Shipped, shipped};
 use super::many::slot_intervals;
 use super::{hop, mean, near};
 use crate::ExperimentError;
@@ -14,9 +14,9 @@ use lasthop_sim::TUNNEL_PAYLOAD;
 use lasthop_units::stats::Moments;
 use toml::{Table as Keys, Value};
 
-const TWO: &str = include_str!("../../../../../scenarios/aggregation/two-stations.toml");
-const UNLIKE: &str = include_str!("../../../../../scenarios/aggregation/unlike-rates.toml");
-const THREE: &str = include_str!("../../../../../scenarios/aggregation/three-stations.toml");
+const TWO: Shipped = shipped!("two-stations");
+const UNLIKE: Shipped = shipped!("unlike-rates");
+const THREE: Shipped = shipped!("three-stations");
 
 /// What a rule has reached.
 struct Reached {
@@ -64,12 +64,11 @@ pub(super) fn allocations(runner: &Runner<'_>) -> Result<Section, ExperimentErro
         "sum of ln(packets/s)",
         "packets a frame",
     ]);
-    type Case<'c> = (&'c str, &'c str, Vec<Edit<'c>>, &'c [Rated<'c>], f64);
+    type Case<'c> = (Shipped, Vec<Edit<'c>>, &'c [Rated<'c>], f64);
     let cases: [Case<'_>; 3] = [
-        ("unlike-rates", UNLIKE, vec![], &[("fast", 1170.0), ("middle", 585.0), ("slow", 175.5)], 10.0),
-        ("two-stations", TWO, vec![], &[("fast", 1170.0), ("slow", 87.75)], 5.0),
+        (UNLIKE, vec![], &[("fast", 1170.0), ("middle", 585.0), ("slow", 175.5)], 10.0),
+        (TWO, vec![], &[("fast", 1170.0), ("slow", 87.75)], 5.0),
         (
-            "unlike-rates",
             UNLIKE,
             vec![
                 ("station.0.nss", Value::from(2)),
@@ -82,11 +81,11 @@ pub(super) fn allocations(runner: &Runner<'_>) -> Result<Section, ExperimentErro
             20.0,
         ),
     ];
-    for (name, text, edits, stations, ms) in cases {
+    for (scenario, edits, stations, ms) in cases {
         let targets: Vec<(String, Value)> = ["exact", "paper"].map(|law| target(law, ms)).to_vec();
         let edits: Vec<Edit<'_>> =
             edits.into_iter().chain(targets.iter().map(|(path, value)| (path.as_str(), value.clone()))).collect();
-        let run = runner.run(name, text, &edits)?;
+        let run = runner.run(scenario, &edits)?;
         let rates: Vec<f64> = stations.iter().map(|(_, mbit)| *mbit).collect();
         let model = hop(200e-6, &rates, 1548.0 * 8.0, true);
         let label = format!("{}; {ms} ms", rates.iter().map(|rate| digits(*rate)).collect::<Vec<_>>().join(", "));
@@ -145,7 +144,7 @@ pub(super) fn allocations(runner: &Runner<'_>) -> Result<Section, ExperimentErro
 }
 
 pub(super) fn three(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
-    let run = runner.run("three-stations", THREE, &[])?;
+    let run = runner.run(THREE, &[])?;
     let mut table =
         Table::new(&["law", "station", "packets a frame", "interval (ms)", "airtime (%)", "Mbit/s", "mean delay (ms)"]);
     let mut section = Section {
@@ -222,7 +221,7 @@ fn slots(runner: &Runner<'_>, run: &Results) -> Result<Table, ExperimentError> {
     let regulator = Keys::from_iter([("target".into(), "10 ms".into())]);
     let law = Keys::from_iter([("sender".into(), "cubic".into()), ("regulator".into(), Value::from(regulator))]);
     let only: Edit<'_> = ("laws", Keys::from_iter([("regulator".into(), Value::from(law))]).into());
-    let other = |edit: Edit<'_>| runner.run("three-stations", THREE, &[edit, only.clone()]);
+    let other = |edit: Edit<'_>| runner.run(THREE, &[edit, only.clone()]);
     let (announced, paced) =
         (other(("hop.wifi.rts-threshold", "500 B".into()))?, other(("traffic.0.kind", "udp".into()))?);
     let mut table = Table::new(&[
