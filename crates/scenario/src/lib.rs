@@ -14,7 +14,6 @@ pub mod quantity;
 mod raw;
 mod read;
 mod schema;
-mod trace;
 
 pub use model::{Backhaul, Hop, Law, REQUEST, Scenario, Stream, StreamKind, UDP_HEADERS, UnknownLaw, WiredHop};
 pub use problem::{Error, Kind, Problem};

@@ -29,16 +29,16 @@ impl Scenario {
     /// [`Error::Invalid`] with everything that is wrong.
     pub fn parse(name: &str, text: &str, base_dir: &Path) -> Result<Scenario, Error> {
         let source = Arc::new(NamedSource::new(name, text.to_owned()).with_language("TOML"));
-        let mut cx = Context { source, base_dir, problems: Vec::new() };
+        let mut cx = Context { base_dir, problems: Vec::new() };
         let stem = Path::new(name).file_stem().map_or(name.into(), |stem| stem.to_string_lossy());
-        let scenario = document(text, &mut cx).and_then(|raw| check::scenario(&stem, raw, &mut cx));
+        let scenario = document(text, source, &mut cx).and_then(|raw| check::scenario(&stem, raw, &mut cx));
         match scenario {
             Some(scenario) if cx.problems.is_empty() => Ok(scenario),
             _ => {
                 debug_assert!(!cx.problems.is_empty(), "a scenario is refused without a reason");
                 let mut problems = cx.problems;
-                // The files that a scenario names come after it.
-                problems.sort_by_key(|problem| (problem.file() != name, problem.offset()));
+                // The files that a scenario names come after it, one after the other.
+                problems.sort_by_cached_key(|p| (p.file() != name, p.file().to_owned(), p.offset()));
                 Err(Error::Invalid { name: name.to_owned(), problems })
             }
         }
@@ -51,12 +51,12 @@ const MOST_ERRORS: usize = 3;
 
 /// The raw tables of a document. What is not TOML is reported, and nothing else then: after an error of syntax the
 /// rest of the file may read as something that nobody wrote.
-fn document(text: &str, cx: &mut Context) -> Option<raw::Scenario> {
+fn document(text: &str, source: Arc<NamedSource<String>>, cx: &mut Context) -> Option<raw::Scenario> {
     let (document, mut errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
         let mut tell = |what: String, span: Option<Range<usize>>| {
             let remedy = "see https://toml.io; text and values with a unit stand in quotation marks";
-            let (source, span) = (Arc::clone(&cx.source), span.unwrap_or(0..0));
+            let (source, span) = (Arc::clone(&source), span.unwrap_or(0..0));
             cx.problems.push(Problem::new(Kind::Syntax, "", what, remedy, source, span));
         };
         // Not in the order of the file: values are read after what they stand in.
@@ -74,5 +74,5 @@ fn document(text: &str, cx: &mut Context) -> Option<raw::Scenario> {
     }
     // A missing top-level key has no place of its own: point at the beginning, not at the whole file.
     let root: Value<'_> = Spanned::new(0..0, DeValue::Table(document.into_inner()));
-    raw::Scenario::read(&root, &At { key: String::new(), span: 0..0 }, cx)
+    raw::Scenario::read(&root, &At { source, key: String::new(), span: 0..0 }, cx)
 }

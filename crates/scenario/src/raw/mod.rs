@@ -3,7 +3,7 @@
 mod values;
 mod words;
 
-pub(crate) use values::{Load, McsTrace, Seeds};
+pub(crate) use values::{Load, Seeds};
 pub(crate) use words::{
     Allocation, Capacity, Class, ControllerKind, FadingKind, FramesFrom, OverheadRule, QueueKind, RateControl, Reach,
     TrafficKind, Weights, Window,
@@ -11,7 +11,7 @@ pub(crate) use words::{
 pub use words::{Measure, Program, Sender, Standard, World};
 
 use crate::quantity::{Decibels, Hertz, Metres, Packets, Watts};
-use crate::read::{Named, Quantity, table};
+use crate::read::{Named, Quantity, Trace, table};
 use lasthop_units::{Bytes, Rate, Span};
 
 table! {
@@ -226,7 +226,7 @@ table! {
         optional mcs: u64,
         /// 802.11n, ac and ax: MCS of the frames to it over time, in place of `mcs`: a list of `{ at = "2 s", mcs = 4 }`, the
         /// first at 0 s, or the path of a CSV file with the columns `at_s,mcs`, relative to the scenario.
-        optional mcs_trace: McsTrace,
+        optional mcs_trace: Trace<McsStep>,
         /// 802.11a and g: data rate of the frames to it.
         optional rate: Quantity<Rate>,
         /// Wi-Fi: probability that one MPDU is lost to noise, between 0 and 1. Collisions come on top.
@@ -237,13 +237,16 @@ table! {
         /// Wi-Fi: mean signal-to-noise ratio over the channel, both ways. MPDUs are then lost by it (NIST error model);
         /// without it and the next three keys, only by `mpdu-error-rate`.
         optional snr: Quantity<Decibels>,
-        /// In place of `snr`, over time: a list of `{ at = "2 s", snr = "18 dB" }`, the first at 0 s.
-        optional snr_trace: Vec<SnrStep>,
+        /// In place of `snr`, over time: a list of `{ at = "2 s", snr = "18 dB" }`, the first at 0 s, or the path of a CSV file
+        /// with the columns `at_s,snr_db`, relative to the scenario.
+        optional snr_trace: Trace<SnrStep>,
         /// In place of `snr`: distance from the access point, from which it follows by log-distance path loss.
         optional distance: Quantity<Metres>,
-        /// In place of `distance`, over time: a list of `{ at = "2 s", distance = "8 m" }`, the first at 0 s; in between
-        /// the station walks at constant speed.
-        optional walk: Vec<WalkPoint>,
+        /// In place of `distance`, over time: a list of `{ at = "2 s", distance = "8 m" }`, the first at 0 s, or the path of a
+        /// CSV file with the columns `at_s,distance_m`, relative to the scenario; in between the station walks at constant
+        /// speed. What changes is its signal-to-noise ratio, and with it its losses and the rate that a rate control
+        /// chooses; who hears it does not: `hidden-from` and the `reach` keys hold for the whole run.
+        optional walk: Trace<WalkPoint>,
         /// Block fading about the mean signal-to-noise ratio.
         optional fading: Fading,
         /// Wi-Fi: names of stations, neighbours and access points that neither hear it nor are heard by it. It is then

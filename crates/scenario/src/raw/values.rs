@@ -1,12 +1,12 @@
 //! Values that may be written in more than one way.
 
-use super::McsStep;
+use super::{McsStep, SnrStep, WalkPoint};
 use crate::problem::Kind;
-use crate::read::{At, Context, Quantity, Read, Value, word};
-use lasthop_units::Rate;
+use crate::quantity::{Decibels, Metres};
+use crate::read::{At, Context, Entry, Quantity, Read, Step, Value, number, word};
+use lasthop_units::{Rate, Span};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
-use toml::de::DeValue;
 
 /// A number of runs or the seeds themselves.
 #[derive(Clone, Debug)]
@@ -100,36 +100,50 @@ impl JsonSchema for Load {
     }
 }
 
-/// Steps, or the path of a file that holds them.
-#[derive(Clone, Debug)]
-pub(crate) enum McsTrace {
-    Steps(Vec<McsStep>),
-    File(String),
+impl Step for McsStep {
+    type Value = u64;
+    const COLUMNS: &'static str = "at_s,mcs";
+    const EXAMPLE: &'static str = "2.5,4";
+
+    fn value(text: &str) -> Result<u64, String> {
+        text.parse().map_err(|_| format!("`{text}` is not an MCS"))
+    }
+    fn from_line(at: Entry<Quantity<Span>>, mcs: Entry<u64>, place: At) -> Self {
+        McsStep { at, mcs, place }
+    }
+    fn parts(&self) -> (&Entry<Quantity<Span>>, &Entry<u64>) {
+        (&self.at, &self.mcs)
+    }
 }
 
-impl Read for McsTrace {
-    fn read(value: &Value<'_>, at: &At, cx: &mut Context) -> Option<Self> {
-        match value.get_ref() {
-            DeValue::String(path) => Some(McsTrace::File(path.clone().into_owned())),
-            _ => Vec::read(value, at, cx).map(McsTrace::Steps),
-        }
+impl Step for SnrStep {
+    type Value = Quantity<Decibels>;
+    const COLUMNS: &'static str = "at_s,snr_db";
+    const EXAMPLE: &'static str = "2.5,18.5";
+
+    fn value(text: &str) -> Result<Quantity<Decibels>, String> {
+        number(text, "dB")
+    }
+    fn from_line(at: Entry<Quantity<Span>>, snr: Entry<Quantity<Decibels>>, place: At) -> Self {
+        SnrStep { at, snr, place }
+    }
+    fn parts(&self) -> (&Entry<Quantity<Span>>, &Entry<Quantity<Decibels>>) {
+        (&self.at, &self.snr)
     }
 }
 
-impl JsonSchema for McsTrace {
-    fn inline_schema() -> bool {
-        true
+impl Step for WalkPoint {
+    type Value = Quantity<Metres>;
+    const COLUMNS: &'static str = "at_s,distance_m";
+    const EXAMPLE: &'static str = "2.5,8";
+
+    fn value(text: &str) -> Result<Quantity<Metres>, String> {
+        number(text, "m")
     }
-    fn schema_name() -> Cow<'static, str> {
-        "McsTrace".into()
+    fn from_line(at: Entry<Quantity<Span>>, distance: Entry<Quantity<Metres>>, place: At) -> Self {
+        WalkPoint { at, distance, place }
     }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "title": "a list of steps, or the path of a CSV file",
-            "anyOf": [
-                { "type": "array", "items": generator.subschema_for::<McsStep>(), "minItems": 1 },
-                { "type": "string" },
-            ],
-        })
+    fn parts(&self) -> (&Entry<Quantity<Span>>, &Entry<Quantity<Metres>>) {
+        (&self.at, &self.distance)
     }
 }

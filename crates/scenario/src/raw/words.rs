@@ -201,7 +201,7 @@ foreign_words! {
 }
 
 foreign_words! {
-    /// How well two radios hear each other.
+    /// How well two radios hear each other, from the beginning of the run to its end: no distance and no `walk` changes it.
     Reach(wifi::Reach) {
         /// Frames are decoded if nothing else is heard meanwhile.
         "decodes" => wifi::Reach::Decodes,

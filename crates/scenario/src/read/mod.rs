@@ -5,9 +5,11 @@
 //! part of the JSON Schema from one text: what is documented is what is read.
 
 mod declare;
+mod trace;
 mod values;
 
 pub(crate) use declare::{need, property, prose, table, words};
+pub(crate) use trace::{Step, Trace, number};
 pub(crate) use values::{Named, Quantity, word};
 
 use crate::problem::{Kind, Problem};
@@ -25,14 +27,14 @@ pub(crate) type Value<'a> = Spanned<DeValue<'a>>;
 
 /// What a reader needs to know, and where it leaves problems.
 pub(crate) struct Context<'a> {
-    pub source: Arc<NamedSource<String>>,
     pub base_dir: &'a Path,
     pub problems: Vec<Problem>,
 }
 
-/// A place in the scenario.
+/// A place in the scenario, or in a file that it names.
 #[derive(Clone, Debug)]
 pub(crate) struct At {
+    pub source: Arc<NamedSource<String>>,
     pub key: String,
     pub span: Range<usize>,
 }
@@ -40,11 +42,11 @@ pub(crate) struct At {
 impl At {
     fn child(&self, key: &str, span: Range<usize>) -> At {
         let key = if self.key.is_empty() { key.to_owned() } else { format!("{}.{key}", self.key) };
-        At { key, span }
+        At { key, span, source: Arc::clone(&self.source) }
     }
 
     fn element(&self, index: usize, span: Range<usize>) -> At {
-        At { key: format!("{}[{index}]", self.key), span }
+        At { key: format!("{}[{index}]", self.key), span, source: Arc::clone(&self.source) }
     }
 
     /// The key without those of the tables around it.
@@ -96,7 +98,7 @@ pub(crate) trait Read: Sized + JsonSchema {
 
 impl Context<'_> {
     pub fn problem(&mut self, kind: Kind, at: &At, what: impl Into<String>, remedy: impl Into<String>) {
-        let source = Arc::clone(&self.source);
+        let source = Arc::clone(&at.source);
         self.problems.push(Problem::new(kind, &at.key, what, remedy, source, at.span.clone()));
     }
 
@@ -127,7 +129,7 @@ impl Context<'_> {
         None
     }
 
-    fn wrong_type(&mut self, value: &Value<'_>, at: &At, wanted: &str, remedy: String) {
+    pub fn wrong_type(&mut self, value: &Value<'_>, at: &At, wanted: &str, remedy: String) {
         let found = match value.get_ref() {
             DeValue::String(_) => "text",
             DeValue::Integer(_) | DeValue::Float(_) => "a bare number",

@@ -1,8 +1,7 @@
 //! Radio conditions of a station, and who chooses its rates.
 
-use super::{Air, rates};
+use super::{Air, rates, trace};
 use crate::check::{LONGEST_RUN, plain, span};
-use crate::problem::Kind;
 use crate::quantity::{Decibels, Metres, Watts, show};
 use crate::raw::{self, FadingKind, RateControl};
 use crate::read::{At, Context, Entry, Quantity};
@@ -55,10 +54,9 @@ pub(super) fn link(table: &raw::Station, loss: Option<PathLoss>, cx: &mut Contex
     }
     let snr = match *first {
         "snr" => ratio(&table.snr, cx).map(|ratio| Snr::Trace(vec![(Time::ZERO, ratio)])),
-        "snr-trace" => steps(&table.snr_trace, |step| &step.at, |step, cx| ratio(&step.snr, cx), cx).map(Snr::Trace),
+        "snr-trace" => trace::steps(&table.snr_trace.get()?, ratio, cx).map(Snr::Trace),
         "distance" => metres(&table.distance, cx).and_then(|metres| at_distance(loss, vec![(Time::ZERO, metres)])),
-        _ => steps(&table.walk, |point| &point.at, |point, cx| metres(&point.distance, cx), cx)
-            .and_then(|walk| at_distance(loss, walk)),
+        _ => trace::steps(&table.walk.get()?, metres, cx).and_then(|walk| at_distance(loss, walk)),
     };
     let fading = if table.fading.given { Some(fading(&table.fading.get()?, cx)?) } else { None };
     Some(Some(Link { snr: snr?, fading }))
@@ -77,45 +75,6 @@ fn metres(entry: &Entry<Quantity<Metres>>, cx: &mut Context) -> Option<f64> {
     let why = "path loss is counted from one metre on";
     let metres = cx.within(&plain(entry), (Metres(1_000), Metres(10_000_000)), show, why)?;
     Some(metres.0 as f64 / 1_000.0)
-}
-
-/// Steps over time: the first at zero, times rising.
-fn steps<T: Clone, V>(
-    entry: &Entry<Vec<T>>,
-    at: impl Fn(&T) -> &Entry<Quantity<Span>>,
-    value: impl Fn(&T, &mut Context) -> Option<V>,
-    cx: &mut Context,
-) -> Option<Vec<(Time, V)>> {
-    let tables = entry.get()?;
-    if tables.is_empty() {
-        cx.problem(Kind::OutOfRange, &entry.at, "the list is empty", "add a first step at 0 s");
-        return None;
-    }
-    let mut all = Vec::new();
-    let mut last: Option<Span> = None;
-    let mut legal = true;
-    for table in &tables {
-        let time = span(at(table), (Span::ZERO, LONGEST_RUN), "no run lasts longer", cx);
-        let value = value(table, cx);
-        let (Some(time), Some(value)) = (time, value) else {
-            legal = false;
-            continue;
-        };
-        let wrong = match last {
-            None if !time.is_zero() => Some("the first step is at 0 s, where the run begins".to_owned()),
-            Some(before) if time <= before => {
-                Some(format!("the step at {} follows the one at {}", show(time), show(before)))
-            }
-            _ => None,
-        };
-        if let Some(what) = wrong {
-            cx.impossible(&at(table).at, what, "put the steps in order, the first at 0 s, one at each time");
-            legal = false;
-        }
-        last = Some(time);
-        all.push((Time::ZERO + time, value));
-    }
-    legal.then_some(all)
 }
 
 fn fading(table: &raw::Fading, cx: &mut Context) -> Option<Fading> {

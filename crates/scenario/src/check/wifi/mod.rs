@@ -4,6 +4,7 @@ mod hearing;
 mod links;
 mod neighbours;
 mod rates;
+mod trace;
 
 use super::{Run, laws, packets, plain, span, unknown_name};
 use crate::problem::Kind;

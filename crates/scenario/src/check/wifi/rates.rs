@@ -1,15 +1,12 @@
 //! PHY rates: which exist, fixed or from a trace.
 
-use super::Air;
-use crate::check::{LONGEST_RUN, span};
+use super::{Air, trace};
 use crate::problem::Kind;
 use crate::quantity::{either, show};
 use crate::read::{At, Context, Entry, Quantity};
-use crate::trace::{self, Place};
 use crate::{Standard, phy, raw};
 use lasthop_radio::wifi::Mcs;
-use lasthop_units::{Rate, Span, Time};
-use std::sync::Arc;
+use lasthop_units::{Rate, Time};
 
 /// A PHY rate from the keys that name one: `rate` for a and g, `nss` and `mcs` for n, ac and ax.
 pub(super) fn fixed(
@@ -44,7 +41,7 @@ pub(super) fn fixed(
         cx.problem(Kind::Missing, table, "an MCS is missing here", format!("add `mcs`, such as `mcs = 7`{trace}"));
         return None;
     }
-    modulation(mcs.get()?, streams?, air, &place(&mcs.at, cx), cx).filter(|_| !rate.given)
+    modulation(mcs.get()?, streams?, air, &mcs.at, cx).filter(|_| !rate.given)
 }
 
 fn no_mcs(at: &At, air: Air, cx: &mut Context) {
@@ -76,7 +73,7 @@ pub(super) fn streams(nss: &Entry<u64>, air: Air, cx: &mut Context) -> Option<u6
 }
 
 /// An MCS that its standard has with these streams and this width.
-fn modulation(mcs: u64, nss: u64, air: Air, place: &Place, cx: &mut Context) -> Option<Mcs> {
+fn modulation(mcs: u64, nss: u64, air: Air, at: &At, cx: &mut Context) -> Option<Mcs> {
     let (standard, (_, most)) = (air.standard, air.standard.most());
     if mcs > most {
         let what = format!("MCS {mcs} is outside 0 to {most} ({standard}, {})", standard.clause());
@@ -86,7 +83,7 @@ fn modulation(mcs: u64, nss: u64, air: Air, place: &Place, cx: &mut Context) -> 
             }
             _ => format!("write a value from 0 to {most}"),
         };
-        place.problem(Kind::OutOfRange, what, remedy, cx);
+        cx.problem(Kind::OutOfRange, at, what, remedy);
         return None;
     }
     let (index, nss) = (u8::try_from(mcs).ok()?, u8::try_from(nss).ok()?);
@@ -97,17 +94,13 @@ fn modulation(mcs: u64, nss: u64, air: Air, place: &Place, cx: &mut Context) -> 
         let plural = if nss == 1 { "" } else { "s" };
         let what = format!("{standard} has no MCS {mcs} with {nss} spatial stream{plural} at {}", show(width));
         let fitting: Vec<String> = (0..=11).filter(|index| exists(*index)).map(|index| index.to_string()).collect();
-        place.problem(Kind::Impossible, what, format!("write {} ({})", either(&fitting), standard.clause()), cx);
+        cx.impossible(at, what, format!("write {} ({})", either(&fitting), standard.clause()));
         return None;
     }
     Some(Mcs::new(index, nss))
 }
 
-fn place(at: &At, cx: &Context) -> Place {
-    Place { source: Arc::clone(&cx.source), at: at.clone() }
-}
-
-/// An MCS trace: every step legal, the first at zero, times rising.
+/// An MCS over time.
 pub(super) fn trace_steps(station: &raw::Station, air: Air, cx: &mut Context) -> Option<Vec<(Time, Mcs)>> {
     let entry = &station.mcs_trace;
     if !air.standard.has_mcs() {
@@ -119,40 +112,5 @@ pub(super) fn trace_steps(station: &raw::Station, air: Air, cx: &mut Context) ->
         cx.impossible(at, what, "keep one of them");
     }
     let nss = streams(&station.nss, air, cx);
-    let lines = match entry.get()? {
-        raw::McsTrace::File(path) => trace::read(&path, &entry.at, cx)?,
-        raw::McsTrace::Steps(steps) => inline_lines(&steps, cx)?,
-    };
-    let Some(first) = lines.first() else {
-        let remedy = "add a first step at 0 s";
-        cx.problem(Kind::OutOfRange, &entry.at, "the trace is empty", remedy);
-        return None;
-    };
-    if first.at != Time::ZERO {
-        let what = format!("the trace begins at {}, and the run at 0 s", show(first.at.since(Time::ZERO)));
-        first.place.problem(Kind::Impossible, what, "add a first step at 0 s", cx);
-    }
-    for pair in lines.windows(2).filter(|pair| pair[1].at <= pair[0].at) {
-        let (earlier, later) = (pair[0].at.since(Time::ZERO), pair[1].at.since(Time::ZERO));
-        let what =
-            format!("the step at {} follows the one at {}: steps are sorted by time", show(later), show(earlier));
-        pair[1].place.problem(Kind::Impossible, what, "put the steps in order, one at each time", cx);
-    }
-    let nss = nss?;
-    let steps: Vec<Option<(Time, Mcs)>> =
-        lines.iter().map(|line| modulation(line.mcs, nss, air, &line.place, cx).map(|mcs| (line.at, mcs))).collect();
-    steps.into_iter().collect()
-}
-
-fn inline_lines(steps: &[raw::McsStep], cx: &mut Context) -> Option<Vec<trace::Line>> {
-    let why = "no run lasts longer";
-    let lines: Vec<Option<trace::Line>> = steps
-        .iter()
-        .map(|step| {
-            let at = span(&step.at, (Span::ZERO, LONGEST_RUN), why, cx);
-            let mcs = step.mcs.get();
-            Some(trace::Line { at: Time::ZERO + at?, mcs: mcs?, place: place(&step.mcs.at, cx) })
-        })
-        .collect();
-    lines.into_iter().collect()
+    trace::steps(&entry.get()?, |mcs, cx| modulation(mcs.get()?, nss?, air, &mcs.at, cx), cx)
 }
