@@ -74,5 +74,5 @@ fn document(text: &str, source: Arc<NamedSource<String>>, cx: &mut Context) -> O
     }
     // A missing top-level key has no place of its own: point at the beginning, not at the whole file.
     let root: Value<'_> = Spanned::new(0..0, DeValue::Table(document.into_inner()));
-    raw::Scenario::read(&root, &At { source, key: String::new(), span: 0..0 }, cx)
+    raw::Scenario::read(&root, &At::beginning(source), cx)
 }

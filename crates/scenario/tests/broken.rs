@@ -127,6 +127,26 @@ fn the_report_shows_the_line_what_is_wrong_and_what_would_be_right() {
     }
 }
 
+/// What a remedy sets in backticks.
+fn quoted(remedy: &str) -> Vec<&str> {
+    remedy.split('`').skip(1).step_by(2).collect()
+}
+
+#[test]
+fn every_header_and_every_assignment_in_a_remedy_is_toml() {
+    let mut headers = 0;
+    for problem in broken().iter().flat_map(|path| problems(path).1) {
+        let remedy = problem.remedy();
+        for toml in quoted(remedy).iter().filter(|text| text.starts_with('[') || text.contains(" = ")) {
+            headers += usize::from(toml.starts_with('['));
+            assert!(toml.parse::<toml::Table>().is_ok(), "`{toml}` is not TOML: {problem}; {remedy}");
+        }
+        let plain: String = remedy.split('`').step_by(2).collect();
+        assert!(!plain.replace("[ … ]", "").contains('['), "a header without backticks: {remedy}");
+    }
+    assert!(headers > 15, "only {headers} headers");
+}
+
 #[test]
 fn a_file_of_another_kind_is_told_in_a_few_problems() {
     let prose = "some words\n".repeat(50);

@@ -35,18 +35,42 @@ pub(crate) struct Context<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct At {
     pub source: Arc<NamedSource<String>>,
+    /// With the tables around it and its place in lists: `station[0].walk`.
     pub key: String,
+    /// The same as headers in TOML have it, which count nothing: `station.walk`.
+    path: String,
     pub span: Range<usize>,
 }
 
 impl At {
+    /// Where a document begins.
+    pub fn beginning(source: Arc<NamedSource<String>>) -> At {
+        At { source, key: String::new(), path: String::new(), span: 0..0 }
+    }
+
     fn child(&self, key: &str, span: Range<usize>) -> At {
-        let key = if self.key.is_empty() { key.to_owned() } else { format!("{}.{key}", self.key) };
-        At { key, span, source: Arc::clone(&self.source) }
+        let below = |parent: &str| if parent.is_empty() { key.to_owned() } else { format!("{parent}.{key}") };
+        At { source: Arc::clone(&self.source), key: below(&self.key), path: below(&self.path), span }
     }
 
     fn element(&self, index: usize, span: Range<usize>) -> At {
-        At { key: format!("{}[{index}]", self.key), span, source: Arc::clone(&self.source) }
+        At { key: format!("{}[{index}]", self.key), span, ..self.clone() }
+    }
+
+    /// The header of a table that stands here.
+    fn header(&self) -> String {
+        // No key ends like an index: what is not bare ends with a quotation mark.
+        if self.key.ends_with(']') { self.list_header() } else { format!("`[{}]`", self.path) }
+    }
+
+    /// The header of each table in a list that stands here.
+    fn list_header(&self) -> String {
+        format!("`[[{}]]`", self.path)
+    }
+
+    /// The header of a table among those with names of their own that stand here.
+    fn named_header(&self) -> String {
+        format!("`[{}.\"NAME\"]`", self.path)
     }
 
     /// The key without those of the tables around it.
@@ -152,7 +176,7 @@ pub(crate) struct Table<'v> {
 impl<'v> Table<'v> {
     pub fn open(value: &'v Value<'v>, at: &At, cx: &mut Context) -> Option<Table<'v>> {
         let DeValue::Table(table) = value.get_ref() else {
-            cx.wrong_type(value, at, "a table", format!("write it as a table: [{}]", at.key));
+            cx.wrong_type(value, at, "a table", format!("write it as a table: {}", at.header()));
             return None;
         };
         Some(Table { table, at: at.clone(), asked: Vec::new() })
@@ -172,7 +196,7 @@ impl<'v> Table<'v> {
                 Entry { value: T::read(&value, &at, cx), at, given: false }
             }
             (None, Need::Required) => {
-                let example = example_of::<T>(&at.key);
+                let example = example_of::<T>(&at);
                 cx.problem(Kind::Missing, &at, "this key is missing", format!("add {example}"));
                 Entry { value: None, at, given: false }
             }
@@ -209,18 +233,18 @@ pub(crate) fn nearest<'c>(word: &str, choices: impl Iterator<Item = &'c str>) ->
         .map(|(_, choice)| choice)
 }
 
-fn example_of<T: JsonSchema>(key: &str) -> String {
+fn example_of<T: JsonSchema>(at: &At) -> String {
     let schema = T::json_schema(&mut SchemaGenerator::default());
-    let name = key.rsplit('.').next().unwrap_or(key);
+    let name = at.name();
     match schema.get("examples").and_then(|examples| examples.get(0)) {
         Some(Json::String(example)) => format!("`{name} = \"{example}\"`"),
         Some(example) => format!("`{name} = {example}`"),
         None => match schema.get("type").and_then(Json::as_str) {
             Some("object") if schema.get("additionalProperties").is_some_and(Json::is_object) => {
-                format!("a table `[{key}.\"NAME\"]`")
+                format!("a table {}", at.named_header())
             }
-            Some("object") => format!("the table `[{key}]`"),
-            Some("array") => format!("a table `[[{key}]]`"),
+            Some("object") => format!("the table {}", at.header()),
+            Some("array") => format!("a table {}", at.list_header()),
             Some("string") => format!("`{name} = \"…\"`"),
             Some("integer") => format!("`{name}` with a whole number"),
             _ => format!("`{name}`"),

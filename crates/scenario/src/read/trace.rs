@@ -50,7 +50,9 @@ impl<T: Step> Read for Trace<T> {
             DeValue::String(path) => from_file(path, at, cx),
             DeValue::Array(_) => Vec::read(value, at, cx).map(|steps| Trace { steps, place: at.clone() }),
             _ => {
-                let remedy = format!("write [ … ], or \"FILE.csv\" with the columns `{}`", T::COLUMNS);
+                let header = at.list_header();
+                let remedy =
+                    format!("write {header} before each step, or \"FILE.csv\" with the columns `{}`", T::COLUMNS);
                 cx.wrong_type(value, at, "a list of steps or the path of a CSV file", remedy);
                 None
             }
@@ -90,7 +92,7 @@ fn from_file<T: Step>(path: &str, at: &At, cx: &mut Context) -> Option<Trace<T>>
     // Spreadsheets begin a file with a byte order mark.
     let text = text.trim_start_matches('\u{feff}');
     let source = Arc::new(NamedSource::new(full.display().to_string(), text.to_owned()));
-    let place = |span: Range<usize>| At { source: Arc::clone(&source), key: at.key.clone(), span };
+    let place = |span: Range<usize>| At { source: Arc::clone(&source), span, ..at.clone() };
     let mut lines = pieces(text, '\n', 0).filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     let (header, columns) = lines.next().unwrap_or((0..0, ""));
     if columns.replace(' ', "") != T::COLUMNS {

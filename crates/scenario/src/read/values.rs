@@ -110,7 +110,11 @@ impl Read for f64 {
 impl<T: Read> Read for Vec<T> {
     fn read(value: &Value<'_>, at: &At, cx: &mut Context) -> Option<Self> {
         let DeValue::Array(elements) = value.get_ref() else {
-            cx.wrong_type(value, at, "a list", format!("write [ … ], or [[{}]] for tables", at.key));
+            let schema = T::json_schema(&mut SchemaGenerator::default());
+            let of_tables = schema.get("type").is_some_and(|kind| kind == "object");
+            let remedy =
+                if of_tables { format!("write {} before each", at.list_header()) } else { "write [ … ]".to_owned() };
+            cx.wrong_type(value, at, "a list", remedy);
             return None;
         };
         // Every element is read, so that one bad element does not hide the problems of the next.
@@ -127,7 +131,7 @@ pub(crate) struct Named<T>(pub Vec<(String, T)>);
 impl<T: Read> Read for Named<T> {
     fn read(value: &Value<'_>, at: &At, cx: &mut Context) -> Option<Self> {
         let DeValue::Table(table) = value.get_ref() else {
-            cx.wrong_type(value, at, "a table", format!("write it as a table: [{}.\"NAME\"]", at.key));
+            cx.wrong_type(value, at, "a table", format!("write it as a table: {}", at.named_header()));
             return None;
         };
         let mut entries: Vec<_> = table.iter().collect();
@@ -135,7 +139,7 @@ impl<T: Read> Read for Named<T> {
         let read: Vec<Option<(String, T)>> = entries
             .into_iter()
             .map(|(name, value)| {
-                let quoted = format!("\"{}\"", name.get_ref());
+                let quoted = toml::Value::from(name.get_ref().as_ref()).to_string();
                 T::read(value, &at.child(&quoted, value.span()), cx).map(|table| (name.get_ref().to_string(), table))
             })
             .collect();
