@@ -32,7 +32,11 @@ impl Wrong {
 
     /// A flag that only `of` look at, and `runs` does not.
     pub fn idle(flag: &str, of: &[&str], runs: &str) -> anyhow::Error {
-        Wrong(format!("{flag} has no meaning with {runs}: leave it out, or use {}", of.join(" or "))).into()
+        Wrong(format!(
+            "{flag} has no meaning with {runs}: leave out {flag}, or use {} in place of {runs}",
+            of.join(" or ")
+        ))
+        .into()
     }
 }
 

@@ -279,23 +279,33 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_that_nothing_looks_at_is_refused() {
+    fn a_flag_that_nothing_looks_at_is_refused_and_either_remedy_works() {
         let refused = |line: &str| {
             let line = ["proxy", "--keys", "k"].into_iter().chain(line.split_whitespace());
             Line::parse_from(line).args.refuse_idle_flags().err().map(|error| error.to_string())
         };
-        for right in
-            ["", "--k1 1 --slot 1s", "--law linear-pi --integral 5 --aim-packets 30", "--rate 1Mbit/s --allowance 5ms"]
-        {
+        for right in [
+            "",
+            "--k1 1 --slot 1s",
+            "--law linear-pi --integral 5 --aim-packets 30",
+            "--rate 1Mbit/s --allowance 5ms",
+            "--rate 1Mbit/s",
+            "--law aggregation --slot 1s",
+            "--law linear-pi --slot 1s",
+        ] {
             assert_eq!(refused(right), None);
         }
         assert_eq!(
             refused("--law linear-pi --k1 1").as_deref(),
-            Some("--k1 has no meaning with --law linear-pi: leave it out, or use --law aggregation")
+            Some(
+                "--k1 has no meaning with --law linear-pi: leave out --k1, or use --law aggregation in place of --law linear-pi"
+            )
         );
         assert_eq!(
             refused("--rate 1Mbit/s --slot 1s").as_deref(),
-            Some("--slot has no meaning with --rate: leave it out, or use --law aggregation or --law linear-pi")
+            Some(
+                "--slot has no meaning with --rate: leave out --slot, or use --law aggregation or --law linear-pi in place of --rate"
+            )
         );
     }
 }
