@@ -237,7 +237,7 @@ fn a_station_of_an_ordinary_user_fetches_and_feeds_back_by_arrival_times_and_lea
     assert_eq!(children(pid), []);
 
     let said = end(station).succeeded();
-    assert!(said.err.contains("1 sessions, 3 connections"), "{}", said.err);
+    assert!(said.err.contains("1 session, 3 connections"), "{}", said.err);
     assert!(!said.err.contains("log"), "{}", said.err);
     let mut left: Vec<String> = std::fs::read_dir(world.home())
         .expect("there")
@@ -305,8 +305,8 @@ fn a_full_disk_and_no_real_time_end_nothing_and_are_told() {
     // Slots have been told, and so both logs have failed.
     std::thread::sleep(Duration::from_secs(1));
     assert!(world.fetches(FORWARDED, &[]), "after the logs have failed");
-    let station = end(station).failed_saying(&["log /dev/full", "make room", "the log is incomplete", "1 sessions"]);
+    let station = end(station).failed_saying(&["log /dev/full", "make room", "the log is incomplete", "1 session, "]);
     assert!(station.err.contains("no real-time scheduling"), "{}", station.err);
     assert_eq!(station.err.matches("nothing more is written").count(), 1, "{}", station.err);
-    end(proxy).failed_saying(&["log /dev/full", "the log is incomplete", "1 sessions"]);
+    end(proxy).failed_saying(&["log /dev/full", "the log is incomplete", "1 session, "]);
 }

@@ -7,7 +7,7 @@ use lasthop_agents::ap::{self, Config, Method, Summary};
 use lasthop_laws::oal::{AccessPoint, CapacityRule, Params, Weights, WindowRule};
 use lasthop_report::AgentAccount;
 use lasthop_signals::Node;
-use lasthop_units::Span;
+use lasthop_units::{Span, count};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -114,11 +114,11 @@ enum AttachArg {
 pub fn ap(args: Args) -> anyhow::Result<ExitCode> {
     if args.clean {
         let cleaned = ap::clean(&args.iface).map_err(flag::of_ap)?;
-        say!("{}: {} filters removed", args.iface, cleaned.removed)?;
+        say!("{}: {} removed", args.iface, count(cleaned.removed, "filter"))?;
         if cleaned.still_attached > 0 {
             bail!(
-                "{} programs of an agent that still runs are attached to {}: stop it first",
-                cleaned.still_attached,
+                "an agent that still runs has {} attached to {}: stop it first",
+                count(cleaned.still_attached, "program"),
                 args.iface
             );
         }
@@ -132,14 +132,14 @@ pub fn ap(args: Args) -> anyhow::Result<ExitCode> {
     let tally = summary.tally;
     say!("{}", account(&summary).line())?;
     note!(
-        "{} flows managed in {} intervals, {} windows ordered; longest interval {}",
-        tally.flows,
-        tally.intervals,
-        tally.orders,
+        "{} managed in {}, {} ordered; longest interval {}",
+        count(tally.flows, "flow"),
+        count(tally.intervals, "interval"),
+        count(tally.orders, "window"),
         tally.longest_work
     );
     if tally.driver_losses > 0 {
-        note!("the driver fell silent {} times; windows were released meanwhile", tally.driver_losses);
+        note!("the driver fell silent {}; windows were released meanwhile", count(tally.driver_losses, "time"));
     }
     if tally.strangers > 0 {
         note!(

@@ -3,6 +3,7 @@
 use crate::{Shown, note, say};
 use clap::Args as ClapArgs;
 use lasthop_scenario::Scenario;
+use lasthop_units::count;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -40,10 +41,6 @@ pub fn check(args: &Args) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Loads a scenario; the error shows the place in the file.

@@ -7,7 +7,7 @@ use lasthop_agents::proxy::{Config, Proxy, Rule};
 use lasthop_agents::transparent;
 use lasthop_laws::aggregation::{Allocation, OverheadRule, Params, PiParams, SLOT};
 use lasthop_signals::Node;
-use lasthop_units::{Rate, Span};
+use lasthop_units::{Rate, Span, count};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -129,12 +129,12 @@ pub fn proxy(args: &Args) -> anyhow::Result<ExitCode> {
     say!("proxy: waiting for stations at {} (UDP)", proxy.address()?)?;
     let summary = proxy.run(stop)?;
     note!(
-        "{} sessions, {} connections; {} packets sent, {} lost on the way; {} datagrams refused",
-        summary.sessions,
-        summary.connections,
-        summary.packets,
+        "{}, {}; {} sent, {} lost on the way; {} refused",
+        count(summary.sessions, "session"),
+        count(summary.connections, "connection"),
+        count(summary.packets, "packet"),
         summary.lost,
-        summary.refused
+        count(summary.refused, "datagram")
     );
     if summary.unsent.count > 0 {
         note!("{}", summary.unsent);

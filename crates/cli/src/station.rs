@@ -7,7 +7,7 @@ use clap::Args as ClapArgs;
 use lasthop_agents::ap;
 use lasthop_agents::station::{Config, Forward, Station};
 use lasthop_laws::aggregation::SLOT;
-use lasthop_units::Span;
+use lasthop_units::{Span, count};
 use lasthop_wire::Error as WireError;
 use lasthop_wire::proxy::Target;
 use std::net::SocketAddr;
@@ -95,11 +95,11 @@ pub fn station(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let summary = station.run(stop)?;
     note!(
-        "{} sessions, {} connections; {} packets received; {} datagrams refused",
-        summary.sessions,
-        summary.connections,
-        summary.packets,
-        summary.refused
+        "{}, {}; {} received; {} refused",
+        count(summary.sessions, "session"),
+        count(summary.connections, "connection"),
+        count(summary.packets, "packet"),
+        count(summary.refused, "datagram")
     );
     if summary.unsent.count > 0 {
         note!("{}", summary.unsent);

@@ -1,5 +1,6 @@
 //! What is wrong with a scenario, where, and what would be right.
 
+use lasthop_units::count;
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 use std::fmt;
 use std::ops::Range;
@@ -19,7 +20,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The file was read, and is wrong in the places listed.
-    #[error("{name}: {} problem{} in this scenario", problems.len(), if problems.len() == 1 { "" } else { "s" })]
+    #[error("{name}: {} in this scenario", count(problems.len(), "problem"))]
     Invalid {
         /// The file, as it was named by the caller.
         name: String,

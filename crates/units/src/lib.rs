@@ -1,16 +1,18 @@
-//! Units that the compiler checks, statistics that need no storage, and random streams that have names.
+//! Units that the compiler checks, statistics that need no storage, random streams that have names, and counts in words.
 //!
 //! This is the ground floor: it knows nothing of networks. Every room above passes [`Time`], [`Span`],
 //! [`Rate`] and [`Bytes`] instead of bare numbers; raw integers appear only where data enters or leaves
 //! (files, sockets, BPF maps), and there the field name carries the unit.
 
 mod bytes;
+mod count;
 mod rate;
 mod seed;
 pub mod stats;
 mod time;
 
 pub use bytes::Bytes;
+pub use count::count;
 pub use rate::Rate;
 pub use seed::{Seed, Stream};
 pub use time::{Span, Time};

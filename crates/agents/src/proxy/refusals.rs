@@ -5,7 +5,7 @@
 
 use crate::tunnel::rarely::Rarely;
 use lasthop_signals::Node;
-use lasthop_units::{Span, Time};
+use lasthop_units::{Span, Time, count};
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
@@ -91,36 +91,35 @@ impl Refusals {
             return None;
         }
         let mut line = String::new();
-        let mut part = |count: u64, what: &str, from: SocketAddr| {
+        let mut part = |number: u64, what: &str, why: &str, from: SocketAddr| {
             let comma = if line.is_empty() { "" } else { "; " };
-            let _ = write!(line, "{comma}{count} {what}, the last from {from}");
+            let _ = write!(line, "{comma}{} {why}, the last from {from}", count(number, what));
         };
-        if let (count, Some((Node(station), from))) = self.wrong_key.take() {
+        if let (number, Some((Node(station), from))) = self.wrong_key.take() {
             part(
-                count,
-                &format!(
-                    "requests refused, under a wrong key (of station {station}: pair it anew, or copy its key again)"
-                ),
+                number,
+                "request",
+                &format!("refused, under a wrong key (of station {station}: pair it anew, or copy its key again)"),
                 from,
             );
         }
-        if let (count, Some((Node(station), from))) = self.unknown.take() {
+        if let (number, Some((Node(station), from))) = self.unknown.take() {
             part(
-                count,
-                &format!("requests refused, of stations without a key (number {station}: `lasthop pair` makes one)"),
+                number,
+                "request",
+                &format!("refused, of stations without a key (number {station}: `lasthop pair` makes one)"),
                 from,
             );
         }
-        if let (count, Some(((), from))) = self.forged.take() {
-            part(count, "packets refused, which failed authentication", from);
+        if let (number, Some(((), from))) = self.forged.take() {
+            part(number, "packet", "refused, which failed authentication", from);
         }
-        if let (count, Some(((), from))) = self.foreign.take() {
-            part(count, "datagrams refused, which are none of a station's", from);
+        if let (number, Some(((), from))) = self.foreign.take() {
+            part(number, "datagram", "refused, which are none of a station's", from);
         }
-        if let (count, Some((Node(station), from))) = self.twins.take() {
-            let what =
-                format!("sessions of station {station} ended by a new one of its own: do two agents have its key?");
-            part(count, &what, from);
+        if let (number, Some((Node(station), from))) = self.twins.take() {
+            let why = format!("of station {station} ended by a new one of its own: do two agents have its key?");
+            part(number, "session", &why, from);
         }
         Some(line)
     }
@@ -162,7 +161,7 @@ mod tests {
         let line = refusals.take(at(1_000)).expect("a second is over");
         assert!(line.starts_with("3 requests refused, under a wrong key (of station 3: "), "{line}");
         assert!(
-            line.ends_with("; 1 datagrams refused, which are none of a station's, the last from 192.0.2.9:4000"),
+            line.ends_with("; 1 datagram refused, which are none of a station's, the last from 192.0.2.9:4000"),
             "{line}"
         );
         let (mut lines, mut count) = (0, 0);
@@ -186,6 +185,6 @@ mod tests {
         }
         refusals.replaced(at(92_000), home, Node(3));
         let line = refusals.take(at(93_000)).expect("twice in a row");
-        assert!(line.starts_with("1 sessions of station 3 ended by a new one of its own: "), "{line}");
+        assert!(line.starts_with("1 session of station 3 ended by a new one of its own: "), "{line}");
     }
 }

@@ -8,7 +8,7 @@ use super::{At, Context, Entry, Quantity, Read, Value};
 use crate::file;
 use crate::problem::Kind;
 use crate::quantity::{self, Measured, QuantityError};
-use lasthop_units::Span;
+use lasthop_units::{Span, count};
 use miette::NamedSource;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
@@ -117,10 +117,9 @@ fn from_file<T: Step>(path: &str, at: &At, cx: &mut Context) -> Option<Trace<T>>
 fn step<T: Step>(place: &At, line: &str) -> Result<T, (At, String)> {
     let fields: Vec<_> = pieces(line, ',', place.span.start).collect();
     let [(at_span, at), (value_span, value)] = &fields[..] else {
-        let plural = if fields.len() == 1 { "" } else { "s" };
         return Err((
             place.clone(),
-            format!("a line has two columns, and this one has {} column{plural}", fields.len()),
+            format!("a line has two columns, and this one has {}", count(fields.len(), "column")),
         ));
     };
     let entry = |span: &Range<usize>| At { span: span.clone(), ..place.clone() };

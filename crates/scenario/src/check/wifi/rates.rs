@@ -6,7 +6,7 @@ use crate::quantity::{either, show};
 use crate::read::{At, Context, Entry, Quantity};
 use crate::{Standard, phy, raw};
 use lasthop_radio::wifi::Mcs;
-use lasthop_units::{Rate, Time};
+use lasthop_units::{Rate, Time, count};
 
 /// A PHY rate from the keys that name one: `rate` for a and g, `nss` and `mcs` for n, ac and ax.
 pub(super) fn fixed(
@@ -91,8 +91,7 @@ fn modulation(mcs: u64, nss: u64, air: Air, at: &At, cx: &mut Context) -> Option
     // Without a width, or without a channel, nothing can be said.
     let (width, _) = (air.width?, air.channel?);
     if !exists(index) {
-        let plural = if nss == 1 { "" } else { "s" };
-        let what = format!("{standard} has no MCS {mcs} with {nss} spatial stream{plural} at {}", show(width));
+        let what = format!("{standard} has no MCS {mcs} with {} at {}", count(nss, "spatial stream"), show(width));
         let fitting: Vec<String> = (0..=11).filter(|index| exists(*index)).map(|index| index.to_string()).collect();
         cx.impossible(at, what, format!("write {} ({})", either(&fitting), standard.clause()));
         return None;
