@@ -147,7 +147,11 @@ fn what_cannot_be_measured_is_refused_with_a_remedy() {
     let ended = run(&mut lasthop(["aggregation", "-i", "nosuch0"])).failed_saying(&["nosuch0", "ip link"]);
     assert!(ended.out.is_empty());
     if nix::unistd::Uid::effective().is_root() {
-        run(&mut lasthop(["aggregation", "-i", "lo"])).failed_saying(&["lo is no monitor interface", "803", "iw dev"]);
+        run(&mut lasthop(["aggregation", "-i", "lo"])).failed_saying(&[
+            "lo has no 802.11 monitor mode",
+            "803",
+            "iw dev",
+        ]);
     }
     assert_eq!(run(&mut lasthop(["aggregation"])).status, 2, "neither file nor interface");
     let bare = run(&mut lasthop(["aggregation", "--interval", "5", "x.pcap"]));

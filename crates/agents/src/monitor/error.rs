@@ -12,12 +12,23 @@ pub enum MonitorError {
         /// The name asked for.
         name: String,
     },
-    /// An interface whose packets do not begin with a radiotap header.
+    /// An interface of a wireless device whose packets do not begin with a radiotap header.
     #[error(
         "{name} is no monitor interface: its packets are of ARPHRD type {arphrd}, radiotap is 803\n\
          `iw dev {name} interface add mon0 type monitor && ip link set mon0 up` makes one beside it"
     )]
     NotRadiotap {
+        /// The interface.
+        name: String,
+        /// Its type.
+        arphrd: u16,
+    },
+    /// An interface that is no monitor interface, of a device beside which none can be made.
+    #[error(
+        "{name} has no 802.11 monitor mode: it is no wireless device (ARPHRD type {arphrd}); name a monitor interface \
+         (radiotap, type 803) of one that `iw dev` lists"
+    )]
+    NotWireless {
         /// The interface.
         name: String,
         /// Its type.

@@ -14,6 +14,7 @@ use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
 
 /// Reads a monitor interface.
 #[derive(Debug)]
@@ -222,12 +223,23 @@ fn interface(socket: &OwnedFd, name: &str) -> Result<libc::c_uint, MonitorError>
     let request = interface_request(name);
     let arphrd = hardware_type(socket, request)?;
     if arphrd != ARPHRD_RADIOTAP {
-        return Err(MonitorError::NotRadiotap { name: name.to_owned(), arphrd });
+        return Err(no_monitor(Path::new("/sys/class/net"), name, arphrd));
     }
     if !is_up(socket, request)? {
         return Err(MonitorError::Down { name: name.to_owned() });
     }
     Ok(index)
+}
+
+/// Why an interface of that type shows no frames, and whether one that does can be made beside it. `/sys` shows the devices of
+/// the namespace that it was mounted in: of one that is not there nothing is known, and a wireless one is what was probably meant.
+fn no_monitor(devices: &Path, name: &str, arphrd: u16) -> MonitorError {
+    let (device, name) = (devices.join(name), name.to_owned());
+    if device.exists() && !device.join("phy80211").exists() {
+        MonitorError::NotWireless { name, arphrd }
+    } else {
+        MonitorError::NotRadiotap { name, arphrd }
+    }
 }
 
 fn interface_request(name: &str) -> libc::ifreq {
@@ -272,4 +284,23 @@ fn time(stamp: TimeSpec) -> Time {
 
 fn system(what: &'static str) -> impl FnOnce(io::Error) -> MonitorError {
     move |source| MonitorError::System { what, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_beside_a_wireless_device_a_monitor_interface_can_be_made() {
+        let devices = tempfile::tempdir().expect("a directory");
+        for path in ["eth0", "wlan0/phy80211"] {
+            std::fs::create_dir_all(devices.path().join(path)).expect("made");
+        }
+        let told = |name: &str| no_monitor(devices.path(), name, 1).to_string();
+        assert!(told("eth0").contains("eth0 has no 802.11 monitor mode") && !told("eth0").contains("interface add"));
+        for name in ["wlan0", "of-another-namespace"] {
+            let wanted = format!("`iw dev {name} interface add mon0 type monitor && ip link set mon0 up`");
+            assert!(told(name).contains(&wanted), "{}", told(name));
+        }
+    }
 }
