@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use lasthop_experiment::{ExperimentError, Outcome, Place, Plan};
 use lasthop_lab::Stop;
-use lasthop_report::{COLUMNS, Report, Summary};
+use lasthop_report::{COLUMNS, Key, Report, Summary};
 use lasthop_scenario::{Law, Program, Scenario, Stream, StreamKind, World};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -104,14 +104,16 @@ fn execute(args: &Common, names: &[String], fewest: usize) -> anyhow::Result<(Su
     outcome.info.duration_s = began.elapsed().as_secs_f64();
     outcome.info.git_revision = option_env!("LASTHOP_GIT_REVISION").map(str::to_owned);
     outcome.info.versions.extend(versions(&plan));
+    let expected = expected(&scenario);
     let report = Report {
         title: scenario.title(),
         description: scenario.description(),
         summary: &outcome.summary,
+        expected: &expected,
         runs: &outcome.runs,
         info: &outcome.info,
     };
-    print(&plan, &outcome)?;
+    print(&plan, &outcome, &expected)?;
     let written = report.write(&out)?;
     let list: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
     say!("\nWritten: {}", list.join(", "))?;
@@ -161,7 +163,13 @@ fn law(scenario: &Scenario, name: &str) -> anyhow::Result<Law> {
     Ok(scenario.law(name).map_err(|error| Shown(miette::Report::new(error)))?)
 }
 
-fn print(plan: &Plan<'_>, outcome: &Outcome) -> anyhow::Result<()> {
+/// The figures that a scenario's traffic should yield.
+fn expected(scenario: &Scenario) -> Vec<Key> {
+    let names: Vec<&str> = scenario.measures().iter().map(|measure| measure.as_str()).collect();
+    Key::ALL.into_iter().filter(|key| names.contains(&key.name())).collect()
+}
+
+fn print(plan: &Plan<'_>, outcome: &Outcome, expected: &[Key]) -> anyhow::Result<()> {
     let (world, seeds) = (plan.place.world(), plan.seeds.len());
     let width = console::width();
     let fold = |text: &str| lasthop_report::folded(text, width);
@@ -177,11 +185,39 @@ fn print(plan: &Plan<'_>, outcome: &Outcome) -> anyhow::Result<()> {
             say!("{}\n", fold(&text))?;
         }
     }
-    say!("{}", outcome.summary.text_table(&COLUMNS, width))?;
+    let columns = outcome.summary.columns(expected);
+    say!("{}", outcome.summary.text_table(&columns, width))?;
     let verdict = outcome.info.verdict();
     if !verdict.reliable {
         say!("\nUNRELIABLE: do not quote these figures.")?;
         verdict.reasons.iter().try_for_each(|reason| say!("{}", fold(&format!("  {reason}"))))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lasthop_scenario::Measure;
+    use std::path::Path;
+
+    #[test]
+    fn the_figures_that_a_scenario_may_name_are_those_of_the_report() {
+        let names = Measure::ALL.iter().map(|measure| measure.as_str());
+        assert!(names.eq(Key::ALL.iter().map(|key| key.name())));
+    }
+
+    #[test]
+    fn figures_of_traffic_that_is_not_there_are_not_expected() {
+        let of = |path: &str| {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(path);
+            expected(&Scenario::load(path).unwrap_or_else(|error| panic!("{}", error.plain())))
+        };
+        assert_eq!(of("first-light.toml"), Key::ALL);
+        let one = of("aggregation/one-station.toml");
+        assert!(one.contains(&Key::Throughput) && one.contains(&Key::HopDelayP95), "{one:?}");
+        for absent in [Key::ProbeDelayP95, Key::FetchP50, Key::FetchP95, Key::Jitter, Key::Jain] {
+            assert!(!one.contains(&absent), "{absent}");
+        }
+    }
 }

@@ -47,6 +47,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         title: "Gallery: made-up runs",
         description: "Not a measurement: numbers invented to see how a report looks.",
         summary: &summary,
+        expected: &lasthop_report::COLUMNS,
         runs: &runs,
         info: &info,
     };

@@ -1,6 +1,6 @@
 //! All files of one experiment.
 
-use crate::{ReportError, Run, RunInfo, Summary, files, has_packets, write_packets, write_series, write_whole};
+use crate::{Key, ReportError, Run, RunInfo, Summary, files, has_packets, write_packets, write_series, write_whole};
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -14,6 +14,8 @@ pub struct Report<'a> {
     pub description: &'a str,
     /// The figures.
     pub summary: &'a Summary,
+    /// Those that the traffic should have yielded: where none has come of it, the reader is told why.
+    pub expected: &'a [Key],
     /// The runs that they come from.
     pub runs: &'a [Run],
     /// The circumstances.

@@ -96,9 +96,9 @@ impl Report<'_> {
 
     fn figures(&self) -> String {
         let summary = self.summary;
-        let keys: Vec<Key> = Key::ALL.into_iter().filter(|key| measured(summary, *key)).collect();
+        let keys: Vec<Key> = Key::ALL.into_iter().filter(|key| summary.has(*key)).collect();
         let rows = summary.rows(&keys);
-        let notes = summary.legend(&table::COLUMNS, &rows);
+        let notes = summary.legend(&summary.columns(self.expected), &rows);
         // Here the leaders have a colour instead of an asterisk.
         let notes: String = notes
             .iter()
@@ -130,11 +130,6 @@ impl Report<'_> {
             escape(UPLOT_LICENCE),
         )
     }
-}
-
-/// True if any law has a value for `key`.
-fn measured(summary: &Summary, key: Key) -> bool {
-    summary.laws.values().any(|figures| figures.get(&key).is_some_and(|e| e.mean.is_some()))
 }
 
 /// Laws across and figures down the side: figures are many, laws mostly few, and pages longer than wide.

@@ -22,7 +22,8 @@ pub struct Cell {
     pub leader: bool,
 }
 
-/// The figures of the table, in its order: those that a table shows unless asked for others.
+/// The figures of the table, in its order: those that a table shows unless asked for others, as far as there is
+/// something to say of them ([`Summary::columns`]).
 pub const COLUMNS: [Key; 10] = [
     Key::Throughput,
     Key::HopDelayMean,
@@ -56,6 +57,17 @@ impl Key {
 }
 
 impl Summary {
+    /// Those of [`COLUMNS`] of which there is something to say: some law has a value, or there was traffic that should have
+    /// yielded one (`expected`), and the reader is told why it did not.
+    pub fn columns(&self, expected: &[Key]) -> Vec<Key> {
+        COLUMNS.into_iter().filter(|key| self.has(*key) || expected.contains(key)).collect()
+    }
+
+    /// True if any law has a value for `key`.
+    pub(crate) fn has(&self, key: Key) -> bool {
+        self.laws.values().any(|figures| figures.get(&key).is_some_and(|e| e.mean.is_some()))
+    }
+
     /// One row a law, one cell a key.
     pub fn rows(&self, keys: &[Key]) -> Vec<Row> {
         let row = |law: &str| {
@@ -273,6 +285,16 @@ mod tests {
         // Half interval of two values 1 apart: 12.706 * 0.7071 / 1.4142 = 6.353.
         assert_eq!(texts(&rows[0]), ["100 ± 6", "9.31", "–"]);
         assert_eq!(texts(&rows[1]), ["100 ± 6", "≥ 201 ± 13", "–"]);
+    }
+
+    #[test]
+    fn a_figure_that_no_law_has_is_in_the_table_only_if_it_was_to_be_expected() {
+        let summary = summary();
+        assert_eq!(summary.columns(&[]), [Key::Throughput, Key::HopDelayP95]);
+        let columns = summary.columns(&[Key::Throughput, Key::FetchP95, Key::StallMax]);
+        assert_eq!(columns, [Key::Throughput, Key::HopDelayP95, Key::FetchP95]);
+        assert!(summary.text_table(&columns, 200).contains("– Fetch, p95: there were no fetches"));
+        assert!(!summary.text_table(&summary.columns(&[]), 200).contains("– Fetch"));
     }
 
     #[test]

@@ -27,7 +27,7 @@ fn run(law: &str, seed: u64, name: &str, seconds: u64) -> Run {
 
 fn page(title: &str, runs: &[Run], info: &RunInfo) -> String {
     let summary = Summary::of(World::Lab, title, &[], runs);
-    Report { title, description: title, summary: &summary, runs, info }.to_html()
+    Report { title, description: title, summary: &summary, expected: &[Key::FetchP95], runs, info }.to_html()
 }
 
 /// The text of the page with scripts and style sheets cut out.
@@ -98,6 +98,13 @@ fn the_page_of_a_full_experiment_stays_small_and_says_what_was_merged() {
     let html = page("t", &long, &RunInfo::default());
     assert!(html.len() < 3_000_000, "{} bytes", html.len());
     assert!(html.contains("bins are merged into one of"));
+}
+
+#[test]
+fn why_a_figure_is_missing_is_told_where_it_was_to_be_expected() {
+    let html = page("t", &[run("cubic", 1, "sta", 2)], &RunInfo::default());
+    assert!(html.contains("<li>– Fetch, p95: there were no fetches in the measuring window</li>"));
+    assert!(!html.contains("– Retransmissions") && !html.contains("Fetch, median:"), "nobody expected it");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use crate::read::{At, Context, Entry, Quantity, nearest};
 use crate::{Backhaul, Hop, Measure, Scenario, Stream, StreamKind, WiredHop, World, raw};
 use lasthop_radio::{queue, wired};
 use lasthop_units::{Rate, Span, Time};
+use std::collections::BTreeSet;
 
 /// Times that every part of a scenario is held against.
 #[derive(Clone, Copy)]
@@ -305,7 +306,12 @@ fn measures(entry: &Entry<Vec<Measure>>, streams: Option<&[Stream]>, cx: &mut Co
         _ => None,
     };
     if !entry.given {
-        let yields = |measure: &Measure| needs(*measure).is_none_or(|(_, there)| there);
+        // Who asks for an index of one station gets to hear that there is none; nobody else misses it.
+        let served: BTreeSet<usize> = streams.iter().filter(|s| is_bulk(s)).map(|stream| stream.station).collect();
+        let yields = |measure: &Measure| match measure {
+            Measure::Jain => served.len() > 1,
+            _ => needs(*measure).is_none_or(|(_, there)| there),
+        };
         return Some(Measure::ALL.iter().copied().filter(yields).collect());
     }
     let measures = entry.get()?;
