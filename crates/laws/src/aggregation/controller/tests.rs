@@ -245,14 +245,13 @@ fn two_silent_slots_freeze_a_station_and_ten_take_it_out_of_the_round() {
     let silent = Act { arrive: 0.0, level: Some(0.0), ..BUSY };
     let mut bench = bench(2);
     bench.slots(60, &[BUSY, BUSY]);
-    let (z, target, two) = (bench.state(1).z, bench.state(1).target, bench.law.overhead());
+    let (z, two) = (bench.state(1).z, bench.law.overhead());
     for slot in 1..=9 {
         bench.slot(&[BUSY, silent]);
         assert_eq!(bench.state(1).z, z, "slot {slot}: no frames, no error");
         assert_eq!(bench.why(1) == Why::Silent, slot >= 2, "slot {slot}");
         assert!(bench.law.views().all(|view| view.active), "slot {slot}");
     }
-    assert!(target >= 1.0);
     bench.slot(&[BUSY, silent]);
     assert_eq!(bench.law.views().filter(|view| view.active).count(), 1);
     assert!(bench.law.overhead() < 0.8 * two, "c counts who is active: {} of {two}", bench.law.overhead());
