@@ -146,26 +146,22 @@ fn buffer(room: u64, density: f64, behind: u64) -> u64 {
     ((room as f64 / density) as u64).max(behind + LEAST_BUFFER)
 }
 
-/// What must be set before the handshake, which fixes segment size, window scale and the first window, of `window` octets.
+/// What must be set before the handshake, which fixes segment size, window scale and the first window, of `window` octets: of a
+/// connection that is to be made, or of those that come to a listener.
 pub(super) fn prepare(socket: &Socket, window: u64) -> io::Result<()> {
     socket.set_tcp_mss(MSS)?;
     set_int(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, LARGEST)?;
-    set_first(socket, window)
-}
-
-/// True if the kernel lets windows be taken back in this network namespace (`net.ipv4.tcp_shrink_window`, Linux 6.5).
-pub(super) fn may_be_taken_back() -> bool {
-    std::fs::read("/proc/sys/net/ipv4/tcp_shrink_window").is_ok_and(|text| text.starts_with(b"1"))
-}
-
-/// Sets the first window of a connection that is to be made, or of those that come to a listener.
-pub(super) fn set_first(socket: &impl AsFd, window: u64) -> io::Result<()> {
     // The kernel doubles what it is asked for, and takes half of its memory for data: a window of whole segments fits.
     setsockopt(socket, sockopt::RcvBuf, &usize::try_from(window + window / 8).unwrap_or(usize::MAX))?;
     // A buffer that was asked for also limits the scale, and with it every window of the connection: here, to 64 KiB.
     // A kernel before 5.15 refuses, and connections are slower for it than their stations might be served.
     let _ = set_int(socket, libc::SOL_SOCKET, SO_BUF_LOCK, 0);
     Ok(())
+}
+
+/// True if the kernel lets windows be taken back in this network namespace (`net.ipv4.tcp_shrink_window`, Linux 6.5).
+pub(super) fn may_be_taken_back() -> bool {
+    std::fs::read("/proc/sys/net/ipv4/tcp_shrink_window").is_ok_and(|text| text.starts_with(b"1"))
 }
 
 /// Which buffer sizes were asked for (linux/asm-generic/socket.h, since 5.15); libc does not name it.

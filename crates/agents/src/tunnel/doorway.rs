@@ -27,11 +27,6 @@ impl Doorway {
         Ok(Doorway { listener, token, resting: None })
     }
 
-    /// The socket, to set what those who come inherit.
-    pub fn socket(&self) -> &TcpListener {
-        &self.listener
-    }
-
     /// Where it listens.
     ///
     /// # Errors

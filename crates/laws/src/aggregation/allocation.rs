@@ -37,8 +37,6 @@
 //! until the slowest is capped as well); where no station is capped, or all have equal w and N̄, the two agree.
 
 use super::model::Hop;
-#[cfg(test)]
-use super::model::{Link, airtime};
 
 /// Rates, and what follows from them.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,12 +73,6 @@ pub fn paper_share(hop: &Hop, target: f64) -> f64 {
     let slowest = hop.links.iter().max_by(|a, b| a.airtime.total_cmp(&b.airtime));
     let cap = slowest.map_or(f64::INFINITY, |link| link.most * link.airtime);
     share_for(hop, &caps(hop), |_| target).min(cap).max(least(hop))
-}
-
-/// The equal-airtime levels when no cap binds: μ_i = (T̄ - c) / (n w_i).
-pub fn uncapped(hop: &Hop, target: f64) -> Vec<f64> {
-    let share = (target - hop.overhead) / hop.links.len() as f64;
-    hop.links.iter().map(|link| share / link.airtime).collect()
 }
 
 fn plan(hop: &Hop, target: f64, share: f64) -> Plan {
@@ -125,7 +117,7 @@ fn share_for(hop: &Hop, caps: &[f64], goal: impl Fn(f64) -> f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aggregation::model::aim_packets;
+    use crate::aggregation::model::{Link, aim_packets, airtime};
 
     const PACKET_BITS: f64 = 12_000.0;
 
@@ -214,6 +206,12 @@ mod tests {
         let first = hop_48(&[1170.0, 585.0, 195.0]);
         assert!((logs(&paper(&first, 10e-3)) - 27.407).abs() < 0.001);
         assert!((logs(&exact(&first, 10e-3)) - 27.806).abs() < 0.001);
+    }
+
+    /// The equal-airtime levels when no cap binds: μ_i = (T̄ - c) / (n w_i).
+    fn uncapped(hop: &Hop, target: f64) -> Vec<f64> {
+        let share = (target - hop.overhead) / hop.links.len() as f64;
+        hop.links.iter().map(|link| share / link.airtime).collect()
     }
 
     #[test]

@@ -202,11 +202,6 @@ impl Arrivals {
         (first..times.len()).map(|packet| self.coefficients.probability(&features(&around(packet), &usual))).collect()
     }
 
-    /// What the arrivals of the slot so far say.
-    pub fn estimate(&self) -> Estimate {
-        Estimate::of(&self.probabilities())
-    }
-
     /// Ends the slot, and says what its arrivals were.
     pub fn end_slot(&mut self) -> Estimate {
         let probabilities = self.probabilities();
@@ -428,7 +423,8 @@ mod tests {
         let mut even = Arrivals::new(doubtful);
         (0..200).for_each(|packet| even.arrived(stamped(30 * packet)));
         for arrivals in [&mut arrivals, &mut even] {
-            assert!(!arrivals.estimate().is_known(), "{:?}", arrivals.estimate());
+            let estimate = Estimate::of(&arrivals.probabilities());
+            assert!(!estimate.is_known(), "{estimate:?}");
             let feedback = arrivals.feedback(STATION, 1, Time::ZERO, Time::ZERO);
             assert_eq!((feedback.frames, feedback.packets, feedback.received), (0, 0, 200));
             assert_eq!((feedback.min_packets, feedback.max_packets, feedback.packets_squared), (0, 0, 0));
