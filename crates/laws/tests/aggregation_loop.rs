@@ -37,7 +37,7 @@ impl World {
     fn hop(&self) -> Hop {
         let link = |mbit: &f64| {
             let airtime = airtime(1548.0 * 8.0, mbit * 1e6);
-            Link { airtime, most: most_packets(64.0, 5.484e-3, airtime) }
+            Link { airtime, most: most_packets(64.0, airtime) }
         };
         Hop { overhead: self.access * self.mbit.len() as f64, links: self.mbit.iter().map(link).collect() }
     }
@@ -161,7 +161,7 @@ fn it_settles_at_the_oracle_points_whatever_it_believes_of_the_overhead_first() 
                 let mut world = World::new(params, 200e-6, &mbit);
                 let levels = world.settle(240);
                 let mut hop = world.hop();
-                hop.links.iter_mut().for_each(|link| link.most = aim_packets(48.0, 5.484e-3, link.airtime));
+                hop.links.iter_mut().for_each(|link| link.most = aim_packets(48.0, link.airtime));
                 let oracle = exact(&hop, target as f64 * 1e-3);
                 for (level, want) in levels.iter().zip(&oracle.levels) {
                     assert!(
@@ -186,7 +186,7 @@ fn an_overhead_that_seems_longer_than_the_target_does_not_lock_it() {
                 let params = Params { overhead: Span::from_millis(first_ms), overhead_rule: rule, ..params(target) };
                 let mut world = World::new(params.clone(), 200e-6, &mbit);
                 let mut hop = world.hop();
-                hop.links.iter_mut().for_each(|link| link.most = aim_packets(48.0, 5.484e-3, link.airtime));
+                hop.links.iter_mut().for_each(|link| link.most = aim_packets(48.0, link.airtime));
                 let oracle = exact(&hop, target as f64 * 1e-3);
                 let near = |levels: &[f64]| {
                     levels.iter().zip(&oracle.levels).all(|(level, want)| (level / want - 1.0).abs() < 0.05)
@@ -222,7 +222,7 @@ fn where_the_target_cannot_be_had_packets_have_half_of_the_time() {
             let params = Params { overhead: Span::from_micros(first_us), ..params(target) };
             let mut world = World::new(params, access, &mbit);
             let mut hop = world.hop();
-            hop.links.iter_mut().for_each(|link| link.most = aim_packets(48.0, 5.484e-3, link.airtime));
+            hop.links.iter_mut().for_each(|link| link.most = aim_packets(48.0, link.airtime));
             let oracle = exact(&hop, 2.0 * hop.overhead);
             assert!(hop.round(&vec![1.0; mbit.len()]) > 1.05 * target as f64 * 1e-3, "{here} is out of reach");
             let levels = world.settle(120);
@@ -233,7 +233,7 @@ fn where_the_target_cannot_be_had_packets_have_half_of_the_time() {
             // A tenth of the overhead is within reach.
             world.access = access / 10.0;
             let mut hop = world.hop();
-            hop.links.iter_mut().for_each(|link| link.most = aim_packets(48.0, 5.484e-3, link.airtime));
+            hop.links.iter_mut().for_each(|link| link.most = aim_packets(48.0, link.airtime));
             let (levels, oracle) = (world.settle(60), exact(&hop, target as f64 * 1e-3));
             for (level, want) in levels.iter().zip(&oracle.levels) {
                 assert!((level / want - 1.0).abs() < 0.05, "{here}, again: {levels:?} {oracle:?}");
@@ -339,7 +339,7 @@ fn every_stable_gain_settles_in_one_of_lemma_twos_cases() {
         let slack = (1.0 - c / seconds).max(0.02).min((reach - 1.0).abs());
         let slots = (10.0 / (0.15 * slack) + 40.0 / loop_gain).min(4_000.0);
         let level = world.settle(slots as usize)[0];
-        let (cap, most) = (aim_packets(48.0, 5.484e-3, w), most_packets(64.0, 5.484e-3, w));
+        let (cap, most) = (aim_packets(48.0, w), most_packets(64.0, w));
         let (case, want) = settled(nu, cap, most, gamma, reach);
         seen.borrow_mut().push(case);
         prop_assert!(
@@ -374,7 +374,7 @@ fn every_stable_gain_settles_at_the_optimum_of_unlike_stations() {
         let mut world = World::new(params, 200e-6, &mbit);
         let mut hop = world.hop();
         let most: Vec<f64> = hop.links.iter().map(|link| link.most).collect();
-        hop.links.iter_mut().for_each(|link| link.most = aim_packets(48.0, 5.484e-3, link.airtime));
+        hop.links.iter_mut().for_each(|link| link.most = aim_packets(48.0, link.airtime));
         let oracle = exact(&hop, target as f64 * 1e-3);
         let singles: f64 = hop.links.iter().map(|link| link.airtime).sum();
         // An integral state at its limit, the least rate, and a target that seems out of reach or nearly so.
@@ -442,7 +442,7 @@ fn shipped(k1: f64, gamma: f64, mbit: &[f64], target: u64) -> Result<Shipped, Te
     let overhead = Span::from_secs_f64(access / gamma);
     let mut world = World::new(Params { k1, overhead, ..params(target) }, access, mbit);
     let mut hop = world.hop();
-    hop.links.iter_mut().for_each(|link| link.most = aim_packets(48.0, 5.484e-3, link.airtime));
+    hop.links.iter_mut().for_each(|link| link.most = aim_packets(48.0, link.airtime));
     let singles = hop.round(&vec![1.0; mbit.len()]);
     if (0.95..1.16).contains(&(singles / seconds)) {
         return Ok(Shipped::Edge);
@@ -557,7 +557,7 @@ proptest! {
         prop_assert!(waiting[4..].iter().all(|queue| *queue <= 64.0 * n as f64), "{waiting:?}");
         // And the levels become the optimum's, unless the outer loop is slow to find it: its pole is 1 - K2 (1 - c/T).
         let mut hop = world.hop();
-        hop.links.iter_mut().for_each(|link| link.most = aim_packets(48.0, 5.484e-3, link.airtime));
+        hop.links.iter_mut().for_each(|link| link.most = aim_packets(48.0, link.airtime));
         let (levels, oracle) = (world.settle(60), exact(&hop, target as f64 * 1e-3));
         let feasible = hop.overhead < 0.7 * target as f64 * 1e-3;
         for (level, want) in levels.iter().zip(&oracle.levels).filter(|_| feasible) {

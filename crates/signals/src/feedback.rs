@@ -68,6 +68,11 @@ impl StationFeedback {
         }
     }
 
+    /// True if its slot comes after the one of that number: numbers wrap around, and half of them are ahead.
+    pub fn is_newer_than(&self, slot: u32) -> bool {
+        (1..1 << 31).contains(&self.slot.wrapping_sub(slot))
+    }
+
     /// Mean packets a frame; `None` without frames.
     pub fn mean_packets(&self) -> Option<f64> {
         (self.frames > 0).then(|| self.packets as f64 / f64::from(self.frames))
@@ -217,6 +222,13 @@ mod tests {
             delay_max: Some(Span::from_millis(9)),
             ..StationFeedback::empty(Node(1), 7, Time::from_nanos(0), Time::from_nanos(500_000_000))
         }
+    }
+
+    #[test]
+    fn slots_are_newer_than_the_half_of_the_numbers_behind_them() {
+        let of = |slot| StationFeedback { slot, ..sound() };
+        assert!(of(8).is_newer_than(7) && of(0).is_newer_than(u32::MAX) && of(1 << 31).is_newer_than(1));
+        assert!(!of(7).is_newer_than(7) && !of(7).is_newer_than(8) && !of(1 << 31).is_newer_than(0));
     }
 
     #[test]

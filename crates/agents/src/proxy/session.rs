@@ -212,8 +212,8 @@ impl Session {
                     }
                 }
                 Event::Feedback(feedback) => {
-                    let newer = |last: u32| (1..1 << 31).contains(&feedback.slot.wrapping_sub(last));
-                    if feedback.station == self.station && self.last_slot.is_none_or(newer) {
+                    let newer = self.last_slot.is_none_or(|last| feedback.is_newer_than(last));
+                    if feedback.station == self.station && newer {
                         self.last_slot = Some(feedback.slot);
                         match feedback.doubt(self.endpoint.numbers()) {
                             None => ask.push(Ask::Feedback(feedback)),

@@ -107,7 +107,7 @@ const ACCESS: f64 = (43.0 + 67.5 + 44.0 + 16.0 + 32.0 + 2.0) * 1e-6;
 fn hop(overhead: f64, mbit: &[f64], bits: f64, aim: bool) -> Hop {
     let link = |rate: &f64| {
         let airtime = airtime(bits, rate * 1e6);
-        let most = if aim { aim_packets(48.0, 5.484e-3, airtime) } else { most_packets(64.0, 5.484e-3, airtime) };
+        let most = if aim { aim_packets(48.0, airtime) } else { most_packets(64.0, airtime) };
         Link { airtime, most }
     };
     Hop { overhead: overhead * mbit.len() as f64, links: mbit.iter().map(link).collect() }

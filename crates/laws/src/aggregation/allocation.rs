@@ -125,7 +125,7 @@ mod tests {
     fn hop(mbit: &[f64]) -> Hop {
         let link = |rate: &f64| {
             let airtime = airtime(1548.0 * 8.0, rate * 1e6);
-            Link { airtime, most: aim_packets(48.0, 5.484e-3, airtime) }
+            Link { airtime, most: aim_packets(48.0, airtime) }
         };
         Hop { overhead: 200e-6 * mbit.len() as f64, links: mbit.iter().map(link).collect() }
     }

@@ -56,6 +56,7 @@ use super::backhaul::{self, Detector, Earliest};
 use super::backlog::{self, Backlog};
 use super::flow_of;
 use super::ledger::{Account, FROZEN_AFTER, Frames, Ledger, Slot};
+use super::model::PACKET_OVERHEAD;
 use super::overhead::{Change, Overhead, Sample};
 use super::params::{Allocation, Params};
 use super::reach::Reach;
@@ -567,7 +568,7 @@ impl Loop {
 impl Account<Loop> {
     /// Takes over what a slot has shown. `aim`: the interval that was aimed at.
     fn measure(&mut self, params: &Params, aim: f64, now: Time, slot: &Slot) {
-        let bytes = self.packet_bytes.unwrap_or(params.packet.get() as f64) + params.packet_overhead.get() as f64;
+        let bytes = self.packet_bytes.unwrap_or(params.packet.get() as f64) + PACKET_OVERHEAD.get() as f64;
         self.measure_sent(params, now, slot);
         let state = &mut self.state;
         (state.path.fresh, state.air.shifted) = (false, false);

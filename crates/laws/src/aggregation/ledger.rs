@@ -144,7 +144,7 @@ impl<T: Default> Ledger<T> {
     /// Folds a station's report in. True if the station has become active with it.
     pub fn feedback(&mut self, now: Time, report: &StationFeedback) -> bool {
         let account = self.accounts.entry(report.station).or_insert_with(Account::new);
-        if account.last_slot.is_some_and(|last| !is_newer(report.slot, last)) {
+        if account.last_slot.is_some_and(|last| !report.is_newer_than(last)) {
             return false;
         }
         account.last_slot = Some(report.slot);
@@ -342,12 +342,6 @@ impl Gathered {
             inverse_rate: believed.then_some(inverse),
         })
     }
-}
-
-/// Slot numbers wrap around.
-fn is_newer(slot: u32, last: u32) -> bool {
-    let ahead = slot.wrapping_sub(last);
-    ahead != 0 && ahead < 1 << 31
 }
 
 #[cfg(test)]

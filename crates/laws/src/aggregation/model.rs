@@ -11,6 +11,15 @@
 //! Validity:   c > 0, w > 0; rates with w'x < 1. Frames of one station leave once a round.
 //! Checked by: tests::*, allocation::tests (oracle values), crates/radio/tests/ns3.rs for the hop itself
 
+use lasthop_units::Bytes;
+
+/// MAC octets that surround a packet in a frame (l_oh of aggregation.md).
+pub const PACKET_OVERHEAD: Bytes = Bytes::new(48);
+/// Longest frame on the air, seconds: 5.484 ms (IEEE 802.11-2020, aPPDUMaxTime).
+pub const FRAME_LIMIT: f64 = 5.484e-3;
+/// Least time of a packet on the air that is thought of, seconds: 1500 octets at 12 Gbit/s.
+pub const LEAST_AIRTIME: f64 = 1e-6;
+
 /// One station of the hop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {
@@ -85,14 +94,14 @@ pub fn airtime(bits: f64, rate: f64) -> f64 {
     bits / rate
 }
 
-/// Most packets in a frame: `most`, or what fits into the longest frame of `limit` seconds; at least 1.
-pub fn most_packets(most: f64, limit: f64, airtime: f64) -> f64 {
-    (limit / airtime).floor().clamp(1.0, most.max(1.0))
+/// Most packets in a frame: `most`, or what fits into the longest frame; at least 1.
+pub fn most_packets(most: f64, airtime: f64) -> f64 {
+    (FRAME_LIMIT / airtime).floor().clamp(1.0, most.max(1.0))
 }
 
 /// Most packets a frame to aim at: `aim`, or three quarters of what fits into the longest frame; at least 1.
-pub fn aim_packets(aim: f64, limit: f64, airtime: f64) -> f64 {
-    (0.75 * (limit / airtime).floor()).clamp(1.0, aim.max(1.0))
+pub fn aim_packets(aim: f64, airtime: f64) -> f64 {
+    (0.75 * (FRAME_LIMIT / airtime).floor()).clamp(1.0, aim.max(1.0))
 }
 
 #[cfg(test)]
@@ -103,7 +112,7 @@ mod tests {
     fn hop(overhead: f64, mbit: &[f64]) -> Hop {
         let link = |rate: &f64| {
             let airtime = airtime(1548.0 * 8.0, rate * 1e6);
-            Link { airtime, most: most_packets(64.0, 5.484e-3, airtime) }
+            Link { airtime, most: most_packets(64.0, airtime) }
         };
         Hop { overhead, links: mbit.iter().map(link).collect() }
     }
@@ -135,7 +144,7 @@ mod tests {
 
     #[test]
     fn the_longest_frame_holds_what_the_specification_says() {
-        let most = |mbit: f64| most_packets(64.0, 5.484e-3, airtime(1548.0 * 8.0, mbit * 1e6));
+        let most = |mbit: f64| most_packets(64.0, airtime(1548.0 * 8.0, mbit * 1e6));
         assert_eq!((most(87.75), most(29.25), most(390.0)), (38.0, 12.0, 64.0));
     }
 

@@ -26,12 +26,8 @@ pub struct Params {
     pub max_packets: u32,
     /// Most packets a frame that are aimed at (N̄), below `max_packets` so that a full frame stays a sign of a queue.
     pub aim_packets: u32,
-    /// Longest frame on the air.
-    pub frame_limit: Span,
     /// Packet size before any was seen (l).
     pub packet: Bytes,
-    /// MAC octets that surround a packet in a frame (l_oh).
-    pub packet_overhead: Bytes,
     /// Access overhead a frame before any was measured (μ_Toh).
     pub overhead: Span,
     /// What is kept when stations come and go.
@@ -71,9 +67,7 @@ impl Default for Params {
             interval: SLOT,
             max_packets: 64,
             aim_packets: 48,
-            frame_limit: Span::from_micros(5_484),
             packet: Bytes::new(1500),
-            packet_overhead: Bytes::new(48),
             overhead: Span::from_micros(200),
             overhead_rule: OverheadRule::Access,
         }
@@ -102,14 +96,8 @@ impl Params {
         if !(1..=self.max_packets).contains(&self.aim_packets) {
             return refuse("aim_packets", self.aim_packets, "from 1 to max-packets");
         }
-        if !fits(self.frame_limit, Span::from_micros(100), Span::from_millis(100)) {
-            return refuse("frame_limit", self.frame_limit, "from 100 us to 100 ms");
-        }
         if !(Bytes::new(40)..=Bytes::new(65_535)).contains(&self.packet) {
             return refuse("packet", self.packet, "from 40 B to 65535 B");
-        }
-        if self.packet_overhead > Bytes::new(1000) {
-            return refuse("packet_overhead", self.packet_overhead, "at most 1000 B");
         }
         if !fits(self.overhead, Span::from_micros(10), Span::from_millis(100)) {
             return refuse("overhead", self.overhead, "from 10 us to 100 ms");
@@ -119,12 +107,12 @@ impl Params {
 
     /// Most packets that a frame can hold, of which each takes `airtime` seconds.
     pub(super) fn most(&self, airtime: f64) -> f64 {
-        most_packets(f64::from(self.max_packets), self.frame_limit.as_secs_f64(), airtime)
+        most_packets(f64::from(self.max_packets), airtime)
     }
 
     /// Most packets a frame that are asked for.
     pub(super) fn aim(&self, airtime: f64) -> f64 {
-        aim_packets(f64::from(self.aim_packets), self.frame_limit.as_secs_f64(), airtime)
+        aim_packets(f64::from(self.aim_packets), airtime)
     }
 
     /// True if levels follow who is there by the model. The published law leaves that to its loops.

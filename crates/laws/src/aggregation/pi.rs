@@ -22,7 +22,7 @@
 
 use super::flow_of;
 use super::ledger::{Ledger, Slot};
-use super::model::airtime;
+use super::model::{PACKET_OVERHEAD, airtime};
 use crate::params::{refuse, within};
 use crate::{Decision, HopLaw, ParamError, Why};
 use lasthop_signals::{FlowId, Node, Signal};
@@ -123,7 +123,7 @@ impl LinearPi {
 
     fn tick(&mut self, now: Time) {
         let packet = self.params.packet;
-        let bits = (packet.bits() + 48 * 8) as f64;
+        let bits = (packet + PACKET_OVERHEAD).bits() as f64;
         self.ledger.close(now, |account, slot: &Slot| {
             let octets = account.packet_bytes.unwrap_or(packet.get() as f64);
             let state = &mut account.state;

@@ -14,6 +14,8 @@
 //! Validity:   slots in which rounds follow one another, of stations whose proportions stay.
 //! Checked by: tests::*, crates/sim/tests/out_of_reach.rs
 
+use super::model::LEAST_AIRTIME;
+
 /// The slots that have been seen, the older the less.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Slope {
@@ -50,8 +52,6 @@ const KEPT: f64 = 0.98;
 const LEAST: f64 = 5.0;
 /// Standard errors on either side.
 const ERRORS: f64 = 3.0;
-/// No packet takes less, seconds: 1500 octets at 12 Gbit/s.
-const SHORTEST: f64 = 1e-6;
 /// A slot that is off by this factor is of another hop.
 const OFF: f64 = 1.25;
 /// Slots are not the same by this share at the least.
@@ -142,7 +142,7 @@ impl Told {
 
     /// The most that a packet takes, seconds.
     pub fn most(&self) -> f64 {
-        self.packet.1.max(SHORTEST)
+        self.packet.1.max(LEAST_AIRTIME)
     }
 
     /// The time of a packet within the bounds that is nearest to `packet`, seconds.

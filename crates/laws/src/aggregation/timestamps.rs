@@ -23,6 +23,7 @@ mod coefficients;
 
 pub use coefficients::TRAINED;
 
+use super::model::PACKET_OVERHEAD;
 use lasthop_signals::{FrameSource, Node, StationFeedback};
 use lasthop_units::{Bytes, Span, Time};
 use pace::{Pace, Whole};
@@ -238,7 +239,7 @@ impl Arrivals {
     /// What a bit takes on the air, seconds, as the slots that have ended tell: the inverse of the data rate. `None` while they do
     /// not.
     pub fn inverse_rate(&self) -> Option<f64> {
-        let bits = (self.longest[1] + MAC_OVERHEAD).bits() as f64;
+        let bits = (self.longest[1] + PACKET_OVERHEAD).bits() as f64;
         self.pace.estimate().map(|packet| packet.micros * 1e-6 / bits)
     }
 
@@ -257,9 +258,6 @@ impl Arrivals {
         estimate
     }
 }
-
-/// Octets that surround a packet in a frame: what the regulator takes them to be.
-const MAC_OVERHEAD: Bytes = Bytes::new(48);
 
 /// Packets whose delays differ by less than this in the mean, or by less than this share of the time between them (the median), came one by one. Those of
 /// one frame differ by a quarter of an access at least, 50 us.

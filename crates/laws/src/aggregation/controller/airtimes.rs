@@ -17,6 +17,7 @@
 use super::on_air::{FORGOTTEN_AFTER, OnAir};
 use super::{LEARNT, Loop, ROUNDS_SHOW, Regulator, STEADILY};
 use crate::aggregation::ledger::Account;
+use crate::aggregation::model::LEAST_AIRTIME;
 use crate::aggregation::slope::{self, Slope};
 
 /// Share of the most that a frame holds, from which on it has taken what waits at the hop.
@@ -29,8 +30,6 @@ const MEET: f64 = 1.1;
 const ALIKE: f64 = 1.25;
 /// Most that packets may take of the time by what is told: slots of stations are not the same, and hold whole frames.
 const MOST_LOAD: f64 = 1.25;
-/// Least time of a packet on the air that is thought of, seconds: 1500 octets at 12 Gbit/s.
-const LEAST_AIRTIME: f64 = 1e-6;
 
 /// Share by which what packets are taken to need falls after so many slots in which nothing has shown it.
 fn doubt(unshown: u32, weight: f64) -> f64 {

@@ -13,7 +13,7 @@ use super::rounds::Ahead;
 use super::{FIRST_RATE, LEAST_Z, Loop, Regulator, SHOWN};
 use crate::aggregation::allocation::{exact_share, paper_share};
 use crate::aggregation::ledger::Account;
-use crate::aggregation::model::{Hop, Link, airtime};
+use crate::aggregation::model::{Hop, Link, PACKET_OVERHEAD, airtime};
 use crate::aggregation::params::Allocation;
 use crate::aggregation::presence::{Presence, REST, Standing};
 use lasthop_signals::Node;
@@ -40,8 +40,7 @@ impl Regulator {
     /// A station has come, or has come back. It begins with the share that it will have if it is known what its packets
     /// take, otherwise with one packet a frame; the others make room at once.
     pub(super) fn enter(&mut self, now: Time, station: Node, moves: &mut Moves) {
-        let params = &self.params;
-        let first = airtime((params.packet + params.packet_overhead).bits() as f64, FIRST_RATE);
+        let first = airtime((self.params.packet + PACKET_OVERHEAD).bits() as f64, FIRST_RATE);
         let Some(Account { state, .. }) = self.ledger.get_mut(station) else { return };
         let known = state.air.is_known();
         *state = state.anew(now, first);

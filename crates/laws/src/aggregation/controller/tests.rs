@@ -64,7 +64,7 @@ impl Bench {
         // What a hop cannot carry in full frames does not arrive.
         let most = |act: &Act| {
             let airtime = airtime(12_384.0, act.mbit * 1e6);
-            (most_packets(64.0, 5.484e-3, airtime), airtime)
+            (most_packets(64.0, airtime), airtime)
         };
         let full = acts.iter().map(|act| most(act).0 * most(act).1).fold(f64::INFINITY, f64::min);
         let carried = (full / (full + 200e-6) / load).min(1.0);
