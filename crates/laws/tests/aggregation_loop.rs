@@ -229,7 +229,10 @@ fn where_the_target_cannot_be_had_packets_have_half_of_the_time() {
             for (level, want) in levels.iter().zip(&oracle.levels) {
                 assert!((level / want - 1.0).abs() < 0.03, "{here}: {levels:?} {oracle:?}");
             }
-            assert!(world.law.views().all(|view| (view.aim / (2.0 * hop.overhead) - 1.0).abs() < 0.03), "{here}");
+            assert!(
+                world.law.views().all(|view| (view.target_interval / (2.0 * hop.overhead) - 1.0).abs() < 0.03),
+                "{here}"
+            );
             // A tenth of the overhead is within reach.
             world.access = access / 10.0;
             let mut hop = world.hop();
@@ -238,7 +241,7 @@ fn where_the_target_cannot_be_had_packets_have_half_of_the_time() {
             for (level, want) in levels.iter().zip(&oracle.levels) {
                 assert!((level / want - 1.0).abs() < 0.05, "{here}, again: {levels:?} {oracle:?}");
             }
-            assert!(world.law.views().all(|view| view.aim == target as f64 * 1e-3), "{here}");
+            assert!(world.law.views().all(|view| view.target_interval == target as f64 * 1e-3), "{here}");
         }
     }
 }

@@ -255,8 +255,8 @@ impl World {
                 each.for_each(|gauge| self.recorder.sample(now, gauge, overhead));
             }
             for view in regulator.views().filter(|view| view.active) {
-                self.recorder.sample(now, Gauge::AggregationTarget(view.station), view.target);
-                self.recorder.sample(now, Gauge::IntervalAim(view.station), view.aim * 1e3);
+                self.recorder.sample(now, Gauge::AggregationTarget(view.station), view.target_level);
+                self.recorder.sample(now, Gauge::IntervalAim(view.station), view.target_interval * 1e3);
             }
         }
         let stations: Vec<Node> = proxy.stations().collect();

@@ -12,7 +12,7 @@
 //!             y / s >= 0.97, B' = max{B/2 + (s - y - lost) t, 0}
 //!             d:      mean over the streams of what each is later than its own least, weighted by y
 //!             each:   min{its own x, l} with l such that all together are C, or what the state makes of it (`level`)
-//! Symbols:    x -> `clamp`, s -> `sent`, y -> `arrived`, mu -> `level`, N_target -> `target`, C_0 -> `carried`, d -> `delay`, t -> `seconds`,
+//! Symbols:    x -> `clamp`, s -> `sent`, y -> `arrived`, mu -> `level`, N_target -> `target_level`, C_0 -> `carried`, d -> `delay`, t -> `seconds`,
 //!             C -> `capacity`, r -> `Probe::rate`, g -> `whole` (y / s of the last slot of hold), q -> `waits`, B -> `missing`
 //! Deviations: the specification calls frames short below 0.8 of the target; where a fifth of all MPDUs is sent again they hold 0.6 to 0.8 of it
 //!             although a queue stands at the hop.
@@ -72,7 +72,7 @@ pub struct Stream {
     /// Mean packets a frame.
     pub level: f64,
     /// Packets a frame that were aimed at.
-    pub target: f64,
+    pub target_level: f64,
     /// By how much its packets were later than the earliest slot's, seconds; `None` where that is not measured.
     pub late: Option<f64>,
 }
@@ -246,13 +246,13 @@ impl Detector {
 impl Stream {
     /// It misses packets, and they are not those that wait at the hop: these would have met in its frames.
     fn is_short(&self) -> bool {
-        self.arrived < GOODPUT * self.sent && is_short(self.level, self.target)
+        self.arrived < GOODPUT * self.sent && is_short(self.level, self.target_level)
     }
 }
 
 /// True if frames are those of a hop that packets do not reach, by the packets that they hold and those that were aimed at.
-pub fn is_short(level: f64, target: f64) -> bool {
-    level < (LEVEL * target).max(SINGLE)
+pub fn is_short(level: f64, target_level: f64) -> bool {
+    level < (LEVEL * target_level).max(SINGLE)
 }
 
 impl Slot {
@@ -325,7 +325,7 @@ mod tests {
     use lasthop_units::Span;
 
     fn stream(sent: f64, arrived: f64, level: f64) -> Stream {
-        Stream { sent, arrived, lost: 0.0, seconds: 0.5, level, target: 40.0, late: None }
+        Stream { sent, arrived, lost: 0.0, seconds: 0.5, level, target_level: 40.0, late: None }
     }
 
     fn slot(sent: f64, arrived: f64, level: f64) -> Slot {
@@ -368,7 +368,8 @@ mod tests {
     fn single_packets_are_short_where_no_more_are_aimed_at() {
         for (level, found) in [(1.0, true), (1.3, false)] {
             let mut detector = Detector::default();
-            let slot = Slot::of(std::iter::once(Stream { target: 1.0, ..stream(3_000.0, 80.0, level) })).expect("one");
+            let slot =
+                Slot::of(std::iter::once(Stream { target_level: 1.0, ..stream(3_000.0, 80.0, level) })).expect("one");
             (0..3).for_each(|_| detector.update(&slot));
             assert_eq!(detector.clamp().is_some(), found, "{level}");
         }

@@ -6,7 +6,7 @@
 //!             M = N_max if mu >= 0.95 N_max, otherwise mu;   when a drain of frames below 0.95 N_max begins, h = min{h, H};   h' = 1.005 h until that is 1
 //!             H' = max{mu/N_max, H/1.05},   h >= mu/N_max;   both only in slots of which w is sure
 //! Symbols:    B -> `packets`, mu -> `level`, N_max -> `most`, h -> `holds`, H -> `seen`, d -> `late`, mu/x -> `interval`, s -> `sent`, y -> `arrived`,
-//!             t -> `seconds`, T̄ -> `target`, x -> `clamp`
+//!             t -> `seconds`, T̄ -> `target_interval`, x -> `clamp`
 //! Deviations: none.
 //! Validity:   packets of the same stream counted at both ends. Lost packets that nobody counts seem to wait, at most until a slot whose frames
 //!             are not full: a frame with room has taken all that waited. What a slot without full frames leaves behind is
@@ -57,7 +57,7 @@ pub struct Slot {
     /// Mean packets a frame.
     pub level: f64,
     /// Packets a frame that were aimed at.
-    pub aim: f64,
+    pub target_level: f64,
     /// Mean time between frames, seconds.
     pub interval: f64,
     /// By how much packets were later than they can be, seconds; `None` where that is not measured.
@@ -67,7 +67,7 @@ pub struct Slot {
     /// True if that was the same all slot long, as far as is known.
     pub steady: bool,
     /// How long packets may wait, seconds: a queue no longer than that is the loop's, not an overrun.
-    pub target: f64,
+    pub target_interval: f64,
 }
 
 /// Share of the most that a frame holds, from which on it counts as full.
@@ -111,11 +111,11 @@ impl Backlog {
         if !self.late {
             self.before = self.holds;
         }
-        self.full = most || self.late && !is_short(slot.level, slot.aim);
+        self.full = most || self.late && !is_short(slot.level, slot.target_level);
         self.packets = if self.full { (self.packets + grown).max(0.0) } else { grown.max(0.0) };
         let room = if most { slot.most } else { slot.level };
         let surplus = self.packets - room;
-        let bound = if self.drained { 0.0 } else { slot.arrived * slot.target };
+        let bound = if self.drained { 0.0 } else { slot.arrived * slot.target_interval };
         let drains = self.full && surplus > bound;
         self.found = drains && !most && !self.drained && slot.steady;
         if self.found {
@@ -171,8 +171,19 @@ mod tests {
     use super::*;
 
     fn slot(sent: f64, arrived: f64, level: f64) -> Slot {
-        let (lost, aim, interval, late) = (0.0, 48.0, 0.01, None);
-        Slot { sent, arrived, lost, seconds: 0.5, level, aim, interval, late, most: 64.0, steady: true, target: 0.01 }
+        Slot {
+            sent,
+            arrived,
+            lost: 0.0,
+            seconds: 0.5,
+            level,
+            target_level: 48.0,
+            interval: 0.01,
+            late: None,
+            most: 64.0,
+            steady: true,
+            target_interval: 0.01,
+        }
     }
 
     #[test]
@@ -294,8 +305,8 @@ mod tests {
         let mut backlog = Backlog::default();
         (0..50).for_each(|_| backlog.update(&slot(4500.0, 4500.0, 48.0)));
         // Where one MPDU in five is sent again, frames hold 26.
-        (0..10).for_each(|_| backlog.update(&Slot { aim: 36.0, ..slot(3000.0, 3000.0, 26.0) }));
-        backlog.update(&Slot { aim: 36.0, level: 26.0, ..late(3600.0, 3000.0) });
+        (0..10).for_each(|_| backlog.update(&Slot { target_level: 36.0, ..slot(3000.0, 3000.0, 26.0) }));
+        backlog.update(&Slot { target_level: 36.0, level: 26.0, ..late(3600.0, 3000.0) });
         assert!(backlog.has_found() && backlog.holds() < 0.5, "{}", backlog.holds());
     }
 

@@ -3,7 +3,7 @@
 //! Source:     aggregation.md C.3 with its notes and guards.
 //! Equations:  nu' = max{nu + K2 (G - nu), 1},   G = min{ T̄ x_1, N̄_1 }, and for `exact` also (mu_1/x_1) / (n w_1)
 //!             target' = min{ nu' w_1/w_i, N̄_i },   z' = z + K1 (target - mu),   x' = z' / (c + w'z')
-//! Symbols:    nu -> `nu`, target -> `Loop::target`, z -> `Loop::z`, x -> `Grant::rate`, w -> `OnAir::time`,
+//! Symbols:    nu -> `nu`, target -> `Loop::target_level`, z -> `Loop::z`, x -> `Grant::rate`, w -> `OnAir::time`,
 //!             c -> `overhead.round(n)`, 1 -> `reference`, K1, K2, T̄ -> `Params`
 //! Deviations: * x_1 and mu_1/x_1 are what arrived: packets a second, and the interval between frames.
 //!             * The third term of G is its fixed point (`cap_price`): as written it approaches that by K2 c/(n w_1) a slot,
@@ -108,7 +108,7 @@ struct Loop {
     /// Integral state: packets a frame, as the model would have them (z).
     z: f64,
     /// Packets a frame asked for in this slot.
-    target: f64,
+    target_level: f64,
     /// What it is allowed (x).
     grant: Grant,
 }
@@ -121,11 +121,11 @@ pub struct View {
     /// Packets a frame, measured in the last slot.
     pub level: f64,
     /// Packets a frame asked for.
-    pub target: f64,
+    pub target_level: f64,
     /// Interval between its frames, measured in the last slot, seconds (μ_N/x).
     pub interval: f64,
     /// Interval that is aimed at, seconds: the target, a longer one while that is out of reach, or a shorter one for which the hop's queue has room.
-    pub aim: f64,
+    pub target_interval: f64,
     /// Packets a second allowed.
     pub rate: f64,
     /// Seconds a packet on the air (w).
@@ -206,13 +206,13 @@ impl Regulator {
     /// Every station that was ever seen.
     pub fn views(&self) -> impl Iterator<Item = View> {
         self.ledger.iter().map(|(station, account)| {
-            let Loop { air, seen, target, grant, .. } = &account.state;
+            let Loop { air, seen, target_level, grant, .. } = &account.state;
             View {
                 station,
                 level: seen.level,
-                target: *target,
+                target_level: *target_level,
                 interval: seen.interval,
-                aim: self.reach.interval(),
+                target_interval: self.reach.interval(),
                 rate: grant.rate,
                 airtime: air.time,
                 active: account.is_present(),
@@ -221,11 +221,11 @@ impl Regulator {
     }
 
     fn tick(&mut self, now: Time) {
-        let (params, aim) = (&self.params, self.reach.interval());
+        let (params, target_interval) = (&self.params, self.reach.interval());
         // Before this slot says what its packets take now.
         self.told_in = self.reference.map(|station| (station, self.airtime_of(station))).or(self.told_in);
         self.ledger.iter_mut().for_each(|(_, account)| account.state.grant.pass(now, account.is_present()));
-        self.ledger.close(now, |account, slot| account.measure(params, aim, now, slot));
+        self.ledger.close(now, |account, slot| account.measure(params, target_interval, now, slot));
         // A slot of which nobody has told anything is none.
         let told = self.ledger.active().any(|account| account.state.path.fresh);
         let streams = self.ledger.active().filter_map(|account| account.state.path.stream);
@@ -372,18 +372,18 @@ impl Regulator {
         let (k1, params) = (self.params.k1, &self.params);
         // The model's round at nearly the rates that arrived.
         let load: f64 = self.ledger.active().map(|account| account.state.seen.arrived * account.state.air.time).sum();
-        let carried = self.overhead() / (1.0 - RESUME * load).max(1.0 - RESUME);
+        let round = self.overhead() / (1.0 - RESUME * load).max(1.0 - RESUME);
         for (_, account) in self.ledger.iter_mut().filter(|(_, account)| account.shows()) {
             let state = &mut account.state;
             let most = params.most(state.air.time);
-            let step = k1 * (state.target - state.seen.level);
+            let step = k1 * (state.target_level - state.seen.level);
             // What a limit cuts off is not integrated.
             let held = step > 0.0 && (state.grant.held || state.grant.rises);
             if state.backlog.has_found() {
                 // What it had climbed to, to no avail, says nothing; what the hop carries does.
-                state.z = (RESUME * state.seen.arrived * carried).clamp(LEAST_Z, most);
+                state.z = (RESUME * state.seen.arrived * round).clamp(LEAST_Z, most);
             } else if changed(state) {
-                state.z = state.target.clamp(LEAST_Z, most);
+                state.z = state.target_level.clamp(LEAST_Z, most);
             } else if !held && !state.backlog.was_draining() {
                 state.z = (state.z + step).clamp(LEAST_Z, most);
             }
@@ -394,8 +394,8 @@ impl Regulator {
         let Some(Account { state, presence, .. }) = self.leader() else { return self.trust_the_model() };
         // Both as they were while it was there.
         let (arrived, interval) = (state.seen.arrived / presence.share(), state.seen.interval * presence.share());
-        let target = self.reach.interval() * (1.0 + self.claim_on_others(interval));
-        let mut set_point = (target * arrived).min(self.aim(state));
+        let target_interval = self.reach.interval() * (1.0 + self.claim_on_others(interval));
+        let mut set_point = (target_interval * arrived).min(self.cap(state));
         if self.params.allocation == Allocation::Exact {
             set_point = set_point.min(self.cap_price(interval) / state.air.time);
         }
@@ -405,15 +405,15 @@ impl Regulator {
     /// Aggregation levels for the next slot.
     fn retarget(&mut self) {
         let Some(share) = self.share() else { return };
-        let targets: Vec<f64> = self
+        let levels: Vec<f64> = self
             .ledger
             .iter()
-            .map(|(_, account)| (share / account.state.air.time).min(self.aim(&account.state)).max(1.0))
+            .map(|(_, account)| (share / account.state.air.time).min(self.cap(&account.state)).max(1.0))
             .collect();
-        for ((_, account), target) in self.ledger.iter_mut().zip(targets) {
-            account.state.target = target;
+        for ((_, account), level) in self.ledger.iter_mut().zip(levels) {
+            account.state.target_level = level;
             if account.presence.comes_often() {
-                account.state.z = target;
+                account.state.z = level;
             }
         }
     }
@@ -474,8 +474,9 @@ impl Regulator {
         self.params.most(airtime)
     }
 
-    fn aim(&self, state: &Loop) -> f64 {
-        let most = self.params.aim(state.air.time);
+    /// Most packets a frame that are asked for (N̄_i), as far as the station's frames were found to hold them.
+    fn cap(&self, state: &Loop) -> f64 {
+        let most = self.params.cap(state.air.time);
         let holds = state.backlog.holds();
         // As many as ever, while nothing else was found.
         if holds < 1.0 { most.min(FULLEST * holds * self.most(state.air.time)).max(1.0) } else { most }
@@ -543,7 +544,7 @@ impl Default for Loop {
             backlog: Backlog::default(),
             path: Path::default(),
             z: 1.0,
-            target: 1.0,
+            target_level: 1.0,
             grant: Grant::default(),
         }
     }
@@ -566,8 +567,8 @@ impl Loop {
 }
 
 impl Account<Loop> {
-    /// Takes over what a slot has shown. `aim`: the interval that was aimed at.
-    fn measure(&mut self, params: &Params, aim: f64, now: Time, slot: &Slot) {
+    /// Takes over what a slot has shown. `target_interval`: the one that was aimed at, seconds.
+    fn measure(&mut self, params: &Params, target_interval: f64, now: Time, slot: &Slot) {
         let bytes = self.packet_bytes.unwrap_or(params.packet.get() as f64) + PACKET_OVERHEAD.get() as f64;
         self.measure_sent(params, now, slot);
         let state = &mut self.state;
@@ -582,7 +583,7 @@ impl Account<Loop> {
         }
         state.seen.tell(frames);
         if let Some(sent) = slot.sent {
-            self.measure_queue(params, aim, now, (sent, frames));
+            self.measure_queue(params, target_interval, now, (sent, frames));
         }
     }
 
@@ -603,10 +604,10 @@ impl Account<Loop> {
     }
 
     /// What waits at the hop, or is late for another reason.
-    fn measure_queue(&mut self, params: &Params, target: f64, now: Time, (sent, frames): (f64, &Frames)) {
+    fn measure_queue(&mut self, params: &Params, target_interval: f64, now: Time, (sent, frames): (f64, &Frames)) {
         let Frames { level, interval, rate, goodput, seconds, lost, delay, .. } = *frames;
-        let Loop { air, seen, backlog, path, target: aim, grant, .. } = &mut self.state;
-        let (aim, late) = (*aim, path.earliest.late(delay, now));
+        let Loop { air, seen, backlog, path, target_level, grant, .. } = &mut self.state;
+        let (target_level, late) = (*target_level, path.earliest.late(delay, now));
         let (most, steady) = (params.most(air.time), air.steady);
         let arrived = goodput.unwrap_or(rate);
         backlog.update(&backlog::Slot {
@@ -615,20 +616,20 @@ impl Account<Loop> {
             lost,
             seconds,
             level,
-            aim,
+            target_level,
             interval,
             late,
             most,
             steady,
-            target,
+            target_interval,
         });
         if path.earliest.drained(backlog.is_late(), backlog.is_full() && !grant.held) {
             backlog.take_back();
         }
         let Some(arrived) = goodput else { return };
         // A frame holds no more than has come.
-        let target = aim.min(self.presence.burst());
-        path.stream = Some(backhaul::Stream { sent, arrived, lost, seconds, level, target, late });
+        let target_level = target_level.min(self.presence.burst());
+        path.stream = Some(backhaul::Stream { sent, arrived, lost, seconds, level, target_level, late });
         path.fresh = true;
         seen.overruns = arrived + lost < WHOLE * sent;
         seen.waits = late.is_some_and(|late| late > (WAITS * interval).max(LATE));

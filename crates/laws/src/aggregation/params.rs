@@ -110,8 +110,8 @@ impl Params {
         most_packets(f64::from(self.max_packets), airtime)
     }
 
-    /// Most packets a frame that are asked for.
-    pub(super) fn aim(&self, airtime: f64) -> f64 {
+    /// Most packets a frame that are asked for (N̄_i).
+    pub(super) fn cap(&self, airtime: f64) -> f64 {
         aim_packets(f64::from(self.aim_packets), airtime)
     }
 

@@ -31,7 +31,7 @@ pub(super) struct Moves {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Planned {
     /// Seconds of every round that it gives a station below its cap, if there is one.
-    aim: f64,
+    uncapped_share: f64,
     /// The most that any has.
     share: f64,
 }
@@ -101,11 +101,11 @@ impl Regulator {
             let known = *known && foresees;
             let share = if known { foreseen } else { share };
             let Some(Account { state, .. }) = self.ledger.get(*station) else { continue };
-            let target = (share / state.air.time).min(self.aim(state)).max(1.0);
+            let target_level = (share / state.air.time).min(self.cap(state)).max(1.0);
             let Some(Account { state, .. }) = self.ledger.get_mut(*station) else { continue };
-            state.target = target;
+            state.target_level = target_level;
             if known {
-                state.z = target;
+                state.z = target_level;
             }
         }
     }
@@ -119,15 +119,15 @@ impl Regulator {
         }
         let [before, after] = self.before_and_after();
         self.nu = (self.nu * room(before, after)).clamp(1.0, f64::from(self.params.max_packets));
-        let targets: Vec<f64> = self.ledger.iter().map(|(_, account)| account.state.target).collect();
+        let levels: Vec<f64> = self.ledger.iter().map(|(_, account)| account.state.target_level).collect();
         self.retarget();
-        for ((_, account), before) in self.ledger.iter_mut().zip(targets) {
+        for ((_, account), before) in self.ledger.iter_mut().zip(levels) {
             let begins = account.begins();
             let state = &mut account.state;
             if begins {
-                state.z = state.target;
+                state.z = state.target_level;
             } else if account.presence.standing() == Standing::Saturated {
-                state.z = (state.z * state.target / before).clamp(LEAST_Z, self.params.most(state.air.time));
+                state.z = (state.z * state.target_level / before).clamp(LEAST_Z, self.params.most(state.air.time));
             }
         }
     }
@@ -153,7 +153,8 @@ impl Regulator {
     pub(super) fn planned_level(&self, station: Node) -> Option<f64> {
         let Account { state, presence, .. } = self.ledger.get(station)?;
         let planned = || self.planned(self.ahead(), Presence::standing);
-        (presence.standing() == Standing::Saturated).then(|| (planned().aim / state.air.time).min(self.aim(state)))
+        (presence.standing() == Standing::Saturated)
+            .then(|| (planned().uncapped_share / state.air.time).min(self.cap(state)))
     }
 
     /// Who could be the reference if it had been there for longer.
@@ -175,17 +176,17 @@ impl Regulator {
                     packets += account.state.air.time * account.claim() * had;
                 }
                 Standing::Saturated => {
-                    links.push(Link { airtime: account.state.air.time, most: self.aim(&account.state) });
+                    links.push(Link { airtime: account.state.air.time, most: self.cap(&account.state) });
                 }
             }
         }
         let hop = Hop { overhead: self.overhead.round(links.len() as f64 + frames) + packets, links };
-        let aim = match self.params.allocation {
+        let uncapped_share = match self.params.allocation {
             Allocation::Exact => exact_share(&hop, self.reach.interval()),
             Allocation::Paper => paper_share(&hop, self.reach.interval()),
         };
-        let has = |link: &Link| link.airtime * (aim / link.airtime).min(link.most);
-        Planned { aim, share: hop.links.iter().map(has).fold(0.0, f64::max) }
+        let has = |link: &Link| link.airtime * (uncapped_share / link.airtime).min(link.most);
+        Planned { uncapped_share, share: hop.links.iter().map(has).fold(0.0, f64::max) }
     }
 }
 

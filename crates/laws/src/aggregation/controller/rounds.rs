@@ -162,7 +162,7 @@ impl Regulator {
         let (mut capped, mut others) = (0.0, 0.0);
         for account in self.ledger.active() {
             let Account { state, presence, .. } = account;
-            match !presence.is_limited() && share >= self.aim(state) * state.air.time {
+            match !presence.is_limited() && share >= self.cap(state) * state.air.time {
                 true => capped += presence.share(),
                 false => others += presence.share() * state.air.time * state.seen.level * account.frames_had(round),
             }

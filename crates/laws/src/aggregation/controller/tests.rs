@@ -136,8 +136,8 @@ fn the_reference_is_the_slowest_and_changes_at_a_tenth_more_with_the_shares_kept
     let nu = bench.law.set_point();
     assert!((bench.law.share().expect("a reference") / share - 1.0).abs() < 1e-9, "{share} {:?}", bench.law.share());
     assert!((nu / (0.5 * before) - 1.0).abs() < 1e-9, "{before} {nu}");
-    assert!((bench.state(1).target - nu).abs() < 1e-9);
-    assert!((bench.state(0).target - (2.0 * nu).min(48.0)).abs() < 1e-9);
+    assert!((bench.state(1).target_level - nu).abs() < 1e-9);
+    assert!((bench.state(0).target_level - (2.0 * nu).min(48.0)).abs() < 1e-9);
 }
 
 #[test]
@@ -167,9 +167,9 @@ fn a_slot_in_which_the_slowest_sends_a_little_less_than_it_may_changes_little() 
         let mut bench = Bench::new(2, Params { target: Span::from_millis(5), ..Params::default() });
         bench.slots(80, &[fast, slow]);
         assert_eq!(bench.law.reference, Some(node(1)));
-        let before = [0, 1].map(|place| (bench.state(place).target, bench.rate(place)));
+        let before = [0, 1].map(|place| (bench.state(place).target_level, bench.rate(place)));
         let like_before = |bench: &Bench, place: usize| {
-            let ratios = [bench.state(place).target / before[place].0, bench.rate(place) / before[place].1];
+            let ratios = [bench.state(place).target_level / before[place].0, bench.rate(place) / before[place].1];
             assert!(
                 ratios.iter().all(|ratio| (0.8..1.25).contains(ratio)),
                 "{mbit}, station {place}: {ratios:?} of what it had"
@@ -190,12 +190,12 @@ fn shares_are_kept_over_a_slot_in_which_nobody_leads() {
     let [fast, slow] = [702.0, 87.75].map(|mbit| Act { mbit, ..BUSY });
     let mut bench = Bench::new(2, Params { target: Span::from_millis(5), ..Params::default() });
     bench.slots(80, &[fast, slow]);
-    let before = bench.state(0).target;
+    let before = bench.state(0).target_level;
     // As after a slot in which the slow one was limited and the fast one lacked packets.
     bench.law.reference = None;
     bench.slot(&[fast, Act { offered: 0.93 * bench.rate(1), ..slow }]);
     assert_eq!(bench.law.reference, Some(node(0)));
-    let now = bench.state(0).target;
+    let now = bench.state(0).target_level;
     assert!((0.95..1.05).contains(&(now / before)), "{now} packets a frame, {before} before");
 }
 
@@ -300,7 +300,7 @@ fn the_state_stays_within_what_a_frame_holds() {
     let mut bench = bench(1);
     bench.slots(200, &[small]);
     assert_eq!(bench.state(0).z, 12.0);
-    assert!(bench.state(0).target <= 9.0, "{}", bench.state(0).target);
+    assert!(bench.state(0).target_level <= 9.0, "{}", bench.state(0).target_level);
 }
 
 #[test]
@@ -310,7 +310,7 @@ fn a_backhaul_bounds_the_rate_and_what_it_cuts_off_is_not_integrated() {
     let mut bench = Bench::new(2, Params { target: Span::from_micros(1_500), ..Params::default() });
     bench.slots(60, &[BUSY, BUSY]);
     // Its frames are far shorter than the target.
-    assert!(bench.state(1).target > 4.0);
+    assert!(bench.state(1).target_level > 4.0);
     bench.slots(2, &[starved, starved]);
     let z = bench.state(1).z;
     bench.slot(&[starved, starved]);
