@@ -5,7 +5,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use lasthop_agents::ap;
 use lasthop_agents::proxy::{Config, Proxy, Rule};
 use lasthop_agents::transparent;
-use lasthop_laws::aggregation::{Allocation, OverheadRule, Params, PiParams, SLOT};
+use lasthop_laws::aggregation::{Allocation, Control, OverheadRule, Params, PiParams, SLOT};
 use lasthop_signals::Node;
 use lasthop_units::{Rate, Span, count};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -202,10 +202,10 @@ impl Args {
         if let Some(rate) = self.rate {
             return Rule::Fixed(rate);
         }
-        match self.law {
+        Rule::Law(match self.law {
             LawArg::Aggregation => {
                 let default = Params::default();
-                Rule::Aggregation(Params {
+                Control::Aggregation(Params {
                     allocation: match self.allocation {
                         None | Some(AllocationArg::Exact) => Allocation::Exact,
                         Some(AllocationArg::Paper) => Allocation::Paper,
@@ -227,7 +227,7 @@ impl Args {
             }
             LawArg::LinearPi => {
                 let default = PiParams::default();
-                Rule::LinearPi(PiParams {
+                Control::LinearPi(PiParams {
                     integral: self.integral.unwrap_or(default.integral),
                     proportional: self.proportional.unwrap_or(default.proportional),
                     aim_packets: self.aim_packets.unwrap_or(default.aim_packets),
@@ -236,7 +236,7 @@ impl Args {
                     ..default
                 })
             }
-        }
+        })
     }
 }
 
@@ -257,23 +257,23 @@ mod tests {
 
     #[test]
     fn flags_are_parameters() {
-        assert_eq!(rule(""), Rule::Aggregation(Params::default()));
+        assert_eq!(rule(""), Rule::Law(Control::Aggregation(Params::default())));
         let wanted =
             Params { target: Span::from_millis(20), k1: 1.5, allocation: Allocation::Paper, ..Params::default() };
-        assert_eq!(rule("--target 20ms --k1 1.5 --allocation paper"), Rule::Aggregation(wanted));
-        let wanted = |interval| Rule::LinearPi(PiParams { interval, ..PiParams::default() });
+        assert_eq!(rule("--target 20ms --k1 1.5 --allocation paper"), Rule::Law(Control::Aggregation(wanted)));
+        let wanted = |interval| Rule::Law(Control::LinearPi(PiParams { interval, ..PiParams::default() }));
         assert_eq!(rule("--law linear-pi --slot 1s"), wanted(Span::from_secs(1)));
         assert_eq!(rule("--rate 100Mbit/s"), Rule::Fixed(Rate::from_mbit(100)));
     }
 
     #[test]
     fn stations_and_every_law_have_the_same_slot_if_nobody_says_another() {
-        let Rule::Aggregation(Params { interval, .. }) = rule("") else { panic!("the regulator") };
-        let Rule::LinearPi(PiParams { interval: of_pi, .. }) = rule("--law linear-pi") else {
-            panic!("its predecessor")
+        let slot = |line| match rule(line) {
+            Rule::Law(control) => control.interval(),
+            Rule::Fixed(rate) => panic!("{rate}"),
         };
         let station = lasthop_agents::station::Config::new(([192, 0, 2, 1], 4848).into(), PathBuf::new()).slot;
-        assert_eq!([interval, of_pi, station], [SLOT; 3]);
+        assert_eq!([slot(""), slot("--law linear-pi"), station], [SLOT; 3]);
         let help = Line::command().render_long_help().to_string();
         assert!(help.contains(&format!("that of the stations must be equal [default: {SLOT}]")), "{help}");
     }

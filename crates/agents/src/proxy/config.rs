@@ -3,7 +3,7 @@
 use crate::tunnel::path::Unsent;
 use crate::tunnel::{Error, Say};
 use lasthop_laws::Intake;
-use lasthop_laws::aggregation::{Params, PiParams};
+use lasthop_laws::aggregation::Control;
 use lasthop_signals::Doubt;
 use lasthop_units::{Rate, Span};
 use std::collections::BTreeMap;
@@ -16,10 +16,8 @@ use std::path::PathBuf;
 pub enum Rule {
     /// All at a fixed rate of IP packets.
     Fixed(Rate),
-    /// The aggregation regulator.
-    Aggregation(Params),
-    /// Its predecessor.
-    LinearPi(PiParams),
+    /// As a law decides.
+    Law(Control),
 }
 
 /// A proxy's configuration.
@@ -74,8 +72,7 @@ impl Config {
                 return wrong("rate", rate.to_string(), "at least 10 kbit/s");
             }
             Rule::Fixed(_) => {}
-            Rule::Aggregation(params) => params.validate()?,
-            Rule::LinearPi(params) => params.validate()?,
+            Rule::Law(control) => control.validate()?,
         }
         let mut numbers = BTreeMap::new();
         for (address, station) in self.transparent.iter().flat_map(|transparent| &transparent.stations) {

@@ -3,7 +3,7 @@
 use super::config::Rule;
 use super::slot_length::Lengths;
 use crate::tunnel::Error;
-use lasthop_laws::aggregation::{LinearPi, Regulator, View, flow_of};
+use lasthop_laws::aggregation::{Controller, View, flow_of};
 use lasthop_laws::{Decision, HopLaw, Why};
 use lasthop_signals::{Node, Signal, StationFeedback, StreamReport};
 use lasthop_units::{Rate, Time};
@@ -19,8 +19,7 @@ pub(super) struct Control {
 /// Who decides.
 enum Decider {
     Fixed(Rate),
-    Aggregation(Box<Regulator>),
-    LinearPi(LinearPi),
+    Law(Controller),
 }
 
 /// What was decided for a station.
@@ -54,15 +53,9 @@ impl Slots {
 
 impl Control {
     pub(super) fn new(rule: &Rule) -> Result<Control, Error> {
-        let interval = match rule {
-            Rule::Fixed(_) => None,
-            Rule::Aggregation(params) => Some(params.interval),
-            Rule::LinearPi(params) => Some(params.interval),
-        };
-        let rule = match rule {
-            Rule::Fixed(rate) => Decider::Fixed(*rate),
-            Rule::Aggregation(params) => Decider::Aggregation(Box::new(Regulator::new(params.clone())?)),
-            Rule::LinearPi(params) => Decider::LinearPi(LinearPi::new(params.clone())?),
+        let (rule, interval) = match rule {
+            Rule::Fixed(rate) => (Decider::Fixed(*rate), None),
+            Rule::Law(control) => (Decider::Law(control.build()?), Some(control.interval())),
         };
         Ok(Control { rule, slots: BTreeMap::new(), lengths: Lengths::new(interval) })
     }
@@ -99,14 +92,13 @@ impl Control {
         current: &BTreeMap<Node, u32>,
         mut each: impl FnMut(u32, Decided),
     ) -> Option<Time> {
-        let law: &dyn HopLaw = match &self.rule {
+        let law = match &self.rule {
             Decider::Fixed(rate) => {
                 let decided = Decided { rate: *rate, why: Why::Unmanaged };
                 current.values().for_each(|session| each(*session, decided));
                 return None;
             }
-            Decider::Aggregation(law) => law.as_ref(),
-            Decider::LinearPi(law) => law,
+            Decider::Law(law) => law,
         };
         // Flows are told in order, and in the order of their stations.
         let (mut stations, mut revisit) = (current.iter().peekable(), None::<Time>);
@@ -124,7 +116,8 @@ impl Control {
 
     /// What the regulator thinks of a station, with its estimate of a round's overhead in seconds (ĉ) and its set point (ν).
     pub(super) fn view(&self, station: Node) -> Option<(View, f64, f64)> {
-        let Decider::Aggregation(law) = &self.rule else { return None };
+        let Decider::Law(law) = &self.rule else { return None };
+        let law = law.regulator()?;
         let view = law.views().find(|view| view.station == station)?;
         Some((view, law.overhead(), law.set_point()))
     }
@@ -132,16 +125,14 @@ impl Control {
     pub(super) fn name(&self) -> &'static str {
         match &self.rule {
             Decider::Fixed(_) => "fixed",
-            Decider::Aggregation(law) => law.name(),
-            Decider::LinearPi(law) => law.name(),
+            Decider::Law(law) => law.name(),
         }
     }
 
-    fn law(&mut self) -> Option<&mut dyn HopLaw> {
+    fn law(&mut self) -> Option<&mut Controller> {
         match &mut self.rule {
             Decider::Fixed(_) => None,
-            Decider::Aggregation(law) => Some(law.as_mut()),
-            Decider::LinearPi(law) => Some(law),
+            Decider::Law(law) => Some(law),
         }
     }
 }

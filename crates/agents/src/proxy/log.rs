@@ -80,7 +80,7 @@ mod tests {
     use super::super::session::tests::session;
     use super::*;
     use crate::documented::{PROXY, lines, lists_exactly};
-    use lasthop_laws::aggregation::Params;
+    use lasthop_laws::aggregation::{Control as Law, Params};
     use lasthop_signals::{Doubt, Node};
 
     #[test]
@@ -92,7 +92,7 @@ mod tests {
         let end = start + Span::from_millis(500);
         let (delay_mean, delay_max) = (Some(Span::from_millis(2)), Some(Span::from_millis(3)));
         let feedback = StationFeedback { delay_mean, delay_max, ..StationFeedback::empty(Node(1), 7, start, end) };
-        let mut control = Control::new(&Rule::Aggregation(Params::default())).expect("the default");
+        let mut control = Control::new(&Rule::Law(Law::Aggregation(Params::default()))).expect("the default");
         control.sense(end, &[session.report()], Some((7, feedback)));
         session.stats.pacing.add(Span::from_micros(5));
         session.stats.doubted.add(Doubt::Rate);
