@@ -69,7 +69,6 @@ use lasthop_signals::{FlowId, Node, Signal};
 use lasthop_units::{Rate, Time};
 use on_air::OnAir;
 use path::Path;
-use rounds::Rounds;
 use seen::Seen;
 
 /// The regulator of one hop.
@@ -415,49 +414,6 @@ impl Regulator {
             if account.presence.comes_often() {
                 account.state.z = level;
             }
-        }
-    }
-
-    /// Rates for the next slot.
-    fn spread(&mut self, now: Time) {
-        let ahead = self.ahead();
-        let Rounds { next: round, shortest, singles } = self.rounds(ahead);
-        let access = self.overhead.round(1.0);
-        // Who is limited may begin with a packet a round; if all of them do, they are in every round.
-        let least = |limited: bool| if limited { 1.0 / singles.min(round) } else { 1.0 / shortest };
-        let unhurried = |account: &Account<Loop>| {
-            let (state, limited) = (&account.state, account.presence.is_limited());
-            let used =
-                if limited && !account.presence.comes_often() { HEADROOM * state.seen.sent } else { f64::INFINITY };
-            // For itself its whole frame counts.
-            let round =
-                round + state.air.time * (state.z - account.claim() * account.frames_in(ahead)).max(0.0) / ahead.own;
-            (state.z / (round * state.seen.repeats)).min(used).max(least(limited))
-        };
-        let carried = match self.backhaul.clamp() {
-            Some(total) => backhaul::level(total, self.ledger.present().map(unhurried)).max(1.0),
-            None => f64::INFINITY,
-        };
-        for (_, account) in self.ledger.iter_mut() {
-            account.state.grant.pass(now, account.is_present());
-            if !account.is_present() {
-                account.state.grant.rate = 1.0 / (singles.min(round) + access + account.state.air.time);
-                continue;
-            }
-            let (share, limited) = (account.presence.share(), account.presence.is_limited());
-            let (wanted, least) = (unhurried(account), least(limited));
-            // Rounds that are long by what limited streams use do not make a tenth of a packet rarer still.
-            let trickle = TRICKLE * least.max(1.0 / singles);
-            let state = &mut account.state;
-            let drained = state.backlog.clamp().map_or(wanted, |clamp| clamp.max(trickle));
-            let unproven = !state.air.rated && state.seen.known && state.seen.level < ROUNDS_SHOW && !limited;
-            let proven =
-                if unproven { (RISE * state.seen.arrived / share.max(SHOWN)).max(trickle) } else { f64::INFINITY };
-            state.grant.rises = proven < wanted;
-            let free = wanted.min(drained).min(proven);
-            let carried = state.path.own.clamp().map_or(carried, |clamp| clamp.max(1.0).min(carried));
-            (state.grant.rate, state.grant.held, state.grant.least) =
-                (free.min(carried), carried <= free, wanted <= least);
         }
     }
 

@@ -18,7 +18,7 @@ use super::on_air::{FORGOTTEN_AFTER, OnAir};
 use super::{LEARNT, Loop, ROUNDS_SHOW, Regulator, STEADILY};
 use crate::aggregation::ledger::Account;
 use crate::aggregation::model::LEAST_AIRTIME;
-use crate::aggregation::slope::{self, Slope};
+use crate::aggregation::slope::{self, Slope, Told};
 
 /// Share of the most that a frame holds, from which on it has taken what waits at the hop.
 const FILLS: f64 = 0.8;
@@ -57,76 +57,124 @@ impl Regulator {
     pub(super) fn guess_airtimes(&mut self) -> bool {
         // Slots in which nobody was there leave time that no packet took.
         let Some(first) = self.leader().filter(|first| first.presence.share() >= STEADILY) else { return false };
-        let first = &first.state;
-        let (level, access) = (first.seen.level, self.overhead() / self.frames().max(1.0));
-        let active = || self.ledger.active().map(|account| &account.state);
-        // Accesses and packets fill the time while rounds follow each other, and leave some otherwise.
-        let accesses: f64 = active().map(|state| access / state.seen.interval).sum();
-        let known: f64 =
-            active().filter(|state| state.air.rated).map(|state| state.air.time * state.seen.arrived).sum();
-        let (mut told, mut tellers) = (0.0, 0.0);
-        for airtime in active().filter(|state| !state.air.rated).filter_map(|state| state.air.told) {
-            (told, tellers) = (told + airtime, tellers + 1.0);
-        }
-        let beside = |state: &Loop| state.air.told.map_or(1.0, |airtime| airtime * tellers / told);
-        let unknown: f64 =
-            active().filter(|state| !state.air.rated).map(|state| beside(state) * state.seen.arrived).sum();
-        if unknown <= 0.0 {
-            return false;
-        }
-        let frames: f64 = active().map(|state| 1.0 / state.seen.interval).sum();
-        let slot = slope::Slot { level: unknown / frames, spent: (1.0 - known) / frames };
-        let follow = slot.level >= MEET && !first.grant.held && self.ledger.active().all(|account| account.silent == 0);
-        let unrated = active().filter(|state| !state.air.rated).count();
-        if std::mem::replace(&mut self.slope.0, unrated) != unrated {
-            self.slope.1 = Slope::default();
-        }
-        if follow {
-            self.slope.1.add(slot);
-        }
-        let left = ((1.0 - accesses - known) / unknown).max(LEAST_AIRTIME);
-        let told = self.slope.1.told();
+        let (level, held) = (first.state.seen.level, first.state.grant.held);
+        let proportions = Proportions::of(self.unrated());
+        let Some(Left { packet: left, slot }) = self.left(proportions) else { return false };
+        let follow = slot.level >= MEET && !held && self.ledger.active().all(|account| account.silent == 0);
+        let told = self.learn_slope(slot, follow);
         // Rounds that do not follow one another leave more than packets take, and may be another hop's by now.
         let common = told.map_or(left, |told| if follow { told.bound(left) } else { left.min(told.most()) });
         let bounded = follow && common != left;
-        // While packets of one station wait for the hop, each round begins when the one before has ended. Those that wait on
-        // the path to it leave room in frames.
-        let fills = |state: &Loop| state.seen.level >= FILLS * self.most(common * beside(state));
-        let shown = bounded
-            || level >= ROUNDS_SHOW
-            || active().any(|state| state.seen.waits && !state.grant.held && fills(state));
+        let shown = bounded || level >= ROUNDS_SHOW || self.waits_in_full_frames(common, proportions);
         let sure = follow && told.is_some_and(|told| told.is_sure());
-        let params = &self.params;
-        for (_, account) in
-            self.ledger.iter_mut().filter(|(_, account)| account.is_active() && !account.state.air.rated)
-        {
-            let found = common * beside(&account.state);
-            let held = account.state.grant.held;
-            let limited = account.presence.is_limited();
-            let OnAir { time: airtime, unshown, .. } = &mut account.state.air;
-            *unshown = if shown || sure { 0 } else { unshown.saturating_add(1) };
-            let half = *airtime / 2.0;
-            // Short frames follow the packets, not the rounds: a packet takes no more than that, and how much less shows
-            // when frames become longer, or packets wait. If neither happens for long, it may be this guess that keeps them
-            // short; but where frames hold no more, what it lacks is an overrun: it falls slowly at first.
-            let most = if limited { *airtime } else { *airtime * (1.0 - doubt(*unshown, params.beta)) };
-            let guess = match shown {
-                true if (1.0 / ALIKE..=ALIKE).contains(&(found / *airtime)) => *airtime + LEARNT * (found - *airtime),
-                true => found.max(half),
-                false if held => *airtime,
-                false => found.max(half).min(most),
-            };
-            *airtime = guess.max(LEAST_AIRTIME);
+        let unrated = self.ledger.iter_mut().filter(|(_, account)| account.is_active() && !account.state.air.rated);
+        for (_, account) in unrated {
+            let found = common * proportions.of_one(&account.state);
+            account.guess(self.params.beta, found, shown, sure);
         }
         // What is left is then the accesses'. Within the bounds rounds leave the same to any of them, and nothing else would say which.
         match told {
             Some(told) if bounded => return self.overhead.told(told.access(common)),
             Some(told) if follow => {
                 let likely = told.likely_access(self.overhead.round(1.0));
-                likely.into_iter().for_each(|access| self.overhead.lean(params.beta, access));
+                likely.into_iter().for_each(|access| self.overhead.lean(self.params.beta, access));
             }
             _ => {}
         }
         false
+    }
+
+    /// The active stations of which it is not known what their packets take.
+    fn unrated(&self) -> impl Iterator<Item = &Loop> {
+        self.ledger.active().map(|account| &account.state).filter(|state| !state.air.rated)
+    }
+
+    /// What the last slot leaves to their packets; `None` if it had none of these.
+    fn left(&self, proportions: Proportions) -> Option<Left> {
+        let access = self.overhead() / self.frames().max(1.0);
+        let active = || self.ledger.active().map(|account| &account.state);
+        // Accesses and packets fill the time while rounds follow each other, and leave some otherwise.
+        let accesses: f64 = active().map(|state| access / state.seen.interval).sum();
+        let known: f64 =
+            active().filter(|state| state.air.rated).map(|state| state.air.time * state.seen.arrived).sum();
+        let unknown: f64 = self.unrated().map(|state| proportions.of_one(state) * state.seen.arrived).sum();
+        let frames: f64 = active().map(|state| 1.0 / state.seen.interval).sum();
+        (unknown > 0.0).then(|| Left {
+            packet: ((1.0 - accesses - known) / unknown).max(LEAST_AIRTIME),
+            slot: slope::Slot { level: unknown / frames, spent: (1.0 - known) / frames },
+        })
+    }
+
+    /// What rounds of different lengths have told, with those of this slot if they `follow` one another.
+    fn learn_slope(&mut self, slot: slope::Slot, follow: bool) -> Option<Told> {
+        let unrated = self.unrated().count();
+        if std::mem::replace(&mut self.slope.0, unrated) != unrated {
+            self.slope.1 = Slope::default();
+        }
+        if follow {
+            self.slope.1.add(slot);
+        }
+        self.slope.1.told()
+    }
+
+    /// While packets of one station wait for the hop, each round begins when the one before has ended. Those that wait on the path to it
+    /// leave room in frames. `common`: what packets take if all are alike.
+    fn waits_in_full_frames(&self, common: f64, proportions: Proportions) -> bool {
+        let fills = |state: &Loop| state.seen.level >= FILLS * self.most(common * proportions.of_one(state));
+        let mut active = self.ledger.active().map(|account| &account.state);
+        active.any(|state| state.seen.waits && !state.grant.held && fills(state))
+    }
+}
+
+/// What a slot leaves to packets of which nobody tells what they take.
+struct Left {
+    /// Seconds for each, if all are alike.
+    packet: f64,
+    /// And for all of them in a round, accesses included.
+    slot: slope::Slot,
+}
+
+/// What packets took beside each other when stations last told it.
+#[derive(Clone, Copy)]
+struct Proportions {
+    /// Seconds of a packet of each who has told them, summed up.
+    told: f64,
+    /// How many those are.
+    tellers: f64,
+}
+
+impl Proportions {
+    fn of<'a>(unrated: impl Iterator<Item = &'a Loop>) -> Proportions {
+        let (mut told, mut tellers) = (0.0, 0.0);
+        for airtime in unrated.filter_map(|state| state.air.told) {
+            (told, tellers) = (told + airtime, tellers + 1.0);
+        }
+        Proportions { told, tellers }
+    }
+
+    /// What a packet of this station takes beside the others'; as much, if it never told.
+    fn of_one(&self, state: &Loop) -> f64 {
+        state.air.told.map_or(1.0, |airtime| airtime * self.tellers / self.told)
+    }
+}
+
+impl Account<Loop> {
+    /// Takes over what its packets were `found` to take. `shown`: by rounds that they have made; `sure`: by rounds of different lengths.
+    fn guess(&mut self, weight: f64, found: f64, shown: bool, sure: bool) {
+        let (held, limited) = (self.state.grant.held, self.presence.is_limited());
+        let OnAir { time: airtime, unshown, .. } = &mut self.state.air;
+        *unshown = if shown || sure { 0 } else { unshown.saturating_add(1) };
+        let half = *airtime / 2.0;
+        // Short frames follow the packets, not the rounds: a packet takes no more than that, and how much less shows
+        // when frames become longer, or packets wait. If neither happens for long, it may be this guess that keeps them
+        // short; but where frames hold no more, what it lacks is an overrun: it falls slowly at first.
+        let most = if limited { *airtime } else { *airtime * (1.0 - doubt(*unshown, weight)) };
+        let guess = match shown {
+            true if (1.0 / ALIKE..=ALIKE).contains(&(found / *airtime)) => *airtime + LEARNT * (found - *airtime),
+            true => found.max(half),
+            false if held => *airtime,
+            false => found.max(half).min(most),
+        };
+        *airtime = guess.max(LEAST_AIRTIME);
     }
 }

@@ -1,11 +1,23 @@
-//! What one station is allowed, what bounds that, and how much it came to.
-//! Source:     own.
-//! Equations:  A = integral of x over the time in which the station was present, since the last slot
-//! Symbols:    x -> `rate`, A -> `allowed`
-//! Deviations: none.
+//! What each station is allowed, what bounds that, and how much it came to.
+//! Source:     aggregation.md C.3: x = z / (c + w'z), and the least rate; what else bounds it is own.
+//! Equations:  wanted:   max{ min{ z / (m R_i), 1.5 s }, l },   R_i = R + w max{ z - p f, 0 } / own;   1.5 s only of a limited stream
+//!             l:        1 / (shortest round),   of a limited stream 1 / min{ R, round of single packets }
+//!             x:        the least of wanted and
+//!               drained   what the backlog allows
+//!               proven    2 y / share, of who is not limited, if nothing shows what its packets take
+//!               carried   what the path before the hop carries: its own part of what all have, and what it has alone
+//!             drained and proven are at least a tenth of a packet in a round (`TRICKLE`)
+//!             A = integral of x over the time in which the station was present, since the last slot
+//! Symbols:    x -> `rate`, A -> `allowed`, R -> `Rounds::next`, z -> `Loop::z`, p -> `claim`, f -> `frames_in`, own -> `Ahead::own`,
+//!             m -> `Seen::repeats`, s -> `Seen::sent`, y -> `Seen::arrived`, l -> `least_rate`
+//! Deviations: why: `controller`.
 //! Validity:   any.
 //! Checked by: controller::tests
 
+use super::rounds::{Ahead, Rounds};
+use super::{HEADROOM, Loop, RISE, ROUNDS_SHOW, Regulator, SHOWN, TRICKLE};
+use crate::aggregation::backhaul;
+use crate::aggregation::ledger::Account;
 use lasthop_units::Time;
 
 /// For one station.
@@ -42,5 +54,70 @@ impl Grant {
 impl Default for Grant {
     fn default() -> Grant {
         Grant { rate: 1.0, least: false, held: false, rises: false, allowed: 0.0, passed: Time::ZERO }
+    }
+}
+
+impl Regulator {
+    /// Rates for the next slot.
+    pub(super) fn spread(&mut self, now: Time) {
+        let ahead = self.ahead();
+        let rounds = self.rounds(ahead);
+        let access = self.overhead.round(1.0);
+        let carried = match self.backhaul.clamp() {
+            Some(total) => {
+                let wanted = self.ledger.present().map(|account| account.wanted_rate(ahead, &rounds));
+                backhaul::level(total, wanted).max(1.0)
+            }
+            None => f64::INFINITY,
+        };
+        for (_, account) in self.ledger.iter_mut() {
+            account.state.grant.pass(now, account.is_present());
+            if account.is_present() {
+                account.allow(account.wanted_rate(ahead, &rounds), carried, &rounds);
+            } else {
+                account.state.grant.rate = 1.0 / (rounds.singles.min(rounds.next) + access + account.state.air.time);
+            }
+        }
+    }
+}
+
+impl Account<Loop> {
+    /// Packets a second that its loops ask for: at least the least rate.
+    fn wanted_rate(&self, ahead: Ahead, rounds: &Rounds) -> f64 {
+        let (state, limited) = (&self.state, self.presence.is_limited());
+        let used = if limited && !self.presence.comes_often() { HEADROOM * state.seen.sent } else { f64::INFINITY };
+        // For itself its whole frame counts.
+        let unreserved = (state.z - self.claim() * self.frames_in(ahead)).max(0.0);
+        let round = rounds.next + state.air.time * unreserved / ahead.own;
+        (state.z / (round * state.seen.repeats)).min(used).max(rounds.least_rate(limited))
+    }
+
+    /// Most packets a second while nothing shows what its packets take; infinite otherwise. `trickle`: the least that it is.
+    fn proven_rate(&self, trickle: f64) -> f64 {
+        let Loop { air, seen, .. } = &self.state;
+        let unproven = !air.rated && seen.known && seen.level < ROUNDS_SHOW && !self.presence.is_limited();
+        if unproven { (RISE * seen.arrived / self.presence.share().max(SHOWN)).max(trickle) } else { f64::INFINITY }
+    }
+
+    /// Allows it what is `wanted`, in packets a second, as far as nothing else bounds it. `carried`: what each may have at most of what the
+    /// path before the hop carries.
+    fn allow(&mut self, wanted: f64, carried: f64, rounds: &Rounds) {
+        let least = rounds.least_rate(self.presence.is_limited());
+        // Rounds that are long by what limited streams use do not make a tenth of a packet rarer still.
+        let trickle = TRICKLE * least.max(1.0 / rounds.singles);
+        let drained = self.state.backlog.clamp().map_or(wanted, |clamp| clamp.max(trickle));
+        let proven = self.proven_rate(trickle);
+        let free = wanted.min(drained).min(proven);
+        let carried = self.state.path.own.clamp().map_or(carried, |clamp| clamp.max(1.0).min(carried));
+        let grant = &mut self.state.grant;
+        (grant.rate, grant.held) = (free.min(carried), carried <= free);
+        (grant.rises, grant.least) = (proven < wanted, wanted <= least);
+    }
+}
+
+impl Rounds {
+    /// Least packets a second of a station. Who is limited may begin with a packet a round; if all of them do, they are in every round.
+    fn least_rate(&self, limited: bool) -> f64 {
+        if limited { 1.0 / self.singles.min(self.next) } else { 1.0 / self.shortest }
     }
 }
