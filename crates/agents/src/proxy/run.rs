@@ -374,12 +374,7 @@ impl Proxy {
         for number in turn {
             let Some(session) = self.sessions.get_mut(number) else { continue };
             session.housekeep(now, &self.poll);
-            if session.begins_to_wait() {
-                self.moves.push(Signal::Stream(StreamReport { waiting: true, ..session.report() }));
-            }
-            if session.begins_to_rest(now) {
-                self.moves.push(Signal::Idle(session.station));
-            }
+            self.moves.extend(session.begins(now));
         }
     }
 

@@ -1,5 +1,8 @@
 //! One station's session: its tunnel and its connections to servers, kept to what may be held for it ([`Budget`]).
 
+mod rest;
+mod roaming;
+
 use super::budget::{Budget, Given, Servers, Terms};
 use super::config::Doubted;
 use super::control::Decided;
@@ -13,12 +16,13 @@ use crate::tunnel::poll::Poll;
 use crate::tunnel::sealer::{Refused, Sealer};
 use crate::tunnel::spread::Spread;
 use crate::tunnel::{Keyring, farewell};
-use lasthop_laws::aggregation::REST;
 use lasthop_laws::{Intake, Why};
-use lasthop_signals::{Node, StationFeedback, StreamReport};
+use lasthop_signals::{Node, Signal, StationFeedback, StreamReport};
 use lasthop_transport::tunnel::{Config as TunnelConfig, Endpoint, Event};
 use lasthop_units::{Bytes, Rate, Span, Time};
-use lasthop_wire::tunnel::{MAX_PACKET, OpenResult, PathData};
+use lasthop_wire::tunnel::{MAX_PACKET, OpenResult};
+use rest::{Begins, Rest};
+use roaming::Roaming;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
@@ -29,11 +33,7 @@ pub(super) struct Session {
     /// Our number for it.
     pub(super) number: u32,
     pub(super) path: Path,
-    /// Where a new packet came from that is not where the station was, and what is to be asked there: it may have moved, or somebody repeats
-    /// what it sends.
-    strange: Option<(SocketAddr, PathData)>,
-    /// When that was done last.
-    challenged: Option<Time>,
+    roaming: Roaming,
     pub(super) keys: Keyring,
     endpoint: Endpoint,
     servers: Servers,
@@ -56,19 +56,6 @@ pub(super) struct Session {
     pub(super) waiting: bool,
     rest: Rest,
     pub(super) stats: Stats,
-}
-
-/// When something last waited for the station or was sent to it, as far as that has been looked at.
-#[derive(Clone, Copy, Debug, Default)]
-struct Rest {
-    busy: Time,
-    packets: u64,
-    /// True if the law knows that it is a while ago.
-    told: bool,
-    /// True if the law knows that something waits.
-    waits: bool,
-    /// Packets that had been sent at the last look.
-    seen: u64,
 }
 
 /// Counters since the session began, and distributions since the last slot.
@@ -105,8 +92,7 @@ impl Session {
             station,
             number,
             path: Path::new(peer),
-            strange: None,
-            challenged: None,
+            roaming: Roaming::default(),
             keys,
             endpoint: Endpoint::new(TunnelConfig::proxy()),
             servers: Servers::new(),
@@ -127,12 +113,7 @@ impl Session {
         }
     }
 
-    /// Opens a datagram that was sealed with the keys that we number `keys`.
-    ///
-    /// A station that moves is followed when it has sent back, from there, what it was asked where the newest packet came from; until
-    /// then packets go where they went. The newest packet alone says nothing: who repeats it before it arrives decides what address it
-    /// comes from. An address is sent one challenge for a packet from there, which is a quarter longer at most: no more than the three times
-    /// of RFC 9000, section 8.1; and one a second, since each takes a number of the station's packets, who counts it as lost.
+    /// Opens a datagram that was sealed with the keys that we number `keys`, and follows a station that has moved ([`Roaming`]).
     pub(super) fn on_sealed(
         &mut self,
         now: Time,
@@ -151,20 +132,15 @@ impl Session {
         self.heard = now;
         self.closed |= self.endpoint.on_packet(now, number, &packet[..len]).is_err();
         let answer = self.endpoint.take_path_answer();
-        if highest && from != self.path.to() {
-            if answer.is_some_and(|data| challenger.is_path(now, self.station, from, data)) {
-                self.path.lead_to(from);
-            } else if self.challenged.is_none_or(|at| now.since(at) >= CHALLENGES) {
-                self.challenged = Some(now);
-                self.strange = Some((from, challenger.path(now, self.station, from)));
-            }
+        if highest {
+            self.roaming.look(now, (self.station, from), answer, challenger, &mut self.path);
         }
         Ok(())
     }
 
     /// Asks whether the station is where its newest packets came from.
     fn challenge(&mut self, now: Time, link: &Link) -> io::Result<()> {
-        if let Some((to, data)) = self.strange.take() {
+        if let Some((to, data)) = self.roaming.question() {
             let number = self.endpoint.challenge_path(now, data, &mut self.packet);
             let mut datagram = Vec::new();
             if self.keys.seal(now, number, &self.packet, &mut datagram) {
@@ -405,26 +381,13 @@ impl Session {
         streams.into_iter().for_each(|stream| self.close_if_done(stream));
     }
 
-    /// True if something waits for the station, which has not been said before, or has waited and left since the last look, after a rest: of
-    /// several packets all but the first have. To be asked once in every look.
-    pub(super) fn begins_to_wait(&mut self) -> bool {
-        let several = self.stats.packets - std::mem::replace(&mut self.rest.seen, self.stats.packets) >= SEVERAL;
-        let came = self.waiting || several && self.rest.told;
-        let waited = std::mem::replace(&mut self.rest.waits, self.waiting);
-        self.rest.told &= !came;
-        came && !waited
-    }
-
-    /// True if nothing has waited for the station for [`REST`], which has not been said before. To be asked once in every look.
-    pub(super) fn begins_to_rest(&mut self, now: Time) -> bool {
-        let rest = &mut self.rest;
-        if self.waiting || self.stats.packets != rest.packets {
-            *rest = Rest { busy: now, packets: self.stats.packets, ..*rest };
-            return false;
-        }
-        let rests = !rest.told && now.since(rest.busy) >= REST;
-        rest.told |= rests;
-        rests
+    /// What the law is to be told of it: that something has begun to wait for the station, or that nothing has for a while. To be asked once in
+    /// every look.
+    pub(super) fn begins(&mut self, now: Time) -> Option<Signal> {
+        Some(match self.rest.look(now, self.waiting, self.stats.packets)? {
+            Begins::Wait => Signal::Stream(StreamReport { waiting: true, ..self.report() }),
+            Begins::Rest => Signal::Idle(self.station),
+        })
     }
 
     /// Closes windows as far as the bound on what waits here demands.
@@ -509,10 +472,6 @@ impl Session {
     }
 }
 
-/// Time from one path challenge of a session to the next: stations send something twice in it.
-const CHALLENGES: Span = Span::from_secs(1);
-/// So many packets that are sent between two looks did not all leave as they came.
-const SEVERAL: u64 = 2;
 /// Packets sent before anything else is looked at.
 const MOST_AT_ONCE: usize = 256;
 /// Full datagrams in one train.

@@ -133,28 +133,6 @@ fn a_session_that_is_over_takes_nothing_more_and_stays_over() {
     }
 }
 
-/// A session whose station is served at this rate.
-fn paced(rate: Rate) -> Session {
-    let mut session = session();
-    session.pace(NOW, Decided { rate, why: Why::Regulated });
-    session
-}
-
-#[test]
-fn packets_that_waited_between_two_looks_are_a_coming_too() {
-    let mut session = paced(Rate::from_mbit(50));
-    assert!(session.begins_to_rest(NOW), "nothing was ever sent");
-    session.stats.packets += 1;
-    assert!(!session.begins_to_wait(), "a single packet leaves as it comes");
-    session.stats.packets += 2;
-    assert!(session.begins_to_wait(), "of two the second has waited");
-    session.stats.packets += 2;
-    assert!(!session.begins_to_wait(), "that has been said");
-    assert!(!session.begins_to_rest(NOW) && session.begins_to_rest(NOW + REST));
-    session.stats.packets += 2;
-    assert!(session.begins_to_wait());
-}
-
 /// A session whose packets go to a socket, and what that station sends and hears at several.
 struct Moving {
     session: Session,
