@@ -1,32 +1,46 @@
 //! Whether the hop or the path before it is the bottleneck, and the rate of all streams together that leaves no queue there.
 //! Source:     aggregation.md C.4, "backhaul detector" (designed there; the predecessor trained a classifier). To send less than is
 //!             delivered until the queue has gone, and to probe briefly, is the Drain and the cycle of BBR.
-//! Equations:  free:   3 slots with y / s < 0.97 and short frames   =>   C = y, drain
-//!             short:  at least 0.6 of what is sent is of streams with y / s < 0.97 and mu < max{0.6 N_target, 1.05};
-//!                     in what follows y / s < 0.97 is that with short frames and (s - y) t > 1.5
-//!             drain:  x <= C max{0.5, min{0.9, 1 - q / 1 s}};   y / s < 0.97 or y > 1.25 C  =>  C = y;   q <= 20 ms  =>  hold
-//!             hold:   x <= 0.95 C for 8 slots, or one if 1.25 C < C_0, then probe at r = 1.05 C;   q > 40 ms  =>  drain
-//!             probe:  x <= r for 2 slots; y / s < 0.97 g in the second, or with q > 40 ms in the first  =>  C = y, drain;   otherwise
-//!             r' = min{2 r, C_0} if 1.25 r < C_0, else 1.1 r, free once r' > 2 s;   C_0: the last y while free and whole, or of a doubled probe that failed
-//!             q = d - d_least, where stations measure d;   otherwise q = B / C,   B' = max{B + (s - y - lost) t, 0}, and while free and
-//!             y / s >= 0.97, B' = max{B/2 + (s - y - lost) t, 0}
+//! Equations:  missing(g):  short,   y / s < 0.97 g   and   (g s - y) t > 1.5
+//!             short:  at least 0.6 of what is sent is of streams with y / s < 0.97 and mu < max{0.6 N_target, 1.05}
+//!             q = d - d_least, where stations measure d;   otherwise q = B / C
+//!             B' = max{B + (s - y - lost) t, 0};   while free and y / s >= 0.97, B' = max{B/2 + (s - y - lost) t, 0}
 //!             d:      mean over the streams of what each is later than its own least, weighted by y
-//!             each:   min{its own x, l} with l such that all together are C, or what the state makes of it (`level`)
-//! Symbols:    x -> `clamp`, s -> `sent`, y -> `arrived`, mu -> `level`, N_target -> `target_level`, C_0 -> `carried`, d -> `delay`, t -> `seconds`,
-//!             C -> `capacity`, r -> `Probe::rate`, g -> `whole` (y / s of the last slot of hold), q -> `waits`, B -> `missing`
-//! Deviations: the specification calls frames short below 0.8 of the target; where a fifth of all MPDUs is sent again they hold 0.6 to 0.8 of it
-//!             although a queue stands at the hop.
-//!             It retreats to 0.95 of the goodput at once and does not say how that ends. A deep buffer that was filled before is then never emptied, so the retreat is deeper until it is. The least delay is let
-//!             rise by 200 us/s of the time that passes, as two clocks may drift, and is forgotten with the stream that it was of. After 40 slots of drain,
-//!             what is left is taken to be the path's; so is what keeps packets late at the hop whatever is drained there, after 6 slots
-//!             (`Earliest::drained`).
-//!             A probe is compared with the hold before it, not with 1: packets that any rate loses are no bottleneck.
-//!             One detector for all stations of an access point: they share the path to it, and detectors of their own would each hold
-//!             what it happened to have when the path filled. A stream that misses packets while most others do not has one of its own:
-//!             whatever loses them, to send more is of no use to it and costs the others. Where a packet or none is aimed at, frames of one packet are short all
-//!             the same: what waits at the hop would meet in them.
-//! Validity:   a hop that puts packets that wait into one frame; packets of the same stream counted at both ends, over slots that cover each other but for the path's delay, which is
-//!             shorter than a slot. Where neither delays nor losses are told, lost packets count as waiting, until the 40 slots.
+//!             C_0' = max{y, 0.9 C_0}  in every free slot that is not missing(1);   C_0' = y  where a probe that was doubled fails
+//!             each:   min{its own x, l} with l such that all together are what the state allows (`level`)
+//!
+//! ```text
+//! state  allows all together                 becomes, after a slot
+//! free   anything                            drain with C = y, if it is the third in a row that is missing(1)
+//! drain  C max{0.5, min{0.9, 1 - q / 1 s}}   hold, if q <= 20 ms or after 40 slots; C = y, if y > 1.25 C;
+//!                                            otherwise drain; C = y, if y > 1.25 C or missing(1)
+//! hold   0.95 C                              drain, if q > 40 ms: with C = y, if missing(1);
+//!                                            probe with r = 1.05 C and g = y / s, if it is the 8th, or 1.25 C < C_0
+//! probe  r                                   drain with C = y, if missing(g) in its second slot, or in its first with a measured q > 40 ms;
+//!                                            after the second otherwise the first of these that holds:
+//!                                            probe with r' = min{2 r, C_0}, if 1.25 r < C_0 (r is doubled)
+//!                                            free, if 1.1 r > 2 s
+//!                                            probe with r' = 1.1 r
+//! ```
+//! Symbols:    x -> `clamp`, s -> `sent`, y -> `arrived`, mu -> `level`, N_target -> `target_level`, C_0 -> `carried`, d -> `delay`,
+//!             t -> `seconds`, C -> `capacity`, r -> `Probe::rate`, g -> `whole` (1 at most), q -> `waits`, B -> `missing`
+//! Deviations: * The specification calls frames short below 0.8 of the target. Where a fifth of all MPDUs is sent again they hold 0.6 to
+//!               0.8 of it although a queue stands at the hop.
+//!             * Where a packet or none is aimed at, frames of one are short all the same: what waits at the hop would meet in them.
+//!             * It retreats to 0.95 of the goodput at once and does not say how that ends. A deep buffer that was filled before is then
+//!               never emptied, so the retreat is deeper until it is.
+//!             * The least delay may rise by 200 us/s, as two clocks may drift, and is forgotten with the stream that it was of.
+//!             * After 40 slots of drain, what is left is taken to be the path's; so is what keeps packets late at the hop whatever is
+//!               drained there, after 6 slots (`Earliest::drained`).
+//!             * A probe is compared with the hold before it, not with 1: packets that any rate loses are no bottleneck.
+//!             * One detector for all stations of an access point: they share the path to it, and detectors of their own would each hold
+//!               what it happened to have when the path filled.
+//!             * A stream that misses packets while most others do not has one of its own: to send more is of no use to it, and costs
+//!               the others.
+//! Validity:   * A hop that puts packets that wait into one frame.
+//!             * Packets of the same stream, counted at both ends, over slots that cover each other but for the path's delay, which is
+//!               shorter than a slot.
+//!             * Where neither delays nor losses are told, lost packets count as waiting, until the 40 slots.
 //! Checked by: tests::*, tests/aggregation_backhaul.rs (the regulator before a buffer of 2 s)
 
 use lasthop_units::Time;

@@ -3,19 +3,25 @@
 //! Equations:  full:  mu >= 0.95 N_max,   or   d > 3 mu/x  and frames are not short (`is_short`)
 //!             full:  B' = max{B + (s - y - lost) t, 0};   otherwise  B' = max{(s - y - lost) t, 0}
 //!             from full and B' > M + y T̄ on, as long as full and B' > M:   x <= y - (B' - M) / t
-//!             M = N_max if mu >= 0.95 N_max, otherwise mu;   when a drain of frames below 0.95 N_max begins, h = min{h, H};   h' = 1.005 h until that is 1
-//!             H' = max{mu/N_max, H/1.05},   h >= mu/N_max;   both only in slots of which w is sure
-//! Symbols:    B -> `packets`, mu -> `level`, N_max -> `most`, h -> `holds`, H -> `seen`, d -> `late`, mu/x -> `interval`, s -> `sent`, y -> `arrived`,
-//!             t -> `seconds`, T̄ -> `target_interval`, x -> `clamp`
+//!             M = N_max if mu >= 0.95 N_max, otherwise mu
+//!             h' = min{max{1.005 h, mu/N_max}, 1},   H' = max{mu/N_max, H/1.05}
+//!             h' is at most H' where a drain of frames below 0.95 N_max begins
+//!             mu/N_max and that count, and H changes, only in slots of which w is sure
+//! Symbols:    B -> `packets`, mu -> `level`, N_max -> `most`, h -> `holds`, H -> `seen`, d -> `late`, mu/x -> `interval`, s -> `sent`,
+//!             y -> `arrived`, t -> `seconds`, T̄ -> `target_interval`, x -> `clamp`
 //! Deviations: none.
-//! Validity:   packets of the same stream counted at both ends. Lost packets that nobody counts seem to wait, at most until a slot whose frames
-//!             are not full: a frame with room has taken all that waited. What a slot without full frames leaves behind is
-//!             kept for the next one only, for the hop may have become slower at its end. Frames are full before they hold the most that a frame
-//!             can where MPDUs are sent again: the window of the Block Ack (IEEE 802.11-2020, 10.25.6) stands on the oldest that is missing. That
-//!             shows only in delays: what comes later than three frames has found no room in two. (A packet behind one that
-//!             is sent again waits for it, a frame or two.) Where delays are not told it does not show. What frames hold is a share of N_max, and that is of the mean w of a slot: in one in which the data rate
-//!             has become another, or of which none was told, the share says nothing, and in no slot is it more than 1.
-//!             What comes late after six slots of that all the same is not the hop's (`Earliest::drained`), and what was found meanwhile is taken back.
+//! Validity:   packets of the same stream, counted at both ends.
+//!             * Lost packets that nobody counts seem to wait until a slot whose frames are not full: a frame with room has taken all
+//!               that waited.
+//!             * What a slot without full frames leaves behind is kept for the next one only: the hop may have become slower at its end.
+//!             * Where MPDUs are sent again frames are full before they hold the most that one can: the window of the Block Ack
+//!               (IEEE 802.11-2020, 10.25.6) stands on the oldest that is missing.
+//!             * That shows only in delays, and not where these are not told: what comes later than three frames has found no room in
+//!               two. (A packet behind one that is sent again waits for it, a frame or two.)
+//!             * What frames hold is a share of N_max, and so of the mean w of a slot. In a slot in which the data rate has become
+//!               another, or of which none was told, the share says nothing; in no slot is it more than 1.
+//!             * What comes late after six slots of that all the same is not the hop's (`Earliest::drained`), and what was found
+//!               meanwhile is taken back (`take_back`).
 //! Checked by: tests::*, tests/aggregation_loop.rs (capacity that falls within a slot), crates/sim/tests/regulated.rs
 
 use super::backhaul::is_short;

@@ -3,12 +3,13 @@
 //!             originator of BlockAck sends again); radiotap.org, field "A-MPDU status".
 //! Equations:  N = MSDUs in the frame's MPDUs, scaled by (received + missing) / received MPDUs
 //! Symbols:    N -> [`Frame::packets`], received -> `mpdus`, missing -> `missing`
-//! Deviations: the source counts MPDUs by reference number and transmitter alone. Here a frame also ends with its last
-//!             flag, with a sequence number that does not rise, and with age, because some drivers number every A-MPDU
-//!             alike and others go on with a number when they missed the last subframe; and MPDUs that were lost on the
-//!             air are inferred from sequence numbers (see `history`); where the radio shows damaged MPDUs, a number that
-//!             never comes counts once, for it may have been received by others. Nothing is inferred of a conversation that the
-//!             radio hears in part, nor of lone MPDUs. [`Grouping::Reference`] counts as the source does.
+//! Deviations: the source counts MPDUs by reference number and transmitter alone, and so does [`Grouping::Reference`]. Otherwise:
+//!             * A frame also ends with its last flag, with a sequence number that does not rise, and with age, because some
+//!               drivers number every A-MPDU alike and others go on with a number when they missed the last subframe.
+//!             * MPDUs that were lost on the air are inferred from sequence numbers (see `history`), but not of a conversation
+//!               that the radio hears in part, nor of lone MPDUs.
+//!             * Where the radio shows damaged MPDUs, a number that never comes counts once, for it may have been received by
+//!               others.
 //! Validity:   one radio's view in the order of reception; PPDUs to 5.484 ms; frames without BlockAck reordering.
 //! Checked by: tests::*, tests/aggregation_captures.rs (real and synthetic captures with counts of other tools)
 

@@ -1,40 +1,32 @@
 //! The overhead of a round, learned from the frames of one station.
 //! Source:     aggregation.md C.3: ĉ' = (1 - β) ĉ + β (μ_1/x_1) (1 - w'x), and its guards.
 //! Equations:  sample = T_1 (1 - sum_j w_j y_j),   T_1 = slot / frames_1,   y_j = packets_j / slot_j
-//!             ĉ' = sample if it and the one before both exceed 1.25 ĉ, or both fall short of ĉ / 1.25;
-//!             otherwise as above, with max{β, 1/(k + 1)} in the place of β in the k-th slot after such a change
-//!             ĉ' = (1 - min{(k - 1) β, 0.3}) ĉ in the k-th slot in a row of single packets at the least rate
+//!             ĉ' = (1 - b) ĉ + b sample;   b = 1 where the hop has changed, max{β, 1/(k + 1)} k slots later, β before any change
+//!             ĉ' = (1 - min{(k - 1) β, 0.3}) ĉ   in the k-th slot in a row of single packets (`doubt`)
 //! Symbols:    ĉ -> `round`, μ_1/x_1 = T_1 -> `interval`, w'x = sum w_j y_j -> `load`, β -> the `weight` argument
-//! Deviations: rates are those that *arrived*, not those that were sent: μ_1/x_1 is then the interval between frames, as
-//!             measured, and the sample holds while a queue grows. Two guards make the sample a bound. Full frames: where
-//!             the hop could have sent more in one frame, the sample is too low; it may raise ĉ, not lower it (the
-//!             specification skips it; but a hop that a neighbour has slowed down would then be overrun for longer).
-//!             Short frames: they may follow the packets, not the rounds, and the sample is too high; it may lower ĉ, and raise it
-//!             only if frames hold 4 packets, are as many as 5, and the station was sent what it may be, all slot long, or frames
-//!             are full; or if frames hold 1.1 packets at the least rate, which is one packet a round if ĉ is right: no lower rate would tell more, and the target is missed
-//!             by as much whatever makes packets meet (at 1.5 a target out of reach stayed unnoticed, at a fourth of the throughput). Too low a ĉ does no harm there that the loops do not mend (z makes good for it, and what they cannot mend makes
-//!             frames of 4); one that is too high may lock them: where a round of single packets seems longer than the target, the law asks
-//!             for single packets, and their interval is just what it believes. So while frames hold single packets, as many as it would have, ĉ is
-//!             taken to be too high, by more with every slot, until two packets meet in a frame; but not where packets wait all the same, as for a station
-//!             that never aggregates, nor where a frame can hold no more than one.
-//!             With [`OverheadRule::Access`] what is averaged is c/n, so that c is known at once when
-//!             stations come and go; n counts frames in a round (`controller::rounds`).
-//!             A hop that changes: with β = 0.05 and slots of 0.5 s what has been learned fades with a time constant of 10 s, and
-//!             twenty seconds after a neighbour has gone an eighth of its frames still counts. The sample is not to blame:
-//!             T_1 and the load are what they are, whatever ĉ and the rates, so that it is right one slot after the change, and
-//!             no loop is closed by believing it at once. Two in a row must say so, since the change happens within
-//!             a slot, and since one may be an accident; both of frames that show rounds, or that show less; and by more than a frame of each station would change, which
-//!             on a hop that is busy with few long frames is much beside what is left over; and while the stations' shares of the frames
-//!             stay as they are, within a tenth or a frame, for who has just joined sends no frame in some rounds, which then cost less. From then on ĉ is the mean of what came since. Not with
-//!             [`OverheadRule::Round`], which is the published estimator.
-//!             Stations that tell what packets take from arrival times do not tell it in every slot, and not while a queue
-//!             stands. T_1 (1 - w'y) with what they told before is no measurement of c once they are slower, and to believe it does
-//!             harm: with ĉ too large by as much as w'mu is too small, the inner loop's gain is K1 ĉ/c, and beyond 2 levels swing
-//!             between few packets and full frames for good, on top of a queue. The other way round, w too large and ĉ too small,
-//!             it is below K1. So unless all w are of the same slot, a sample is not believed if a w that is longer by a quarter would
-//!             explain it, or if less than an access is left; two in a row are said to be the packets' ([`Change::Airtimes`]). Not with [`OverheadRule::Round`].
-//!             Where no rates are known ĉ is what rounds of different lengths have told (`told`), or ĉ' = (1 - β) ĉ + β a, a being the nearest to ĉ of what they make likely (`lean`); until then w is what rounds leave beyond it, but one that exceeds two rounds in a row is half of the
-//!             second from then on (`bound`).
+//! Deviations: why: decisions 8 and 9. Those marked * are not of [`OverheadRule::Round`], which is the published estimator.
+//!
+//! ```text
+//! Arrivals    y is what arrived, not what was sent: the sample holds while a queue grows.
+//! One side    frames of the reference are                         the sample is   and may
+//!             full: 0.95 of what one can hold                     too low         only raise ĉ, if there are 5 in the slot
+//!             of fewer than 4 packets, fewer than 5 in the slot,
+//!             or of a station that was not sent what it may be    too high        only lower ĉ
+//!             others                                              right           do both
+//!             At the least rate 1.1 packets do for 4 (`Round`: 1.5): no lower rate would tell more.
+//! Accesses*   c/n is averaged, n being the frames in a round (`controller::rounds`), so that c is known when stations come and go.
+//! Changes*    Two samples in a row that are off by 1.25, to one side, are a change: the second is the new ĉ. Both must be of frames
+//!             that show rounds, or show less; be off by more than one frame of each station would make; and come while the mix of
+//!             frames is steady, within a tenth or a frame: who has just joined has no frame in some rounds, which then cost less.
+//! Doubt       Single packets confirm any ĉ that is too high: where a round of them seems longer than the target, the law asks for
+//!             them, and their interval is what it believes. So ĉ falls while frames are single, if data rates are known or no more
+//!             is asked for. Not where packets wait all the same, nor where a frame holds only one.
+//! Old rates*  Unless every w is of this slot, a sample is not believed that a w longer by 1.25 would explain, or that leaves less
+//!             than an access; two in a row say that w has changed (`Change::Airtimes`). With ĉ too large by what w'mu is too small
+//!             the inner loop's gain is K1 ĉ/c, and beyond 2 levels swing.
+//! No rates    ĉ is what rounds of different lengths have told (`told`*), or leans to it (`lean`*). One that is longer than two rounds
+//!             in a row is half of the second from then on (`bound`).
+//! ```
 //! Validity:   at least one active station.
 //! Checked by: tests::*, controller::tests
 
@@ -52,7 +44,7 @@ pub struct Overhead {
     mix: f64,
     /// Samples since such a change; `None` before there was one.
     since: Option<u32>,
-    /// Samples in a row of single packets, as many as the law would have.
+    /// Slots in a row of single packets that were doubted.
     singles: u32,
     /// The last sample may have shown that packets take longer (true) or less long than was told.
     stretched: Option<bool>,
@@ -113,10 +105,10 @@ const MET_BY_ROUND: f64 = 1.5;
 const FALL: f64 = 0.3;
 /// Frames do not say so of which the stations have other shares than in the slot before, by more than this part and more than one frame.
 const STEADY: f64 = 0.1;
-/// No access takes less, seconds.
+/// No access takes less, seconds: SIFS, preamble and acknowledgement alone.
 const LEAST_ACCESS: f64 = 70e-6;
-/// Bounds of the overhead of one access, seconds: SIFS, preamble and acknowledgement alone take 70 us, and beyond 100 ms the
-/// hop is not usable.
+/// Bounds of the estimate of one access, seconds. The lower one is below any access, for too low an estimate does no harm; beyond the upper
+/// one the hop is not usable.
 const BOUNDS: (f64, f64) = (20e-6, 0.1);
 
 impl Overhead {

@@ -49,10 +49,14 @@ pub enum OverheadRule {
     /// The overhead of one access: the round's is known at once for any number of stations. When the hop itself changes, two
     /// slots that agree are believed at once.
     Access,
-    /// The overhead of the whole round, as published: it is learned anew, by β, whatever the hop does, no target is given up or made longer, and ν
-    /// is the outer loop's alone. The guards of any implementation hold here too: frames of single packets lower ĉ, since it could not leave a value with
-    /// which only they are asked for; what stands in the hop's queue is drained; frames are not asked to hold more than they were found to; packets
-    /// that are sent again count; streams that are limited, or lack packets on the path before the hop, claim no more than they use.
+    /// The overhead of the whole round, as published: it is learned anew, by β, whatever the hop does, no target is given up or made
+    /// longer, and ν is the outer loop's alone. The guards of any implementation hold here too:
+    ///
+    /// * frames of single packets lower ĉ, since it could not leave a value with which only they are asked for;
+    /// * what stands in the hop's queue is drained;
+    /// * frames are not asked to hold more than they were found to;
+    /// * packets that are sent again count;
+    /// * streams that are limited, or lack packets on the path before the hop, claim no more than they use.
     Round,
 }
 

@@ -6,15 +6,15 @@
 //!             is in others. The last term is 0 if the slot before had another reference, or none.
 //! Symbols:    K_I -> `integral`, K_P -> `proportional`, N -> `aim_packets`, k -> the slot that has ended, 1 -> the reference,
 //!             mu_1(k) -> `level`, mu_1(k-1) -> `before`, w -> `airtime`; `rate` is x of the slowest station
-//! Deviations: the source gives the integral term alone and says elsewhere that it was a PI controller. The other term is what a
-//!             PI controller on N - mu adds from one slot to the next, since N is constant; by default K_P = 0. Rates are from 10 to
-//!             1e7 packets a second.
-//!             Gains by default such that the loop gain is 0.5 at 32 packets, 390 Mbit/s and an overhead of 200 us, where
-//!             d mu/d x = (c + w mu)^2 / c = 7.4e-3 packets for a packet a second; the predecessor's own are not known.
-//!             The reference is the slowest station of those that were sent what they may be, or whose frames hold more
-//!             than they shall: frames that an application leaves short ask for more for as long as it does, and what had
-//!             been added meanwhile would stand in the hop's queue for minutes afterwards. Whether the predecessor had
-//!             such a guard is not known.
+//! Deviations: * The source gives the integral term alone and says elsewhere that it was a PI controller. The other term is what a
+//!               PI controller on N - mu adds from one slot to the next, since N is constant; by default K_P = 0.
+//!             * Rates are from 10 to 1e7 packets a second.
+//!             * Gains by default such that the loop gain is 0.5 at 32 packets, 390 Mbit/s and an overhead of 200 us, where
+//!               d mu/d x = (c + w mu)^2 / c = 7.4e-3 packets for a packet a second; the predecessor's own are not known.
+//!             * The reference is the slowest station of those that were sent what they may be, or whose frames hold more
+//!               than they shall: frames that an application leaves short ask for more for as long as it does, and what had
+//!               been added meanwhile would stand in the hop's queue for minutes afterwards. Whether the predecessor had
+//!               such a guard is not known.
 //! Validity:   near that point. Elsewhere the loop gain is another, which is why it was replaced: with eleven stations, or
 //!             at a tenth of the data rate, it is many times as large. If each slot shows the level of its own rate, the loop
 //!             is stable for a / 2 + b < 1, with a = K_I d mu/d x and b = K_P d mu/d x: its poles are those of z^2 - (1 - a - b) z - b.

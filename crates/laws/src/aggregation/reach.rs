@@ -1,16 +1,18 @@
 //! Which interval is aimed at: the target, a longer one while the target cannot be had, or a shorter one for which there is room.
 //! Source:     own; aggregation.md C.2 and C.3 leave frames of single packets where T̄ is out of reach (Lemma 2's least case).
-//! Equations:  m = ĉ + w'1 where all send as much as they may (`controller::rounds`),   out of reach from the second slot in a row with m > 1.05 T̄ on, within reach from the second with m < T̄ on
-//!             T = min{ T̄, b } within reach,   T = max{ T̄, m, ĉ / (1 - 1/2) } out of reach
+//! Equations:  m = ĉ + w'1 where all send as much as they may (`controller::rounds`)
+//!             out of reach from the second slot in a row with m > 1.05 T̄ on,   within reach from the second with m < T̄ on;
+//!             from the first, if two slots have just told another ĉ
+//!             within reach  T = min{ T̄, b },   out of reach  T = max{ T̄, m, ĉ / (1 - 1/2) }
 //! Symbols:    ĉ -> `overhead`, m -> `shortest`, T̄ -> `asked`, b -> `room` ([`super::room`]), T -> `interval`
-//! Deviations: what is published sends single packets, in rounds of m. Where ĉ is most of m these take hardly any of the air: with a neighbour of
-//!             6 Mbit/s beside 25 stations m is 60 ms, of which packets take 0.8. The operator's T̄ is missed in any case, so
-//!             what is aimed at is the shortest interval in which packets take half of the time; slow packets take that as
-//!             singles. Between T̄ and 1.05 T̄ nothing is to be gained by giving the target up. ĉ is what single packets cannot tell and longer frames
-//!             can (`overhead`), so that a ĉ that was wrong is found out there. Not with [`OverheadRule::Round`], whose
-//!             ĉ may be another hop's for ten seconds: that law stays as published.
-//! Validity:   what others send counts as overhead. Where several regulators on a channel are all out of reach, each takes the others' packets
-//!             for overhead of its own, and only the most packets a frame bound what they aim at.
+//! Deviations: what is published sends single packets, in rounds of m. Why another interval: decision 9.
+//!             * Where ĉ is most of m, single packets take hardly any of the air, and T̄ is missed in any case. What is aimed at is the
+//!               shortest interval in which packets take half of the time; slow packets take that as singles.
+//!             * Between T̄ and 1.05 T̄ nothing is to be gained by giving the target up.
+//!             * ĉ is what single packets cannot tell and longer frames can (`overhead`): one that was wrong is found out there.
+//!             * Not with [`OverheadRule::Round`], whose ĉ may be another hop's for ten seconds: that law stays as published.
+//! Validity:   what others send counts as overhead. Where several regulators on a channel are all out of reach, each takes the others'
+//!             packets for overhead of its own, and only the most packets a frame bound what they aim at.
 //! Checked by: tests::*, tests/aggregation_loop.rs, crates/sim/tests/out_of_reach.rs
 
 use super::params::OverheadRule;

@@ -2,14 +2,15 @@
 //! Source:     own; decision 13. What is sent to the hop within a round waits there until the next.
 //! Equations:  where a share l > 0.005 of what was sent is lost:  T' = max{0.7 T, 1.05 m},   otherwise T' = min{g T, T̄}
 //!             g = 1.1 where T < 0.85 b or after 40 slots without losses in a row;  1.01 where T < b;  1.02 beyond
-//!             begun where 5 a - b > 11,   a slots with losses and b without, while T̄ is aimed at; never below 0
-//!             a queue that lost l would have held rounds of b = (1 - l) T;   refuted where T <= 0.75 b, or 0.7 T < 1.05 m, loses packets
+//!             begun where 5 a - e > 11,   a slots with losses and e without, while T̄ is aimed at; never below 0
+//!             a queue that lost l would have held rounds of (1 - l) T;   b is the longest of these that was not refuted
+//!             refuted where T <= 0.75 b, or 0.7 T < 1.05 m, loses packets;   none counts as refuted after six in a row that were not
 //!             refuted 4 times  =>  T' = T̄ for 120 slots, for 240 the next time, and so on up to 1920
 //! Symbols:    l -> `lost`, T̄ -> `asked`, T -> `interval`, m -> `shortest` (the round in which packets are single), b -> `held`
 //! Deviations: none.
-//! Validity:   losses at the hop's queue: a buffer of fewer packets than a round brings, or one that others fill, too. Its losses begin at the
-//!             same interval again and again, and six times in a row make up for what was refuted; what the air loses is lost of any
-//!             round, down to the shortest. What is lost before the hop, or while it drains, says nothing of its queue.
+//! Validity:   losses at the hop's queue: a buffer of fewer packets than a round brings, or one that others fill, too.
+//!             * Its losses begin at the same interval again and again. What the air loses is lost of any round, down to the shortest.
+//!             * What is lost before the hop, or while it drains, says nothing of its queue.
 //! Checked by: tests::*, crates/sim/tests/room.rs
 
 /// Which interval the hop's queue has room for.

@@ -5,12 +5,11 @@
 //!             a = mean(r) - w mean(l),   likely of w within w -+ e
 //! Symbols:    F -> frames a second of all stations, Y -> packets a second of those without rates, known -> share of the time that
 //!             packets of the others take, a -> seconds an access, w -> seconds a packet, k -> `count`, l -> `level`, r -> `spent`
-//! Deviations: -
-//!             One slot tells the sum of both only: where a neighbour makes accesses ten times as long, packets seem to take ten times as
-//!             long, and a law that believes so sends single packets, which show nothing else. Two levels tell them
-//!             apart. Nothing is said where levels were alike: the bounds are then wide.
-//!             A slot that lies off the line by a quarter is left out; if the next one does too, to the same side, the hop is
-//!             another, and what was before says nothing.
+//! Deviations: * One slot tells the sum of both only: where a neighbour makes accesses ten times as long, packets seem to take ten times
+//!               as long, and a law that believes so sends single packets, which show nothing else. Two levels tell them apart.
+//!             * Nothing is said of fewer than five slots, and little where levels were alike: the bounds are then wide.
+//!             * A slot that lies off the line by a quarter, and by three standard errors, is left out; if the next one does too, to the
+//!               same side, the hop is another, and what was before says nothing.
 //! Validity:   slots in which rounds follow one another, of stations whose proportions stay.
 //! Checked by: tests::*, crates/sim/tests/out_of_reach.rs
 

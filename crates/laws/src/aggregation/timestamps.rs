@@ -5,13 +5,15 @@
 //!             doubt = sum of min(P, 1 - P) / frames
 //! Symbols:    b -> `Coefficients::intercept`, w -> `Coefficients::weights`, f_j -> [`features`], gap g_j -> time from
 //!             packet j - 1 to packet j
-//! Deviations: the source gives no features. Here: ln of the gaps g_{j-2} to g_{j+2} in microseconds; how far ln g_j lies above
-//!             that of the slot's shorter kind of gaps (two means), where that kind lies, how far the longer kind lies above
-//!             it, ln of the mean gap; all products of these four, since how long a gap must be to be a border depends on
-//!             what the others are like; and whether both kinds are one. The number of frames is the sum of probabilities, which errs less than counting those
-//!             above a half where borders are seen only in part. Rates are not seen, but what a packet takes on the air is told
-//!             from when the packets were sent ([`pace`]).
-//!             A slot that the classifier does not know, but whose packets all took equally long from their sender on, is one of single packets.
+//! Deviations: * The source gives no features. Here: ln of the gaps g_{j-2} to g_{j+2} in microseconds; how far ln g_j lies above that
+//!               of the slot's shorter kind of gaps (two means), where that kind lies, how far the longer kind lies above it, ln of the
+//!               mean gap; all products of these four, since how long a gap must be to be a border depends on what the others are
+//!               like; and whether both kinds are one.
+//!             * The number of frames is the sum of probabilities, which errs less than counting those above a half where borders are
+//!               seen only in part.
+//!             * Rates are not seen, but what a packet takes on the air is told from when the packets were sent ([`pace`]).
+//!             * A slot that the classifier does not know, but whose packets all took equally long from their sender on, is one of
+//!               single packets.
 //! Validity:   packets that leave their sender paced, arrive in order, and are stamped by the kernel when its driver hands
 //!             them up. Frames that one poll of the driver hands up together count as one: no gap shows them, so that no
 //!             doubt arises (docs/reference/timestamp-estimator.md says what comes of it).

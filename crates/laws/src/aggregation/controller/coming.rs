@@ -2,7 +2,8 @@
 //! Source:     own; aggregation.md C.3 lets a station begin with frames of one packet and ν follow by K2 a slot.
 //! Equations:  nu' = nu a(S') / a(S),   z_i' = z_i target_i' / target_i   when the set S of saturated stations becomes S'
 //!             z_j = min{ (nu w_1) a(S + j) / (a(S) w_j), N̄_j }, at least 1, for a station j that comes back
-//! Symbols:    a -> `Planned::share` (s of every round for a station below its cap), S -> [`Standing::Saturated`]
+//! Symbols:    a -> `Planned::share` (s of every round for who has most: a station below its cap, if there is one),
+//!             S -> [`Standing::Saturated`]
 //! Deviations: the specification leaves this to the loops, and so does [`crate::aggregation::OverheadRule::Round`]. What it
 //!             costs, and why: docs/decisions/0011-who-is-there.md. What is measured of a station is taken for the part of
 //!             the slot in which it was present; where nobody was for half of a slot, ν is the model's.

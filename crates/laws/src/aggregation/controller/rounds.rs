@@ -1,7 +1,8 @@
 //! What a round of the active stations is made of, those among them that are not in every one included.
 //! Source:     own; aggregation.md C.1 and C.3 know stations that have a frame in every round.
 //! Equations:  f_i = 1,   but of a stream that its application limits  min{ R / t_i, 1 };   R = sum f_i (ĉ/n + w_i p_i) / (1 - F)
-//!             p_i = min{ z_i, v_i },   of a limited one  min{ z_i, max{1.5 mu_i, 1} },   of one that comes often  min{ z_i, 1.5 v_i }
+//!             p_i = min{ z_i, v_i },   of a limited one  min{ z_i, max{1.5 mu_i, 1} },
+//!             of one that comes often  min{ z_i, 1.5 v_i }
 //!             n = sum f_i,   m = (ĉ + w'1 of the others) / (1 - L),   L = F + sum w_i y_i of the limited, at most 0.9
 //!             F = sum w_i o_i of the others, at most 0.9
 //!             reserved in a round:   R, or an access if that is more, but for its own rate a station counts w_i z_i
@@ -9,10 +10,11 @@
 //! Symbols:    R -> `ahead`, f -> `frames_in`, n -> `frames`, t -> `between` (T_i, but of who comes often `Presence::period`), p -> `claim`,
 //!             g -> `frames_had`, m -> `Rounds::shortest`, T_i -> `Seen::interval`, T_1 -> `Regulator::apart`, y -> `Seen::arrived`,
 //!             a -> `cap_price`, v -> `Presence::burst`, F -> `foreign`, o -> `Seen::foreign`
-//! Deviations: R is that of the frames which the law asks for, not the last one measured: a longer round has more frames of limited
-//!             streams, which make it longer, and a law that lowers its rates for those of the last is a slot late: levels swung
-//!             between 25 and 64 packets. Where all are limited, and of a law that does not foresee who is there, it is the last one. A
-//!             limited stream whose frames are no more than 1.1 T_1 apart is in every round (f = 1).
+//! Deviations: * R is that of the frames which the law asks for, not the last one measured: a longer round has more frames of limited
+//!               streams, which make it longer, and a law that lowers its rates for those of the last is a slot late: levels swung
+//!               between 25 and 64 packets.
+//!             * Where all are limited, and of a law that does not foresee who is there, it is the last one.
+//!             * A limited stream whose frames are no more than 1.1 T_1 apart is in every round (f = 1).
 //! Validity:   ĉ is n accesses with [`crate::aggregation::OverheadRule::Access`]; with `Round` it is one figure.
 //! Checked by: controller::tests, crates/sim/tests/few_packets.rs, crates/sim/tests/come_and_go.rs
 

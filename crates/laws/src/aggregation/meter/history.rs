@@ -76,7 +76,7 @@ pub fn distance(from: u16, to: u16) -> u16 {
 }
 
 impl History {
-    /// Forgets everything.
+    /// Forgets which numbers came, not how well this radio hears.
     pub fn clear(&mut self) {
         self.highest = None;
         self.missing.clear();

@@ -8,14 +8,14 @@
 //!             result = max{w, g},   g = sum (last stamp - first stamp) / sum (N - 1)
 //! Symbols:    S(k) -> when frame k began (not known), s -> when its packets were sent, a -> the first stamp of its packets, N -> its
 //!             packets, p -> whatever is the same for all frames of a slot (clocks, path, preamble, the host), w -> seconds a packet
-//! Deviations: -
-//!             A frame takes up what waits when it begins: its last packet had been sent by then, and the first of the next frame had
-//!             not. Of a frame that is handed up whole the first stamp is its end, which moves by w with every packet. A host
-//!             that hands up every MPDU as it ends stamps the first one when the frame has begun: that gives w = 0, and there
-//!             the packets of a frame are w apart, which elsewhere is only what a packet costs the host. That cost is below w,
-//!             or the host would not keep up; so the larger of both is it.
-//!             The least delays would give the same if many were without any jitter; sums of violations bear outliers. The mean
-//!             of the delays is of no use: frames are long because a packet came just before they began.
+//! Deviations: * A frame takes up what waits when it begins: its last packet had been sent by then, and the first of the next frame had
+//!               not.
+//!             * Of a frame that is handed up whole the first stamp is its end, which moves by w with every packet.
+//!             * A host that hands up every MPDU as it ends stamps the first one when the frame has begun: that gives w = 0, and there
+//!               the packets of a frame are w apart. Elsewhere that is only what a packet costs the host, which is below w, or the host
+//!               would not keep up; so the larger of both is it.
+//!             * The least delays would give the same if many were without any jitter; sums of violations bear outliers.
+//!             * The mean of the delays is of no use: frames are long because a packet came just before they began.
 //! Validity:   packets that are sent one by one, evenly, and wait nowhere but for their station's turn: no queue stands, and frames
 //!             are put together when the channel is theirs. Where an access point does that one frame earlier, or MPDUs are lost
 //!             so often that most frames have packets of the one before, what comes out is wrong or not known. It is never more than
