@@ -119,7 +119,7 @@ figures! {
         Exempt {
             what: "a neighbour from 20 to 40 s, the hop comes back: longest half-second mean delay",
             bounds: &[AtMost(9.5)],
-            one_seed: Either("five seeds meet it; the worst half second of one run is 3 % too long"),
+            one_seed: Either("five seeds are on the verge, 6.00 ± 1.46 ms of 6.00: one run in five has one half second that is too long"),
         },
         Exempt {
             what: "a neighbour of 6 Mbit/s from 20 to 40 s, the hop comes back: longest half-second mean delay",
@@ -148,7 +148,7 @@ figures! {
         },
         Exempt {
             what: "4 stations, MCS 7, FIFO of 64 packets: throughput, p95 delay and losses, as multiples of those of CUBIC",
-            bounds: &[AtLeast(0.95), AtMost(1.7), AtMost(1.2)],
+            bounds: &[AtLeast(0.95), AtMost(1.7), AtMost(2.0)],
             one_seed: Misses,
         },
         Exempt {
@@ -166,18 +166,23 @@ figures! {
     ];
     two_access_points: "two-aps", [
         Exempt {
+            what: "all hear each other, T = 10 ms: p95 delay and throughput of ours over FIFO, as multiples of CUBIC's over FIFO; and over the modern queue",
+            bounds: &[AtMost(0.92), AtLeast(0.99), AtMost(1.5), AtLeast(0.99)],
+            one_seed: Either("five seeds meet it; over the modern queue the p95 delay is 0.916 ± 0.139 of CUBIC's, and one run may be above it"),
+        },
+        Exempt {
             what: "the same, T = 5 ms: p95 delay and throughput of ours over FIFO, as multiples of CUBIC's over FIFO; and over the modern queue",
             bounds: &[AtMost(0.15), AtLeast(0.92), AtMost(0.23), AtLeast(0.92)],
             one_seed: Misses,
         },
         Exempt {
             what: "access points hidden from each other, RTS: p95 delay and throughput of ours over FIFO, as multiples of CUBIC's over FIFO; and over the modern queue",
-            bounds: &[AtMost(1.5), AtLeast(0.45), AtMost(1.7), AtLeast(0.5)],
+            bounds: &[AtMost(0.9), AtLeast(0.45), AtMost(1.0), AtLeast(0.5)],
             one_seed: Misses,
         },
         Exempt {
             what: "the same without RTS: p95 delay and throughput of ours over FIFO, as multiples of CUBIC's over FIFO; and over the modern queue",
-            bounds: &[AtMost(3.4), AtLeast(0.22), AtMost(3.8), AtLeast(0.25)],
+            bounds: &[AtMost(0.15), AtLeast(0.48), AtMost(0.18), AtLeast(0.5)],
             one_seed: Misses,
         },
     ];
