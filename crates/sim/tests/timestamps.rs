@@ -42,7 +42,7 @@ fn the_mean_error_on_traces_of_other_seeds_is_within_15_per_cent() {
     assert!(all.slots > 350, "{all:?}");
     assert!(all.mean <= 0.15, "{all:?}");
     assert!(whole.mean <= 0.15, "{whole:?}");
-    // The hard case, above what is asked of all: 15.9 % with these coefficients. No requirement, but it must not become worse unseen.
+    // The hard case, above what is asked of all: 15.5 % with these coefficients. No requirement, but it must not become worse unseen.
     assert!(early.slots > 100 && early.mean <= 0.17, "{early:?}");
     // A regulated stream begins with one packet a frame.
     assert!(single.mean <= 0.15, "{single:?}");

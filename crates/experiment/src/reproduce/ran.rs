@@ -11,28 +11,32 @@ pub struct Ran(Vec<Group>);
 #[derive(Clone, Debug, PartialEq)]
 struct Group {
     name: String,
-    /// Every key with all that it was, each once.
-    edits: Vec<(String, Vec<String>)>,
+    keys: Vec<String>,
+    /// What they were in each run, no two of which are alike.
+    runs: Vec<Vec<String>>,
+}
+
+/// Keys that were changed alike, and what they were in each run.
+struct Column<'g> {
+    keys: Vec<&'g str>,
+    values: Vec<&'g str>,
 }
 
 impl Ran {
     /// Another run.
     pub(super) fn add(&mut self, name: &str, edits: &[Edit<'_>]) {
-        let same = |group: &&mut Group| {
-            group.name == name && group.edits.iter().map(|(key, _)| key.as_str()).eq(edits.iter().map(|(key, _)| *key))
-        };
-        let group = match self.0.iter_mut().find(same) {
-            Some(group) => group,
+        let keys = || edits.iter().map(|(key, _)| *key);
+        let same = |group: &&mut Group| group.name == name && group.keys.iter().map(String::as_str).eq(keys());
+        let values: Vec<String> = edits.iter().map(|(_, value)| value.to_string()).collect();
+        match self.0.iter_mut().find(same) {
+            Some(group) if group.runs.contains(&values) => {}
+            Some(group) => group.runs.push(values),
             None => {
-                let edits = edits.iter().map(|(key, _)| ((*key).to_owned(), Vec::new())).collect();
-                self.0.push(Group { name: name.to_owned(), edits });
-                self.0.last_mut().expect("one has just been added")
-            }
-        };
-        for ((_, values), (_, value)) in group.edits.iter_mut().zip(edits) {
-            let value = value.to_string();
-            if !values.contains(&value) {
-                values.push(value);
+                self.0.push(Group {
+                    name: name.to_owned(),
+                    keys: keys().map(str::to_owned).collect(),
+                    runs: vec![values],
+                });
             }
         }
     }
@@ -46,33 +50,88 @@ impl Ran {
 /// A list in Markdown.
 impl fmt::Display for Ran {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for group in &self.0 {
-            write!(f, "\n* `{}.toml`", group.name)?;
-            for (place, (key, values)) in alike(&group.edits).into_iter().enumerate() {
-                let lead = if place == 0 { ", with" } else { ";" };
-                let values: Vec<String> = values.iter().map(|value| format!("`{value}`")).collect();
-                write!(f, "{lead} `{key}` {}", values.join(", "))?;
-            }
-        }
-        Ok(())
+        self.0.iter().try_for_each(|group| write!(f, "\n* {group}"))
     }
 }
 
-/// Keys that differ by their place in a list, and were changed alike, as one: with a `*` for the place.
-fn alike(edits: &[(String, Vec<String>)]) -> Vec<(String, &Vec<String>)> {
-    let any = |key: &str| {
-        let parts = key.split('.').map(|part| if part.parse::<usize>().is_ok() { "*" } else { part });
-        parts.collect::<Vec<_>>().join(".")
-    };
-    let mut seen: Vec<(String, &Vec<String>)> = Vec::new();
-    for (key, values) in edits {
-        let twins = edits.iter().filter(|(other, theirs)| any(other) == any(key) && theirs == values).count();
-        let key = if twins > 1 { any(key) } else { key.clone() };
-        if !seen.contains(&(key.clone(), values)) {
-            seen.push((key, values));
+/// The scenario; what all its runs have other than its file; and what they differ by.
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (varying, constant): (Vec<_>, Vec<_>) = self.columns().into_iter().partition(Column::varies);
+        let mut parts: Vec<String> =
+            constant.iter().map(|column| format!("{} {}", column.label(), code(column.values[0]))).collect();
+        match &varying[..] {
+            [] => {}
+            [one] => parts.push(format!(
+                "{} {}",
+                one.label(),
+                one.values.iter().map(|v| code(v)).collect::<Vec<_>>().join(", ")
+            )),
+            several => {
+                let labels: Vec<String> = several.iter().map(Column::label).collect();
+                let run = |run: usize| {
+                    let values: Vec<String> = several.iter().map(|column| code(column.values[run])).collect();
+                    format!("({})", values.join(", "))
+                };
+                let runs: Vec<String> = (0..self.runs.len()).map(run).collect();
+                parts.push(format!("({}) {}", labels.join(", "), runs.join(", ")));
+            }
+        }
+        let with = if parts.is_empty() { "" } else { ", with " };
+        write!(f, "`{}.toml`{with}{}", self.name, parts.join("; "))
+    }
+}
+
+impl Group {
+    /// Its keys in order; those that differ by their place in a list, and were changed alike, are one.
+    fn columns(&self) -> Vec<Column<'_>> {
+        let mut columns: Vec<Column<'_>> = Vec::new();
+        for (place, key) in self.keys.iter().enumerate() {
+            let values: Vec<&str> = self.runs.iter().map(|run| run[place].as_str()).collect();
+            let alike = |column: &&mut Column<'_>| {
+                column.values == values
+                    && parts(key).is_some()
+                    && parts(column.keys[0]).map(rest) == parts(key).map(rest)
+            };
+            match columns.iter_mut().find(alike) {
+                Some(column) => column.keys.push(key),
+                None => columns.push(Column { keys: vec![key], values }),
+            }
+        }
+        columns
+    }
+}
+
+impl Column<'_> {
+    fn varies(&self) -> bool {
+        self.values.iter().any(|value| *value != self.values[0])
+    }
+
+    /// `traffic.0.rate`, or `traffic.1,2.size` of several places.
+    fn label(&self) -> String {
+        match (parts(self.keys[0]), &self.keys[..]) {
+            (Some((list, _, key)), [_, _, ..]) => {
+                let places: Vec<&str> = self.keys.iter().filter_map(|key| Some(parts(key)?.1)).collect();
+                code(&format!("{list}.{}.{key}", places.join(",")))
+            }
+            _ => code(self.keys[0]),
         }
     }
-    seen
+}
+
+/// A key of a list's element: the list, the place in it, and the rest.
+fn parts(key: &str) -> Option<(&str, &str, &str)> {
+    let (list, rest) = key.split_once('.')?;
+    let (place, key) = rest.split_once('.')?;
+    place.parse::<usize>().is_ok().then_some((list, place, key))
+}
+
+fn rest<'k>((list, _, key): (&'k str, &'k str, &'k str)) -> (&'k str, &'k str) {
+    (list, key)
+}
+
+fn code(text: &str) -> String {
+    format!("`{text}`")
 }
 
 #[cfg(test)]
@@ -81,14 +140,25 @@ mod tests {
     use toml::Value;
 
     #[test]
-    fn runs_that_differ_in_values_are_one_line_and_those_with_other_keys_another() {
+    fn what_all_runs_have_is_said_once_and_what_went_together_stays_together() {
         let mut ran = Ran::default();
-        for count in [1, 5, 5] {
-            ran.add("many", &[("station.0.count", Value::from(count)), ("duration", Value::from("6 s"))]);
+        for (count, limit) in [(20, 50), (4, 64), (4, 64), (4, 100)] {
+            let limit = Value::from(limit);
+            ran.add("short", &[("station.0.count", count.into()), ("duration", "6 s".into()), ("limit", limit)]);
         }
-        ran.add("many", &[]);
-        ran.add("web", &[("traffic.1.every", Value::from("1 s")), ("traffic.2.every", Value::from("1 s"))]);
-        let want = "\n* `many.toml`, with `station.0.count` `1`, `5`; `duration` `\"6 s\"`\n* `many.toml`\n* `web.toml`, with `traffic.*.every` `\"1 s\"`";
+        ran.add("short", &[]);
+        ran.add("many", &[("station.0.count", 1.into())]);
+        ran.add("many", &[("station.0.count", 5.into())]);
+        for size in ["1 kB", "2 kB"] {
+            ran.add(
+                "web",
+                &[("traffic.1.size", size.into()), ("traffic.2.size", size.into()), ("traffic.1.at", size.into())],
+            );
+        }
+        let want = "\n* `short.toml`, with `duration` `\"6 s\"`; (`station.0.count`, `limit`) (`20`, `50`), (`4`, `64`), (`4`, `100`)\
+                    \n* `short.toml`\
+                    \n* `many.toml`, with `station.0.count` `1`, `5`\
+                    \n* `web.toml`, with (`traffic.1,2.size`, `traffic.1.at`) (`\"1 kB\"`, `\"1 kB\"`), (`\"2 kB\"`, `\"2 kB\"`)";
         assert_eq!(ran.to_string(), want);
     }
 }

@@ -139,7 +139,8 @@ impl<T: Read> Read for Named<T> {
         let read: Vec<Option<(String, T)>> = entries
             .into_iter()
             .map(|(name, value)| {
-                let quoted = toml::Value::from(name.get_ref().as_ref()).to_string();
+                // The escapes of JSON are escapes of TOML, too, whose own writer may choose a string of several lines, which no key can be.
+                let quoted = serde_json::Value::from(name.get_ref().as_ref()).to_string();
                 T::read(value, &at.child(&quoted, value.span()), cx).map(|table| (name.get_ref().to_string(), table))
             })
             .collect();

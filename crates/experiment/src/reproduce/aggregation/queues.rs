@@ -129,7 +129,7 @@ pub(super) fn modern_amsdu(runner: &Runner<'_>) -> Result<Section, ExperimentErr
                With five packets the fast station is not at the limit of its frames in rounds of 10 ms, so that all have the same time on the \
                air, as the modern queue gives it to them; then ours carries more, about as much as its frames have more of the airtime (last column of the second table): \
                through its tunnel stations acknowledge ten times a second, CUBIC's every second packet. With two it is at that limit over the FIFO, \
-               and the sum of logarithms asks for short rounds again. CUBIC over a FIFO carries most with five packets, nearly all of it to the near station (Jain). \
+               and the sum of logarithms asks for short rounds again. CUBIC over a FIFO carries least, and with five packets how much, and to whom, differs from seed to seed. \
                From server to application (a column of the second table) the regulator is ahead of CUBIC over the modern queue, but with five packets an \
                MPDU over that queue not if CoDel's target is 5 ms: what does not stand on the hop waits in the proxy."
             .into(),

@@ -81,7 +81,7 @@ pub(in super::super) fn access_points(runner: &Runner<'_>) -> Result<Section, Ex
                Hidden from each other, the access points send at once whatever is announced, and the stations near the wall between them \
                receive nothing meanwhile. CUBIC gives them up, over either queue: its far stations have the channel twice, once in each flat, \
                hence the throughput. The regulators serve their stations in rounds. With RTS the ones near the wall have as much of these as the others, \
-               and hardly less throughput; every round then holds frames that were lost, of which no regulator knows but by ĉ. Without RTS whole \
+               and three quarters of their throughput; every round then holds frames that were lost, of which no regulator knows but by ĉ. Without RTS whole \
                frames collide, again and again, since an access point never draws from more than 64 slots: the ones near the wall have next to nothing by any law, \
                and the regulators, which go on serving them, carry two thirds of what CUBIC does, in short frames."
             .into(),

@@ -152,8 +152,8 @@ pub(super) fn three(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
         text: "Stations at 175.5, 117 and 87.75 Mbit/s, TCP through the proxy. The predecessor aims at 32 packets on the \
                slowest station whatever that costs in delay, with its gain for one station at 390 Mbit/s. Here its loop gain, that \
                gain times (c + w'mu)^2 / c, is above 2: levels swing, and its means say little. How it does at its own point, and here \
-               with a gain for this hop, is the next section. Intervals lie 3 % below the target, and levels 5 %, \
-               because slots count alike in the law, as published: their mean is at the target (within 0.5 %), that of \
+               with a gain for this hop, is the next section. Intervals lie 2 to 3 % below the target, and levels 5 %, \
+               because slots count alike in the law, as published: their mean is at the target (within 1 %), that of \
                the frames below it by the square of the slots' coefficient of variation, since slots of few long frames count as much \
                as others (last table). Slots differ because stations answer: an answer that collides with a frame costs the whole frame, 3 ms. \
                With RTS they hardly do, and for paced UDP, without a tunnel's answers, they do half as much. Answers and collisions also \
