@@ -2,7 +2,7 @@
 
 use crate::log::Departure;
 use crate::outcome::{Outcome, StreamLog};
-use crate::spec::Spec;
+use crate::spec::{Spec, receiver};
 use crate::traffic::all;
 use crate::traffic::bulk::{BIN, BulkLog};
 use crate::traffic::iperf3::Iperf3Log;
@@ -22,7 +22,7 @@ impl Outcome {
     pub fn record_into(&self, mut recorder: Recorder, spec: &Spec) -> RunRecord {
         self.record_hop(&mut recorder, spec);
         for (number, (log, stream)) in self.streams.iter().zip(&spec.streams).enumerate() {
-            let station = Scenario::station_node(stream.station);
+            let station = Scenario::station_node(receiver(stream));
             let flow = FlowId(number as u32);
             match log {
                 StreamLog::Bulk(log) => {
@@ -101,9 +101,9 @@ impl Outcome {
                 match probe.delay {
                     Some(delay) => {
                         slowest = slowest.max(delay);
-                        arrived.push((probe.sent + delay, probe.sent, Scenario::station_node(stream.station)));
+                        arrived.push((probe.sent + delay, probe.sent, Scenario::station_node(receiver(stream))));
                     }
-                    None => missing.push((probe.sent, Scenario::station_node(stream.station))),
+                    None => missing.push((probe.sent, Scenario::station_node(receiver(stream)))),
                 }
             }
         }

@@ -154,8 +154,8 @@ impl Spec {
 
     fn check_stream(&self, stream: &Stream) -> Result<()> {
         let wrong = |why: String| Err(LabError::Spec(why));
-        if stream.station >= self.stations.len() {
-            return wrong(format!("a stream to station {} of {}", stream.station, self.stations.len()));
+        if receiver(stream) >= self.stations.len() {
+            return wrong(format!("a stream to station {} of {}", receiver(stream), self.stations.len()));
         }
         if stream.stop <= stream.start || stream.stop > Time::ZERO + self.duration {
             return wrong(format!(
@@ -178,6 +178,11 @@ impl Spec {
             _ => Ok(()),
         }
     }
+}
+
+/// The station that receives a stream, as its place among the stations.
+pub(crate) fn receiver(stream: &Stream) -> usize {
+    stream.to.index().wrapping_sub(Scenario::station_host(0).index())
 }
 
 /// UDP payload that fits one packet of either IP version.

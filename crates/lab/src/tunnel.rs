@@ -8,7 +8,7 @@ use crate::child::Child;
 use crate::error::{LabError, Result};
 use crate::netns::Namespace;
 use crate::run_dir::RunDir;
-use crate::spec::{Spec, TunnelSpec};
+use crate::spec::{Spec, TunnelSpec, receiver};
 use crate::stop::Stop;
 use crate::topology::{AP, Hosts, LAST, MONITOR, WIRE};
 use crate::traffic::all;
@@ -173,7 +173,7 @@ pub(crate) fn forwarded(port: u16) -> SocketAddr {
 /// The server's ports of the streams to `station` that `iperf3` carries.
 fn iperf3_ports(spec: &Spec, station: usize) -> impl Iterator<Item = u16> + '_ {
     let by_iperf3 = move |stream: &Stream| {
-        stream.station == station && matches!(stream.kind, StreamKind::Bulk { program: By::Iperf3, .. })
+        receiver(stream) == station && matches!(stream.kind, StreamKind::Bulk { program: By::Iperf3, .. })
     };
     (0..).zip(&spec.streams).filter(move |(_, stream)| by_iperf3(stream)).map(|(number, _)| all::port(number))
 }

@@ -7,7 +7,7 @@ use lasthop_lab::address::Family;
 use lasthop_lab::{AgentSpec, Clock, Doubt, LabError, PREFIX, Spec, Stop, clean, run};
 use lasthop_radio::AccessClass;
 use lasthop_radio::wired::Params;
-use lasthop_scenario::{Hop, Program, Stream, StreamKind, WiredHop};
+use lasthop_scenario::{Hop, Program, Scenario, Stream, StreamKind, WiredHop};
 use lasthop_units::{Rate, Seed, Span, Time};
 use lasthop_wire::driver;
 use nix::sys::signal::{Signal, kill};
@@ -39,7 +39,8 @@ fn spec(duration: Span) -> Spec {
         stations: vec!["sta1".into()],
         family: Family::V4,
         streams: vec![Stream {
-            station: 0,
+            from: Scenario::SERVER,
+            to: Scenario::station_host(0),
             start: Time::ZERO,
             stop: Time::ZERO + duration,
             class: AccessClass::BestEffort,

@@ -36,7 +36,9 @@ fn spec() -> Spec {
     let duration = Span::from_millis(1_500);
     let kind = StreamKind::Bulk { size: None, program: Program::Own };
     let class = AccessClass::BestEffort;
-    let stream = |station| Stream { station, start: Time::ZERO, stop: Time::ZERO + duration, kind, class };
+    let (from, to) = (Scenario::SERVER, Scenario::station_host);
+    let stream =
+        |station| Stream { from, to: to(station), start: Time::ZERO, stop: Time::ZERO + duration, kind, class };
     Spec {
         wire: wired::Params { rate: Rate::from_mbit(1_000), delay: Span::from_millis(2), queue_packets: 1_000 },
         hop: Hop::Wifi(Box::new(plan)),
@@ -309,7 +311,7 @@ fn delays_follow_the_classes(outcome: &Outcome, spec: &Spec) {
     for (number, stream) in spec.streams.iter().enumerate() {
         if let StreamKind::Bulk { .. } = stream.kind {
             let goodput = outcome.goodput(number, from.max(stream.start), end.min(stream.stop)).expect("a flow");
-            println!("bulk {number} to station {}: {goodput}", stream.station);
+            println!("bulk {number} to {:?}: {goodput}", stream.to);
             assert!(goodput > Rate::from_mbit(1), "stream {number}: {goodput}");
         }
     }

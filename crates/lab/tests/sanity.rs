@@ -7,7 +7,7 @@ use lasthop_lab::{LatenessKind, Outcome, Spec, Stop, StreamLog, run};
 use lasthop_radio::AccessClass;
 use lasthop_radio::wired::Params;
 use lasthop_report::Key;
-use lasthop_scenario::{Hop, Program, Stream, StreamKind, WiredHop};
+use lasthop_scenario::{Hop, Program, Scenario, Stream, StreamKind, WiredHop};
 use lasthop_signals::Node;
 use lasthop_units::stats::Samples;
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
@@ -48,7 +48,8 @@ fn spec(congestion: &str, duration: Span) -> Spec {
 }
 
 fn stream(station: usize, duration: Span, kind: StreamKind) -> Stream {
-    Stream { station, start: Time::ZERO, stop: Time::ZERO + duration, class: AccessClass::BestEffort, kind }
+    let (from, to) = (Scenario::SERVER, Scenario::station_host(station));
+    Stream { from, to, start: Time::ZERO, stop: Time::ZERO + duration, class: AccessClass::BestEffort, kind }
 }
 
 /// Payload share of the link: 1448 bytes of every 1500 (IPv4 and TCP headers with timestamps).

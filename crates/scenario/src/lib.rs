@@ -6,6 +6,7 @@
 
 mod check;
 mod file;
+pub mod graph;
 mod load;
 mod model;
 mod phy;

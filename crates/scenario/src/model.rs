@@ -1,11 +1,13 @@
 //! A validated scenario: holding one is proof that it can be built.
 
+use crate::graph::{Cable, Graph, Host, HostRole, Link, Medium};
 use crate::{Measure, Program, Sender, World};
 use lasthop_laws::{aggregation, oal};
 use lasthop_radio::{AccessClass, queue, wifi, wired};
-use lasthop_signals::{FrameSource, Node};
+use lasthop_signals::{FrameSource, HostId, Node};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use rand::RngExt;
+use std::collections::BTreeSet;
 
 /// What is to be run. Built only by [`Scenario::load`] and [`Scenario::parse`].
 #[derive(Clone, Debug, PartialEq)]
@@ -126,6 +128,72 @@ impl Scenario {
     /// Places of the stations that have a monitor interface, rising.
     pub fn monitors(&self) -> &[usize] {
         &self.monitors
+    }
+
+    /// The server of the short form.
+    pub const SERVER: HostId = HostId(0);
+
+    /// The host that the access points are.
+    pub const AP_HOST: HostId = HostId(1);
+
+    /// The host of a station, by its place in [`Scenario::stations`].
+    pub fn station_host(station: usize) -> HostId {
+        HostId(u16::try_from(station + 2).expect("a hop holds at most 1024 nodes"))
+    }
+
+    /// The station that a host is, as its place in [`Scenario::stations`]; `None` for any other host.
+    pub fn station_of(&self, host: HostId) -> Option<usize> {
+        host.index().checked_sub(2).filter(|place| *place < self.stations.len())
+    }
+
+    /// Every host: the server, the access point, the stations, and the edge where there is a backhaul.
+    pub fn hosts(&self) -> Vec<Host> {
+        let host = |name: &str, role| Host { name: name.to_owned(), role };
+        let mut hosts = vec![host("server", HostRole::Wired), host("ap", HostRole::AccessPoint)];
+        hosts.extend(self.stations.iter().enumerate().map(|(place, name)| host(name, HostRole::Station(place))));
+        hosts.extend(self.backhaul.iter().map(|_| host("edge", HostRole::Edge)));
+        hosts
+    }
+
+    /// The host at which edge proxies stand.
+    pub fn edge(&self) -> HostId {
+        match self.backhaul {
+            Some(_) => Scenario::station_host(self.stations.len()),
+            None => Scenario::AP_HOST,
+        }
+    }
+
+    /// The world as hosts, links and routes.
+    pub fn graph(&self) -> Graph {
+        let cable = |line, changes: &[_], ends: [HostId; 2]| Link {
+            medium: Medium::Cable(Cable { lines: [line; 2], changes: changes.to_vec() }),
+            ends: ends.map(Some).to_vec(),
+        };
+        let nodes = match &self.hop {
+            Hop::Wired(_) => 1 + self.stations.len(),
+            Hop::Wifi(plan) => plan.params().nodes.len(),
+        };
+        let mut ends = vec![None; nodes];
+        let mut radio = Vec::new();
+        for place in 0..self.stations.len() {
+            let (station, ap) = (Scenario::station_node(place), self.access_point_of(place));
+            ends[station.index()] = Some(Scenario::station_host(place));
+            ends[ap.index()] = Some(Scenario::AP_HOST);
+            radio.push((ap, station));
+        }
+        let mut links =
+            vec![cable(self.wire, &[], [Scenario::SERVER, self.edge()]), Link { medium: Medium::LastHop, ends }];
+        if let Some(Backhaul { link, changes }) = &self.backhaul {
+            links.push(cable(*link, changes, [self.edge(), Scenario::AP_HOST]));
+        }
+        Graph { hosts: self.hosts(), links, radio, routes: Vec::new() }
+    }
+
+    /// The access points on the last hop, its own first. One without stations is left out.
+    pub fn access_points(&self) -> Vec<Node> {
+        let homes: BTreeSet<Node> = (0..self.stations.len()).map(|place| self.access_point_of(place)).collect();
+        let others = homes.into_iter().filter(|home| *home != Scenario::AP);
+        std::iter::once(Scenario::AP).chain(others).collect()
     }
 
     /// What the server sends: `"each"` and parallel flows spelled out, one stream for each connection or probe.
@@ -254,8 +322,10 @@ pub struct WiredHop {
 /// One connection or one probe.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stream {
-    /// The station that receives it, as its place in [`Scenario::stations`].
-    pub station: usize,
+    /// The host whose data it is.
+    pub from: HostId,
+    /// The host that receives it.
+    pub to: HostId,
     /// When it begins.
     pub start: Time,
     /// When it ends; not after the run.

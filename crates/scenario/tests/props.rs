@@ -130,7 +130,7 @@ fn answered(text: &str) {
                 assert_eq!(under.queue(), law.queue.unwrap_or(scenario.hop().queue()));
             }
             for stream in scenario.streams() {
-                assert!(stream.station < scenario.stations().len());
+                assert!(scenario.station_of(stream.to).is_some());
                 assert!(stream.start < stream.stop && stream.stop <= Time::ZERO + scenario.duration());
             }
         }

@@ -23,6 +23,18 @@ pub struct FlowId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Node(pub u16);
 
+/// A host of a world: a machine with one or more interfaces, each of which is a [`Node`] of some hop. Numbered densely
+/// from 0 by the world.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct HostId(pub u16);
+
+impl HostId {
+    /// The number as an index into tables that hold one entry a host.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 impl Node {
     /// The number as an index into tables that hold one entry a node.
     pub const fn index(self) -> usize {

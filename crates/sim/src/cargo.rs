@@ -1,12 +1,24 @@
 //! What packets carry in the simulator, and how long that makes them.
 
 use lasthop_scenario::REQUEST;
-use lasthop_signals::{Node, StationFeedback};
+use lasthop_signals::{HostId, Node, StationFeedback};
 use lasthop_units::{Bytes, Time};
 use lasthop_wire::tcp::{TcpHeader, TcpOptions};
 use lasthop_wire::tunnel as wire;
+use std::num::NonZeroU32;
 
-/// The payload of a simulated packet.
+/// The payload of a simulated packet: what it carries, and between which hosts.
+#[derive(Clone, Debug)]
+pub struct Datagram {
+    /// What it carries.
+    pub cargo: Cargo,
+    /// The host that made it.
+    pub from: HostId,
+    /// The host that it is for.
+    pub to: HostId,
+}
+
+/// What a packet carries.
 ///
 /// A packet is moved some ten times on its way, from queue to queue: what makes some cargoes large lies behind a pointer.
 #[derive(Clone, Debug)]
@@ -14,25 +26,26 @@ pub enum Cargo {
     /// A TCP segment of one connection. Its payload has a length but no content.
     Tcp {
         /// Which connection.
-        connection: usize,
+        connection: u32,
         /// Its header.
         header: Box<TcpHeader>,
     },
     /// A UDP packet of a constant load, or of one that a regulator paces.
     Udp {
         /// The source that sent it.
-        source: usize,
+        source: u32,
         /// When it was sent.
         sent: Time,
-        /// Its number among the packets that the edge proxy has sent to the station; `None` if it does not come from there.
-        packet: Option<u32>,
+        /// Its number among the packets that the edge proxy has sent to the station, from 1; `None` if it does not come from
+        /// there.
+        packet: Option<NonZeroU32>,
     },
     /// What passes between edge proxy and station.
     Tunnel(Tunnel),
     /// A UDP packet of a probe stream.
     Probe {
         /// The source that sent it.
-        source: usize,
+        source: u32,
         /// When it was sent.
         sent: Time,
     },
@@ -44,7 +57,7 @@ pub enum Tunnel {
     /// Part of a stream, to the station.
     Data {
         /// Which part of what the station is to get: from 0 without gaps. What is sent again has the number that it had.
-        number: u64,
+        number: u32,
         /// Number among the packets that the proxy has sent to the station: every one has its own.
         packet: u32,
         /// When it left the proxy.
@@ -59,16 +72,16 @@ pub enum Tunnel {
         /// The station's.
         station: Node,
         /// Every packet below this number.
-        next: u64,
+        next: u32,
         /// Those missing between that and the highest.
-        missing: Box<[u64]>,
+        missing: Box<[u32]>,
     },
     /// The account of a slot, from the station.
     Feedback(Box<StationFeedback>),
     /// The station's application wants a connection to the server.
     Open {
         /// Which.
-        connection: usize,
+        connection: u32,
     },
 }
 
@@ -76,9 +89,8 @@ impl Cargo {
     /// When it left the edge proxy for a station, and its number among what has, if it is of what that paces.
     pub fn left_proxy(&self) -> Option<(Time, u32)> {
         match self {
-            Cargo::Udp { sent, packet: Some(packet), .. } | Cargo::Tunnel(Tunnel::Data { sent, packet, .. }) => {
-                Some((*sent, *packet))
-            }
+            Cargo::Udp { sent, packet: Some(packet), .. } => Some((*sent, packet.get() - 1)),
+            Cargo::Tunnel(Tunnel::Data { sent, packet, .. }) => Some((*sent, *packet)),
             _ => None,
         }
     }
@@ -86,15 +98,20 @@ impl Cargo {
 
 impl Tunnel {
     /// Part `number` of what a station is to get, of a connection's stream, which leaves now as the station's `packet`.
-    pub fn data(sent: Time, (number, packet): (u64, u32), connection: usize, len: Bytes) -> Tunnel {
-        let connection = u32::try_from(connection).expect("fewer connections than packets");
+    pub fn data(sent: Time, (number, packet): (u32, u32), connection: usize, len: Bytes) -> Tunnel {
+        let connection = index(connection);
         let len = u16::try_from(len.get()).expect("less than a packet holds");
         Tunnel::Data { number, packet, sent, connection, len }
     }
 }
 
-// Whoever adds a cargo that is larger shall put it behind a pointer too.
-const _: () = assert!(size_of::<Cargo>() <= 32);
+/// The number of a connection or source as packets carry it.
+pub fn index(number: usize) -> u32 {
+    u32::try_from(number).expect("fewer connections than packets")
+}
+
+// A cargo that is larger goes behind a pointer too.
+const _: () = assert!(size_of::<Datagram>() <= 32);
 
 const IPV4_HEADER: u64 = 20;
 const TCP_HEADER: u64 = 20;

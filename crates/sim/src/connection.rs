@@ -4,7 +4,7 @@ use lasthop_laws::Intake;
 use lasthop_laws::tcp::{self, Setup};
 use lasthop_radio::AccessClass;
 use lasthop_scenario::REQUEST;
-use lasthop_signals::Node;
+use lasthop_signals::{HostId, Node};
 use lasthop_transport::{Config, Connection};
 use lasthop_units::{Bytes, Rate, Seed, Time};
 use lasthop_wire::FlowKey;
@@ -16,61 +16,92 @@ use std::net::{IpAddr, Ipv4Addr};
 /// Which end of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// The sender of the data.
-    Server,
-    /// The station that asked for it.
-    Station,
+    /// The one that accepts it.
+    Answerer,
+    /// The one that opens it.
+    Caller,
 }
 
-/// The server's port.
+impl End {
+    /// The other one.
+    pub fn other(self) -> End {
+        match self {
+            End::Answerer => End::Caller,
+            End::Caller => End::Answerer,
+        }
+    }
+}
+
+/// The port of whoever answers.
 const SERVER_PORT: u16 = 80;
 const IPPROTO_TCP: u8 = 6;
 
 /// What the applications do.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum App {
-    /// The server sends from the moment the connection stands: all it can, or `size`.
+    /// One end sends from the moment the connection stands: all it can, or `size`.
     Bulk {
         /// What is sent in all.
         size: Option<Bytes>,
     },
-    /// The station asks, the server answers with `size` and closes.
+    /// The caller asks, the other end answers with `size` and closes.
     Fetch {
         /// Payload of the answer.
         size: Bytes,
     },
 }
 
+/// What a connection is opened for.
+#[derive(Clone, Copy, Debug)]
+pub struct Opening {
+    /// Its number among all of the world.
+    pub number: usize,
+    /// Whose data it carries.
+    pub from: HostId,
+    /// Who gets them.
+    pub to: HostId,
+    /// The station whose figures it counts for.
+    pub node: Node,
+    /// What its applications do.
+    pub app: App,
+    /// Access category of its packets.
+    pub class: AccessClass,
+}
+
 /// One connection.
 pub struct Pair {
-    /// The end that sends data.
-    pub server: Connection,
-    /// The end that asked for it.
-    pub station: Connection,
-    /// Where the station is on the hop.
+    /// The end that accepted it.
+    answerer: Connection,
+    /// The end that opened it.
+    caller: Connection,
+    /// Where each end is: the answerer's host, the caller's.
+    hosts: [HostId; 2],
+    /// Whose data it carries.
+    data: End,
+    /// The station whose figures it counts for.
     pub node: Node,
     /// What it is for.
     pub app: App,
     /// Access category of its packets.
     pub class: AccessClass,
-    /// When the station opened it.
+    /// When it was opened.
     pub opened: Time,
-    /// Its five-tuple in the direction of the data.
-    pub key: FlowKey,
+    /// Its five-tuple in the direction from answerer to caller.
+    key: FlowKey,
     /// Its hash, by which queues tell flows apart.
     pub hash: u32,
-    /// Payload that the station's application had received when it last looked.
+    /// Payload that the receiving application had received when it last looked.
     pub seen: Bytes,
-    /// Where the station's end of the TCP connection is.
+    /// Whether it goes through the edge proxy.
     pub via: Via,
-    /// First departures of the server's segments: the stream's length then, and when.
+    /// First departures of the sender's segments: the stream's length then, and when.
     departures: VecDeque<(u64, Time)>,
     departed: u64,
     last_end: Option<u32>,
     started: bool,
 }
 
-/// How the server reaches the station.
+/// Where the data go on their way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Via {
     /// TCP from end to end.
@@ -88,9 +119,11 @@ pub enum Via {
 }
 
 impl Pair {
-    /// Opens connection number `number` from `node`, with the sender law `law` at both ends (the station's end sends next to
-    /// nothing); `None` if there is no such law.
-    pub fn open(now: Time, number: usize, node: Node, app: App, law: &str, seed: Seed) -> Option<Pair> {
+    /// Opens a connection. Whoever is asked for data by `fetch` answers; otherwise the end that is not a server's calls: the one
+    /// that gets the data, or the one that sends them where only that is a station. Each end has the congestion control of its host;
+    /// `None` if there is no such law.
+    pub fn open(now: Time, opening: Opening, calls: End, senders: &[&str], seed: Seed) -> Option<Pair> {
+        let Opening { number, from, to, node, app, class } = opening;
         // Ports from the ephemeral range of RFC 6335; numbers repeat only after 16 384 connections.
         let port = 49_152 + (number % 16_384) as u16;
         let mut numbers = seed.stream(&format!("tcp/{number}/initial-sequence"));
@@ -100,29 +133,36 @@ impl Pair {
             initial_seq: numbers.next_u32(),
             ..Config::default()
         };
-        let (station, server) = (config(port, SERVER_PORT), config(SERVER_PORT, port));
-        let law = |end: &str| {
+        let (caller, answerer) = (config(port, SERVER_PORT), config(SERVER_PORT, port));
+        // `calls` says which end the receiver of the data is.
+        let (hosts, data) = match calls {
+            End::Caller => ([from, to], End::Answerer),
+            End::Answerer => ([to, from], End::Caller),
+        };
+        let law = |host: HostId, end: &str| {
             let mss = Bytes::new(u64::from(Config::default().mss));
-            tcp::by_name(law, Setup::new(mss, seed.stream(&format!("tcp/{number}/{end}"))))
+            tcp::by_name(senders[host.index()], Setup::new(mss, seed.stream(&format!("tcp/{number}/{end}"))))
         };
         let key = FlowKey {
-            source: IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)),
-            destination: IpAddr::V4(Ipv4Addr::new(10, 1, (node.0 >> 8) as u8, node.0 as u8)),
+            source: address(hosts[0]),
+            destination: address(hosts[1]),
             source_port: SERVER_PORT,
             destination_port: port,
             protocol: IPPROTO_TCP,
         };
-        let mut station = Connection::connect(now, station, law("station")?);
+        let mut caller = Connection::connect(now, caller, law(hosts[1], "station")?);
         if matches!(app, App::Fetch { .. }) {
-            station.write(REQUEST);
+            caller.write(REQUEST);
         }
-        let server = Connection::accept(now, server, law("server")?);
+        let answerer = Connection::accept(now, answerer, law(hosts[0], "server")?);
         Some(Pair {
-            server,
-            station,
+            answerer,
+            caller,
+            hosts,
+            data,
             node,
             app,
-            class: AccessClass::BestEffort,
+            class,
             opened: now,
             key,
             hash: key.hash(),
@@ -138,38 +178,77 @@ impl Pair {
     /// One end of it.
     pub fn end(&mut self, end: End) -> &mut Connection {
         match end {
-            End::Server => &mut self.server,
-            End::Station => &mut self.station,
+            End::Answerer => &mut self.answerer,
+            End::Caller => &mut self.caller,
         }
     }
 
-    /// Lets the server's application act on what has happened.
+    /// The end that sends the data.
+    pub fn data(&self) -> End {
+        self.data
+    }
+
+    /// That end's connection.
+    pub fn sender(&self) -> &Connection {
+        match self.data {
+            End::Answerer => &self.answerer,
+            End::Caller => &self.caller,
+        }
+    }
+
+    /// The other end's connection.
+    pub fn receiver(&mut self) -> &mut Connection {
+        self.end(self.data.other())
+    }
+
+    /// From which host to which the packets of an end go.
+    pub fn way(&self, end: End) -> (HostId, HostId) {
+        let [answerer, caller] = self.hosts;
+        match end {
+            End::Answerer => (answerer, caller),
+            End::Caller => (caller, answerer),
+        }
+    }
+
+    /// The end that gets what `from` sends.
+    pub fn end_that_gets(&self, from: HostId) -> End {
+        if from == self.hosts[0] { End::Caller } else { End::Answerer }
+    }
+
+    /// The five-tuple of what `from` sends.
+    pub fn key(&self, from: HostId) -> FlowKey {
+        if from == self.hosts[0] { self.key } else { self.key.reversed() }
+    }
+
+    /// Lets the sending application act on what has happened.
     pub fn serve(&mut self) {
-        if self.started || !self.server.is_established() {
+        if self.started || !self.sender().is_established() {
             return;
         }
-        match self.app {
-            App::Bulk { size: None } => self.server.write_forever(),
-            App::Bulk { size: Some(size) } => self.server.write(size),
-            App::Fetch { .. } if self.server.received() < REQUEST => return,
-            App::Fetch { size } => self.server.write(size),
+        let (app, sender) = (self.app, self.end(self.data));
+        match app {
+            App::Bulk { size: None } => sender.write_forever(),
+            App::Bulk { size: Some(size) } => sender.write(size),
+            App::Fetch { .. } if sender.received() < REQUEST => return,
+            App::Fetch { size } => sender.write(size),
         }
-        if !matches!(self.app, App::Bulk { size: None }) {
-            self.server.close();
+        if !matches!(app, App::Bulk { size: None }) {
+            sender.close();
         }
         self.started = true;
     }
 
-    /// Puts the station's end of the connection into the edge proxy.
-    pub fn proxied(mut self, now: Time) -> Pair {
+    /// Puts the caller's end of the connection into the edge proxy at `edge`.
+    pub fn proxied(mut self, now: Time, edge: HostId) -> Pair {
         let mss = Bytes::new(u64::from(Config::default().mss));
         self.via = Via::Proxy { asked: false, passed: Bytes::ZERO, intake: Intake::new(mss) };
         // The proxy reads when it can send on.
-        self.station.set_read_rate(now, Some(Rate::ZERO));
+        self.caller.set_read_rate(now, Some(Rate::ZERO));
+        self.hosts[1] = edge;
         self
     }
 
-    /// A segment of the server leaves.
+    /// A segment of the sender leaves.
     pub fn departs(&mut self, now: Time, header: &TcpHeader) {
         if header.payload_len == 0 {
             return;
@@ -194,10 +273,10 @@ impl Pair {
         }
     }
 
-    /// Payload that has reached the station's application since this was last asked.
+    /// Payload that has reached the receiving application since this was last asked.
     pub fn newly_received(&mut self) -> Bytes {
         let received = match self.via {
-            Via::Direct => self.station.received(),
+            Via::Direct => self.receiver().received(),
             Via::Proxy { passed, .. } => passed,
         };
         let news = received - self.seen;
@@ -211,5 +290,14 @@ impl Pair {
             App::Bulk { size: None } => false,
             App::Bulk { size: Some(size) } | App::Fetch { size } => self.seen >= size,
         }
+    }
+}
+
+/// The address of a host: the server of the short form is 10.0.0.1, stations are 10.1.x.y by their number.
+fn address(host: HostId) -> IpAddr {
+    let [high, low] = host.0.saturating_sub(1).to_be_bytes();
+    match host.0 {
+        0 => Ipv4Addr::new(10, 0, 0, 1).into(),
+        _ => Ipv4Addr::new(10, 1, high, low).into(),
     }
 }

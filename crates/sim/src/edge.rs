@@ -1,23 +1,25 @@
 //! The world's side of the edge proxy and of the stations' agents: who is woken when, and what passes between them.
 
 use crate::agenda::Component;
-use crate::cargo::{Cargo, Tunnel, tunnel_packet, udp_packet};
+use crate::cargo::{Cargo, Tunnel, index, tunnel_packet, udp_packet};
 use crate::connection::{End, Via};
 use crate::proxy::{Departure, Proxy, Stream};
 use crate::station::Agent;
 use crate::world::World;
 use lasthop_laws::{Intake, Share};
-use lasthop_radio::Dest;
 use lasthop_report::Gauge;
 use lasthop_scenario::{Scenario, StreamKind};
-use lasthop_signals::{FlowId, Node};
+use lasthop_signals::{FlowId, HostId, Node};
 use lasthop_units::{Bytes, Span};
+use std::num::NonZeroU32;
 
 /// The proxies, the agents, and their places in the agenda.
 pub(crate) struct Edge {
     /// One for each access point.
     proxies: Vec<Proxy>,
     agents: Vec<Agent>,
+    /// Where they stand.
+    host: HostId,
     first: u32,
     /// Connections of each station whose data is still to come.
     open: Vec<usize>,
@@ -28,9 +30,14 @@ const ASK_AGAIN: Span = Span::from_millis(200);
 
 impl Edge {
     /// `first`: the number of its first component. The first are the laws; then each station has two, pacer and agent.
-    pub(crate) fn new(proxies: Vec<Proxy>, agents: Vec<Agent>, first: u32) -> Edge {
+    pub(crate) fn new(proxies: Vec<Proxy>, agents: Vec<Agent>, host: HostId, first: u32) -> Edge {
         let open = vec![0; agents.len()];
-        Edge { proxies, agents, first, open }
+        Edge { proxies, agents, host, first, open }
+    }
+
+    /// Where the proxies stand.
+    pub(crate) fn host(&self) -> HostId {
+        self.host
     }
 
     /// How many components it has.
@@ -96,9 +103,10 @@ impl World {
 
     /// A tunnel packet leaves a station.
     fn send_up(&mut self, station: Node, tunnel: Tunnel) {
-        let (len, hash) = (tunnel_packet(&tunnel), hash(station));
-        let packet = self.packet(station, self.access_points.of(station), len, hash, Cargo::Tunnel(tunnel));
-        self.send_hop(packet);
+        let Some(edge) = &self.edge else { return };
+        let (len, hash, way) = (tunnel_packet(&tunnel), hash(station), (self.host_of(station), edge.host));
+        let packet = self.packet(way, len, hash, Cargo::Tunnel(tunnel));
+        self.send(way.0, packet);
     }
 
     /// True while the request of a proxied connection has not reached the proxy.
@@ -109,8 +117,8 @@ impl World {
     /// A station asks the proxy for a connection, and again until it has one.
     pub(crate) fn ask(&mut self, number: usize) {
         let again = self.now + ASK_AGAIN;
-        self.agenda.set(self.end_component(number, End::Station), Some(again));
-        self.send_up(self.pairs[number].node, Tunnel::Open { connection: number });
+        self.agenda.set(self.end_component(number, End::Caller), Some(again));
+        self.send_up(self.pairs[number].node, Tunnel::Open { connection: index(number) });
     }
 
     /// A tunnel packet of a station has reached the proxy.
@@ -127,11 +135,12 @@ impl World {
                 self.rates_changed(home);
             }
             Tunnel::Open { connection } => {
+                let connection = connection as usize;
                 let pair = &mut self.pairs[connection];
                 if let Via::Proxy { asked: asked @ false, .. } = &mut pair.via {
                     *asked = true;
                     edge.open[place(station)] += 1;
-                    self.pump(connection, End::Station);
+                    self.pump(connection, End::Caller);
                 }
             }
             Tunnel::Data { .. } => {}
@@ -139,8 +148,8 @@ impl World {
     }
 
     /// A tunnel packet has reached a station.
-    pub(crate) fn at_station(&mut self, station: Dest, tunnel: Tunnel) {
-        let (now, Dest::Node(station), Some(edge)) = (self.now, station, &mut self.edge) else { return };
+    pub(crate) fn at_station(&mut self, station: Node, tunnel: Tunnel) {
+        let (now, Some(edge)) = (self.now, &mut self.edge) else { return };
         let Tunnel::Data { number, connection, len, .. } = tunnel else { return };
         let (connection, len) = (connection as usize, Bytes::new(u64::from(len)));
         let mut news: Vec<usize> = Vec::new();
@@ -162,7 +171,7 @@ impl World {
                 if let Some(edge) = &mut self.edge {
                     edge.open[place(station)] = edge.open[place(station)].saturating_sub(1);
                 }
-                self.pump(connection, End::Station);
+                self.pump(connection, End::Caller);
             }
         }
         if let Some(ack) = ack {
@@ -174,14 +183,17 @@ impl World {
     pub(crate) fn take_into_proxy(&mut self, number: usize) {
         let (now, Some(edge)) = (self.now, &mut self.edge) else { return };
         let pair = &mut self.pairs[number];
-        let (node, unread) = (pair.node, pair.station.unread());
+        if pair.via == Via::Direct {
+            return;
+        }
+        let (node, unread) = (pair.node, pair.receiver().unread());
+        let round_trip = pair.receiver().stats().min_rtt.unwrap_or(Span::from_millis(1));
         if let Via::Proxy { intake, .. } = &mut pair.via {
-            let round_trip = pair.station.stats().min_rtt.unwrap_or(Span::from_millis(1));
             let proxy = &edge.proxies[self.access_points.home(node)];
             let share = Share { of: proxy.rate(node), among: edge.open[place(node)] };
             let standing = Intake::standing(Intake::ALLOWANCE);
             let window = intake.window(now, share, round_trip, standing, unread);
-            pair.station.limit_window(window + unread);
+            pair.receiver().limit_window(window + unread);
         }
         if !unread.is_zero() {
             self.offer(node, Stream::Connection(number));
@@ -219,7 +231,8 @@ impl World {
     fn depart(&mut self, station: Node) {
         let (now, Some(edge)) = (self.now, &mut self.edge) else { return };
         let (pairs, home) = (&mut self.pairs, self.access_points.home(station));
-        let left = edge.proxies[home].depart(now, station, |connection, len| pairs[connection].station.read(now, len));
+        let left =
+            edge.proxies[home].depart(now, station, |connection, len| pairs[connection].receiver().read(now, len));
         if let Some((departure, len)) = left {
             let (connection, cargo, len) = match departure {
                 Departure::Tunnel(tunnel) => {
@@ -229,13 +242,18 @@ impl World {
                 Departure::Udp(source, packet) => {
                     self.sources[source].sent += 1;
                     let StreamKind::Udp { size, .. } = self.sources[source].stream.kind else { return };
-                    (None, Cargo::Udp { source, sent: now, packet: Some(packet) }, udp_packet(size))
+                    (
+                        None,
+                        Cargo::Udp { source: index(source), sent: now, packet: NonZeroU32::new(packet + 1) },
+                        udp_packet(size),
+                    )
                 }
             };
-            let packet = self.packet(self.access_points.of(station), station, len, hash(station), cargo);
-            self.send_down(station, packet);
+            let way = (edge.host, self.host_of(station));
+            let packet = self.packet(way, len, hash(station), cargo);
+            self.send(way.0, packet);
             if let Some(connection) = connection {
-                self.pump(connection, End::Station);
+                self.pump(connection, End::Caller);
             }
         }
         self.set_pacer(station);

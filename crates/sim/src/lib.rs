@@ -7,11 +7,10 @@ pub mod host;
 
 mod access_point;
 mod agenda;
-mod backhaul;
 mod cargo;
 mod connection;
 mod edge;
-mod hop;
+mod net;
 mod proxy;
 mod run;
 mod source;
@@ -19,7 +18,6 @@ mod station;
 mod world;
 
 pub use agenda::{Agenda, Component};
-pub use backhaul::Backhaul;
 pub use cargo::TUNNEL_PAYLOAD;
 pub use run::{SimError, build, run};
 pub use world::World;

@@ -32,9 +32,9 @@ struct Lane {
     /// Streams that have something to send, in their turn.
     ready: VecDeque<Stream>,
     /// Numbers to be sent again.
-    again: VecDeque<u64>,
-    next_number: u64,
-    unacknowledged: BTreeMap<u64, Part>,
+    again: VecDeque<u32>,
+    next_number: u32,
+    unacknowledged: BTreeMap<u32, Part>,
     /// Octets of the streams in them.
     held: Bytes,
     /// The least round trip seen, time at the access point included.
@@ -213,7 +213,7 @@ impl Proxy {
     }
 
     /// The station has acknowledged.
-    pub fn acknowledged(&mut self, now: Time, station: Node, next: u64, missing: &[u64]) {
+    pub fn acknowledged(&mut self, now: Time, station: Node, next: u32, missing: &[u32]) {
         let lane = self.lane_mut(station);
         lane.heard = now;
         if let Some(newest) = next.checked_sub(1).and_then(|newest| lane.unacknowledged.get(&newest))
@@ -387,7 +387,7 @@ mod tests {
     use lasthop_laws::aggregation::Params;
 
     /// Lets everything leave for a station from `from` to `until`: numbers and lengths.
-    fn departures(proxy: &mut Proxy, from: u64, until: u64) -> Vec<(u64, Bytes)> {
+    fn departures(proxy: &mut Proxy, from: u64, until: u64) -> Vec<(u32, Bytes)> {
         let at = |ms: u64| Time::ZERO + Span::from_millis(ms);
         let mut left = Vec::new();
         while let Some(now) = proxy.next_departure(node(0)).map(|due| due.max(at(from))).filter(|due| *due < at(until))
@@ -407,16 +407,16 @@ mod tests {
         assert!(rate > Rate::ZERO, "the law begins with a rate");
         let first = departures(&mut proxy, 0, 20);
         // The round trip of the one that is acknowledged is 10 ms at most.
-        let next = first.len() as u64 / 2 + 1;
+        let next = first.len() as u32 / 2 + 1;
         proxy.acknowledged(Time::ZERO + Span::from_millis(20), node(0), next, &[]);
         let more = departures(&mut proxy, 20, 419);
-        let all: Vec<(u64, Bytes)> = first.into_iter().chain(more).collect();
-        assert!(all.iter().map(|(number, _)| *number).eq(0..all.len() as u64), "everything once, in order");
+        let all: Vec<(u32, Bytes)> = first.into_iter().chain(more).collect();
+        assert!(all.iter().map(|(number, _)| *number).eq(0..all.len() as u32), "everything once, in order");
         let held: u64 = all.iter().filter(|(number, _)| *number >= next).map(|(_, len)| len.get()).sum();
         let bounds = [Span::ZERO, Span::from_millis(20)].map(|round_trip| Intake::under_way(rate, round_trip).get());
         assert!((bounds[0]..bounds[1] + FULL_PACKET.get()).contains(&held), "{held} octets, of {bounds:?}");
         // 400 ms after it was heard the oldest packet asks it, and that again every 400 ms.
-        let probes: Vec<u64> = departures(&mut proxy, 419, 1_300).into_iter().map(|(number, _)| number).collect();
+        let probes: Vec<u32> = departures(&mut proxy, 419, 1_300).into_iter().map(|(number, _)| number).collect();
         assert_eq!(probes, [next; 3]);
     }
 }

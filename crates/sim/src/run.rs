@@ -1,22 +1,21 @@
 //! From a validated scenario to the record of one run.
 
 use crate::access_point::Agent;
-use crate::backhaul::Backhaul;
-use crate::hop::LastHop;
+use crate::net::{Carrier, Link, Net};
 use crate::proxy::Proxy;
 use crate::source::Source;
 use crate::station::{self, Frames};
-use crate::world::{AccessPoints, GATEWAY, Parts, SERVER, World};
+use crate::world::{AccessPoints, Parts, World};
 use lasthop_laws::aggregation::Control;
 use lasthop_laws::{ParamError, oal};
 use lasthop_radio::star::Star;
 use lasthop_radio::wifi::Wifi;
 use lasthop_radio::wired::Wire;
 use lasthop_report::{Recorder, RunRecord, Window};
+use lasthop_scenario::graph::{Graph, HostRole, Medium};
 use lasthop_scenario::{Hop, Law, Scenario, Stream, StreamKind};
 use lasthop_signals::{FrameSource, Node};
 use lasthop_units::{Seed, Span, Time};
-use std::collections::BTreeSet;
 
 /// Why a scenario cannot be simulated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -75,13 +74,10 @@ pub fn build(scenario: &Scenario, law: &Law, seed: Seed, keep_packets: bool) -> 
     if law.regulator.is_none() && scenario.streams().iter().any(greedy) {
         return Err(SimError::Unregulated);
     }
-    let hop = match scenario.hop_under(law) {
-        Hop::Wired(hop) => {
-            let stations = u16::try_from(scenario.stations().len()).expect("a validated scenario has few stations");
-            LastHop::Wired(Star::new(stations, hop.down, hop.up))
-        }
-        Hop::Wifi(plan) => LastHop::Wifi(Box::new(Wifi::new(*plan, seed))),
-    };
+    let graph = scenario.graph();
+    let last_hop = graph.links.iter().position(|link| link.medium == Medium::LastHop);
+    let hop = scenario.hop_under(law);
+    let radio = matches!(hop, Hop::Wifi(_));
     let stations = scenario.stations().iter().enumerate();
     let stations = stations.map(|(place, name)| (Scenario::station_node(place), name.clone()));
     let window = Window { warm_up: Time::ZERO + scenario.warm_up(), end: Time::ZERO + scenario.duration() };
@@ -93,26 +89,61 @@ pub fn build(scenario: &Scenario, law: &Law, seed: Seed, keep_packets: bool) -> 
     let agent = |params: &oal::Params| access_points.nodes.iter().map(|_| Agent::new(params)).collect();
     let agents: Vec<Agent> = law.agent.as_ref().map(agent).transpose()?.unwrap_or_default();
     let proxy = law.regulator.as_ref().map(|control| proxies(&access_points, control, law.frames, seed)).transpose()?;
+    let station = |role: HostRole| match role {
+        HostRole::Station(place) => Some(Scenario::station_node(place)),
+        _ => None,
+    };
+    let stations = graph.hosts.iter().map(|host| station(host.role)).collect();
+    let senders = vec![law.sender.as_str(); graph.hosts.len()];
     Ok(World::new(Parts {
-        wire: Wire::new(SERVER, GATEWAY, scenario.wire(), scenario.wire()),
-        backhaul: scenario.backhaul().map(Backhaul::new),
-        hop,
+        net: net(&graph, hop, scenario.stations().len(), seed),
+        last_hop: last_hop.expect("a scenario has a last hop"),
+        radio,
         access_points,
+        ap: Scenario::AP_HOST,
+        stations,
         agents,
-        proxy,
+        proxy: proxy.map(|(proxies, stations)| (proxies, stations, scenario.edge())),
         sources: scenario.streams_for(seed).into_iter().map(Source::new).collect(),
-        law: law.sender.as_str(),
+        senders,
         seed,
         recorder,
     }))
 }
 
+/// Every link at its beginning, and the forwarding tables.
+fn net(graph: &Graph, hop: Hop, stations: usize, seed: Seed) -> Net {
+    let mut hop = Some(hop);
+    let links = graph.links.iter().map(|link| {
+        let (carrier, changes, stations) = match &link.medium {
+            Medium::Cable(cable) => {
+                let [there, back] = cable.lines;
+                let wire = Wire::new(Node(0), Node(1), there, back);
+                (Carrier::Cable(wire), cable.changes.iter().rev().copied().collect(), 0)
+            }
+            Medium::LastHop => {
+                (last_hop(hop.take().expect("a graph has one last hop"), stations, seed), Vec::new(), stations)
+            }
+        };
+        Link { carrier, hosts: link.ends.clone(), stations, changes }
+    });
+    Net { links: links.collect(), tables: graph.forwarding() }
+}
+
+fn last_hop(hop: Hop, stations: usize, seed: Seed) -> Carrier {
+    match hop {
+        Hop::Wired(hop) => {
+            let stations = u16::try_from(stations).expect("a validated scenario has few stations");
+            Carrier::Star(Star::new(stations, hop.down, hop.up))
+        }
+        Hop::Wifi(plan) => Carrier::Wifi(Box::new(Wifi::new(*plan, seed))),
+    }
+}
+
 /// The access points, and where stations belong.
 fn access_points(scenario: &Scenario) -> AccessPoints {
     let homes: Vec<Node> = (0..scenario.stations().len()).map(|place| scenario.access_point_of(place)).collect();
-    // Further ones are the hop's last nodes; one without stations is nobody's home.
-    let mut nodes = vec![Scenario::AP];
-    nodes.extend(homes.iter().filter(|home| **home != Scenario::AP).collect::<BTreeSet<_>>());
+    let nodes = scenario.access_points();
     let place = |home: &Node| nodes.iter().position(|node| node == home).expect("a home is an access point");
     AccessPoints { homes: homes.iter().map(place).collect(), nodes }
 }

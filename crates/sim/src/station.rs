@@ -15,9 +15,9 @@ pub struct Agent {
     frames: Frames,
     slot: Slot,
     number: u32,
-    next: u64,
-    early: BTreeMap<u64, (usize, Bytes)>,
-    highest: u64,
+    next: u32,
+    early: BTreeMap<u32, (usize, Bytes)>,
+    highest: u32,
     /// Packets of the proxy up to the last that has arrived, those that have not included.
     given: u64,
     /// When what has arrived is acknowledged at the latest.
@@ -158,7 +158,7 @@ impl Agent {
     pub fn data(
         &mut self,
         now: Time,
-        number: u64,
+        number: u32,
         part: (usize, Bytes),
         mut deliver: impl FnMut(usize, Bytes),
     ) -> Option<Tunnel> {

@@ -1,39 +1,22 @@
-//! One simulated world: a server, a wire, an access point, a hop and its stations.
+//! One simulated world: hosts, the links between them, and what their programs send.
 //!
 //! The agenda says which component acts next. What it produces (deliveries, driver reports) waits in `effects` and is handled
 //! one after the other before time moves on, so no component is ever called from within another.
 
 use crate::access_point::Agent;
 use crate::agenda::{Agenda, Component};
-use crate::backhaul::Backhaul;
-use crate::cargo::{Cargo, Tunnel, tcp_packet, udp_packet};
-use crate::connection::{App, End, Pair, Via};
+use crate::cargo::{Cargo, Datagram, index, tcp_packet, udp_packet};
+use crate::connection::{App, End, Opening, Pair};
 use crate::edge::Edge;
-use crate::hop::LastHop;
+use crate::net::{Effect, Effects, Net};
 use crate::proxy::{Proxy, Stream};
 use crate::source::Source;
 use crate::station;
-use lasthop_radio::wired::Wire;
-use lasthop_radio::{AccessClass, Dest, Drop, Ecn, Hop, Outbox, Packet, PpduKind, PpduRecord, RxInfo};
+use lasthop_radio::{AccessClass, Dest, Ecn, Packet};
 use lasthop_report::{Gauge, HopMeter, Recorder, Segments};
-use lasthop_scenario::{Scenario, StreamKind};
-use lasthop_signals::{FlowId, HopReport, Node, Signal};
-use lasthop_units::{Bytes, Rate, Seed, Span, Time};
-use std::collections::VecDeque;
-
-/// The server's and the access point's ends of the wire.
-pub const SERVER: Node = Node(0);
-/// The access point on the wire.
-pub const GATEWAY: Node = Node(1);
-
-const WIRE: Component = Component(0);
-const HOP: Component = Component(1);
-/// Looks at the bulk senders.
-const SAMPLER: Component = Component(2);
-pub(crate) const BACKHAUL: Component = Component(3);
-/// Changes the backhaul's rate.
-pub(crate) const CHANGER: Component = Component(4);
-const FIRST_SOURCE: u32 = 5;
+use lasthop_scenario::StreamKind;
+use lasthop_signals::{FlowId, HopReport, HostId, Node};
+use lasthop_units::{Bytes, Seed, Span, Time};
 
 /// Time between two looks at the bulk senders, as in the lab.
 const SAMPLE: Span = Span::from_millis(10);
@@ -42,40 +25,26 @@ const SAMPLE: Span = Span::from_millis(10);
 pub struct World {
     pub(crate) now: Time,
     pub(crate) agenda: Agenda,
-    wire: Wire<Cargo>,
-    pub(crate) backhaul: Option<Backhaul>,
-    hop: LastHop,
+    pub(crate) net: Net,
+    /// The last hop among the links.
+    last_hop: usize,
+    /// The host that the access points are.
+    ap: HostId,
     /// One for each access point, or none at all.
     agents: Vec<Agent>,
     pub(crate) edge: Option<Edge>,
     /// One for each access point.
     meters: Vec<HopMeter>,
     pub(crate) access_points: AccessPoints,
+    /// Each host's node on the last hop, if it is a station.
+    stations: Vec<Option<Node>>,
     pub(crate) sources: Vec<Source>,
     pub(crate) pairs: Vec<Pair>,
-    law: &'static str,
+    /// The congestion control of each host, by name.
+    senders: Vec<&'static str>,
     seed: Seed,
     pub(crate) effects: Effects,
     pub(crate) recorder: Recorder,
-}
-
-/// What components have produced and nobody has handled yet.
-#[derive(Default)]
-pub(crate) struct Effects(VecDeque<Effect>);
-
-enum Effect {
-    Arrived { at: Time, link: Component, to: Node, packet: Packet<Cargo>, queued_at: Time },
-    Reported { at: Time, of: Node, report: HopReport },
-    Lost { at: Time, link: Component, src: Node, cargo: Cargo },
-    Frame { at: Time, to: Node, packets: u16, rate: Rate, airtime: Span },
-    Uplink { at: Time, from: Node },
-}
-
-/// Collects what one link produces.
-pub(crate) struct Collect<'a> {
-    link: Component,
-    access_points: &'a AccessPoints,
-    effects: &'a mut Effects,
 }
 
 /// The access points of the hop, and where each station belongs.
@@ -88,69 +57,41 @@ pub struct AccessPoints {
 }
 
 impl AccessPoints {
-    /// True for a station's node on the hop.
-    #[inline]
-    pub(crate) fn is_station(&self, node: Node) -> bool {
-        (1..=self.homes.len()).contains(&node.index())
-    }
-
     /// The place of a station's access point.
     #[inline]
     pub(crate) fn home(&self, station: Node) -> usize {
         self.homes[station.index() - 1]
     }
 
-    /// A station's access point.
+    /// The place of an access point; `None` for any other node.
     #[inline]
-    pub(crate) fn of(&self, station: Node) -> Node {
-        self.nodes[self.home(station)]
-    }
-}
-
-impl Outbox<Cargo> for Collect<'_> {
-    fn deliver(&mut self, at: Time, to: Node, packet: Packet<Cargo>, rx: &RxInfo) {
-        self.effects.0.push_back(Effect::Arrived { at, link: self.link, to, packet, queued_at: rx.queued_at });
-    }
-
-    fn dropped(&mut self, at: Time, packet: Packet<Cargo>, _why: Drop) {
-        self.effects.0.push_back(Effect::Lost { at, link: self.link, src: packet.src, cargo: packet.payload });
-    }
-
-    fn ppdu(&mut self, at: Time, ppdu: &PpduRecord) {
-        let (PpduKind::Data, Some(to), 1..) = (ppdu.kind, ppdu.to, ppdu.received) else { return };
-        if self.access_points.is_station(to) {
-            let (packets, rate, airtime) = (ppdu.packets, ppdu.rate, ppdu.duration);
-            self.effects.0.push_back(Effect::Frame { at, to, packets, rate, airtime });
-        } else if self.access_points.is_station(ppdu.from) {
-            self.effects.0.push_back(Effect::Uplink { at, from: ppdu.from });
-        }
-    }
-
-    fn driver(&mut self, at: Time, of: Node, signal: &Signal) {
-        if let Signal::Hop(report) = signal {
-            self.effects.0.push_back(Effect::Reported { at, of, report: report.clone() });
-        }
+    fn place(&self, node: Node) -> Option<usize> {
+        self.nodes.iter().position(|ap| *ap == node)
     }
 }
 
 /// What a world is made of.
 pub struct Parts {
-    /// From [`SERVER`] to [`GATEWAY`].
-    pub wire: Wire<Cargo>,
-    /// From there to the access points, if that is another place.
-    pub backhaul: Option<Backhaul>,
-    /// The last hop.
-    pub hop: LastHop,
+    /// Links and routes.
+    pub net: Net,
+    /// The last hop among the links.
+    pub last_hop: usize,
+    /// True if that is a radio channel.
+    pub radio: bool,
     /// Its access points.
     pub access_points: AccessPoints,
+    /// The host that they are.
+    pub ap: HostId,
+    /// Each host's node on the last hop, if it is a station.
+    pub stations: Vec<Option<Node>>,
     /// The agents on the access points: one for each, or none.
     pub agents: Vec<Agent>,
-    /// The edge proxies, one for each access point, and the agents of the stations.
-    pub proxy: Option<(Vec<Proxy>, Vec<station::Agent>)>,
+    /// The edge proxies, one for each access point, the agents of the stations, and where the proxies stand.
+    pub proxy: Option<(Vec<Proxy>, Vec<station::Agent>, HostId)>,
     /// What starts traffic.
     pub sources: Vec<Source>,
-    /// The law of every TCP sender, by name.
-    pub law: &'static str,
+    /// The congestion control of each host, by name.
+    pub senders: Vec<&'static str>,
     /// The run's seed.
     pub seed: Seed,
     /// Where measurements go.
@@ -160,36 +101,40 @@ pub struct Parts {
 impl World {
     /// A world at its beginning.
     pub fn new(parts: Parts) -> World {
-        let Parts { wire, backhaul, hop, access_points, agents, proxy, sources, law, seed, recorder } = parts;
+        let Parts { net, last_hop, radio, access_points, ap, stations, agents, proxy, .. } = parts;
+        let Parts { sources, senders, seed, recorder, .. } = parts;
         let meters = match access_points.nodes.len() {
-            1 => vec![HopMeter::new(matches!(hop, LastHop::Wifi(_)))],
+            1 => vec![HopMeter::new(radio)],
             several => vec![HopMeter::of_one_of_several(); several],
         };
-        let first_of_edge = FIRST_SOURCE + sources.len() as u32;
         let mut world = World {
             now: Time::ZERO,
             agenda: Agenda::default(),
-            wire,
-            backhaul,
-            hop,
+            net,
+            last_hop,
+            ap,
             agents,
-            edge: proxy.map(|(proxies, stations)| Edge::new(proxies, stations, first_of_edge)),
+            edge: None,
             meters,
             access_points,
+            stations,
             sources,
             pairs: Vec::new(),
-            law,
+            senders,
             seed,
             effects: Effects::default(),
             recorder,
         };
+        let first_of_edge = world.first_source() + world.sources.len() as u32;
+        world.edge = proxy.map(|(proxies, stations, host)| Edge::new(proxies, stations, host, first_of_edge));
         for index in 0..world.sources.len() {
             world.agenda.set(world.source_component(index), world.sources[index].next);
         }
-        world.agenda.set(WIRE, world.wire.next_event());
-        world.agenda.set(HOP, world.hop.next_event());
-        world.agenda.set(SAMPLER, Some(Time::ZERO + SAMPLE));
-        world.agenda.set(CHANGER, world.backhaul.as_ref().and_then(Backhaul::next_change));
+        for link in 0..world.net.len() {
+            world.agenda.set(Net::component(link), world.net.next_event(link));
+            world.agenda.set(world.changer(link), world.net.next_change(link));
+        }
+        world.agenda.set(world.sampler(), Some(Time::ZERO + SAMPLE));
         world.begin_edge();
         world
     }
@@ -226,7 +171,7 @@ impl World {
     pub fn count_segments(&mut self, at: Time) {
         for (number, pair) in self.pairs.iter().enumerate() {
             if matches!(pair.app, App::Bulk { .. }) {
-                let stats = pair.server.stats();
+                let stats = pair.sender().stats();
                 let segments = Segments { sent: stats.segments_sent, retransmitted: stats.segments_retransmitted };
                 self.recorder.segments(at, flow_id(number), segments);
             }
@@ -239,43 +184,54 @@ impl World {
         }
     }
 
+    /// Packets that wait at node `from` of a cable, by its place in the scenario's graph, as of its last event.
+    pub fn cable_backlog(&self, link: usize, from: Node) -> usize {
+        self.net.cable_backlog(link, from)
+    }
+
+    /// A cable, by its place in the scenario's graph, takes another route, which is longer by `by`, each way.
+    pub fn lengthen(&mut self, link: usize, by: Span) {
+        let next = self.net.lengthen(link, self.now, by, &mut self.effects);
+        self.agenda.set(Net::component(link), next);
+    }
+
     fn wake(&mut self, component: Component) {
-        match component {
-            WIRE => {
-                self.wire.advance(self.now, &mut collect(WIRE, &self.access_points, &mut self.effects));
-                self.agenda.set(WIRE, self.wire.next_event());
-            }
-            BACKHAUL | CHANGER => self.wake_backhaul(component),
-            HOP => {
-                self.hop.advance(self.now, &mut collect(HOP, &self.access_points, &mut self.effects));
-                self.agenda.set(HOP, self.hop.next_event());
-            }
-            SAMPLER => {
-                (0..self.pairs.len()).for_each(|number| self.sample(number));
-                self.agenda.set(SAMPLER, Some(self.now + SAMPLE));
-            }
-            Component(number) => match self.sources.get((number - FIRST_SOURCE) as usize) {
-                Some(_) => self.start((number - FIRST_SOURCE) as usize),
+        let links = self.net.len() as u32;
+        let number = component.0;
+        if number < links {
+            let next = self.net.advance(number as usize, self.now, &mut self.effects);
+            self.agenda.set(component, next);
+        } else if number == links {
+            (0..self.pairs.len()).for_each(|number| self.sample(number));
+            self.agenda.set(component, Some(self.now + SAMPLE));
+        } else if number < self.first_source() {
+            let link = (number - links - 1) as usize;
+            let next = self.net.change_rate(link, self.now, &mut self.effects);
+            self.agenda.set(Net::component(link), next);
+            self.agenda.set(component, self.net.next_change(link));
+        } else {
+            match self.sources.get((number - self.first_source()) as usize) {
+                Some(_) => self.start((number - self.first_source()) as usize),
                 None if number < self.first_pair() => self.wake_edge(component),
                 None => {
                     let place = (number - self.first_pair()) as usize;
-                    let end = if place.is_multiple_of(2) { End::Server } else { End::Station };
-                    if end == End::Station && self.is_unasked(place / 2) {
+                    let end = if place.is_multiple_of(2) { End::Answerer } else { End::Caller };
+                    if end == End::Caller && self.is_unasked(place / 2) {
                         return self.ask(place / 2);
                     }
                     self.pairs[place / 2].end(end).on_timeout(self.now);
                     self.pump(place / 2, end);
                 }
-            },
+            }
         }
     }
 
     /// Handles all that was produced, and what that produces.
     fn settle(&mut self) {
-        while let Some(effect) = self.effects.0.pop_front() {
+        while let Some(effect) = self.effects.pop() {
             match effect {
-                Effect::Reported { at, of, report } => self.on_report(at, of, &report),
-                Effect::Lost { at, link, src, cargo } => self.on_loss(at, (link, src), &cargo),
+                Effect::Reported { at, link, of, report } => self.on_report(at, link, of, &report),
+                Effect::Lost { at, link, src, datagram } => self.on_loss(at, (link, src), &datagram),
                 Effect::Uplink { at, from } => self.recorder.uplink_frame(at, from),
                 Effect::Frame { at, to, packets, rate, airtime } => {
                     self.recorder.frame(at, to, u32::from(packets), airtime);
@@ -283,142 +239,166 @@ impl World {
                         edge.agent(to).frame(packets, rate);
                     }
                 }
-                Effect::Arrived { at, link: WIRE, to: GATEWAY, packet, .. } => self.forward_down(at, packet),
-                Effect::Arrived { link: BACKHAUL, to, packet, .. } => self.over_backhaul(to, packet),
-                Effect::Arrived { at, link: WIRE, packet, .. } => self.receive(at, End::Server, packet),
-                Effect::Arrived { at, to, packet, .. } if !self.access_points.is_station(to) => {
-                    self.forward_up(at, packet);
+                Effect::Arrived { at, link, to, packet, queued_at } if link == self.last_hop => {
+                    self.over_last_hop(at, to, packet, queued_at);
                 }
-                Effect::Arrived { at, to, packet, queued_at, .. } => {
-                    self.recorder.hop_delivery(at, queued_at, to, packet.len);
-                    if let (Some(edge), Some(left)) = (&mut self.edge, packet.payload.left_proxy()) {
-                        edge.agent(to).counted(at, left, packet.len);
-                    }
-                    self.receive(at, End::Station, packet);
-                }
+                Effect::Arrived { at, link, to, packet, .. } => self.at_interface(at, (link, to), packet),
             }
+        }
+    }
+
+    /// A packet has crossed the last hop.
+    fn over_last_hop(&mut self, at: Time, to: Node, mut packet: Packet<Datagram>, queued_at: Time) {
+        if let Some(place) = self.access_points.place(to) {
+            if let (Some(agent), Cargo::Tcp { connection, header }) =
+                (self.agents.get_mut(place), &mut packet.payload.cargo)
+            {
+                let key = self.pairs[*connection as usize].key(packet.payload.from);
+                agent.uplink(at, key, packet.src, header);
+            }
+        } else {
+            self.recorder.hop_delivery(at, queued_at, to, packet.len);
+            if let (Some(edge), Some(left)) = (&mut self.edge, packet.payload.cargo.left_proxy()) {
+                edge.agent(to).counted(at, left, packet.len);
+            }
+        }
+        self.at_interface(at, (self.last_hop, to), packet);
+    }
+
+    /// A packet has come to an interface of a host: it stays, or goes on.
+    #[inline]
+    fn at_interface(&mut self, at: Time, (link, node): (usize, Node), packet: Packet<Datagram>) {
+        let Some(host) = self.net.links[link].hosts[node.index()] else { return };
+        if packet.payload.to == host {
+            return self.receive(at, host, packet.payload);
+        }
+        if host == self.ap {
+            self.before_radio(at, &packet.payload);
+        }
+        self.send(host, packet);
+    }
+
+    /// The access point's agent sees what goes to a station.
+    fn before_radio(&mut self, at: Time, datagram: &Datagram) {
+        let Cargo::Tcp { connection, header } = &datagram.cargo else { return };
+        let Some(station) = self.stations[datagram.to.index()] else { return };
+        if let Some(agent) = self.agents.get_mut(self.access_points.home(station)) {
+            agent.downlink(at, self.pairs[*connection as usize].key(datagram.from), station, header);
         }
     }
 
     /// A source acts.
-    fn start(&mut self, index: usize) {
-        let source = &mut self.sources[index];
+    fn start(&mut self, number: usize) {
+        let source = &mut self.sources[number];
         source.step();
         let (stream, next) = (source.stream, source.next);
-        self.agenda.set(self.source_component(index), next);
-        let node = Scenario::station_node(stream.station);
+        self.agenda.set(self.source_component(number), next);
+        // Any number will do for a hash, as long as it differs from stream to stream.
+        let hash = (number as u32).wrapping_mul(0x9e37_79b9);
         match stream.kind {
             StreamKind::Probe { size, .. } => {
-                let cargo = Cargo::Probe { source: index, sent: self.now };
-                // Any number will do for a hash, as long as it differs from stream to stream.
-                let hash = (index as u32).wrapping_mul(0x9e37_79b9);
-                let packet = self.packet(SERVER, GATEWAY, udp_packet(size), hash, cargo);
-                self.send_wire(packet);
+                let cargo = Cargo::Probe { source: index(number), sent: self.now };
+                let packet = self.packet((stream.from, stream.to), udp_packet(size), hash, cargo);
+                self.send(stream.from, packet);
             }
             StreamKind::Udp { size, rate } => {
-                if source_begins(&stream, self.now, self.sources[index].sent) {
-                    self.recorder.bulk_flow(self.now, udp_flow(index), node, &format!("udp {index}"));
+                let node = self.concerned(&stream);
+                if source_begins(&stream, self.now, self.sources[number].sent) {
+                    self.recorder.bulk_flow(self.now, udp_flow(number), node, &format!("udp {number}"));
                 }
                 match rate {
                     Some(_) => {
-                        self.sources[index].sent += 1;
-                        let cargo = Cargo::Udp { source: index, sent: self.now, packet: None };
-                        let hash = (index as u32).wrapping_mul(0x9e37_79b9);
-                        let packet = self.packet(SERVER, GATEWAY, udp_packet(size), hash, cargo);
-                        self.send_wire(packet);
+                        self.sources[number].sent += 1;
+                        let cargo = Cargo::Udp { source: index(number), sent: self.now, packet: None };
+                        let packet = self.packet((stream.from, stream.to), udp_packet(size), hash, cargo);
+                        self.send(stream.from, packet);
                     }
-                    None if self.now < stream.stop => self.offer(node, Stream::Udp(index)),
-                    None => self.withdraw(node, Stream::Udp(index), udp_flow(index)),
+                    None if self.now < stream.stop => self.offer(node, Stream::Udp(number)),
+                    None => self.withdraw(node, Stream::Udp(number), udp_flow(number)),
                 }
             }
-            StreamKind::Bulk { size, .. } => self.open(node, App::Bulk { size }, stream.class),
-            StreamKind::Fetch { size, .. } => self.open(node, App::Fetch { size }, stream.class),
+            StreamKind::Bulk { size, .. } => self.open(&stream, App::Bulk { size }),
+            StreamKind::Fetch { size, .. } => self.open(&stream, App::Fetch { size }),
         }
     }
 
-    fn open(&mut self, node: Node, app: App, class: AccessClass) {
+    /// The station whose figures a stream counts for.
+    fn concerned(&self, stream: &lasthop_scenario::Stream) -> Node {
+        let station = |host: HostId| self.stations[host.index()];
+        station(stream.to).or(station(stream.from)).unwrap_or(NOBODY)
+    }
+
+    fn open(&mut self, stream: &lasthop_scenario::Stream, app: App) {
         let number = self.pairs.len();
-        let pair = Pair::open(self.now, number, node, app, self.law, self.seed);
-        let mut pair = pair.expect("the scenario names a law that exists");
-        pair.class = class;
-        self.pairs.push(if self.edge.is_some() { pair.proxied(self.now) } else { pair });
+        let node = self.concerned(stream);
+        // The station calls; between stations, or where none is an end, the one that gets the data.
+        let only_sender = self.stations[stream.from.index()].is_some() && self.stations[stream.to.index()].is_none();
+        let receiver = match app {
+            App::Bulk { .. } if only_sender => End::Answerer,
+            _ => End::Caller,
+        };
+        let opening = Opening { number, from: stream.from, to: stream.to, node, app, class: stream.class };
+        let pair = Pair::open(self.now, opening, receiver, &self.senders, self.seed);
+        let pair = pair.expect("the scenario names a law that exists");
+        // The proxy carries what servers send to stations.
+        let proxied = !only_sender && self.stations[stream.from.index()].is_none();
+        let edge = self.edge.as_ref().filter(|_| proxied).map(Edge::host);
+        self.pairs.push(match edge {
+            Some(edge) => pair.proxied(self.now, edge),
+            None => pair,
+        });
         if matches!(app, App::Bulk { .. }) {
             self.recorder.bulk_flow(self.now, flow_id(number), node, &format!("bulk {number}"));
         }
-        match self.edge {
+        match edge {
             Some(_) => self.ask(number),
-            None => self.pump(number, End::Station),
+            None => self.pump(number, End::Caller),
         }
     }
 
-    /// A packet has come over the wire to the access point.
-    fn forward_down(&mut self, at: Time, packet: Packet<Cargo>) {
-        let node = match &packet.payload {
-            Cargo::Tcp { connection, .. } if self.pairs[*connection].via != Via::Direct => {
-                return self.receive(at, End::Station, packet);
-            }
-            Cargo::Tcp { connection, header } => {
-                let pair = &self.pairs[*connection];
-                if let Some(agent) = self.agents.get_mut(self.access_points.home(pair.node)) {
-                    agent.downlink(at, pair.key, pair.node, header);
-                }
-                pair.node
-            }
-            Cargo::Probe { source, .. } | Cargo::Udp { source, .. } => {
-                Scenario::station_node(self.sources[*source].stream.station)
-            }
-            // The tunnel begins here.
-            Cargo::Tunnel(_) => return,
-        };
-        self.send_down(node, packet);
-    }
-
-    /// A packet has come over the hop to the access point.
-    fn forward_up(&mut self, at: Time, mut packet: Packet<Cargo>) {
-        let agent = self.agents.get_mut(self.access_points.home(packet.src));
-        if let (Some(agent), Cargo::Tcp { connection, header }) = (agent, &mut packet.payload) {
-            let pair = &self.pairs[*connection];
-            agent.uplink(at, pair.key.reversed(), pair.node, header);
-        }
-        self.send_up_to_edge(packet);
-    }
-
-    /// A packet has reached a host.
-    fn receive(&mut self, at: Time, end: End, packet: Packet<Cargo>) {
-        match packet.payload {
+    /// A packet has reached the host that it is for.
+    fn receive(&mut self, at: Time, host: HostId, datagram: Datagram) {
+        match datagram.cargo {
             Cargo::Probe { source, sent } => {
-                self.recorder.probe(sent, at, Scenario::station_node(self.sources[source].stream.station));
+                let node = self.concerned(&self.sources[source as usize].stream);
+                self.recorder.probe(sent, at, node);
             }
             Cargo::Tcp { connection, header } => {
+                let connection = connection as usize;
+                let end = self.pairs[connection].end_that_gets(datagram.from);
                 self.pairs[connection].end(end).on_segment(at, &header);
                 self.pump(connection, end);
             }
             Cargo::Udp { source, sent, .. } => {
+                let source = source as usize;
                 let stream = self.sources[source].stream;
                 if let StreamKind::Udp { size, .. } = stream.kind {
-                    let node = Scenario::station_node(stream.station);
+                    let node = self.concerned(&stream);
                     self.recorder.goodput(at, udp_flow(source), node, size);
                     self.recorder.end_delay(sent, at, node);
                 }
             }
-            Cargo::Tunnel(tunnel) => self.at_station(packet.dst, tunnel),
+            Cargo::Tunnel(tunnel) => match self.stations[host.index()] {
+                Some(station) => self.at_station(station, tunnel),
+                None => {
+                    if let Some(station) = self.stations[datagram.from.index()] {
+                        self.at_proxy(station, tunnel);
+                    }
+                }
+            },
         }
     }
 
-    fn on_loss(&mut self, at: Time, (link, src): (Component, Node), cargo: &Cargo) {
-        let station = match cargo {
-            Cargo::Probe { source, sent } => {
-                let station = Scenario::station_node(self.sources[*source].stream.station);
-                self.recorder.probe_lost(*sent, station);
-                Some(station)
-            }
-            Cargo::Udp { source, .. } => Some(Scenario::station_node(self.sources[*source].stream.station)),
-            // TCP finds out by itself, and so does the tunnel.
-            Cargo::Tcp { connection, .. } => Some(self.pairs[*connection].node),
-            Cargo::Tunnel(Tunnel::Data { connection, .. }) => Some(self.pairs[*connection as usize].node),
-            Cargo::Tunnel(_) => None,
-        };
-        if let Some(station) = station.filter(|_| link == HOP && !self.access_points.is_station(src)) {
+    fn on_loss(&mut self, at: Time, (link, src): (usize, Node), datagram: &Datagram) {
+        if let Cargo::Probe { source, sent } = &datagram.cargo {
+            let node = self.concerned(&self.sources[*source as usize].stream);
+            self.recorder.probe_lost(*sent, node);
+        }
+        // TCP finds out by itself, and so does the tunnel.
+        if link == self.last_hop
+            && self.access_points.place(src).is_some()
+            && let Some(station) = self.stations[datagram.to.index()]
+        {
             self.recorder.hop_lost(at, station);
         }
     }
@@ -426,41 +406,27 @@ impl World {
     /// Lets the applications of a connection act, sends what one end has to send and notes when it wants to be woken.
     pub(crate) fn pump(&mut self, number: usize, end: End) {
         let now = self.now;
-        match end {
-            End::Server => self.pairs[number].serve(),
-            End::Station => {
-                self.arrivals(number);
-                self.take_into_proxy(number);
-            }
+        if self.pairs[number].data() == end {
+            self.pairs[number].serve();
+        } else {
+            self.arrivals(number);
+            self.take_into_proxy(number);
         }
-        let proxied = self.pairs[number].via != Via::Direct;
         while let Some(header) = self.pairs[number].end(end).poll_transmit(now) {
-            let (len, hash) = (tcp_packet(&header), self.pairs[number].hash);
-            if end == End::Server {
-                self.pairs[number].departs(now, &header);
+            let pair = &mut self.pairs[number];
+            if end == pair.data() {
+                pair.departs(now, &header);
             }
-            let cargo = Cargo::Tcp { connection: number, header: Box::new(header) };
-            match end {
-                End::Server => {
-                    let packet = self.packet(SERVER, GATEWAY, len, hash, cargo);
-                    self.send_wire(packet);
-                }
-                End::Station if proxied => {
-                    let packet = self.packet(GATEWAY, SERVER, len, hash, cargo);
-                    self.send_wire(packet);
-                }
-                End::Station => {
-                    let node = self.pairs[number].node;
-                    let packet = self.packet(node, self.access_points.of(node), len, hash, cargo);
-                    self.send_hop(packet);
-                }
-            }
+            let (len, hash, way) = (tcp_packet(&header), pair.hash, pair.way(end));
+            let cargo = Cargo::Tcp { connection: index(number), header: Box::new(header) };
+            let packet = self.packet(way, len, hash, cargo);
+            self.send(way.0, packet);
         }
         let next = self.pairs[number].end(end).next_timeout();
         self.agenda.set(self.end_component(number, end), next);
     }
 
-    /// The station's application looks at what has arrived.
+    /// The receiving application looks at what has arrived.
     pub(crate) fn arrivals(&mut self, number: usize) {
         let (now, pair) = (self.now, &mut self.pairs[number]);
         let was_complete = pair.is_complete();
@@ -475,40 +441,44 @@ impl World {
             _ => {}
         }
         if completed {
-            self.pairs[number].station.close();
+            let receiver = self.pairs[number].data().other();
+            self.pairs[number].end(receiver).close();
             if matches!(app, App::Bulk { .. }) {
                 self.recorder.bulk_flow_ended(now, flow_id(number));
             }
         }
     }
 
-    // This and the two after it are inlined so that a packet is built where it will lie, not built and then copied.
+    // This and the next are inlined so that a packet is built where it will lie, not built and then copied.
     #[inline(always)]
-    pub(crate) fn packet(&self, src: Node, dst: Node, len: Bytes, flow_hash: u32, payload: Cargo) -> Packet<Cargo> {
-        let class = match &payload {
-            Cargo::Tcp { connection, .. } => self.pairs[*connection].class,
-            Cargo::Probe { source, .. } | Cargo::Udp { source, .. } => self.sources[*source].stream.class,
+    pub(crate) fn packet(
+        &self,
+        (from, to): (HostId, HostId),
+        len: Bytes,
+        flow_hash: u32,
+        cargo: Cargo,
+    ) -> Packet<Datagram> {
+        let class = match &cargo {
+            Cargo::Tcp { connection, .. } => self.pairs[*connection as usize].class,
+            Cargo::Probe { source, .. } | Cargo::Udp { source, .. } => self.sources[*source as usize].stream.class,
             _ => AccessClass::BestEffort,
         };
-        let ecn = Ecn::NotEct;
-        Packet { len, src, dst: Dest::Node(dst), class, flow_hash, ecn, payload }
+        let (src, dst, ecn) = (Node(0), Dest::Node(Node(0)), Ecn::NotEct);
+        Packet { len, src, dst, class, flow_hash, ecn, payload: Datagram { cargo, from, to } }
     }
 
+    /// A packet leaves `host` towards the one that it is for. Without a way it vanishes, as where a router has no route.
     #[inline(always)]
-    pub(crate) fn send_wire(&mut self, packet: Packet<Cargo>) {
-        self.wire.enqueue(self.now, packet, &mut collect(WIRE, &self.access_points, &mut self.effects));
-        self.agenda.set(WIRE, self.wire.next_event());
+    pub(crate) fn send(&mut self, host: HostId, packet: Packet<Datagram>) {
+        let Some(step) = self.net.next(host, packet.payload.to) else { return };
+        let packet = Packet { src: step.from, dst: Dest::Node(step.to), ..packet };
+        let next = self.net.enqueue(usize::from(step.link), self.now, packet, &mut self.effects);
+        self.agenda.set(Net::component(usize::from(step.link)), next);
     }
 
-    #[inline(always)]
-    pub(crate) fn send_hop(&mut self, packet: Packet<Cargo>) {
-        self.hop.enqueue(self.now, packet, &mut collect(HOP, &self.access_points, &mut self.effects));
-        self.agenda.set(HOP, self.hop.next_event());
-    }
-
-    /// An access point's driver reports.
-    fn on_report(&mut self, at: Time, of: Node, report: &HopReport) {
-        let Some(place) = self.access_points.nodes.iter().position(|node| *node == of) else { return };
+    /// A driver reports.
+    fn on_report(&mut self, at: Time, link: usize, of: Node, report: &HopReport) {
+        let Some(place) = self.access_points.place(of).filter(|_| link == self.last_hop) else { return };
         self.meters[place].add(&mut self.recorder, at, report);
         if let Some(agent) = self.agents.get_mut(place) {
             agent.tick(at, report);
@@ -518,36 +488,53 @@ impl World {
     /// What a bulk sender knows, while it has a connection and something to send.
     fn sample(&mut self, number: usize) {
         let pair = &self.pairs[number];
-        if !matches!(pair.app, App::Bulk { .. }) || !pair.server.is_established() || pair.is_complete() {
+        if !matches!(pair.app, App::Bulk { .. }) || !pair.sender().is_established() || pair.is_complete() {
             return;
         }
-        let (at, flow, stats) = (self.now, flow_id(number), pair.server.stats());
+        let (at, flow, stats) = (self.now, flow_id(number), pair.sender().stats());
         self.recorder.sample(at, Gauge::Cwnd(flow), stats.cwnd.get() as f64);
         self.recorder.sample(at, Gauge::Window(flow), stats.peer_window.get() as f64);
-        if let Some(pacing) = pair.server.decision().pacing {
+        if let Some(pacing) = pair.sender().decision().pacing {
             self.recorder.sample(at, Gauge::Pacing(flow), pacing.as_mbit_f64());
         }
     }
 
+    // Components: links, the look at the bulk senders, one for each link's changes, sources, the edge, ends of connections.
+
+    fn sampler(&self) -> Component {
+        Component(self.net.len() as u32)
+    }
+
+    fn changer(&self, link: usize) -> Component {
+        Component((self.net.len() + 1 + link) as u32)
+    }
+
+    fn first_source(&self) -> u32 {
+        2 * self.net.len() as u32 + 1
+    }
+
     fn source_component(&self, index: usize) -> Component {
-        Component(FIRST_SOURCE + index as u32)
+        Component(self.first_source() + index as u32)
     }
 
     pub(crate) fn end_component(&self, number: usize, end: End) -> Component {
-        let place = 2 * number as u32 + u32::from(end == End::Station);
+        let place = 2 * number as u32 + u32::from(end == End::Caller);
         Component(self.first_pair() + place)
     }
 
     /// The component number of the first connection's first end.
     fn first_pair(&self) -> u32 {
-        FIRST_SOURCE + self.sources.len() as u32 + self.edge.as_ref().map_or(0, Edge::components)
+        self.first_source() + self.sources.len() as u32 + self.edge.as_ref().map_or(0, Edge::components)
+    }
+
+    /// The host of a station.
+    pub(crate) fn host_of(&self, station: Node) -> HostId {
+        self.net.links[self.last_hop].hosts[station.index()].expect("a station is a host")
     }
 }
 
-#[inline(always)]
-pub(crate) fn collect<'a>(link: Component, access_points: &'a AccessPoints, effects: &'a mut Effects) -> Collect<'a> {
-    Collect { link, access_points, effects }
-}
+/// No station: what concerns it is counted as such by the recorder.
+const NOBODY: Node = Node(u16::MAX);
 
 /// The number of a UDP source's flow: apart from those of connections.
 pub(crate) fn udp_flow(source: usize) -> FlowId {

@@ -4,6 +4,7 @@ mod support;
 
 use lasthop_report::{Key, RunRecord, SeriesKind};
 use lasthop_scenario::Scenario;
+use lasthop_signals::Node;
 use lasthop_sim::World;
 use lasthop_units::{Seed, Span, Time};
 use support::{CUBIC, Wifi, download, regulated, regulator, stations};
@@ -26,6 +27,9 @@ fn behind(link: &str, measure: &str, duration: u64) -> Scenario {
     .scenario()
 }
 
+/// Its place among the links of the scenario's graph.
+const BACKHAUL: usize = 2;
+
 fn at(s: u64) -> Time {
     Time::ZERO + Span::from_secs(s)
 }
@@ -38,7 +42,7 @@ fn watch(scenario: &Scenario, law: &str, seed: u64, end: u64) -> (Vec<(Time, usi
     while now < at(end) {
         now += Span::from_millis(10);
         world.run_until(now);
-        seen.push((now, world.backhaul().expect("there is one").backlog()));
+        seen.push((now, world.cable_backlog(BACKHAUL, Node(0))));
     }
     (seen, world.finish(at(end)).finish())
 }
@@ -160,7 +164,7 @@ fn a_path_that_becomes_longer_is_no_queue() {
         for seed in 1..=FEW_SEEDS {
             let mut world: World = lasthop_sim::build(&scenario, &law, Seed(seed), false).expect("valid");
             world.run_until(at(20));
-            world.lengthen_backhaul(Span::from_millis(30));
+            world.lengthen(BACKHAUL, Span::from_millis(30));
             world.run_until(at(40));
             let record = world.finish(at(40)).finish();
             let [before, soon, later] = [(10, 20), (24, 30), (30, 40)].map(|span| goodput(&record, span));

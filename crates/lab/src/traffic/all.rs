@@ -10,7 +10,7 @@ use crate::address;
 use crate::error::{LabError, Result};
 use crate::home::Seat;
 use crate::outcome::StreamLog;
-use crate::spec::Spec;
+use crate::spec::{Spec, receiver};
 use crate::topology::{Hosts, LAST, WIRE};
 use crate::tunnel;
 use lasthop_scenario::{Program, Scenario, StreamKind};
@@ -53,7 +53,7 @@ impl Traffic {
         let server_ip = address::ip(spec.family, WIRE, Node(0));
         let (mut streams, mut probes, mut fetches) = (Vec::new(), Vec::new(), Vec::new());
         for (number, stream) in spec.streams.iter().enumerate() {
-            let station = &hosts.stations[stream.station];
+            let station = &hosts.stations[receiver(stream)];
             let (start, stop) = (stream.start, stream.stop);
             let tos = tos(stream.class);
             let door = Door { tos, ..door };
@@ -68,7 +68,7 @@ impl Traffic {
                     Running::Due(own, SocketAddr::new(server_ip, port))
                 }
                 StreamKind::Probe { size, every } => {
-                    let to = address::ip(spec.family, LAST, Scenario::station_node(stream.station));
+                    let to = address::ip(spec.family, LAST, Scenario::station_node(receiver(stream)));
                     let address = SocketAddr::new(to, port);
                     probes.push(ProbeStream { station, address, every, size, tos, start, stop });
                     Running::Probe
@@ -96,7 +96,7 @@ impl Traffic {
                 && own.clock.until(own.start).is_zero()
             {
                 let StreamKind::Bulk { size, .. } = stream.kind else { continue };
-                let (server, station) = (&hosts.server, &hosts.stations[stream.station]);
+                let (server, station) = (&hosts.server, &hosts.stations[receiver(stream)]);
                 let called = spec.tunnel.as_ref().map_or(*at, |_| tunnel::forwarded(at.port()));
                 let ends = Ends { server, station, listens: *at, called, tos: tos(stream.class) };
                 let test = Iperf3::start(&ends, &spec.congestion, size, own.end.since(own.clock.now()))?;

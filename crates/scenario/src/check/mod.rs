@@ -11,6 +11,7 @@ use crate::quantity::show;
 use crate::read::{At, Context, Entry, Quantity, nearest};
 use crate::{Backhaul, Hop, Measure, Scenario, Stream, StreamKind, WiredHop, World, raw};
 use lasthop_radio::{queue, wired};
+use lasthop_signals::HostId;
 use lasthop_units::{Rate, Span, Time};
 use std::collections::BTreeSet;
 
@@ -307,7 +308,7 @@ fn measures(entry: &Entry<Vec<Measure>>, streams: Option<&[Stream]>, cx: &mut Co
     };
     if !entry.given {
         // Who asks for an index of one station gets to hear that there is none; nobody else misses it.
-        let served: BTreeSet<usize> = streams.iter().filter(|s| is_bulk(s)).map(|stream| stream.station).collect();
+        let served: BTreeSet<HostId> = streams.iter().filter(|s| is_bulk(s)).map(|stream| stream.to).collect();
         let yields = |measure: &Measure| match measure {
             Measure::Jain => served.len() > 1,
             _ => needs(*measure).is_none_or(|(_, there)| there),

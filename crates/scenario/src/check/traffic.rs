@@ -4,7 +4,7 @@ use super::{Run, span, unknown_name};
 use crate::problem::Kind;
 use crate::quantity::show;
 use crate::read::{Context, Entry, Quantity};
-use crate::{Law, Program, Stream, StreamKind, World, raw};
+use crate::{Law, Program, Scenario, Stream, StreamKind, World, raw};
 use lasthop_units::{Bytes, Span, Time};
 use raw::TrafficKind;
 
@@ -54,7 +54,11 @@ fn expand(
     let flows = flows(table, cx);
     let raw::Class(class) = table.class.get()?;
     let ((start, stop), kind, flows) = (times?, stream?, flows?);
-    let each = receivers?.into_iter().map(|station| Stream { station, start, stop, class, kind });
+    let stream = |station| {
+        let (from, to) = (Scenario::SERVER, Scenario::station_host(station));
+        Stream { from, to, start, stop, class, kind }
+    };
+    let each = receivers?.into_iter().map(stream);
     Some(each.flat_map(|stream| std::iter::repeat_n(stream, flows)).collect())
 }
 

@@ -1,0 +1,216 @@
+//! Links and forwarding tables: how a packet gets from one host to the next.
+//!
+//! Links, hosts and routes are indices into arrays: a packet costs no search. What links produce waits in [`Effects`] until
+//! the world handles it, so that no component is called from within another.
+
+use crate::agenda::Component;
+use crate::cargo::Datagram;
+use lasthop_radio::star::Star;
+use lasthop_radio::wifi::Wifi;
+use lasthop_radio::wired::Wire;
+use lasthop_radio::{Drop, Hop, Outbox, Packet, PpduKind, PpduRecord, RxInfo};
+use lasthop_scenario::graph::{Forwarding, Step};
+use lasthop_signals::{HopReport, HostId, Node, Signal};
+use lasthop_units::{Rate, Span, Time};
+use std::collections::VecDeque;
+
+/// The model of one link.
+#[derive(Debug)]
+pub enum Carrier {
+    /// A cable between two nodes.
+    Cable(Wire<Datagram>),
+    /// A cable from node 0 to each of the others.
+    Star(Star<Datagram>),
+    /// A radio channel.
+    Wifi(Box<Wifi<Datagram>>),
+}
+
+/// A link of the world.
+pub struct Link {
+    /// Its model.
+    pub carrier: Carrier,
+    /// Whose interface each node is.
+    pub hosts: Vec<Option<HostId>>,
+    /// Nodes 1 to this many are stations of a last hop.
+    pub stations: usize,
+    /// Rates to come, the next one last: of a cable.
+    pub changes: Vec<(Time, Rate)>,
+}
+
+/// All links, and each host's forwarding table.
+pub struct Net {
+    pub(crate) links: Vec<Link>,
+    pub(crate) tables: Vec<Forwarding>,
+}
+
+/// What links have produced and nobody has handled yet.
+#[derive(Default)]
+pub(crate) struct Effects(VecDeque<Effect>);
+
+/// One thing that a link has produced.
+pub(crate) enum Effect {
+    /// A packet has come to `to`.
+    Arrived { at: Time, link: usize, to: Node, packet: Packet<Datagram>, queued_at: Time },
+    /// A driver reports.
+    Reported { at: Time, link: usize, of: Node, report: HopReport },
+    /// A packet is lost.
+    Lost { at: Time, link: usize, src: Node, datagram: Datagram },
+    /// A frame to a station is over.
+    Frame { at: Time, to: Node, packets: u16, rate: Rate, airtime: Span },
+    /// A data frame of a station has come to its access point.
+    Uplink { at: Time, from: Node },
+}
+
+/// Collects what one link produces.
+struct Collect<'a> {
+    link: usize,
+    stations: usize,
+    effects: &'a mut Effects,
+}
+
+impl Effects {
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<Effect> {
+        self.0.pop_front()
+    }
+}
+
+impl Collect<'_> {
+    #[inline]
+    fn is_station(&self, node: Node) -> bool {
+        (1..=self.stations).contains(&node.index())
+    }
+}
+
+impl Outbox<Datagram> for Collect<'_> {
+    fn deliver(&mut self, at: Time, to: Node, packet: Packet<Datagram>, rx: &RxInfo) {
+        self.effects.0.push_back(Effect::Arrived { at, link: self.link, to, packet, queued_at: rx.queued_at });
+    }
+
+    fn dropped(&mut self, at: Time, packet: Packet<Datagram>, _why: Drop) {
+        let (src, datagram) = (packet.src, packet.payload);
+        self.effects.0.push_back(Effect::Lost { at, link: self.link, src, datagram });
+    }
+
+    fn ppdu(&mut self, at: Time, ppdu: &PpduRecord) {
+        let (PpduKind::Data, Some(to), 1..) = (ppdu.kind, ppdu.to, ppdu.received) else { return };
+        if self.is_station(to) {
+            let (packets, rate, airtime) = (ppdu.packets, ppdu.rate, ppdu.duration);
+            self.effects.0.push_back(Effect::Frame { at, to, packets, rate, airtime });
+        } else if self.is_station(ppdu.from) {
+            self.effects.0.push_back(Effect::Uplink { at, from: ppdu.from });
+        }
+    }
+
+    fn driver(&mut self, at: Time, of: Node, signal: &Signal) {
+        if let Signal::Hop(report) = signal {
+            self.effects.0.push_back(Effect::Reported { at, link: self.link, of, report: report.clone() });
+        }
+    }
+}
+
+impl Net {
+    /// How many links there are.
+    pub(crate) fn len(&self) -> usize {
+        self.links.len()
+    }
+
+    /// The next step of a packet at `at` for `to`.
+    #[inline]
+    pub(crate) fn next(&self, at: HostId, to: HostId) -> Option<Step> {
+        self.tables[at.index()].next(to)
+    }
+
+    /// A packet enters a link. Returns when the link wants to be woken.
+    #[inline(always)]
+    pub(crate) fn enqueue(
+        &mut self,
+        link: usize,
+        now: Time,
+        packet: Packet<Datagram>,
+        effects: &mut Effects,
+    ) -> Option<Time> {
+        let Link { carrier, stations, .. } = &mut self.links[link];
+        let out = &mut Collect { link, stations: *stations, effects };
+        match carrier {
+            Carrier::Cable(hop) => {
+                hop.enqueue(now, packet, out);
+                hop.next_event()
+            }
+            Carrier::Star(hop) => {
+                hop.enqueue(now, packet, out);
+                hop.next_event()
+            }
+            Carrier::Wifi(hop) => {
+                hop.enqueue(now, packet, out);
+                hop.next_event()
+            }
+        }
+    }
+
+    /// A link is due. Returns when it wants to be woken again.
+    #[inline]
+    pub(crate) fn advance(&mut self, link: usize, now: Time, effects: &mut Effects) -> Option<Time> {
+        let Link { carrier, stations, .. } = &mut self.links[link];
+        let out = &mut Collect { link, stations: *stations, effects };
+        match carrier {
+            Carrier::Cable(hop) => {
+                hop.advance(now, out);
+                hop.next_event()
+            }
+            Carrier::Star(hop) => {
+                hop.advance(now, out);
+                hop.next_event()
+            }
+            Carrier::Wifi(hop) => {
+                hop.advance(now, out);
+                hop.next_event()
+            }
+        }
+    }
+
+    /// When a link wants to be woken.
+    pub(crate) fn next_event(&self, link: usize) -> Option<Time> {
+        match &self.links[link].carrier {
+            Carrier::Cable(hop) => hop.next_event(),
+            Carrier::Star(hop) => hop.next_event(),
+            Carrier::Wifi(hop) => hop.next_event(),
+        }
+    }
+
+    /// When a cable's rate changes next.
+    pub(crate) fn next_change(&self, link: usize) -> Option<Time> {
+        self.links[link].changes.last().map(|(at, _)| *at)
+    }
+
+    /// The rate of a cable changes. Returns when the link wants to be woken.
+    pub(crate) fn change_rate(&mut self, link: usize, now: Time, effects: &mut Effects) -> Option<Time> {
+        let Link { carrier, stations, changes, .. } = &mut self.links[link];
+        if let (Carrier::Cable(cable), Some((_, rate))) = (carrier, changes.pop()) {
+            cable.set_rate(now, rate, &mut Collect { link, stations: *stations, effects });
+        }
+        self.next_event(link)
+    }
+
+    /// A cable takes another route, which is longer by `by`, each way. Returns when the link wants to be woken.
+    pub(crate) fn lengthen(&mut self, link: usize, now: Time, by: Span, effects: &mut Effects) -> Option<Time> {
+        let Link { carrier, stations, .. } = &mut self.links[link];
+        if let Carrier::Cable(cable) = carrier {
+            cable.lengthen(now, by, &mut Collect { link, stations: *stations, effects });
+        }
+        self.next_event(link)
+    }
+
+    /// Packets that wait at node `from` of a cable, as of its last event.
+    pub(crate) fn cable_backlog(&self, link: usize, from: Node) -> usize {
+        match &self.links[link].carrier {
+            Carrier::Cable(cable) => cable.backlog(from),
+            Carrier::Star(_) | Carrier::Wifi(_) => 0,
+        }
+    }
+
+    /// The component of a link.
+    pub(crate) fn component(link: usize) -> Component {
+        Component(link as u32)
+    }
+}
