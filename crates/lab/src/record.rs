@@ -7,7 +7,7 @@ use crate::traffic::all;
 use crate::traffic::bulk::{BIN, BulkLog};
 use crate::traffic::iperf3::Iperf3Log;
 use crate::traffic::tcp_info::TcpInfo;
-use lasthop_report::{Gauge, HopMeter, Recorder, RunRecord, Segments, Window};
+use lasthop_report::{Gauge, HopMeter, Recorder, RunRecord, Segments, SeriesKind, Window};
 use lasthop_scenario::{Hop, Scenario, Stream};
 use lasthop_signals::{FlowId, Node};
 use lasthop_units::{Bytes, Rate, Span, Time};
@@ -64,9 +64,9 @@ impl Outcome {
         }
         for slot in &self.slots {
             let shown = [
-                (Gauge::AggregationTarget(slot.station), slot.target),
-                (Gauge::IntervalAim(slot.station), slot.aim.map(|s| s * 1e3)),
-                (Gauge::Overhead, slot.overhead.map(|s| s * 1e6)),
+                (Gauge::Station(SeriesKind::AggregationTarget, slot.station), slot.target),
+                (Gauge::Station(SeriesKind::IntervalAim, slot.station), slot.aim.map(|s| s * 1e3)),
+                (Gauge::Hop(SeriesKind::Overhead), slot.overhead.map(|s| s * 1e6)),
             ];
             for (gauge, value) in shown {
                 value.into_iter().for_each(|value| recorder.sample(slot.at, gauge, value));
@@ -136,10 +136,10 @@ fn record_bulk(recorder: &mut Recorder, flow: FlowId, station: Node, stream: &St
     }
     recorder.bulk_flow_ended(stream.stop, flow);
     for (at, info) in &log.samples {
-        recorder.sample(*at, Gauge::Cwnd(flow), info.cwnd.get() as f64);
-        recorder.sample(*at, Gauge::Window(flow), info.peer_window.get() as f64);
+        recorder.sample(*at, Gauge::Flow(SeriesKind::Cwnd, flow), info.cwnd.get() as f64);
+        recorder.sample(*at, Gauge::Flow(SeriesKind::Window, flow), info.peer_window.get() as f64);
         if info.pacing_rate != UNPACED {
-            recorder.sample(*at, Gauge::Pacing(flow), info.pacing_rate.as_mbit_f64());
+            recorder.sample(*at, Gauge::Flow(SeriesKind::Pacing, flow), info.pacing_rate.as_mbit_f64());
         }
         recorder.segments(*at, flow, segments(info));
     }

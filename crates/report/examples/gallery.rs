@@ -4,7 +4,9 @@
 //! Three stations share a queue whose drain rate changes; four imaginary laws keep different amounts in it. Nothing
 //! here models a real protocol.
 
-use lasthop_report::{Gauge, Lateness, Recorder, Report, Run, RunInfo, RunStatus, Segments, Summary, Window, World};
+use lasthop_report::{
+    Gauge, Lateness, Recorder, Report, Run, RunInfo, RunStatus, Segments, SeriesKind, Summary, Window, World,
+};
 use lasthop_signals::{FlowId, Node};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::VecDeque;
@@ -47,14 +49,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         title: "Gallery: made-up runs",
         description: "Not a measurement: numbers invented to see how a report looks.",
         summary: &summary,
-        expected: &lasthop_report::COLUMNS,
+        expected: &lasthop_report::Key::usual(),
         runs: &runs,
         info: &info,
     };
     for path in report.write(Path::new(&folder))? {
         println!("{}", path.display());
     }
-    println!("{}", summary.text_table(&lasthop_report::COLUMNS, 160));
+    println!("{}", summary.text_table(&lasthop_report::Key::usual(), 160));
     Ok(())
 }
 
@@ -103,13 +105,17 @@ fn imagine(law: &str, target: f64, limit: usize, seed: u64) -> Run {
             if ms % 4 == 0 {
                 r.sample(
                     now,
-                    Gauge::Backlog(node),
+                    Gauge::Station(SeriesKind::Backlog, node),
                     queue.iter().filter(|(_, to)| *to == usize::from(i)).count() as f64,
                 );
                 let advertised = if oal { 60_000.0 + 200.0 * mbit } else { 3_145_728.0 };
-                r.sample(now, Gauge::Window(flow), advertised);
-                r.sample(now, Gauge::Cwnd(flow), (wanted * 0.33 + 200.0) * 1448.0);
-                r.sample(now, Gauge::PhyRate(node), [866.7, 650.0, 390.0 * neighbour][usize::from(i)]);
+                r.sample(now, Gauge::Flow(SeriesKind::Window, flow), advertised);
+                r.sample(now, Gauge::Flow(SeriesKind::Cwnd, flow), (wanted * 0.33 + 200.0) * 1448.0);
+                r.sample(
+                    now,
+                    Gauge::Station(SeriesKind::PhyRate, node),
+                    [866.7, 650.0, 390.0 * neighbour][usize::from(i)],
+                );
             }
             if ms % 20 == 0 {
                 let received = now + Span::from_millis(10) + wait + Span::from_secs_f64(0.002 * random.share());
@@ -128,8 +134,8 @@ fn imagine(law: &str, target: f64, limit: usize, seed: u64) -> Run {
                 r.segments(now, flow, Segments { sent: sent[i], retransmitted: lost[i] });
             }
         }
-        r.sample(now, Gauge::Capacity, mbit);
-        r.sample(now, Gauge::ChannelBusy, 1.0 - neighbour * 0.1);
+        r.sample(now, Gauge::Hop(SeriesKind::Capacity), mbit);
+        r.sample(now, Gauge::Hop(SeriesKind::ChannelBusy), 1.0 - neighbour * 0.1);
     }
     Run { law: law.to_string(), seed, record: r.finish() }
 }

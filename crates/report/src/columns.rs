@@ -170,7 +170,7 @@ fn plain(error: ParquetError) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Gauge, Recorder, Window};
+    use crate::{Gauge, Recorder, SeriesKind, Window};
     use lasthop_signals::{FlowId, Node};
     use lasthop_units::{Bytes, Time};
     use parquet::file::reader::FileReader;
@@ -184,7 +184,7 @@ mod tests {
         r.keep_packets();
         r.hop_delivery(ms(30), ms(25), Node(0), Bytes::new(1500));
         r.bulk_flow(ms(0), FlowId(0), Node(0), "film");
-        r.sample(ms(50), Gauge::Capacity, 87.5);
+        r.sample(ms(50), Gauge::Hop(SeriesKind::Capacity), 87.5);
         vec![Run { law: "cubic".into(), seed: u64::MAX, record: r.finish() }]
     }
 

@@ -1,75 +1,30 @@
 //! The figures that a run yields: their names, units and which way is better.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
-/// One figure. The serialised name carries the unit and is what `result.json` uses; the order here is the order of
-/// tables.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-pub enum Key {
-    /// In-order payload of bulk flows that reached the applications, over the measuring window, all stations together.
-    #[serde(rename = "throughput_mbit_s")]
-    Throughput,
-    /// Mean one-way delay over the hop: arrival at its queue to delivery at the station, all traffic.
-    #[serde(rename = "hop_delay_mean_ms")]
-    HopDelayMean,
-    /// 95th percentile of the same.
-    #[serde(rename = "hop_delay_p95_ms")]
-    HopDelayP95,
-    /// 99th percentile of the same.
-    #[serde(rename = "hop_delay_p99_ms")]
-    HopDelayP99,
-    /// 95th percentile of the probes' one-way delay, end to end; a lost probe ranks as infinitely late (RFC 7679,
-    /// section 5.1).
-    #[serde(rename = "probe_delay_p95_ms")]
-    ProbeDelayP95,
-    /// Median time to fetch one object; one that the run's end cut off counts as longer (Kaplan and Meier, 1958).
-    #[serde(rename = "fetch_p50_ms")]
-    FetchP50,
-    /// 95th percentile of the same.
-    #[serde(rename = "fetch_p95_ms")]
-    FetchP95,
-    /// Interarrival jitter of the probe streams (RFC 3550, section 6.4.1), averaged over the window and the stations.
-    #[serde(rename = "jitter_ms")]
-    Jitter,
-    /// Retransmitted segments of bulk flows over all that they sent.
-    #[serde(rename = "retransmission_ratio")]
-    RetransmissionRatio,
-    /// Jain's fairness index over the stations' bulk throughput.
-    #[serde(rename = "jain")]
-    Jain,
-    /// Longest time that any bulk flow went without delivering a byte.
-    #[serde(rename = "stall_max_ms")]
-    StallMax,
-    /// Probes that never arrived, over all that were sent.
-    #[serde(rename = "probe_loss_ratio")]
-    ProbeLossRatio,
-    /// Mean time from the departure of a segment or UDP packet at the server to the arrival of its last byte, in order, at
-    /// the application: wire, proxy, hop and repairs. Bytes that were sent again count from their first departure.
-    #[serde(rename = "end_delay_mean_ms")]
-    EndDelayMean,
-    /// 95th percentile of the same.
-    #[serde(rename = "end_delay_p95_ms")]
-    EndDelayP95,
-    /// Mean packets in a frame (A-MPDU or lone MPDU) to a station.
-    #[serde(rename = "aggregation_packets")]
-    Aggregation,
-    /// Standard deviation of the packets in a frame.
-    #[serde(rename = "aggregation_sd_packets")]
-    AggregationSd,
-    /// Mean time between frames to the same station (what the aggregation regulator calls μ_N/x).
-    #[serde(rename = "frame_interval_ms")]
-    FrameInterval,
-    /// Share of the time that frames to stations were on the air, without contention and answers.
-    #[serde(rename = "airtime_share")]
-    Airtime,
-    /// Downlink packets that the hop lost, in its queue or on the air, a million that entered it.
-    #[serde(rename = "losses_per_million")]
-    Losses,
-    /// Data frames from stations to the access point, a second, all stations together: acknowledgements of TCP or of the proxy's
-    /// tunnel, mostly. Each costs an access to the channel.
-    #[serde(rename = "uplink_frames_per_s")]
-    UplinkFrames,
+/// What is said of a figure beside its meaning: one entry of the table of [`Key`].
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Column {
+    /// The name in `result.json` and in a scenario's `measures`; it ends with the unit.
+    pub name: &'static str,
+    /// A heading for people, without the unit.
+    pub label: &'static str,
+    /// The unit of the values, as `result.json` states it; `"1"` for a pure number.
+    pub unit: &'static str,
+    /// The unit that people read, and by what to multiply a value to get there: ratios of events become percentages.
+    pub shown: (&'static str, f64),
+    /// Decimals in tables; `None` for three significant digits.
+    pub decimals: Option<usize>,
+    /// Which way is better.
+    pub better: Better,
+    /// Without what traffic nothing yields it.
+    pub needs: Needs,
+    /// Where pages list it.
+    pub group: Group,
+    /// A table shows it unless asked for others.
+    pub usual: bool,
 }
 
 /// Which of two values of a figure a user would rather have.
@@ -81,117 +36,193 @@ pub enum Better {
     Lower,
 }
 
+/// Traffic that a figure is taken of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Needs {
+    /// Any.
+    Anything,
+    /// Flows that always have more to send.
+    Bulk,
+    /// The same at several stations: one alone has nobody to be compared with.
+    BulkAtSeveral,
+    /// Probes.
+    Probes,
+    /// Fetches.
+    Fetches,
+}
+
+/// What a figure tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Group {
+    /// What people and programs get.
+    Served,
+    /// What it costs, and what the hop does.
+    Cost,
+}
+
+/// Most figures are times of which less is better.
+const TIME: Column = Column {
+    name: "",
+    label: "",
+    unit: "ms",
+    shown: ("ms", 1.0),
+    decimals: None,
+    better: Better::Lower,
+    needs: Needs::Anything,
+    group: Group::Served,
+    usual: false,
+};
+/// A share of events or of time, shown in percent.
+const SHARE: Column = Column { unit: "1", shown: ("%", 100.0), ..TIME };
+
+const fn named(name: &'static str, label: &'static str, column: Column) -> Column {
+    Column { name, label, ..column }
+}
+
+const fn counted(unit: &'static str) -> Column {
+    Column { unit, shown: (unit, 1.0), group: Group::Cost, ..TIME }
+}
+
+/// Declares the figures: the doc comment is what pages and schemas say of one.
+macro_rules! figures {
+    ($( $(#[doc = $doc:literal])* $key:ident = $column:expr; )*) => {
+        /// One figure. The order is that of tables.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Key {
+            $( $(#[doc = $doc])* $key, )*
+        }
+
+        impl Key {
+            /// Every figure, in table order.
+            pub const ALL: [Key; [$(stringify!($key)),*].len()] = [$(Key::$key),*];
+            const COLUMNS: [Column; Key::ALL.len()] = [$($column),*];
+            const MEANINGS: [&'static [&'static str]; Key::ALL.len()] = [$(&[$($doc),*]),*];
+        }
+    };
+}
+
+figures! {
+    /// In-order payload of the bulk downloads that reached applications, all stations together.
+    Throughput = Column {
+        better: Better::Higher, needs: Needs::Bulk, usual: true, group: Group::Served,
+        ..named("throughput_mbit_s", "Throughput", counted("Mbit/s"))
+    };
+    /// One-way delay over the hop, mean over all downlink packets: arrival at the access point's queue to delivery at the
+    /// station.
+    HopDelayMean = Column { usual: true, ..named("hop_delay_mean_ms", "Hop delay, mean", TIME) };
+    /// Its 95th percentile: one packet in twenty took longer.
+    HopDelayP95 = Column { usual: true, ..named("hop_delay_p95_ms", "Hop delay, p95", TIME) };
+    /// Its 99th percentile.
+    HopDelayP99 = Column { usual: true, ..named("hop_delay_p99_ms", "Hop delay, p99", TIME) };
+    /// One-way delay of the probe packets, server to station, 95th percentile: what a game or a call feels. A lost probe
+    /// ranks as infinitely late (RFC 7679, section 5.1).
+    ProbeDelayP95 = Column {
+        needs: Needs::Probes, usual: true, ..named("probe_delay_p95_ms", "Probe delay, p95", TIME)
+    };
+    /// Median time from opening a connection to the last byte of a small object. A fetch that the end of the run cut off
+    /// counts as longer than it had lasted, in the proportion in which such fetches were (Kaplan and Meier, 1958).
+    FetchP50 = Column { needs: Needs::Fetches, usual: true, ..named("fetch_p50_ms", "Fetch, median", TIME) };
+    /// Its 95th percentile.
+    FetchP95 = Column { needs: Needs::Fetches, usual: true, ..named("fetch_p95_ms", "Fetch, p95", TIME) };
+    /// Interarrival jitter of the probes (RFC 3550, section 6.4.1), mean over the window and the stations.
+    Jitter = Column { needs: Needs::Probes, usual: true, ..named("jitter_ms", "Jitter", TIME) };
+    /// Segments sent again over all segments of the bulk senders; percent in tables.
+    RetransmissionRatio = Column {
+        needs: Needs::Bulk, usual: true, group: Group::Cost,
+        ..named("retransmission_ratio", "Retransmissions", SHARE)
+    };
+    /// Jain's fairness index over the stations' bulk throughput: 1 if all got the same, 1/n if one of n got everything;
+    /// absent with one station.
+    Jain = Column {
+        shown: ("", 1.0), decimals: Some(3), better: Better::Higher, needs: Needs::BulkAtSeveral, usual: true,
+        ..named("jain", "Jain index", SHARE)
+    };
+    /// The longest time that any bulk download went without delivering a byte to its application.
+    StallMax = Column { needs: Needs::Bulk, ..named("stall_max_ms", "Longest stall", TIME) };
+    /// Probes that never arrived, over all that were sent; percent in tables.
+    ProbeLossRatio = Column { needs: Needs::Probes, ..named("probe_loss_ratio", "Probe loss", SHARE) };
+    /// From the departure of a segment or UDP packet at the server to the arrival of its last byte, in order, at the
+    /// application: wire, proxy, hop and repairs; bytes that were sent again count from their first departure.
+    EndDelayMean = named("end_delay_mean_ms", "Server to application, mean", TIME);
+    /// Its 95th percentile.
+    EndDelayP95 = named("end_delay_p95_ms", "Server to application, p95", TIME);
+    /// Packets in a frame (A-MPDU or lone MPDU) to a station; mean over frames, then over stations, which count alike.
+    Aggregation = Column {
+        better: Better::Higher, ..named("aggregation_packets", "Aggregation, mean", counted("packets"))
+    };
+    /// Standard deviation of the packets in a frame, mean over stations.
+    AggregationSd = named("aggregation_sd_packets", "Aggregation, sd", counted("packets"));
+    /// Time between frames to the same station, mean over stations: what the aggregation regulator holds at its target.
+    FrameInterval = Column { group: Group::Cost, ..named("frame_interval_ms", "Frame interval", TIME) };
+    /// Share of the time that frames to stations were on the air, without preceding contention and following
+    /// acknowledgement; percent in tables.
+    Airtime = Column { group: Group::Cost, ..named("airtime_share", "Airtime of frames", SHARE) };
+    /// Downlink packets that the hop lost, in its queue or on the air after all retries, out of a million that entered it.
+    Losses = named("losses_per_million", "Losses on the hop", counted("per million"));
+    /// Data frames from stations to the access point, a second, all stations together; each costs an access to the
+    /// channel (simulator only).
+    UplinkFrames = named("uplink_frames_per_s", "Uplink frames", counted("per second"));
+}
+
 impl Key {
-    /// Every figure, in table order.
-    pub const ALL: [Key; 20] = [
-        Key::Throughput,
-        Key::HopDelayMean,
-        Key::HopDelayP95,
-        Key::HopDelayP99,
-        Key::ProbeDelayP95,
-        Key::FetchP50,
-        Key::FetchP95,
-        Key::Jitter,
-        Key::RetransmissionRatio,
-        Key::Jain,
-        Key::StallMax,
-        Key::ProbeLossRatio,
-        Key::EndDelayMean,
-        Key::EndDelayP95,
-        Key::Aggregation,
-        Key::AggregationSd,
-        Key::FrameInterval,
-        Key::Airtime,
-        Key::Losses,
-        Key::UplinkFrames,
-    ];
+    /// What the table says of it.
+    pub const fn column(self) -> &'static Column {
+        &Key::COLUMNS[self as usize]
+    }
+
+    /// What it means, in a sentence or two.
+    pub fn meaning(self) -> String {
+        crate::doc::prose(Key::MEANINGS[self as usize])
+    }
+
+    /// The figure with this name in `result.json`.
+    pub fn by_name(name: &str) -> Option<Key> {
+        Key::ALL.into_iter().find(|key| key.name() == name)
+    }
+
+    /// The figures that a table shows unless asked for others, as far as there is something to say of them
+    /// ([`crate::Summary::columns`]).
+    pub fn usual() -> Vec<Key> {
+        Key::ALL.into_iter().filter(|key| key.column().usual).collect()
+    }
 
     /// The name in `result.json`.
     pub const fn name(self) -> &'static str {
-        match self {
-            Key::Throughput => "throughput_mbit_s",
-            Key::HopDelayMean => "hop_delay_mean_ms",
-            Key::HopDelayP95 => "hop_delay_p95_ms",
-            Key::HopDelayP99 => "hop_delay_p99_ms",
-            Key::ProbeDelayP95 => "probe_delay_p95_ms",
-            Key::FetchP50 => "fetch_p50_ms",
-            Key::FetchP95 => "fetch_p95_ms",
-            Key::Jitter => "jitter_ms",
-            Key::RetransmissionRatio => "retransmission_ratio",
-            Key::Jain => "jain",
-            Key::StallMax => "stall_max_ms",
-            Key::ProbeLossRatio => "probe_loss_ratio",
-            Key::EndDelayMean => "end_delay_mean_ms",
-            Key::EndDelayP95 => "end_delay_p95_ms",
-            Key::Aggregation => "aggregation_packets",
-            Key::AggregationSd => "aggregation_sd_packets",
-            Key::FrameInterval => "frame_interval_ms",
-            Key::Airtime => "airtime_share",
-            Key::Losses => "losses_per_million",
-            Key::UplinkFrames => "uplink_frames_per_s",
-        }
+        self.column().name
     }
 
     /// A heading for people, without the unit.
     pub const fn label(self) -> &'static str {
-        match self {
-            Key::Throughput => "Throughput",
-            Key::HopDelayMean => "Hop delay, mean",
-            Key::HopDelayP95 => "Hop delay, p95",
-            Key::HopDelayP99 => "Hop delay, p99",
-            Key::ProbeDelayP95 => "Probe delay, p95",
-            Key::FetchP50 => "Fetch, median",
-            Key::FetchP95 => "Fetch, p95",
-            Key::Jitter => "Jitter",
-            Key::RetransmissionRatio => "Retransmissions",
-            Key::Jain => "Jain index",
-            Key::StallMax => "Longest stall",
-            Key::ProbeLossRatio => "Probe loss",
-            Key::EndDelayMean => "Server to application, mean",
-            Key::EndDelayP95 => "Server to application, p95",
-            Key::Aggregation => "Aggregation, mean",
-            Key::AggregationSd => "Aggregation, sd",
-            Key::FrameInterval => "Frame interval",
-            Key::Airtime => "Airtime of frames",
-            Key::Losses => "Losses on the hop",
-            Key::UplinkFrames => "Uplink frames",
-        }
+        self.column().label
     }
 
     /// The unit of the values, as `result.json` states it; `"1"` for a pure number.
     pub const fn unit(self) -> &'static str {
-        match self {
-            Key::Throughput => "Mbit/s",
-            Key::HopDelayMean
-            | Key::HopDelayP95
-            | Key::HopDelayP99
-            | Key::ProbeDelayP95
-            | Key::FetchP50
-            | Key::FetchP95
-            | Key::Jitter
-            | Key::StallMax
-            | Key::EndDelayMean
-            | Key::EndDelayP95
-            | Key::FrameInterval => "ms",
-            Key::Aggregation | Key::AggregationSd => "packets",
-            Key::Losses => "per million",
-            Key::UplinkFrames => "per second",
-            Key::RetransmissionRatio | Key::Jain | Key::ProbeLossRatio | Key::Airtime => "1",
-        }
+        self.column().unit
     }
 
     /// Which way is better.
     pub const fn better(self) -> Better {
-        match self {
-            Key::Throughput | Key::Jain | Key::Aggregation => Better::Higher,
-            _ => Better::Lower,
-        }
+        self.column().better
     }
 }
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+impl Serialize for Key {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Key, D::Error> {
+        let name = String::deserialize(from)?;
+        Key::by_name(&name).ok_or_else(|| D::Error::custom(format!("there is no figure `{name}`")))
     }
 }
 
@@ -241,11 +272,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_serialised_name_is_the_documented_one() {
-        for key in Key::ALL {
-            assert_eq!(serde_json::to_value(key).expect("a name"), serde_json::json!(key.name()));
+    fn a_figure_is_written_and_read_by_its_name() {
+        for (place, key) in Key::ALL.into_iter().enumerate() {
+            let written = serde_json::to_value(key).expect("a name");
+            assert_eq!(written, serde_json::json!(key.name()));
+            assert_eq!((serde_json::from_value::<Key>(written).ok(), key as usize), (Some(key), place));
+            assert!(key.meaning().ends_with('.'), "{key}: {}", key.meaning());
         }
-        assert!(Key::ALL.is_sorted(), "table order is the order of the enum");
+        let error = serde_json::from_value::<Key>(serde_json::json!("speed")).expect_err("no figure");
+        assert_eq!(error.to_string(), "there is no figure `speed`");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Series of a hop, from its driver's reports: the same in every world.
 
-use crate::{Gauge, Recorder};
+use crate::{Gauge, Recorder, SeriesKind};
 use lasthop_laws::oal::capacity::{Capacity, SERVICE_ROUND};
 use lasthop_laws::oal::predictor::LossClass;
 use lasthop_signals::{ChannelTime, HopReport};
@@ -33,22 +33,26 @@ impl HopMeter {
     pub fn add(&mut self, recorder: &mut Recorder, at: Time, report: &HopReport) {
         let packets: u64 = report.stations.iter().map(|station| u64::from(station.backlog_packets)).sum();
         if !self.partial {
-            recorder.sample(at, Gauge::Queue, packets as f64);
+            recorder.sample(at, Gauge::Hop(SeriesKind::Queue), packets as f64);
         }
         for station in &report.stations {
-            recorder.sample(at, Gauge::Backlog(station.station), f64::from(station.backlog_packets));
-            recorder.sample(at, Gauge::PhyRate(station.station), station.phy_rate.as_mbit_f64());
+            recorder.sample(
+                at,
+                Gauge::Station(SeriesKind::Backlog, station.station),
+                f64::from(station.backlog_packets),
+            );
+            recorder.sample(at, Gauge::Station(SeriesKind::PhyRate, station.station), station.phy_rate.as_mbit_f64());
         }
         let active = report.channel.active.saturating_sub(self.channel.active);
         if !active.is_zero() {
             let busy = report.channel.busy.saturating_sub(self.channel.busy);
-            recorder.sample(at, Gauge::ChannelBusy, busy.as_secs_f64() / active.as_secs_f64());
+            recorder.sample(at, Gauge::Hop(SeriesKind::ChannelBusy), busy.as_secs_f64() / active.as_secs_f64());
         }
         self.channel = report.channel;
         if let Some(estimate) = &mut self.capacity {
             estimate.update(at, report, LossClass::Good);
             if let Some(capacity) = estimate.equal_airtime(SERVICE_ROUND) {
-                recorder.sample(at, Gauge::Capacity, capacity.as_mbit_f64());
+                recorder.sample(at, Gauge::Hop(SeriesKind::Capacity), capacity.as_mbit_f64());
             }
         }
     }

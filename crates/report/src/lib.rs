@@ -20,6 +20,7 @@
 
 mod columns;
 mod delays;
+mod doc;
 mod estimate;
 mod experiment;
 mod figure;
@@ -42,13 +43,13 @@ pub use columns::{has_packets, write_packets, write_series};
 pub use delays::Delays;
 pub use estimate::Estimate;
 pub use experiment::Report;
-pub use figure::{Better, Figure, Key};
+pub use figure::{Better, Column, Figure, Group, Key, Needs};
 pub use files::{ReportError, write_whole};
 pub use flows::Segments;
 pub use hop::HopMeter;
 pub use record::{PacketDelay, RunRecord, StationRecord};
 pub use recorder::{Recorder, Window};
 pub use run::{AgentAccount, Lateness, Regulated, Run, RunInfo, RunStatus, Verdict, World};
-pub use series::{Entity, Gauge, SeriesKind, Track};
+pub use series::{Chart, Entity, Gauge, Held, Series, SeriesKind, Track, Whole};
 pub use summary::Summary;
-pub use table::{COLUMNS, Cell, Row, folded};
+pub use table::{Cell, Row, folded};

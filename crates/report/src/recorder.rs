@@ -7,7 +7,7 @@
 use crate::flows::Flow;
 use crate::jitter::Jitter;
 use crate::people::Waits;
-use crate::series::{Bins, Grid};
+use crate::series::{Bins, Grid, Held};
 use crate::{Delays, Entity, Figure, Gauge, Key, PacketDelay, RunRecord, Segments, SeriesKind, StationRecord, Track};
 use lasthop_signals::{FlowId, Node};
 use lasthop_units::stats::{Moments, jain};
@@ -232,7 +232,10 @@ impl Recorder {
     /// Closes the books.
     pub fn finish(mut self) -> RunRecord {
         for station in self.stations.iter().filter(|station| !station.aggregation.is_empty()) {
-            self.gauges.entry(Gauge::Aggregation(station.node)).or_default().merge(&station.aggregation);
+            self.gauges
+                .entry(Gauge::Station(SeriesKind::Aggregation, station.node))
+                .or_default()
+                .merge(&station.aggregation);
         }
         let everywhere = self.figures(None);
         let stations = self.stations.iter().enumerate().map(|(place, station)| StationRecord {
@@ -411,29 +414,18 @@ impl Recorder {
         }
         for (gauge, bins) in &self.gauges {
             let entity = match *gauge {
-                Gauge::Backlog(node)
-                | Gauge::PhyRate(node)
-                | Gauge::Aggregation(node)
-                | Gauge::AggregationTarget(node)
-                | Gauge::IntervalAim(node)
-                | Gauge::OverheadFor(node) => self.node_entity(node),
-                Gauge::Window(flow) | Gauge::Cwnd(flow) | Gauge::Pacing(flow) => self.flow_entity(flow),
-                Gauge::Queue | Gauge::Capacity | Gauge::ChannelBusy | Gauge::Overhead => Entity::Hop,
+                Gauge::Hop(_) => Entity::Hop,
+                Gauge::Station(_, node) => self.node_entity(node),
+                Gauge::Flow(_, flow) => self.flow_entity(flow),
             };
-            let values = match *gauge {
+            let values = match (gauge.kind().series().held, *gauge) {
+                (Held::No, _) => bins.means(&self.grid),
                 // What these show stands until it changes; a sum of flows would be false where one of them is missing.
-                Gauge::Window(id) | Gauge::Cwnd(id) | Gauge::Pacing(id) => {
+                (Held::Yes, Gauge::Flow(_, id)) => {
                     let ended = self.flows.get(&id).and_then(|flow| flow.ended);
                     bins.held(&self.grid, ended.unwrap_or(self.window.end))
                 }
-                Gauge::Backlog(_)
-                | Gauge::Queue
-                | Gauge::PhyRate(_)
-                | Gauge::AggregationTarget(_)
-                | Gauge::IntervalAim(_)
-                | Gauge::Overhead
-                | Gauge::OverheadFor(_) => bins.held(&self.grid, self.window.end),
-                Gauge::Capacity | Gauge::ChannelBusy | Gauge::Aggregation(_) => bins.means(&self.grid),
+                (Held::Yes, _) => bins.held(&self.grid, self.window.end),
             };
             tracks.push(Track { kind: gauge.kind(), entity, values });
         }

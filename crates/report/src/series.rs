@@ -2,81 +2,168 @@
 
 use lasthop_signals::{FlowId, Node};
 use lasthop_units::{Span, Time};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-/// Something that a world or a law samples when it likes; the recorder averages the samples of a bin. What has a state
-/// (queues, windows, rates that are set) keeps its last value in bins without a sample, until the run or its flow ends;
-/// what is measured (capacity, channel use) does not.
+/// Something that a world or a law samples when it likes; the recorder puts the samples of a bin together as the series says
+/// ([`Held`]).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Gauge {
-    /// Packets that wait at the hop for a station.
-    Backlog(Node),
-    /// Packets that wait at the hop for anybody. Without it the report adds the backlogs of the stations up.
-    Queue,
-    /// The receive window that the sender of a flow gets to see, after any rewriting, in bytes.
-    Window(FlowId),
-    /// The congestion window of a flow in bytes.
-    Cwnd(FlowId),
-    /// The rate at which a flow's sender paces, in Mbit/s.
-    Pacing(FlowId),
-    /// What the hop can carry at this moment for everybody together, in Mbit/s: an estimate from the driver's counters,
-    /// with equal airtime for every station that has traffic. Radio hops only.
-    Capacity,
-    /// The PHY rate towards a station in Mbit/s.
-    PhyRate(Node),
-    /// The share of time that the channel is busy, 0 to 1.
-    ChannelBusy,
-    /// Packets in a frame to a station.
-    Aggregation(Node),
-    /// Packets in a frame that a regulator aims at.
-    AggregationTarget(Node),
-    /// Interval between a station's frames that a regulator aims at, in ms: its target, a longer one while that is out of reach, or a shorter
-    /// one where the hop's queue has no room for it.
-    IntervalAim(Node),
-    /// Overhead of a service round that a regulator estimates, in us.
-    Overhead,
-    /// The same where there are several regulators: as that of this station estimates it.
-    OverheadFor(Node),
+    /// Of the hop as a whole.
+    Hop(SeriesKind),
+    /// Of a station.
+    Station(SeriesKind, Node),
+    /// Of a flow.
+    Flow(SeriesKind, FlowId),
 }
 
-/// What a series shows, whoever it belongs to.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SeriesKind {
-    /// In-order payload of a bulk flow that reached the application.
-    Rate,
-    /// Mean one-way delay over the hop, towards a station or all of them.
-    HopDelay,
-    /// Largest one-way delay over the hop, towards a station or all of them.
-    HopDelayMax,
-    /// [`Gauge::Backlog`].
-    Backlog,
-    /// [`Gauge::Queue`].
-    Queue,
-    /// [`Gauge::Window`].
-    Window,
-    /// [`Gauge::Cwnd`].
-    Cwnd,
-    /// [`Gauge::Pacing`].
-    Pacing,
-    /// [`Gauge::Capacity`].
-    Capacity,
-    /// [`Gauge::PhyRate`].
-    PhyRate,
-    /// [`Gauge::ChannelBusy`].
-    ChannelBusy,
-    /// [`Gauge::Aggregation`].
-    Aggregation,
-    /// [`Gauge::AggregationTarget`].
-    AggregationTarget,
-    /// [`Gauge::IntervalAim`].
-    IntervalAim,
-    /// [`Gauge::Overhead`].
-    Overhead,
-    /// Frames to a station, a second.
-    Frames,
-    /// Data frames from a station, a second.
-    UplinkFrames,
+/// What is said of a series beside its meaning: one entry of the table of [`SeriesKind`].
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Series {
+    /// The name in `series.parquet`.
+    pub name: &'static str,
+    /// The unit of the values.
+    pub unit: &'static str,
+    /// What has one, in words.
+    pub of: &'static str,
+    /// How the samples of a bin become its value.
+    pub held: Held,
+    /// The chart of the page, if it has one.
+    pub chart: Option<Chart>,
+}
+
+/// How samples become one value a bin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Held {
+    /// Their mean; nothing where nothing was sampled. For what is measured.
+    No,
+    /// Their mean, or else that of the bin before, until the run or its flow ends. For what has a state: queues, windows, rates
+    /// that are set.
+    Yes,
+}
+
+/// How a series is drawn.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Chart {
+    /// Its heading.
+    pub title: &'static str,
+    /// The unit of its axis.
+    pub unit: &'static str,
+    /// From the series' unit into the chart's.
+    pub factor: f64,
+    /// Laws may differ by orders of magnitude: a logarithmic axis may be asked for.
+    pub wide: bool,
+    /// How the hop's values come about.
+    pub whole: Whole,
+    /// The series that stations have in its place.
+    pub stations: Option<SeriesKind>,
+}
+
+/// How the series of several flows or stations make up that of the hop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Whole {
+    /// Their sum.
+    Sum,
+    /// There is a series of the hop itself, and nothing else will do.
+    Own,
+    /// The hop's own series, or else the sum.
+    OwnOrSum,
+}
+
+/// Declares the series: the doc comment is what pages say of one.
+macro_rules! series {
+    ($( $(#[doc = $doc:literal])* $kind:ident = $series:expr; )*) => {
+        /// What a series shows, whoever it belongs to. The order is that of files and pages.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum SeriesKind {
+            $( $(#[doc = $doc])* $kind, )*
+        }
+
+        impl SeriesKind {
+            /// Every kind, in the order of the enum.
+            pub const ALL: [SeriesKind; [$(stringify!($kind)),*].len()] = [$(SeriesKind::$kind),*];
+            const TABLE: [Series; SeriesKind::ALL.len()] = [$($series),*];
+            const MEANINGS: [&'static [&'static str]; SeriesKind::ALL.len()] = [$(&[$($doc),*]),*];
+        }
+    };
+}
+
+const fn of(of: &'static str, name: &'static str, unit: &'static str) -> Series {
+    Series { name, unit, of, held: Held::No, chart: None }
+}
+
+impl Series {
+    const fn held(self) -> Series {
+        Series { held: Held::Yes, ..self }
+    }
+
+    /// Drawn in its own unit, the hop's values as `whole` says.
+    const fn drawn(self, title: &'static str, whole: Whole) -> Series {
+        let chart = Chart { title, unit: self.unit, factor: 1.0, wide: false, whole, stations: None };
+        Series { chart: Some(chart), ..self }
+    }
+
+    const fn drawn_as(self, title: &'static str, (unit, factor): (&'static str, f64), whole: Whole) -> Series {
+        let chart = Chart { title, unit, factor, wide: false, whole, stations: None };
+        Series { chart: Some(chart), ..self }
+    }
+
+    const fn wide(self) -> Series {
+        match self.chart {
+            Some(chart) => Series { chart: Some(Chart { wide: true, ..chart }), ..self },
+            None => self,
+        }
+    }
+}
+
+/// It is no truth of the world's.
+const CAPACITY: &str = "Capacity of the hop, estimated from the driver's counters (equal airtime)";
+const OVERHEAD: &str = "Overhead of a round, as the regulator estimates it";
+const WINDOWS: &str = "Receive window that senders see, sum of flows";
+
+series! {
+    /// In-order payload of a bulk download that reached its application.
+    Rate = of("flow", "rate", "Mbit/s").drawn("Throughput", Whole::Sum);
+    /// One-way delay over the hop, mean of the bin.
+    HopDelay = of("station, hop", "hop_delay", "ms").drawn("Delay over the hop, mean", Whole::Own).wide();
+    /// The same, largest of the bin.
+    HopDelayMax = of("station, hop", "hop_delay_max", "ms");
+    /// Packets that wait at the hop for it.
+    Backlog = of("station", "backlog", "packets").held();
+    /// Packets that wait at the hop for anybody.
+    Queue = Series {
+        chart: Some(Chart {
+            title: "Queue at the hop", unit: "packets", factor: 1.0, wide: false, whole: Whole::OwnOrSum,
+            stations: Some(SeriesKind::Backlog),
+        }),
+        ..of("hop", "queue", "packets").held()
+    };
+    /// Receive window that the sender gets to see, after any rewriting.
+    Window = of("flow", "window", "bytes").held().drawn_as(WINDOWS, ("kB", 1e-3), Whole::Sum).wide();
+    /// The sender's congestion window.
+    Cwnd = of("flow", "cwnd", "bytes").held()
+        .drawn_as("Congestion window, sum of flows", ("kB", 1e-3), Whole::Sum).wide();
+    /// Rate at which the sender paces.
+    Pacing = of("flow", "pacing", "Mbit/s").held().drawn("Pacing rate, sum of flows", Whole::Sum);
+    /// What the hop could carry for everybody: an estimate from the driver's counters, with equal airtime for each station
+    /// that has traffic. Radio hops only.
+    Capacity = of("hop", "capacity", "Mbit/s").drawn(CAPACITY, Whole::Own);
+    /// PHY rate towards it.
+    PhyRate = of("station", "phy_rate", "Mbit/s").held().drawn("PHY rate", Whole::Own);
+    /// Share of time that the channel is busy.
+    ChannelBusy = of("hop", "channel_busy", "1").drawn_as("Channel busy", ("%", 100.0), Whole::Own);
+    /// Packets in a frame.
+    Aggregation = of("station", "aggregation", "packets").drawn("Packets in a frame", Whole::Own);
+    /// Packets in a frame that a regulator aims at.
+    AggregationTarget = of("station", "aggregation_target", "packets").held();
+    /// Interval between its frames that a regulator aims at: the target asked for, a shorter one where the queue has no room
+    /// for it, or a longer one while that is out of reach.
+    IntervalAim = of("station", "interval_aim", "ms").held();
+    /// Overhead of a service round that a regulator estimates; a station's where there are several regulators.
+    Overhead = of("hop, station", "overhead", "us").held().drawn(OVERHEAD, Whole::Own).wide();
+    /// Data frames to it of which it received something, a second; the interval between them is 1 over this.
+    Frames = of("station", "frames", "1/s");
+    /// Data frames from it, a second: acknowledgements, feedback, probes.
+    UplinkFrames = of("station", "uplink_frames", "1/s");
 }
 
 /// Whom a series belongs to.
@@ -107,63 +194,30 @@ pub struct Track {
 }
 
 impl SeriesKind {
-    /// Every kind, in the order of the enum.
-    pub const ALL: [SeriesKind; 17] = [
-        SeriesKind::Rate,
-        SeriesKind::HopDelay,
-        SeriesKind::HopDelayMax,
-        SeriesKind::Backlog,
-        SeriesKind::Queue,
-        SeriesKind::Window,
-        SeriesKind::Cwnd,
-        SeriesKind::Pacing,
-        SeriesKind::Capacity,
-        SeriesKind::PhyRate,
-        SeriesKind::ChannelBusy,
-        SeriesKind::Aggregation,
-        SeriesKind::AggregationTarget,
-        SeriesKind::IntervalAim,
-        SeriesKind::Overhead,
-        SeriesKind::Frames,
-        SeriesKind::UplinkFrames,
-    ];
+    /// What the table says of it.
+    pub const fn series(self) -> &'static Series {
+        &SeriesKind::TABLE[self as usize]
+    }
+
+    /// What it shows, in a sentence or two.
+    pub fn meaning(self) -> String {
+        crate::doc::prose(SeriesKind::MEANINGS[self as usize])
+    }
 
     /// The name in `series.parquet`.
     pub const fn name(self) -> &'static str {
-        match self {
-            SeriesKind::Rate => "rate",
-            SeriesKind::HopDelay => "hop_delay",
-            SeriesKind::HopDelayMax => "hop_delay_max",
-            SeriesKind::Backlog => "backlog",
-            SeriesKind::Queue => "queue",
-            SeriesKind::Window => "window",
-            SeriesKind::Cwnd => "cwnd",
-            SeriesKind::Pacing => "pacing",
-            SeriesKind::Capacity => "capacity",
-            SeriesKind::PhyRate => "phy_rate",
-            SeriesKind::ChannelBusy => "channel_busy",
-            SeriesKind::Aggregation => "aggregation",
-            SeriesKind::AggregationTarget => "aggregation_target",
-            SeriesKind::IntervalAim => "interval_aim",
-            SeriesKind::Overhead => "overhead",
-            SeriesKind::Frames => "frames",
-            SeriesKind::UplinkFrames => "uplink_frames",
-        }
+        self.series().name
     }
 
     /// The unit of the values.
     pub const fn unit(self) -> &'static str {
-        match self {
-            SeriesKind::Rate | SeriesKind::Pacing | SeriesKind::Capacity | SeriesKind::PhyRate => "Mbit/s",
-            SeriesKind::HopDelay | SeriesKind::HopDelayMax | SeriesKind::IntervalAim => "ms",
-            SeriesKind::Backlog | SeriesKind::Queue | SeriesKind::Aggregation | SeriesKind::AggregationTarget => {
-                "packets"
-            }
-            SeriesKind::Overhead => "us",
-            SeriesKind::Frames | SeriesKind::UplinkFrames => "1/s",
-            SeriesKind::Window | SeriesKind::Cwnd => "bytes",
-            SeriesKind::ChannelBusy => "1",
-        }
+        self.series().unit
+    }
+}
+
+impl Serialize for SeriesKind {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.name())
     }
 }
 
@@ -171,18 +225,7 @@ impl Gauge {
     /// What a series of it shows.
     pub const fn kind(self) -> SeriesKind {
         match self {
-            Gauge::Backlog(_) => SeriesKind::Backlog,
-            Gauge::Queue => SeriesKind::Queue,
-            Gauge::Window(_) => SeriesKind::Window,
-            Gauge::Cwnd(_) => SeriesKind::Cwnd,
-            Gauge::Pacing(_) => SeriesKind::Pacing,
-            Gauge::Capacity => SeriesKind::Capacity,
-            Gauge::PhyRate(_) => SeriesKind::PhyRate,
-            Gauge::ChannelBusy => SeriesKind::ChannelBusy,
-            Gauge::Aggregation(_) => SeriesKind::Aggregation,
-            Gauge::AggregationTarget(_) => SeriesKind::AggregationTarget,
-            Gauge::IntervalAim(_) => SeriesKind::IntervalAim,
-            Gauge::Overhead | Gauge::OverheadFor(_) => SeriesKind::Overhead,
+            Gauge::Hop(kind) | Gauge::Station(kind, _) | Gauge::Flow(kind, _) => kind,
         }
     }
 }
@@ -316,13 +359,12 @@ mod tests {
     }
 
     #[test]
-    fn the_list_of_kinds_has_every_one_of_them() {
+    fn a_series_is_written_by_its_name() {
         for (place, kind) in SeriesKind::ALL.into_iter().enumerate() {
             assert_eq!(serde_json::to_value(kind).expect("a name"), serde_json::json!(kind.name()));
             assert_eq!(kind as usize, place);
+            assert!(kind.meaning().ends_with('.'), "{}: {}", kind.name(), kind.meaning());
         }
-        // The last of the enum: a kind that follows it belongs into the list.
-        assert_eq!(SeriesKind::ALL.last(), Some(&SeriesKind::UplinkFrames));
     }
 
     #[test]

@@ -22,29 +22,10 @@ pub struct Cell {
     pub leader: bool,
 }
 
-/// The figures of the table, in its order: those that a table shows unless asked for others, as far as there is
-/// something to say of them ([`Summary::columns`]).
-pub const COLUMNS: [Key; 10] = [
-    Key::Throughput,
-    Key::HopDelayMean,
-    Key::HopDelayP95,
-    Key::HopDelayP99,
-    Key::ProbeDelayP95,
-    Key::FetchP50,
-    Key::FetchP95,
-    Key::Jitter,
-    Key::RetransmissionRatio,
-    Key::Jain,
-];
-
 impl Key {
     /// The unit that people read, and by what to multiply a value to get there: ratios of events become percentages.
     pub const fn shown_unit(self) -> (&'static str, f64) {
-        match self {
-            Key::RetransmissionRatio | Key::ProbeLossRatio | Key::Airtime => ("%", 100.0),
-            Key::Jain => ("", 1.0),
-            _ => (self.unit(), 1.0),
-        }
+        self.column().shown
     }
 
     /// A heading for people with the unit: `Hop delay, p95 (ms)`.
@@ -57,10 +38,10 @@ impl Key {
 }
 
 impl Summary {
-    /// Those of [`COLUMNS`] of which there is something to say: some law has a value, or there was traffic that should have
+    /// Those of [`Key::usual`] of which there is something to say: some law has a value, or there was traffic that should have
     /// yielded one (`expected`), and the reader is told why it did not.
     pub fn columns(&self, expected: &[Key]) -> Vec<Key> {
-        COLUMNS.into_iter().filter(|key| self.has(*key) || expected.contains(key)).collect()
+        Key::usual().into_iter().filter(|key| self.has(*key) || expected.contains(key)).collect()
     }
 
     /// True if any law has a value for `key`.
@@ -197,8 +178,10 @@ pub(crate) fn shown(key: Key, estimate: &Estimate) -> String {
 /// Three significant digits are as many as these measurements bear, but up to two more are shown where the interval is
 /// so narrow that it would read 0. An index near 1 needs its third decimal.
 fn decimals(key: Key, mean: f64, half: Option<f64>) -> usize {
+    if let Some(decimals) = key.column().decimals {
+        return decimals;
+    }
     let usual = match mean.abs() {
-        _ if key == Key::Jain => return 3,
         v if v >= 100.0 => 0,
         v if v >= 10.0 => 1,
         _ => 2,
@@ -317,13 +300,13 @@ mod tests {
         let runs: Vec<Run> = laws.iter().map(|law| run(law, 1, 100.0, Figure::absent("nobody asked for it"))).collect();
         let summary = Summary::of(World::Sim, "s", &laws, &runs);
         for width in [60, 80, 100] {
-            let table = summary.text_table(&COLUMNS, width);
+            let table = summary.text_table(&Key::usual(), width);
             assert!(table.lines().all(|line| line.chars().count() <= width), "{width}:\n{table}");
             assert!(laws.iter().all(|law| table.contains(law)), "{width}:\n{table}");
             let headings = table.lines().filter(|line| line.trim_start().starts_with("Throughput")).count();
             assert!((2..9).contains(&headings), "{width}: {headings} parts\n{table}");
         }
-        let ratios = summary.ratio_table(&laws[0], &laws[1..], &COLUMNS, 60);
+        let ratios = summary.ratio_table(&laws[0], &laws[1..], &Key::usual(), 60);
         assert!(ratios.lines().all(|line| line.chars().count() <= 60), "{ratios}");
     }
 

@@ -1,42 +1,58 @@
 //! Whatever the report writes, docs/how-to/read-a-report.md explains: figures, fields of both JSON files, series, columns.
 
 use lasthop_report::{
-    AgentAccount, Figure, Key, Lateness, Recorder, Regulated, Run, RunInfo, RunStatus, SeriesKind, Summary, Window,
-    World, write_packets, write_series,
+    AgentAccount, Figure, Group, Key, Lateness, Recorder, Regulated, Run, RunInfo, RunStatus, SeriesKind, Summary,
+    Window, World, write_packets, write_series,
 };
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Time};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+fn path() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/how-to/read-a-report.md")
+}
 
 fn page() -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/how-to/read-a-report.md");
+    let path = path();
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The second cell of the table row that begins with `name` in code type.
-fn row<'a>(page: &'a str, name: &str) -> Option<&'a str> {
-    let begin = format!("| `{name}` | ");
-    page.lines().find_map(|line| line.strip_prefix(begin.as_str()))
+/// The page with what stands between the marks `name` replaced.
+fn with(page: &str, name: &str, table: &str) -> String {
+    let [begin, end] = ["begin", "end"].map(|mark| format!("<!-- {mark} {name} -->\n"));
+    let (before, rest) = page.split_once(&begin).unwrap_or_else(|| panic!("the page has no `{}`", begin.trim()));
+    let (_, after) = rest.split_once(&end).unwrap_or_else(|| panic!("the page has no `{}`", end.trim()));
+    [before, &begin, table, &end, after].concat()
 }
 
-#[test]
-fn every_figure_has_a_row_that_says_what_it_means() {
-    let page = page();
-    for key in Key::ALL {
-        let meaning = row(&page, key.name()).unwrap_or_else(|| panic!("`{}` has no row", key.name()));
-        assert!(meaning.trim_end_matches(" |").len() > 15, "`{}` is not explained: {meaning}", key.name());
-    }
+fn figures(group: Group) -> String {
+    let of_group = Key::ALL.into_iter().filter(|key| key.column().group == group);
+    let rows = of_group.map(|key| format!("| `{}` | {} |\n", key.name(), key.meaning()));
+    std::iter::once("| key | meaning |\n| --- | --- |\n".to_owned()).chain(rows).collect()
 }
 
+fn series() -> String {
+    let row = |kind: SeriesKind| {
+        let table = kind.series();
+        format!("| `{}` | {} | {} | {} |\n", table.name, table.unit, table.of, kind.meaning())
+    };
+    let head = "| series | unit | of | what it shows |\n| --- | --- | --- | --- |\n".to_owned();
+    std::iter::once(head).chain(SeriesKind::ALL.map(row)).collect()
+}
+
+/// `LASTHOP_BLESS=1` writes the page's tables.
 #[test]
-fn every_series_has_a_row_with_its_unit() {
-    let page = page();
-    for kind in SeriesKind::ALL {
-        let rest = row(&page, kind.name()).unwrap_or_else(|| panic!("the series `{}` has no row", kind.name()));
-        assert_eq!(rest.split(" | ").next(), Some(kind.unit()), "the series `{}`", kind.name());
+fn the_tables_of_figures_and_series_are_up_to_date() {
+    let committed = page();
+    let wanted = with(&committed, "figures of what is served", &figures(Group::Served));
+    let wanted = with(&wanted, "figures of cost", &figures(Group::Cost));
+    let wanted = with(&wanted, "series", &series());
+    if std::env::var_os("LASTHOP_BLESS").is_some() {
+        std::fs::write(path(), &wanted).expect("writable");
     }
+    assert!(page() == wanted, "docs/how-to/read-a-report.md: run LASTHOP_BLESS=1 cargo test -p lasthop-report");
 }
 
 /// A run with everything that a report can say of one, and one figure of each kind.

@@ -18,5 +18,5 @@ mod schema;
 
 pub use model::{Backhaul, Hop, Law, REQUEST, Scenario, Stream, StreamKind, UDP_HEADERS, UnknownLaw, WiredHop};
 pub use problem::{Error, Kind, Problem};
-pub use raw::{Measure, Program, Sender, Standard, World};
+pub use raw::{Program, Sender, Standard, World};
 pub use schema::{json_schema, reference_page};

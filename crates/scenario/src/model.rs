@@ -1,9 +1,10 @@
 //! A validated scenario: holding one is proof that it can be built.
 
 use crate::graph::{Cable, Graph, Host, HostRole, Link, Medium};
-use crate::{Measure, Program, Sender, World};
+use crate::{Program, Sender, World};
 use lasthop_laws::{aggregation, oal};
 use lasthop_radio::{AccessClass, queue, wifi, wired};
+use lasthop_report::Key;
 use lasthop_signals::{FrameSource, HostId, Node};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use rand::RngExt;
@@ -27,7 +28,7 @@ pub struct Scenario {
     pub(crate) monitors: Vec<usize>,
     pub(crate) streams: Vec<Stream>,
     pub(crate) laws: Vec<Law>,
-    pub(crate) measures: Vec<Measure>,
+    pub(crate) measures: Vec<Key>,
 }
 
 impl Scenario {
@@ -248,7 +249,7 @@ impl Scenario {
     }
 
     /// The figures to report: those that were asked for, else all that the traffic can yield.
-    pub fn measures(&self) -> &[Measure] {
+    pub fn measures(&self) -> &[Key] {
         &self.measures
     }
 }

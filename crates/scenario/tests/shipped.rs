@@ -2,7 +2,8 @@
 
 use lasthop_laws::oal;
 use lasthop_radio::queue;
-use lasthop_scenario::{Hop, Measure, Scenario, Sender, json_schema, reference_page};
+use lasthop_report::Key;
+use lasthop_scenario::{Hop, Scenario, Sender, json_schema, reference_page};
 use std::path::{Path, PathBuf};
 
 fn root() -> PathBuf {
@@ -46,7 +47,7 @@ fn the_demo_is_what_its_description_says() {
     let Hop::Wifi(hop) = demo.hop() else { panic!("the demo has a Wi-Fi hop") };
     let params = hop.params();
     assert_eq!((params.nodes.len(), params.background[0].active.len()), (1 + 3 + 2, 2));
-    assert_eq!(demo.measures(), Measure::ALL);
+    assert_eq!(demo.measures(), Key::ALL);
     let modern = demo.law("cubic+modern-ap").expect("in the table");
     assert!(matches!(demo.hop_under(&modern).queue(), queue::Kind::FqCodelAirtime(_)));
     assert!(matches!(demo.hop().queue(), queue::Kind::Fifo { packets: 1000 }));

@@ -7,7 +7,7 @@ use crate::proxy::{Departure, Proxy, Stream};
 use crate::station::Agent;
 use crate::world::World;
 use lasthop_laws::{Intake, Share};
-use lasthop_report::Gauge;
+use lasthop_report::{Gauge, SeriesKind};
 use lasthop_scenario::{Scenario, StreamKind};
 use lasthop_signals::{FlowId, HostId, Node};
 use lasthop_units::{Bytes, Span};
@@ -267,14 +267,22 @@ impl World {
         if let Some(regulator) = proxy.controller().regulator() {
             let overhead = regulator.overhead() * 1e6;
             if edge.proxies.len() == 1 {
-                self.recorder.sample(now, Gauge::Overhead, overhead);
+                self.recorder.sample(now, Gauge::Hop(SeriesKind::Overhead), overhead);
             } else {
-                let each = proxy.stations().map(Gauge::OverheadFor);
+                let each = proxy.stations().map(|station| Gauge::Station(SeriesKind::Overhead, station));
                 each.for_each(|gauge| self.recorder.sample(now, gauge, overhead));
             }
             for view in regulator.views().filter(|view| view.active) {
-                self.recorder.sample(now, Gauge::AggregationTarget(view.station), view.target_level);
-                self.recorder.sample(now, Gauge::IntervalAim(view.station), view.target_interval * 1e3);
+                self.recorder.sample(
+                    now,
+                    Gauge::Station(SeriesKind::AggregationTarget, view.station),
+                    view.target_level,
+                );
+                self.recorder.sample(
+                    now,
+                    Gauge::Station(SeriesKind::IntervalAim, view.station),
+                    view.target_interval * 1e3,
+                );
             }
         }
         let stations: Vec<Node> = proxy.stations().collect();

@@ -13,7 +13,7 @@ use crate::proxy::{Proxy, Stream};
 use crate::source::Source;
 use crate::station;
 use lasthop_radio::{AccessClass, Dest, Ecn, Packet};
-use lasthop_report::{Gauge, HopMeter, Recorder, Segments};
+use lasthop_report::{Gauge, HopMeter, Recorder, Segments, SeriesKind};
 use lasthop_scenario::StreamKind;
 use lasthop_signals::{FlowId, HopReport, HostId, Node};
 use lasthop_units::{Bytes, Seed, Span, Time};
@@ -492,10 +492,10 @@ impl World {
             return;
         }
         let (at, flow, stats) = (self.now, flow_id(number), pair.sender().stats());
-        self.recorder.sample(at, Gauge::Cwnd(flow), stats.cwnd.get() as f64);
-        self.recorder.sample(at, Gauge::Window(flow), stats.peer_window.get() as f64);
+        self.recorder.sample(at, Gauge::Flow(SeriesKind::Cwnd, flow), stats.cwnd.get() as f64);
+        self.recorder.sample(at, Gauge::Flow(SeriesKind::Window, flow), stats.peer_window.get() as f64);
         if let Some(pacing) = pair.sender().decision().pacing {
-            self.recorder.sample(at, Gauge::Pacing(flow), pacing.as_mbit_f64());
+            self.recorder.sample(at, Gauge::Flow(SeriesKind::Pacing, flow), pacing.as_mbit_f64());
         }
     }
 

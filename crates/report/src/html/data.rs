@@ -1,5 +1,6 @@
 //! What the page's script draws: series by chart, law, seed and station, and the delay distributions.
 
+use crate::series::{self, Whole};
 use crate::{Delays, Entity, Report, RunRecord, SeriesKind};
 use lasthop_units::Span;
 use serde::{Serialize, Serializer};
@@ -35,7 +36,7 @@ struct Chart {
     id: SeriesKind,
     title: &'static str,
     unit: &'static str,
-    /// Laws may differ by orders of magnitude: a logarithmic axis may be asked for.
+    /// A logarithmic axis may be asked for.
     wide: bool,
 }
 
@@ -61,41 +62,9 @@ struct Cdf {
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Number(Option<f64>);
 
-/// How the series of several flows or stations make up that of the hop.
-#[derive(Clone, Copy)]
-enum Whole {
-    /// Their sum.
-    Sum,
-    /// There is a series of the hop itself, and nothing else will do.
-    Own,
-    /// The hop's own series, or else the sum.
-    OwnOrSum,
-}
-
-/// It is no truth of the world's.
-const CAPACITY: &str = "Capacity of the hop, estimated from the driver's counters (equal airtime)";
-
-/// The charts in the order of the page, how the hop's series comes about, and a factor into the chart's unit.
-const CHARTS: [(Chart, Whole, f64); 11] = [
-    (chart(SeriesKind::Rate, "Throughput", "Mbit/s"), Whole::Sum, 1.0),
-    (wide(SeriesKind::HopDelay, "Delay over the hop, mean", "ms"), Whole::Own, 1.0),
-    (chart(SeriesKind::Queue, "Queue at the hop", "packets"), Whole::OwnOrSum, 1.0),
-    (wide(SeriesKind::Window, "Receive window that senders see, sum of flows", "kB"), Whole::Sum, 1e-3),
-    (wide(SeriesKind::Cwnd, "Congestion window, sum of flows", "kB"), Whole::Sum, 1e-3),
-    (chart(SeriesKind::Pacing, "Pacing rate, sum of flows", "Mbit/s"), Whole::Sum, 1.0),
-    (chart(SeriesKind::Capacity, CAPACITY, "Mbit/s"), Whole::Own, 1.0),
-    (chart(SeriesKind::PhyRate, "PHY rate", "Mbit/s"), Whole::Own, 1.0),
-    (chart(SeriesKind::ChannelBusy, "Channel busy", "%"), Whole::Own, 100.0),
-    (chart(SeriesKind::Aggregation, "Packets in a frame", "packets"), Whole::Own, 1.0),
-    (wide(SeriesKind::Overhead, "Overhead of a round, as the regulator estimates it", "us"), Whole::Own, 1.0),
-];
-
-const fn chart(id: SeriesKind, title: &'static str, unit: &'static str) -> Chart {
-    Chart { id, title, unit, wide: false }
-}
-
-const fn wide(id: SeriesKind, title: &'static str, unit: &'static str) -> Chart {
-    Chart { id, title, unit, wide: true }
+/// The charts in the order of the page.
+fn charts() -> impl Iterator<Item = (SeriesKind, series::Chart)> {
+    SeriesKind::ALL.into_iter().filter_map(|kind| Some((kind, kind.series().chart?)))
 }
 
 impl<'a> Page<'a> {
@@ -118,8 +87,9 @@ impl<'a> Page<'a> {
         runs.sort_by_key(|run| (run.law, run.seed));
         let numbers: usize = runs.iter().flat_map(|run| run.series.values()).flatten().flatten().map(Vec::len).sum();
         let merged = numbers.div_ceil(MOST_NUMBERS).max(1);
-        let charts = CHARTS.map(|(chart, ..)| chart).into_iter();
-        let charts = charts.filter(|chart| runs.iter().any(|run| run.series.contains_key(&chart.id))).collect();
+        let drawn = charts().filter(|(id, _)| runs.iter().any(|run| run.series.contains_key(id)));
+        let charts =
+            drawn.map(|(id, chart)| Chart { id, title: chart.title, unit: chart.unit, wide: chart.wide }).collect();
         let first = report.runs.first().map(|run| &run.record);
         Page {
             cdf: Cdf::of(report, &laws, &stations),
@@ -155,13 +125,12 @@ impl RunSeries {
 /// The series of one run by chart and entity; charts that no entity has are left out.
 fn series_of(record: &RunRecord, stations: &[String]) -> BTreeMap<SeriesKind, Vec<Option<Values>>> {
     let mut all = BTreeMap::new();
-    for (chart, whole, factor) in CHARTS {
-        // Stations have a backlog where the hop has a queue.
-        let of_station = if chart.id == SeriesKind::Queue { SeriesKind::Backlog } else { chart.id };
+    for (id, chart) in charts() {
+        let of_station = chart.stations.unwrap_or(id);
         let kind = |kind| record.tracks.iter().filter(move |track| track.kind == kind);
-        let own = kind(chart.id).find(|track| track.entity == Entity::Hop).map(|track| track.values.clone());
+        let own = kind(id).find(|track| track.entity == Entity::Hop).map(|track| track.values.clone());
         let total = || sum(kind(of_station).filter(|track| track.entity != Entity::Hop).map(|track| &track.values));
-        let hop = match whole {
+        let hop = match chart.whole {
             Whole::Own => own,
             Whole::Sum => total(),
             Whole::OwnOrSum => own.or_else(total),
@@ -176,8 +145,8 @@ fn series_of(record: &RunRecord, stations: &[String]) -> BTreeMap<SeriesKind, Ve
         };
         let mut entities: Vec<Option<Values>> = std::iter::once(hop).chain(stations.iter().map(station)).collect();
         if entities.iter().any(Option::is_some) {
-            entities.iter_mut().flatten().flatten().flatten().for_each(|value| *value *= factor);
-            all.insert(chart.id, entities);
+            entities.iter_mut().flatten().flatten().flatten().for_each(|value| *value *= chart.factor);
+            all.insert(id, entities);
         }
     }
     all

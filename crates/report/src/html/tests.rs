@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Gauge, Recorder, Run, RunInfo, RunStatus, Window, World};
+use crate::{Gauge, Recorder, Run, RunInfo, RunStatus, SeriesKind, Window, World};
 use lasthop_signals::{FlowId, Node};
 use lasthop_units::{Bytes, Time};
 
@@ -17,8 +17,8 @@ fn run(law: &str, seed: u64, name: &str, seconds: u64) -> Run {
         for n in [0u16, 1] {
             r.hop_delivery(ms(at + 15), ms(at), Node(n), Bytes::new(1500));
             r.goodput(ms(at), FlowId(n.into()), Node(n), Bytes::new(1448 * (1 + at % 7)));
-            r.sample(ms(at), Gauge::Window(FlowId(n.into())), 65_536.0 + at as f64);
-            r.sample(ms(at), Gauge::Backlog(Node(n)), (at % 100) as f64);
+            r.sample(ms(at), Gauge::Flow(SeriesKind::Window, FlowId(n.into())), 65_536.0 + at as f64);
+            r.sample(ms(at), Gauge::Station(SeriesKind::Backlog, Node(n)), (at % 100) as f64);
             r.probe(ms(at), ms(at + 12 + at % 3), Node(n));
         }
     }

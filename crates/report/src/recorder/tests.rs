@@ -150,7 +150,7 @@ proptest! {
                 4 => r.fetch(ms(a), ms(b), station),
                 5 => r.fetch_unfinished(ms(a), station),
                 6 => r.segments(ms(a), flow, Segments { sent: a, retransmitted: a.min(b) }),
-                _ => r.sample(ms(a), Gauge::Window(flow), x),
+                _ => r.sample(ms(a), Gauge::Flow(SeriesKind::Window, flow), x),
             }
         }
         let record = r.finish();

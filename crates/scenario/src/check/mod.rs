@@ -9,8 +9,9 @@ mod wifi;
 use crate::problem::Kind;
 use crate::quantity::show;
 use crate::read::{At, Context, Entry, Quantity, nearest};
-use crate::{Backhaul, Hop, Measure, Scenario, Stream, StreamKind, WiredHop, World, raw};
+use crate::{Backhaul, Hop, Scenario, Stream, StreamKind, WiredHop, World, raw};
 use lasthop_radio::{queue, wired};
+use lasthop_report::{Key, Needs};
 use lasthop_signals::HostId;
 use lasthop_units::{Rate, Span, Time};
 use std::collections::BTreeSet;
@@ -294,28 +295,24 @@ fn wired_hop(hop: &raw::WiredHop, raw: &raw::Scenario, cx: &mut Context) -> Opti
 }
 
 /// Reports figures that the traffic cannot yield; without a list, chooses those that it can.
-fn measures(entry: &Entry<Vec<Measure>>, streams: Option<&[Stream]>, cx: &mut Context) -> Option<Vec<Measure>> {
+fn measures(entry: &Entry<Vec<raw::Measure>>, streams: Option<&[Stream]>, cx: &mut Context) -> Option<Vec<Key>> {
     let streams = streams?;
-    let needs = |measure: Measure| match measure {
-        Measure::ProbeDelayP95Ms | Measure::JitterMs | Measure::ProbeLossRatio => {
-            Some(("probe", streams.iter().any(is_probe)))
-        }
-        Measure::FetchP50Ms | Measure::FetchP95Ms => Some(("fetch", streams.iter().any(is_fetch))),
-        Measure::ThroughputMbitS | Measure::RetransmissionRatio | Measure::Jain | Measure::StallMaxMs => {
-            Some(("bulk", streams.iter().any(is_bulk)))
-        }
-        _ => None,
+    let needs = |key: Key| match key.column().needs {
+        Needs::Anything => None,
+        Needs::Probes => Some(("probe", streams.iter().any(is_probe))),
+        Needs::Fetches => Some(("fetch", streams.iter().any(is_fetch))),
+        Needs::Bulk | Needs::BulkAtSeveral => Some(("bulk", streams.iter().any(is_bulk))),
     };
     if !entry.given {
         // Who asks for an index of one station gets to hear that there is none; nobody else misses it.
         let served: BTreeSet<HostId> = streams.iter().filter(|s| is_bulk(s)).map(|stream| stream.to).collect();
-        let yields = |measure: &Measure| match measure {
-            Measure::Jain => served.len() > 1,
-            _ => needs(*measure).is_none_or(|(_, there)| there),
+        let yields = |key: &Key| match key.column().needs {
+            Needs::BulkAtSeveral => served.len() > 1,
+            _ => needs(*key).is_none_or(|(_, there)| there),
         };
-        return Some(Measure::ALL.iter().copied().filter(yields).collect());
+        return Some(Key::ALL.into_iter().filter(yields).collect());
     }
-    let measures = entry.get()?;
+    let measures: Vec<Key> = entry.get()?.into_iter().map(|raw::Measure(key)| key).collect();
     if measures.is_empty() {
         let remedy = "name at least one figure, or delete the key for all of them";
         cx.problem(Kind::OutOfRange, &entry.at, "a run without figures shows nothing", remedy);

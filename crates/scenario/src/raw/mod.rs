@@ -5,10 +5,10 @@ mod words;
 
 pub(crate) use values::{Load, Seeds};
 pub(crate) use words::{
-    Allocation, Capacity, Class, ControllerKind, FadingKind, FramesFrom, OverheadRule, QueueKind, RateControl, Reach,
-    TrafficKind, Weights, Window,
+    Allocation, Capacity, Class, ControllerKind, FadingKind, FramesFrom, Measure, OverheadRule, QueueKind, RateControl,
+    Reach, TrafficKind, Weights, Window,
 };
-pub use words::{Measure, Program, Sender, Standard, World};
+pub use words::{Program, Sender, Standard, World};
 
 use crate::quantity::{Decibels, Hertz, Metres, Packets, Watts};
 use crate::read::{Named, Quantity, Trace, table};

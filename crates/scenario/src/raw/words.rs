@@ -3,6 +3,7 @@
 use crate::read::{At, Context, Read, Value, word, words};
 use lasthop_laws::{aggregation, oal};
 use lasthop_radio::{AccessClass, wifi};
+use lasthop_report::Key;
 use lasthop_signals::FrameSource;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
@@ -87,49 +88,23 @@ words! {
     }
 }
 
-words! {
-    /// A figure of the report.
-    Measure {
-        /// Payload delivered by the bulk downloads together, megabits a second.
-        ThroughputMbitS = "throughput_mbit_s",
-        /// Mean one-way delay over the hop: arrival at the access point to delivery at the station.
-        HopDelayMeanMs = "hop_delay_mean_ms",
-        /// Its 95th percentile.
-        HopDelayP95Ms = "hop_delay_p95_ms",
-        /// Its 99th percentile.
-        HopDelayP99Ms = "hop_delay_p99_ms",
-        /// 95th percentile of the probes' one-way delay.
-        ProbeDelayP95Ms = "probe_delay_p95_ms",
-        /// Median time of a fetch.
-        FetchP50Ms = "fetch_p50_ms",
-        /// 95th percentile of the time of a fetch.
-        FetchP95Ms = "fetch_p95_ms",
-        /// Interarrival jitter of the probes (RFC 3550).
-        JitterMs = "jitter_ms",
-        /// Retransmitted segments of the bulk downloads over all that they sent.
-        RetransmissionRatio = "retransmission_ratio",
-        /// Jain's fairness index of the bulk downloads' rates.
-        Jain = "jain",
-        /// Longest time that any bulk download went without delivering a byte.
-        StallMaxMs = "stall_max_ms",
-        /// Probes that never arrived, over all that were sent.
-        ProbeLossRatio = "probe_loss_ratio",
-        /// Mean time from a segment's or packet's departure at the server to its bytes' arrival at the application.
-        EndDelayMeanMs = "end_delay_mean_ms",
-        /// Its 95th percentile.
-        EndDelayP95Ms = "end_delay_p95_ms",
-        /// Mean packets in a frame to a station.
-        AggregationPackets = "aggregation_packets",
-        /// Standard deviation of the packets in a frame.
-        AggregationSdPackets = "aggregation_sd_packets",
-        /// Mean time between frames to a station.
-        FrameIntervalMs = "frame_interval_ms",
-        /// Share of the time that frames to stations were on the air.
-        AirtimeShare = "airtime_share",
-        /// Downlink packets lost on the hop, a million.
-        LossesPerMillion = "losses_per_million",
-        /// Data frames from stations to the access point, a second.
-        UplinkFramesPerS = "uplink_frames_per_s",
+/// A figure of the report, by its name there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Measure(pub Key);
+
+impl Read for Measure {
+    fn read(value: &Value<'_>, at: &At, cx: &mut Context) -> Option<Self> {
+        word(value, at, cx, Key::ALL.into_iter().map(|key| (key.name(), Measure(key))))
+    }
+}
+
+impl JsonSchema for Measure {
+    fn schema_name() -> Cow<'static, str> {
+        "Measure".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let words = Key::ALL.map(|key| serde_json::json!({ "const": key.name(), "description": key.meaning() }));
+        json_schema!({ "description": "A figure of the report.", "oneOf": words })
     }
 }
 
