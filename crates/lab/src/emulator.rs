@@ -15,9 +15,9 @@ use crate::sched;
 use crate::tap::Tap;
 use crate::topology::AP;
 use lasthop_radio::star::Star;
-use lasthop_radio::wifi::Wifi;
+use lasthop_radio::wifi::{Air, MpduRecord, PpduKind, PpduRecord, Wifi};
 use lasthop_radio::wired::Wire;
-use lasthop_radio::{Dest, Drop as Dropped, Ecn, Hop, MpduRecord, Outbox, Packet, PpduKind, PpduRecord, RxInfo};
+use lasthop_radio::{Dest, Drop as Dropped, Ecn, Hop, NextEvent, Outbox, Packet, RxInfo};
 use lasthop_signals::{Node, Signal};
 use lasthop_system::poll::Poll;
 use lasthop_system::punctual::{Punctual, Until};
@@ -295,6 +295,19 @@ impl Outbox<Frame> for Exit<'_> {
         self.shelf.pool.give(packet.payload);
     }
 
+    fn driver(&mut self, at: Time, of: Node, signal: &Signal) {
+        let (AP, Signal::Hop(report)) = (of, signal) else { return };
+        if let Some(driver) = &mut self.driver {
+            driver.send(self.shelf.clock.on_monotonic(at), report);
+            self.shelf.lateness.add(Kind::DriverReport, self.shelf.clock.now().since(at));
+        }
+        if let Some(log) = &mut self.log {
+            log.reports.push((at, report.clone()));
+        }
+    }
+}
+
+impl Air<Frame> for Exit<'_> {
     fn ppdu(&mut self, at: Time, ppdu: &PpduRecord) {
         if let Some(log) = &mut self.log
             && let (PpduKind::Data, Some(to), 1..) = (ppdu.kind, ppdu.to, ppdu.received)
@@ -317,21 +330,10 @@ impl Outbox<Frame> for Exit<'_> {
             }
         }
     }
-
-    fn driver(&mut self, at: Time, of: Node, signal: &Signal) {
-        let (AP, Signal::Hop(report)) = (of, signal) else { return };
-        if let Some(driver) = &mut self.driver {
-            driver.send(self.shelf.clock.on_monotonic(at), report);
-            self.shelf.lateness.add(Kind::DriverReport, self.shelf.clock.now().since(at));
-        }
-        if let Some(log) = &mut self.log {
-            log.reports.push((at, report.clone()));
-        }
-    }
 }
 
-impl Hop<Frame> for Model {
-    fn enqueue(&mut self, now: Time, packet: Packet<Frame>, out: &mut impl Outbox<Frame>) {
+impl<O: Air<Frame>> Hop<Frame, O> for Model {
+    fn enqueue(&mut self, now: Time, packet: Packet<Frame>, out: &mut O) {
         match self {
             Model::Wire(hop) => hop.enqueue(now, packet, out),
             Model::Star(hop) => hop.enqueue(now, packet, out),
@@ -339,14 +341,16 @@ impl Hop<Frame> for Model {
         }
     }
 
-    fn advance(&mut self, now: Time, out: &mut impl Outbox<Frame>) {
+    fn advance(&mut self, now: Time, out: &mut O) {
         match self {
             Model::Wire(hop) => hop.advance(now, out),
             Model::Star(hop) => hop.advance(now, out),
             Model::Wifi(hop) => hop.advance(now, out),
         }
     }
+}
 
+impl NextEvent for Model {
     fn next_event(&self) -> Option<Time> {
         match self {
             Model::Wire(hop) => hop.next_event(),

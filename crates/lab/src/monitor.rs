@@ -16,8 +16,8 @@ use crate::frame::Frame;
 use crate::netns::Namespace;
 use crate::tap::Tap;
 use crate::topology::MONITOR;
-use lasthop_radio::wifi::{Band, Dbm, Params};
-use lasthop_radio::{AccessClass, Hearing, MpduRecord};
+use lasthop_radio::AccessClass;
+use lasthop_radio::wifi::{Band, Dbm, Hearing, MpduRecord, Params};
 use lasthop_signals::phy::TxVector;
 use lasthop_signals::{MacAddress, Node};
 use lasthop_units::{Bytes, Time};
@@ -236,7 +236,7 @@ fn tid(class: AccessClass) -> u16 {
 mod tests {
     use super::*;
     use crate::frame::Pool;
-    use lasthop_radio::Strength;
+    use lasthop_radio::wifi::Strength;
     use lasthop_signals::phy::{Format, GuardInterval, Width};
     use lasthop_units::Span;
     use lasthop_wire::monitor::Captured;

@@ -6,8 +6,10 @@
 //! that the speed belongs to a result that can be checked.
 
 use lasthop_radio::queue::Kind;
-use lasthop_radio::wifi::{GuardInterval, Mcs, NodeParams, Params, Role, Standard, Width, Wifi};
-use lasthop_radio::{AccessClass, Dest, Ecn, Hop, Outbox, Packet, PpduKind, PpduRecord, RxInfo};
+use lasthop_radio::wifi::{
+    Air, GuardInterval, Mcs, NodeParams, Params, PpduKind, PpduRecord, Role, Standard, Width, Wifi,
+};
+use lasthop_radio::{AccessClass, Dest, Ecn, Hop, Outbox, Packet, RxInfo};
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Seed, Span, Time};
 use std::cmp::Reverse;
@@ -33,7 +35,9 @@ impl Outbox<u32> for Count {
         self.bytes += packet.len.get();
         self.delay_ns += at.since(rx.queued_at).as_nanos();
     }
+}
 
+impl Air<u32> for Count {
     fn ppdu(&mut self, _at: Time, ppdu: &PpduRecord) {
         if ppdu.kind == PpduKind::Data {
             self.ppdus += 1;

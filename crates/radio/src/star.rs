@@ -7,7 +7,7 @@
 //! Checked by: tests::*
 
 use crate::wired::{Params, Wire};
-use crate::{Dest, Drop, Hop, Outbox, Packet, RxInfo};
+use crate::{Dest, Drop, Hop, NextEvent, Outbox, Packet, RxInfo};
 use lasthop_signals::{ChannelTime, HopReport, Node, Signal, StationReport};
 use lasthop_units::{Rate, Span, Time};
 
@@ -67,8 +67,8 @@ impl<P> Star<P> {
     }
 }
 
-impl<P: Clone> Hop<P> for Star<P> {
-    fn enqueue(&mut self, now: Time, packet: Packet<P>, out: &mut impl Outbox<P>) {
+impl<P: Clone, O: Outbox<P>> Hop<P, O> for Star<P> {
+    fn enqueue(&mut self, now: Time, packet: Packet<P>, out: &mut O) {
         self.advance(now, out);
         let arms = match (packet.src, packet.dst) {
             (CENTRE, Dest::Group) => &mut self.arms[..],
@@ -86,7 +86,7 @@ impl<P: Clone> Hop<P> for Star<P> {
         last.enqueue(now, packet, out);
     }
 
-    fn advance(&mut self, now: Time, out: &mut impl Outbox<P>) {
+    fn advance(&mut self, now: Time, out: &mut O) {
         while self.next_report <= now {
             let at = self.next_report;
             self.advance_cables(at, out);
@@ -95,7 +95,9 @@ impl<P: Clone> Hop<P> for Star<P> {
         }
         self.advance_cables(now, out);
     }
+}
 
+impl<P> NextEvent for Star<P> {
     fn next_event(&self) -> Option<Time> {
         self.arms.iter().filter_map(|arm| arm.cable.next_event()).chain([self.next_report]).min()
     }

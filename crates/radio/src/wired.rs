@@ -4,7 +4,7 @@
 //! Deviations: the packet being serialised does not count against the queue limit.     Validity: any rate > 0.
 //! Checked by: tests::*
 
-use crate::{Dest, Drop, Hop, Outbox, Packet, RxInfo};
+use crate::{Dest, Drop, Hop, NextEvent, Outbox, Packet, RxInfo};
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::VecDeque;
@@ -97,9 +97,9 @@ impl<P> Wire<P> {
     }
 }
 
-impl<P> Hop<P> for Wire<P> {
+impl<P, O: Outbox<P>> Hop<P, O> for Wire<P> {
     #[inline]
-    fn enqueue(&mut self, now: Time, packet: Packet<P>, out: &mut impl Outbox<P>) {
+    fn enqueue(&mut self, now: Time, packet: Packet<P>, out: &mut O) {
         self.advance(now, out);
         let Some(from) = self.direction(packet.src) else {
             return out.dropped(now, packet, Drop::Unreachable);
@@ -118,7 +118,7 @@ impl<P> Hop<P> for Wire<P> {
         line.packets.push_back(Queued { arrived: now, departs: starts + serialisation, packet });
     }
 
-    fn advance(&mut self, now: Time, out: &mut impl Outbox<P>) {
+    fn advance(&mut self, now: Time, out: &mut O) {
         // The two directions share nothing, so each may run to `now` by itself.
         for (from, line) in self.lines.iter_mut().enumerate() {
             while line.packets.get(line.flying).is_some_and(|next| next.departs <= now) {
@@ -128,12 +128,14 @@ impl<P> Hop<P> for Wire<P> {
                 let head = line.packets.pop_front().expect("just seen");
                 line.flying -= 1;
                 let at = head.departs + line.params.delay;
-                let rx = RxInfo { queued_at: head.arrived, rate: line.params.rate, ampdu: None, retries: 0, msdus: 1 };
+                let rx = RxInfo { queued_at: head.arrived, rate: line.params.rate };
                 out.deliver(at, self.ends[1 - from], head.packet, &rx);
             }
         }
     }
+}
 
+impl<P> NextEvent for Wire<P> {
     // A departure shows nowhere but in the backlog, which is as of the last advance: it needs no event of its own.
     fn next_event(&self) -> Option<Time> {
         let arrives = |line: &Line<P>| line.packets.front().map(|head| head.departs + line.params.delay);

@@ -1,7 +1,7 @@
 //! Once its pools have grown to the load, a Wi-Fi hop allocates nothing: not a packet, not a PPDU, not a report.
 
 use lasthop_radio::queue::{FqCodelParams, Kind};
-use lasthop_radio::wifi::{GuardInterval, Mcs, NodeParams, Params, Role, Standard, Width, Wifi};
+use lasthop_radio::wifi::{Air, GuardInterval, Mcs, NodeParams, Params, Role, Standard, Width, Wifi};
 use lasthop_radio::{AccessClass, Dest, Ecn, Hop, Outbox, Packet, RxInfo};
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Seed, Span, Time};
@@ -40,6 +40,8 @@ impl Outbox<u64> for Ignore {
         self.0 += packet.len.get();
     }
 }
+
+impl Air<u64> for Ignore {}
 
 /// Allocations during the second half of a run of a bidirectional, noisy, overloaded BSS.
 fn allocations(queue: Kind) -> u64 {

@@ -1,7 +1,9 @@
 //! Saturated 802.11g stations against Bianchi's model of the DCF (IEEE JSAC 18(3), 2000).
 
-use lasthop_radio::wifi::{Background, GuardInterval, Load, Mcs, NodeParams, Params, Role, Standard, Width, Wifi};
-use lasthop_radio::{AccessClass, Hop, Outbox, Packet, PpduKind, PpduRecord, RxInfo};
+use lasthop_radio::wifi::{
+    Air, Background, GuardInterval, Load, Mcs, NodeParams, Params, PpduKind, PpduRecord, Role, Standard, Width, Wifi,
+};
+use lasthop_radio::{AccessClass, Hop, Outbox, Packet, RxInfo};
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Seed, Span, Time};
 
@@ -16,6 +18,9 @@ struct Frames {
 
 impl Outbox<()> for Frames {
     fn deliver(&mut self, _at: Time, _to: Node, _packet: Packet<()>, _rx: &RxInfo) {}
+}
+
+impl Air<()> for Frames {
     fn ppdu(&mut self, _at: Time, ppdu: &PpduRecord) {
         match ppdu.kind {
             PpduKind::Data => {

@@ -16,8 +16,10 @@
 //!             the EIFS of 10.3.2.3.7 from boundary to boundary in a few lines that share nothing with the simulator.
 //! Checked by: this file
 
-use lasthop_radio::wifi::{Background, GuardInterval, Load, Mcs, NodeParams, Params, Role, Standard, Width, Wifi};
-use lasthop_radio::{AccessClass, Hop, Outbox, Packet, PpduKind, PpduRecord, RxInfo};
+use lasthop_radio::wifi::{
+    Air, Background, GuardInterval, Load, Mcs, NodeParams, Params, PpduKind, PpduRecord, Role, Standard, Width, Wifi,
+};
+use lasthop_radio::{AccessClass, Hop, Outbox, Packet, RxInfo};
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Seed, Span, Time};
 
@@ -239,6 +241,9 @@ fn packet(class: usize) -> Bytes {
 
 impl Outbox<()> for Frames {
     fn deliver(&mut self, _at: Time, _to: Node, _packet: Packet<()>, _rx: &RxInfo) {}
+}
+
+impl Air<()> for Frames {
     fn ppdu(&mut self, _at: Time, ppdu: &PpduRecord) {
         if ppdu.kind == PpduKind::Data {
             assert_eq!((ppdu.mpdus, ppdu.packets), (1, 1), "one packet an access");

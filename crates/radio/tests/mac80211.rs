@@ -4,8 +4,8 @@ mod common;
 
 use common::{Cbr, Tally, run};
 use lasthop_radio::queue::{Aql, FqCodelParams, Kind};
-use lasthop_radio::wifi::{GuardInterval, Mcs, NodeParams, Params, Role, Standard, Width};
-use lasthop_radio::{Drop, Outbox, Packet, PpduKind, PpduRecord, RxInfo};
+use lasthop_radio::wifi::{Air, GuardInterval, Mcs, NodeParams, Params, PpduKind, PpduRecord, Role, Standard, Width};
+use lasthop_radio::{Drop, Outbox, Packet, RxInfo};
 use lasthop_signals::{Node, Signal};
 use lasthop_units::{Bytes, Seed, Span, Time};
 
@@ -55,16 +55,18 @@ impl Outbox<(u32, u64)> for Log {
 
     fn dropped(&mut self, _at: Time, _packet: Packet<(u32, u64)>, _why: Drop) {}
 
-    fn ppdu(&mut self, _at: Time, ppdu: &PpduRecord) {
-        if ppdu.kind == PpduKind::Data {
-            self.longest_ppdu_ms = self.longest_ppdu_ms.max(ppdu.duration.as_millis_f64());
-        }
-    }
-
     fn driver(&mut self, at: Time, _of: Node, signal: &Signal) {
         if let (Signal::Hop(report), true) = (signal, at >= SECOND) {
             let now: Vec<f64> = report.stations.iter().map(|station| station.tx_airtime.as_secs_f64()).collect();
             self.airtime_s = now;
+        }
+    }
+}
+
+impl Air<(u32, u64)> for Log {
+    fn ppdu(&mut self, _at: Time, ppdu: &PpduRecord) {
+        if ppdu.kind == PpduKind::Data {
+            self.longest_ppdu_ms = self.longest_ppdu_ms.max(ppdu.duration.as_millis_f64());
         }
     }
 }

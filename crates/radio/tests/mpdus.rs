@@ -6,9 +6,10 @@ mod common;
 use common::{Cbr, run};
 use lasthop_laws::aggregation::meter::{Frame, Grouping, Meter, Tally};
 use lasthop_radio::wifi::{
-    Band, Db, GuardInterval, Link, Mcs, NodeParams, Params, Plan, Reach, Role, Snr, Standard, Width,
+    Air, Band, Db, GuardInterval, Hearing, Link, Mcs, MpduRecord, NodeParams, Params, Plan, PpduKind, PpduRecord,
+    Reach, Role, Snr, Standard, Strength, Width,
 };
-use lasthop_radio::{Hearing, MpduRecord, Outbox, Packet, PpduKind, PpduRecord, RxInfo, Strength};
+use lasthop_radio::{Outbox, Packet, RxInfo};
 use lasthop_signals::phy::Format;
 use lasthop_signals::{MacAddress, Node, ReceivedMpdu, Subframe};
 use lasthop_units::{Bytes, Seed, Span, Time};
@@ -37,7 +38,9 @@ impl Outbox<(u32, u64)> for Listener {
             self.delivered.push(packet.payload.1);
         }
     }
+}
 
+impl Air<(u32, u64)> for Listener {
     fn wants_mpdus(&self) -> bool {
         true
     }
@@ -214,7 +217,9 @@ struct Ear {
 
 impl Outbox<(u32, u64)> for Bystanders {
     fn deliver(&mut self, _at: Time, _to: Node, _packet: Packet<(u32, u64)>, _rx: &RxInfo) {}
+}
 
+impl Air<(u32, u64)> for Bystanders {
     fn wants_mpdus(&self) -> bool {
         self.listens
     }

@@ -3,9 +3,9 @@
 mod common;
 
 use lasthop_radio::wifi::{
-    GuardInterval, Mcs, NodeParams, Params, Profile, Reach, ReachMatrix, Role, Standard, Width, Wifi,
+    Air, GuardInterval, Mcs, NodeParams, Params, Profile, Reach, ReachMatrix, Role, Standard, Width, Wifi,
 };
-use lasthop_radio::{AccessClass, Dest, Ecn, Hop, Outbox, Packet, RxInfo};
+use lasthop_radio::{AccessClass, Dest, Ecn, Hop, NextEvent, Outbox, Packet, RxInfo};
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 
@@ -28,6 +28,8 @@ impl Outbox<()> for Relay {
         }
     }
 }
+
+impl Air<()> for Relay {}
 
 /// Saturated sources at the head of each route; goodput in Mbit/s of UDP payload per node where packets end.
 fn goodput(reach: ReachMatrix, route: Vec<Option<u16>>, sources: &[u16], mbit: u64, seed: u64) -> Vec<f64> {

@@ -2,10 +2,10 @@
 
 use lasthop_radio::queue::{Aql, FqCodelParams, Kind};
 use lasthop_radio::wifi::{
-    Amsdu, Background, Band, Beacons, Db, Fading, GuardInterval, Link, Load, Mcs, NodeParams, Params, PathLoss, Phy,
-    RateChoice, Reach, Role, Snr, Standard, Width, Wifi,
+    Air, Amsdu, Background, Band, Beacons, Db, Fading, GuardInterval, Link, Load, Mcs, NodeParams, Params, PathLoss,
+    Phy, PpduKind, PpduRecord, RateChoice, Reach, Reception, Role, Snr, Standard, Width, Wifi,
 };
-use lasthop_radio::{AccessClass, Dest, Drop, Ecn, Hop, Outbox, Packet, PpduKind, PpduRecord, RxInfo};
+use lasthop_radio::{AccessClass, Dest, Drop, Ecn, Hop, NextEvent, Outbox, Packet, RxInfo};
 use lasthop_signals::{Node, Signal};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use proptest::collection::vec;
@@ -41,6 +41,16 @@ impl Outbox<u32> for Fate {
         self.see(at, format!("drop {} {why:?}\n", packet.payload));
     }
 
+    fn driver(&mut self, at: Time, of: Node, signal: &Signal) {
+        self.see(at, format!("{of:?} {signal:?}\n"));
+    }
+}
+
+impl Air<u32> for Fate {
+    fn received(&mut self, at: Time, to: Node, reception: &Reception) {
+        self.see(at, format!("{to:?} {reception:?}\n"));
+    }
+
     fn ppdu(&mut self, at: Time, ppdu: &PpduRecord) {
         let until = self.sending_until.entry(ppdu.from.0).or_default();
         if ppdu.start < *until
@@ -55,10 +65,6 @@ impl Outbox<u32> for Fate {
         }
         *until = at;
         self.see(at, format!("{ppdu:?}\n"));
-    }
-
-    fn driver(&mut self, at: Time, of: Node, signal: &Signal) {
-        self.see(at, format!("{of:?} {signal:?}\n"));
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the demo's description says of its capacity, measured on the radio model with saturated queues.
 
-use lasthop_radio::wifi::Wifi;
+use lasthop_radio::wifi::{Air, Wifi};
 use lasthop_radio::{AccessClass, Dest, Drop, Ecn, Hop as _, Outbox, Packet, RxInfo};
 use lasthop_scenario::{Hop, Scenario};
 use lasthop_signals::Node;
@@ -24,6 +24,8 @@ impl Outbox<()> for Counter {
         }
     }
 }
+
+impl Air<()> for Counter {}
 
 /// Downlink goodput of each window, with every station's queue kept full enough for whole A-MPDUs.
 fn capacity(scenario: &Scenario, window: Span) -> Vec<Rate> {

@@ -6,9 +6,9 @@
 use crate::agenda::Component;
 use crate::cargo::Datagram;
 use lasthop_radio::star::Star;
-use lasthop_radio::wifi::Wifi;
+use lasthop_radio::wifi::{Air, PpduKind, PpduRecord, Wifi};
 use lasthop_radio::wired::Wire;
-use lasthop_radio::{Drop, Hop, Outbox, Packet, PpduKind, PpduRecord, RxInfo};
+use lasthop_radio::{Drop, Hop, NextEvent, Outbox, Packet, RxInfo};
 use lasthop_scenario::graph::{Forwarding, Step};
 use lasthop_signals::{HopReport, HostId, Node, Signal};
 use lasthop_units::{Rate, Span, Time};
@@ -92,6 +92,14 @@ impl Outbox<Datagram> for Collect<'_> {
         self.effects.0.push_back(Effect::Lost { at, link: self.link, src, datagram });
     }
 
+    fn driver(&mut self, at: Time, of: Node, signal: &Signal) {
+        if let Signal::Hop(report) = signal {
+            self.effects.0.push_back(Effect::Reported { at, link: self.link, of, report: report.clone() });
+        }
+    }
+}
+
+impl Air<Datagram> for Collect<'_> {
     fn ppdu(&mut self, at: Time, ppdu: &PpduRecord) {
         let (PpduKind::Data, Some(to), 1..) = (ppdu.kind, ppdu.to, ppdu.received) else { return };
         if self.is_station(to) {
@@ -99,12 +107,6 @@ impl Outbox<Datagram> for Collect<'_> {
             self.effects.0.push_back(Effect::Frame { at, to, packets, rate, airtime });
         } else if self.is_station(ppdu.from) {
             self.effects.0.push_back(Effect::Uplink { at, from: ppdu.from });
-        }
-    }
-
-    fn driver(&mut self, at: Time, of: Node, signal: &Signal) {
-        if let Signal::Hop(report) = signal {
-            self.effects.0.push_back(Effect::Reported { at, link: self.link, of, report: report.clone() });
         }
     }
 }

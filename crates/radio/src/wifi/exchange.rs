@@ -6,6 +6,7 @@
 //!             channel for its own exchange only; after a failure within one there is a new backoff, not a PIFS recovery.
 //! Checked by: wifi::tests::*, tests/ns3.rs
 
+use super::air::{PpduKind, PpduRecord};
 use super::contention::Window;
 use super::frame::{self, BLOCK_ACK_REQ, Framing};
 use super::medium::{Flight, NONE};
@@ -13,7 +14,6 @@ use super::model::{Event, NIL, Port, Wifi};
 use super::phy::Mode;
 use super::plan::DataMode;
 use super::session::Entry;
-use crate::{PpduKind, PpduRecord};
 use lasthop_signals::Node;
 use lasthop_signals::phy::Format;
 use lasthop_units::{Bytes, Rate, Span, Time};

@@ -9,9 +9,9 @@
 //!             deeply than a flat one, for they fade in parts.
 //! Validity:   distances from 1 m.     Checked by: tests::*
 
+use super::air::Strength;
 use super::params::Phy;
 use super::phy::Band;
-use crate::Strength;
 use lasthop_units::{Seed, Span, Stream, Time};
 use rand::Rng;
 

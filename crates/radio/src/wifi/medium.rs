@@ -3,10 +3,10 @@
 //! Deviations: no propagation delay; no capture: two frames that overlap at a node that hears both are lost there.
 //! Validity:   any reach relation.     Checked by: wifi::tests::*, tests/properties.rs, tests/multihop.rs
 
+use super::air::PpduKind;
 use super::params::{Profile, Reach, Role};
 use super::plan::Plan;
 use super::timing::{Edca, Timing, edca};
-use crate::PpduKind;
 use lasthop_signals::Node;
 use lasthop_signals::phy::Format;
 use lasthop_units::{Seed, Span, Stream, Time};

@@ -2,6 +2,7 @@
 //!
 //! [`Params`] says what there is, [`Params::validate`] makes a [`Plan`] of it, and [`Wifi`] is the hop built from that.
 
+mod air;
 mod background;
 mod contention;
 mod error;
@@ -25,6 +26,7 @@ mod snr;
 mod tests;
 mod timing;
 
+pub use air::{Air, Hearing, MpduRecord, PpduKind, PpduRecord, Reception, Strength};
 pub use error::Error;
 pub use link::{Db, Dbm, Fading, Link, PathLoss, Snr};
 pub use model::Wifi;

@@ -1,5 +1,6 @@
 //! The hop: ports with their queues, an agenda of events, and the loop that works through it.
 
+use super::air::Air;
 use super::background::Source;
 use super::contention::Window;
 use super::exchange::Exchange;
@@ -13,7 +14,7 @@ use super::rate_control::channel;
 use super::session::Session;
 use super::timing::{classes as node_classes, contender_of};
 use crate::queue::{Kind, Meta, Pool, Queue, Table, add_table};
-use crate::{AccessClass, Dest, Drop, Hop, Outbox, Packet};
+use crate::{AccessClass, Dest, Drop, Hop, NextEvent, Outbox, Packet};
 use lasthop_signals::{HopReport, Node, Signal};
 use lasthop_units::{Bytes, Seed, Span, Stream, Time};
 use rand::Rng;
@@ -340,7 +341,7 @@ impl<P: Clone> Wifi<P> {
         self.next = event.min(self.medium.next_access());
     }
 
-    fn run(&mut self, now: Time, out: &mut impl Outbox<P>) {
+    fn run(&mut self, now: Time, out: &mut impl Air<P>) {
         loop {
             let access = self.medium.next_access();
             let first = self.agenda.peek().map(|Reverse(entry)| *entry);
@@ -359,7 +360,7 @@ impl<P: Clone> Wifi<P> {
         self.find_next();
     }
 
-    fn handle(&mut self, now: Time, event: Event, out: &mut impl Outbox<P>) {
+    fn handle(&mut self, now: Time, event: Event, out: &mut impl Air<P>) {
         match event {
             Event::FlightEnd(flight) => self.flight_end(now, flight, out),
             Event::Timeout(contender) => {
@@ -473,8 +474,8 @@ impl<P: Clone> Wifi<P> {
     }
 }
 
-impl<P: Clone> Hop<P> for Wifi<P> {
-    fn enqueue(&mut self, now: Time, packet: Packet<P>, out: &mut impl Outbox<P>) {
+impl<P: Clone, O: Air<P>> Hop<P, O> for Wifi<P> {
+    fn enqueue(&mut self, now: Time, packet: Packet<P>, out: &mut O) {
         if self.next <= now {
             self.run(now, out);
         }
@@ -503,12 +504,14 @@ impl<P: Clone> Hop<P> for Wifi<P> {
         self.next = self.next.min(self.medium.next_access());
     }
 
-    fn advance(&mut self, now: Time, out: &mut impl Outbox<P>) {
+    fn advance(&mut self, now: Time, out: &mut O) {
         if self.next <= now {
             self.run(now, out);
         }
     }
+}
 
+impl<P> NextEvent for Wifi<P> {
     fn next_event(&self) -> Option<Time> {
         (self.next != Time::MAX).then_some(self.next)
     }

@@ -5,11 +5,11 @@
 //!             other stations and of neighbours, with which it has no link, are heard whole and without a signal strength.
 //! Checked by: tests/mpdus.rs (PPDU records, the aggregation meter), and in the lab what its monitor interfaces show
 
+use super::air::{Air, Hearing, MpduRecord};
 use super::medium::Flight;
 use super::model::{Wifi, narrow};
 use super::session::Entry;
 use super::snr;
-use crate::{Hearing, MpduRecord, Outbox};
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Time};
 
@@ -22,7 +22,7 @@ struct Hearer {
 
 impl<P: Clone> Wifi<P> {
     /// Reports the MPDUs of a PPDU that has just ended, before anything of it is handed up.
-    pub(super) fn report_mpdus(&mut self, now: Time, place: u16, flight: Flight, out: &mut impl Outbox<P>) {
+    pub(super) fn report_mpdus(&mut self, now: Time, place: u16, flight: Flight, out: &mut impl Air<P>) {
         let ex = self.exchanges[usize::from(flight.contender)];
         let (hearers, mut heard) = self.hearers(place, flight, ex.mode);
         if hearers.is_empty() {

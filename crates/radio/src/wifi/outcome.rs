@@ -6,6 +6,7 @@
 //!             contention windows is the contender's own.
 //! Checked by: wifi::tests::*, tests/ns3.rs, tests/properties.rs
 
+use super::air::{Air, PpduKind, PpduRecord, Reception};
 use super::contention::Window;
 use super::exchange::Exchange;
 use super::medium::{Flight, NONE};
@@ -13,13 +14,13 @@ use super::model::{Event, Wifi};
 use super::phy::Mode;
 use super::plan::{ACK, CTS, RTS};
 use super::snr;
-use crate::{Drop, Outbox, PpduKind, PpduRecord, RxInfo};
+use crate::{Drop, RxInfo};
 use lasthop_signals::Node;
 use lasthop_signals::phy::Format;
 use lasthop_units::{Bytes, Span, Time};
 
 impl<P: Clone> Wifi<P> {
-    pub(super) fn flight_end(&mut self, now: Time, place: u16, out: &mut impl Outbox<P>) {
+    pub(super) fn flight_end(&mut self, now: Time, place: u16, out: &mut impl Air<P>) {
         let flight = self.medium.air[usize::from(place)];
         match flight.kind {
             PpduKind::Ack | PpduKind::BlockAck | PpduKind::Cts => self.answer_ends(now, place, flight, out),
@@ -30,7 +31,7 @@ impl<P: Clone> Wifi<P> {
     }
 
     /// A frame that wants an answer has ended.
-    fn request_ends(&mut self, now: Time, place: u16, flight: Flight, out: &mut impl Outbox<P>) {
+    fn request_ends(&mut self, now: Time, place: u16, flight: Flight, out: &mut impl Air<P>) {
         let decoded = self.medium.decodes(flight.to, place);
         let mut received = 0;
         if decoded {
@@ -60,7 +61,7 @@ impl<P: Clone> Wifi<P> {
     }
 
     /// An RTS has ended. Its addressee answers unless it has decoded somebody else's reservation (10.3.2.9).
-    fn rts_ends(&mut self, now: Time, place: u16, flight: Flight, out: &mut impl Outbox<P>) {
+    fn rts_ends(&mut self, now: Time, place: u16, flight: Flight, out: &mut impl Air<P>) {
         let decoded = self.medium.decodes(flight.to, place);
         let to = &mut self.medium.nodes[usize::from(flight.to)];
         if decoded {
@@ -83,7 +84,7 @@ impl<P: Clone> Wifi<P> {
     }
 
     /// The receiver's share of a data PPDU that reached it. Returns how many MPDUs were good.
-    fn receive(&mut self, now: Time, place: u16, flight: Flight, out: &mut impl Outbox<P>) -> u16 {
+    fn receive(&mut self, now: Time, place: u16, flight: Flight, out: &mut impl Air<P>) -> u16 {
         let ex = self.exchanges[usize::from(flight.contender)];
         let owner = self.plan.link_owner(usize::from(flight.from), usize::from(flight.to));
         let mode = &self.plan.modes()[usize::from(ex.mode)];
@@ -125,7 +126,7 @@ impl<P: Clone> Wifi<P> {
     }
 
     /// Hands up what is in sequence.
-    fn release(&mut self, now: Time, flight: Flight, skip: bool, out: &mut impl Outbox<P>) {
+    fn release(&mut self, now: Time, flight: Flight, skip: bool, out: &mut impl Air<P>) {
         let ex = self.exchanges[usize::from(flight.contender)];
         let back = self.slot(usize::from(flight.to), usize::from(flight.from));
         let reverse = self.ports[usize::from(flight.to)].first_peer + back;
@@ -144,9 +145,10 @@ impl<P: Clone> Wifi<P> {
                     let rate = self.plan.modes()[usize::from(entry.mode)].phy.rate();
                     let ampdu = block_ack.then_some(entry.ampdu);
                     let (retries, msdus) = (entry.failures, entry.packets);
-                    let rx = RxInfo { queued_at: meta.queued_at, rate, ampdu, retries, msdus };
-                    let when = if skip { now } else { at };
-                    out.deliver(when, Node(flight.to), Self::packet(meta, payload), &rx);
+                    let (when, to) = (if skip { now } else { at }, Node(flight.to));
+                    out.received(when, to, &Reception { ampdu, retries, msdus });
+                    let rx = RxInfo { queued_at: meta.queued_at, rate };
+                    out.deliver(when, to, Self::packet(meta, payload), &rx);
                 }
                 // Looked up for A-MSDUs only: most MPDUs hold one packet, and the list is cold.
                 left -= 1;
@@ -179,7 +181,7 @@ impl<P: Clone> Wifi<P> {
         self.schedule(end, Event::FlightEnd(place));
     }
 
-    fn answer_ends(&mut self, now: Time, place: u16, flight: Flight, out: &mut impl Outbox<P>) {
+    fn answer_ends(&mut self, now: Time, place: u16, flight: Flight, out: &mut impl Air<P>) {
         let decoded = self.medium.decodes(flight.to, place);
         if decoded {
             self.medium.nodes[usize::from(flight.to)].received += now.since(flight.start);
@@ -200,7 +202,7 @@ impl<P: Clone> Wifi<P> {
     }
 
     /// Reports a control frame of an exchange.
-    fn control_record(&mut self, now: Time, flight: Flight, psdu: Bytes, out: &mut impl Outbox<P>) {
+    fn control_record(&mut self, now: Time, flight: Flight, psdu: Bytes, out: &mut impl Air<P>) {
         let ex = &self.exchanges[usize::from(flight.contender)];
         let response = match ex.kind {
             PpduKind::Data => self.plan.modes()[usize::from(ex.mode)].response,
@@ -223,7 +225,7 @@ impl<P: Clone> Wifi<P> {
         );
     }
 
-    fn group_ends(&mut self, now: Time, place: u16, flight: Flight, out: &mut impl Outbox<P>) {
+    fn group_ends(&mut self, now: Time, place: u16, flight: Flight, out: &mut impl Air<P>) {
         let mut overheard = std::mem::take(&mut self.overheard);
         overheard.clear();
         self.medium.land(place, false, Some(&mut overheard));
@@ -238,13 +240,16 @@ impl<P: Clone> Wifi<P> {
             self.queues[index].release(usize::from(ex.slot));
             let meta = *self.pool.get(ex.packet);
             if let Some(payload) = self.payloads[ex.packet as usize].take() {
-                let rx = RxInfo { queued_at: meta.queued_at, rate: ex.rate, ampdu: None, retries: 0, msdus: 1 };
+                let rx = RxInfo { queued_at: meta.queued_at, rate: ex.rate };
+                let reception = Reception { ampdu: None, retries: 0, msdus: 1 };
                 match overheard.split_last() {
                     None => out.dropped(now, Self::packet(&meta, payload), Drop::RetryLimit),
                     Some((last, others)) => {
                         for &to in others {
+                            out.received(now, Node(to), &reception);
                             out.deliver(now, Node(to), Self::packet(&meta, payload.clone()), &rx);
                         }
+                        out.received(now, Node(*last), &reception);
                         out.deliver(now, Node(*last), Self::packet(&meta, payload), &rx);
                     }
                 }
@@ -256,7 +261,7 @@ impl<P: Clone> Wifi<P> {
     }
 
     /// A contender's exchange is over: `answered` says how it went.
-    pub(super) fn finish(&mut self, now: Time, contender: u16, answered: bool, out: &mut impl Outbox<P>) {
+    pub(super) fn finish(&mut self, now: Time, contender: u16, answered: bool, out: &mut impl Air<P>) {
         let index = usize::from(contender);
         let ex = self.exchanges[index];
         let limit = self.plan.params().retry_limit;
@@ -323,7 +328,7 @@ impl<P: Clone> Wifi<P> {
         self.queues[to * classes + class].charge(back, airtime);
     }
 
-    fn settle_data(&mut self, now: Time, contender: u16, answered: bool, limit: u8, out: &mut impl Outbox<P>) {
+    fn settle_data(&mut self, now: Time, contender: u16, answered: bool, limit: u8, out: &mut impl Air<P>) {
         let index = usize::from(contender);
         let ex = self.exchanges[index];
         let slot = usize::from(ex.slot);
@@ -362,7 +367,7 @@ impl<P: Clone> Wifi<P> {
         self.retire(ex.session as usize, index, slot);
     }
 
-    fn settle_request(&mut self, now: Time, contender: u16, answered: bool, limit: u8, out: &mut impl Outbox<P>) {
+    fn settle_request(&mut self, now: Time, contender: u16, answered: bool, limit: u8, out: &mut impl Air<P>) {
         let index = usize::from(contender);
         let ex = self.exchanges[index];
         let slot = usize::from(ex.slot);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{AccessClass, Dest, Drop, Ecn, Hop, Outbox, Packet, PpduKind, PpduRecord, RxInfo};
+use crate::{AccessClass, Dest, Drop, Ecn, Hop, NextEvent, Outbox, Packet, RxInfo};
 use lasthop_signals::{HopReport, Node, Signal};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 
@@ -8,6 +8,7 @@ use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 struct Log {
     delivered: Vec<(Time, Node, u32, RxInfo)>,
     dropped: Vec<(Time, u32, Drop)>,
+    receptions: Vec<Reception>,
     ppdus: Vec<PpduRecord>,
     reports: Vec<(Time, Node, HopReport)>,
 }
@@ -19,13 +20,19 @@ impl Outbox<u32> for Log {
     fn dropped(&mut self, at: Time, packet: Packet<u32>, why: Drop) {
         self.dropped.push((at, packet.payload, why));
     }
-    fn ppdu(&mut self, _at: Time, ppdu: &PpduRecord) {
-        self.ppdus.push(ppdu.clone());
-    }
     fn driver(&mut self, at: Time, of: Node, signal: &Signal) {
         if let Signal::Hop(report) = signal {
             self.reports.push((at, of, report.clone()));
         }
+    }
+}
+
+impl Air<u32> for Log {
+    fn received(&mut self, _at: Time, _to: Node, reception: &Reception) {
+        self.receptions.push(*reception);
+    }
+    fn ppdu(&mut self, _at: Time, ppdu: &PpduRecord) {
+        self.ppdus.push(ppdu.clone());
     }
 }
 
@@ -241,7 +248,7 @@ fn noise_is_repaired_in_order_and_counted() {
     assert_eq!((station.tx_packets, station.tx_failed, station.backlog_packets), (500, 0, 0));
     let ratio = station.tx_retries as f64 / station.tx_attempts as f64;
     assert!((ratio - 0.3).abs() < 0.05, "{ratio}");
-    assert!(log.delivered.iter().any(|entry| entry.3.retries > 0));
+    assert!(log.receptions.iter().any(|reception| reception.retries > 0));
 }
 
 #[test]
@@ -753,7 +760,7 @@ fn two_packets_share_an_mpdu_and_a_frame_holds_128() {
     assert_eq!((fullest.mpdus, fullest.packets), (64, 128));
     // 64 subframes of 4 + 30 + 3046 octets, all but the last padded.
     assert_eq!(fullest.psdu, Bytes::new(64 * 3_080));
-    assert!(log.delivered.iter().skip(200).take(500).all(|entry| entry.3.msdus == 2));
+    assert!(log.receptions.iter().skip(200).take(500).all(|reception| reception.msdus == 2));
     let station = log.reports.last().expect("reports").2.stations[0];
     assert_eq!((station.tx_packets, station.tx_bytes), (1_000, Bytes::new(1_500_000)));
     assert!(station.tx_attempts < 600);

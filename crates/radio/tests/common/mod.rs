@@ -2,8 +2,8 @@
 
 #![allow(dead_code)]
 
-use lasthop_radio::wifi::{Plan, Wifi};
-use lasthop_radio::{AccessClass, Dest, Drop, Ecn, Hop, Outbox, Packet, PpduRecord, RxInfo};
+use lasthop_radio::wifi::{Air, Plan, PpduRecord, Wifi};
+use lasthop_radio::{AccessClass, Dest, Drop, Ecn, Hop, Outbox, Packet, RxInfo};
 use lasthop_signals::{Node, Signal};
 use lasthop_units::{Bytes, Seed, Span, Time};
 use std::cmp::Reverse;
@@ -53,7 +53,7 @@ impl Cbr {
 }
 
 /// Runs sources against a hop until `end`. Payloads are `(source, number)`.
-pub fn run(plan: Plan, seed: Seed, sources: &[Cbr], end: Time, out: &mut impl Outbox<(u32, u64)>) -> Wifi<(u32, u64)> {
+pub fn run(plan: Plan, seed: Seed, sources: &[Cbr], end: Time, out: &mut impl Air<(u32, u64)>) -> Wifi<(u32, u64)> {
     let mut hop = Wifi::new(plan, seed);
     let mut agenda: BinaryHeap<Reverse<(Time, u32)>> =
         sources.iter().enumerate().map(|(i, source)| Reverse((source.first, i as u32))).collect();
@@ -135,8 +135,14 @@ impl<P> Outbox<P> for Tally {
         self.dropped += u64::from(self.counts(at));
     }
 
+    fn driver(&mut self, _at: Time, _of: Node, _signal: &Signal) {
+        self.reports += 1;
+    }
+}
+
+impl<P> Air<P> for Tally {
     fn ppdu(&mut self, at: Time, ppdu: &PpduRecord) {
-        use lasthop_radio::PpduKind::{Ack, BlockAck, Data};
+        use lasthop_radio::wifi::PpduKind::{Ack, BlockAck, Data};
         if ppdu.kind == Data && ppdu.to.is_some() && self.counts(ppdu.start) {
             self.ppdus += 1;
             self.mpdus += u64::from(ppdu.mpdus);
@@ -148,9 +154,5 @@ impl<P> Outbox<P> for Tally {
                 self.acked += 1;
             }
         }
-    }
-
-    fn driver(&mut self, _at: Time, _of: Node, _signal: &Signal) {
-        self.reports += 1;
     }
 }

@@ -3,8 +3,8 @@
 
 use super::cases::Case;
 use crate::common::Cbr;
-use lasthop_radio::wifi::{Profile, Wifi};
-use lasthop_radio::{Hop, Outbox, Packet, PpduKind, PpduRecord, RxInfo};
+use lasthop_radio::wifi::{Air, PpduKind, PpduRecord, Profile, Wifi};
+use lasthop_radio::{Hop, Outbox, Packet, RxInfo};
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Seed, Span, Stream, Time};
 use rand::Rng;
@@ -171,7 +171,9 @@ impl Outbox<u64> for Meter {
             station.unacked.push(rx.queued_at);
         }
     }
+}
 
+impl Air<u64> for Meter {
     fn ppdu(&mut self, at: Time, ppdu: &PpduRecord) {
         let counted = self.counts(ppdu.start);
         match (ppdu.kind, ppdu.to) {

@@ -18,7 +18,7 @@ pub mod training;
 
 use lasthop_radio::queue::Kind;
 use lasthop_radio::wifi::{
-    Background, Band, GuardInterval, Load, Mcs, NodeParams, Params, Role, Standard, Width, Wifi,
+    self, Background, Band, GuardInterval, Load, Mcs, NodeParams, Params, Reception, Role, Standard, Width, Wifi,
 };
 use lasthop_radio::{AccessClass, Dest, Ecn, Hop, Outbox, Packet, RxInfo};
 use lasthop_signals::Node;
@@ -268,12 +268,20 @@ impl Trace {
 #[derive(Default)]
 struct Air {
     arrivals: Vec<Received>,
+    /// The A-MPDU of the packet that is delivered next.
+    ampdu: Option<u32>,
 }
 
 impl Outbox<()> for Air {
     fn deliver(&mut self, at: Time, to: Node, _packet: Packet<()>, rx: &RxInfo) {
         if to == Node(1) {
-            self.arrivals.push(Received { at, frame: rx.ampdu.unwrap_or_default(), sent: Some(rx.queued_at) });
+            self.arrivals.push(Received { at, frame: self.ampdu.unwrap_or_default(), sent: Some(rx.queued_at) });
         }
+    }
+}
+
+impl wifi::Air<()> for Air {
+    fn received(&mut self, _at: Time, _to: Node, reception: &Reception) {
+        self.ampdu = reception.ampdu;
     }
 }

@@ -6,7 +6,7 @@
 pub mod net;
 
 use lasthop_laws::tcp::{Setup, by_name};
-use lasthop_radio::{AccessClass, Dest, Drop, Ecn, Hop, Outbox, Packet, RxInfo, wired};
+use lasthop_radio::{AccessClass, Dest, Drop, Ecn, Hop, NextEvent, Outbox, Packet, RxInfo, wired};
 use lasthop_signals::Node;
 use lasthop_transport::{Config, Connection};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
