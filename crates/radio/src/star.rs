@@ -18,14 +18,14 @@ pub const CENTRE: Node = Node(0);
 pub const REPORT_EVERY: Span = Span::from_millis(4);
 
 /// Cables between [`CENTRE`] and the stations `Node(1)`, `Node(2)`…
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Star<P> {
     arms: Vec<Arm<P>>,
     next_report: Time,
 }
 
 /// One cable and what was counted on it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Arm<P> {
     cable: Wire<P>,
     down: Rate,

@@ -21,14 +21,14 @@ pub struct Params {
 }
 
 /// A link between two nodes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Wire<P> {
     ends: [Node; 2],
     lines: [Line<P>; 2],
 }
 
 /// One direction: from `ends[i]` to the other.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Line<P> {
     params: Params,
     /// In the order of their coming: first those that have left and are on the wire, then those that wait or are being
@@ -38,7 +38,7 @@ struct Line<P> {
     flying: usize,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Queued<P> {
     arrived: Time,
     departs: Time,

@@ -1,11 +1,12 @@
 //! What must hold for any topology, load, noise and queue.
 
 use lasthop_radio::queue::{Aql, FqCodelParams, Kind};
+use lasthop_radio::star::Star;
 use lasthop_radio::wifi::{
     Air, Amsdu, Background, Band, Beacons, Db, Fading, GuardInterval, Link, Load, Mcs, NodeParams, Params, PathLoss,
     Phy, PpduKind, PpduRecord, RateChoice, Reach, Reception, Role, Snr, Standard, Width, Wifi,
 };
-use lasthop_radio::{AccessClass, Dest, Drop, Ecn, Hop, NextEvent, Outbox, Packet, RxInfo};
+use lasthop_radio::{AccessClass, Dest, Drop, Ecn, Hop, NextEvent, Outbox, Packet, RxInfo, wired};
 use lasthop_signals::{Node, Signal};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use proptest::collection::vec;
@@ -352,4 +353,54 @@ proptest! {
         hop.advance(now + Span::from_millis(100), &mut again);
         prop_assert_eq!(fate.log, again.log);
     }
+
+    #[test]
+    fn a_clone_goes_on_as_its_original_does(world in worlds(), half in 0.0..1.0f64) {
+        let plan = world.params.clone().validate().expect("legal");
+        let mut hop: Wifi<u32> = Wifi::new(plan, Seed(world.seed));
+        let arrivals: Vec<(Time, Packet<u32>)> = world.arrivals().collect();
+        let (before, after) = arrivals.split_at((arrivals.len() as f64 * half) as usize);
+        for (at, packet) in before {
+            hop.enqueue(*at, packet.clone(), &mut Fate::default());
+        }
+        let goes_on = |mut hop: Wifi<u32>| {
+            let mut fate = Fate::default();
+            for (at, packet) in after {
+                hop.enqueue(*at, packet.clone(), &mut fate);
+            }
+            hop.advance(arrivals[arrivals.len() - 1].0 + Span::from_millis(100), &mut fate);
+            fate.log
+        };
+        let fork = hop.clone();
+        prop_assert_eq!(goes_on(hop), goes_on(fork));
+    }
+}
+
+/// Three cables, loaded from both ends.
+fn cables() -> Star<u32> {
+    let down = wired::Params { rate: Rate::from_mbit(9), delay: Span::from_millis(3), queue_packets: 10 };
+    Star::new(3, down, wired::Params { rate: Rate::from_mbit(4), ..down })
+}
+
+#[test]
+fn a_clone_of_cables_goes_on_as_its_original_does() {
+    let packet = |n: u32| {
+        let (src, dst) = if n.is_multiple_of(2) { (0, 1 + n % 3) } else { (1 + n % 3, 0) };
+        let (src, dst, class) = (Node(src as u16), Dest::Node(Node(dst as u16)), AccessClass::BestEffort);
+        let len = Bytes::new(100 + u64::from(n * 37 % 1_400));
+        Packet { len, src, dst, class, flow_hash: n, ecn: Ecn::NotEct, payload: n }
+    };
+    let at = |n: u32| Time::ZERO + Span::from_micros(300) * u64::from(n);
+    let mut hop = cables();
+    (0..200).for_each(|n| hop.enqueue(at(n), packet(n), &mut Fate::default()));
+    let goes_on = |mut hop: Star<u32>| {
+        let mut fate = Fate::default();
+        (200..400).for_each(|n| hop.enqueue(at(n), packet(n), &mut fate));
+        hop.advance(at(800), &mut fate);
+        fate.log
+    };
+    let fork = hop.clone();
+    let log = goes_on(hop);
+    assert!(log.lines().count() > 200, "{log}");
+    assert_eq!(log, goes_on(fork));
 }

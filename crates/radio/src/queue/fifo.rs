@@ -6,7 +6,7 @@
 
 use super::pool::{List, Pool};
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Fifo {
     lists: Vec<List>,
     limit: usize,

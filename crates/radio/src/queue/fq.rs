@@ -27,7 +27,7 @@ const BATCH: usize = 32;
 const NOBODY: u32 = u32::MAX;
 
 /// The flow queues of one access point.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Table {
     /// The shared buckets, then one default flow a tin.
     flows: Vec<Flow>,
@@ -44,7 +44,7 @@ pub(crate) struct Table {
 }
 
 /// One receiver in one access class.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Tin {
     new: VecDeque<u16>,
     old: VecDeque<u16>,

@@ -33,7 +33,7 @@ const HEADERS: u32 = 38;
 const TABLE_LEN: u64 = 1_024;
 
 /// The queue of one access class of an access point.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Mac80211 {
     params: FqCodelParams,
     /// Its node's flow table, and the tin of its first receiver there.
@@ -53,7 +53,7 @@ pub(crate) struct Mac80211 {
 }
 
 /// One receiver.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Station {
     /// Airtime that it may use, in nanoseconds; negative: that it owes.
     deficit: i64,

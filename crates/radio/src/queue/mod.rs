@@ -117,7 +117,7 @@ pub(crate) fn add_table(kind: &Kind, tins: usize, vht: bool, tables: &mut Vec<Ta
 }
 
 /// A queue with its discipline.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Queue {
     discipline: Discipline,
     /// Per slot: arrival number of the oldest packet that the MAC must send again, `u64::MAX` for none.
@@ -129,7 +129,7 @@ pub(crate) struct Queue {
     in_flight_total: usize,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Discipline {
     Fifo(Fifo),
     RoundRobin(RoundRobin),

@@ -45,7 +45,7 @@ impl Meta {
 }
 
 /// Every packet that is inside a hop.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Pool {
     metas: Vec<Meta>,
     free: u32,

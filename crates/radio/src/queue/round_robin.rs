@@ -2,7 +2,7 @@
 
 use super::pool::{List, Pool};
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct RoundRobin {
     lists: Vec<List>,
     limit: usize,

@@ -11,7 +11,7 @@ use lasthop_units::{Seed, Span, Stream, Time};
 use rand::Rng;
 
 /// A background source at work.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Source {
     contender: u16,
     slot: u16,

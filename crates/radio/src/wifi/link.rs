@@ -133,7 +133,7 @@ fn distance(walk: &[(Time, f64)], at: Time) -> f64 {
 }
 
 /// A link at work: its ratio now, and what follows from it for each mode, kept while the block lasts.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Channel {
     link: Link,
     phy: Phy,

@@ -14,7 +14,7 @@ use lasthop_units::{Seed, Span, Stream, Time};
 /// No flight, nobody, everybody: depending on where it stands.
 pub(super) const NONE: u16 = u16::MAX;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Medium {
     pub timing: Timing,
     pub nodes: Vec<Radio>,
@@ -33,7 +33,7 @@ pub(super) struct Medium {
 }
 
 /// A node's receiver and carrier sense.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Radio {
     /// Everybody who hears it, and how.
     hearers: Vec<(u16, Reach)>,
@@ -69,7 +69,7 @@ pub(super) struct Radio {
 }
 
 /// One EDCA function (or the DCF) of a node.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Contender {
     pub node: u16,
     pub class: u8,

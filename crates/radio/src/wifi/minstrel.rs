@@ -31,7 +31,7 @@ pub(super) struct Choice {
     pub probe: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Minstrel {
     /// By streams, then by rate.
     rates: Vec<Rate>,
@@ -55,7 +55,7 @@ pub(super) struct Minstrel {
     group: [u8; 2],
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Rate {
     candidate: Candidate,
     /// Time of the data of a mean packet, ns.

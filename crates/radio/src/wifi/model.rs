@@ -27,7 +27,7 @@ use std::collections::BinaryHeap;
 /// other; anything else is [`Drop::Unreachable`]. A group packet of an access point or peer goes out once at the lowest
 /// basic rate and is delivered to each BSS member or peer that decodes it; one of a station goes to its access point.
 /// Payloads are cloned only for group packets.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Wifi<P> {
     pub(super) plan: Plan,
     pub(super) medium: Medium,
@@ -71,7 +71,7 @@ pub struct Wifi<P> {
 }
 
 /// A node's place in the tables.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Port {
     /// Its receivers by slot. The slot after the last is for group packets.
     pub receivers: Vec<u16>,
@@ -112,7 +112,7 @@ pub(super) struct Peer {
 }
 
 /// Random MPDU losses of a link.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Noise {
     /// An MPDU is lost if 32 random bits are below this.
     threshold: u64,

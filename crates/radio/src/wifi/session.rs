@@ -14,7 +14,7 @@ const SEQUENCES: u16 = 4_096;
 
 /// MPDUs in sequence from the oldest that is not done with. Both ends are modelled here: what the receiver knows stands
 /// beside what the transmitter knows.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Session {
     pub window: VecDeque<Entry>,
     /// Sequence number of the window's front.
