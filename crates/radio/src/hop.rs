@@ -3,9 +3,9 @@
 //! It holds what every hop has. What only some hops have, such as the frames of 802.11, a hop hands out through a trait
 //! of its own beside [`Outbox`], which its outbox must implement as well: [`crate::wifi::Air`].
 
-use crate::Packet;
+use crate::{AccessClass, Dest, Packet};
 use lasthop_signals::{Node, Signal};
-use lasthop_units::{Rate, Time};
+use lasthop_units::{Bytes, Rate, Time};
 
 /// When something happens next in a model.
 pub trait NextEvent {
@@ -37,6 +37,18 @@ pub trait Outbox<P> {
         let _ = (at, packet, why);
     }
 
+    /// True if [`Outbox::completed`] is to be called. Asked once a transmission, so that nobody pays who does not listen.
+    fn wants_completions(&self) -> bool {
+        false
+    }
+
+    /// A transmitter is done with a packet since `at`. Called if [`Outbox::wants_completions`], also for traffic that the
+    /// model makes up by itself; not for a packet that a queue has refused or dropped. A wire, for which the end of a
+    /// transmission is no event, may call it later than `at`, though never later than the packet arrives.
+    fn completed(&mut self, at: Time, completion: &Completion) {
+        let _ = (at, completion);
+    }
+
     /// What the driver of node `of` would report now.
     fn driver(&mut self, at: Time, of: Node, signal: &Signal) {
         let _ = (at, of, signal);
@@ -50,6 +62,43 @@ pub struct RxInfo {
     pub queued_at: Time,
     /// PHY or link rate of the transmission that succeeded.
     pub rate: Rate,
+}
+
+/// What a transmitter knows of a packet when it is done with it (a transmit completion).
+///
+/// The packet waited from `queued_at` to `head_at`, and was served from there to the completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The transmitter: of a group packet that an access point sends out again, the access point.
+    pub from: Node,
+    /// The packet's destination.
+    pub dst: Dest,
+    /// Its network-layer length.
+    pub len: Bytes,
+    /// Its priority.
+    pub class: AccessClass,
+    /// Its flow's hash.
+    pub flow_hash: u32,
+    /// When it entered the transmitter's queue.
+    pub queued_at: Time,
+    /// When it came to the head of the line: first became the packet that its transmitter tries to send. On a wire that
+    /// is when its first bit leaves. On 802.11 without a BlockAck agreement it is when contention for its frame begins: at
+    /// the end of the exchange before, or when it is queued, if that is later. With one it is when the first A-MPDU with
+    /// it is built, which is when contention ends.
+    pub head_at: Time,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// How a packet's transmission ended, for all that its transmitter knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The receiver has acknowledged it.
+    Acknowledged,
+    /// It is sent, and nobody acknowledges such packets: on a wire, or to a group.
+    Sent,
+    /// It was given up after the last retry. If only acknowledgements were lost, it is delivered all the same.
+    GivenUp,
 }
 
 /// Why a packet was lost on the hop.

@@ -11,5 +11,5 @@ pub mod star;
 pub mod wifi;
 pub mod wired;
 
-pub use hop::{Drop, Hop, NextEvent, Outbox, RxInfo};
+pub use hop::{Completion, Drop, Hop, NextEvent, Outbox, Outcome, RxInfo};
 pub use packet::{AccessClass, Dest, Ecn, Packet};

@@ -7,7 +7,7 @@
 //! Checked by: tests::*
 
 use crate::wired::{Params, Wire};
-use crate::{Dest, Drop, Hop, NextEvent, Outbox, Packet, RxInfo};
+use crate::{Completion, Dest, Drop, Hop, NextEvent, Outbox, Packet, RxInfo};
 use lasthop_signals::{ChannelTime, HopReport, Node, Signal, StationReport};
 use lasthop_units::{Rate, Span, Time};
 
@@ -139,6 +139,14 @@ impl<P, O: Outbox<P>> Outbox<P> for Counted<'_, O> {
             self.count.queue_drops += 1;
         }
         self.out.dropped(at, packet, why);
+    }
+
+    fn wants_completions(&self) -> bool {
+        self.out.wants_completions()
+    }
+
+    fn completed(&mut self, at: Time, completion: &Completion) {
+        self.out.completed(at, completion);
     }
 }
 

@@ -4,7 +4,7 @@
 //! Deviations: the packet being serialised does not count against the queue limit.     Validity: any rate > 0.
 //! Checked by: tests::*
 
-use crate::{Dest, Drop, Hop, NextEvent, Outbox, Packet, RxInfo};
+use crate::{Completion, Dest, Drop, Hop, NextEvent, Outbox, Outcome, Packet, RxInfo};
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::VecDeque;
@@ -36,6 +36,8 @@ struct Line<P> {
     packets: VecDeque<Queued<P>>,
     /// How many are on the wire.
     flying: usize,
+    /// When the last of those that have left did.
+    free: Time,
 }
 
 #[derive(Clone, Debug)]
@@ -48,7 +50,7 @@ struct Queued<P> {
 impl<P> Wire<P> {
     /// A link from `a` to `b` described by `ab`, and back by `ba`.
     pub fn new(a: Node, b: Node, ab: Params, ba: Params) -> Wire<P> {
-        let line = |params| Line { params, packets: VecDeque::new(), flying: 0 };
+        let line = |params| Line { params, packets: VecDeque::new(), flying: 0, free: Time::ZERO };
         Wire { ends: [a, b], lines: [line(ab), line(ba)] }
     }
 
@@ -121,7 +123,11 @@ impl<P, O: Outbox<P>> Hop<P, O> for Wire<P> {
     fn advance(&mut self, now: Time, out: &mut O) {
         // The two directions share nothing, so each may run to `now` by itself.
         for (from, line) in self.lines.iter_mut().enumerate() {
-            while line.packets.get(line.flying).is_some_and(|next| next.departs <= now) {
+            while let Some(left) = line.packets.get(line.flying).filter(|next| next.departs <= now) {
+                if out.wants_completions() {
+                    out.completed(left.departs, &left.completion(line.free));
+                }
+                line.free = left.departs;
                 line.flying += 1;
             }
             while line.packets.front().is_some_and(|head| head.departs + line.params.delay <= now) {
@@ -132,6 +138,15 @@ impl<P, O: Outbox<P>> Hop<P, O> for Wire<P> {
                 out.deliver(at, self.ends[1 - from], head.packet, &rx);
             }
         }
+    }
+}
+
+impl<P> Queued<P> {
+    /// What there is to say when its last bit has left; the line was `free` from then on.
+    fn completion(&self, free: Time) -> Completion {
+        let Packet { len, src: from, dst, class, flow_hash, .. } = self.packet;
+        let head_at = self.arrived.max(free);
+        Completion { from, dst, len, class, flow_hash, queued_at: self.arrived, head_at, outcome: Outcome::Sent }
     }
 }
 
@@ -152,6 +167,7 @@ mod tests {
     struct Log {
         delivered: Vec<(Time, u32)>,
         dropped: Vec<u32>,
+        completed: Vec<(Time, Completion)>,
     }
 
     impl Outbox<u32> for Log {
@@ -160,6 +176,12 @@ mod tests {
         }
         fn dropped(&mut self, _at: Time, packet: Packet<u32>, _why: Drop) {
             self.dropped.push(packet.payload);
+        }
+        fn wants_completions(&self) -> bool {
+            true
+        }
+        fn completed(&mut self, at: Time, completion: &Completion) {
+            self.completed.push((at, *completion));
         }
     }
 
@@ -189,6 +211,20 @@ mod tests {
         let ms = |n: u64| Time::from_nanos(n * 1_000_000);
         assert_eq!(log.delivered, vec![(ms(11), 1), (ms(12), 2)]);
         assert_eq!(wire.next_event(), None);
+    }
+
+    #[test]
+    fn a_packet_is_served_while_its_bits_leave() {
+        let (mut wire, mut log) = (link(10), Log::default());
+        let ms = |n: u64| Time::from_nanos(n * 1_000_000);
+        wire.enqueue(Time::ZERO, packet(1), &mut log);
+        wire.enqueue(Time::ZERO, packet(2), &mut log);
+        wire.enqueue(ms(7), packet(3), &mut log);
+        wire.advance(ms(8), &mut log);
+        // They have left and not yet arrived.
+        assert_eq!(log.delivered, vec![]);
+        let times = log.completed.iter().map(|(at, packet)| (packet.queued_at, packet.head_at, *at));
+        assert_eq!(times.collect::<Vec<_>>(), [(ms(0), ms(0), ms(1)), (ms(0), ms(1), ms(2)), (ms(7), ms(7), ms(8))]);
     }
 
     #[test]

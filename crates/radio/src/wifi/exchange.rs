@@ -51,6 +51,8 @@ pub(super) struct Exchange {
     pub announcing: bool,
     /// Time on the air of what went before the data: RTS, CTS and the spaces after them.
     pub handshake: Span,
+    /// When the exchange before ended: from then on it contends for its next frame, if it has one.
+    pub free: Time,
     /// When the transmission opportunity ends; in the past if it is one exchange long.
     pub txop_end: Time,
 }
@@ -77,6 +79,7 @@ impl Default for Exchange {
             failures: 0,
             announcing: false,
             handshake: Span::ZERO,
+            free: Time::ZERO,
             txop_end: Time::ZERO,
         }
     }
@@ -135,6 +138,7 @@ impl<P: Clone> Wifi<P> {
                 let Some(id) = id else { continue };
                 self.exchanges[index].packet = id;
                 self.exchanges[index].slot = slot as u16;
+                self.heads[id as usize] = self.exchanges[index].free;
                 let mpdu = frame::group(self.pool.get(id).len);
                 return self.send_group(now, contender, PpduKind::Data, Bytes::new(u64::from(mpdu)));
             }
@@ -184,6 +188,7 @@ impl<P: Clone> Wifi<P> {
         let window_size = usize::from(self.ports[node].most_mpdus);
         let most = if choice.probe { 1 } else { window_size };
         let (framing, limit) = (mode.framing, self.longest_psdu(now, contender, &mode));
+        let head = if window_size > 1 { now } else { self.exchanges[index].free };
         let mut frame = Filling { framing, limit, goes_on, mpdus: 0, packets: 0, retries: 0, psdu: 0, lone: 0 };
         // What failed goes out first.
         let window = &mut self.sessions[session].window;
@@ -192,6 +197,9 @@ impl<P: Clone> Wifi<P> {
             full = frame.mpdus == most || !frame.take(entry);
             if full {
                 break;
+            }
+            if entry.failures == 0 {
+                self.heads[entry.id as usize] = head;
             }
         }
         let gathers = self.ports[node].most_packets > 1;
@@ -206,6 +214,9 @@ impl<P: Clone> Wifi<P> {
             }
             // One that does not fit has its number already and goes first the next time.
             full = !frame.take(&mut entry);
+            if !full {
+                self.heads[entry.id as usize] = head;
+            }
             self.sessions[session].push(entry, window_size);
         }
         if let Some(id) = left_over {

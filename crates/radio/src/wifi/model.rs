@@ -14,7 +14,7 @@ use super::rate_control::channel;
 use super::session::Session;
 use super::timing::{classes as node_classes, contender_of};
 use crate::queue::{Kind, Meta, Pool, Queue, Table, add_table};
-use crate::{AccessClass, Dest, Drop, Hop, NextEvent, Outbox, Packet};
+use crate::{AccessClass, Completion, Dest, Drop, Hop, NextEvent, Outbox, Outcome, Packet};
 use lasthop_signals::{HopReport, Node, Signal};
 use lasthop_units::{Bytes, Seed, Span, Stream, Time};
 use rand::Rng;
@@ -46,6 +46,9 @@ pub struct Wifi<P> {
     pub(super) payloads: Vec<Option<P>>,
     /// By the pool's numbers: the next packet of an A-MSDU, `NIL` at its end.
     pub(super) joined: Vec<u32>,
+    /// By the pool's numbers: when contention for a packet's first frame began; with a BlockAck agreement, when that frame
+    /// was built. Of an A-MSDU its first packet's.
+    pub(super) heads: Vec<Time>,
     pub(super) sources: Vec<Source>,
     /// Sources whose queue must never run empty, by contender.
     pub(super) saturated: Vec<Vec<u16>>,
@@ -220,6 +223,7 @@ impl<P: Clone> Wifi<P> {
             tables,
             payloads: Vec::new(),
             joined: Vec::new(),
+            heads: Vec::new(),
             sources: Vec::new(),
             saturated: vec![Vec::new(); count * classes],
             agenda: BinaryHeap::with_capacity(64),
@@ -414,6 +418,7 @@ impl<P: Clone> Wifi<P> {
             None => {
                 self.payloads.push(payload);
                 self.joined.push(NIL);
+                self.heads.push(Time::ZERO);
             }
         }
         id
@@ -514,6 +519,21 @@ impl<P: Clone, O: Air<P>> Hop<P, O> for Wifi<P> {
 impl<P> NextEvent for Wifi<P> {
     fn next_event(&self) -> Option<Time> {
         (self.next != Time::MAX).then_some(self.next)
+    }
+}
+
+/// What a transmitter has to say of a packet that it is done with, if contention for its frame began at `head`.
+pub(super) fn completion(meta: &Meta, from: u16, head: Time, outcome: Outcome) -> Completion {
+    let Meta { queued_at, len, flow_hash, dst, class, .. } = *meta;
+    Completion {
+        from: Node(from),
+        dst: if dst == NONE { Dest::Group } else { Dest::Node(Node(dst)) },
+        len: Bytes::new(u64::from(len)),
+        class,
+        flow_hash,
+        queued_at,
+        head_at: head.max(queued_at),
+        outcome,
     }
 }
 

@@ -10,11 +10,11 @@ use super::air::{Air, PpduKind, PpduRecord, Reception};
 use super::contention::Window;
 use super::exchange::Exchange;
 use super::medium::{Flight, NONE};
-use super::model::{Event, Wifi};
+use super::model::{Event, Wifi, completion};
 use super::phy::Mode;
 use super::plan::{ACK, CTS, RTS};
 use super::snr;
-use crate::{Drop, RxInfo};
+use crate::{Drop, Outcome, RxInfo};
 use lasthop_signals::Node;
 use lasthop_signals::phy::Format;
 use lasthop_units::{Bytes, Span, Time};
@@ -237,6 +237,10 @@ impl<P: Clone> Wifi<P> {
         let ex = self.exchanges[index];
         out.ppdu(now, &ex.record(flight));
         if flight.kind == PpduKind::Data {
+            if out.wants_completions() {
+                let (meta, head) = (self.pool.get(ex.packet), self.heads[ex.packet as usize]);
+                out.completed(now, &completion(meta, flight.from, head, Outcome::Sent));
+            }
             self.queues[index].release(usize::from(ex.slot));
             let meta = *self.pool.get(ex.packet);
             if let Some(payload) = self.payloads[ex.packet as usize].take() {
@@ -281,7 +285,7 @@ impl<P: Clone> Wifi<P> {
         let failures = if answered { 0 } else { ex.failures + 1 };
         let window = if answered || failures >= limit { Window::Reset } else { Window::Double };
         self.exchanges[index].failures = if failures >= limit { 0 } else { failures };
-        self.exchanges[index].announcing = false;
+        (self.exchanges[index].announcing, self.exchanges[index].free) = (false, now);
         self.top_up(now, contender, out);
         self.exchange_over(now, index, out);
         let next = now + self.medium.timing.sifs;
@@ -338,7 +342,17 @@ impl<P: Clone> Wifi<P> {
         let joined = &self.joined;
         let session = &mut self.sessions[ex.session as usize];
         let mut hardware = if self.tables.is_empty() { None } else { self.queues[index].hardware() };
+        let (from, heads) = (self.medium.contenders[index].node, &self.heads);
+        let reports = out.wants_completions();
         session.settle(answered, limit, block_ack, |entry| {
+            if reports {
+                let outcome = if entry.acked { Outcome::Acknowledged } else { Outcome::GivenUp };
+                let mut id = entry.id;
+                for _ in 0..entry.packets {
+                    out.completed(now, &completion(pool.get(id), from, heads[entry.id as usize], outcome));
+                    id = joined[id as usize];
+                }
+            }
             if let Some(hardware) = &mut hardware {
                 let mut id = entry.id;
                 for _ in 0..entry.packets {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{AccessClass, Dest, Drop, Ecn, Hop, NextEvent, Outbox, Packet, RxInfo};
+use crate::{AccessClass, Completion, Dest, Drop, Ecn, Hop, NextEvent, Outbox, Outcome, Packet, RxInfo};
 use lasthop_signals::{HopReport, Node, Signal};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 
@@ -793,4 +793,101 @@ fn an_a_msdu_is_as_long_as_its_limit_allows_and_lost_as_a_whole() {
     assert!((lost.len() as f64 / 1_000.0 - 0.3).abs() < 0.06, "{}", lost.len());
     let apart = lost.iter().filter(|&&n| !lost.contains(&(n ^ 1))).count();
     assert_eq!(apart, 0, "of {}", lost.len());
+}
+
+/// The completions of one node, by their order.
+#[derive(Default)]
+struct Completions(Vec<(Time, Completion)>);
+
+impl Outbox<u32> for Completions {
+    fn deliver(&mut self, _at: Time, _to: Node, _packet: Packet<u32>, _rx: &RxInfo) {}
+    fn wants_completions(&self) -> bool {
+        true
+    }
+    fn completed(&mut self, at: Time, completion: &Completion) {
+        self.0.push((at, *completion));
+    }
+}
+
+impl Air<u32> for Completions {}
+
+#[test]
+fn a_lone_saturated_link_serves_a_packet_in_the_closed_form() {
+    // DIFS 34 us, mean backoff 67.5 us, 1536 octets, SIFS 16 us, Ack. At 6 Mbit/s: 2072 and 44 us; at 24: 536 and 28 us.
+    for (mcs, us) in [(0, 34.0 + 67.5 + 2_072.0 + 16.0 + 44.0), (4, 34.0 + 67.5 + 536.0 + 16.0 + 28.0)] {
+        let mut params = peers(Standard::Dot11a, 2, Mcs::new(mcs, 1));
+        params.background = vec![saturated(0, 1)];
+        let (mut hop, mut log) = (hop(params), Completions::default());
+        hop.advance(secs(10), &mut log);
+        let served: Vec<f64> =
+            log.0.iter().map(|(at, packet)| at.since(packet.head_at).as_millis_f64() * 1e3).collect();
+        let mean = served.iter().sum::<f64>() / served.len() as f64;
+        assert!((mean / us - 1.0).abs() < 0.01, "{mean} us, closed form {us} us");
+        // A packet comes to the head of the line when the one before leaves it.
+        assert!(log.0.windows(2).all(|pair| pair[1].1.head_at == pair[0].0));
+        assert!(log.0.iter().all(|(_, packet)| packet.outcome == Outcome::Acknowledged));
+    }
+}
+
+#[test]
+fn a_packet_that_finds_nothing_before_it_is_at_the_head_at_once() {
+    let (mut hop, mut log) = (hop(bss(Standard::Dot11g, 1, Mcs::new(7, 1))), Completions::default());
+    hop.enqueue(us(1_000), packet(Node(1), Dest::Node(AP), 1), &mut log);
+    hop.enqueue(us(1_050), packet(Node(1), Dest::Node(AP), 2), &mut log);
+    hop.advance(us(5_000), &mut log);
+    let [(first, one), (_, two)] = log.0[..] else { panic!("{:?}", log.0) };
+    assert_eq!((one.queued_at, one.head_at, one.from, one.dst), (us(1_000), us(1_000), Node(1), Dest::Node(AP)));
+    assert_eq!((two.queued_at, two.head_at), (us(1_050), first));
+}
+
+#[test]
+fn retries_and_losses_count_from_the_first_attempt() {
+    let mut params = bss(Standard::Dot11a, 1, Mcs::new(7, 1));
+    params.nodes[1].mpdu_error = 1.0;
+    let (mut hop, mut log) = (hop(params), Completions::default());
+    (0..2).for_each(|n| hop.enqueue(us(10), packet(AP, Dest::Node(Node(1)), n), &mut log));
+    hop.advance(secs(1), &mut log);
+    let [(first, one), (_, two)] = log.0[..] else { panic!("{:?}", log.0) };
+    assert_eq!((one.head_at, one.outcome, two.head_at), (us(10), Outcome::GivenUp, first));
+}
+
+#[test]
+fn packets_of_an_ampdu_come_to_the_head_when_it_is_built() {
+    let mut params = bss(Standard::Dot11ac, 1, Mcs::new(9, 1));
+    params.nodes[1].mpdu_error = 0.2;
+    let (mut hop, mut log) = (hop(params), Both::default());
+    for n in 0..500 {
+        hop.enqueue(us(10), packet(AP, Dest::Node(Node(1)), n), &mut log);
+    }
+    hop.advance(secs(1), &mut log);
+    let starts: Vec<Time> =
+        log.1.ppdus.iter().filter(|ppdu| ppdu.kind == PpduKind::Data).map(|ppdu| ppdu.start).collect();
+    assert_eq!(log.0.0.len(), 500);
+    for (at, packet) in &log.0.0 {
+        assert!(starts.contains(&packet.head_at) && packet.head_at < *at);
+    }
+    // Nothing is sent again in the first frame: all of its packets are built into it.
+    assert!(log.0.0.iter().filter(|(_, packet)| packet.head_at == starts[0]).count() == 64);
+}
+
+/// Completions beside everything else.
+#[derive(Default)]
+struct Both(Completions, Log);
+
+impl Outbox<u32> for Both {
+    fn deliver(&mut self, at: Time, to: Node, packet: Packet<u32>, rx: &RxInfo) {
+        self.1.deliver(at, to, packet, rx);
+    }
+    fn wants_completions(&self) -> bool {
+        true
+    }
+    fn completed(&mut self, at: Time, completion: &Completion) {
+        self.0.completed(at, completion);
+    }
+}
+
+impl Air<u32> for Both {
+    fn ppdu(&mut self, at: Time, ppdu: &PpduRecord) {
+        self.1.ppdu(at, ppdu);
+    }
 }
