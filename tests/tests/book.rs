@@ -34,6 +34,17 @@ fn every_link_leads_to_a_page() {
 }
 
 #[test]
+fn the_readme_is_short_and_its_links_lead_somewhere() {
+    let root = docs().parent().expect("docs/ lies in the workspace").to_path_buf();
+    let text = std::fs::read_to_string(root.join("README.md")).expect("readable page");
+    let words = text.split_whitespace().count();
+    assert!(words <= 700, "README.md has {words} words: a page of docs/ takes what goes beyond 700");
+    for link in links(&text).iter().filter(|link| !link.is_empty()) {
+        assert!(root.join(link).exists(), "README.md: {link} does not exist");
+    }
+}
+
+#[test]
 fn every_page_is_in_the_summary() {
     let summary = std::fs::read_to_string(docs().join("SUMMARY.md")).expect("a summary");
     let listed: Vec<PathBuf> = links(&summary).iter().map(|link| docs().join(link)).collect();

@@ -112,7 +112,7 @@ fn chains_agree_with_ns3() {
         let percent = deviation * 100.0;
         println!("chain {model} {hops} hops {rate} Mbit/s: {mean:.3} Mbit/s, ns-3 {theirs:.3} ({percent:+.1} %)");
         // Two hops are near exact. Beyond, ns-3 decides by SINR what a brief overlap destroys, this model by rule. Both
-        // bounds stand in docs/reference/ns3-validation.md and in the README.
+        // bounds stand in docs/reference/ns3-validation.md and docs/reference/validation.md.
         let (allowed, count) = if hops <= 2 { (0.03, &mut short) } else { (0.13, &mut long) };
         *count += 1;
         assert!(deviation.abs() <= allowed, "{model} {hops} hops: {percent:+.1} %");
