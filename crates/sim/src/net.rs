@@ -15,7 +15,7 @@ use lasthop_units::{Rate, Span, Time};
 use std::collections::VecDeque;
 
 /// The model of one link.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Carrier {
     /// A cable between two nodes.
     Cable(Wire<Datagram>),
@@ -26,6 +26,7 @@ pub enum Carrier {
 }
 
 /// A link of the world.
+#[derive(Clone)]
 pub struct Link {
     /// Its model.
     pub carrier: Carrier,
@@ -38,6 +39,7 @@ pub struct Link {
 }
 
 /// All links, and each host's forwarding table.
+#[derive(Clone)]
 pub struct Net {
     pub(crate) links: Vec<Link>,
     pub(crate) tables: Vec<Forwarding>,
