@@ -1,6 +1,6 @@
 //! A validated scenario: holding one is proof that it can be built.
 
-use crate::graph::{Cable, Graph, Host, HostRole, Link, Medium};
+use crate::graph::{Cable, Graph, Host, HostRole, Link, Medium, Route};
 use crate::{Program, Sender, World};
 use lasthop_laws::{aggregation, oal};
 use lasthop_radio::{AccessClass, queue, wifi, wired};
@@ -24,6 +24,7 @@ pub struct Scenario {
     pub(crate) backhaul: Option<Backhaul>,
     pub(crate) hop: Hop,
     pub(crate) stations: Vec<String>,
+    pub(crate) further: Further,
     pub(crate) access_points: Vec<String>,
     pub(crate) monitors: Vec<usize>,
     pub(crate) streams: Vec<Stream>,
@@ -147,12 +148,13 @@ impl Scenario {
         host.index().checked_sub(2).filter(|place| *place < self.stations.len())
     }
 
-    /// Every host: the server, the access point, the stations, and the edge where there is a backhaul.
+    /// Every host: the server, the access point, the stations, the edge where there is a backhaul, and every `[[host]]`.
     pub fn hosts(&self) -> Vec<Host> {
         let host = |name: &str, role| Host { name: name.to_owned(), role };
         let mut hosts = vec![host("server", HostRole::Wired), host("ap", HostRole::AccessPoint)];
         hosts.extend(self.stations.iter().enumerate().map(|(place, name)| host(name, HostRole::Station(place))));
         hosts.extend(self.backhaul.iter().map(|_| host("edge", HostRole::Edge)));
+        hosts.extend(self.further.hosts.iter().map(|name| host(name, HostRole::Wired)));
         hosts
     }
 
@@ -187,7 +189,11 @@ impl Scenario {
         if let Some(Backhaul { link, changes }) = &self.backhaul {
             links.push(cable(*link, changes, [self.edge(), Scenario::AP_HOST]));
         }
-        Graph { hosts: self.hosts(), links, radio, routes: Vec::new() }
+        let further = self.further.cables.iter();
+        links.extend(
+            further.map(|(cable, ends)| Link { medium: Medium::Cable(cable.clone()), ends: ends.map(Some).to_vec() }),
+        );
+        Graph { hosts: self.hosts(), links, radio, routes: self.further.routes.clone() }
     }
 
     /// The access points on the last hop, its own first. One without stations is left out.
@@ -197,7 +203,12 @@ impl Scenario {
         std::iter::once(Scenario::AP).chain(others).collect()
     }
 
-    /// What the server sends: `"each"` and parallel flows spelled out, one stream for each connection or probe.
+    /// True if there are hosts, links or routes beside the short form's.
+    pub fn is_extended(&self) -> bool {
+        self.further != Further::default()
+    }
+
+    /// The streams: `"each"` and parallel flows spelled out, one stream for each connection or probe.
     pub fn streams(&self) -> &[Stream] {
         &self.streams
     }
@@ -252,6 +263,15 @@ impl Scenario {
     pub fn measures(&self) -> &[Key] {
         &self.measures
     }
+}
+
+/// What a file says beside the short form.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Further {
+    /// Names of the hosts.
+    pub hosts: Vec<String>,
+    pub cables: Vec<(Cable, [HostId; 2])>,
+    pub routes: Vec<Route>,
 }
 
 /// A law that the scenario does not know.

@@ -41,10 +41,13 @@ pub fn reference_page() -> String {
 }
 
 /// Tables in the order of the page, under the headings that files give them.
-const TABLES: [(&str, &str); 19] = [
+const TABLES: [(&str, &str); 22] = [
     ("`[wire]`", "Wire"),
     ("`[backhaul]`", "Backhaul"),
-    ("`changes` of the backhaul", "RateStep"),
+    ("`changes` of a backhaul or link", "RateStep"),
+    ("`[[host]]`", "Host"),
+    ("`[[link]]`", "Link"),
+    ("`[[route]]`", "Route"),
     ("`[hop]`", "Hop"),
     ("`[hop.wifi]`", "WifiHop"),
     ("`[hop.wired]`", "WiredHop"),

@@ -2,6 +2,7 @@
 //!
 //! Every function checks all that it can see before it gives up, so that one mistake does not hide the next.
 
+mod further;
 mod laws;
 mod traffic;
 mod wifi;
@@ -50,8 +51,9 @@ pub(crate) fn scenario(name: &str, mut raw: raw::Scenario, cx: &mut Context) -> 
     };
     let stations = stations(&raw, cx);
     access_points(&raw, cx);
+    let further = stations.as_ref().and_then(|stations| further::further(&raw, stations, cx));
     let hop = hop(&raw, run, cx);
-    let streams = traffic::streams(&raw, stations.as_deref(), run, cx);
+    let streams = traffic::streams(&raw, stations.as_deref(), further.as_ref(), run, cx);
     let laws = laws::laws(&raw, cx);
     traffic::regulated(&raw, streams.as_deref(), laws.as_deref(), cx);
     let measures = measures(&raw.measures, streams.as_deref(), cx);
@@ -67,6 +69,7 @@ pub(crate) fn scenario(name: &str, mut raw: raw::Scenario, cx: &mut Context) -> 
         backhaul: backhaul?,
         hop: hop?,
         stations: stations?,
+        further: further?.made,
         access_points: raw.access_point.get()?.iter().filter_map(|table| table.name.get()).collect(),
         monitors: monitors(&raw),
         streams: streams?,
@@ -117,6 +120,25 @@ fn plain<T: Clone>(entry: &Entry<Quantity<T>>) -> Entry<T> {
     entry.map(|quantity| quantity.0)
 }
 
+/// The rates of a cable over time.
+fn changes(entry: &Entry<Vec<raw::RateStep>>, cx: &mut Context) -> Option<Vec<(Time, Rate)>> {
+    let mut changes: Vec<(Time, Rate)> = Vec::new();
+    for step in entry.get()? {
+        let at = step.at.get().map(|at| Time::ZERO + at.0);
+        let (Some(at), Some(rate)) = (at, rate(&step.rate, cx)) else { return None };
+        if changes.last().is_some_and(|(before, _)| at <= *before) {
+            cx.impossible(
+                &step.at.at,
+                "a change that is not after the one before it",
+                "put the changes in order, one at each time",
+            );
+            return None;
+        }
+        changes.push((at, rate));
+    }
+    Some(changes)
+}
+
 fn line(
     rate: &Entry<Quantity<Rate>>,
     delay: &Entry<Quantity<Span>>,
@@ -132,21 +154,8 @@ fn line(
 /// The link before the access point.
 fn backhaul(table: &raw::Backhaul, cx: &mut Context) -> Option<Backhaul> {
     let link = line(&table.rate, &table.delay, &table.queue, cx);
-    let mut changes: Vec<(Time, Rate)> = Vec::new();
-    for step in table.changes.get()? {
-        let at = step.at.get().map(|at| Time::ZERO + at.0);
-        let (Some(at), Some(rate)) = (at, rate(&step.rate, cx)) else { return None };
-        if changes.last().is_some_and(|(before, _)| at <= *before) {
-            cx.impossible(
-                &step.at.at,
-                "a change that is not after the one before it",
-                "put the changes in order, one at each time",
-            );
-            return None;
-        }
-        changes.push((at, rate));
-    }
-    Some(Backhaul { link: link?, changes })
+    let changes = changes(&table.changes, cx);
+    Some(Backhaul { link: link?, changes: changes? })
 }
 
 /// Names of the stations. Something is returned even if one of them is wrong, so that traffic can be checked too.
@@ -305,7 +314,8 @@ fn measures(entry: &Entry<Vec<raw::Measure>>, streams: Option<&[Stream]>, cx: &m
     };
     if !entry.given {
         // Who asks for an index of one station gets to hear that there is none; nobody else misses it.
-        let served: BTreeSet<HostId> = streams.iter().filter(|s| is_bulk(s)).map(|stream| stream.to).collect();
+        let served: BTreeSet<(HostId, HostId)> =
+            streams.iter().filter(|s| is_bulk(s)).map(|stream| (stream.from, stream.to)).collect();
         let yields = |key: &Key| match key.column().needs {
             Needs::BulkAtSeveral => served.len() > 1,
             _ => needs(*key).is_none_or(|(_, there)| there),

@@ -1,10 +1,12 @@
-//! What the server sends.
+//! What hosts send each other.
 
+use super::further::Known;
 use super::{Run, span, unknown_name};
 use crate::problem::Kind;
 use crate::quantity::show;
 use crate::read::{Context, Entry, Quantity};
 use crate::{Law, Program, Scenario, Stream, StreamKind, World, raw};
+use lasthop_signals::HostId;
 use lasthop_units::{Bytes, Span, Time};
 use raw::TrafficKind;
 
@@ -18,6 +20,7 @@ const MOST_FLOWS: u64 = 256;
 pub(super) fn streams(
     raw: &raw::Scenario,
     stations: Option<&[String]>,
+    known: Option<&Known>,
     run: Run,
     cx: &mut Context,
 ) -> Option<Vec<Stream>> {
@@ -27,7 +30,8 @@ pub(super) fn streams(
         cx.problem(Kind::OutOfRange, &raw.traffic.at, "a scenario without traffic shows nothing", remedy);
         return None;
     }
-    let read: Vec<Option<Vec<Stream>>> = tables.iter().map(|table| expand(table, raw, stations, run, cx)).collect();
+    let read: Vec<Option<Vec<Stream>>> =
+        tables.iter().map(|table| expand(table, raw, stations, known, run, cx)).collect();
     read.into_iter().collect::<Option<Vec<_>>>().map(|streams| streams.concat())
 }
 
@@ -36,6 +40,7 @@ fn expand(
     table: &raw::Traffic,
     raw: &raw::Scenario,
     stations: Option<&[String]>,
+    known: Option<&Known>,
     run: Run,
     cx: &mut Context,
 ) -> Option<Vec<Stream>> {
@@ -43,7 +48,7 @@ fn expand(
     if let Some(kind) = kind {
         foreign_keys(table, kind, cx);
     }
-    let receivers = receivers(&table.to, stations, cx);
+    let ends = ends(table, stations, known, cx);
     let times = times(table, run, cx);
     let stream = kind.and_then(|kind| match kind {
         TrafficKind::Bulk => bulk(table, raw, cx),
@@ -54,12 +59,40 @@ fn expand(
     let flows = flows(table, cx);
     let raw::Class(class) = table.class.get()?;
     let ((start, stop), kind, flows) = (times?, stream?, flows?);
-    let stream = |station| {
-        let (from, to) = (Scenario::SERVER, Scenario::station_host(station));
-        Stream { from, to, start, stop, class, kind }
-    };
-    let each = receivers?.into_iter().map(stream);
+    let each = ends?.into_iter().map(|(from, to)| Stream { from, to, start, stop, class, kind });
     Some(each.flat_map(|stream| std::iter::repeat_n(stream, flows)).collect())
+}
+
+/// Between which hosts: one pair for each stream.
+fn ends(
+    table: &raw::Traffic,
+    stations: Option<&[String]>,
+    known: Option<&Known>,
+    cx: &mut Context,
+) -> Option<Vec<(HostId, HostId)>> {
+    let (senders, receivers) = (hosts(&table.from, stations, known, cx), hosts(&table.to, stations, known, cx));
+    let (senders, receivers) = (senders?, receivers?);
+    let (from, to) = (table.from.get()?, table.to.get()?);
+    if senders.len() > 1 && receivers.len() > 1 {
+        let what = format!("from several hosts (\"{from}\") to several (\"{to}\")");
+        cx.impossible(&table.to.at, what, "name one host in `from` or in `to`, and write a table for each other");
+        return None;
+    }
+    let pairs: Vec<(HostId, HostId)> =
+        senders.iter().flat_map(|from| receivers.iter().map(move |to| (*from, *to))).collect();
+    if pairs.iter().any(|(from, to)| from == to) {
+        let what = format!("\"{from}\" would send to itself");
+        cx.impossible(&table.to.at, what, "name two different hosts in `from` and `to`");
+        return None;
+    }
+    let regulated = table.kind.get() == Some(TrafficKind::Udp) && !table.rate.given;
+    if regulated && pairs.iter().any(|(from, _)| *from != Scenario::SERVER) {
+        let what =
+            "UDP without a rate goes as fast as a regulator lets the server send, and this does not come from there";
+        cx.impossible(&table.from.at, what, "give the traffic a `rate`, or delete this key");
+        return None;
+    }
+    Some(pairs)
 }
 
 /// A key of one kind of traffic says nothing of another.
@@ -78,25 +111,31 @@ fn foreign_keys(table: &raw::Traffic, kind: TrafficKind, cx: &mut Context) {
     }
 }
 
-fn receivers(to: &Entry<String>, stations: Option<&[String]>, cx: &mut Context) -> Option<Vec<usize>> {
-    let (name, stations) = (to.get()?, stations?);
+/// The hosts that a name stands for: one, the stations of a group, or each of them.
+fn hosts(
+    entry: &Entry<String>,
+    stations: Option<&[String]>,
+    known: Option<&Known>,
+    cx: &mut Context,
+) -> Option<Vec<HostId>> {
+    let (name, stations, known) = (entry.get()?, stations?, known?);
     if name == "each" {
-        return Some((0..stations.len()).collect());
+        return Some((0..stations.len()).map(Scenario::station_host).collect());
     }
-    let found = stations.iter().position(|station| *station == name);
+    if let Some(host) = known.host(&name) {
+        return Some(vec![host]);
+    }
     let one_of = |station: &String| {
         let number = station.strip_prefix(&name).and_then(|rest| rest.strip_prefix('-'));
         number.is_some_and(|number| number.parse::<u32>().is_ok())
     };
-    let group: Vec<usize> = (0..stations.len()).filter(|place| one_of(&stations[*place])).collect();
-    if found.is_none() && !group.is_empty() {
+    let group = (0..stations.len()).filter(|place| one_of(&stations[*place])).map(Scenario::station_host);
+    let group: Vec<HostId> = group.collect();
+    if !group.is_empty() {
         return Some(group);
     }
-    if found.is_none() {
-        let known = stations.iter().map(String::as_str).chain(["each"]);
-        unknown_name(&to.at, format!("there is no station \"{name}\""), &name, known, cx);
-    }
-    found.map(|station| vec![station])
+    unknown_name(&entry.at, format!("there is no host \"{name}\""), &name, known.names().chain(["each"]), cx);
+    None
 }
 
 fn times(table: &raw::Traffic, run: Run, cx: &mut Context) -> Option<(Time, Time)> {

@@ -15,7 +15,8 @@ use crate::read::{Named, Quantity, Trace, table};
 use lasthop_units::{Bytes, Rate, Span};
 
 table! {
-    /// A scenario: one path from a server to the stations of a last hop, what crosses it, and the laws to compare on it.
+    /// A scenario: a path from a server to the stations of a last hop, further hosts and cables beside it, what crosses them, and
+    /// the laws to compare.
     Scenario {
         /// One line for tables and reports.
         required title: String,
@@ -45,7 +46,13 @@ table! {
         /// Other BSSs that share the Wi-Fi channel, one `[[neighbour]]` each. They and the scenario's own BSS hear each
         /// other unless their keys say otherwise.
         default("[]") neighbour: Vec<Neighbour>,
-        /// What the server sends, one `[[traffic]]` each.
+        /// Further hosts on cables, one `[[host]]` each: in the simulator only.
+        default("[]") host: Vec<Host>,
+        /// Cables of their own between hosts, one `[[link]]` each: in the simulator only.
+        default("[]") link: Vec<Link>,
+        /// Routes that come before those of fewest links, one `[[route]]` each: in the simulator only.
+        default("[]") route: Vec<Route>,
+        /// What hosts send each other, one `[[traffic]]` each.
         required traffic: Vec<Traffic>,
         /// The laws to compare, in the order of the report's rows: `[laws."NAME"]`. A sender law that is not in the
         /// table, such as `reno`, can still be asked for by its name on the command line.
@@ -88,6 +95,42 @@ table! {
         required at: Quantity<Span>,
         /// The data rate in each direction from then on.
         required rate: Quantity<Rate>,
+    }
+}
+
+table! {
+    /// A further host, on cables. It forwards packets between them.
+    Host {
+        /// Its name, unique among hosts.
+        required name: String,
+    }
+}
+
+table! {
+    /// A cable between two hosts: full duplex, in each direction a drop-tail queue, a serialiser and a propagation delay.
+    Link {
+        /// The two hosts: names of `[[host]]`s, of stations, `"server"` or `"ap"`.
+        required between: Vec<String>,
+        /// Data rate in each direction, at first.
+        required rate: Quantity<Rate>,
+        /// Propagation delay in each direction.
+        default("\"0 s\"") delay: Quantity<Span>,
+        /// Packets that may wait at each end, behind the one that is being sent.
+        default("\"1000 packets\"") queue: Quantity<Packets>,
+        /// Its rate over time: a list of `{ at = "20 s", rate = "20 Mbit/s" }`.
+        default("[]") changes: Vec<RateStep>,
+    }
+}
+
+table! {
+    /// A static route. Without any, packets take the way of fewest links.
+    Route {
+        /// The host that forwards.
+        required at: String,
+        /// The host that packets are for.
+        required to: String,
+        /// The neighbour of `at` that gets them.
+        required via: String,
     }
 }
 
@@ -357,11 +400,15 @@ table! {
 }
 
 table! {
-    /// A stream of traffic from the server to stations.
+    /// A stream of traffic between two hosts. A station opens the connections to a wired host; between two stations, or two wired
+    /// hosts, the receiver does.
     Traffic {
         /// What it is.
         required kind: TrafficKind,
-        /// Name of the station that receives it, or `"each"` for one such stream to every station.
+        /// Name of the host whose data it is: `"server"`, a station, a `[[host]]`, `"ap"`, or `"each"` for one such stream from
+        /// every station.
+        default("\"server\"") from: String,
+        /// Name of the host that receives it, or `"each"` for one such stream to every station.
         required to: String,
         /// Wi-Fi: access category of its packets, both ways. In the lab the sockets at both ends mark them with its DSCP. An
         /// edge proxy's tunnel is best effort whatever it carries.

@@ -53,15 +53,15 @@ words! {
 words! {
     /// A sort of traffic.
     TrafficKind {
-        /// A TCP download that always has more to send.
+        /// A TCP transfer that always has more to send.
         Bulk = "bulk",
         /// Small UDP packets at a fixed interval: their delay is what a call or a game feels.
         Probe = "probe",
         /// UDP packets at a constant rate: a load that does not listen, as the paper's simulations use; or at the rate that a
         /// regulator allows.
         Udp = "udp",
-        /// A short TCP download, each on a connection of its own, begun at a fixed interval: the time it takes is what
-        /// a page load feels.
+        /// A short TCP transfer that the receiver asks for, each on a connection of its own, begun at a fixed interval: the time
+        /// it takes is what a page load feels.
         Fetch = "fetch",
     }
 }

@@ -1,0 +1,188 @@
+//! Hosts, cables and routes beside the short form.
+
+use super::{changes, line, name, unique, unknown_name};
+use crate::graph::{Cable, Graph, HostRole, Link, Medium, Route};
+use crate::model::Further;
+use crate::problem::Kind;
+use crate::raw;
+use crate::read::{At, Context, Entry};
+use crate::{Scenario, World};
+use lasthop_radio::wired;
+use lasthop_signals::{HostId, Node};
+use lasthop_units::{Rate, Span};
+
+/// What was made of the tables, and the names by which hosts are known.
+pub(super) struct Known {
+    pub made: Further,
+    names: Vec<(String, HostId)>,
+}
+
+impl Known {
+    /// The host called `name`.
+    pub fn host(&self, name: &str) -> Option<HostId> {
+        self.names.iter().find(|(known, _)| known == name).map(|(_, host)| *host)
+    }
+
+    /// The names of all hosts.
+    pub fn names(&self) -> impl Iterator<Item = &str> + Clone {
+        self.names.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// The host that a key names.
+    fn named(&self, name: &str, at: &At, cx: &mut Context) -> Option<HostId> {
+        let found = self.host(name);
+        if found.is_none() {
+            unknown_name(at, format!("there is no host \"{name}\""), name, self.names(), cx);
+        }
+        found
+    }
+}
+
+/// The server, the access point, the stations, and what the file adds.
+pub(super) fn further(raw: &raw::Scenario, stations: &[String], cx: &mut Context) -> Option<Known> {
+    let (tables, links, routes) = (raw.host.get()?, raw.link.get()?, raw.route.get()?);
+    for table in &tables {
+        name(&table.name, &["each", "server", "ap", "edge"], cx);
+    }
+    let hosts = tables.iter().map(|table| &table.name);
+    let all: Vec<&Entry<String>> = hosts.collect();
+    unique(&all, "host", cx);
+    for table in &tables {
+        if let Some(taken) = table.name.get().filter(|name| stations.contains(name)) {
+            let what = format!("a station is called \"{taken}\" too");
+            cx.impossible(&table.name.at, what, "give each host a name of its own");
+        }
+    }
+    let first = Scenario::station_host(stations.len()).index() + usize::from(raw.backhaul.given);
+    let id = |place: usize| u16::try_from(place).ok().map(HostId);
+    let mut names = vec![("server".to_owned(), Scenario::SERVER), ("ap".to_owned(), Scenario::AP_HOST)];
+    names.extend(stations.iter().enumerate().map(|(place, name)| (name.clone(), Scenario::station_host(place))));
+    for (place, table) in tables.iter().enumerate() {
+        names.push((table.name.get()?, id(first + place)?));
+    }
+    let made = Further { hosts: tables.iter().filter_map(|table| table.name.get()).collect(), ..Further::default() };
+    let mut known = Known { made, names };
+    let cables: Vec<_> = links.iter().map(|table| cable(table, &known, cx)).collect();
+    known.made.cables = cables.into_iter().collect::<Option<_>>()?;
+    let routes: Vec<_> = routes.iter().map(|table| route(table, &known, cx)).collect();
+    known.made.routes = routes.into_iter().collect::<Option<_>>()?;
+    let extra =
+        [tables.first().map(|table| &table.place), links.first().map(|table| &table.place), raw.route.given_at()];
+    if let Some(place) = extra.into_iter().flatten().next()
+        && raw.world.get() == Some(World::Lab)
+    {
+        cx.impossible(place, "the lab has no hosts and cables but those of the short form", "write `world = \"sim\"`");
+    }
+    reachable(raw, &known, stations.len(), cx)?;
+    Some(known)
+}
+
+fn cable(table: &raw::Link, known: &Known, cx: &mut Context) -> Option<(Cable, [HostId; 2])> {
+    let line = line(&table.rate, &table.delay, &table.queue, cx);
+    let changes = changes(&table.changes, cx);
+    let between = table.between.get()?;
+    let [a, b] = between.as_slice() else {
+        let what = format!("a cable has two ends, and here are {}", between.len());
+        cx.problem(Kind::OutOfRange, &table.between.at, what, "write two names: `between = [\"server\", \"ap\"]`");
+        return None;
+    };
+    if a == b {
+        let what = format!("a cable from \"{a}\" to itself");
+        cx.impossible(&table.between.at, what, "write two different hosts");
+        return None;
+    }
+    let ends = [known.named(a, &table.between.at, cx), known.named(b, &table.between.at, cx)];
+    Some((Cable { lines: [line?; 2], changes: changes? }, [ends[0]?, ends[1]?]))
+}
+
+fn route(table: &raw::Route, known: &Known, cx: &mut Context) -> Option<Route> {
+    let mut host = |entry: &Entry<String>| known.named(&entry.get()?, &entry.at, cx);
+    let (at, to, via) = (host(&table.at), host(&table.to), host(&table.via));
+    let (at, to, via) = (at?, to?, via?);
+    if at == to {
+        cx.impossible(&table.to.at, "a host needs no route to itself", "name another host, or delete this table");
+        return None;
+    }
+    Some(Route { at, to, via })
+}
+
+/// Every host must lead to every other, and no route may go in a circle.
+fn reachable(raw: &raw::Scenario, known: &Known, stations: usize, cx: &mut Context) -> Option<()> {
+    let Further { cables, routes, .. } = &known.made;
+    if known.made == Further::default() {
+        return Some(());
+    }
+    let graph = sketch(raw, known, stations);
+    let neighbours = |at: HostId, via: HostId| {
+        let beside = |link: &Link| link.ends.contains(&Some(at)) && link.ends.contains(&Some(via));
+        graph.links.iter().any(|link| match link.medium {
+            Medium::Cable(_) => beside(link),
+            Medium::LastHop => beside(link) && (at == Scenario::AP_HOST || via == Scenario::AP_HOST),
+        })
+    };
+    let tables = raw.route.get()?;
+    for (table, route) in tables.iter().zip(routes) {
+        if !neighbours(route.at, route.via) {
+            let what = format!("\"{}\" has no link to \"{}\"", table.at.get()?, table.via.get()?);
+            cx.impossible(&table.via.at, what, "name a host at the other end of one of its links");
+            return None;
+        }
+    }
+    let forwarding = graph.forwarding();
+    let place = |host: HostId| {
+        let given = usize::from(host.0).checked_sub(graph.hosts.len() - known.made.hosts.len());
+        given.and_then(|place| Some(raw.host.get()?.get(place)?.name.at.clone()))
+    };
+    for from in 0..graph.hosts.len() {
+        for to in (0..graph.hosts.len()).filter(|to| *to != from) {
+            let (mut at, mut steps, to) = (HostId(from as u16), 0, HostId(to as u16));
+            while at != to {
+                let next = forwarding[at.index()].next(to);
+                let there = next.and_then(|step| graph.links[usize::from(step.link)].ends[step.to.index()]);
+                steps += 1;
+                let (Some(there), true) = (there, steps <= graph.hosts.len()) else {
+                    let (a, b) = (&graph.hosts[from].name, &graph.hosts[to.index()].name);
+                    let circles = next.is_some();
+                    let what = if circles {
+                        format!("packets from \"{a}\" to \"{b}\" go in a circle")
+                    } else {
+                        format!("no way leads from \"{a}\" to \"{b}\"")
+                    };
+                    let remedy = if circles { "change the routes" } else { "add a `[[link]]` that connects them" };
+                    let given = place(HostId(from as u16)).or_else(|| place(to));
+                    let at = if circles { raw.route.at.clone() } else { given.unwrap_or_else(|| raw.link.at.clone()) };
+                    cx.impossible(&at, what, remedy);
+                    return None;
+                };
+                at = there;
+            }
+        }
+    }
+    debug_assert!(cables.len() <= graph.links.len());
+    Some(())
+}
+
+/// The graph of the file as far as routes go: rates and delays do not matter.
+fn sketch(raw: &raw::Scenario, known: &Known, stations: usize) -> Graph {
+    let line = wired::Params { rate: Rate::from_mbit(1), delay: Span::ZERO, queue_packets: 1 };
+    let cable = |ends: [HostId; 2]| Link {
+        medium: Medium::Cable(Cable { lines: [line; 2], changes: Vec::new() }),
+        ends: ends.map(Some).to_vec(),
+    };
+    let role = |name: &str| crate::graph::Host { name: name.to_owned(), role: HostRole::Wired };
+    let edge = if raw.backhaul.given { Scenario::station_host(stations) } else { Scenario::AP_HOST };
+    let radio = (0..stations).map(|place| (Scenario::AP, Scenario::station_node(place))).collect();
+    let mut ends = vec![Some(Scenario::AP_HOST)];
+    ends.extend((0..stations).map(|place| Some(Scenario::station_host(place))));
+    let hop = Link { medium: Medium::LastHop, ends };
+    let mut links = vec![cable([Scenario::SERVER, edge]), hop];
+    if raw.backhaul.given {
+        links.push(cable([edge, Scenario::AP_HOST]));
+    }
+    links.extend(known.made.cables.iter().map(|(_, ends)| cable(*ends)));
+    let mut hosts: Vec<_> = known.names().take(2 + stations).map(role).collect();
+    hosts.extend(raw.backhaul.given.then(|| role("edge")));
+    hosts.extend(known.made.hosts.iter().map(|name| role(name)));
+    debug_assert_eq!(Node(0), Scenario::AP);
+    Graph { hosts, links, radio, routes: known.made.routes.clone() }
+}
