@@ -176,7 +176,7 @@ fn first_departures<'a>(departures: impl Iterator<Item = &'a Departure>) -> Vec<
 const UNPACED: Rate = Rate::from_bps(u64::MAX);
 
 fn segments(info: &TcpInfo) -> Segments {
-    Segments { sent: info.segments.into(), retransmitted: info.retransmitted_segments.into() }
+    Segments { sent: info.segments.into(), retransmitted: info.retransmitted_segments.into(), ..Segments::default() }
 }
 
 #[cfg(test)]

@@ -39,6 +39,7 @@ fn spec(duration: Span) -> Spec {
         stations: vec!["sta1".into()],
         family: Family::V4,
         streams: vec![Stream {
+            number: 0,
             from: Scenario::SERVER,
             to: Scenario::station_host(0),
             start: Time::ZERO,

@@ -37,8 +37,15 @@ fn spec() -> Spec {
     let kind = StreamKind::Bulk { size: None, program: Program::Own };
     let class = AccessClass::BestEffort;
     let (from, to) = (Scenario::SERVER, Scenario::station_host);
-    let stream =
-        |station| Stream { from, to: to(station), start: Time::ZERO, stop: Time::ZERO + duration, kind, class };
+    let stream = |station| Stream {
+        number: 0,
+        from,
+        to: to(station),
+        start: Time::ZERO,
+        stop: Time::ZERO + duration,
+        kind,
+        class,
+    };
     Spec {
         wire: wired::Params { rate: Rate::from_mbit(1_000), delay: Span::from_millis(2), queue_packets: 1_000 },
         hop: Hop::Wifi(Box::new(plan)),

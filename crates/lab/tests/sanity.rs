@@ -49,7 +49,7 @@ fn spec(congestion: &str, duration: Span) -> Spec {
 
 fn stream(station: usize, duration: Span, kind: StreamKind) -> Stream {
     let (from, to) = (Scenario::SERVER, Scenario::station_host(station));
-    Stream { from, to, start: Time::ZERO, stop: Time::ZERO + duration, class: AccessClass::BestEffort, kind }
+    Stream { number: 0, from, to, start: Time::ZERO, stop: Time::ZERO + duration, class: AccessClass::BestEffort, kind }
 }
 
 /// Payload share of the link: 1448 bytes of every 1500 (IPv4 and TCP headers with timestamps).

@@ -131,7 +131,7 @@ fn imagine(law: &str, target: f64, limit: usize, seed: u64) -> Run {
             }
             if ms == 2000 || ms == 9999 {
                 let i = usize::from(i);
-                r.segments(now, flow, Segments { sent: sent[i], retransmitted: lost[i] });
+                r.segments(now, flow, Segments { sent: sent[i], retransmitted: lost[i], ..Segments::default() });
             }
         }
         r.sample(now, Gauge::Hop(SeriesKind::Capacity), mbit);

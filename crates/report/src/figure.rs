@@ -45,6 +45,10 @@ pub enum Needs {
     Bulk,
     /// The same at several stations: one alone has nobody to be compared with.
     BulkAtSeveral,
+    /// Flows of stations that always have more to send.
+    Uploads,
+    /// UDP at a rate of its own.
+    Udp,
     /// Probes.
     Probes,
     /// Fetches.
@@ -102,11 +106,23 @@ macro_rules! figures {
 }
 
 figures! {
-    /// In-order payload of the bulk downloads that reached applications, all stations together.
+    /// In-order payload of the bulk flows that reached applications, all together.
     Throughput = Column {
         better: Better::Higher, needs: Needs::Bulk, usual: true, group: Group::Served,
         ..named("throughput_mbit_s", "Throughput", counted("Mbit/s"))
     };
+    /// The part of the throughput that goes to stations, where there are uploads too.
+    ThroughputDown = Column {
+        better: Better::Higher, needs: Needs::Uploads, usual: true, group: Group::Served,
+        ..named("throughput_down_mbit_s", "Throughput down", counted("Mbit/s"))
+    };
+    /// The part of the throughput that comes from stations.
+    ThroughputUp = Column {
+        better: Better::Higher, needs: Needs::Uploads, usual: true, group: Group::Served,
+        ..named("throughput_up_mbit_s", "Throughput up", counted("Mbit/s"))
+    };
+    /// Round-trip time that the bulk senders measured, mean over their samples (the lab: of the smoothed one, every 10 ms).
+    RttMean = Column { needs: Needs::Bulk, ..named("rtt_mean_ms", "RTT, mean", TIME) };
     /// One-way delay over the hop, mean over all downlink packets: arrival at the access point's queue to delivery at the
     /// station.
     HopDelayMean = Column { usual: true, ..named("hop_delay_mean_ms", "Hop delay, mean", TIME) };
@@ -114,6 +130,13 @@ figures! {
     HopDelayP95 = Column { usual: true, ..named("hop_delay_p95_ms", "Hop delay, p95", TIME) };
     /// Its 99th percentile.
     HopDelayP99 = Column { usual: true, ..named("hop_delay_p99_ms", "Hop delay, p99", TIME) };
+    /// One-way delay over the hop, mean over all packets of stations: arrival at the station's queue to delivery at the access
+    /// point. Taken where there are uploads.
+    UplinkDelayMean = Column { needs: Needs::Uploads, ..named("uplink_delay_mean_ms", "Uplink delay, mean", TIME) };
+    /// Its 95th percentile.
+    UplinkDelayP95 = Column {
+        needs: Needs::Uploads, usual: true, ..named("uplink_delay_p95_ms", "Uplink delay, p95", TIME)
+    };
     /// One-way delay of the probe packets, server to station, 95th percentile: what a game or a call feels. A lost probe
     /// ranks as infinitely late (RFC 7679, section 5.1).
     ProbeDelayP95 = Column {
@@ -141,6 +164,17 @@ figures! {
     StallMax = Column { needs: Needs::Bulk, ..named("stall_max_ms", "Longest stall", TIME) };
     /// Probes that never arrived, over all that were sent; percent in tables.
     ProbeLossRatio = Column { needs: Needs::Probes, ..named("probe_loss_ratio", "Probe loss", SHARE) };
+    /// Payload of UDP at a rate of its own that arrived.
+    UdpThroughput = Column {
+        better: Better::Higher, needs: Needs::Udp, usual: true,
+        ..named("udp_throughput_mbit_s", "UDP, received", counted("Mbit/s"))
+    };
+    /// One-way delay of UDP packets at a rate of their own, 95th percentile; a lost one ranks as infinitely late.
+    UdpDelayP95 = Column { needs: Needs::Udp, usual: true, ..named("udp_delay_p95_ms", "UDP delay, p95", TIME) };
+    /// Those that never arrived, over all that were sent; percent in tables.
+    UdpLossRatio = Column { needs: Needs::Udp, usual: true, ..named("udp_loss_ratio", "UDP loss", SHARE) };
+    /// Their interarrival jitter (RFC 3550, section 6.4.1), mean over the window and the streams.
+    UdpJitter = Column { needs: Needs::Udp, ..named("udp_jitter_ms", "UDP jitter", TIME) };
     /// From the departure of a segment or UDP packet at the server to the arrival of its last byte, in order, at the
     /// application: wire, proxy, hop and repairs; bytes that were sent again count from their first departure.
     EndDelayMean = named("end_delay_mean_ms", "Server to application, mean", TIME);

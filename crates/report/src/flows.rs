@@ -12,12 +12,19 @@ pub struct Segments {
     pub sent: u64,
     /// Those that had been sent before.
     pub retransmitted: u64,
+    /// Round trips that the sender has measured.
+    pub round_trips: u64,
+    /// Their sum.
+    pub round_trip_sum: Span,
 }
 
 /// What the recorder knows of one bulk flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Flow {
-    pub(crate) station: usize,
+    /// The place of the station that it counts for, if there is one.
+    pub(crate) station: Option<usize>,
+    /// The stream that it belongs to.
+    pub(crate) stream: Option<usize>,
     pub(crate) name: String,
     pub(crate) began: Time,
     pub(crate) ended: Option<Time>,
@@ -31,9 +38,10 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    pub(crate) fn new(station: usize, name: String, began: Time) -> Flow {
+    pub(crate) fn new(station: Option<usize>, name: String, began: Time) -> Flow {
         Flow {
             station,
+            stream: None,
             name,
             began,
             ended: None,
@@ -86,6 +94,8 @@ impl Flow {
         Some(Segments {
             sent: last.sent.saturating_sub(first.sent),
             retransmitted: last.retransmitted.saturating_sub(first.retransmitted),
+            round_trips: last.round_trips.saturating_sub(first.round_trips),
+            round_trip_sum: last.round_trip_sum.saturating_sub(first.round_trip_sum),
         })
     }
 }
@@ -102,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_longest_gap_counts_only_inside_the_window() {
-        let mut flow = Flow::new(0, "f".into(), ms(0));
+        let mut flow = Flow::new(Some(0), "f".into(), ms(0));
         flow.goodput(ms(100), Bytes::new(1), &WINDOW);
         flow.goodput(ms(1050), Bytes::new(1), &WINDOW); // 950 ms, of which 50 inside
         flow.goodput(ms(1200), Bytes::new(1), &WINDOW); // 150 ms
@@ -117,8 +127,8 @@ mod tests {
 
     #[test]
     fn counters_are_differenced_between_warm_up_and_end() {
-        let mut flow = Flow::new(0, "f".into(), ms(0));
-        let counted = |sent, retransmitted| Segments { sent, retransmitted };
+        let mut flow = Flow::new(Some(0), "f".into(), ms(0));
+        let counted = |sent, retransmitted| Segments { sent, retransmitted, ..Segments::default() };
         flow.counted(ms(900), counted(90, 30), &WINDOW);
         assert_eq!(flow.segments(&WINDOW), None);
         flow.counted(ms(1000), counted(100, 40), &WINDOW);
@@ -129,8 +139,8 @@ mod tests {
 
     #[test]
     fn a_flow_born_in_the_window_needs_no_baseline() {
-        let mut flow = Flow::new(0, "f".into(), ms(1200));
-        flow.counted(ms(2000), Segments { sent: 10, retransmitted: 1 }, &WINDOW);
-        assert_eq!(flow.segments(&WINDOW), Some(Segments { sent: 10, retransmitted: 1 }));
+        let mut flow = Flow::new(Some(0), "f".into(), ms(1200));
+        flow.counted(ms(2000), Segments { sent: 10, retransmitted: 1, ..Segments::default() }, &WINDOW);
+        assert_eq!(flow.segments(&WINDOW), Some(Segments { sent: 10, retransmitted: 1, ..Segments::default() }));
     }
 }

@@ -1,6 +1,6 @@
 //! What one run of one law under one seed measured.
 
-use crate::{Delays, Figure, Key, Track, Window};
+use crate::{Delays, Figure, Key, StreamRecord, Track, Window};
 use lasthop_signals::Node;
 use lasthop_units::{Span, Time};
 use std::collections::BTreeMap;
@@ -14,6 +14,8 @@ pub struct RunRecord {
     pub figures: BTreeMap<Key, Figure>,
     /// The same for each station, in the order given to the recorder.
     pub stations: Vec<StationRecord>,
+    /// Each stream, in the order given to the recorder.
+    pub streams: Vec<StreamRecord>,
     /// Delays over the hop inside the window, all stations.
     pub hop_delays: Delays,
     /// How much time one bin of a track covers.

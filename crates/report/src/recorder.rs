@@ -8,7 +8,11 @@ use crate::flows::Flow;
 use crate::jitter::Jitter;
 use crate::people::Waits;
 use crate::series::{Bins, Grid, Held};
-use crate::{Delays, Entity, Figure, Gauge, Key, PacketDelay, RunRecord, Segments, SeriesKind, StationRecord, Track};
+use crate::streams::Measured;
+use crate::{
+    Delays, Direction, Entity, Figure, Gauge, Key, PacketDelay, RunRecord, Segments, SeriesKind, StationRecord,
+    StreamInfo, StreamRecord, Track,
+};
 use lasthop_signals::{FlowId, Node};
 use lasthop_units::stats::{Moments, jain};
 use lasthop_units::{Bytes, Rate, Span, Time};
@@ -55,7 +59,15 @@ pub struct Recorder {
     gauges: BTreeMap<Gauge, Bins>,
     packets: Option<Vec<PacketDelay>>,
     strangers: u64,
+    streams: Vec<StreamInfo>,
+    /// Of each stream.
+    measured: Vec<Measured>,
+    /// Some stream goes up.
+    uploads: bool,
 }
+
+/// In place of a station: what concerns none.
+pub const NOBODY: Node = Node(u16::MAX);
 
 #[derive(Clone, Debug)]
 struct Station {
@@ -63,6 +75,8 @@ struct Station {
     name: String,
     delays: Delays,
     delay_bins: Bins,
+    /// Delays of its own packets.
+    up: Delays,
     probes: Waits,
     jitter: Jitter,
     fetches: Waits,
@@ -99,7 +113,17 @@ impl Recorder {
             gauges: BTreeMap::new(),
             packets: None,
             strangers: 0,
+            streams: Vec::new(),
+            measured: Vec::new(),
+            uploads: false,
         }
+    }
+
+    /// The streams of the run: what is recorded of them is told by their place in this list.
+    pub fn set_streams(&mut self, streams: Vec<StreamInfo>) {
+        self.uploads = streams.iter().any(|stream| matches!(stream.direction, Direction::Up | Direction::Across));
+        self.measured = vec![Measured::default(); streams.len()];
+        self.streams = streams;
     }
 
     /// From now on keeps every packet's delay, for `packets.parquet`.
@@ -119,6 +143,16 @@ impl Recorder {
         seen.delay_bins.add(&self.grid, at, delay.as_millis_f64());
         if let Some(packets) = &mut self.packets {
             packets.push(PacketDelay { station: place as u16, at, delay });
+        }
+    }
+
+    /// A packet of `station` that entered its queue at `queued_at` was delivered to the access point at `at`.
+    pub fn uplink_delivery(&mut self, at: Time, queued_at: Time, station: Node) {
+        if !self.uploads || !self.window.contains(at) {
+            return;
+        }
+        if let Some(place) = self.place(station) {
+            self.stations[place].up.add(at.since(queued_at));
         }
     }
 
@@ -159,8 +193,63 @@ impl Recorder {
     /// A bulk flow to `station` begins. Optional, but without it a flow that never delivers anything is invisible: its
     /// station is missing from the fairness index, and its stall from the longest stall.
     pub fn bulk_flow(&mut self, at: Time, flow: FlowId, station: Node, name: &str) {
-        let Some(place) = self.place(station) else { return };
-        self.flows.entry(flow).or_insert_with(|| Flow::new(place, name.to_string(), at));
+        let place = self.place(station);
+        if place.is_some() || station == NOBODY {
+            self.flows.entry(flow).or_insert_with(|| Flow::new(place, name.to_string(), at));
+        }
+    }
+
+    /// A bulk flow belongs to a stream.
+    pub fn belongs(&mut self, flow: FlowId, stream: usize) {
+        if let Some(flow) = self.flows.get_mut(&flow) {
+            flow.stream = Some(stream);
+        }
+    }
+
+    /// A datagram of a UDP stream left at `sent` and came at `received`. To be called in the order of arrival.
+    pub fn datagram(&mut self, stream: usize, sent: Time, received: Time, payload: Bytes) {
+        if let Some(measured) = self.measured.get_mut(stream) {
+            measured.datagram(sent, received, payload, &self.window);
+        }
+    }
+
+    /// A datagram of a UDP stream that left at `sent` never came. Not to be called for one that may still be on its way
+    /// when the run ends.
+    pub fn datagram_lost(&mut self, stream: usize, sent: Time) {
+        if let Some(measured) = self.measured.get_mut(stream) {
+            measured.datagram_lost(sent, &self.window);
+        }
+    }
+
+    /// A probe of a stream left at `sent` and came at `received`. To be called in the order of arrival.
+    pub fn stream_probe(&mut self, stream: usize, sent: Time, received: Time) {
+        if let Some(info) = self.streams.get(stream) {
+            self.probe(sent, received, info.station);
+        }
+        self.datagram(stream, sent, received, Bytes::ZERO);
+    }
+
+    /// As [`Recorder::probe_lost`], of a stream.
+    pub fn stream_probe_lost(&mut self, stream: usize, sent: Time) {
+        if let Some(info) = self.streams.get(stream) {
+            self.probe_lost(sent, info.station);
+        }
+        self.datagram_lost(stream, sent);
+    }
+
+    /// A fetch of a stream took from `started` to `finished`; `None`: it had not finished when the run ended.
+    pub fn stream_fetch(&mut self, stream: usize, started: Time, finished: Option<Time>) {
+        if let Some(info) = self.streams.get(stream) {
+            match finished {
+                Some(finished) => self.fetch(started, finished, info.station),
+                None => self.fetch_unfinished(started, info.station),
+            }
+        }
+        let Some(measured) = self.measured.get_mut(stream).filter(|_| self.window.contains(started)) else { return };
+        match finished {
+            Some(finished) => measured.waits.ended(finished.since(started)),
+            None => measured.waits.still_open(self.window.end.since(started)),
+        }
     }
 
     /// A bulk flow has nothing more to send: silence from `at` on is no stall.
@@ -173,7 +262,10 @@ impl Recorder {
     /// `payload` of a bulk flow has reached the application at `station`, in order. A flow not announced by
     /// [`Recorder::bulk_flow`] is taken to begin now, or with the window if that is later.
     pub fn goodput(&mut self, at: Time, flow: FlowId, station: Node, payload: Bytes) {
-        let Some(place) = self.place(station) else { return };
+        let place = self.place(station);
+        if place.is_none() && station != NOBODY {
+            return;
+        }
         let known = self.flows.entry(flow).or_insert_with(|| Flow::new(place, format!("flow {}", flow.0), at));
         known.goodput(at, payload, &self.window);
         known.arrivals.add(&self.grid, at, payload.get() as f64);
@@ -253,6 +345,7 @@ impl Recorder {
             window: self.window,
             figures: everywhere,
             stations,
+            streams: self.stream_records(),
             hop_delays: self.pooled_delays(),
             bin: self.grid.width,
             tracks: self.tracks(),
@@ -263,7 +356,7 @@ impl Recorder {
 
     fn place(&mut self, station: Node) -> Option<usize> {
         let place = self.places.get(station.index()).copied().flatten();
-        self.strangers += u64::from(place.is_none());
+        self.strangers += u64::from(place.is_none() && station != NOBODY);
         place
     }
 
@@ -276,8 +369,9 @@ impl Recorder {
     /// The figures of one station, or of all together.
     fn figures(&self, only: Option<usize>) -> BTreeMap<Key, Figure> {
         let chosen = || self.stations.iter().enumerate().filter(move |(i, _)| only.is_none_or(|o| o == *i));
-        let flows = || self.flows.values().filter(move |flow| only.is_none_or(|o| o == flow.station));
+        let flows = || self.flows.values().filter(move |flow| only.is_none_or(|o| Some(o) == flow.station));
         let (mut delays, mut probes, mut fetches) = (Delays::default(), Waits::default(), Waits::default());
+        let mut up = Delays::default();
         let mut jitter = Moments::default();
         let (mut ends, mut lost, mut airtime, mut uplink) = (Delays::default(), 0, Span::ZERO, 0);
         for (_, station) in chosen() {
@@ -286,6 +380,7 @@ impl Recorder {
             uplink += station.uplink;
             airtime += station.frames.airtime;
             delays.merge(&station.delays);
+            up.merge(&station.up);
             probes.merge(&station.probes);
             fetches.merge(&station.fetches);
             station.jitter.mean_ms().into_iter().for_each(|ms| jitter.add(ms));
@@ -325,7 +420,20 @@ impl Recorder {
             (Key::Airtime, Figure::or_absent(share, no_frame)),
             (Key::Losses, Figure::or_absent((entered > 0).then(|| lost as f64 * 1e6 / entered as f64), no_delay)),
             (Key::UplinkFrames, Figure::or_absent((uplink > 0).then(|| uplink as f64 / window), no_uplink)),
+            (Key::RttMean, self.round_trip(flows())),
+            (Key::UplinkDelayMean, Figure::or_absent(up.mean_ms(), NO_UPLOAD)),
+            (Key::UplinkDelayP95, Figure::or_absent(up.quantile_ms(0.95), NO_UPLOAD)),
         ]);
+        for (key, wanted) in [(Key::ThroughputDown, Direction::Down), (Key::ThroughputUp, Direction::Up)] {
+            let of = |flow: &&Flow| flow.stream.is_some_and(|stream| self.streams[stream].direction == wanted);
+            let figure = if self.uploads { self.throughput(flows().filter(of)) } else { Figure::absent(NO_UPLOAD) };
+            figures.insert(key, figure);
+        }
+        let of_udp = |(_, stream): &(usize, &StreamInfo)| {
+            stream.kind == UDP && only.is_none_or(|place| self.stations[place].node == stream.station)
+        };
+        let udp: Vec<usize> = self.streams.iter().enumerate().filter(of_udp).map(|(place, _)| place).collect();
+        figures.extend(self.udp(&udp));
         if only.is_none() {
             figures.insert(Key::Jain, self.fairness());
         }
@@ -360,6 +468,62 @@ impl Recorder {
         }
     }
 
+    /// What the senders measured, every sample alike.
+    fn round_trip<'a>(&self, flows: impl Iterator<Item = &'a Flow>) -> Figure {
+        let counted = flows.filter_map(|flow| flow.segments(&self.window));
+        let (count, sum) = counted.fold((0, Span::ZERO), |(count, sum), segments| {
+            (count + segments.round_trips, sum + segments.round_trip_sum)
+        });
+        let mean = (count > 0).then(|| sum.as_millis_f64() / count as f64);
+        Figure::or_absent(mean, "no bulk sender measured a round trip in the measuring window")
+    }
+
+    /// Figures of some streams of UDP.
+    fn udp(&self, streams: &[usize]) -> [(Key, Figure); 4] {
+        let (mut all, mut jitter) = (Measured::default(), Moments::default());
+        for measured in streams.iter().filter_map(|stream| self.measured.get(*stream)) {
+            all.merge(measured);
+            measured.jitter.mean_ms().into_iter().for_each(|ms| jitter.add(ms));
+        }
+        let figure = |figure: &dyn Fn() -> Figure| {
+            if streams.is_empty() { Figure::absent("there was no UDP at a rate of its own") } else { figure() }
+        };
+        [
+            (Key::UdpThroughput, figure(&|| all.rate(self.window.span()))),
+            (Key::UdpDelayP95, figure(&|| all.waits.quantile(0.95, "UDP packets"))),
+            (Key::UdpLossRatio, figure(&|| all.loss())),
+            (Key::UdpJitter, figure(&|| Figure::or_absent(jitter.mean(), "no two UDP packets arrived"))),
+        ]
+    }
+
+    /// Figures by stream.
+    fn stream_records(&self) -> Vec<StreamRecord> {
+        let record = |(place, info): (usize, &StreamInfo)| {
+            let measured = &self.measured[place];
+            let flows = || self.flows.values().filter(move |flow| flow.stream == Some(place));
+            let figures = match info.kind.as_str() {
+                UDP => BTreeMap::from(self.udp(&[place])),
+                PROBE => BTreeMap::from([
+                    (Key::ProbeDelayP95, measured.waits.quantile(0.95, "probes")),
+                    (Key::Jitter, Figure::or_absent(measured.jitter.mean_ms(), "no two probes arrived")),
+                    (Key::ProbeLossRatio, measured.loss()),
+                ]),
+                FETCH => BTreeMap::from([
+                    (Key::FetchP50, measured.waits.quantile(0.5, "fetches")),
+                    (Key::FetchP95, measured.waits.quantile(0.95, "fetches")),
+                ]),
+                _ => BTreeMap::from([
+                    (Key::Throughput, self.throughput(flows())),
+                    (Key::RttMean, self.round_trip(flows())),
+                    (Key::RetransmissionRatio, self.retransmissions(flows())),
+                    (Key::StallMax, self.longest_stall(flows())),
+                ]),
+            };
+            StreamRecord { info: info.clone(), figures }
+        };
+        self.streams.iter().enumerate().map(record).collect()
+    }
+
     fn longest_stall<'a>(&self, flows: impl Iterator<Item = &'a Flow>) -> Figure {
         let longest = flows.filter_map(|flow| flow.stall(&self.window)).max();
         Figure::or_absent(longest.map(Span::as_millis_f64), NO_BULK)
@@ -367,7 +531,7 @@ impl Recorder {
 
     /// Jain's index over the stations that have bulk flows.
     fn fairness(&self) -> Figure {
-        let mut shares: BTreeMap<usize, Bytes> = BTreeMap::new();
+        let mut shares: BTreeMap<Option<usize>, Bytes> = BTreeMap::new();
         for flow in self.flows.values() {
             *shares.entry(flow.station).or_default() += flow.payload;
         }
@@ -441,7 +605,7 @@ impl Recorder {
     fn flow_entity(&self, id: FlowId) -> Entity {
         match self.flows.get(&id) {
             Some(flow) => {
-                let station = Some(self.stations[flow.station].name.clone());
+                let station = flow.station.map(|station| self.stations[station].name.clone());
                 Entity::Flow { flow: flow.name.clone(), station }
             }
             None => Entity::Flow { flow: format!("flow {}", id.0), station: None },
@@ -456,6 +620,7 @@ impl Station {
             name,
             delays: Delays::default(),
             delay_bins: Bins::default(),
+            up: Delays::default(),
             probes: Waits::default(),
             jitter: Jitter::default(),
             fetches: Waits::default(),
@@ -469,6 +634,11 @@ impl Station {
     }
 }
 
+/// Kinds of streams whose packets are measured, not their connections.
+const UDP: &str = "udp";
+const PROBE: &str = "probe";
+const FETCH: &str = "fetch";
+const NO_UPLOAD: &str = "no stream goes from a station";
 const NO_BULK: &str = "there was no bulk flow in the measuring window";
 
 #[cfg(test)]

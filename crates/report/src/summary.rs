@@ -1,6 +1,6 @@
 //! Every figure of every law over its seeds: what `result.json` holds.
 
-use crate::{Better, Estimate, Figure, Key, Run, World};
+use crate::{Better, Direction, Estimate, Figure, Key, Run, World};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -16,6 +16,9 @@ pub struct Summary {
     pub laws: BTreeMap<String, BTreeMap<Key, Estimate>>,
     /// Each law's figures by station.
     pub stations: BTreeMap<String, BTreeMap<String, BTreeMap<Key, Estimate>>>,
+    /// Each law's figures by stream, under the stream's name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub streams: BTreeMap<String, BTreeMap<String, StreamSummary>>,
     /// The seeds that each law ran under, ascending: `Estimate::values` is in this order.
     pub seeds: BTreeMap<String, Vec<u64>>,
     /// What a reader should know about how the runs were measured; each note names its run.
@@ -37,6 +40,7 @@ impl Summary {
             scenario: scenario.to_string(),
             laws: BTreeMap::new(),
             stations: BTreeMap::new(),
+            streams: BTreeMap::new(),
             seeds: BTreeMap::new(),
             notes: Vec::new(),
             order: laws.to_vec(),
@@ -45,6 +49,10 @@ impl Summary {
             let all = Key::ALL.map(|key| (key, runs.iter().map(|run| run.record.figure(key)).collect()));
             summary.laws.insert(law.to_string(), estimates(all));
             summary.stations.insert(law.to_string(), stations(&runs));
+            let streams = streams(&runs);
+            if !streams.is_empty() {
+                summary.streams.insert(law.to_string(), streams);
+            }
             summary.seeds.insert(law.to_string(), runs.iter().map(|run| run.seed).collect());
             for run in &runs {
                 let notes = run.record.notes.iter();
@@ -97,6 +105,39 @@ impl Summary {
 /// The estimates of the keys that any seed knows of.
 fn estimates(figures: impl IntoIterator<Item = (Key, Vec<Figure>)>) -> BTreeMap<Key, Estimate> {
     figures.into_iter().map(|(key, figures)| (key, Estimate::of(key.unit(), &figures))).collect()
+}
+
+/// One stream's figures over seeds.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct StreamSummary {
+    /// What it is, as a scenario's `kind` says it.
+    pub kind: String,
+    /// The host whose data it is.
+    pub from: String,
+    /// The host that gets them.
+    pub to: String,
+    /// Which way it goes over the last hop.
+    pub direction: Direction,
+    /// Its figures.
+    pub figures: BTreeMap<Key, Estimate>,
+}
+
+/// The figures of each stream of one law: the same streams under every seed.
+fn streams(runs: &[&Run]) -> BTreeMap<String, StreamSummary> {
+    let Some(first) = runs.first() else { return BTreeMap::new() };
+    let summary = |(place, stream): (usize, &crate::StreamRecord)| {
+        let crate::StreamInfo { name, kind, from, to, direction, .. } = stream.info.clone();
+        let of = |key: &Key| {
+            let figure = |run: &&Run| {
+                let found = run.record.streams.get(place).and_then(|stream| stream.figures.get(key));
+                found.cloned().unwrap_or_else(|| Figure::absent("this seed has no such stream"))
+            };
+            (*key, runs.iter().map(figure).collect())
+        };
+        let figures = estimates(stream.figures.keys().map(of));
+        (name, StreamSummary { kind, from, to, direction, figures })
+    };
+    first.record.streams.iter().enumerate().map(summary).collect()
 }
 
 /// The figures of each station of one law. A station that some seed does not have is absent there.

@@ -303,7 +303,7 @@ mod tests {
             let table = summary.text_table(&Key::usual(), width);
             assert!(table.lines().all(|line| line.chars().count() <= width), "{width}:\n{table}");
             assert!(laws.iter().all(|law| table.contains(law)), "{width}:\n{table}");
-            let headings = table.lines().filter(|line| line.trim_start().starts_with("Throughput")).count();
+            let headings = table.lines().filter(|line| line.trim_start().starts_with("Throughput (")).count();
             assert!((2..9).contains(&headings), "{width}: {headings} parts\n{table}");
         }
         let ratios = summary.ratio_table(&laws[0], &laws[1..], &Key::usual(), 60);

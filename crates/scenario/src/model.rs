@@ -4,7 +4,7 @@ use crate::graph::{Cable, Graph, Host, HostRole, Link, Medium, Route};
 use crate::{Program, Sender, World};
 use lasthop_laws::{aggregation, oal};
 use lasthop_radio::{AccessClass, queue, wifi, wired};
-use lasthop_report::Key;
+use lasthop_report::{Direction, Key, NOBODY, StreamInfo};
 use lasthop_signals::{FrameSource, HostId, Node};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use rand::RngExt;
@@ -213,6 +213,37 @@ impl Scenario {
         &self.streams
     }
 
+    /// The streams as reports name them, in the order of [`Scenario::streams`].
+    pub fn stream_infos(&self) -> Vec<StreamInfo> {
+        let hosts = self.hosts();
+        let mut infos: Vec<StreamInfo> = Vec::with_capacity(self.streams.len());
+        for stream in &self.streams {
+            let name = |host: HostId| hosts[host.index()].name.clone();
+            let (from, to) = (name(stream.from), name(stream.to));
+            let kind = match stream.kind {
+                StreamKind::Bulk { .. } => "bulk",
+                StreamKind::Probe { .. } => "probe",
+                // As fast as a regulator allows is what bulk traffic is.
+                StreamKind::Udp { rate: None, .. } => "bulk-udp",
+                StreamKind::Udp { .. } => "udp",
+                StreamKind::Fetch { .. } => "fetch",
+            };
+            let stations = [self.station_of(stream.from), self.station_of(stream.to)];
+            let (direction, station) = match stations {
+                [_, Some(to)] if stations[0].is_none() => (Direction::Down, Some(to)),
+                [Some(from), None] => (Direction::Up, Some(from)),
+                [Some(_), Some(to)] => (Direction::Across, Some(to)),
+                _ => (Direction::Wired, None),
+            };
+            let plain = format!("{kind} {from} to {to}");
+            let earlier = infos.iter().filter(|info| info.kind == kind && info.from == from && info.to == to).count();
+            let name = if earlier == 0 { plain } else { format!("{plain} #{}", earlier + 1) };
+            let station = station.map_or(NOBODY, Scenario::station_node);
+            infos.push(StreamInfo { name, kind: kind.to_owned(), from, to, direction, station });
+        }
+        infos
+    }
+
     /// The streams as they run with `seed`, the same in every world. Those that repeat begin at a random part of their
     /// interval after their start: all would otherwise act at the same moments, run after run, which no real ones do.
     /// One that would begin only after its end is left out.
@@ -343,6 +374,8 @@ pub struct WiredHop {
 /// One connection or one probe.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stream {
+    /// Its place in [`Scenario::streams`].
+    pub number: usize,
     /// The host whose data it is.
     pub from: HostId,
     /// The host that receives it.
@@ -358,12 +391,17 @@ pub struct Stream {
 }
 
 impl Stream {
+    /// True for what always has more to send: TCP, or UDP as fast as a regulator allows.
+    pub fn is_bulk(&self) -> bool {
+        matches!(self.kind, StreamKind::Bulk { .. } | StreamKind::Udp { rate: None, .. })
+    }
+
     /// The interval of one that repeats.
     pub fn every(&self) -> Option<Span> {
         match self.kind {
             StreamKind::Bulk { .. } => None,
             StreamKind::Probe { every, .. } | StreamKind::Fetch { every, .. } => Some(every),
-            StreamKind::Udp { size, rate } => rate?.time_for(size + UDP_HEADERS),
+            StreamKind::Udp { size, rate, .. } => rate?.time_for(size + UDP_HEADERS),
         }
     }
 }
@@ -397,6 +435,8 @@ pub enum StreamKind {
         size: Bytes,
         /// Network-layer rate; `None` for as fast as the law's regulator allows.
         rate: Option<Rate>,
+        /// Packets leave exactly one interval apart. Otherwise each leaves at a random moment of its own interval.
+        periodic: bool,
     },
     /// Short TCP downloads at a fixed interval, each on a connection of its own, begun whether or not the one before
     /// has ended.

@@ -62,6 +62,8 @@ pub struct Opening {
     pub to: HostId,
     /// The station whose figures it counts for.
     pub node: Node,
+    /// The stream that it belongs to.
+    pub stream: usize,
     /// What its applications do.
     pub app: App,
     /// Access category of its packets.
@@ -80,6 +82,8 @@ pub struct Pair {
     data: End,
     /// The station whose figures it counts for.
     pub node: Node,
+    /// The stream that it belongs to.
+    pub stream: usize,
     /// What it is for.
     pub app: App,
     /// Access category of its packets.
@@ -123,7 +127,7 @@ impl Pair {
     /// that gets the data, or the one that sends them where only that is a station. Each end has the congestion control of its host;
     /// `None` if there is no such law.
     pub fn open(now: Time, opening: Opening, calls: End, senders: &[&str], seed: Seed) -> Option<Pair> {
-        let Opening { number, from, to, node, app, class } = opening;
+        let Opening { number, from, to, node, stream, app, class } = opening;
         // Ports from the ephemeral range of RFC 6335; numbers repeat only after 16 384 connections.
         let port = 49_152 + (number % 16_384) as u16;
         let mut numbers = seed.stream(&format!("tcp/{number}/initial-sequence"));
@@ -161,6 +165,7 @@ impl Pair {
             hosts,
             data,
             node,
+            stream,
             app,
             class,
             opened: now,

@@ -82,6 +82,7 @@ pub fn build(scenario: &Scenario, law: &Law, seed: Seed, keep_packets: bool) -> 
     let stations = stations.map(|(place, name)| (Scenario::station_node(place), name.clone()));
     let window = Window { warm_up: Time::ZERO + scenario.warm_up(), end: Time::ZERO + scenario.duration() };
     let mut recorder = Recorder::new(window, stations);
+    recorder.set_streams(scenario.stream_infos());
     if keep_packets {
         recorder.keep_packets();
     }
@@ -104,7 +105,7 @@ pub fn build(scenario: &Scenario, law: &Law, seed: Seed, keep_packets: bool) -> 
         stations,
         agents,
         proxy: proxy.map(|(proxies, stations)| (proxies, stations, scenario.edge())),
-        sources: scenario.streams_for(seed).into_iter().map(Source::new).collect(),
+        sources: scenario.streams_for(seed).into_iter().map(|stream| Source::new(stream, seed)).collect(),
         senders,
         seed,
         recorder,

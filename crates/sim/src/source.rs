@@ -1,7 +1,8 @@
 //! What starts traffic: one source a stream of the scenario.
 
 use lasthop_scenario::{Stream, StreamKind};
-use lasthop_units::Time;
+use lasthop_units::{Seed, Span, Stream as Dice, Time};
+use rand::RngExt;
 
 /// A stream and when it acts next.
 #[derive(Clone, Debug)]
@@ -12,12 +13,29 @@ pub struct Source {
     pub next: Option<Time>,
     /// UDP packets that it has sent.
     pub sent: u64,
+    /// When the interval began in which it acts next.
+    interval: Time,
+    dice: Dice,
 }
 
 impl Source {
-    /// A source that acts first at the stream's start.
-    pub fn new(stream: Stream) -> Source {
-        Source { stream, next: (stream.start < stream.stop).then_some(stream.start), sent: 0 }
+    /// A source that acts first at the stream's start, or within an interval of it.
+    pub fn new(stream: Stream, seed: Seed) -> Source {
+        let dice = seed.stream(&format!("traffic/{}/jitter", stream.number));
+        let mut source = Source { stream, next: None, sent: 0, interval: stream.start, dice };
+        source.next = source.moment();
+        source
+    }
+
+    /// The moment of the present interval; `None` if the stream is over by then.
+    fn moment(&mut self) -> Option<Time> {
+        let wait = match (self.stream.kind, self.stream.every()) {
+            (StreamKind::Udp { rate: Some(_), periodic: false, .. }, Some(every)) => {
+                every.scale(self.dice.random::<f64>())
+            }
+            _ => Span::ZERO,
+        };
+        Some(self.interval + wait).filter(|moment| *moment < self.stream.stop)
     }
 
     /// Steps to the next action.
@@ -27,7 +45,11 @@ impl Source {
             self.next = (now < self.stream.stop).then_some(self.stream.stop);
             return;
         }
-        let next = self.next.zip(self.stream.every()).map(|(now, every)| now + every);
-        self.next = next.filter(|next| *next < self.stream.stop);
+        let Some(every) = self.next.and(self.stream.every()) else {
+            self.next = None;
+            return;
+        };
+        self.interval += every;
+        self.next = self.moment();
     }
 }

@@ -13,7 +13,7 @@ use crate::proxy::{Proxy, Stream};
 use crate::source::Source;
 use crate::station;
 use lasthop_radio::{AccessClass, Dest, Ecn, Packet};
-use lasthop_report::{Gauge, HopMeter, Recorder, Segments, SeriesKind};
+use lasthop_report::{Gauge, HopMeter, NOBODY, Recorder, Segments, SeriesKind};
 use lasthop_scenario::StreamKind;
 use lasthop_signals::{FlowId, HopReport, HostId, Node};
 use lasthop_units::{Bytes, Seed, Span, Time};
@@ -161,7 +161,7 @@ impl World {
     /// The measurements, with what was unfinished at `end`.
     pub fn finish(mut self, end: Time) -> Recorder {
         for pair in self.pairs.iter().filter(|pair| matches!(pair.app, App::Fetch { .. }) && !pair.is_complete()) {
-            self.recorder.fetch_unfinished(pair.opened, pair.node);
+            self.recorder.stream_fetch(pair.stream, pair.opened, None);
         }
         self.count_segments(end);
         self.recorder
@@ -172,13 +172,18 @@ impl World {
         for (number, pair) in self.pairs.iter().enumerate() {
             if matches!(pair.app, App::Bulk { .. }) {
                 let stats = pair.sender().stats();
-                let segments = Segments { sent: stats.segments_sent, retransmitted: stats.segments_retransmitted };
+                let segments = Segments {
+                    sent: stats.segments_sent,
+                    retransmitted: stats.segments_retransmitted,
+                    round_trips: stats.round_trips,
+                    round_trip_sum: stats.round_trip_sum,
+                };
                 self.recorder.segments(at, flow_id(number), segments);
             }
         }
         for (index, source) in self.sources.iter().enumerate() {
-            if matches!(source.stream.kind, StreamKind::Udp { .. }) {
-                let segments = Segments { sent: source.sent, retransmitted: 0 };
+            if matches!(source.stream.kind, StreamKind::Udp { rate: None, .. }) {
+                let segments = Segments { sent: source.sent, ..Segments::default() };
                 self.recorder.segments(at, udp_flow(index), segments);
             }
         }
@@ -250,6 +255,7 @@ impl World {
     /// A packet has crossed the last hop.
     fn over_last_hop(&mut self, at: Time, to: Node, mut packet: Packet<Datagram>, queued_at: Time) {
         if let Some(place) = self.access_points.place(to) {
+            self.recorder.uplink_delivery(at, queued_at, packet.src);
             if let (Some(agent), Cargo::Tcp { connection, header }) =
                 (self.agents.get_mut(place), &mut packet.payload.cargo)
             {
@@ -301,10 +307,11 @@ impl World {
                 let packet = self.packet((stream.from, stream.to), udp_packet(size), hash, cargo);
                 self.send(stream.from, packet);
             }
-            StreamKind::Udp { size, rate } => {
+            StreamKind::Udp { size, rate, .. } => {
                 let node = self.concerned(&stream);
-                if source_begins(&stream, self.now, self.sources[number].sent) {
+                if rate.is_none() && source_begins(&stream, self.now, self.sources[number].sent) {
                     self.recorder.bulk_flow(self.now, udp_flow(number), node, &format!("udp {number}"));
+                    self.recorder.belongs(udp_flow(number), stream.number);
                 }
                 match rate {
                     Some(_) => {
@@ -337,7 +344,8 @@ impl World {
             App::Bulk { .. } if only_sender => End::Answerer,
             _ => End::Caller,
         };
-        let opening = Opening { number, from: stream.from, to: stream.to, node, app, class: stream.class };
+        let opening =
+            Opening { number, from: stream.from, to: stream.to, node, stream: stream.number, app, class: stream.class };
         let pair = Pair::open(self.now, opening, receiver, &self.senders, self.seed);
         let pair = pair.expect("the scenario names a law that exists");
         // The proxy carries what servers send to stations.
@@ -349,6 +357,7 @@ impl World {
         });
         if matches!(app, App::Bulk { .. }) {
             self.recorder.bulk_flow(self.now, flow_id(number), node, &format!("bulk {number}"));
+            self.recorder.belongs(flow_id(number), stream.number);
         }
         match edge {
             Some(_) => self.ask(number),
@@ -360,8 +369,7 @@ impl World {
     fn receive(&mut self, at: Time, host: HostId, datagram: Datagram) {
         match datagram.cargo {
             Cargo::Probe { source, sent } => {
-                let node = self.concerned(&self.sources[source as usize].stream);
-                self.recorder.probe(sent, at, node);
+                self.recorder.stream_probe(self.sources[source as usize].stream.number, sent, at);
             }
             Cargo::Tcp { connection, header } => {
                 let connection = connection as usize;
@@ -372,10 +380,17 @@ impl World {
             Cargo::Udp { source, sent, .. } => {
                 let source = source as usize;
                 let stream = self.sources[source].stream;
-                if let StreamKind::Udp { size, .. } = stream.kind {
-                    let node = self.concerned(&stream);
-                    self.recorder.goodput(at, udp_flow(source), node, size);
-                    self.recorder.end_delay(sent, at, node);
+                let node = self.concerned(&stream);
+                match stream.kind {
+                    StreamKind::Udp { size, rate: None, .. } => {
+                        self.recorder.goodput(at, udp_flow(source), node, size);
+                        self.recorder.end_delay(sent, at, node);
+                    }
+                    StreamKind::Udp { size, rate: Some(_), .. } => {
+                        self.recorder.datagram(stream.number, sent, at, size);
+                        self.recorder.end_delay(sent, at, node);
+                    }
+                    _ => {}
                 }
             }
             Cargo::Tunnel(tunnel) => match self.stations[host.index()] {
@@ -390,9 +405,14 @@ impl World {
     }
 
     fn on_loss(&mut self, at: Time, (link, src): (usize, Node), datagram: &Datagram) {
-        if let Cargo::Probe { source, sent } = &datagram.cargo {
-            let node = self.concerned(&self.sources[*source as usize].stream);
-            self.recorder.probe_lost(*sent, node);
+        match &datagram.cargo {
+            Cargo::Probe { source, sent } => {
+                self.recorder.stream_probe_lost(self.sources[*source as usize].stream.number, *sent);
+            }
+            Cargo::Udp { source, sent, .. } => {
+                self.recorder.datagram_lost(self.sources[*source as usize].stream.number, *sent);
+            }
+            _ => {}
         }
         // TCP finds out by itself, and so does the tunnel.
         if link == self.last_hop
@@ -431,13 +451,13 @@ impl World {
         let (now, pair) = (self.now, &mut self.pairs[number]);
         let was_complete = pair.is_complete();
         let news = pair.newly_received();
-        let (node, opened, app) = (pair.node, pair.opened, pair.app);
+        let (node, stream, opened, app) = (pair.node, pair.stream, pair.opened, pair.app);
         let completed = pair.is_complete() && !was_complete;
         let recorder = &mut self.recorder;
         pair.arrived_whole(|sent| recorder.end_delay(sent, now, node));
         match app {
             App::Bulk { .. } if !news.is_zero() => self.recorder.goodput(now, flow_id(number), node, news),
-            App::Fetch { .. } if completed => self.recorder.fetch(opened, now, node),
+            App::Fetch { .. } if completed => self.recorder.stream_fetch(stream, opened, Some(now)),
             _ => {}
         }
         if completed {
@@ -532,9 +552,6 @@ impl World {
         self.net.links[self.last_hop].hosts[station.index()].expect("a station is a host")
     }
 }
-
-/// No station: what concerns it is counted as such by the recorder.
-const NOBODY: Node = Node(u16::MAX);
 
 /// The number of a UDP source's flow: apart from those of connections.
 pub(crate) fn udp_flow(source: usize) -> FlowId {

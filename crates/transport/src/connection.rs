@@ -190,6 +190,8 @@ impl Connection {
             in_flight: Bytes::new(self.sender.in_flight()),
             srtt: rtt.srtt(),
             min_rtt: rtt.min_rtt(),
+            round_trips: rtt.total().0,
+            round_trip_sum: rtt.total().1,
             rto: rtt.rto(),
             peer_window: Bytes::new(self.sender.peer_window()),
             rwnd_limited: counters.rwnd_limited,

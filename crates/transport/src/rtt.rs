@@ -23,6 +23,9 @@ pub(crate) struct RttEstimator {
     min_rto: Span,
     max_rto: Span,
     initial_rto: Span,
+    /// Samples so far, and their sum.
+    samples: u64,
+    sum: Span,
 }
 
 impl RttEstimator {
@@ -38,13 +41,22 @@ impl RttEstimator {
             min_rto,
             max_rto,
             initial_rto,
+            samples: 0,
+            sum: Span::ZERO,
         }
+    }
+
+    /// How many samples there were, and their sum.
+    pub(crate) fn total(&self) -> (u64, Span) {
+        (self.samples, self.sum)
     }
 
     /// Folds in a sample and forgets the backoff. `round_over`: everything in the network at the last such call has
     /// been acknowledged.
     pub(crate) fn sample(&mut self, sample: Span, round_over: bool) {
         self.backoff = 0;
+        self.samples += 1;
+        self.sum += sample;
         let Some(srtt) = self.srtt else {
             self.srtt = Some(sample);
             self.deviation = sample / 2;

@@ -33,6 +33,10 @@ pub struct Stats {
     pub srtt: Option<Span>,
     /// Smallest RTT of the connection.
     pub min_rtt: Option<Span>,
+    /// Round trips measured.
+    pub round_trips: u64,
+    /// Their sum.
+    pub round_trip_sum: Span,
     /// Current retransmission timeout, backoff included.
     pub rto: Span,
     /// The receive window that the peer (or a box on the way) advertised last.

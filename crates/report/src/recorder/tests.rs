@@ -97,8 +97,8 @@ fn an_unfinished_fetch_stays_in_the_percentiles() {
 fn retransmissions_are_those_of_the_window() {
     let mut r = recorder();
     r.bulk_flow(ms(0), FlowId(0), Node(1), "a");
-    r.segments(ms(1000), FlowId(0), Segments { sent: 1000, retransmitted: 500 });
-    r.segments(ms(3000), FlowId(0), Segments { sent: 2000, retransmitted: 520 });
+    r.segments(ms(1000), FlowId(0), Segments { sent: 1000, retransmitted: 500, ..Segments::default() });
+    r.segments(ms(3000), FlowId(0), Segments { sent: 2000, retransmitted: 520, ..Segments::default() });
     assert_eq!(value(&r.finish(), Key::RetransmissionRatio), Some(0.02));
 }
 
@@ -149,7 +149,7 @@ proptest! {
                 3 => r.probe_lost(ms(a), station),
                 4 => r.fetch(ms(a), ms(b), station),
                 5 => r.fetch_unfinished(ms(a), station),
-                6 => r.segments(ms(a), flow, Segments { sent: a, retransmitted: a.min(b) }),
+                6 => r.segments(ms(a), flow, Segments { sent: a, retransmitted: a.min(b), ..Segments::default() }),
                 _ => r.sample(ms(a), Gauge::Flow(SeriesKind::Window, flow), x),
             }
         }

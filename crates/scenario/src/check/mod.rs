@@ -56,7 +56,7 @@ pub(crate) fn scenario(name: &str, mut raw: raw::Scenario, cx: &mut Context) -> 
     let streams = traffic::streams(&raw, stations.as_deref(), further.as_ref(), run, cx);
     let laws = laws::laws(&raw, cx);
     traffic::regulated(&raw, streams.as_deref(), laws.as_deref(), cx);
-    let measures = measures(&raw.measures, streams.as_deref(), cx);
+    let measures = measures(&raw.measures, streams.as_deref(), stations.as_ref().map_or(0, Vec::len), cx);
     Some(Scenario {
         name: name.to_owned(),
         title: title?,
@@ -304,13 +304,23 @@ fn wired_hop(hop: &raw::WiredHop, raw: &raw::Scenario, cx: &mut Context) -> Opti
 }
 
 /// Reports figures that the traffic cannot yield; without a list, chooses those that it can.
-fn measures(entry: &Entry<Vec<raw::Measure>>, streams: Option<&[Stream]>, cx: &mut Context) -> Option<Vec<Key>> {
+fn measures(
+    entry: &Entry<Vec<raw::Measure>>,
+    streams: Option<&[Stream]>,
+    stations: usize,
+    cx: &mut Context,
+) -> Option<Vec<Key>> {
     let streams = streams?;
+    // Stations follow the server and the access point; every other host comes after them.
+    let station = |host: HostId| (2..2 + stations).contains(&host.index());
+    let goes_up = |stream: &Stream| station(stream.from);
     let needs = |key: Key| match key.column().needs {
         Needs::Anything => None,
         Needs::Probes => Some(("probe", streams.iter().any(is_probe))),
         Needs::Fetches => Some(("fetch", streams.iter().any(is_fetch))),
         Needs::Bulk | Needs::BulkAtSeveral => Some(("bulk", streams.iter().any(is_bulk))),
+        Needs::Udp => Some(("udp", streams.iter().any(is_udp))),
+        Needs::Uploads => Some(("bulk", streams.iter().any(|stream| is_bulk(stream) && goes_up(stream)))),
     };
     if !entry.given {
         // Who asks for an index of one station gets to hear that there is none; nobody else misses it.
@@ -340,7 +350,11 @@ fn measures(entry: &Entry<Vec<raw::Measure>>, streams: Option<&[Stream]>, cx: &m
 }
 
 fn is_bulk(stream: &Stream) -> bool {
-    matches!(stream.kind, StreamKind::Bulk { .. } | StreamKind::Udp { .. })
+    stream.is_bulk()
+}
+
+fn is_udp(stream: &Stream) -> bool {
+    matches!(stream.kind, StreamKind::Udp { rate: Some(_), .. })
 }
 
 fn is_probe(stream: &Stream) -> bool {

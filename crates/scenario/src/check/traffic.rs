@@ -32,7 +32,9 @@ pub(super) fn streams(
     }
     let read: Vec<Option<Vec<Stream>>> =
         tables.iter().map(|table| expand(table, raw, stations, known, run, cx)).collect();
-    read.into_iter().collect::<Option<Vec<_>>>().map(|streams| streams.concat())
+    let mut streams = read.into_iter().collect::<Option<Vec<_>>>()?.concat();
+    streams.iter_mut().enumerate().for_each(|(number, stream)| stream.number = number);
+    Some(streams)
 }
 
 /// One stream for each station and parallel flow that the table stands for.
@@ -59,7 +61,7 @@ fn expand(
     let flows = flows(table, cx);
     let raw::Class(class) = table.class.get()?;
     let ((start, stop), kind, flows) = (times?, stream?, flows?);
-    let each = ends?.into_iter().map(|(from, to)| Stream { from, to, start, stop, class, kind });
+    let each = ends?.into_iter().map(|(from, to)| Stream { number: 0, from, to, start, stop, class, kind });
     Some(each.flat_map(|stream| std::iter::repeat_n(stream, flows)).collect())
 }
 
@@ -99,7 +101,7 @@ fn ends(
 fn foreign_keys(table: &raw::Traffic, kind: TrafficKind, cx: &mut Context) {
     let bulk_only = [table.flows.given_at(), table.program.given_at()];
     let timed_only = [table.every.given_at()];
-    let udp_only = [table.rate.given_at()];
+    let udp_only = [table.rate.given_at(), table.periodic.given_at()];
     let foreign = match kind {
         TrafficKind::Bulk => [&timed_only[..], &udp_only].concat(),
         TrafficKind::Udp => [&timed_only[..], &bulk_only].concat(),
@@ -201,7 +203,12 @@ fn udp(table: &raw::Traffic, raw: &raw::Scenario, cx: &mut Context) -> Option<St
     let why = "what fits one packet of 1500 B";
     let size = if table.size.given { size(table, (LEAST_PROBE, MOST_PROBE), why, cx) } else { Some(MOST_PROBE) };
     let rate = if table.rate.given { Some(super::rate(&table.rate, cx)?) } else { None };
-    Some(StreamKind::Udp { size: size?, rate })
+    let periodic = if table.periodic.given { table.periodic.get()? } else { false };
+    if let (Some(at), None) = (table.periodic.given_at(), rate) {
+        cx.impossible(at, "`periodic` means nothing without `rate`", "give the traffic a `rate`, or delete this key");
+        return None;
+    }
+    Some(StreamKind::Udp { size: size?, rate, periodic })
 }
 
 /// UDP traffic without a rate of its own needs one from the law.

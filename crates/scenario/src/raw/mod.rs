@@ -422,6 +422,9 @@ table! {
         optional size: Quantity<Bytes>,
         /// `udp`: network-layer rate. Without it: as fast as the law's regulator allows, in every law.
         optional rate: Quantity<Rate>,
+        /// `udp` with a rate: packets leave exactly one interval apart. Without it each leaves at a random moment of its own
+        /// interval, since equal sources that keep step let a full queue prefer one of them for good (default false).
+        optional periodic: bool,
         /// `probe` and `fetch`: time from one to the next (default 20 ms and 1 s).
         optional every: Quantity<Span>,
         /// `bulk`: TCP connections in parallel (default 1).

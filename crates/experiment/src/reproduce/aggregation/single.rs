@@ -50,7 +50,8 @@ pub(super) fn rate_sweep(runner: &Runner<'_>) -> Result<Section, ExperimentError
         let (mean, p95) = (of(Key::HopDelayMean), of(Key::HopDelayP95));
         curves[0].push((*mbit, mean));
         curves[1].push((*mbit, p95));
-        let cells = [Key::Aggregation, Key::HopDelayMean, Key::HopDelayP95, Key::Throughput].map(|key| shown(&of(key)));
+        let cells =
+            [Key::Aggregation, Key::HopDelayMean, Key::HopDelayP95, Key::UdpThroughput].map(|key| shown(&of(key)));
         table.rows.push([vec![digits(*mbit)], cells.to_vec()].concat());
     }
     let [mean, p95] = curves;
