@@ -28,6 +28,9 @@ pub(crate) struct RttEstimator {
     sum: Span,
 }
 
+/// Timeout of the first data after a SYN that was repeated (RFC 6298, rule 5.7).
+const AFTER_REPEATED_SYN: Span = Span::from_secs(3);
+
 impl RttEstimator {
     /// An estimator without samples.
     pub(crate) fn new(min_rto: Span, max_rto: Span, initial_rto: Span) -> RttEstimator {
@@ -77,6 +80,12 @@ impl RttEstimator {
             self.variance = self.variance - self.variance.saturating_sub(self.peak) / 4;
             self.peak = self.deviation;
         }
+    }
+
+    /// The handshake has given no sample, since its SYN was repeated: the timeout before the first one is longer
+    /// (rule 5.7).
+    pub(crate) fn unmeasured(&mut self) {
+        self.initial_rto = self.initial_rto.max(AFTER_REPEATED_SYN);
     }
 
     /// Notes an RTT for the minimum. Apart from `sample`, because that one includes delayed ACKs.

@@ -144,6 +144,11 @@ impl Scoreboard {
         Some(index)
     }
 
+    /// When the latest copy of the first segment that is not acknowledged left; `None` if there is no such segment.
+    pub(crate) fn first_sent_at(&self) -> Option<Time> {
+        self.segments.front().map(|segment| segment.sent_at)
+    }
+
     /// The segment at `index`.
     pub(crate) fn get(&self, index: usize) -> &Segment {
         &self.segments[index]

@@ -372,7 +372,8 @@ impl Sender {
         if let Some(rate) = self.decision.pacing {
             self.pacer.on_sent(now, Bytes::new(u64::from(segment.len)), rate, Bytes::new(self.mss));
         }
-        if self.timers.retransmission.is_none() {
+        // The timer waits for the first segment that is not acknowledged: it starts anew when that one leaves again.
+        if self.timers.retransmission.is_none() || segment.start == self.board.una() {
             self.timers.retransmission = Some(now + self.rtt.rto());
         }
         self.timers.persist = None;

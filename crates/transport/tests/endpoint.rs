@@ -80,6 +80,30 @@ fn a_lost_syn_is_repeated_after_a_second_and_the_rtt_of_the_repetition_is_not_tr
     net.run_until(at(3000), |net| net.a.is_established());
     assert_eq!(net.now, at(1020));
     assert_eq!(net.a.stats().srtt, None);
+    // RFC 6298, rule 5.7.
+    assert_eq!(net.a.stats().rto, Span::from_secs(3));
+}
+
+#[test]
+fn a_first_segment_sent_again_starts_the_timer_anew() {
+    // The third segment is lost. Those behind it take 150 ms longer from then on, so that the timeout of its first copy
+    // would come before the acknowledgement of its second.
+    let mut sent = 0u64;
+    let network: Network = Box::new(move |_, way, segment| {
+        let data = way == Way::ToB && segment.payload_len > 0;
+        sent += u64::from(data);
+        match (data, sent) {
+            (true, 3) => vec![],
+            (true, 4..) => vec![RTT / 2 + Span::from_millis(150)],
+            _ => vec![RTT / 2],
+        }
+    });
+    let mut net = net(segments(10), network);
+    net.a.write(MSS * 10);
+    net.run_until(at(3000), |net| net.a.acked() == MSS * 10);
+    // The tail is probed for once, before anything is known to be missing.
+    let stats = net.a.stats();
+    assert_eq!((stats.timeouts, stats.tail_probes, stats.segments_retransmitted), (0, 1, 2));
 }
 
 #[test]

@@ -29,6 +29,8 @@ struct Digest {
     oldest: Option<Span>,
     /// RTT of the newest: what the path needs.
     newest: Option<Span>,
+    /// When the oldest segment newly reported by SACK left, of those sent once.
+    sacked: Option<Time>,
     duplicate: bool,
     /// The cumulative acknowledgement covers something that was sent more than once.
     repaired: bool,
@@ -39,9 +41,12 @@ impl Sender {
     pub(crate) fn establish(&mut self, now: Time, mss: u64, window: u64, seq: u64, rtt: Option<Span>) {
         self.mss = mss;
         self.window = PeerWindow { len: window, edge: self.board.una() + window, updated_at: seq };
-        if let Some(rtt) = rtt {
-            self.rtt.sample(rtt, false);
-            self.rtt.observe_min(rtt);
+        match rtt {
+            Some(rtt) => {
+                self.rtt.sample(rtt, false);
+                self.rtt.observe_min(rtt);
+            }
+            None => self.rtt.unmeasured(),
         }
         let in_flight = self.board.in_flight();
         self.tell_ack(now, &Digest { newest: rtt, ..Digest::default() }, 0, 0, in_flight);
@@ -56,8 +61,13 @@ impl Sender {
         self.update_window(ack, una);
         let prior_in_flight = self.board.in_flight();
         let (digest, advanced) = self.mark_delivered(now, ack);
-        if advanced > 0 {
-            self.sample_rtt(&digest, ack.echoed_rtt);
+        if advanced > 0 || digest.sacked.is_some() {
+            self.sample_rtt(now, &digest, ack.echoed_rtt);
+        }
+        // What left before the latest copy of the first segment is still arriving, so that copy may be on its way too.
+        // What left after it does not count: it would put the timeout off until the whole window has arrived.
+        let behind = self.board.first_sent_at().zip(digest.sacked).is_some_and(|(first, sacked)| sacked < first);
+        if advanced > 0 || behind {
             self.timers.retransmission = (!self.board.is_empty()).then(|| now + self.rtt.rto());
         }
         if digest.duplicate && !matches!(self.probe, TailProbe::Repeated(_)) {
@@ -122,6 +132,9 @@ impl Sender {
                 newest_sent = segment.sent_at;
                 digest.newest = Some(now.since(segment.sent_at));
             }
+            if !cumulative {
+                digest.sacked = Some(digest.sacked.map_or(segment.sent_at, |oldest| oldest.min(segment.sent_at)));
+            }
         };
         let una = board.una();
         let mut blocks = ack.sack.iter().flatten();
@@ -145,11 +158,12 @@ impl Sender {
         (digest, advanced)
     }
 
-    fn sample_rtt(&mut self, digest: &Digest, echoed: Option<Span>) {
+    fn sample_rtt(&mut self, now: Time, digest: &Digest, echoed: Option<Span>) {
         if let Some(newest) = digest.newest {
             self.rtt.observe_min(newest);
         }
-        let Some(rtt) = digest.oldest.or(digest.newest).or(echoed) else { return };
+        let sacked = digest.sacked.map(|sent_at| now.since(sent_at));
+        let Some(rtt) = digest.oldest.or(sacked).or(echoed) else { return };
         let round_over = self.board.una() >= self.variance_round;
         if round_over {
             self.variance_round = self.board.nxt();
