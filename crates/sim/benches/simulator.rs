@@ -43,6 +43,30 @@ fn wifi(stations: u32) -> Scenario {
     Scenario::parse("wifi.toml", &text, Path::new("")).unwrap_or_else(|error| panic!("{error:?}"))
 }
 
+/// The scenario of ns-3's timing reference S3: ten stations upload over 802.11g for a minute.
+fn uploads() -> Scenario {
+    let text = r#"
+        title = "ns-3 timing reference, ten uploads"
+        duration = "60 s"
+        wire = { rate = "1 Gbit/s", delay = "2 ms" }
+        laws.cubic.sender = "cubic"
+        [hop.wifi]
+        standard = "802.11g"
+        beacon-interval = "1024 ms"
+        queue = { kind = "fifo", limit = "100 packets" }
+        uplink-queue = "100 packets"
+        [[station]]
+        name = "s"
+        count = 10
+        rate = "54 Mbit/s"
+        [[traffic]]
+        kind = "bulk"
+        from = "each"
+        to = "server"
+        "#;
+    Scenario::parse("uploads.toml", text, Path::new("")).unwrap_or_else(|error| panic!("{error:?}"))
+}
+
 fn shipped(name: &str) -> Scenario {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(name);
     Scenario::load(&path).unwrap_or_else(|error| panic!("{error:?}"))
@@ -90,4 +114,7 @@ fn main() {
         let seconds = least((0..repetitions(repeats)).map(|_| simulate(&scenario, "cubic", 1).1));
         println!("sim.{name}.simulated_s_per_cpu_s {:.0} s/s", scenario.duration().as_secs_f64() / seconds);
     }
+    let scenario = uploads();
+    let seconds = least((0..repetitions(3)).map(|_| simulate(&scenario, "cubic", 1).1));
+    println!("sim.wifi_11g_10up.cpu_s {seconds:.2} s");
 }
