@@ -3,8 +3,9 @@
 //! Equations:  w_i = 8 m_i / R_i;   o_i = airtime_i / ppdus_i - n_i w_i
 //!             g_i = max{ 8 bytes_i / (airtime_i + k ppdus_i),  8 l_i s_i N_i / (o_i + k + N_i w_i) }
 //!             A = y (1 - others - uplink),   y <- y + b ((sum_i 8 bytes_i / g_i) / (dt (1 - others - uplink)) - y)
+//!             while the hop is not backlogged:  y <- y + f (1 - y)
 //!             C_paper = goodput of the newest slot that was used over 60 % and not congested
-//! Symbols:    b -> time since the last report over `YIELD_HORIZON`, R -> `phy_rate`, m -> MPDU bytes, l -> MSDU bytes, n -> attempts a PPDU, s -> success share of attempts,
+//! Symbols:    b, f -> time since the last report over `YIELD_HORIZON`, `FORGET_HORIZON`, R -> `phy_rate`, m -> MPDU bytes, l -> MSDU bytes, n -> attempts a PPDU, s -> success share of attempts,
 //!             o -> overhead of an exchange, k -> `CONTENTION`, N -> `frames`, g -> `link`, y -> `yield_`, A -> `airtime()`
 //! Deviations: goodput over own airtime understates a link that is not saturated, since small frames pay the same
 //!             overhead; the second form of g extrapolates to the aggregation that the hop will have under load. What the
@@ -38,6 +39,11 @@ const DEFAULT_MSDU: f64 = 1500.0;
 const DEFAULT_OVERHEAD: Span = Span::from_micros(92);
 /// Time constant of the yield estimate: several windows, so that one burst of collisions is not learned.
 const YIELD_HORIZON: Span = Span::from_millis(200);
+/// A hop that delivers nothing for this long, four of the longest PPDUs, cannot be reached: that says nothing of its yield.
+const SILENCE: Span = Span::from_millis(22);
+/// Time constant with which the yield returns to 1 while it cannot be measured. A low yield keeps windows tight, and
+/// then no backlog may stand that would show it wrong: without this way back it would stay.
+const FORGET_HORIZON: Span = Span::from_secs(1);
 /// Bounds of the yield: below, a hop is broken rather than busy; above, the extrapolated goodput was too low.
 const YIELD_BOUNDS: (f64, f64) = (0.3, 1.2);
 /// The paper's slot, and how long an old one counts.
@@ -151,26 +157,54 @@ impl Capacity {
         self.slots.capacity()
     }
 
-    /// While packets wait all the time, what is carried is what can be carried: learn what the model leaves out.
+    /// While packets wait all the time, what is carried is what can be carried: learn what the model leaves out. While
+    /// they do not, forget it.
     fn learn_yield(&mut self, span: f64) {
+        if self.is_silent() {
+            return;
+        }
+        let newest = self.reports.iter().rev().take(2).map(|(at, _)| *at).collect::<Vec<_>>();
+        let passed = newest[0].since(*newest.last().unwrap_or(&newest[0])).as_secs_f64();
+        let mut approach = |target: f64, horizon: Span| {
+            self.yield_ += (passed / horizon.as_secs_f64()).min(1.0) * (target - self.yield_);
+        };
         let backlogged = |(_, report): &(Time, HopReport)| report.stations.iter().any(|s| s.backlog_packets > 0);
         let since = self.reports[0].0;
-        if !self.reports.iter().all(backlogged) || self.links.values().any(|link| since < link.moved) {
+        if !self.reports.iter().all(backlogged) {
+            return approach(1.0, FORGET_HORIZON);
+        }
+        if self.links.values().any(|link| since < link.moved) {
             return;
         }
         let (first, last) = (&self.reports[0].1, &self.reports[self.reports.len() - 1].1);
         let used: f64 = pairs(first, last)
             .filter_map(|(old, new)| {
                 let link = self.links.get(&new.station)?;
-                let frames = per(new.tx_attempts - old.tx_attempts, new.tx_ppdus - old.tx_ppdus)?;
+                let ppdus = new.tx_ppdus - old.tx_ppdus;
+                let frames = per(new.tx_attempts - old.tx_attempts, ppdus)?;
+                if new.tx_packets == old.tx_packets {
+                    // Exchanges that deliver nothing take time from the others all the same.
+                    let airtime = new.tx_airtime.saturating_sub(old.tx_airtime).as_secs_f64();
+                    return Some(airtime + ppdus as f64 * CONTENTION.as_secs_f64());
+                }
                 let bits = (new.tx_bytes - old.tx_bytes).bits() as f64;
                 Some(bits / link.at(frames))
             })
             .sum();
-        let target = (used / (span * self.free)).clamp(YIELD_BOUNDS.0, YIELD_BOUNDS.1);
-        let newest = self.reports.iter().rev().take(2).map(|(at, _)| *at).collect::<Vec<_>>();
-        let step = newest[0].since(*newest.last().unwrap_or(&newest[0])).as_secs_f64() / YIELD_HORIZON.as_secs_f64();
-        self.yield_ += step.min(1.0) * (target - self.yield_);
+        approach((used / (span * self.free)).clamp(YIELD_BOUNDS.0, YIELD_BOUNDS.1), YIELD_HORIZON);
+    }
+
+    /// True if nothing was delivered for [`SILENCE`] within the reports at hand.
+    fn is_silent(&self) -> bool {
+        let packets = |report: &HopReport| report.stations.iter().map(|s| s.tx_packets).sum::<u64>();
+        let mut progress = (self.reports[0].0, packets(&self.reports[0].1));
+        self.reports.iter().any(|(at, report)| {
+            let waits = report.stations.iter().any(|s| s.backlog_packets > 0);
+            if !waits || packets(report) != progress.1 {
+                progress = (*at, packets(report));
+            }
+            at.since(progress.0) >= SILENCE
+        })
     }
 }
 
