@@ -75,6 +75,7 @@ fn signal() -> impl Strategy<Value = Signal> {
         }),
         1 => loss().prop_map(Signal::Loss),
         1 => loss().prop_map(Signal::Timeout),
+        1 => Just(Signal::Undone),
         1 => Just(Signal::Recovered),
         1 => Just(Signal::Wakeup),
         1 => Just(Signal::FlowGone(FlowId(3))),

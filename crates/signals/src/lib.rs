@@ -54,6 +54,8 @@ pub enum Signal {
     Loss(Loss),
     /// A sender's retransmission timer expired (RFC 6298).
     Timeout(Loss),
+    /// The last timeout was spurious: what it took for lost was only late. [`Signal::Recovered`] follows.
+    Undone,
     /// Everything outstanding when recovery began has been acknowledged.
     Recovered,
     /// A driver's cumulative counters, sampled at a fixed interval.

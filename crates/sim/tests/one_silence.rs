@@ -74,7 +74,7 @@ fn a_silence_leaves_no_mark_on_the_agents_flows() {
             let (own, ours) = (recovered(&alone), recovered(&agent));
             let kept = mean(&agent, 12.5, 15.5) / mean(&agent, 6.0, 10.5);
             eprintln!("{law}, seed {seed}: {ours:.2} s, {own:.2} s alone; then {kept:.2} of the rate");
-            assert!(ours <= own + 1.0 && kept >= 0.9, "{law}, seed {seed}: {ours} s, {own} s alone; {kept}");
+            assert!(ours <= own.max(0.25) && kept >= 0.9, "{law}, seed {seed}: {ours} s, {own} s alone; {kept}");
         }
     }
 }

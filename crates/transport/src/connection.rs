@@ -182,6 +182,7 @@ impl Connection {
             bytes_retransmitted: Bytes::new(counters.resent_bytes),
             acks_sent: self.acks_sent,
             timeouts: counters.timeouts,
+            undone_timeouts: counters.undone,
             recoveries: counters.recoveries,
             tail_probes: counters.tail_probes,
             window_probes: counters.window_probes,

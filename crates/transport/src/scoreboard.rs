@@ -325,6 +325,16 @@ impl Scoreboard {
         lost
     }
 
+    /// Nothing of what counts as lost is: all of it is in the network.
+    pub(crate) fn restore_lost(&mut self) {
+        for segment in self.segments.iter_mut().filter(|segment| segment.state == State::Lost) {
+            segment.state = if segment.resent { State::Resent } else { State::Sent };
+            self.in_flight += u64::from(segment.len);
+        }
+        self.lost_segments = 0;
+        self.first_lost = self.nxt;
+    }
+
     fn mark_lost(&mut self, index: usize) -> u64 {
         let segment = &mut self.segments[index];
         debug_assert!(matches!(segment.state, State::Sent | State::Resent), "{segment:?} is not in the network");

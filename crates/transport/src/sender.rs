@@ -46,6 +46,8 @@ pub(crate) struct Sender {
     force: bool,
     /// When the retransmission timer expired last.
     timed_out_at: Time,
+    /// When the first segment was sent again since the last timeout, until that is known to have been right.
+    first_repair: Option<Time>,
     /// A closed window is to be probed now.
     probe_window: bool,
     /// Sequence space outstanding when the current RTT-variance round began.
@@ -111,6 +113,7 @@ pub(crate) struct Counters {
     pub(crate) bytes: u64,
     pub(crate) resent_bytes: u64,
     pub(crate) timeouts: u64,
+    pub(crate) undone: u64,
     pub(crate) recoveries: u64,
     pub(crate) tail_probes: u64,
     pub(crate) window_probes: u64,
@@ -152,6 +155,7 @@ impl Sender {
             fin_sent: false,
             force: false,
             timed_out_at: Time::ZERO,
+            first_repair: None,
             probe_window: false,
             variance_round: 1,
             limit: Limit::Application,
@@ -332,6 +336,9 @@ impl Sender {
     fn send_again(&mut self, now: Time, index: usize) -> Outgoing {
         let snapshot = self.rate.on_sent(now, false);
         let segment = self.board.resend(now, index, snapshot);
+        if matches!(self.recovery, Recovery::Loss(_)) {
+            self.first_repair.get_or_insert(now);
+        }
         self.counters.resent_segments += 1;
         self.counters.resent_bytes += u64::from(segment.len) - u64::from(segment.fin);
         self.after_sending(now, &segment, false)

@@ -17,6 +17,8 @@ pub struct Stats {
     pub acks_sent: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
+    /// Those that were found to be spurious, and undone.
+    pub undone_timeouts: u64,
     /// Times that fast recovery was entered.
     pub recoveries: u64,
     /// Tail loss probes sent.

@@ -167,6 +167,7 @@ impl SenderLaw for Cubic {
                 self.min_rtt = None;
                 self.hystart.restart(now, self.sent);
             }
+            Signal::Undone => self.window.on_undone(),
             Signal::Recovered => self.window.on_recovered(),
             _ => {}
         }

@@ -45,6 +45,7 @@ impl SenderLaw for Reno {
             }
             Signal::Loss(loss) => self.window.on_loss(loss, self.half()),
             Signal::Timeout(loss) => self.window.on_timeout(loss, self.half()),
+            Signal::Undone => self.window.on_undone(),
             Signal::Recovered => self.window.on_recovered(),
             _ => {}
         }
@@ -89,6 +90,18 @@ mod tests {
         (0..100).for_each(|_| reno.sense(Time::ZERO, &Signal::Ack(ack(1, 40))));
         let grown = cwnd(&reno);
         assert!(grown > MSS * 20 && grown < MSS * 30, "slow start must end at half of 40: {grown}");
+    }
+
+    #[test]
+    fn a_spurious_timeout_gives_back_what_it_took() {
+        let mut reno = Reno::new(&setup());
+        (0..30).for_each(|_| reno.sense(Time::ZERO, &Signal::Ack(ack(1, 40))));
+        reno.sense(Time::ZERO, &Signal::Timeout(loss(0)));
+        // A timeout of the repair is no news: what the first one took is remembered.
+        reno.sense(Time::ZERO, &Signal::Timeout(loss(0)));
+        reno.sense(Time::ZERO, &Signal::Undone);
+        reno.sense(Time::ZERO, &Signal::Recovered);
+        assert_eq!(cwnd(&reno), MSS * 40);
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub(super) struct Window {
     phase: Phase,
     last_sent: Option<Time>,
     srtt: Option<Span>,
+    /// Window and threshold before the timeout that began this loss event.
+    before_timeout: Option<(Bytes, Bytes)>,
 }
 
 #[derive(Clone, Debug)]
@@ -50,6 +52,7 @@ impl Window {
             phase: Phase::Open,
             last_sent: None,
             srtt: None,
+            before_timeout: None,
         }
     }
 
@@ -171,11 +174,20 @@ impl Window {
     pub(super) fn on_timeout(&mut self, loss: &Loss, ssthresh: Bytes) {
         self.set_mss(loss.mss);
         if self.timeout_is_news() {
+            self.before_timeout = Some((self.cwnd, self.ssthresh));
             self.ssthresh = ssthresh.max(self.mss * 2);
         }
         self.cwnd = loss.in_flight + self.mss;
         self.credit = Bytes::ZERO;
         self.phase = Phase::Loss { progress: false };
+    }
+
+    /// The timeout was spurious (RFC 4015 in the form of Linux's `tcp_undo_cwnd_reduction`): what it took is given back.
+    pub(super) fn on_undone(&mut self) {
+        if let Some((cwnd, ssthresh)) = self.before_timeout.take() {
+            (self.cwnd, self.ssthresh) = (self.cwnd.max(cwnd), self.ssthresh.max(ssthresh));
+        }
+        self.phase = Phase::Open;
     }
 
     /// Everything outstanding when recovery began has been acknowledged.

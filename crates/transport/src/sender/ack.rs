@@ -36,6 +36,9 @@ struct Digest {
     repaired: bool,
 }
 
+/// Of the clock of timestamps.
+const TICK: Span = Span::from_millis(1);
+
 impl Sender {
     /// The handshake is over: the peer takes segments of `mss`, and has room for `window`.
     pub(crate) fn establish(&mut self, now: Time, mss: u64, window: u64, seq: u64, rtt: Option<Span>) {
@@ -77,6 +80,9 @@ impl Sender {
             return;
         }
         self.judge_tail_probe(now, &digest, prior_in_flight);
+        if advanced > 0 {
+            self.judge_timeout(now, ack.echoed_rtt);
+        }
         // A recovery ends before the next can begin: what was lost of the data sent since is a loss event of its own.
         self.leave_recovery(now);
         let lost = self.detect_losses(now);
@@ -186,6 +192,25 @@ impl Sender {
             TailProbe::New(end) if self.board.una() >= end => self.probe = TailProbe::None,
             _ => {}
         }
+    }
+
+    /// A timeout was spurious if what is acknowledged first is a copy from before its repair: the Eifel detection (RFC
+    /// 3522) by the echoed timestamp, whose clock ticks in milliseconds.
+    fn judge_timeout(&mut self, now: Time, echoed: Option<Span>) {
+        let (Recovery::Loss(_), Some(repaired), Some(echoed)) = (self.recovery, self.first_repair, echoed) else {
+            return;
+        };
+        self.first_repair = None;
+        if now.since(repaired) + TICK > echoed {
+            return;
+        }
+        self.board.restore_lost();
+        self.recovery = Recovery::Open;
+        self.force = false;
+        self.rack.on_recovered();
+        self.counters.undone += 1;
+        self.tell(now, &Signal::Undone);
+        self.tell(now, &Signal::Recovered);
     }
 
     pub(super) fn reorder_window(&self) -> Span {

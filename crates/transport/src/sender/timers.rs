@@ -102,6 +102,10 @@ impl Sender {
         self.probe = TailProbe::None;
         self.timers.tail_probe = None;
         self.timers.reordering = None;
+        // A timeout during the repair of another does not make that one right or wrong.
+        if !matches!(self.recovery, Recovery::Loss(_)) {
+            self.first_repair = None;
+        }
         self.recovery = Recovery::Loss(self.board.nxt());
         self.force = true;
         self.timers.retransmission = Some(now + self.rtt.rto());
