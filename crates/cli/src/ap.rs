@@ -1,10 +1,10 @@
 //! `lasthop ap`.
 
+use crate::law::{AccessPoint, Law};
 use crate::{flag, note, say};
 use anyhow::bail;
 use clap::{Args as ClapArgs, ValueEnum};
 use lasthop_agents::ap::{self, Config, Method, Summary};
-use lasthop_laws::oal::{AccessPoint, CapacityRule, Params, Weights, WindowRule};
 use lasthop_report::AgentAccount;
 use lasthop_signals::Node;
 use lasthop_units::{Span, count};
@@ -31,30 +31,8 @@ pub struct Args {
     /// Remove what a killed agent left on the interface, and end
     #[arg(long, conflicts_with_all = ["driver", "stations", "log"])]
     clean: bool,
-    /// Whose share is equal
-    #[arg(long, value_enum, default_value_t = WeightsArg::Airtime)]
-    weights: WeightsArg,
-    /// How the capacity of the hop is estimated
-    #[arg(long, value_enum, default_value_t = CapacityArg::Airtime)]
-    capacity: CapacityArg,
-    /// How a window follows from a rate
-    #[arg(long, value_enum, default_value_t = WindowArg::Unloaded)]
-    window: WindowArg,
-    /// Queue that the radio needs to send full frames [default: 5 ms]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>)]
-    slack: Option<Span>,
-    /// Most queue that a measured service round may claim [default: 20 ms]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>)]
-    slack_max: Option<Span>,
-    /// Backlog, as the time to drain it, from which on windows are tight [default: 2.5 ms]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>)]
-    trigger: Option<Span>,
-    /// Decisions without need that must follow each other before windows are released [default: 3]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    release_after: Option<u32>,
-    /// Standing ceiling as a multiple of what one flow could use alone [default: 1.25]
-    #[arg(long, value_name = "X", allow_negative_numbers = true)]
-    ceiling_gain: Option<f64>,
+    #[command(flatten)]
+    law: Law<AccessPoint>,
     /// Reports and decisions older than this do not count [default: 500 ms]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>)]
     age_limit: Option<Span>,
@@ -70,34 +48,6 @@ pub struct Args {
     /// Write every decision to this file (JSON lines: docs/reference/logs.md)
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum WeightsArg {
-    /// Every backlogged flow the same rate
-    Flow,
-    /// Every station with a backlogged flow the same rate
-    Station,
-    /// Every station with a backlogged flow the same airtime
-    Airtime,
-    /// In proportion to the square root of what each flow's link carries
-    PotentialDelay,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum CapacityArg {
-    /// What each link carries a second of airtime, times the airtime to be had now
-    Airtime,
-    /// Goodput of the nearest uncongested slot, as published
-    Paper,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum WindowArg {
-    /// From the unloaded round trip, under a standing ceiling
-    Unloaded,
-    /// From the round trip as it is, without a ceiling, as published
-    Paper,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -124,11 +74,14 @@ pub fn ap(args: Args) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let law = AccessPoint::new(args.params()).map_err(flag::of_law)?;
+    args.law.refuse_idle_flags(None)?;
+    let choice = args.law.choice();
+    choice.check().map_err(flag::of_law)?;
+    let law = choice.hop()?;
     let config = args.config();
     config.validate().map_err(flag::of_ap)?;
     let stop = ap::stop_on_signals()?;
-    let summary = ap::run(&config, Box::new(law), stop).map_err(flag::of_ap)?;
+    let summary = ap::run(&config, law, stop).map_err(flag::of_ap)?;
     let tally = summary.tally;
     say!("{}", account(&summary).line())?;
     note!(
@@ -188,31 +141,6 @@ fn account(summary: &Summary) -> AgentAccount {
 }
 
 impl Args {
-    fn params(&self) -> Params {
-        let default = Params::default();
-        Params {
-            weights: match self.weights {
-                WeightsArg::Flow => Weights::Flow,
-                WeightsArg::Station => Weights::Station,
-                WeightsArg::Airtime => Weights::Airtime,
-                WeightsArg::PotentialDelay => Weights::PotentialDelay,
-            },
-            capacity: match self.capacity {
-                CapacityArg::Airtime => CapacityRule::Airtime,
-                CapacityArg::Paper => CapacityRule::Paper,
-            },
-            window: match self.window {
-                WindowArg::Unloaded => WindowRule::Unloaded,
-                WindowArg::Paper => WindowRule::Paper,
-            },
-            slack: self.slack.unwrap_or(default.slack),
-            slack_max: self.slack_max.unwrap_or(default.slack_max),
-            trigger: self.trigger.unwrap_or(default.trigger),
-            release_after: self.release_after.unwrap_or(default.release_after),
-            ceiling_gain: self.ceiling_gain.unwrap_or(default.ceiling_gain),
-        }
-    }
-
     fn config(&self) -> Config {
         let default = Config::new(&self.iface, self.driver.clone().unwrap_or_default());
         Config {
@@ -236,6 +164,8 @@ mod tests {
     use super::*;
     use clap::Parser;
     use lasthop_experiment::agent;
+    use lasthop_laws::oal::{CapacityRule, Params, Weights, WindowRule};
+    use lasthop_laws::{Choice, Parameters, Place};
 
     #[derive(Parser)]
     struct Line {
@@ -255,10 +185,11 @@ mod tests {
             release_after: 5,
             ceiling_gain: 1.5,
         };
+        let oal = Choice::named(Place::AccessPoint, "oal").expect("a law").with(params.settings());
         let line = ["ap", "--iface", "wlan0", "--driver", "d"].map(str::to_owned).into_iter();
-        let line = Line::parse_from(line.chain(agent::flags(&params)));
-        assert_eq!(line.args.params(), params);
+        let line = Line::parse_from(line.chain(agent::flags(&oal)));
+        assert_eq!(line.args.law.choice(), oal);
         let plain = Line::parse_from(["ap", "--iface", "wlan0", "--driver", "d"]);
-        assert_eq!(plain.args.params(), Params::default());
+        assert_eq!(Params::with(plain.args.law.choice().settings()), Ok(Params::default()));
     }
 }

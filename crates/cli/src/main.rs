@@ -10,6 +10,7 @@ mod console;
 mod doctor;
 mod flag;
 mod lab;
+mod law;
 mod pair;
 mod place;
 mod progress;

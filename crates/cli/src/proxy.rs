@@ -1,11 +1,12 @@
 //! `lasthop proxy`.
 
+use crate::law::{self, Law};
 use crate::{flag, note, say};
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
 use lasthop_agents::ap;
 use lasthop_agents::proxy::{Config, Proxy, Rule};
 use lasthop_agents::transparent;
-use lasthop_laws::aggregation::{Allocation, Control, OverheadRule, Params, PiParams, SLOT};
+use lasthop_laws::aggregation::Control;
 use lasthop_signals::Node;
 use lasthop_units::{Rate, Span, count};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -32,48 +33,11 @@ pub struct Args {
     /// Remove the route that a proxy with --transparent has left, and end
     #[arg(long, conflicts_with_all = ["keys", "transparent", "log"])]
     clean: bool,
-    /// What decides how fast stations are served
-    #[arg(long, value_enum, default_value_t = LawArg::Aggregation)]
-    law: LawArg,
+    #[command(flatten)]
+    law: Law<law::Proxy>,
     /// Serve every station at this rate of IP packets instead
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = flag::quantity::<Rate>, conflicts_with = "law")]
     rate: Option<Rate>,
-    /// Longest interval between a station's frames to aim at; it is shorter where frames come to --aim-packets first [default: 10 ms]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>)]
-    target: Option<Span>,
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>)]
-    #[arg(help = format!("Control interval; that of the stations must be equal [default: {SLOT}]"))]
-    slot: Option<Span>,
-    /// Which aggregation levels are aimed at [default: exact]
-    #[arg(long, value_enum)]
-    allocation: Option<AllocationArg>,
-    /// Gain of the inner loop [default: 0.5]
-    #[arg(long, value_name = "X", allow_negative_numbers = true)]
-    k1: Option<f64>,
-    /// Gain of the outer loop [default: 0.2]
-    #[arg(long, value_name = "X", allow_negative_numbers = true)]
-    k2: Option<f64>,
-    /// Weight of a new sample in the estimate of the access overhead [default: 0.05]
-    #[arg(long, value_name = "X", allow_negative_numbers = true)]
-    beta: Option<f64>,
-    /// Access overhead of a frame before any was measured [default: 200 us]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>)]
-    overhead: Option<Span>,
-    /// What is kept of the overhead when stations come and go [default: access]
-    #[arg(long, value_enum)]
-    overhead_rule: Option<OverheadRuleArg>,
-    /// linear-pi: integral gain, packets a second for each packet a frame [default: 68]
-    #[arg(long, value_name = "X", allow_negative_numbers = true)]
-    integral: Option<f64>,
-    /// linear-pi: proportional gain, likewise [default: 0]
-    #[arg(long, value_name = "X", allow_negative_numbers = true)]
-    proportional: Option<f64>,
-    /// Most packets that the access point puts into one frame [default: 64]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    max_packets: Option<u32>,
-    /// Most packets a frame that are aimed at [default: 48; linear-pi: 32]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    aim_packets: Option<u32>,
     /// What may be held for a station beyond what fills the wires, as time at its rate
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>, default_value = "10 ms")]
     allowance: Span,
@@ -91,31 +55,6 @@ pub struct Args {
     user: Option<String>,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum LawArg {
-    /// The aggregation regulator
-    Aggregation,
-    /// Its predecessor, a linear controller
-    #[value(alias = "pi")]
-    LinearPi,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum AllocationArg {
-    /// The optimum
-    Exact,
-    /// As published
-    Paper,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum OverheadRuleArg {
-    /// The overhead of one access
-    Access,
-    /// The overhead of the whole round, as published
-    Round,
-}
-
 /// Runs the proxy until it is told to stop.
 pub fn proxy(args: &Args) -> anyhow::Result<ExitCode> {
     if args.clean {
@@ -124,6 +63,7 @@ pub fn proxy(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     args.refuse_idle_flags()?;
+    args.law.choice().check().map_err(flag::of_law)?;
     let stop = ap::stop_on_signals()?;
     let proxy = Proxy::open(&args.config()).map_err(flag::of_tunnel)?;
     say!("proxy: waiting for stations at {} (UDP)", proxy.address()?)?;
@@ -152,33 +92,8 @@ pub fn proxy(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 impl Args {
-    /// A flag that what runs does not look at would be a promise that nobody keeps.
     fn refuse_idle_flags(&self) -> anyhow::Result<()> {
-        const AGGREGATION: &str = "--law aggregation";
-        const PI: &str = "--law linear-pi";
-        let flags = [
-            ("--target", self.target.is_some(), &[AGGREGATION][..]),
-            ("--allocation", self.allocation.is_some(), &[AGGREGATION]),
-            ("--k1", self.k1.is_some(), &[AGGREGATION]),
-            ("--k2", self.k2.is_some(), &[AGGREGATION]),
-            ("--beta", self.beta.is_some(), &[AGGREGATION]),
-            ("--overhead", self.overhead.is_some(), &[AGGREGATION]),
-            ("--overhead-rule", self.overhead_rule.is_some(), &[AGGREGATION]),
-            ("--max-packets", self.max_packets.is_some(), &[AGGREGATION]),
-            ("--integral", self.integral.is_some(), &[PI]),
-            ("--proportional", self.proportional.is_some(), &[PI]),
-            ("--aim-packets", self.aim_packets.is_some(), &[AGGREGATION, PI]),
-            ("--slot", self.slot.is_some(), &[AGGREGATION, PI]),
-        ];
-        let runs = match (self.rate, self.law) {
-            (Some(_), _) => "--rate",
-            (None, LawArg::Aggregation) => AGGREGATION,
-            (None, LawArg::LinearPi) => PI,
-        };
-        match flags.into_iter().find(|(_, given, of)| *given && !of.contains(&runs)) {
-            None => Ok(()),
-            Some((name, _, of)) => Err(flag::Wrong::idle(name, of, runs)),
-        }
+        self.law.refuse_idle_flags(self.rate.map(|_| "--rate"))
     }
 
     fn config(&self) -> Config {
@@ -198,45 +113,11 @@ impl Args {
         }
     }
 
+    /// What paces, from parameters that are legal.
     fn rule(&self) -> Rule {
-        if let Some(rate) = self.rate {
-            return Rule::Fixed(rate);
-        }
-        Rule::Law(match self.law {
-            LawArg::Aggregation => {
-                let default = Params::default();
-                Control::Aggregation(Params {
-                    allocation: match self.allocation {
-                        None | Some(AllocationArg::Exact) => Allocation::Exact,
-                        Some(AllocationArg::Paper) => Allocation::Paper,
-                    },
-                    target: self.target.unwrap_or(default.target),
-                    k1: self.k1.unwrap_or(default.k1),
-                    k2: self.k2.unwrap_or(default.k2),
-                    beta: self.beta.unwrap_or(default.beta),
-                    overhead: self.overhead.unwrap_or(default.overhead),
-                    overhead_rule: match self.overhead_rule {
-                        None | Some(OverheadRuleArg::Access) => OverheadRule::Access,
-                        Some(OverheadRuleArg::Round) => OverheadRule::Round,
-                    },
-                    interval: self.slot.unwrap_or(SLOT),
-                    max_packets: self.max_packets.unwrap_or(default.max_packets),
-                    aim_packets: self.aim_packets.unwrap_or(default.aim_packets),
-                    ..default
-                })
-            }
-            LawArg::LinearPi => {
-                let default = PiParams::default();
-                Control::LinearPi(PiParams {
-                    integral: self.integral.unwrap_or(default.integral),
-                    proportional: self.proportional.unwrap_or(default.proportional),
-                    aim_packets: self.aim_packets.unwrap_or(default.aim_packets),
-                    // Not the second that was its own: stations that are told nothing report at this pace. Gains are a slot's.
-                    interval: self.slot.unwrap_or(SLOT),
-                    ..default
-                })
-            }
-        })
+        let control =
+            || Control::of(&self.law.choice()).expect("every law of a proxy is a controller, and it was checked");
+        self.rate.map_or_else(|| Rule::Law(control()), Rule::Fixed)
     }
 }
 
@@ -244,6 +125,7 @@ impl Args {
 mod tests {
     use super::*;
     use clap::{CommandFactory, Parser};
+    use lasthop_laws::aggregation::{Allocation, Params, PiParams, SLOT};
 
     #[derive(Parser)]
     struct Line {

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use lasthop_experiment::{ExperimentError, Outcome, Place, Plan};
 use lasthop_lab::Stop;
 use lasthop_report::{Key, Report, Summary};
-use lasthop_scenario::{Law, Program, Scenario, Stream, StreamKind, World};
+use lasthop_scenario::{Program, Scenario, SetUp, Stream, StreamKind, World};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::{Instant, SystemTime};
@@ -134,7 +134,7 @@ fn versions(plan: &Plan<'_>) -> Vec<(String, String)> {
 }
 
 fn plan<'a>(args: &Common, scenario: &'a Scenario, names: &[String]) -> anyhow::Result<Plan<'a>> {
-    let laws: Vec<Law> = match names {
+    let laws: Vec<SetUp> = match names {
         [] => scenario.laws().to_vec(),
         names => names.iter().map(|name| law(scenario, name)).collect::<anyhow::Result<_>>()?,
     };
@@ -159,7 +159,7 @@ fn plan<'a>(args: &Common, scenario: &'a Scenario, names: &[String]) -> anyhow::
     Ok(Plan { scenario, place, laws, seeds, keep_packets: args.packets })
 }
 
-fn law(scenario: &Scenario, name: &str) -> anyhow::Result<Law> {
+fn law(scenario: &Scenario, name: &str) -> anyhow::Result<SetUp> {
     Ok(scenario.law(name).map_err(|error| Shown(miette::Report::new(error)))?)
 }
 

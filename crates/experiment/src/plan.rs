@@ -2,7 +2,7 @@
 
 use crate::ExperimentError;
 use lasthop_lab::{LabError, Spec};
-use lasthop_scenario::{Law, Scenario};
+use lasthop_scenario::{Scenario, SetUp};
 
 /// Where a scenario runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,7 +31,7 @@ pub struct Plan<'a> {
     /// Where.
     pub place: Place,
     /// The rows of the report.
-    pub laws: Vec<Law>,
+    pub laws: Vec<SetUp>,
     /// One run each a law.
     pub seeds: Vec<u64>,
     /// Keep every packet's delay.
@@ -47,7 +47,7 @@ impl Plan<'_> {
         if self.place == Place::Sim {
             return Ok(());
         }
-        let check = |(law, seed): (&Law, u64)| {
+        let check = |(law, seed): (&SetUp, u64)| {
             let root = if nix::unistd::geteuid().is_root() { Ok(()) } else { Err(LabError::NotRoot) };
             root.and_then(|()| Spec::of(self.scenario, law, seed).check()).map_err(|source| ExperimentError::Lab {
                 law: law.name.clone(),
@@ -59,7 +59,7 @@ impl Plan<'_> {
     }
 
     /// The runs in their order: laws take turns, so that a machine that slows down slows them all.
-    pub fn runs(&self) -> Vec<(&Law, u64)> {
+    pub fn runs(&self) -> Vec<(&SetUp, u64)> {
         self.seeds.iter().flat_map(|seed| self.laws.iter().map(move |law| (law, *seed))).collect()
     }
 }

@@ -3,7 +3,7 @@
 use crate::{ExperimentError, Place, Plan, agent, host, tunnel};
 use lasthop_lab::{LabError, Spec, Stop};
 use lasthop_report::{Lateness, Regulated, Run, RunInfo, RunStatus, Summary};
-use lasthop_scenario::{Law, Scenario};
+use lasthop_scenario::{Scenario, SetUp};
 use lasthop_units::{Span, Time};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -88,7 +88,7 @@ fn side_by_side(plan: &Plan<'_>, progress: &dyn Progress, stop: &Stop) -> Result
 fn simulate(
     plan: &Plan<'_>,
     number: usize,
-    law: &Law,
+    law: &SetUp,
     seed: u64,
     progress: &dyn Progress,
     stop: &Stop,
@@ -110,14 +110,14 @@ fn simulate(
 
 /// Runs of the lab need the machine for themselves.
 fn one_by_one(plan: &Plan<'_>, progress: &dyn Progress, stop: &Stop) -> Result<Vec<Finished>, ExperimentError> {
-    let one = |(number, (law, seed)): (usize, (&Law, u64))| emulate(plan, number, law, seed, progress, stop);
+    let one = |(number, (law, seed)): (usize, (&SetUp, u64))| emulate(plan, number, law, seed, progress, stop);
     plan.runs().into_iter().enumerate().map(one).collect()
 }
 
 fn emulate(
     plan: &Plan<'_>,
     number: usize,
-    law: &Law,
+    law: &SetUp,
     seed: u64,
     progress: &dyn Progress,
     stop: &Stop,
@@ -129,13 +129,13 @@ fn emulate(
     };
     progress.begun(number, &law.name, seed);
     let mut spec = Spec::of(plan.scenario, law, seed);
-    if let Some(params) = &law.agent {
+    if let Some(choice) = law.agent() {
         let program = std::env::current_exe().map_err(ExperimentError::OwnProgram)?;
-        spec.agent = Some(agent::command(program, params));
+        spec.agent = Some(agent::command(program, choice));
     }
-    if let Some(control) = &law.regulator {
+    if let Some(choice) = law.regulator() {
         let program = std::env::current_exe().map_err(ExperimentError::OwnProgram)?;
-        spec.tunnel = Some(tunnel::commands(program, control, law.frames));
+        spec.tunnel = Some(tunnel::commands(program, choice, law.frames()));
     }
     let outcome = lasthop_lab::run(&spec, |done| progress.advanced(number, done, total), stop).map_err(failed)?;
     progress.ended(number);

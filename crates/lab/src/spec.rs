@@ -6,7 +6,7 @@ use crate::topology;
 use crate::traffic::iperf3;
 use lasthop_radio::wifi::Role;
 use lasthop_radio::wired;
-use lasthop_scenario::{Hop, Law, Program, Scenario, Stream, StreamKind};
+use lasthop_scenario::{Hop, Program, Scenario, SetUp, Stream, StreamKind};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use socket2::{Domain, Socket, Type};
 use std::fs;
@@ -25,7 +25,7 @@ pub struct Spec {
     pub family: Family,
     /// What the server sends.
     pub streams: Vec<Stream>,
-    /// The kernel's name of every TCP sender's congestion control.
+    /// The kernel's name of the congestion control of the server's TCP senders.
     pub congestion: String,
     /// How long the run lasts.
     pub duration: Span,
@@ -77,14 +77,14 @@ pub struct AgentSpec {
 impl Spec {
     /// One run of `scenario` under `law`, without an agent. The wire, the hop and what crosses them are the
     /// scenario's.
-    pub fn of(scenario: &Scenario, law: &Law, seed: u64) -> Spec {
+    pub fn of(scenario: &Scenario, law: &SetUp, seed: u64) -> Spec {
         Spec {
             wire: scenario.wire(),
             hop: scenario.hop_under(law),
             stations: scenario.stations().to_vec(),
             family: Family::V4,
             streams: scenario.streams_for(Seed(seed)),
-            congestion: law.sender.as_str().to_owned(),
+            congestion: law.sender(SetUp::SERVER).congestion().to_owned(),
             duration: scenario.duration(),
             warm_up: scenario.warm_up(),
             seed: Seed(seed),

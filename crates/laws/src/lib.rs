@@ -8,15 +8,20 @@ pub mod aggregation;
 mod decision;
 mod intake;
 pub mod oal;
-mod params;
+pub mod param;
+pub mod registry;
 pub mod tcp;
 
 pub use decision::{Bounds, Decision, Why};
 pub use intake::{Intake, Pool, Ramp, Share};
-pub use params::ParamError;
+pub use param::{ParamError, Parameters, Settings, Value};
+pub use registry::{BuildError, Choice, Entry, Place};
 
 use lasthop_signals::{FlowId, Signal};
 use lasthop_units::Time;
+
+/// The laws that are no congestion controls, which are in [`tcp::LAWS`]: one line a law.
+pub const LAWS: &[Entry] = &[oal::LAW, aggregation::LAW, aggregation::PREDECESSOR, aggregation::FRAMES];
 
 /// Decides for one flow, at its sender.
 pub trait SenderLaw: Send {

@@ -11,12 +11,14 @@ mod load;
 mod model;
 mod phy;
 mod problem;
-pub mod quantity;
 mod raw;
 mod read;
 mod schema;
+mod set_up;
 
-pub use model::{Backhaul, Hop, Law, REQUEST, Scenario, Stream, StreamKind, UDP_HEADERS, UnknownLaw, WiredHop};
+pub use lasthop_units::quantity;
+pub use model::{Backhaul, Hop, REQUEST, Scenario, Stream, StreamKind, UDP_HEADERS, UnknownLaw, WiredHop};
 pub use problem::{Error, Kind, Problem};
-pub use raw::{Program, Sender, Standard, World};
+pub use raw::{Program, Standard, World};
 pub use schema::{json_schema, reference_page};
+pub use set_up::{Hosts, Part, SetUp};

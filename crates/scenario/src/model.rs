@@ -1,11 +1,11 @@
 //! A validated scenario: holding one is proof that it can be built.
 
 use crate::graph::{Cable, Graph, Host, HostRole, Link, Medium, Route};
-use crate::{Program, Sender, World};
-use lasthop_laws::{aggregation, oal};
+use crate::{Program, SetUp, World};
+use lasthop_laws::{Choice, Place};
 use lasthop_radio::{AccessClass, queue, wifi, wired};
 use lasthop_report::{Direction, Key, NOBODY, StreamInfo};
-use lasthop_signals::{FrameSource, HostId, Node};
+use lasthop_signals::{HostId, Node};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use rand::RngExt;
 use std::collections::BTreeSet;
@@ -28,7 +28,7 @@ pub struct Scenario {
     pub(crate) access_points: Vec<String>,
     pub(crate) monitors: Vec<usize>,
     pub(crate) streams: Vec<Stream>,
-    pub(crate) laws: Vec<Law>,
+    pub(crate) laws: Vec<SetUp>,
     pub(crate) measures: Vec<Key>,
 }
 
@@ -87,7 +87,7 @@ impl Scenario {
     ///
     /// # Panics
     /// If `law` is not this scenario's and its queue cannot be.
-    pub fn hop_under(&self, law: &Law) -> Hop {
+    pub fn hop_under(&self, law: &SetUp) -> Hop {
         match law.queue {
             None => self.hop.clone(),
             Some(queue) => self.hop.with_queue(queue).expect("checked when the scenario was read"),
@@ -258,7 +258,7 @@ impl Scenario {
     }
 
     /// The laws to compare, in the order of the file; at least one.
-    pub fn laws(&self) -> &[Law] {
+    pub fn laws(&self) -> &[SetUp] {
         &self.laws
     }
 
@@ -266,23 +266,15 @@ impl Scenario {
     ///
     /// # Errors
     /// [`UnknownLaw`] says which names there are.
-    pub fn law(&self, name: &str) -> Result<Law, UnknownLaw> {
+    pub fn law(&self, name: &str) -> Result<SetUp, UnknownLaw> {
         if let Some(law) = self.laws.iter().find(|law| law.name == name) {
             return Ok(law.clone());
         }
-        if let Some(sender) = Sender::ALL.iter().find(|sender| sender.as_str() == name) {
-            let frames = FrameSource::default();
-            return Ok(Law {
-                name: name.to_owned(),
-                sender: *sender,
-                queue: None,
-                agent: None,
-                regulator: None,
-                frames,
-            });
+        if let Some(sender) = Choice::named(Place::Sender, name) {
+            return Ok(SetUp::bare(name, sender));
         }
         let mut known: Vec<String> = self.laws.iter().map(|law| law.name.clone()).collect();
-        for sender in Sender::ALL.iter().map(|sender| sender.as_str().to_owned()) {
+        for sender in Place::Sender.laws().map(|law| law.name.to_owned()) {
             if !known.contains(&sender) {
                 known.push(sender);
             }
@@ -446,21 +438,4 @@ pub enum StreamKind {
         /// Interval; not zero.
         every: Span,
     },
-}
-
-/// What senders run, and what the access point does beside it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Law {
-    /// The row's name in reports.
-    pub name: String,
-    /// Congestion control of every TCP sender.
-    pub sender: Sender,
-    /// The access point's queue in place of the hop's.
-    pub queue: Option<queue::Kind>,
-    /// The agent on the access point.
-    pub agent: Option<oal::Params>,
-    /// The law of the edge proxy between server and access point.
-    pub regulator: Option<aggregation::Control>,
-    /// What the stations measure their frames by, for that law.
-    pub frames: FrameSource,
 }

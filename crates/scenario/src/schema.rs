@@ -2,6 +2,8 @@
 
 use crate::quantity::DIMENSIONS;
 use crate::raw;
+use lasthop_laws::param::{Kind, prose};
+use lasthop_laws::registry;
 use schemars::generate::SchemaSettings;
 use serde_json::Value as Json;
 use std::fmt::Write;
@@ -29,6 +31,7 @@ pub fn reference_page() -> String {
         let _ = write!(page, "\n## {heading}\n\n");
         table(&mut page, &schema["definitions"][name]);
     }
+    laws(&mut page);
     page.push_str("\n## Words\n");
     for name in WORDS {
         let words = &schema["definitions"][name];
@@ -40,8 +43,31 @@ pub fn reference_page() -> String {
     page
 }
 
+/// Every law of the registry with its parameters.
+fn laws(page: &mut String) {
+    page.push_str("\n## Laws\n\nWhat each may be set to; a word's choices are listed below its parameter.\n");
+    for law in registry::all() {
+        let _ = write!(page, "\n### `{}` (at `{}`)\n\n{}\n", law.name, law.place, law.doc);
+        if law.table.is_empty() {
+            continue;
+        }
+        page.push_str("\n| parameter | value | default | must be | meaning |\n| --- | --- | --- | --- | --- |\n");
+        for param in law.table {
+            let (kind, default, bound) = (param.kind.name(), param.default, param.bound.unwrap_or_default());
+            let _ = writeln!(page, "| `{}` | {kind} | `{default}` | {bound} | {} |", param.key, param.meaning());
+        }
+        for param in law.table {
+            let Kind::Word(words) = param.kind else { continue };
+            let _ = write!(page, "\n`{}`: {}\n\n", param.key, words.meaning());
+            for (word, doc) in words.words {
+                let _ = writeln!(page, "* `\"{word}\"`: {}", prose(doc));
+            }
+        }
+    }
+}
+
 /// Tables in the order of the page, under the headings that files give them.
-const TABLES: [(&str, &str); 22] = [
+const TABLES: [(&str, &str); 23] = [
     ("`[wire]`", "Wire"),
     ("`[backhaul]`", "Backhaul"),
     ("`changes` of a backhaul or link", "RateStep"),
@@ -64,10 +90,11 @@ const TABLES: [(&str, &str); 22] = [
     ("`[laws.\"NAME\"]`", "Law"),
     ("`agent`", "Agent"),
     ("`regulator`", "Regulator"),
+    ("`[[laws.\"NAME\".part]]`", "Part"),
 ];
 
 /// Words in the order of the page.
-const WORDS: [&str; 18] = [
+const WORDS: [&str; 10] = [
     "World",
     "Standard",
     "QueueKind",
@@ -77,14 +104,6 @@ const WORDS: [&str; 18] = [
     "Reach",
     "TrafficKind",
     "Program",
-    "Sender",
-    "Weights",
-    "Capacity",
-    "Window",
-    "ControllerKind",
-    "FramesFrom",
-    "Allocation",
-    "OverheadRule",
     "Measure",
 ];
 

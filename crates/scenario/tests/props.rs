@@ -79,7 +79,10 @@ fn load(text: &str) -> Result<Scenario, Error> {
 fn every_default_reads() {
     let scenario = load(LEAST).unwrap_or_else(|error| panic!("{}", error.plain()));
     assert_eq!(scenario.seeds(), [1, 2, 3, 4, 5]);
-    assert_eq!(scenario.laws()[0].agent, Some(lasthop_laws::oal::Params::default()));
+    assert_eq!(
+        scenario.laws()[0].agent().map(|agent| (agent.name(), agent.settings().is_empty())),
+        Some(("oal", true))
+    );
     let fq_codel = lasthop_radio::queue::FqCodelParams::default();
     assert_eq!(scenario.hop().queue(), lasthop_radio::queue::Kind::FqCodelAirtime(fq_codel));
     let Hop::Wifi(plan) = scenario.hop() else { panic!("a Wi-Fi hop") };

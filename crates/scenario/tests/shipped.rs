@@ -1,9 +1,9 @@
 //! Every scenario that is shipped loads, and what is generated from the declarations is up to date.
 
-use lasthop_laws::oal;
+use lasthop_laws::{Choice, Place};
 use lasthop_radio::queue;
 use lasthop_report::{Key, Needs};
-use lasthop_scenario::{Hop, Scenario, Sender, json_schema, reference_page};
+use lasthop_scenario::{Hop, Scenario, json_schema, reference_page};
 use std::path::{Path, PathBuf};
 
 fn root() -> PathBuf {
@@ -53,8 +53,10 @@ fn the_demo_is_what_its_description_says() {
     let modern = demo.law("cubic+modern-ap").expect("in the table");
     assert!(matches!(demo.hop_under(&modern).queue(), queue::Kind::FqCodelAirtime(_)));
     assert!(matches!(demo.hop().queue(), queue::Kind::Fifo { packets: 1000 }));
-    assert_eq!(demo.law("cubic+ap").expect("in the table").agent, Some(oal::Params::default()));
-    assert_eq!(demo.law("reno").expect("a sender law").sender, Sender::Reno);
+    let agent = Choice::named(Place::AccessPoint, "oal");
+    assert_eq!(demo.law("cubic+ap").expect("in the table").agent(), agent.as_ref());
+    assert_eq!(demo.law("reno").expect("a sender law").sender("server").name(), "reno");
+    assert!(demo.law("kernel:vegas").expect("the kernel's").sender("server").is_kernel());
     let unknown = demo.law("cubik").expect_err("no such law");
     assert_eq!(unknown.known, ["cubic", "bbr", "cubic+modern-ap", "cubic+ap", "reno"]);
 }

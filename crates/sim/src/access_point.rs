@@ -1,7 +1,7 @@
 //! The agent on the simulated access point: the rewriter in the forwarding path, and the law behind it.
 
 use lasthop_laws::oal::rwnd::Rewriter;
-use lasthop_laws::{HopLaw, ParamError, oal};
+use lasthop_laws::{BuildError, Choice, HopLaw};
 use lasthop_signals::{FlowId, HopReport, Node, Signal};
 use lasthop_units::{Bytes, Time};
 use lasthop_wire::FlowKey;
@@ -13,18 +13,17 @@ const FLOWS: usize = 4096;
 /// What an access point with an agent has beside its queue.
 pub struct Agent {
     rewriter: Rewriter,
-    law: oal::AccessPoint,
+    law: Box<dyn HopLaw>,
     targets: Vec<(FlowId, Option<Bytes>)>,
 }
 
 impl Agent {
-    /// An agent with the access-point law.
+    /// An agent with this law.
     ///
     /// # Errors
-    /// Those of [`oal::Params::validate`].
-    pub fn new(params: &oal::Params) -> Result<Agent, ParamError> {
-        let law = oal::AccessPoint::new(params.clone())?;
-        Ok(Agent { rewriter: Rewriter::new(FLOWS), law, targets: Vec::new() })
+    /// If the choice makes no law of a hop.
+    pub fn new(choice: &Choice) -> Result<Agent, BuildError> {
+        Ok(Agent { rewriter: Rewriter::new(FLOWS), law: choice.hop()?, targets: Vec::new() })
     }
 
     /// A segment towards a station passes.

@@ -1,7 +1,7 @@
 //! A TCP connection of the world: both ends, and the applications on them.
 
-use lasthop_laws::Intake;
-use lasthop_laws::tcp::{self, Setup};
+use lasthop_laws::tcp::Setup;
+use lasthop_laws::{Choice, Intake};
 use lasthop_radio::AccessClass;
 use lasthop_scenario::REQUEST;
 use lasthop_signals::{HostId, Node};
@@ -125,8 +125,8 @@ pub enum Via {
 impl Pair {
     /// Opens a connection. Whoever is asked for data by `fetch` answers; otherwise the end that is not a server's calls: the one
     /// that gets the data, or the one that sends them where only that is a station. Each end has the congestion control of its host;
-    /// `None` if there is no such law.
-    pub fn open(now: Time, opening: Opening, calls: End, senders: &[&str], seed: Seed) -> Option<Pair> {
+    /// `None` if one of them is not ours.
+    pub fn open(now: Time, opening: Opening, calls: End, senders: &[Choice], seed: Seed) -> Option<Pair> {
         let Opening { number, from, to, node, stream, app, class } = opening;
         // Ports from the ephemeral range of RFC 6335; numbers repeat only after 16 384 connections.
         let port = 49_152 + (number % 16_384) as u16;
@@ -145,7 +145,7 @@ impl Pair {
         };
         let law = |host: HostId, end: &str| {
             let mss = Bytes::new(u64::from(Config::default().mss));
-            tcp::by_name(senders[host.index()], Setup::new(mss, seed.stream(&format!("tcp/{number}/{end}"))))
+            senders[host.index()].sender(Setup::new(mss, seed.stream(&format!("tcp/{number}/{end}")))).ok()
         };
         let key = FlowKey {
             source: address(hosts[0]),

@@ -7,13 +7,13 @@ use crate::source::Source;
 use crate::station::{self, Frames};
 use crate::world::{AccessPoints, Parts, World};
 use lasthop_laws::aggregation::Control;
-use lasthop_laws::{ParamError, oal};
+use lasthop_laws::{BuildError, Choice, ParamError};
 use lasthop_radio::star::Star;
 use lasthop_radio::wifi::Wifi;
 use lasthop_radio::wired::Wire;
 use lasthop_report::{Recorder, RunRecord, Window};
 use lasthop_scenario::graph::{Graph, HostRole, Medium};
-use lasthop_scenario::{Hop, Law, Scenario, Stream, StreamKind};
+use lasthop_scenario::{Hop, Scenario, SetUp, Stream, StreamKind};
 use lasthop_signals::{FrameSource, Node};
 use lasthop_units::{Seed, Span, Time};
 
@@ -24,6 +24,13 @@ pub enum SimError {
     /// The parameters of the agent or of the regulator make no law.
     #[error("the law on the access point cannot be built")]
     Law(#[from] ParamError),
+    /// A law that the simulator does not have.
+    #[error("{source}: use the lab (--world lab), or one of reno, cubic and bbr")]
+    Build {
+        /// Which, and why.
+        #[from]
+        source: BuildError,
+    },
     /// Traffic that goes as fast as a regulator allows, and none.
     #[error("this law has no regulator, and UDP traffic without a rate needs one")]
     Unregulated,
@@ -39,7 +46,7 @@ const STEP: Span = Span::from_millis(100);
 /// See [`SimError`].
 pub fn run(
     scenario: &Scenario,
-    law: &Law,
+    law: &SetUp,
     seed: u64,
     keep_packets: bool,
     progress: &mut dyn FnMut(Span) -> bool,
@@ -69,9 +76,12 @@ pub fn run(
 ///
 /// # Errors
 /// See [`SimError`].
-pub fn build(scenario: &Scenario, law: &Law, seed: Seed, keep_packets: bool) -> Result<World, SimError> {
+pub fn build(scenario: &Scenario, law: &SetUp, seed: Seed, keep_packets: bool) -> Result<World, SimError> {
     let greedy = |stream: &Stream| matches!(stream.kind, StreamKind::Udp { rate: None, .. });
-    if law.regulator.is_none() && scenario.streams().iter().any(greedy) {
+    if let Some(kernel) = law.senders().find(|sender| sender.is_kernel()) {
+        return Err(BuildError::Kernel { name: kernel.name().to_owned() }.into());
+    }
+    if law.regulator().is_none() && scenario.streams().iter().any(greedy) {
         return Err(SimError::Unregulated);
     }
     let graph = scenario.graph();
@@ -87,15 +97,16 @@ pub fn build(scenario: &Scenario, law: &Law, seed: Seed, keep_packets: bool) -> 
         recorder.keep_packets();
     }
     let access_points = access_points(scenario);
-    let agent = |params: &oal::Params| access_points.nodes.iter().map(|_| Agent::new(params)).collect();
-    let agents: Vec<Agent> = law.agent.as_ref().map(agent).transpose()?.unwrap_or_default();
-    let proxy = law.regulator.as_ref().map(|control| proxies(&access_points, control, law.frames, seed)).transpose()?;
+    let agent = |choice: &Choice| access_points.nodes.iter().map(|_| Agent::new(choice)).collect();
+    let agents: Vec<Agent> = law.agent().map(agent).transpose()?.unwrap_or_default();
+    let control = law.control();
+    let proxy = control.as_ref().map(|control| proxies(&access_points, control, law.frames(), seed)).transpose()?;
     let station = |role: HostRole| match role {
         HostRole::Station(place) => Some(Scenario::station_node(place)),
         _ => None,
     };
     let stations = graph.hosts.iter().map(|host| station(host.role)).collect();
-    let senders = vec![law.sender.as_str(); graph.hosts.len()];
+    let senders = graph.hosts.iter().map(|host| law.sender(&host.name).clone()).collect();
     Ok(World::new(Parts {
         net: net(&graph, hop, scenario.stations().len(), seed),
         last_hop: last_hop.expect("a scenario has a last hop"),

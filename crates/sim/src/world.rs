@@ -12,6 +12,7 @@ use crate::net::{Effect, Effects, Net};
 use crate::proxy::{Proxy, Stream};
 use crate::source::Source;
 use crate::station;
+use lasthop_laws::Choice;
 use lasthop_radio::{AccessClass, Dest, Ecn, Packet};
 use lasthop_report::{Gauge, HopMeter, NOBODY, Recorder, Segments, SeriesKind};
 use lasthop_scenario::StreamKind;
@@ -40,8 +41,8 @@ pub struct World {
     stations: Vec<Option<Node>>,
     pub(crate) sources: Vec<Source>,
     pub(crate) pairs: Vec<Pair>,
-    /// The congestion control of each host, by name.
-    senders: Vec<&'static str>,
+    /// The congestion control of each host.
+    senders: Vec<Choice>,
     seed: Seed,
     pub(crate) effects: Effects,
     pub(crate) recorder: Recorder,
@@ -90,8 +91,8 @@ pub struct Parts {
     pub proxy: Option<(Vec<Proxy>, Vec<station::Agent>, HostId)>,
     /// What starts traffic.
     pub sources: Vec<Source>,
-    /// The congestion control of each host, by name.
-    pub senders: Vec<&'static str>,
+    /// The congestion control of each host.
+    pub senders: Vec<Choice>,
     /// The run's seed.
     pub seed: Seed,
     /// Where measurements go.

@@ -304,7 +304,7 @@ fn narrowed(from: Time, bytes: u32) -> Network {
 
 #[test]
 fn a_middle_box_that_narrows_the_window_in_flight_sets_the_rate_and_stalls_nothing() {
-    for law in lasthop_laws::tcp::NAMES {
+    for law in lasthop_laws::tcp::LAWS.iter().map(|law| law.name) {
         let config = Config { rmem_default: Bytes::new(4 << 20), ..Config::default() };
         let mut net = Net::new(law_called(law), Config::default(), config, narrowed(at(150), 40_960));
         net.a.write_forever();

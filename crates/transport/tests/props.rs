@@ -3,7 +3,7 @@
 mod harness;
 
 use harness::net::{Net, Network, Way, law_called};
-use lasthop_laws::tcp::NAMES;
+use lasthop_laws::tcp::LAWS;
 use lasthop_transport::Config;
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use lasthop_wire::tcp::Flags;
@@ -57,7 +57,7 @@ proptest! {
     #[test]
     fn every_octet_arrives_once_and_both_ends_close(
         abuse in abuse(),
-        law in prop::sample::select(NAMES.to_vec()),
+        law in prop::sample::select(LAWS.iter().map(|law| law.name).collect::<Vec<_>>()),
         initial_seq in prop_oneof![any::<u32>(), u32::MAX - 200_000..=u32::MAX],
         len in prop_oneof![0u64..5_000, 0u64..400_000],
         read in prop_oneof![Just(None), (200_000u64..5_000_000).prop_map(Some)],

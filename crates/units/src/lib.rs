@@ -1,4 +1,5 @@
-//! Units that the compiler checks, statistics that need no storage, random streams that have names, and counts in words.
+//! Units that the compiler checks, quantities as people write them, statistics that need no storage, random streams that have
+//! names, and counts in words.
 //!
 //! This is the ground floor: it knows nothing of networks. Every room above passes [`Time`], [`Span`],
 //! [`Rate`] and [`Bytes`] instead of bare numbers; raw integers appear only where data enters or leaves
@@ -6,6 +7,7 @@
 
 mod bytes;
 mod count;
+pub mod quantity;
 mod rate;
 mod seed;
 pub mod stats;

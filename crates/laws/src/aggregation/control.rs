@@ -1,7 +1,7 @@
 //! Which controller a proxy runs, with its parameters.
 
 use super::{LinearPi, Params, PiParams, Regulator};
-use crate::{Decision, HopLaw, ParamError};
+use crate::{Choice, Decision, HopLaw, ParamError, Parameters};
 use lasthop_signals::{FlowId, Signal};
 use lasthop_units::{Span, Time};
 
@@ -24,6 +24,15 @@ pub enum Controller {
 }
 
 impl Control {
+    /// The controller of a proxy's law; `None` if it is no controller of this family, or its settings make none.
+    pub fn of(choice: &Choice) -> Option<Control> {
+        match choice.name() {
+            name if name == super::LAW.name => Params::with(choice.settings()).ok().map(Control::Aggregation),
+            name if name == super::PREDECESSOR.name => PiParams::with(choice.settings()).ok().map(Control::LinearPi),
+            _ => None,
+        }
+    }
+
     /// Checks that the parameters make a law.
     ///
     /// # Errors

@@ -52,9 +52,51 @@ pub use params::{Allocation, OverheadRule, Params, SLOT};
 pub use pi::{LinearPi, PiParams};
 pub use presence::REST;
 
-use lasthop_signals::{FlowId, Node};
+use crate::{Entry, Parameters, Place, params};
+use lasthop_signals::{FlowId, FrameSource, Node};
 
 /// The number of the stream that is paced to `station`.
 pub fn flow_of(station: Node) -> FlowId {
     FlowId(u32::from(station.0))
+}
+
+/// The regulator's entry in the registry.
+pub const LAW: Entry =
+    Entry::hop(Place::Proxy, "aggregation", "The aggregation regulator.", Params::TABLE, |settings| {
+        Ok(Box::new(Regulator::new(Params::with(settings)?)?))
+    });
+/// Its predecessor's.
+pub const PREDECESSOR: Entry = Entry::hop(
+    Place::Proxy,
+    "linear-pi",
+    "Its predecessor: a linear controller that holds the number of packets a frame.",
+    PiParams::TABLE,
+    |settings| Ok(Box::new(LinearPi::new(PiParams::with(settings)?)?)),
+)
+.also(&["pi"]);
+/// That of the stations' side, which accounts for the frames of each slot. How long a slot is, the proxy's law says.
+pub const FRAMES: Entry = Entry::elsewhere(
+    Place::Station,
+    "frames",
+    "Reports the frames that a station received in each slot of the proxy's law.",
+    StationParams::TABLE,
+    |settings| StationParams::with(settings).map(drop),
+);
+
+params! {
+    /// What may be set of the stations' side.
+    pub struct StationParams {
+        /// What stations measure their frames by.
+        measure: FrameSource = "radiotap";
+    }
+}
+
+crate::word_of! {
+    /// How stations know which packets came in one frame.
+    FrameSource {
+        /// From radiotap headers on a monitor interface, which needs root. They tell data rates too.
+        Radiotap = "radiotap",
+        /// From the times at which packets were sent and arrived, as any user may read them.
+        Timestamps = "timestamps",
+    }
 }

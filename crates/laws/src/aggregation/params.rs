@@ -1,114 +1,78 @@
 //! What an operator may set of the regulator.
+//!
+//! With [`OverheadRule::Round`] the guards of any implementation hold, too:
+//!
+//! * frames of single packets lower ĉ, since it could not leave a value with which only they are asked for;
+//! * what stands in the hop's queue is drained;
+//! * frames are not asked to hold more than they were found to;
+//! * packets that are sent again count;
+//! * streams that are limited, or lack packets on the path before the hop, claim no more than they use.
 
 use super::model::{aim_packets, most_packets};
-use crate::params::{ParamError, refuse, within};
+use crate::param::{from_to, within};
+use crate::{params, words};
 use lasthop_units::{Bytes, Span};
 
 /// The slot of proxies and stations that are told no other: both must have the same, and are started apart from each other.
 pub const SLOT: Span = Span::from_millis(500);
 
-/// Parameters of [`super::Regulator`]. The defaults are the specification's where it gives one.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Params {
-    /// Which aggregation levels are aimed at.
-    pub allocation: Allocation,
-    /// The interval between a station's frames that the regulator holds (T̄).
-    pub target: Span,
-    /// Gain of the inner loop, from aggregation error to rate (K₁).
-    pub k1: f64,
-    /// Gain of the outer loop, from interval error to aggregation target (K₂).
-    pub k2: f64,
-    /// Weight of a new sample in the estimate of the access overhead (β).
-    pub beta: f64,
-    /// Control interval, equal to the stations' slot (Δ).
-    pub interval: Span,
-    /// Most packets that the hop puts into one frame (N_max).
-    pub max_packets: u32,
-    /// Most packets a frame that are aimed at (N̄), below `max_packets` so that a full frame stays a sign of a queue.
-    pub aim_packets: u32,
-    /// Packet size before any was seen (l).
-    pub packet: Bytes,
-    /// Access overhead a frame before any was measured (μ_Toh).
-    pub overhead: Span,
-    /// What is kept when stations come and go.
-    pub overhead_rule: OverheadRule,
+params! {
+    /// Parameters of [`super::Regulator`]. The defaults are the specification's where it gives one. Gains outside the stable
+    /// range are legal: sweeps need them.
+    pub struct Params {
+        /// The aggregation levels aimed at where stations have unlike rates.
+        allocation: Allocation = "exact";
+        /// Longest interval between a station's frames that is aimed at (T̄); it is shorter where frames come to
+        /// `aim-packets` first.
+        target: Span = "10 ms", |p| from_to(p.target, Span::from_micros(100), Span::from_secs(10)) => "from 100 us to 10 s";
+        /// Gain of the inner loop, from aggregation error to rate (K₁).
+        k1: f64 = "0.5", |p| within(p.k1, 0.0, 10.0)
+            => "above 0 and at most 10; the loop is stable below 2 times c_est / c";
+        /// Gain of the outer loop, from interval error to aggregation target (K₂).
+        k2: f64 = "0.2", |p| within(p.k2, 0.0, 10.0)
+            => "above 0 and at most 10; the loop is stable below about 1.9 at k1 = 0.5";
+        /// Weight of a new sample in the estimate of the access overhead (β).
+        beta: f64 = "0.05", |p| within(p.beta, 0.0, 1.0) => "above 0 and at most 1";
+        /// Control interval, and the stations' slot (Δ).
+        interval: Span = "500 ms", |p| from_to(p.interval, Span::from_millis(10), Span::from_secs(60))
+            => "from 10 ms to 60 s";
+        /// Most packets that the access point puts into one frame (N_max).
+        max_packets: u32 = "64", |p| from_to(p.max_packets, 2, 1024) => "from 2 to 1024";
+        /// Most packets a frame that are aimed at (N̄), below `max-packets` so that a full frame stays a sign of a queue.
+        aim_packets: u32 = "48", |p| from_to(p.aim_packets, 1, p.max_packets) => "from 1 to max-packets";
+        /// Packet size before any was seen (l).
+        packet: Bytes = "1500 B", |p| from_to(p.packet, Bytes::new(40), Bytes::new(65_535)) => "from 40 B to 65535 B";
+        /// Access overhead of a frame before any was measured (μ_Toh).
+        overhead: Span = "200 us", |p| from_to(p.overhead, Span::from_micros(10), Span::from_millis(100))
+            => "from 10 us to 100 ms";
+        /// What is kept of the overhead when stations come and go.
+        overhead_rule: OverheadRule = "access";
+    }
 }
 
-/// Aggregation levels of a hop whose stations have unlike rates.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Allocation {
-    /// The optimum of the published problem.
-    Exact,
-    /// The published rule, which is the optimum only if no station, or every one, is at its cap.
-    Paper,
+words! {
+    /// Aggregation levels of a hop whose stations have unlike rates.
+    pub enum Allocation {
+        /// The optimum of the published problem.
+        Exact = "exact",
+        /// The published rule, which is the optimum only if no station, or every one, is at its cap.
+        Paper = "paper",
+    }
 }
 
-/// What the estimator of the access overhead holds to be constant when the number of active stations changes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum OverheadRule {
-    /// The overhead of one access: the round's is known at once for any number of stations. When the hop itself changes, two
-    /// slots that agree are believed at once.
-    Access,
-    /// The overhead of the whole round, as published: it is learned anew, by β, whatever the hop does, no target is given up or made
-    /// longer, and ν is the outer loop's alone. The guards of any implementation hold here too:
-    ///
-    /// * frames of single packets lower ĉ, since it could not leave a value with which only they are asked for;
-    /// * what stands in the hop's queue is drained;
-    /// * frames are not asked to hold more than they were found to;
-    /// * packets that are sent again count;
-    /// * streams that are limited, or lack packets on the path before the hop, claim no more than they use.
-    Round,
-}
-
-impl Default for Params {
-    fn default() -> Params {
-        Params {
-            allocation: Allocation::Exact,
-            target: Span::from_millis(10),
-            k1: 0.5,
-            k2: 0.2,
-            beta: 0.05,
-            interval: SLOT,
-            max_packets: 64,
-            aim_packets: 48,
-            packet: Bytes::new(1500),
-            overhead: Span::from_micros(200),
-            overhead_rule: OverheadRule::Access,
-        }
+words! {
+    /// What is kept of the estimated access overhead when stations come and go.
+    pub enum OverheadRule {
+        /// The overhead of one access: the round's is known at once for any number of stations. When the hop itself changes,
+        /// two slots that agree are believed at once.
+        Access = "access",
+        /// The overhead of the whole round, as published: it is learned anew, by β, whatever the hop does, no target is given
+        /// up or made longer, and ν is the outer loop's alone.
+        Round = "round",
     }
 }
 
 impl Params {
-    /// Checks that the parameters make a law. Gains outside the stable range are legal: sweeps need them.
-    ///
-    /// # Errors
-    /// The first parameter that is out of bounds.
-    pub fn validate(&self) -> Result<(), ParamError> {
-        within("k1", self.k1, (0.0, 10.0), "above 0 and at most 10; the loop is stable below 2 times c_est / c")?;
-        within("k2", self.k2, (0.0, 10.0), "above 0 and at most 10; the loop is stable below about 1.9 at k1 = 0.5")?;
-        within("beta", self.beta, (0.0, 1.0), "above 0 and at most 1")?;
-        let fits = |span: Span, least: Span, most: Span| (least..=most).contains(&span);
-        if !fits(self.target, Span::from_micros(100), Span::from_secs(10)) {
-            return refuse("target", self.target, "from 100 us to 10 s");
-        }
-        if !fits(self.interval, Span::from_millis(10), Span::from_secs(60)) {
-            return refuse("interval", self.interval, "from 10 ms to 60 s");
-        }
-        if !(2..=1024).contains(&self.max_packets) {
-            return refuse("max_packets", self.max_packets, "from 2 to 1024");
-        }
-        if !(1..=self.max_packets).contains(&self.aim_packets) {
-            return refuse("aim_packets", self.aim_packets, "from 1 to max-packets");
-        }
-        if !(Bytes::new(40)..=Bytes::new(65_535)).contains(&self.packet) {
-            return refuse("packet", self.packet, "from 40 B to 65535 B");
-        }
-        if !fits(self.overhead, Span::from_micros(10), Span::from_millis(100)) {
-            return refuse("overhead", self.overhead, "from 10 us to 100 ms");
-        }
-        Ok(())
-    }
-
     /// Most packets that a frame can hold, of which each takes `airtime` seconds.
     pub(super) fn most(&self, airtime: f64) -> f64 {
         most_packets(f64::from(self.max_packets), airtime)
@@ -128,6 +92,11 @@ impl Params {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_slot_of_who_is_told_no_other_is_the_default() {
+        assert_eq!(Params::default().interval, SLOT);
+    }
 
     #[test]
     fn the_defaults_make_a_law_and_nonsense_does_not() {

@@ -23,56 +23,25 @@
 use super::flow_of;
 use super::ledger::{Ledger, Slot};
 use super::model::{PACKET_OVERHEAD, airtime};
-use crate::params::{refuse, within};
-use crate::{Decision, HopLaw, ParamError, Why};
+use crate::param::{from_to, within};
+use crate::{Decision, HopLaw, ParamError, Why, params};
 use lasthop_signals::{FlowId, Node, Signal};
 use lasthop_units::{Bytes, Rate, Span, Time};
 
-/// Parameters of [`LinearPi`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct PiParams {
-    /// Packets a frame that are aimed at.
-    pub aim_packets: u32,
-    /// Integral gain, packets a second for a packet a frame.
-    pub integral: f64,
-    /// Proportional gain, packets a second for a packet a frame; 0 for the integral controller.
-    pub proportional: f64,
-    /// Control interval.
-    pub interval: Span,
-    /// Packet size before any was seen.
-    pub packet: Bytes,
-}
-
-impl Default for PiParams {
-    fn default() -> PiParams {
-        PiParams {
-            aim_packets: 32,
-            integral: 68.0,
-            proportional: 0.0,
-            interval: Span::from_secs(1),
-            packet: Bytes::new(1500),
-        }
-    }
-}
-
-impl PiParams {
-    /// Checks that the parameters make a law.
-    ///
-    /// # Errors
-    /// The first parameter that is out of bounds.
-    pub fn validate(&self) -> Result<(), ParamError> {
-        if !(1..=1024).contains(&self.aim_packets) {
-            return refuse("aim_packets", self.aim_packets, "from 1 to 1024");
-        }
-        within("integral", self.integral, (0.0, 1e6), "above 0 and at most 1e6 packets a second")?;
-        within("proportional", self.proportional, (-f64::MIN_POSITIVE, 1e6), "from 0 to 1e6 packets a second")?;
-        if !(Span::from_millis(10)..=Span::from_secs(60)).contains(&self.interval) {
-            return refuse("interval", self.interval, "from 10 ms to 60 s");
-        }
-        if !(Bytes::new(40)..=Bytes::new(65_535)).contains(&self.packet) {
-            return refuse("packet", self.packet, "from 40 B to 65535 B");
-        }
-        Ok(())
+params! {
+    /// Parameters of [`LinearPi`].
+    pub struct PiParams {
+        /// Packets a frame that are aimed at.
+        aim_packets: u32 = "32", |p| from_to(p.aim_packets, 1, 1024) => "from 1 to 1024";
+        /// Integral gain, packets a second for each packet a frame.
+        integral: f64 = "68", |p| within(p.integral, 0.0, 1e6) => "above 0 and at most 1e6 packets a second";
+        /// Proportional gain, packets a second for each packet a frame; 0 for the integral controller.
+        proportional: f64 = "0", |p| from_to(p.proportional, 0.0, 1e6) => "from 0 to 1e6 packets a second";
+        /// Control interval, and the stations' slot.
+        interval: Span = "1 s", |p| from_to(p.interval, Span::from_millis(10), Span::from_secs(60))
+            => "from 10 ms to 60 s";
+        /// Packet size before any was seen.
+        packet: Bytes = "1500 B", |p| from_to(p.packet, Bytes::new(40), Bytes::new(65_535)) => "from 40 B to 65535 B";
     }
 }
 

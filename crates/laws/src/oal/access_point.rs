@@ -172,7 +172,7 @@ impl HopLaw for AccessPoint {
     }
 
     fn name(&self) -> &'static str {
-        "oal"
+        super::NAME
     }
 }
 

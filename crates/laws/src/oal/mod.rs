@@ -13,5 +13,18 @@ pub mod window;
 mod access_point;
 mod params;
 
+use crate::{Entry, Parameters, Place};
 pub use access_point::AccessPoint;
+
 pub use params::{CapacityRule, Params, Weights, WindowRule};
+
+/// The name of the law.
+pub const NAME: &str = "oal";
+/// Its entry in the registry.
+pub const LAW: Entry = Entry::hop(
+    Place::AccessPoint,
+    NAME,
+    "On-AP learning: advertised windows from the shares of the hop's capacity.",
+    Params::TABLE,
+    |settings| Ok(Box::new(AccessPoint::new(Params::with(settings)?)?)),
+);

@@ -21,7 +21,7 @@ mod recovery;
 mod rounds;
 
 use super::Setup;
-use crate::{Bounds, Decision, SenderLaw, Why};
+use crate::{Bounds, Decision, Entry, SenderLaw, Why};
 use aggregation::Aggregation;
 use cycle::Cycle;
 use filter::MaxFilter;
@@ -35,6 +35,8 @@ use rounds::Rounds;
 
 /// The name of the law.
 pub const NAME: &str = "bbr";
+/// Its entry in the registry.
+pub const LAW: Entry = Entry::sender(NAME, "BBR version 1.", &[], |_, setup| Ok(Box::new(Bbr::new(setup))));
 
 /// 2 / ln 2: the least gain that doubles the delivery rate each round.
 const HIGH_GAIN: f64 = 2.885;

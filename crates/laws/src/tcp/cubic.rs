@@ -12,12 +12,14 @@
 use super::Setup;
 use super::hystart::{HyStart, Sample};
 use super::window::Window;
-use crate::{Decision, SenderLaw};
+use crate::{Decision, Entry, SenderLaw};
 use lasthop_signals::{Ack, Signal};
 use lasthop_units::{Bytes, Rate, Span, Time};
 
 /// The name of the law.
 pub const NAME: &str = "cubic";
+/// Its entry in the registry.
+pub const LAW: Entry = Entry::sender(NAME, "CUBIC (RFC 9438).", &[], |_, setup| Ok(Box::new(Cubic::new(&setup))));
 
 const C: f64 = 0.4;
 const BETA: f64 = 0.7;

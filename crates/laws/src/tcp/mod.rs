@@ -13,11 +13,11 @@ pub use bbr::Bbr;
 pub use cubic::Cubic;
 pub use reno::Reno;
 
-use crate::SenderLaw;
+use crate::{Choice, Entry, Place, SenderLaw};
 use lasthop_units::{Bytes, Stream};
 
-/// The names that [`by_name`] knows, in alphabetical order.
-pub const NAMES: [&str; 3] = [bbr::NAME, cubic::NAME, reno::NAME];
+/// The congestion controls: one line a law.
+pub const LAWS: &[Entry] = &[reno::LAW, cubic::LAW, bbr::LAW];
 
 /// What every sender law is told when it is created.
 #[derive(Clone, Debug)]
@@ -41,12 +41,7 @@ impl Setup {
     }
 }
 
-/// A new instance of the law called `name`; `None` if there is no such law.
+/// A new instance of the law called `name`, nothing set; `None` if there is no such law.
 pub fn by_name(name: &str, setup: Setup) -> Option<Box<dyn SenderLaw>> {
-    match name {
-        bbr::NAME => Some(Box::new(Bbr::new(setup))),
-        cubic::NAME => Some(Box::new(Cubic::new(&setup))),
-        reno::NAME => Some(Box::new(Reno::new(&setup))),
-        _ => None,
-    }
+    Choice::of(Place::Sender.law(name)?).sender(setup).ok()
 }

@@ -7,12 +7,15 @@
 
 use super::Setup;
 use super::window::Window;
-use crate::{Decision, SenderLaw};
+use crate::{Decision, Entry, SenderLaw};
 use lasthop_signals::Signal;
 use lasthop_units::{Bytes, Time};
 
 /// The name of the law.
 pub const NAME: &str = "reno";
+/// Its entry in the registry.
+pub const LAW: Entry =
+    Entry::sender(NAME, "NewReno (RFC 5681, RFC 6582).", &[], |_, setup| Ok(Box::new(Reno::new(&setup))));
 
 /// Reno for one flow.
 #[derive(Clone, Debug)]

@@ -1,19 +1,19 @@
-//! What senders and access point run.
+//! What runs where.
 
 use super::{packets, span};
 use crate::problem::Kind;
+use crate::quantity::either;
 use crate::quantity::show;
-use crate::read::{Context, Entry, Quantity};
-use crate::{Law, Sender, raw};
-use lasthop_laws::aggregation::{self, Control};
-use lasthop_laws::{ParamError, oal};
+use crate::read::{At, Context, Entry, Quantity};
+use crate::{Hosts, Part, SetUp, raw};
+use lasthop_laws::Place;
 use lasthop_radio::queue;
 use lasthop_units::{Bytes, Span};
-use raw::{ControllerKind, QueueKind};
+use raw::QueueKind;
 
 const DEFAULT_LIMIT: usize = 1000;
 
-pub(super) fn laws(raw: &raw::Scenario, cx: &mut Context) -> Option<Vec<Law>> {
+pub(super) fn laws(raw: &raw::Scenario, cx: &mut Context) -> Option<Vec<SetUp>> {
     let wired = raw.hop.get().is_some_and(|hop| hop.wired.given && !hop.wifi.given);
     let tables = raw.laws.get()?.0;
     if tables.is_empty() {
@@ -21,24 +21,11 @@ pub(super) fn laws(raw: &raw::Scenario, cx: &mut Context) -> Option<Vec<Law>> {
         cx.problem(Kind::OutOfRange, &raw.laws.at, "a scenario without laws compares nothing", remedy);
         return None;
     }
-    let wifi = raw.hop.get().and_then(|hop| hop.wifi.get());
-    let alone = wifi.and_then(|wifi| wifi.standard.get()).filter(|standard| !standard.has_mcs());
-    for (_, table) in &tables {
-        if let Some(standard) = alone.filter(|_| table.regulator.given) {
-            let what =
-                format!("{standard} does not aggregate, and the regulator goes by how many packets share a frame");
-            cx.impossible(
-                &table.regulator.at,
-                what,
-                "delete this key, or use \"802.11n\", \"802.11ac\" or \"802.11ax\"",
-            );
-        }
-    }
-    let read: Vec<Option<Law>> = tables.iter().map(|(name, table)| law(name, table, wired, cx)).collect();
+    let read: Vec<Option<SetUp>> = tables.iter().map(|(name, table)| law(name, table, (raw, wired), cx)).collect();
     read.into_iter().collect()
 }
 
-fn law(name: &str, table: &raw::Law, wired: bool, cx: &mut Context) -> Option<Law> {
+fn law(name: &str, table: &raw::Law, (raw, wired): (&raw::Scenario, bool), cx: &mut Context) -> Option<SetUp> {
     let legal = |c: char| c.is_ascii_alphanumeric() || "+-_.".contains(c);
     if name.is_empty() || name.len() > 64 || !name.chars().all(legal) {
         let what = format!("\"{name}\" is not a name for a law");
@@ -49,34 +36,159 @@ fn law(name: &str, table: &raw::Law, wired: bool, cx: &mut Context) -> Option<La
             "use 1 to 64 letters, digits, `+`, `-`, `_` and `.`: names are listed with commas after --laws",
         );
     }
-    let sender = table.sender.get();
-    let bare = Sender::ALL.iter().find(|known| known.as_str() == name);
-    if let (Some(bare), Some(sender)) = (bare, sender)
-        && *bare != sender
-    {
-        let what = format!("a law called \"{name}\" would run {sender}");
-        cx.impossible(&table.sender.at, what, format!("write `sender = \"{bare}\"`, or call the law otherwise"));
-    }
     let queue = optional(&table.queue, cx, |queue, cx| self::queue(&queue, wired, cx));
-    let agent = optional(&table.agent, cx, |agent, cx| self::agent(&agent, cx));
-    let regulator = optional(&table.regulator, cx, |regulator, cx| self::regulator(&regulator, cx));
-    if table.regulator.given && wired {
+    let parts = parts(table, raw, cx);
+    let full = |place| {
+        let part = parts.iter().flatten().find(|(part, _)| part.place == place);
+        part.map(|(_, at)| at.clone())
+    };
+    if let Some(at) = table.regulator.given_at().cloned().or_else(|| full(Place::Proxy)) {
+        proxy(&at, table.agent.given || full(Place::AccessPoint).is_some(), (raw, wired), cx);
+    }
+    let sender = parts
+        .as_ref()
+        .and_then(|parts| parts.iter().find(|(part, _)| part.place == Place::Sender && part.hosts == Hosts::All));
+    let bare = Place::Sender.law(name);
+    if let (Some(bare), Some((sender, at))) = (bare, sender)
+        && sender.law.name() != bare.name
+    {
+        let what = format!("a law called \"{name}\" would run {}", sender.law.name());
+        cx.impossible(at, what, format!("write `sender = \"{}\"`, or call the law otherwise", bare.name));
+    }
+    if parts.is_some() && sender.is_none() {
+        let remedy = "add `sender = \"cubic\"`, or `default` to the hosts of `sender`";
+        cx.problem(Kind::Missing, &table.place.below("sender"), "nothing says what all senders run", remedy);
+        return None;
+    }
+    let parts = parts?.into_iter().map(|(part, _)| part).collect();
+    Some(SetUp { name: name.to_owned(), queue: queue?, parts })
+}
+
+/// What an edge proxy cannot stand beside.
+fn proxy(at: &At, agent: bool, (raw, wired): (&raw::Scenario, bool), cx: &mut Context) {
+    if wired {
         let remedy = "delete this key, or use `[hop.wifi]`";
-        cx.impossible(&table.regulator.at, "a wired hop has no frames that a station could report", remedy);
+        cx.impossible(at, "a wired hop has no frames that a station could report", remedy);
     }
-    if table.regulator.given && table.agent.given {
+    let wifi = raw.hop.get().and_then(|hop| hop.wifi.get());
+    if let Some(standard) = wifi.and_then(|wifi| wifi.standard.get()).filter(|standard| !standard.has_mcs()) {
+        let what = format!("{standard} does not aggregate, and the regulator goes by how many packets share a frame");
+        cx.impossible(at, what, "delete this key, or use \"802.11n\", \"802.11ac\" or \"802.11ax\"");
+    }
+    if agent {
         let what = "the agent rewrites TCP windows, and the proxy ends TCP connections before they reach it";
-        cx.impossible(&table.regulator.at, what, "keep one of `agent` and `regulator`");
+        cx.impossible(at, what, "keep one of `agent` and `regulator`");
     }
-    let frames = optional(&table.regulator, cx, |regulator, _| Some(regulator.measure.get()?.0));
-    Some(Law {
-        name: name.to_owned(),
-        sender: sender?,
-        queue: queue?,
-        agent: agent?,
-        regulator: regulator?,
-        frames: frames?.unwrap_or_default(),
-    })
+}
+
+/// The parts of a set-up, each with its place in the file.
+fn parts(table: &raw::Law, raw: &raw::Scenario, cx: &mut Context) -> Option<Vec<(Part, At)>> {
+    let mut parts: Vec<(Part, At)> = Vec::new();
+    let all = |place, picked: raw::Picked| (Part { place, hosts: Hosts::All, law: picked.choice }, picked.at);
+    let mut whole = true;
+    if table.sender.given {
+        let senders = table.sender.get();
+        whole &= senders.is_some();
+        if let Some(senders) = senders {
+            parts.extend(senders.default.map(|law| all(Place::Sender, law)));
+            for (name, law) in senders.named {
+                let hosts = hosts(Place::Sender, &[name], &law.at, raw, cx);
+                whole &= hosts.is_some();
+                let part = |names| Part { place: Place::Sender, hosts: Hosts::Named(names), law: law.choice };
+                parts.extend(hosts.map(|names| (part(names), law.at)));
+            }
+        }
+    }
+    if table.agent.given {
+        let agent = table.agent.get();
+        whole &= agent.is_some();
+        parts.extend(agent.map(|raw::Agent(law)| all(Place::AccessPoint, law)));
+    }
+    if table.regulator.given {
+        let regulator = table.regulator.get();
+        whole &= regulator.is_some();
+        if let Some(regulator) = regulator {
+            parts.extend([all(Place::Proxy, regulator.law), all(Place::Station, regulator.frames)]);
+        }
+    }
+    for part in table.part.get()? {
+        let Some(place) = part.at.get() else { continue };
+        let hosts = match &part.on.value {
+            None if part.on.given => None,
+            None => Some(Hosts::All),
+            Some(names) if place == Place::Sender => hosts(place, names, &part.on.at, raw, cx).map(Hosts::Named),
+            Some(names) => everywhere(place, names, &part.on.at, raw, cx),
+        };
+        whole &= hosts.is_some();
+        parts.extend(hosts.map(|hosts| (Part { place, hosts, law: part.law.choice }, part.law.at)));
+    }
+    for (i, (part, at)) in parts.iter().enumerate() {
+        let earlier = || parts[..i].iter().map(|(earlier, _)| earlier).filter(|earlier| earlier.place == part.place);
+        let twice = match &part.hosts {
+            Hosts::All => earlier().any(|earlier| earlier.hosts == Hosts::All).then(|| "all hosts".to_owned()),
+            Hosts::Named(names) => names.iter().enumerate().find_map(|(n, name)| {
+                let named = |hosts: &Hosts| matches!(hosts, Hosts::Named(names) if names.contains(name));
+                let again = names[..n].contains(name) || earlier().any(|earlier| named(&earlier.hosts));
+                again.then(|| format!("\"{name}\""))
+            }),
+        };
+        if let Some(who) = twice {
+            let what = format!("two laws at `{}` for {who}", part.place);
+            cx.impossible(at, what, "keep one of them: a host runs one law at a place");
+            whole = false;
+        }
+    }
+    whole.then_some(parts)
+}
+
+/// All hosts of the place, if `names` are all of them: no world runs a law there on some yet.
+fn everywhere(place: Place, names: &[String], at: &At, raw: &raw::Scenario, cx: &mut Context) -> Option<Hosts> {
+    let found = hosts(place, names, at, raw, cx)?;
+    let further = raw.access_point.get()?.len();
+    let all = if place == Place::Station { raw.station.get()?.len() } else { 1 + further };
+    if found.len() < all {
+        let what = format!("a law at `{place}` on some of its hosts only, and no world can have that");
+        cx.impossible(at, what, "delete this key, or name all of them");
+        return None;
+    }
+    Some(Hosts::All)
+}
+
+/// The hosts of these names that can have a law at `place`, groups of stations spelled out.
+fn hosts(place: Place, names: &[String], at: &At, raw: &raw::Scenario, cx: &mut Context) -> Option<Vec<String>> {
+    let stations: Vec<String> = raw.station.get()?.iter().filter_map(|station| station.name.get()).collect();
+    let further = raw.access_point.get()?;
+    let access_points: Vec<String> =
+        std::iter::once(SetUp::AP.to_owned()).chain(further.iter().filter_map(|table| table.name.get())).collect();
+    let server = [SetUp::SERVER.to_owned()];
+    let here: Vec<&String> = match place {
+        Place::Sender | Place::Receiver => server.iter().chain(&access_points).chain(&stations).collect(),
+        Place::Station => stations.iter().collect(),
+        Place::AccessPoint | Place::Proxy | Place::Relay => access_points.iter().collect(),
+    };
+    if names.is_empty() {
+        cx.problem(Kind::OutOfRange, at, "a law on no host", "name a host, or delete `on` for all of them");
+        return None;
+    }
+    let mut found = Vec::new();
+    for name in names {
+        let group = || super::traffic::group(name, &stations).into_iter().map(|place| stations[place].clone());
+        if here.contains(&name) {
+            found.push(name.clone());
+        } else if here.len() > access_points.len() && group().next().is_some() {
+            found.extend(group());
+        } else if server.iter().chain(&access_points).chain(&stations).any(|host| host == name) {
+            let what = format!("\"{name}\" cannot have a law at `{place}`");
+            let all: Vec<String> = here.iter().map(|host| format!("\"{host}\"")).collect();
+            cx.impossible(at, what, format!("write {}", either(&all)));
+            return None;
+        } else {
+            let known = here.iter().map(|host| host.as_str());
+            super::unknown_name(at, format!("there is no host \"{name}\""), name, known, cx);
+            return None;
+        }
+    }
+    Some(found)
 }
 
 /// `Some(None)` if the key is absent, `None` if it is wrong.
@@ -210,105 +322,4 @@ fn aql(table: &raw::Queue, cx: &mut Context) -> Option<Option<queue::Aql>> {
         return None;
     }
     Some(Some(aql))
-}
-
-/// The agent's parameters; the law itself knows what they may be.
-fn agent(table: &raw::Agent, cx: &mut Context) -> Option<oal::Params> {
-    let why = "a count of control intervals";
-    let release_after = cx.within(&table.release_after, (1, 10_000), |n| n.to_string(), why);
-    let params = oal::Params {
-        weights: table.weights.get()?.0,
-        capacity: table.capacity.get()?.0,
-        window: table.window.get()?.0,
-        slack: table.slack.get()?.0,
-        slack_max: table.slack_max.get()?.0,
-        trigger: table.trigger.get()?.0,
-        release_after: u32::try_from(release_after?).ok()?,
-        ceiling_gain: table.ceiling_gain.get()?,
-    };
-    let Err(ParamError::OutOfBounds { key, got, bound }) = params.validate() else { return Some(params) };
-    let key = crate::read::kebab(key);
-    let entries =
-        [&table.slack.at, &table.slack_max.at, &table.trigger.at, &table.release_after.at, &table.ceiling_gain.at];
-    let at = entries.into_iter().find(|at| at.key.ends_with(&format!(".{key}"))).unwrap_or(&table.place);
-    cx.problem(Kind::OutOfRange, at, format!("{got} is not {bound}"), format!("`{key}` must be {bound}"));
-    None
-}
-
-/// The proxy's law; the laws themselves know what their parameters may be.
-fn regulator(table: &raw::Regulator, cx: &mut Context) -> Option<Control> {
-    let given = |entry: &Entry<f64>| if entry.given { entry.get().map(Some) } else { Some(None) };
-    let interval = if table.interval.given { Some(table.interval.get()?.0) } else { None };
-    let count = |entry: &Entry<u64>| entry.get().and_then(|n| u32::try_from(n).ok());
-    let aim = if table.aim_packets.given { Some(count(&table.aim_packets).unwrap_or(u32::MAX)) } else { None };
-    let kind = table.controller.get()?;
-    foreign(table, kind, cx);
-    let control = match kind {
-        ControllerKind::Aggregation => {
-            let default = aggregation::Params::default();
-            Control::Aggregation(aggregation::Params {
-                allocation: table.allocation.get()?.0,
-                target: table.target.get()?.0,
-                k1: table.k1.get()?,
-                k2: table.k2.get()?,
-                beta: table.beta.get()?,
-                interval: interval.unwrap_or(default.interval),
-                max_packets: count(&table.max_packets).unwrap_or(u32::MAX),
-                aim_packets: aim.unwrap_or(default.aim_packets),
-                overhead: table.overhead.get()?.0,
-                overhead_rule: table.overhead_rule.get()?.0,
-                ..default
-            })
-        }
-        ControllerKind::LinearPi => {
-            let default = aggregation::PiParams::default();
-            Control::LinearPi(aggregation::PiParams {
-                aim_packets: aim.unwrap_or(default.aim_packets),
-                integral: given(&table.integral)?.unwrap_or(default.integral),
-                proportional: given(&table.proportional)?.unwrap_or(default.proportional),
-                interval: interval.unwrap_or(default.interval),
-                ..default
-            })
-        }
-    };
-    let Err(ParamError::OutOfBounds { key, got, bound }) = control.validate() else { return Some(control) };
-    let key = crate::read::kebab(key);
-    let entries = [
-        &table.target.at,
-        &table.k1.at,
-        &table.k2.at,
-        &table.beta.at,
-        &table.interval.at,
-        &table.max_packets.at,
-        &table.aim_packets.at,
-        &table.overhead.at,
-        &table.integral.at,
-        &table.proportional.at,
-    ];
-    let at = entries.into_iter().find(|at| at.key.ends_with(&format!(".{key}"))).unwrap_or(&table.place);
-    cx.problem(Kind::OutOfRange, at, format!("{got} is not {bound}"), format!("`{key}` must be {bound}"));
-    None
-}
-
-/// Refuses the keys of the other controller: a gain that nothing looks at would be taken for one that was tried.
-fn foreign(table: &raw::Regulator, kind: ControllerKind, cx: &mut Context) {
-    let aggregation = [
-        table.allocation.given_at(),
-        table.target.given_at(),
-        table.k1.given_at(),
-        table.k2.given_at(),
-        table.beta.given_at(),
-        table.max_packets.given_at(),
-        table.overhead.given_at(),
-        table.overhead_rule.given_at(),
-    ];
-    let linear = [table.integral.given_at(), table.proportional.given_at()];
-    let (other, keys) = match kind {
-        ControllerKind::Aggregation => (ControllerKind::LinearPi, &linear[..]),
-        ControllerKind::LinearPi => (ControllerKind::Aggregation, &aggregation[..]),
-    };
-    for at in keys.iter().copied().flatten() {
-        let what = format!("the controller \"{kind}\" has no `{}`", at.name());
-        cx.impossible(at, what, format!("delete this key, or write `controller = \"{other}\"`"));
-    }
 }

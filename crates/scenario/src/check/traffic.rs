@@ -5,7 +5,7 @@ use super::{Run, span, unknown_name};
 use crate::problem::Kind;
 use crate::quantity::show;
 use crate::read::{Context, Entry, Quantity};
-use crate::{Law, Program, Scenario, Stream, StreamKind, World, raw};
+use crate::{Program, Scenario, SetUp, Stream, StreamKind, World, raw};
 use lasthop_signals::HostId;
 use lasthop_units::{Bytes, Span, Time};
 use raw::TrafficKind;
@@ -113,6 +113,15 @@ fn foreign_keys(table: &raw::Traffic, kind: TrafficKind, cx: &mut Context) {
     }
 }
 
+/// Places of the stations that a table with a `count` stands for: `NAME-1`, `NAME-2` and so on.
+pub(super) fn group(name: &str, stations: &[String]) -> Vec<usize> {
+    let one_of = |station: &String| {
+        let number = station.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
+        number.is_some_and(|number| number.parse::<u32>().is_ok())
+    };
+    (0..stations.len()).filter(|place| one_of(&stations[*place])).collect()
+}
+
 /// The hosts that a name stands for: one, the stations of a group, or each of them.
 fn hosts(
     entry: &Entry<String>,
@@ -127,12 +136,7 @@ fn hosts(
     if let Some(host) = known.host(&name) {
         return Some(vec![host]);
     }
-    let one_of = |station: &String| {
-        let number = station.strip_prefix(&name).and_then(|rest| rest.strip_prefix('-'));
-        number.is_some_and(|number| number.parse::<u32>().is_ok())
-    };
-    let group = (0..stations.len()).filter(|place| one_of(&stations[*place])).map(Scenario::station_host);
-    let group: Vec<HostId> = group.collect();
+    let group: Vec<HostId> = group(&name, stations).into_iter().map(Scenario::station_host).collect();
     if !group.is_empty() {
         return Some(group);
     }
@@ -212,10 +216,10 @@ fn udp(table: &raw::Traffic, raw: &raw::Scenario, cx: &mut Context) -> Option<St
 }
 
 /// UDP traffic without a rate of its own needs one from the law.
-pub(super) fn regulated(raw: &raw::Scenario, streams: Option<&[Stream]>, laws: Option<&[Law]>, cx: &mut Context) {
+pub(super) fn regulated(raw: &raw::Scenario, streams: Option<&[Stream]>, laws: Option<&[SetUp]>, cx: &mut Context) {
     let (Some(streams), Some(laws)) = (streams, laws) else { return };
     let greedy = |stream: &Stream| matches!(stream.kind, StreamKind::Udp { rate: None, .. });
-    let Some(law) = laws.iter().find(|law| law.regulator.is_none()) else { return };
+    let Some(law) = laws.iter().find(|law| law.regulator().is_none()) else { return };
     if streams.iter().any(greedy) {
         let what = format!("under the law \"{}\" nothing says how fast UDP traffic goes", law.name);
         cx.impossible(&raw.traffic.at, what, "give the traffic a `rate`, or every law a `regulator`");

@@ -1,14 +1,13 @@
 //! The tables of a scenario file as they are written. Their doc comments are the reference page and the JSON Schema.
 
+mod laws;
 mod values;
 mod words;
 
+pub(crate) use laws::{Agent, Part, Picked, Regulator, Senders};
 pub(crate) use values::{Load, Seeds};
-pub(crate) use words::{
-    Allocation, Capacity, Class, ControllerKind, FadingKind, FramesFrom, Measure, OverheadRule, QueueKind, RateControl,
-    Reach, TrafficKind, Weights, Window,
-};
-pub use words::{Program, Sender, Standard, World};
+pub(crate) use words::{Class, FadingKind, Measure, QueueKind, RateControl, Reach, TrafficKind};
+pub use words::{Program, Standard, World};
 
 use crate::quantity::{Decibels, Hertz, Metres, Packets, Watts};
 use crate::read::{Named, Quantity, Trace, table};
@@ -435,75 +434,22 @@ table! {
 }
 
 table! {
-    /// A law: what the senders run, and what the access point does beside it.
+    /// A set-up: what the senders run, and what runs beside them on access point, proxy and stations.
     Law {
-        /// Congestion control of every TCP sender.
-        required sender: Sender,
+        /// Congestion control of TCP senders: one word for all of them; a table with `law` and the law's parameters; or a
+        /// table by host, `{ default = "cubic", sofa = "bbr" }`, each a word or such a table. Hosts are `server`, and the
+        /// names of access points and stations. Without it: a `part` says what all senders run.
+        optional sender: Senders,
         /// Queue of the access point under this law, in place of the hop's.
         optional queue: Queue,
-        /// The agent on the access point. Without it: none. `agent = {}` is the agent with its defaults.
+        /// The agent on the access point, which rewrites receive windows. Without it: none. `agent = {}` is the agent with its
+        /// law's defaults.
         optional agent: Agent,
         /// The edge proxy between server and access point, which ends the servers' TCP connections and paces what it
         /// carries on to each station. Without it: none. `regulator = {}` is the aggregation regulator with its defaults. Only with standards
         /// that aggregate: 802.11n, ac and ax.
         optional regulator: Regulator,
-    }
-}
-
-table! {
-    /// An edge proxy with the law that paces its streams, from the frames that the stations report.
-    Regulator {
-        /// The law.
-        default("\"aggregation\"") controller: ControllerKind,
-        /// What the stations measure their frames by.
-        default("\"radiotap\"") measure: FramesFrom,
-        /// `aggregation`: the aggregation levels aimed at where stations have unlike rates.
-        default("\"exact\"") allocation: Allocation,
-        /// `aggregation`: longest interval between a station's frames that is aimed at (T̄); it is shorter where frames come to `aim-packets` first.
-        default("\"10 ms\"") target: Quantity<Span>,
-        /// `aggregation`: gain of the inner loop, from aggregation error to rate (K₁); stable below 2.
-        default("0.5") k1: f64,
-        /// `aggregation`: gain of the outer loop, from interval error to aggregation target (K₂); stable below about 1.9.
-        default("0.2") k2: f64,
-        /// `aggregation`: weight of a new sample in the estimate of the access overhead (β).
-        default("0.05") beta: f64,
-        /// Control interval, and the stations' slot (Δ). Without it: 500 ms, and 1 s for `linear-pi` (`lasthop proxy`: 500 ms
-        /// whatever the law, as its stations have).
-        optional interval: Quantity<Span>,
-        /// `aggregation`: most packets that the access point puts into one frame.
-        default("64") max_packets: u64,
-        /// Packets a frame that are aimed at: at most (`aggregation`, without it 48), or always (`linear-pi`, without it
-        /// 32).
-        optional aim_packets: u64,
-        /// `aggregation`: access overhead of a frame before any was measured.
-        default("\"200 us\"") overhead: Quantity<Span>,
-        /// `aggregation`: what is kept of the overhead when stations come and go.
-        default("\"access\"") overhead_rule: OverheadRule,
-        /// `linear-pi`: integral gain, packets a second for each packet a frame (default 68).
-        optional integral: f64,
-        /// `linear-pi`: proportional gain, likewise (default 0).
-        optional proportional: f64,
-    }
-}
-
-table! {
-    /// The agent on the access point, which rewrites receive windows.
-    Agent {
-        /// Whose share is equal.
-        default("\"airtime\"") weights: Weights,
-        /// How the capacity of the hop is estimated.
-        default("\"airtime\"") capacity: Capacity,
-        /// How a window follows from a rate.
-        default("\"unloaded\"") window: Window,
-        /// Room for the frames of one service round beyond the unloaded round trip (q): the least used.
-        default("\"5 ms\"") slack: Quantity<Span>,
-        /// Most room that a measured service round may claim.
-        default("\"20 ms\"") slack_max: Quantity<Span>,
-        /// Backlog, as the time to drain it, from which on the hop counts as about to lose.
-        default("\"2.5 ms\"") trigger: Quantity<Span>,
-        /// Decisions without need that must follow each other before windows are released.
-        default("3") release_after: u64,
-        /// Standing ceiling as a multiple of what one flow could use alone: 1 to 64.
-        default("1.25") ceiling_gain: f64,
+        /// Laws in full, one `[[laws."NAME".part]]` each: what the keys above cannot say.
+        default("[]") part: Vec<Part>,
     }
 }

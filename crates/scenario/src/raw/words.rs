@@ -1,10 +1,8 @@
 //! The words that stand for choices.
 
 use crate::read::{At, Context, Read, Value, word, words};
-use lasthop_laws::{aggregation, oal};
 use lasthop_radio::{AccessClass, wifi};
 use lasthop_report::Key;
-use lasthop_signals::FrameSource;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 
@@ -76,18 +74,6 @@ words! {
     }
 }
 
-words! {
-    /// A TCP congestion control.
-    Sender {
-        /// NewReno (RFC 5681, RFC 6582).
-        Reno = "reno",
-        /// CUBIC (RFC 9438).
-        Cubic = "cubic",
-        /// BBR version 1.
-        Bbr = "bbr",
-    }
-}
-
 /// A figure of the report, by its name there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measure(pub Key);
@@ -133,46 +119,6 @@ macro_rules! foreign_words {
             }
         }
     };
-}
-
-words! {
-    /// A law that paces an edge proxy's streams.
-    ControllerKind {
-        /// The aggregation regulator.
-        Aggregation = "aggregation",
-        /// Its predecessor: a linear controller that holds the number of packets a frame.
-        LinearPi = "linear-pi",
-    }
-}
-
-foreign_words! {
-    /// Aggregation levels of stations with unlike rates.
-    Allocation(aggregation::Allocation) {
-        /// The optimum of the published problem.
-        "exact" => aggregation::Allocation::Exact,
-        /// The published rule.
-        "paper" => aggregation::Allocation::Paper,
-    }
-}
-
-foreign_words! {
-    /// What is kept of the estimated overhead when stations come and go.
-    OverheadRule(aggregation::OverheadRule) {
-        /// The overhead of one access.
-        "access" => aggregation::OverheadRule::Access,
-        /// The overhead of a whole round, as published.
-        "round" => aggregation::OverheadRule::Round,
-    }
-}
-
-foreign_words! {
-    /// How stations know which packets came in one frame.
-    FramesFrom(FrameSource) {
-        /// From radiotap headers on a monitor interface, which needs root. They tell data rates too.
-        "radiotap" => FrameSource::Radiotap,
-        /// From the times at which packets were sent and arrived, as any user may read them.
-        "timestamps" => FrameSource::Timestamps,
-    }
 }
 
 foreign_words! {
@@ -223,40 +169,5 @@ foreign_words! {
         "video" => AccessClass::Video,
         /// AC_VO: DSCP EF (telephony).
         "voice" => AccessClass::Voice,
-    }
-}
-
-foreign_words! {
-    /// Whose share is equal.
-    Weights(oal::Weights) {
-        /// Every backlogged flow gets the same rate.
-        "flow" => oal::Weights::Flow,
-        /// Every station with a backlogged flow gets the same rate.
-        "station" => oal::Weights::Station,
-        /// Every station with a backlogged flow gets the same airtime.
-        "airtime" => oal::Weights::Airtime,
-        /// Rates in proportion to the square root of what each flow's link carries: minimum potential delay, between
-        /// equal rates and equal airtime.
-        "potential-delay" => oal::Weights::PotentialDelay,
-    }
-}
-
-foreign_words! {
-    /// How the capacity of the hop is estimated.
-    Capacity(oal::CapacityRule) {
-        /// What each link carries a second of airtime now, times the airtime that this BSS can have now.
-        "airtime" => oal::CapacityRule::Airtime,
-        /// The paper's rule: goodput of the nearest slot without congestion.
-        "paper" => oal::CapacityRule::Paper,
-    }
-}
-
-foreign_words! {
-    /// How a window follows from a rate.
-    Window(oal::WindowRule) {
-        /// Rate times the unloaded round trip plus slack, under a standing ceiling.
-        "unloaded" => oal::WindowRule::Unloaded,
-        /// The paper's rule: rate times the round trip as it is, and no ceiling.
-        "paper" => oal::WindowRule::Paper,
     }
 }

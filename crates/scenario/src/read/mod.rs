@@ -53,6 +53,16 @@ impl At {
         At { source: Arc::clone(&self.source), key: below(&self.key), path: below(&self.path), span }
     }
 
+    /// The place of a key in the table that stands here.
+    pub fn at(&self, key: &str, span: Range<usize>) -> At {
+        self.child(key, span)
+    }
+
+    /// The place of a key that the table here lacks.
+    pub fn below(&self, key: &str) -> At {
+        self.child(key, self.span.clone())
+    }
+
     fn element(&self, index: usize, span: Range<usize>) -> At {
         At { key: format!("{}[{index}]", self.key), span, ..self.clone() }
     }
@@ -180,6 +190,19 @@ impl<'v> Table<'v> {
             return None;
         };
         Some(Table { table, at: at.clone(), asked: Vec::new() })
+    }
+
+    /// Where it stands.
+    pub fn place(&self) -> At {
+        self.at.clone()
+    }
+
+    /// What stands behind a key, if the table has it.
+    pub fn value(&mut self, key: &str) -> Option<(&'v Value<'v>, At)> {
+        if !self.asked.iter().any(|asked| asked == key) {
+            self.asked.push(key.to_owned());
+        }
+        self.table.get(key).map(|value| (value, self.at.child(key, value.span())))
     }
 
     /// Reads the key that the struct's field stands for.

@@ -3,7 +3,7 @@
 //! Arithmetic is exact: `"0.1 ms"` is 100 000 ns, not the nearest float. A unit that two trades read differently
 //! (`m`, `Mb`) is refused with the spellings that were probably meant.
 
-use lasthop_units::{Bytes, Rate, Span};
+use crate::{Bytes, Rate, Span};
 use std::fmt;
 
 /// What a quantity measures, with the units it may be written in.
@@ -303,7 +303,7 @@ impl Dimension {
 }
 
 /// "a, b or c".
-pub(crate) fn either(choices: &[String]) -> String {
+pub fn either(choices: &[String]) -> String {
     match choices {
         [] => String::new(),
         [only] => only.clone(),

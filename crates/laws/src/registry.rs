@@ -1,0 +1,356 @@
+//! The registry of laws: what each is called, where it runs, what may be set of it, and how it is built.
+//!
+//! A law declares its own [`Entry`], in its own file. The lists of entries stand beside the modules that hold the laws
+//! ([`crate::LAWS`], [`crate::tcp::LAWS`]); scenario files, command lines, the agents' arguments, the reference page and the
+//! conformance suite are made from them.
+
+use crate::param::{Param, Value};
+use crate::tcp::Setup;
+use crate::{HopLaw, ParamError, SenderLaw, Settings};
+use lasthop_units::{Bytes, Seed};
+use std::fmt;
+
+/// Where a law runs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Place {
+    /// At a TCP sender: a congestion control.
+    Sender,
+    /// At a receiver, for what it tells the sender.
+    Receiver,
+    /// In the agent on an access point.
+    AccessPoint,
+    /// In the edge proxy between servers and access point.
+    Proxy,
+    /// In the agent on a station.
+    Station,
+    /// On a node that forwards.
+    Relay,
+}
+
+impl Place {
+    /// Every place.
+    pub const ALL: [Place; 6] =
+        [Place::Sender, Place::Receiver, Place::AccessPoint, Place::Proxy, Place::Station, Place::Relay];
+
+    /// How files spell it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Place::Sender => "sender",
+            Place::Receiver => "receiver",
+            Place::AccessPoint => "access-point",
+            Place::Proxy => "proxy",
+            Place::Station => "station",
+            Place::Relay => "relay",
+        }
+    }
+
+    /// The laws that can run there, in the order of the registry.
+    pub fn laws(self) -> impl Iterator<Item = &'static Entry> + Clone {
+        all().filter(move |entry| entry.place == self)
+    }
+
+    /// The law called `name`, or by one of its other names.
+    pub fn law(self, name: &str) -> Option<&'static Entry> {
+        self.laws().find(|entry| entry.name == name || entry.aliases.contains(&name))
+    }
+
+    /// Every key of any of its laws, each once, with the laws that have it. A key means the same kind of value in all of them.
+    pub fn parameters(self) -> Vec<(&'static Param, Vec<&'static Entry>)> {
+        let mut keys: Vec<(&'static Param, Vec<&'static Entry>)> = Vec::new();
+        for entry in self.laws() {
+            for param in entry.table {
+                match keys.iter_mut().find(|(known, _)| known.key == param.key) {
+                    Some((_, laws)) => laws.push(entry),
+                    None => keys.push((param, vec![entry])),
+                }
+            }
+        }
+        keys
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Makes a congestion control from what was set of it and from what every sender is told.
+pub type BuildSender = fn(&Settings, Setup) -> Result<Box<dyn SenderLaw>, ParamError>;
+/// Makes a law of a hop from what was set of it.
+pub type BuildHop = fn(&Settings) -> Result<Box<dyn HopLaw>, ParamError>;
+
+/// One law of the registry.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Where it runs.
+    pub place: Place,
+    /// By which name scenarios, reports and command lines call it.
+    pub name: &'static str,
+    /// Other names that command lines accept.
+    pub aliases: &'static [&'static str],
+    /// What it is, in one line.
+    pub doc: &'static str,
+    /// What may be set of it.
+    pub table: &'static [Param],
+    build: Build,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Build {
+    Sender(BuildSender),
+    Hop(BuildHop),
+    /// What it does is the world's, or its agent's; the settings are checked.
+    Elsewhere(fn(&Settings) -> Result<(), ParamError>),
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        (self.place, self.name) == (other.place, other.name)
+    }
+}
+
+impl Entry {
+    /// A congestion control. Without parameters, `table` is empty.
+    pub const fn sender(name: &'static str, doc: &'static str, table: &'static [Param], build: BuildSender) -> Entry {
+        Entry { place: Place::Sender, name, aliases: &[], doc, table, build: Build::Sender(build) }
+    }
+
+    /// A law that decides for all flows of a hop, at `place`.
+    pub const fn hop(
+        place: Place,
+        name: &'static str,
+        doc: &'static str,
+        table: &'static [Param],
+        build: BuildHop,
+    ) -> Entry {
+        Entry { place, name, aliases: &[], doc, table, build: Build::Hop(build) }
+    }
+
+    /// A law whose object its world makes from the settings, which `check` checks.
+    pub const fn elsewhere(
+        place: Place,
+        name: &'static str,
+        doc: &'static str,
+        table: &'static [Param],
+        check: fn(&Settings) -> Result<(), ParamError>,
+    ) -> Entry {
+        Entry { place, name, aliases: &[], doc, table, build: Build::Elsewhere(check) }
+    }
+
+    /// The same, with other names that command lines accept.
+    pub const fn also(self, aliases: &'static [&'static str]) -> Entry {
+        Entry { aliases, ..self }
+    }
+
+    /// The parameter with this key.
+    pub fn param(&self, key: &str) -> Option<&'static Param> {
+        self.table.iter().find(|param| param.key == key)
+    }
+}
+
+/// Every law, in the order of the lists.
+pub fn all() -> impl Iterator<Item = &'static Entry> + Clone {
+    crate::tcp::LAWS.iter().chain(crate::LAWS)
+}
+
+/// Why a law cannot be built.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// A parameter that cannot be.
+    #[error(transparent)]
+    Param(#[from] ParamError),
+    /// A congestion control of the kernel, which no other world has.
+    #[error("`{name}` is the kernel's: only the lab, whose senders are the kernel's, has it")]
+    Kernel {
+        /// Its name, as scenarios write it.
+        name: String,
+    },
+    /// A law of another place.
+    #[error("`{name}` is no law for this place")]
+    Place {
+        /// Its name.
+        name: String,
+    },
+}
+
+/// Names that begin like this are those of the kernel's congestion controls.
+pub const KERNEL: &str = "kernel:";
+
+/// A law that was chosen, with what was set of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    law: Chosen,
+    settings: Settings,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Chosen {
+    Ours(&'static Entry),
+    /// With [`KERNEL`] before it.
+    Kernel(String),
+}
+
+impl Choice {
+    /// A law of the registry, nothing set.
+    pub fn of(entry: &'static Entry) -> Choice {
+        Choice { law: Chosen::Ours(entry), settings: Settings::default() }
+    }
+
+    /// A congestion control of the kernel, by its name there: in the lab only.
+    pub fn kernel(name: &str) -> Choice {
+        Choice { law: Chosen::Kernel(format!("{KERNEL}{name}")), settings: Settings::default() }
+    }
+
+    /// The law of `place` called `name`, or for senders `kernel:NAME`; `None` if there is none.
+    pub fn named(place: Place, name: &str) -> Option<Choice> {
+        match name.strip_prefix(KERNEL) {
+            Some(kernel) if place == Place::Sender => Some(Choice::kernel(kernel)),
+            _ => place.law(name).map(Choice::of),
+        }
+    }
+
+    /// The same with these settings.
+    pub fn with(self, settings: Settings) -> Choice {
+        Choice { settings, ..self }
+    }
+
+    /// Its name, as scenarios write it.
+    pub fn name(&self) -> &str {
+        match &self.law {
+            Chosen::Ours(entry) => entry.name,
+            Chosen::Kernel(name) => name,
+        }
+    }
+
+    /// Its entry; `None` if it is the kernel's.
+    pub fn entry(&self) -> Option<&'static Entry> {
+        match &self.law {
+            Chosen::Ours(entry) => Some(entry),
+            Chosen::Kernel(_) => None,
+        }
+    }
+
+    /// True for a congestion control that only the kernel has.
+    pub fn is_kernel(&self) -> bool {
+        self.entry().is_none()
+    }
+
+    /// What the kernel calls the congestion control.
+    pub fn congestion(&self) -> &str {
+        self.name().trim_start_matches(KERNEL)
+    }
+
+    /// What was set.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Every parameter with its value, set or not, in the order of the law's table.
+    pub fn values(&self) -> Vec<(&'static Param, Value)> {
+        let table = self.entry().map_or(&[][..], |entry| entry.table);
+        let value = |param: &Param| self.settings.get(param.key).or_else(|| param.kind.parse(param.default).ok());
+        table.iter().filter_map(|param| Some((param, value(param)?))).collect()
+    }
+
+    /// Checks that what was set makes a law. A congestion control of the kernel has nothing that could be wrong.
+    ///
+    /// # Errors
+    /// The first parameter that cannot be.
+    pub fn check(&self) -> Result<(), ParamError> {
+        match &self.law {
+            Chosen::Kernel(_) => Ok(()),
+            Chosen::Ours(entry) => match entry.build {
+                Build::Sender(build) => {
+                    build(&self.settings, Setup::new(Bytes::new(1448), Seed(0).stream("check"))).map(drop)
+                }
+                Build::Hop(build) => build(&self.settings).map(drop),
+                Build::Elsewhere(check) => check(&self.settings),
+            },
+        }
+    }
+
+    /// A congestion control that has seen nothing.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    pub fn sender(&self, setup: Setup) -> Result<Box<dyn SenderLaw>, BuildError> {
+        match &self.law {
+            Chosen::Kernel(name) => Err(BuildError::Kernel { name: name.clone() }),
+            Chosen::Ours(Entry { build: Build::Sender(build), .. }) => Ok(build(&self.settings, setup)?),
+            Chosen::Ours(entry) => Err(BuildError::Place { name: entry.name.to_owned() }),
+        }
+    }
+
+    /// A law of a hop that has seen nothing.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    pub fn hop(&self) -> Result<Box<dyn HopLaw>, BuildError> {
+        match &self.law {
+            Chosen::Ours(Entry { build: Build::Hop(build), .. }) => Ok(build(&self.settings)?),
+            _ => Err(BuildError::Place { name: self.name().to_owned() }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_law_is_found_by_its_name_and_no_other_is() {
+        for entry in all() {
+            assert_eq!(entry.place.law(entry.name), Some(entry));
+            assert!(entry.aliases.iter().all(|alias| entry.place.law(alias) == Some(entry)));
+            assert_eq!(entry.place.laws().filter(|other| other.name == entry.name).count(), 1, "{}", entry.name);
+            assert!(entry.doc.ends_with('.') && !entry.doc.contains('\n'), "{}", entry.name);
+        }
+        assert_eq!(Place::Sender.law("cubik"), None);
+        assert_eq!(Place::Proxy.law("cubic"), None);
+    }
+
+    #[test]
+    fn every_default_reads_and_makes_a_law() {
+        for entry in all() {
+            for param in entry.table {
+                let value = param.kind.parse(param.default);
+                let value = value.unwrap_or_else(|error| panic!("{} {}: {error}", entry.name, param.key));
+                assert_eq!(param.kind.parse(&value.to_string()), Ok(value), "{} {}", entry.name, param.key);
+                assert!(!param.meaning().is_empty(), "{} {}", entry.name, param.key);
+            }
+            let choice = Choice::of(entry);
+            let mut all = Settings::default();
+            choice.values().into_iter().for_each(|(param, value)| all.set(param.key, value));
+            assert_eq!((choice.check(), choice.with(all).check()), (Ok(()), Ok(())), "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn a_key_of_several_laws_at_a_place_is_of_one_kind() {
+        for place in Place::ALL {
+            for (param, laws) in place.parameters() {
+                for law in laws {
+                    assert_eq!(
+                        law.param(param.key).map(|own| own.kind),
+                        Some(param.kind),
+                        "{} {}",
+                        law.name,
+                        param.key
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_kernels_congestion_controls_are_the_labs_alone() {
+        let choice = Choice::named(Place::Sender, "kernel:dctcp").expect("a name");
+        assert_eq!((choice.congestion(), choice.name(), choice.check()), ("dctcp", "kernel:dctcp", Ok(())));
+        let setup = Setup::new(Bytes::new(1448), Seed(1).stream("law"));
+        assert_eq!(choice.sender(setup).err(), Some(BuildError::Kernel { name: "kernel:dctcp".into() }));
+        assert_eq!(Choice::named(Place::AccessPoint, "kernel:dctcp"), None);
+        assert_eq!(Choice::named(Place::Sender, "reno").expect("ours").congestion(), "reno");
+    }
+}
