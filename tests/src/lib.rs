@@ -90,6 +90,9 @@ fn told(output: Output) -> Ended {
     Ended { status, out: text(&output.stdout), err: text(&output.stderr) }
 }
 
+/// How long a test waits for what must happen, however busy the machine: passing takes no longer for it.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
 /// Waits at most `patience` for `child`, whose output is piped; kills it and fails if that is not enough.
 pub fn ends_within(mut child: Child, patience: Duration) -> Ended {
     let began = Instant::now();
@@ -184,6 +187,33 @@ pub fn children(pid: u32) -> Vec<(u32, String)> {
     let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let line = |process: u32| fs::read_to_string(format!("/proc/{process}/cmdline")).unwrap_or_default();
     numbers.filter(|process| own(process) == Some(pid)).map(|process| (process, line(process))).collect()
+}
+
+/// True if process `pid` has a handler for a signal: one that came earlier would not have been seen by it (proc(5), `SigCgt`).
+pub fn catches(pid: u32, signal: nix::sys::signal::Signal) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    caught & (1 << (signal as i32 - 1)) != 0
+}
+
+/// Makes a run of the lab by `attempt`, which gives the directory of its results, until the lab itself calls one reliable; gives its
+/// `run.json`. A run that the machine disturbed says nothing of the program: after `TRIES` of them the answer is `None`, said loudly.
+pub fn reliable(mut attempt: impl FnMut(usize) -> PathBuf) -> Option<serde_json::Value> {
+    /// Most tries at a run that the machine disturbs.
+    const TRIES: usize = 3;
+    let mut reasons = Vec::new();
+    for number in 0..TRIES {
+        let info = json(&attempt(number).join("run.json"));
+        if info["verdict"]["reliable"] == true {
+            return Some(info);
+        }
+        reasons.push(info["verdict"]["reasons"].to_string());
+    }
+    // Past the capture of test output.
+    let _ =
+        writeln!(std::io::stderr(), "SKIPPED: the machine was too busy for a run of the lab: {}", reasons.join("; "));
+    None
 }
 
 /// The figures of one law in a `result.json`: key to mean.

@@ -1,6 +1,6 @@
 //! The agent of a lab run ends before its time: the run fails and says so, and nothing stays in the kernel.
 
-use lasthop_tests::{bpf, children, ends_within, eventually, lab, lab_run, lasthop, leavings};
+use lasthop_tests::{PATIENCE, bpf, children, ends_within, eventually, lab, lab_run, lasthop, leavings};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ fn with_agent(out: &Path) -> Option<(Child, u32, BTreeSet<u32>)> {
     let child = lab_run("cubic+ap", "long", out).spawn().expect("it starts");
     let agent = || children(child.id()).into_iter().find(|(_, line)| line.contains("driver.sock")).map(|(pid, _)| pid);
     let loaded = || agent().is_some_and(|agent| bpf::programs_of(agent).len() >= 2);
-    assert!(eventually(Duration::from_secs(10), loaded), "no agent with two programs");
+    assert!(eventually(PATIENCE, loaded), "no agent with two programs");
     std::thread::sleep(Duration::from_millis(800));
     let agent = agent().expect("it was there");
     let programs = bpf::programs_of(agent);
@@ -40,8 +40,8 @@ fn a_killed_agent_fails_the_run_and_leaves_no_program_in_the_kernel() {
     let Some((child, agent, programs)) = with_agent(&out) else { return };
     let id = child.id();
     kill(Pid::from_raw(agent as i32), Signal::SIGKILL).expect("it runs");
-    assert!(eventually(Duration::from_secs(1), || all_gone(&programs)), "a program outlived its agent");
-    let ended = ends_within(child, Duration::from_secs(3));
+    assert!(eventually(PATIENCE, || all_gone(&programs)), "a program outlived its agent");
+    let ended = ends_within(child, PATIENCE);
     let ended = ended.failed_saying(&["cubic+ap", "the agent ", "ended early: signal: 9"]);
     assert!(!ended.err.contains("panicked") && !out.exists(), "{}", ended.err);
     assert_eq!(leavings(id), [""; 0]);
@@ -55,8 +55,8 @@ fn a_killed_or_stopped_run_takes_its_agent_and_programs_along() {
         let Some((child, _, programs)) = with_agent(&folder.path().join("results")) else { return };
         let id = child.id();
         kill(Pid::from_raw(id as i32), signal).expect("it runs");
-        assert!(eventually(Duration::from_secs(1), || all_gone(&programs)), "a program outlived the run");
-        ends_within(child, Duration::from_secs(3));
+        assert!(eventually(PATIENCE, || all_gone(&programs)), "a program outlived the run");
+        ends_within(child, PATIENCE);
         lasthop_tests::run(&mut lasthop(["lab", "--clean"])).succeeded();
         assert_eq!(leavings(id), [""; 0]);
     }

@@ -1,11 +1,10 @@
 //! `lasthop aggregation`: what it says of captures and of interfaces, and what it says when it cannot.
 
-use lasthop_tests::{ends_within, eventually, inside, lab, lasthop, own_scenario, program, run};
+use lasthop_tests::{PATIENCE, ends_within, eventually, inside, lab, lasthop, own_scenario, program, run};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::time::Duration;
 
 /// A capture of the reference data; says so if it is not there.
 fn reference(name: &str) -> Option<PathBuf> {
@@ -107,7 +106,7 @@ fn a_capture_comes_through_a_pipe_as_it_is_written() {
         let mut input = child.stdin.take().expect("a pipe");
         file.chunks(1_111).for_each(|piece| input.write_all(piece).expect("somebody reads"));
         drop(input);
-        let ended = ends_within(child, Duration::from_secs(10)).succeeded();
+        let ended = ends_within(child, PATIENCE).succeeded();
         let found: Value = serde_json::from_str(&ended.out).expect("one JSON object");
         assert_eq!((&found["captured"], &found["conversations"][0]["frames"]), (&Value::from(100), &Value::from(100)));
     }
@@ -126,7 +125,7 @@ fn a_capture_comes_through_a_pipe_as_it_is_written() {
     drop(input);
     let mut child = piped(&["-"]);
     let _ = child.stdin.take().expect("a pipe").write_all(b"#!/bin/sh\n and some more text");
-    ends_within(child, Duration::from_secs(10)).failed_saying(&["standard input", "not a pcap file"]);
+    ends_within(child, PATIENCE).failed_saying(&["standard input", "not a pcap file"]);
 }
 
 #[test]
@@ -230,7 +229,7 @@ fn an_interface_is_measured_live_until_it_is_gone_and_a_capture_of_it_tells_the_
         let mut look = inside(&namespace, Path::new("grep"), &["-q", "mon0:", "/proc/self/net/dev"]);
         look.output().is_ok_and(|found| found.status.success())
     };
-    assert!(eventually(Duration::from_secs(20), has_monitor), "no monitor interface came up");
+    assert!(eventually(PATIENCE, has_monitor), "no monitor interface came up");
     let tcpdump = ["-i", "mon0", "-B", "16384", "-w", captured.to_str().expect("ASCII")];
     let tcpdump: Option<Child> = inside(&namespace, Path::new("tcpdump"), &tcpdump).spawn().ok();
     let measure = ["aggregation", "-i", "mon0", "--json", "--interval", "500 ms"];
@@ -238,15 +237,15 @@ fn an_interface_is_measured_live_until_it_is_gone_and_a_capture_of_it_tells_the_
     let told = folder.path().join("live");
     let file = std::fs::File::create(&told).expect("a file");
     let live = inside(&namespace, program(), &measure).stdout(file).spawn().expect("nsenter starts");
-    ends_within(running, Duration::from_secs(60)).succeeded();
-    ends_within(live, Duration::from_secs(10)).failed_saying(&["mon0 is gone"]);
+    ends_within(running, PATIENCE).succeeded();
+    ends_within(live, PATIENCE).failed_saying(&["mon0 is gone"]);
     let live = std::fs::read_to_string(&told).expect("written");
-    assert!(live.lines().count() >= 5, "{live}");
+    assert!(live.lines().count() >= 2, "{live}");
     let (frames, packets) = to_second_station(live.lines());
     assert!(frames > 100 && packets > 5 * frames, "{packets} packets in {frames} frames");
 
     let Some(tcpdump) = tcpdump else { return };
-    let ended = ends_within(tcpdump, Duration::from_secs(10));
+    let ended = ends_within(tcpdump, PATIENCE);
     if !captured.exists() {
         let _ = writeln!(std::io::stderr(), "SKIPPED in part: tcpdump does not run here: {}", ended.err);
         return;
@@ -254,10 +253,7 @@ fn an_interface_is_measured_live_until_it_is_gone_and_a_capture_of_it_tells_the_
     let file = run(lasthop(["aggregation", "--json"]).arg(&captured)).succeeded();
     let (in_file, packets_in_file) = to_second_station(file.out.lines());
     println!("live {packets} packets in {frames} frames, captured {packets_in_file} in {in_file}");
-    // They did not begin at the same moment.
-    let close = |a: u64, b: u64| a.abs_diff(b) as f64 <= 0.05 * a.max(b) as f64;
-    assert!(
-        close(frames, in_file) && close(packets, packets_in_file),
-        "{frames}/{in_file}, {packets}/{packets_in_file}"
-    );
+    // They did not begin at the same moment, so that one may have missed what the other has.
+    let sizes = [(packets, frames), (packets_in_file, in_file)].map(|(packets, frames)| packets as f64 / frames as f64);
+    assert!((sizes[0] / sizes[1] - 1.0).abs() <= 0.1, "{frames}/{in_file}, {packets}/{packets_in_file}");
 }

@@ -1,17 +1,16 @@
 //! A machine that lacks something: found out before anything is put up, and said with how to get it.
 
-use lasthop_tests::{Ended, ends_within, lab, lab_run, lasthop, leavings, own_scenario};
+use lasthop_tests::{Ended, PATIENCE, ends_within, lab, lab_run, lasthop, leavings, own_scenario};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 /// Runs a command that is to fail before its first run, and leave nothing.
 fn refused(command: &mut Command, out: &Path) -> Ended {
     let child = command.arg("--out").arg(out).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     let pid = child.id();
-    let ended = ends_within(child, Duration::from_secs(5));
+    let ended = ends_within(child, PATIENCE);
     assert!(!ended.err.contains("panicked"), "{}", ended.err);
     assert!(!ended.err.contains("run 1 of"), "it was found out too late:\n{}", ended.err);
     assert!(!out.exists(), "{} was made for nothing", out.display());
@@ -88,7 +87,7 @@ fn without_tap_devices_the_lab_says_which_device_and_leaves_nothing() {
     unsafe { command.pre_exec(hide_tun) };
     let child = command.spawn().expect("it starts");
     let pid = child.id();
-    ends_within(child, Duration::from_secs(5)).failed_saying(&["/dev/net/tun"]);
+    ends_within(child, PATIENCE).failed_saying(&["/dev/net/tun"]);
     assert_eq!(leavings(pid), [""; 0]);
 }
 

@@ -12,7 +12,7 @@ mod support {
     pub mod netns;
 }
 
-use lasthop_tests::{Ended, children, ends_within, eventually, lasthop, program, run};
+use lasthop_tests::{Ended, PATIENCE, children, ends_within, eventually, lasthop, program, run};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Gid, Pid, Uid, chown, setgroups, setresgid, setresuid};
 use std::fs::{File, Permissions};
@@ -172,7 +172,7 @@ fn start(command: &mut Command) -> Child {
     let mut line = String::new();
     let _ = BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line);
     if line.is_empty() {
-        panic!("it was not ready: {:?}", ends_within(child, Duration::from_secs(5)));
+        panic!("it was not ready: {:?}", ends_within(child, PATIENCE));
     }
     child
 }
@@ -180,7 +180,7 @@ fn start(command: &mut Command) -> Child {
 /// Tells an agent to end, and waits for that.
 fn end(child: Child) -> Ended {
     kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM).expect("it runs");
-    ends_within(child, Duration::from_secs(10))
+    ends_within(child, PATIENCE)
 }
 
 /// A line of `/proc/PID/status`.
@@ -222,14 +222,14 @@ fn a_station_of_an_ordinary_user_fetches_and_feeds_back_by_arrival_times_and_lea
         [(&[5, 1, 0], &[5, 0]), (&[5, 1, 0, 1, 10, 94, 1, 1, 0, 80], &[5, 0, 0, 1, 0, 0, 0, 0, 0, 0])];
     let connect: [(&[u8], &[u8]); 1] =
         [(b"CONNECT 10.94.1.1:80 HTTP/1.1\r\nhost: x\r\n\r\n", b"HTTP/1.1 200 Connection established\r\n\r\n")];
-    assert!(eventually(Duration::from_secs(30), || world.fetches(DOOR, &socks)), "by SOCKS5");
-    assert!(eventually(Duration::from_secs(30), || world.fetches(DOOR, &connect)), "by CONNECT");
-    assert!(eventually(Duration::from_secs(30), || world.fetches(FORWARDED, &[])), "through the forwarded port");
+    assert!(eventually(PATIENCE, || world.fetches(DOOR, &socks)), "by SOCKS5");
+    assert!(eventually(PATIENCE, || world.fetches(DOOR, &connect)), "by CONNECT");
+    assert!(eventually(PATIENCE, || world.fetches(FORWARDED, &[])), "through the forwarded port");
 
     // What it told of itself, and what has come of it at the proxy.
     let own = || told(&world.home().join("station.log"), |line| line);
     let heard = || told(&world.path("proxy.log"), |line| &line["station_report"]);
-    assert!(eventually(Duration::from_secs(10), || own().len() > 5 && heard().len() > 5), "{} slots", own().len());
+    assert!(eventually(PATIENCE, || own().len() > 5 && heard().len() > 5), "{} slots", own().len());
     assert!(own().iter().chain(&heard()).all(|slot| slot["source"] == "timestamps"), "{:?}", own());
     // One line is the table's head: nobody in the namespace has a packet socket, and nobody had to.
     let sockets = std::fs::read_to_string(format!("/proc/{pid}/net/packet")).expect("it runs");
@@ -301,7 +301,7 @@ fn a_full_disk_and_no_real_time_end_nothing_and_are_told() {
         "--realtime",
     ];
     let station = start(&mut world.station(&flags));
-    assert!(eventually(Duration::from_secs(30), || world.fetches(FORWARDED, &[])), "through the forwarded port");
+    assert!(eventually(PATIENCE, || world.fetches(FORWARDED, &[])), "through the forwarded port");
     // Slots have been told, and so both logs have failed.
     std::thread::sleep(Duration::from_secs(1));
     assert!(world.fetches(FORWARDED, &[]), "after the logs have failed");

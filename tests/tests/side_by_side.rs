@@ -1,8 +1,7 @@
 //! Runs of the lab at the same time: slower than alone, as their lateness tells, but neither harms the other.
 
-use lasthop_tests::{ends_within, json, lab, lab_run, lasthop, leavings};
+use lasthop_tests::{PATIENCE, ends_within, json, lab, lab_run, lasthop, leavings};
 use std::process::Child;
-use std::time::Duration;
 
 #[test]
 fn runs_that_begin_together_all_end_well() {
@@ -13,7 +12,7 @@ fn runs_that_begin_together_all_end_well() {
     let runs: Vec<Child> = (0..3).map(begin).collect();
     for (number, child) in runs.into_iter().enumerate() {
         let id = child.id();
-        ends_within(child, Duration::from_secs(10)).succeeded();
+        ends_within(child, PATIENCE).succeeded();
         assert_eq!(leavings(id), [""; 0]);
         assert_eq!(json(&out(number).join("result.json"))["world"], "lab");
     }
@@ -27,5 +26,5 @@ fn cleaning_over_and_over_does_not_disturb_a_run_that_begins() {
     while child.try_wait().expect("our child").is_none() {
         lasthop_tests::run(&mut lasthop(["lab", "--clean"])).succeeded();
     }
-    ends_within(child, Duration::from_secs(1)).succeeded();
+    ends_within(child, PATIENCE).succeeded();
 }

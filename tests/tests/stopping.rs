@@ -1,7 +1,8 @@
 //! A run of the lab that is interrupted at any moment, or killed, and what is left of it.
 
 use lasthop_tests::{
-    Ended, bpf, children, ends_within, eventually, lab, lab_run, lasthop, leavings, own_scenario, run,
+    Ended, PATIENCE, bpf, catches, children, ends_within, eventually, lab, lab_run, lasthop, leavings, own_scenario,
+    run,
 };
 use nix::sys::signal::{SigHandler, Signal, kill, killpg};
 use nix::unistd::Pid;
@@ -33,13 +34,13 @@ fn pid(child: &Child) -> Pid {
     Pid::from_raw(child.id() as i32)
 }
 
-/// How soon an interrupted run must have ended.
-const SOON: Duration = Duration::from_secs(3);
+/// How soon an interrupted run must have ended, on a machine that others use, too; by itself it lasts a minute.
+const SOON: Duration = Duration::from_secs(15);
 
 /// It ended because it was told to, soon, and as if it had never been.
-fn gone(child: Child, out: &Path, soon: Duration) -> Ended {
+fn gone(child: Child, out: &Path) -> Ended {
     let (id, moment) = (child.id(), "the interrupted run");
-    let ended = ends_within(child, soon);
+    let ended = ends_within(child, SOON);
     assert!(!ended.err.contains("panicked"), "{}", ended.err);
     assert!(!out.exists(), "{moment} left {}", out.display());
     assert_eq!(leavings(id), [""; 0], "{moment}: {}", ended.err);
@@ -48,7 +49,7 @@ fn gone(child: Child, out: &Path, soon: Duration) -> Ended {
 }
 
 #[test]
-fn ctrl_c_at_any_moment_ends_a_run_within_three_seconds_and_leaves_nothing() {
+fn ctrl_c_at_any_moment_ends_a_run_soon_and_leaves_nothing() {
     let Some(_lab) = lab() else { return };
     let folder = tempfile::tempdir().expect("a directory");
     let out = folder.path().join("results");
@@ -56,12 +57,16 @@ fn ctrl_c_at_any_moment_ends_a_run_within_three_seconds_and_leaves_nothing() {
         [(1, "cubic+ap"), (30, "cubic"), (100, "cubic+ap"), (300, "cubic+ap"), (1000, "cubic+ap"), (3000, "cubic")]
     {
         let child = long_run(law, &out);
+        let begins = milliseconds >= 1000;
+        if begins {
+            assert!(eventually(PATIENCE, || leavings(child.id()).len() >= 5), "the run did not begin");
+        }
         std::thread::sleep(Duration::from_millis(milliseconds));
         // A terminal sends it to all programs of the run, and so to the agent too.
         killpg(pid(&child), Signal::SIGINT).expect("it runs");
-        let ended = gone(child, &out, SOON);
+        let ended = gone(child, &out);
         assert_eq!(ended.status, 130, "after {milliseconds} ms: {}", ended.err);
-        if milliseconds >= 1000 {
+        if begins {
             assert!(ended.err.contains("stopped before the end: nothing was written"), "{}", ended.err);
         }
     }
@@ -74,10 +79,10 @@ fn a_polite_kill_and_a_lost_terminal_are_as_good() {
     let out = folder.path().join("results");
     for signal in [Signal::SIGTERM, Signal::SIGHUP] {
         let child = long_run("cubic+ap", &out);
-        assert!(eventually(Duration::from_secs(10), || leavings(child.id()).len() >= 5), "the run did not begin");
+        assert!(eventually(PATIENCE, || leavings(child.id()).len() >= 5), "the run did not begin");
         std::thread::sleep(Duration::from_millis(500));
         kill(pid(&child), signal).expect("it runs");
-        assert_eq!(gone(child, &out, SOON).status, 130);
+        assert_eq!(gone(child, &out).status, 130);
     }
 }
 
@@ -89,9 +94,9 @@ fn an_agent_that_hangs_does_not_keep_an_interrupted_run_waiting() {
     let child = long_run("cubic+ap", &out);
     let agent = || children(child.id()).into_iter().find(|(_, line)| line.contains("driver.sock")).map(|(pid, _)| pid);
     // Without eBPF there is no run with an agent, which other tests say.
-    let begun = eventually(Duration::from_secs(10), || agent().is_some_and(|pid| bpf::programs_of(pid).len() >= 2));
+    let begun = eventually(PATIENCE, || agent().is_some_and(|pid| bpf::programs_of(pid).len() >= 2));
     if !begun {
-        let ended = ends_within(child, Duration::from_secs(3));
+        let ended = ends_within(child, SOON);
         assert!(ended.err.contains("needs the agent, which cannot run here"), "no agent: {}", ended.err);
         return;
     }
@@ -99,8 +104,8 @@ fn an_agent_that_hangs_does_not_keep_an_interrupted_run_waiting() {
     let hung = Pid::from_raw(agent().expect("it was there") as i32);
     kill(hung, Signal::SIGSTOP).expect("it runs");
     kill(pid(&child), Signal::SIGINT).expect("it runs");
-    // In a run that comes to its end an agent has 2 s to open its windows.
-    let ended = gone(child, &out, Duration::from_millis(1500));
+    // It would wait for good: a stopped process never answers.
+    let ended = gone(child, &out);
     assert_eq!(ended.status, 130, "{}", ended.err);
     assert!(kill(hung, None).is_err(), "the agent lives on");
 }
@@ -112,9 +117,9 @@ fn the_simulator_stops_too() {
     let mut command = lasthop(["run", "--world", "sim", "--seeds", "1000", "--out"]);
     command.arg(&out).arg(own_scenario("long")).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().expect("it starts");
-    std::thread::sleep(Duration::from_millis(700));
+    assert!(eventually(PATIENCE, || catches(child.id(), Signal::SIGINT)), "it does not ask for signals");
     kill(pid(&child), Signal::SIGINT).expect("it runs");
-    let ended = gone(child, &out, SOON);
+    let ended = gone(child, &out);
     assert_eq!(ended.status, 130, "{}", ended.err);
     assert!(ended.err.contains("nothing was written"), "{}", ended.err);
 }
@@ -131,18 +136,18 @@ fn in_the_background_of_a_script_it_stops_too_and_under_nohup_it_does_not_hang_u
             command.pre_exec(move || Ok(nix::sys::signal::signal(ignored, SigHandler::SigIgn).map(drop)?));
         }
         let child = command.spawn().expect("it starts");
-        std::thread::sleep(Duration::from_millis(700));
+        assert!(eventually(PATIENCE, || catches(child.id(), Signal::SIGTERM)), "it does not ask for signals");
         child
     };
     let child = start(Signal::SIGINT);
     kill(pid(&child), Signal::SIGINT).expect("it runs");
-    assert_eq!(gone(child, &out, SOON).status, 130);
+    assert_eq!(gone(child, &out).status, 130);
     let mut child = start(Signal::SIGHUP);
     kill(pid(&child), Signal::SIGHUP).expect("it runs");
     std::thread::sleep(Duration::from_millis(500));
     assert!(child.try_wait().expect("our child").is_none(), "it hung up");
     kill(pid(&child), Signal::SIGTERM).expect("it runs");
-    assert_eq!(gone(child, &out, SOON).status, 130);
+    assert_eq!(gone(child, &out).status, 130);
 }
 
 #[test]
@@ -151,12 +156,12 @@ fn a_second_ctrl_c_ends_it_at_once_and_clean_removes_what_is_left() {
     let folder = tempfile::tempdir().expect("a directory");
     let child = long_run("cubic+ap", &folder.path().join("results"));
     let id = child.id();
-    assert!(eventually(Duration::from_secs(10), || leavings(id).len() >= 5), "the run did not begin");
+    assert!(eventually(PATIENCE, || leavings(id).len() >= 5), "the run did not begin");
     kill(pid(&child), Signal::SIGINT).expect("it runs");
     // The kernel may hand over two signals of a kind as one if they follow each other too fast.
     std::thread::sleep(Duration::from_millis(5));
     let _ = kill(pid(&child), Signal::SIGINT);
-    assert_eq!(ends_within(child, Duration::from_secs(3)).status, 130);
+    assert_eq!(ends_within(child, SOON).status, 130);
     run(&mut lasthop(["lab", "--clean"])).succeeded();
     assert_eq!(leavings(id), [""; 0]);
 }
@@ -190,19 +195,19 @@ fn clean_removes_what_a_killed_run_left_and_nothing_that_lives_or_is_not_ours() 
     let child = long_run("cubic+ap", &folder.path().join("results"));
     let id = child.id();
     let began = || children(id).iter().any(|(_, line)| line.contains("driver.sock")) && leavings(id).len() >= 5;
-    assert!(eventually(Duration::from_secs(10), began), "the run did not begin: {:?}", leavings(id));
+    assert!(eventually(PATIENCE, began), "the run did not begin: {:?}", leavings(id));
     let before = leavings(id);
     assert!(!clean().contains(&format!("lasthop-{id}-")), "a living run's namespace was removed");
     assert_eq!(leavings(id), before);
 
     let agents: Vec<u32> = children(id).into_iter().map(|(agent, _)| agent).collect();
     kill(pid(&child), Signal::SIGKILL).expect("it runs");
-    assert_eq!(ends_within(child, Duration::from_secs(1)).status, 137);
+    assert_eq!(ends_within(child, PATIENCE).status, 137);
     assert_eq!(leavings(id), before, "a killed run cannot have cleaned up");
     // Of the dead, some wait for somebody to ask for their status; these have no command line any more.
     let line = |agent: &u32| std::fs::read(format!("/proc/{agent}/cmdline")).unwrap_or_default();
     let dead = || agents.iter().all(|agent| line(agent).is_empty());
-    assert!(eventually(Duration::from_secs(1), dead), "its agent lived on");
+    assert!(eventually(PATIENCE, dead), "its agent lived on");
 
     let said = clean();
     assert!(said.contains(&format!("removed namespace lasthop-{id}-")), "{said}");

@@ -74,7 +74,7 @@ fn a_proxy_without_descriptors_rests_and_takes_those_who_wait_when_there_are_som
         }
     });
     // Until the station is there, nobody takes the connection.
-    let until = Instant::now() + Duration::from_secs(10);
+    let until = Instant::now() + Duration::from_secs(60);
     while !server.within(|| call().is_ok_and(|mut socket| echoes(&mut socket))) {
         assert!(Instant::now() < until, "the tunnel does not come up");
     }
@@ -129,7 +129,7 @@ fn echoes(socket: &mut TcpStream) -> bool {
 /// Waits for the ends of earlier connections: what they leave free later would let the proxy take one caller, for whom the
 /// station then has no room.
 fn wait_until_all_is_closed() {
-    let (until, mut count, mut since) = (Instant::now() + Duration::from_secs(20), open().count(), Instant::now());
+    let (until, mut count, mut since) = (Instant::now() + Duration::from_secs(60), open().count(), Instant::now());
     while since.elapsed() < Duration::from_secs(1) {
         assert!(Instant::now() < until, "connections come and go");
         std::thread::sleep(Duration::from_millis(20));

@@ -1,6 +1,6 @@
 //! Kernel TCP over a wired hop behaves as theory says.
 //!
-//! Needs root, and measures by the wall clock: skips loudly without the one, and says so if the other was disturbed.
+//! Needs root, and measures by the wall clock: skips loudly without the one, or if the machine was too busy for the other.
 
 use lasthop_lab::address::Family;
 use lasthop_lab::{LatenessKind, Outcome, Spec, Stop, StreamLog, run};
@@ -62,10 +62,25 @@ struct Figures {
     retransmitted: u32,
 }
 
-/// Runs `spec` and takes its figures from `warmup` on.
-fn measure(name: &str, spec: &Spec, settled: Span) -> (Outcome, Figures) {
+/// Runs `spec` until the lab itself has no doubts about a run; `None`, said loudly, if the machine was too busy for that three times.
+fn undisturbed(spec: &Spec) -> Option<Outcome> {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let outcome = run(spec, |_| {}, &Stop::default()).expect("root may run the lab");
+    let mut doubts = Vec::new();
+    for _ in 0..3 {
+        let outcome = run(spec, |_| {}, &Stop::default()).expect("root may run the lab");
+        if outcome.doubts.is_empty() {
+            return Some(outcome);
+        }
+        doubts.push(outcome.doubts);
+    }
+    // Past the capture of test output.
+    let _ = writeln!(std::io::stderr(), "SKIPPED: the machine was too busy for a run of the lab: {doubts:?}");
+    None
+}
+
+/// Runs `spec` and takes its figures from `settled` on; `None` if the machine was too busy.
+fn measure(name: &str, spec: &Spec, settled: Span) -> Option<(Outcome, Figures)> {
+    let outcome = undisturbed(spec)?;
     let (from, end) = (Time::ZERO + settled, Time::ZERO + spec.duration);
     let mut delays = Samples::default();
     outcome.hop_delays(Node(1), from, end).for_each(|(_, delay)| delays.add(delay.as_millis_f64()));
@@ -88,7 +103,7 @@ fn measure(name: &str, spec: &Spec, settled: Span) -> (Outcome, Figures) {
         outcome.realtime,
         outcome.doubts,
     );
-    (outcome, figures)
+    Some((outcome, figures))
 }
 
 #[test]
@@ -96,7 +111,8 @@ fn cubic_fills_the_queue_and_the_link() {
     if !is_root() {
         return;
     }
-    let (outcome, figures) = measure("cubic", &spec("cubic", Span::from_secs(10)), Span::from_secs(1));
+    let measured = measure("cubic", &spec("cubic", Span::from_secs(10)), Span::from_secs(1));
+    let Some((outcome, figures)) = measured else { return };
     // Every kind of event is watched: a full link delivers 40 000 packets here, of two models' events each.
     for (kind, least) in [(LatenessKind::Delivery, 40_000), (LatenessKind::ModelEvent, 40_000)] {
         let seen = outcome.lateness.iter().find(|(of, _)| *of == kind).map_or(0, |(_, summary)| summary.count);
@@ -116,7 +132,8 @@ fn bbr_keeps_the_queue_below_one_bdp_after_startup() {
     if !is_root() {
         return;
     }
-    let (_, figures) = measure("bbr", &spec("bbr", Span::from_secs(10)), Span::from_secs(3));
+    let measured = measure("bbr", &spec("bbr", Span::from_secs(10)), Span::from_secs(3));
+    let Some((_, figures)) = measured else { return };
     // One BDP of queue delays by one RTT.
     assert!(figures.queue_mean_ms < 20.0, "{}", figures.queue_mean_ms);
     assert!(figures.goodput_mbit >= 0.95 * PAYLOAD_MBIT, "{}", figures.goodput_mbit);
@@ -136,7 +153,7 @@ fn probes_fetches_and_ipv6_flows_cross_two_hops_to_three_stations() {
     let streams = kinds.iter().flat_map(|kind| (0..3).map(|station| stream(station, duration, *kind))).collect();
     let names = (1..=3).map(|n| format!("sta{n}")).collect();
     let spec = Spec { stations: names, family: Family::V6, streams, ..spec("cubic", duration) };
-    let (outcome, figures) = measure("three stations, IPv6", &spec, Span::from_secs(1));
+    let Some((outcome, figures)) = measure("three stations, IPv6", &spec, Span::from_secs(1)) else { return };
     assert!(figures.goodput_mbit > 30.0, "{}", figures.goodput_mbit);
 
     let mut fetched = Vec::new();
@@ -179,8 +196,7 @@ fn iperf3_measures_the_same_link() {
     }
     let mut spec = spec("cubic", Span::from_secs(4));
     spec.streams[0].kind = StreamKind::Bulk { size: None, program: Program::Iperf3 };
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let outcome = run(&spec, |_| {}, &Stop::default()).expect("root may run the lab");
+    let Some(outcome) = undisturbed(&spec) else { return };
     let goodput = outcome.goodput(0, Time::ZERO, Time::ZERO + spec.duration).expect("a flow").as_mbit_f64();
     println!("iperf3: {goodput:.2} Mbit/s");
     assert!(goodput > 0.85 * PAYLOAD_MBIT && goodput <= 1.02 * PAYLOAD_MBIT, "{goodput}");
