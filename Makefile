@@ -1,4 +1,4 @@
-# make demo | test | bench | docs | clean
+# make demo | test | test-long | bench | fuzz | docs | clean
 # Each target installs what is missing when run as root, and otherwise says exactly what to install.
 
 SHELL := /bin/bash
@@ -6,10 +6,10 @@ OUT ?= out
 # Without clang and libelf the kernel side cannot be built: everything else still is.
 FEATURES = $(shell scripts/bpf-features)
 
-.PHONY: demo test bench docs build check clean setup fuzz help
+.PHONY: demo test test-long bench docs build check clean setup fuzz help
 
 help:
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t12
 
 setup: ## install missing system packages (root), or say which
 	@scripts/setup
@@ -25,13 +25,16 @@ check: setup ## format, lints, floors
 	cargo clippy --workspace --all-targets $(FEATURES) -- -D warnings
 	@scripts/check-fuzz
 
-test: check ## everything that must pass
+test: check ## what must pass before a commit, at most a quarter of an hour
 	@scripts/test
+
+test-long: setup ## the long tests: reproductions, long runs in the lab
+	@scripts/test-long
 
 bench: build ## one line a figure: name value unit
 	@scripts/bench
 
-fuzz: ## each fuzz target for half a minute
+fuzz: ## each fuzz target for half a minute, and properties from new seeds for five
 	@scripts/fuzz
 
 docs: ## the book and the API documentation
