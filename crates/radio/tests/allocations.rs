@@ -52,7 +52,7 @@ fn allocations(queue: Kind) -> u64 {
     let mut params = Params::new(Standard::Dot11ac, Width::Mhz80, GuardInterval::Ns400, nodes);
     params.ap_queue = queue;
     // So that every queue has been full once before the count begins.
-    params.station_queue_packets = 100;
+    params.station_queue = Kind::Fifo { packets: 100 };
     let mut hop: Wifi<u64> = Wifi::new(params.validate().expect("legal"), Seed(3));
     let mut out = Ignore(0);
     let mut before = 0;

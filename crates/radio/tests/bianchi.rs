@@ -80,7 +80,7 @@ fn saturated(stations: u16, rts_threshold: Option<Bytes>) -> Frames {
 
 #[test]
 fn collisions_of_saturated_stations_follow_bianchi() {
-    for stations in [2u16, 5, 10, 20] {
+    for stations in [2u16, 3, 5, 10, 20] {
         let frames = saturated(stations, None);
         let ours = frames.lost as f64 / frames.sent as f64;
         let theirs = collision_probability(f64::from(stations), 16.0, 6, 7);

@@ -6,7 +6,7 @@ use lasthop_radio::wifi::{
     Air, Amsdu, Background, Band, Beacons, Db, Fading, GuardInterval, Link, Load, Mcs, NodeParams, Params, PathLoss,
     Phy, PpduKind, PpduRecord, RateChoice, Reach, Reception, Role, Snr, Standard, Width, Wifi,
 };
-use lasthop_radio::{AccessClass, Dest, Drop, Ecn, Hop, NextEvent, Outbox, Packet, RxInfo, wired};
+use lasthop_radio::{AccessClass, Completion, Dest, Drop, Ecn, Hop, NextEvent, Outbox, Packet, RxInfo, wired};
 use lasthop_signals::{Node, Signal};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use proptest::collection::vec;
@@ -18,8 +18,8 @@ use std::collections::BTreeMap;
 struct Fate {
     delivered: BTreeMap<u32, u32>,
     dropped: BTreeMap<u32, u32>,
-    /// Payloads in order of delivery per source, receiver and class.
-    order: BTreeMap<(u16, u16, AccessClass), Vec<u32>>,
+    /// Payloads in order of delivery per source, receiver and class, group packets apart.
+    order: BTreeMap<(u16, u16, AccessClass, bool), Vec<u32>>,
     /// What each node sends: no node sends two PPDUs at once.
     sending_until: BTreeMap<u16, Time>,
     broken: Option<String>,
@@ -30,9 +30,10 @@ struct Fate {
 impl Outbox<u32> for Fate {
     fn deliver(&mut self, at: Time, to: Node, packet: Packet<u32>, rx: &RxInfo) {
         *self.delivered.entry(packet.payload).or_default() += 1;
-        self.order.entry((packet.src.0, to.0, packet.class)).or_default().push(packet.payload);
+        let link = (packet.src.0, to.0, packet.class, packet.dst == Dest::Group);
+        self.order.entry(link).or_default().push(packet.payload);
         self.see(at, format!("deliver {} {to:?} {rx:?}\n", packet.payload));
-        if packet.dst != Dest::Node(to) || rx.queued_at > at {
+        if packet.dst != Dest::Node(to) && packet.dst != Dest::Group || packet.src == to || rx.queued_at > at {
             self.broken = Some(format!("{packet:?} delivered to {to:?} at {at:?}, queued {:?}", rx.queued_at));
         }
     }
@@ -40,6 +41,17 @@ impl Outbox<u32> for Fate {
     fn dropped(&mut self, at: Time, packet: Packet<u32>, why: Drop) {
         *self.dropped.entry(packet.payload).or_default() += 1;
         self.see(at, format!("drop {} {why:?}\n", packet.payload));
+    }
+
+    fn wants_completions(&self) -> bool {
+        true
+    }
+
+    fn completed(&mut self, at: Time, completion: &Completion) {
+        if completion.queued_at > completion.head_at || completion.head_at > at {
+            self.broken = Some(format!("{completion:?} at {at:?}"));
+        }
+        self.see(at, format!("{completion:?}\n"));
     }
 
     fn driver(&mut self, at: Time, of: Node, signal: &Signal) {
@@ -79,6 +91,9 @@ impl Fate {
     }
 }
 
+/// In place of a receiver: everybody. A world has fewer nodes.
+const GROUP: u16 = 7;
+
 #[derive(Clone, Debug)]
 struct World {
     params: Params,
@@ -94,7 +109,8 @@ impl World {
         self.packets.iter().zip(0..).map(move |(&(gap, src, dst, class, len), payload)| {
             now += Span::from_nanos(gap);
             let (flow_hash, len) = (flow(dst, class, len), Bytes::new(len));
-            let dst = Dest::Node(Node(dst));
+            // One node that never exists stands for the group.
+            let dst = if dst == GROUP { Dest::Group } else { Dest::Node(Node(dst)) };
             (now, Packet { len, src: Node(src), dst, class, flow_hash, ecn: Ecn::NotEct, payload })
         })
     }
@@ -150,7 +166,7 @@ fn links() -> impl Strategy<Value = Option<(Link, u8)>> {
     ];
     prop_oneof![
         Just(None),
-        (snr, fading, 0u8..3).prop_map(|(snr, fading, control)| Some((Link { snr, fading }, control)))
+        (snr, fading, 0u8..5).prop_map(|(snr, fading, control)| Some((Link { snr, fading }, control)))
     ]
 }
 
@@ -175,19 +191,24 @@ fn worlds() -> impl Strategy<Value = World> {
         any::<bool>(),
         any::<bool>(),
     );
-    let packet = (0u64..400_000, 0u16..7, 0u16..7, classes(), 40u64..1_500);
+    let packet = (0u64..400_000, 0u16..7, 0u16..GROUP + 1, classes(), 40u64..1_500);
     // Thresholds of RTS, whether the neighbours are of an amendment before the hop's, links and rate controls.
     let gathered = prop_oneof![
         Just(None),
         (3_839u32..11_455, 2u16..9).prop_map(|(octets, packets)| Some(Amsdu { octets, packets })),
     ];
-    let more =
-        (gathered, vec(prop_oneof![Just(None), (0u64..3_000).prop_map(Some)], 8), any::<bool>(), vec(links(), 8));
+    let more = (
+        gathered,
+        (queues(), any::<bool>(), vec(any::<bool>(), 8)),
+        vec(prop_oneof![Just(None), (0u64..3_000).prop_map(Some)], 8),
+        any::<bool>(),
+        vec(links(), 8),
+    );
     (head, tail, more, vec(packet, 1..400)).prop_map(
         |(
             (kind, stations, queue, gi, error, seed),
             (limit, most, reach, mcs, trace, neighbour, mesh),
-            (amsdu, rts, legacy, links),
+            (amsdu, (station_queue, isolation, nodes_report), rts, legacy, links),
             packets,
         )| {
             let (standard, width) = kind;
@@ -209,6 +230,8 @@ fn worlds() -> impl Strategy<Value = World> {
                         node.rate = match control {
                             0 => node.rate,
                             1 => RateChoice::Ideal { nss },
+                            3 if !standard.is_qos() => RateChoice::Arf,
+                            4 if !standard.is_qos() => RateChoice::Aarf,
                             _ => RateChoice::Minstrel { nss },
                         };
                     }
@@ -247,7 +270,9 @@ fn worlds() -> impl Strategy<Value = World> {
             params.ap_queue = queue;
             params.retry_limit = limit;
             params.max_ampdu_mpdus = most.min(standard.max_ampdu_mpdus());
-            params.station_queue_packets = 50;
+            params.station_queue = station_queue;
+            params.client_isolation = isolation;
+            nodes_report.iter().zip(&mut params.nodes).for_each(|(&reports, node)| node.reports = reports);
             params.beacons = trace.then(Beacons::default);
             if neighbour && !mesh {
                 params.background = vec![Background {
@@ -296,7 +321,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_packet_is_delivered_once_or_dropped_once_or_still_inside(world in worlds(), rest_ms in 0u64..400) {
+    fn every_packet_is_delivered_once_or_dropped_once_or_still_inside(mut world in worlds(), rest_ms in 0u64..400) {
+        // Of group packets there may be copies.
+        world.packets.iter_mut().filter(|packet| packet.2 == GROUP).for_each(|packet| packet.2 = 0);
         let (fate, hop) = run(&world, Span::from_millis(rest_ms))?;
         prop_assert_eq!(&fate.broken, &None);
         let total = world.packets.len();
@@ -319,12 +346,28 @@ proptest! {
     #[test]
     fn packets_of_one_class_between_two_nodes_keep_their_order(mut world in worlds()) {
         // Flows of FQ-CoDel overtake each other on purpose.
-        if matches!(world.params.ap_queue, Kind::FqCodelAirtime(_)) {
-            world.params.ap_queue = Kind::RoundRobin { packets: 30 };
+        for queue in [&mut world.params.ap_queue, &mut world.params.station_queue] {
+            if matches!(queue, Kind::FqCodelAirtime(_)) {
+                *queue = Kind::RoundRobin { packets: 30 };
+            }
         }
         let (fate, _) = run(&world, Span::from_millis(300))?;
         for (link, order) in &fate.order {
             prop_assert!(order.is_sorted(), "{:?}: {:?}", link, order);
+        }
+    }
+
+    #[test]
+    fn group_packets_reach_each_member_once_and_never_their_source(mut world in worlds()) {
+        world.packets.iter_mut().filter(|packet| packet.4 % 2 == 0).for_each(|packet| packet.2 = GROUP);
+        let (fate, _) = run(&world, Span::from_millis(300))?;
+        // A packet that comes to its source breaks it.
+        prop_assert_eq!(&fate.broken, &None);
+        for (link, packets) in &fate.order {
+            let different: std::collections::BTreeSet<_> = packets.iter().collect();
+            prop_assert_eq!(different.len(), packets.len(), "{:?}: {:?}", link, packets);
+            let from_station = matches!(world.params.nodes[usize::from(link.0)].role, Role::Station { .. });
+            prop_assert!(!(world.params.client_isolation && from_station && link.3 && link.1 != 0), "{:?}", link);
         }
     }
 

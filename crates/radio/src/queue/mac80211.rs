@@ -1,4 +1,4 @@
-//! Linux's access point: FQ-CoDel for each receiver, airtime fairness between them, and a short hardware queue behind.
+//! Linux's access points and stations: FQ-CoDel for each receiver, airtime fairness between them, and a short hardware queue behind.
 //! Source:     Linux 6.16, `net/mac80211/tx.c` (TXQs, `ieee80211_next_txq`, the schedule, AQL), `sta_info.c` (airtime and
 //!             CoDel parameters) and `airtime.c` (expected airtime); Høiland-Jørgensen et al., "Ending the Anomaly", USENIX
 //!             ATC 2017; RFC 8290. Two aggregates in hardware: ath9k (`ATH_AGGR_MIN_QDEPTH`).
@@ -32,7 +32,7 @@ const ACTIVE: Span = Span::from_millis(100);
 const HEADERS: u32 = 38;
 const TABLE_LEN: u64 = 1_024;
 
-/// The queue of one access class of an access point.
+/// The queue of one access class of an access point, or of a station, which has one receiver.
 #[derive(Clone, Debug)]
 pub(crate) struct Mac80211 {
     params: FqCodelParams,

@@ -6,7 +6,7 @@ use super::medium::NONE;
 use super::model::{Event, Wifi, narrow};
 use super::params::{Background, Load};
 use crate::queue::Meta;
-use crate::{Drop, Ecn, Outbox};
+use crate::{Ecn, Outbox};
 use lasthop_units::{Seed, Span, Stream, Time};
 use rand::Rng;
 
@@ -117,16 +117,6 @@ impl<P: Clone> Wifi<P> {
         let meta = Meta::new(self.arrivals, now, len, u32::from(from.0), from.0, to.0, class, Ecn::NotEct);
         self.arrivals += 1;
         let id = self.admit(meta, None);
-        let taken =
-            self.queues[usize::from(contender)].push(&mut self.pool, &mut self.tables, slot, id, &mut self.victims);
-        if !taken {
-            let peer = self.ports[from.index()].first_peer + slot;
-            self.drop_queued(now, peer, id, Drop::QueueFull, out);
-            return false;
-        }
-        self.drop_victims(now, from.index(), Drop::QueueFull, out);
-        self.hand_over(now, usize::from(contender), out);
-        self.medium.awake(contender, now);
-        true
+        self.take_in(now, from.index(), usize::from(contender), slot, id, out)
     }
 }

@@ -61,6 +61,16 @@ pub enum Error {
         /// The standard chosen.
         standard: &'static str,
     },
+    /// A rate control that the standard's frames are not for.
+    #[error("{key}: {control} goes by frames of one MPDU and is for 802.11a and g, not for {standard}")]
+    RateControl {
+        /// Where in the parameters.
+        key: String,
+        /// The rate control.
+        control: &'static str,
+        /// The node's standard.
+        standard: &'static str,
+    },
     /// A list that must hold something is empty.
     #[error("{key} is empty")]
     Empty {

@@ -3,6 +3,7 @@
 //! [`Params`] says what there is, [`Params::validate`] makes a [`Plan`] of it, and [`Wifi`] is the hop built from that.
 
 mod air;
+mod arf;
 mod background;
 mod contention;
 mod error;

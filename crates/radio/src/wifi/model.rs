@@ -6,14 +6,13 @@ use super::contention::Window;
 use super::exchange::Exchange;
 use super::link::Channel;
 use super::medium::{Medium, NONE};
-use super::minstrel::Minstrel;
 use super::params::Role;
 use super::phy::Standard;
 use super::plan::{MAX_MSDU, Plan};
-use super::rate_control::channel;
+use super::rate_control::{Sampler, channel};
 use super::session::Session;
 use super::timing::{classes as node_classes, contender_of};
-use crate::queue::{Kind, Meta, Pool, Queue, Table, add_table};
+use crate::queue::{Meta, Pool, Queue, Table, add_table};
 use crate::{AccessClass, Completion, Dest, Drop, Hop, NextEvent, Outbox, Outcome, Packet};
 use lasthop_signals::{HopReport, Node, Signal};
 use lasthop_units::{Bytes, Seed, Span, Stream, Time};
@@ -25,7 +24,9 @@ use std::collections::BinaryHeap;
 ///
 /// A packet's `src` and `dst` must be nodes of one BSS (a station and its access point) or two peers that decode each
 /// other; anything else is [`Drop::Unreachable`]. A group packet of an access point or peer goes out once at the lowest
-/// basic rate and is delivered to each BSS member or peer that decodes it; one of a station goes to its access point.
+/// basic rate and is delivered to each BSS member or peer that decodes it. One of a station goes to its access point,
+/// which gets it and sends it out again to its other stations, unless [`super::Params::client_isolation`] is on: the packet
+/// keeps its source, and its time of queueing is that at the access point.
 /// Payloads are cloned only for group packets.
 #[derive(Clone, Debug)]
 pub struct Wifi<P> {
@@ -63,13 +64,15 @@ pub struct Wifi<P> {
     /// Per node: noise on what it overhears of others' frames.
     pub(super) ears: Vec<Noise>,
     /// Per peer: the rate control of what is sent to it.
-    pub(super) samplers: Vec<Option<Box<Minstrel>>>,
+    pub(super) samplers: Vec<Option<Sampler>>,
     next: Time,
     /// Reused lists.
     pub(super) victims: Vec<u32>,
     pub(super) overheard: Vec<u16>,
     winners: Vec<u16>,
     losers: Vec<u16>,
+    /// Nodes whose drivers report.
+    pub(super) reporters: Vec<u16>,
     pub(super) report: Signal,
 }
 
@@ -118,8 +121,8 @@ pub(super) struct Peer {
 #[derive(Clone, Debug)]
 pub(super) struct Noise {
     /// An MPDU is lost if 32 random bits are below this.
-    threshold: u64,
-    stream: Stream,
+    pub threshold: u64,
+    pub stream: Stream,
 }
 
 impl Noise {
@@ -179,10 +182,7 @@ impl<P: Clone> Wifi<P> {
             let receivers: Vec<usize> = (0..count).filter(|&to| plan.linked(node, to)).collect();
             let mut slots = vec![NONE; count];
             receivers.iter().enumerate().for_each(|(slot, &to)| slots[to] = narrow(slot));
-            let kind = match params.nodes[node].role {
-                Role::Ap => params.ap_queue,
-                _ => Kind::Fifo { packets: params.station_queue_packets },
-            };
+            let kind = plan.queue(node);
             let lanes = receivers.len() + 1;
             let vht = matches!(plan.phy(node).standard, Standard::Dot11ac | Standard::Dot11ax(_));
             add_table(&kind, lanes * classes, vht, &mut tables);
@@ -239,6 +239,7 @@ impl<P: Clone> Wifi<P> {
             overheard: Vec::new(),
             winners: Vec::new(),
             losers: Vec::with_capacity(count),
+            reporters: Vec::new(),
             report: Signal::Hop(HopReport::default()),
             plan,
         };
@@ -256,7 +257,8 @@ impl<P: Clone> Wifi<P> {
                 self.schedule(Time::ZERO + offset, Event::Beacon(narrow(ap)));
             }
         }
-        if !aps.is_empty() {
+        self.reporters = (0..self.ports.len()).filter(|&node| self.plan.reports(node)).map(narrow).collect();
+        if !self.reporters.is_empty() {
             self.schedule(Time::ZERO + self.plan.params().driver_interval, Event::Report);
         }
         self.start_sources(seed);
@@ -452,12 +454,52 @@ impl<P: Clone> Wifi<P> {
         for i in 0..self.victims.len() {
             let id = self.victims[i];
             let to = self.pool.get(id).dst;
-            let port = &self.ports[node];
-            let slot = if to == NONE { port.receivers.len() } else { usize::from(port.slots[usize::from(to)]) };
-            let peer = port.first_peer + slot;
+            let slot = if to == NONE { self.group_slot(node) } else { self.slot(node, usize::from(to)) };
+            let peer = self.ports[node].first_peer + slot;
             self.drop_queued(at, peer, id, why, out);
         }
         self.victims.clear();
+    }
+
+    /// The slot of a node's group packets. A station's are addressed to its access point, which sends them out
+    /// (9.3.2.1.2).
+    fn group_slot(&self, node: usize) -> usize {
+        let is_station = matches!(self.plan.params().nodes[node].role, Role::Station { .. });
+        if is_station { 0 } else { self.ports[node].receivers.len() }
+    }
+
+    /// An access point has received a group packet of one of its stations and sends it out again.
+    pub(super) fn relay(&mut self, now: Time, ap: u16, packet: &Meta, payload: P, out: &mut impl Outbox<P>) {
+        let node = usize::from(ap);
+        let Meta { len, flow_hash, src, dst, class, ecn, .. } = *packet;
+        let (contender, slot) = (self.contender(node, class), self.group_slot(node));
+        let id = self.admit(Meta::new(self.arrivals, now, len, flow_hash, src, dst, class, ecn), Some(payload));
+        self.arrivals += 1;
+        self.take_in(now, node, contender, slot, id, out);
+    }
+
+    /// Offers a packet of the pool to its queue; false if that is full.
+    pub(super) fn take_in(
+        &mut self,
+        now: Time,
+        node: usize,
+        contender: usize,
+        slot: usize,
+        id: u32,
+        out: &mut impl Outbox<P>,
+    ) -> bool {
+        let taken = self.queues[contender].push(&mut self.pool, &mut self.tables, slot, id, &mut self.victims);
+        if !taken {
+            let peer = self.ports[node].first_peer + slot;
+            self.drop_queued(now, peer, id, Drop::QueueFull, out);
+            return false;
+        }
+        if !self.victims.is_empty() {
+            self.drop_victims(now, node, Drop::QueueFull, out);
+        }
+        self.hand_over(now, contender, out);
+        self.medium.awake(narrow(contender), now);
+        true
     }
 
     /// Where a packet goes: its source, contender and slot.
@@ -466,9 +508,7 @@ impl<P: Clone> Wifi<P> {
         let src = packet.src.index();
         let port = self.ports.get(src)?;
         let slot = match packet.dst {
-            // A station's group frame is addressed to its access point, which sends it out (9.3.2.1.2).
-            Dest::Group if matches!(self.plan.params().nodes[src].role, Role::Station { .. }) => 0,
-            Dest::Group => port.receivers.len(),
+            Dest::Group => self.group_slot(src),
             Dest::Node(to) => match *port.slots.get(to.index())? {
                 NONE => return None,
                 slot => usize::from(slot),
@@ -496,16 +536,9 @@ impl<P: Clone, O: Air<P>> Hop<P, O> for Wifi<P> {
         let meta = Meta::new(self.arrivals, now, len, flow_hash, narrow(src), dst, class, ecn);
         self.arrivals += 1;
         let id = self.admit(meta, Some(payload));
-        let taken = self.queues[contender].push(&mut self.pool, &mut self.tables, slot, id, &mut self.victims);
-        if !taken {
-            let peer = self.ports[src].first_peer + slot;
-            return self.drop_queued(now, peer, id, Drop::QueueFull, out);
+        if !self.take_in(now, src, contender, slot, id, out) {
+            return;
         }
-        if !self.victims.is_empty() {
-            self.drop_victims(now, src, Drop::QueueFull, out);
-        }
-        self.hand_over(now, contender, out);
-        self.medium.awake(narrow(contender), now);
         self.next = self.next.min(self.medium.next_access());
     }
 

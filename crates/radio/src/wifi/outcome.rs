@@ -140,15 +140,18 @@ impl<P: Clone> Wifi<P> {
             at = at.max(entry.got_at);
             let (mut id, mut left) = (entry.id, entry.packets);
             loop {
-                let meta = self.pool.get(id);
+                let meta = *self.pool.get(id);
                 if let Some(payload) = self.payloads[id as usize].take() {
+                    if meta.dst == NONE && !self.plan.params().client_isolation {
+                        self.relay(now, flight.to, &meta, payload.clone(), out);
+                    }
                     let rate = self.plan.modes()[usize::from(entry.mode)].phy.rate();
                     let ampdu = block_ack.then_some(entry.ampdu);
                     let (retries, msdus) = (entry.failures, entry.packets);
                     let (when, to) = (if skip { now } else { at }, Node(flight.to));
                     out.received(when, to, &Reception { ampdu, retries, msdus });
                     let rx = RxInfo { queued_at: meta.queued_at, rate };
-                    out.deliver(when, to, Self::packet(meta, payload), &rx);
+                    out.deliver(when, to, Self::packet(&meta, payload), &rx);
                 }
                 // Looked up for A-MSDUs only: most MPDUs hold one packet, and the list is cold.
                 left -= 1;
@@ -229,10 +232,15 @@ impl<P: Clone> Wifi<P> {
         let mut overheard = std::mem::take(&mut self.overheard);
         overheard.clear();
         self.medium.land(place, false, Some(&mut overheard));
-        // Of those who decode it, the members of the BSS take it.
-        let port = &self.ports[usize::from(flight.from)];
-        overheard.retain(|node| port.receivers.binary_search(node).is_ok());
         let index = usize::from(flight.contender);
+        // Of those who decode it, the members of the BSS take it, but for the station that it was from.
+        let port = &self.ports[usize::from(flight.from)];
+        let source = match flight.kind {
+            PpduKind::Data => self.pool.get(self.exchanges[index].packet).src,
+            _ => flight.from,
+        };
+        overheard.retain(|node| *node != source && port.receivers.binary_search(node).is_ok());
+        let others = source == flight.from || port.receivers.len() > 1;
         self.exchanges[index].received = u16::from(!overheard.is_empty());
         let ex = self.exchanges[index];
         out.ppdu(now, &ex.record(flight));
@@ -247,6 +255,8 @@ impl<P: Clone> Wifi<P> {
                 let rx = RxInfo { queued_at: meta.queued_at, rate: ex.rate };
                 let reception = Reception { ampdu: None, retries: 0, msdus: 1 };
                 match overheard.split_last() {
+                    // An access point that sends out again what its only station sent reaches nobody, and nobody misses it.
+                    None if !others => (),
                     None => out.dropped(now, Self::packet(&meta, payload), Drop::RetryLimit),
                     Some((last, others)) => {
                         for &to in others {

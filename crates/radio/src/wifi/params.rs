@@ -22,8 +22,9 @@ pub struct Params {
     pub reach: ReachMatrix,
     /// The queue of every access point, once per access class.
     pub ap_queue: queue::Kind,
-    /// Packets that a node other than an access point queues, per access class, unacknowledged ones included.
-    pub station_queue_packets: usize,
+    /// The queue of every station and peer that has none of its own, once per access class. A neighbour's is a FIFO of
+    /// 1000 packets.
+    pub station_queue: queue::Kind,
     /// A frame is given up after this many failed attempts (dot11ShortRetryLimit).
     pub retry_limit: u8,
     /// MPDUs in an A-MPDU, at most 64 (the compressed BlockAck's bitmap), with 802.11ax 256. 1 turns aggregation off.
@@ -34,8 +35,11 @@ pub struct Params {
     pub beacons: Option<Beacons>,
     /// Traffic that the model makes up by itself: a neighbouring BSS on the channel.
     pub background: Vec<Background>,
-    /// How often each access point's driver reports.
+    /// How often the driver of each access point reports, and of each node with [`NodeParams::reports`].
     pub driver_interval: Span,
+    /// Access points keep the group frames of their stations to themselves. Otherwise they send them out again to all of
+    /// their BSS (IEEE 802.11-2020, 9.3.2.1.2).
+    pub client_isolation: bool,
     /// What the model shall agree with.
     pub profile: Profile,
 }
@@ -57,7 +61,8 @@ impl Params {
             reach: ReachMatrix::all_hear_all(nodes.len()),
             nodes,
             ap_queue: queue::Kind::Fifo { packets: 1000 },
-            station_queue_packets: 1000,
+            station_queue: queue::Kind::Fifo { packets: 1000 },
+            client_isolation: false,
             retry_limit: 7,
             max_ampdu_mpdus: 64,
             amsdu: None,
@@ -87,6 +92,11 @@ pub struct NodeParams {
     pub phy: Option<Phy>,
     /// Data PSDUs that are longer than this are announced by RTS and CTS; `None` for never (dot11RTSThreshold).
     pub rts_threshold: Option<Bytes>,
+    /// The queue of a station or peer, in place of [`Params::station_queue`].
+    pub queue: Option<queue::Kind>,
+    /// Its driver reports, as an access point's always does: one entry for each node that it exchanges frames with; a
+    /// station's for its access point.
+    pub reports: bool,
     /// Each MPDU is handed up as its A-MPDU subframe ends, as some drivers do, and not with the others at the frame's end. All the
     /// same a frame's packets come out of the hop together, at its end: with the times at which they were handed up.
     pub mpdu_by_mpdu: bool,
@@ -116,7 +126,8 @@ impl NodeParams {
     /// An error-free node at a fixed rate.
     pub fn new(role: Role, mcs: Mcs) -> NodeParams {
         let (rate, mpdu_error, link, phy) = (RateChoice::Fixed(mcs), 0.0, None, None);
-        NodeParams { role, rate, mpdu_error, link, phy, rts_threshold: None, mpdu_by_mpdu: false }
+        let (rts_threshold, queue) = (None, None);
+        NodeParams { role, rate, mpdu_error, link, phy, rts_threshold, queue, reports: false, mpdu_by_mpdu: false }
     }
 }
 
@@ -154,6 +165,10 @@ pub enum RateChoice {
         /// Most spatial streams.
         nss: u8,
     },
+    /// Auto rate fallback, for 802.11a and g: up after ten acknowledged frames, down after two failures.
+    Arf,
+    /// Adaptive ARF, for 802.11a and g: after a failed step up, the next comes later.
+    Aarf,
 }
 
 /// How well one node hears another.

@@ -79,25 +79,29 @@ impl Params {
             within("amsdu.octets", f64::from(octets), 3_839.0, 11_454.0)?;
             within("amsdu.packets", f64::from(packets), 2.0, 128.0)?;
         }
-        within("station_queue_packets", self.station_queue_packets as f64, 1.0, MAX_QUEUE)?;
         within("driver_interval (s)", self.driver_interval.as_secs_f64(), 1e-4, 3600.0)?;
-        match self.ap_queue {
-            queue::Kind::Fifo { packets } | queue::Kind::RoundRobin { packets } => {
-                within("ap_queue.packets", packets as f64, 1.0, MAX_QUEUE)?;
-            }
-            queue::Kind::FqCodelAirtime(fq) => {
-                within("ap_queue.packets", fq.packets as f64, 1.0, MAX_QUEUE)?;
-                within("ap_queue.target (s)", fq.target.as_secs_f64(), 1e-5, 10.0)?;
-                within("ap_queue.interval (s)", fq.interval.as_secs_f64(), fq.target.as_secs_f64(), 100.0)?;
-                within("ap_queue.quantum (bytes)", f64::from(fq.quantum), 1.0, 65_535.0)?;
-                within("ap_queue.airtime_quantum (s)", fq.airtime_quantum.as_secs_f64(), 1e-6, 1.0)?;
-            }
-        }
+        check_queue(&self.ap_queue, "ap_queue")?;
+        check_queue(&self.station_queue, "station_queue")?;
         if let Some(Beacons { interval, mpdu }) = self.beacons {
             within("beacons.interval (s)", interval.as_secs_f64(), 0.001, 100.0)?;
             within("beacons.mpdu (bytes)", mpdu.get() as f64, 40.0, 2_304.0)?;
         }
         Ok(())
+    }
+}
+
+fn check_queue(kind: &queue::Kind, key: &str) -> Result<(), Error> {
+    match kind {
+        queue::Kind::Fifo { packets } | queue::Kind::RoundRobin { packets } => {
+            within(format!("{key}.packets"), *packets as f64, 1.0, MAX_QUEUE)
+        }
+        queue::Kind::FqCodelAirtime(fq) => {
+            within(format!("{key}.packets"), fq.packets as f64, 1.0, MAX_QUEUE)?;
+            within(format!("{key}.target (s)"), fq.target.as_secs_f64(), 1e-5, 10.0)?;
+            within(format!("{key}.interval (s)"), fq.interval.as_secs_f64(), fq.target.as_secs_f64(), 100.0)?;
+            within(format!("{key}.quantum (bytes)"), f64::from(fq.quantum), 1.0, 65_535.0)?;
+            within(format!("{key}.airtime_quantum (s)"), fq.airtime_quantum.as_secs_f64(), 1e-6, 1.0)
+        }
     }
 }
 
@@ -135,6 +139,9 @@ fn check_link(link: &Link, key: &str) -> Result<(), Error> {
     Ok(())
 }
 
+/// Packets in the queue of a neighbour.
+const NEIGHBOUR_QUEUE: usize = 1_000;
+
 /// More packets than any access point has memory for.
 const MAX_QUEUE: f64 = 1_000_000.0;
 
@@ -165,6 +172,22 @@ impl Plan {
     #[inline]
     pub(super) fn link_owner(&self, from: usize, to: usize) -> usize {
         if matches!(self.params.nodes[to].role, Role::Station { .. }) { to } else { from }
+    }
+
+    /// The queue of a node.
+    pub(super) fn queue(&self, index: usize) -> queue::Kind {
+        let params = &self.params.nodes[index];
+        match params.role {
+            Role::Ap => self.params.ap_queue,
+            Role::Neighbour => queue::Kind::Fifo { packets: NEIGHBOUR_QUEUE },
+            Role::Station { .. } | Role::Peer => params.queue.unwrap_or(self.params.station_queue),
+        }
+    }
+
+    /// True if a node's driver reports.
+    pub(super) fn reports(&self, index: usize) -> bool {
+        let params = &self.params.nodes[index];
+        params.role == Role::Ap || params.reports
     }
 
     /// True if frames from `from` to `to` belong to this hop's traffic: same BSS or two peers, each decoding the other.
@@ -247,6 +270,17 @@ impl Plan {
     fn check_node(&self, index: usize) -> Result<(), Error> {
         let params = &self.params.nodes[index];
         within(format!("nodes[{index}].mpdu_error"), params.mpdu_error, 0.0, 1.0)?;
+        if let Some(queue) = &params.queue {
+            let key = format!("nodes[{index}].queue");
+            if !matches!(params.role, Role::Station { .. } | Role::Peer) {
+                return Err(Error::Node {
+                    key,
+                    got: node(index),
+                    needs: "a station or peer, which alone may have one",
+                });
+            }
+            check_queue(queue, &key)?;
+        }
         if let Some(link) = &params.link {
             check_link(link, &format!("nodes[{index}].link"))?;
         } else if matches!(params.rate, RateChoice::Ideal { .. }) {
@@ -275,6 +309,7 @@ impl Plan {
 
     fn compile_rate(&mut self, index: usize) -> Result<Vec<(Time, u16)>, Error> {
         let key = format!("nodes[{index}].rate");
+        let standard = self.phy(index).standard;
         let steps = match &self.params.nodes[index].rate {
             RateChoice::Fixed(mcs) => vec![(Time::ZERO, *mcs)],
             RateChoice::Trace(steps) => steps.clone(),
@@ -282,6 +317,11 @@ impl Plan {
                 within(format!("{key}.nss"), f64::from(*nss), 1.0, f64::from(MAX_STREAMS))?;
                 return self.candidates(index, *nss, &key);
             }
+            control @ (RateChoice::Arf | RateChoice::Aarf) if standard.is_qos() => {
+                let control = if *control == RateChoice::Arf { "ARF" } else { "AARF" };
+                return Err(Error::RateControl { key, control, standard: standard.name() });
+            }
+            RateChoice::Arf | RateChoice::Aarf => return self.candidates(index, 1, &key),
         };
         if steps.is_empty() {
             return Err(Error::Empty { key });

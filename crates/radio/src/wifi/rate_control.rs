@@ -1,9 +1,10 @@
 //! The rate of each data frame: a trace, what carries most at the ratio of the moment, or what a sampler has learnt.
-//! Source:     [`super::snr`] for losses, [`super::minstrel`] for the sampler.
+//! Source:     [`super::snr`] for losses, [`super::minstrel`] and [`super::arf`] for the samplers.
 //! Equations:  ideal = argmax over modes of rate * probability that an MPDU of 1538 octets arrives
 //! Deviations: the ideal control knows the ratio of the block that its frame begins in, without error or delay.
 //! Validity:   as `snr`.     Checked by: wifi::tests::*
 
+use super::arf::Arf;
 use super::link::Channel;
 use super::minstrel::{Candidate, Choice, Minstrel};
 use super::model::Wifi;
@@ -14,6 +15,13 @@ use lasthop_units::{Seed, Time};
 
 /// The MPDU that the ideal control has in mind: 1500 bytes with their headers.
 const MPDU: u32 = 1_538;
+
+/// A rate control that learns from what a transmitter sends to one receiver.
+#[derive(Clone, Debug)]
+pub(super) enum Sampler {
+    Minstrel(Box<Minstrel>),
+    Arf(Arf),
+}
 
 /// A node's link at work, if it has one.
 pub(super) fn channel(plan: &Plan, node: usize, seed: Seed) -> Option<Box<Channel>> {
@@ -55,15 +63,26 @@ impl Channel {
 impl<P: Clone> Wifi<P> {
     /// Builds a sampler for each transmitter on a link with sampled rates.
     pub(super) fn start_samplers(&mut self, seed: Seed) {
-        let sampled = |node: usize| matches!(self.plan.params().nodes[node].rate, RateChoice::Minstrel { .. });
+        let sampled = |node: usize| {
+            let rate = &self.plan.params().nodes[node].rate;
+            matches!(rate, RateChoice::Minstrel { .. } | RateChoice::Arf | RateChoice::Aarf)
+        };
         if !(0..self.ports.len()).any(sampled) {
             return;
         }
-        let mut samplers: Vec<Option<Box<Minstrel>>> = (0..self.peers.len()).map(|_| None).collect();
+        let mut samplers: Vec<Option<Sampler>> = (0..self.peers.len()).map(|_| None).collect();
         for (from, port) in self.ports.iter().enumerate() {
             for (slot, &to) in port.receivers.iter().enumerate() {
                 let owner = self.plan.link_owner(from, usize::from(to));
                 if !sampled(owner) {
+                    continue;
+                }
+                let control = &self.plan.params().nodes[owner].rate;
+                if matches!(control, RateChoice::Arf | RateChoice::Aarf) {
+                    // The eight rates stand in their order.
+                    let modes = self.plan.trace(owner).iter().map(|step| step.1).collect();
+                    let arf = Arf::new(modes, *control == RateChoice::Aarf);
+                    samplers[port.first_peer + slot] = Some(Sampler::Arf(arf));
                     continue;
                 }
                 let candidate = |&(_, mode): &(Time, u16)| {
@@ -76,7 +95,8 @@ impl<P: Clone> Wifi<P> {
                 let sifs = self.medium.timing.sifs;
                 let overhead = lowest.phy.preamble() + sifs + lowest.block_ack + sifs;
                 let stream = seed.stream(&format!("wifi/node{from}/minstrel{to}"));
-                samplers[port.first_peer + slot] = Some(Box::new(Minstrel::new(candidates, overhead, stream)));
+                samplers[port.first_peer + slot] =
+                    Some(Sampler::Minstrel(Box::new(Minstrel::new(candidates, overhead, stream))));
             }
         }
         self.samplers = samplers;
@@ -88,9 +108,13 @@ impl<P: Clone> Wifi<P> {
         match self.plan.params().nodes[owner].rate {
             RateChoice::Fixed(_) | RateChoice::Trace(_) => self.step(owner, now),
             RateChoice::Ideal { .. } => self.ideal(owner, now),
-            RateChoice::Minstrel { .. } => {
+            RateChoice::Minstrel { .. } | RateChoice::Arf | RateChoice::Aarf => {
                 let peer = self.ports[from].first_peer + self.slot(from, to);
-                self.samplers[peer].as_ref().map_or(0, |sampler| sampler.current())
+                match &self.samplers[peer] {
+                    Some(Sampler::Minstrel(minstrel)) => minstrel.current(),
+                    Some(Sampler::Arf(arf)) => arf.current(),
+                    None => 0,
+                }
             }
         }
     }
@@ -102,10 +126,13 @@ impl<P: Clone> Wifi<P> {
         let mode = match self.plan.params().nodes[owner].rate {
             RateChoice::Fixed(_) | RateChoice::Trace(_) => self.step(owner, now),
             RateChoice::Ideal { .. } => self.ideal(owner, now),
-            RateChoice::Minstrel { .. } => {
+            RateChoice::Minstrel { .. } | RateChoice::Arf | RateChoice::Aarf => {
                 let unanswered = u32::from(self.sessions[session].unanswered);
                 let sampler = self.samplers[self.ports[from].first_peer + slot].as_mut();
-                return sampler.expect("built for every such link").choose(now, unanswered);
+                return match sampler.expect("built for every such link") {
+                    Sampler::Minstrel(minstrel) => minstrel.choose(now, unanswered),
+                    Sampler::Arf(arf) => Choice { mode: arf.current(), probe: false },
+                };
             }
         };
         Choice { mode, probe: false }
@@ -116,7 +143,10 @@ impl<P: Clone> Wifi<P> {
         let Some(Some(sampler)) = self.samplers.get_mut(peer) else { return };
         let tries = &mut self.sessions[session].unanswered;
         *tries = if acknowledged > 0 { 0 } else { tries.saturating_add(1) };
-        sampler.report(now, mode, u32::from(mpdus), u32::from(acknowledged));
+        match sampler {
+            Sampler::Minstrel(minstrel) => minstrel.report(now, mode, u32::from(mpdus), u32::from(acknowledged)),
+            Sampler::Arf(arf) => arf.report(acknowledged > 0),
+        }
     }
 
     fn ideal(&mut self, owner: usize, now: Time) -> u16 {

@@ -1,3 +1,4 @@
+use super::model::Noise;
 use super::*;
 use crate::{AccessClass, Completion, Dest, Drop, Ecn, Hop, NextEvent, Outbox, Outcome, Packet, RxInfo};
 use lasthop_signals::{HopReport, Node, Signal};
@@ -292,8 +293,8 @@ fn a_group_packet_reaches_every_member_once_at_the_lowest_rate() {
     hop.enqueue(us(5_000), packet(Node(2), Dest::Group, 6), &mut log);
     hop.advance(us(20_000), &mut log);
     let receivers: Vec<(u16, u32)> = log.delivered.iter().map(|entry| (entry.1.0, entry.2)).collect();
-    // A station's group packet goes to its access point only.
-    assert_eq!(receivers, [(1, 5), (2, 5), (3, 5), (0, 6)]);
+    // A station's group packet goes to its access point, which sends it out again to the others.
+    assert_eq!(receivers, [(1, 5), (2, 5), (3, 5), (0, 6), (1, 6), (3, 6)]);
     let group = log.data().find(|ppdu| ppdu.to.is_none()).expect("one group frame");
     assert_eq!(group.rate, Rate::from_mbit(6));
 }
@@ -890,4 +891,166 @@ impl Air<u32> for Both {
     fn ppdu(&mut self, at: Time, ppdu: &PpduRecord) {
         self.1.ppdu(at, ppdu);
     }
+}
+
+#[test]
+fn a_stations_group_frame_is_acknowledged_and_sent_out_again() {
+    for isolation in [false, true] {
+        let mut params = bss(Standard::Dot11g, 2, Mcs::new(7, 1));
+        params.client_isolation = isolation;
+        let (mut hop, mut log) = (hop(params), Both::default());
+        hop.enqueue(us(1_000), packet(Node(1), Dest::Group, 6), &mut log);
+        hop.advance(us(20_000), &mut log);
+        let frames: Vec<_> = log.1.ppdus.iter().map(|ppdu| (ppdu.kind, ppdu.from, ppdu.to, ppdu.rate)).collect();
+        let (fast, slow) = (Rate::from_mbit(54), Rate::from_mbit(6));
+        let up = [(PpduKind::Data, Node(1), Some(AP), fast), (PpduKind::Ack, AP, Some(Node(1)), Rate::from_mbit(24))];
+        assert_eq!(frames[..2], up);
+        let arrived: Vec<(Node, Time)> = log.1.delivered.iter().map(|entry| (entry.1, entry.3.queued_at)).collect();
+        let received = log.1.delivered[0].0;
+        if isolation {
+            assert_eq!((frames.len(), arrived), (2, vec![(AP, us(1_000))]));
+            continue;
+        }
+        assert_eq!(frames[2..], [(PpduKind::Data, AP, None, slow)]);
+        assert_eq!(arrived, [(AP, us(1_000)), (Node(2), received)]);
+        let outcomes: Vec<_> = log.0.0.iter().map(|(_, packet)| (packet.from, packet.dst, packet.outcome)).collect();
+        let expected = [(Node(1), Outcome::Acknowledged), (AP, Outcome::Sent)].map(|(n, o)| (n, Dest::Group, o));
+        assert_eq!(outcomes, expected);
+    }
+}
+
+#[test]
+fn a_lone_stations_group_frame_misses_nobody() {
+    let (mut hop, mut log) = (hop(bss(Standard::Dot11g, 1, Mcs::new(7, 1))), Log::default());
+    hop.enqueue(us(1_000), packet(Node(1), Dest::Group, 6), &mut log);
+    hop.advance(us(20_000), &mut log);
+    assert_eq!((log.payloads(), log.dropped.len(), log.data().count()), (vec![6], 0, 2));
+}
+
+#[test]
+fn any_nodes_driver_reports_if_it_is_asked_to() {
+    let mut params = bss(Standard::Dot11ac, 3, Mcs::new(9, 1));
+    params.nodes[2].reports = true;
+    let (mut hop, mut log) = (hop(params), Log::default());
+    for n in 0..300 {
+        hop.enqueue(us(10), packet(Node(2), Dest::Node(AP), n), &mut log);
+    }
+    hop.advance(us(4_000), &mut log);
+    let of: Vec<Node> = log.reports.iter().map(|(_, of, _)| *of).collect();
+    assert_eq!(of, [AP, Node(2)]);
+    let [to_ap] = log.reports[1].2.stations[..] else { panic!("one entry: its access point's") };
+    assert_eq!((to_ap.station, to_ap.head_wait), (AP, Span::from_micros(3_990)));
+    let waiting = 300 - u32::try_from(log.delivered.len()).expect("few");
+    assert!(to_ap.backlog_packets >= waiting && to_ap.tx_packets > 0, "{to_ap:?}, {waiting} wait");
+    // What the access point counts as received is what the station counts as sent.
+    let of_station = log.reports[0].2.stations[1];
+    assert_eq!((of_station.rx_airtime, of_station.station), (to_ap.tx_airtime, Node(2)));
+    // Without any access point as well.
+    let mut params = peers(Standard::Dot11a, 3, Mcs::new(4, 1));
+    params.nodes[1].reports = true;
+    let (mut hop, mut log) = (self::hop(params), Log::default());
+    hop.advance(us(4_000), &mut log);
+    let [(_, Node(1), report)] = &log.reports[..] else { panic!("{:?}", log.reports) };
+    assert_eq!(report.stations.iter().map(|entry| entry.station).collect::<Vec<_>>(), [Node(0), Node(2)]);
+}
+
+#[test]
+fn stations_queue_as_they_are_told() {
+    use crate::queue::{FqCodelParams, Kind};
+    // One flow keeps 400 packets waiting; a packet of another comes late. 1500 octets at 24 Mbit/s: 0.7 ms each.
+    let wait = |all: Kind, own: Option<Kind>| {
+        let mut params = bss(Standard::Dot11g, 1, Mcs::new(4, 1));
+        params.station_queue = all;
+        params.nodes[1].queue = own;
+        let (mut hop, mut log) = (hop(params), Log::default());
+        for n in 0..400 {
+            hop.enqueue(us(10), packet(Node(1), Dest::Node(AP), n), &mut log);
+        }
+        let other = Packet { flow_hash: 77, ..packet(Node(1), Dest::Node(AP), 1_000) };
+        hop.enqueue(us(11_000), other, &mut log);
+        hop.advance(secs(1), &mut log);
+        let arrived = log.delivered.iter().find(|entry| entry.2 == 1_000).expect("nothing is lost to it");
+        arrived.0.since(us(11_000)).as_millis_f64()
+    };
+    let (fifo, fq) = (Kind::Fifo { packets: 500 }, Kind::FqCodelAirtime(FqCodelParams::default()));
+    let ours = [wait(fifo, None), wait(fq, None), wait(fifo, Some(fq)), wait(fq, Some(fifo))];
+    assert!(ours[0] > 200.0 && ours[3] > 200.0, "{ours:?}");
+    assert!(ours[1] < 20.0 && ours[1] == ours[2], "{ours:?}");
+}
+
+#[test]
+fn an_exchange_of_802_11g_has_the_published_times() {
+    // ERP-OFDM with the short slot: DIFS 28 us, 1536 octets at 54 Mbit/s 254 us, SIFS 10 us, Ack at 24 Mbit/s 34 us, with 6 us
+    // of signal extension in both frames.
+    let (mut hop, mut log) = (hop(bss(Standard::Dot11g, 1, Mcs::new(7, 1))), Log::default());
+    hop.enqueue(Time::ZERO, packet(Node(1), Dest::Node(AP), 1), &mut log);
+    hop.enqueue(Time::ZERO, packet(Node(1), Dest::Node(AP), 2), &mut log);
+    hop.advance(us(2_000), &mut log);
+    let times: Vec<_> = log.ppdus.iter().map(|ppdu| (ppdu.start.since(Time::ZERO), ppdu.duration)).collect();
+    let us = Span::from_micros;
+    assert_eq!(times[..2], [(us(28), us(254)), (us(28 + 254 + 10), us(34))]);
+    // A backoff from 0 to 15 slots of 9 us.
+    let backoff = times[2].0 - us(28 + 254 + 10 + 34 + 28);
+    assert!(backoff.as_nanos().is_multiple_of(9_000) && backoff <= us(15 * 9), "{backoff:?}");
+}
+
+#[test]
+fn arf_and_aarf_climb_to_the_top_of_a_clean_link() {
+    for rate in [RateChoice::Arf, RateChoice::Aarf] {
+        let mut params = bss(Standard::Dot11g, 1, Mcs::new(0, 1));
+        params.nodes[1].rate = rate;
+        params.background = vec![saturated(1, 0)];
+        let (mut hop, mut log) = (hop(params), Log::default());
+        hop.advance(secs(1), &mut log);
+        // Ten frames at each of seven rates, then 54 Mbit/s for good.
+        let rates: Vec<u64> = log.data().map(|ppdu| ppdu.rate.as_bps() / 1_000_000).collect();
+        let expected = [6, 9, 12, 18, 24, 36, 48].into_iter().flat_map(|rate| std::iter::repeat_n(rate, 10));
+        assert!(rates.iter().copied().take(70).eq(expected), "{:?}", &rates[..70]);
+        assert!(rates[70..].iter().all(|rate| *rate == 54));
+    }
+}
+
+#[test]
+fn each_attempt_of_a_frame_asks_the_rate_control() {
+    let mut params = bss(Standard::Dot11g, 1, Mcs::new(0, 1));
+    params.nodes[1].rate = RateChoice::Arf;
+    let (mut hop, mut log) = (hop(params), Log::default());
+    (0..40).for_each(|n| hop.enqueue(us(10), packet(Node(1), Dest::Node(AP), n), &mut log));
+    hop.advance(us(100_000), &mut log);
+    // From here on nothing arrives: 24 Mbit/s has just been reached, so the first failure is a failed recovery.
+    assert_eq!(log.data().last().map(|ppdu| ppdu.rate), Some(Rate::from_mbit(18)));
+    hop.errors[1] = Noise { threshold: 1 << 32, stream: Seed(1).stream("dead") };
+    (40..42).for_each(|n| hop.enqueue(us(100_000), packet(Node(1), Dest::Node(AP), n), &mut log));
+    hop.advance(us(200_000), &mut log);
+    let rates: Vec<u64> = log.data().skip(40).map(|ppdu| ppdu.rate.as_bps() / 1_000_000).collect();
+    // The recovery's fall to 18 holds until a frame arrives, which none does.
+    assert_eq!(rates, [24, 18, 18, 18, 18, 18, 18, 18, 18, 18, 18, 18, 18, 18]);
+}
+
+#[test]
+fn uplinks_that_collide_lose_their_rates_with_arf_and_keep_them_with_minstrel() {
+    let carried = |stations: u16, rate: RateChoice| {
+        let mut params = bss(Standard::Dot11g, stations, Mcs::new(7, 1));
+        params.nodes.iter_mut().for_each(|node| node.rate = rate.clone());
+        params.background = (1..=stations).map(|station| saturated(station, 0)).collect();
+        let (mut hop, mut log) = (hop(params), Log::default());
+        hop.advance(secs(10), &mut log);
+        log.data().map(|ppdu| u64::from(ppdu.received)).sum::<u64>() as f64 * 12_000.0 / 10e6
+    };
+    let (alone, ten) = (carried(1, RateChoice::Arf), carried(10, RateChoice::Arf));
+    let (aarf, minstrel) = (carried(10, RateChoice::Aarf), carried(10, RateChoice::Minstrel { nss: 1 }));
+    let fixed = carried(10, RateChoice::Fixed(Mcs::new(7, 1)));
+    println!(
+        "Mbit/s: ARF alone {alone:.1}, ten {ten:.1}; ten with AARF {aarf:.1}, minstrel {minstrel:.1}, 54 {fixed:.1}"
+    );
+    assert!(ten < alone / 3.0 && minstrel > 0.7 * fixed, "{alone} {ten} {minstrel} {fixed}");
+}
+
+#[test]
+fn arf_is_refused_where_frames_are_aggregated() {
+    let mut params = bss(Standard::Dot11ac, 1, Mcs::new(0, 1));
+    params.nodes[1].rate = RateChoice::Aarf;
+    let refused = params.validate().expect_err("802.11ac").to_string();
+    let known = "nodes[1].rate: AARF goes by frames of one MPDU and is for 802.11a and g, not for 802.11ac";
+    assert_eq!(refused, known);
 }

@@ -285,6 +285,7 @@ fn wired_hop(hop: &raw::WiredHop, raw: &raw::Scenario, cx: &mut Context) -> Opti
             station.distance.given_at(),
             station.walk.given_at(),
             station.fading.given_at(),
+            station.queue.given_at(),
             station.monitor.given_at(),
             station.access_point.given_at(),
         ];

@@ -192,8 +192,13 @@ table! {
         default("\"7 dB\"") noise_figure: Quantity<Decibels>,
         /// The queue of the access point towards the stations.
         required queue: Queue,
-        /// Packets that may wait at each station for the uplink, which is mostly acknowledgements.
+        /// Packets that may wait at each station for the uplink: short for a `station-queue` of kind `fifo` with this limit.
         default("\"1000 packets\"") uplink_queue: Quantity<Packets>,
+        /// In place of `uplink-queue`: the queue of each station that has no `queue` of its own, towards its access point.
+        optional station_queue: Queue,
+        /// Access points keep the group frames (broadcast, multicast) of their stations to themselves. Otherwise they send
+        /// them out again to all of their stations.
+        default("false") client_isolation: bool,
     }
 }
 
@@ -212,7 +217,7 @@ table! {
 }
 
 table! {
-    /// How the access point queues packets towards the stations.
+    /// How an access point queues packets towards its stations, or a station towards its access point.
     Queue {
         /// The discipline.
         required kind: QueueKind,
@@ -273,8 +278,8 @@ table! {
         optional rate: Quantity<Rate>,
         /// Wi-Fi: probability that one MPDU is lost to noise, between 0 and 1. Collisions come on top.
         default("0") mpdu_error_rate: f64,
-        /// Wi-Fi: who chooses the rate. `ideal` and `minstrel` choose among all MCS of up to `nss` streams and take no
-        /// `mcs`, `mcs-trace` or `rate`.
+        /// Wi-Fi: who chooses the rate. `ideal` and `minstrel` choose among all MCS of up to `nss` streams, `arf` and `aarf`
+        /// among the rates of 802.11a and g; none of them takes `mcs`, `mcs-trace` or `rate`.
         default("\"fixed\"") rate_control: RateControl,
         /// Wi-Fi: mean signal-to-noise ratio over the channel, both ways. MPDUs are then lost by it (NIST error model);
         /// without it and the next three keys, only by `mpdu-error-rate`.
@@ -294,6 +299,8 @@ table! {
         /// Wi-Fi: names of stations, neighbours and access points that neither hear it nor are heard by it. It is then
         /// hidden from them: they send while it does, and the access point receives neither. `"ap"` is the hop's own.
         default("[]") hidden_from: Vec<String>,
+        /// Wi-Fi: its queue towards its access point, in place of `station-queue` or `uplink-queue`.
+        optional queue: Queue,
         /// Wi-Fi, in the lab: whether it has a monitor interface, `mon0`, on which its radio shows every data frame that it
         /// decodes, others' and damaged ones too, as radiotap and 802.11 frames.
         default("false") monitor: bool,

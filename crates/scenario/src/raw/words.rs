@@ -144,6 +144,11 @@ words! {
         Ideal = "ideal",
         /// A sampler that learns from acknowledgements, as Linux's minstrel_ht does.
         Minstrel = "minstrel",
+        /// Auto rate fallback (WaveLAN-II): a rate up after ten acknowledged frames, one down after two failures. 802.11a
+        /// and g.
+        Arf = "arf",
+        /// Adaptive ARF: after a failed step up, the next comes later. 802.11a and g.
+        Aarf = "aarf",
     }
 }
 

@@ -111,9 +111,14 @@ pub(super) fn controlled(table: &raw::Station, control: RateControl, air: Air, c
     let blind = control == RateControl::Ideal && !has_snr;
     let what = "an ideal rate control goes by the signal-to-noise ratio, and there is none".to_owned();
     forbid(&table.rate_control.at, blind, what, "add `snr`, `snr-trace`, `distance` or `walk`");
+    let lone = matches!(control, RateControl::Arf | RateControl::Aarf);
+    let what = format!("{control} goes by frames of one MPDU, and {} aggregates", air.standard);
+    forbid(&table.rate_control.at, lone && air.standard.has_mcs(), what, "write \"minstrel\", or use 802.11a or g");
     let nss = u8::try_from(rates::streams(&table.nss, air, cx)?).ok()?;
     legal.then_some(match control {
         RateControl::Ideal => RateChoice::Ideal { nss },
+        RateControl::Arf => RateChoice::Arf,
+        RateControl::Aarf => RateChoice::Aarf,
         _ => RateChoice::Minstrel { nss },
     })
 }

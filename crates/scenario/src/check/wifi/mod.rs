@@ -12,6 +12,7 @@ use crate::quantity::{Hertz, either, show};
 use crate::raw::RateControl;
 use crate::read::{Context, Entry, Quantity};
 use crate::{Scenario, Standard, phy, raw};
+use lasthop_radio::queue;
 use lasthop_radio::wifi::{
     Amsdu, Background, Beacons, GuardInterval, Mcs, Mode, NodeParams, Params, PathLoss, Plan, Profile, RateChoice, Role,
 };
@@ -59,7 +60,7 @@ pub(super) fn hop(hop: &raw::WifiHop, raw: &raw::Scenario, run: Run, cx: &mut Co
     let why = "IEEE 802.11-2020, dot11ShortRetryLimit; the radio model ends at 127";
     let retry_limit = cx.within(&hop.retry_limit, (1, 127), |n| n.to_string(), why);
     let queue = hop.queue.get().and_then(|queue| laws::queue(&queue, false, cx));
-    let uplink_queue = packets(&hop.uplink_queue, cx);
+    let station_queue = station_queue(hop, cx);
     let rts_threshold = rts_threshold(&hop.rts_threshold, cx);
     // Rates mean nothing without a standard.
     let air = Air { standard: standard?, channel, width };
@@ -100,7 +101,8 @@ pub(super) fn hop(hop: &raw::WifiHop, raw: &raw::Scenario, run: Run, cx: &mut Co
     let standard = phy::radio_standard(air.standard, channel?);
     let params = Params {
         ap_queue: queue?,
-        station_queue_packets: uplink_queue?,
+        station_queue: station_queue?,
+        client_isolation: hop.client_isolation.get()?,
         retry_limit: u8::try_from(retry_limit?).ok()?,
         max_ampdu_mpdus: max_ampdu?,
         amsdu: amsdu?,
@@ -208,6 +210,23 @@ const AMSDU: [Bytes; 3] = [Bytes::new(3_839), Bytes::new(7_935), Bytes::new(11_4
 /// More than the longest A-MSDU holds of any but tiny packets.
 const MOST_PACKETS: u64 = 128;
 
+/// The queue of every station that has none of its own.
+fn station_queue(hop: &raw::WifiHop, cx: &mut Context) -> Option<queue::Kind> {
+    if !hop.station_queue.given {
+        return packets(&hop.uplink_queue, cx).map(|packets| queue::Kind::Fifo { packets });
+    }
+    if hop.uplink_queue.given {
+        let what = "`uplink-queue` and `station-queue` contradict each other";
+        cx.impossible(
+            &hop.station_queue.at,
+            what,
+            "keep one of them; `uplink-queue` is short for one of kind \"fifo\"",
+        );
+        return None;
+    }
+    hop.station_queue.get().and_then(|queue| laws::queue(&queue, false, cx))
+}
+
 /// `Some(None)`: never.
 fn rts_threshold(entry: &Entry<Quantity<Bytes>>, cx: &mut Context) -> Option<Option<Bytes>> {
     if !entry.given {
@@ -269,7 +288,9 @@ fn station(table: &raw::Station, air: Air, loss: Option<PathLoss>, cx: &mut Cont
     let mpdu_error = cx.within(&table.mpdu_error_rate, (0.0, MOST_ERRORS), |p| p.to_string(), why);
     let link = links::link(table, loss, cx);
     let control = table.rate_control.get();
-    let rate = if let Some(control @ (RateControl::Ideal | RateControl::Minstrel)) = control {
+    let queue =
+        if table.queue.given { Some(table.queue.get().and_then(|queue| laws::queue(&queue, false, cx))) } else { None };
+    let rate = if let Some(control) = control.filter(|control| *control != RateControl::Fixed) {
         links::controlled(table, control, air, cx)
     } else if table.mcs_trace.given {
         rates::trace_steps(table, air, cx).map(RateChoice::Trace)
@@ -277,5 +298,9 @@ fn station(table: &raw::Station, air: Air, loss: Option<PathLoss>, cx: &mut Cont
         rates::fixed(&table.nss, &table.mcs, &table.rate, &table.place, air, true, cx).map(RateChoice::Fixed)
     };
     let params = NodeParams::new(Role::Station { ap: Scenario::AP }, Mcs::new(0, 1));
-    Some(NodeParams { rate: rate?, mpdu_error: mpdu_error?, link: link?, ..params })
+    let queue = match queue {
+        Some(queue) => Some(queue?),
+        None => None,
+    };
+    Some(NodeParams { rate: rate?, mpdu_error: mpdu_error?, link: link?, queue, ..params })
 }
