@@ -13,7 +13,7 @@ use super::medium::{Flight, NONE};
 use super::model::{Event, NIL, Port, Wifi};
 use super::phy::Mode;
 use super::plan::DataMode;
-use super::session::Entry;
+use super::session::{Entry, short};
 use lasthop_signals::Node;
 use lasthop_signals::phy::Format;
 use lasthop_units::{Bytes, Rate, Span, Time};
@@ -138,7 +138,6 @@ impl<P: Clone> Wifi<P> {
                 let Some(id) = id else { continue };
                 self.exchanges[index].packet = id;
                 self.exchanges[index].slot = slot as u16;
-                self.heads[id as usize] = self.exchanges[index].free;
                 let mpdu = frame::group(self.pool.get(id).len);
                 return self.send_group(now, contender, PpduKind::Data, Bytes::new(u64::from(mpdu)));
             }
@@ -189,7 +188,7 @@ impl<P: Clone> Wifi<P> {
         let most = if choice.probe { 1 } else { window_size };
         let (framing, limit) = (mode.framing, self.longest_psdu(now, contender, &mode));
         let head = if window_size > 1 { now } else { self.exchanges[index].free };
-        let mut frame = Filling { framing, limit, goes_on, mpdus: 0, packets: 0, retries: 0, psdu: 0, lone: 0 };
+        let mut frame = Filling { framing, limit, head, goes_on, mpdus: 0, packets: 0, retries: 0, psdu: 0, lone: 0 };
         // What failed goes out first.
         let window = &mut self.sessions[session].window;
         let mut full = false;
@@ -197,9 +196,6 @@ impl<P: Clone> Wifi<P> {
             full = frame.mpdus == most || !frame.take(entry);
             if full {
                 break;
-            }
-            if entry.failures == 0 {
-                self.heads[entry.id as usize] = head;
             }
         }
         let gathers = self.ports[node].most_packets > 1;
@@ -214,9 +210,6 @@ impl<P: Clone> Wifi<P> {
             }
             // One that does not fit has its number already and goes first the next time.
             full = !frame.take(&mut entry);
-            if !full {
-                self.heads[entry.id as usize] = head;
-            }
             self.sessions[session].push(entry, window_size);
         }
         if let Some(id) = left_over {
@@ -262,17 +255,17 @@ impl<P: Clone> Wifi<P> {
         let Port { most_packets, longest_mpdu, .. } = self.ports[index / self.classes];
         let mut last = entry.id;
         self.joined[last as usize] = NIL;
-        if entry.mpdu > room {
+        if u32::from(entry.mpdu) > room {
             return None;
         }
         while entry.packets < most_packets {
             let next = self.queues[index].pop(&mut self.pool, slot)?;
             let len = self.pool.get(next).len;
-            let mpdu = framing.join(entry.mpdu, entry.packets, len);
+            let mpdu = framing.join(u32::from(entry.mpdu), entry.packets, len);
             if mpdu > longest_mpdu.min(room) {
                 return Some(next);
             }
-            (entry.mpdu, entry.len, entry.packets) = (mpdu, entry.len + len, entry.packets + 1);
+            (entry.mpdu, entry.len, entry.packets) = (short(mpdu), entry.len + short(len), entry.packets + 1);
             (self.joined[last as usize], self.joined[next as usize]) = (next, NIL);
             last = next;
         }
@@ -322,6 +315,8 @@ impl<P: Clone> Wifi<P> {
 struct Filling {
     framing: Framing,
     limit: u32,
+    /// When what it carries for the first time came to the head of the line.
+    head: Time,
     /// The first MPDU must respect the limit as well.
     goes_on: bool,
     mpdus: usize,
@@ -336,11 +331,14 @@ impl Filling {
     /// Takes an MPDU in; false if it does not fit.
     #[inline(always)]
     fn take(&mut self, entry: &mut Entry) -> bool {
-        let longer = self.framing.append(self.psdu, entry.mpdu);
+        let longer = self.framing.append(self.psdu, u32::from(entry.mpdu));
         if longer > self.limit && (self.mpdus > 0 || self.goes_on) {
             return false;
         }
-        (self.psdu, self.lone) = (longer, entry.mpdu);
+        (self.psdu, self.lone) = (longer, u32::from(entry.mpdu));
+        if entry.failures == 0 {
+            entry.head_at = self.head;
+        }
         self.mpdus += 1;
         self.packets += entry.packets;
         self.retries += u16::from(entry.failures > 0);

@@ -47,9 +47,6 @@ pub struct Wifi<P> {
     pub(super) payloads: Vec<Option<P>>,
     /// By the pool's numbers: the next packet of an A-MSDU, `NIL` at its end.
     pub(super) joined: Vec<u32>,
-    /// By the pool's numbers: when contention for a packet's first frame began; with a BlockAck agreement, when that frame
-    /// was built. Of an A-MSDU its first packet's.
-    pub(super) heads: Vec<Time>,
     pub(super) sources: Vec<Source>,
     /// Sources whose queue must never run empty, by contender.
     pub(super) saturated: Vec<Vec<u16>>,
@@ -223,7 +220,6 @@ impl<P: Clone> Wifi<P> {
             tables,
             payloads: Vec::new(),
             joined: Vec::new(),
-            heads: Vec::new(),
             sources: Vec::new(),
             saturated: vec![Vec::new(); count * classes],
             agenda: BinaryHeap::with_capacity(64),
@@ -420,7 +416,6 @@ impl<P: Clone> Wifi<P> {
             None => {
                 self.payloads.push(payload);
                 self.joined.push(NIL);
-                self.heads.push(Time::ZERO);
             }
         }
         id
@@ -469,6 +464,8 @@ impl<P: Clone> Wifi<P> {
     }
 
     /// An access point has received a group packet of one of its stations and sends it out again.
+    #[cold]
+    #[inline(never)]
     pub(super) fn relay(&mut self, now: Time, ap: u16, packet: &Meta, payload: P, out: &mut impl Outbox<P>) {
         let node = usize::from(ap);
         let Meta { len, flow_hash, src, dst, class, ecn, .. } = *packet;
@@ -479,6 +476,7 @@ impl<P: Clone> Wifi<P> {
     }
 
     /// Offers a packet of the pool to its queue; false if that is full.
+    #[inline]
     pub(super) fn take_in(
         &mut self,
         now: Time,

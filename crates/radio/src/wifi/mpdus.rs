@@ -43,7 +43,7 @@ impl<P: Clone> Wifi<P> {
                     _ if hearing.node.0 == flight.to => received,
                     _ if !hearer.linked => true,
                     _ if ear.strikes() => false,
-                    Some(ln_success) => !ear.misses(snr::success(ln_success, entry.mpdu)),
+                    Some(ln_success) => !ear.misses(snr::success(ln_success, u32::from(entry.mpdu))),
                     None => true,
                 };
             }

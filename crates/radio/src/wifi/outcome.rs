@@ -95,7 +95,7 @@ impl<P: Clone> Wifi<P> {
         let preamble = mode.phy.preamble();
         let (mut received, mut octets) = (0, 0);
         for entry in self.sessions[ex.session as usize].window.iter_mut().filter(|entry| entry.sent) {
-            let mpdu = entry.mpdu;
+            let mpdu = u32::from(entry.mpdu);
             octets = framing.append(octets, mpdu);
             entry.heard = false;
             if noise.strikes() {
@@ -140,18 +140,19 @@ impl<P: Clone> Wifi<P> {
             at = at.max(entry.got_at);
             let (mut id, mut left) = (entry.id, entry.packets);
             loop {
-                let meta = *self.pool.get(id);
                 if let Some(payload) = self.payloads[id as usize].take() {
-                    if meta.dst == NONE && !self.plan.params().client_isolation {
+                    if self.pool.get(id).dst == NONE && !self.plan.params().client_isolation {
+                        let meta = *self.pool.get(id);
                         self.relay(now, flight.to, &meta, payload.clone(), out);
                     }
+                    let meta = self.pool.get(id);
                     let rate = self.plan.modes()[usize::from(entry.mode)].phy.rate();
                     let ampdu = block_ack.then_some(entry.ampdu);
                     let (retries, msdus) = (entry.failures, entry.packets);
                     let (when, to) = (if skip { now } else { at }, Node(flight.to));
                     out.received(when, to, &Reception { ampdu, retries, msdus });
                     let rx = RxInfo { queued_at: meta.queued_at, rate };
-                    out.deliver(when, to, Self::packet(&meta, payload), &rx);
+                    out.deliver(when, to, Self::packet(meta, payload), &rx);
                 }
                 // Looked up for A-MSDUs only: most MPDUs hold one packet, and the list is cold.
                 left -= 1;
@@ -246,8 +247,8 @@ impl<P: Clone> Wifi<P> {
         out.ppdu(now, &ex.record(flight));
         if flight.kind == PpduKind::Data {
             if out.wants_completions() {
-                let (meta, head) = (self.pool.get(ex.packet), self.heads[ex.packet as usize]);
-                out.completed(now, &completion(meta, flight.from, head, Outcome::Sent));
+                let meta = self.pool.get(ex.packet);
+                out.completed(now, &completion(meta, flight.from, ex.free, Outcome::Sent));
             }
             self.queues[index].release(usize::from(ex.slot));
             let meta = *self.pool.get(ex.packet);
@@ -352,14 +353,14 @@ impl<P: Clone> Wifi<P> {
         let joined = &self.joined;
         let session = &mut self.sessions[ex.session as usize];
         let mut hardware = if self.tables.is_empty() { None } else { self.queues[index].hardware() };
-        let (from, heads) = (self.medium.contenders[index].node, &self.heads);
+        let from = self.medium.contenders[index].node;
         let reports = out.wants_completions();
         session.settle(answered, limit, block_ack, |entry| {
             if reports {
                 let outcome = if entry.acked { Outcome::Acknowledged } else { Outcome::GivenUp };
                 let mut id = entry.id;
                 for _ in 0..entry.packets {
-                    out.completed(now, &completion(pool.get(id), from, heads[entry.id as usize], outcome));
+                    out.completed(now, &completion(pool.get(id), from, entry.head_at, outcome));
                     id = joined[id as usize];
                 }
             }

@@ -39,9 +39,11 @@ pub(super) struct Entry {
     pub id: u32,
     pub packets: u16,
     /// Network-layer length of its packets.
-    pub len: u32,
+    pub len: u16,
     /// Length on the air.
-    pub mpdu: u32,
+    pub mpdu: u16,
+    /// When contention for the first frame with it began; with a BlockAck agreement, when that frame was built.
+    pub head_at: Time,
     /// Failed attempts.
     pub failures: u8,
     /// In the PPDU that is on the air or waits for its answer.
@@ -67,8 +69,24 @@ impl Entry {
     /// An MPDU of `mpdu` octets with one packet of `len`.
     #[inline]
     pub fn new(id: u32, len: u32, mpdu: u32) -> Entry {
+        let (len, mpdu, head_at) = (short(len), short(mpdu), Time::ZERO);
         let (sent, heard, got, acked, dead, got_at) = (false, false, false, false, false, Time::ZERO);
-        Entry { id, packets: 1, len, mpdu, failures: 0, sent, heard, got, got_at, mode: 0, ampdu: 0, acked, dead }
+        Entry {
+            id,
+            packets: 1,
+            len,
+            mpdu,
+            head_at,
+            failures: 0,
+            sent,
+            heard,
+            got,
+            got_at,
+            mode: 0,
+            ampdu: 0,
+            acked,
+            dead,
+        }
     }
 
     /// To be sent, again or for the first time.
@@ -76,6 +94,13 @@ impl Entry {
     pub fn is_open(&self) -> bool {
         !self.acked && !self.dead
     }
+}
+
+/// Lengths of MPDUs fit: 11 454 octets at most.
+#[inline]
+pub(super) fn short(len: u32) -> u16 {
+    debug_assert!(len <= u32::from(u16::MAX));
+    len as u16
 }
 
 impl Session {
