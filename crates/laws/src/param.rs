@@ -1,4 +1,4 @@
-//! Parameters of laws: each is declared once, in the law's own [`params!`] table.
+//! Parameters of laws: each is declared once, in the law's own [`params!`](crate::params) table.
 //!
 //! The declaration yields the struct that the law computes with, its defaults, and a table ([`Param`]) from which everything that
 //! people write is made: the keys of scenario files, their JSON Schema and reference page, command-line flags with their help, the
@@ -320,7 +320,7 @@ macro_rules! kebab {
     }};
 }
 
-/// What may be set of a law. Implemented by [`params!`].
+/// What may be set of a law. Implemented by [`params!`](crate::params).
 pub trait Parameters: Clone + fmt::Debug + PartialEq + Default {
     /// Every parameter, in the order of the declaration.
     const TABLE: &'static [Param];

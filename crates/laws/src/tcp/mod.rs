@@ -7,17 +7,19 @@ mod prr;
 pub mod reno;
 #[cfg(test)]
 mod test_signals;
+pub mod vegas;
 mod window;
 
 pub use bbr::Bbr;
 pub use cubic::Cubic;
 pub use reno::Reno;
+pub use vegas::Vegas;
 
 use crate::{Choice, Entry, Place, SenderLaw};
 use lasthop_units::{Bytes, Stream};
 
 /// The congestion controls: one line a law.
-pub const LAWS: &[Entry] = &[reno::LAW, cubic::LAW, bbr::LAW];
+pub const LAWS: &[Entry] = &[reno::LAW, cubic::LAW, bbr::LAW, vegas::LAW];
 
 /// What every sender law is told when it is created.
 #[derive(Clone, Debug)]

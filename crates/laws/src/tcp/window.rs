@@ -83,6 +83,17 @@ impl Window {
         self.ssthresh = self.cwnd;
     }
 
+    /// The window is `cwnd` from here on, and slow start is over.
+    pub(super) fn settle(&mut self, cwnd: Bytes) {
+        self.cwnd = cwnd.max(self.mss);
+        self.ssthresh = self.ssthresh.min(self.cwnd);
+    }
+
+    /// The window grows by one segment.
+    pub(super) fn add_segment(&mut self) {
+        self.cwnd += self.mss;
+    }
+
     /// How long the sender had been silent before this segment, if it had been.
     pub(super) fn on_sent(&mut self, now: Time, sent: &Sent) -> Option<Span> {
         if let Phase::Recovery(prr) = &mut self.phase {

@@ -5,6 +5,7 @@
 
 pub mod net;
 
+use lasthop_laws::SenderLaw;
 use lasthop_laws::tcp::{Setup, by_name};
 use lasthop_radio::{AccessClass, Dest, Drop, Ecn, Hop, NextEvent, Outbox, Packet, RxInfo, wired};
 use lasthop_signals::Node;
@@ -63,13 +64,23 @@ impl World {
 
     /// As `new`, with the two ends' configurations.
     pub fn with(law: &str, path: wired::Params, seed: u64, sender: Config, receiver: Config) -> World {
-        let make = |name: &str, stream: &str| {
-            let mss = Bytes::new(u64::from(sender.mss));
-            by_name(name, Setup::new(mss, Seed(seed).stream(stream))).expect("a known law")
-        };
+        let setup = Setup::new(Bytes::new(u64::from(sender.mss)), Seed(seed).stream("sender"));
+        World::with_law(by_name(law, setup).expect("a known law"), path, seed, sender, receiver)
+    }
+
+    /// As `with`, under a law that was made elsewhere.
+    pub fn with_law(
+        law: Box<dyn SenderLaw>,
+        path: wired::Params,
+        seed: u64,
+        sender: Config,
+        receiver: Config,
+    ) -> World {
+        let setup = Setup::new(Bytes::new(u64::from(sender.mss)), Seed(seed).stream("receiver"));
+        let silent = by_name("reno", setup).expect("a known law");
         World {
-            sender: Connection::connect(Time::ZERO, sender, make(law, "sender")),
-            receiver: Connection::accept(Time::ZERO, receiver, make("reno", "receiver")),
+            sender: Connection::connect(Time::ZERO, sender, law),
+            receiver: Connection::accept(Time::ZERO, receiver, silent),
             wire: wired::Wire::new(SENDER, RECEIVER, path, path),
             log: Log { params: Some(path), ..Log::default() },
             now: Time::ZERO,
