@@ -23,8 +23,9 @@ use lasthop_units::Time;
 /// The laws that are no congestion controls, which are in [`tcp::LAWS`]: one line a law.
 pub const LAWS: &[Entry] = &[oal::LAW, aggregation::LAW, aggregation::PREDECESSOR, aggregation::FRAMES];
 
-/// Decides for one flow, at its sender.
-pub trait SenderLaw: Send {
+/// Decides for one flow, at its sender. A law can be copied with everything that it has learned, so that a run can be
+/// forked: a type that is [`Clone`] is [`CloneSenderLaw`].
+pub trait SenderLaw: Send + CloneSenderLaw {
     /// Folds one observation into the model. `now` never goes back.
     fn sense(&mut self, now: Time, signal: &Signal);
 
@@ -35,8 +36,8 @@ pub trait SenderLaw: Send {
     fn name(&self) -> &'static str;
 }
 
-/// Decides for all flows of a hop at once.
-pub trait HopLaw: Send {
+/// Decides for all flows of a hop at once. It can be copied as a [`SenderLaw`] can.
+pub trait HopLaw: Send + CloneHopLaw {
     /// Folds one observation into the model. `now` never goes back.
     fn sense(&mut self, now: Time, signal: &Signal);
 
@@ -51,4 +52,40 @@ pub trait HopLaw: Send {
 
     /// The name by which scenarios and reports call the law.
     fn name(&self) -> &'static str;
+}
+
+/// Copies a sender law whose type is not known. Every law that is [`Clone`] has it.
+pub trait CloneSenderLaw {
+    /// A copy that has learned the same, and learns on its own from here on.
+    fn boxed_clone(&self) -> Box<dyn SenderLaw>;
+}
+
+impl<T: SenderLaw + Clone + 'static> CloneSenderLaw for T {
+    fn boxed_clone(&self) -> Box<dyn SenderLaw> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn SenderLaw> {
+    fn clone(&self) -> Box<dyn SenderLaw> {
+        (**self).boxed_clone()
+    }
+}
+
+/// Copies a hop law whose type is not known. Every law that is [`Clone`] has it.
+pub trait CloneHopLaw {
+    /// A copy that has learned the same, and learns on its own from here on.
+    fn boxed_clone(&self) -> Box<dyn HopLaw>;
+}
+
+impl<T: HopLaw + Clone + 'static> CloneHopLaw for T {
+    fn boxed_clone(&self) -> Box<dyn HopLaw> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn HopLaw> {
+    fn clone(&self) -> Box<dyn HopLaw> {
+        (**self).boxed_clone()
+    }
 }

@@ -119,4 +119,27 @@ proptest! {
             prop_assert_eq!(decision, twin.decide(now), "the same history gives the same decision");
         }
     }
+
+    #[test]
+    fn a_copy_decides_the_same_and_learns_on_its_own(
+        name in prop::sample::select(LAWS.iter().map(|law| law.name).collect::<Vec<_>>()),
+        seed: u64,
+        before in prop::collection::vec((span(), signal()), 0..60),
+        after in prop::collection::vec((span(), signal()), 1..60),
+    ) {
+        let (mut law, mut now) = (subject(name, seed), Time::ZERO);
+        for (gap, signal) in &before {
+            now += *gap;
+            law.sense(now, signal);
+        }
+        let (untouched, mut copy, at_fork) = (law.clone(), law.clone(), now);
+        let decided = law.decide(now);
+        for (gap, signal) in &after {
+            now += *gap;
+            law.sense(now, signal);
+            copy.sense(now, signal);
+            prop_assert_eq!(law.decide(now), copy.decide(now), "the copy has learned the same");
+        }
+        prop_assert_eq!(untouched.decide(at_fork), decided, "what others learn is not this copy's");
+    }
 }

@@ -117,7 +117,7 @@ proptest! {
         params in params(),
         history in proptest::collection::vec(interval(), 0..60),
     ) {
-        let mut law = AccessPoint::new(params).expect("valid parameters");
+        let mut law: Box<dyn HopLaw> = Box::new(AccessPoint::new(params).expect("valid parameters"));
         let (mut driver, mut now) = (Driver::default(), Time::ZERO);
         let mut station_of = BTreeMap::new();
         let mut acked: BTreeMap<u32, u64> = BTreeMap::new();
@@ -147,9 +147,13 @@ proptest! {
                 acked.remove(&gone);
             }
             let report = driver.report(interval);
+            // A copy of the law as it was before this interval's account of the hop decides as the law itself does.
+            let mut copy = law.clone();
             law.sense(now, &Signal::Hop(report.clone()));
-            let first = decisions(&law, now);
-            prop_assert_eq!(&first, &decisions(&law, now), "deciding has no side effect");
+            copy.sense(now, &Signal::Hop(report.clone()));
+            let first = decisions(&*law, now);
+            prop_assert_eq!(&first, &decisions(&*law, now), "deciding has no side effect");
+            prop_assert_eq!(&first, &decisions(&*copy, now), "a copy decides the same");
             prop_assert!(first.is_sorted_by_key(|(flow, _)| *flow));
             for (flow, decision) in &first {
                 let reported = report.stations.iter().any(|s| s.station == Node(station_of[&flow.0]) && !s.phy_rate.is_zero());

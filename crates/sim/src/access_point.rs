@@ -11,6 +11,7 @@ use lasthop_wire::tcp::TcpHeader;
 const FLOWS: usize = 4096;
 
 /// What an access point with an agent has beside its queue.
+#[derive(Clone)]
 pub struct Agent {
     rewriter: Rewriter,
     law: Box<dyn HopLaw>,

@@ -12,7 +12,7 @@ use lasthop_units::Time;
 pub struct Component(pub u32);
 
 /// The next moment of every component that has one.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Agenda {
     heap: Vec<(Time, Component)>,
     /// Where each component stands in the heap; [`ABSENT`] if it waits for nothing.

@@ -71,6 +71,7 @@ pub struct Opening {
 }
 
 /// One connection.
+#[derive(Clone)]
 pub struct Pair {
     /// The end that accepted it.
     answerer: Connection,

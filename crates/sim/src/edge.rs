@@ -14,6 +14,7 @@ use lasthop_units::{Bytes, Span};
 use std::num::NonZeroU32;
 
 /// The proxies, the agents, and their places in the agenda.
+#[derive(Clone)]
 pub(crate) struct Edge {
     /// One for each access point.
     proxies: Vec<Proxy>,

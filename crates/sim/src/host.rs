@@ -12,7 +12,7 @@ use lasthop_units::{Span, Stream, Time};
 use rand::Rng;
 
 /// One station's host.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Host {
     dice: Stream,
     moderation: Span,

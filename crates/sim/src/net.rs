@@ -46,10 +46,11 @@ pub struct Net {
 }
 
 /// What links have produced and nobody has handled yet.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Effects(VecDeque<Effect>);
 
 /// One thing that a link has produced.
+#[derive(Clone)]
 pub(crate) enum Effect {
     /// A packet has come to `to`.
     Arrived { at: Time, link: usize, to: Node, packet: Packet<Datagram>, queued_at: Time },

@@ -14,6 +14,7 @@ use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The proxy.
+#[derive(Clone)]
 pub struct Proxy {
     controller: Controller,
     /// One for each of its stations.
@@ -24,7 +25,7 @@ pub struct Proxy {
 }
 
 /// The tunnel to one station, on the proxy's side.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Lane {
     rate: Option<Rate>,
     /// When the next packet may leave.

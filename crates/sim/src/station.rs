@@ -9,6 +9,7 @@ use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use std::collections::BTreeMap;
 
 /// The agent of one station.
+#[derive(Clone)]
 pub struct Agent {
     node: Node,
     interval: Span,
@@ -31,6 +32,7 @@ pub struct Agent {
 }
 
 /// How a station knows its frames.
+#[derive(Clone)]
 pub enum Frames {
     /// From the radio, as a monitor interface shows it.
     Radio(Seen),

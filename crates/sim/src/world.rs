@@ -23,6 +23,7 @@ use lasthop_units::{Bytes, Seed, Span, Time};
 const SAMPLE: Span = Span::from_millis(10);
 
 /// Everything there is.
+#[derive(Clone)]
 pub struct World {
     pub(crate) now: Time,
     pub(crate) agenda: Agenda,

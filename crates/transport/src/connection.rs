@@ -16,6 +16,7 @@ use lasthop_units::{Bytes, Rate, Span, Time};
 use lasthop_wire::tcp::{Flags, SackBlock, SackBlocks, TcpHeader, TcpOptions, Timestamps};
 
 /// One end of a TCP connection. See the crate's documentation for the loop that drives it.
+#[derive(Clone)]
 pub struct Connection {
     config: Config,
     phase: Phase,

@@ -24,6 +24,7 @@ use timers::Timers;
 pub(crate) use ack::Acknowledgement;
 
 /// What one end knows of the data that it sends.
+#[derive(Clone)]
 pub(crate) struct Sender {
     law: Box<dyn SenderLaw>,
     decision: Decision,

@@ -17,6 +17,7 @@ fn at(ms: u64) -> Time {
 }
 
 /// Asks for the same thing forever.
+#[derive(Clone)]
 struct Fixed {
     cwnd: Option<Bytes>,
     pacing: Option<Rate>,

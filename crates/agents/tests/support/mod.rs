@@ -17,6 +17,7 @@ use lasthop_units::{Bytes, Time};
 use std::collections::BTreeSet;
 
 /// A law that gives every flow the same window.
+#[derive(Clone)]
 pub struct Fixed {
     window: Bytes,
     flows: BTreeSet<FlowId>,

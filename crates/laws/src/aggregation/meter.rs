@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 ///
 /// Frames come out through the closure that each call is given, when they are known to be complete: a lone MPDU at once,
 /// an A-MPDU when its transmitter is next heard or after [`LONGEST`], one whose last MPDU was not heard one frame later.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Meter {
     grouping: Grouping,
     /// A-MPDUs that may still grow: one a transmitter, and one of MPDUs with wrong check sequences.
@@ -98,7 +98,7 @@ const MAX_FLOWS: usize = 1_024;
 type Flow = (MacAddress, MacAddress, u8);
 
 /// A frame that is still growing.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Open {
     subframe: Subframe,
     start: Time,
@@ -128,7 +128,7 @@ struct Part {
 }
 
 /// What is remembered of a conversation.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct State {
     history: History,
     held: Option<Held>,
@@ -140,7 +140,7 @@ struct State {
 }
 
 /// A complete frame whose last MPDUs may have been lost.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Held {
     frame: Frame,
     /// Its highest sequence number.

@@ -30,6 +30,7 @@ const GREEDY: f64 = 0.85;
 const DEMAND_GROWTH: f64 = 1.25;
 
 /// Decides for all flows of one access point.
+#[derive(Clone)]
 pub struct AccessPoint {
     params: Params,
     capacity: Capacity,

@@ -38,9 +38,27 @@ pub struct HopState {
 }
 
 /// Predicts the loss class of the coming round trip.
-pub trait Predictor: Send {
+pub trait Predictor: Send + ClonePredictor {
     /// The class, given the hop's state now.
     fn predict(&mut self, state: &HopState) -> LossClass;
+}
+
+/// Copies a predictor whose type is not known. Every predictor that is [`Clone`] has it.
+pub trait ClonePredictor {
+    /// A copy that has learned the same.
+    fn boxed_clone(&self) -> Box<dyn Predictor>;
+}
+
+impl<T: Predictor + Clone + 'static> ClonePredictor for T {
+    fn boxed_clone(&self) -> Box<dyn Predictor> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Predictor> {
+    fn clone(&self) -> Box<dyn Predictor> {
+        (**self).boxed_clone()
+    }
 }
 
 /// A backlog that takes longer than `limit` to drain is about to overflow.

@@ -6,6 +6,7 @@ use lasthop_signals::{Ack, Loss, Sent, Signal};
 use lasthop_units::{Bytes, Rate, Span, Time};
 
 /// Who decides.
+#[derive(Clone)]
 pub(super) enum Control {
     /// Somebody who knows the hop.
     Set {
@@ -19,6 +20,7 @@ pub(super) enum Control {
 }
 
 /// A law, and what it wants to be told that nobody else needs.
+#[derive(Clone)]
 pub(super) struct LawControl {
     law: Box<dyn SenderLaw>,
     delivered: Bytes,

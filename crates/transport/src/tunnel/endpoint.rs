@@ -173,6 +173,7 @@ pub enum Delay {
 }
 
 /// One end of a session.
+#[derive(Clone)]
 pub struct Endpoint {
     pub(super) config: Config,
     /// Of packets that are sent.

@@ -17,7 +17,7 @@ use lasthop_wire::tunnel::AckRange;
 use std::collections::VecDeque;
 
 /// What was sent, by number.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Ledger {
     /// Number of the next packet.
     next: u64,
@@ -36,7 +36,7 @@ pub(super) struct Ledger {
 }
 
 /// One packet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Sent {
     number: u64,
     pub(super) at: Time,

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 /// Data on its way in.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct RecvHalf {
     /// Octets from `base` on; parts that have not come yet are zero.
     buffer: VecDeque<u8>,

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 /// Data on its way out.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct SendHalf {
     /// Octets from `base` on.
     buffer: VecDeque<u8>,

@@ -8,6 +8,7 @@ use lasthop_units::Bytes;
 use lasthop_wire::tunnel::OpenResult;
 
 /// A stream's two halves and what must be told of it.
+#[derive(Clone)]
 pub(super) struct Stream {
     pub(super) send: SendHalf,
     pub(super) recv: RecvHalf,

@@ -9,6 +9,7 @@ use std::io;
 use std::net::IpAddr;
 
 /// Gives every flow a fixed window and remembers what it was told.
+#[derive(Clone)]
 struct Fixed {
     window: Bytes,
     flows: BTreeMap<FlowId, Node>,

@@ -40,7 +40,7 @@ pub struct Lost {
 }
 
 /// The numbers received of late.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct History {
     highest: Option<u16>,
     /// How many numbers below the highest are known to have been received or not.
