@@ -27,6 +27,7 @@ pub struct Scenario {
     pub(crate) further: Further,
     pub(crate) access_points: Vec<String>,
     pub(crate) monitors: Vec<usize>,
+    pub(crate) small_queues: Vec<usize>,
     pub(crate) streams: Vec<Stream>,
     pub(crate) laws: Vec<SetUp>,
     pub(crate) measures: Vec<Key>,
@@ -125,6 +126,11 @@ impl Scenario {
     /// in this list.
     pub fn stations(&self) -> &[String] {
         &self.stations
+    }
+
+    /// Places of the stations whose TCP keeps the queue in the station small, rising.
+    pub fn small_queues(&self) -> &[usize] {
+        &self.small_queues
     }
 
     /// Places of the stations that have a monitor interface, rising.

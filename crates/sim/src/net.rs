@@ -8,10 +8,10 @@ use crate::cargo::Datagram;
 use lasthop_radio::star::Star;
 use lasthop_radio::wifi::{Air, PpduKind, PpduRecord, Wifi};
 use lasthop_radio::wired::Wire;
-use lasthop_radio::{Drop, Hop, NextEvent, Outbox, Packet, RxInfo};
+use lasthop_radio::{Completion, Drop, Hop, NextEvent, Outbox, Packet, RxInfo};
 use lasthop_scenario::graph::{Forwarding, Step};
 use lasthop_signals::{HopReport, HostId, Node, Signal};
-use lasthop_units::{Rate, Span, Time};
+use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::VecDeque;
 
 /// The model of one link.
@@ -34,6 +34,8 @@ pub struct Link {
     pub hosts: Vec<Option<HostId>>,
     /// Nodes 1 to this many are stations of a last hop.
     pub stations: usize,
+    /// Whether the world is told what stations' transmitters are done with.
+    pub completions: bool,
     /// Rates to come, the next one last: of a cable.
     pub changes: Vec<(Time, Rate)>,
 }
@@ -56,8 +58,10 @@ pub(crate) enum Effect {
     Arrived { at: Time, link: usize, to: Node, packet: Packet<Datagram>, queued_at: Time },
     /// A driver reports.
     Reported { at: Time, link: usize, of: Node, report: HopReport },
-    /// A packet is lost.
-    Lost { at: Time, link: usize, src: Node, datagram: Datagram },
+    /// A packet is lost. `told`: its transmitter has said that it is done with it.
+    Lost { at: Time, link: usize, src: Node, datagram: Datagram, told: bool },
+    /// A station's transmitter is done with a packet.
+    Completed { from: Node, flow_hash: u32, len: Bytes },
     /// A frame to a station is over.
     Frame { at: Time, to: Node, packets: u16, rate: Rate, airtime: Span },
     /// A data frame of a station has come to its access point.
@@ -68,6 +72,7 @@ pub(crate) enum Effect {
 struct Collect<'a> {
     link: usize,
     stations: usize,
+    completions: bool,
     effects: &'a mut Effects,
 }
 
@@ -90,9 +95,21 @@ impl Outbox<Datagram> for Collect<'_> {
         self.effects.0.push_back(Effect::Arrived { at, link: self.link, to, packet, queued_at: rx.queued_at });
     }
 
-    fn dropped(&mut self, at: Time, packet: Packet<Datagram>, _why: Drop) {
+    fn wants_completions(&self) -> bool {
+        self.completions
+    }
+
+    fn completed(&mut self, _at: Time, completion: &Completion) {
+        if self.is_station(completion.from) {
+            let Completion { from, flow_hash, len, .. } = *completion;
+            self.effects.0.push_back(Effect::Completed { from, flow_hash, len });
+        }
+    }
+
+    fn dropped(&mut self, at: Time, packet: Packet<Datagram>, why: Drop) {
         let (src, datagram) = (packet.src, packet.payload);
-        self.effects.0.push_back(Effect::Lost { at, link: self.link, src, datagram });
+        let told = why == Drop::RetryLimit;
+        self.effects.0.push_back(Effect::Lost { at, link: self.link, src, datagram, told });
     }
 
     fn driver(&mut self, at: Time, of: Node, signal: &Signal) {
@@ -135,8 +152,8 @@ impl Net {
         packet: Packet<Datagram>,
         effects: &mut Effects,
     ) -> Option<Time> {
-        let Link { carrier, stations, .. } = &mut self.links[link];
-        let out = &mut Collect { link, stations: *stations, effects };
+        let Link { carrier, stations, completions, .. } = &mut self.links[link];
+        let out = &mut Collect { link, stations: *stations, completions: *completions, effects };
         match carrier {
             Carrier::Cable(hop) => {
                 hop.enqueue(now, packet, out);
@@ -156,8 +173,8 @@ impl Net {
     /// A link is due. Returns when it wants to be woken again.
     #[inline]
     pub(crate) fn advance(&mut self, link: usize, now: Time, effects: &mut Effects) -> Option<Time> {
-        let Link { carrier, stations, .. } = &mut self.links[link];
-        let out = &mut Collect { link, stations: *stations, effects };
+        let Link { carrier, stations, completions, .. } = &mut self.links[link];
+        let out = &mut Collect { link, stations: *stations, completions: *completions, effects };
         match carrier {
             Carrier::Cable(hop) => {
                 hop.advance(now, out);
@@ -190,18 +207,18 @@ impl Net {
 
     /// The rate of a cable changes. Returns when the link wants to be woken.
     pub(crate) fn change_rate(&mut self, link: usize, now: Time, effects: &mut Effects) -> Option<Time> {
-        let Link { carrier, stations, changes, .. } = &mut self.links[link];
+        let Link { carrier, stations, completions, changes, .. } = &mut self.links[link];
         if let (Carrier::Cable(cable), Some((_, rate))) = (carrier, changes.pop()) {
-            cable.set_rate(now, rate, &mut Collect { link, stations: *stations, effects });
+            cable.set_rate(now, rate, &mut Collect { link, stations: *stations, completions: *completions, effects });
         }
         self.next_event(link)
     }
 
     /// A cable takes another route, which is longer by `by`, each way. Returns when the link wants to be woken.
     pub(crate) fn lengthen(&mut self, link: usize, now: Time, by: Span, effects: &mut Effects) -> Option<Time> {
-        let Link { carrier, stations, .. } = &mut self.links[link];
+        let Link { carrier, stations, completions, .. } = &mut self.links[link];
         if let Carrier::Cable(cable) = carrier {
-            cable.lengthen(now, by, &mut Collect { link, stations: *stations, effects });
+            cable.lengthen(now, by, &mut Collect { link, stations: *stations, completions: *completions, effects });
         }
         self.next_event(link)
     }

@@ -108,12 +108,13 @@ pub fn build(scenario: &Scenario, law: &SetUp, seed: Seed, keep_packets: bool) -
     let stations = graph.hosts.iter().map(|host| station(host.role)).collect();
     let senders = graph.hosts.iter().map(|host| law.sender(&host.name).clone()).collect();
     Ok(World::new(Parts {
-        net: net(&graph, hop, scenario.stations().len(), seed),
+        net: net(&graph, hop, scenario.stations().len(), !scenario.small_queues().is_empty(), seed),
         last_hop: last_hop.expect("a scenario has a last hop"),
         radio,
         access_points,
         ap: Scenario::AP_HOST,
         stations,
+        small_queues: scenario.small_queues().iter().map(|place| Scenario::station_node(*place)).collect(),
         agents,
         proxy: proxy.map(|(proxies, stations)| (proxies, stations, scenario.edge())),
         sources: scenario.streams_for(seed).into_iter().map(|stream| Source::new(stream, seed)).collect(),
@@ -123,8 +124,8 @@ pub fn build(scenario: &Scenario, law: &SetUp, seed: Seed, keep_packets: bool) -
     }))
 }
 
-/// Every link at its beginning, and the forwarding tables.
-fn net(graph: &Graph, hop: Hop, stations: usize, seed: Seed) -> Net {
+/// Every link at its beginning, and the forwarding tables. `completions`: the world wants to know what stations have sent.
+fn net(graph: &Graph, hop: Hop, stations: usize, completions: bool, seed: Seed) -> Net {
     let mut hop = Some(hop);
     let links = graph.links.iter().map(|link| {
         let (carrier, changes, stations) = match &link.medium {
@@ -137,7 +138,8 @@ fn net(graph: &Graph, hop: Hop, stations: usize, seed: Seed) -> Net {
                 (last_hop(hop.take().expect("a graph has one last hop"), stations, seed), Vec::new(), stations)
             }
         };
-        Link { carrier, hosts: link.ends.clone(), stations, changes }
+        let completions = link.medium == Medium::LastHop && completions;
+        Link { carrier, hosts: link.ends.clone(), stations, completions, changes }
     });
     Net { links: links.collect(), tables: graph.forwarding() }
 }

@@ -17,7 +17,9 @@ use lasthop_radio::{AccessClass, Dest, Ecn, Packet};
 use lasthop_report::{Gauge, HopMeter, NOBODY, Recorder, Segments, SeriesKind};
 use lasthop_scenario::StreamKind;
 use lasthop_signals::{FlowId, HopReport, HostId, Node};
+use lasthop_transport::SmallQueue;
 use lasthop_units::{Bytes, Seed, Span, Time};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Time between two looks at the bulk senders, as in the lab.
 const SAMPLE: Span = Span::from_millis(10);
@@ -40,6 +42,10 @@ pub struct World {
     pub(crate) access_points: AccessPoints,
     /// Each host's node on the last hop, if it is a station.
     stations: Vec<Option<Node>>,
+    /// Stations that keep the queues of their connections small.
+    small_queues: BTreeSet<Node>,
+    /// Whose a packet is that such a station has sent, by its flow's hash.
+    senders_of: BTreeMap<(Node, u32), (usize, End)>,
     pub(crate) sources: Vec<Source>,
     pub(crate) pairs: Vec<Pair>,
     /// The congestion control of each host.
@@ -86,6 +92,8 @@ pub struct Parts {
     pub ap: HostId,
     /// Each host's node on the last hop, if it is a station.
     pub stations: Vec<Option<Node>>,
+    /// Stations that keep the queues of their connections small.
+    pub small_queues: BTreeSet<Node>,
     /// The agents on the access points: one for each, or none.
     pub agents: Vec<Agent>,
     /// The edge proxies, one for each access point, the agents of the stations, and where the proxies stand.
@@ -103,7 +111,7 @@ pub struct Parts {
 impl World {
     /// A world at its beginning.
     pub fn new(parts: Parts) -> World {
-        let Parts { net, last_hop, radio, access_points, ap, stations, agents, proxy, .. } = parts;
+        let Parts { net, last_hop, radio, access_points, ap, stations, small_queues, agents, proxy, .. } = parts;
         let Parts { sources, senders, seed, recorder, .. } = parts;
         let meters = match access_points.nodes.len() {
             1 => vec![HopMeter::new(radio)],
@@ -120,6 +128,8 @@ impl World {
             meters,
             access_points,
             stations,
+            small_queues,
+            senders_of: BTreeMap::new(),
             sources,
             pairs: Vec::new(),
             senders,
@@ -238,7 +248,13 @@ impl World {
         while let Some(effect) = self.effects.pop() {
             match effect {
                 Effect::Reported { at, link, of, report } => self.on_report(at, link, of, &report),
-                Effect::Lost { at, link, src, datagram } => self.on_loss(at, (link, src), &datagram),
+                Effect::Lost { at, link, src, datagram, told } => {
+                    self.on_loss(at, (link, src), &datagram);
+                    if !told && link == self.last_hop {
+                        self.never_sent(src, &datagram.cargo);
+                    }
+                }
+                Effect::Completed { from, flow_hash, len } => self.taken(from, flow_hash, len),
                 Effect::Uplink { at, from } => self.recorder.uplink_frame(at, from),
                 Effect::Frame { at, to, packets, rate, airtime } => {
                     self.recorder.frame(at, to, u32::from(packets), airtime);
@@ -357,6 +373,7 @@ impl World {
             Some(edge) => pair.proxied(self.now, edge),
             None => pair,
         });
+        [End::Answerer, End::Caller].into_iter().for_each(|end| self.keep_small(number, end));
         if matches!(app, App::Bulk { .. }) {
             self.recorder.bulk_flow(self.now, flow_id(number), node, &format!("bulk {number}"));
             self.recorder.belongs(flow_id(number), stream.number);
@@ -364,6 +381,32 @@ impl World {
         match edge {
             Some(_) => self.ask(number),
             None => self.pump(number, End::Caller),
+        }
+    }
+
+    /// Limits what waits of one end of a connection, if it is at a station that does so and sends over the last hop.
+    fn keep_small(&mut self, number: usize, end: End) {
+        let (from, to) = self.pairs[number].way(end);
+        let Some(station) = self.stations[from.index()].filter(|station| self.small_queues.contains(station)) else {
+            return;
+        };
+        if self.net.next(from, to).is_some_and(|step| usize::from(step.link) == self.last_hop) {
+            self.pairs[number].end(end).set_small_queue(Some(SmallQueue::WIFI));
+            self.senders_of.insert((station, self.pairs[number].hash), (number, end));
+        }
+    }
+
+    /// A station holds a packet no more.
+    fn taken(&mut self, station: Node, flow_hash: u32, len: Bytes) {
+        let Some(&(number, end)) = self.senders_of.get(&(station, flow_hash)) else { return };
+        self.pairs[number].end(end).on_taken(len);
+        self.pump(number, end);
+    }
+
+    /// A packet of a station was dropped before its transmitter had it.
+    fn never_sent(&mut self, station: Node, cargo: &Cargo) {
+        if let Cargo::Tcp { connection, header } = cargo {
+            self.taken(station, self.pairs[*connection as usize].hash, tcp_packet(header));
         }
     }
 
@@ -440,6 +483,9 @@ impl World {
                 pair.departs(now, &header);
             }
             let (len, hash, way) = (tcp_packet(&header), pair.hash, pair.way(end));
+            if pair.end(end).small_queue().is_some() {
+                pair.end(end).on_queued(len);
+            }
             let cargo = Cargo::Tcp { connection: index(number), header: Box::new(header) };
             let packet = self.packet(way, len, hash, cargo);
             self.send(way.0, packet);

@@ -10,6 +10,7 @@ use crate::options::{self, Agreed};
 use crate::receiver::Receiver;
 use crate::sender::{Acknowledgement, Outgoing, Sender};
 use crate::sequence::{Numbering, timestamp_before};
+use crate::small_queue::SmallQueue;
 use crate::stats::Stats;
 use lasthop_laws::{Decision, SenderLaw};
 use lasthop_units::{Bytes, Rate, Span, Time};
@@ -129,6 +130,33 @@ impl Connection {
     /// A window that was advertised before is not taken back.
     pub fn limit_window(&mut self, len: Bytes) {
         self.receiver.window().set_limit(len.get());
+    }
+
+    /// From now on at most so much of this connection waits in its own host; `None`, as at first: whatever the law lets go.
+    /// The host then says what it holds, by [`Connection::on_queued`] and [`Connection::on_taken`].
+    pub fn set_small_queue(&mut self, limit: Option<SmallQueue>) {
+        self.sender.host().limit = limit;
+    }
+
+    /// The limit on what waits in the host, if there is one.
+    pub fn small_queue(&self) -> Option<SmallQueue> {
+        self.sender.small_queue()
+    }
+
+    /// The host has put a packet of this connection, of `len` octets, into a queue of its own.
+    pub fn on_queued(&mut self, len: Bytes) {
+        self.sender.host().on_queued(len);
+    }
+
+    /// The host holds `len` octets of this connection no more: they have been sent, or dropped before. To be followed by
+    /// `poll_transmit`.
+    pub fn on_taken(&mut self, len: Bytes) {
+        self.sender.host().on_taken(len);
+    }
+
+    /// Octets of this connection that the host holds.
+    pub fn queued(&self) -> Bytes {
+        self.sender.queued()
     }
 
     /// Payload that has arrived in order, and so been made available to the application.

@@ -28,10 +28,12 @@ mod rtt;
 mod scoreboard;
 mod sender;
 mod sequence;
+mod small_queue;
 mod stats;
 pub mod tunnel;
 mod window;
 
 pub use config::Config;
 pub use connection::Connection;
+pub use small_queue::SmallQueue;
 pub use stats::Stats;

@@ -16,6 +16,7 @@ use crate::pacing::Pacer;
 use crate::rack::Rack;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{Scoreboard, Segment};
+use crate::small_queue::{HostQueue, SmallQueue};
 use lasthop_laws::{Decision, SenderLaw};
 use lasthop_signals::{Sent, Signal};
 use lasthop_units::{Bytes, Span, Time};
@@ -33,6 +34,7 @@ pub(crate) struct Sender {
     rate: DeliveryRate,
     rack: Rack,
     pacer: Pacer,
+    host: HostQueue,
     window: PeerWindow,
     timers: Timers,
     recovery: Recovery,
@@ -103,6 +105,8 @@ enum TailProbe {
 enum Limit {
     Application,
     Law,
+    /// Enough waits in the host.
+    Host,
     ReceiveWindow,
 }
 
@@ -145,6 +149,7 @@ impl Sender {
             rate: DeliveryRate::new(now),
             rack: Rack::new(),
             pacer: Pacer::new(),
+            host: HostQueue::default(),
             window: PeerWindow::default(),
             timers: Timers::default(),
             recovery: Recovery::Open,
@@ -257,6 +262,9 @@ impl Sender {
             if !self.force && !self.law_admits(now, u64::from(self.board.get(index).len)) {
                 return self.rest(now, Limit::Law);
             }
+            if !self.force && !self.host_admits(u64::from(self.board.get(index).len), true) {
+                return self.rest(now, Limit::Host);
+            }
             self.force = false;
             return Some(self.send_again(now, index));
         }
@@ -275,6 +283,9 @@ impl Sender {
         }
         if !self.law_admits(now, len) {
             return self.rest(now, Limit::Law);
+        }
+        if !self.host_admits(len, false) {
+            return self.rest(now, Limit::Host);
         }
         if self.board.nxt() + len.max(1) > self.window.edge {
             if self.board.is_empty() {
@@ -303,6 +314,27 @@ impl Sender {
         }
         self.timers.pacing = self.pacer.blocked_until(now);
         self.timers.pacing.is_none()
+    }
+
+    /// True if the host may be given `len` more, which has left before if `again`. With one segment outstanding at most
+    /// there is nothing whose completion could wake the connection in time.
+    fn host_admits(&self, len: u64, again: bool) -> bool {
+        self.board.len() <= 1 || self.host.admits(&self.decision, self.rtt.srtt(), Bytes::new(len), again)
+    }
+
+    /// What waits in the host.
+    pub(crate) fn host(&mut self) -> &mut HostQueue {
+        &mut self.host
+    }
+
+    /// The limit on what waits in the host.
+    pub(crate) fn small_queue(&self) -> Option<SmallQueue> {
+        self.host.limit
+    }
+
+    /// Octets that wait in the host.
+    pub(crate) fn queued(&self) -> Bytes {
+        self.host.queued()
     }
 
     /// Nothing leaves for now, because of `limit`.

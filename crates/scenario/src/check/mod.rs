@@ -72,6 +72,7 @@ pub(crate) fn scenario(name: &str, mut raw: raw::Scenario, cx: &mut Context) -> 
         further: further?.made,
         access_points: raw.access_point.get()?.iter().filter_map(|table| table.name.get()).collect(),
         monitors: monitors(&raw),
+        small_queues: small_queues(&raw),
         streams: streams?,
         laws: laws?,
         measures: measures?,
@@ -212,6 +213,13 @@ fn monitors(raw: &raw::Scenario) -> Vec<usize> {
     wanted.map(|(place, _)| place).collect()
 }
 
+/// Places of the stations whose TCP keeps the queue in the station small.
+fn small_queues(raw: &raw::Scenario) -> Vec<usize> {
+    let stations = raw.station.get().unwrap_or_default();
+    let wanted = stations.iter().enumerate().filter(|(_, station)| station.tcp_small_queues.get() == Some(true));
+    wanted.map(|(place, _)| place).collect()
+}
+
 /// What the hop models hold: access points, their stations, and two nodes a neighbour.
 const MOST_NODES: usize = 1024;
 
@@ -287,6 +295,7 @@ fn wired_hop(hop: &raw::WiredHop, raw: &raw::Scenario, cx: &mut Context) -> Opti
             station.fading.given_at(),
             station.queue.given_at(),
             station.monitor.given_at(),
+            station.tcp_small_queues.given_at(),
             station.access_point.given_at(),
         ];
         for at in radio.into_iter().flatten() {

@@ -304,6 +304,9 @@ table! {
         /// Wi-Fi, in the lab: whether it has a monitor interface, `mon0`, on which its radio shows every data frame that it
         /// decodes, others' and damaged ones too, as radiotap and 802.11 frames.
         default("false") monitor: bool,
+        /// Wi-Fi, in the simulator: whether each TCP connection keeps only some 8 to 20 ms of its own packets waiting in the station, as
+        /// Linux does on Wi-Fi (TCP small queues), rather than its whole window. In the lab the kernel does what it does.
+        default("false") tcp_small_queues: bool,
     }
 }
 
