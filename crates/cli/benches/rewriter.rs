@@ -113,7 +113,7 @@ impl Path {
             model,
             ports: ports.expect("a hop has interfaces"),
             logged: false,
-            watched: false,
+            watched: 0..0,
             driver: None,
             monitors: Vec::new(),
         };

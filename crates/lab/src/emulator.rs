@@ -24,6 +24,7 @@ use lasthop_system::punctual::{Punctual, Until};
 use lasthop_system::wakeful::Wakeful;
 use lasthop_units::{Span, Time};
 use lasthop_wire::{ip, tcp};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -48,8 +49,8 @@ pub struct Segment {
     pub ports: Vec<Tap>,
     /// Whether its crossings, losses, frames and reports are kept.
     pub logged: bool,
-    /// Whether the TCP segments that node 0 sends are noted.
-    pub watched: bool,
+    /// The nodes whose TCP segments are noted as they enter the hop.
+    pub watched: Range<u16>,
     /// Who is told what the driver of node 0 reports.
     pub driver: Option<DriverSocket>,
     /// Monitor interfaces of its nodes.
@@ -225,7 +226,7 @@ impl Driven {
             match classify::packet(HopId(hop as u8), src, frame) {
                 Ok(packet) => {
                     let now = self.clock.now();
-                    if *watched && src == Node(0) {
+                    if watched.contains(&src.0) {
                         self.logs[hop].departures.extend(departure(now, packet.payload.packet()));
                     }
                     let log = logged.then_some(&mut self.logs[hop]);
@@ -253,7 +254,8 @@ fn token(hop: usize, node: usize) -> u64 {
 fn departure(at: Time, packet: &[u8]) -> Option<Departure> {
     let header = ip::parse(packet).ok().filter(|header| header.protocol == ip::TCP)?;
     let (tcp, _) = tcp::parse(header.payload(packet)).ok()?;
-    (tcp.payload_len > 0).then_some(Departure { at, port: tcp.source_port, seq: tcp.seq, len: tcp.payload_len })
+    let ports = [tcp.source_port, tcp.destination_port];
+    (tcp.payload_len > 0).then_some(Departure { at, ports, seq: tcp.seq, len: tcp.payload_len })
 }
 
 /// Where a model's packets leave for their interfaces.

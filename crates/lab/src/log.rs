@@ -56,13 +56,13 @@ pub struct FrameSeen {
     pub airtime: Span,
 }
 
-/// A TCP segment with payload that left the server.
+/// A TCP segment with payload that left a host for the first of its hops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
     /// When.
     pub at: Time,
-    /// The server's port.
-    pub port: u16,
+    /// The sender's port, and the receiver's.
+    pub ports: [u16; 2],
     /// Sequence number of its first byte.
     pub seq: u32,
     /// Its payload.
@@ -81,7 +81,7 @@ pub struct HopLog {
     pub reports: Vec<(Time, HopReport)>,
     /// Data frames of node 0 and to it.
     pub frames: Blocks<FrameSeen>,
-    /// Segments that entered the hop at node 0, if it was asked for them.
+    /// Segments that entered the hop at the nodes that are watched.
     pub departures: Blocks<Departure>,
     /// What the stations' monitor interfaces showed, in order.
     pub shown: Blocks<Shown>,

@@ -84,18 +84,17 @@ impl Netlink {
 
     /// Routes what has no better route through `gateway` on interface `index`.
     pub fn add_default_route(&mut self, index: u32, gateway: IpAddr) -> Result<()> {
-        let mut message = RouteMessage::default();
-        message.header.address_family = family(gateway);
-        message.header.table = RouteHeader::RT_TABLE_MAIN;
-        message.header.protocol = RouteProtocol::Static;
-        message.header.scope = RouteScope::Universe;
-        message.header.kind = RouteType::Unicast;
-        let gateway_attribute = match gateway {
-            IpAddr::V4(address) => RouteAddress::Inet(address),
-            IpAddr::V6(address) => RouteAddress::Inet6(address),
-        };
-        message.attributes = vec![RouteAttribute::Gateway(gateway_attribute), RouteAttribute::Oif(index)];
+        let mut message = route(index, gateway, RouteScope::Universe);
+        message.attributes.push(RouteAttribute::Gateway(route_address(gateway)));
         self.create(RouteNetlinkMessage::NewRoute(message), || format!("adding a route through {gateway}"))
+    }
+
+    /// Says that `host`, and nobody else by this, is reached over interface `index` without a gateway.
+    pub fn add_link_route(&mut self, index: u32, host: IpAddr) -> Result<()> {
+        let mut message = route(index, host, RouteScope::Link);
+        message.header.destination_prefix_length = if host.is_ipv4() { 32 } else { 128 };
+        message.attributes.push(RouteAttribute::Destination(route_address(host)));
+        self.create(RouteNetlinkMessage::NewRoute(message), || format!("adding a route to {host}"))
     }
 
     /// Tells interface `index` for good that `address` is at `mac`, so that nobody asks on the hop.
@@ -147,6 +146,25 @@ impl Netlink {
                 _ => Ok(()),
             };
         }
+    }
+}
+
+/// A route of the family of `address` over interface `index`, to be completed.
+fn route(index: u32, address: IpAddr, scope: RouteScope) -> RouteMessage {
+    let mut message = RouteMessage::default();
+    message.header.address_family = family(address);
+    message.header.table = RouteHeader::RT_TABLE_MAIN;
+    message.header.protocol = RouteProtocol::Static;
+    message.header.scope = scope;
+    message.header.kind = RouteType::Unicast;
+    message.attributes = vec![RouteAttribute::Oif(index)];
+    message
+}
+
+fn route_address(address: IpAddr) -> RouteAddress {
+    match address {
+        IpAddr::V4(address) => RouteAddress::Inet(address),
+        IpAddr::V6(address) => RouteAddress::Inet6(address),
     }
 }
 

@@ -82,8 +82,6 @@ impl Namespace {
     pub fn make_router(&self) -> Result<()> {
         self.within(|| {
             sysctl("net/ipv4/ip_forward", "1")?;
-            sysctl("net/ipv4/conf/all/send_redirects", "0")?;
-            sysctl("net/ipv4/conf/default/send_redirects", "0")?;
             sysctl_if_present("net/ipv6/conf/all/forwarding", "1")
         })
     }
@@ -143,6 +141,10 @@ fn settle() -> Result<()> {
     sysctl("net/ipv4/tcp_no_metrics_save", "1")?;
     for scope in ["all", "default"] {
         sysctl(&format!("net/ipv4/conf/{scope}/rp_filter"), "0")?;
+        // Stations reach each other through the access point, and nobody shall tell them of a shorter way.
+        sysctl(&format!("net/ipv4/conf/{scope}/send_redirects"), "0")?;
+        sysctl(&format!("net/ipv4/conf/{scope}/accept_redirects"), "0")?;
+        sysctl_if_present(&format!("net/ipv6/conf/{scope}/accept_redirects"), "0")?;
         // No address of its own accord, no router search, no duplicate detection: nothing but traffic on the hop.
         sysctl_if_present(&format!("net/ipv6/conf/{scope}/accept_ra"), "0")?;
         sysctl_if_present(&format!("net/ipv6/conf/{scope}/accept_dad"), "0")?;

@@ -41,12 +41,14 @@ pub struct Outcome {
 /// One stream's log.
 #[derive(Clone, Debug)]
 pub enum StreamLog {
-    /// A bulk download by our own sender.
+    /// A bulk transfer by our own sender.
     Bulk(BulkLog),
-    /// A bulk download by `iperf3`.
+    /// A bulk transfer by `iperf3`.
     Iperf3(Iperf3Log),
     /// Probes.
     Probe(Vec<Probe>),
+    /// Datagrams of a UDP load.
+    Udp(Vec<Probe>),
     /// Fetches.
     Fetch(Vec<Fetch>),
 }
@@ -64,7 +66,7 @@ pub enum Doubt {
     Refused(u64),
     /// The agent missed driver reports.
     UnreadReports(u64),
-    /// A station's programs did not take datagrams in time: what waited in their sockets was in no model's queue.
+    /// A host's programs did not take datagrams in time: what waited in their sockets was in no model's queue.
     UnreadDatagrams(u64),
     /// Stations' agents did not read so many frames of their monitor interfaces in time: what they reported is not what the radio did.
     UnreadFrames(u64),
@@ -84,7 +86,7 @@ impl Outcome {
         self.hop.crossings.iter().filter(move |c| wanted(c.at, c.to)).map(|c| (c.at, c.delay))
     }
 
-    /// Payload that bulk download `stream` received a second between `from` and `to`; `None` for another kind of
+    /// Payload that bulk transfer `stream` received a second between `from` and `to`; `None` for another kind of
     /// stream or an empty interval. For `iperf3` it is that of the whole test, since its intervals begin at a moment
     /// that it does not tell.
     pub fn goodput(&self, stream: usize, from: Time, to: Time) -> Option<Rate> {
@@ -95,7 +97,7 @@ impl Outcome {
                 Rate::of(bins.copied().sum(), to.since(from))
             }
             StreamLog::Iperf3(log) => Some(log.goodput),
-            StreamLog::Probe(_) | StreamLog::Fetch(_) => None,
+            StreamLog::Probe(_) | StreamLog::Udp(_) | StreamLog::Fetch(_) => None,
         }
     }
 }
@@ -116,7 +118,7 @@ impl fmt::Display for Doubt {
                 write!(f, "stations' agents did not read {n} frames of their monitors in time: the machine was busy")
             }
             Doubt::UnreadDatagrams(n) => {
-                write!(f, "stations' programs did not take {n} datagrams in time: the machine was busy")
+                write!(f, "hosts' programs did not take {n} datagrams in time: the machine was busy")
             }
         }
     }

@@ -2,14 +2,14 @@
 
 use crate::log::Departure;
 use crate::outcome::{Outcome, StreamLog};
-use crate::spec::{Spec, receiver};
+use crate::spec::Spec;
 use crate::traffic::all;
 use crate::traffic::bulk::{BIN, BulkLog};
 use crate::traffic::iperf3::Iperf3Log;
 use crate::traffic::tcp_info::TcpInfo;
-use lasthop_report::{Gauge, HopMeter, Recorder, RunRecord, Segments, SeriesKind, Window};
-use lasthop_scenario::{Hop, Scenario, Stream};
-use lasthop_signals::{FlowId, Node};
+use lasthop_report::{Gauge, HopMeter, NOBODY, Recorder, RunRecord, Segments, SeriesKind, Window};
+use lasthop_scenario::{Hop, Scenario, Stream, StreamKind};
+use lasthop_signals::{FlowId, HostId, Node};
 use lasthop_units::{Bytes, Rate, Span, Time};
 
 impl Outcome {
@@ -22,26 +22,25 @@ impl Outcome {
     pub fn record_into(&self, mut recorder: Recorder, spec: &Spec) -> RunRecord {
         self.record_hop(&mut recorder, spec);
         for (number, (log, stream)) in self.streams.iter().zip(&spec.streams).enumerate() {
-            let station = Scenario::station_node(receiver(stream));
+            let station = spec.concerned(stream).map_or(NOBODY, Scenario::station_node);
             let flow = FlowId(number as u32);
             match log {
                 StreamLog::Bulk(log) => {
                     record_bulk(&mut recorder, flow, station, stream, log);
-                    self.record_ends(&mut recorder, all::port(number), station, log);
+                    self.record_ends(&mut recorder, (all::port(number), stream.from), station, log);
                 }
                 StreamLog::Iperf3(log) => record_iperf3(&mut recorder, flow, station, stream, log),
-                StreamLog::Probe(_) => {}
+                StreamLog::Probe(_) | StreamLog::Udp(_) => {}
                 StreamLog::Fetch(fetches) => {
                     for fetch in fetches {
-                        match fetch.duration {
-                            Some(duration) => recorder.fetch(fetch.start, fetch.start + duration, station),
-                            None => recorder.fetch_unfinished(fetch.start, station),
-                        }
+                        let finished = fetch.duration.map(|duration| fetch.start + duration);
+                        recorder.stream_fetch(stream.number, fetch.start, finished);
                     }
                 }
             }
+            recorder.belongs(flow, stream.number);
         }
-        self.record_probes(&mut recorder, spec);
+        self.record_datagrams(&mut recorder, spec);
         let mut record = recorder.finish();
         record.notes.extend(self.doubts.iter().map(ToString::to_string));
         if !self.realtime {
@@ -54,8 +53,14 @@ impl Outcome {
         for crossing in self.hop.crossings.iter().filter(|crossing| crossing.from == Scenario::AP) {
             recorder.hop_delivery(crossing.at, crossing.queued_at(), crossing.to, crossing.len);
         }
-        for frame in self.hop.frames.iter().filter(|frame| frame.from == Scenario::AP) {
-            recorder.frame(frame.at, frame.to, u32::from(frame.packets), frame.airtime);
+        for crossing in self.hop.crossings.iter().filter(|crossing| crossing.to == Scenario::AP) {
+            recorder.uplink_delivery(crossing.at, crossing.queued_at(), crossing.from);
+        }
+        for frame in self.hop.frames.iter() {
+            match frame.from {
+                Scenario::AP => recorder.frame(frame.at, frame.to, u32::from(frame.packets), frame.airtime),
+                station => recorder.uplink_frame(frame.at, station),
+            }
         }
         for loss in self.hop.losses.iter().filter(|loss| loss.from == Scenario::AP) {
             if let Some(station) = loss.to {
@@ -78,42 +83,57 @@ impl Outcome {
         }
     }
 
-    /// From the departure of each segment at the server's `port` to the moment at which the program had read all of it.
-    fn record_ends(&self, recorder: &mut Recorder, port: u16, station: Node, log: &BulkLog) {
+    /// From the departure of each segment at the host `from` to the moment at which the receiving program had read all of it. Of
+    /// what the access point sends no departures are known.
+    fn record_ends(&self, recorder: &mut Recorder, (port, from): (u16, HostId), station: Node, log: &BulkLog) {
         let mut reads = log.reads.iter().peekable();
-        for (end, sent) in first_departures(self.departures.iter().filter(|departure| departure.port == port)) {
+        let departures = match from {
+            Scenario::SERVER => &self.departures,
+            _ => &self.hop.departures,
+        };
+        for (end, sent) in first_departures(departures.iter().filter(|departure| departure.ports.contains(&port))) {
             while reads.next_if(|(_, total)| total.get() < end).is_some() {}
             let Some((read, _)) = reads.peek() else { break };
             recorder.end_delay(sent, *read, station);
         }
     }
 
-    /// All streams' probes, in the order of their arrival, as jitter wants them.
-    fn record_probes(&self, recorder: &mut Recorder, spec: &Spec) {
-        // The latest probes may have been on their way when the run ended: of those as young as the oldest arrival
-        // was, nothing is known.
+    /// All streams' datagrams, in the order of their arrival, as jitter wants them.
+    fn record_datagrams(&self, recorder: &mut Recorder, spec: &Spec) {
+        // The latest may have been on their way when the run ended: of those as young as the oldest arrival was, nothing is
+        // known.
         let mut slowest = Span::ZERO;
-        let mut arrived = Vec::new();
-        let mut missing = Vec::new();
-        for (log, stream) in self.streams.iter().zip(&spec.streams) {
-            let StreamLog::Probe(probes) = log else { continue };
-            for probe in probes {
-                match probe.delay {
+        let (mut arrived, mut missing) = (Vec::new(), Vec::new());
+        for (place, (log, stream)) in self.streams.iter().zip(&spec.streams).enumerate() {
+            let (StreamLog::Probe(datagrams) | StreamLog::Udp(datagrams)) = log else { continue };
+            for datagram in datagrams {
+                match datagram.delay {
                     Some(delay) => {
                         slowest = slowest.max(delay);
-                        arrived.push((probe.sent + delay, probe.sent, Scenario::station_node(receiver(stream))));
+                        arrived.push((datagram.sent + delay, datagram.sent, place));
                     }
-                    None => missing.push((probe.sent, Scenario::station_node(receiver(stream)))),
+                    None => missing.push((datagram.sent, place)),
                 }
             }
+            debug_assert!(stream.stop <= Time::ZERO + spec.duration);
         }
         arrived.sort_unstable();
-        for (received, sent, station) in arrived {
-            recorder.probe(sent, received, station);
+        for (received, sent, place) in arrived {
+            let stream = &spec.streams[place];
+            match stream.kind {
+                StreamKind::Udp { size, .. } => {
+                    let station = spec.concerned(stream).map_or(NOBODY, Scenario::station_node);
+                    recorder.datagram(stream.number, sent, received, size);
+                    recorder.end_delay(sent, received, station);
+                }
+                _ => recorder.stream_probe(stream.number, sent, received),
+            }
         }
-        for (sent, station) in missing {
-            if sent + slowest < Time::ZERO + spec.duration {
-                recorder.probe_lost(sent, station);
+        for (sent, place) in missing.into_iter().filter(|(sent, _)| *sent + slowest < Time::ZERO + spec.duration) {
+            let stream = &spec.streams[place];
+            match stream.kind {
+                StreamKind::Udp { .. } => recorder.datagram_lost(stream.number, sent),
+                _ => recorder.stream_probe_lost(stream.number, sent),
             }
         }
     }
@@ -124,7 +144,9 @@ impl Spec {
     pub fn recorder(&self) -> Recorder {
         let window = Window { warm_up: Time::ZERO + self.warm_up, end: Time::ZERO + self.duration };
         let stations = self.stations.iter().enumerate();
-        Recorder::new(window, stations.map(|(n, name)| (Scenario::station_node(n), name.clone())))
+        let mut recorder = Recorder::new(window, stations.map(|(n, name)| (Scenario::station_node(n), name.clone())));
+        recorder.set_streams(self.infos.clone());
+        recorder
     }
 }
 
@@ -135,15 +157,21 @@ fn record_bulk(recorder: &mut Recorder, flow: FlowId, station: Node, stream: &St
         recorder.goodput(Time::ZERO + BIN * bin as u64, flow, station, *payload);
     }
     recorder.bulk_flow_ended(stream.stop, flow);
+    let (mut round_trips, mut round_trip_sum) = (0, Span::ZERO);
     for (at, info) in &log.samples {
+        // The smoothed round trip, each time that somebody looked.
+        if !info.srtt.is_zero() {
+            round_trips += 1;
+            round_trip_sum += info.srtt;
+        }
         recorder.sample(*at, Gauge::Flow(SeriesKind::Cwnd, flow), info.cwnd.get() as f64);
         recorder.sample(*at, Gauge::Flow(SeriesKind::Window, flow), info.peer_window.get() as f64);
         if info.pacing_rate != UNPACED {
             recorder.sample(*at, Gauge::Flow(SeriesKind::Pacing, flow), info.pacing_rate.as_mbit_f64());
         }
-        recorder.segments(*at, flow, segments(info));
+        recorder.segments(*at, flow, Segments { round_trips, round_trip_sum, ..segments(info) });
     }
-    recorder.segments(stream.stop, flow, segments(&log.last));
+    recorder.segments(stream.stop, flow, Segments { round_trips, round_trip_sum, ..segments(&log.last) });
 }
 
 fn record_iperf3(recorder: &mut Recorder, flow: FlowId, station: Node, stream: &Stream, log: &Iperf3Log) {
@@ -186,7 +214,7 @@ mod tests {
     #[test]
     fn segments_count_once_whatever_is_repeated_and_wherever_the_numbers_begin() {
         let sent =
-            |ms: u64, seq: u32, len: u32| Departure { at: Time::ZERO + Span::from_millis(ms), port: 1, seq, len };
+            |ms: u64, seq: u32, len: u32| Departure { at: Time::ZERO + Span::from_millis(ms), ports: [1, 2], seq, len };
         let start = u32::MAX - 149;
         let history = [
             sent(1, start, 100),

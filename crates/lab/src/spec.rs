@@ -2,14 +2,19 @@
 
 use crate::address::{self, Family, MAX_NODES};
 use crate::error::{LabError, Result};
+use crate::tap::MTU;
 use crate::topology;
 use crate::traffic::iperf3;
 use lasthop_radio::wifi::Role;
 use lasthop_radio::wired;
+use lasthop_report::StreamInfo;
 use lasthop_scenario::{Hop, Program, Scenario, SetUp, Stream, StreamKind};
+use lasthop_signals::{HostId, Node};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use socket2::{Domain, Socket, Type};
+use std::collections::BTreeSet;
 use std::fs;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// A run: hosts, hops, traffic.
@@ -23,10 +28,12 @@ pub struct Spec {
     pub stations: Vec<String>,
     /// IP version of all traffic.
     pub family: Family,
-    /// What the server sends.
+    /// What hosts send to each other.
     pub streams: Vec<Stream>,
-    /// The kernel's name of the congestion control of the server's TCP senders.
-    pub congestion: String,
+    /// The scenario's streams as reports name them: [`Stream::number`] is a place in this list.
+    pub infos: Vec<StreamInfo>,
+    /// The kernel's name of the congestion control of what each host sends over TCP, by [`HostId`].
+    pub congestion: Vec<String>,
     /// How long the run lasts.
     pub duration: Span,
     /// The first part of it, which no figure covers.
@@ -39,6 +46,8 @@ pub struct Spec {
     pub tunnel: Option<TunnelSpec>,
     /// The wire ends at a link of its own to the access point, which the lab does not have.
     pub backhaul: bool,
+    /// There are hosts, links or routes beside the short form's, which the lab does not have.
+    pub extended: bool,
     /// Stations with a monitor interface, by their place in `stations`: on a Wi-Fi hop only.
     pub monitors: Vec<usize>,
 }
@@ -78,26 +87,77 @@ impl Spec {
     /// One run of `scenario` under `law`, without an agent. The wire, the hop and what crosses them are the
     /// scenario's.
     pub fn of(scenario: &Scenario, law: &SetUp, seed: u64) -> Spec {
+        let hosts = scenario.hosts();
         Spec {
             wire: scenario.wire(),
             hop: scenario.hop_under(law),
             stations: scenario.stations().to_vec(),
             family: Family::V4,
             streams: scenario.streams_for(Seed(seed)),
-            congestion: law.sender(SetUp::SERVER).congestion().to_owned(),
+            congestion: hosts.iter().map(|host| law.sender(&host.name).congestion().to_owned()).collect(),
+            infos: scenario.stream_infos(),
             duration: scenario.duration(),
             warm_up: scenario.warm_up(),
             seed: Seed(seed),
             agent: None,
             tunnel: None,
             backhaul: scenario.backhaul().is_some(),
+            extended: scenario.is_extended(),
             monitors: scenario.monitors().to_vec(),
         }
     }
 
     /// The address of each station on the last hop, node 1 first.
-    pub fn station_addresses(&self) -> impl Iterator<Item = std::net::IpAddr> + '_ {
+    pub fn station_addresses(&self) -> impl Iterator<Item = IpAddr> + '_ {
         (0..self.stations.len()).map(|place| address::ip(self.family, topology::LAST, Scenario::station_node(place)))
+    }
+
+    /// How many hosts there are: the server, the access point, the stations.
+    pub fn hosts(&self) -> usize {
+        Scenario::station_host(self.stations.len()).index()
+    }
+
+    /// The host called `name`: `server`, `ap`, or a station's name.
+    pub fn host(&self, name: &str) -> Option<HostId> {
+        (0..self.hosts()).map(|host| HostId(host as u16)).find(|host| self.host_name(*host) == name)
+    }
+
+    /// What a host is called.
+    ///
+    /// # Panics
+    /// If there is no such host.
+    pub fn host_name(&self, host: HostId) -> &str {
+        match self.station_of(host) {
+            Some(place) => &self.stations[place],
+            None if host == Scenario::AP_HOST => "ap",
+            None => "server",
+        }
+    }
+
+    /// The station that a host is, as its place in `stations`; `None` for the server and the access point.
+    pub fn station_of(&self, host: HostId) -> Option<usize> {
+        host.index().checked_sub(Scenario::station_host(0).index())
+    }
+
+    /// The station whose figures a stream counts for: the receiver, or else the sender; `None` if neither is one.
+    pub fn concerned(&self, stream: &Stream) -> Option<usize> {
+        self.station_of(stream.to).or(self.station_of(stream.from))
+    }
+
+    /// The address at which `to` is reached from `from`: the access point has one on each of its sides.
+    pub fn address(&self, to: HostId, from: HostId) -> IpAddr {
+        let (hop, node) = match self.station_of(to) {
+            Some(place) => (topology::LAST, Scenario::station_node(place)),
+            None if to != Scenario::AP_HOST => (topology::WIRE, Node(0)),
+            None if from == Scenario::SERVER => (topology::WIRE, Node(1)),
+            None => (topology::LAST, topology::AP),
+        };
+        address::ip(self.family, hop, node)
+    }
+
+    /// True for what an edge proxy carries: downloads over TCP from a wired host to a station.
+    pub(crate) fn is_proxied(&self, stream: &Stream) -> bool {
+        self.tunnel.is_some() && self.station_of(stream.to).is_some() && self.station_of(stream.from).is_none()
     }
 
     /// Everything that can be found wrong before anything is built.
@@ -118,6 +178,14 @@ impl Spec {
         if self.backhaul {
             return wrong("the lab has no backhaul of its own: use the simulator (--world sim)".into());
         }
+        if self.extended {
+            let why =
+                "the lab has no hosts, links and routes but those of the short form: use the simulator (--world sim)";
+            return wrong(why.into());
+        }
+        if self.congestion.len() < self.hosts() {
+            return wrong(format!("congestion controls for {} of {} hosts", self.congestion.len(), self.hosts()));
+        }
         if let Some(place) = self.monitors.iter().find(|place| **place >= self.stations.len()) {
             return wrong(format!("a monitor interface for station {place} of {}", self.stations.len()));
         }
@@ -134,7 +202,9 @@ impl Spec {
                 ));
             }
             Hop::Wifi(plan) if plan.params().nodes.iter().filter(|node| node.role == Role::Ap).count() > 1 => {
-                return wrong("several access points on the hop, and the lab has one: use the simulator".into());
+                return wrong(
+                    "several access points on the hop, and the lab has one: use the simulator (--world sim)".into(),
+                );
             }
             Hop::Wifi(_) => Rate::MAX,
         };
@@ -142,20 +212,38 @@ impl Spec {
             return wrong("a wire with a rate of zero carries nothing".into());
         }
         self.streams.iter().try_for_each(|stream| self.check_stream(stream))?;
-        let tcp = |stream: &Stream| !matches!(stream.kind, StreamKind::Probe { .. });
-        if self.streams.iter().any(tcp) && !has_congestion_control(&self.congestion) {
-            return Err(LabError::Missing {
-                what: format!("the kernel's congestion control {:?}", self.congestion),
-                get: format!("load its module (modprobe tcp_{}), or use a kernel that has it", self.congestion),
-            });
+        let over_tcp = |kind| matches!(kind, StreamKind::Bulk { .. } | StreamKind::Fetch { .. });
+        let senders = self.streams.iter().filter(|stream| over_tcp(stream.kind)).map(|stream| stream.from.index());
+        senders.collect::<BTreeSet<usize>>().into_iter().try_for_each(|host| self.check_congestion(host))
+    }
+
+    /// As [`Spec::check`], for a world in which every host may open connections of any kind.
+    ///
+    /// # Errors
+    /// As [`Spec::check`].
+    pub fn check_for_programs(&self) -> Result<()> {
+        self.check()?;
+        (0..self.hosts()).try_for_each(|host| self.check_congestion(host))
+    }
+
+    fn check_congestion(&self, host: usize) -> Result<()> {
+        let name = &self.congestion[host];
+        if has_congestion_control(name) {
+            return Ok(());
         }
-        Ok(())
+        Err(LabError::Missing {
+            what: format!("the kernel's congestion control {name:?}"),
+            get: format!("load its module (modprobe tcp_{name}), or use a kernel that has it"),
+        })
     }
 
     fn check_stream(&self, stream: &Stream) -> Result<()> {
         let wrong = |why: String| Err(LabError::Spec(why));
-        if receiver(stream) >= self.stations.len() {
-            return wrong(format!("a stream to station {} of {}", receiver(stream), self.stations.len()));
+        if let Some(host) = [stream.from, stream.to].into_iter().find(|host| host.index() >= self.hosts()) {
+            return wrong(format!("a stream of host {} of {}", host.0, self.hosts()));
+        }
+        if stream.from == stream.to {
+            return wrong(format!("a stream from {} to itself", self.host_name(stream.from)));
         }
         if stream.stop <= stream.start || stream.stop > Time::ZERO + self.duration {
             return wrong(format!(
@@ -168,25 +256,34 @@ impl Spec {
                 what: "the program iperf3".into(),
                 get: "install it (on Debian: apt-get install iperf3), or let the traffic have program = \"own\"".into(),
             }),
-            StreamKind::Probe { size, .. } if size > LARGEST_PROBE => {
-                wrong(format!("probes of {size}: the lab sends at most {LARGEST_PROBE}, which fits one packet"))
+            StreamKind::Probe { size, .. } | StreamKind::Udp { size, .. } if size > self.largest_datagram() => {
+                let most = self.largest_datagram();
+                wrong(format!("datagrams of {size}: the lab sends at most {most}, which fits one packet"))
             }
             StreamKind::Probe { every, .. } | StreamKind::Fetch { every, .. } if every.is_zero() => {
                 wrong("an interval of zero".into())
             }
-            StreamKind::Udp { .. } => wrong("the lab has no UDP load: use the simulator, or bulk traffic".into()),
+            StreamKind::Udp { rate: None, .. } => {
+                let why =
+                    "in the lab UDP traffic needs a rate of its own: give it one, or use the simulator (--world sim)";
+                wrong(why.into())
+            }
+            StreamKind::Udp { .. } if stream.every().is_none_or(Span::is_zero) => {
+                wrong("UDP traffic with a rate of zero, or without end".into())
+            }
             _ => Ok(()),
         }
     }
-}
 
-/// The station that receives a stream, as its place among the stations.
-pub(crate) fn receiver(stream: &Stream) -> usize {
-    stream.to.index().wrapping_sub(Scenario::station_host(0).index())
+    /// UDP payload that fits one packet.
+    fn largest_datagram(&self) -> Bytes {
+        let headers = match self.family {
+            Family::V4 => 28,
+            Family::V6 => 48,
+        };
+        Bytes::new(u64::from(MTU) - headers)
+    }
 }
-
-/// UDP payload that fits one packet of either IP version.
-const LARGEST_PROBE: Bytes = Bytes::new(1452);
 
 /// True if the running kernel has congestion control `name`. The list holds those that are registered; one that is a module,
 /// as BBR is in Debian's kernels, is loaded when root asks a socket for it (tcp_set_congestion_control).

@@ -7,7 +7,8 @@ use crate::netns::Namespace;
 use crate::run_dir::RunDir;
 use crate::stop::Stop;
 use crate::tap::{self, Tap};
-use lasthop_signals::Node;
+use lasthop_scenario::Scenario;
+use lasthop_signals::{HostId, Node};
 use std::ops::Range;
 
 /// The hop between server and access point, or between server and station where there is no access point.
@@ -71,6 +72,20 @@ impl Hosts {
         Ok(Hosts { server, ap: None, stations: vec![station], taps: vec![wire] })
     }
 
+    /// The namespace of a host: the server, the access point, or a station; `None` for any other.
+    pub fn of(&self, host: HostId) -> Option<&Namespace> {
+        match host {
+            Scenario::SERVER => Some(&self.server),
+            Scenario::AP_HOST => self.ap.as_ref(),
+            HostId(number) => self.stations.get(usize::from(number) - Scenario::station_host(0).index()),
+        }
+    }
+
+    /// All of them, by [`HostId`].
+    pub fn all(&self) -> impl Iterator<Item = &Namespace> {
+        std::iter::once(&self.server).chain(&self.ap).chain(&self.stations)
+    }
+
     /// Packets that any interface has dropped outside the models.
     pub fn dropped(&self) -> Result<u64> {
         let last = if self.ap.is_some() { "wlan0" } else { "eth0" };
@@ -84,10 +99,10 @@ impl Hosts {
         Ok(sum)
     }
 
-    /// Datagrams that a station's kernel threw away because a program there did not take them in time.
+    /// Datagrams that a host's kernel threw away because a program there did not take them in time.
     pub fn untaken_datagrams(&self) -> Result<u64> {
-        let count = |station: &Namespace| station.within(|| Ok(untaken(|name| std::fs::read_to_string(name).ok())));
-        self.stations.iter().map(count).sum()
+        let count = |host: &Namespace| host.within(|| Ok(untaken(|name| std::fs::read_to_string(name).ok())));
+        self.all().map(count).sum()
     }
 }
 
@@ -112,7 +127,7 @@ struct Port {
     node: Node,
     /// The other nodes of the hop that it talks to.
     peers: Range<u16>,
-    /// Who leads to everybody else.
+    /// Who leads to everybody else, the other nodes of the hop included. Without one they are neighbours.
     gateway: Option<Node>,
 }
 
@@ -124,9 +139,13 @@ impl Port {
             let index = tap.index();
             kernel.set_up(index)?;
             let ipv6 = std::path::Path::new("/proc/sys/net/ipv6").exists();
-            kernel.add_address(index, address::v4(self.hop, self.node).into(), V4_PREFIX)?;
+            let (v4_prefix, v6_prefix) = match self.gateway {
+                Some(_) => (32, 128),
+                None => (V4_PREFIX, V6_PREFIX),
+            };
+            kernel.add_address(index, address::v4(self.hop, self.node).into(), v4_prefix)?;
             if ipv6 {
-                kernel.add_address(index, address::v6(self.hop, self.node).into(), V6_PREFIX)?;
+                kernel.add_address(index, address::v6(self.hop, self.node).into(), v6_prefix)?;
             }
             for peer in self.peers.clone().map(Node) {
                 kernel.add_neighbour(index, address::v4(self.hop, peer).into(), mac(self.hop, peer))?;
@@ -135,8 +154,10 @@ impl Port {
                 }
             }
             if let Some(gateway) = self.gateway {
+                kernel.add_link_route(index, address::v4(self.hop, gateway).into())?;
                 kernel.add_default_route(index, address::v4(self.hop, gateway).into())?;
                 if ipv6 {
+                    kernel.add_link_route(index, address::v6(self.hop, gateway).into())?;
                     kernel.add_default_route(index, address::v6(self.hop, gateway).into())?;
                 }
             }

@@ -8,12 +8,12 @@ use crate::child::Child;
 use crate::error::{LabError, Result};
 use crate::netns::Namespace;
 use crate::run_dir::RunDir;
-use crate::spec::{Spec, TunnelSpec, receiver};
+use crate::spec::{Spec, TunnelSpec};
 use crate::stop::Stop;
-use crate::topology::{AP, Hosts, LAST, MONITOR, WIRE};
+use crate::topology::{AP, Hosts, LAST, MONITOR};
 use crate::traffic::all;
 use lasthop_scenario::{Program as By, Scenario, Stream, StreamKind};
-use lasthop_signals::Node;
+use lasthop_signals::HostId;
 use lasthop_units::Span;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::path::PathBuf;
@@ -94,8 +94,8 @@ impl Tunnel {
         for (station, namespace) in hosts.stations.iter().enumerate() {
             let name = format!("the agent of station {}", spec.stations[station]);
             let mut arguments = filled(&tunnel.station, station);
-            for port in iperf3_ports(spec, station) {
-                let target = SocketAddr::new(address::ip(spec.family, WIRE, Node(0)), port);
+            for (port, from) in iperf3_ports(spec, station) {
+                let target = SocketAddr::new(spec.address(from, Scenario::station_host(station)), port);
                 let fill = |argument: &String| {
                     argument.replace("{local}", &forwarded(port).to_string()).replace("{target}", &target.to_string())
                 };
@@ -170,12 +170,14 @@ pub(crate) fn forwarded(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-/// The server's ports of the streams to `station` that `iperf3` carries.
-fn iperf3_ports(spec: &Spec, station: usize) -> impl Iterator<Item = u16> + '_ {
+/// Ports and senders of the downloads to `station` by `iperf3`.
+fn iperf3_ports(spec: &Spec, station: usize) -> impl Iterator<Item = (u16, HostId)> + '_ {
     let by_iperf3 = move |stream: &Stream| {
-        receiver(stream) == station && matches!(stream.kind, StreamKind::Bulk { program: By::Iperf3, .. })
+        spec.is_proxied(stream)
+            && spec.station_of(stream.to) == Some(station)
+            && matches!(stream.kind, StreamKind::Bulk { program: By::Iperf3, .. })
     };
-    (0..).zip(&spec.streams).filter(move |(_, stream)| by_iperf3(stream)).map(|(number, _)| all::port(number))
+    (0..).zip(&spec.streams).filter(move |(_, stream)| by_iperf3(stream)).map(|(n, stream)| (all::port(n), stream.from))
 }
 
 impl Program {

@@ -22,7 +22,7 @@ use lasthop_radio::star::Star;
 use lasthop_radio::wifi::Wifi;
 use lasthop_radio::wired::Wire;
 use lasthop_report::AgentAccount;
-use lasthop_scenario::{Hop, Scenario};
+use lasthop_scenario::{Hop, Scenario, Stream, StreamKind};
 use lasthop_signals::Node;
 use lasthop_units::{Span, Time};
 
@@ -42,62 +42,100 @@ pub fn run(spec: &Spec, progress: impl FnMut(Span), stop: &Stop) -> Result<Outco
     }
 }
 
-fn attempt(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<Outcome> {
-    if stop.is_raised() {
-        return Err(LabError::Stopped);
-    }
-    spec.check()?;
-    clean()?;
-    let run = RunDir::claim()?;
-    let mut hosts = Hosts::behind_ap(&run, spec.stations.len() as u16, stop)?;
-    let taps = std::mem::take(&mut hosts.taps);
-    let dropped_before = hosts.dropped()?;
-    let mut driver = DriverSocket::bind(&driver_path(&run))?;
-    let mut agent = match (&spec.agent, &hosts.ap) {
-        (Some(agent), Some(ap)) => Some(Agent::start(agent, ap, &run, &mut driver, stop)?),
-        _ => None,
-    };
-    // A station's agent opens its monitor when it starts.
-    let monitors = monitors(spec, &hosts)?;
-    let start_tunnel = |tunnel| Tunnel::start(tunnel, spec, &hosts, &run, stop);
-    let mut tunnel = spec.tunnel.as_ref().map(start_tunnel).transpose()?;
+/// A world that has been built and lives: hosts, programs on them, and the emulator between them.
+pub(crate) struct World {
+    // Given up in this order: first what acts, then where it acts, then the claim on all of it.
+    pub(crate) emulator: Emulator,
+    pub(crate) tunnel: Option<Tunnel>,
+    pub(crate) agent: Option<Agent>,
+    pub(crate) hosts: Hosts,
+    pub(crate) clock: Clock,
+    /// Packets that interfaces had dropped before it began to live.
+    dropped_before: u64,
+    pub(crate) run: RunDir,
+}
 
-    let clock = Clock::start_after(HEAD_START);
+impl World {
+    /// Builds what `spec` says and brings it to life: its time begins [`HEAD_START`] later. What crosses the hops is kept only if
+    /// it is `logged`.
+    pub(crate) fn build(spec: &Spec, logged: bool, stop: &Stop) -> Result<World> {
+        if stop.is_raised() {
+            return Err(LabError::Stopped);
+        }
+        clean()?;
+        let run = RunDir::claim()?;
+        let mut hosts = Hosts::behind_ap(&run, spec.stations.len() as u16, stop)?;
+        let taps = std::mem::take(&mut hosts.taps);
+        let dropped_before = hosts.dropped()?;
+        let mut driver = DriverSocket::bind(&driver_path(&run))?;
+        let agent = match (&spec.agent, &hosts.ap) {
+            (Some(agent), Some(ap)) => Some(Agent::start(agent, ap, &run, &mut driver, stop)?),
+            _ => None,
+        };
+        // A station's agent opens its monitor when it starts.
+        let monitors = monitors(spec, &hosts)?;
+        let start_tunnel = |tunnel| Tunnel::start(tunnel, spec, &hosts, &run, stop);
+        let tunnel = spec.tunnel.as_ref().map(start_tunnel).transpose()?;
+        let clock = Clock::start_after(HEAD_START);
+        let emulator = Emulator::start(clock, segments(spec, logged, taps, driver, monitors)?)?;
+        Ok(World { hosts, emulator, agent, tunnel, clock, dropped_before, run })
+    }
+
+    /// True if something that should live as long as the world has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        let agent_ended = self.agent.as_mut().is_some_and(Agent::has_ended);
+        let tunnel_ended = self.tunnel.as_mut().is_some_and(Tunnel::has_ended);
+        self.emulator.has_ended() || agent_ended || tunnel_ended
+    }
+
+    /// Kills its programs, whose farewells nobody will read.
+    pub(crate) fn kill_programs(&mut self) {
+        self.agent.iter_mut().for_each(Agent::kill);
+        self.tunnel.iter_mut().for_each(Tunnel::kill);
+    }
+
+    /// Why a program ended too early, if one has.
+    pub(crate) fn complaint(&mut self) -> Option<LabError> {
+        if let Some(agent) = self.agent.take_if(Agent::has_ended) {
+            return Some(agent.explain());
+        }
+        self.tunnel.take_if(Tunnel::has_ended).map(|mut tunnel| tunnel.explain())
+    }
+}
+
+fn attempt(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<Outcome> {
+    spec.check()?;
+    let mut world = World::build(spec, true, stop)?;
+    let clock = world.clock;
     let period = Period { clock, start: Time::ZERO, end: Time::ZERO + spec.duration, stop: Stop::default() };
-    let emulator = Emulator::start(clock, segments(spec, taps, driver, monitors)?)?;
-    let mut traffic = Traffic::start(spec, &hosts, &period, emulator.seat())?;
+    let mut traffic = Traffic::start(spec, &world.hosts, &period, world.emulator.seat())?;
     // Nothing is wrong then, but flows began late.
     let late_start = clock.now().since(Time::ZERO);
 
     let mut ended_early = false;
     while !ended_early && clock.now() < period.end {
         progress(clock.now().since(Time::ZERO).min(spec.duration));
-        traffic.start_due_programs(spec, &hosts)?;
+        traffic.start_due_programs(spec, &world.hosts)?;
         std::thread::sleep(clock.until(period.end).min(TICK.into()).into());
-        let agent_ended = agent.as_mut().is_some_and(Agent::has_ended);
-        let tunnel_ended = tunnel.as_mut().is_some_and(Tunnel::has_ended);
-        ended_early = stop.is_raised() || emulator.has_ended() || agent_ended || tunnel_ended;
+        ended_early = stop.is_raised() || world.has_ended();
     }
     if ended_early {
         period.stop.raise();
     }
     if stop.is_raised() {
         // Nobody will read what the programs would say in the end, and somebody waits. They die while the traffic ends.
-        agent.iter_mut().for_each(Agent::kill);
-        tunnel.iter_mut().for_each(Tunnel::kill);
+        world.kill_programs();
     }
     let harvest = traffic.finish();
     if stop.is_raised() {
         return Err(LabError::Stopped);
     }
-    let dropped = hosts.dropped()?.saturating_sub(dropped_before);
-    let untaken = hosts.untaken_datagrams()?;
-    if let Some(agent) = agent.take_if(Agent::has_ended) {
-        return Err(agent.explain());
+    let dropped = world.hosts.dropped()?.saturating_sub(world.dropped_before);
+    let untaken = world.hosts.untaken_datagrams()?;
+    if let Some(complaint) = world.complaint() {
+        return Err(complaint);
     }
-    if let Some(mut tunnel) = tunnel.take_if(Tunnel::has_ended) {
-        return Err(tunnel.explain());
-    }
+    let World { emulator, tunnel, agent, hosts: _hosts, run: _run, .. } = world;
     let tunnel_left = tunnel.map(|tunnel| tunnel.stop(stop)).transpose()?.unwrap_or_default();
     let had_agent = agent.is_some();
     let (agent_said, account) = agent.map(|agent| agent.stop(stop)).transpose()?.unwrap_or_default();
@@ -147,7 +185,13 @@ fn monitors(spec: &Spec, hosts: &Hosts) -> Result<Vec<Monitor>> {
 }
 
 /// The models, with the interfaces of their nodes.
-fn segments(spec: &Spec, taps: Vec<Vec<Tap>>, driver: DriverSocket, monitors: Vec<Monitor>) -> Result<Vec<Segment>> {
+fn segments(
+    spec: &Spec,
+    logged: bool,
+    taps: Vec<Vec<Tap>>,
+    driver: DriverSocket,
+    monitors: Vec<Monitor>,
+) -> Result<Vec<Segment>> {
     let mut taps = taps.into_iter();
     let mut ports = || taps.next().ok_or_else(|| LabError::Spec("a hop without interfaces".into()));
     let wire = Wire::new(Node(0), Node(1), spec.wire, spec.wire);
@@ -155,16 +199,22 @@ fn segments(spec: &Spec, taps: Vec<Vec<Tap>>, driver: DriverSocket, monitors: Ve
         Hop::Wired(hop) => Model::Star(Star::new(spec.stations.len() as u16, hop.down, hop.up)),
         Hop::Wifi(plan) => Model::Wifi(Box::new(Wifi::new(plan.as_ref().clone(), spec.seed))),
     };
+    let is_upload =
+        |stream: &Stream| matches!(stream.kind, StreamKind::Bulk { .. }) && spec.station_of(stream.from).is_some();
+    let uploaders = match logged && spec.streams.iter().any(is_upload) {
+        true => 1..spec.stations.len() as u16 + 1,
+        false => 0..0,
+    };
     Ok(vec![
         Segment {
             model: Model::Wire(wire),
             ports: ports()?,
             logged: false,
-            watched: true,
+            watched: if logged { 0..1 } else { 0..0 },
             driver: None,
             monitors: Vec::new(),
         },
-        Segment { model: last, ports: ports()?, logged: true, watched: false, driver: Some(driver), monitors },
+        Segment { model: last, ports: ports()?, logged, watched: uploaders, driver: Some(driver), monitors },
     ])
 }
 

@@ -47,13 +47,15 @@ fn spec(duration: Span) -> Spec {
             class: AccessClass::BestEffort,
             kind,
         }],
-        congestion: "cubic".into(),
+        infos: Vec::new(),
+        congestion: vec!["cubic".into(); 4],
         duration,
         warm_up: Span::ZERO,
         seed: Seed(1),
         agent: None,
         tunnel: None,
         backhaul: false,
+        extended: false,
         monitors: Vec::new(),
     }
 }

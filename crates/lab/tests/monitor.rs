@@ -52,13 +52,15 @@ fn spec() -> Spec {
         stations: vec!["near".into(), "far".into()],
         family: Family::V4,
         streams: vec![stream(0), stream(1)],
-        congestion: "cubic".into(),
+        infos: Vec::new(),
+        congestion: vec!["cubic".into(); 4],
         duration,
         warm_up: Span::from_millis(100),
         seed: Seed(1),
         agent: None,
         tunnel: None,
         backhaul: false,
+        extended: false,
         monitors: vec![0],
     }
 }

@@ -36,13 +36,15 @@ fn spec(congestion: &str, duration: Span) -> Spec {
         stations: vec!["sta1".into()],
         family: Family::V4,
         streams: vec![stream(0, duration, StreamKind::Bulk { size: None, program: Program::Own })],
-        congestion: congestion.into(),
+        infos: Vec::new(),
+        congestion: vec![congestion.into(); 3],
         duration,
         warm_up: Span::from_secs(1),
         seed: Seed(1),
         agent: None,
         tunnel: None,
         backhaul: false,
+        extended: false,
         monitors: Vec::new(),
     }
 }
@@ -152,7 +154,8 @@ fn probes_fetches_and_ipv6_flows_cross_two_hops_to_three_stations() {
     ];
     let streams = kinds.iter().flat_map(|kind| (0..3).map(|station| stream(station, duration, *kind))).collect();
     let names = (1..=3).map(|n| format!("sta{n}")).collect();
-    let spec = Spec { stations: names, family: Family::V6, streams, ..spec("cubic", duration) };
+    let congestion = vec!["cubic".into(); 5];
+    let spec = Spec { stations: names, congestion, family: Family::V6, streams, ..spec("cubic", duration) };
     let Some((outcome, figures)) = measure("three stations, IPv6", &spec, Span::from_secs(1)) else { return };
     assert!(figures.goodput_mbit > 30.0, "{}", figures.goodput_mbit);
 

@@ -3,24 +3,25 @@
 use super::bulk::Bulk;
 use super::door::Door;
 use super::fetch::{FetchStream, Fetches};
-use super::iperf3::{Ends, Iperf3};
+use super::iperf3::Iperf3;
 use super::probe::{ProbeStream, Probes};
-use super::{Period, tos};
-use crate::address;
+use super::{Call, End, Period, tos};
 use crate::error::{LabError, Result};
 use crate::home::Seat;
+use crate::netns::Namespace;
 use crate::outcome::StreamLog;
-use crate::spec::{Spec, receiver};
-use crate::topology::{Hosts, LAST, WIRE};
+use crate::spec::Spec;
+use crate::topology::Hosts;
 use crate::tunnel;
-use lasthop_scenario::{Program, Scenario, StreamKind};
-use lasthop_signals::Node;
+use lasthop_scenario::{Program, Stream, StreamKind};
+use lasthop_signals::HostId;
 use std::net::SocketAddr;
 
 /// Running streams.
 pub(crate) struct Traffic {
     streams: Vec<Running>,
     probes: Option<Probes>,
+    loads: Option<Probes>,
     fetches: Option<Fetches>,
 }
 
@@ -28,78 +29,107 @@ pub(crate) struct Traffic {
 enum Running {
     Bulk(Bulk),
     /// To be started by the run's own thread when its time has come.
-    Due(Period, SocketAddr),
+    Due(Period),
     Iperf3(Period, Iperf3),
     /// The next of [`Traffic::probes`].
     Probe,
+    /// The next of [`Traffic::loads`].
+    Load,
     /// The next of [`Traffic::fetches`].
     Fetch,
 }
 
-const FETCH_PORT: u16 = 5000;
 /// Of stream 0; the others follow.
 const FIRST_PORT: u16 = 5201;
 
-/// The server's port of stream `number`.
+/// The port of stream `number` at the host that listens for it.
 pub(crate) fn port(number: usize) -> u16 {
     FIRST_PORT + number as u16
+}
+
+/// Who calls: a station calls wired hosts; between two stations or two wired hosts, and to fetch something, the one that gets the
+/// data does.
+fn caller(spec: &Spec, stream: &Stream) -> HostId {
+    let uploads = spec.station_of(stream.from).is_some() && spec.station_of(stream.to).is_none();
+    match stream.kind {
+        StreamKind::Bulk { .. } if uploads => stream.from,
+        _ => stream.to,
+    }
+}
+
+/// The connection of stream `number`, and the end that sends.
+fn call<'a>(spec: &'a Spec, hosts: &'a Hosts, number: usize, stream: &Stream) -> Result<(Call<'a>, End)> {
+    let caller = caller(spec, stream);
+    let (listener, sender) =
+        if caller == stream.from { (stream.to, End::Caller) } else { (stream.from, End::Listener) };
+    let at = spec.is_proxied(stream).then_some(tunnel::DOOR);
+    let call = Call {
+        listener: host(hosts, listener)?,
+        caller: host(hosts, caller)?,
+        address: SocketAddr::new(spec.address(listener, caller), port(number)),
+        door: Door { at, tos: tos(stream.class) },
+        congestion: [listener, caller].map(|host| spec.congestion[host.index()].as_str()),
+    };
+    Ok((call, sender))
+}
+
+fn host(hosts: &Hosts, host: HostId) -> Result<&Namespace> {
+    hosts.of(host).ok_or_else(|| LabError::Spec(format!("a stream of host {}, which is not there", host.0)))
 }
 
 impl Traffic {
     /// Makes all sockets, and the threads that will use them when their time has come. What measures single packets
     /// sits at `seat`.
     pub(crate) fn start(spec: &Spec, hosts: &Hosts, period: &Period, seat: Seat) -> Result<Traffic> {
-        let door = Door { at: spec.tunnel.as_ref().map(|_| tunnel::DOOR), tos: 0 };
-        let server_ip = address::ip(spec.family, WIRE, Node(0));
-        let (mut streams, mut probes, mut fetches) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut streams, mut probes, mut loads, mut fetches) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (number, stream) in spec.streams.iter().enumerate() {
-            let station = &hosts.stations[receiver(stream)];
             let (start, stop) = (stream.start, stream.stop);
-            let tos = tos(stream.class);
-            let door = Door { tos, ..door };
             let own = Period { start, end: stop, ..period.clone() };
-            let port = port(number);
+            let datagrams = |size, every| {
+                let address = SocketAddr::new(spec.address(stream.to, stream.from), port(number));
+                let (sender, receiver) = (host(hosts, stream.from)?, host(hosts, stream.to)?);
+                Ok(ProbeStream { sender, receiver, address, every, size, tos: tos(stream.class), start, stop })
+            };
             streams.push(match stream.kind {
                 StreamKind::Bulk { size, program: Program::Own } => {
-                    let at = SocketAddr::new(server_ip, port);
-                    Running::Bulk(Bulk::start(&hosts.server, (station, door), at, &spec.congestion, size, &own)?)
+                    let (call, sender) = call(spec, hosts, number, stream)?;
+                    Running::Bulk(Bulk::start(&call, sender, size, &own)?)
                 }
-                StreamKind::Bulk { program: Program::Iperf3, .. } => {
-                    Running::Due(own, SocketAddr::new(server_ip, port))
-                }
+                StreamKind::Bulk { program: Program::Iperf3, .. } => Running::Due(own),
                 StreamKind::Probe { size, every } => {
-                    let to = address::ip(spec.family, LAST, Scenario::station_node(receiver(stream)));
-                    let address = SocketAddr::new(to, port);
-                    probes.push(ProbeStream { station, address, every, size, tos, start, stop });
+                    probes.push(datagrams(size, every)?);
                     Running::Probe
                 }
-                StreamKind::Udp { .. } => return Err(LabError::Spec("the lab has no UDP load".into())),
+                StreamKind::Udp { size, .. } => {
+                    let every = stream.every().ok_or_else(|| LabError::Spec("UDP traffic without a rate".into()))?;
+                    loads.push(datagrams(size, every)?);
+                    Running::Load
+                }
                 StreamKind::Fetch { size, every } => {
-                    fetches.push(FetchStream { station, door, size, every, start, stop });
+                    let (call, _) = call(spec, hosts, number, stream)?;
+                    fetches.push(FetchStream { call, size, every, start, stop });
                     Running::Fetch
                 }
             });
         }
-        let some_probes = !probes.is_empty();
-        let probes = some_probes.then(|| Probes::start(&hosts.server, &probes, period, seat)).transpose()?;
-        let at = SocketAddr::new(server_ip, FETCH_PORT);
-        let some_fetches = !fetches.is_empty();
-        let start_fetches = || Fetches::start(&hosts.server, &fetches, at, &spec.congestion, period);
-        let fetches = some_fetches.then(start_fetches).transpose()?;
-        Ok(Traffic { streams, probes, fetches })
+        let start = |streams: Vec<ProbeStream<'_>>| {
+            (!streams.is_empty()).then(|| Probes::start(&streams, period, seat)).transpose()
+        };
+        let (probes, loads) = (start(probes)?, start(loads)?);
+        let fetches = (!fetches.is_empty()).then(|| Fetches::start(&fetches, period)).transpose()?;
+        Ok(Traffic { streams, probes, loads, fetches })
     }
 
     /// Starts the programs whose time has come. To be called again and again from one and the same thread.
     pub(crate) fn start_due_programs(&mut self, spec: &Spec, hosts: &Hosts) -> Result<()> {
-        for (running, stream) in self.streams.iter_mut().zip(&spec.streams) {
-            if let Running::Due(own, at) = running
+        for (number, (running, stream)) in self.streams.iter_mut().zip(&spec.streams).enumerate() {
+            if let Running::Due(own) = running
                 && own.clock.until(own.start).is_zero()
             {
                 let StreamKind::Bulk { size, .. } = stream.kind else { continue };
-                let (server, station) = (&hosts.server, &hosts.stations[receiver(stream)]);
-                let called = spec.tunnel.as_ref().map_or(*at, |_| tunnel::forwarded(at.port()));
-                let ends = Ends { server, station, listens: *at, called, tos: tos(stream.class) };
-                let test = Iperf3::start(&ends, &spec.congestion, size, own.end.since(own.clock.now()))?;
+                let (call, sender) = call(spec, hosts, number, stream)?;
+                let called = call.door.at.map_or(call.address, |_| tunnel::forwarded(call.address.port()));
+                let test = Iperf3::start(&call, called, sender, size, own.end.since(own.clock.now()))?;
                 *running = Running::Iperf3(own.clone(), test);
             }
         }
@@ -110,9 +140,11 @@ impl Traffic {
     pub(crate) fn finish(self) -> Result<Vec<StreamLog>> {
         // Everything is waited for before the first error is returned: no thread outlives the run.
         let probes = self.probes.map(Probes::finish).transpose();
+        let loads = self.loads.map(Probes::finish).transpose();
         let fetches = self.fetches.map(Fetches::finish).transpose();
         let ended: Vec<Result<Ended>> = self.streams.into_iter().map(Running::finish).collect();
         let mut probes = probes?.unwrap_or_default().into_iter();
+        let mut loads = loads?.unwrap_or_default().into_iter();
         let mut fetches = fetches?.unwrap_or_default().into_iter();
         ended
             .into_iter()
@@ -120,6 +152,7 @@ impl Traffic {
                 Ok(match ended? {
                     Ended::Log(log) => log,
                     Ended::Probe => StreamLog::Probe(probes.next().unwrap_or_default()),
+                    Ended::Load => StreamLog::Udp(loads.next().unwrap_or_default()),
                     Ended::Fetch => StreamLog::Fetch(fetches.next().unwrap_or_default()),
                 })
             })
@@ -131,6 +164,7 @@ impl Traffic {
 enum Ended {
     Log(StreamLog),
     Probe,
+    Load,
     Fetch,
 }
 
@@ -141,6 +175,7 @@ impl Running {
             Running::Iperf3(own, test) => Ended::Log(StreamLog::Iperf3(test.finish(&own)?)),
             Running::Due(..) => return Err(LabError::Stopped),
             Running::Probe => Ended::Probe,
+            Running::Load => Ended::Load,
             Running::Fetch => Ended::Fetch,
         })
     }

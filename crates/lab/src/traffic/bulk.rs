@@ -1,11 +1,11 @@
-//! Bulk downloads: a station fetches as much as it can, or a file of some size, for as long as the flow lasts.
+//! Bulk transfers: one host sends another as much as it can, or a file of some size, for as long as the flow lasts. Either may
+//! be the one that calls.
 
 use super::door::Door;
 use super::tcp_info::TcpInfo;
-use super::{Period, TICK, accept, is_transient, join, listen, mark, spawn};
+use super::{Call, End, Period, TICK, accept, is_transient, join, listen, mark, spawn};
 use crate::error::{Doing, Result};
 use crate::log::Blocks;
-use crate::netns::Namespace;
 use lasthop_units::{Bytes, Span, Time};
 use nix::sched::{CloneFlags, setns};
 use socket2::Socket;
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What became of a bulk download.
+/// What became of a bulk transfer.
 #[derive(Clone, Debug, Default)]
 pub struct BulkLog {
     /// Payload that the receiving program read, in bins of [`BIN`] since the world began.
@@ -41,7 +41,7 @@ struct Received {
     reads: Blocks<(Time, Bytes)>,
 }
 
-/// A running download.
+/// A running transfer.
 #[derive(Debug)]
 pub(crate) struct Bulk {
     sender: JoinHandle<Result<TcpInfo>>,
@@ -49,26 +49,34 @@ pub(crate) struct Bulk {
     sampler: JoinHandle<Vec<(Time, TcpInfo)>>,
 }
 
+/// One end of the connection.
+enum Side {
+    /// Takes the call.
+    Listens(Socket),
+    /// Calls from its host.
+    Calls { host: File, door: Door, to: SocketAddr, congestion: String },
+}
+
 impl Bulk {
-    /// Prepares a download from `server` at `address` to `station`, which calls through `door` when `period` starts.
-    pub(crate) fn start(
-        server: &Namespace,
-        (station, door): (&Namespace, Door),
-        address: SocketAddr,
-        congestion: &str,
-        size: Option<Bytes>,
-        period: &Period,
-    ) -> Result<Bulk> {
-        let listener = listen(server, address, congestion)?;
+    /// Prepares a transfer over `call`, which is made when `period` starts; `sender` has the data.
+    pub(crate) fn start(call: &Call<'_>, sender: End, size: Option<Bytes>, period: &Period) -> Result<Bulk> {
+        let listener = listen(call.listener, call.address, call.congestion_of(End::Listener))?;
         // A connection inherits what its listener marks.
-        mark(&listener, door.tos).doing(|| "marking a socket".into())?;
-        let station = station.file().try_clone().doing(|| "copying a namespace's descriptor".into())?;
+        mark(&listener, call.door.tos).doing(|| "marking a socket".into())?;
+        let host = call.caller.file().try_clone().doing(|| "copying a namespace's descriptor".into())?;
+        let congestion = call.congestion_of(End::Caller).to_owned();
+        let listens = Side::Listens(listener);
+        let calls = Side::Calls { host, door: call.door, to: call.address, congestion };
+        let (from, to) = match sender {
+            End::Listener => (listens, calls),
+            End::Caller => (calls, listens),
+        };
         let connection = Arc::new(Mutex::new(None));
         let (ours, theirs) = (Arc::clone(&connection), connection);
         let (p1, p2, p3) = (period.clone(), period.clone(), period.clone());
         Ok(Bulk {
-            sender: spawn("lasthop-send", move || send(&listener, size, &ours, &p1))?,
-            receiver: spawn("lasthop-receive", move || receive(&station, door, address, &p2))?,
+            sender: spawn("lasthop-send", move || send(from, size, &ours, &p1))?,
+            receiver: spawn("lasthop-receive", move || receive(to, &p2))?,
             sampler: spawn("lasthop-sample", move || sample(&theirs, &p3))?,
         })
     }
@@ -81,12 +89,33 @@ impl Bulk {
     }
 }
 
+impl Side {
+    /// The connection, once the period has started; `None` if it ends before. Reads and writes time out after [`TICK`].
+    fn open(self, period: &Period) -> Result<Option<Socket>> {
+        let socket = match self {
+            Side::Listens(listener) => accept(&listener, period)?,
+            Side::Calls { host, door, to, congestion } => {
+                // The thread ends with the stream, so it may stay in the host's namespace for good.
+                setns(&host, CloneFlags::CLONE_NEWNET).doing(|| "entering a host's namespace".into())?;
+                if !period.wait_until(period.start) {
+                    return Ok(None);
+                }
+                door.connect(to, period, || door.socket(to, &congestion)).doing(|| format!("connecting to {to}"))?
+            }
+        };
+        if let Some(socket) = &socket {
+            let timeouts = socket.set_read_timeout(Some(TICK)).and_then(|()| socket.set_write_timeout(Some(TICK)));
+            timeouts.doing(|| "preparing a connection".into())?;
+        }
+        Ok(socket)
+    }
+}
+
 /// Writes `size`, or until the period ends. Then it aborts: what still waits in the socket shall not go on filling the
 /// hop.
-fn send(listener: &Socket, size: Option<Bytes>, shared: &Mutex<Option<Socket>>, period: &Period) -> Result<TcpInfo> {
-    let Some(socket) = accept(listener, period)? else { return Ok(TcpInfo::default()) };
+fn send(side: Side, size: Option<Bytes>, shared: &Mutex<Option<Socket>>, period: &Period) -> Result<TcpInfo> {
+    let Some(socket) = side.open(period)? else { return Ok(TcpInfo::default()) };
     let prepare = || {
-        socket.set_write_timeout(Some(TICK))?;
         socket.set_linger(Some(Duration::ZERO))?;
         socket.try_clone()
     };
@@ -100,7 +129,7 @@ fn send(listener: &Socket, size: Option<Bytes>, shared: &Mutex<Option<Socket>>, 
             Err(error) if is_transient(&error) => {}
             // The receiver may be the first to notice the end.
             Err(_) if !period.lasts() => break,
-            Err(error) => return Err(error).doing(|| "sending a bulk download".into()),
+            Err(error) => return Err(error).doing(|| "sending bulk data".into()),
         }
     }
     // What was written of a file must arrive; of an endless download nobody waits for the rest.
@@ -111,18 +140,12 @@ fn send(listener: &Socket, size: Option<Bytes>, shared: &Mutex<Option<Socket>>, 
     TcpInfo::of(socket.as_fd()).doing(|| "reading TCP_INFO".into())
 }
 
-fn receive(station: &File, door: Door, address: SocketAddr, period: &Period) -> Result<Received> {
-    // The thread ends with the stream, so it may stay in the station's namespace for good.
-    setns(station, CloneFlags::CLONE_NEWNET).doing(|| "entering a station's namespace".into())?;
+fn receive(side: Side, period: &Period) -> Result<Received> {
     // Room for the whole flow, so that the thread does not move megabytes while it measures.
     let bins = period.end.as_nanos() / BIN.as_nanos() + 1;
     let mut received = Vec::with_capacity(usize::try_from(bins).unwrap_or(0).min(1 << 20));
     let (mut reads, mut total) = (Blocks::default(), Bytes::ZERO);
-    if !period.wait_until(period.start) {
-        return Ok(Received::default());
-    }
-    let connected = door.connect(address, period, || door.socket(address));
-    let Some(socket) = connected.doing(|| format!("connecting to {address}"))? else { return Ok(Received::default()) };
+    let Some(socket) = side.open(period)? else { return Ok(Received::default()) };
     let mut sink = vec![MaybeUninit::uninit(); 1 << 20];
     while period.lasts() {
         // With MSG_TRUNC the kernel discards the data as if it had been copied (tcp(7)): flow control is unchanged,
@@ -141,7 +164,7 @@ fn receive(station: &File, door: Door, address: SocketAddr, period: &Period) -> 
             }
             Err(error) if is_transient(&error) => {}
             Err(_) if !period.lasts() => break,
-            Err(error) => return Err(error).doing(|| "receiving a bulk download".into()),
+            Err(error) => return Err(error).doing(|| "receiving bulk data".into()),
         }
     }
     Ok(Received { bins: received, reads })

@@ -1,4 +1,4 @@
-//! The way from a station's program to the server: straight, or through the agent on the station, which is asked by HTTP
+//! The way from a host's program to the one that it calls: straight, or through the agent on the station, which is asked by HTTP
 //! CONNECT (RFC 9110, 9.3.6) at a port of the station's own.
 
 use super::{Period, TICK, is_transient, mark};
@@ -10,7 +10,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
-/// How programs of a station reach the server.
+/// How programs of a host reach the one that they call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Door {
     /// The agent's port; `None` if there is no agent.
@@ -59,9 +59,10 @@ impl Door {
         Ok(socket)
     }
 
-    /// A socket of the right kind for [`Door::connect`].
-    pub(crate) fn socket(self, to: SocketAddr) -> io::Result<Socket> {
+    /// A socket of the right kind for [`Door::connect`], with the kernel's congestion control `congestion`.
+    pub(crate) fn socket(self, to: SocketAddr, congestion: &str) -> io::Result<Socket> {
         let socket = Socket::new(Domain::for_address(self.at.unwrap_or(to)), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_tcp_congestion(congestion.as_bytes())?;
         mark(&socket, self.tos)?;
         Ok(socket)
     }
@@ -142,7 +143,7 @@ mod tests {
         let to = SocketAddr::from(([10, 76, 0, 1], 5201));
         let (clock, start) = (Clock::start(), Time::ZERO);
         let period = Period { clock, start, end: start + lasts, stop: Stop::default() };
-        door.connect(to, &period, || door.socket(to))
+        door.connect(to, &period, || door.socket(to, "reno"))
     }
 
     #[test]

@@ -1,9 +1,8 @@
-//! Fetches: a station asks for a small object over a new connection at a fixed interval, as a web page does.
+//! Fetches: a host asks another for a small object over a new connection at a fixed interval, as a web page does.
 
 use super::door::Door;
-use super::{Period, TICK, accept, is_transient, join, listen, mark, spawn};
+use super::{Call, End, Period, TICK, accept, is_transient, join, listen, mark, spawn};
 use crate::error::{Doing, Result};
-use crate::netns::Namespace;
 use lasthop_units::{Bytes, Span, Time};
 use socket2::Socket;
 use std::io::{self, Read, Write};
@@ -21,8 +20,8 @@ pub struct Fetch {
 
 /// One stream of fetches to be.
 pub(crate) struct FetchStream<'a> {
-    pub station: &'a Namespace,
-    pub door: Door,
+    /// The one that wants the objects calls.
+    pub call: Call<'a>,
     pub size: Bytes,
     pub every: Span,
     pub start: Time,
@@ -32,46 +31,48 @@ pub(crate) struct FetchStream<'a> {
 /// Running fetches.
 #[derive(Debug)]
 pub(crate) struct Fetches {
-    server: JoinHandle<Result<()>>,
+    servers: Vec<JoinHandle<Result<()>>>,
     streams: Vec<JoinHandle<Result<Vec<Fetch>>>>,
 }
 
-/// What a station sends to get an object: the object's length and what its packets shall be marked with, padded to the size that requests have in every world.
+/// What a host sends to get an object: the object's length and what its packets shall be marked with, padded to the size that
+/// requests have in every world.
 const REQUEST: usize = lasthop_scenario::REQUEST.get() as usize;
 
 impl Fetches {
-    /// Prepares `streams` from `server` at `address`. A fetch may last until `period` ends.
-    pub(crate) fn start(
-        server: &Namespace,
-        streams: &[FetchStream<'_>],
-        address: SocketAddr,
-        congestion: &str,
-        period: &Period,
-    ) -> Result<Fetches> {
-        let listener = listen(server, address, congestion)?;
-        let p = period.clone();
-        let server = spawn("lasthop-serve", move || serve(&listener, &p))?;
+    /// Prepares `streams`. A fetch may last until `period` ends.
+    pub(crate) fn start(streams: &[FetchStream<'_>], period: &Period) -> Result<Fetches> {
+        let mut servers = Vec::new();
+        for stream in streams {
+            let Call { listener, address, .. } = &stream.call;
+            let listener = listen(listener, *address, stream.call.congestion_of(End::Listener))?;
+            let p = period.clone();
+            servers.push(spawn("lasthop-serve", move || serve(&listener, &p))?);
+        }
         let mut threads = Vec::new();
         for stream in streams {
-            let (door, start, stop) = (stream.door, stream.start, stream.stop);
-            let object = Object { address, size: stream.size, every: stream.every };
+            let Call { caller, address, door, .. } = stream.call;
+            let (start, stop) = (stream.start, stream.stop);
+            let congestion = stream.call.congestion_of(End::Caller).to_owned();
+            let object = Object { address, size: stream.size, every: stream.every, congestion };
             let begins = Period { start, end: stop, ..period.clone() };
             let lasts = period.clone();
-            let file = stream.station.file().try_clone().doing(|| "copying a namespace's descriptor".into())?;
+            let file = caller.file().try_clone().doing(|| "copying a namespace's descriptor".into())?;
             threads.push(spawn("lasthop-fetch", move || {
-                // The thread ends with the stream, so it may stay in the station's namespace for good.
+                // The thread ends with the stream, so it may stay in the host's namespace for good.
                 nix::sched::setns(&file, nix::sched::CloneFlags::CLONE_NEWNET)
-                    .doing(|| "entering a station's namespace".into())?;
-                fetch_all(object, door, &begins, &lasts)
+                    .doing(|| "entering a host's namespace".into())?;
+                fetch_all(&object, door, &begins, &lasts)
             })?);
         }
-        Ok(Fetches { server, streams: threads })
+        Ok(Fetches { servers, streams: threads })
     }
 
     /// Waits for their end; one list a stream, in order of starting.
     pub(crate) fn finish(self) -> Result<Vec<Vec<Fetch>>> {
         let fetches = self.streams.into_iter().map(join).collect();
-        join(self.server)?;
+        let served: Vec<Result<()>> = self.servers.into_iter().map(join).collect();
+        served.into_iter().collect::<Result<()>>()?;
         fetches
     }
 }
@@ -86,7 +87,7 @@ fn serve(listener: &Socket, period: &Period) -> Result<()> {
     Ok(())
 }
 
-/// Answers one request. Whatever goes wrong shows at the station, as a fetch that does not finish.
+/// Answers one request. Whatever goes wrong shows at the one that asks, as a fetch that does not finish.
 fn answer(mut socket: &Socket, period: &Period) {
     let prepared = socket.set_read_timeout(Some(TICK)).and_then(|()| socket.set_write_timeout(Some(TICK)));
     if prepared.is_err() {
@@ -103,32 +104,35 @@ fn answer(mut socket: &Socket, period: &Period) {
 }
 
 /// What is fetched again and again.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Object {
     address: SocketAddr,
     size: Bytes,
     every: Span,
+    /// The kernel's congestion control of the one that asks.
+    congestion: String,
 }
 
-fn fetch_all(object: Object, door: Door, begins: &Period, lasts: &Period) -> Result<Vec<Fetch>> {
+fn fetch_all(object: &Object, door: Door, begins: &Period, lasts: &Period) -> Result<Vec<Fetch>> {
     let mut running = Vec::new();
     let mut next = begins.start;
     while begins.wait_until(next) {
-        let p = lasts.clone();
+        let (p, object) = (lasts.clone(), object.clone());
         // A slow fetch does not delay the next one: a person who clicks does not wait for the last page either.
+        next += object.every;
         running.push(spawn("lasthop-fetch", move || {
             let start = p.clock.now();
-            let duration = fetch(object, door, &p).map(|end| end.since(start));
+            let duration = fetch(&object, door, &p).map(|end| end.since(start));
             Fetch { start, duration }
         })?);
-        next += object.every;
     }
     Ok(running.into_iter().map(join).collect())
 }
 
 /// Fetches one object; returns when its last byte came, `None` if it did not.
-fn fetch(object: Object, door: Door, period: &Period) -> Option<Time> {
-    let mut socket = door.connect(object.address, period, || door.socket(object.address)).ok()??;
+fn fetch(object: &Object, door: Door, period: &Period) -> Option<Time> {
+    let mut socket =
+        door.connect(object.address, period, || door.socket(object.address, &object.congestion)).ok()??;
     let size = object.size;
     let mut request = [b' '; REQUEST];
     request[..8].copy_from_slice(&size.get().to_be_bytes());

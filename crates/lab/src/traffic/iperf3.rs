@@ -1,9 +1,8 @@
-//! `iperf3` as the program behind a bulk download.
+//! `iperf3` as the program behind a bulk transfer: from its client to its server, or with `--reverse` back.
 
-use super::Period;
-use crate::child::Child;
+use super::{Call, End, Period};
+use crate::child::{Child, Ended};
 use crate::error::{LabError, Result};
-use crate::netns::Namespace;
 use lasthop_units::{Bytes, Rate, Span};
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -28,19 +27,9 @@ pub struct Iperf3Log {
 #[derive(Debug)]
 pub(crate) struct Iperf3 {
     server: Child,
-    station: Child,
-}
-
-/// Between whom it runs.
-pub(crate) struct Ends<'a> {
-    pub server: &'a Namespace,
-    pub station: &'a Namespace,
-    /// Where the server listens.
-    pub listens: SocketAddr,
-    /// Where the station calls it.
-    pub called: SocketAddr,
-    /// What its packets are marked with, both ways.
-    pub tos: u8,
+    client: Child,
+    /// Who sends.
+    sender: End,
 }
 
 const PROGRAM: &str = "iperf3";
@@ -53,12 +42,20 @@ pub(crate) fn is_installed() -> bool {
 }
 
 impl Iperf3 {
-    /// Starts a download. Call it when the flow shall start, from a thread that outlives the test.
-    pub(crate) fn start(ends: &Ends<'_>, congestion: &str, size: Option<Bytes>, lasts: Span) -> Result<Iperf3> {
-        let Ends { server, station, listens, called, tos } = ends;
-        let (host, port) = (listens.ip().to_string(), listens.port().to_string());
+    /// Starts a test in which `sender` sends. Call it when the flow shall start, from a thread that outlives the test. The client
+    /// finds the server at `called`; its packets have the mark of the call's door, both ways.
+    pub(crate) fn start(
+        call: &Call<'_>,
+        called: SocketAddr,
+        sender: End,
+        size: Option<Bytes>,
+        lasts: Span,
+    ) -> Result<Iperf3> {
+        let (host, port) = (call.address.ip().to_string(), call.address.port().to_string());
         let program = OsStr::new(PROGRAM);
-        let serve = Child::start(server, program, &["--server", "--one-off", "--bind", &host, "--port", &port])?;
+        #[rustfmt::skip]
+        let arguments = ["--server", "--one-off", "--bind", &host, "--port", &port, "--interval", INTERVAL, "--json"];
+        let server = Child::start(call.listener, program, &arguments)?;
         // It has no way to say that it listens.
         std::thread::sleep(Duration::from_millis(100));
         // Whole seconds only, and at least one: the nearest, since the period that is left has lost some milliseconds.
@@ -66,52 +63,70 @@ impl Iperf3 {
             Some(size) => ("--bytes", size.get().to_string()),
             None => ("--time", lasts.as_secs_f64().round().max(1.0).to_string()),
         };
-        let tos = tos.to_string();
+        let (tos, congestion) = (call.door.tos.to_string(), call.congestion_of(sender));
         let (host, port) = (called.ip().to_string(), called.port().to_string());
         #[rustfmt::skip]
-        let arguments = [
-            "--client", &host, "--port", &port, "--reverse", limit, &amount, "--interval", "0.1",
+        let mut arguments = vec![
+            "--client", &host, "--port", &port, limit, &amount, "--interval", INTERVAL,
             "--congestion", congestion, "--connect-timeout", "3000", "--tos", &tos, "--json",
         ];
-        let call = Child::start(station, program, &arguments)?;
-        Ok(Iperf3 { server: serve, station: call })
+        if sender == End::Listener {
+            arguments.push("--reverse");
+        }
+        let client = Child::start(call.caller, program, &arguments)?;
+        Ok(Iperf3 { server, client, sender })
     }
 
     /// Waits for its end, and a little beyond the period's.
     pub(crate) fn finish(self, period: &Period) -> Result<Iperf3Log> {
-        let mut station = self.station;
+        let mut client = self.client;
         let patience = period.end + Span::from_secs(3);
-        while !station.has_ended() && !period.stop.is_raised() && period.clock.now() < patience {
+        while !client.has_ended() && !period.stop.is_raised() && period.clock.now() < patience {
             std::thread::sleep(Duration::from_millis(20));
         }
         let failed = |why: String| LabError::Program { program: PROGRAM.into(), why };
-        if !station.has_ended() {
+        if !client.has_ended() {
             return Err(if period.stop.is_raised() { LabError::Stopped } else { failed("it does not end".into()) });
         }
-        let ended = station.over()?;
-        self.server.stop(Span::from_millis(200), &period.stop)?;
-        let said: Value = serde_json::from_str(&ended.stdout).map_err(|_| failed(ended.complaint()))?;
-        parse(&said).map_err(failed)
+        let client = client.over()?;
+        // It ends by itself once the client has: what it prints then is wanted of a receiver.
+        let server = self.server.wait(Span::from_secs(1), &period.stop)?;
+        let read = |ended: &Ended| -> Result<Value> {
+            serde_json::from_str(&ended.stdout).map_err(|_| failed(ended.complaint()))
+        };
+        let said = read(&client)?;
+        if let Some(error) = said["error"].as_str() {
+            return Err(failed(error.to_owned()));
+        }
+        match self.sender {
+            End::Listener => parse(&said, &said),
+            End::Caller => parse(&said, &read(&server)?),
+        }
+        .map_err(failed)
     }
 }
 
-/// Reads the JSON of a `--reverse` client.
-fn parse(said: &Value) -> std::result::Result<Iperf3Log, String> {
-    if let Some(error) = said["error"].as_str() {
+/// Seconds between two of its accounts.
+const INTERVAL: &str = "0.1";
+
+/// Reads the JSON of the client, which has the totals of both ends, and that of the receiver, which has what it received when.
+fn parse(client: &Value, receiver: &Value) -> std::result::Result<Iperf3Log, String> {
+    if let Some(error) = [client, receiver].into_iter().find_map(|said| said["error"].as_str()) {
         return Err(error.to_owned());
     }
-    let number = |path: &str| said.pointer(path).and_then(Value::as_f64).ok_or(format!("its JSON lacks {path}"));
+    let number =
+        |said: &Value, path: &str| said.pointer(path).and_then(Value::as_f64).ok_or(format!("its JSON lacks {path}"));
     let mut intervals = Vec::new();
-    for (n, _) in said["intervals"].as_array().into_iter().flatten().enumerate() {
-        let field = |name: &str| number(&format!("/intervals/{n}/sum/{name}"));
+    for (n, _) in receiver["intervals"].as_array().into_iter().flatten().enumerate() {
+        let field = |name: &str| number(receiver, &format!("/intervals/{n}/sum/{name}"));
         let (start, length) = (Span::from_secs_f64(field("start")?), Span::from_secs_f64(field("seconds")?));
         intervals.push((start, length, Bytes::new(field("bytes")? as u64)));
     }
     Ok(Iperf3Log {
-        goodput: Rate::from_bps(number("/end/sum_received/bits_per_second")? as u64),
+        goodput: Rate::from_bps(number(client, "/end/sum_received/bits_per_second")? as u64),
         intervals,
-        sent: Bytes::new(number("/end/sum_sent/bytes")? as u64),
-        retransmits: said.pointer("/end/sum_sent/retransmits").and_then(Value::as_u64),
+        sent: Bytes::new(number(client, "/end/sum_sent/bytes")? as u64),
+        retransmits: client.pointer("/end/sum_sent/retransmits").and_then(Value::as_u64),
     })
 }
 
@@ -129,15 +144,29 @@ mod tests {
                 "sum_received": {"bits_per_second": 80_000.5, "bytes": 1000},
             },
         });
-        let log = parse(&said).expect("complete");
+        let log = parse(&said, &said).expect("complete");
         assert_eq!(log.goodput, Rate::from_bps(80_000));
         assert_eq!(log.intervals, [(Span::ZERO, Span::from_millis(100), Bytes::new(1000))]);
         assert_eq!((log.sent, log.retransmits), (Bytes::new(1200), Some(3)));
     }
 
     #[test]
+    fn of_an_upload_the_server_says_when_it_received_what() {
+        let end = json!({
+            "sum_sent": {"bytes": 1200, "retransmits": 3},
+            "sum_received": {"bits_per_second": 80_000, "bytes": 1000},
+        });
+        let client = json!({"intervals": [{"sum": {"start": 0, "seconds": 0.1, "bytes": 1200}}], "end": end});
+        let server = json!({"intervals": [{"sum": {"start": 0.1, "seconds": 0.1, "bytes": 1000}}]});
+        let log = parse(&client, &server).expect("complete");
+        assert_eq!(log.intervals, [(Span::from_millis(100), Span::from_millis(100), Bytes::new(1000))]);
+        assert_eq!((log.sent, log.retransmits), (Bytes::new(1200), Some(3)));
+    }
+
+    #[test]
     fn its_own_error_and_a_missing_field_are_told() {
-        assert_eq!(parse(&json!({"error": "unable to connect"})), Err("unable to connect".into()));
-        assert_eq!(parse(&json!({})), Err("its JSON lacks /end/sum_received/bits_per_second".into()));
+        let of = |said: Value| parse(&said, &said);
+        assert_eq!(of(json!({"error": "unable to connect"})), Err("unable to connect".into()));
+        assert_eq!(of(json!({})), Err("its JSON lacks /end/sum_received/bits_per_second".into()));
     }
 }

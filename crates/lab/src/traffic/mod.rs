@@ -11,6 +11,7 @@ pub mod iperf3;
 pub mod probe;
 pub mod tcp_info;
 
+use self::door::Door;
 use crate::clock::Clock;
 use crate::error::{Doing, LabError, Result};
 use crate::netns::Namespace;
@@ -25,6 +26,36 @@ use std::time::Duration;
 
 /// How long a thread may be deaf to a request to stop.
 pub(crate) const TICK: Duration = Duration::from_millis(50);
+
+/// A TCP connection to be.
+pub(crate) struct Call<'a> {
+    /// Who takes the call.
+    pub listener: &'a Namespace,
+    /// Who calls.
+    pub caller: &'a Namespace,
+    /// Where the caller finds the listener.
+    pub address: SocketAddr,
+    /// The caller's way there.
+    pub door: Door,
+    /// The kernel's congestion controls of the listener's host and the caller's.
+    pub congestion: [&'a str; 2],
+}
+
+/// An end of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    /// The one that takes the call.
+    Listener,
+    /// The one that calls.
+    Caller,
+}
+
+impl Call<'_> {
+    /// The kernel's congestion control of what `end` sends.
+    pub(crate) fn congestion_of(&self, end: End) -> &str {
+        self.congestion[usize::from(end == End::Caller)]
+    }
+}
 
 /// When a flow runs, and what ends it early.
 #[derive(Clone, Debug)]

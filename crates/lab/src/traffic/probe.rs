@@ -1,14 +1,17 @@
-//! Probes: small datagrams from the server to a station at a fixed interval, as a call or a game sends them, with
-//! their one-way delay.
+//! Datagrams from one host to another at a fixed interval, with their one-way delay: probes, small and few as a call or a game
+//! sends them, and loads of a constant rate.
 
 use super::{Period, TICK, join, mark, spawn};
 use crate::clock::Clock;
 use crate::error::{Doing, Result};
 use crate::home::Seat;
 use crate::netns::Namespace;
+use crate::sched;
 use crate::stop::Stop;
 use lasthop_system::poll::Poll;
 use lasthop_units::{Bytes, Span, Time};
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::RcvBufForce;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
@@ -25,8 +28,9 @@ pub struct Probe {
 
 /// One stream of probes to be.
 pub(crate) struct ProbeStream<'a> {
-    pub station: &'a Namespace,
-    /// Where the station listens: an address of its own for each stream.
+    pub sender: &'a Namespace,
+    pub receiver: &'a Namespace,
+    /// Where the receiver listens: an address of its own for each stream.
     pub address: SocketAddr,
     pub every: Span,
     /// UDP payload; at least 8 bytes are sent.
@@ -64,24 +68,23 @@ struct Sender {
 }
 
 impl Probes {
-    /// Prepares `streams` from `server`. Arrivals are noted until `period` ends. Both ends sit at `seat`: a probe measures
-    /// the hops, not the scheduler.
-    pub(crate) fn start(
-        server: &Namespace,
-        streams: &[ProbeStream<'_>],
-        period: &Period,
-        seat: Seat,
-    ) -> Result<Probes> {
+    /// Prepares `streams`. Arrivals are noted until `period` ends. Both ends sit at `seat`, since a probe measures the hops, not
+    /// the scheduler; but where so many are to be sent that the emulator would lack the time, the kernel decides.
+    pub(crate) fn start(streams: &[ProbeStream<'_>], period: &Period, seat: Seat) -> Result<Probes> {
+        let per_second: f64 = streams.iter().map(|stream| 1.0 / stream.every.as_secs_f64().max(1e-9)).sum();
+        let seat = (per_second <= MOST_BESIDE).then_some(seat);
         let mut receivers = Vec::new();
         let mut senders = Vec::new();
         for stream in streams {
             let address = stream.address;
-            receivers.push(stream.station.within(|| {
+            receivers.push(stream.receiver.within(|| {
                 let socket = udp(address)?;
+                // What the kernel holds of it by default are some 90 full packets: 10 ms at 100 Mbit/s.
+                let _ = setsockopt(&socket, RcvBufForce, &RECEIVE_BUFFER);
                 socket.bind(&SockAddr::from(address)).doing(|| format!("listening at {address}"))?;
                 Ok(socket)
             })?);
-            let socket = server.within(|| {
+            let socket = stream.sender.within(|| {
                 let socket = udp(address)?;
                 socket.connect(&SockAddr::from(address)).doing(|| format!("connecting to {address}"))?;
                 mark(&socket, stream.tos).doing(|| "marking a socket".into())?;
@@ -89,7 +92,15 @@ impl Probes {
             })?;
             let (every, next, stop) = (stream.every, stream.start, stream.stop);
             let datagram = vec![0; (stream.size.get() as usize).max(NUMBER)];
-            senders.push(Sender { socket, datagram, every, next, stop, sent: Vec::new() });
+            let due = stop.since(next).as_nanos() / every.as_nanos().max(1) + 1;
+            senders.push(Sender {
+                socket,
+                datagram,
+                every,
+                next,
+                stop,
+                sent: Vec::with_capacity((due as usize).min(1 << 22)),
+            });
         }
         let poll = Poll::new().doing(|| "making an epoll instance".into())?;
         for (stream, socket) in receivers.iter().enumerate() {
@@ -117,6 +128,12 @@ impl Probes {
     }
 }
 
+/// Datagrams a second up to which the threads that send and receive them need next to no time.
+const MOST_BESIDE: f64 = 12_000.0;
+
+/// Octets that a receiving socket may hold, as the kernel counts them.
+const RECEIVE_BUFFER: usize = 8 << 20;
+
 /// Length of the number that a datagram begins with.
 const NUMBER: usize = size_of::<u64>();
 
@@ -129,9 +146,16 @@ fn udp(address: SocketAddr) -> Result<Socket> {
     open().doing(|| "making a UDP socket".into())
 }
 
+fn sit(seat: Option<Seat>) {
+    match seat {
+        Some(seat) => seat.measure_beside(),
+        None => sched::sharpen_timers(),
+    }
+}
+
 /// Sends number after number of every stream when it is due; returns when, by stream and number.
-fn send(mut senders: Vec<Sender>, clock: Clock, stop: &Stop, seat: Seat) -> Vec<Vec<Time>> {
-    seat.measure_beside();
+fn send(mut senders: Vec<Sender>, clock: Clock, stop: &Stop, seat: Option<Seat>) -> Vec<Vec<Time>> {
+    sit(seat);
     while let Some(sender) = senders.iter_mut().min_by_key(|sender| sender.next) {
         if sender.next == Time::MAX || stop.is_raised() {
             break;
@@ -141,8 +165,14 @@ fn send(mut senders: Vec<Sender>, clock: Clock, stop: &Stop, seat: Seat) -> Vec<
             std::thread::sleep(left.min(TICK.into()).into());
             continue;
         }
+        let now = clock.now();
+        if now >= sender.stop {
+            // It could not keep up.
+            sender.next = Time::MAX;
+            continue;
+        }
         sender.datagram[..NUMBER].copy_from_slice(&(sender.sent.len() as u64).to_be_bytes());
-        sender.sent.push(clock.now());
+        sender.sent.push(now);
         // One that does not leave counts as lost.
         let _ = sender.socket.send(&sender.datagram);
         sender.next += sender.every;
@@ -153,8 +183,8 @@ fn send(mut senders: Vec<Sender>, clock: Clock, stop: &Stop, seat: Seat) -> Vec<
     senders.into_iter().map(|sender| sender.sent).collect()
 }
 
-fn receive(sockets: &[Socket], mut poll: Poll, period: &Period, seat: Seat) -> Result<Vec<Arrival>> {
-    seat.measure_beside();
+fn receive(sockets: &[Socket], mut poll: Poll, period: &Period, seat: Option<Seat>) -> Result<Vec<Arrival>> {
+    sit(seat);
     let mut arrivals = Vec::new();
     let mut buffer = [MaybeUninit::uninit(); 2048];
     while period.lasts() {
