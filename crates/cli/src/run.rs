@@ -147,7 +147,7 @@ fn plan<'a>(args: &Common, scenario: &'a Scenario, names: &[String]) -> anyhow::
         Some(WorldArg::Lab) => World::Lab,
         None => scenario.world(),
     };
-    let (place, obstacle) = place::choose(wanted, &laws);
+    let (place, obstacle) = place::choose(wanted, scenario, &laws);
     if let Some(obstacle) = obstacle {
         note!("note: this runs in the simulator, since it cannot run in the lab here: {obstacle}");
     }

@@ -194,7 +194,7 @@ figures! {
     /// Downlink packets that the hop lost, in its queue or on the air after all retries, out of a million that entered it.
     Losses = named("losses_per_million", "Losses on the hop", counted("per million"));
     /// Data frames from stations to the access point, a second, all stations together; each costs an access to the
-    /// channel (simulator only).
+    /// channel.
     UplinkFrames = named("uplink_frames_per_s", "Uplink frames", counted("per second"));
 }
 

@@ -199,9 +199,9 @@ fn fetch(table: &raw::Traffic, run: Run, cx: &mut Context) -> Option<StreamKind>
 }
 
 fn udp(table: &raw::Traffic, raw: &raw::Scenario, cx: &mut Context) -> Option<StreamKind> {
-    if raw.world.get() == Some(World::Lab) {
-        let remedy = "write \"bulk\", or set `world = \"sim\"`";
-        cx.impossible(&table.kind.at, "the lab has no UDP load", remedy);
+    if raw.world.get() == Some(World::Lab) && !table.rate.given {
+        let remedy = "give the traffic a `rate`, or set `world = \"sim\"`";
+        cx.impossible(&table.kind.at, "in the lab no regulator paces UDP", remedy);
         return None;
     }
     let why = "what fits one packet of 1500 B";
