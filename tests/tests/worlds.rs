@@ -80,3 +80,22 @@ fn the_agent_shortens_the_queue_of_first_light_in_the_lab() {
     let (_, stall) = of("stall_max_ms");
     assert!(stall < 1000.0, "a flow stood still for {stall} ms");
 }
+
+#[test]
+fn uploads_beside_downloads_agree_in_both_worlds() {
+    let Some(_lab) = lab() else { return };
+    let path = scenario("wifi/uploads");
+    for law in ["cubic", "two-on-bbr"] {
+        let [Some(sim), Some(lab)] = ["sim", "lab"].map(|world| figures(world, &path, &[law], "2")) else { return };
+        let of = |key: &str| (mean(&sim, law, key), mean(&lab, law, key));
+        let (sim_rate, lab_rate) = of("throughput_mbit_s");
+        println!("{law}: {sim_rate:.2} / {lab_rate:.2} Mbit/s (sim / lab)");
+        assert!((sim_rate / lab_rate - 1.0).abs() <= 0.10, "{law}: {sim_rate} and {lab_rate} Mbit/s");
+        for key in ["hop_delay_mean_ms", "uplink_delay_mean_ms"] {
+            let (simulated, measured) = of(key);
+            println!("{law}: {key} {simulated:.2} / {measured:.2}");
+            let apart = (simulated - measured).abs();
+            assert!(apart <= (0.20 * measured).max(2.0), "{law}: {key} {simulated} and {measured}");
+        }
+    }
+}
