@@ -107,6 +107,14 @@ impl Spec {
         }
     }
 
+    /// The same with its streams numbered and named as a scenario's are: for one that was put together by hand.
+    pub fn with_named_streams(mut self) -> Spec {
+        self.streams.iter_mut().enumerate().for_each(|(number, stream)| stream.number = number);
+        let name = |host| self.host_name(host).to_owned();
+        self.infos = lasthop_scenario::stream_infos(&self.streams, name, |host| self.station_of(host));
+        self
+    }
+
     /// The address of each station on the last hop, node 1 first.
     pub fn station_addresses(&self) -> impl Iterator<Item = IpAddr> + '_ {
         (0..self.stations.len()).map(|place| address::ip(self.family, topology::LAST, Scenario::station_node(place)))

@@ -156,6 +156,7 @@ fn probes_fetches_and_ipv6_flows_cross_two_hops_to_three_stations() {
     let names = (1..=3).map(|n| format!("sta{n}")).collect();
     let congestion = vec!["cubic".into(); 5];
     let spec = Spec { stations: names, congestion, family: Family::V6, streams, ..spec("cubic", duration) };
+    let spec = spec.with_named_streams();
     let Some((outcome, figures)) = measure("three stations, IPv6", &spec, Span::from_secs(1)) else { return };
     assert!(figures.goodput_mbit > 30.0, "{}", figures.goodput_mbit);
 

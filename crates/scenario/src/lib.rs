@@ -17,7 +17,9 @@ mod schema;
 mod set_up;
 
 pub use lasthop_units::quantity;
-pub use model::{Backhaul, Hop, REQUEST, Scenario, Stream, StreamKind, UDP_HEADERS, UnknownLaw, WiredHop};
+pub use model::{
+    Backhaul, Hop, REQUEST, Scenario, Stream, StreamKind, UDP_HEADERS, UnknownLaw, WiredHop, stream_infos,
+};
 pub use problem::{Error, Kind, Problem};
 pub use raw::{Program, Standard, World};
 pub use schema::{json_schema, reference_page};

@@ -222,32 +222,7 @@ impl Scenario {
     /// The streams as reports name them, in the order of [`Scenario::streams`].
     pub fn stream_infos(&self) -> Vec<StreamInfo> {
         let hosts = self.hosts();
-        let mut infos: Vec<StreamInfo> = Vec::with_capacity(self.streams.len());
-        for stream in &self.streams {
-            let name = |host: HostId| hosts[host.index()].name.clone();
-            let (from, to) = (name(stream.from), name(stream.to));
-            let kind = match stream.kind {
-                StreamKind::Bulk { .. } => "bulk",
-                StreamKind::Probe { .. } => "probe",
-                // As fast as a regulator allows is what bulk traffic is.
-                StreamKind::Udp { rate: None, .. } => "bulk-udp",
-                StreamKind::Udp { .. } => "udp",
-                StreamKind::Fetch { .. } => "fetch",
-            };
-            let stations = [self.station_of(stream.from), self.station_of(stream.to)];
-            let (direction, station) = match stations {
-                [_, Some(to)] if stations[0].is_none() => (Direction::Down, Some(to)),
-                [Some(from), None] => (Direction::Up, Some(from)),
-                [Some(_), Some(to)] => (Direction::Across, Some(to)),
-                _ => (Direction::Wired, None),
-            };
-            let plain = format!("{kind} {from} to {to}");
-            let earlier = infos.iter().filter(|info| info.kind == kind && info.from == from && info.to == to).count();
-            let name = if earlier == 0 { plain } else { format!("{plain} #{}", earlier + 1) };
-            let station = station.map_or(NOBODY, Scenario::station_node);
-            infos.push(StreamInfo { name, kind: kind.to_owned(), from, to, direction, station });
-        }
-        infos
+        stream_infos(&self.streams, |host| hosts[host.index()].name.clone(), |host| self.station_of(host))
     }
 
     /// The streams as they run with `seed`, the same in every world. Those that repeat begin at a random part of their
@@ -292,6 +267,38 @@ impl Scenario {
     pub fn measures(&self) -> &[Key] {
         &self.measures
     }
+}
+
+/// Streams as reports name them, by the names of their hosts and the places of those that are stations.
+pub fn stream_infos(
+    streams: &[Stream],
+    name: impl Fn(HostId) -> String,
+    station_of: impl Fn(HostId) -> Option<usize>,
+) -> Vec<StreamInfo> {
+    let mut infos: Vec<StreamInfo> = Vec::with_capacity(streams.len());
+    for stream in streams {
+        let (from, to) = (name(stream.from), name(stream.to));
+        let kind = match stream.kind {
+            StreamKind::Bulk { .. } => "bulk",
+            StreamKind::Probe { .. } => "probe",
+            // As fast as a regulator allows is what bulk traffic is.
+            StreamKind::Udp { rate: None, .. } => "bulk-udp",
+            StreamKind::Udp { .. } => "udp",
+            StreamKind::Fetch { .. } => "fetch",
+        };
+        let (direction, station) = match [station_of(stream.from), station_of(stream.to)] {
+            [None, Some(to)] => (Direction::Down, Some(to)),
+            [Some(from), None] => (Direction::Up, Some(from)),
+            [Some(_), Some(to)] => (Direction::Across, Some(to)),
+            [None, None] => (Direction::Wired, None),
+        };
+        let plain = format!("{kind} {from} to {to}");
+        let earlier = infos.iter().filter(|info| info.kind == kind && info.from == from && info.to == to).count();
+        let name = if earlier == 0 { plain } else { format!("{plain} #{}", earlier + 1) };
+        let station = station.map_or(NOBODY, Scenario::station_node);
+        infos.push(StreamInfo { name, kind: kind.to_owned(), from, to, direction, station });
+    }
+    infos
 }
 
 /// What a file says beside the short form.
