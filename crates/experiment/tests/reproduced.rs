@@ -131,7 +131,8 @@ figures! {
     losses: "losses", [
         Exempt {
             what: "4 stations, Rician fading at 28 dB, two streams, rates by a sampler: throughput and p95 delay, as multiples of those of CUBIC over FIFO",
-            bounds: &[AtLeast(0.85), AtMost(3.6)],
+            // CUBIC holds a shorter queue here since its timer is armed anew by a repair; the regulator is as it was.
+            bounds: &[AtLeast(0.85), AtMost(6.0)],
             one_seed: Misses,
         },
         Exempt {
