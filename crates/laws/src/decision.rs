@@ -1,5 +1,6 @@
 //! What a law may ask of the world.
 
+use lasthop_signals::Feedback;
 use lasthop_units::{Bytes, Rate, Time};
 
 /// A closed interval.
@@ -20,6 +21,8 @@ pub struct Decision {
     pub pacing: Option<Rate>,
     /// The largest window that a middle box lets the receiver advertise.
     pub rwnd: Option<Bytes>,
+    /// What the receiver is to tell the sender's side, once, because of what it was shown last.
+    pub feedback: Option<Feedback>,
     /// The reason, for tests, plots and logs.
     pub why: Why,
     /// When the law wants to be woken if nothing happens before.
@@ -29,7 +32,7 @@ pub struct Decision {
 impl Decision {
     /// No limit at all.
     pub const fn unlimited(why: Why) -> Decision {
-        Decision { cwnd: None, pacing: None, rwnd: None, why, revisit: None }
+        Decision { cwnd: None, pacing: None, rwnd: None, feedback: None, why, revisit: None }
     }
 }
 

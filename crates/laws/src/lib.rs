@@ -17,8 +17,8 @@ pub use intake::{Intake, Pool, Ramp, Share};
 pub use param::{ParamError, Parameters, Settings, Value};
 pub use registry::{BuildError, Choice, Entry, Place};
 
-use lasthop_signals::{FlowId, Signal};
-use lasthop_units::Time;
+use lasthop_signals::{FlowId, Node, Signal};
+use lasthop_units::{Span, Time};
 
 /// The laws that are no congestion controls, which are in [`tcp::LAWS`]: one line a law.
 pub const LAWS: &[Entry] = &[oal::LAW, aggregation::LAW, aggregation::PREDECESSOR, aggregation::FRAMES];
@@ -54,6 +54,38 @@ pub trait HopLaw: Send + CloneHopLaw {
     fn name(&self) -> &'static str;
 }
 
+/// Decides at the receiving end what it tells the sender's side. It can be copied as a [`SenderLaw`] can.
+///
+/// Its world asks `decide` after each `sense`. What [`Decision::feedback`] holds then is told once, as the world's transport
+/// does it; before the next `sense` it is the same, after it that of another moment, or none.
+pub trait ReceiverLaw: Send + CloneReceiverLaw {
+    /// Folds one observation into the model. `now` never goes back.
+    fn sense(&mut self, now: Time, signal: &Signal);
+
+    /// What to tell now, and when to be woken. Pure.
+    fn decide(&self, now: Time) -> Decision;
+
+    /// The name by which scenarios and reports call the law.
+    fn name(&self) -> &'static str;
+}
+
+/// What every receiver law is told when it is created: who it is, and the slots in which it tells of what came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReceiverSetup {
+    /// Its node at the last hop.
+    pub node: Node,
+    /// Number of its first slot; those behind it count on from there, modulo 2^32.
+    pub slot: u32,
+    /// When its first slot begins.
+    pub start: Time,
+    /// When its first slot ends.
+    pub end: Time,
+    /// How long all others are.
+    pub interval: Span,
+    /// After so many slots in a row in which nothing came nothing is told any more, until something comes; `None`: every slot is.
+    pub idle_slots: Option<u32>,
+}
+
 /// Copies a sender law whose type is not known. Every law that is [`Clone`] has it.
 pub trait CloneSenderLaw {
     /// A copy that has learned the same, and learns on its own from here on.
@@ -86,6 +118,24 @@ impl<T: HopLaw + Clone + 'static> CloneHopLaw for T {
 
 impl Clone for Box<dyn HopLaw> {
     fn clone(&self) -> Box<dyn HopLaw> {
+        (**self).boxed_clone()
+    }
+}
+
+/// Copies a receiver law whose type is not known. Every law that is [`Clone`] has it.
+pub trait CloneReceiverLaw {
+    /// A copy that has learned the same, and learns on its own from here on.
+    fn boxed_clone(&self) -> Box<dyn ReceiverLaw>;
+}
+
+impl<T: ReceiverLaw + Clone + 'static> CloneReceiverLaw for T {
+    fn boxed_clone(&self) -> Box<dyn ReceiverLaw> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn ReceiverLaw> {
+    fn clone(&self) -> Box<dyn ReceiverLaw> {
         (**self).boxed_clone()
     }
 }

@@ -6,8 +6,9 @@
 
 use crate::param::{Param, Value};
 use crate::tcp::Setup;
-use crate::{HopLaw, ParamError, SenderLaw, Settings};
-use lasthop_units::{Bytes, Seed};
+use crate::{HopLaw, ParamError, ReceiverLaw, ReceiverSetup, SenderLaw, Settings};
+use lasthop_signals::Node;
+use lasthop_units::{Bytes, Seed, Span, Time};
 use std::fmt;
 
 /// Where a law runs.
@@ -79,6 +80,8 @@ impl fmt::Display for Place {
 pub type BuildSender = fn(&Settings, Setup) -> Result<Box<dyn SenderLaw>, ParamError>;
 /// Makes a law of a hop from what was set of it.
 pub type BuildHop = fn(&Settings) -> Result<Box<dyn HopLaw>, ParamError>;
+/// Makes a law of a receiver from what was set of it and from what every receiver is told.
+pub type BuildReceiver = fn(&Settings, ReceiverSetup) -> Result<Box<dyn ReceiverLaw>, ParamError>;
 
 /// One law of the registry.
 #[derive(Clone, Copy, Debug)]
@@ -100,8 +103,7 @@ pub struct Entry {
 enum Build {
     Sender(BuildSender),
     Hop(BuildHop),
-    /// What it does is the world's, or its agent's; the settings are checked.
-    Elsewhere(fn(&Settings) -> Result<(), ParamError>),
+    Receiver(BuildReceiver),
 }
 
 impl PartialEq for Entry {
@@ -127,15 +129,15 @@ impl Entry {
         Entry { place, name, aliases: &[], doc, table, build: Build::Hop(build) }
     }
 
-    /// A law whose object its world makes from the settings, which `check` checks.
-    pub const fn elsewhere(
+    /// A law that decides at a receiver, at `place`, what it tells.
+    pub const fn receiver(
         place: Place,
         name: &'static str,
         doc: &'static str,
         table: &'static [Param],
-        check: fn(&Settings) -> Result<(), ParamError>,
+        build: BuildReceiver,
     ) -> Entry {
-        Entry { place, name, aliases: &[], doc, table, build: Build::Elsewhere(check) }
+        Entry { place, name, aliases: &[], doc, table, build: Build::Receiver(build) }
     }
 
     /// The same, with other names that command lines accept.
@@ -266,7 +268,7 @@ impl Choice {
                     build(&self.settings, Setup::new(Bytes::new(1448), Seed(0).stream("check"))).map(drop)
                 }
                 Build::Hop(build) => build(&self.settings).map(drop),
-                Build::Elsewhere(check) => check(&self.settings),
+                Build::Receiver(build) => build(&self.settings, SOME_RECEIVER).map(drop),
             },
         }
     }
@@ -293,7 +295,28 @@ impl Choice {
             _ => Err(BuildError::Place { name: self.name().to_owned() }),
         }
     }
+
+    /// A law of a receiver that has seen nothing.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    pub fn receiver(&self, setup: ReceiverSetup) -> Result<Box<dyn ReceiverLaw>, BuildError> {
+        match &self.law {
+            Chosen::Ours(Entry { build: Build::Receiver(build), .. }) => Ok(build(&self.settings, setup)?),
+            _ => Err(BuildError::Place { name: self.name().to_owned() }),
+        }
+    }
 }
+
+/// A receiver, for settings that are looked at and not run.
+const SOME_RECEIVER: ReceiverSetup = ReceiverSetup {
+    node: Node(1),
+    slot: 0,
+    start: Time::ZERO,
+    end: Time::MAX,
+    interval: Span::from_millis(500),
+    idle_slots: None,
+};
 
 #[cfg(test)]
 mod tests {

@@ -88,6 +88,11 @@ impl SetUp {
         self.regulator().and_then(Control::of)
     }
 
+    /// What the agent on the station called `host` tells by: the proxy's law hears it.
+    pub fn receiver(&self, host: &str) -> Choice {
+        self.part(Place::Station, host).map_or_else(|| Choice::of(&FRAMES), |part| part.law.clone())
+    }
+
     /// What the stations measure their frames by, for the proxy's law.
     pub fn frames(&self) -> FrameSource {
         let own = self.parts.iter().find(|part| part.place == Place::Station && part.law.name() == FRAMES.name);

@@ -4,6 +4,14 @@ use crate::Node;
 use lasthop_units::{Bytes, Rate, Span, Time};
 use std::fmt;
 
+/// What a receiver tells the sender's side.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Feedback {
+    /// A station's account of one control slot.
+    Station(StationFeedback),
+}
+
 /// One station's account of one control slot: what the aggregation regulator needs to know of the radio.
 ///
 /// A *frame* is one A-MPDU (or one lone MPDU); its *packets* are the MSDUs inside, those of A-MSDUs counted one by one.

@@ -4,16 +4,20 @@
 //! fold them into their model. The moment of the observation travels beside the signal, as the `now` of the law's
 //! `sense`, so a recorded log is a list of `(Time, Signal)`.
 
+mod arrival;
 mod feedback;
 mod hop;
 mod mpdu;
 pub mod phy;
 mod sender;
 
-pub use feedback::{Doubt, FrameSource, StationFeedback, StreamReport};
+pub use arrival::{Arrival, Received, ReceivedFrame, Sight};
+pub use feedback::{Doubt, Feedback, FrameSource, StationFeedback, StreamReport};
 pub use hop::{ChannelTime, FlowReport, HopReport, StationReport};
 pub use mpdu::{MacAddress, ReceivedMpdu, Subframe};
 pub use sender::{Ack, DeliverySample, Loss, Sent};
+
+use lasthop_units::Span;
 
 /// A transport connection, numbered by the world or agent that watches it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -70,6 +74,16 @@ pub enum Signal {
     Stream(StreamReport),
     /// Nothing has waited for an edge proxy's stream to this station, and nothing was sent, for as long as the law wants to be told of.
     Idle(Node),
+    /// A packet of the sender's flow has reached its receiver.
+    Arrival(Arrival),
+    /// What a receiver has of the sender's flow by now.
+    Received(Received),
+    /// A packet of the sender's flow took so long from its sender to its receiver, as far as their clocks tell.
+    OneWay(Span),
+    /// A receiver's radio has brought a frame.
+    Frame(ReceivedFrame),
+    /// What a receiver's radio shows of its frames has changed.
+    Sight(Sight),
     /// The moment that a law asked for in `Decision::revisit` has come.
     Wakeup,
 }

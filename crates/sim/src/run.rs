@@ -4,7 +4,7 @@ use crate::access_point::Agent;
 use crate::net::{Carrier, Link, Net};
 use crate::proxy::Proxy;
 use crate::source::Source;
-use crate::station::{self, Frames};
+use crate::station;
 use crate::world::{AccessPoints, Parts, World};
 use lasthop_laws::aggregation::Control;
 use lasthop_laws::{BuildError, Choice, ParamError};
@@ -14,7 +14,7 @@ use lasthop_radio::wired::Wire;
 use lasthop_report::{Recorder, RunRecord, Window};
 use lasthop_scenario::graph::{Graph, HostRole, Medium};
 use lasthop_scenario::{Hop, Scenario, SetUp, Stream, StreamKind};
-use lasthop_signals::{FrameSource, Node};
+use lasthop_signals::Node;
 use lasthop_units::{Seed, Span, Time};
 
 /// Why a scenario cannot be simulated.
@@ -99,8 +99,7 @@ pub fn build(scenario: &Scenario, law: &SetUp, seed: Seed, keep_packets: bool) -
     let access_points = access_points(scenario);
     let agent = |choice: &Choice| access_points.nodes.iter().map(|_| Agent::new(choice)).collect();
     let agents: Vec<Agent> = law.agent().map(agent).transpose()?.unwrap_or_default();
-    let control = law.control();
-    let proxy = control.as_ref().map(|control| proxies(&access_points, control, law.frames(), seed)).transpose()?;
+    let proxy = law.control().map(|control| proxies(&access_points, &control, law, (scenario, seed))).transpose()?;
     let station = |role: HostRole| match role {
         HostRole::Station(place) => Some(Scenario::station_node(place)),
         _ => None,
@@ -166,15 +165,17 @@ fn access_points(scenario: &Scenario) -> AccessPoints {
 fn proxies(
     access_points: &AccessPoints,
     control: &Control,
-    frames: FrameSource,
-    seed: Seed,
-) -> Result<(Vec<Proxy>, Vec<station::Agent>), ParamError> {
+    law: &SetUp,
+    (scenario, seed): (&Scenario, Seed),
+) -> Result<(Vec<Proxy>, Vec<station::Agent>), BuildError> {
     let homes = access_points.homes.iter().enumerate();
     let members = |place| homes.clone().filter(|(_, home)| **home == place).map(|(station, _)| station).collect();
     let proxies = (0..access_points.nodes.len()).map(|place| Proxy::new(control, members(place)));
-    let agent = |place| {
+    let agent = |(place, name): (usize, &String)| {
         let node = Scenario::station_node(place);
-        station::Agent::new(node, control.interval(), Frames::new(frames, node, seed))
+        let own = law.receiver(name).receiver(station::slots(node, control.interval()))?;
+        Ok::<_, BuildError>(station::Agent::new(node, own, station::host(law.frames(), node, seed)))
     };
-    Ok((proxies.collect::<Result<_, _>>()?, (0..access_points.homes.len()).map(agent).collect()))
+    let agents = scenario.stations().iter().enumerate().map(agent);
+    Ok((proxies.collect::<Result<_, _>>()?, agents.collect::<Result<_, _>>()?))
 }

@@ -259,7 +259,7 @@ impl World {
                 Effect::Frame { at, to, packets, rate, airtime } => {
                     self.recorder.frame(at, to, u32::from(packets), airtime);
                     if let Some(edge) = &mut self.edge {
-                        edge.agent(to).frame(packets, rate);
+                        edge.agent(to).frame(at, packets, rate);
                     }
                 }
                 Effect::Arrived { at, link, to, packet, queued_at } if link == self.last_hop => {

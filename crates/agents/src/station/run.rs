@@ -20,8 +20,9 @@ use crate::tunnel::path::Path;
 use crate::tunnel::poll::{Poll, Ready};
 use crate::tunnel::spread::Spread;
 use crate::tunnel::{clock, files};
-use lasthop_laws::aggregation::timestamps::Arrival;
-use lasthop_signals::{Node, StationFeedback};
+use lasthop_laws::aggregation::station::Station as Law;
+use lasthop_laws::{ReceiverLaw, ReceiverSetup};
+use lasthop_signals::{Arrival, Feedback, Node, Received, Signal, StationFeedback};
 use lasthop_transport::tunnel::Delay;
 use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::proxy::Target;
@@ -40,7 +41,6 @@ pub fn run(config: &Config, stop: &Stop) -> Result<Summary, Error> {
 /// A station's agent with its sockets open and its privileges given up.
 pub struct Station {
     config: Config,
-    node: Node,
     link: Link,
     /// To the proxy.
     path: Path,
@@ -56,7 +56,10 @@ pub struct Station {
     tunnel: Tunnel,
     hush: Hush,
     frames: Frames,
-    slot: Slot,
+    law: Law,
+    slot: (Time, Time),
+    /// The last slot's account, to be sent a second time.
+    again: Option<(Time, StationFeedback)>,
     hop: [Spread; 2],
     data: [Spread; 2],
     log: Option<Log>,
@@ -74,17 +77,6 @@ enum Leads {
     /// Where the connection was meant to go before it was led here.
     #[cfg(feature = "bpf")]
     WhereMeant,
-}
-
-/// The slot that is being measured.
-struct Slot {
-    number: u32,
-    start: Time,
-    end: Time,
-    /// What had arrived when it began: packets, and numbers given out.
-    arrived: (u64, u64),
-    /// The last slot's account, to be sent a second time.
-    again: Option<(Time, StationFeedback)>,
 }
 
 const UDP: u64 = 0;
@@ -152,10 +144,12 @@ impl Station {
         }
         let now = clock::now();
         let tunnel = Tunnel::new(node, key, config.renew, (now.as_nanos() >> 20) as u32);
+        let first = first_slot(node, now, config.slot);
         Ok(Station {
-            slot: Slot::new(now, config.slot),
+            law: Law::new(frames.source(), first),
+            slot: (first.start, first.end),
+            again: None,
             config: config.clone(),
-            node,
             link,
             path: Path::new(search.tried()),
             search: Some(search),
@@ -242,14 +236,16 @@ impl Station {
                     // Shorter ones are never full.
                     if let Some(sent) = sent.filter(|_| bytes.len() >= LEAST_DATAGRAM) {
                         let (at, len) = (arrival.at.unwrap_or(now), self.path.size().ip_len(bytes.len()));
-                        self.frames.packet(Arrival { at, sent, len: Bytes::new(len as u64) });
+                        self.law.sense(now, &Signal::Arrival(Arrival { at, sent, len: Bytes::new(len as u64) }));
                     }
                     sent.is_some()
                 }
                 Ok(Datagram::Response { session, message }) => {
                     let answered = self.tunnel.on_response(now, session, message, &mut self.summary);
                     if answered == Answered::Begun {
-                        self.slot.restart();
+                        // A new session counts anew.
+                        self.law.sense(now, &Signal::Received(Received::default()));
+                        self.again = None;
                         self.search = None;
                     }
                     answered != Answered::Refused
@@ -366,7 +362,10 @@ impl Station {
             session.events(now, &self.config.serve, &self.poll, |stream| PIPE | u64::from(stream));
             for delay in session.endpoint.delays() {
                 match delay {
-                    Delay::Hop(span) => self.hop.iter_mut().for_each(|spread| spread.add(span)),
+                    Delay::Hop(span) => {
+                        self.hop.iter_mut().for_each(|spread| spread.add(span));
+                        self.law.sense(now, &Signal::OneWay(span));
+                    }
                     Delay::Data(span) => self.data.iter_mut().for_each(|spread| spread.add(span)),
                 }
             }
@@ -375,42 +374,41 @@ impl Station {
                 session.endpoint.ping();
             }
         }
-        self.frames.look(now)?;
-        if self.slot.end <= now {
+        self.frames.look(now, &mut |signal| self.law.sense(now, signal))?;
+        if self.slot.1 <= now {
             self.end_slot()?;
         }
         let Some(session) = self.tunnel.session() else { return Ok(()) };
-        if let Some((_, account)) = self.slot.again.take_if(|(at, _)| *at <= now) {
+        if let Some((_, account)) = self.again.take_if(|(at, _)| *at <= now) {
             session.endpoint.tell(account);
         }
         session.service(now, &self.link, &mut self.path, &mut self.scratch).map_err(Error::system("sending datagrams"))
     }
 
-    /// Tells the proxy of the slot that is over, and begins the next.
+    /// Tells the proxy what the law has to tell of the slot that is over, and begins the next.
     fn end_slot(&mut self) -> Result<(), Error> {
-        let Slot { number, start, end, arrived, .. } = self.slot;
-        let mut account = self.frames.take(clock::now(), self.node, number, start, end)?;
-        let mut next = Slot::new(end, self.config.slot);
+        let ((start, end), now) = (self.slot, clock::now());
+        self.frames.end_slot(now, (start, end), &mut |signal| self.law.sense(now, signal))?;
         if let Some(session) = self.tunnel.session() {
-            let (count, highest) = session.endpoint.arrived();
+            let (packets, highest) = session.endpoint.arrived();
             let given = highest.map_or(0, |highest| highest + 1);
-            account.received = count - arrived.0;
-            account.lost = (given - arrived.1).saturating_sub(account.received);
-            account.highest_sequence = highest.unwrap_or(0);
-            account.delay_mean = self.hop[0].mean();
-            account.delay_max = self.hop[0].largest();
-            next.arrived = (count, given);
+            self.law.sense(now, &Signal::Received(Received { packets, given }));
+        }
+        self.law.sense(now, &Signal::Wakeup);
+        let decision = self.law.decide(now);
+        self.slot = (end, decision.revisit.unwrap_or(Time::MAX));
+        self.again = None;
+        if let (Some(session), Some(Feedback::Station(account))) = (self.tunnel.session(), decision.feedback) {
             session.endpoint.tell(account);
             // Datagrams are lost in bursts: the second copy takes its time.
-            next.again = Some((end + self.config.slot / 20, account));
+            self.again = Some((end + self.config.slot / 20, account));
             if let Some(log) = &mut self.log {
-                let clock = session.endpoint.clock_offset(clock::now());
+                let clock = session.endpoint.clock_offset(now);
                 log::slot(log, end, &account, self.frames.missed(), [&self.hop[0], &self.data[0]], clock);
             }
         }
         self.hop[0].clear();
         self.data[0].clear();
-        self.slot = next;
         Ok(())
     }
 
@@ -421,11 +419,11 @@ impl Station {
             session.endpoint.next_timeout(now).unwrap_or(Time::MAX).min(self.pinged + PING).min(over)
         });
         let tunnel = self.tunnel.next_wake().min(session.unwrap_or(Time::MAX));
-        let again = self.slot.again.as_ref().map_or(Time::MAX, |(at, _)| *at);
+        let again = self.again.as_ref().map_or(Time::MAX, |(at, _)| *at);
         let local = self.locals.first_key_value().map(|(_, (since, _))| *since + GREETING);
         let search = self.search.as_ref().and_then(Search::next_look);
         let times = self.doorways.iter().filter_map(|(doorway, _)| doorway.next_look()).chain(local).chain(search);
-        times.fold(tunnel.min(self.slot.end).min(again).min(self.hush.next()), Time::min)
+        times.fold(tunnel.min(self.slot.1).min(again).min(self.hush.next()), Time::min)
     }
 }
 
@@ -441,17 +439,9 @@ fn link_to(proxy: SocketAddr, poll: &Poll) -> Result<Link, Error> {
     Ok(link)
 }
 
-impl Slot {
-    /// The slot in which `now` lies. Slots are numbered by the clock, so that a station that was started again goes on.
-    fn new(now: Time, length: Span) -> Slot {
-        let number = now.as_nanos() / length.as_nanos();
-        let start = Time::from_nanos(number * length.as_nanos());
-        Slot { number: number as u32, start, end: start + length, arrived: (0, 0), again: None }
-    }
-
-    /// A new session counts anew.
-    fn restart(&mut self) {
-        self.arrived = (0, 0);
-        self.again = None;
-    }
+/// The slot in which `now` lies. Slots are numbered by the clock, so that a station that was started again goes on.
+fn first_slot(node: Node, now: Time, interval: Span) -> ReceiverSetup {
+    let number = now.as_nanos() / interval.as_nanos();
+    let start = Time::from_nanos(number * interval.as_nanos());
+    ReceiverSetup { node, slot: number as u32, start, end: start + interval, interval, idle_slots: None }
 }

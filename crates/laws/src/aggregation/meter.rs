@@ -22,7 +22,7 @@ pub use tally::{Sizes, Tally};
 
 use history::History;
 use lasthop_signals::phy::TxVector;
-use lasthop_signals::{MacAddress, ReceivedMpdu, Subframe};
+use lasthop_signals::{MacAddress, ReceivedFrame, ReceivedMpdu, Subframe};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::BTreeMap;
 
@@ -161,6 +161,17 @@ impl Frame {
     /// The same frame with no more lost than what came damaged.
     pub fn without_inference(&self) -> Frame {
         Frame { missing: self.damaged, ..*self }
+    }
+
+    /// The frame as a receiver's law is shown it.
+    pub fn as_received(&self) -> ReceivedFrame {
+        let rate = self.rate().filter(|_| self.airtime().is_some());
+        ReceivedFrame {
+            packets: self.packets(),
+            certain: self.without_inference().packets(),
+            in_part: self.in_part,
+            rate,
+        }
     }
 
     /// PHY data rate, where the radio told how the frame was sent.

@@ -39,6 +39,7 @@ pub mod presence;
 pub mod reach;
 pub mod room;
 pub mod slope;
+pub mod station;
 pub mod timestamps;
 
 mod control;
@@ -75,12 +76,12 @@ pub const PREDECESSOR: Entry = Entry::hop(
 )
 .also(&["pi"]);
 /// That of the stations' side, which accounts for the frames of each slot. How long a slot is, the proxy's law says.
-pub const FRAMES: Entry = Entry::elsewhere(
+pub const FRAMES: Entry = Entry::receiver(
     Place::Station,
     "frames",
     "Reports the frames that a station received in each slot of the proxy's law.",
     StationParams::TABLE,
-    |settings| StationParams::with(settings).map(drop),
+    station::Station::build,
 );
 
 params! {

@@ -24,6 +24,7 @@ pub mod pace;
 mod coefficients;
 
 pub use coefficients::TRAINED;
+pub use lasthop_signals::Arrival;
 
 use super::model::PACKET_OVERHEAD;
 use lasthop_signals::{FrameSource, Node, StationFeedback};
@@ -113,17 +114,6 @@ const ALIKE: f64 = 0.2;
 /// Logarithm of a gap in microseconds; 0 for none.
 fn ln(gap: Span) -> f64 {
     (gap.as_nanos() as f64 / 1e3).ln_1p()
-}
-
-/// A packet of the paced stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
-    /// When the station's kernel stamped it.
-    pub at: Time,
-    /// When it left its sender, by the sender's clock, which need not agree with the station's; `None` where it does not say.
-    pub sent: Option<Time>,
-    /// Its network-layer length.
-    pub len: Bytes,
 }
 
 /// Arrivals of one station's stream, slot by slot.

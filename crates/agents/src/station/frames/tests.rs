@@ -1,7 +1,9 @@
 //! What becomes of slots of which the monitor's socket dropped frames. Needs root: skips loudly without.
 
 use super::*;
-use lasthop_signals::FrameSource;
+use lasthop_laws::aggregation::station::Station;
+use lasthop_laws::{ReceiverLaw, ReceiverSetup};
+use lasthop_signals::{Arrival, Feedback, Node, StationFeedback};
 use lasthop_units::Bytes;
 use nix::sched::{CloneFlags, unshare};
 use std::fs::{File, OpenOptions};
@@ -43,6 +45,7 @@ fn device() -> File {
 /// One slot of somebody who reads the interface, and the packets that arrive in it: bursts of ten.
 struct Bench {
     frames: Frames,
+    law: Station,
     device: File,
     slot: u64,
 }
@@ -53,7 +56,7 @@ impl Bench {
         let start = Time::ZERO + SLOT * self.slot;
         for n in 0..2_000 {
             let at = start + Span::from_millis(2) * (n / 10) + Span::from_micros(2) * (n % 10);
-            self.frames.packet(Arrival { at, sent: None, len: Bytes::new(1500) });
+            self.law.sense(at, &Signal::Arrival(Arrival { at, sent: None, len: Bytes::new(1500) }));
         }
         // An empty radiotap header: no frame of anybody's.
         let mut shown_one = [0; 11_000];
@@ -61,10 +64,15 @@ impl Bench {
         for _ in 0..shown {
             self.device.write_all(&shown_one).expect("an interface that is up");
         }
-        let (end, number) = (start + SLOT, u32::try_from(self.slot).expect("a few"));
-        self.frames.look(end + late).expect("readable");
         self.slot += 1;
-        self.frames.take(end + late, Node(3), number, start, end).expect("readable")
+        let (end, Bench { law, frames, .. }) = (start + SLOT, self);
+        frames.look(end + late, &mut |signal| law.sense(end + late, signal)).expect("readable");
+        frames.end_slot(end + late, (start, end), &mut |signal| law.sense(end + late, signal)).expect("readable");
+        law.sense(end + late, &Signal::Wakeup);
+        match law.decide(end + late).feedback {
+            Some(Feedback::Station(account)) => account,
+            other => panic!("an account, not {other:?}"),
+        }
     }
 }
 
@@ -83,7 +91,10 @@ fn a_slot_that_lacks_frames_is_silent_and_those_behind_it_are_told_from_arrival_
         }
         let device = device();
         let frames = Frames::open(Some("mon0"), say).expect("a monitor interface");
-        let mut bench = Bench { frames, device, slot: 0 };
+        let (start, end) = (Time::ZERO, Time::ZERO + SLOT);
+        let setup = ReceiverSetup { node: Node(3), slot: 0, start, end, interval: SLOT, idle_slots: None };
+        let law = Station::new(frames.source(), setup);
+        let mut bench = Bench { frames, law, device, slot: 0 };
         let kind = |account: &StationFeedback| (account.source, account.frames > 0);
         const SILENT: (FrameSource, bool) = (FrameSource::Radiotap, false);
         const SUGGESTED: (FrameSource, bool) = (FrameSource::Timestamps, true);
@@ -94,16 +105,12 @@ fn a_slot_that_lacks_frames_is_silent_and_those_behind_it_are_told_from_arrival_
         assert_eq!(kind(&silent), SILENT);
         let missed = bench.frames.missed().expect("a monitor");
         assert!((1..u64::from(FLOOD)).contains(&missed), "{missed}");
-        let Frames::Monitor(monitor) = &bench.frames else { panic!("a monitor") };
-        assert!(monitor.missed.arrivals.is_some());
         for _ in 0..2 {
             let suggested = bench.slot(FLOOD, AT_ONCE);
             assert_eq!(kind(&suggested), SUGGESTED);
             assert!((9.0..11.0).contains(&suggested.mean_packets().expect("frames")), "{suggested:?}");
         }
         assert_eq!(kind(&bench.slot(10, AT_ONCE)), SILENT, "the interface has shown all again, and nothing of ours");
-        let Frames::Monitor(monitor) = &bench.frames else { panic!("a monitor") };
-        assert!(monitor.missed.arrivals.is_none());
 
         // Who comes late does not know in which slot it was.
         assert_eq!(kind(&bench.slot(FLOOD, SLOT / 2)), SILENT);

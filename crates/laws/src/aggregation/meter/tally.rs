@@ -1,8 +1,7 @@
 //! Sums over frames: what a control slot reports, and what a summary prints.
 
 use super::Frame;
-use lasthop_signals::{Node, StationFeedback};
-use lasthop_units::{Bytes, Rate, Span, Time};
+use lasthop_units::{Bytes, Rate, Span};
 use std::collections::BTreeMap;
 
 /// What some frames have in common: one conversation, one control slot.
@@ -76,23 +75,6 @@ impl Tally {
     /// Harmonic mean of the frames' PHY rates; `None` if no rate is known.
     pub fn rate(&self) -> Option<Rate> {
         (self.rated > 0).then(|| Rate::from_bps(1).scale(self.rated as f64 / self.inverse_rate_sum))
-    }
-
-    /// What a station reports of these frames for its slot `slot`, from `start` to `end`. Everything that the frames do
-    /// not show, the flow's packets and their delays, is left empty.
-    pub fn feedback(&self, station: Node, slot: u32, start: Time, end: Time) -> StationFeedback {
-        let size = |packets: Option<u32>| u16::try_from(packets.unwrap_or(0)).unwrap_or(u16::MAX);
-        // Frames of unknown rate are taken to be like the others.
-        let all = if self.rated > 0 { self.packets.frames() as f64 / self.rated as f64 } else { 0.0 };
-        StationFeedback {
-            frames: u32::try_from(self.packets.frames()).unwrap_or(u32::MAX),
-            packets: self.packets.sum(),
-            packets_squared: self.packets.sum_of_squares(),
-            min_packets: size(self.packets.min()),
-            max_packets: size(self.packets.max()),
-            inverse_rate_sum: self.inverse_rate_sum * all,
-            ..StationFeedback::empty(station, slot, start, end)
-        }
     }
 }
 
