@@ -6,7 +6,6 @@ use clap::Args as ClapArgs;
 use lasthop_agents::ap;
 use lasthop_agents::proxy::{Config, Proxy, Rule};
 use lasthop_agents::transparent;
-use lasthop_laws::aggregation::Control;
 use lasthop_signals::Node;
 use lasthop_units::{Rate, Span, count};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -115,9 +114,7 @@ impl Args {
 
     /// What paces, from parameters that are legal.
     fn rule(&self) -> Rule {
-        let control =
-            || Control::of(&self.law.choice()).expect("every law of a proxy is a controller, and it was checked");
-        self.rate.map_or_else(|| Rule::Law(control()), Rule::Fixed)
+        self.rate.map_or_else(|| Rule::Law(self.law.choice()), Rule::Fixed)
     }
 }
 
@@ -125,6 +122,7 @@ impl Args {
 mod tests {
     use super::*;
     use clap::{CommandFactory, Parser};
+    use lasthop_laws::Parameters;
     use lasthop_laws::aggregation::{Allocation, Params, PiParams, SLOT};
 
     #[derive(Parser)]
@@ -139,19 +137,25 @@ mod tests {
 
     #[test]
     fn flags_are_parameters() {
-        assert_eq!(rule(""), Rule::Law(Control::Aggregation(Params::default())));
+        let law = |line| match rule(line) {
+            Rule::Law(choice) => choice,
+            Rule::Fixed(rate) => panic!("{rate}"),
+        };
+        let regulator = |line| Params::with(law(line).settings()).expect("legal");
+        assert_eq!((law("").name(), regulator("")), ("aggregation", Params::default()));
         let wanted =
             Params { target: Span::from_millis(20), k1: 1.5, allocation: Allocation::Paper, ..Params::default() };
-        assert_eq!(rule("--target 20ms --k1 1.5 --allocation paper"), Rule::Law(Control::Aggregation(wanted)));
-        let wanted = |interval| Rule::Law(Control::LinearPi(PiParams { interval, ..PiParams::default() }));
-        assert_eq!(rule("--law linear-pi --slot 1s"), wanted(Span::from_secs(1)));
+        assert_eq!(regulator("--target 20ms --k1 1.5 --allocation paper"), wanted);
+        let other = law("--law linear-pi --slot 1s");
+        let wanted = PiParams { interval: Span::from_secs(1), ..PiParams::default() };
+        assert_eq!((other.name(), PiParams::with(other.settings())), ("linear-pi", Ok(wanted)));
         assert_eq!(rule("--rate 100Mbit/s"), Rule::Fixed(Rate::from_mbit(100)));
     }
 
     #[test]
     fn stations_and_every_law_have_the_same_slot_if_nobody_says_another() {
         let slot = |line| match rule(line) {
-            Rule::Law(control) => control.interval(),
+            Rule::Law(choice) => choice.interval().expect("it has slots"),
             Rule::Fixed(rate) => panic!("{rate}"),
         };
         let station = lasthop_agents::station::Config::new(([192, 0, 2, 1], 4848).into(), PathBuf::new()).slot;

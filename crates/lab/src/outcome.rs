@@ -3,11 +3,11 @@
 use crate::histogram::Summary;
 use crate::lateness::Kind;
 use crate::log::{Blocks, Departure, HopLog};
-use crate::regulated::Slot;
 use crate::traffic::bulk::{BIN, BulkLog};
 use crate::traffic::fetch::Fetch;
 use crate::traffic::iperf3::Iperf3Log;
 use crate::traffic::probe::Probe;
+use lasthop_laws::observation::Slot;
 use lasthop_report::AgentAccount;
 use lasthop_signals::Node;
 use lasthop_units::{Rate, Span, Time};

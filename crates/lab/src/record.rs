@@ -68,14 +68,8 @@ impl Outcome {
             }
         }
         for slot in &self.slots {
-            let shown = [
-                (Gauge::Station(SeriesKind::AggregationTarget, slot.station), slot.target),
-                (Gauge::Station(SeriesKind::IntervalAim, slot.station), slot.aim.map(|s| s * 1e3)),
-                (Gauge::Hop(SeriesKind::Overhead), slot.overhead.map(|s| s * 1e6)),
-            ];
-            for (gauge, value) in shown {
-                value.into_iter().for_each(|value| recorder.sample(slot.at, gauge, value));
-            }
+            recorder.observed(slot.at, slot.station, &slot.seen);
+            recorder.observed_round(slot.at, None, &slot.seen);
         }
         let mut meter = HopMeter::new(matches!(spec.hop, Hop::Wifi(_)));
         for (at, report) in &self.hop.reports {

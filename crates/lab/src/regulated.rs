@@ -1,67 +1,24 @@
 //! What an edge proxy's log says of a run, beside what the emulator saw of the same stations.
 
 use crate::log::HopLog;
+use lasthop_laws::observation::{Account, Slot};
 use lasthop_report::Regulated;
 use lasthop_signals::Node;
 use lasthop_units::stats::Moments;
-use lasthop_units::{Rate, Span, Time};
-use serde_json::Value;
+use lasthop_units::{Span, Time};
 
-/// A line of the proxy's log: what it knew and decided when a station had reported a slot.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Slot {
-    /// When, in the run's own time.
-    pub at: Time,
-    /// Whose.
-    pub station: Node,
-    /// Packets a frame that the station reported (μ_N); `None` if it received none, or nothing regulates.
-    pub level: Option<f64>,
-    /// Packets a frame that are aimed at.
-    pub target: Option<f64>,
-    /// The interval between its frames that is aimed at, in seconds.
-    pub aim: Option<f64>,
-    /// Estimate of a round's overhead (ĉ), in seconds.
-    pub overhead: Option<f64>,
-    /// What the proxy may send from now on.
-    pub rate: Rate,
-    /// The most that the proxy held for the station during the slot, and the bound on it, in octets.
-    pub backlog: (f64, f64),
-    /// Share of the looks at the backlog that found more than the bound.
-    pub over_bound: f64,
-    /// 99th percentile of how late packets left, in microseconds.
-    pub pacing_p99_us: Option<f64>,
-    /// The interval between the station's frames: μ_N over the rate in packets (μ_N/x), in seconds.
-    pub interval: Option<f64>,
-}
-
-/// Reads the proxy's log; `origin` is the world's beginning on `CLOCK_MONOTONIC`. Lines of before that, and lines that are none, are
-/// left out.
+/// Reads the proxy's log, whose times are then the run's own; `origin` is the world's beginning on `CLOCK_MONOTONIC`. Lines of
+/// before that, and lines that are none, are left out.
 pub fn parse(log: &str, origin: Time) -> Vec<Slot> {
-    log.lines().filter_map(|line| slot(&serde_json::from_str(line).ok()?, origin)).collect()
+    let slot = |line: &str| serde_json::from_str::<Slot>(line).ok().filter(|slot| slot.at >= origin);
+    let own = |slot: Slot| Slot { at: Time::ZERO + slot.at.since(origin), ..slot };
+    log.lines().filter_map(slot).map(own).collect()
 }
 
 /// Frames that a station's monitor interface showed and its agent did not read in time, by the last line of its log that says so.
 pub fn missed(log: &str) -> u64 {
-    let told = |line: &str| serde_json::from_str::<Value>(line).ok()?["monitor_missed"].as_u64();
+    let told = |line: &str| serde_json::from_str::<Account>(line).ok()?.monitor_missed;
     log.lines().rev().find_map(told).unwrap_or(0)
-}
-
-fn slot(line: &Value, origin: Time) -> Option<Slot> {
-    let number = |key: &str| line[key].as_f64();
-    let at = Time::from_nanos(line["t_ns"].as_u64()?.checked_sub(origin.as_nanos())?);
-    Some(Slot {
-        at,
-        station: Node(u16::try_from(line["station"].as_u64()?).ok()?),
-        level: number("mu_n"),
-        target: number("target"),
-        aim: number("aim_s"),
-        overhead: number("c_s"),
-        rate: Rate::from_bps(line["rate_bps"].as_u64()?),
-        backlog: (number("backlog_bytes")?, number("bound_bytes")?),
-        over_bound: number("over_bound")?,
-        pacing_p99_us: number("pacing_error_us_p99"),
-        interval: number("interval_s"),
-    })
 }
 
 /// What `slots` and the frames of `hop` say of the station called `name` from `from` until `to`. Means are over slots, or over
@@ -79,19 +36,21 @@ pub fn summarise(name: &str, station: Node, slots: &[Slot], hop: &HopLog, (from,
     Regulated {
         station: name.to_owned(),
         slots: own().count() as u64,
-        interval_ms: mean(&|slot| slot.interval).map(|seconds| seconds * 1e3),
+        interval_ms: mean(&|slot| slot.seen.interval_s).map(|seconds| seconds * 1e3),
         frame_interval_ms: (count > 0).then(|| (length / count).as_millis_f64()),
         aggregation_packets: down().map(|frame| f64::from(frame.packets)).collect::<Moments>().mean(),
-        target_packets: mean(&|slot| slot.target),
-        interval_aim_ms: mean(&|slot| slot.aim).map(|seconds| seconds * 1e3),
-        round_overhead_ms: mean(&|slot| slot.overhead).map(|seconds| seconds * 1e3),
+        target_packets: mean(&|slot| slot.seen.target),
+        interval_aim_ms: mean(&|slot| slot.seen.aim_s).map(|seconds| seconds * 1e3),
+        round_overhead_ms: mean(&|slot| slot.seen.c_s).map(|seconds| seconds * 1e3),
         rate_mbit_s: mean(&|slot| Some(slot.rate.as_mbit_f64())),
         airtime_share: share(down().map(|frame| frame.airtime).fold(Span::ZERO, |sum, span| sum + span)),
         uplink_frames_s: Some(up().count() as f64 / length.as_secs_f64()),
         uplink_airtime_share: Some(share(up().map(|frame| frame.airtime).fold(Span::ZERO, |sum, span| sum + span))),
-        backlog_over_bound: most(&|slot| (slot.backlog.1 > 0.0).then(|| slot.backlog.0 / slot.backlog.1)),
+        backlog_over_bound: most(&|slot| {
+            (slot.bound_bytes > 0).then(|| slot.backlog_bytes as f64 / slot.bound_bytes as f64)
+        }),
         looks_over_bound: mean(&|slot| Some(slot.over_bound)),
-        pacing_error_us_p99: most(&|slot| slot.pacing_p99_us),
+        pacing_error_us_p99: most(&|slot| slot.pacing_error_us_p99),
     }
 }
 
@@ -99,24 +58,83 @@ pub fn summarise(name: &str, station: Node, slots: &[Slot], hop: &HopLog, (from,
 mod tests {
     use super::*;
     use crate::log::FrameSeen;
+    use lasthop_laws::observation::Delays;
+    use lasthop_laws::{Observation, Why};
+    use lasthop_signals::StationFeedback;
+    use lasthop_units::Rate;
 
-    const LINE: &str = r#"{"t_ns":2500000000,"station":1,"mu_n":20.0,"target":25.0,"aim_s":0.012,"c_s":0.0004,"rate_bps":24000000,
-        "backlog_bytes":900,"bound_bytes":1000,"over_bound":0.0,"pacing_error_us_p99":30.5,"interval_s":0.01}"#;
+    /// A line of the proxy's log.
+    fn slot(at_ms: u64, backlog_bytes: u64) -> Slot {
+        let seen = Observation {
+            mu_n: Some(20.0),
+            interval_s: Some(0.01),
+            target: Some(25.0),
+            aim_s: Some(0.012),
+            active: Some(true),
+            c_s: Some(0.0004),
+            nu: Some(25.0),
+        };
+        Slot {
+            at: at(at_ms),
+            slot: 1,
+            station: Node(1),
+            law: "aggregation".into(),
+            seen,
+            x_pps: 2000.0,
+            rate: Rate::from_mbit(24),
+            why: Why::Regulated,
+            station_report: StationFeedback::empty(Node(1), 1, at(0), at(500)),
+            sent_packets: 0,
+            sent_bytes: 0,
+            waiting: true,
+            backlog_bytes,
+            bound_bytes: 1000,
+            over_bound: 0.0,
+            pacing_error_us_p50: None,
+            pacing_error_us_p99: Some(30.5),
+            refused_reports: 0,
+            refused_why: None,
+            unacknowledged_bytes: 0,
+            packet_bytes: 1500,
+            unsent_packets: 0,
+            min_rtt: None,
+            srtt: None,
+            lost_packets: 0,
+            streams: 1,
+        }
+    }
+
+    fn written(slots: &[Slot]) -> String {
+        slots.iter().map(|slot| serde_json::to_string(slot).expect("a record") + "\n").collect()
+    }
 
     #[test]
     fn a_log_is_read_from_the_worlds_beginning_on_and_nonsense_is_left_out() {
-        let line = LINE.replace('\n', " ");
-        let log = format!("{line}\nnot JSON\n{{}}\n{}\n", line.replace("2500000000", "100"));
-        let slots = parse(&log, Time::from_nanos(2_000_000_000));
-        assert_eq!(slots.len(), 1, "{slots:?}");
-        assert_eq!((slots[0].at, slots[0].station, slots[0].level), (at(500), Node(1), Some(20.0)));
+        let log = written(&[slot(2500, 900)]) + "not JSON\n{}\n" + &written(&[slot(100, 900)]);
+        let slots = parse(&log, at(2000));
+        assert_eq!(slots, [slot(500, 900)]);
     }
 
     #[test]
     fn what_a_monitor_missed_is_what_the_log_says_last() {
-        let line = |count: &str| format!("{{\"slot\":1,\"monitor_missed\":{count}}}\n");
-        assert_eq!(missed(&(line("0") + &line("7") + &line("12") + "{\"slot\":9,\"monitor_mi")), 12);
-        assert_eq!((missed(&line("null")), missed("")), (0, 0), "without a monitor");
+        let line = |monitor_missed| {
+            let told = StationFeedback::empty(Node(1), 1, at(0), at(500));
+            let (hop_delay, data_delay) = (Delays::default(), Delays::default());
+            let account = Account {
+                at: at(500),
+                told,
+                mean_packets: None,
+                monitor_missed,
+                hop_delay,
+                data_delay,
+                clock_ahead_us: None,
+                clock_error_us: None,
+            };
+            serde_json::to_string(&account).expect("a record") + "\n"
+        };
+        let cut = line(Some(15));
+        assert_eq!(missed(&(line(Some(0)) + &line(Some(7)) + &line(Some(12)) + &cut[..cut.len() / 2])), 12);
+        assert_eq!((missed(&line(None)), missed("")), (0, 0), "without a monitor");
     }
 
     fn at(ms: u64) -> Time {
@@ -125,8 +143,7 @@ mod tests {
 
     #[test]
     fn a_summary_joins_the_controllers_account_with_the_frames_on_the_air() {
-        let line = LINE.replace('\n', " ");
-        let slots = parse(&format!("{line}\n{}", line.replace("900", "1100")), Time::from_nanos(1_000_000_000));
+        let slots = parse(&written(&[slot(2500, 900), slot(2500, 1100)]), at(1000));
         let mut hop = HopLog::default();
         // A frame of 10 packets every 20 ms, 5 ms long, and an answer of 1 ms to every second; those before 1 s do not count.
         for n in 0..100 {

@@ -2,6 +2,7 @@
 
 use lasthop_signals::Feedback;
 use lasthop_units::{Bytes, Rate, Time};
+use serde::{Deserialize, Serialize};
 
 /// A closed interval.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,7 +38,7 @@ impl Decision {
 }
 
 /// Why a decision is as it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Why {
     /// Nothing asks for a limit.

@@ -8,12 +8,14 @@ pub mod aggregation;
 mod decision;
 mod intake;
 pub mod oal;
+pub mod observation;
 pub mod param;
 pub mod registry;
 pub mod tcp;
 
 pub use decision::{Bounds, Decision, Why};
 pub use intake::{Intake, Pool, Ramp, Share};
+pub use observation::Observation;
 pub use param::{ParamError, Parameters, Settings, Value};
 pub use registry::{BuildError, Choice, Entry, Place};
 
@@ -49,6 +51,11 @@ pub trait HopLaw: Send + CloneHopLaw {
     /// Calls `each` once for every flow that the law limits, in order of flow number. A flow that is not named is not
     /// limited. Pure.
     fn decide(&self, now: Time, each: &mut dyn FnMut(FlowId, Decision));
+
+    /// What the law knows of a flow, for logs and plots. Pure.
+    fn observe(&self, _flow: FlowId) -> Observation {
+        Observation::default()
+    }
 
     /// The name by which scenarios and reports call the law.
     fn name(&self) -> &'static str;

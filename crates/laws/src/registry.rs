@@ -244,6 +244,14 @@ impl Choice {
         self.name().trim_start_matches(KERNEL)
     }
 
+    /// How long the slots are that receivers tell this law of: its parameter `interval`; [`None`] without one.
+    pub fn interval(&self) -> Option<Span> {
+        self.values().into_iter().find_map(|(param, value)| match value {
+            Value::Time(span) if param.key == "interval" => Some(span),
+            _ => None,
+        })
+    }
+
     /// What was set.
     pub fn settings(&self) -> &Settings {
         &self.settings

@@ -13,6 +13,7 @@ use crate::{
     Delays, Direction, Entity, Figure, Gauge, Key, PacketDelay, RunRecord, Segments, SeriesKind, StationRecord,
     StreamInfo, StreamRecord, Track,
 };
+use lasthop_laws::Observation;
 use lasthop_signals::{FlowId, Node};
 use lasthop_units::stats::{Moments, jain};
 use lasthop_units::{Bytes, Rate, Span, Time};
@@ -319,6 +320,25 @@ impl Recorder {
     /// `gauge` stood at `value` (in its unit) at `at`.
     pub fn sample(&mut self, at: Time, gauge: Gauge, value: f64) {
         self.gauges.entry(gauge).or_default().add(&self.grid, at, value);
+    }
+
+    /// What a law knew of a station at `at`.
+    pub fn observed(&mut self, at: Time, station: Node, seen: &Observation) {
+        if seen.active == Some(true) {
+            self.known(at, Gauge::Station(SeriesKind::AggregationTarget, station), seen.target);
+            self.known(at, Gauge::Station(SeriesKind::IntervalAim, station), seen.aim_s.map(|aim| aim * 1e3));
+        }
+    }
+
+    /// What a law knew of the rounds of a station's access point at `at`, or, without a station, of the hop's.
+    pub fn observed_round(&mut self, at: Time, station: Option<Node>, seen: &Observation) {
+        let overhead = SeriesKind::Overhead;
+        let gauge = station.map_or(Gauge::Hop(overhead), |station| Gauge::Station(overhead, station));
+        self.known(at, gauge, seen.c_s.map(|overhead| overhead * 1e6));
+    }
+
+    fn known(&mut self, at: Time, gauge: Gauge, value: Option<f64>) {
+        value.into_iter().for_each(|value| self.sample(at, gauge, value));
     }
 
     /// Closes the books.

@@ -1,6 +1,6 @@
 //! A set-up: which laws run where. One row of a report.
 
-use lasthop_laws::aggregation::{Control, FRAMES, StationParams};
+use lasthop_laws::aggregation::{FRAMES, StationParams};
 use lasthop_laws::{Choice, Parameters, Place};
 use lasthop_radio::queue;
 use lasthop_signals::FrameSource;
@@ -81,11 +81,6 @@ impl SetUp {
     /// The law of the edge proxy, if there is one.
     pub fn regulator(&self) -> Option<&Choice> {
         self.part(Place::Proxy, SetUp::SERVER).map(|part| &part.law)
-    }
-
-    /// The edge proxy's law as its controller is built.
-    pub fn control(&self) -> Option<Control> {
-        self.regulator().and_then(Control::of)
     }
 
     /// What the agent on the station called `host` tells by: the proxy's law hears it.

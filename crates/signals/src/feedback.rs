@@ -2,6 +2,7 @@
 
 use crate::Node;
 use lasthop_units::{Bytes, Rate, Span, Time};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// What a receiver tells the sender's side.
@@ -15,15 +16,17 @@ pub enum Feedback {
 /// One station's account of one control slot: what the aggregation regulator needs to know of the radio.
 ///
 /// A *frame* is one A-MPDU (or one lone MPDU); its *packets* are the MSDUs inside, those of A-MSDUs counted one by one.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StationFeedback {
     /// Which station.
     pub station: Node,
     /// Number of the slot; the sender's side ignores slots that are not newer than the last it saw.
     pub slot: u32,
     /// When the slot began, on the station's clock.
+    #[serde(rename = "start_ns")]
     pub start: Time,
     /// When it ended, on the station's clock.
+    #[serde(rename = "end_ns")]
     pub end: Time,
     /// Frames received in the slot. 0 also where packets came that the source cannot tell the frames of (`received` counts
     /// them all the same).
@@ -46,8 +49,10 @@ pub struct StationFeedback {
     /// Packets of the flow that are known lost in the slot.
     pub lost: u64,
     /// Mean one-way delay from sender to station, with what the station does not know of the clocks' offset; `None` if nothing came.
+    #[serde(rename = "delay_mean_ns")]
     pub delay_mean: Option<Span>,
     /// Largest one-way delay.
+    #[serde(rename = "delay_max_ns")]
     pub delay_max: Option<Span>,
     /// How the frames were told apart.
     pub source: FrameSource,
@@ -188,7 +193,8 @@ impl StationFeedback {
 }
 
 /// How a station knows which packets came in one frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum FrameSource {
     /// Radiotap headers of a monitor interface, or the radio model itself.
     #[default]

@@ -4,31 +4,37 @@
 
 use crate::{FlowId, Node};
 use lasthop_units::{Bytes, Rate, Span, Time};
+use serde::{Deserialize, Serialize};
 
 /// One sample of a driver's counters: what nl80211's survey and station dumps and mac80211's `aqm` hold.
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct HopReport {
     /// How the channel was used.
+    #[serde(flatten)]
     pub channel: ChannelTime,
     /// One entry an associated station, in the order of their numbers.
     pub stations: Vec<StationReport>,
 }
 
 /// Cumulative channel occupation seen by one radio (nl80211 survey: `time`, `time_busy`, `time_rx`, `time_tx`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ChannelTime {
     /// Time the radio has been on the channel.
+    #[serde(rename = "active_ns")]
     pub active: Span,
     /// Time the channel was sensed busy for any reason, own transmissions included.
+    #[serde(rename = "busy_ns")]
     pub busy: Span,
     /// Time spent receiving frames addressed to this radio's own BSS, responses (Ack, BlockAck) included.
+    #[serde(rename = "rx_ns")]
     pub rx: Span,
     /// Time spent transmitting.
+    #[serde(rename = "tx_ns")]
     pub tx: Span,
 }
 
 /// Cumulative counters of one station, and its queue now.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StationReport {
     /// Which station.
     pub station: Node,
@@ -37,6 +43,7 @@ pub struct StationReport {
     /// Their network-layer bytes.
     pub backlog_bytes: Bytes,
     /// How long the oldest of them has waited.
+    #[serde(rename = "head_wait_ns")]
     pub head_wait: Span,
     /// MSDUs dropped before transmission: queue overflow and queue management.
     pub queue_drops: u64,
@@ -55,12 +62,15 @@ pub struct StationReport {
     /// Their network-layer bytes.
     pub rx_bytes: Bytes,
     /// Airtime of exchanges towards it: PPDUs, SIFS and responses, without contention.
+    #[serde(rename = "tx_airtime_ns")]
     pub tx_airtime: Span,
     /// Airtime of exchanges from it.
+    #[serde(rename = "rx_airtime_ns")]
     pub rx_airtime: Span,
     /// PPDUs sent to it that carried data.
     pub tx_ppdus: u64,
     /// Current PHY rate towards it.
+    #[serde(rename = "phy_rate_bps")]
     pub phy_rate: Rate,
 }
 
@@ -89,7 +99,7 @@ impl StationReport {
 }
 
 /// One flow as a middle box between its ends knows it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowReport {
     /// Which flow.
     pub flow: FlowId,
@@ -102,14 +112,17 @@ pub struct FlowReport {
     /// Highest sequence forwarded less highest acknowledgement: what is between middle box and receiver's ACK.
     pub in_flight: Bytes,
     /// Smallest recent time from forwarding an ACK to the first data sent in answer to it.
+    #[serde(rename = "wired_rtt_ns")]
     pub wired_rtt: Option<Span>,
     /// Smallest recent time from forwarding data to its ACK.
+    #[serde(rename = "wireless_rtt_ns")]
     pub wireless_rtt: Option<Span>,
     /// Maximum segment payload.
     pub mss: Bytes,
     /// The window the receiver itself advertised last.
     pub advertised: Bytes,
     /// When data was last forwarded.
+    #[serde(rename = "last_data_ns")]
     pub last_data: Time,
     /// True while ACKs carry SACK blocks or repeat themselves.
     pub recovering: bool,

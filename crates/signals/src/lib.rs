@@ -18,13 +18,14 @@ pub use mpdu::{MacAddress, ReceivedMpdu, Subframe};
 pub use sender::{Ack, DeliverySample, Loss, Sent};
 
 use lasthop_units::Span;
+use serde::{Deserialize, Serialize};
 
 /// A transport connection, numbered by the world or agent that watches it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct FlowId(pub u32);
 
 /// A device on a hop: an access point, a station, a mesh router. Numbered densely from 0 by the world.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Node(pub u16);
 
 /// A host of a world: a machine with one or more interfaces, each of which is a [`Node`] of some hop. Numbered densely

@@ -6,8 +6,8 @@ use crate::connection::{End, Via};
 use crate::proxy::{Departure, Proxy, Stream};
 use crate::station::Agent;
 use crate::world::World;
+use lasthop_laws::aggregation::flow_of;
 use lasthop_laws::{Intake, Share};
-use lasthop_report::{Gauge, SeriesKind};
 use lasthop_scenario::{Scenario, StreamKind};
 use lasthop_signals::{FlowId, HostId, Node};
 use lasthop_units::{Bytes, Span};
@@ -265,25 +265,13 @@ impl World {
         let (now, Some(edge)) = (self.now, &self.edge) else { return };
         let proxy = &edge.proxies[home];
         self.agenda.set(edge.law(home), proxy.revisit().map(|at| at.max(now)));
-        if let Some(regulator) = proxy.controller().regulator() {
-            let overhead = regulator.overhead() * 1e6;
-            if edge.proxies.len() == 1 {
-                self.recorder.sample(now, Gauge::Hop(SeriesKind::Overhead), overhead);
-            } else {
-                let each = proxy.stations().map(|station| Gauge::Station(SeriesKind::Overhead, station));
-                each.for_each(|gauge| self.recorder.sample(now, gauge, overhead));
-            }
-            for view in regulator.views().filter(|view| view.active) {
-                self.recorder.sample(
-                    now,
-                    Gauge::Station(SeriesKind::AggregationTarget, view.station),
-                    view.target_level,
-                );
-                self.recorder.sample(
-                    now,
-                    Gauge::Station(SeriesKind::IntervalAim, view.station),
-                    view.target_interval * 1e3,
-                );
+        let alone = edge.proxies.len() == 1;
+        for (n, station) in proxy.stations().enumerate() {
+            let seen = proxy.controller().observe(flow_of(station));
+            self.recorder.observed(now, station, &seen);
+            // Where there are several proxies, what each knows of rounds is its stations'.
+            if !alone || n == 0 {
+                self.recorder.observed_round(now, (!alone).then_some(station), &seen);
             }
         }
         let stations: Vec<Node> = proxy.stations().collect();

@@ -7,8 +7,8 @@
 //! queue.
 
 use crate::cargo::{FULL_PACKET, TUNNEL_PAYLOAD, Tunnel, tunnel_packet};
-use lasthop_laws::aggregation::{Control, Controller, REST, flow_of};
-use lasthop_laws::{HopLaw, Intake, ParamError};
+use lasthop_laws::aggregation::{REST, flow_of};
+use lasthop_laws::{BuildError, Choice, HopLaw, Intake};
 use lasthop_signals::{Node, Signal, StationFeedback, StreamReport};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::{BTreeMap, VecDeque};
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// The proxy.
 #[derive(Clone)]
 pub struct Proxy {
-    controller: Controller,
+    controller: Box<dyn HopLaw>,
     /// One for each of its stations.
     lanes: Vec<Lane>,
     /// Their places among all stations, rising.
@@ -98,10 +98,10 @@ impl Proxy {
     /// A proxy for the stations at these places, in rising order.
     ///
     /// # Errors
-    /// Those of [`Control::validate`].
-    pub fn new(control: &Control, members: Vec<usize>) -> Result<Proxy, ParamError> {
+    /// If what was set makes no law of a proxy.
+    pub fn new(choice: &Choice, members: Vec<usize>) -> Result<Proxy, BuildError> {
         let lanes = std::iter::repeat_with(Lane::default).take(members.len()).collect();
-        Ok(Proxy { controller: control.build()?, lanes, members, revisit: None })
+        Ok(Proxy { controller: choice.hop()?, lanes, members, revisit: None })
     }
 
     /// Its stations.
@@ -110,8 +110,8 @@ impl Proxy {
     }
 
     /// The law.
-    pub fn controller(&self) -> &Controller {
-        &self.controller
+    pub fn controller(&self) -> &dyn HopLaw {
+        &*self.controller
     }
 
     /// When the law wants to be woken.
@@ -385,7 +385,7 @@ impl Lane {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lasthop_laws::aggregation::Params;
+    use lasthop_laws::aggregation::LAW;
 
     /// Lets everything leave for a station from `from` to `until`: numbers and lengths.
     fn departures(proxy: &mut Proxy, from: u64, until: u64) -> Vec<(u32, Bytes)> {
@@ -402,7 +402,7 @@ mod tests {
 
     #[test]
     fn what_a_silent_station_has_not_acknowledged_is_limited_and_then_asked_for() {
-        let mut proxy = Proxy::new(&Control::Aggregation(Params::default()), vec![0]).expect("legal");
+        let mut proxy = Proxy::new(&Choice::of(&LAW), vec![0]).expect("legal");
         proxy.offer(Time::ZERO, node(0), Stream::Connection(0));
         let rate = proxy.rate(node(0));
         assert!(rate > Rate::ZERO, "the law begins with a rate");

@@ -6,7 +6,7 @@ use crate::proxy::Proxy;
 use crate::source::Source;
 use crate::station;
 use crate::world::{AccessPoints, Parts, World};
-use lasthop_laws::aggregation::Control;
+use lasthop_laws::aggregation::SLOT;
 use lasthop_laws::{BuildError, Choice, ParamError};
 use lasthop_radio::star::Star;
 use lasthop_radio::wifi::Wifi;
@@ -99,7 +99,7 @@ pub fn build(scenario: &Scenario, law: &SetUp, seed: Seed, keep_packets: bool) -
     let access_points = access_points(scenario);
     let agent = |choice: &Choice| access_points.nodes.iter().map(|_| Agent::new(choice)).collect();
     let agents: Vec<Agent> = law.agent().map(agent).transpose()?.unwrap_or_default();
-    let proxy = law.control().map(|control| proxies(&access_points, &control, law, (scenario, seed))).transpose()?;
+    let proxy = law.regulator().map(|choice| proxies(&access_points, choice, law, (scenario, seed))).transpose()?;
     let station = |role: HostRole| match role {
         HostRole::Station(place) => Some(Scenario::station_node(place)),
         _ => None,
@@ -164,16 +164,17 @@ fn access_points(scenario: &Scenario) -> AccessPoints {
 /// An edge proxy for each access point, which knows nothing of the others, and the agents of the stations.
 fn proxies(
     access_points: &AccessPoints,
-    control: &Control,
+    choice: &Choice,
     law: &SetUp,
     (scenario, seed): (&Scenario, Seed),
 ) -> Result<(Vec<Proxy>, Vec<station::Agent>), BuildError> {
     let homes = access_points.homes.iter().enumerate();
     let members = |place| homes.clone().filter(|(_, home)| **home == place).map(|(station, _)| station).collect();
-    let proxies = (0..access_points.nodes.len()).map(|place| Proxy::new(control, members(place)));
+    let proxies = (0..access_points.nodes.len()).map(|place| Proxy::new(choice, members(place)));
+    let interval = choice.interval().unwrap_or(SLOT);
     let agent = |(place, name): (usize, &String)| {
         let node = Scenario::station_node(place);
-        let own = law.receiver(name).receiver(station::slots(node, control.interval()))?;
+        let own = law.receiver(name).receiver(station::slots(node, interval))?;
         Ok::<_, BuildError>(station::Agent::new(node, own, station::host(law.frames(), node, seed)))
     };
     let agents = scenario.stations().iter().enumerate().map(agent);

@@ -1,12 +1,13 @@
 //! Data rates.
 
 use crate::{Bytes, Span};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Mul, Sub};
 
 /// Bits per second. Zero is legal and means "nothing may pass".
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Rate(u64);
 
 const NS_PER_S: u128 = 1_000_000_000;

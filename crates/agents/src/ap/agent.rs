@@ -2,13 +2,13 @@
 
 use super::abi::Key;
 use super::driver::DriverSource;
-use super::log::{FlowLine, Log};
+use super::log::Log;
 use super::stations::Stations;
 use super::table::Slot;
 use super::watch::Seen;
 use super::{Error, Stop};
 use lasthop_laws::oal::rwnd::Flow;
-use lasthop_laws::{Decision, HopLaw, Why};
+use lasthop_laws::{Decision, HopLaw, Why, observation};
 use lasthop_signals::{FlowId, Signal};
 use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::driver::Record;
@@ -201,15 +201,15 @@ impl<'a> Agent<'a> {
         if let (Some(log), Signal::Hop(hop)) = (&mut self.log, &signal) {
             for line in &mut lines {
                 if let Some(decision) = self.decisions.get(&line.report.flow) {
-                    line.decision = *decision;
+                    (line.target, line.why) = (decision.rwnd, decision.why);
                 }
             }
-            log.interval(now, hop, &lines);
+            log.interval(now, hop, lines);
         }
     }
 
     /// Tells the law of every flow that can be managed and whose station is known, as often as there is news.
-    fn sense_flows(&mut self, now: Time) -> Vec<FlowLine> {
+    fn sense_flows(&mut self, now: Time) -> Vec<observation::Flow> {
         let mut lines = Vec::new();
         let (mut strangers, mut untimed) = (0, 0);
         let enforcer = self.enforcer;
@@ -240,7 +240,8 @@ impl<'a> Agent<'a> {
                 self.law.sense(now, &Signal::Flow(report));
             }
             if self.log.is_some() {
-                lines.push(FlowLine { report, window: flow.window(), decision: Decision::unlimited(Why::Unmanaged) });
+                let (window, target) = (flow.window(), None);
+                lines.push(observation::Flow { report, window, target, why: Why::Unmanaged });
             }
         });
         self.tally.strangers = self.tally.strangers.max(strangers);

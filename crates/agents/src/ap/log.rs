@@ -4,10 +4,10 @@
 
 use super::Error;
 use super::abi::Key;
-use lasthop_laws::Decision;
-use lasthop_signals::{FlowReport, HopReport, StationReport};
-use lasthop_units::{Bytes, Time};
-use serde_json::{Value, json};
+use lasthop_laws::observation::{Address, Driver, Flow, Gone, Interval, Opened};
+use lasthop_signals::{FlowId, FlowReport, HopReport};
+use lasthop_units::Time;
+use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -19,13 +19,6 @@ pub(super) struct Log {
     failed: Option<io::Error>,
 }
 
-/// One flow in one interval.
-pub(super) struct FlowLine {
-    pub report: FlowReport,
-    pub window: Option<Bytes>,
-    pub decision: Decision,
-}
-
 impl Log {
     /// # Errors
     /// [`Error::Log`] if the file cannot be made.
@@ -34,28 +27,28 @@ impl Log {
         Ok(Log { path: path.to_owned(), out: BufWriter::with_capacity(1 << 16, file), failed: None })
     }
 
-    pub(super) fn opened(&mut self, now: Time, key: &Key, report: &FlowReport) {
+    pub(super) fn opened(&mut self, at: Time, key: &Key, report: &FlowReport) {
         let flow = key.downlink();
         let end = |address, port| std::net::SocketAddr::new(address, port).to_string();
-        self.line(&json!({ "t_ns": now.as_nanos(), "opened": {
-            "flow": report.flow.0,
-            "station": report.station.0,
-            "station_address": end(flow.destination, flow.destination_port),
-            "remote": end(flow.source, flow.source_port),
-        }}));
+        let opened = Address {
+            flow: report.flow,
+            station: report.station,
+            station_address: end(flow.destination, flow.destination_port),
+            remote: end(flow.source, flow.source_port),
+        };
+        self.line(&Opened { at, opened });
     }
 
-    pub(super) fn gone(&mut self, now: Time, flow: lasthop_signals::FlowId) {
-        self.line(&json!({ "t_ns": now.as_nanos(), "gone": flow.0 }));
+    pub(super) fn gone(&mut self, at: Time, gone: FlowId) {
+        self.line(&Gone { at, gone });
     }
 
-    pub(super) fn driver(&mut self, now: Time, state: &str) {
-        self.line(&json!({ "t_ns": now.as_nanos(), "driver": state }));
+    pub(super) fn driver(&mut self, at: Time, state: &str) {
+        self.line(&Driver { at, driver: state.to_owned() });
     }
 
-    pub(super) fn interval(&mut self, now: Time, hop: &HopReport, flows: &[FlowLine]) {
-        let flows: Vec<Value> = flows.iter().map(flow_value).collect();
-        self.line(&json!({ "t_ns": now.as_nanos(), "hop": hop_value(hop), "flows": flows }));
+    pub(super) fn interval(&mut self, at: Time, hop: &HopReport, flows: Vec<Flow>) {
+        self.line(&Interval { at, hop: hop.clone(), flows });
     }
 
     /// Writes everything out; gives the first error that there was, with the log's path.
@@ -65,7 +58,7 @@ impl Log {
         Some(Error::Log { path: self.path, source })
     }
 
-    fn line(&mut self, value: &Value) {
+    fn line(&mut self, value: &impl Serialize) {
         if self.failed.is_some() {
             return;
         }
@@ -76,65 +69,13 @@ impl Log {
     }
 }
 
-fn flow_value(line: &FlowLine) -> Value {
-    let FlowLine { report, window, decision } = line;
-    json!({
-        "flow": report.flow.0,
-        "station": report.station.0,
-        "forwarded": report.forwarded.get(),
-        "acked": report.acked.get(),
-        "in_flight": report.in_flight.get(),
-        "wired_rtt_ns": report.wired_rtt.map(|rtt| rtt.as_nanos()),
-        "wireless_rtt_ns": report.wireless_rtt.map(|rtt| rtt.as_nanos()),
-        "mss": report.mss.get(),
-        "advertised": report.advertised.get(),
-        "last_data_ns": report.last_data.as_nanos(),
-        "recovering": report.recovering,
-        "window": window.map(Bytes::get),
-        "target": decision.rwnd.map(Bytes::get),
-        "why": format!("{:?}", decision.why),
-    })
-}
-
-fn hop_value(hop: &HopReport) -> Value {
-    let stations: Vec<Value> = hop.stations.iter().map(station_value).collect();
-    json!({
-        "active_ns": hop.channel.active.as_nanos(),
-        "busy_ns": hop.channel.busy.as_nanos(),
-        "rx_ns": hop.channel.rx.as_nanos(),
-        "tx_ns": hop.channel.tx.as_nanos(),
-        "stations": stations,
-    })
-}
-
-fn station_value(station: &StationReport) -> Value {
-    json!({
-        "station": station.station.0,
-        "backlog_packets": station.backlog_packets,
-        "backlog_bytes": station.backlog_bytes.get(),
-        "head_wait_ns": station.head_wait.as_nanos(),
-        "queue_drops": station.queue_drops,
-        "tx_attempts": station.tx_attempts,
-        "tx_retries": station.tx_retries,
-        "tx_failed": station.tx_failed,
-        "tx_packets": station.tx_packets,
-        "tx_bytes": station.tx_bytes.get(),
-        "rx_packets": station.rx_packets,
-        "rx_bytes": station.rx_bytes.get(),
-        "tx_airtime_ns": station.tx_airtime.as_nanos(),
-        "rx_airtime_ns": station.rx_airtime.as_nanos(),
-        "tx_ppdus": station.tx_ppdus,
-        "phy_rate_bps": station.phy_rate.as_bps(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::documented::{AP_DRIVER, AP_GONE, AP_INTERVAL, AP_OPENED, lines, lists_exactly};
     use lasthop_laws::Why;
-    use lasthop_signals::{FlowId, Node};
-    use lasthop_units::Span;
+    use lasthop_signals::{Node, StationReport};
+    use lasthop_units::{Bytes, Span};
     use lasthop_wire::FlowKey;
 
     #[test]
@@ -164,10 +105,9 @@ mod tests {
             protocol: lasthop_wire::ip::TCP,
         };
         let window = Some(Bytes::new(30_000));
-        let decision = Decision { rwnd: window, ..Decision::unlimited(Why::Tight) };
         let hop = HopReport { stations: vec![StationReport::unseen(station)], ..HopReport::default() };
         log.opened(now, &Key::of_downlink(&between).expect("a TCP flow"), &report);
-        log.interval(now, &hop, &[FlowLine { report, window, decision }]);
+        log.interval(now, &hop, vec![Flow { report, window, target: window, why: Why::Tight }]);
         log.gone(now, flow);
         log.driver(now, "lost");
         assert!(log.finish().is_none());

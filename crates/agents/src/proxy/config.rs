@@ -2,8 +2,7 @@
 
 use crate::tunnel::path::Unsent;
 use crate::tunnel::{Error, Say};
-use lasthop_laws::Intake;
-use lasthop_laws::aggregation::Control;
+use lasthop_laws::{Choice, Intake};
 use lasthop_signals::Doubt;
 use lasthop_units::{Rate, Span};
 use std::collections::BTreeMap;
@@ -17,7 +16,7 @@ pub enum Rule {
     /// All at a fixed rate of IP packets.
     Fixed(Rate),
     /// As a law decides.
-    Law(Control),
+    Law(Choice),
 }
 
 /// A proxy's configuration.
@@ -72,7 +71,7 @@ impl Config {
                 return wrong("rate", rate.to_string(), "at least 10 kbit/s");
             }
             Rule::Fixed(_) => {}
-            Rule::Law(control) => control.validate()?,
+            Rule::Law(choice) => choice.check()?,
         }
         let mut numbers = BTreeMap::new();
         for (address, station) in self.transparent.iter().flat_map(|transparent| &transparent.stations) {

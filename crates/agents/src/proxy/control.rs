@@ -3,8 +3,8 @@
 use super::config::Rule;
 use super::slot_length::Lengths;
 use crate::tunnel::Error;
-use lasthop_laws::aggregation::{Controller, View, flow_of};
-use lasthop_laws::{Decision, HopLaw, Why};
+use lasthop_laws::aggregation::flow_of;
+use lasthop_laws::{Decision, HopLaw, Observation, Why};
 use lasthop_signals::{Node, Signal, StationFeedback, StreamReport};
 use lasthop_units::{Rate, Time};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub(super) struct Control {
 /// Who decides.
 enum Decider {
     Fixed(Rate),
-    Law(Controller),
+    Law(Box<dyn HopLaw>),
 }
 
 /// What was decided for a station.
@@ -55,7 +55,7 @@ impl Control {
     pub(super) fn new(rule: &Rule) -> Result<Control, Error> {
         let (rule, interval) = match rule {
             Rule::Fixed(rate) => (Decider::Fixed(*rate), None),
-            Rule::Law(control) => (Decider::Law(control.build()?), Some(control.interval())),
+            Rule::Law(choice) => (Decider::Law(choice.hop()?), choice.interval()),
         };
         Ok(Control { rule, slots: BTreeMap::new(), lengths: Lengths::new(interval) })
     }
@@ -114,12 +114,12 @@ impl Control {
         revisit
     }
 
-    /// What the regulator thinks of a station, with its estimate of a round's overhead in seconds (ĉ) and its set point (ν).
-    pub(super) fn view(&self, station: Node) -> Option<(View, f64, f64)> {
-        let Decider::Law(law) = &self.rule else { return None };
-        let law = law.regulator()?;
-        let view = law.views().find(|view| view.station == station)?;
-        Some((view, law.overhead(), law.set_point()))
+    /// What the law knows of a station.
+    pub(super) fn observe(&self, station: Node) -> Observation {
+        match &self.rule {
+            Decider::Fixed(_) => Observation::default(),
+            Decider::Law(law) => law.observe(flow_of(station)),
+        }
     }
 
     pub(super) fn name(&self) -> &'static str {
@@ -129,7 +129,7 @@ impl Control {
         }
     }
 
-    fn law(&mut self) -> Option<&mut Controller> {
+    fn law(&mut self) -> Option<&mut Box<dyn HopLaw>> {
         match &mut self.rule {
             Decider::Fixed(_) => None,
             Decider::Law(law) => Some(law),

@@ -4,74 +4,46 @@ use super::control::Control;
 use super::session::Session;
 use crate::tunnel::clock;
 use crate::tunnel::log::Log;
-use lasthop_signals::{FrameSource, StationFeedback};
-use lasthop_units::{Span, Time};
-use serde_json::{Value, json};
+use lasthop_laws::observation::Slot;
+use lasthop_signals::StationFeedback;
+use lasthop_units::Time;
 
 pub(super) fn slot(log: &mut Log, now: Time, control: &Control, session: &mut Session, feedback: &StationFeedback) {
-    let nanos = |span: Option<Span>| span.map(Span::as_nanos);
-    let view = control.view(session.station);
-    let rate = session.decided.rate;
+    let decided = session.decided;
+    let (size, unsent) = (session.path.size(), session.path.unsent().count);
+    let endpoint = session.endpoint();
+    let (unacknowledged, streams) = (endpoint.backlog().unacknowledged, endpoint.stream_count());
+    let (min_rtt, srtt, lost_packets) = (endpoint.min_rtt(), endpoint.srtt(), endpoint.lost_packets());
     let stats = &session.stats;
     let micros = |q| stats.pacing.quantile(q).map(|span| span.as_nanos() as f64 / 1e3);
-    let mut line = json!({
-        "t_ns": clock::monotonic(now).as_nanos(),
-        "slot": feedback.slot,
-        "station": session.station.0,
-        "law": control.name(),
-        "mu_n": view.map(|(view, ..)| view.level),
-        "interval_s": view.map(|(view, ..)| view.interval).filter(|interval| interval.is_finite()),
-        "target": view.map(|(view, ..)| view.target_level),
-        "aim_s": view.map(|(view, ..)| view.target_interval),
-        "active": view.map(|(view, ..)| view.active),
-        "c_s": view.map(|(_, overhead, _)| overhead),
-        "nu": view.map(|(.., set_point)| set_point),
-        "x_pps": rate.as_bps() as f64 / 12_000.0,
-        "rate_bps": rate.as_bps(),
-        "why": format!("{:?}", session.decided.why),
-        "station_report": report(feedback),
-        "sent_packets": stats.packets,
-        "sent_bytes": stats.octets,
-        "waiting": session.waiting,
-        "backlog_bytes": stats.backlog.get(),
-        "bound_bytes": stats.bound.get(),
-        "over_bound": f64::from(stats.over) / f64::from(stats.looks.max(1)),
-        "pacing_error_us_p50": micros(0.5),
-        "pacing_error_us_p99": micros(0.99),
+    log.line(&Slot {
+        at: clock::monotonic(now),
+        slot: feedback.slot,
+        station: session.station,
+        law: control.name().to_owned(),
+        seen: control.observe(session.station),
+        x_pps: decided.rate.as_bps() as f64 / 12_000.0,
+        rate: decided.rate,
+        why: decided.why,
+        station_report: *feedback,
+        sent_packets: stats.packets,
+        sent_bytes: stats.octets,
+        waiting: session.waiting,
+        backlog_bytes: stats.backlog.get(),
+        bound_bytes: stats.bound.get(),
+        over_bound: f64::from(stats.over) / f64::from(stats.looks.max(1)),
+        pacing_error_us_p50: micros(0.5),
+        pacing_error_us_p99: micros(0.99),
+        refused_reports: stats.doubted.count,
+        refused_why: stats.doubted.why.map(|why| why.to_string()),
+        unacknowledged_bytes: unacknowledged.get(),
+        packet_bytes: size.ip_len(size.datagram()),
+        unsent_packets: unsent,
+        min_rtt,
+        srtt,
+        lost_packets,
+        streams,
     });
-    line["refused_reports"] = json!(stats.doubted.count);
-    line["refused_why"] = json!(stats.doubted.why.map(|why| why.to_string()));
-    let (size, unsent) = (session.path.size(), session.path.unsent().count);
-    let packet_bytes = size.ip_len(size.datagram());
-    let endpoint = session.endpoint();
-    line["unacknowledged_bytes"] = json!(endpoint.backlog().unacknowledged.get());
-    line["packet_bytes"] = json!(packet_bytes);
-    line["unsent_packets"] = json!(unsent);
-    line["min_rtt_ns"] = json!(nanos(endpoint.min_rtt()));
-    line["srtt_ns"] = json!(nanos(endpoint.srtt()));
-    line["lost_packets"] = json!(endpoint.lost_packets());
-    line["streams"] = json!(endpoint.stream_count());
-    log.line(&line);
-}
-
-fn report(feedback: &StationFeedback) -> Value {
-    json!({
-        "span_ns": feedback.end.since(feedback.start).as_nanos(),
-        "frames": feedback.frames,
-        "packets": feedback.packets,
-        "packets_squared": feedback.packets_squared,
-        "min_packets": feedback.min_packets,
-        "max_packets": feedback.max_packets,
-        "inverse_rate_sum": feedback.inverse_rate_sum,
-        "received": feedback.received,
-        "lost": feedback.lost,
-        "delay_mean_ns": feedback.delay_mean.map(Span::as_nanos),
-        "delay_max_ns": feedback.delay_max.map(Span::as_nanos),
-        "source": match feedback.source {
-            FrameSource::Radiotap => "radiotap",
-            FrameSource::Timestamps => "timestamps",
-        },
-    })
 }
 
 #[cfg(test)]
@@ -80,8 +52,11 @@ mod tests {
     use super::super::session::tests::session;
     use super::*;
     use crate::documented::{PROXY, lines, lists_exactly};
-    use lasthop_laws::aggregation::{Control as Law, Params};
+    use lasthop_laws::Choice;
+    use lasthop_laws::aggregation::LAW;
     use lasthop_signals::{Doubt, Node};
+    use lasthop_units::Span;
+    use serde_json::json;
 
     #[test]
     fn the_page_on_logs_lists_every_field_and_no_other() {
@@ -92,7 +67,7 @@ mod tests {
         let end = start + Span::from_millis(500);
         let (delay_mean, delay_max) = (Some(Span::from_millis(2)), Some(Span::from_millis(3)));
         let feedback = StationFeedback { delay_mean, delay_max, ..StationFeedback::empty(Node(1), 7, start, end) };
-        let mut control = Control::new(&Rule::Law(Law::Aggregation(Params::default()))).expect("the default");
+        let mut control = Control::new(&Rule::Law(Choice::of(&LAW))).expect("the default");
         control.sense(end, &[session.report()], Some((7, feedback)));
         session.stats.pacing.add(Span::from_micros(5));
         session.stats.doubted.add(Doubt::Rate);

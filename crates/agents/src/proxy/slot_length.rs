@@ -63,11 +63,12 @@ mod tests {
     fn the_proxys_law_is_what_stations_are_compared_with() {
         use super::super::config::Rule;
         use super::super::control::Control;
-        use lasthop_laws::aggregation::{Control as Law, Params, PiParams};
+        use lasthop_laws::Choice;
+        use lasthop_laws::aggregation::{LAW, PREDECESSOR};
         let second = report(1, 1, Span::from_secs(1));
         let says = |rule| Control::new(&rule).expect("a law").complaint(1, &second).is_some();
-        assert!(says(Rule::Law(Law::Aggregation(Params::default()))));
-        assert!(!says(Rule::Law(Law::LinearPi(PiParams { interval: Span::from_secs(1), ..PiParams::default() }))));
+        assert!(says(Rule::Law(Choice::of(&LAW))));
+        assert!(!says(Rule::Law(Choice::of(&PREDECESSOR))));
         assert!(!says(Rule::Fixed(lasthop_units::Rate::from_mbit(1))));
     }
 }

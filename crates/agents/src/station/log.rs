@@ -3,52 +3,41 @@
 use crate::tunnel::clock;
 use crate::tunnel::log::Log;
 use crate::tunnel::spread::Spread;
-use lasthop_signals::{FrameSource, StationFeedback};
+use lasthop_laws::observation::{Account, Delays};
+use lasthop_signals::StationFeedback;
 use lasthop_transport::tunnel::ClockOffset;
-use lasthop_units::Time;
-use serde_json::json;
+use lasthop_units::{Span, Time};
 
 pub(super) fn slot(
     log: &mut Log,
     now: Time,
-    feedback: &StationFeedback,
-    missed: Option<u64>,
+    told: &StationFeedback,
+    monitor_missed: Option<u64>,
     [hop, data]: [&Spread; 2],
     clock: Option<ClockOffset>,
 ) {
-    let micros = |spread: &Spread| {
-        let us = |span: Option<lasthop_units::Span>| span.map(|span| span.as_nanos() as f64 / 1e3);
-        json!({
-            "count": spread.count(),
-            "mean_us": us(spread.mean()),
-            "p50_us": us(spread.quantile(0.5)),
-            "p95_us": us(spread.quantile(0.95)),
-            "p99_us": us(spread.quantile(0.99)),
-            "max_us": us(spread.largest()),
-        })
-    };
-    log.line(&json!({
-        "t_ns": clock::monotonic(now).as_nanos(),
-        "slot": feedback.slot,
-        "station": feedback.station.0,
-        "frames": feedback.frames,
-        "packets": feedback.packets,
-        "mean_packets": feedback.mean_packets(),
-        "min_packets": feedback.min_packets,
-        "max_packets": feedback.max_packets,
-        "inverse_rate_sum": feedback.inverse_rate_sum,
-        "source": match feedback.source {
-            FrameSource::Radiotap => "radiotap",
-            FrameSource::Timestamps => "timestamps",
-        },
-        "monitor_missed": missed,
-        "received": feedback.received,
-        "lost": feedback.lost,
-        "hop_delay": micros(hop),
-        "data_delay": micros(data),
-        "clock_ahead_us": clock.map(|clock| clock.ahead as f64 / 1e3),
-        "clock_error_us": clock.map(|clock| clock.error.as_nanos() as f64 / 1e3),
-    }));
+    log.line(&Account {
+        at: clock::monotonic(now),
+        told: *told,
+        mean_packets: told.mean_packets(),
+        monitor_missed,
+        hop_delay: delays(hop),
+        data_delay: delays(data),
+        clock_ahead_us: clock.map(|clock| clock.ahead as f64 / 1e3),
+        clock_error_us: clock.map(|clock| clock.error.as_nanos() as f64 / 1e3),
+    });
+}
+
+fn delays(spread: &Spread) -> Delays {
+    let us = |span: Option<Span>| span.map(|span| span.as_nanos() as f64 / 1e3);
+    Delays {
+        count: spread.count(),
+        mean_us: us(spread.mean()),
+        p50_us: us(spread.quantile(0.5)),
+        p95_us: us(spread.quantile(0.95)),
+        p99_us: us(spread.quantile(0.99)),
+        max_us: us(spread.largest()),
+    }
 }
 
 #[cfg(test)]
@@ -56,7 +45,6 @@ mod tests {
     use super::*;
     use crate::documented::{STATION, lines, lists_exactly};
     use lasthop_signals::Node;
-    use lasthop_units::Span;
 
     #[test]
     fn the_page_on_logs_lists_every_field_and_no_other() {

@@ -36,6 +36,9 @@ pub enum Error {
     /// The law's parameters.
     #[error("these parameters make no law: {0}")]
     Law(#[from] lasthop_laws::ParamError),
+    /// The law itself.
+    #[error("the law cannot be built: {0}")]
+    Build(#[from] lasthop_laws::BuildError),
     /// The log.
     #[error("log {path}: {source}{}", remedy::of_output(source))]
     Log {

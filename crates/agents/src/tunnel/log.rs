@@ -1,7 +1,7 @@
 //! A log of JSON lines. A write that fails ends the log, not the agent, which says so.
 
 use super::{Error, Say};
-use serde_json::Value;
+use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ impl Log {
     }
 
     /// Writes one line, and out: lines are few, and somebody may be waiting for them.
-    pub fn line(&mut self, value: &Value) {
+    pub fn line(&mut self, value: &impl Serialize) {
         if self.failed.is_some() {
             return;
         }

@@ -62,7 +62,7 @@ use super::params::{Allocation, Params};
 use super::reach::Reach;
 use super::room::Room;
 use super::slope::Slope;
-use crate::{Decision, HopLaw, ParamError, Why};
+use crate::{Decision, HopLaw, Observation, ParamError, Why};
 use coming::Moves;
 use grant::Grant;
 use lasthop_signals::{FlowId, Node, Signal};
@@ -204,19 +204,26 @@ impl Regulator {
 
     /// Every station that was ever seen.
     pub fn views(&self) -> impl Iterator<Item = View> {
-        self.ledger.iter().map(|(station, account)| {
-            let Loop { air, seen, target_level, grant, .. } = &account.state;
-            View {
-                station,
-                level: seen.level,
-                target_level: *target_level,
-                interval: seen.interval,
-                target_interval: self.reach.interval(),
-                rate: grant.rate,
-                airtime: air.time,
-                active: account.is_present(),
-            }
-        })
+        self.ledger.iter().map(|(station, account)| self.view_of(station, account))
+    }
+
+    /// One station; [`None`] if it was never seen.
+    pub fn view(&self, station: Node) -> Option<View> {
+        self.ledger.get(station).map(|account| self.view_of(station, account))
+    }
+
+    fn view_of(&self, station: Node, account: &Account<Loop>) -> View {
+        let Loop { air, seen, target_level, grant, .. } = &account.state;
+        View {
+            station,
+            level: seen.level,
+            target_level: *target_level,
+            interval: seen.interval,
+            target_interval: self.reach.interval(),
+            rate: grant.rate,
+            airtime: air.time,
+            active: account.is_present(),
+        }
     }
 
     fn tick(&mut self, now: Time) {
@@ -481,6 +488,19 @@ impl HopLaw for Regulator {
             let bits = account.packet_bytes.map_or(bits, |bytes| bytes * 8.0);
             let pacing = Rate::from_bps((account.state.grant.rate * bits) as u64).max(SLOWEST);
             each(flow_of(station), Decision { pacing: Some(pacing), revisit, ..Decision::unlimited(why) });
+        }
+    }
+
+    fn observe(&self, flow: FlowId) -> Observation {
+        let view = super::station_of(flow).and_then(|station| self.view(station));
+        Observation {
+            mu_n: view.map(|view| view.level),
+            interval_s: view.map(|view| view.interval).filter(|interval| interval.is_finite()),
+            target: view.map(|view| view.target_level),
+            aim_s: view.map(|view| view.target_interval),
+            active: view.map(|view| view.active),
+            c_s: Some(self.overhead()),
+            nu: Some(self.nu),
         }
     }
 

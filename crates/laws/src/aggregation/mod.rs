@@ -42,12 +42,10 @@ pub mod slope;
 pub mod station;
 pub mod timestamps;
 
-mod control;
 mod controller;
 mod params;
 mod pi;
 
-pub use control::{Control, Controller};
 pub use controller::{Regulator, View};
 pub use params::{Allocation, OverheadRule, Params, SLOT};
 pub use pi::{LinearPi, PiParams};
@@ -59,6 +57,11 @@ use lasthop_signals::{FlowId, FrameSource, Node};
 /// The number of the stream that is paced to `station`.
 pub fn flow_of(station: Node) -> FlowId {
     FlowId(u32::from(station.0))
+}
+
+/// The station that a stream is paced to.
+fn station_of(flow: FlowId) -> Option<Node> {
+    u16::try_from(flow.0).ok().map(Node)
 }
 
 /// The regulator's entry in the registry.

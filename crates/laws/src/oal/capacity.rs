@@ -196,7 +196,8 @@ impl Capacity {
 
     /// True if nothing was delivered for [`SILENCE`] within the reports at hand.
     fn is_silent(&self) -> bool {
-        let packets = |report: &HopReport| report.stations.iter().map(|s| s.tx_packets).sum::<u64>();
+        // Whether it moves is asked, not how far: it may wrap around.
+        let packets = |report: &HopReport| report.stations.iter().map(|s| s.tx_packets).fold(0, u64::wrapping_add);
         let mut progress = (self.reports[0].0, packets(&self.reports[0].1));
         self.reports.iter().any(|(at, report)| {
             let waits = report.stations.iter().any(|s| s.backlog_packets > 0);

@@ -1,0 +1,206 @@
+//! Any signal at all: what worlds show, what drivers that restart and stations that lie show, and what no law expects.
+
+use lasthop_signals::{
+    Ack, Arrival, ChannelTime, DeliverySample, FlowId, FlowReport, FrameSource, HopReport, Loss, Node, Received,
+    ReceivedFrame, Sent, Sight, Signal, StationFeedback, StationReport, StreamReport,
+};
+use lasthop_units::{Bytes, Rate, Span, Time};
+use proptest::prelude::*;
+
+/// Payload of a full segment.
+pub const MSS: u64 = 1448;
+
+/// What happens, as long after what came before.
+pub fn history(most: usize) -> impl Strategy<Value = Vec<(Span, Signal)>> {
+    let gap = prop_oneof![4 => span(), 1 => Just(Span::from_millis(500))];
+    prop::collection::vec((gap, signal()), 0..most)
+}
+
+fn signal() -> impl Strategy<Value = Signal> {
+    prop_oneof![
+        4 => sender(),
+        2 => hop(),
+        3 => feedback(),
+        2 => (node(), count(), amount(), any::<bool>()).prop_map(|(station, packets, bytes, waiting)| {
+            Signal::Stream(StreamReport { station, packets, bytes, waiting })
+        }),
+        1 => node().prop_map(Signal::Idle),
+        3 => receiver(),
+        1 => Just(Signal::FlowGone(FlowId(3))),
+        2 => Just(Signal::Wakeup),
+    ]
+}
+
+fn node() -> impl Strategy<Value = Node> {
+    (0u16..6).prop_map(Node)
+}
+
+/// What a receiver is shown.
+fn receiver() -> impl Strategy<Value = Signal> {
+    let sight = prop::sample::select(vec![Sight::Away, Sight::Back, Sight::Missed]);
+    prop_oneof![
+        (0u32..2000, 0u32..2000, any::<bool>(), prop::option::of(0u64..1 << 40)).prop_map(
+            |(packets, certain, in_part, bps)| {
+                Signal::Frame(ReceivedFrame { packets, certain, in_part, rate: bps.map(Rate::from_bps) })
+            }
+        ),
+        (span(), prop::option::of(span()), amount()).prop_map(|(at, sent, len)| {
+            let (at, sent) = (Time::ZERO + at, sent.map(|sent| Time::ZERO + sent));
+            Signal::Arrival(Arrival { at, sent, len })
+        }),
+        (count(), count()).prop_map(|(packets, given)| Signal::Received(Received { packets, given })),
+        span().prop_map(Signal::OneWay),
+        sight.prop_map(Signal::Sight),
+    ]
+}
+
+/// What a driver and a forwarding path show: counters that need not rise.
+fn hop() -> impl Strategy<Value = Signal> {
+    let station = (node(), 0u32..2000, count(), amount(), span(), 0u64..1 << 34).prop_map(
+        |(station, backlog_packets, count, bytes, airtime, bps)| StationReport {
+            backlog_packets,
+            backlog_bytes: bytes,
+            head_wait: airtime,
+            queue_drops: count / 7,
+            tx_attempts: count,
+            tx_retries: count / 3,
+            tx_packets: count,
+            tx_bytes: bytes,
+            tx_airtime: airtime,
+            tx_ppdus: count / 5,
+            phy_rate: Rate::from_bps(bps),
+            ..StationReport::unseen(station)
+        },
+    );
+    let stations = prop::collection::btree_map(0u16..6, station, 0..5);
+    let report = (stations, span(), span()).prop_map(|(stations, active, tx)| {
+        let stations = stations.into_iter().map(|(node, report)| StationReport { station: Node(node), ..report });
+        let channel = ChannelTime { active, busy: tx, rx: Span::ZERO, tx };
+        Signal::Hop(HopReport { channel, stations: stations.collect() })
+    });
+    let round_trips = (prop::option::of(span()), prop::option::of(span()));
+    let flow = (0u32..6, node(), amount(), amount(), round_trips, any::<bool>()).prop_map(
+        |(flow, station, acked, in_flight, (wired_rtt, wireless_rtt), recovering)| {
+            Signal::Flow(FlowReport {
+                flow: FlowId(flow),
+                station,
+                forwarded: acked + in_flight,
+                acked,
+                in_flight,
+                wired_rtt,
+                wireless_rtt,
+                mss: Bytes::new(MSS),
+                advertised: Bytes::new(1 << 20),
+                last_data: Time::ZERO,
+                recovering,
+            })
+        },
+    );
+    prop_oneof![report, flow]
+}
+
+fn count() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(0), 1u64..100, 1u64..100_000, any::<u64>()]
+}
+
+fn feedback() -> impl Strategy<Value = Signal> {
+    let rate = prop_oneof![
+        4 => (1e6..2e9f64).prop_map(|rate| 1.0 / rate),
+        1 => prop::sample::select(vec![0.0, -1.0, f64::NAN, f64::INFINITY, 1e300, -0.0]),
+    ];
+    let frames = prop_oneof![Just(0u32), 1u32..10_000, any::<u32>()];
+    let delay = || prop::option::of((0u64..1 << 40).prop_map(Span::from_nanos));
+    let source = prop_oneof![Just(FrameSource::Radiotap), Just(FrameSource::Timestamps)];
+    let seen = (source, count(), delay(), delay());
+    (0u16..6, any::<u32>(), count(), count(), frames, count(), rate, count(), seen).prop_map(
+        |(station, slot, start, length, frames, packets, inverse, received, (source, lost, delay_mean, delay_max))| {
+            Signal::Station(StationFeedback {
+                station: Node(station),
+                slot: slot % 64,
+                start: Time::from_nanos(start % (1 << 40)),
+                end: Time::from_nanos((start % (1 << 40)).saturating_add(length % (1 << 40))),
+                frames,
+                packets,
+                packets_squared: packets,
+                min_packets: 0,
+                max_packets: 64,
+                inverse_rate_sum: inverse * f64::from(frames.max(1)),
+                received,
+                highest_sequence: received,
+                lost,
+                delay_mean,
+                delay_max,
+                source,
+            })
+        },
+    )
+}
+
+/// Amounts from nothing to a terabyte, small ones as likely as large ones.
+fn amount() -> impl Strategy<Value = Bytes> {
+    prop_oneof![Just(0), 1u64..3000, 1u64..10_000_000, 1u64..1 << 40].prop_map(Bytes::new)
+}
+
+fn span() -> impl Strategy<Value = Span> {
+    prop_oneof![Just(0), 1u64..1_000_000, 1u64..1_000_000_000, 1u64..1_000_000_000_000].prop_map(Span::from_nanos)
+}
+
+fn sample() -> impl Strategy<Value = DeliverySample> {
+    (0u64..1 << 40, span(), amount(), any::<bool>()).prop_map(|(bps, interval, prior_delivered, app_limited)| {
+        DeliverySample { rate: Rate::from_bps(bps), interval, prior_delivered, sent_at: Time::ZERO, app_limited }
+    })
+}
+
+fn ack() -> impl Strategy<Value = Signal> {
+    let amounts = (amount(), amount(), amount(), amount(), amount(), amount());
+    let rtts = (prop::option::of(span()), prop::option::of(span()), prop::option::of(span()));
+    (
+        amounts,
+        rtts,
+        prop::option::of(sample()),
+        any::<bool>(),
+        any::<bool>(),
+        prop::sample::select(vec![536, MSS, 8960]),
+    )
+        .prop_map(|(amounts, rtts, delivery, cwnd_limited, in_recovery, mss)| {
+            Signal::Ack(Ack {
+                newly_delivered: amounts.0,
+                newly_acked: amounts.1,
+                newly_lost: amounts.2,
+                rtt: rtts.0,
+                min_rtt: rtts.1,
+                srtt: rtts.2,
+                prior_in_flight: amounts.3,
+                in_flight: amounts.4,
+                delivered: amounts.5,
+                delivery,
+                mss: Bytes::new(mss),
+                cwnd_limited,
+                in_recovery,
+            })
+        })
+}
+
+fn loss() -> impl Strategy<Value = Loss> {
+    (amount(), amount(), amount(), amount()).prop_map(|(prior_in_flight, in_flight, lost, delivered)| Loss {
+        prior_in_flight,
+        in_flight,
+        lost,
+        delivered,
+        mss: Bytes::new(MSS),
+    })
+}
+
+fn sender() -> impl Strategy<Value = Signal> {
+    prop_oneof![
+        8 => ack(),
+        4 => (amount(), amount(), any::<bool>(), any::<bool>()).prop_map(|(len, in_flight, retransmission, from_idle)| {
+            Signal::Sent(Sent { len, in_flight, retransmission, from_idle })
+        }),
+        1 => loss().prop_map(Signal::Loss),
+        1 => loss().prop_map(Signal::Timeout),
+        1 => Just(Signal::Undone),
+        1 => Just(Signal::Recovered),
+        1 => Just(Signal::Wakeup),
+    ]
+}
