@@ -16,10 +16,9 @@ mod read;
 mod schema;
 mod set_up;
 
+pub use check::Scenario;
 pub use lasthop_units::quantity;
-pub use model::{
-    Backhaul, Hop, REQUEST, Scenario, Stream, StreamKind, UDP_HEADERS, UnknownLaw, WiredHop, stream_infos,
-};
+pub use model::{Backhaul, Hop, REQUEST, Stream, StreamKind, UDP_HEADERS, UnknownLaw, WiredHop, stream_infos};
 pub use problem::{Error, Kind, Problem};
 pub use raw::{Program, Standard, World};
 pub use schema::{json_schema, reference_page};

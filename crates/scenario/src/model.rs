@@ -1,5 +1,6 @@
-//! A validated scenario: holding one is proof that it can be built.
+//! What a validated scenario tells: holding one is proof that it can be built.
 
+use crate::check::Scenario;
 use crate::graph::{Cable, Graph, Host, HostRole, Link, Medium, Route};
 use crate::{Program, SetUp, World};
 use lasthop_laws::{Choice, Place};
@@ -9,29 +10,6 @@ use lasthop_signals::{HostId, Node};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use rand::RngExt;
 use std::collections::BTreeSet;
-
-/// What is to be run. Built only by [`Scenario::load`] and [`Scenario::parse`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct Scenario {
-    pub(crate) name: String,
-    pub(crate) title: String,
-    pub(crate) description: String,
-    pub(crate) world: World,
-    pub(crate) duration: Span,
-    pub(crate) warm_up: Span,
-    pub(crate) seeds: Vec<u64>,
-    pub(crate) wire: wired::Params,
-    pub(crate) backhaul: Option<Backhaul>,
-    pub(crate) hop: Hop,
-    pub(crate) stations: Vec<String>,
-    pub(crate) further: Further,
-    pub(crate) access_points: Vec<String>,
-    pub(crate) monitors: Vec<usize>,
-    pub(crate) small_queues: Vec<usize>,
-    pub(crate) streams: Vec<Stream>,
-    pub(crate) laws: Vec<SetUp>,
-    pub(crate) measures: Vec<Key>,
-}
 
 impl Scenario {
     /// The file's name without directory and extension.

@@ -27,13 +27,13 @@ pub fn reference_page() -> String {
     }
     page.push_str("\n## The file\n\n");
     table(&mut page, &schema);
-    for (heading, name) in TABLES {
+    for (heading, name) in tables(&schema) {
         let _ = write!(page, "\n## {heading}\n\n");
         table(&mut page, &schema["definitions"][name]);
     }
     laws(&mut page);
     page.push_str("\n## Words\n");
-    for name in WORDS {
+    for name in words(&schema) {
         let words = &schema["definitions"][name];
         let _ = write!(page, "\n### {name}\n\n{}\n\n", text(&words["description"]));
         for word in words["oneOf"].as_array().into_iter().flatten() {
@@ -66,7 +66,45 @@ fn laws(page: &mut String) {
     }
 }
 
-/// Tables in the order of the page, under the headings that files give them.
+/// Definitions that have `part`: those of `first`, then all others by name.
+fn defined<'a>(schema: &'a Json, part: &str, first: &[&'a str]) -> Vec<&'a str> {
+    let all = schema["definitions"].as_object().into_iter().flatten().filter(|(_, schema)| schema.get(part).is_some());
+    let others = all.map(|(name, _)| name.as_str()).filter(|name| !first.contains(name));
+    first.iter().copied().chain(others).collect()
+}
+
+/// Tables by heading and name, in the order of the page. One that is not listed is headed as files write it at their top.
+fn tables(schema: &Json) -> Vec<(String, &str)> {
+    let listed = TABLES.map(|(_, name)| name);
+    let heading = |name: &str| match TABLES.iter().find(|(_, table)| *table == name) {
+        Some((heading, _)) => (*heading).to_owned(),
+        None => schema["properties"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .find_map(|(key, property)| {
+                let is_it = |schema: &Json| referred(schema).is_some_and(|referred| referred == name);
+                let list = is_it(&property["items"]);
+                (list || is_it(property)).then(|| if list { format!("`[[{key}]]`") } else { format!("`[{key}]`") })
+            })
+            .unwrap_or_else(|| format!("`{name}`")),
+    };
+    defined(schema, "properties", &listed).into_iter().map(|name| (heading(name), name)).collect()
+}
+
+fn words(schema: &Json) -> Vec<&str> {
+    let wanted = defined(schema, "oneOf", &WORDS);
+    // Values that may be written in several ways are no words.
+    wanted.into_iter().filter(|name| schema["definitions"][name]["oneOf"][0].get("const").is_some()).collect()
+}
+
+/// The definition that a property refers to.
+fn referred(schema: &Json) -> Option<&str> {
+    let reference = schema["$ref"].as_str().or(schema["allOf"][0]["$ref"].as_str());
+    reference.and_then(|reference| reference.rsplit('/').next())
+}
+
+/// Tables that come first, under headings that tell where they stand.
 const TABLES: [(&str, &str); 23] = [
     ("`[wire]`", "Wire"),
     ("`[backhaul]`", "Backhaul"),
@@ -93,7 +131,7 @@ const TABLES: [(&str, &str); 23] = [
     ("`[[laws.\"NAME\".part]]`", "Part"),
 ];
 
-/// Words in the order of the page.
+/// Words that come first.
 const WORDS: [&str; 10] = [
     "World",
     "Standard",
@@ -163,8 +201,7 @@ fn value_of(property: &Json) -> String {
         return format!("{title}{}", example.unwrap_or_default());
     }
     let named = |schema: &Json| {
-        let reference = schema["$ref"].as_str().or(schema["allOf"][0]["$ref"].as_str());
-        let name = reference.and_then(|reference| reference.rsplit('/').next()).map(str::to_owned);
+        let name = referred(schema).map(str::to_owned);
         let heading = name.as_ref().and_then(|name| TABLES.iter().find(|(_, table)| table == name));
         match (heading, &name) {
             (Some((heading, _)), _) => heading.to_string(),

@@ -7,10 +7,11 @@ mod laws;
 mod traffic;
 mod wifi;
 
+use crate::model::Further;
 use crate::problem::Kind;
 use crate::quantity::show;
 use crate::read::{At, Context, Entry, Quantity, nearest};
-use crate::{Backhaul, Hop, Scenario, Stream, StreamKind, WiredHop, World, raw};
+use crate::{Backhaul, Hop, SetUp, Stream, StreamKind, WiredHop, World, raw};
 use lasthop_radio::{queue, wired};
 use lasthop_report::{Key, Needs};
 use lasthop_signals::HostId;
@@ -34,6 +35,30 @@ const LONGEST_DELAY: Span = Span::from_secs(10);
 const SLOWEST: Rate = Rate::from_bps(1_000);
 const FASTEST: Rate = Rate::from_mbit(100_000);
 
+/// What is to be run. Built only by [`Scenario::load`] and [`Scenario::parse`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    pub(crate) name: String,
+    pub(crate) title: String,
+    pub(crate) description: String,
+    pub(crate) world: World,
+    pub(crate) duration: Span,
+    pub(crate) warm_up: Span,
+    pub(crate) seeds: Vec<u64>,
+    pub(crate) wire: wired::Params,
+    pub(crate) backhaul: Option<Backhaul>,
+    pub(crate) hop: Hop,
+    pub(crate) stations: Vec<String>,
+    pub(crate) further: Further,
+    pub(crate) access_points: Vec<String>,
+    pub(crate) monitors: Vec<usize>,
+    pub(crate) small_queues: Vec<usize>,
+    pub(crate) streams: Vec<Stream>,
+    pub(crate) laws: Vec<SetUp>,
+    pub(crate) measures: Vec<Key>,
+}
+
+/// A section of a file becomes a field here: who adds one edits this file and `raw/mod.rs`.
 pub(crate) fn scenario(name: &str, mut raw: raw::Scenario, cx: &mut Context) -> Option<Scenario> {
     raw.station.value = raw.station.value.map(|stations| spelled_out(stations, cx));
     let title = title(&raw.title, cx);
