@@ -26,10 +26,11 @@ pub fn reference_page() -> String {
         let _ = writeln!(page, "| {name} | {} | `\"{}\"` |", units.join(", "), dimension.example);
     }
     page.push_str("\n## The file\n\n");
-    table(&mut page, &schema);
-    for (heading, name) in tables(&schema) {
+    let tables = tables(&schema);
+    table(&mut page, &schema, &tables);
+    for (heading, name) in &tables {
         let _ = write!(page, "\n## {heading}\n\n");
-        table(&mut page, &schema["definitions"][name]);
+        table(&mut page, &schema["definitions"][name], &tables);
     }
     laws(&mut page);
     page.push_str("\n## Words\n");
@@ -172,7 +173,7 @@ fn text(value: &Json) -> &str {
 }
 
 /// A table's description, then one row a key.
-fn table(page: &mut String, schema: &Json) {
+fn table(page: &mut String, schema: &Json, tables: &[(String, &str)]) {
     let _ = write!(
         page,
         "{}\n\n| key | value | default | meaning |\n| --- | --- | --- | --- |\n",
@@ -189,12 +190,12 @@ fn table(page: &mut String, schema: &Json) {
             default => format!("`{default}`"),
         };
         let meaning = text(&property["description"]).replace("\n\n", "<br>").replace('|', "\\|");
-        let _ = writeln!(page, "| `{key}` | {} | {default} | {meaning} |", value_of(property));
+        let _ = writeln!(page, "| `{key}` | {} | {default} | {meaning} |", value_of(property, tables));
     }
 }
 
 /// What stands behind a key, in a few words.
-fn value_of(property: &Json) -> String {
+fn value_of(property: &Json, tables: &[(String, &str)]) -> String {
     if let Some(title) = property["title"].as_str() {
         let example = property["examples"][0].as_str().filter(|_| property["default"].is_null());
         let example = example.map(|example| format!(", `\"{example}\"`"));
@@ -202,7 +203,7 @@ fn value_of(property: &Json) -> String {
     }
     let named = |schema: &Json| {
         let name = referred(schema).map(str::to_owned);
-        let heading = name.as_ref().and_then(|name| TABLES.iter().find(|(_, table)| table == name));
+        let heading = name.as_ref().and_then(|name| tables.iter().find(|(_, table)| table == name));
         match (heading, &name) {
             (Some((heading, _)), _) => heading.to_string(),
             (None, Some(name)) => format!("[a word](#{})", name.to_lowercase()),
