@@ -6,7 +6,7 @@
 //!             queue is long comes a round trip late, since a right edge that was let pass cannot be taken back.
 //! Validity:   flows are reported before the driver's counters of the same interval; a control interval is the time
 //!             between two driver reports (4 ms).
-//! Checked by: tests::*, tests/conformance.rs
+//! Checked by: tests::*, tests/conformance
 
 use super::capacity::Capacity;
 use super::predictor::{BacklogThreshold, HopState, Hysteresis, LossClass, Predictor};

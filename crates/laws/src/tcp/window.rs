@@ -5,7 +5,7 @@
 //!             timeout: cwnd' = pipe + MSS;   idle: cwnd halves once an RTO down to the initial window
 //! Symbols:    cwnd, ssthresh, pipe (`in_flight`), all `Bytes`
 //! Deviations: RTO after idling is taken as srtt + 200 ms, its value on a path of little jitter.
-//! Validity:   cwnd >= 1 MSS always.     Checked by: tests::* here, in reno and in cubic; tests/conformance.rs
+//! Validity:   cwnd >= 1 MSS always.     Checked by: tests::* here, in reno and in cubic; tests/conformance
 
 use super::Setup;
 use super::prr::Prr;
