@@ -25,7 +25,7 @@ pub enum SimError {
     #[error("the law on the access point cannot be built")]
     Law(#[from] ParamError),
     /// A law that the simulator does not have.
-    #[error("{source}: use the lab (--world lab), or one of reno, cubic and bbr")]
+    #[error("{source}: use the lab (--world lab), or one of {}", ours())]
     Build {
         /// Which, and why.
         #[from]
@@ -34,6 +34,11 @@ pub enum SimError {
     /// Traffic that goes as fast as a regulator allows, and none.
     #[error("this law has no regulator, and UDP traffic without a rate needs one")]
     Unregulated,
+}
+
+/// The senders' laws that the simulator has.
+fn ours() -> String {
+    lasthop_laws::tcp::LAWS.iter().map(|law| law.name).collect::<Vec<_>>().join(", ")
 }
 
 /// How often the caller hears of progress and may stop, in virtual time.

@@ -1,5 +1,6 @@
 //! Hosts, cables and routes beside the short form.
 
+use super::traffic::group;
 use super::{changes, line, name, unique, unknown_name};
 use crate::graph::{Cable, Graph, HostRole, Link, Medium, Route};
 use crate::model::Further;
@@ -13,7 +14,8 @@ use lasthop_units::{Rate, Span};
 
 /// What was made of the tables, and the names by which hosts are known.
 pub(super) struct Known {
-    pub made: Further,
+    /// `None` if a table is wrong.
+    pub made: Option<Further>,
     names: Vec<(String, HostId)>,
 }
 
@@ -42,30 +44,44 @@ impl Known {
 pub(super) fn further(raw: &raw::Scenario, stations: &[String], cx: &mut Context) -> Option<Known> {
     let (tables, links, routes) = (raw.host.get()?, raw.link.get()?, raw.route.get()?);
     for table in &tables {
-        name(&table.name, &["each", "server", "ap", "edge"], cx);
+        name(&table.name, &["each", "server", "ap", "edge", "default", "law"], cx);
     }
     let hosts = tables.iter().map(|table| &table.name);
     let all: Vec<&Entry<String>> = hosts.collect();
     unique(&all, "host", cx);
+    let aps: Vec<String> = raw.access_point.get()?.iter().filter_map(|table| table.name.get()).collect();
     for table in &tables {
-        if let Some(taken) = table.name.get().filter(|name| stations.contains(name)) {
-            let what = format!("a station is called \"{taken}\" too");
-            cx.impossible(&table.name.at, what, "give each host a name of its own");
-        }
+        let Some(taken) = table.name.get() else { continue };
+        let who = if stations.contains(&taken) {
+            "a station is"
+        } else if !group(&taken, stations).is_empty() {
+            "a group of stations is"
+        } else if aps.contains(&taken) {
+            "an access point is"
+        } else {
+            continue;
+        };
+        let what = format!("{who} called \"{taken}\" too");
+        cx.impossible(&table.name.at, what, "give each host a name of its own");
     }
     let first = Scenario::station_host(stations.len()).index() + usize::from(raw.backhaul.given);
     let id = |place: usize| u16::try_from(place).ok().map(HostId);
     let mut names = vec![("server".to_owned(), Scenario::SERVER), ("ap".to_owned(), Scenario::AP_HOST)];
     names.extend(stations.iter().enumerate().map(|(place, name)| (name.clone(), Scenario::station_host(place))));
     for (place, table) in tables.iter().enumerate() {
-        names.push((table.name.get()?, id(first + place)?));
+        names.extend(table.name.get().zip(id(first + place)));
     }
-    let made = Further { hosts: tables.iter().filter_map(|table| table.name.get()).collect(), ..Further::default() };
-    let mut known = Known { made, names };
+    let hosts: Option<Vec<String>> = tables.iter().map(|table| table.name.get()).collect();
+    let mut known = Known { made: None, names };
     let cables: Vec<_> = links.iter().map(|table| cable(table, &known, cx)).collect();
-    known.made.cables = cables.into_iter().collect::<Option<_>>()?;
-    let routes: Vec<_> = routes.iter().map(|table| route(table, &known, cx)).collect();
-    known.made.routes = routes.into_iter().collect::<Option<_>>()?;
+    let made: Vec<_> = routes.iter().map(|table| route(table, &known, cx)).collect();
+    for (n, table) in routes.iter().enumerate() {
+        let same = |other: &Option<Route>| other.zip(made[n]).is_some_and(|(a, b)| (a.at, a.to) == (b.at, b.to));
+        if made[..n].iter().any(same) {
+            let what = "a second route from the same host to the same host";
+            cx.impossible(&table.place, what, "keep one of them");
+        }
+    }
     let extra =
         [tables.first().map(|table| &table.place), links.first().map(|table| &table.place), raw.route.given_at()];
     if let Some(place) = extra.into_iter().flatten().next()
@@ -73,7 +89,11 @@ pub(super) fn further(raw: &raw::Scenario, stations: &[String], cx: &mut Context
     {
         cx.impossible(place, "the lab has no hosts and cables but those of the short form", "write `world = \"sim\"`");
     }
-    reachable(raw, &known, stations.len(), cx)?;
+    let whole = cables.into_iter().collect::<Option<_>>().zip(made.into_iter().collect::<Option<_>>()).zip(hosts);
+    if let Some(((cables, routes), hosts)) = whole {
+        let made = Further { hosts, cables, routes };
+        known.made = reachable(raw, (&known, &made), stations.len(), cx).map(|()| made);
+    }
     Some(known)
 }
 
@@ -107,12 +127,12 @@ fn route(table: &raw::Route, known: &Known, cx: &mut Context) -> Option<Route> {
 }
 
 /// Every host must lead to every other, and no route may go in a circle.
-fn reachable(raw: &raw::Scenario, known: &Known, stations: usize, cx: &mut Context) -> Option<()> {
-    let Further { cables, routes, .. } = &known.made;
-    if known.made == Further::default() {
+fn reachable(raw: &raw::Scenario, (known, made): (&Known, &Further), stations: usize, cx: &mut Context) -> Option<()> {
+    let Further { cables, routes, .. } = made;
+    if *made == Further::default() {
         return Some(());
     }
-    let graph = sketch(raw, known, stations);
+    let graph = sketch(raw, (known, made), stations);
     let neighbours = |at: HostId, via: HostId| {
         let beside = |link: &Link| link.ends.contains(&Some(at)) && link.ends.contains(&Some(via));
         graph.links.iter().any(|link| match link.medium {
@@ -130,17 +150,18 @@ fn reachable(raw: &raw::Scenario, known: &Known, stations: usize, cx: &mut Conte
     }
     let forwarding = graph.forwarding();
     let place = |host: HostId| {
-        let given = usize::from(host.0).checked_sub(graph.hosts.len() - known.made.hosts.len());
+        let given = usize::from(host.0).checked_sub(graph.hosts.len() - made.hosts.len());
         given.and_then(|place| Some(raw.host.get()?.get(place)?.name.at.clone()))
     };
     for from in 0..graph.hosts.len() {
         for to in (0..graph.hosts.len()).filter(|to| *to != from) {
-            let (mut at, mut steps, to) = (HostId(from as u16), 0, HostId(to as u16));
+            let (mut at, mut circle, to) = (HostId(from as u16), Vec::new(), HostId(to as u16));
             while at != to {
                 let next = forwarding[at.index()].next(to);
                 let there = next.and_then(|step| graph.links[usize::from(step.link)].ends[step.to.index()]);
-                steps += 1;
-                let (Some(there), true) = (there, steps <= graph.hosts.len()) else {
+                let again = circle.contains(&at);
+                circle.push(at);
+                let (Some(there), false) = (there, again) else {
                     let (a, b) = (&graph.hosts[from].name, &graph.hosts[to.index()].name);
                     let circles = next.is_some();
                     let what = if circles {
@@ -148,9 +169,16 @@ fn reachable(raw: &raw::Scenario, known: &Known, stations: usize, cx: &mut Conte
                     } else {
                         format!("no way leads from \"{a}\" to \"{b}\"")
                     };
-                    let remedy = if circles { "change the routes" } else { "add a `[[link]]` that connects them" };
+                    let remedy = if circles {
+                        "change this route, or another of the circle"
+                    } else {
+                        "add a `[[link]]` that connects them"
+                    };
                     let given = place(HostId(from as u16)).or_else(|| place(to));
-                    let at = if circles { raw.route.at.clone() } else { given.unwrap_or_else(|| raw.link.at.clone()) };
+                    let turn =
+                        tables.iter().zip(routes).find(|(_, route)| route.to == to && circle.contains(&route.at));
+                    let at = if circles { turn.map(|(table, _)| table.place.clone()) } else { given };
+                    let at = at.unwrap_or_else(|| if circles { raw.route.at.clone() } else { raw.link.at.clone() });
                     cx.impossible(&at, what, remedy);
                     return None;
                 };
@@ -163,7 +191,7 @@ fn reachable(raw: &raw::Scenario, known: &Known, stations: usize, cx: &mut Conte
 }
 
 /// The graph of the file as far as routes go: rates and delays do not matter.
-fn sketch(raw: &raw::Scenario, known: &Known, stations: usize) -> Graph {
+fn sketch(raw: &raw::Scenario, (known, made): (&Known, &Further), stations: usize) -> Graph {
     let line = wired::Params { rate: Rate::from_mbit(1), delay: Span::ZERO, queue_packets: 1 };
     let cable = |ends: [HostId; 2]| Link {
         medium: Medium::Cable(Cable { lines: [line; 2], changes: Vec::new() }),
@@ -179,10 +207,10 @@ fn sketch(raw: &raw::Scenario, known: &Known, stations: usize) -> Graph {
     if raw.backhaul.given {
         links.push(cable([edge, Scenario::AP_HOST]));
     }
-    links.extend(known.made.cables.iter().map(|(_, ends)| cable(*ends)));
+    links.extend(made.cables.iter().map(|(_, ends)| cable(*ends)));
     let mut hosts: Vec<_> = known.names().take(2 + stations).map(role).collect();
     hosts.extend(raw.backhaul.given.then(|| role("edge")));
-    hosts.extend(known.made.hosts.iter().map(|name| role(name)));
+    hosts.extend(made.hosts.iter().map(|name| role(name)));
     debug_assert_eq!(Node(0), Scenario::AP);
-    Graph { hosts, links, radio, routes: known.made.routes.clone() }
+    Graph { hosts, links, radio, routes: made.routes.clone() }
 }

@@ -5,8 +5,9 @@ use crate::problem::Kind;
 use crate::quantity::either;
 use crate::quantity::show;
 use crate::read::{At, Context, Entry, Quantity};
-use crate::{Hosts, Part, SetUp, raw};
+use crate::{Hosts, Part, SetUp, World, raw};
 use lasthop_laws::Place;
+use lasthop_laws::aggregation::FRAMES;
 use lasthop_radio::queue;
 use lasthop_units::{Bytes, Span};
 use raw::QueueKind;
@@ -44,6 +45,18 @@ fn law(name: &str, table: &raw::Law, (raw, wired): (&raw::Scenario, bool), cx: &
     };
     if let Some(at) = table.regulator.given_at().cloned().or_else(|| full(Place::Proxy)) {
         proxy(&at, table.agent.given || full(Place::AccessPoint).is_some(), (raw, wired), cx);
+    }
+    let frames = parts.iter().flatten().find(|(part, _)| part.law.name() == FRAMES.name);
+    if let (Some((_, at)), None) = (frames, full(Place::Proxy)) {
+        let remedy = "add `regulator = {}`, or delete this part";
+        cx.impossible(at, "what a station tells is for the law of a proxy, and there is none", remedy);
+    }
+    if raw.world.get() == Some(World::Sim) {
+        let kernels = parts.iter().flatten().filter(|(part, _)| part.law.is_kernel());
+        for (part, at) in kernels {
+            let what = format!("`{}` is the kernel's, and the simulator has none", part.law.name());
+            cx.impossible(at, what, "write `world = \"lab\"`, or a law of ours");
+        }
     }
     let sender = parts
         .as_ref()
@@ -160,9 +173,10 @@ fn hosts(place: Place, names: &[String], at: &At, raw: &raw::Scenario, cx: &mut 
     let further = raw.access_point.get()?;
     let access_points: Vec<String> =
         std::iter::once(SetUp::AP.to_owned()).chain(further.iter().filter_map(|table| table.name.get())).collect();
-    let server = [SetUp::SERVER.to_owned()];
+    let wired: Vec<String> = raw.host.get()?.iter().filter_map(|table| table.name.get()).collect();
+    let wired: Vec<String> = std::iter::once(SetUp::SERVER.to_owned()).chain(wired).collect();
     let here: Vec<&String> = match place {
-        Place::Sender | Place::Receiver => server.iter().chain(&access_points).chain(&stations).collect(),
+        Place::Sender | Place::Receiver => wired.iter().chain(&access_points).chain(&stations).collect(),
         Place::Station => stations.iter().collect(),
         Place::AccessPoint | Place::Proxy | Place::Relay => access_points.iter().collect(),
     };
@@ -171,13 +185,17 @@ fn hosts(place: Place, names: &[String], at: &At, raw: &raw::Scenario, cx: &mut 
         return None;
     }
     let mut found = Vec::new();
-    for name in names {
+    for (n, name) in names.iter().enumerate() {
+        if names[..n].contains(name) {
+            cx.impossible(at, format!("\"{name}\" stands here twice"), "name each host once");
+            return None;
+        }
         let group = || super::traffic::group(name, &stations).into_iter().map(|place| stations[place].clone());
         if here.contains(&name) {
             found.push(name.clone());
         } else if here.len() > access_points.len() && group().next().is_some() {
             found.extend(group());
-        } else if server.iter().chain(&access_points).chain(&stations).any(|host| host == name) {
+        } else if wired.iter().chain(&access_points).chain(&stations).any(|host| host == name) {
             let what = format!("\"{name}\" cannot have a law at `{place}`");
             let all: Vec<String> = here.iter().map(|host| format!("\"{host}\"")).collect();
             cx.impossible(at, what, format!("write {}", either(&all)));

@@ -94,7 +94,7 @@ pub(crate) fn scenario(name: &str, mut raw: raw::Scenario, cx: &mut Context) -> 
         backhaul: backhaul?,
         hop: hop?,
         stations: stations?,
-        further: further?.made,
+        further: further?.made?,
         access_points: raw.access_point.get()?.iter().filter_map(|table| table.name.get()).collect(),
         monitors: monitors(&raw),
         small_queues: small_queues(&raw),
@@ -194,7 +194,7 @@ fn stations(raw: &raw::Scenario, cx: &mut Context) -> Option<Vec<String>> {
     room_for_all(raw, stations.len(), cx)?;
     let names: Vec<String> = stations.iter().filter_map(|station| station.name.get()).collect();
     for station in &stations {
-        name(&station.name, &["each", "server", "ap"], cx);
+        name(&station.name, &["each", "server", "ap", "default", "law"], cx);
     }
     unique(&stations.iter().map(|station| &station.name).collect::<Vec<_>>(), "station", cx);
     Some(names)
@@ -204,9 +204,19 @@ fn stations(raw: &raw::Scenario, cx: &mut Context) -> Option<Vec<String>> {
 fn access_points(raw: &raw::Scenario, cx: &mut Context) {
     let Some(tables) = raw.access_point.get() else { return };
     for table in &tables {
-        name(&table.name, &["each", "server", "ap"], cx);
+        name(&table.name, &["each", "server", "ap", "default", "law"], cx);
     }
     unique(&tables.iter().map(|table| &table.name).collect::<Vec<_>>(), "access point", cx);
+    let stations: Vec<String> =
+        raw.station.get().unwrap_or_default().iter().filter_map(|station| station.name.get()).collect();
+    for table in &tables {
+        if let Some(taken) = table.name.get()
+            && (stations.contains(&taken) || !traffic::group(&taken, &stations).is_empty())
+        {
+            let what = format!("a station, or a group of them, is called \"{taken}\" too");
+            cx.impossible(&table.name.at, what, "give each access point a name of its own");
+        }
+    }
     if let Some(table) = tables.first()
         && raw.world.get() == Some(World::Lab)
     {

@@ -83,8 +83,13 @@ fn ends(
     let pairs: Vec<(HostId, HostId)> =
         senders.iter().flat_map(|from| receivers.iter().map(move |to| (*from, *to))).collect();
     if pairs.iter().any(|(from, to)| from == to) {
-        let what = format!("\"{from}\" would send to itself");
-        cx.impossible(&table.to.at, what, "name two different hosts in `from` and `to`");
+        let of_several = senders.len().max(receivers.len()) > 1;
+        let what = if of_several {
+            format!("from \"{from}\" to \"{to}\", one host would send to itself")
+        } else {
+            format!("\"{from}\" would send to itself")
+        };
+        cx.impossible(&table.to.at, what, "name different hosts in `from` and `to`");
         return None;
     }
     let regulated = table.kind.get() == Some(TrafficKind::Udp) && !table.rate.given;

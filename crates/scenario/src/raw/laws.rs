@@ -63,7 +63,10 @@ fn named(place: Place, value: &Value<'_>, at: &At, cx: &mut Context) -> Option<C
         cx.problem(Kind::UnknownWord, at, what, "write `kernel:` and 1 to 15 letters, digits, `-` and `_`");
         return None;
     }
-    word(value, at, cx, place.laws().map(|law| (law.name, law))).map(Choice::of)
+    // The last is no word that could be written, but what may stand there in the lab.
+    let kernel = (place == Place::Sender).then_some(("kernel:NAME", None));
+    let laws = place.laws().map(|law| (law.name, Some(law)));
+    word(value, at, cx, laws.chain(kernel)).flatten().map(Choice::of)
 }
 
 /// What stands behind a parameter's key.
@@ -188,8 +191,11 @@ impl Read for Regulator {
 
 /// A place that laws are for.
 fn place(value: &Value<'_>, at: &At, cx: &mut Context) -> Option<Place> {
-    let places = Place::ALL.into_iter().filter(|place| place.laws().next().is_some());
-    word(value, at, cx, places.map(|place| (place.as_str(), place)))
+    word(value, at, cx, places().map(|place| (place.as_str(), place)))
+}
+
+fn places() -> impl Iterator<Item = Place> + Clone {
+    Place::ALL.into_iter().filter(|place| place.laws().next().is_some())
 }
 
 impl Read for Part {
@@ -198,7 +204,7 @@ impl Read for Part {
         let place = match table.value("at") {
             Some((value, at)) => Entry { value: place(value, &at, cx), at, given: true },
             None => {
-                let places: Vec<String> = Place::ALL.iter().map(|place| format!("\"{place}\"")).collect();
+                let places: Vec<String> = places().map(|place| format!("\"{place}\"")).collect();
                 let remedy = format!("write {}", either(&places));
                 cx.problem(Kind::Missing, &at.below("at"), "this key is missing", remedy);
                 Entry { value: None, at: at.clone(), given: false }

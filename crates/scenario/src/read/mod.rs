@@ -267,6 +267,9 @@ fn example_of<T: JsonSchema>(at: &At) -> String {
                 format!("a table {}", at.named_header())
             }
             Some("object") => format!("the table {}", at.header()),
+            Some("array") if schema.get("items").is_some_and(|items| items.get("$ref").is_none()) => {
+                format!("`{name} = [\"…\"]`")
+            }
             Some("array") => format!("a table {}", at.list_header()),
             Some("string") => format!("`{name} = \"…\"`"),
             Some("integer") => format!("`{name}` with a whole number"),

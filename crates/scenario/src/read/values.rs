@@ -59,7 +59,11 @@ impl Read for String {
         match value.get_ref() {
             DeValue::String(text) => Some(text.clone().into_owned()),
             _ => {
-                cx.wrong_type(value, at, "text", "put it in quotation marks".to_owned());
+                let remedy = match value.get_ref() {
+                    DeValue::Array(_) | DeValue::Table(_) => "write one text in quotation marks",
+                    _ => "put it in quotation marks",
+                };
+                cx.wrong_type(value, at, "text", remedy.to_owned());
                 None
             }
         }
@@ -83,12 +87,11 @@ impl Read for u64 {
         {
             return Some(number);
         }
-        cx.wrong_type(
-            value,
-            at,
-            "a whole number, zero or more,",
-            "write it without quotation marks or a unit".to_owned(),
-        );
+        let remedy = match value.get_ref() {
+            DeValue::Integer(_) | DeValue::Float(_) => "write 0, 1, 2 or more",
+            _ => "write it without quotation marks or a unit",
+        };
+        cx.wrong_type(value, at, "a whole number, zero or more,", remedy.to_owned());
         None
     }
 }
