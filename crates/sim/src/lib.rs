@@ -10,6 +10,7 @@ mod agenda;
 mod cargo;
 mod connection;
 mod edge;
+mod hook;
 mod net;
 mod proxy;
 mod run;

@@ -1,13 +1,14 @@
 //! From a validated scenario to the record of one run.
 
 use crate::access_point::Agent;
+use crate::hook::Hook;
 use crate::net::{Carrier, Link, Net};
 use crate::proxy::Proxy;
 use crate::source::Source;
 use crate::station;
 use crate::world::{AccessPoints, Parts, World};
 use lasthop_laws::aggregation::SLOT;
-use lasthop_laws::{BuildError, Choice, ParamError};
+use lasthop_laws::{BuildError, Choice, ParamError, Place};
 use lasthop_radio::star::Star;
 use lasthop_radio::wifi::Wifi;
 use lasthop_radio::wired::Wire;
@@ -102,8 +103,14 @@ pub fn build(scenario: &Scenario, law: &SetUp, seed: Seed, keep_packets: bool) -
         recorder.keep_packets();
     }
     let access_points = access_points(scenario);
-    let agent = |choice: &Choice| access_points.nodes.iter().map(|_| Agent::new(choice)).collect();
-    let agents: Vec<Agent> = law.agent().map(agent).transpose()?.unwrap_or_default();
+    let last_hop = last_hop.expect("a scenario has a last hop");
+    let mut hooks: Vec<Vec<Box<dyn Hook>>> = vec![Vec::new(); graph.hosts.len()];
+    let names = std::iter::once(SetUp::AP).chain(scenario.further_access_points().iter().map(String::as_str));
+    for (node, name) in access_points.nodes.iter().zip(names) {
+        if let Some(part) = law.part(Place::AccessPoint, name) {
+            hooks[Scenario::AP_HOST.index()].push(Box::new(Agent::new(&part.law, (last_hop, *node))?));
+        }
+    }
     let proxy = law.regulator().map(|choice| proxies(&access_points, choice, law, (scenario, seed))).transpose()?;
     let station = |role: HostRole| match role {
         HostRole::Station(place) => Some(Scenario::station_node(place)),
@@ -113,13 +120,12 @@ pub fn build(scenario: &Scenario, law: &SetUp, seed: Seed, keep_packets: bool) -
     let senders = graph.hosts.iter().map(|host| law.sender(&host.name).clone()).collect();
     Ok(World::new(Parts {
         net: net(&graph, hop, scenario.stations().len(), !scenario.small_queues().is_empty(), seed),
-        last_hop: last_hop.expect("a scenario has a last hop"),
+        last_hop,
         radio,
         access_points,
-        ap: Scenario::AP_HOST,
         stations,
         small_queues: scenario.small_queues().iter().map(|place| Scenario::station_node(*place)).collect(),
-        agents,
+        hooks,
         proxy: proxy.map(|(proxies, stations)| (proxies, stations, scenario.edge())),
         sources: scenario.streams_for(seed).into_iter().map(|stream| Source::new(stream, seed)).collect(),
         senders,

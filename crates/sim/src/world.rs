@@ -3,11 +3,11 @@
 //! The agenda says which component acts next. What it produces (deliveries, driver reports) waits in `effects` and is handled
 //! one after the other before time moves on, so no component is ever called from within another.
 
-use crate::access_point::Agent;
 use crate::agenda::{Agenda, Component};
 use crate::cargo::{Cargo, Datagram, index, tcp_packet, udp_packet};
 use crate::connection::{App, End, Opening, Pair};
 use crate::edge::Edge;
+use crate::hook::{Hook, Interface, Passage};
 use crate::net::{Effect, Effects, Net};
 use crate::proxy::{Proxy, Stream};
 use crate::source::Source;
@@ -32,10 +32,8 @@ pub struct World {
     pub(crate) net: Net,
     /// The last hop among the links.
     last_hop: usize,
-    /// The host that the access points are.
-    ap: HostId,
-    /// One for each access point, or none at all.
-    agents: Vec<Agent>,
+    /// What stands in each host's forwarding path.
+    hooks: Vec<Vec<Box<dyn Hook>>>,
     pub(crate) edge: Option<Edge>,
     /// One for each access point.
     meters: Vec<HopMeter>,
@@ -88,14 +86,12 @@ pub struct Parts {
     pub radio: bool,
     /// Its access points.
     pub access_points: AccessPoints,
-    /// The host that they are.
-    pub ap: HostId,
     /// Each host's node on the last hop, if it is a station.
     pub stations: Vec<Option<Node>>,
     /// Stations that keep the queues of their connections small.
     pub small_queues: BTreeSet<Node>,
-    /// The agents on the access points: one for each, or none.
-    pub agents: Vec<Agent>,
+    /// What stands in each host's forwarding path.
+    pub hooks: Vec<Vec<Box<dyn Hook>>>,
     /// The edge proxies, one for each access point, the agents of the stations, and where the proxies stand.
     pub proxy: Option<(Vec<Proxy>, Vec<station::Agent>, HostId)>,
     /// What starts traffic.
@@ -111,7 +107,7 @@ pub struct Parts {
 impl World {
     /// A world at its beginning.
     pub fn new(parts: Parts) -> World {
-        let Parts { net, last_hop, radio, access_points, ap, stations, small_queues, agents, proxy, .. } = parts;
+        let Parts { net, last_hop, radio, access_points, stations, small_queues, hooks, proxy, .. } = parts;
         let Parts { sources, senders, seed, recorder, .. } = parts;
         let meters = match access_points.nodes.len() {
             1 => vec![HopMeter::new(radio)],
@@ -122,8 +118,7 @@ impl World {
             agenda: Agenda::default(),
             net,
             last_hop,
-            ap,
-            agents,
+            hooks,
             edge: None,
             meters,
             access_points,
@@ -271,15 +266,9 @@ impl World {
     }
 
     /// A packet has crossed the last hop.
-    fn over_last_hop(&mut self, at: Time, to: Node, mut packet: Packet<Datagram>, queued_at: Time) {
-        if let Some(place) = self.access_points.place(to) {
+    fn over_last_hop(&mut self, at: Time, to: Node, packet: Packet<Datagram>, queued_at: Time) {
+        if self.access_points.place(to).is_some() {
             self.recorder.uplink_delivery(at, queued_at, packet.src);
-            if let (Some(agent), Cargo::Tcp { connection, header }) =
-                (self.agents.get_mut(place), &mut packet.payload.cargo)
-            {
-                let key = self.pairs[*connection as usize].key(packet.payload.from);
-                agent.uplink(at, key, packet.src, header);
-            }
         } else {
             self.recorder.hop_delivery(at, queued_at, to, packet.len);
             if let (Some(edge), Some(left)) = (&mut self.edge, packet.payload.cargo.left_proxy()) {
@@ -291,24 +280,30 @@ impl World {
 
     /// A packet has come to an interface of a host: it stays, or goes on.
     #[inline]
-    fn at_interface(&mut self, at: Time, (link, node): (usize, Node), packet: Packet<Datagram>) {
+    fn at_interface(&mut self, at: Time, (link, node): Interface, mut packet: Packet<Datagram>) {
         let Some(host) = self.net.links[link].hosts[node.index()] else { return };
         if packet.payload.to == host {
             return self.receive(at, host, packet.payload);
         }
-        if host == self.ap {
-            self.before_radio(at, &packet.payload);
+        if !self.hooks[host.index()].is_empty() {
+            self.pass(at, host, (link, node), &mut packet);
         }
         self.send(host, packet);
     }
 
-    /// The access point's agent sees what goes to a station.
-    fn before_radio(&mut self, at: Time, datagram: &Datagram) {
-        let Cargo::Tcp { connection, header } = &datagram.cargo else { return };
-        let Some(station) = self.stations[datagram.to.index()] else { return };
-        if let Some(agent) = self.agents.get_mut(self.access_points.home(station)) {
-            agent.downlink(at, self.pairs[*connection as usize].key(datagram.from), station, header);
-        }
+    /// A packet passes what stands in a host's forwarding path: all of it as it comes, then all of it as it leaves.
+    fn pass(&mut self, at: Time, host: HostId, interface: Interface, packet: &mut Packet<Datagram>) {
+        let key = match &packet.payload.cargo {
+            Cargo::Tcp { connection, .. } => Some(self.pairs[*connection as usize].key(packet.payload.from)),
+            _ => None,
+        };
+        let (next, hooks) = (self.net.next(host, packet.payload.to), &mut self.hooks[host.index()]);
+        let beside = packet.src;
+        let mut passage = Passage { at, interface, beside, key, packet };
+        hooks.iter_mut().for_each(|hook| hook.comes(&mut passage));
+        let Some(step) = next else { return };
+        (passage.interface, passage.beside) = ((usize::from(step.link), step.from), step.to);
+        hooks.iter_mut().for_each(|hook| hook.leaves(&mut passage));
     }
 
     /// A source acts.
@@ -546,10 +541,11 @@ impl World {
 
     /// A driver reports.
     fn on_report(&mut self, at: Time, link: usize, of: Node, report: &HopReport) {
-        let Some(place) = self.access_points.place(of).filter(|_| link == self.last_hop) else { return };
-        self.meters[place].add(&mut self.recorder, at, report);
-        if let Some(agent) = self.agents.get_mut(place) {
-            agent.tick(at, report);
+        if let Some(place) = self.access_points.place(of).filter(|_| link == self.last_hop) {
+            self.meters[place].add(&mut self.recorder, at, report);
+        }
+        if let Some(host) = self.net.links[link].hosts[of.index()] {
+            self.hooks[host.index()].iter_mut().for_each(|hook| hook.hears(at, (link, of), report));
         }
     }
 

@@ -129,7 +129,9 @@ fn parts(table: &raw::Law, raw: &raw::Scenario, cx: &mut Context) -> Option<Vec<
         let hosts = match &part.on.value {
             None if part.on.given => None,
             None => Some(Hosts::All),
-            Some(names) if place == Place::Sender => hosts(place, names, &part.on.at, raw, cx).map(Hosts::Named),
+            Some(names) if matches!(place, Place::Sender | Place::AccessPoint) => {
+                hosts(place, names, &part.on.at, raw, cx).map(Hosts::Named)
+            }
             Some(names) => everywhere(place, names, &part.on.at, raw, cx),
         };
         whole &= hosts.is_some();
