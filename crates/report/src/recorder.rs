@@ -549,15 +549,17 @@ impl Recorder {
         Figure::or_absent(longest.map(Span::as_millis_f64), NO_BULK)
     }
 
-    /// Jain's index over the stations that have bulk flows.
+    /// Jain's index over the stations that have bulk flows. Flows between other hosts are nobody's share of the hop.
     fn fairness(&self) -> Figure {
-        let mut shares: BTreeMap<Option<usize>, Bytes> = BTreeMap::new();
+        let mut shares: BTreeMap<usize, Bytes> = BTreeMap::new();
         for flow in self.flows.values() {
-            *shares.entry(flow.station).or_default() += flow.payload;
+            if let Some(station) = flow.station {
+                *shares.entry(station).or_default() += flow.payload;
+            }
         }
         let shares: Vec<f64> = shares.into_values().map(|bytes| bytes.get() as f64).collect();
         match shares.len() {
-            0 => Figure::absent(NO_BULK),
+            0 => Figure::absent("no station had a bulk flow in the measuring window"),
             1 => Figure::absent("one station alone has nobody to be fair to"),
             _ => Figure::or_absent(jain(&shares), "no bulk flow delivered anything"),
         }
@@ -659,7 +661,7 @@ const UDP: &str = "udp";
 const PROBE: &str = "probe";
 const FETCH: &str = "fetch";
 const NO_UPLOAD: &str = "no stream goes from a station";
-const NO_BULK: &str = "there was no bulk flow in the measuring window";
+const NO_BULK: &str = "there was no such bulk flow in the measuring window";
 
 #[cfg(test)]
 mod tests;

@@ -288,7 +288,7 @@ mod tests {
         assert!(narrow.lines().any(|l| l.starts_with(" Hop delay, p95 (ms)")), "{narrow}");
         assert!(!wide.contains('\u{1b}'), "no escape sequence of a user reaches the terminal");
         assert!(
-            wide.contains("– Hop delay, p95 [ap, 1 of 2 seeds]: was <late>\n– Jain index: there was no bulk flow"),
+            wide.contains("– Hop delay, p95 [ap, 1 of 2 seeds]: was <late>\n– Jain index: no station had a bulk flow"),
             "{wide}"
         );
         assert!(wide.contains("≥ a lower bound"), "{wide}");
