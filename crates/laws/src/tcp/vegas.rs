@@ -6,10 +6,14 @@
 //!             avoidance: diff < alpha: W' = W + 1;   diff > beta: W' = W - 1;   otherwise W' = W
 //!             loss: ssthresh = cwnd / 2
 //! Symbols:    W, the window in whole segments -> `segments`; B, the least RTT since the flow was last idle -> `base`;
-//!             R, the least RTT of the round -> `least`; round -> `round_end` in payload sent
-//! Deviations: from the paper, with Linux: slow start doubles every round, a loss halves the window, and segments are
-//!             found lost by RACK. From Linux: reordering alone does not suspend the law, a window that is not used
-//!             does not grow, and the adjustment waits for a cumulative ACK of everything sent when the round began.
+//!             R, the least RTT of the round -> `least`; round -> `Round::end` in payload sent
+//! Deviations: from the paper, with Linux: diff is W (R - B) / B. The paper's is W (R - B) / R, the
+//!             segments that stand in queues; Linux's is R / B times that, so that alpha, beta and
+//!             gamma stand for fewer: where the path holds 32 segments, alpha = 20 is met by 14 in
+//!             queues (46 * 14 / 32 = 20). Slow start doubles every round, a loss halves the window,
+//!             and segments are found lost by RACK. From Linux: reordering alone does not suspend
+//!             the law, a window that is not used does not grow, and the adjustment waits for a
+//!             cumulative ACK of everything sent when the round began.
 //! Validity:   B must be the path's own delay: a flow that starts behind a standing queue takes it for the path.
 //!             A round with fewer than three RTT samples may hold delayed ACKs only; it is left to Reno.
 //! Checked by: tests::* (worked by hand), tests/conformance, transport's tests/vegas.rs (queue at a bottleneck)
@@ -38,13 +42,15 @@ pub const LAW: Entry = Entry::sender(
 );
 
 params! {
-    /// How many of its segments the flow keeps queued. All in segments; the defaults are Linux's.
+    /// How much the flow keeps queued: bounds on W (R - B) / B, in segments. The defaults are Linux's.
     pub struct Params {
-        /// With fewer queued than this the window grows.
+        /// With fewer queued than this the window grows. Segments count as in Linux: those in
+        /// queues, times the round-trip time over the least one. 14 count as 20 where the path
+        /// holds 32.
         alpha: u32 = "2", |p| p.alpha > 0 => "at least 1";
-        /// With more queued than this the window shrinks.
+        /// With more queued than this, counted in the same way, the window shrinks.
         beta: u32 = "4", |p| p.beta >= p.alpha => "at least alpha";
-        /// With more queued than this slow start ends.
+        /// With more queued than this, counted in the same way, slow start ends.
         gamma: u32 = "1";
     }
 }
@@ -148,7 +154,8 @@ impl Vegas {
     }
 }
 
-/// Whole segments of a window of `segments` that stood in queues in a round whose least round-trip time was `least`.
+/// The law's diff, in whole segments: what of a window of `segments` stood in queues in a round
+/// whose least round-trip time was `least`, times `least / base`.
 fn queued(segments: u64, base: Span, least: Span) -> u64 {
     ratio(segments, least.saturating_sub(base), base)
 }
