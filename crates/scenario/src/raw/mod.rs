@@ -196,8 +196,10 @@ table! {
         default("\"1000 packets\"") uplink_queue: Quantity<Packets>,
         /// In place of `uplink-queue`: the queue of each station that has no `queue` of its own, towards its access point.
         optional station_queue: Queue,
-        /// Access points keep the group frames (broadcast, multicast) of their stations to themselves. Otherwise they send
-        /// them out again to all of their stations.
+        /// Access points keep the group frames (broadcast, multicast) of their stations to
+        /// themselves. Otherwise they send them out again to all of their stations. Only group
+        /// frames are held back: packets from one station to another go through the access point as
+        /// a router, and pass either way.
         default("false") client_isolation: bool,
     }
 }
