@@ -137,8 +137,8 @@ figures! {
     UplinkDelayP95 = Column {
         needs: Needs::Uploads, usual: true, ..named("uplink_delay_p95_ms", "Uplink delay, p95", TIME)
     };
-    /// One-way delay of the probe packets, server to station, 95th percentile: what a game or a call feels. A lost probe
-    /// ranks as infinitely late (RFC 7679, section 5.1).
+    /// One-way delay of the probe packets, from who sends them to who gets them, 95th percentile:
+    /// what a game or a call feels. A lost probe ranks as infinitely late (RFC 7679, section 5.1).
     ProbeDelayP95 = Column {
         needs: Needs::Probes, usual: true, ..named("probe_delay_p95_ms", "Probe delay, p95", TIME)
     };
@@ -160,9 +160,10 @@ figures! {
         shown: ("", 1.0), decimals: Some(3), better: Better::Higher, needs: Needs::BulkAtSeveral, usual: true,
         ..named("jain", "Jain index", SHARE)
     };
-    /// The longest time that any bulk download went without delivering a byte to its application.
+    /// The longest time that any bulk flow went without delivering a byte to its application.
     StallMax = Column { needs: Needs::Bulk, ..named("stall_max_ms", "Longest stall", TIME) };
-    /// Probes that never arrived, over all that were sent; percent in tables.
+    /// Probes that were lost, over those that were lost or arrived; percent in tables. One that was
+    /// still on its way when the run ended is neither.
     ProbeLossRatio = Column { needs: Needs::Probes, ..named("probe_loss_ratio", "Probe loss", SHARE) };
     /// Payload of UDP at a rate of its own that arrived.
     UdpThroughput = Column {
@@ -171,12 +172,14 @@ figures! {
     };
     /// One-way delay of UDP packets at a rate of their own, 95th percentile; a lost one ranks as infinitely late.
     UdpDelayP95 = Column { needs: Needs::Udp, usual: true, ..named("udp_delay_p95_ms", "UDP delay, p95", TIME) };
-    /// Those that never arrived, over all that were sent; percent in tables.
+    /// Those that were lost, over those that were lost or arrived; percent in tables. One that was
+    /// still on its way when the run ended is neither.
     UdpLossRatio = Column { needs: Needs::Udp, usual: true, ..named("udp_loss_ratio", "UDP loss", SHARE) };
     /// Their interarrival jitter (RFC 3550, section 6.4.1), mean over the window and the streams.
     UdpJitter = Column { needs: Needs::Udp, ..named("udp_jitter_ms", "UDP jitter", TIME) };
-    /// From the departure of a segment or UDP packet at the server to the arrival of its last byte, in order, at the
-    /// application: wire, proxy, hop and repairs; bytes that were sent again count from their first departure.
+    /// From the departure of a segment or UDP packet at the host whose data it is to the arrival of
+    /// its last byte, in order, at the application: wire, proxy, hop and repairs; bytes that were
+    /// sent again count from their first departure.
     EndDelayMean = named("end_delay_mean_ms", "Server to application, mean", TIME);
     /// Its 95th percentile.
     EndDelayP95 = named("end_delay_p95_ms", "Server to application, p95", TIME);

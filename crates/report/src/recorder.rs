@@ -183,7 +183,8 @@ impl Recorder {
         seen.uplink_bins.add(&self.grid, at, 1.0);
     }
 
-    /// What left the server first at `sent` has reached the application at `station`, whole and in order, at `at`.
+    /// What left its sender first at `sent` has reached the application, whole and in order, at
+    /// `at`; it counts for `station`.
     pub fn end_delay(&mut self, sent: Time, at: Time, station: Node) {
         let Some(place) = self.place(station) else { return };
         if self.window.contains(at) {
@@ -191,8 +192,9 @@ impl Recorder {
         }
     }
 
-    /// A bulk flow to `station` begins. Optional, but without it a flow that never delivers anything is invisible: its
-    /// station is missing from the fairness index, and its stall from the longest stall.
+    /// A bulk flow that counts for `station` begins. Optional, but without it a flow that never
+    /// delivers anything is invisible: its station is missing from the fairness index, and its stall
+    /// from the longest stall.
     pub fn bulk_flow(&mut self, at: Time, flow: FlowId, station: Node, name: &str) {
         let place = self.place(station);
         if place.is_some() || station == NOBODY {
@@ -260,7 +262,7 @@ impl Recorder {
         }
     }
 
-    /// `payload` of a bulk flow has reached the application at `station`, in order. A flow not announced by
+    /// `payload` of a bulk flow that counts for `station` has reached the application, in order. A flow not announced by
     /// [`Recorder::bulk_flow`] is taken to begin now, or with the window if that is later.
     pub fn goodput(&mut self, at: Time, flow: FlowId, station: Node, payload: Bytes) {
         let place = self.place(station);

@@ -121,7 +121,7 @@ const OVERHEAD: &str = "Overhead of a round, as the regulator estimates it";
 const WINDOWS: &str = "Receive window that senders see, sum of flows";
 
 series! {
-    /// In-order payload of a bulk download that reached its application.
+    /// In-order payload of a bulk flow that reached its application.
     Rate = of("flow", "rate", "Mbit/s").drawn("Throughput", Whole::Sum);
     /// One-way delay over the hop, mean of the bin.
     HopDelay = of("station, hop", "hop_delay", "ms").drawn("Delay over the hop, mean", Whole::Own).wide();
@@ -162,7 +162,7 @@ series! {
     Overhead = of("hop, station", "overhead", "us").held().drawn(OVERHEAD, Whole::Own).wide();
     /// Data frames to it of which it received something, a second; the interval between them is 1 over this.
     Frames = of("station", "frames", "1/s");
-    /// Data frames from it, a second: acknowledgements, feedback, probes.
+    /// Data frames from it, a second: data of uploads, acknowledgements, feedback, probes.
     UplinkFrames = of("station", "uplink_frames", "1/s");
 }
 

@@ -89,7 +89,7 @@ impl Measured {
         }
     }
 
-    /// Datagrams that never came, over all that were sent.
+    /// Datagrams that never came, over those and the ones that came.
     pub(crate) fn loss(&self) -> Figure {
         Figure::or_absent(self.waits.open_share(), "no datagram was sent in the measuring window")
     }
