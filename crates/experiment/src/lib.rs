@@ -13,4 +13,4 @@ mod tunnel;
 
 pub use error::ExperimentError;
 pub use plan::{Place, Plan};
-pub use runner::{Outcome, Progress, Silent, run};
+pub use runner::{Outcome, Progress, Silent, lab_spec, run};

@@ -114,6 +114,23 @@ fn one_by_one(plan: &Plan<'_>, progress: &dyn Progress, stop: &Stop) -> Result<V
     plan.runs().into_iter().enumerate().map(one).collect()
 }
 
+/// One run of `scenario` under `law` as the lab makes it: the law's agent, or its edge proxy with the stations' agents, is the
+/// running program, started again.
+///
+/// # Errors
+/// [`ExperimentError::OwnProgram`] if the running program cannot find itself.
+pub fn lab_spec(scenario: &Scenario, law: &SetUp, seed: u64) -> Result<Spec, ExperimentError> {
+    let mut spec = Spec::of(scenario, law, seed);
+    let program = || std::env::current_exe().map_err(ExperimentError::OwnProgram);
+    if let Some(choice) = law.agent() {
+        spec.agent = Some(agent::command(program()?, choice));
+    }
+    if let Some(choice) = law.regulator() {
+        spec.tunnel = Some(tunnel::commands(program()?, choice, law.frames()));
+    }
+    Ok(spec)
+}
+
 fn emulate(
     plan: &Plan<'_>,
     number: usize,
@@ -128,15 +145,7 @@ fn emulate(
         source => ExperimentError::Lab { law: law.name.clone(), seed, source },
     };
     progress.begun(number, &law.name, seed);
-    let mut spec = Spec::of(plan.scenario, law, seed);
-    if let Some(choice) = law.agent() {
-        let program = std::env::current_exe().map_err(ExperimentError::OwnProgram)?;
-        spec.agent = Some(agent::command(program, choice));
-    }
-    if let Some(choice) = law.regulator() {
-        let program = std::env::current_exe().map_err(ExperimentError::OwnProgram)?;
-        spec.tunnel = Some(tunnel::commands(program, choice, law.frames()));
-    }
+    let spec = lab_spec(plan.scenario, law, seed)?;
     let outcome = lasthop_lab::run(&spec, |done| progress.advanced(number, done, total), stop).map_err(failed)?;
     progress.ended(number);
     let mut recorder = spec.recorder();
