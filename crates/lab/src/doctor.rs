@@ -3,11 +3,11 @@
 //! Every probe undoes what it did before it returns.
 
 use crate::address::{HopId, mac};
+use crate::congestion;
 use crate::error::{Doing, Result};
 use crate::netns::Namespace;
 use crate::run_dir::RunDir;
 use crate::sched;
-use crate::spec::has_congestion_control;
 use crate::tap::Tap;
 use lasthop_signals::Node;
 use lasthop_system::poll::Poll;
@@ -103,7 +103,7 @@ pub fn examine() -> Vec<Finding> {
         finding(Feature::CpuLatency, cpu_latency()),
     ];
     for name in CONGESTION_CONTROLS {
-        let found = if has_congestion_control(name) { Ok(()) } else { Err("the kernel does not list it".into()) };
+        let found = if congestion::exists(name) { Ok(()) } else { Err("the kernel does not list it".into()) };
         findings.push(finding(Feature::CongestionControl(name), found));
     }
     findings.push(finding(Feature::Ipv6, present("/proc/sys/net/ipv6")));

@@ -9,6 +9,7 @@ mod child;
 mod classify;
 mod clean;
 mod clock;
+mod congestion;
 pub mod doctor;
 pub mod driver;
 pub mod emulator;

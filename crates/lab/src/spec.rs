@@ -1,6 +1,7 @@
 //! What a run is made of.
 
 use crate::address::{self, Family, MAX_NODES};
+use crate::congestion;
 use crate::error::{LabError, Result};
 use crate::tap::MTU;
 use crate::topology;
@@ -11,9 +12,7 @@ use lasthop_report::StreamInfo;
 use lasthop_scenario::{Hop, Program, Scenario, SetUp, Stream, StreamKind};
 use lasthop_signals::{HostId, Node};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
-use socket2::{Domain, Socket, Type};
 use std::collections::BTreeSet;
-use std::fs;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -236,13 +235,10 @@ impl Spec {
 
     fn check_congestion(&self, host: usize) -> Result<()> {
         let name = &self.congestion[host];
-        if has_congestion_control(name) {
+        if congestion::exists(name) {
             return Ok(());
         }
-        Err(LabError::Missing {
-            what: format!("the kernel's congestion control {name:?}"),
-            get: format!("load its module (modprobe tcp_{name}), or use a kernel that has it"),
-        })
+        Err(LabError::no_congestion_control(name))
     }
 
     fn check_stream(&self, stream: &Stream) -> Result<()> {
@@ -290,27 +286,5 @@ impl Spec {
             Family::V6 => 48,
         };
         Bytes::new(u64::from(MTU) - headers)
-    }
-}
-
-/// True if the running kernel has congestion control `name`. The list holds those that are registered; one that is a module,
-/// as BBR is in Debian's kernels, is loaded when root asks a socket for it (tcp_set_congestion_control).
-pub(crate) fn has_congestion_control(name: &str) -> bool {
-    let offered = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
-    let loads = || {
-        let socket = Socket::new(Domain::IPV4, Type::STREAM, None);
-        socket.and_then(|socket| socket.set_tcp_congestion(name.as_bytes())).is_ok()
-    };
-    offered.split_whitespace().any(|offer| offer == name) || loads()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_congestion_control_is_known_by_its_name_and_an_invented_one_is_not() {
-        assert!(has_congestion_control("reno"), "every kernel has Reno built in");
-        assert!(!has_congestion_control("lasthop-none"));
     }
 }

@@ -132,10 +132,7 @@ pub(crate) fn mark(socket: &Socket, tos: u8) -> io::Result<()> {
 /// Chooses the kernel's congestion control for one socket.
 pub(crate) fn set_congestion(socket: &Socket, congestion: &str) -> Result<()> {
     socket.set_tcp_congestion(congestion.as_bytes()).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => LabError::Missing {
-            what: format!("the kernel's congestion control {congestion}"),
-            get: format!("load its module (modprobe tcp_{congestion}), or use a kernel that has it"),
-        },
+        io::ErrorKind::NotFound => LabError::no_congestion_control(congestion),
         _ => LabError::System { doing: format!("choosing congestion control {congestion}"), source: error },
     })
 }
