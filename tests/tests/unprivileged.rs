@@ -67,6 +67,7 @@ fn the_lab_is_refused_before_anything_runs() {
     let ended = ordinary(&home, &arguments).failed_saying(&["needs root", "sudo", "simulator"]);
     assert!(!ended.err.contains("run 1 of") && !out.exists(), "{}", ended.err);
     ordinary(&home, &["lab", "--clean"]).failed_saying(&["needs root"]);
+    ordinary(&home, &["lab", &home.scenario.to_string_lossy(), "--", "true"]).failed_saying(&["needs root", "sudo"]);
 }
 
 #[test]

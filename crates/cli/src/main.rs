@@ -22,6 +22,7 @@ mod station;
 
 use clap::{Parser, Subcommand};
 use lasthop_experiment::ExperimentError;
+use lasthop_lab::LabError;
 use miette::MietteHandlerOpts;
 use std::process::ExitCode;
 use textwrap::{WordSeparator, WordSplitter};
@@ -76,7 +77,13 @@ enum Command {
     Pair(pair::Args),
     /// Measure how frames are aggregated: in a capture, or live on a monitor interface
     Aggregation(aggregation::Args),
-    /// Look after the lab
+    /// Run any program on a host of a scenario, over the emulated hop
+    ///
+    /// Builds the scenario's hosts and hop in the lab and starts the program in the network namespace of the first station, or of
+    /// another host (--host). The program has the terminal as it would without Lasthop, and its exit status is the
+    /// command's. The names of all hosts resolve: server, ap and the stations. Where iperf3 is installed, a server listens at
+    /// `server`. TCP uses the congestion control that the law has for each host. Needs root.
+    #[command(after_long_help = lab::EXAMPLES)]
     Lab(lab::Args),
 }
 
@@ -101,6 +108,7 @@ fn main() -> ExitCode {
             explain(&error);
             match error.downcast_ref::<ExperimentError>() {
                 Some(ExperimentError::Stopped) => ExitCode::from(INTERRUPTED),
+                _ if error.chain().any(is_stop) => ExitCode::from(INTERRUPTED),
                 _ if error.is::<flag::Wrong>() => ExitCode::from(WRONG_COMMAND_LINE),
                 _ => ExitCode::FAILURE,
             }
@@ -125,6 +133,11 @@ const WRONG_COMMAND_LINE: u8 = 2;
 
 /// Status of a run that was told to stop: what a shell gives for a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
+
+/// True for what the lab says when it was told to stop.
+fn is_stop(error: &(dyn std::error::Error + 'static)) -> bool {
+    matches!(error.downcast_ref(), Some(LabError::Stopped))
+}
 
 /// Scenario errors come with their source; everything else as a chain of causes.
 fn explain(error: &anyhow::Error) {

@@ -12,7 +12,9 @@ pub fn check(plan: &Plan<'_>, out: &Path) -> anyhow::Result<()> {
     place_for(out).with_context(|| format!("cannot write results into {}", out.display()))?;
     plan.check()?;
     match plan.laws.iter().find(|law| law.agent().is_some()) {
-        Some(law) if plan.place == Place::Lab => agent(&law.name),
+        Some(law) if plan.place == Place::Lab => {
+            agent(&law.name, "name the others with --law (run) or --laws (compare), or use --world sim")
+        }
         _ => Ok(()),
     }
 }
@@ -37,13 +39,12 @@ fn place_for(out: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Without its eBPF programs an agent would only fail later, with runs of other laws done.
-fn agent(law: &str) -> anyhow::Result<()> {
+/// Without its eBPF programs an agent would only fail later, with runs of other laws done. `instead`: how to do without the law.
+pub fn agent(law: &str, instead: &str) -> anyhow::Result<()> {
     match lasthop_agents::ap::probe().into_iter().find(lasthop_agents::ap::Check::hinders) {
         None => Ok(()),
         Some(check) => bail!(
-            "the law {law} needs the agent, which cannot run here: {}: {}\n  to get it: {}; or leave this law out: name \
-             the others with --law (run) or --laws (compare), or use --world sim",
+            "the law {law} needs the agent, which cannot run here: {}: {}\n  to get it: {}; or leave this law out: {instead}",
             check.name,
             check.detail,
             check.remedy

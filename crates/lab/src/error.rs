@@ -37,6 +37,14 @@ pub enum LabError {
         /// How it failed.
         why: String,
     },
+    /// The user's own program could not be started.
+    #[error("cannot start {program}: {source}")]
+    Command {
+        /// The program, as the user named it.
+        program: String,
+        /// Why. [`io::ErrorKind::NotFound`] if there is no such program.
+        source: io::Error,
+    },
     /// The user asked to stop.
     #[error("stopped before the end")]
     Stopped,

@@ -39,6 +39,65 @@ impl Stop {
         }
         Ok(())
     }
+
+    /// As [`Stop::on_signals`], for a process that runs a program of the user's own at the same terminal. While somebody holds a
+    /// [`SharedTerminal`], a Ctrl-C that the terminal sends is the program's affair: a shell or an editor goes on after it. One
+    /// that another process sends raises every `Stop` as before.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn on_signals_beside_a_program() -> Result<()> {
+        Stop::on_signals()?;
+        let action = SigAction::new(SigHandler::SigAction(note_unless_shared), SaFlags::empty(), SigSet::empty());
+        // SAFETY: the handler only loads and stores atomics and restores a default action, which is async-signal-safe.
+        unsafe { sigaction(Signal::SIGINT, &action) }.doing(|| "handling SIGINT".into())?;
+        Ok(())
+    }
+}
+
+/// A program has the terminal, too, as long as the value lives: what the user's keys send (Ctrl-C, Ctrl-\) does not end this process.
+#[derive(Debug)]
+pub(crate) struct SharedTerminal {
+    /// What Ctrl-\ did before.
+    quit: Option<SigAction>,
+}
+
+/// True while a [`SharedTerminal`] lives.
+static SHARED: AtomicBool = AtomicBool::new(false);
+
+impl SharedTerminal {
+    pub(crate) fn begin() -> SharedTerminal {
+        SHARED.store(true, Ordering::Relaxed);
+        // A handler, since a program would inherit that a signal is ignored.
+        let action = SigAction::new(SigHandler::Handler(nothing), SaFlags::SA_RESTART, SigSet::empty());
+        // SAFETY: the handler does nothing.
+        SharedTerminal { quit: unsafe { sigaction(Signal::SIGQUIT, &action) }.ok() }
+    }
+}
+
+impl Drop for SharedTerminal {
+    fn drop(&mut self) {
+        SHARED.store(false, Ordering::Relaxed);
+        if let Some(before) = &self.quit {
+            // SAFETY: it was in force before.
+            let _ = unsafe { sigaction(Signal::SIGQUIT, before) };
+        }
+    }
+}
+
+extern "C" fn nothing(_signal: libc::c_int) {}
+
+extern "C" fn note_unless_shared(signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+    // The terminal driver sends with the kernel's own code, `kill` with the user's (sigaction(2)).
+    // SAFETY: a handler that was installed with SA_SIGINFO gets a valid description of its signal.
+    let of_terminal = unsafe { (*info).si_code } == libc::SI_KERNEL;
+    if of_terminal && SHARED.load(Ordering::Relaxed) {
+        return;
+    }
+    note(signal);
+    // The second one ends the process.
+    // SAFETY: signal(2) is async-signal-safe.
+    unsafe { libc::signal(signal, libc::SIG_DFL) };
 }
 
 extern "C" fn note(_signal: libc::c_int) {

@@ -88,6 +88,11 @@ impl World {
         self.emulator.has_ended() || agent_ended || tunnel_ended
     }
 
+    /// Packets that interfaces have dropped outside the models since it began.
+    pub(crate) fn dropped(&self) -> Result<u64> {
+        Ok(self.hosts.dropped()?.saturating_sub(self.dropped_before))
+    }
+
     /// Kills its programs, whose farewells nobody will read.
     pub(crate) fn kill_programs(&mut self) {
         self.agent.iter_mut().for_each(Agent::kill);
@@ -130,7 +135,7 @@ fn attempt(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
     if stop.is_raised() {
         return Err(LabError::Stopped);
     }
-    let dropped = world.hosts.dropped()?.saturating_sub(world.dropped_before);
+    let dropped = world.dropped()?;
     let untaken = world.hosts.untaken_datagrams()?;
     if let Some(complaint) = world.complaint() {
         return Err(complaint);
@@ -220,17 +225,17 @@ fn segments(
 
 /// What was lost because somebody was late.
 #[derive(Clone, Copy, Debug, Default)]
-struct Unread {
+pub(crate) struct Unread {
     /// Packets that interfaces dropped.
-    dropped: u64,
+    pub dropped: u64,
     /// Datagrams that stations' programs did not take.
-    datagrams: u64,
+    pub datagrams: u64,
     /// Frames of monitors that stations' agents did not take.
-    frames: u64,
+    pub frames: u64,
 }
 
 /// What makes a run unreliable.
-fn doubts(
+pub(crate) fn doubts(
     log: &EmulatorLog,
     unread: Unread,
     late_start: Span,

@@ -18,7 +18,9 @@ mod set_up;
 
 pub use check::Scenario;
 pub use lasthop_units::quantity;
-pub use model::{Backhaul, Hop, REQUEST, Stream, StreamKind, UDP_HEADERS, UnknownLaw, WiredHop, stream_infos};
+pub use model::{
+    Backhaul, Hop, REQUEST, Stream, StreamKind, UDP_HEADERS, UnknownHost, UnknownLaw, WiredHop, stream_infos,
+};
 pub use problem::{Error, Kind, Problem};
 pub use raw::{Program, Standard, World};
 pub use schema::{json_schema, reference_page};

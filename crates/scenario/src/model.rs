@@ -2,6 +2,7 @@
 
 use crate::check::Scenario;
 use crate::graph::{Cable, Graph, Host, HostRole, Link, Medium, Route};
+use crate::read::nearest;
 use crate::{Program, SetUp, World};
 use lasthop_laws::{Choice, Place};
 use lasthop_radio::{AccessClass, queue, wifi, wired};
@@ -10,6 +11,7 @@ use lasthop_signals::{HostId, Node};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use rand::RngExt;
 use std::collections::BTreeSet;
+use std::fmt;
 
 impl Scenario {
     /// The file's name without directory and extension.
@@ -125,6 +127,18 @@ impl Scenario {
     /// The host of a station, by its place in [`Scenario::stations`].
     pub fn station_host(station: usize) -> HostId {
         HostId(u16::try_from(station + 2).expect("a hop holds at most 1024 nodes"))
+    }
+
+    /// The host called `name`.
+    ///
+    /// # Errors
+    /// [`UnknownHost`] says which names there are.
+    pub fn host(&self, name: &str) -> Result<HostId, UnknownHost> {
+        let known: Vec<String> = self.hosts().into_iter().map(|host| host.name).collect();
+        match known.iter().position(|host| host == name).map(u16::try_from) {
+            Some(Ok(place)) => Ok(HostId(place)),
+            _ => Err(UnknownHost { name: name.to_owned(), scenario: self.name.clone(), known }),
+        }
     }
 
     /// The station that a host is, as its place in [`Scenario::stations`]; `None` for any other host.
@@ -299,6 +313,30 @@ pub struct UnknownLaw {
     pub scenario: String,
     /// The names that it knows.
     pub known: Vec<String>,
+}
+
+/// A host that the scenario does not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the scenario {scenario} has no host `{name}`")]
+pub struct UnknownHost {
+    /// The name that was asked for.
+    pub name: String,
+    /// The scenario's name.
+    pub scenario: String,
+    /// The names that it has, by [`HostId`].
+    pub known: Vec<String>,
+}
+
+impl miette::Diagnostic for UnknownHost {
+    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        Some(Box::new("scenario::unknown_host"))
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        let near = nearest(&self.name, self.known.iter().map(String::as_str));
+        let known = format!("its hosts are {}", self.known.join(", "));
+        Some(Box::new(near.map_or(known.clone(), |near| format!("did you mean `{near}`? {known}"))))
+    }
 }
 
 /// A link to the access point whose rate changes.

@@ -3,7 +3,7 @@
 use super::bulk::Bulk;
 use super::door::Door;
 use super::fetch::{FetchStream, Fetches};
-use super::iperf3::Iperf3;
+use super::iperf3::{self, Iperf3};
 use super::probe::{ProbeStream, Probes};
 use super::{Call, End, Period, tos};
 use crate::error::{LabError, Result};
@@ -39,8 +39,8 @@ enum Running {
     Fetch,
 }
 
-/// Of stream 0; the others follow.
-const FIRST_PORT: u16 = 5201;
+/// Of stream 0; the others follow. The port before it is left to a server that a user calls with `iperf3`.
+const FIRST_PORT: u16 = iperf3::PORT + 1;
 
 /// The port of stream `number` at the host that listens for it.
 pub(crate) fn port(number: usize) -> u16 {

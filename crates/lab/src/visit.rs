@@ -1,0 +1,195 @@
+//! Runs a program of the user's own on a host of a world, for as long as the program likes.
+
+use crate::congestion;
+use crate::error::{LabError, Result};
+use crate::processes;
+use crate::program::{Program, STEP};
+use crate::spec::Spec;
+use crate::stop::Stop;
+use crate::traffic::all::Traffic;
+use crate::traffic::iperf3::{self, Server};
+use crate::traffic::{Period, TICK};
+use crate::tunnel::{self, DOOR};
+use crate::world::{Unread, World, doubts};
+use lasthop_scenario::Scenario;
+use lasthop_signals::HostId;
+use lasthop_units::{Span, Time};
+use nix::unistd::Uid;
+use std::ffi::OsString;
+use std::net::{IpAddr, SocketAddr};
+use std::process::ExitStatus;
+
+/// A program, and where it runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Visit<'a> {
+    /// The world.
+    pub spec: &'a Spec,
+    /// The host whose network namespace the program runs in.
+    pub host: HostId,
+    /// The program and its arguments.
+    pub command: &'a [OsString],
+    /// Whether the streams of `spec` run beside the program, until the duration of `spec` has passed or the program has ended.
+    pub with_traffic: bool,
+}
+
+/// What the program finds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Setting {
+    /// The address of its host.
+    pub address: IpAddr,
+    /// True if an `iperf3` server listens at the host `server`, at its usual port.
+    pub iperf3: bool,
+    /// Where it reaches the edge proxy (SOCKS5 and HTTP CONNECT), if there is one and the host is a station.
+    pub proxy: Option<SocketAddr>,
+}
+
+/// How it went.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Visited {
+    /// The exit status of the program.
+    pub status: ExitStatus,
+    /// Why the hop was not what it should have been, one line each; mostly empty.
+    pub doubts: Vec<String>,
+}
+
+/// How long the program may take to end by itself after this process was told to stop: Ctrl-C tells both.
+const GRACE: Span = Span::from_secs(1);
+
+/// Builds the world of `visit`, runs its program there with the standard streams, the process group and the terminal of this process, waits for its
+/// end, and takes everything down. `begun` is called just before the program starts.
+///
+/// The names of all hosts resolve. TCP uses in each namespace the congestion control that the spec has for that host, unless a program
+/// chooses another. Where `iperf3` is installed, a server listens at the host `server`, unless the program runs there.
+///
+/// When `stop` is raised, the program has a second to end by itself; then it gets SIGTERM, and two seconds later SIGKILL.
+/// Processes that the program leaves behind in any of the namespaces are ended with it.
+///
+/// # Errors
+/// What [`Spec::check_for_programs`] finds, what cannot be built, [`LabError::Command`] if the program does not start, the complaint of an
+/// agent that ended too early, or [`LabError::Stopped`] if `stop` was raised before the program started.
+pub fn visit(visit: &Visit<'_>, begun: impl FnOnce(&Setting), stop: &Stop) -> Result<Visited> {
+    if !Uid::effective().is_root() {
+        return Err(LabError::NotRoot);
+    }
+    let mut spec = visit.spec.clone();
+    if !visit.with_traffic {
+        spec.streams.clear();
+    }
+    spec.check_for_programs()?;
+    let has_iperf3 = visit.host != Scenario::SERVER && iperf3::is_installed();
+    let server = spec.address(Scenario::SERVER, Scenario::station_host(0));
+    if let Some(tunnel) = &mut spec.tunnel
+        && has_iperf3
+    {
+        // It cannot ask the agent for a connection.
+        let server = SocketAddr::new(server, iperf3::PORT);
+        let local = tunnel::forwarded(iperf3::PORT);
+        let fill = |argument: &String| {
+            argument.replace("{local}", &local.to_string()).replace("{target}", &server.to_string())
+        };
+        tunnel.station.extend(tunnel.forward.iter().map(fill));
+    }
+    let mut world = match World::build(&spec, false, stop) {
+        // A signal interrupts system calls, and so may make anything fail.
+        Err(_) if stop.is_raised() => return Err(LabError::Stopped),
+        built => built?,
+    };
+    let stayed = stay(visit, &spec, &mut world, has_iperf3, begun, stop);
+    let dropped = world.dropped();
+    world.kill_programs();
+    let World { emulator, tunnel, agent, hosts, run, .. } = world;
+    // Its error comes first: if it failed, everything else failed because of it.
+    let log = emulator.finish();
+    drop((tunnel, agent));
+    processes::end_all(hosts.all());
+    drop(hosts);
+    drop(run);
+    let (log, stayed) = (log?, stayed?);
+    let unread = Unread { dropped: dropped?, ..Unread::default() };
+    let found = doubts(&log, unread, Span::ZERO, false, None);
+    let doubts = found.iter().map(ToString::to_string).chain(stayed.complaint).collect();
+    Ok(Visited { status: stayed.status, doubts })
+}
+
+/// How the program ended, and what went wrong with the scenario's traffic.
+struct Stayed {
+    status: ExitStatus,
+    complaint: Option<String>,
+}
+
+/// Runs the program, and what is beside it, in a world that is up.
+fn stay(
+    visit: &Visit<'_>,
+    spec: &Spec,
+    world: &mut World,
+    has_iperf3: bool,
+    begun: impl FnOnce(&Setting),
+    stop: &Stop,
+) -> Result<Stayed> {
+    for (host, congestion) in world.hosts.all().zip(&spec.congestion) {
+        congestion::set_default(host, congestion)?;
+    }
+    let server = if has_iperf3 { Server::start(&world.hosts.server, stop)? } else { None };
+    let is_station = spec.station_of(visit.host).is_some();
+    let setting = Setting {
+        address: spec.address(visit.host, visit.host),
+        iperf3: server.is_some(),
+        proxy: (spec.tunnel.is_some() && is_station).then_some(DOOR),
+    };
+    let (clock, end) = (world.clock, Time::ZERO + spec.duration);
+    let period = Period { clock, start: Time::ZERO, end, stop: Stop::default() };
+    let start = || Traffic::start(spec, &world.hosts, &period, world.emulator.seat());
+    let mut traffic = visit.with_traffic.then(start).transpose()?;
+    let ended = accompany(visit, spec, world, traffic.as_mut(), || begun(&setting), stop);
+    // Its threads end before their world does.
+    period.stop.raise();
+    let complaint = match traffic.map(Traffic::finish) {
+        None | Some(Ok(_) | Err(LabError::Stopped)) => None,
+        Some(Err(error)) => Some(format!("the scenario's traffic failed: {error}")),
+    };
+    Ok(Stayed { status: ended?, complaint })
+}
+
+/// Starts the program when the world's time begins, and waits for its end.
+fn accompany(
+    visit: &Visit<'_>,
+    spec: &Spec,
+    world: &mut World,
+    mut traffic: Option<&mut Traffic>,
+    begun: impl FnOnce(),
+    stop: &Stop,
+) -> Result<ExitStatus> {
+    let begins = |world: &World| world.clock.until(Time::ZERO);
+    while !stop.is_raised() && !begins(world).is_zero() {
+        std::thread::sleep(begins(world).min(TICK.into()).into());
+    }
+    if stop.is_raised() {
+        return Err(LabError::Stopped);
+    }
+    let host = world.hosts.of(visit.host).ok_or_else(|| LabError::Spec("a host that is not there".into()))?;
+    begun();
+    let mut program = Program::start(host, &names(spec, visit.host), &world.run, visit.command)?;
+    loop {
+        if let Some(status) = program.status()? {
+            return Ok(status);
+        }
+        if stop.is_raised() {
+            return program.end(GRACE);
+        }
+        if world.has_ended() {
+            program.end(Span::ZERO)?;
+            return Err(world.complaint().unwrap_or(LabError::Stopped));
+        }
+        if let Some(traffic) = traffic.as_deref_mut() {
+            traffic.start_due_programs(spec, &world.hosts)?;
+        }
+        std::thread::sleep(STEP.into());
+    }
+}
+
+/// The content of `/etc/hosts` at `host`.
+fn names(spec: &Spec, host: HostId) -> String {
+    let all = (0..spec.hosts()).map(|number| HostId(number as u16));
+    let lines = all.map(|to| format!("{}\t{}\n", spec.address(to, host), spec.host_name(to)));
+    std::iter::once("127.0.0.1\tlocalhost\n::1\tlocalhost\n".to_owned()).chain(lines).collect()
+}
