@@ -69,7 +69,7 @@ fn iperf3_reaches_the_server_beside_the_scenarios_traffic() {
         return;
     }
     let script = "until [ $(cat /sys/class/net/wlan0/statistics/rx_bytes) -gt 100000 ]; do sleep 0.01; done; \
-                  exec iperf3 --client server --time 1 --json";
+                  exec iperf3 --client server --bytes 256K --json";
     let ended = over(start(&["--with-traffic"], &["sh", "-c", script])).succeeded();
     assert!(ended.err.contains("iperf3 listens at server"), "{}", ended.err);
     let said: serde_json::Value = serde_json::from_str(&ended.out).expect("JSON");
@@ -143,6 +143,25 @@ fn ctrl_c_is_the_programs_affair_and_a_polite_kill_ends_both() {
     assert_eq!(ended.status, 128 + Signal::SIGTERM as i32, "{}", shown.lock().expect("no panic"));
     assert!(is_dead(&number), "the program lives on");
     reader.join().expect("no panic");
+}
+
+#[test]
+fn clean_ends_what_a_program_of_a_killed_command_left_running() {
+    let Some(_lab) = lab() else { return };
+    let folder = tempfile::tempdir().expect("a directory");
+    let began = folder.path().join("began");
+    // The second process is nobody's child when the first one has been killed.
+    let script = format!("sleep 1000 & echo $! >{}; wait", began.display());
+    let mut child = start(&[], &["sh", "-c", &script]);
+    let number = || std::fs::read_to_string(&began).ok().filter(|text| text.ends_with('\n'));
+    assert!(eventually(PATIENCE, || number().is_some()), "the program did not begin");
+    let number = number().expect("written");
+    child.kill().expect("our child");
+    child.wait().expect("our child");
+    assert!(!is_dead(number.trim()), "it was to be left");
+    run(&mut lasthop(["lab", "--clean"])).succeeded();
+    assert!(is_dead(number.trim()), "what the program left behind lives on");
+    assert_eq!(leavings(child.id()), [""; 0]);
 }
 
 #[test]

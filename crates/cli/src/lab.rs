@@ -23,7 +23,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     law: Option<String>,
     /// Seed of the hop's random draws [default: the first of the scenario's]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     seed: Option<u64>,
     /// The host to run on: server, ap, or a station [default: the first station]
     #[arg(long, value_name = "NAME")]

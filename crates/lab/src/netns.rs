@@ -5,6 +5,7 @@
 
 use crate::error::{Doing, LabError, Result};
 use crate::netlink::Netlink;
+use crate::processes;
 use crate::run_dir::{self, PREFIX, RunDir};
 use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
@@ -93,24 +94,23 @@ impl Drop for Namespace {
     }
 }
 
-/// Removes the namespaces of runs whose process is dead, and names them. Those of living runs, and all that are not
-/// ours, stay.
+/// Removes the namespaces of runs whose process is dead, with the processes in them, and names them. Those of living runs, and
+/// all that are not ours, stay.
 pub(crate) fn clean() -> Result<Vec<String>> {
     let entries = match fs::read_dir(NAMED) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error).doing(|| format!("reading {NAMED}")),
     };
-    let mut removed = Vec::new();
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let Some(name) = name.to_str() else { continue };
-        if name.strip_prefix(PREFIX).and_then(run_of).is_some_and(|run| !run_dir::is_alive(&run)) {
-            remove(&entry.path());
-            removed.push(name.to_owned());
-        }
-    }
+    let ours = |name: &String| name.strip_prefix(PREFIX).and_then(run_of).is_some_and(|run| !run_dir::is_alive(&run));
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let mut removed: Vec<String> = names.filter(ours).collect();
     removed.sort();
+    let path = |name: &String| Path::new(NAMED).join(name);
+    // A namespace lives on without its name while a process is in it.
+    let files: Vec<File> = removed.iter().filter_map(|name| File::open(path(name)).ok()).collect();
+    processes::end_all(files.iter());
+    removed.iter().for_each(|name| remove(&path(name)));
     Ok(removed)
 }
 

@@ -2,9 +2,8 @@
 //!
 //! A namespace lives as long as a process in it: removing its name is not enough.
 
-use crate::netns::Namespace;
 use lasthop_units::Span;
-use std::fs;
+use std::fs::{self, File};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
@@ -12,9 +11,15 @@ use std::os::unix::fs::MetadataExt;
 const PATIENCE: [(libc::c_int, Span); 2] =
     [(libc::SIGTERM, Span::from_millis(500)), (libc::SIGKILL, Span::from_secs(2))];
 
-/// Asks every process in `namespaces` to end (SIGTERM) and kills those that do not. This process is spared.
-pub(crate) fn end_all<'a>(namespaces: impl Iterator<Item = &'a Namespace>) {
-    let spaces: Vec<Identity> = namespaces.filter_map(|space| space.file().metadata().ok()).map(identity).collect();
+/// Asks every process in `namespaces`, which are open files of network namespaces, to end (SIGTERM), and kills those that do not. This
+/// process and its own namespace are spared.
+pub(crate) fn end_all<'a>(namespaces: impl Iterator<Item = &'a File>) {
+    let own = fs::metadata("/proc/self/ns/net").ok().map(identity);
+    let spaces = namespaces.filter_map(|space| space.metadata().ok()).map(identity);
+    let spaces: Vec<Identity> = spaces.filter(|space| Some(*space) != own).collect();
+    if spaces.is_empty() {
+        return;
+    }
     let step = Span::from_millis(10);
     for (signal, patience) in PATIENCE {
         let mut waited = Span::ZERO;

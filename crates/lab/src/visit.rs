@@ -2,6 +2,7 @@
 
 use crate::congestion;
 use crate::error::{LabError, Result};
+use crate::netns::Namespace;
 use crate::processes;
 use crate::program::{Program, STEP};
 use crate::spec::Spec;
@@ -101,7 +102,7 @@ pub fn visit(visit: &Visit<'_>, begun: impl FnOnce(&Setting), stop: &Stop) -> Re
     // Its error comes first: if it failed, everything else failed because of it.
     let log = emulator.finish();
     drop((tunnel, agent));
-    processes::end_all(hosts.all());
+    processes::end_all(hosts.all().map(Namespace::file));
     drop(hosts);
     drop(run);
     let (log, stayed) = (log?, stayed?);
