@@ -1,4 +1,5 @@
-//! `lasthop lab FILE -- COMMAND`: a program on a host of the lab, what it finds, how it ends, and what is left of it.
+//! `lasthop lab FILE -- COMMAND`: a program on a host of the lab, what it finds, how it ends, and
+//! what is left of it.
 
 use lasthop_tests::{
     Ended, PATIENCE, ends_within, eventually, is_root, lab, lasthop, leavings, own_scenario, run, scenario,

@@ -79,9 +79,10 @@ enum Command {
     Aggregation(aggregation::Args),
     /// Run any program on a host of a scenario, over the emulated hop
     ///
-    /// Builds the scenario's hosts and hop in the lab and starts the program in the network namespace of the first station, or of
-    /// another host (--host). The program has the terminal as it would without Lasthop, and its exit status is the
-    /// command's. The names of all hosts resolve: server, ap and the stations. Where iperf3 is installed, a server listens at
+    /// Builds the scenario's hosts and hop in the lab and starts the program in the network
+    /// namespace of the first station, or of another host (--host). The program has the terminal
+    /// as it would without Lasthop, and its exit status is the command's. The names of all hosts
+    /// resolve: server, ap and the stations. Where iperf3 is installed, a server listens at
     /// `server`. TCP uses the congestion control that the law has for each host. Needs root.
     #[command(after_long_help = lab::EXAMPLES)]
     Lab(lab::Args),

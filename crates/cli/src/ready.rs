@@ -39,7 +39,8 @@ fn place_for(out: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Without its eBPF programs an agent would only fail later, with runs of other laws done. `instead`: how to do without the law.
+/// Without its eBPF programs an agent would only fail later, with runs of other laws done.
+/// `instead`: how to do without the law.
 pub fn agent(law: &str, instead: &str) -> anyhow::Result<()> {
     match lasthop_agents::ap::probe().into_iter().find(lasthop_agents::ap::Check::hinders) {
         None => Ok(()),

@@ -114,8 +114,8 @@ fn one_by_one(plan: &Plan<'_>, progress: &dyn Progress, stop: &Stop) -> Result<V
     plan.runs().into_iter().enumerate().map(one).collect()
 }
 
-/// One run of `scenario` under `law` as the lab makes it: the law's agent, or its edge proxy with the stations' agents, is the
-/// running program, started again.
+/// One run of `scenario` under `law` as the lab makes it: the law's agent, or its edge proxy with
+/// the stations' agents, is the running program, started again.
 ///
 /// # Errors
 /// [`ExperimentError::OwnProgram`] if the running program cannot find itself.

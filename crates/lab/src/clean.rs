@@ -8,7 +8,8 @@ use std::path::PathBuf;
 /// What was removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
-    /// Network namespaces, by name. Their interfaces, what was attached to these, and processes in them went with them.
+    /// Network namespaces, by name. Their interfaces, what was attached to these, and processes in
+    /// them went with them.
     pub namespaces: Vec<String>,
     /// Directories of runs.
     pub directories: Vec<PathBuf>,

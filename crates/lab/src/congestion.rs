@@ -1,4 +1,5 @@
-//! The kernel's TCP congestion controls: which there are, and which a network namespace uses by default.
+//! The kernel's TCP congestion controls: which there are, and which a network namespace uses by
+//! default.
 
 use crate::error::{Doing, LabError, Result};
 use crate::netns::Namespace;
@@ -7,14 +8,16 @@ use socket2::{Domain, Socket, Type};
 use std::fs;
 use std::io::{self, ErrorKind};
 
-/// What unprivileged programs may choose, and what a network namespace may have as its default: one list for the whole machine.
+/// What unprivileged programs may choose, and what a network namespace may have as its default:
+/// one list for the whole machine.
 const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
 
 /// The default of the calling thread's network namespace.
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 
-/// True if the running kernel has congestion control `name`. The list holds those that are registered; one that is a module,
-/// as BBR is in Debian's kernels, is loaded when root asks a socket for it (tcp_set_congestion_control).
+/// True if the running kernel has congestion control `name`. The list holds those that are
+/// registered; one that is a module, as BBR is in Debian's kernels, is loaded when root asks a
+/// socket for it (tcp_set_congestion_control).
 pub(crate) fn exists(name: &str) -> bool {
     let loads = || {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None);
@@ -23,7 +26,8 @@ pub(crate) fn exists(name: &str) -> bool {
     registered().iter().any(|offer| offer == name) || loads()
 }
 
-/// The congestion controls that are registered in the running kernel (net.ipv4.tcp_available_congestion_control), in its order.
+/// The congestion controls that are registered in the running kernel
+/// (net.ipv4.tcp_available_congestion_control), in its order.
 pub(crate) fn registered() -> Vec<String> {
     let offered = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
     offered.split_whitespace().map(str::to_owned).collect()
@@ -31,12 +35,14 @@ pub(crate) fn registered() -> Vec<String> {
 
 /// Makes `name` what TCP connections of `namespace` use unless a program chooses otherwise.
 ///
-/// The kernel refuses a default that unprivileged programs may not choose (tcp_set_default_congestion_control), and what
-/// they may choose holds for the whole machine. So where it refuses, `name` is on that list for as long as the default is set: a
-/// namespace keeps its default afterwards.
+/// The kernel refuses a default that unprivileged programs may not choose
+/// (tcp_set_default_congestion_control), and what they may choose holds for the whole machine. So
+/// where it refuses, `name` is on that list for as long as the default is set: a namespace keeps
+/// its default afterwards.
 ///
 /// # Errors
-/// [`LabError::Missing`] if the list cannot be changed, as in a container; [`LabError::System`] for anything else.
+/// [`LabError::Missing`] if the list cannot be changed, as in a container;
+/// [`LabError::System`] for anything else.
 pub(crate) fn set_default(namespace: &Namespace, name: &str) -> Result<()> {
     let set = || namespace.within(|| Ok(fs::write(DEFAULT, name)));
     let doing = || format!("making {name} the default congestion control of {}", namespace.name());

@@ -11,8 +11,8 @@ use std::os::unix::fs::MetadataExt;
 const PATIENCE: [(libc::c_int, Span); 2] =
     [(libc::SIGTERM, Span::from_millis(500)), (libc::SIGKILL, Span::from_secs(2))];
 
-/// Asks every process in `namespaces`, which are open files of network namespaces, to end (SIGTERM), and kills those that do not. This
-/// process and its own namespace are spared.
+/// Asks every process in `namespaces`, which are open files of network namespaces, to end
+/// (SIGTERM), and kills those that do not. This process and its own namespace are spared.
 pub(crate) fn end_all<'a>(namespaces: impl Iterator<Item = &'a File>) {
     let own = fs::metadata("/proc/self/ns/net").ok().map(identity);
     let spaces = namespaces.filter_map(|space| space.metadata().ok()).map(identity);
@@ -60,7 +60,8 @@ fn numbers() -> impl Iterator<Item = i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// A process that cannot be taken for another one that gets its number later (pidfd_open(2), Linux 5.3).
+/// A process that cannot be taken for another one that gets its number later (pidfd_open(2), Linux
+/// 5.3).
 struct Process(OwnedFd);
 
 impl Process {
@@ -71,14 +72,16 @@ impl Process {
         let fd = i32::try_from(fd).ok().filter(|fd| *fd >= 0)?;
         // SAFETY: a fresh descriptor that nobody else owns.
         let process = Process(unsafe { OwnedFd::from_raw_fd(fd) });
-        // Looked at after the descriptor was opened. If the number has passed to another process meanwhile, the descriptor still means
-        // the first one, which is dead and gets no signal. A process that has ended has no namespace.
+        // Looked at after the descriptor was opened. If the number has passed to another process
+        // meanwhile, the descriptor still means the first one, which is dead and gets no signal. A
+        // process that has ended has no namespace.
         let space = fs::metadata(format!("/proc/{pid}/ns/net")).ok()?;
         spaces.contains(&identity(space)).then_some(process)
     }
 
     fn send(&self, signal: libc::c_int) {
-        // SAFETY: a null description makes the kernel fill one in, as kill(2) does. It fails only if the process has ended.
+        // SAFETY: a null description makes the kernel fill one in, as kill(2) does. It fails only
+        // if the process has ended.
         unsafe {
             libc::syscall(
                 libc::SYS_pidfd_send_signal,

@@ -1,7 +1,7 @@
 //! The user's own program in the namespace of a host, at the user's terminal.
 //!
-//! Unlike the lab's own programs ([`Child`](crate::child::Child)) it keeps the process group, the terminal and the standard streams of this
-//! process, so that interactive programs work.
+//! Unlike the lab's own programs ([`Child`](crate::child::Child)) it keeps the process group, the
+//! terminal and the standard streams of this process, so that interactive programs work.
 
 use crate::error::{Doing, LabError, Result};
 use crate::netns::Namespace;
@@ -26,7 +26,8 @@ use std::thread::JoinHandle;
 pub(crate) struct Program {
     process: Child,
     name: String,
-    /// Its thread ends when this does. The kernel kills a program whose parent thread has ended, so the thread outlives it.
+    /// Its thread ends when this does. The kernel kills a program whose parent thread has ended,
+    /// so the thread outlives it.
     over: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
     _terminal: SharedTerminal,
@@ -39,10 +40,12 @@ pub(crate) const STEP: Span = Span::from_millis(5);
 const FAREWELL: Span = Span::from_secs(2);
 
 impl Program {
-    /// Starts `command` in `namespace`, where `names` is the content of `/etc/hosts` and no other name resolves.
+    /// Starts `command` in `namespace`, where `names` is the content of `/etc/hosts` and no other
+    /// name resolves.
     ///
     /// # Errors
-    /// [`LabError::Command`] if there is no such program, or it may not be run; [`LabError::System`] for what the kernel refused.
+    /// [`LabError::Command`] if there is no such program, or it may not be run;
+    /// [`LabError::System`] for what the kernel refused.
     pub(crate) fn start(namespace: &Namespace, names: &str, run: &RunDir, command: &[OsString]) -> Result<Program> {
         let [program, arguments @ ..] = command else { return Err(LabError::Spec("no program to run".into())) };
         let name = program.to_string_lossy().into_owned();
@@ -132,17 +135,20 @@ impl View {
         let view = View { hosts: run.file("hosts"), resolver: run.file("resolv.conf"), sys: run.file("sys") };
         let write = |path: &Path, text: &str| fs::write(path, text).doing(|| format!("writing {}", path.display()));
         write(&view.hosts, names)?;
-        // No name server can be reached, and programs would wait for one: nobody listens here, and the kernel says so at once.
+        // No name server can be reached, and programs would wait for one: nobody listens here, and
+        // the kernel says so at once.
         write(&view.resolver, "nameserver 127.0.0.1\n")?;
         fs::create_dir_all(&view.sys).doing(|| format!("making {}", view.sys.display()))?;
         Ok(view)
     }
 
-    /// Puts the calling thread into the network namespace `space`, and into a mount namespace of its own that has this view.
+    /// Puts the calling thread into the network namespace `space`, and into a mount namespace of
+    /// its own that has this view.
     fn enter(&self, space: &File) -> Result<()> {
         setns(space, CloneFlags::CLONE_NEWNET).doing(|| "entering a network namespace".into())?;
         unshare(CloneFlags::CLONE_NEWNS).doing(|| "making a mount namespace".into())?;
-        // Mounts made here do not spread. Those that others remove, as the lab does in the end, vanish here too.
+        // Mounts made here do not spread. Those that others remove, as the lab does in the end,
+        // vanish here too.
         let receive_only = MsFlags::MS_SLAVE | MsFlags::MS_REC;
         mount(None::<&str>, "/", None::<&str>, receive_only, None::<&str>)
             .doing(|| "keeping the mounts of a program to itself".into())?;
@@ -154,8 +160,9 @@ impl View {
         Ok(())
     }
 
-    /// The interfaces of the calling thread's network namespace in /sys: a fresh sysfs shows them. Only these two directories depend on
-    /// the namespace. The rest of /sys, cgroups above all, stays what it is.
+    /// The interfaces of the calling thread's network namespace in /sys: a fresh sysfs shows them.
+    /// Only these two directories depend on the namespace. The rest of /sys, cgroups above all,
+    /// stays what it is.
     fn show_interfaces(&self) -> nix::Result<()> {
         let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
         mount(Some("sysfs"), &self.sys, Some("sysfs"), flags, None::<&str>)?;

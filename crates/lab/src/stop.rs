@@ -40,22 +40,25 @@ impl Stop {
         Ok(())
     }
 
-    /// As [`Stop::on_signals`], for a process that runs a program of the user's own at the same terminal. While somebody holds a
-    /// [`SharedTerminal`], a Ctrl-C that the terminal sends is the program's affair: a shell or an editor goes on after it. One
-    /// that another process sends raises every `Stop` as before.
+    /// As [`Stop::on_signals`], for a process that runs a program of the user's own at the same
+    /// terminal ([`visit`](crate::visit())). While the program runs, a Ctrl-C that the terminal
+    /// sends is the program's affair: a shell or an editor goes on after it. One that another
+    /// process sends raises every `Stop` as before.
     ///
     /// # Errors
     /// What the kernel refused.
     pub fn on_signals_beside_a_program() -> Result<()> {
         Stop::on_signals()?;
         let action = SigAction::new(SigHandler::SigAction(note_unless_shared), SaFlags::empty(), SigSet::empty());
-        // SAFETY: the handler only loads and stores atomics and restores a default action, which is async-signal-safe.
+        // SAFETY: the handler only loads and stores atomics and restores a default action, which
+        // is async-signal-safe.
         unsafe { sigaction(Signal::SIGINT, &action) }.doing(|| "handling SIGINT".into())?;
         Ok(())
     }
 }
 
-/// A program has the terminal, too, as long as the value lives: what the user's keys send (Ctrl-C, Ctrl-\) does not end this process.
+/// A program has the terminal, too, as long as the value lives: what the user's keys send (Ctrl-C,
+/// Ctrl-\) does not end this process.
 #[derive(Debug)]
 pub(crate) struct SharedTerminal {
     /// What Ctrl-\ did before.

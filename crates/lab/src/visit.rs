@@ -29,7 +29,8 @@ pub struct Visit<'a> {
     pub host: HostId,
     /// The program and its arguments.
     pub command: &'a [OsString],
-    /// Whether the streams of `spec` run beside the program, until the duration of `spec` has passed or the program has ended.
+    /// Whether the streams of `spec` run beside the program, until the duration of `spec` has
+    /// passed or the program has ended.
     pub with_traffic: bool,
 }
 
@@ -40,7 +41,8 @@ pub struct Setting {
     pub address: IpAddr,
     /// True if an `iperf3` server listens at the host `server`, at its usual port.
     pub iperf3: bool,
-    /// Where it reaches the edge proxy (SOCKS5 and HTTP CONNECT), if there is one and the host is a station.
+    /// Where it reaches the edge proxy (SOCKS5 and HTTP CONNECT), if there is one and the host is
+    /// a station.
     pub proxy: Option<SocketAddr>,
 }
 
@@ -53,21 +55,26 @@ pub struct Visited {
     pub doubts: Vec<String>,
 }
 
-/// How long the program may take to end by itself after this process was told to stop: Ctrl-C tells both.
+/// How long the program may take to end by itself after this process was told to stop: Ctrl-C
+/// tells both.
 const GRACE: Span = Span::from_secs(1);
 
-/// Builds the world of `visit`, runs its program there with the standard streams, the process group and the terminal of this process, waits for its
-/// end, and takes everything down. `begun` is called just before the program starts.
+/// Builds the world of `visit`, runs its program there with the standard streams, the process
+/// group and the terminal of this process, waits for its end, and takes everything down. `begun`
+/// is called just before the program starts.
 ///
-/// The names of all hosts resolve. TCP uses in each namespace the congestion control that the spec has for that host, unless a program
-/// chooses another. Where `iperf3` is installed, a server listens at the host `server`, unless the program runs there.
+/// The names of all hosts resolve. TCP uses in each namespace the congestion control that the spec
+/// has for that host, unless a program chooses another. Where `iperf3` is installed, a server
+/// listens at the host `server`, unless the program runs there.
 ///
-/// When `stop` is raised, the program has a second to end by itself; then it gets SIGTERM, and two seconds later SIGKILL.
-/// Processes that the program leaves behind in any of the namespaces are ended with it.
+/// When `stop` is raised, the program has a second to end by itself; then it gets SIGTERM, and two
+/// seconds later SIGKILL. Processes that the program leaves behind in any of the namespaces are
+/// ended with it.
 ///
 /// # Errors
-/// What [`Spec::check_for_programs`] finds, what cannot be built, [`LabError::Command`] if the program does not start, the complaint of an
-/// agent that ended too early, or [`LabError::Stopped`] if `stop` was raised before the program started.
+/// What [`Spec::check_for_programs`] finds, what cannot be built, [`LabError::Command`]
+/// if the program does not start, the complaint of an agent that ended too early, or
+/// [`LabError::Stopped`] if `stop` was raised before the program started.
 pub fn visit(visit: &Visit<'_>, begun: impl FnOnce(&Setting), stop: &Stop) -> Result<Visited> {
     if !Uid::effective().is_root() {
         return Err(LabError::NotRoot);

@@ -39,7 +39,8 @@ enum Running {
     Fetch,
 }
 
-/// Of stream 0; the others follow. The port before it is left to a server that a user calls with `iperf3`.
+/// Of stream 0; the others follow. The port before it is left to a server that a user calls with
+/// `iperf3`.
 const FIRST_PORT: u16 = iperf3::PORT + 1;
 
 /// The port of stream `number` at the host that listens for it.

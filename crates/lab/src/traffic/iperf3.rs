@@ -118,8 +118,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server in `namespace` and waits until it listens at [`PORT`]. `None` if it does not begin to within
-    /// [`PATIENCE`], or `stop` is raised. The calling thread must outlive it.
+    /// Starts a server in `namespace` and waits until it listens at [`PORT`]. `None` if it does
+    /// not begin to within [`PATIENCE`], or `stop` is raised. The calling thread must outlive it.
     pub(crate) fn start(namespace: &Namespace, stop: &Stop) -> Result<Option<Server>> {
         let mut child = Child::start(namespace, OsStr::new(PROGRAM), &["--server"])?;
         let (step, mut waited) = (Span::from_millis(5), Span::ZERO);
@@ -137,8 +137,9 @@ impl Server {
 /// How long a server may take until it listens.
 const PATIENCE: Span = Span::from_secs(3);
 
-/// True if a program listens at TCP port `port` in the calling thread's network namespace (proc_net_tcp in the kernel's
-/// documentation: the second field is the local address, the fourth the state, and 0A is LISTEN).
+/// True if a program listens at TCP port `port` in the calling thread's network namespace
+/// (proc_net_tcp in the kernel's documentation: the second field is the local address, the fourth
+/// the state, and 0A is LISTEN).
 fn is_taken(port: u16) -> bool {
     let tables = ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"];
     tables.iter().any(|table| std::fs::read_to_string(table).is_ok_and(|text| lists(&text, port)))
