@@ -47,6 +47,8 @@ pub struct Spec {
     pub backhaul: bool,
     /// There are hosts, links or routes beside the short form's, which the lab does not have.
     pub extended: bool,
+    /// A sender's law of which something was set, by name: the kernel's has parameters of its own, or none.
+    pub adjusted: Option<String>,
     /// Stations with a monitor interface, by their place in `stations`: on a Wi-Fi hop only.
     pub monitors: Vec<usize>,
 }
@@ -102,6 +104,7 @@ impl Spec {
             tunnel: None,
             backhaul: scenario.backhaul().is_some(),
             extended: scenario.is_extended(),
+            adjusted: law.senders().find(|law| !law.settings().is_empty()).map(|law| law.name().to_owned()),
             monitors: scenario.monitors().to_vec(),
         }
     }
@@ -189,6 +192,12 @@ impl Spec {
             let why =
                 "the lab has no hosts, links and routes but those of the short form: use the simulator (--world sim)";
             return wrong(why.into());
+        }
+        if let Some(name) = &self.adjusted {
+            return wrong(format!(
+                "senders are the kernel's, whose {name} takes no parameters from a scenario: leave them out, or use the simulator \
+                 (--world sim)"
+            ));
         }
         if self.congestion.len() < self.hosts() {
             return wrong(format!("congestion controls for {} of {} hosts", self.congestion.len(), self.hosts()));

@@ -56,6 +56,7 @@ fn spec(duration: Span) -> Spec {
         tunnel: None,
         backhaul: false,
         extended: false,
+        adjusted: None,
         monitors: Vec::new(),
     }
 }

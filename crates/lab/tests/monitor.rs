@@ -61,6 +61,7 @@ fn spec() -> Spec {
         tunnel: None,
         backhaul: false,
         extended: false,
+        adjusted: None,
         monitors: vec![0],
     }
 }

@@ -45,6 +45,7 @@ fn spec(congestion: &str, duration: Span) -> Spec {
         tunnel: None,
         backhaul: false,
         extended: false,
+        adjusted: None,
         monitors: Vec::new(),
     }
 }
