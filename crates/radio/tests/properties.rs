@@ -73,7 +73,10 @@ impl Air<u32> for Fate {
         {
             self.broken = Some(format!("{ppdu:?} at {at:?}, sending until {until:?}"));
         }
-        if ppdu.kind == PpduKind::Data && ppdu.duration > Span::from_micros(5_484) {
+        // DSSS and CCK frames end by their length, all others by their duration.
+        let dsss = [1_000_000, 2_000_000, 5_500_000, 11_000_000].contains(&ppdu.rate.as_bps());
+        let legal = if dsss { ppdu.psdu <= Bytes::new(4_095) } else { ppdu.duration <= Span::from_micros(5_484) };
+        if ppdu.kind == PpduKind::Data && !legal {
             self.broken = Some(format!("too long: {ppdu:?}"));
         }
         *until = at;
@@ -120,6 +123,7 @@ fn standards() -> impl Strategy<Value = (Standard, Width)> {
     prop_oneof![
         Just((Standard::Dot11a, Width::Mhz20)),
         Just((Standard::Dot11g, Width::Mhz20)),
+        Just((Standard::Dot11gErp, Width::Mhz20)),
         Just((Standard::Dot11n(Band::Ghz2_4), Width::Mhz20)),
         Just((Standard::Dot11ac, Width::Mhz80)),
         Just((Standard::Dot11ax(Band::Ghz2_4), Width::Mhz40)),
@@ -213,6 +217,9 @@ fn worlds() -> impl Strategy<Value = World> {
         )| {
             let (standard, width) = kind;
             let count = stations + 3;
+            // Of twelve rates the upper eight: four of OFDM and those of DSSS.
+            let first = if standard == Standard::Dot11gErp && !legacy { 4 } else { 0 };
+            let index = |i: usize| Mcs::new(first + mcs[i], 1);
             let mut nodes: Vec<NodeParams> = (0..count)
                 .map(|i| {
                     let role = match i {
@@ -221,7 +228,7 @@ fn worlds() -> impl Strategy<Value = World> {
                         _ if i <= stations => Role::Station { ap: Node(0) },
                         _ => Role::Neighbour,
                     };
-                    let mut node = NodeParams::new(role, Mcs::new(mcs[usize::from(i)], 1));
+                    let mut node = NodeParams::new(role, index(usize::from(i)));
                     node.mpdu_error = error;
                     node.rts_threshold = rts[usize::from(i)].map(Bytes::new);
                     if let Some((link, control)) = &links[usize::from(i)] {
@@ -246,7 +253,7 @@ fn worlds() -> impl Strategy<Value = World> {
                 })
                 .collect();
             if trace {
-                let step = |i: usize| (Time::ZERO + Span::from_millis(7 * i as u64), Mcs::new(mcs[i], 1));
+                let step = |i: usize| (Time::ZERO + Span::from_millis(7 * i as u64), index(i));
                 nodes[1].rate = RateChoice::Trace((0..8).map(step).collect());
             }
             let gi = match standard {

@@ -9,7 +9,8 @@
 //!             `timer`, and a fall outside a recovery sets both back
 //! Symbols:    success threshold -> `successes_needed`, timer threshold -> `timer_needed`, recovery -> `recovering`
 //! Deviations: AARF's bound is the paper's 50 (ns-3: 60). As in ns-3, a recovery lasts until a frame is acknowledged,
-//!             and failures in it beyond the first change nothing; frames count, not milliseconds.
+//!             and failures in it beyond the first change nothing; frames count, not milliseconds. Rates stand in their
+//!             order; ns-3 has the DSSS rates of 802.11g before all others, so that 6 Mbit/s follows 11.
 //! Validity:   frames of one MPDU: 802.11a and g.
 //! Checked by: tests::* (sequences worked by hand), wifi::tests::*
 

@@ -21,6 +21,8 @@ pub(super) struct Candidate {
     pub streams: u8,
     /// Data rate, bit/s.
     pub rate: f64,
+    /// What a frame costs beside its data.
+    pub overhead: Span,
 }
 
 /// How to send the next frame.
@@ -35,7 +37,6 @@ pub(super) struct Choice {
 pub(super) struct Minstrel {
     /// By streams, then by rate.
     rates: Vec<Rate>,
-    overhead_ns: f64,
     stream: Stream,
     updated: Time,
     sampled: Time,
@@ -58,6 +59,7 @@ pub(super) struct Minstrel {
 #[derive(Clone, Debug)]
 struct Rate {
     candidate: Candidate,
+    overhead_ns: f64,
     /// Time of the data of a mean packet, ns.
     duration_ns: f64,
     attempts: u32,
@@ -85,11 +87,12 @@ const SLOW: usize = 2;
 const SEQUENCE: [usize; 6] = [INCREMENT, JUMP, INCREMENT, JUMP, INCREMENT, SLOW];
 
 impl Minstrel {
-    /// A sampler that begins at the lowest rate. `overhead` is what a frame costs beside its data.
-    pub fn new(mut candidates: Vec<Candidate>, overhead: Span, stream: Stream) -> Minstrel {
+    /// A sampler that begins at the lowest rate.
+    pub fn new(mut candidates: Vec<Candidate>, stream: Stream) -> Minstrel {
         candidates.sort_by(|a, b| (a.streams, a.rate).partial_cmp(&(b.streams, b.rate)).expect("rates are numbers"));
         let rate = |candidate: Candidate| Rate {
             candidate,
+            overhead_ns: candidate.overhead.as_nanos() as f64,
             duration_ns: PACKET_BITS / candidate.rate * 1e9,
             attempts: 0,
             successes: 0,
@@ -99,7 +102,6 @@ impl Minstrel {
         };
         let mut minstrel = Minstrel {
             rates: candidates.into_iter().map(rate).collect(),
-            overhead_ns: overhead.as_nanos() as f64,
             stream,
             updated: Time::ZERO,
             sampled: Time::ZERO,
@@ -164,7 +166,7 @@ impl Minstrel {
         if rate.probability < 0.2 {
             return if rate.probability < 0.1 { 1 } else { 2 };
         }
-        let once = self.overhead_ns + rate.duration_ns * self.mean_ampdu;
+        let once = rate.overhead_ns + rate.duration_ns * self.mean_ampdu;
         let (mut window, mut tries, mut spent) = (15.0, 0, 0.0);
         while tries < MOST_TRIES {
             spent += 9_000.0 * window / 2.0 + once;
@@ -256,7 +258,7 @@ impl Minstrel {
         if rate.probability < 0.1 {
             return 0.0;
         }
-        rate.probability.min(0.9) / (self.overhead_ns / self.mean_ampdu.max(1.0) + rate.duration_ns)
+        rate.probability.min(0.9) / (rate.overhead_ns / self.mean_ampdu.max(1.0) + rate.duration_ns)
     }
 
     /// The next rate to sample, if its kind has one.
@@ -343,9 +345,10 @@ mod tests {
         let rates = [6.5, 13.0, 19.5, 26.0, 39.0, 52.0, 58.5, 65.0];
         let all = (0..16u16).map(|i| {
             let streams = 1 + u8::from(i >= 8);
-            Candidate { mode: i, streams, rate: rates[usize::from(i % 8)] * f64::from(streams) * 1e6 }
+            let rate = rates[usize::from(i % 8)] * f64::from(streams) * 1e6;
+            Candidate { mode: i, streams, rate, overhead: Span::from_micros(120) }
         });
-        Minstrel::new(all.collect(), Span::from_micros(120), Seed(seed).stream("minstrel"))
+        Minstrel::new(all.collect(), Seed(seed).stream("minstrel"))
     }
 
     /// Sends a frame each millisecond for a while over a link where mode `i` arrives with probability `arrives(i)`.

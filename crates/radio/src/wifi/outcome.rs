@@ -51,12 +51,11 @@ impl<P: Clone> Wifi<P> {
         ex.received = if ex.kind == PpduKind::Data { received } else { 0 };
         let record = ex.record(flight);
         out.ppdu(now, &record);
-        let (sifs, timeout) = (self.medium.timing.sifs, self.medium.timing.ack_timeout);
         if received > 0 {
-            self.schedule(now + sifs, Event::Respond(flight.contender));
+            self.schedule(now + self.medium.timing.sifs, Event::Respond(flight.contender));
         } else {
             self.exchanges[usize::from(flight.contender)].answer = Span::ZERO;
-            self.schedule(now + timeout, Event::Timeout(flight.contender));
+            self.schedule(now + self.timeout(flight.contender), Event::Timeout(flight.contender));
         }
     }
 
@@ -79,7 +78,7 @@ impl<P: Clone> Wifi<P> {
         if answers {
             self.schedule(now + self.medium.timing.sifs, Event::Respond(flight.contender));
         } else {
-            self.schedule(now + self.medium.timing.ack_timeout, Event::Timeout(flight.contender));
+            self.schedule(now + self.timeout(flight.contender), Event::Timeout(flight.contender));
         }
     }
 
@@ -170,7 +169,7 @@ impl<P: Clone> Wifi<P> {
         let node = self.medium.contenders[usize::from(contender)].node;
         if self.medium.is_sending(ex.to) {
             self.exchanges[usize::from(contender)].answer = Span::ZERO;
-            let timeout = self.medium.timing.ack_timeout.saturating_sub(self.medium.timing.sifs);
+            let timeout = self.timeout(contender).saturating_sub(self.medium.timing.sifs);
             return self.schedule(now + timeout, Event::Timeout(contender));
         }
         let (kind, duration, reserves) = if ex.announcing {
@@ -205,13 +204,23 @@ impl<P: Clone> Wifi<P> {
         self.finish(now, flight.contender, decoded, out);
     }
 
-    /// Reports a control frame of an exchange.
-    fn control_record(&mut self, now: Time, flight: Flight, psdu: Bytes, out: &mut impl Air<P>) {
-        let ex = &self.exchanges[usize::from(flight.contender)];
-        let response = match ex.kind {
+    /// The mode of the answer to a contender's frame.
+    fn response(&self, contender: u16) -> Mode {
+        let ex = &self.exchanges[usize::from(contender)];
+        match ex.kind {
             PpduKind::Data => self.plan.modes()[usize::from(ex.mode)].response,
             _ => Mode::lowest(self.plan.params().standard),
-        };
+        }
+    }
+
+    /// From the end of a contender's frame to the moment its missing answer is noticed.
+    fn timeout(&self, contender: u16) -> Span {
+        self.medium.timing.answer_begins + self.response(contender).preamble()
+    }
+
+    /// Reports a control frame of an exchange.
+    fn control_record(&mut self, now: Time, flight: Flight, psdu: Bytes, out: &mut impl Air<P>) {
+        let response = self.response(flight.contender);
         out.ppdu(
             now,
             &PpduRecord {

@@ -1,16 +1,16 @@
 //! Rates and durations of 802.11 PPDUs.
-//! Source:     IEEE 802.11-2020: OFDM clause 17, ERP clause 18, HT clause 19 (19.3.9, 19.4.3), VHT clause 21 (21.3.8,
-//!             21.4.3, 21.5); IEEE 802.11ax-2021: HE clause 27 (27.3.11, 27.4.3); non-HT reference rate table 10-10;
+//! Source:     IEEE 802.11-2020: DSSS clause 15, HR/DSSS clause 16 (16.2.2, 16.3.4), OFDM clause 17, ERP clause 18, HT
+//!             clause 19 (19.3.9, 19.4.3), VHT clause 21 (21.3.8, 21.4.3, 21.5); IEEE 802.11ax-2021: HE clause 27 (27.3.11, 27.4.3); non-HT reference rate table 10-10;
 //!             response rate 10.6.6.5. Modulations, rates and preambles: [`lasthop_signals::phy`].
 //! Equations:  symbols = ceil((8 * PSDU + 16 + tail) / N_DBPS);
 //!             duration = preamble + symbols * symbol time + signal extension, with the data of non-HT, HT and VHT PPDUs
-//!             rounded up to 4 us
+//!             rounded up to 4 us;   DSSS and CCK: duration = preamble + 8 * PSDU / rate, rounded up to 1 us
 //! Symbols:    N_DBPS -> `bits_per_symbol`, tail -> `tail_bits`
 //! Deviations: BCC for non-HT, HT and VHT (LDPC has no tail bits: at most one symbol less), LDPC without an extra symbol
 //!             segment for HE; no STBC; up to four spatial streams; HE SU PPDUs without packet extension (devices that
-//!             ask for 8 or 16 us of it get that much less).
+//!             ask for 8 or 16 us of it get that much less). DSSS and CCK with the long preamble only.
 //!             `Profile::Ns3_3_37` leaves out VHT-SIG-B and the rounding of short-GI symbols to 4 us.
-//! Validity:   PSDU up to the duration limit of 5.484 ms.
+//! Validity:   PSDU up to the duration limit of 5.484 ms; DSSS and CCK: up to 4095 octets.
 //! Checked by: tests::* (published rates and durations)
 
 use super::params::Profile;
@@ -25,6 +25,9 @@ pub enum Standard {
     Dot11a,
     /// 802.11g: ERP-OFDM at 2.4 GHz with the short slot, without protection of 802.11b stations, DCF.
     Dot11g,
+    /// 802.11g with all rates of an ERP: DSSS and CCK (1, 2, 5.5, 11 Mbit/s, long preamble) beside ERP-OFDM. No station is
+    /// of 802.11b: the slot is short, and there is no protection.
+    Dot11gErp,
     /// 802.11n: HT mixed format, EDCA, A-MPDU.
     Dot11n(Band),
     /// 802.11ac: VHT at 5 GHz, EDCA, A-MPDU.
@@ -46,7 +49,8 @@ pub enum Band {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mcs {
     /// 802.11ax: 0 to 11. 802.11ac: 0 to 9. 802.11n: 0 to 7, counted within the streams (MCS 15 is index 7 with 2
-    /// streams). 802.11a/g: 0 to 7 for 6, 9, 12, 18, 24, 36, 48, 54 Mbit/s.
+    /// streams). 802.11a/g: 0 to 7 for 6, 9, 12, 18, 24, 36, 48, 54 Mbit/s, and with the DSSS rates of 802.11g 8 to 11
+    /// for 1, 2, 5.5, 11 Mbit/s.
     pub index: u8,
     /// Spatial streams, 1 to 4; 1 with 802.11a/g.
     pub nss: u8,
@@ -58,11 +62,15 @@ impl Mcs {
         Mcs { index, nss }
     }
 
-    /// The 802.11a/g rate, if there is one of exactly `rate`.
+    /// The 802.11a/g rate, if there is one of exactly `rate`; DSSS and CCK rates are of [`Standard::Dot11gErp`] only.
     pub fn legacy(rate: Rate) -> Option<Mcs> {
-        TxVector::legacy(rate).filter(|vector| vector.format == Format::NonHt).map(|vector| Mcs::new(vector.mcs, 1))
+        let vector = TxVector::legacy(rate)?;
+        Some(Mcs::new(if vector.format == Format::Dsss { FIRST_DSSS + vector.mcs } else { vector.mcs }, 1))
     }
 }
+
+/// [`Mcs::index`] of the slowest DSSS rate.
+const FIRST_DSSS: u8 = 8;
 
 /// Most spatial streams that are modelled.
 pub const MAX_STREAMS: u8 = 4;
@@ -73,6 +81,7 @@ impl Standard {
         match self {
             Standard::Dot11a => "802.11a",
             Standard::Dot11g => "802.11g",
+            Standard::Dot11gErp => "802.11g with DSSS rates",
             Standard::Dot11n(Band::Ghz2_4) => "802.11n at 2.4 GHz",
             Standard::Dot11n(Band::Ghz5) => "802.11n at 5 GHz",
             Standard::Dot11ac => "802.11ac",
@@ -83,23 +92,23 @@ impl Standard {
 
     /// True if data frames carry QoS control, contend by EDCA and may be aggregated.
     pub const fn is_qos(self) -> bool {
-        !matches!(self, Standard::Dot11a | Standard::Dot11g)
+        !matches!(self, Standard::Dot11a | Standard::Dot11g | Standard::Dot11gErp)
     }
 
     /// Where it works.
     pub const fn band(self) -> Band {
         match self {
-            Standard::Dot11g => Band::Ghz2_4,
+            Standard::Dot11g | Standard::Dot11gErp => Band::Ghz2_4,
             Standard::Dot11n(band) | Standard::Dot11ax(band) => band,
             Standard::Dot11a | Standard::Dot11ac => Band::Ghz5,
         }
     }
 
-    /// The format of its data PPDUs. A station decodes its own format and those before it in this order; of a later one
+    /// The latest format of its data PPDUs. A station decodes its own format and those before it in this order; of a later one
     /// it decodes the L-SIG field only.
     pub const fn format(self) -> Format {
         match self {
-            Standard::Dot11a | Standard::Dot11g => Format::NonHt,
+            Standard::Dot11a | Standard::Dot11g | Standard::Dot11gErp => Format::NonHt,
             Standard::Dot11n(_) => Format::Ht,
             Standard::Dot11ac => Format::Vht,
             Standard::Dot11ax(_) => Format::He,
@@ -126,7 +135,7 @@ impl Standard {
     /// Its widest channel in its band.
     pub const fn widest(self) -> Width {
         match self {
-            Standard::Dot11a | Standard::Dot11g => Width::Mhz20,
+            Standard::Dot11a | Standard::Dot11g | Standard::Dot11gErp => Width::Mhz20,
             Standard::Dot11n(_) | Standard::Dot11ax(Band::Ghz2_4) => Width::Mhz40,
             Standard::Dot11ac | Standard::Dot11ax(Band::Ghz5) => Width::Mhz160,
         }
@@ -135,7 +144,7 @@ impl Standard {
     /// True if it has this guard interval.
     pub const fn has_guard_interval(self, interval: GuardInterval) -> bool {
         match self {
-            Standard::Dot11a | Standard::Dot11g => matches!(interval, GuardInterval::Ns800),
+            Standard::Dot11a | Standard::Dot11g | Standard::Dot11gErp => matches!(interval, GuardInterval::Ns800),
             Standard::Dot11n(_) | Standard::Dot11ac => {
                 matches!(interval, GuardInterval::Ns400 | GuardInterval::Ns800)
             }
@@ -148,7 +157,7 @@ impl Standard {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mode {
     vector: TxVector,
-    /// N_DBPS.
+    /// N_DBPS; zero with DSSS.
     bits_per_symbol: u64,
     tail_bits: u64,
     preamble: Span,
@@ -172,8 +181,16 @@ const LONG_SYMBOL: Span = Span::from_nanos(4_000);
 /// Non-HT reference rates of MCS 0 to 11 as indices into the eight OFDM rates (table 10-10).
 const REFERENCE: [u8; 12] = [0, 2, 3, 4, 5, 6, 7, 7, 7, 7, 7, 7];
 
-/// Mandatory OFDM rates as indices into the eight, which are this model's BSSBasicRateSet: 6, 12 and 24 Mbit/s.
+/// Mandatory OFDM rates as indices into the eight, which are this model's BSSBasicRateSet: 6, 12 and 24 Mbit/s. An ERP
+/// with DSSS rates has those besides: all four are mandatory for it (18.1.2).
 const BASIC: [u8; 3] = [0, 2, 4];
+/// As [`BASIC`], for `Profile::Ns3_3_37`: DSSS rates as indices into the four. ns-3's access points leave CCK out.
+const BASIC_DSSS_NS3: u8 = 1;
+
+/// aPSDUMaxLength of DSSS and HR/DSSS (table 16-4).
+const MAX_DSSS_PSDU: Bytes = Bytes::new(4_095);
+/// The unit in which DSSS headers tell a duration (LENGTH, 16.2.3.6).
+const DSSS_GRAIN: Span = Span::from_micros(1);
 
 impl Mode {
     /// A mode of `vector`; `None` if the standard has no such combination.
@@ -198,15 +215,37 @@ impl Mode {
         Mode::new(vector, band, TAIL_BITS).expect("one of the eight rates")
     }
 
+    /// DSSS or CCK with the long preamble, at an index into the four rates; `None` beyond them.
+    fn dsss(mcs: u8) -> Option<Mode> {
+        let (width, guard_interval) = (Width::Mhz20, GuardInterval::Ns800);
+        let vector = TxVector { format: Format::Dsss, mcs, nss: 1, width, guard_interval };
+        Some(Mode {
+            vector,
+            bits_per_symbol: 0,
+            tail_bits: 0,
+            preamble: vector.preamble(),
+            symbol: DSSS_GRAIN,
+            grain: DSSS_GRAIN,
+            extension: Span::ZERO,
+            rate: vector.rate()?,
+        })
+    }
+
     /// The lowest basic rate: group frames and beacons.
     pub fn lowest(standard: Standard) -> Mode {
-        Mode::ofdm(standard.band(), BASIC[0])
+        match standard {
+            Standard::Dot11gErp => Mode::dsss(0).expect("one of the four rates"),
+            _ => Mode::ofdm(standard.band(), BASIC[0]),
+        }
     }
 
     /// Data frames. `None` if standard, width, guard interval and MCS do not go together.
     pub fn data(standard: Standard, width: Width, gi: GuardInterval, mcs: Mcs, profile: Profile) -> Option<Mode> {
         if mcs.nss > MAX_STREAMS || width > standard.widest() {
             return None;
+        }
+        if standard == Standard::Dot11gErp && mcs.index >= FIRST_DSSS {
+            return Mode::dsss(mcs.index - FIRST_DSSS).filter(|_| mcs.nss == 1 && standard.has_guard_interval(gi));
         }
         let format = standard.format();
         let vector = TxVector { format, mcs: mcs.index, nss: mcs.nss, width, guard_interval: gi };
@@ -223,13 +262,26 @@ impl Mode {
 
     /// Time on air of a PSDU of `len`.
     pub fn duration(&self, len: Bytes) -> Span {
+        if self.vector.format == Format::Dsss {
+            let data = self.rate.time_for(len).unwrap_or(Span::ZERO).as_nanos();
+            return self.preamble + Span::from_nanos(data.next_multiple_of(self.grain.as_nanos()));
+        }
         let symbols = (len.bits() + SERVICE_BITS + self.tail_bits).div_ceil(self.bits_per_symbol);
         let data = (symbols * self.symbol.as_nanos()).next_multiple_of(self.grain.as_nanos());
         self.preamble + Span::from_nanos(data) + self.extension
     }
 
+    /// The largest PSDU within the limits of its format.
+    pub fn max_psdu(&self) -> Bytes {
+        if self.vector.format == Format::Dsss { MAX_DSSS_PSDU } else { self.longest(MAX_PPDU) }
+    }
+
     /// The largest PSDU that lasts no longer than `limit`.
     pub fn longest(&self, limit: Span) -> Bytes {
+        if self.vector.format == Format::Dsss {
+            let whole = limit.saturating_sub(self.preamble).as_nanos() / self.grain.as_nanos();
+            return self.rate.bytes_in(self.grain * whole).min(MAX_DSSS_PSDU);
+        }
         let data = limit.saturating_sub(self.preamble + self.extension).as_nanos();
         let symbols = data / self.grain.as_nanos() * self.grain.as_nanos() / self.symbol.as_nanos();
         Bytes::new((symbols * self.bits_per_symbol).saturating_sub(SERVICE_BITS + self.tail_bits) / 8)
@@ -250,10 +302,14 @@ impl Mode {
         self.preamble
     }
 
-    /// The non-HT mode of Ack and BlockAck to a frame of this mode: the highest basic rate that is not above the
-    /// frame's non-HT reference rate.
-    pub fn response(&self, standard: Standard) -> Mode {
+    /// The non-HT or DSSS mode of Ack and BlockAck to a frame of this mode: the highest basic rate of its modulation class
+    /// that is not above the frame's non-HT reference rate.
+    pub fn response(&self, standard: Standard, profile: Profile) -> Mode {
         let index = self.vector.mcs;
+        if self.vector.format == Format::Dsss {
+            let basic = if profile == Profile::Ns3_3_37 { index.min(BASIC_DSSS_NS3) } else { index };
+            return Mode::dsss(basic).expect("one of the four rates");
+        }
         let reference = if self.vector.format == Format::NonHt { index } else { REFERENCE[usize::from(index)] };
         let basic = BASIC.iter().rev().find(|&&basic| basic <= reference).copied();
         Mode::ofdm(standard.band(), basic.unwrap_or(BASIC[0]))

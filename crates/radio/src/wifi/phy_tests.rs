@@ -11,7 +11,9 @@ fn legacy_rates_are_those_of_table_17_4() {
     assert_eq!(rates, [6, 9, 12, 18, 24, 36, 48, 54]);
     assert_eq!(rate(8), None);
     assert_eq!(Mcs::legacy(Rate::from_mbit(36)), Some(Mcs::new(5, 1)));
-    assert_eq!(Mcs::legacy(Rate::from_mbit(11)), None);
+    assert_eq!(Mcs::legacy(Rate::from_mbit(11)), Some(Mcs::new(11, 1)));
+    assert_eq!(rate(11), None);
+    assert_eq!(Mcs::legacy(Rate::from_mbit(13)), None);
 }
 
 #[test]
@@ -107,7 +109,7 @@ fn he_rates_and_durations_agree_with_published_and_hand_worked_ones() {
     // Answers go out at 24 Mbit/s from 16-QAM on.
     let answer = |index| {
         let mode = he(Band::Ghz5, Width::Mhz80, index, 1, GuardInterval::Ns800).expect("legal");
-        mode.response(Standard::Dot11ax(Band::Ghz5)).rate().as_bps() / 1_000_000
+        mode.response(Standard::Dot11ax(Band::Ghz5), Profile::Standard).rate().as_bps() / 1_000_000
     };
     assert_eq!([0, 1, 3, 11].map(answer), [6, 12, 24, 24]);
 }
@@ -128,7 +130,43 @@ fn the_longest_psdu_fits_and_one_octet_more_does_not() {
 fn responses_go_out_at_the_highest_basic_rate_below_the_reference_rate() {
     let response = |mcs| {
         let mode = ac(Width::Mhz80, mcs, 3, GuardInterval::Ns800).expect("legal");
-        mode.response(Standard::Dot11ac).rate().as_bps() / 1_000_000
+        mode.response(Standard::Dot11ac, Profile::Standard).rate().as_bps() / 1_000_000
     };
     assert_eq!([0, 1, 2, 3, 4, 9].map(response), [6, 12, 12, 24, 24, 24]);
+}
+
+#[test]
+fn dsss_and_cck_frames_last_as_long_as_clause_16_says() {
+    let erp = |index| {
+        let (width, gi) = (Width::Mhz20, GuardInterval::Ns800);
+        Mode::data(Standard::Dot11gErp, width, gi, Mcs::new(index, 1), Profile::Standard)
+    };
+    let of = |kbps: u64| {
+        let mcs = Mcs::legacy(Rate::from_bps(kbps * 1_000)).expect("a rate of an ERP");
+        erp(mcs.index).expect("legal")
+    };
+    // After 192 us of long preamble and header: 14 and 1536 octets, 5.5 and 11 Mbit/s rounded up to microseconds.
+    let us = |kbps, octets| of(kbps).duration(Bytes::new(octets)).as_micros();
+    assert_eq!([1_000, 2_000, 5_500, 11_000].map(|kbps| us(kbps, 14)), [192 + 112, 192 + 56, 192 + 21, 192 + 11]);
+    assert_eq!(
+        [1_000, 2_000, 5_500, 11_000].map(|kbps| us(kbps, 1_536)),
+        [192 + 12_288, 192 + 6_144, 192 + 2_235, 192 + 1_118]
+    );
+    // OFDM of the same station has its signal extension, DSSS none.
+    assert_eq!(us(54_000, 1_536), 20 + 57 * 4 + 6);
+    // Beyond the limit of later formats.
+    assert_eq!(of(1_000).max_psdu(), Bytes::new(4_095));
+    let limit = Span::from_micros(1_000);
+    let longest = of(5_500).longest(limit);
+    assert!(of(5_500).duration(longest) <= limit && of(5_500).duration(Bytes::new(longest.get() + 1)) > limit);
+    // Answers are of the frame's modulation class, at mandatory rates; ns-3's access points have no basic CCK rates.
+    let answers = |profile| {
+        [1_000, 2_000, 5_500, 6_000, 9_000, 11_000, 12_000, 18_000, 54_000]
+            .map(|kbps| of(kbps).response(Standard::Dot11gErp, profile).rate().as_bps() / 1_000)
+    };
+    let published = [1_000, 2_000, 5_500, 6_000, 6_000, 11_000, 12_000, 12_000, 24_000];
+    assert_eq!(answers(Profile::Standard), published);
+    assert_eq!(answers(Profile::Ns3_3_37), [1_000, 2_000, 2_000, 6_000, 6_000, 2_000, 12_000, 12_000, 24_000]);
+    assert_eq!(Mode::lowest(Standard::Dot11gErp).rate(), Rate::from_mbit(1));
+    assert_eq!((erp(12), erp(11).map(|mode| mode.rate())), (None, Some(Rate::from_mbit(11))));
 }

@@ -4,7 +4,7 @@ use super::error::Error;
 use super::frame::Framing;
 use super::link::{Link, Snr};
 use super::params::{Amsdu, Background, Beacons, Load, Params, Phy, Profile, RateChoice, Reach, Role};
-use super::phy::{MAX_PPDU, MAX_STREAMS, Mcs, Mode, Standard};
+use super::phy::{MAX_STREAMS, Mcs, Mode, Standard};
 use super::timing::classes;
 use crate::queue;
 use lasthop_signals::Node;
@@ -332,12 +332,17 @@ impl Plan {
         steps.into_iter().map(|(at, mcs)| Ok((at, self.mode_of(index, mcs, &key)?))).collect()
     }
 
-    /// Every mode that a node has with up to `nss` streams.
+    /// Every mode that a node has with up to `nss` streams: by rising rate where there are no streams to tell apart.
     fn candidates(&mut self, index: usize, nss: u8, key: &str) -> Result<Vec<(Time, u16)>, Error> {
         let Phy { standard, width, guard_interval } = self.phy(index);
         let all = (1..=nss).flat_map(|nss| (0..12).map(move |mcs| Mcs::new(mcs, nss)));
         let legal = all.filter(|&mcs| Mode::data(standard, width, guard_interval, mcs, self.params.profile).is_some());
-        let legal: Vec<Mcs> = legal.collect();
+        let mut legal: Vec<Mcs> = legal.collect();
+        if !standard.is_qos() {
+            let rate =
+                |&mcs: &Mcs| Mode::data(standard, width, guard_interval, mcs, self.params.profile).map(|m| m.rate());
+            legal.sort_by_key(rate);
+        }
         legal.into_iter().map(|mcs| Ok((Time::ZERO, self.mode_of(index, mcs, key)?))).collect()
     }
 
@@ -351,8 +356,8 @@ impl Plan {
         if let Some(known) = self.modes.iter().position(|mode| mode.phy == phy) {
             return Ok(u16::try_from(known).expect("fewer than 1000 combinations of format, MCS, width and interval"));
         }
-        let response = phy.response(standard);
-        let max_psdu = phy.longest(MAX_PPDU).min(standard.max_ampdu());
+        let response = phy.response(standard, self.params.profile);
+        let max_psdu = phy.max_psdu().min(standard.max_ampdu());
         self.modes.push(DataMode {
             phy,
             framing: Framing::new(standard),

@@ -11,6 +11,7 @@ use super::model::Wifi;
 use super::params::RateChoice;
 use super::plan::{DataMode, Plan};
 use super::snr;
+use lasthop_signals::phy::Format;
 use lasthop_units::{Seed, Time};
 
 /// The MPDU that the ideal control has in mind: 1500 bytes with their headers.
@@ -79,24 +80,26 @@ impl<P: Clone> Wifi<P> {
                 }
                 let control = &self.plan.params().nodes[owner].rate;
                 if matches!(control, RateChoice::Arf | RateChoice::Aarf) {
-                    // The eight rates stand in their order.
                     let modes = self.plan.trace(owner).iter().map(|step| step.1).collect();
                     let arf = Arf::new(modes, *control == RateChoice::Aarf);
                     samplers[port.first_peer + slot] = Some(Sampler::Arf(arf));
                     continue;
                 }
+                // That of the slowest rate of the same format.
+                let overhead = |format: Format| {
+                    let mut modes = self.plan.trace(owner).iter().map(|step| &self.plan.modes()[usize::from(step.1)]);
+                    let sifs = self.medium.timing.sifs;
+                    let lowest = modes.find(|mode| mode.phy.vector().format == format).expect("it has a mode of it");
+                    lowest.phy.preamble() + sifs + lowest.block_ack + sifs
+                };
                 let candidate = |&(_, mode): &(Time, u16)| {
                     let vector = self.plan.modes()[usize::from(mode)].phy.vector();
                     let rate = self.plan.modes()[usize::from(mode)].phy.rate().as_bps() as f64;
-                    Candidate { mode, streams: vector.nss, rate }
+                    Candidate { mode, streams: vector.nss, rate, overhead: overhead(vector.format) }
                 };
                 let candidates: Vec<Candidate> = self.plan.trace(owner).iter().map(candidate).collect();
-                let lowest = &self.plan.modes()[usize::from(candidates[0].mode)];
-                let sifs = self.medium.timing.sifs;
-                let overhead = lowest.phy.preamble() + sifs + lowest.block_ack + sifs;
                 let stream = seed.stream(&format!("wifi/node{from}/minstrel{to}"));
-                samplers[port.first_peer + slot] =
-                    Some(Sampler::Minstrel(Box::new(Minstrel::new(candidates, overhead, stream))));
+                samplers[port.first_peer + slot] = Some(Sampler::Minstrel(Box::new(Minstrel::new(candidates, stream))));
             }
         }
         self.samplers = samplers;

@@ -995,6 +995,89 @@ fn an_exchange_of_802_11g_has_the_published_times() {
 }
 
 #[test]
+fn a_dsss_exchange_has_the_published_times() {
+    // 802.11g at 1 Mbit/s with the short slot: DIFS 28 us, 192 us and 1536 octets, SIFS, 192 us and 14 octets.
+    let (mut hop, mut log) = (hop(bss(Standard::Dot11gErp, 1, Mcs::new(8, 1))), Log::default());
+    hop.enqueue(Time::ZERO, packet(Node(1), Dest::Node(AP), 1), &mut log);
+    hop.advance(us(14_000), &mut log);
+    let times: Vec<_> = log.ppdus.iter().map(|ppdu| (ppdu.start.since(Time::ZERO), ppdu.duration, ppdu.rate)).collect();
+    let (us, slow) = (Span::from_micros, Rate::from_mbit(1));
+    assert_eq!(times, [(us(28), us(12_480), slow), (us(28 + 12_480 + 10), us(304), slow)]);
+    assert_eq!(log.payloads(), [1]);
+}
+
+#[test]
+fn a_missing_answer_is_noticed_after_its_preamble() {
+    // Nothing arrives. Frames follow each other by the timeout, DIFS and a backoff of whole slots: SIFS 10, slot 9, and the
+    // answer's preamble, 192 us with DSSS and 20 us with OFDM.
+    for (index, timeout) in [(8, 10 + 9 + 192), (0, 10 + 9 + 20)] {
+        let mut params = bss(Standard::Dot11gErp, 1, Mcs::new(index, 1));
+        params.nodes[1].mpdu_error = 1.0;
+        let (mut hop, mut log) = (hop(params), Log::default());
+        hop.enqueue(Time::ZERO, packet(Node(1), Dest::Node(AP), 1), &mut log);
+        hop.advance(us(200_000), &mut log);
+        assert_eq!(log.data().count(), 7);
+        let frames: Vec<_> = log.data().map(|ppdu| (ppdu.start, ppdu.start + ppdu.duration)).collect();
+        for pair in frames.windows(2) {
+            // The medium has been idle since the frame's end: the next one is on a slot boundary of DIFS after it.
+            let gap = pair[1].0.since(pair[0].1);
+            let slots = gap.saturating_sub(Span::from_micros(28));
+            assert!(slots.as_nanos().is_multiple_of(9_000) && gap >= Span::from_micros(timeout), "{gap:?}");
+        }
+    }
+}
+
+#[test]
+fn with_dsss_rates_a_damaged_frame_costs_an_eifs_at_one_megabit() {
+    // SIFS, an Ack at the lowest mandatory rate, DIFS (10.3.2.3.7): 6 Mbit/s of OFDM, or 1 Mbit/s of DSSS.
+    let wait = |standard| hop(bss(standard, 1, Mcs::new(7, 1))).medium.timing.eifs_extra;
+    assert_eq!(wait(Standard::Dot11g), Span::from_micros(10 + 50));
+    assert_eq!(wait(Standard::Dot11gErp), Span::from_micros(10 + 304));
+}
+
+#[test]
+fn with_dsss_rates_arf_climbs_twelve_steps_in_the_order_of_rates() {
+    let mut params = bss(Standard::Dot11gErp, 1, Mcs::new(0, 1));
+    params.nodes[1].rate = RateChoice::Arf;
+    params.background = vec![saturated(1, 0)];
+    let (mut hop, mut log) = (hop(params), Log::default());
+    hop.advance(secs(1), &mut log);
+    let rates: Vec<u64> = log.data().map(|ppdu| ppdu.rate.as_bps() / 500_000).collect();
+    let steps = [2, 4, 11, 12, 18, 22, 24, 36, 48, 72, 96];
+    let expected = steps.into_iter().flat_map(|rate| std::iter::repeat_n(rate, 10));
+    assert!(rates.iter().copied().take(110).eq(expected), "{:?}", &rates[..110]);
+    assert!(rates[110..].iter().all(|rate| *rate == 108));
+}
+
+#[test]
+fn minstrel_leaves_the_dsss_rates_on_a_clean_link() {
+    let carried = |standard| {
+        let mut params = bss(standard, 1, Mcs::new(0, 1));
+        params.nodes[1].rate = RateChoice::Minstrel { nss: 1 };
+        params.background = vec![saturated(1, 0)];
+        let (mut hop, mut log) = (hop(params), Log::default());
+        hop.advance(secs(5), &mut log);
+        log.data().map(|ppdu| u64::from(ppdu.received)).sum::<u64>() as f64
+    };
+    let (all, ofdm) = (carried(Standard::Dot11gErp), carried(Standard::Dot11g));
+    assert!(all > 0.9 * ofdm, "{all} frames with DSSS rates, {ofdm} without");
+}
+
+#[test]
+fn a_weak_link_works_at_one_megabit_where_ofdm_carries_nothing() {
+    // At -3 dB a bit at 1 Mbit/s stands 10 dB above the noise: 20 MHz for 1 Mbit/s.
+    let carried = |standard, index| {
+        let mut params = bss(standard, 1, Mcs::new(index, 1));
+        params.nodes[1].link = at_snr(-3.0);
+        params.background = vec![saturated(1, 0)];
+        let (mut hop, mut log) = (hop(params), Log::default());
+        hop.advance(secs(1), &mut log);
+        log.data().map(|ppdu| u64::from(ppdu.received)).sum::<u64>()
+    };
+    assert!(carried(Standard::Dot11gErp, 8) > 50 && carried(Standard::Dot11gErp, 0) == 0);
+}
+
+#[test]
 fn arf_and_aarf_climb_to_the_top_of_a_clean_link() {
     for rate in [RateChoice::Arf, RateChoice::Aarf] {
         let mut params = bss(Standard::Dot11g, 1, Mcs::new(0, 1));

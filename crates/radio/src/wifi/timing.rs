@@ -1,16 +1,17 @@
 //! Interframe spaces and contention windows.
 //! Source:     IEEE 802.11-2020: 10.3.2.3 (interframe spaces), 10.3.2.11 (Ack timeout), tables 17-21, 18-5, 19-25 and
-//!             21-28 (slot and SIFS), table 9-155 (EDCA parameters that stations have by default), annex C,
+//!             21-28 (slot and SIFS), 18.4.4 (short slot), table 9-155 (EDCA parameters that stations have by default), annex C,
 //!             dot11QAPEDCATable (those that an access point itself has by default); TXOP limits: WMM specification 1.2,
 //!             which access points announce and have (hostapd's defaults): 0 for AC_BK and AC_BE, 94 and 47 units of
 //!             32 us for AC_VI and AC_VO.
 //! Equations:  DIFS = SIFS + 2 slots;  AIFS = SIFS + AIFSN slots;  EIFS = SIFS + Ack at the lowest basic rate + DIFS;
-//!             Ack timeout = CTS timeout = SIFS + slot + PHY start delay;
+//!             Ack timeout = CTS timeout = SIFS + slot + PHY start delay of the answer: its preamble and header;
 //!             NAV of an RTS ends if nothing begins within 2 SIFS + CTS + PHY start delay + 2 slots
 //! Symbols:    EIFS - DIFS -> `eifs_extra`
 //! Deviations: `Profile::Ns3_3_37` gives access points the stations' values, as ns-3 does, and AC_VO, which carries the
-//!             beacons, what ns-3's beacon queue has: AIFSN 1 and no backoff.
-//! Validity:   OFDM with the short slot.     Checked by: wifi::tests::*, tests/edca.rs
+//!             beacons, what ns-3's beacon queue has: AIFSN 1 and no backoff. The NAV of any RTS ends as that of one at the
+//!             lowest basic rate.
+//! Validity:   OFDM, DSSS and CCK with the short slot.     Checked by: wifi::tests::*, tests/edca.rs
 
 use super::params::Profile;
 use super::phy::{Band, Mode, Standard};
@@ -22,8 +23,8 @@ use lasthop_units::Span;
 pub(super) struct Timing {
     pub slot: Span,
     pub sifs: Span,
-    /// From the end of a frame to the moment its missing Ack is noticed.
-    pub ack_timeout: Span,
+    /// From the end of a frame to the moment its missing Ack is noticed, without the PHY start delay of the Ack.
+    pub answer_begins: Span,
     /// What a damaged frame adds to the space before the next access.
     pub eifs_extra: Span,
     /// How long after an RTS the frame that answers to its CTS must have begun.
@@ -88,12 +89,12 @@ impl Timing {
     pub fn new(standard: Standard) -> Timing {
         let (slot, sifs) = (SLOT, sifs(standard));
         let lowest = Mode::lowest(standard);
-        // Ack and CTS are non-HT PPDUs: their start is known after preamble and SIGNAL.
+        // The start of an answer is known after its preamble and PHY header.
         let start_delay = lowest.preamble();
         Timing {
             slot,
             sifs,
-            ack_timeout: sifs + slot + start_delay,
+            answer_begins: sifs + slot,
             eifs_extra: sifs + lowest.duration(ACK),
             rts_nav: sifs * 2 + lowest.duration(CTS) + start_delay + slot * 2,
         }

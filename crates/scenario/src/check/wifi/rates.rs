@@ -51,7 +51,9 @@ fn no_mcs(at: &At, air: Air, cx: &mut Context) {
 
 fn legacy(entry: &Entry<Quantity<Rate>>, air: Air, cx: &mut Context) -> Option<Mcs> {
     let Quantity(rate) = entry.get()?;
-    let mcs = Mcs::legacy(rate);
+    // Without a width, or without a channel, nothing can be said.
+    let (_, _) = (air.width?, air.channel?);
+    let mcs = Mcs::legacy(rate).filter(|mcs| air.mode(*mcs).is_some());
     if mcs.is_none() {
         let rates: Vec<String> = phy::LEGACY_MBIT.iter().map(|mbit| format!("\"{mbit} Mbit/s\"")).collect();
         let what = format!("{} has no rate of {}", air.standard, show(rate));
