@@ -4,8 +4,9 @@
 
 use crate::Standard;
 use crate::quantity::Hertz;
+use crate::raw::RateSet;
 use lasthop_radio::wifi::{self, Band, GuardInterval, Width};
-use lasthop_units::Span;
+use lasthop_units::{Rate, Span};
 
 const MHZ: u64 = 1_000_000;
 
@@ -63,18 +64,26 @@ impl Standard {
     }
 }
 
-/// The OFDM rates of 802.11a and g.
-pub(crate) const LEGACY_MBIT: [u64; 8] = [6, 9, 12, 18, 24, 36, 48, 54];
+/// The rates of 802.11a and g: DSSS and CCK, which only some have, then OFDM.
+const LEGACY_KBPS: [u64; 12] =
+    [1_000, 2_000, 5_500, 11_000, 6_000, 9_000, 12_000, 18_000, 24_000, 36_000, 48_000, 54_000];
+
+/// The rates of 802.11a or g.
+pub(crate) fn legacy_rates(rate_set: RateSet) -> impl Iterator<Item = Rate> {
+    let skip = if rate_set == RateSet::Erp { 0 } else { 4 };
+    LEGACY_KBPS[skip..].iter().map(|kbps| Rate::from_bps(kbps * 1_000))
+}
 
 /// The radio's name for a width that a standard has.
 pub(crate) fn radio_width(width: Hertz) -> Option<Width> {
     [Width::Mhz20, Width::Mhz40, Width::Mhz80, Width::Mhz160].into_iter().find(|w| u64::from(w.mhz()) * MHZ == width.0)
 }
 
-/// The radio's name for a standard in the band of `channel`.
-pub(crate) fn radio_standard(standard: Standard, channel: u8) -> wifi::Standard {
+/// The radio's name for a standard in the band of `channel`; `rate_set` is that of 802.11g.
+pub(crate) fn radio_standard(standard: Standard, channel: u8, rate_set: RateSet) -> wifi::Standard {
     match standard {
         Standard::A => wifi::Standard::Dot11a,
+        Standard::G if rate_set == RateSet::Erp => wifi::Standard::Dot11gErp,
         Standard::G => wifi::Standard::Dot11g,
         Standard::N => wifi::Standard::Dot11n(band(channel)),
         Standard::Ac => wifi::Standard::Dot11ac,

@@ -6,7 +6,7 @@ mod words;
 
 pub(crate) use laws::{Agent, Part, Picked, Regulator, Senders};
 pub(crate) use values::{Load, Seeds};
-pub(crate) use words::{Class, FadingKind, Measure, QueueKind, RateControl, Reach, TrafficKind};
+pub(crate) use words::{Class, FadingKind, Measure, QueueKind, RateControl, RateSet, Reach, TrafficKind};
 pub use words::{Program, Standard, World};
 
 use crate::quantity::{Decibels, Hertz, Metres, Packets, Watts};
@@ -163,6 +163,9 @@ table! {
     WifiHop {
         /// The amendment whose PHY and MAC the BSS uses.
         required standard: Standard,
+        /// 802.11g: which of its rates access point and stations have, and a rate control chooses from. Without it:
+        /// `"ofdm"`.
+        optional rate_set: RateSet,
         /// Number of the primary channel. It decides the band, and so the short interframe space; nothing else depends
         /// on it. Without it: 1 for 802.11g, 36 for the others.
         optional channel: u64,

@@ -35,6 +35,19 @@ words! {
 }
 
 words! {
+    /// Which rates of 802.11g the stations of a BSS have. In either set the slot is short, and nobody is protected: there is no
+    /// 802.11b station.
+    RateSet {
+        /// ERP-OFDM only: 6 to 54 Mbit/s. Group frames and beacons go out at 6 Mbit/s.
+        Ofdm = "ofdm",
+        /// All rates of an ERP (IEEE 802.11-2020, 18.1.2): DSSS and CCK with the long preamble (1, 2, 5.5 and 11 Mbit/s) beside
+        /// ERP-OFDM. Group frames and beacons go out at 1 Mbit/s; the space after a damaged frame (EIFS) counts an Ack at
+        /// 1 Mbit/s. It is what access points do as they ship, and ns-3.
+        Erp = "erp",
+    }
+}
+
+words! {
     /// A queue discipline.
     QueueKind {
         /// One queue for all stations, drop-tail: the classic access point. A frame takes up packets for the head packet's receiver from

@@ -9,7 +9,7 @@ mod trace;
 use super::{Run, laws, packets, plain, span, unknown_name};
 use crate::problem::Kind;
 use crate::quantity::{Hertz, either, show};
-use crate::raw::RateControl;
+use crate::raw::{RateControl, RateSet};
 use crate::read::{Context, Entry, Quantity};
 use crate::{Scenario, Standard, phy, raw};
 use lasthop_radio::queue;
@@ -36,6 +36,8 @@ const LONG: GuardInterval = GuardInterval::Ns800;
 #[derive(Clone, Copy)]
 struct Air {
     standard: Standard,
+    /// Of 802.11g.
+    rate_set: RateSet,
     channel: Option<u8>,
     width: Option<Hertz>,
 }
@@ -44,13 +46,14 @@ impl Air {
     /// The mode of an MCS; the guard interval has no say in which exist.
     fn mode(self, mcs: Mcs) -> Option<Mode> {
         let width = phy::radio_width(self.width?)?;
-        let standard = phy::radio_standard(self.standard, self.channel?);
+        let standard = phy::radio_standard(self.standard, self.channel?, self.rate_set);
         Mode::data(standard, width, LONG, mcs, Profile::Standard)
     }
 }
 
 pub(super) fn hop(hop: &raw::WifiHop, raw: &raw::Scenario, run: Run, cx: &mut Context) -> Option<Plan> {
     let standard = hop.standard.get();
+    let rate_set = standard.and_then(|standard| rate_set(&hop.rate_set, standard, cx));
     let width = standard.and_then(|standard| width(&hop.width, standard, cx));
     let guard_interval = standard.and_then(|standard| guard_interval(&hop.guard_interval, standard, cx));
     let channel = standard.and_then(|standard| channel(&hop.channel, standard, width, cx));
@@ -63,7 +66,7 @@ pub(super) fn hop(hop: &raw::WifiHop, raw: &raw::Scenario, run: Run, cx: &mut Co
     let station_queue = station_queue(hop, cx);
     let rts_threshold = rts_threshold(&hop.rts_threshold, cx);
     // Rates mean nothing without a standard.
-    let air = Air { standard: standard?, channel, width };
+    let air = Air { standard: standard?, rate_set: rate_set?, channel, width };
     let loss = links::path_loss(hop, cx);
     let stations = stations(raw, air, loss, cx);
     let neighbours = neighbours::neighbours(raw, air, guard_interval, run, cx);
@@ -98,7 +101,7 @@ pub(super) fn hop(hop: &raw::WifiHop, raw: &raw::Scenario, run: Run, cx: &mut Co
     for _ in raw.access_point.get()? {
         nodes.push(NodeParams { rts_threshold, ..NodeParams::new(Role::Ap, Mcs::new(0, 1)) });
     }
-    let standard = phy::radio_standard(air.standard, channel?);
+    let standard = phy::radio_standard(air.standard, channel?, air.rate_set);
     let params = Params {
         ap_queue: queue?,
         station_queue: station_queue?,
@@ -141,6 +144,19 @@ fn among<T: crate::quantity::Measured + PartialEq>(
     let choices: Vec<String> = choices.iter().map(|choice| format!("\"{}\"", show(*choice))).collect();
     cx.impossible(&entry.at, what, format!("write {} ({})", either(&choices), standard.clause()));
     None
+}
+
+fn rate_set(entry: &Entry<RateSet>, standard: Standard, cx: &mut Context) -> Option<RateSet> {
+    if !entry.given {
+        return Some(RateSet::Ofdm);
+    }
+    let set = entry.get()?;
+    if standard != Standard::G {
+        let what = format!("{standard} has one set of rates, whatever `rate-set` says");
+        cx.impossible(&entry.at, what, "delete this key, or write `standard = \"802.11g\"`");
+        return None;
+    }
+    Some(set)
 }
 
 /// The primary channel, which decides the band.

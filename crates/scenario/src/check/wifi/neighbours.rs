@@ -65,7 +65,7 @@ fn neighbour(
     let load = load(table, mcs.and_then(|mcs| air.mode(mcs)), cx);
     let active = active(table, run, cx);
     let phy = Phy {
-        standard: phy::radio_standard(air.standard, air.channel?),
+        standard: phy::radio_standard(air.standard, air.channel?, air.rate_set),
         width: phy::radio_width(air.width?)?,
         guard_interval: phy::radio_guard_interval(guard_interval?)?,
     };

@@ -3,6 +3,7 @@
 use super::{Air, trace};
 use crate::problem::Kind;
 use crate::quantity::{either, show};
+use crate::raw::RateSet;
 use crate::read::{At, Context, Entry, Quantity};
 use crate::{Standard, phy, raw};
 use lasthop_radio::wifi::Mcs;
@@ -55,9 +56,13 @@ fn legacy(entry: &Entry<Quantity<Rate>>, air: Air, cx: &mut Context) -> Option<M
     let (_, _) = (air.width?, air.channel?);
     let mcs = Mcs::legacy(rate).filter(|mcs| air.mode(*mcs).is_some());
     if mcs.is_none() {
-        let rates: Vec<String> = phy::LEGACY_MBIT.iter().map(|mbit| format!("\"{mbit} Mbit/s\"")).collect();
+        let rates: Vec<String> = phy::legacy_rates(air.rate_set).map(|rate| format!("\"{}\"", show(rate))).collect();
         let what = format!("{} has no rate of {}", air.standard, show(rate));
-        cx.impossible(&entry.at, what, format!("write {} ({})", either(&rates), air.standard.clause()));
+        let mut remedy = format!("write {} ({})", either(&rates), air.standard.clause());
+        if air.standard == Standard::G && phy::legacy_rates(RateSet::Erp).any(|known| known == rate) {
+            remedy += ", or add `rate-set = \"erp\"` to `[hop.wifi]`";
+        }
+        cx.impossible(&entry.at, what, remedy);
     }
     mcs
 }
