@@ -1,9 +1,9 @@
-//! Uploads over 802.11g with rate control against ns-3 3.37 (reference data S6): with ARF three stations and more collapse to a
-//! tenth, over a perfect channel, for collisions look like losses and slow frames collide more; with minstrel and at a fixed
-//! rate they do not.
+//! Uploads over 802.11g with rate control against ns-3 3.37 (reference data S6). With ARF the total of
+//! three stations and more collapses over a perfect channel: collisions look like losses, rates fall,
+//! and frames last longer. With minstrel and at a fixed rate it does not.
 //!
-//! The world is the reference's: all rates of an ERP, queues of 1000 packets, a wire of 2 or 128 ms one way, bulk uploads that
-//! begin within a second. Nothing is fitted.
+//! The world is the reference's: all rates of an ERP, queues of 1000 packets, a wire of 2 or 128 ms
+//! one way, bulk uploads that begin within a second. Nothing is fitted.
 
 mod support;
 
@@ -85,8 +85,8 @@ sender = "cubic"
     [value(&record, Key::Throughput), value(&record, Key::RttMean)]
 }
 
-/// Seeds of ours. With ARF goodput depends on who happens to climb: of 24 seeds with three stations over 4 ms it has a standard
-/// deviation of a quarter.
+/// Seeds of ours. With ARF goodput depends on which station happens to climb: over 24 seeds of three
+/// stations and 4 ms its standard deviation is a quarter of the mean.
 fn seeds(row: &Row) -> u64 {
     if row.control == "Arf" { 6 } else { 1 }
 }
@@ -108,7 +108,7 @@ fn uploads_collapse_with_arf_and_with_nothing_else() {
             .position(|other| (&other.control, other.rtt_ms, other.stations) == (&row.control, row.rtt_ms, 1))
             .expect("one station of each");
         if row.stations == 1 {
-            // ns-3's Minstrel is the older one, which gives a tenth of its frames to samples; ours is minstrel_ht.
+            // ns-3's Minstrel is the older one, which gives a tenth of its frames to samples.
             let alike = (goodput / row.goodput - 1.0).abs() <= 0.15 || row.control == "Minstrel";
             assert!(alike, "{name}: {goodput} Mbit/s, ns-3 {}", row.goodput);
             continue;

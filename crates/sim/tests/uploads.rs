@@ -2,7 +2,8 @@
 //! than ours, against the kernel's CUBIC over the same hop in the lab.
 //!
 //! The world is the reference's: 54 Mbit/s, acknowledgements at 24, queues of 100 packets at stations, a wire of 2 or 128 ms one
-//! way, bulk uploads that begin within a second. Nothing is fitted.
+//! way, bulk uploads that begin within a second. Nothing is fitted. The hop has OFDM rates only: all data goes out at 54 Mbit/s,
+//! and the long EIFS of an ERP's lowest rate is not ns-3's, where frames that begin together leave none.
 
 mod support;
 

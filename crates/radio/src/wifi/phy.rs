@@ -1,7 +1,8 @@
 //! Rates and durations of 802.11 PPDUs.
-//! Source:     IEEE 802.11-2020: DSSS clause 15, HR/DSSS clause 16 (16.2.2, 16.3.4), OFDM clause 17, ERP clause 18, HT
-//!             clause 19 (19.3.9, 19.4.3), VHT clause 21 (21.3.8, 21.4.3, 21.5); IEEE 802.11ax-2021: HE clause 27 (27.3.11, 27.4.3); non-HT reference rate table 10-10;
-//!             response rate 10.6.6.5. Modulations, rates and preambles: [`lasthop_signals::phy`].
+//! Source:     IEEE 802.11-2020: DSSS clause 15, HR/DSSS clause 16 (16.2), OFDM clause 17, ERP clause 18, HT
+//!             clause 19 (19.3.9, 19.4.3), VHT clause 21 (21.3.8, 21.4.3, 21.5); IEEE 802.11ax-2021: HE clause 27
+//!             (27.3.11, 27.4.3); non-HT reference rate table 10-10; response rate 10.6.6.5. Modulations, rates and
+//!             preambles: [`lasthop_signals::phy`].
 //! Equations:  symbols = ceil((8 * PSDU + 16 + tail) / N_DBPS);
 //!             duration = preamble + symbols * symbol time + signal extension, with the data of non-HT, HT and VHT PPDUs
 //!             rounded up to 4 us;   DSSS and CCK: duration = preamble + 8 * PSDU / rate, rounded up to 1 us
@@ -189,7 +190,7 @@ const BASIC_DSSS_NS3: u8 = 1;
 
 /// aPSDUMaxLength of DSSS and HR/DSSS (table 16-4).
 const MAX_DSSS_PSDU: Bytes = Bytes::new(4_095);
-/// The unit in which DSSS headers tell a duration (LENGTH, 16.2.3.6).
+/// The unit in which DSSS headers tell a duration (LENGTH, 16.2.3).
 const DSSS_GRAIN: Span = Span::from_micros(1);
 
 impl Mode {

@@ -12,7 +12,8 @@
 //!             DSSS, with g = s W / rate for a bit: DBPSK e = exp(-g) / 2;   DQPSK e = (sqrt 2 + 1) / sqrt(8 pi sqrt 2 g)
 //!             exp(-(2 - sqrt 2) g);   CCK of 4 bits a symbol: C(x) = integral from -b of (1 - 2 Q(v + b))^7 phi(v) dv with
 //!             b = sqrt(2 x), a symbol arrives with C(2 g); of 8 bits a symbol: with C(2 g)^2
-//! Symbols:    s -> `snr` (of one stream, linear), W -> `Width::mhz`, g -> `per_bit`, C -> `biorthogonal`, k -> information bits a step of the punctured code, e -> errors a bit
+//! Symbols:    s -> `snr` (of one stream, linear), k -> information bits a step of the punctured code, e -> errors a bit,
+//!             W -> `Width::mhz`, g -> `per_bit`, C -> `biorthogonal`, Q and phi -> the Gaussian tail and density
 //! Deviations: each of N streams has 1/N of the power and is separated without loss; LDPC (802.11ax) decodes 1 to 2 dB
 //!             better than this; no interference but collisions, which lose all. DSSS: the header's errors are not counted,
 //!             and the source's noise is that of 22 MHz where W is the channel's 20 MHz: at equal s 0.4 dB less for a bit.
@@ -58,17 +59,17 @@ fn ln_dsss_bit_success(vector: &TxVector, snr: f64) -> f64 {
 /// Probability that one of 16 biorthogonal signals is told from the others, at an energy a symbol of `ratio` against the noise
 /// density: Simpson's rule over eight standard deviations to each side.
 fn biorthogonal(ratio: f64) -> f64 {
-    const HALF_STEPS: u32 = 160;
+    const STEPS: u32 = 160;
     const END: f64 = 8.0;
     let beta = (2.0 * ratio).sqrt();
     let begin = f64::max(-beta, -END);
-    let width = (END - begin) / f64::from(HALF_STEPS);
+    let width = (END - begin) / f64::from(STEPS);
     let density =
         |v: f64| (1.0 - erfc(((v + beta) / SQRT_2).max(0.0))).powi(7) * (-v * v / 2.0).exp() / (2.0 * PI).sqrt();
-    let sum: f64 = (0..=HALF_STEPS)
+    let sum: f64 = (0..=STEPS)
         .map(|step| {
             let weight = match step {
-                0 | HALF_STEPS => 1.0,
+                0 | STEPS => 1.0,
                 _ if step % 2 == 1 => 4.0,
                 _ => 2.0,
             };

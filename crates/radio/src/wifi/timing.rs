@@ -1,6 +1,6 @@
 //! Interframe spaces and contention windows.
 //! Source:     IEEE 802.11-2020: 10.3.2.3 (interframe spaces), 10.3.2.11 (Ack timeout), tables 17-21, 18-5, 19-25 and
-//!             21-28 (slot and SIFS), 18.4.4 (short slot), table 9-155 (EDCA parameters that stations have by default), annex C,
+//!             21-28 (slot and SIFS), table 9-155 (EDCA parameters that stations have by default), annex C,
 //!             dot11QAPEDCATable (those that an access point itself has by default); TXOP limits: WMM specification 1.2,
 //!             which access points announce and have (hostapd's defaults): 0 for AC_BK and AC_BE, 94 and 47 units of
 //!             32 us for AC_VI and AC_VO.
@@ -9,8 +9,9 @@
 //!             NAV of an RTS ends if nothing begins within 2 SIFS + CTS + PHY start delay + 2 slots
 //! Symbols:    EIFS - DIFS -> `eifs_extra`
 //! Deviations: `Profile::Ns3_3_37` gives access points the stations' values, as ns-3 does, and AC_VO, which carries the
-//!             beacons, what ns-3's beacon queue has: AIFSN 1 and no backoff. The NAV of any RTS ends as that of one at the
-//!             lowest basic rate.
+//!             beacons, what ns-3's beacon queue has: AIFSN 1 and no backoff. The NAV of any RTS ends as that of
+//!             one at the lowest basic rate. 802.11g, n and ax at 2.4 GHz without DSSS rates count the Ack of an
+//!             EIFS at 6 Mbit/s.
 //! Validity:   OFDM, DSSS and CCK with the short slot.     Checked by: wifi::tests::*, tests/edca.rs
 
 use super::params::Profile;

@@ -42,7 +42,8 @@ words! {
         Ofdm = "ofdm",
         /// All rates of an ERP (IEEE 802.11-2020, 18.1.2): DSSS and CCK with the long preamble (1, 2, 5.5 and 11 Mbit/s) beside
         /// ERP-OFDM. Group frames and beacons go out at 1 Mbit/s; the space after a damaged frame (EIFS) counts an Ack at
-        /// 1 Mbit/s. It is what access points do as they ship, and ns-3.
+        /// 1 Mbit/s. Most access points have them as they
+        /// ship, and so has ns-3.
         Erp = "erp",
     }
 }
