@@ -226,17 +226,12 @@ impl Recorder {
 
     /// A probe of a stream left at `sent` and came at `received`. To be called in the order of arrival.
     pub fn stream_probe(&mut self, stream: usize, sent: Time, received: Time) {
-        if let Some(info) = self.streams.get(stream) {
-            self.probe(sent, received, info.station);
-        }
+        // The station's figures are made of its streams' when the run is over.
         self.datagram(stream, sent, received, Bytes::ZERO);
     }
 
     /// As [`Recorder::probe_lost`], of a stream.
     pub fn stream_probe_lost(&mut self, stream: usize, sent: Time) {
-        if let Some(info) = self.streams.get(stream) {
-            self.probe_lost(sent, info.station);
-        }
         self.datagram_lost(stream, sent);
     }
 
@@ -382,6 +377,12 @@ impl Recorder {
         place
     }
 
+    /// The probe streams that count for a station.
+    fn probes_of(&self, station: Node) -> impl Iterator<Item = &Measured> {
+        let own = move |info: &StreamInfo| info.station == station && info.kind == "probe";
+        self.streams.iter().zip(&self.measured).filter(move |(info, _)| own(info)).map(|(_, measured)| measured)
+    }
+
     fn pooled_delays(&self) -> Delays {
         let mut pooled = Delays::default();
         self.stations.iter().for_each(|station| pooled.merge(&station.delays));
@@ -405,7 +406,12 @@ impl Recorder {
             up.merge(&station.up);
             probes.merge(&station.probes);
             fetches.merge(&station.fetches);
-            station.jitter.mean_ms().into_iter().for_each(|ms| jitter.add(ms));
+            let mut levels: Moments = station.jitter.mean_ms().into_iter().collect();
+            for measured in self.probes_of(station.node) {
+                probes.merge(&measured.waits);
+                measured.jitter.mean_ms().into_iter().for_each(|ms| levels.add(ms));
+            }
+            levels.mean().into_iter().for_each(|ms| jitter.add(ms));
         }
         let no_delay = "no packet was delivered over the hop in the measuring window";
         let no_end = "no data reached an application in the measuring window";
