@@ -1,7 +1,7 @@
 //! What a station tells the proxy's law: an account of the frames that it received in each slot.
 //! Source:     \[aggregation\], feedback of the mean aggregation level and data rate by the client at the end of each slot.
 //! Equations:  μ_N = sum of N / frames;   1/R = sum of 1/R / frames;   lost = numbers given out - packets received
-//! Symbols:    N -> [`ReceivedFrame::packets`], R -> [`ReceivedFrame::rate`]; the sums -> [`StationFeedback`]
+//! Symbols:    N -> `ReceivedFrame::packets`, R -> `ReceivedFrame::rate`; the sums -> [`StationFeedback`]
 //! Deviations: * Sums are told, not means: the proxy's law wants squares, bounds and counts as well.
 //!             * A slot of which the radio may not have shown all frames is told to have none, which the proxy's law takes for silence: it
 //!               keeps what it knew, rates included. Arrival times would tell less, for what they tell of frames is an estimate, and of
