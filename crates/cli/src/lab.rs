@@ -3,7 +3,7 @@
 use crate::{Shown, check, note, ready, say};
 use anyhow::Context;
 use clap::Args as ClapArgs;
-use lasthop_lab::{LabError, Setting, Spec, Stop, Visit};
+use lasthop_lab::{Exec, LabError, Setting, Spec, Stop};
 use lasthop_scenario::{Scenario, SetUp};
 use lasthop_signals::HostId;
 use std::ffi::OsString;
@@ -55,7 +55,7 @@ const NOT_EXECUTABLE: u8 = 126;
 /// Runs a program in the lab, or cleans up.
 pub fn lab(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.scenario {
-        Some(path) if !args.clean => visit(args, path),
+        Some(path) if !args.clean => exec(args, path),
         _ => clean(),
     }
 }
@@ -70,7 +70,7 @@ fn clean() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn visit(args: &Args, path: &Path) -> anyhow::Result<ExitCode> {
+fn exec(args: &Args, path: &Path) -> anyhow::Result<ExitCode> {
     Stop::on_signals_beside_a_program().context("cannot watch for signals")?;
     let scenario = check::load(path)?;
     let law = match &args.law {
@@ -86,11 +86,11 @@ fn visit(args: &Args, path: &Path) -> anyhow::Result<ExitCode> {
     }
     let seed = args.seed.or(scenario.seeds().first().copied()).unwrap_or(1);
     let spec = lasthop_experiment::lab_spec(&scenario, &law, seed)?;
-    let visit = Visit { spec: &spec, host, command: &args.command, with_traffic: args.with_traffic };
+    let exec = Exec { spec: &spec, host, command: &args.command, with_traffic: args.with_traffic };
     let program = args.command.first().map(|program| program.to_string_lossy().into_owned()).unwrap_or_default();
     let begun = |setting: &Setting| note!("lasthop: {}", line(&program, &spec, host, &law, setting));
-    let visited = match lasthop_lab::visit(&visit, begun, &Stop::default()) {
-        Ok(visited) => visited,
+    let exited = match lasthop_lab::exec(&exec, begun, &Stop::default()) {
+        Ok(exited) => exited,
         Err(error @ LabError::Command { .. }) => return Ok(not_started(&error)),
         Err(error @ LabError::Spec(_)) => {
             let what = format!("the lab cannot build {}, and programs run in the lab only", path.display());
@@ -98,10 +98,10 @@ fn visit(args: &Args, path: &Path) -> anyhow::Result<ExitCode> {
         }
         Err(error) => return Err(error.into()),
     };
-    if !visited.doubts.is_empty() {
-        note!("lasthop: UNRELIABLE: do not quote what the program measured: {}", visited.doubts.join("; "));
+    if !exited.doubts.is_empty() {
+        note!("lasthop: UNRELIABLE: do not quote what the program measured: {}", exited.doubts.join("; "));
     }
-    Ok(status(visited.status))
+    Ok(status(exited.status))
 }
 
 /// Where the program runs and what it finds there, in one line.

@@ -41,7 +41,7 @@ impl Stop {
     }
 
     /// As [`Stop::on_signals`], for a process that runs a program of the user's own at the same
-    /// terminal ([`visit`](crate::visit())). While the program runs, a Ctrl-C that the terminal
+    /// terminal ([`exec`](crate::exec())). While the program runs, a Ctrl-C that the terminal
     /// sends is the program's affair: a shell or an editor goes on after it. One that another
     /// process sends raises every `Stop` as before.
     ///

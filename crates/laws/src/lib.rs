@@ -19,6 +19,7 @@ pub use observation::Observation;
 pub use param::{ParamError, Parameters, Settings, Value};
 pub use registry::{BuildError, Choice, Entry, Place};
 
+use dyn_clone::DynClone;
 use lasthop_signals::{FlowId, Node, Signal};
 use lasthop_units::{Span, Time};
 
@@ -26,8 +27,8 @@ use lasthop_units::{Span, Time};
 pub const LAWS: &[Entry] = &[oal::LAW, aggregation::LAW, aggregation::PREDECESSOR, aggregation::FRAMES];
 
 /// Decides for one flow, at its sender. A law can be copied with everything that it has learned, so that a run can be
-/// forked: a type that is [`Clone`] is [`CloneSenderLaw`].
-pub trait SenderLaw: Send + CloneSenderLaw {
+/// forked: any type that is [`Clone`] is.
+pub trait SenderLaw: DynClone + Send {
     /// Folds one observation into the model. `now` never goes back.
     fn sense(&mut self, now: Time, signal: &Signal);
 
@@ -39,7 +40,7 @@ pub trait SenderLaw: Send + CloneSenderLaw {
 }
 
 /// Decides for all flows of a hop at once. It can be copied as a [`SenderLaw`] can.
-pub trait HopLaw: Send + CloneHopLaw {
+pub trait HopLaw: DynClone + Send {
     /// Folds one observation into the model. `now` never goes back.
     fn sense(&mut self, now: Time, signal: &Signal);
 
@@ -65,7 +66,7 @@ pub trait HopLaw: Send + CloneHopLaw {
 ///
 /// Its world asks `decide` after each `sense`. What [`Decision::feedback`] holds then is told once, as the world's transport
 /// does it; before the next `sense` it is the same, after it that of another moment, or none.
-pub trait ReceiverLaw: Send + CloneReceiverLaw {
+pub trait ReceiverLaw: DynClone + Send {
     /// Folds one observation into the model. `now` never goes back.
     fn sense(&mut self, now: Time, signal: &Signal);
 
@@ -93,56 +94,6 @@ pub struct ReceiverSetup {
     pub idle_slots: Option<u32>,
 }
 
-/// Copies a sender law whose type is not known. Every law that is [`Clone`] has it.
-pub trait CloneSenderLaw {
-    /// A copy that has learned the same, and learns on its own from here on.
-    fn boxed_clone(&self) -> Box<dyn SenderLaw>;
-}
-
-impl<T: SenderLaw + Clone + 'static> CloneSenderLaw for T {
-    fn boxed_clone(&self) -> Box<dyn SenderLaw> {
-        Box::new(self.clone())
-    }
-}
-
-impl Clone for Box<dyn SenderLaw> {
-    fn clone(&self) -> Box<dyn SenderLaw> {
-        (**self).boxed_clone()
-    }
-}
-
-/// Copies a hop law whose type is not known. Every law that is [`Clone`] has it.
-pub trait CloneHopLaw {
-    /// A copy that has learned the same, and learns on its own from here on.
-    fn boxed_clone(&self) -> Box<dyn HopLaw>;
-}
-
-impl<T: HopLaw + Clone + 'static> CloneHopLaw for T {
-    fn boxed_clone(&self) -> Box<dyn HopLaw> {
-        Box::new(self.clone())
-    }
-}
-
-impl Clone for Box<dyn HopLaw> {
-    fn clone(&self) -> Box<dyn HopLaw> {
-        (**self).boxed_clone()
-    }
-}
-
-/// Copies a receiver law whose type is not known. Every law that is [`Clone`] has it.
-pub trait CloneReceiverLaw {
-    /// A copy that has learned the same, and learns on its own from here on.
-    fn boxed_clone(&self) -> Box<dyn ReceiverLaw>;
-}
-
-impl<T: ReceiverLaw + Clone + 'static> CloneReceiverLaw for T {
-    fn boxed_clone(&self) -> Box<dyn ReceiverLaw> {
-        Box::new(self.clone())
-    }
-}
-
-impl Clone for Box<dyn ReceiverLaw> {
-    fn clone(&self) -> Box<dyn ReceiverLaw> {
-        (**self).boxed_clone()
-    }
-}
+dyn_clone::clone_trait_object!(SenderLaw);
+dyn_clone::clone_trait_object!(HopLaw);
+dyn_clone::clone_trait_object!(ReceiverLaw);

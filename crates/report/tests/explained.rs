@@ -1,8 +1,8 @@
-//! Whatever the report writes, docs/how-to/read-a-report.md explains: figures, fields of both JSON files, series, columns.
+//! Whatever the report writes, docs/reference/report.md explains: figures, fields of both JSON files, series, columns.
 
 use lasthop_report::{
-    AgentAccount, Figure, Group, Key, Lateness, Recorder, Regulated, Run, RunInfo, RunStatus, SeriesKind, Summary,
-    Window, World, write_packets, write_series,
+    AgentAccount, Direction, Figure, Group, Key, Lateness, Recorder, Regulated, Run, RunInfo, RunStatus, SeriesKind,
+    StreamInfo, Summary, Window, World, write_packets, write_series,
 };
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Time};
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 fn path() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/how-to/read-a-report.md")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/report.md")
 }
 
 fn page() -> String {
@@ -52,7 +52,7 @@ fn the_tables_of_figures_and_series_are_up_to_date() {
     if std::env::var_os("LASTHOP_BLESS").is_some() {
         std::fs::write(path(), &wanted).expect("writable");
     }
-    assert!(page() == wanted, "docs/how-to/read-a-report.md: run LASTHOP_BLESS=1 cargo test -p lasthop-report");
+    assert!(page() == wanted, "docs/reference/report.md: run LASTHOP_BLESS=1 cargo test -p lasthop-report");
 }
 
 /// A run with everything that a report can say of one, and one figure of each kind.
@@ -61,6 +61,14 @@ fn everything() -> (Vec<Run>, RunInfo) {
     let run = |seed: u64| {
         let mut recorder = Recorder::new(Window { warm_up: at(0), end: at(100) }, [(Node(1), "desk".to_owned())]);
         recorder.keep_packets();
+        recorder.set_streams(vec![StreamInfo {
+            name: "bulk server to desk".into(),
+            kind: "bulk".into(),
+            from: "server".into(),
+            to: "desk".into(),
+            direction: Direction::Down,
+            station: Node(1),
+        }]);
         recorder.hop_delivery(at(20 + seed), at(10), Node(1), Bytes::new(1500));
         // A note, for a node that nobody knows.
         recorder.hop_delivery(at(20), at(10), Node(7), Bytes::new(1500));
@@ -109,13 +117,15 @@ fn every_field_of_both_json_files_is_named() {
     let (page, (runs, info)) = (page(), everything());
     let result = Summary::of(World::Lab, "all", &["cubic".to_owned()], &runs).to_json();
     let mut data: Vec<&str> = Key::ALL.iter().map(|key| key.name()).collect();
-    data.extend(["cubic", "desk", "delivery"]);
+    data.extend(["cubic", "desk", "delivery", "bulk server to desk"]);
     let mut named = BTreeSet::new();
     for text in [result, info.to_json()] {
         fields(&serde_json::from_str(&text).expect("JSON"), &data, &mut named);
     }
     // What makes the collection worth something: fields that are only there if there is something to say.
-    for rare in ["at_least", "absent", "notes", "pacing_error_us_p99", "evicted", "git_revision", "reasons"] {
+    for rare in
+        ["at_least", "absent", "notes", "pacing_error_us_p99", "evicted", "git_revision", "reasons", "direction"]
+    {
         assert!(named.contains(rare), "{rare} is not among {named:?}");
     }
     for name in &named {

@@ -35,13 +35,13 @@ pub struct ReceivedFrame {
     pub rate: Option<Rate>,
 }
 
-/// What becomes of the frames that a radio shows.
+/// What happens to a receiver's monitor interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Sight {
-    /// None are shown from now on: the monitor interface is down, or gone.
-    Away,
-    /// They are shown again, the next slot's as the first whole ones.
-    Back,
-    /// Some came faster than they were read: the slot that is about to end may lack frames.
-    Missed,
+pub enum MonitorEvent {
+    /// It is down, or gone: no frames are shown from now on.
+    Down,
+    /// It shows frames again, the next slot's as the first whole ones.
+    Up,
+    /// Its socket overran: the slot that is about to end may lack frames.
+    Overrun,
 }

@@ -11,7 +11,7 @@ mod mpdu;
 pub mod phy;
 mod sender;
 
-pub use arrival::{Arrival, Received, ReceivedFrame, Sight};
+pub use arrival::{Arrival, MonitorEvent, Received, ReceivedFrame};
 pub use feedback::{Doubt, Feedback, FrameSource, StationFeedback, StreamReport};
 pub use hop::{ChannelTime, FlowReport, HopReport, StationReport};
 pub use mpdu::{MacAddress, ReceivedMpdu, Subframe};
@@ -84,7 +84,7 @@ pub enum Signal {
     /// A receiver's radio has brought a frame.
     Frame(ReceivedFrame),
     /// What a receiver's radio shows of its frames has changed.
-    Sight(Sight),
+    Monitor(MonitorEvent),
     /// The moment that a law asked for in `Decision::revisit` has come.
     Wakeup,
 }

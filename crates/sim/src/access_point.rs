@@ -1,7 +1,7 @@
 //! The agent on the simulated access point: the rewriter in the forwarding path, and the law behind it.
 
 use crate::cargo::Cargo;
-use crate::hook::{Hook, Interface, Passage};
+use crate::hook::{Forwarded, Hook, Interface};
 use lasthop_laws::oal::rwnd::Rewriter;
 use lasthop_laws::{BuildError, Choice, HopLaw};
 use lasthop_signals::{FlowId, HopReport, Signal};
@@ -48,24 +48,26 @@ impl Agent {
 
 impl Hook for Agent {
     /// A segment from a station passes, and its window may be lowered.
-    fn comes(&mut self, passage: &mut Passage<'_>) {
-        let (Cargo::Tcp { header, .. }, Some(key)) = (&mut passage.packet.payload.cargo, passage.key) else { return };
-        if passage.interface == self.radio
-            && let Some(window) = self.rewriter.on_uplink(passage.at, key, passage.beside, header)
+    fn ingress(&mut self, forwarded: &mut Forwarded<'_>) {
+        let (Cargo::Tcp { header, .. }, Some(key)) = (&mut forwarded.packet.payload.cargo, forwarded.key) else {
+            return;
+        };
+        if forwarded.interface == self.radio
+            && let Some(window) = self.rewriter.on_uplink(forwarded.at, key, forwarded.beside, header)
         {
             header.window = window;
         }
     }
 
     /// A segment towards a station passes.
-    fn leaves(&mut self, passage: &mut Passage<'_>) {
-        let (Cargo::Tcp { header, .. }, Some(key)) = (&passage.packet.payload.cargo, passage.key) else { return };
-        if passage.interface == self.radio {
-            self.rewriter.on_downlink(passage.at, key, passage.beside, header);
+    fn egress(&mut self, forwarded: &mut Forwarded<'_>) {
+        let (Cargo::Tcp { header, .. }, Some(key)) = (&forwarded.packet.payload.cargo, forwarded.key) else { return };
+        if forwarded.interface == self.radio {
+            self.rewriter.on_downlink(forwarded.at, key, forwarded.beside, header);
         }
     }
 
-    fn hears(&mut self, at: Time, interface: Interface, report: &HopReport) {
+    fn report(&mut self, at: Time, interface: Interface, report: &HopReport) {
         if interface == self.radio {
             self.tick(at, report);
         }

@@ -1,6 +1,7 @@
 //! What stands in the forwarding path of a host, beside its queues: it sees what passes, may change it, and hears the driver.
 
 use crate::cargo::Datagram;
+use dyn_clone::DynClone;
 use lasthop_radio::Packet;
 use lasthop_signals::{HopReport, Node};
 use lasthop_units::Time;
@@ -10,7 +11,7 @@ use lasthop_wire::FlowKey;
 pub type Interface = (usize, Node);
 
 /// A packet that a host forwards, at one of its interfaces.
-pub struct Passage<'p> {
+pub struct Forwarded<'p> {
     /// When.
     pub at: Time,
     /// Where it came in, or where it leaves.
@@ -24,31 +25,15 @@ pub struct Passage<'p> {
 }
 
 /// Something in a host's forwarding path. What a host sends or receives itself does not pass here.
-pub trait Hook: Send + CloneHook {
+pub trait Hook: DynClone + Send {
     /// A packet for another host has come in.
-    fn comes(&mut self, _: &mut Passage<'_>) {}
+    fn ingress(&mut self, _: &mut Forwarded<'_>) {}
 
     /// A packet for another host is about to wait at an interface.
-    fn leaves(&mut self, _: &mut Passage<'_>) {}
+    fn egress(&mut self, _: &mut Forwarded<'_>) {}
 
     /// The driver of one of the host's interfaces reports.
-    fn hears(&mut self, _at: Time, _interface: Interface, _report: &HopReport) {}
+    fn report(&mut self, _at: Time, _interface: Interface, _report: &HopReport) {}
 }
 
-/// Copies a hook whose type is not known. Every hook that is [`Clone`] has it.
-pub trait CloneHook {
-    /// A copy that has seen the same, and goes on by itself.
-    fn boxed_clone(&self) -> Box<dyn Hook>;
-}
-
-impl<T: Hook + Clone + 'static> CloneHook for T {
-    fn boxed_clone(&self) -> Box<dyn Hook> {
-        Box::new(self.clone())
-    }
-}
-
-impl Clone for Box<dyn Hook> {
-    fn clone(&self) -> Box<dyn Hook> {
-        (**self).boxed_clone()
-    }
-}
+dyn_clone::clone_trait_object!(Hook);

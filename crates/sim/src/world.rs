@@ -7,7 +7,7 @@ use crate::agenda::{Agenda, Component};
 use crate::cargo::{Cargo, Datagram, index, tcp_packet, udp_packet};
 use crate::connection::{App, End, Opening, Pair};
 use crate::edge::Edge;
-use crate::hook::{Hook, Interface, Passage};
+use crate::hook::{Forwarded, Hook, Interface};
 use crate::net::{Effect, Effects, Net};
 use crate::proxy::{Proxy, Stream};
 use crate::source::Source;
@@ -299,11 +299,11 @@ impl World {
         };
         let (next, hooks) = (self.net.next(host, packet.payload.to), &mut self.hooks[host.index()]);
         let beside = packet.src;
-        let mut passage = Passage { at, interface, beside, key, packet };
-        hooks.iter_mut().for_each(|hook| hook.comes(&mut passage));
+        let mut forwarded = Forwarded { at, interface, beside, key, packet };
+        hooks.iter_mut().for_each(|hook| hook.ingress(&mut forwarded));
         let Some(step) = next else { return };
-        (passage.interface, passage.beside) = ((usize::from(step.link), step.from), step.to);
-        hooks.iter_mut().for_each(|hook| hook.leaves(&mut passage));
+        (forwarded.interface, forwarded.beside) = ((usize::from(step.link), step.from), step.to);
+        hooks.iter_mut().for_each(|hook| hook.egress(&mut forwarded));
     }
 
     /// A source acts.
@@ -545,7 +545,7 @@ impl World {
             self.meters[place].add(&mut self.recorder, at, report);
         }
         if let Some(host) = self.net.links[link].hosts[of.index()] {
-            self.hooks[host.index()].iter_mut().for_each(|hook| hook.hears(at, (link, of), report));
+            self.hooks[host.index()].iter_mut().for_each(|hook| hook.report(at, (link, of), report));
         }
     }
 

@@ -8,8 +8,6 @@
 mod support;
 
 use lasthop_report::Key;
-use std::io::Write as _;
-use std::path::PathBuf;
 use support::{parse, simulate, value};
 
 /// A row of the reference: what it is of, and what ns-3 measured.
@@ -24,30 +22,16 @@ struct Row {
 }
 
 fn reference() -> Option<Vec<Row>> {
-    let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference");
-    let root = std::env::var_os("LASTHOP_REFERENCE").map_or_else(beside, PathBuf::from);
-    let path = root.join("ns3/s6_agg.csv");
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        // Past the capture of test output.
-        let line = format!("SKIPPED: reference data absent: {} (set LASTHOP_REFERENCE)\n", path.display());
-        let _ = std::io::stderr().write_all(line.as_bytes());
-        return None;
-    };
-    let mut lines = text.lines();
-    let names: Vec<&str> = lines.next()?.split(',').collect();
-    let row = |line: &str| {
-        let cells: Vec<&str> = line.split(',').collect();
-        let cell = |name: &str| cells.get(names.iter().position(|known| *known == name)?).copied();
+    support::reference("ns3/s6_agg.csv", |cell| {
         let of = |name: &str| -> Option<f64> { cell(name)?.parse().ok() };
         Some(Row {
-            control: cell("rate_control")?.to_owned(),
+            control: cell("rate_control")?,
             rtt_ms: of("base_rtt_ms")?,
             stations: of("n_sta")? as u32,
             goodput: of("goodput_mbps_avg")?,
             rtt: of("mean_rtt_ms_avg")?,
         })
-    };
-    lines.map(row).collect()
+    })
 }
 
 /// Goodput in Mbit/s and mean RTT in ms of ours, of one seed.

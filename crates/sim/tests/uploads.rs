@@ -8,8 +8,6 @@
 mod support;
 
 use lasthop_report::Key;
-use std::io::Write as _;
-use std::path::PathBuf;
 use support::{parse, simulate, value};
 
 /// A row of the reference: what it is of, and what ns-3 measured.
@@ -39,21 +37,8 @@ const KERNEL: [(f64, u32, u32, [f64; 3]); 4] = [
 const SEEDS: u64 = 2;
 
 fn reference() -> Option<Vec<Row>> {
-    let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference");
-    let root = std::env::var_os("LASTHOP_REFERENCE").map_or_else(beside, PathBuf::from);
-    let path = root.join("ns3/s3_agg.csv");
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        // Past the capture of test output.
-        let line = format!("SKIPPED: reference data absent: {} (set LASTHOP_REFERENCE)\n", path.display());
-        let _ = std::io::stderr().write_all(line.as_bytes());
-        return None;
-    };
-    let mut lines = text.lines();
-    let names: Vec<&str> = lines.next()?.split(',').collect();
-    let row = |line: &str| {
-        let cells: Vec<&str> = line.split(',').collect();
-        let of =
-            |name: &str| -> Option<f64> { cells.get(names.iter().position(|known| *known == name)?)?.parse().ok() };
+    support::reference("ns3/s3_agg.csv", |cell| {
+        let of = |name: &str| -> Option<f64> { cell(name)?.parse().ok() };
         Some(Row {
             rtt_ms: of("base_rtt_ms")?,
             ap_queue: of("ap_queue_pkts")? as u32,
@@ -63,8 +48,7 @@ fn reference() -> Option<Vec<Row>> {
             seeds: of("n_seeds")?,
             jain: of("jain_avg")?,
         })
-    };
-    lines.map(row).collect()
+    })
 }
 
 /// Goodput, mean RTT and Jain's index of ours.

@@ -3,7 +3,7 @@
 use crate::monitor::{MonitorError, MonitorReader};
 use crate::tunnel::{Error, Say, clock};
 use lasthop_laws::aggregation::meter::{Frame, Grouping, Meter};
-use lasthop_signals::{FrameSource, MacAddress, Sight, Signal};
+use lasthop_signals::{FrameSource, MacAddress, MonitorEvent, Signal};
 use lasthop_units::{Span, Time};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -101,7 +101,7 @@ impl Frames {
         if missed.lacks(start, end) {
             // What it has made of sequence numbers has holes, too.
             *meter = Meter::new(Grouping::Air);
-            sense(&Signal::Sight(Sight::Missed));
+            sense(&Signal::Monitor(MonitorEvent::Overrun));
         }
         away.take_if(|away| away.back);
         Ok(())
@@ -144,7 +144,7 @@ impl Monitor {
             (self.say)(&format!("{error}; until it is back, frames are told from the arrival times of packets"));
         }
         self.away = Some(Away { back: false, tried: now });
-        sense(&Signal::Sight(Sight::Away));
+        sense(&Signal::Monitor(MonitorEvent::Down));
     }
 
     /// Tries whether the interface is back, if it was away. The next slot will be the first that it shows whole.
@@ -155,7 +155,7 @@ impl Monitor {
             return;
         }
         away.back = true;
-        sense(&Signal::Sight(Sight::Back));
+        sense(&Signal::Monitor(MonitorEvent::Up));
         (self.say)(&format!("{} is back", self.reader.name()));
         self.meter = Meter::new(Grouping::Air);
         // Another interface may have another address.

@@ -42,7 +42,7 @@
 //!               equilibrium.
 //! Validity:   0 < K1 c/ĉ < 2, 0 < K2 < (4 - 2 K1)/(2 - K1 (1 - c/T̄)) for stability.
 //! Checked by: tests::* (each guard), tests/aggregation_loop.rs (stability, Lemma 2), tests/aggregation_backhaul.rs,
-//!             tests/aggregation_conformance.rs, crates/sim/tests/regulated.rs
+//!             tests/conformance/aggregation.rs, crates/sim/tests/regulated.rs
 
 mod airtimes;
 mod coming;

@@ -16,7 +16,7 @@ use super::StationParams;
 use super::timestamps::Arrivals;
 use crate::{Decision, ParamError, Parameters, ReceiverLaw, ReceiverSetup, Settings, Why};
 use counts::Counts;
-use lasthop_signals::{Feedback, FrameSource, Node, Received, Sight, Signal, StationFeedback};
+use lasthop_signals::{Feedback, FrameSource, MonitorEvent, Node, Received, Signal, StationFeedback};
 use lasthop_units::{Span, Time};
 
 /// The stations' side of the aggregation regulator.
@@ -141,7 +141,7 @@ impl ReceiverLaw for Station {
                     away.chain(&mut shown.arrivals).for_each(|arrivals| arrivals.arrived(*arrival));
                 }
             },
-            Signal::Sight(sight) => {
+            Signal::Monitor(sight) => {
                 if let Frames::Shown(shown) = &mut self.frames {
                     shown.sees(*sight);
                 }
@@ -183,12 +183,12 @@ impl Frames {
 }
 
 impl Shown {
-    fn sees(&mut self, sight: Sight) {
+    fn sees(&mut self, sight: MonitorEvent) {
         match sight {
             // One that goes again before its first whole slot has been away all the time.
-            Sight::Away => self.away.get_or_insert_default().back = false,
-            Sight::Back => self.away.iter_mut().for_each(|away| away.back = true),
-            Sight::Missed => self.missed = true,
+            MonitorEvent::Down => self.away.get_or_insert_default().back = false,
+            MonitorEvent::Up => self.away.iter_mut().for_each(|away| away.back = true),
+            MonitorEvent::Overrun => self.missed = true,
         }
     }
 
@@ -290,25 +290,25 @@ mod tests {
     #[test]
     fn where_the_radio_shows_nothing_arrival_times_tell() {
         let mut law = station(None);
-        let mut slot = |sights: &[Sight], late: &[Sight]| {
-            sights.iter().for_each(|sight| law.sense(law.start, &Signal::Sight(*sight)));
+        let mut slot = |sights: &[MonitorEvent], late: &[MonitorEvent]| {
+            sights.iter().for_each(|sight| law.sense(law.start, &Signal::Monitor(*sight)));
             law.sense(law.start, &frame(10, Some(100)));
             for n in 0..2_000u64 {
                 let at = law.start + Span::from_millis(2) * (n / 10) + Span::from_micros(2) * (n % 10);
                 law.sense(at, &Signal::Arrival(Arrival { at, sent: None, len: Bytes::new(1500) }));
             }
-            late.iter().for_each(|sight| law.sense(law.end, &Signal::Sight(*sight)));
+            late.iter().for_each(|sight| law.sense(law.end, &Signal::Monitor(*sight)));
             let told = ends(&mut law, 0, 0).expect("an account");
             (told.source, told.frames)
         };
         let (shown, silent) = ((FrameSource::Radiotap, 1), (FrameSource::Radiotap, 0));
         assert_eq!(slot(&[], &[]), shown);
-        assert_eq!(slot(&[], &[Sight::Missed]), silent);
-        let suggested = slot(&[], &[Sight::Missed]);
+        assert_eq!(slot(&[], &[MonitorEvent::Overrun]), silent);
+        let suggested = slot(&[], &[MonitorEvent::Overrun]);
         assert!(suggested.0 == FrameSource::Timestamps && (180..220).contains(&suggested.1), "{suggested:?}");
         assert_eq!(slot(&[], &[]), shown);
-        assert_eq!(slot(&[Sight::Away], &[]).0, FrameSource::Timestamps);
-        assert_eq!(slot(&[Sight::Back, Sight::Away], &[Sight::Back]).0, FrameSource::Timestamps);
+        assert_eq!(slot(&[MonitorEvent::Down], &[]).0, FrameSource::Timestamps);
+        assert_eq!(slot(&[MonitorEvent::Up, MonitorEvent::Down], &[MonitorEvent::Up]).0, FrameSource::Timestamps);
         assert_eq!(slot(&[], &[]), shown);
     }
 }

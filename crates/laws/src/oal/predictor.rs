@@ -6,6 +6,7 @@
 //!             [`Predictor`]; a backlog is measured in time, so that one threshold fits every rate.
 //! Checked by: tests::*
 
+use dyn_clone::DynClone;
 use lasthop_units::Span;
 
 /// Share of segments lost to congestion that is to be expected in the coming round trip.
@@ -38,28 +39,12 @@ pub struct HopState {
 }
 
 /// Predicts the loss class of the coming round trip.
-pub trait Predictor: Send + ClonePredictor {
+pub trait Predictor: DynClone + Send {
     /// The class, given the hop's state now.
     fn predict(&mut self, state: &HopState) -> LossClass;
 }
 
-/// Copies a predictor whose type is not known. Every predictor that is [`Clone`] has it.
-pub trait ClonePredictor {
-    /// A copy that has learned the same.
-    fn boxed_clone(&self) -> Box<dyn Predictor>;
-}
-
-impl<T: Predictor + Clone + 'static> ClonePredictor for T {
-    fn boxed_clone(&self) -> Box<dyn Predictor> {
-        Box::new(self.clone())
-    }
-}
-
-impl Clone for Box<dyn Predictor> {
-    fn clone(&self) -> Box<dyn Predictor> {
-        (**self).boxed_clone()
-    }
-}
+dyn_clone::clone_trait_object!(Predictor);
 
 /// A backlog that takes longer than `limit` to drain is about to overflow.
 #[derive(Clone, Debug)]

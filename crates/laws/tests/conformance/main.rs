@@ -1,5 +1,6 @@
 //! What holds for every law of the registry, whatever it has been shown.
 
+mod aggregation;
 mod signals;
 
 use lasthop_laws::tcp::Setup;

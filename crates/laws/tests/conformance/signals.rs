@@ -1,8 +1,8 @@
 //! Any signal at all: what worlds show, what drivers that restart and stations that lie show, and what no law expects.
 
 use lasthop_signals::{
-    Ack, Arrival, ChannelTime, DeliverySample, FlowId, FlowReport, FrameSource, HopReport, Loss, Node, Received,
-    ReceivedFrame, Sent, Sight, Signal, StationFeedback, StationReport, StreamReport,
+    Ack, Arrival, ChannelTime, DeliverySample, FlowId, FlowReport, FrameSource, HopReport, Loss, MonitorEvent, Node,
+    Received, ReceivedFrame, Sent, Signal, StationFeedback, StationReport, StreamReport,
 };
 use lasthop_units::{Bytes, Rate, Span, Time};
 use proptest::prelude::*;
@@ -37,7 +37,7 @@ fn node() -> impl Strategy<Value = Node> {
 
 /// What a receiver is shown.
 fn receiver() -> impl Strategy<Value = Signal> {
-    let sight = prop::sample::select(vec![Sight::Away, Sight::Back, Sight::Missed]);
+    let monitor = prop::sample::select(vec![MonitorEvent::Down, MonitorEvent::Up, MonitorEvent::Overrun]);
     prop_oneof![
         (0u32..2000, 0u32..2000, any::<bool>(), prop::option::of(0u64..1 << 40)).prop_map(
             |(packets, certain, in_part, bps)| {
@@ -50,7 +50,7 @@ fn receiver() -> impl Strategy<Value = Signal> {
         }),
         (count(), count()).prop_map(|(packets, given)| Signal::Received(Received { packets, given })),
         span().prop_map(Signal::OneWay),
-        sight.prop_map(Signal::Sight),
+        monitor.prop_map(Signal::Monitor),
     ]
 }
 
@@ -99,11 +99,13 @@ fn hop() -> impl Strategy<Value = Signal> {
     prop_oneof![report, flow]
 }
 
-fn count() -> impl Strategy<Value = u64> {
+/// Counts of any size, small ones as likely as others.
+pub fn count() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), 1u64..100, 1u64..100_000, any::<u64>()]
 }
 
-fn feedback() -> impl Strategy<Value = Signal> {
+/// Accounts of stations that count backwards, repeat themselves and lie.
+pub fn feedback() -> impl Strategy<Value = Signal> {
     let rate = prop_oneof![
         4 => (1e6..2e9f64).prop_map(|rate| 1.0 / rate),
         1 => prop::sample::select(vec![0.0, -1.0, f64::NAN, f64::INFINITY, 1e300, -0.0]),

@@ -3,6 +3,7 @@
 
 use lasthop_report::{Key, RunRecord};
 use lasthop_scenario::Scenario;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// A scenario that a test has written.
@@ -18,6 +19,25 @@ pub fn shipped(name: &str) -> PathBuf {
 /// A shipped scenario.
 pub fn load(name: &str) -> Scenario {
     Scenario::load(shipped(name)).unwrap_or_else(|error| panic!("{}", error.plain()))
+}
+
+/// The rows of a CSV file of the reference data, each as its cells by column name; `None`, and loudly, without it.
+pub fn reference<T>(file: &str, row: impl Fn(&dyn Fn(&str) -> Option<String>) -> Option<T>) -> Option<Vec<T>> {
+    let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference");
+    let path = std::env::var_os("LASTHOP_REFERENCE").map_or_else(beside, PathBuf::from).join(file);
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        // Past the capture of test output.
+        let line = format!("SKIPPED: reference data absent: {} (set LASTHOP_REFERENCE)\n", path.display());
+        let _ = std::io::stderr().write_all(line.as_bytes());
+        return None;
+    };
+    let mut lines = text.lines();
+    let names: Vec<&str> = lines.next()?.split(',').collect();
+    let read = |line: &str| {
+        let cells: Vec<&str> = line.split(',').collect();
+        row(&|name| cells.get(names.iter().position(|known| *known == name)?).map(|cell| (*cell).to_owned()))
+    };
+    lines.map(read).collect()
 }
 
 /// A shipped scenario in which some words, which stand there once, are others.

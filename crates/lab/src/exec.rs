@@ -22,7 +22,7 @@ use std::process::ExitStatus;
 
 /// A program, and where it runs.
 #[derive(Clone, Copy, Debug)]
-pub struct Visit<'a> {
+pub struct Exec<'a> {
     /// The world.
     pub spec: &'a Spec,
     /// The host whose network namespace the program runs in.
@@ -48,7 +48,7 @@ pub struct Setting {
 
 /// How it went.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Visited {
+pub struct Exited {
     /// The exit status of the program.
     pub status: ExitStatus,
     /// Why the hop was not what it should have been, one line each; mostly empty.
@@ -59,7 +59,7 @@ pub struct Visited {
 /// tells both.
 const GRACE: Span = Span::from_secs(1);
 
-/// Builds the world of `visit`, runs its program there with the standard streams, the process
+/// Builds the world of `exec`, runs its program there with the standard streams, the process
 /// group and the terminal of this process, waits for its end, and takes everything down. `begun`
 /// is called just before the program starts.
 ///
@@ -75,16 +75,16 @@ const GRACE: Span = Span::from_secs(1);
 /// What [`Spec::check_for_programs`] finds, what cannot be built, [`LabError::Command`]
 /// if the program does not start, the complaint of an agent that ended too early, or
 /// [`LabError::Stopped`] if `stop` was raised before the program started.
-pub fn visit(visit: &Visit<'_>, begun: impl FnOnce(&Setting), stop: &Stop) -> Result<Visited> {
+pub fn exec(exec: &Exec<'_>, begun: impl FnOnce(&Setting), stop: &Stop) -> Result<Exited> {
     if !Uid::effective().is_root() {
         return Err(LabError::NotRoot);
     }
-    let mut spec = visit.spec.clone();
-    if !visit.with_traffic {
+    let mut spec = exec.spec.clone();
+    if !exec.with_traffic {
         spec.streams.clear();
     }
     spec.check_for_programs()?;
-    let has_iperf3 = visit.host != Scenario::SERVER && iperf3::is_installed();
+    let has_iperf3 = exec.host != Scenario::SERVER && iperf3::is_installed();
     let server = spec.address(Scenario::SERVER, Scenario::station_host(0));
     if let Some(tunnel) = &mut spec.tunnel
         && has_iperf3
@@ -102,7 +102,7 @@ pub fn visit(visit: &Visit<'_>, begun: impl FnOnce(&Setting), stop: &Stop) -> Re
         Err(_) if stop.is_raised() => return Err(LabError::Stopped),
         built => built?,
     };
-    let stayed = stay(visit, &spec, &mut world, has_iperf3, begun, stop);
+    let stayed = stay(exec, &spec, &mut world, has_iperf3, begun, stop);
     let dropped = world.dropped();
     world.kill_programs();
     let World { emulator, tunnel, agent, hosts, run, .. } = world;
@@ -116,7 +116,7 @@ pub fn visit(visit: &Visit<'_>, begun: impl FnOnce(&Setting), stop: &Stop) -> Re
     let unread = Unread { dropped: dropped?, ..Unread::default() };
     let found = doubts(&log, unread, Span::ZERO, false, None);
     let doubts = found.iter().map(ToString::to_string).chain(stayed.complaint).collect();
-    Ok(Visited { status: stayed.status, doubts })
+    Ok(Exited { status: stayed.status, doubts })
 }
 
 /// How the program ended, and what went wrong with the scenario's traffic.
@@ -127,7 +127,7 @@ struct Stayed {
 
 /// Runs the program, and what is beside it, in a world that is up.
 fn stay(
-    visit: &Visit<'_>,
+    exec: &Exec<'_>,
     spec: &Spec,
     world: &mut World,
     has_iperf3: bool,
@@ -138,17 +138,17 @@ fn stay(
         congestion::set_default(host, congestion)?;
     }
     let server = if has_iperf3 { Server::start(&world.hosts.server, stop)? } else { None };
-    let is_station = spec.station_of(visit.host).is_some();
+    let is_station = spec.station_of(exec.host).is_some();
     let setting = Setting {
-        address: spec.address(visit.host, visit.host),
+        address: spec.address(exec.host, exec.host),
         iperf3: server.is_some(),
         proxy: (spec.tunnel.is_some() && is_station).then_some(DOOR),
     };
     let (clock, end) = (world.clock, Time::ZERO + spec.duration);
     let period = Period { clock, start: Time::ZERO, end, stop: Stop::default() };
     let start = || Traffic::start(spec, &world.hosts, &period, world.emulator.seat());
-    let mut traffic = visit.with_traffic.then(start).transpose()?;
-    let ended = accompany(visit, spec, world, traffic.as_mut(), || begun(&setting), stop);
+    let mut traffic = exec.with_traffic.then(start).transpose()?;
+    let ended = accompany(exec, spec, world, traffic.as_mut(), || begun(&setting), stop);
     // Its threads end before their world does.
     period.stop.raise();
     let complaint = match traffic.map(Traffic::finish) {
@@ -160,7 +160,7 @@ fn stay(
 
 /// Starts the program when the world's time begins, and waits for its end.
 fn accompany(
-    visit: &Visit<'_>,
+    exec: &Exec<'_>,
     spec: &Spec,
     world: &mut World,
     mut traffic: Option<&mut Traffic>,
@@ -174,9 +174,9 @@ fn accompany(
     if stop.is_raised() {
         return Err(LabError::Stopped);
     }
-    let host = world.hosts.of(visit.host).ok_or_else(|| LabError::Spec("a host that is not there".into()))?;
+    let host = world.hosts.of(exec.host).ok_or_else(|| LabError::Spec("a host that is not there".into()))?;
     begun();
-    let mut program = Program::start(host, &names(spec, visit.host), &world.run, visit.command)?;
+    let mut program = Program::start(host, &names(spec, exec.host), &world.run, exec.command)?;
     loop {
         if let Some(status) = program.status()? {
             return Ok(status);

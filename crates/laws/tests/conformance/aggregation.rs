@@ -1,6 +1,7 @@
 //! What the controllers of an edge proxy keep beside what every law does, whatever they are shown: stations that lie, fall silent,
 //! repeat themselves, count backwards; proxies that restart.
 
+use crate::signals::{count, feedback};
 use lasthop_laws::aggregation::{Allocation, LinearPi, OverheadRule, Params, PiParams, Regulator};
 use lasthop_laws::{Decision, HopLaw};
 use lasthop_signals::{FlowId, FrameSource, HopReport, Node, Signal, StationFeedback, StreamReport};
@@ -19,47 +20,10 @@ fn params() -> impl Strategy<Value = Params> {
     })
 }
 
-fn amount() -> impl Strategy<Value = u64> {
-    prop_oneof![Just(0), 1u64..100, 1u64..100_000, any::<u64>()]
-}
-
-fn feedback() -> impl Strategy<Value = Signal> {
-    let rate = prop_oneof![
-        4 => (1e6..2e9f64).prop_map(|rate| 1.0 / rate),
-        1 => prop::sample::select(vec![0.0, -1.0, f64::NAN, f64::INFINITY, 1e300, -0.0]),
-    ];
-    let frames = prop_oneof![Just(0u32), 1u32..10_000, any::<u32>()];
-    let delay = || prop::option::of((0u64..1 << 40).prop_map(Span::from_nanos));
-    let source = prop_oneof![Just(FrameSource::Radiotap), Just(FrameSource::Timestamps)];
-    let seen = (source, amount(), delay(), delay());
-    (0u16..6, any::<u32>(), amount(), amount(), frames, amount(), rate, amount(), seen).prop_map(
-        |(station, slot, start, length, frames, packets, inverse, received, (source, lost, delay_mean, delay_max))| {
-            Signal::Station(StationFeedback {
-                station: Node(station),
-                slot: slot % 64,
-                start: Time::from_nanos(start % (1 << 40)),
-                end: Time::from_nanos((start % (1 << 40)).saturating_add(length % (1 << 40))),
-                frames,
-                packets,
-                packets_squared: packets,
-                min_packets: 0,
-                max_packets: 64,
-                inverse_rate_sum: inverse * f64::from(frames.max(1)),
-                received,
-                highest_sequence: received,
-                lost,
-                delay_mean,
-                delay_max,
-                source,
-            })
-        },
-    )
-}
-
 fn signal() -> impl Strategy<Value = Signal> {
     prop_oneof![
         6 => feedback(),
-        6 => (0u16..6, amount(), amount(), any::<bool>()).prop_map(|(station, packets, bytes, waiting)| {
+        6 => (0u16..6, count(), count(), any::<bool>()).prop_map(|(station, packets, bytes, waiting)| {
             Signal::Stream(StreamReport { station: Node(station), packets, bytes: Bytes::new(bytes), waiting })
         }),
         2 => (0u16..6).prop_map(|station| Signal::Idle(Node(station))),
