@@ -4,10 +4,12 @@ use super::netns::Netns;
 use lasthop_agents::ap::Stop;
 use lasthop_agents::proxy::{self, Proxy};
 use lasthop_agents::station::{self, Station};
-use lasthop_agents::tunnel::keys;
+use lasthop_agents::tunnel::{Error, keys};
 use lasthop_signals::Node;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// Server, proxy and station 1, in a row: `s0` to `p0` with 10.N.1.1 and 10.N.1.2, `p1` to `t0` with 10.N.2.1 and 10.N.2.2. The last two
 /// have a key.
@@ -44,7 +46,7 @@ impl Edge {
     /// Runs a proxy in its namespace.
     pub fn start_proxy(&self, config: proxy::Config) -> Agent<proxy::Summary> {
         Agent::start(&self.proxy, move |ready, stop| {
-            let proxy = Proxy::open(&config).expect("a proxy");
+            let proxy = opened(|| Proxy::open(&config));
             ready();
             proxy.run(stop).expect("it runs")
         })
@@ -53,7 +55,7 @@ impl Edge {
     /// Runs a station in its namespace.
     pub fn start_station(&self, config: station::Config) -> Agent<station::Summary> {
         Agent::start(&self.station, move |ready, stop| {
-            let station = Station::open(&config).expect("a station");
+            let station = opened(|| Station::open(&config));
             ready();
             station.run(stop).expect("it runs")
         })
@@ -72,6 +74,20 @@ impl Edge {
     /// A file beside them.
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
+    }
+}
+
+/// An agent that may follow one that has just ended. What that had open is open for a moment longer in the child of another test,
+/// from its fork to its exec.
+fn opened<T>(open: impl Fn() -> Result<T, Error>) -> T {
+    let until = Instant::now() + Duration::from_secs(5);
+    loop {
+        match open() {
+            Err(Error::Address { source, .. }) if source.kind() == ErrorKind::AddrInUse && Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            other => return other.expect("an agent"),
+        }
     }
 }
 
