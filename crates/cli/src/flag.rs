@@ -30,6 +30,11 @@ impl Wrong {
         Wrong(format!("--{name} {got}: it must be {}", bound.join(" "))).into()
     }
 
+    /// What is wrong with the command line.
+    pub fn line(text: String) -> anyhow::Error {
+        Wrong(text).into()
+    }
+
     /// A flag that only `of` look at, and `runs` does not.
     pub fn idle(flag: &str, of: &[&str], runs: &str) -> anyhow::Error {
         Wrong(format!(

@@ -1,29 +1,24 @@
 //! `lasthop reproduce`.
 
-use crate::{INTERRUPTED, note, say};
+use crate::flag::Wrong;
+use crate::{INTERRUPTED, console, note, say};
 use anyhow::Context;
-use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser};
+use comfy_table::{ContentArrangement, LineStyle, Table, TableStyle};
 use lasthop_experiment::ExperimentError;
-use lasthop_experiment::reproduce::{self, Draft, Figure, Runner};
+use lasthop_experiment::reproduce::{Check, Draft, Figure, Runner, SYSTEMS, System};
 use lasthop_lab::Stop;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// A system whose published results can be run again.
-#[derive(Clone, Copy, ValueEnum)]
-enum System {
-    /// The aggregation regulator (Gringoli and Leith)
-    Aggregation,
-}
-
 /// What the flags' own help has no place for.
 const NOTES: &str = "\
-Everything is simulated. All figures of the aggregation regulator take some five minutes on two processors.
+Everything is simulated. Without a system, one table has what each is known for, the paper's number beside ours, and no page is written. With one, all of its figures are \
+run and its page is written; those of the aggregation regulator take some ten minutes on two processors.
 
-The page is DIR/aggregation.md, written when it is whole. Until then, and for good if the run fails or is stopped, what is done is in \
-DIR/aggregation-incomplete.md. A run with --figure or --quick has a page of its own, such as DIR/aggregation-2-quick.md, and \
+The page is DIR/SYSTEM.md, written when it is whole. Until then, and for good if the run fails or is stopped, what is done is in \
+DIR/SYSTEM-incomplete.md. A run with --figure or --quick has a page of its own, such as DIR/aggregation-2-quick.md, and \
 leaves the whole one alone.
 
 The exit status is 0 if the page was written, whatever is not met (1 with --strict if anything is not), 1 if the run failed, 2 for a \
@@ -33,14 +28,14 @@ wrong command line and 130 for a run that was told to stop.";
 #[derive(clap::Args)]
 #[command(after_long_help = NOTES)]
 pub struct Args {
-    /// Whose results
-    #[arg(value_enum)]
-    system: System,
+    /// Whose results [default: what each system is known for, in one table]
+    #[arg(value_parser = system())]
+    system: Option<String>,
     /// One seed and fewer points: to see whether it works
     #[arg(long)]
     quick: bool,
     /// Only this figure; may be repeated [default: all]
-    #[arg(long = "figure", value_name = "N", value_parser = figure())]
+    #[arg(long = "figure", value_name = "ID", value_parser = figure(), requires = "system")]
     figures: Vec<String>,
     /// Write the page and its pictures into this directory
     #[arg(long, value_name = "DIR", default_value = "out/reproduction")]
@@ -50,23 +45,36 @@ pub struct Args {
     strict: bool,
 }
 
-/// Knows the figures by their numbers.
+/// Knows the systems by their names.
+fn system() -> PossibleValuesParser {
+    PossibleValuesParser::new(SYSTEMS.iter().map(|system| PossibleValue::new(system.name).help(system.title)))
+}
+
+/// Knows the figures of all systems by their names.
 fn figure() -> PossibleValuesParser {
-    let (all, _) = reproduce::aggregation();
-    PossibleValuesParser::new(all.iter().map(|figure| PossibleValue::new(figure.id).help(figure.title)))
+    let figures = SYSTEMS.iter().flat_map(|system| system.figures.iter().map(move |figure| (system, figure)));
+    PossibleValuesParser::new(
+        figures
+            .map(|(system, figure)| PossibleValue::new(figure.id).help(format!("{} ({})", figure.title, system.name))),
+    )
 }
 
 /// Runs the scenarios, writes the page and says what is not met.
 pub fn reproduce(args: &Args) -> anyhow::Result<ExitCode> {
     Stop::on_signals().context("cannot watch for Ctrl-C")?;
-    let System::Aggregation = args.system;
-    let (all, preface) = reproduce::aggregation();
+    let Some(system) = args.system.as_deref().and_then(System::named) else { return headlines(args) };
+    let System { figures: all, preface, .. } = system;
+    let known = |id: &&String| all.iter().any(|figure| figure.id == **id);
+    if let Some(other) = args.figures.iter().find(|id| !known(id)) {
+        let own: Vec<&str> = all.iter().map(|figure| figure.id).collect();
+        return Err(Wrong::line(format!("{} has no figure `{other}`; it has {}", system.name, own.join(", "))));
+    }
     let chosen = args.chosen(all);
     std::fs::create_dir_all(&args.out).with_context(|| format!("cannot write into {}", args.out.display()))?;
     let (began, stop) = (Instant::now(), Stop::default());
     let runner = Runner::new(args.quick, &stop, &|what| note!("{what}"));
     let quick = if args.quick { QUICK } else { "" };
-    let mut draft = Draft::new(&args.out, &args.page_name(&chosen), &format!("{preface}{quick}"), chosen.len());
+    let mut draft = Draft::new(&args.out, &args.page_name(system, &chosen), &format!("{preface}{quick}"), chosen.len());
     for figure in &chosen {
         let section = match (figure.reproduce(&runner), draft.path()) {
             (Ok(section), _) => section,
@@ -82,11 +90,7 @@ pub fn reproduce(args: &Args) -> anyhow::Result<ExitCode> {
         };
         say!("\n{}", section.title)?;
         for check in &section.checks {
-            let verdict = match check.met {
-                Some(true) => "met",
-                Some(false) => "NOT MET",
-                None => "",
-            };
+            let verdict = verdict(check);
             say!("  {}\n    paper or requirement: {}\n    ours: {}  {verdict}", check.what, check.paper, check.ours)?;
         }
         draft.add(section).with_context(|| format!("cannot write into {}", args.out.display()))?;
@@ -102,6 +106,42 @@ pub fn reproduce(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(if args.strict && unmet > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
+/// Runs what each system is known for, and prints one table.
+fn headlines(args: &Args) -> anyhow::Result<ExitCode> {
+    let stop = Stop::default();
+    let runner = Runner::new(args.quick, &stop, &|what| note!("{what}"));
+    let mut table = Table::new();
+    let ruled = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+    let width = u16::try_from(console::width()).unwrap_or(u16::MAX);
+    table.load_style(ruled).set_content_arrangement(ContentArrangement::Dynamic).set_width(width).set_header([
+        "system",
+        "what",
+        "paper or requirement",
+        "ours",
+        "",
+    ]);
+    let mut unmet = 0;
+    for system in SYSTEMS {
+        for check in system.headlines(&runner)? {
+            unmet += usize::from(check.met == Some(false));
+            table.add_row([system.name, &check.what, &check.paper, &check.ours, verdict(&check)]);
+        }
+    }
+    say!("{}", table.trim_fmt())?;
+    if args.quick {
+        say!("A quick run: one seed, fewer points. Not to be quoted.")?;
+    }
+    Ok(if args.strict && unmet > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn verdict(check: &Check) -> &'static str {
+    match check.met {
+        Some(true) => "met",
+        Some(false) => "NOT MET",
+        None => "",
+    }
+}
+
 /// What the page says of a quick run.
 const QUICK: &str = "\n**A quick run: one seed, fewer points. Not to be quoted.**\n";
 
@@ -113,8 +153,8 @@ impl Args {
     }
 
     /// What the page is called: what is not all of it does not take the whole one's place.
-    fn page_name(&self, chosen: &[&Figure]) -> String {
-        let mut parts = vec!["aggregation"];
+    fn page_name(&self, system: &System, chosen: &[&Figure]) -> String {
+        let mut parts = vec![system.name];
         if !self.figures.is_empty() {
             parts.extend(chosen.iter().map(|figure| figure.id));
         }
@@ -138,7 +178,8 @@ mod tests {
     fn a_part_of_the_page_has_a_name_of_its_own() {
         let name = |line: &str| {
             let args = Line::parse_from(["reproduce", "aggregation"].into_iter().chain(line.split_whitespace())).args;
-            args.page_name(&args.chosen(reproduce::aggregation().0))
+            let system = System::named("aggregation").expect("a system");
+            args.page_name(system, &args.chosen(system.figures))
         };
         assert_eq!(name(""), "aggregation");
         assert_eq!(name("--quick"), "aggregation-quick");
@@ -150,10 +191,10 @@ mod tests {
     fn help_lists_the_figures_and_others_are_refused() {
         let mut program = crate::Cli::command();
         let help = program.find_subcommand_mut("reproduce").expect("a command").render_long_help().to_string();
-        for said in ["five minutes", "aggregation-incomplete.md", "The exit status is 0 if"] {
+        for said in ["ten minutes", "SYSTEM-incomplete.md", "The exit status is 0 if"] {
             assert!(help.contains(said), "{said} in {help}");
         }
-        for figure in reproduce::aggregation().0 {
+        for figure in SYSTEMS.iter().flat_map(|system| system.figures) {
             assert!(help.contains(&format!("- {}:", figure.id)), "{} in {help}", figure.id);
         }
         assert!(Line::try_parse_from(["reproduce", "aggregation", "--figure", "3"]).is_err());

@@ -1,7 +1,7 @@
-//! What the page of reproductions says of the aggregation regulator's figures, with one seed and fewer points: a law that is changed
+//! What the pages of reproductions say of the systems' figures, with one seed and fewer points: a law that is changed
 //! may not lose what was reproduced before. What was not reproduced may not become much worse, and is not excused any more once it is.
 
-use lasthop_experiment::reproduce::{Check, Figure, Runner, Section, aggregation};
+use lasthop_experiment::reproduce::{Check, Figure, Runner, Section, System};
 use lasthop_lab::Stop;
 
 /// A requirement that one seed misses.
@@ -33,8 +33,8 @@ use Bound::{AtLeast, AtMost};
 use OneSeed::{Either, Misses};
 
 /// Runs a figure: everything that is required of it is met but for `exempt`, which stays within its bounds.
-fn still_reproduced(id: &str, exempt: &[Exempt]) {
-    let (figures, _) = aggregation();
+fn still_reproduced(system: &str, id: &str, exempt: &[Exempt]) {
+    let figures = System::named(system).expect("a system").figures;
     let figure = figures.iter().find(|figure| figure.id == id).expect("a figure of the page");
     let section = quick(figure);
     let required: Vec<&Check> = section.checks.iter().filter(|check| check.met.is_some()).collect();
@@ -87,14 +87,19 @@ fn numbers(text: &str) -> Vec<f64> {
     text.split_whitespace().filter_map(|word| word.trim_end_matches([',', ';']).parse().ok()).collect()
 }
 
-/// A test of one figure, so that they run beside each other and each says its own.
+#[test]
+fn terminals() {
+    still_reproduced("terminal", "ten", &[]);
+}
+
+/// A test of one figure of the aggregation regulator, so that they run beside each other and each says its own.
 macro_rules! figures {
     ($($name:ident: $id:literal, $exempt:expr;)*) => {
-        $(#[test] fn $name() { still_reproduced($id, &$exempt); })*
+        $(#[test] fn $name() { still_reproduced("aggregation", $id, &$exempt); })*
 
         #[test]
         fn every_figure_of_the_page_is_guarded() {
-            let (figures, _) = aggregation();
+            let figures = System::named("aggregation").expect("a system").figures;
             assert_eq!(figures.iter().map(|figure| figure.id).collect::<Vec<_>>(), [$($id),*]);
         }
     };

@@ -6,6 +6,7 @@ use crate::error::{LabError, Result};
 use crate::tap::MTU;
 use crate::topology;
 use crate::traffic::iperf3;
+use lasthop_laws::Place;
 use lasthop_radio::wifi::Role;
 use lasthop_radio::wired;
 use lasthop_report::StreamInfo;
@@ -43,14 +44,26 @@ pub struct Spec {
     pub agent: Option<AgentSpec>,
     /// Programs that carry the TCP streams over the hop; without them TCP goes from end to end.
     pub tunnel: Option<TunnelSpec>,
-    /// The wire ends at a link of its own to the access point, which the lab does not have.
-    pub backhaul: bool,
-    /// There are hosts, links or routes beside the short form's, which the lab does not have.
-    pub extended: bool,
-    /// A sender's law of which something was set, by name: the kernel's has parameters of its own, or none.
-    pub adjusted: Option<String>,
+    /// What the scenario has that only the simulator can have, as a sentence of which the subject is the lab or its senders.
+    pub beyond: Option<String>,
     /// Stations with a monitor interface, by their place in `stations`: on a Wi-Fi hop only.
     pub monitors: Vec<usize>,
+}
+
+/// What the lab does not have of a scenario under a law.
+fn beyond(scenario: &Scenario, law: &SetUp) -> Option<String> {
+    if scenario.backhaul().is_some() {
+        return Some("the lab has no backhaul of its own".to_owned());
+    }
+    if scenario.is_extended() {
+        return Some("the lab has no hosts, links and routes but those of the short form".to_owned());
+    }
+    if law.parts.iter().any(|part| part.place == Place::Terminal) {
+        return Some("the lab's stations run no law that bounds the windows of their own connections".to_owned());
+    }
+    // The kernel's congestion control has parameters of its own, or none.
+    let adjusted = law.senders().find(|law| !law.settings().is_empty())?;
+    Some(format!("senders are the kernel's, whose {} takes no parameters from a scenario", adjusted.name()))
 }
 
 /// An edge proxy and the agents of the stations.
@@ -102,9 +115,7 @@ impl Spec {
             seed: Seed(seed),
             agent: None,
             tunnel: None,
-            backhaul: scenario.backhaul().is_some(),
-            extended: scenario.is_extended(),
-            adjusted: law.senders().find(|law| !law.settings().is_empty()).map(|law| law.name().to_owned()),
+            beyond: beyond(scenario, law),
             monitors: scenario.monitors().to_vec(),
         }
     }
@@ -185,19 +196,8 @@ impl Spec {
         if self.family == Family::V6 && !std::path::Path::new("/proc/sys/net/ipv6").exists() {
             return wrong("IPv6 is wanted, and this kernel has none".into());
         }
-        if self.backhaul {
-            return wrong("the lab has no backhaul of its own: use the simulator (--world sim)".into());
-        }
-        if self.extended {
-            let why =
-                "the lab has no hosts, links and routes but those of the short form: use the simulator (--world sim)";
-            return wrong(why.into());
-        }
-        if let Some(name) = &self.adjusted {
-            return wrong(format!(
-                "senders are the kernel's, whose {name} takes no parameters from a scenario: leave them out, or use the simulator \
-                 (--world sim)"
-            ));
+        if let Some(what) = &self.beyond {
+            return wrong(format!("{what}: use the simulator (--world sim)"));
         }
         if self.congestion.len() < self.hosts() {
             return wrong(format!("congestion controls for {} of {} hosts", self.congestion.len(), self.hosts()));

@@ -54,9 +54,7 @@ fn spec(duration: Span) -> Spec {
         seed: Seed(1),
         agent: None,
         tunnel: None,
-        backhaul: false,
-        extended: false,
-        adjusted: None,
+        beyond: None,
         monitors: Vec::new(),
     }
 }

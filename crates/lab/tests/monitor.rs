@@ -59,9 +59,7 @@ fn spec() -> Spec {
         seed: Seed(1),
         agent: None,
         tunnel: None,
-        backhaul: false,
-        extended: false,
-        adjusted: None,
+        beyond: None,
         monitors: vec![0],
     }
 }

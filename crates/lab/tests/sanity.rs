@@ -43,9 +43,7 @@ fn spec(congestion: &str, duration: Span) -> Spec {
         seed: Seed(1),
         agent: None,
         tunnel: None,
-        backhaul: false,
-        extended: false,
-        adjusted: None,
+        beyond: None,
         monitors: Vec::new(),
     }
 }

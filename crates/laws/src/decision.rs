@@ -1,17 +1,8 @@
 //! What a law may ask of the world.
 
-use lasthop_signals::Feedback;
+use lasthop_signals::{Bounds, Feedback};
 use lasthop_units::{Bytes, Rate, Time};
 use serde::{Deserialize, Serialize};
-
-/// A closed interval.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Bounds<T> {
-    /// The least allowed.
-    pub lower: T,
-    /// The most allowed; not below `lower`.
-    pub upper: T,
-}
 
 /// Limits on one flow. A limit that is `None` is not imposed.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -77,4 +68,8 @@ pub enum Why {
     Silent,
     /// Aggregation regulator: the path before the hop carries less.
     Backhaul,
+    /// Terminal: the number of terminals that send bounds the window.
+    Terminals,
+    /// Terminal: the round trip, as a multiple of its minimum, bounds the window.
+    RoundTrip,
 }

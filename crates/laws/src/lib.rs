@@ -12,9 +12,11 @@ pub mod observation;
 pub mod param;
 pub mod registry;
 pub mod tcp;
+pub mod terminal;
 
-pub use decision::{Bounds, Decision, Why};
+pub use decision::{Decision, Why};
 pub use intake::{Intake, Pool, Ramp, Share};
+pub use lasthop_signals::Bounds;
 pub use observation::Observation;
 pub use param::{ParamError, Parameters, Settings, Value};
 pub use registry::{BuildError, Choice, Entry, Place};
@@ -24,7 +26,7 @@ use lasthop_signals::{FlowId, Node, Signal};
 use lasthop_units::{Span, Time};
 
 /// The laws that are no congestion controls, which are in [`tcp::LAWS`]: one line a law.
-pub const LAWS: &[Entry] = &[oal::LAW, aggregation::LAW, aggregation::PREDECESSOR, aggregation::FRAMES];
+pub const LAWS: &[Entry] = &[oal::LAW, aggregation::LAW, aggregation::PREDECESSOR, aggregation::FRAMES, terminal::LAW];
 
 /// Decides for one flow, at its sender. A law can be copied with everything that it has learned, so that a run can be
 /// forked: any type that is [`Clone`] is.

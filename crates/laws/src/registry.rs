@@ -24,14 +24,23 @@ pub enum Place {
     Proxy,
     /// In the agent on a station.
     Station,
+    /// At a station that sends, for the windows of its own connections.
+    Terminal,
     /// On a node that forwards.
     Relay,
 }
 
 impl Place {
     /// Every place.
-    pub const ALL: [Place; 6] =
-        [Place::Sender, Place::Receiver, Place::AccessPoint, Place::Proxy, Place::Station, Place::Relay];
+    pub const ALL: [Place; 7] = [
+        Place::Sender,
+        Place::Receiver,
+        Place::AccessPoint,
+        Place::Proxy,
+        Place::Station,
+        Place::Terminal,
+        Place::Relay,
+    ];
 
     /// How files spell it.
     pub const fn as_str(self) -> &'static str {
@@ -41,6 +50,7 @@ impl Place {
             Place::AccessPoint => "access-point",
             Place::Proxy => "proxy",
             Place::Station => "station",
+            Place::Terminal => "terminal",
             Place::Relay => "relay",
         }
     }

@@ -10,14 +10,16 @@ mod hop;
 mod mpdu;
 pub mod phy;
 mod sender;
+mod terminal;
 
 pub use arrival::{Arrival, MonitorEvent, Received, ReceivedFrame};
 pub use feedback::{Doubt, Feedback, FrameSource, StationFeedback, StreamReport};
 pub use hop::{ChannelTime, FlowReport, HopReport, StationReport};
 pub use mpdu::{MacAddress, ReceivedMpdu, Subframe};
 pub use sender::{Ack, DeliverySample, Loss, Sent};
+pub use terminal::{Bounds, Notice, SocketReport};
 
-use lasthop_units::Span;
+use lasthop_units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 
 /// A transport connection, numbered by the world or agent that watches it.
@@ -85,6 +87,12 @@ pub enum Signal {
     Frame(ReceivedFrame),
     /// What a receiver's radio shows of its frames has changed.
     Monitor(MonitorEvent),
+    /// From now on the sender's window stays between these, as far as its congestion control lets it; `None`: it is left alone.
+    Bounds(Option<Bounds<Bytes>>),
+    /// What a terminal's kernel tells of a connection through which it sends.
+    Socket(SocketReport),
+    /// A terminal has heard another one of its BSS.
+    Neighbour(Notice),
     /// The moment that a law asked for in `Decision::revisit` has come.
     Wakeup,
 }

@@ -1,7 +1,7 @@
 //! What packets carry in the simulator, and how long that makes them.
 
 use lasthop_scenario::REQUEST;
-use lasthop_signals::{HostId, Node, StationFeedback};
+use lasthop_signals::{HostId, Node, Notice, StationFeedback};
 use lasthop_units::{Bytes, Time};
 use lasthop_wire::tcp::{TcpHeader, TcpOptions};
 use lasthop_wire::tunnel as wire;
@@ -42,6 +42,8 @@ pub enum Cargo {
     },
     /// What passes between edge proxy and station.
     Tunnel(Tunnel),
+    /// A terminal tells its neighbours that it sends: to all of its BSS, and to no host.
+    Notice(Box<Notice>),
     /// A UDP packet of a probe stream.
     Probe {
         /// The source that sent it.

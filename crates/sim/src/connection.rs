@@ -6,7 +6,7 @@ use lasthop_radio::AccessClass;
 use lasthop_scenario::REQUEST;
 use lasthop_signals::{HostId, Node};
 use lasthop_transport::{Config, Connection};
-use lasthop_units::{Bytes, Rate, Seed, Time};
+use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use lasthop_wire::FlowKey;
 use lasthop_wire::tcp::TcpHeader;
 use rand::Rng;
@@ -103,6 +103,8 @@ pub struct Pair {
     departures: VecDeque<(u64, Time)>,
     departed: u64,
     last_end: Option<u32>,
+    /// When the sender sent payload last.
+    departed_at: Option<Time>,
     started: bool,
 }
 
@@ -177,6 +179,7 @@ impl Pair {
             departures: VecDeque::new(),
             departed: 0,
             last_end: None,
+            departed_at: None,
             started: false,
         })
     }
@@ -187,6 +190,13 @@ impl Pair {
             End::Answerer => &mut self.answerer,
             End::Caller => &mut self.caller,
         }
+    }
+
+    /// True while `host` has data of this connection in the network, and for half a second after it sent some.
+    pub fn sends_from(&self, host: HostId, now: Time) -> bool {
+        const REST: Span = Span::from_millis(500);
+        let lately = || self.departed_at.is_some_and(|at| now.since(at) <= REST);
+        self.way(self.data).0 == host && (lately() || !self.sender().stats().in_flight.is_zero())
     }
 
     /// The end that sends the data.
@@ -259,6 +269,7 @@ impl Pair {
         if header.payload_len == 0 {
             return;
         }
+        self.departed_at = Some(now);
         let end = header.seq.wrapping_add(header.payload_len);
         let before = *self.last_end.get_or_insert(header.seq);
         let new = end.wrapping_sub(before);

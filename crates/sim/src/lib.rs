@@ -16,6 +16,7 @@ mod proxy;
 mod run;
 mod source;
 mod station;
+mod terminal;
 mod world;
 
 pub use agenda::{Agenda, Component};

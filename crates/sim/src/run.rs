@@ -6,6 +6,7 @@ use crate::net::{Carrier, Link, Net};
 use crate::proxy::Proxy;
 use crate::source::Source;
 use crate::station;
+use crate::terminal::Terminal;
 use crate::world::{AccessPoints, Parts, World};
 use lasthop_laws::aggregation::SLOT;
 use lasthop_laws::{BuildError, Choice, ParamError, Place};
@@ -14,7 +15,7 @@ use lasthop_radio::wifi::Wifi;
 use lasthop_radio::wired::Wire;
 use lasthop_report::{Recorder, RunRecord, Window};
 use lasthop_scenario::graph::{Graph, HostRole, Medium};
-use lasthop_scenario::{Hop, Scenario, SetUp, Stream, StreamKind};
+use lasthop_scenario::{Hop, Part, Scenario, SetUp, Stream, StreamKind};
 use lasthop_signals::Node;
 use lasthop_units::{Seed, Span, Time};
 
@@ -117,6 +118,7 @@ pub fn build(scenario: &Scenario, law: &SetUp, seed: Seed, keep_packets: bool) -
         _ => None,
     };
     let stations = graph.hosts.iter().map(|host| station(host.role)).collect();
+    let terminals = terminals(scenario, law, seed)?;
     let senders = graph.hosts.iter().map(|host| law.sender(&host.name).clone()).collect();
     Ok(World::new(Parts {
         net: net(&graph, hop, scenario.stations().len(), !scenario.small_queues().is_empty(), seed),
@@ -127,6 +129,7 @@ pub fn build(scenario: &Scenario, law: &SetUp, seed: Seed, keep_packets: bool) -
         small_queues: scenario.small_queues().iter().map(|place| Scenario::station_node(*place)).collect(),
         hooks,
         proxy: proxy.map(|(proxies, stations)| (proxies, stations, scenario.edge())),
+        terminals,
         sources: scenario.streams_for(seed).into_iter().map(|stream| Source::new(stream, seed)).collect(),
         senders,
         seed,
@@ -170,6 +173,17 @@ fn access_points(scenario: &Scenario) -> AccessPoints {
     let nodes = scenario.access_points();
     let place = |home: &Node| nodes.iter().position(|node| node == home).expect("a home is an access point");
     AccessPoints { homes: homes.iter().map(place).collect(), nodes }
+}
+
+/// The stations that bound their own windows.
+fn terminals(scenario: &Scenario, law: &SetUp, seed: Seed) -> Result<Vec<Terminal>, BuildError> {
+    let stations = scenario.stations().iter().enumerate();
+    let part = |(place, name): (usize, &String)| Some((place, law.part(Place::Terminal, name)?));
+    let terminal = |(place, part): (usize, &Part)| {
+        let own = (Scenario::station_node(place), Scenario::station_host(place));
+        Terminal::new(&part.law, own, scenario.access_point_of(place), seed)
+    };
+    stations.filter_map(part).map(terminal).collect()
 }
 
 /// An edge proxy for each access point, which knows nothing of the others, and the agents of the stations.

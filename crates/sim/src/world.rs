@@ -12,6 +12,7 @@ use crate::net::{Effect, Effects, Net};
 use crate::proxy::{Proxy, Stream};
 use crate::source::Source;
 use crate::station;
+use crate::terminal::Terminal;
 use lasthop_laws::Choice;
 use lasthop_radio::{AccessClass, Dest, Ecn, Packet};
 use lasthop_report::{Gauge, HopMeter, NOBODY, Recorder, Segments, SeriesKind};
@@ -31,10 +32,11 @@ pub struct World {
     pub(crate) agenda: Agenda,
     pub(crate) net: Net,
     /// The last hop among the links.
-    last_hop: usize,
+    pub(crate) last_hop: usize,
     /// What stands in each host's forwarding path.
     hooks: Vec<Vec<Box<dyn Hook>>>,
     pub(crate) edge: Option<Edge>,
+    pub(crate) terminals: Vec<Terminal>,
     /// One for each access point.
     meters: Vec<HopMeter>,
     pub(crate) access_points: AccessPoints,
@@ -94,6 +96,8 @@ pub struct Parts {
     pub hooks: Vec<Vec<Box<dyn Hook>>>,
     /// The edge proxies, one for each access point, the agents of the stations, and where the proxies stand.
     pub proxy: Option<(Vec<Proxy>, Vec<station::Agent>, HostId)>,
+    /// The stations that bound their own windows.
+    pub terminals: Vec<Terminal>,
     /// What starts traffic.
     pub sources: Vec<Source>,
     /// The congestion control of each host.
@@ -108,7 +112,7 @@ impl World {
     /// A world at its beginning.
     pub fn new(parts: Parts) -> World {
         let Parts { net, last_hop, radio, access_points, stations, small_queues, hooks, proxy, .. } = parts;
-        let Parts { sources, senders, seed, recorder, .. } = parts;
+        let Parts { terminals, sources, senders, seed, recorder, .. } = parts;
         let meters = match access_points.nodes.len() {
             1 => vec![HopMeter::new(radio)],
             several => vec![HopMeter::of_one_of_several(); several],
@@ -120,6 +124,7 @@ impl World {
             last_hop,
             hooks,
             edge: None,
+            terminals,
             meters,
             access_points,
             stations,
@@ -143,6 +148,7 @@ impl World {
         }
         world.agenda.set(world.sampler(), Some(Time::ZERO + SAMPLE));
         world.begin_edge();
+        world.begin_terminals();
         world
     }
 
@@ -224,7 +230,8 @@ impl World {
         } else {
             match self.sources.get((number - self.first_source()) as usize) {
                 Some(_) => self.start((number - self.first_source()) as usize),
-                None if number < self.first_pair() => self.wake_edge(component),
+                None if number < self.first_terminal() => self.wake_edge(component),
+                None if number < self.first_pair() => self.wake_terminal((number - self.first_terminal()) as usize),
                 None => {
                     let place = (number - self.first_pair()) as usize;
                     let end = if place.is_multiple_of(2) { End::Answerer } else { End::Caller };
@@ -267,6 +274,9 @@ impl World {
 
     /// A packet has crossed the last hop.
     fn over_last_hop(&mut self, at: Time, to: Node, packet: Packet<Datagram>, queued_at: Time) {
+        if let Cargo::Notice(notice) = &packet.payload.cargo {
+            return self.heard(at, to, notice);
+        }
         if self.access_points.place(to).is_some() {
             self.recorder.uplink_delivery(at, queued_at, packet.src);
         } else {
@@ -441,6 +451,8 @@ impl World {
                     }
                 }
             },
+            // It has been taken in where it was heard.
+            Cargo::Notice(_) => {}
         }
     }
 
@@ -452,6 +464,7 @@ impl World {
             Cargo::Udp { source, sent, .. } => {
                 self.recorder.datagram_lost(self.sources[*source as usize].stream.number, *sent);
             }
+            Cargo::Notice(_) => return,
             _ => {}
         }
         // TCP finds out by itself, and so does the tunnel.
@@ -563,7 +576,8 @@ impl World {
         }
     }
 
-    // Components: links, the look at the bulk senders, one for each link's changes, sources, the edge, ends of connections.
+    // Components: links, the look at the bulk senders, one for each link's changes, sources, the edge, terminals, ends of
+    // connections.
 
     fn sampler(&self) -> Component {
         Component(self.net.len() as u32)
@@ -586,9 +600,14 @@ impl World {
         Component(self.first_pair() + place)
     }
 
+    /// The component number of the first terminal.
+    pub(crate) fn first_terminal(&self) -> u32 {
+        self.first_source() + self.sources.len() as u32 + self.edge.as_ref().map_or(0, Edge::components)
+    }
+
     /// The component number of the first connection's first end.
     fn first_pair(&self) -> u32 {
-        self.first_source() + self.sources.len() as u32 + self.edge.as_ref().map_or(0, Edge::components)
+        self.first_terminal() + self.terminals.len() as u32
     }
 
     /// The host of a station.

@@ -12,7 +12,7 @@ use crate::sender::{Acknowledgement, Outgoing, Sender};
 use crate::sequence::{Numbering, timestamp_before};
 use crate::small_queue::SmallQueue;
 use crate::stats::Stats;
-use lasthop_laws::{Decision, SenderLaw};
+use lasthop_laws::{Bounds, Decision, SenderLaw};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use lasthop_wire::tcp::{Flags, SackBlock, SackBlocks, TcpHeader, TcpOptions, Timestamps};
 
@@ -93,6 +93,12 @@ impl Connection {
             config,
             now,
         }
+    }
+
+    /// From now on the law's window stays between these bounds; `None`: it is the law's alone. To be followed by `poll_transmit`.
+    pub fn bound(&mut self, now: Time, bounds: Option<Bounds<Bytes>>) {
+        self.now = now;
+        self.sender.bound(now, bounds);
     }
 
     /// The application writes `len` octets. Ignored after `close`, as a socket would refuse it.
@@ -217,6 +223,7 @@ impl Connection {
             window_probes: counters.window_probes,
             duplicates_received: self.receiver.duplicates(),
             cwnd: self.sender.decision().cwnd.map_or(Bytes::MAX, |bounds| bounds.upper),
+            mss: Bytes::new(self.sender.mss()),
             in_flight: Bytes::new(self.sender.in_flight()),
             srtt: rtt.srtt(),
             min_rtt: rtt.min_rtt(),

@@ -17,7 +17,7 @@ use crate::rack::Rack;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{Scoreboard, Segment};
 use crate::small_queue::{HostQueue, SmallQueue};
-use lasthop_laws::{Decision, SenderLaw};
+use lasthop_laws::{Bounds, Decision, SenderLaw};
 use lasthop_signals::{Sent, Signal};
 use lasthop_units::{Bytes, Span, Time};
 use timers::Timers;
@@ -217,6 +217,16 @@ impl Sender {
     /// What the law decided last.
     pub(crate) fn decision(&self) -> &Decision {
         &self.decision
+    }
+
+    /// What bounds the law's window from outside.
+    pub(crate) fn bound(&mut self, now: Time, bounds: Option<Bounds<Bytes>>) {
+        self.tell(now, &Signal::Bounds(bounds));
+    }
+
+    /// Payload of a full segment.
+    pub(crate) fn mss(&self) -> u64 {
+        self.mss
     }
 
     /// The law's name.

@@ -29,6 +29,8 @@ pub struct Stats {
     pub duplicates_received: u64,
     /// The law's upper bound on what may be in the network now; the maximum if it sets none.
     pub cwnd: Bytes,
+    /// Payload of a full segment.
+    pub mss: Bytes,
     /// Payload in the network now (RFC 6675 "pipe").
     pub in_flight: Bytes,
     /// Smoothed RTT.

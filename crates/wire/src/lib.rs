@@ -11,6 +11,7 @@ pub mod ethernet;
 mod flow;
 pub mod ip;
 pub mod monitor;
+pub mod notice;
 mod packet;
 pub mod pcap;
 pub mod proxy;

@@ -14,11 +14,19 @@ mod shared;
 mod single;
 mod unlike;
 
-use super::Figure;
+use super::{Figure, System};
 use lasthop_laws::aggregation::model::{Hop, Link, aim_packets, airtime, most_packets};
 use lasthop_report::Estimate;
 
-pub(super) const FIGURES: [Figure; 19] = [
+pub(super) const SYSTEM: System = System {
+    name: "aggregation",
+    title: "The aggregation regulator (Gringoli and Leith)",
+    figures: &FIGURES,
+    preface: PREFACE,
+    headlines: &["11"],
+};
+
+const FIGURES: [Figure; 19] = [
     Figure { id: "1b", title: "Delay and aggregation against the send rate", make: single::rate_sweep },
     Figure { id: "2", title: "The model of the mean aggregation level", make: single::model },
     Figure { id: "4", title: "Fluctuations of the aggregation level", make: single::fluctuations },
@@ -44,7 +52,7 @@ pub(super) const FIGURES: [Figure; 19] = [
     Figure { id: "modern-ap-amsdu", title: "The same with A-MSDUs", make: queues::modern_amsdu },
 ];
 
-pub(super) const PREFACE: &str = "
+const PREFACE: &str = "
 # The aggregation regulator, reproduced
 
 Written by `lasthop reproduce aggregation`; `--quick` takes one seed and fewer points, `--figure N` one figure, `--out DIR`

@@ -7,6 +7,7 @@ mod draft;
 mod page;
 mod ran;
 mod runner;
+mod terminal;
 
 pub use chart::{Chart, Curve};
 pub use draft::Draft;
@@ -38,7 +39,37 @@ impl Figure {
     }
 }
 
-/// The figures of the aggregation regulator's paper, and what the page says before them.
-pub fn aggregation() -> (&'static [Figure], &'static str) {
-    (&aggregation::FIGURES, aggregation::PREFACE)
+/// A published system whose results can be run again.
+#[derive(Clone, Copy, Debug)]
+pub struct System {
+    /// By which name it is asked for; its page is called so.
+    pub name: &'static str,
+    /// What it is, and whose.
+    pub title: &'static str,
+    /// Its figures.
+    pub figures: &'static [Figure],
+    /// What its page says before them.
+    pub preface: &'static str,
+    /// The figures that have its headlines.
+    headlines: &'static [&'static str],
+}
+
+/// The systems: one line each.
+pub const SYSTEMS: &[System] = &[aggregation::SYSTEM, terminal::SYSTEM];
+
+impl System {
+    /// The system of that name.
+    pub fn named(name: &str) -> Option<&'static System> {
+        SYSTEMS.iter().find(|system| system.name == name)
+    }
+
+    /// What it is known for, run again.
+    ///
+    /// # Errors
+    /// Those of [`crate::run`].
+    pub fn headlines(&self, runner: &Runner<'_>) -> Result<Vec<Check>, ExperimentError> {
+        let figures = self.figures.iter().filter(|figure| self.headlines.contains(&figure.id));
+        let sections = figures.map(|figure| figure.reproduce(runner)).collect::<Result<Vec<_>, _>>()?;
+        Ok(sections.into_iter().flat_map(|section| section.checks).filter(|check| check.headline).collect())
+    }
 }

@@ -44,6 +44,8 @@ pub struct Check {
     pub ours: String,
     /// Whether it is met; `None` where nothing is required.
     pub met: Option<bool>,
+    /// True for what the system is known for: the table of all systems has it.
+    pub headline: bool,
 }
 
 /// Where a preface has the result in short.
@@ -61,7 +63,12 @@ pub struct Page {
 impl Check {
     /// A requirement on an estimate.
     pub fn new(what: &str, paper: &str, ours: impl Into<String>, met: impl Into<Option<bool>>) -> Check {
-        Check { what: what.into(), paper: paper.into(), ours: ours.into(), met: met.into() }
+        Check { what: what.into(), paper: paper.into(), ours: ours.into(), met: met.into(), headline: false }
+    }
+
+    /// The same as what the system is known for.
+    pub fn headline(self) -> Check {
+        Check { headline: true, ..self }
     }
 }
 
@@ -100,7 +107,8 @@ impl Page {
             if !section.ran.is_empty() {
                 let _ = writeln!(
                     text,
-                    "\nScenarios, under `scenarios/aggregation/`, and what was changed in them:\n{}",
+                    "\nScenarios, under `scenarios/{}/`, and what was changed in them:\n{}",
+                    section.ran.folder(),
                     section.ran
                 );
             }

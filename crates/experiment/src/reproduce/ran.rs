@@ -5,7 +5,11 @@ use std::fmt;
 
 /// Scenarios in the order in which they were run first.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Ran(Vec<Group>);
+pub struct Ran {
+    /// Where their files are, under `scenarios`.
+    folder: &'static str,
+    groups: Vec<Group>,
+}
 
 /// Runs of one scenario in which the same keys were changed.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,16 +27,17 @@ struct Column<'g> {
 }
 
 impl Ran {
-    /// Another run.
-    pub(super) fn add(&mut self, name: &str, edits: &[Edit<'_>]) {
+    /// Another run, of the scenario of this name in this folder.
+    pub(super) fn add(&mut self, (folder, name): (&'static str, &str), edits: &[Edit<'_>]) {
+        self.folder = folder;
         let keys = || edits.iter().map(|(key, _)| *key);
         let same = |group: &&mut Group| group.name == name && group.keys.iter().map(String::as_str).eq(keys());
         let values: Vec<String> = edits.iter().map(|(_, value)| value.to_string()).collect();
-        match self.0.iter_mut().find(same) {
+        match self.groups.iter_mut().find(same) {
             Some(group) if group.runs.contains(&values) => {}
             Some(group) => group.runs.push(values),
             None => {
-                self.0.push(Group {
+                self.groups.push(Group {
                     name: name.to_owned(),
                     keys: keys().map(str::to_owned).collect(),
                     runs: vec![values],
@@ -43,14 +48,19 @@ impl Ran {
 
     /// True if nothing was run.
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.groups.is_empty()
+    }
+
+    /// Where their files are, under `scenarios`.
+    pub(super) fn folder(&self) -> &'static str {
+        self.folder
     }
 }
 
 /// A list in Markdown.
 impl fmt::Display for Ran {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|group| write!(f, "\n* {group}"))
+        self.groups.iter().try_for_each(|group| write!(f, "\n* {group}"))
     }
 }
 
@@ -144,14 +154,17 @@ mod tests {
         let mut ran = Ran::default();
         for (count, limit) in [(20, 50), (4, 64), (4, 64), (4, 100)] {
             let limit = Value::from(limit);
-            ran.add("short", &[("station.0.count", count.into()), ("duration", "6 s".into()), ("limit", limit)]);
+            ran.add(
+                ("any", "short"),
+                &[("station.0.count", count.into()), ("duration", "6 s".into()), ("limit", limit)],
+            );
         }
-        ran.add("short", &[]);
-        ran.add("many", &[("station.0.count", 1.into())]);
-        ran.add("many", &[("station.0.count", 5.into())]);
+        ran.add(("any", "short"), &[]);
+        ran.add(("any", "many"), &[("station.0.count", 1.into())]);
+        ran.add(("any", "many"), &[("station.0.count", 5.into())]);
         for size in ["1 kB", "2 kB"] {
             ran.add(
-                "web",
+                ("any", "web"),
                 &[("traffic.1.size", size.into()), ("traffic.2.size", size.into()), ("traffic.1.at", size.into())],
             );
         }

@@ -24,18 +24,21 @@ pub struct Runner<'a> {
 /// A scenario file that ships with Lasthop.
 #[derive(Clone, Copy)]
 pub(super) struct Shipped {
-    /// Its name under `scenarios/aggregation`, without the ending.
+    /// Its folder under `scenarios`.
+    pub folder: &'static str,
+    /// Its name there, without the ending.
     pub name: &'static str,
     /// What is in it.
     pub text: &'static str,
 }
 
-/// The scenario file of that name under `scenarios/aggregation`.
+/// The scenario file of that name in that folder of `scenarios`.
 macro_rules! shipped {
-    ($name:literal) => {
+    ($folder:literal, $name:literal) => {
         $crate::reproduce::runner::Shipped {
+            folder: $folder,
             name: $name,
-            text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/aggregation/", $name, ".toml")),
+            text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/", $folder, "/", $name, ".toml")),
         }
     };
 }
@@ -60,8 +63,8 @@ impl<'a> Runner<'a> {
 
     /// Runs all laws of a scenario under its seeds (one, if it must be quick), with `edits` made to it first.
     pub(super) fn run(&self, shipped: Shipped, edits: &[Edit<'_>]) -> Result<Results, ExperimentError> {
-        let Shipped { name, text } = shipped;
-        self.ran.lock().unwrap_or_else(PoisonError::into_inner).add(name, edits);
+        let Shipped { folder, name, text } = shipped;
+        self.ran.lock().unwrap_or_else(PoisonError::into_inner).add((folder, name), edits);
         let mut table: Table = toml::from_str(text).expect("shipped scenarios are TOML: a test reads them all");
         edits.iter().for_each(|(path, value)| set(&mut table, path, value.clone()));
         let text = toml::to_string(&table).expect("a table is TOML");

@@ -5,7 +5,8 @@
 //!             BtlBw = max of delivery rate over 10 rounds;   RTprop = min of RTT over 10 s
 //!             gains: startup 2885/1000 for both; drain 1000/2885 and 2885/1000; probing cycle and 2; RTprop probe 1 and 1
 //! Symbols:    BtlBw -> `bandwidth`, RTprop -> `min_rtt`, the rest by name
-//! Deviations: time in nanoseconds instead of ticks; after idling the sender counts as application-limited.
+//! Deviations: time in nanoseconds instead of ticks; after idling the sender counts as application-limited. Of bounds from
+//!             outside only the upper one holds, as Linux's `snd_cwnd_clamp` does: a floor would undo drain and probe.
 //! Validity:   one sender law per flow; needs delivery-rate samples and pacing.
 //! Checked by: tests::* here and beside each sub-model, transport's tests/bottleneck.rs against kernel measurements
 //!
@@ -63,6 +64,8 @@ pub struct Bbr {
     policer: Policer,
     recovery: Recovery,
     cwnd: Bytes,
+    /// What bounds the window from outside.
+    ceiling: Bytes,
     pacing: Rate,
     /// The pacing rate rests on a measured RTT.
     paced_by_rtt: bool,
@@ -106,6 +109,7 @@ impl Bbr {
             policer: Policer::default(),
             recovery: Recovery::default(),
             cwnd: initial,
+            ceiling: Bytes::MAX,
             pacing: initial_pacing(initial, Span::from_millis(1)),
             paced_by_rtt: false,
             idle_restart: false,
@@ -370,6 +374,7 @@ impl SenderLaw for Bbr {
                 self.cwnd = loss.in_flight + self.mss;
             }
             Signal::Recovered => self.recovery.on_recovered(),
+            Signal::Bounds(bounds) => self.ceiling = bounds.map_or(Bytes::MAX, |bounds| bounds.upper),
             _ => {}
         }
     }
@@ -382,7 +387,7 @@ impl SenderLaw for Bbr {
             Mode::ProbeRtt { .. } => Why::BbrProbeRtt,
         };
         Decision {
-            cwnd: Some(Bounds { lower: self.mss, upper: self.cwnd }),
+            cwnd: Some(Bounds { lower: self.mss, upper: self.cwnd.min(self.ceiling).max(self.mss) }),
             pacing: Some(self.pacing),
             ..Decision::unlimited(why)
         }

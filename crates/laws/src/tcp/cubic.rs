@@ -115,6 +115,11 @@ impl Cubic {
     }
 
     fn grow(&mut self, now: Time, delivered: Bytes) {
+        if self.window.is_bound() {
+            // The curve would run away from a window that may not follow it.
+            self.epoch = None;
+            return;
+        }
         let cwnd = self.window.segments();
         let epoch = self.epoch.get_or_insert_with(|| Epoch::new(now, cwnd, self.w_max));
         let ahead = now.since(epoch.began) + self.min_rtt.unwrap_or(Span::ZERO);
@@ -171,6 +176,12 @@ impl SenderLaw for Cubic {
             }
             Signal::Undone => self.window.on_undone(),
             Signal::Recovered => self.window.on_recovered(),
+            Signal::Bounds(bounds) => {
+                self.window.bound(*bounds);
+                if self.window.is_bound() {
+                    self.epoch = None;
+                }
+            }
             _ => {}
         }
     }
@@ -242,6 +253,33 @@ mod tests {
         // W(K/2) = 1000 - 300/8 = 962.5, W(K) = 1000; the window lags a round behind its target.
         assert!((half_way.expect("passed") - 962.5).abs() < 4.0, "{half_way:?}");
         assert!((cubic.window.segments() - 1000.0).abs() < 3.0, "{}", cubic.window.segments());
+    }
+
+    #[test]
+    fn a_window_let_go_after_a_minute_grows_as_from_a_fresh_epoch() {
+        let bounds = |upper: u64| Some(crate::Bounds { lower: MSS, upper: MSS * upper });
+        let mut cubic = Cubic::new(&setup());
+        (0..90).for_each(|_| cubic.sense(Time::ZERO, &Signal::Ack(ack(1, 100))));
+        cubic.sense(Time::ZERO, &Signal::Loss(loss(100)));
+        cubic.sense(Time::ZERO, &Signal::Recovered);
+        assert_eq!(cwnd(&cubic), MSS * 70);
+        let mut fresh = cubic.clone();
+        // Bound where it is for a minute, a window each 100 ms.
+        cubic.sense(Time::ZERO, &Signal::Bounds(bounds(70)));
+        let mut now = Time::ZERO;
+        for _ in 0..600 {
+            now += Span::from_millis(100);
+            cubic.sense(now, &Signal::Ack(ack(70, 70)));
+        }
+        assert_eq!(cwnd(&cubic), MSS * 70);
+        cubic.sense(now, &Signal::Bounds(None));
+        for round in 0..5 {
+            now += Span::from_millis(100);
+            (0..70).for_each(|_| cubic.sense(now, &Signal::Ack(ack(1, 100))));
+            let alone = Time::ZERO + Span::from_millis(100 * (round + 1));
+            (0..70).for_each(|_| fresh.sense(alone, &Signal::Ack(ack(1, 100))));
+            assert_eq!(cwnd(&cubic), cwnd(&fresh), "round {round}");
+        }
     }
 
     #[test]

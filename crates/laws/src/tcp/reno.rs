@@ -50,6 +50,7 @@ impl SenderLaw for Reno {
             Signal::Timeout(loss) => self.window.on_timeout(loss, self.half()),
             Signal::Undone => self.window.on_undone(),
             Signal::Recovered => self.window.on_recovered(),
+            Signal::Bounds(bounds) => self.window.bound(*bounds),
             _ => {}
         }
     }

@@ -13,7 +13,8 @@
 //!             queues (46 * 14 / 32 = 20). Slow start doubles every round, a loss halves the window,
 //!             and segments are found lost by RACK. From Linux: reordering alone does not suspend
 //!             the law, a window that is not used does not grow, and the adjustment waits for a
-//!             cumulative ACK of everything sent when the round began.
+//!             cumulative ACK of everything sent when the round began. Below a floor from outside the window is brought
+//!             down once a round and climbs back as in slow start.
 //! Validity:   B must be the path's own delay: a flow that starts behind a standing queue takes it for the path.
 //!             A round with fewer than three RTT samples may hold delayed ACKs only; it is left to Reno.
 //! Checked by: tests::* (worked by hand), tests/conformance, transport's tests/vegas.rs (queue at a bottleneck)
@@ -199,6 +200,7 @@ impl SenderLaw for Vegas {
                 self.trusting = true;
                 self.begin_round();
             }
+            Signal::Bounds(bounds) => self.window.bound(*bounds),
             _ => {}
         }
     }

@@ -3,7 +3,9 @@
 //!             counting are Linux's (`tcp_slow_start`, `tcp_cong_avoid_ai`, `tcp_enter_loss`, `tcp_cwnd_restart`).
 //! Equations:  slow start: cwnd' = min(cwnd + delivered, ssthresh);   growth: one MSS for every `per_mss` delivered
 //!             timeout: cwnd' = pipe + MSS;   idle: cwnd halves once an RTO down to the initial window
-//! Symbols:    cwnd, ssthresh, pipe (`in_flight`), all `Bytes`
+//!             bound to [lower, upper]: cwnd <= upper, ssthresh <= upper;   while nothing is repaired, cwnd < lower:
+//!             ssthresh >= lower, so that the window comes up to it as in slow start and not in one burst
+//! Symbols:    cwnd, ssthresh, pipe (`in_flight`), lower and upper (`bounds`), all `Bytes`
 //! Deviations: RTO after idling is taken as srtt + 200 ms, its value on a path of little jitter.
 //! Validity:   cwnd >= 1 MSS always.     Checked by: tests::* here, in reno and in cubic; tests/conformance
 
@@ -25,6 +27,8 @@ pub(super) struct Window {
     phase: Phase,
     last_sent: Option<Time>,
     srtt: Option<Span>,
+    /// Where the window stays if something beside the law bounds it.
+    bounds: Option<Bounds<Bytes>>,
     /// Window and threshold before the timeout that began this loss event.
     before_timeout: Option<(Bytes, Bytes)>,
 }
@@ -52,6 +56,7 @@ impl Window {
             phase: Phase::Open,
             last_sent: None,
             srtt: None,
+            bounds: None,
             before_timeout: None,
         }
     }
@@ -78,6 +83,32 @@ impl Window {
         matches!(self.phase, Phase::Recovery(_))
     }
 
+    /// From now on the window stays between these; `None`: it is the law's alone.
+    pub(super) fn bound(&mut self, bounds: Option<Bounds<Bytes>>) {
+        self.bounds = bounds;
+        self.keep_bounds();
+    }
+
+    /// True while a bound, and not the law, holds the window where it is: nothing that grows with time may go on.
+    pub(super) fn is_bound(&self) -> bool {
+        self.bounds.is_some_and(|bounds| self.cwnd >= bounds.upper)
+    }
+
+    /// A threshold above the upper bound would make a slow start of every bound that is raised.
+    fn keep_bounds(&mut self) {
+        let Some(Bounds { lower, upper }) = self.bounds else { return };
+        let upper = upper.max(self.mss);
+        if self.cwnd >= upper {
+            self.credit = Bytes::ZERO;
+        }
+        self.cwnd = self.cwnd.min(upper);
+        self.ssthresh = self.ssthresh.min(upper);
+        // While losses are repaired the law must be let act.
+        if matches!(self.phase, Phase::Open) && self.cwnd < lower {
+            self.ssthresh = self.ssthresh.max(lower.min(upper));
+        }
+    }
+
     /// Slow start ends here.
     pub(super) fn end_slow_start(&mut self) {
         self.ssthresh = self.cwnd;
@@ -87,11 +118,13 @@ impl Window {
     pub(super) fn settle(&mut self, cwnd: Bytes) {
         self.cwnd = cwnd.max(self.mss);
         self.ssthresh = self.ssthresh.min(self.cwnd);
+        self.keep_bounds();
     }
 
     /// The window grows by one segment.
     pub(super) fn add_segment(&mut self) {
         self.cwnd += self.mss;
+        self.keep_bounds();
     }
 
     /// How long the sender had been silent before this segment, if it had been.
@@ -123,7 +156,14 @@ impl Window {
 
     /// Folds in an ACK. Returns the delivered payload that the law may turn into growth beyond slow start.
     pub(super) fn on_ack(&mut self, ack: &Ack) -> Bytes {
+        let rest = self.fold(ack);
+        self.keep_bounds();
+        rest
+    }
+
+    fn fold(&mut self, ack: &Ack) -> Bytes {
         self.set_mss(ack.mss);
+        self.keep_bounds();
         self.srtt = ack.srtt.or(self.srtt);
         match &mut self.phase {
             Phase::Recovery(prr) => {
@@ -164,6 +204,7 @@ impl Window {
         let steps = self.credit.get() / per_mss.get();
         self.credit -= per_mss * steps;
         self.cwnd += self.mss * steps;
+        self.keep_bounds();
     }
 
     /// Fast recovery begins; the window will come down to `ssthresh`.
@@ -174,6 +215,7 @@ impl Window {
         self.cwnd = prr.begin(loss.in_flight, self.mss);
         self.credit = Bytes::ZERO;
         self.phase = Phase::Recovery(prr);
+        self.keep_bounds();
     }
 
     /// True if a timeout now is a new loss event: not while a reduction for the same data is in force.
@@ -191,6 +233,7 @@ impl Window {
         self.cwnd = loss.in_flight + self.mss;
         self.credit = Bytes::ZERO;
         self.phase = Phase::Loss { progress: false };
+        self.keep_bounds();
     }
 
     /// The timeout was spurious (RFC 4015 in the form of Linux's `tcp_undo_cwnd_reduction`): what it took is given back.
@@ -199,6 +242,7 @@ impl Window {
             (self.cwnd, self.ssthresh) = (self.cwnd.max(cwnd), self.ssthresh.max(ssthresh));
         }
         self.phase = Phase::Open;
+        self.keep_bounds();
     }
 
     /// Everything outstanding when recovery began has been acknowledged.
@@ -207,6 +251,7 @@ impl Window {
             self.cwnd = self.ssthresh.max(self.mss);
         }
         self.phase = Phase::Open;
+        self.keep_bounds();
     }
 
     /// The window as a decision.
@@ -234,7 +279,7 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::test_signals::{MSS, ack, setup};
+    use crate::tcp::test_signals::{MSS, ack, loss, setup};
 
     fn sent(from_idle: bool) -> Sent {
         Sent { len: MSS, in_flight: MSS, retransmission: false, from_idle }
@@ -272,6 +317,55 @@ mod tests {
         window.grow(MSS * 9, MSS * 10);
         window.grow(MSS, MSS * 2);
         assert_eq!(window.cwnd(), MSS * 13);
+    }
+
+    fn bounds(lower: u64, upper: u64) -> Option<Bounds<Bytes>> {
+        Some(Bounds { lower: MSS * lower, upper: MSS * upper })
+    }
+
+    #[test]
+    fn a_bound_that_falls_and_rises_makes_no_slow_start() {
+        let mut window = Window::new(&setup());
+        window.on_ack(&ack(70, 80));
+        assert_eq!(window.cwnd(), MSS * 80);
+        window.bound(bounds(1, 20));
+        assert_eq!((window.cwnd(), window.is_bound(), window.in_slow_start()), (MSS * 20, true, false));
+        window.bound(bounds(1, 60));
+        assert_eq!((window.cwnd(), window.is_bound(), window.in_slow_start()), (MSS * 20, false, false));
+        assert_eq!(window.on_ack(&ack(20, 20)), MSS * 20, "growth is the law's");
+        window.bound(None);
+        assert_eq!((window.cwnd(), window.in_slow_start()), (MSS * 20, false));
+    }
+
+    #[test]
+    fn nothing_grows_beyond_the_bound_and_nothing_is_saved_up() {
+        let mut window = Window::new(&setup());
+        window.bound(bounds(1, 12));
+        assert_eq!(window.on_ack(&ack(5, 10)), MSS * 3, "slow start ends at the bound");
+        (0..20).for_each(|_| window.grow(MSS * 3, MSS * 4));
+        window.add_segment();
+        assert_eq!(window.cwnd(), MSS * 12);
+        window.bound(bounds(1, 40));
+        window.grow(MSS * 3, MSS * 4);
+        assert_eq!(window.cwnd(), MSS * 12);
+    }
+
+    #[test]
+    fn the_floor_is_reached_by_doubling_and_only_while_nothing_is_repaired() {
+        let mut window = Window::new(&setup());
+        window.end_slow_start();
+        window.bound(bounds(35, 60));
+        assert_eq!(window.cwnd(), MSS * 10, "no burst");
+        window.on_ack(&ack(10, 10));
+        window.on_ack(&ack(20, 20));
+        assert_eq!(window.cwnd(), MSS * 35);
+        window.on_loss(&loss(34), MSS * 24);
+        window.on_ack(&ack(20, 34));
+        assert!(window.cwnd() < MSS * 35, "recovery is left alone: {}", window.cwnd());
+        window.on_recovered();
+        assert_eq!((window.cwnd(), window.in_slow_start()), (MSS * 24, true));
+        window.on_ack(&ack(24, 24));
+        assert_eq!(window.cwnd(), MSS * 35);
     }
 
     #[test]

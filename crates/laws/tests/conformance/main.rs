@@ -67,7 +67,7 @@ fn check(entry: &Entry, decisions: &[(FlowId, Decision)], mss: Bytes) -> Result<
         let Decision { cwnd, pacing, rwnd, feedback, .. } = decision;
         let may = |places: &[Place]| places.contains(&entry.place);
         let sends = may(&[Place::Sender, Place::Proxy, Place::Relay]);
-        prop_assert!(cwnd.is_none() || may(&[Place::Sender, Place::Station]), "{name}: {decision:?}");
+        prop_assert!(cwnd.is_none() || may(&[Place::Sender, Place::Terminal]), "{name}: {decision:?}");
         prop_assert!(pacing.is_none() || sends, "{name}: {decision:?}");
         prop_assert!(rwnd.is_none() || may(&[Place::AccessPoint, Place::Receiver]), "{name}: {decision:?}");
         prop_assert!(feedback.is_none() || may(&[Place::Receiver, Place::Station]), "{name}: {decision:?}");

@@ -1,8 +1,9 @@
 //! Any signal at all: what worlds show, what drivers that restart and stations that lie show, and what no law expects.
 
 use lasthop_signals::{
-    Ack, Arrival, ChannelTime, DeliverySample, FlowId, FlowReport, FrameSource, HopReport, Loss, MonitorEvent, Node,
-    Received, ReceivedFrame, Sent, Signal, StationFeedback, StationReport, StreamReport,
+    Ack, Arrival, Bounds, ChannelTime, DeliverySample, FlowId, FlowReport, FrameSource, HopReport, Loss, MacAddress,
+    MonitorEvent, Node, Notice, Received, ReceivedFrame, Sent, Signal, SocketReport, StationFeedback, StationReport,
+    StreamReport,
 };
 use lasthop_units::{Bytes, Rate, Span, Time};
 use proptest::prelude::*;
@@ -26,9 +27,27 @@ fn signal() -> impl Strategy<Value = Signal> {
         }),
         1 => node().prop_map(Signal::Idle),
         3 => receiver(),
+        2 => terminal(),
         1 => Just(Signal::FlowGone(FlowId(3))),
         2 => Just(Signal::Wakeup),
     ]
+}
+
+/// What a terminal's kernel and its neighbours show, and bounds upon a sender.
+fn terminal() -> impl Strategy<Value = Signal> {
+    let socket = (0u32..6, prop::option::of(span()), prop::option::of(span())).prop_map(|(flow, rtt, min_rtt)| {
+        Signal::Socket(SocketReport { flow: FlowId(flow), rtt, min_rtt, mss: Bytes::new(MSS) })
+    });
+    let notice = (0u64..20, any::<u32>(), any::<u16>()).prop_map(|(terminal, sequence, flows)| {
+        Signal::Neighbour(Notice { bssid: MacAddress([2, 0, 0, 0, 0, 1]), terminal, sequence, flows })
+    });
+    let bounds = prop::option::of((0u64..300, 0u64..300)).prop_map(|bounds| {
+        Signal::Bounds(bounds.map(|(one, other)| Bounds {
+            lower: Bytes::new(one.min(other) * MSS),
+            upper: Bytes::new(one.max(other) * MSS),
+        }))
+    });
+    prop_oneof![2 => socket, 2 => notice, 1 => bounds]
 }
 
 fn node() -> impl Strategy<Value = Node> {

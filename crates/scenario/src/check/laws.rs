@@ -51,6 +51,10 @@ fn law(name: &str, table: &raw::Law, (raw, wired): (&raw::Scenario, bool), cx: &
         let remedy = "add `regulator = {}`, or delete this part";
         cx.impossible(at, "what a station tells is for the law of a proxy, and there is none", remedy);
     }
+    if let Some(at) = full(Place::Terminal).filter(|_| wired) {
+        let remedy = "delete this part, or use `[hop.wifi]`";
+        cx.impossible(&at, "terminals count each other by what they hear on a radio, and this hop is wired", remedy);
+    }
     if raw.world.get() == Some(World::Sim) {
         let kernels = parts.iter().flatten().filter(|(part, _)| part.law.is_kernel());
         for (part, at) in kernels {
@@ -129,7 +133,7 @@ fn parts(table: &raw::Law, raw: &raw::Scenario, cx: &mut Context) -> Option<Vec<
         let hosts = match &part.on.value {
             None if part.on.given => None,
             None => Some(Hosts::All),
-            Some(names) if matches!(place, Place::Sender | Place::AccessPoint) => {
+            Some(names) if matches!(place, Place::Sender | Place::AccessPoint | Place::Terminal) => {
                 hosts(place, names, &part.on.at, raw, cx).map(Hosts::Named)
             }
             Some(names) => everywhere(place, names, &part.on.at, raw, cx),
@@ -179,9 +183,10 @@ fn hosts(place: Place, names: &[String], at: &At, raw: &raw::Scenario, cx: &mut 
     let wired: Vec<String> = std::iter::once(SetUp::SERVER.to_owned()).chain(wired).collect();
     let here: Vec<&String> = match place {
         Place::Sender | Place::Receiver => wired.iter().chain(&access_points).chain(&stations).collect(),
-        Place::Station => stations.iter().collect(),
+        Place::Station | Place::Terminal => stations.iter().collect(),
         Place::AccessPoint | Place::Proxy | Place::Relay => access_points.iter().collect(),
     };
+    let has_stations = !matches!(place, Place::AccessPoint | Place::Proxy | Place::Relay);
     if names.is_empty() {
         cx.problem(Kind::OutOfRange, at, "a law on no host", "name a host, or delete `on` for all of them");
         return None;
@@ -195,7 +200,7 @@ fn hosts(place: Place, names: &[String], at: &At, raw: &raw::Scenario, cx: &mut 
         let group = || super::traffic::group(name, &stations).into_iter().map(|place| stations[place].clone());
         if here.contains(&name) {
             found.push(name.clone());
-        } else if here.len() > access_points.len() && group().next().is_some() {
+        } else if has_stations && group().next().is_some() {
             found.extend(group());
         } else if wired.iter().chain(&access_points).chain(&stations).any(|host| host == name) {
             let what = format!("\"{name}\" cannot have a law at `{place}`");

@@ -11,9 +11,9 @@ use lasthop_laws::aggregation::model::airtime;
 use lasthop_report::{Estimate, Run, SeriesKind};
 use toml::Value;
 
-const MCS: Shipped = shipped!("mcs-change");
-const NEIGHBOUR: Shipped = shipped!("neighbour");
-const SLOW: Shipped = shipped!("slow-neighbour");
+const MCS: Shipped = shipped!("aggregation", "mcs-change");
+const NEIGHBOUR: Shipped = shipped!("aggregation", "neighbour");
+const SLOW: Shipped = shipped!("aggregation", "slow-neighbour");
 
 /// Seconds from and to.
 type Phase = (f64, f64);

@@ -7,7 +7,7 @@ use crate::ExperimentError;
 use lasthop_report::Key;
 use toml::Value;
 
-const SCENARIO: Shipped = shipped!("come-and-go");
+const SCENARIO: Shipped = shipped!("aggregation", "come-and-go");
 /// What is fetched, and how often.
 const CASES: [(&str, [&str; 2]); 3] = [
     ("2 MB every 2 s", ["2 MB", "2 s"]),

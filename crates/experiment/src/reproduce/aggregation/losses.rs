@@ -8,7 +8,7 @@ use crate::ExperimentError;
 use lasthop_report::Key;
 use toml::{Table, Value};
 
-const SCENARIO: Shipped = shipped!("lossy");
+const SCENARIO: Shipped = shipped!("aggregation", "lossy");
 
 /// One hop.
 struct Case {

@@ -10,9 +10,9 @@ use lasthop_report::{Estimate, Key, Run, SeriesKind};
 use lasthop_units::stats::{Moments, Samples};
 use toml::{Table as Keys, Value};
 
-const MANY: Shipped = shipped!("many-stations");
-const JOINING: Shipped = shipped!("joining");
-const GAINS: Shipped = shipped!("gains");
+const MANY: Shipped = shipped!("aggregation", "many-stations");
+const JOINING: Shipped = shipped!("aggregation", "joining");
+const GAINS: Shipped = shipped!("aggregation", "gains");
 
 pub(super) fn regulation(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let counts: &[usize] = if runner.quick { &[1, 10, 25] } else { &[1, 5, 10, 15, 20, 25] };

@@ -10,8 +10,8 @@ use lasthop_laws::aggregation::model::airtime;
 use lasthop_report::{Estimate, Key, Run, SeriesKind};
 use lasthop_units::stats::Moments;
 
-const POINT: Shipped = shipped!("design-point");
-const ELSEWHERE: Shipped = shipped!("predecessor");
+const POINT: Shipped = shipped!("aggregation", "design-point");
+const ELSEWHERE: Shipped = shipped!("aggregation", "predecessor");
 
 /// A law of one of the two scenarios: packets aimed at on the slowest station and gain of the predecessor; what a frame of the slowest is to hold.
 struct Rival {

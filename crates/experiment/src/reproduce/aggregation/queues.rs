@@ -10,8 +10,8 @@ use crate::ExperimentError;
 use lasthop_report::{Estimate, Key};
 use toml::Value;
 
-const MODERN: Shipped = shipped!("modern-ap");
-const AMSDU: Shipped = shipped!("amsdu");
+const MODERN: Shipped = shipped!("aggregation", "modern-ap");
+const AMSDU: Shipped = shipped!("aggregation", "amsdu");
 /// CUBIC over the FIFO and over the modern queue, then the regulator over either.
 const FOUR: [&str; 4] = ["cubic", "cubic+modern-ap", "regulator", "regulator+modern-ap"];
 

@@ -9,7 +9,7 @@ use crate::ExperimentError;
 use lasthop_report::{Estimate, Key, SeriesKind};
 use toml::Value;
 
-const SCENARIO: Shipped = shipped!("out-of-reach");
+const SCENARIO: Shipped = shipped!("aggregation", "out-of-reach");
 
 /// One hop, and the target that it cannot hold.
 struct Case {

@@ -8,8 +8,8 @@ use crate::ExperimentError;
 use lasthop_report::Key;
 use toml::Value;
 
-const SHORT: Shipped = shipped!("short-queue");
-const BESIDE: Shipped = shipped!("beside");
+const SHORT: Shipped = shipped!("aggregation", "short-queue");
+const BESIDE: Shipped = shipped!("aggregation", "beside");
 /// Columns beside those of every such table.
 const MORE: [(&str, Key); 2] =
     [("server to application, mean (ms)", Key::EndDelayMean), ("lost per million", Key::Losses)];

@@ -84,7 +84,7 @@ mod tests {
     fn its_overhead_and_airtime_are_those_of_the_standard_and_a_neighbour_adds_its_frames() {
         let stop = Stop::default();
         let runner = Runner::new(true, &stop, &|_| {});
-        let scenario = shipped!("neighbour");
+        let scenario = shipped!("aggregation", "neighbour");
         let alone = saturated(&runner, scenario, &[], 9, false).expect("it runs");
         let near = |got: f64, want: f64, share: f64| assert!((got / want - 1.0).abs() < share, "{got} for {want}");
         // Three accesses, and three packets of 1544 octets with their delimiters at 390 Mbit/s.

@@ -11,8 +11,8 @@ use lasthop_units::stats::Moments;
 use std::cmp::Ordering;
 use toml::Value;
 
-const HEARD: Shipped = shipped!("two-access-points");
-const HIDDEN: Shipped = shipped!("hidden-access-points");
+const HEARD: Shipped = shipped!("aggregation", "two-access-points");
+const HIDDEN: Shipped = shipped!("aggregation", "hidden-access-points");
 
 /// One world: what it is called, its scenario, what is changed in it, and the stations of either access point.
 struct Case<'c> {

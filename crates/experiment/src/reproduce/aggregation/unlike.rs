@@ -14,9 +14,9 @@ use lasthop_sim::TUNNEL_PAYLOAD;
 use lasthop_units::stats::Moments;
 use toml::{Table as Keys, Value};
 
-const TWO: Shipped = shipped!("two-stations");
-const UNLIKE: Shipped = shipped!("unlike-rates");
-const THREE: Shipped = shipped!("three-stations");
+const TWO: Shipped = shipped!("aggregation", "two-stations");
+const UNLIKE: Shipped = shipped!("aggregation", "unlike-rates");
+const THREE: Shipped = shipped!("aggregation", "three-stations");
 
 /// What a rule has reached.
 struct Reached {

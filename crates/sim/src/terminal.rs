@@ -1,0 +1,154 @@
+//! The middleware on a station: it bounds the windows of the station's own uploads and counts who else sends.
+
+use crate::agenda::Component;
+use crate::cargo::{Cargo, udp_packet};
+use crate::net::Net;
+use crate::world::World;
+use lasthop_laws::terminal::{NOTICE_INTERVAL, Params};
+use lasthop_laws::{Bounds, BuildError, Choice, HopLaw};
+use lasthop_radio::{AccessClass, Dest, Packet};
+use lasthop_signals::{FlowId, HostId, MacAddress, Node, Notice, Signal, SocketReport};
+use lasthop_units::{Bytes, Seed, Span, Time};
+use lasthop_wire::notice::NOTICE_LEN;
+use rand::RngExt;
+
+/// One station's.
+#[derive(Clone)]
+pub struct Terminal {
+    /// The station on the last hop, and as a host.
+    station: Node,
+    host: HostId,
+    bssid: MacAddress,
+    /// Its number among terminals.
+    number: u64,
+    law: Box<dyn HopLaw>,
+    interval: Span,
+    /// When it looks at its connections next, and when it tells next that it sends.
+    look: Time,
+    notice: Time,
+    /// Notices that it has sent.
+    sequence: u32,
+    /// Connections that its law knows, by their number, rising.
+    managed: Vec<usize>,
+}
+
+impl Terminal {
+    /// The middleware with this law on a station of `access_point`. Terminals do not act at the same moments.
+    ///
+    /// # Errors
+    /// If the choice makes no law of a hop.
+    pub fn new(
+        choice: &Choice,
+        (station, host): (Node, HostId),
+        access_point: Node,
+        seed: Seed,
+    ) -> Result<Terminal, BuildError> {
+        let interval = choice.interval().unwrap_or(Params::default().interval);
+        let mut random = seed.stream(&format!("station{}/terminal", station.0));
+        let [high, low] = access_point.0.to_be_bytes();
+        Ok(Terminal {
+            station,
+            host,
+            bssid: MacAddress([2, 0, 0, 0, high, low]),
+            number: random.random(),
+            law: choice.hop()?,
+            interval,
+            look: Time::ZERO + interval.scale(random.random::<f64>()),
+            notice: Time::ZERO + NOTICE_INTERVAL.scale(random.random::<f64>()),
+            sequence: 0,
+            managed: Vec::new(),
+        })
+    }
+
+    fn next_event(&self) -> Time {
+        self.look.min(self.notice)
+    }
+
+    /// Looks at the connections through which the station sends. Returns the bounds of each, and of those that are let go.
+    fn look(&mut self, now: Time, sockets: &[(usize, SocketReport)]) -> Vec<(usize, Option<Bounds<Bytes>>)> {
+        let sends = |number: &usize| sockets.binary_search_by_key(number, |(number, _)| *number).is_ok();
+        let gone: Vec<usize> = self.managed.iter().copied().filter(|number| !sends(number)).collect();
+        gone.iter().for_each(|number| self.law.sense(now, &Signal::FlowGone(flow(*number))));
+        sockets.iter().for_each(|(_, report)| self.law.sense(now, &Signal::Socket(*report)));
+        self.law.sense(now, &Signal::Wakeup);
+        self.managed = sockets.iter().map(|(number, _)| *number).collect();
+        let mut bounds: Vec<(usize, Option<Bounds<Bytes>>)> = gone.into_iter().map(|number| (number, None)).collect();
+        self.law.decide(now, &mut |flow, decision| bounds.push((flow.0 as usize, decision.cwnd)));
+        bounds
+    }
+}
+
+/// A connection as its terminal's law knows it.
+fn flow(number: usize) -> FlowId {
+    FlowId(number as u32)
+}
+
+impl World {
+    /// Puts the terminals into the agenda.
+    pub(crate) fn begin_terminals(&mut self) {
+        for place in 0..self.terminals.len() {
+            self.agenda.set(self.terminal(place), Some(self.terminals[place].next_event()));
+        }
+    }
+
+    fn terminal(&self, place: usize) -> Component {
+        Component(self.first_terminal() + place as u32)
+    }
+
+    /// A terminal is due.
+    pub(crate) fn wake_terminal(&mut self, place: usize) {
+        let (now, host) = (self.now, self.terminals[place].host);
+        let sockets: Vec<(usize, SocketReport)> = self
+            .pairs
+            .iter()
+            .enumerate()
+            .filter(|(_, pair)| pair.sends_from(host, now))
+            .map(|(number, pair)| {
+                let stats = pair.sender().stats();
+                let report =
+                    SocketReport { flow: flow(number), rtt: stats.srtt, min_rtt: stats.min_rtt, mss: stats.mss };
+                (number, report)
+            })
+            .collect();
+        let terminal = &mut self.terminals[place];
+        if terminal.look <= now {
+            terminal.look = now + terminal.interval;
+            for (number, bounds) in terminal.look(now, &sockets) {
+                let end = self.pairs[number].data();
+                self.pairs[number].end(end).bound(now, bounds);
+                self.pump(number, end);
+            }
+        }
+        let terminal = &mut self.terminals[place];
+        if terminal.notice <= now {
+            terminal.notice = now + NOTICE_INTERVAL;
+            if !sockets.is_empty() {
+                self.tell(place, sockets.len());
+            }
+        }
+        self.agenda.set(self.terminal(place), Some(self.terminals[place].next_event()));
+    }
+
+    /// A terminal tells its neighbours that it sends, by a packet on the hop.
+    fn tell(&mut self, place: usize, flows: usize) {
+        let terminal = &mut self.terminals[place];
+        let Terminal { station, host, bssid, number, sequence, .. } = *terminal;
+        terminal.sequence = sequence.wrapping_add(1);
+        let flows = u16::try_from(flows).unwrap_or(u16::MAX);
+        let notice = Notice { bssid, terminal: number, sequence, flows };
+        let len = udp_packet(Bytes::new(NOTICE_LEN as u64));
+        let packet = self.packet((host, host), len, number as u32, Cargo::Notice(Box::new(notice)));
+        // Where there is QoS it does not wait behind the station's own data.
+        let packet = Packet { src: station, dst: Dest::Group, class: AccessClass::Voice, ..packet };
+        let next = self.net.enqueue(self.last_hop, self.now, packet, &mut self.effects);
+        self.agenda.set(Net::component(self.last_hop), next);
+    }
+
+    /// A notice has come to a node of the last hop.
+    pub(crate) fn heard(&mut self, at: Time, to: Node, notice: &Notice) {
+        let here = self.terminals.iter_mut().find(|terminal| terminal.station == to);
+        if let Some(terminal) = here.filter(|own| own.bssid == notice.bssid && own.number != notice.terminal) {
+            terminal.law.sense(at, &Signal::Neighbour(*notice));
+        }
+    }
+}
