@@ -1,7 +1,7 @@
 //! What a law may ask of the world.
 
 use lasthop_signals::{Bounds, Feedback};
-use lasthop_units::{Bytes, Rate, Time};
+use lasthop_units::{Bytes, Rate, Span, Time};
 use serde::{Deserialize, Serialize};
 
 /// Limits on one flow. A limit that is `None` is not imposed.
@@ -11,6 +11,8 @@ pub struct Decision {
     pub cwnd: Option<Bounds<Bytes>>,
     /// How fast payload may leave the sender.
     pub pacing: Option<Rate>,
+    /// Time from one packet to the next, however long they are; the longest: none may leave.
+    pub gap: Option<Span>,
     /// The largest window that a middle box lets the receiver advertise.
     pub rwnd: Option<Bytes>,
     /// What the receiver is to tell the sender's side, once, because of what it was shown last.
@@ -24,7 +26,7 @@ pub struct Decision {
 impl Decision {
     /// No limit at all.
     pub const fn unlimited(why: Why) -> Decision {
-        Decision { cwnd: None, pacing: None, rwnd: None, feedback: None, why, revisit: None }
+        Decision { cwnd: None, pacing: None, gap: None, rwnd: None, feedback: None, why, revisit: None }
     }
 }
 
@@ -68,6 +70,16 @@ pub enum Why {
     Silent,
     /// Aggregation regulator: the path before the hop carries less.
     Backhaul,
+    /// ATP: the path is unknown, and asked for.
+    Probing,
+    /// ATP: the rate that the answer to a probe stands for.
+    QuickStart,
+    /// ATP: the slowest hop has become slower, or tells nothing.
+    Decrease,
+    /// ATP: it has become faster.
+    Increase,
+    /// ATP: it is as fast as before, or nearly.
+    Maintain,
     /// Terminal: the number of terminals that send bounds the window.
     Terminals,
     /// Terminal: the round trip, as a multiple of its minimum, bounds the window.

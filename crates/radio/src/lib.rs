@@ -4,6 +4,7 @@
 //! what a driver would report. It never asks for the time, so the simulator drives it from an event queue and the lab
 //! from the wall clock. `P` is a payload that the model carries and never looks into.
 
+pub mod cell;
 mod hop;
 mod packet;
 pub mod queue;

@@ -72,6 +72,16 @@ fn goodput(reach: ReachMatrix, route: Vec<Option<u16>>, sources: &[u16], mbit: u
     out.arrived.iter().map(|&bytes| bytes as f64 * 8.0 / measured.as_secs_f64() / 1e6).collect()
 }
 
+#[test]
+fn a_lone_exchange_takes_what_the_standards_timing_gives() {
+    for (mbit, us) in [(6, 2_233.5), (24, 681.5)] {
+        let nodes = vec![NodeParams::new(Role::Peer, Mcs::legacy(Rate::from_mbit(mbit)).expect("an OFDM rate")); 2];
+        let params = Params::new(Standard::Dot11a, Width::Mhz20, GuardInterval::Ns800, nodes);
+        let plan = params.validate().expect("legal");
+        assert_eq!(plan.lone_exchange(Node(0), Bytes::new(1_500)), Span::from_secs_f64(us * 1e-6));
+    }
+}
+
 /// Neighbours decode each other; what lies two hops apart depends on the model.
 fn chain(hops: u16, two_hops: Reach) -> (ReachMatrix, Vec<Option<u16>>) {
     let mut reach = ReachMatrix::nobody(usize::from(hops) + 1);

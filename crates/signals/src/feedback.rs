@@ -1,6 +1,6 @@
 //! What a station tells the sender's side about the frames that it received.
 
-use crate::Node;
+use crate::{Node, PathDelay};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -11,6 +11,8 @@ use std::fmt;
 pub enum Feedback {
     /// A station's account of one control slot.
     Station(StationFeedback),
+    /// The slowest hop of the path.
+    Path(PathDelay),
 }
 
 /// One station's account of one control slot: what the aggregation regulator needs to know of the radio.

@@ -5,6 +5,7 @@
 //! `sense`, so a recorded log is a list of `(Time, Signal)`.
 
 mod arrival;
+mod atp;
 mod feedback;
 mod hop;
 mod mpdu;
@@ -13,6 +14,7 @@ mod sender;
 mod terminal;
 
 pub use arrival::{Arrival, MonitorEvent, Received, ReceivedFrame};
+pub use atp::PathDelay;
 pub use feedback::{Doubt, Feedback, FrameSource, StationFeedback, StreamReport};
 pub use hop::{ChannelTime, FlowReport, HopReport, StationReport};
 pub use mpdu::{MacAddress, ReceivedMpdu, Subframe};
@@ -93,6 +95,14 @@ pub enum Signal {
     Socket(SocketReport),
     /// A terminal has heard another one of its BSS.
     Neighbour(Notice),
+    /// A packet of the flow has come; this is the largest delay of a hop on its way.
+    Stamp(Span),
+    /// So many holes are in what a receiver has.
+    Holes(usize),
+    /// A receiver has measured a round trip to the sender.
+    RoundTrip(Span),
+    /// What the receiver tells of the slowest hop.
+    PathDelay(PathDelay),
     /// The moment that a law asked for in `Decision::revisit` has come.
     Wakeup,
 }

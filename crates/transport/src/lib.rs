@@ -16,6 +16,7 @@
 //! answers `None`. Segments that are handed over together, before the next `poll_transmit`, are acknowledged together,
 //! as a host does with what its network card delivers in one go.
 
+pub mod atp;
 mod config;
 mod connection;
 mod delivery_rate;

@@ -3,6 +3,7 @@
 //! Parsers are strict: a length that contradicts another or reaches beyond the buffer is an [`Error`], never a guess,
 //! because what is parsed here is also rewritten here.
 
+pub mod atp;
 pub mod checksum;
 pub mod dot11;
 pub mod driver;

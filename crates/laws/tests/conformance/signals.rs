@@ -2,8 +2,8 @@
 
 use lasthop_signals::{
     Ack, Arrival, Bounds, ChannelTime, DeliverySample, FlowId, FlowReport, FrameSource, HopReport, Loss, MacAddress,
-    MonitorEvent, Node, Notice, Received, ReceivedFrame, Sent, Signal, SocketReport, StationFeedback, StationReport,
-    StreamReport,
+    MonitorEvent, Node, Notice, PathDelay, Received, ReceivedFrame, Sent, Signal, SocketReport, StationFeedback,
+    StationReport, StreamReport,
 };
 use lasthop_units::{Bytes, Rate, Span, Time};
 use proptest::prelude::*;
@@ -28,8 +28,19 @@ fn signal() -> impl Strategy<Value = Signal> {
         1 => node().prop_map(Signal::Idle),
         3 => receiver(),
         2 => terminal(),
+        2 => path(),
         1 => Just(Signal::FlowGone(FlowId(3))),
         2 => Just(Signal::Wakeup),
+    ]
+}
+
+/// What an ATP receiver meets, and what it tells.
+fn path() -> impl Strategy<Value = Signal> {
+    prop_oneof![
+        span().prop_map(Signal::Stamp),
+        span().prop_map(Signal::RoundTrip),
+        (0usize..40).prop_map(Signal::Holes),
+        (span(), span()).prop_map(|(average, epoch)| Signal::PathDelay(PathDelay { average, epoch })),
     ]
 }
 

@@ -5,8 +5,8 @@ use super::frame::Framing;
 use super::link::{Link, Snr};
 use super::params::{Amsdu, Background, Beacons, Load, Params, Phy, Profile, RateChoice, Reach, Role};
 use super::phy::{MAX_STREAMS, Mcs, Mode, Standard};
-use super::timing::classes;
-use crate::queue;
+use super::timing::{Timing, classes, contender_of, edca};
+use crate::{AccessClass, queue};
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Span, Time};
 
@@ -155,6 +155,23 @@ impl Plan {
     #[inline]
     pub fn params(&self) -> &Params {
         &self.params
+    }
+
+    /// How long a node takes for one packet of best effort on an idle channel, at its first rate: interframe space, mean backoff, the frame and its
+    /// acknowledgement.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn lone_exchange(&self, node: Node, len: Bytes) -> Span {
+        let index = node.index();
+        let standard = self.phy(index).standard;
+        let contender = if standard.is_qos() { contender_of(AccessClass::BestEffort) } else { 0 };
+        let edca = edca(standard, self.params.profile, self.params.nodes[index].role == Role::Ap)[contender];
+        let timing = Timing::new(standard);
+        let mode = &self.modes[usize::from(self.traces[index][0].1)];
+        let psdu = mode.framing.single(mode.framing.mpdu(u32::try_from(len.get()).unwrap_or(u32::MAX)));
+        let frame = mode.phy.duration(Bytes::new(u64::from(psdu)));
+        edca.aifs + timing.slot * u64::from(edca.cw_min) / 2 + frame + timing.sifs + mode.ack
     }
 
     #[inline]

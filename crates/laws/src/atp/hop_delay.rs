@@ -1,0 +1,107 @@
+//! D, the delay of a node's own hop: what a packet that it forwards now will take.
+//! Source:     Zhang, Buck, Zappala 2011; the averages of ATP (Sundaresan et al. 2005), as specified in systems/atp.md D.1.
+//! Equations:  Q' = alpha Q + (1 - alpha) q,   T' = alpha T + (1 - alpha) t,   D = Q + T;   idle: D = eta T
+//! Symbols:    alpha = 0.75 -> `KEPT`; eta = 3 -> `OWN_CONTENTION`; q, from the queue to the head of the line; t, from there to the acknowledgement
+//! Deviations: the source keeps a node's last Q for ever. Here a node that has sent nothing for a second, and has nothing to send, has no queue, and
+//!             T stays. While a packet is at the head of the line, T is at least the time that it has been there.
+//! Validity:   completions in order of time.     Checked by: tests::*
+
+use lasthop_units::{Span, Time};
+
+/// What is kept of an average at a new sample.
+const KEPT: f64 = 0.75;
+/// A flow over an idle node will compete with itself: at the hop before, here, and at the next.
+const OWN_CONTENTION: u64 = 3;
+/// A node that has sent nothing for so long is idle.
+const IDLE: Span = Span::from_secs(1);
+
+/// The averages of one node.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct HopDelay {
+    queueing: Span,
+    service: Span,
+    /// When the last packet was done with; `None` before the first.
+    last: Option<Time>,
+    /// Packets that wait or are being sent.
+    waiting: u32,
+}
+
+impl HopDelay {
+    /// A node that has sent nothing: a lone packet would take it `service`.
+    pub fn new(service: Span) -> HopDelay {
+        HopDelay { queueing: Span::ZERO, service, last: None, waiting: 0 }
+    }
+
+    /// A packet has entered the node's queue, or tried to.
+    pub fn on_queued(&mut self) {
+        self.waiting += 1;
+    }
+
+    /// A packet has left the queue without having been sent.
+    pub fn on_dropped(&mut self) {
+        self.waiting = self.waiting.saturating_sub(1);
+    }
+
+    /// The node is done with a packet that entered its queue at `queued_at` and was at the head of the line from `head_at` on.
+    pub fn on_done(&mut self, now: Time, queued_at: Time, head_at: Time) {
+        self.waiting = self.waiting.saturating_sub(1);
+        let (queueing, service) = (head_at.since(queued_at), now.since(head_at));
+        let average = |kept: Span, sample: Span| kept.scale(KEPT) + sample.scale(1.0 - KEPT);
+        // What was before a rest says nothing of now.
+        let rested = self.last.is_none_or(|last| now.since(last) >= IDLE);
+        self.queueing = if rested { queueing } else { average(self.queueing, queueing) };
+        self.service = if self.last.is_none() { service } else { average(self.service, service) };
+        self.last = Some(now);
+    }
+
+    /// D now.
+    pub fn delay(&self, now: Time) -> Span {
+        match self.last {
+            // What is at the head of the line is there since the last one left, at least.
+            Some(last) if self.waiting > 0 => self.queueing + self.service.max(now.since(last)),
+            Some(last) if now.since(last) < IDLE => self.queueing + self.service,
+            _ => self.service * OWN_CONTENTION,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(us: u64) -> Time {
+        Time::ZERO + Span::from_micros(us)
+    }
+
+    #[test]
+    fn a_standing_queue_of_k_packets_is_k_more_service_times() {
+        // A packet each 682 us, each of which has waited for three others.
+        let mut node = HopDelay::new(Span::from_micros(682));
+        for n in 1..60 {
+            node.on_done(at(682 * (n + 3)), at(682 * (n - 1)), at(682 * (n + 2)));
+        }
+        assert_eq!(node.delay(at(682 * 63)), Span::from_micros(4 * 682));
+    }
+
+    #[test]
+    fn a_node_that_gets_no_turn_is_not_idle() {
+        let mut node = HopDelay::new(Span::from_millis(1));
+        (0..2).for_each(|_| node.on_queued());
+        node.on_done(at(2_000), at(0), at(1_000));
+        assert_eq!(node.delay(at(1_502_000)), Span::from_millis(1_501));
+        node.on_dropped();
+        assert_eq!(node.delay(at(1_502_000)), Span::from_millis(3));
+    }
+
+    #[test]
+    fn averages_by_hand() {
+        let mut node = HopDelay::new(Span::from_millis(9));
+        assert_eq!(node.delay(at(0)), Span::from_millis(27), "an idle node allows for the flow's own contention");
+        node.on_done(at(3_000), at(0), at(1_000));
+        assert_eq!(node.delay(at(3_000)), Span::from_millis(3));
+        node.on_done(at(10_000), at(3_000), at(4_000));
+        // Q = 1 ms again; T = 0.75 * 2 + 0.25 * 6 = 3 ms.
+        assert_eq!(node.delay(at(10_000)), Span::from_millis(4));
+        assert_eq!(node.delay(at(1_010_000)), Span::from_millis(9), "after a second of rest: 3 T");
+    }
+}

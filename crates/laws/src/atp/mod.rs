@@ -1,0 +1,50 @@
+//! ATP: a transport for meshes whose sender goes at the rate of the path's slowest hop.
+//!
+//! Every node keeps the delay of its own hop ([`HopDelay`]) and stamps it into the packets that it forwards, where it is larger than what stands there.
+//! The receiver averages what comes ([`Average`]) and tells the sender once an epoch; the sender takes its inverse for a rate ([`Rate`]).
+
+mod average;
+mod hop_delay;
+mod rate;
+
+pub use average::Average;
+pub use hop_delay::HopDelay;
+pub use rate::Rate;
+
+use crate::{params, words};
+
+/// The name of the laws.
+pub const NAME: &str = "atp";
+
+params! {
+    /// What may be set of a connection, at both ends.
+    pub struct Params {
+        /// How often the receiver tells.
+        variant: Variant = "adaptive";
+        /// What part of the way to the path's rate a step up takes. 0: what the variant's authors give it, 0.2 for `default` and 0.5 for the others.
+        increase: f64 = "0", |p| crate::param::from_to(p.increase, 0.0, 1.0) => "from 0 to 1";
+    }
+}
+
+impl Params {
+    /// The part of the way that a step up takes.
+    fn step(&self) -> f64 {
+        match self.variant {
+            _ if self.increase > 0.0 => self.increase,
+            Variant::Default => 0.2,
+            Variant::Aggressive | Variant::Adaptive => 0.5,
+        }
+    }
+}
+
+words! {
+    /// How often the receiver tells.
+    pub enum Variant {
+        /// Every second.
+        Default = "default",
+        /// Every 40 ms.
+        Aggressive = "aggressive",
+        /// As often as twenty packets come, and at once when the path changes.
+        Adaptive = "adaptive",
+    }
+}

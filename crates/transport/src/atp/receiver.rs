@@ -1,0 +1,185 @@
+//! The receiving end: what has come, and what its law tells of the path.
+//! Source:     Zhang, Buck, Zappala 2011, as specified in systems/atp.md D.1.
+//! Deviations: a transfer that has come whole is reported at once, and again for each packet that comes after that.
+//! Validity:   the window is what the application has room for.     Checked by: src/atp/tests.rs
+
+use super::Packet;
+use crate::ranges::Ranges;
+use lasthop_laws::ReceiverLaw;
+use lasthop_signals::{Feedback, PathDelay, Signal};
+use lasthop_units::{Bytes, Span, Time};
+use lasthop_wire::atp::{BLOCKS, Blocks, Header, Kind};
+use std::collections::BTreeMap;
+
+/// No receiver tells more often.
+const SHORTEST: Span = Span::from_millis(40);
+/// Packets that the receiver has room for.
+const WINDOW: u16 = 4096;
+
+/// The receiver of a connection.
+#[derive(Clone)]
+pub struct Receiver {
+    connection: u32,
+    law: Box<dyn ReceiverLaw>,
+    /// Packets below this have come; beyond it, these.
+    next: u64,
+    beyond: Ranges,
+    /// Payload of what came early, by packet.
+    early: BTreeMap<u64, u16>,
+    /// Payload in order.
+    received: u64,
+    /// The last packet, if it is known.
+    last: Option<u64>,
+    serial: u32,
+    /// What is to be sent now: an answer to a probe, a report.
+    answer: Option<PathDelay>,
+    report: Option<PathDelay>,
+    revisit: Option<Time>,
+    /// When a probe was answered last, until what followed it has come.
+    answered: Option<Time>,
+    /// What was told last.
+    told: PathDelay,
+}
+
+impl Receiver {
+    /// The other end of a connection.
+    pub fn new(connection: u32, law: Box<dyn ReceiverLaw>) -> Receiver {
+        Receiver {
+            connection,
+            law,
+            next: 0,
+            beyond: Ranges::default(),
+            early: BTreeMap::new(),
+            received: 0,
+            last: None,
+            serial: 0,
+            answer: None,
+            report: None,
+            revisit: None,
+            answered: None,
+            told: PathDelay { average: Span::ZERO, epoch: Span::ZERO },
+        }
+    }
+
+    /// Payload that has come in order.
+    pub fn received(&self) -> Bytes {
+        Bytes::new(self.received)
+    }
+
+    /// True once everything has come.
+    pub fn is_done(&self) -> bool {
+        self.last.is_some_and(|last| self.next > last)
+    }
+
+    /// When `on_timeout` is to be called if nothing comes before.
+    pub fn next_timeout(&self) -> Option<Time> {
+        self.revisit
+    }
+
+    /// Acts on what is due. To be followed by `poll_transmit`.
+    pub fn on_timeout(&mut self, now: Time) {
+        if self.revisit.is_some_and(|at| at <= now) {
+            self.tell(now, &Signal::Wakeup);
+        }
+    }
+
+    /// A packet of the sender has come.
+    pub fn on_packet(&mut self, now: Time, packet: &Packet) {
+        let Header { kind, connection, number, serial, delay, .. } = packet.header;
+        if connection != self.connection {
+            return;
+        }
+        match kind {
+            Kind::Probe => {
+                self.tell(now, &Signal::Stamp(delay));
+                self.told = PathDelay { average: delay, epoch: self.epoch(now) };
+                self.answer = Some(self.told);
+                self.answered = Some(now);
+            }
+            Kind::Data | Kind::Last => {
+                if let Some(answered) = self.answered.take() {
+                    self.tell(now, &Signal::RoundTrip(now.since(answered)));
+                }
+                self.tell(now, &Signal::Stamp(delay));
+                if serial.wrapping_sub(self.serial) as i32 > 0 {
+                    self.serial = serial;
+                }
+                let was_done = self.is_done();
+                self.take(number, packet.payload, kind == Kind::Last);
+                let holes = self.beyond.iter().count();
+                if holes > 0 {
+                    self.tell(now, &Signal::Holes(holes));
+                }
+                if was_done || self.is_done() {
+                    self.report = Some(self.told);
+                }
+            }
+            Kind::Answer | Kind::Ack => {}
+        }
+    }
+
+    /// What leaves now; `None` if nothing.
+    pub fn poll_transmit(&mut self, _now: Time) -> Option<Packet> {
+        if let Some(told) = self.answer.take() {
+            return Some(self.packet(Kind::Answer, told));
+        }
+        let told = self.report.take()?;
+        Some(self.packet(Kind::Ack, told))
+    }
+
+    /// How long it is to the next report, as its law has it.
+    fn epoch(&self, now: Time) -> Span {
+        self.revisit.map_or(Span::ZERO, |at| at.since(now)).max(SHORTEST)
+    }
+
+    fn packet(&self, kind: Kind, told: PathDelay) -> Packet {
+        let blocks = self.beyond.iter().take(BLOCKS).map(|range| (range.start as u32, range.end as u32));
+        let header = Header {
+            kind,
+            window: WINDOW,
+            delay: Span::ZERO,
+            average: told.average,
+            epoch: told.epoch,
+            connection: self.connection,
+            number: self.next as u32,
+            serial: self.serial,
+            blocks: Blocks::of(blocks),
+        };
+        Packet { header, payload: 0 }
+    }
+
+    /// Takes in the packet of that number.
+    fn take(&mut self, number: u32, payload: u16, last: bool) {
+        let ahead = number.wrapping_sub(self.next as u32);
+        if ahead >= u32::from(WINDOW) {
+            // It has come before, or there is no room for it.
+            return;
+        }
+        let number = self.next + u64::from(ahead);
+        if last {
+            self.last = Some(number);
+        }
+        if self.beyond.contains(number) {
+            return;
+        }
+        self.beyond.insert(number..number + 1, |_| {});
+        self.early.insert(number, payload);
+        if let Some(whole) = self.beyond.take_front_at(self.next) {
+            for number in whole.clone() {
+                self.received += self.early.remove(&number).map_or(0, u64::from);
+            }
+            self.next = whole.end;
+        }
+    }
+
+    /// Shows the law what happened and asks what follows.
+    fn tell(&mut self, now: Time, signal: &Signal) {
+        self.law.sense(now, signal);
+        let decision = self.law.decide(now);
+        self.revisit = decision.revisit;
+        if let Some(Feedback::Path(told)) = decision.feedback {
+            self.told = told;
+            self.report = Some(told);
+        }
+    }
+}

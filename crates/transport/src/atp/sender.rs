@@ -1,0 +1,316 @@
+//! The sending end: probes, pacing, and what is sent again.
+//! Source:     Zhang, Buck, Zappala 2011 and ATP (Sundaresan et al. 2005), as specified in systems/atp.md D.1.
+//! Deviations: a packet is lost when one that left after it has come, by the serial number that the receiver echoes: a network that reorders
+//!             would have packets sent twice. The last packets, after which none comes, are sent again when two reports in a row show nothing new
+//!             and they left an epoch and a round trip ago.
+//! Validity:   fewer than 2^31 packets in flight.     Checked by: src/atp/tests.rs
+
+use super::{PAYLOAD, Packet};
+use lasthop_laws::SenderLaw;
+use lasthop_signals::{PathDelay, Signal};
+use lasthop_units::{Bytes, Span, Time};
+use lasthop_wire::atp::{BLOCKS, Blocks, Header, Kind};
+use std::collections::VecDeque;
+
+/// Between two probes that nobody answers, before an epoch is known.
+const PROBE_AGAIN: Span = Span::from_secs(1);
+/// No receiver tells more often.
+const SHORTEST: Span = Span::from_millis(40);
+/// Most packets that wait for their acknowledgement: what the receiver's window cannot exceed.
+const MOST: u32 = u16::MAX as u32;
+
+/// What a sender has done so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Packets with payload, those sent again included.
+    pub packets: u64,
+    /// Those among them that were sent again.
+    pub resent: u64,
+    /// Probes.
+    pub probes: u64,
+    /// Reports of the receiver that came.
+    pub reports: u64,
+}
+
+/// One packet that is not acknowledged.
+#[derive(Clone, Copy, Debug)]
+struct Flying {
+    payload: u16,
+    /// Of its last transmission; `None` while it waits for one.
+    serial: Option<u32>,
+    acked: bool,
+    last: bool,
+}
+
+/// The sender of a connection.
+#[derive(Clone)]
+pub struct Sender {
+    connection: u32,
+    law: Box<dyn SenderLaw>,
+    /// Octets written and not yet in a packet; `None` for no end.
+    unsent: Option<u64>,
+    closed: bool,
+    /// The last packet has been made.
+    finished: bool,
+    /// Packets from `una` on.
+    flying: VecDeque<Flying>,
+    una: u32,
+    /// Places in `flying` that wait to be sent again are below this.
+    lost: usize,
+    serial: u32,
+    /// Packets from `una` on that the receiver takes.
+    window: u32,
+    /// When the next packet may leave.
+    departs: Time,
+    gap: Span,
+    /// When the next probe leaves; `None` while the path is known.
+    probe: Option<Time>,
+    epoch: Span,
+    /// When the law wants to be woken.
+    revisit: Option<Time>,
+    /// The serial number that was echoed last.
+    echoed: u32,
+    /// When a packet or probe left last, and how long the last probe's answer took.
+    left: Time,
+    round_trip: Span,
+    counters: Counters,
+    acked: u64,
+}
+
+impl Sender {
+    /// A connection that has a number of its own, and a law that sets gaps between packets.
+    pub fn new(now: Time, connection: u32, law: Box<dyn SenderLaw>) -> Sender {
+        Sender {
+            connection,
+            law,
+            unsent: Some(0),
+            closed: false,
+            finished: false,
+            flying: VecDeque::new(),
+            una: 0,
+            lost: 0,
+            serial: 0,
+            window: MOST,
+            departs: now,
+            gap: Span::MAX,
+            probe: Some(now),
+            epoch: PROBE_AGAIN,
+            revisit: None,
+            echoed: 0,
+            left: now,
+            round_trip: Span::ZERO,
+            counters: Counters::default(),
+            acked: 0,
+        }
+    }
+
+    /// The application writes `len` octets. Ignored after `close`.
+    pub fn write(&mut self, len: Bytes) {
+        if !self.closed {
+            self.unsent = self.unsent.map(|unsent| unsent.saturating_add(len.get()));
+        }
+    }
+
+    /// The application writes without end. Ignored after `close`.
+    pub fn write_forever(&mut self) {
+        if !self.closed {
+            self.unsent = None;
+        }
+    }
+
+    /// The application writes no more.
+    pub fn close(&mut self) {
+        self.closed = true;
+    }
+
+    /// True once everything that was written before `close` is acknowledged.
+    pub fn is_done(&self) -> bool {
+        self.finished && self.flying.is_empty()
+    }
+
+    /// What has been done so far.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Payload that is acknowledged.
+    pub fn acked(&self) -> Bytes {
+        Bytes::new(self.acked)
+    }
+
+    /// Time between two packets now; the longest while nothing may be sent.
+    pub fn gap(&self) -> Span {
+        self.gap
+    }
+
+    /// When `on_timeout` is to be called if nothing comes before. To be asked again after every call.
+    pub fn next_timeout(&self) -> Option<Time> {
+        let next = [self.probe.filter(|_| self.has_work()), self.revisit, self.next_departure()];
+        next.into_iter().flatten().min()
+    }
+
+    /// Acts on what is due. To be followed by `poll_transmit`.
+    pub fn on_timeout(&mut self, now: Time) {
+        if self.revisit.is_some_and(|at| at <= now) {
+            if self.is_done() {
+                self.revisit = None;
+                return;
+            }
+            self.tell(now, &Signal::Wakeup);
+        }
+    }
+
+    /// A packet of the receiver has come.
+    pub fn on_packet(&mut self, now: Time, packet: &Packet) {
+        let Header { kind, connection, number, serial, average, epoch, window, .. } = packet.header;
+        if connection != self.connection || !matches!(kind, Kind::Answer | Kind::Ack) {
+            return;
+        }
+        match kind {
+            Kind::Answer => self.round_trip = now.since(self.left),
+            _ => self.counters.reports += 1,
+        }
+        self.epoch = epoch.max(SHORTEST);
+        self.on_ack(now, (number, serial), &packet.header.blocks, window);
+        self.tell(now, &Signal::PathDelay(PathDelay { average, epoch }));
+    }
+
+    /// What may leave now; `None` if nothing.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        if self.probe.is_some_and(|at| at <= now) && self.has_work() {
+            self.probe = Some(now + self.epoch);
+            self.left = now;
+            self.counters.probes += 1;
+            return Some(self.packet(Kind::Probe, self.una, self.serial, 0));
+        }
+        if self.next_departure().is_none_or(|at| at > now) {
+            return None;
+        }
+        let place = match self.next_lost() {
+            Some(place) => place,
+            None => self.make()?,
+        };
+        let serial = self.serial;
+        self.serial = self.serial.wrapping_add(1);
+        self.counters.packets += 1;
+        self.left = now;
+        let flying = &mut self.flying[place];
+        flying.serial = Some(serial);
+        let (payload, kind) = (flying.payload, if flying.last { Kind::Last } else { Kind::Data });
+        // A sender that was silent does not catch up.
+        self.departs = self.departs.max(now) + self.gap;
+        Some(self.packet(kind, self.una.wrapping_add(place as u32), serial, payload))
+    }
+
+    fn packet(&self, kind: Kind, number: u32, serial: u32, payload: u16) -> Packet {
+        let header = Header {
+            kind,
+            window: 0,
+            delay: Span::ZERO,
+            average: Span::ZERO,
+            epoch: Span::ZERO,
+            connection: self.connection,
+            number,
+            serial,
+            blocks: Blocks::default(),
+        };
+        Packet { header, payload }
+    }
+
+    /// True while there is something that the receiver has not acknowledged, or that it has not got.
+    fn has_work(&self) -> bool {
+        !self.flying.is_empty() || self.can_make()
+    }
+
+    /// True if another packet can be made of what was written.
+    fn can_make(&self) -> bool {
+        !self.finished && (self.unsent.is_none_or(|unsent| unsent > 0) || self.closed)
+    }
+
+    fn next_departure(&self) -> Option<Time> {
+        let room = (self.flying.len() as u32) < self.window;
+        let waits = self.lost > 0 || room && self.can_make();
+        (waits && self.gap != Span::MAX).then_some(self.departs)
+    }
+
+    /// The first packet that is to be sent again.
+    fn next_lost(&mut self) -> Option<usize> {
+        let found = (0..self.lost).find(|place| {
+            let flying = &self.flying[*place];
+            !flying.acked && flying.serial.is_none()
+        });
+        match found {
+            Some(_) => self.counters.resent += 1,
+            None => self.lost = 0,
+        }
+        found
+    }
+
+    /// Makes a packet of what was written.
+    fn make(&mut self) -> Option<usize> {
+        if (self.flying.len() as u32) >= self.window || !self.can_make() {
+            return None;
+        }
+        let payload = self.unsent.map_or(PAYLOAD, |unsent| unsent.min(u64::from(PAYLOAD)) as u16);
+        self.unsent = self.unsent.map(|unsent| unsent - u64::from(payload));
+        let last = self.closed && self.unsent == Some(0);
+        self.finished |= last;
+        self.flying.push_back(Flying { payload, serial: None, acked: false, last });
+        Some(self.flying.len() - 1)
+    }
+
+    fn on_ack(&mut self, now: Time, (next, serial): (u32, u32), blocks: &Blocks, window: u16) {
+        let advance = next.wrapping_sub(self.una);
+        if advance as usize > self.flying.len() {
+            // Of another age, or a lie.
+            return;
+        }
+        for flying in self.flying.drain(..advance as usize) {
+            self.acked += if flying.acked { 0 } else { u64::from(flying.payload) };
+        }
+        self.una = next;
+        self.window = u32::from(window);
+        for (from, to) in blocks.as_slice() {
+            let (from, to) = (from.wrapping_sub(next) as usize, to.wrapping_sub(next) as usize);
+            for flying in self.flying.iter_mut().take(to).skip(from) {
+                self.acked += if flying.acked { 0 } else { u64::from(flying.payload) };
+                flying.acked = true;
+            }
+        }
+        // What left before something that has come is lost. So is all the rest where nothing has come between two reports though the last of
+        // it left long enough ago.
+        let before = |of: u32, than: u32| (than.wrapping_sub(of) as i32) > 0;
+        let stalled = serial == self.echoed && now.since(self.left) >= self.epoch + self.round_trip;
+        self.echoed = serial;
+        self.lost = 0;
+        // A report that is full says nothing of what lies beyond its last block.
+        let known = match blocks.as_slice() {
+            full @ [.., (_, to)] if full.len() == BLOCKS => to.wrapping_sub(next) as usize,
+            _ => usize::MAX,
+        };
+        for (place, flying) in self.flying.iter_mut().enumerate().filter(|(_, flying)| !flying.acked) {
+            if place < known && flying.serial.is_some_and(|own| stalled || before(own, serial)) {
+                flying.serial = None;
+            }
+            if flying.serial.is_none() {
+                self.lost = place + 1;
+            }
+        }
+    }
+
+    /// Shows the law what happened and asks what follows.
+    fn tell(&mut self, now: Time, signal: &Signal) {
+        self.law.sense(now, signal);
+        let decision = self.law.decide(now);
+        (self.gap, self.revisit) = (decision.gap.unwrap_or(Span::ZERO), decision.revisit);
+        match (self.gap == Span::MAX, self.probe) {
+            (true, None) => self.probe = Some(now),
+            (false, _) => self.probe = None,
+            (true, Some(_)) => {}
+        }
+        // What a slower rate would have made wait need not wait any longer.
+        if self.gap != Span::MAX {
+            self.departs = self.departs.min(now + self.gap);
+        }
+    }
+}

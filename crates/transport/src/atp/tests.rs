@@ -1,0 +1,187 @@
+//! Both ends over a path of one hop with a queue, which stamps its delay as a mesh node does.
+
+use super::{PAYLOAD, Packet, Receiver, Sender};
+use lasthop_laws::atp::{Average, HopDelay, Params, Rate, Variant};
+use lasthop_units::{Bytes, Span, Time};
+use std::collections::VecDeque;
+
+/// A hop that serves a packet in `service`, one after the other, and loses those that `loses` says, by their place among all.
+struct Path<'l> {
+    service: Span,
+    loses: &'l dyn Fn(u64) -> bool,
+    /// Reports get through.
+    back: &'l dyn Fn(Time) -> bool,
+}
+
+struct Run {
+    sender: Sender,
+    receiver: Receiver,
+    now: Time,
+    /// When each packet left the sender.
+    left: Vec<Time>,
+    most_queued: usize,
+}
+
+const DELAY: Span = Span::from_millis(1);
+
+fn ends(variant: Variant, increase: f64) -> (Sender, Receiver) {
+    let params = Params { variant, increase };
+    let sender = Sender::new(Time::ZERO, 7, Box::new(Rate::new(params.clone())));
+    (sender, Receiver::new(7, Box::new(Average::new(params))))
+}
+
+/// Lets both ends run until `until` or until both are done.
+fn run((mut sender, mut receiver): (Sender, Receiver), path: &Path<'_>, until: Time) -> Run {
+    let mut node = HopDelay::new(path.service);
+    // What waits at the hop, with when it came; when the hop is free; what is under way, with when it arrives.
+    let mut queue: VecDeque<(Time, Packet)> = VecDeque::new();
+    let (mut free, mut serving): (Time, Option<(Time, Time, Packet)>) = (Time::ZERO, None);
+    let mut there: VecDeque<(Time, Packet)> = VecDeque::new();
+    let mut back: VecDeque<(Time, Packet)> = VecDeque::new();
+    let (mut now, mut count, mut left, mut most_queued) = (Time::ZERO, 0, Vec::new(), 0);
+    loop {
+        while let Some(mut packet) = sender.poll_transmit(now) {
+            if packet.payload > 0 {
+                left.push(now);
+            }
+            packet.header.delay = packet.header.delay.max(node.delay(now));
+            queue.push_back((now, packet));
+        }
+        while let Some(packet) = receiver.poll_transmit(now) {
+            if (path.back)(now) {
+                back.push_back((now + DELAY, packet));
+            }
+        }
+        if serving.is_none()
+            && let Some((queued, packet)) = queue.pop_front()
+        {
+            free = now + path.service;
+            serving = Some((queued, now, packet));
+        }
+        most_queued = most_queued.max(queue.len());
+        let next = [
+            sender.next_timeout(),
+            receiver.next_timeout(),
+            serving.map(|_| free),
+            there.front().map(|(at, _)| *at),
+            back.front().map(|(at, _)| *at),
+        ];
+        let Some(next) = next.into_iter().flatten().min().filter(|next| *next < until) else { break };
+        now = next.max(now);
+        if serving.is_some()
+            && free <= now
+            && let Some((queued, head, packet)) = serving.take()
+        {
+            node.on_done(now, queued, head);
+            count += 1;
+            if !(path.loses)(count) {
+                there.push_back((now + DELAY, packet));
+            }
+        }
+        while let Some((_, packet)) = there.pop_front_if(|(at, _)| *at <= now) {
+            receiver.on_packet(now, &packet);
+        }
+        while let Some((_, packet)) = back.pop_front_if(|(at, _)| *at <= now) {
+            sender.on_packet(now, &packet);
+        }
+        sender.on_timeout(now);
+        receiver.on_timeout(now);
+    }
+    Run { sender, receiver, now, left, most_queued }
+}
+
+fn at(secs: f64) -> Time {
+    Time::ZERO + Span::from_secs_f64(secs)
+}
+
+const NONE: Path<'_> = Path { service: Span::from_millis(2), loses: &|_| false, back: &|_| true };
+
+#[test]
+fn a_transfer_arrives_whole_whatever_is_lost() {
+    for variant in [Variant::Default, Variant::Aggressive, Variant::Adaptive] {
+        for one_in in [u64::MAX, 20, 5] {
+            let (mut sender, receiver) = ends(variant, 0.5);
+            sender.write(Bytes::new(1_000_000));
+            sender.close();
+            let path = Path { loses: &|count| count % one_in == one_in - 1, ..NONE };
+            let run = run((sender, receiver), &path, at(600.0));
+            let done = run.sender.is_done() && run.receiver.is_done();
+            assert!(done, "{variant:?}, one in {one_in}: {:?} at {:?}", run.receiver.received(), run.now);
+            assert_eq!((run.receiver.received(), run.sender.acked()), (Bytes::new(1_000_000), Bytes::new(1_000_000)));
+            let resent = run.sender.counters().resent;
+            assert_eq!(resent == 0, one_in == u64::MAX, "{resent} sent again");
+            // What is lost is sent again, and again if it is lost again; nothing else is.
+            let packets = 1_000_000u64.div_ceil(u64::from(PAYLOAD));
+            assert!(resent <= packets / (one_in - 1).max(1) + 5, "{variant:?}, one in {one_in}: {resent} sent again");
+        }
+    }
+}
+
+#[test]
+fn a_saturating_sender_settles_below_the_hop_and_keeps_its_queue_short() {
+    let (mut sender, receiver) = ends(Variant::Adaptive, 0.5);
+    sender.write_forever();
+    let run = run((sender, receiver), &NONE, at(20.0));
+    let share = run.receiver.received().get() as f64 / (20.0 / 0.002 * f64::from(PAYLOAD));
+    // S = 1 / (T + Q(S)): with even arrivals and even service a queue is rare.
+    assert!(share > 0.8 && share <= 1.0, "{share} of the hop");
+    assert!(run.most_queued < 20, "{} packets", run.most_queued);
+    assert_eq!(run.sender.counters().resent, 0);
+}
+
+#[test]
+fn packets_leave_no_faster_than_the_law_lets_them_however_small() {
+    let (mut sender, mut receiver) = ends(Variant::Default, 0.2);
+    sender.write(Bytes::new(100));
+    let mut probe = sender.poll_transmit(at(0.0)).expect("it asks");
+    probe.header.delay = Span::from_millis(6);
+    receiver.on_packet(at(0.0), &probe);
+    let answer = receiver.poll_transmit(at(0.0)).expect("it answers");
+    sender.on_packet(at(0.0), &answer);
+    let mut left = Vec::new();
+    for tenth in 0..1_000 {
+        let now = Time::ZERO + Span::from_micros(100 * tenth);
+        sender.on_timeout(now);
+        while let Some(packet) = sender.poll_transmit(now) {
+            assert_eq!(packet.payload, 100);
+            left.push(now);
+            sender.write(Bytes::new(100));
+        }
+    }
+    assert!(left.windows(2).all(|two| two[1].since(two[0]) >= Span::from_millis(6)), "{left:?}");
+    assert!(left.len() >= 16, "{left:?}");
+}
+
+#[test]
+fn without_reports_it_slows_down_twice_stops_and_asks_until_it_is_answered() {
+    let (mut sender, receiver) = ends(Variant::Aggressive, 0.5);
+    sender.write_forever();
+    // Nothing comes back between 2 and 6 s.
+    let path = Path { back: &|now| now < at(2.0) || now > at(6.0), ..NONE };
+    let run = run((sender, receiver), &path, at(10.0));
+    let between = |from: f64, to: f64| run.left.iter().filter(|left| (at(from)..at(to)).contains(*left)).count();
+    assert!(between(1.0, 2.0) > 300, "{}", between(1.0, 2.0));
+    // 60 ms at the rate, 40 ms at half of it, 40 ms at a quarter, then none.
+    assert_eq!(between(2.2, 6.0), 0);
+    // A probe an epoch meanwhile, and data again at once when one is answered.
+    assert!(run.sender.counters().probes > 80, "{}", run.sender.counters().probes);
+    assert!(between(6.1, 7.1) > 250, "{}", between(6.1, 7.1));
+}
+
+#[test]
+fn packets_of_another_connection_and_reports_of_the_future_change_nothing() {
+    let (mut sender, mut receiver) = ends(Variant::Default, 0.2);
+    sender.write_forever();
+    let probe = sender.poll_transmit(at(0.0)).expect("it asks");
+    let mut other = probe;
+    other.header.connection = 8;
+    receiver.on_packet(at(0.0), &other);
+    assert_eq!(receiver.poll_transmit(at(0.0)), None);
+    receiver.on_packet(at(0.0), &probe);
+    let mut answer = receiver.poll_transmit(at(0.0)).expect("it answers");
+    answer.header.average = Span::from_millis(2);
+    answer.header.number = 900;
+    sender.on_packet(at(0.0), &answer);
+    let first = sender.poll_transmit(at(0.002)).expect("it knows the path");
+    assert_eq!((first.header.number, sender.acked()), (0, Bytes::ZERO));
+}
