@@ -6,7 +6,7 @@ use crate::error::{LabError, Result};
 use crate::tap::MTU;
 use crate::topology;
 use crate::traffic::iperf3;
-use lasthop_laws::Place;
+use lasthop_laws::{Place, Transport};
 use lasthop_radio::wifi::Role;
 use lasthop_radio::wired;
 use lasthop_report::StreamInfo;
@@ -58,8 +58,14 @@ fn beyond(scenario: &Scenario, law: &SetUp) -> Option<String> {
     if scenario.is_extended() {
         return Some("the lab has no hosts, links and routes but those of the short form".to_owned());
     }
+    if scenario.is_mesh() {
+        return Some("the lab has no meshes".to_owned());
+    }
     if law.parts.iter().any(|part| part.place == Place::Terminal) {
         return Some("the lab's stations run no law that bounds the windows of their own connections".to_owned());
+    }
+    if law.senders().any(|sender| sender.transport() != Transport::Tcp) {
+        return Some("senders are the kernel's, which has neither ATP nor TCP without SACK".to_owned());
     }
     // The kernel's congestion control has parameters of its own, or none.
     let adjusted = law.senders().find(|law| !law.settings().is_empty())?;

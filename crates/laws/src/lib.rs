@@ -20,14 +20,22 @@ pub use intake::{Intake, Pool, Ramp, Share};
 pub use lasthop_signals::Bounds;
 pub use observation::Observation;
 pub use param::{ParamError, Parameters, Settings, Value};
-pub use registry::{BuildError, Choice, Entry, Place};
+pub use registry::{BuildError, Choice, Entry, Place, Transport};
 
 use dyn_clone::DynClone;
 use lasthop_signals::{FlowId, Node, Signal};
 use lasthop_units::{Span, Time};
 
 /// The laws that are no congestion controls, which are in [`tcp::LAWS`]: one line a law.
-pub const LAWS: &[Entry] = &[oal::LAW, aggregation::LAW, aggregation::PREDECESSOR, aggregation::FRAMES, terminal::LAW];
+pub const LAWS: &[Entry] = &[
+    oal::LAW,
+    aggregation::LAW,
+    aggregation::PREDECESSOR,
+    aggregation::FRAMES,
+    terminal::LAW,
+    atp::LAW,
+    atp::RECEIVER,
+];
 
 /// Decides for one flow, at its sender. A law can be copied with everything that it has learned, so that a run can be
 /// forked: any type that is [`Clone`] is.

@@ -93,11 +93,24 @@ pub type BuildHop = fn(&Settings) -> Result<Box<dyn HopLaw>, ParamError>;
 /// Makes a law of a receiver from what was set of it and from what every receiver is told.
 pub type BuildReceiver = fn(&Settings, ReceiverSetup) -> Result<Box<dyn ReceiverLaw>, ParamError>;
 
+/// What carries the payload of a sender with a law.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Transport {
+    /// TCP as hosts have it today: with SACK and RACK.
+    Tcp,
+    /// TCP without both: everything from the first hole on is sent again.
+    GoBackN,
+    /// ATP: its sender is told what the path's slowest hop takes, and its receiver has a law of its own.
+    Atp,
+}
+
 /// One law of the registry.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// Where it runs.
     pub place: Place,
+    /// Of a sender's law: what it is for.
+    pub transport: Transport,
     /// By which name scenarios, reports and command lines call it.
     pub name: &'static str,
     /// Other names that command lines accept.
@@ -125,7 +138,8 @@ impl PartialEq for Entry {
 impl Entry {
     /// A congestion control. Without parameters, `table` is empty.
     pub const fn sender(name: &'static str, doc: &'static str, table: &'static [Param], build: BuildSender) -> Entry {
-        Entry { place: Place::Sender, name, aliases: &[], doc, table, build: Build::Sender(build) }
+        let (transport, place) = (Transport::Tcp, Place::Sender);
+        Entry { place, transport, name, aliases: &[], doc, table, build: Build::Sender(build) }
     }
 
     /// A law that decides for all flows of a hop, at `place`.
@@ -136,7 +150,7 @@ impl Entry {
         table: &'static [Param],
         build: BuildHop,
     ) -> Entry {
-        Entry { place, name, aliases: &[], doc, table, build: Build::Hop(build) }
+        Entry { place, transport: Transport::Tcp, name, aliases: &[], doc, table, build: Build::Hop(build) }
     }
 
     /// A law that decides at a receiver, at `place`, what it tells.
@@ -147,7 +161,12 @@ impl Entry {
         table: &'static [Param],
         build: BuildReceiver,
     ) -> Entry {
-        Entry { place, name, aliases: &[], doc, table, build: Build::Receiver(build) }
+        Entry { place, transport: Transport::Tcp, name, aliases: &[], doc, table, build: Build::Receiver(build) }
+    }
+
+    /// The same, for another transport than TCP.
+    pub const fn over(self, transport: Transport) -> Entry {
+        Entry { transport, ..self }
     }
 
     /// The same, with other names that command lines accept.
@@ -252,6 +271,11 @@ impl Choice {
     /// What the kernel calls the congestion control.
     pub fn congestion(&self) -> &str {
         self.name().trim_start_matches(KERNEL)
+    }
+
+    /// What carries the payload of a sender with this law. The kernel's congestion controls are TCP's.
+    pub fn transport(&self) -> Transport {
+        self.entry().map_or(Transport::Tcp, |entry| entry.transport)
     }
 
     /// How long the slots are that receivers tell this law of: its parameter `interval`; [`None`] without one.

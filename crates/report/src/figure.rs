@@ -160,6 +160,20 @@ figures! {
         shown: ("", 1.0), decimals: Some(3), better: Better::Higher, needs: Needs::BulkAtSeveral, usual: true,
         ..named("jain", "Jain index", SHARE)
     };
+    /// Sum of the natural logarithms of the bulk flows' throughputs in kbit/s, none counted as less than 1 kbit/s.
+    LogUtility = Column {
+        shown: ("", 1.0), decimals: Some(2), better: Better::Higher, needs: Needs::BulkAtSeveral,
+        ..named("log_utility_ln", "Log utility (ln)", SHARE)
+    };
+    /// The same with logarithms to base 10.
+    LogUtility10 = Column {
+        shown: ("", 1.0), decimals: Some(2), better: Better::Higher, needs: Needs::BulkAtSeveral,
+        ..named("log_utility_log10", "Log utility (log10)", SHARE)
+    };
+    /// Bulk flows that got less than a tenth of an equal share of what all got, over all of them; percent in tables.
+    StarvedShare = Column {
+        needs: Needs::BulkAtSeveral, ..named("starved_share", "Starved flows", SHARE)
+    };
     /// The longest time that any bulk flow went without delivering a byte to its application.
     StallMax = Column { needs: Needs::Bulk, ..named("stall_max_ms", "Longest stall", TIME) };
     /// Probes that were lost, over those that were lost or arrived; percent in tables. One that was

@@ -464,6 +464,7 @@ impl Recorder {
         figures.extend(self.udp(&udp));
         if only.is_none() {
             figures.insert(Key::Jain, self.fairness());
+            figures.extend(self.utility());
         }
         figures
     }
@@ -571,6 +572,36 @@ impl Recorder {
             1 => Figure::absent("one station alone has nobody to be fair to"),
             _ => Figure::or_absent(jain(&shares), "no bulk flow delivered anything"),
         }
+    }
+
+    /// What all bulk flows together are worth, and how many of them starve.
+    fn utility(&self) -> [(Key, Figure); 3] {
+        /// A flow that delivers nothing counts as this much: the logarithm of nothing would hide all others.
+        const FLOOR_KBIT_S: f64 = 1.0;
+        /// The part of an equal share below which a flow starves.
+        const STARVED: f64 = 0.1;
+        let kbit_s = |flow: &Flow| {
+            let alive =
+                flow.ended.unwrap_or(self.window.end).min(self.window.end).since(flow.began.max(self.window.warm_up));
+            Some(Rate::of(flow.payload, alive)?.as_mbit_f64() * 1e3)
+        };
+        let rates: Option<Vec<f64>> = self.flows.values().map(kbit_s).collect();
+        let rates = rates.filter(|rates| rates.len() > 1);
+        let figure = |of: &dyn Fn(&[f64]) -> f64| {
+            Figure::or_absent(rates.as_deref().map(of), "one flow alone has nobody to share with")
+        };
+        let sum = |log: fn(f64) -> f64| {
+            move |rates: &[f64]| rates.iter().map(|rate| log(rate.max(FLOOR_KBIT_S))).sum::<f64>()
+        };
+        let starved = |rates: &[f64]| {
+            let share = STARVED * rates.iter().sum::<f64>() / rates.len() as f64;
+            rates.iter().filter(|rate| **rate < share).count() as f64 / rates.len() as f64
+        };
+        [
+            (Key::LogUtility, figure(&sum(f64::ln))),
+            (Key::LogUtility10, figure(&sum(f64::log10))),
+            (Key::StarvedShare, figure(&starved)),
+        ]
     }
 
     fn tracks(&self) -> Vec<Track> {

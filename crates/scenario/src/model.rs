@@ -4,7 +4,7 @@ use crate::check::Scenario;
 use crate::graph::{Cable, Graph, Host, HostRole, Link, Medium, Route};
 use crate::read::nearest;
 use crate::{Program, SetUp, World};
-use lasthop_laws::{Choice, Place};
+use lasthop_laws::{Choice, Place, Transport};
 use lasthop_radio::{AccessClass, queue, wifi, wired};
 use lasthop_report::{Direction, Key, NOBODY, StreamInfo};
 use lasthop_signals::{HostId, Node};
@@ -87,6 +87,7 @@ impl Scenario {
             Hop::Wired(_) => Scenario::AP,
             Hop::Wifi(plan) => match plan.params().nodes[station + 1].role {
                 wifi::Role::Station { ap } => ap,
+                wifi::Role::Peer => Scenario::AP,
                 role => panic!("station {station} is {role:?}"),
             },
         }
@@ -182,6 +183,9 @@ impl Scenario {
             ends[ap.index()] = Some(Scenario::AP_HOST);
             radio.push((ap, station));
         }
+        if let (true, Hop::Wifi(plan)) = (self.is_mesh(), &self.hop) {
+            radio = in_reach(&plan.params().reach);
+        }
         let mut links =
             vec![cable(self.wire, &[], [Scenario::SERVER, self.edge()]), Link { medium: Medium::LastHop, ends }];
         if let Some(Backhaul { link, changes }) = &self.backhaul {
@@ -199,6 +203,25 @@ impl Scenario {
         let homes: BTreeSet<Node> = (0..self.stations.len()).map(|place| self.access_point_of(place)).collect();
         let others = homes.into_iter().filter(|home| *home != Scenario::AP);
         std::iter::once(Scenario::AP).chain(others).collect()
+    }
+
+    /// What of this scenario cannot be run under a law; `None` if all can.
+    pub fn unfit(&self, law: &SetUp) -> Option<String> {
+        let atp = |host: HostId| {
+            let hosts = self.hosts();
+            law.sender(&hosts[host.index()].name).transport() == Transport::Atp
+        };
+        if law.senders().any(|sender| sender.transport() == Transport::Atp) && matches!(self.hop, Hop::Wired(_)) {
+            return Some("ATP goes by the delays that nodes of a radio tell, and this hop is wired".to_owned());
+        }
+        let fetches =
+            self.streams.iter().any(|stream| matches!(stream.kind, StreamKind::Fetch { .. }) && atp(stream.from));
+        fetches.then(|| "traffic of kind \"fetch\" needs TCP, and ATP carries bulk traffic only".to_owned())
+    }
+
+    /// True if the stations forward each other's packets.
+    pub fn is_mesh(&self) -> bool {
+        matches!(&self.hop, Hop::Wifi(plan) if plan.params().nodes.iter().any(|node| node.role == wifi::Role::Peer))
     }
 
     /// True if there are hosts, links or routes beside the short form's.
@@ -259,6 +282,13 @@ impl Scenario {
     pub fn measures(&self) -> &[Key] {
         &self.measures
     }
+}
+
+/// Pairs of nodes that decode each other's frames.
+fn in_reach(reach: &wifi::ReachMatrix) -> Vec<(Node, Node)> {
+    let nodes = 0..u16::try_from(reach.nodes()).unwrap_or(u16::MAX);
+    let pairs = nodes.clone().flat_map(|a| nodes.clone().skip(usize::from(a) + 1).map(move |b| (Node(a), Node(b))));
+    pairs.filter(|(a, b)| reach.get(*a, *b) == wifi::Reach::Decodes).collect()
 }
 
 /// Streams as reports name them, by the names of their hosts and the places of those that are stations.
@@ -376,7 +406,11 @@ impl Hop {
             }
             (Hop::Wired(_), _) => None,
             (Hop::Wifi(plan), _) => {
-                let params = wifi::Params { ap_queue: queue, ..plan.params().clone() };
+                let mut params = wifi::Params { ap_queue: queue, ..plan.params().clone() };
+                // The gateway of a mesh is a peer among others.
+                if let Some(own) = params.nodes.first_mut().filter(|own| own.role == wifi::Role::Peer) {
+                    own.queue = Some(queue);
+                }
                 params.validate().ok().map(|plan| Hop::Wifi(Box::new(plan)))
             }
         }

@@ -2,6 +2,7 @@
 
 use lasthop_scenario::REQUEST;
 use lasthop_signals::{HostId, Node, Notice, StationFeedback};
+use lasthop_transport::atp;
 use lasthop_units::{Bytes, Time};
 use lasthop_wire::tcp::{TcpHeader, TcpOptions};
 use lasthop_wire::tunnel as wire;
@@ -39,6 +40,13 @@ pub enum Cargo {
         /// Its number among the packets that the edge proxy has sent to the station, from 1; `None` if it does not come from
         /// there.
         packet: Option<NonZeroU32>,
+    },
+    /// A packet of an ATP connection, either way.
+    Atp {
+        /// The source whose connection it is.
+        source: u32,
+        /// The packet.
+        packet: Box<atp::Packet>,
     },
     /// What passes between edge proxy and station.
     Tunnel(Tunnel),

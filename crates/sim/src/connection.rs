@@ -1,7 +1,7 @@
 //! A TCP connection of the world: both ends, and the applications on them.
 
 use lasthop_laws::tcp::Setup;
-use lasthop_laws::{Choice, Intake};
+use lasthop_laws::{Choice, Intake, Transport};
 use lasthop_radio::AccessClass;
 use lasthop_scenario::REQUEST;
 use lasthop_signals::{HostId, Node};
@@ -134,18 +134,19 @@ impl Pair {
         // Ports from the ephemeral range of RFC 6335; numbers repeat only after 16 384 connections.
         let port = 49_152 + (number % 16_384) as u16;
         let mut numbers = seed.stream(&format!("tcp/{number}/initial-sequence"));
-        let mut config = |local_port, remote_port| Config {
-            local_port,
-            remote_port,
-            initial_seq: numbers.next_u32(),
-            ..Config::default()
-        };
-        let (caller, answerer) = (config(port, SERVER_PORT), config(SERVER_PORT, port));
         // `calls` says which end the receiver of the data is.
         let (hosts, data) = match calls {
             End::Caller => ([from, to], End::Answerer),
             End::Answerer => ([to, from], End::Caller),
         };
+        let mut config = |host: HostId, local_port, remote_port| Config {
+            local_port,
+            remote_port,
+            initial_seq: numbers.next_u32(),
+            go_back_n: senders[host.index()].transport() == Transport::GoBackN,
+            ..Config::default()
+        };
+        let (caller, answerer) = (config(hosts[1], port, SERVER_PORT), config(hosts[0], SERVER_PORT, port));
         let law = |host: HostId, end: &str| {
             let mss = Bytes::new(u64::from(Config::default().mss));
             senders[host.index()].sender(Setup::new(mss, seed.stream(&format!("tcp/{number}/{end}")))).ok()

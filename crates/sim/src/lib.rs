@@ -7,6 +7,7 @@ pub mod host;
 
 mod access_point;
 mod agenda;
+mod atp;
 mod cargo;
 mod connection;
 mod edge;

@@ -34,7 +34,7 @@ pub struct Link {
     pub hosts: Vec<Option<HostId>>,
     /// Nodes 1 to this many are stations of a last hop.
     pub stations: usize,
-    /// Whether the world is told what stations' transmitters are done with.
+    /// Whether the world is told what its transmitters are done with.
     pub completions: bool,
     /// Rates to come, the next one last: of a cable.
     pub changes: Vec<(Time, Rate)>,
@@ -60,8 +60,8 @@ pub(crate) enum Effect {
     Reported { at: Time, link: usize, of: Node, report: HopReport },
     /// A packet is lost. `told`: its transmitter has said that it is done with it.
     Lost { at: Time, link: usize, src: Node, datagram: Datagram, told: bool },
-    /// A station's transmitter is done with a packet.
-    Completed { from: Node, flow_hash: u32, len: Bytes },
+    /// A transmitter of the last hop is done with a packet, which was queued and came to the head of the line then.
+    Completed { at: Time, from: Node, flow_hash: u32, len: Bytes, waited: (Time, Time) },
     /// A frame to a station is over.
     Frame { at: Time, to: Node, packets: u16, rate: Rate, airtime: Span },
     /// A data frame of a station has come to its access point.
@@ -99,11 +99,10 @@ impl Outbox<Datagram> for Collect<'_> {
         self.completions
     }
 
-    fn completed(&mut self, _at: Time, completion: &Completion) {
-        if self.is_station(completion.from) {
-            let Completion { from, flow_hash, len, .. } = *completion;
-            self.effects.0.push_back(Effect::Completed { from, flow_hash, len });
-        }
+    fn completed(&mut self, at: Time, completion: &Completion) {
+        let Completion { from, flow_hash, len, queued_at, head_at, .. } = *completion;
+        let waited = (queued_at, head_at);
+        self.effects.0.push_back(Effect::Completed { at, from, flow_hash, len, waited });
     }
 
     fn dropped(&mut self, at: Time, packet: Packet<Datagram>, why: Drop) {

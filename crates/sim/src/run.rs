@@ -9,7 +9,8 @@ use crate::station;
 use crate::terminal::Terminal;
 use crate::world::{AccessPoints, Parts, World};
 use lasthop_laws::aggregation::SLOT;
-use lasthop_laws::{BuildError, Choice, ParamError, Place};
+use lasthop_laws::atp::HopDelay;
+use lasthop_laws::{BuildError, Choice, ParamError, Place, Transport};
 use lasthop_radio::star::Star;
 use lasthop_radio::wifi::Wifi;
 use lasthop_radio::wired::Wire;
@@ -17,7 +18,7 @@ use lasthop_report::{Recorder, RunRecord, Window};
 use lasthop_scenario::graph::{Graph, HostRole, Medium};
 use lasthop_scenario::{Hop, Part, Scenario, SetUp, Stream, StreamKind};
 use lasthop_signals::Node;
-use lasthop_units::{Seed, Span, Time};
+use lasthop_units::{Bytes, Seed, Span, Time};
 
 /// Why a scenario cannot be simulated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -33,6 +34,9 @@ pub enum SimError {
         #[from]
         source: BuildError,
     },
+    /// A law that the scenario cannot have.
+    #[error("{0}: use another law")]
+    Unfit(String),
     /// Traffic that goes as fast as a regulator allows, and none.
     #[error("this law has no regulator, and UDP traffic without a rate needs one")]
     Unregulated,
@@ -40,7 +44,7 @@ pub enum SimError {
 
 /// The senders' laws that the simulator has.
 fn ours() -> String {
-    lasthop_laws::tcp::LAWS.iter().map(|law| law.name).collect::<Vec<_>>().join(", ")
+    Place::Sender.laws().map(|law| law.name).collect::<Vec<_>>().join(", ")
 }
 
 /// How often the caller hears of progress and may stop, in virtual time.
@@ -88,6 +92,9 @@ pub fn build(scenario: &Scenario, law: &SetUp, seed: Seed, keep_packets: bool) -
     if let Some(kernel) = law.senders().find(|sender| sender.is_kernel()) {
         return Err(BuildError::Kernel { name: kernel.name().to_owned() }.into());
     }
+    if let Some(what) = scenario.unfit(law) {
+        return Err(SimError::Unfit(what));
+    }
     if law.regulator().is_none() && scenario.streams().iter().any(greedy) {
         return Err(SimError::Unregulated);
     }
@@ -119,9 +126,16 @@ pub fn build(scenario: &Scenario, law: &SetUp, seed: Seed, keep_packets: bool) -
     };
     let stations = graph.hosts.iter().map(|host| station(host.role)).collect();
     let terminals = terminals(scenario, law, seed)?;
+    let hop_delays = hop_delays(law, &hop);
     let senders = graph.hosts.iter().map(|host| law.sender(&host.name).clone()).collect();
     Ok(World::new(Parts {
-        net: net(&graph, hop, scenario.stations().len(), !scenario.small_queues().is_empty(), seed),
+        net: net(
+            &graph,
+            hop,
+            scenario.stations().len(),
+            !scenario.small_queues().is_empty() || !hop_delays.is_empty(),
+            seed,
+        ),
         last_hop,
         radio,
         access_points,
@@ -130,6 +144,7 @@ pub fn build(scenario: &Scenario, law: &SetUp, seed: Seed, keep_packets: bool) -
         hooks,
         proxy: proxy.map(|(proxies, stations)| (proxies, stations, scenario.edge())),
         terminals,
+        hop_delays,
         sources: scenario.streams_for(seed).into_iter().map(|stream| Source::new(stream, seed)).collect(),
         senders,
         seed,
@@ -173,6 +188,17 @@ fn access_points(scenario: &Scenario) -> AccessPoints {
     let nodes = scenario.access_points();
     let place = |home: &Node| nodes.iter().position(|node| node == home).expect("a home is an access point");
     AccessPoints { homes: homes.iter().map(place).collect(), nodes }
+}
+
+/// D of each node of a radio hop before it has sent anything, if any sender speaks ATP.
+fn hop_delays(law: &SetUp, hop: &Hop) -> Vec<HopDelay> {
+    match hop {
+        Hop::Wifi(plan) if law.senders().any(|sender| sender.transport() == Transport::Atp) => {
+            let nodes = (0..plan.params().nodes.len()).map(|node| Node(node as u16));
+            nodes.map(|node| HopDelay::new(plan.lone_exchange(node, Bytes::new(1500)))).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// The stations that bound their own windows.

@@ -4,6 +4,7 @@
 //! one after the other before time moves on, so no component is ever called from within another.
 
 use crate::agenda::{Agenda, Component};
+use crate::atp;
 use crate::cargo::{Cargo, Datagram, index, tcp_packet, udp_packet};
 use crate::connection::{App, End, Opening, Pair};
 use crate::edge::Edge;
@@ -13,7 +14,8 @@ use crate::proxy::{Proxy, Stream};
 use crate::source::Source;
 use crate::station;
 use crate::terminal::Terminal;
-use lasthop_laws::Choice;
+use lasthop_laws::atp::HopDelay;
+use lasthop_laws::{Choice, Transport};
 use lasthop_radio::{AccessClass, Dest, Ecn, Packet};
 use lasthop_report::{Gauge, HopMeter, NOBODY, Recorder, Segments, SeriesKind};
 use lasthop_scenario::StreamKind;
@@ -37,6 +39,10 @@ pub struct World {
     hooks: Vec<Vec<Box<dyn Hook>>>,
     pub(crate) edge: Option<Edge>,
     pub(crate) terminals: Vec<Terminal>,
+    /// The ATP connection of each source, if it has one.
+    pub(crate) atp: Vec<Option<atp::Connection>>,
+    /// D of each node of the last hop; empty where no sender speaks ATP.
+    pub(crate) hop_delays: Vec<HopDelay>,
     /// One for each access point.
     meters: Vec<HopMeter>,
     pub(crate) access_points: AccessPoints,
@@ -49,8 +55,8 @@ pub struct World {
     pub(crate) sources: Vec<Source>,
     pub(crate) pairs: Vec<Pair>,
     /// The congestion control of each host.
-    senders: Vec<Choice>,
-    seed: Seed,
+    pub(crate) senders: Vec<Choice>,
+    pub(crate) seed: Seed,
     pub(crate) effects: Effects,
     pub(crate) recorder: Recorder,
 }
@@ -98,6 +104,8 @@ pub struct Parts {
     pub proxy: Option<(Vec<Proxy>, Vec<station::Agent>, HostId)>,
     /// The stations that bound their own windows.
     pub terminals: Vec<Terminal>,
+    /// D of each node of the last hop at first; empty where no sender speaks ATP.
+    pub hop_delays: Vec<HopDelay>,
     /// What starts traffic.
     pub sources: Vec<Source>,
     /// The congestion control of each host.
@@ -112,7 +120,7 @@ impl World {
     /// A world at its beginning.
     pub fn new(parts: Parts) -> World {
         let Parts { net, last_hop, radio, access_points, stations, small_queues, hooks, proxy, .. } = parts;
-        let Parts { terminals, sources, senders, seed, recorder, .. } = parts;
+        let Parts { terminals, hop_delays, sources, senders, seed, recorder, .. } = parts;
         let meters = match access_points.nodes.len() {
             1 => vec![HopMeter::new(radio)],
             several => vec![HopMeter::of_one_of_several(); several],
@@ -125,6 +133,8 @@ impl World {
             hooks,
             edge: None,
             terminals,
+            atp: vec![None; sources.len()],
+            hop_delays,
             meters,
             access_points,
             stations,
@@ -194,6 +204,11 @@ impl World {
                 self.recorder.segments(at, flow_id(number), segments);
             }
         }
+        for (source, connection) in self.atp.iter().enumerate() {
+            if let Some(connection) = connection {
+                self.recorder.segments(at, atp::flow(source), connection.segments());
+            }
+        }
         for (index, source) in self.sources.iter().enumerate() {
             if matches!(source.stream.kind, StreamKind::Udp { rate: None, .. }) {
                 let segments = Segments { sent: source.sent, ..Segments::default() };
@@ -231,7 +246,8 @@ impl World {
             match self.sources.get((number - self.first_source()) as usize) {
                 Some(_) => self.start((number - self.first_source()) as usize),
                 None if number < self.first_terminal() => self.wake_edge(component),
-                None if number < self.first_pair() => self.wake_terminal((number - self.first_terminal()) as usize),
+                None if number < self.first_atp() => self.wake_terminal((number - self.first_terminal()) as usize),
+                None if number < self.first_pair() => self.wake_atp((number - self.first_atp()) as usize),
                 None => {
                     let place = (number - self.first_pair()) as usize;
                     let end = if place.is_multiple_of(2) { End::Answerer } else { End::Caller };
@@ -254,9 +270,15 @@ impl World {
                     self.on_loss(at, (link, src), &datagram);
                     if !told && link == self.last_hop {
                         self.never_sent(src, &datagram.cargo);
+                        if let Some(delay) = self.hop_delays.get_mut(src.index()) {
+                            delay.on_dropped();
+                        }
                     }
                 }
-                Effect::Completed { from, flow_hash, len } => self.taken(from, flow_hash, len),
+                Effect::Completed { at, from, flow_hash, len, waited } => {
+                    self.served(at, from, waited);
+                    self.taken(from, flow_hash, len);
+                }
                 Effect::Uplink { at, from } => self.recorder.uplink_frame(at, from),
                 Effect::Frame { at, to, packets, rate, airtime } => {
                     self.recorder.frame(at, to, u32::from(packets), airtime);
@@ -298,6 +320,7 @@ impl World {
         if !self.hooks[host.index()].is_empty() {
             self.pass(at, host, (link, node), &mut packet);
         }
+        self.stamp(host, &mut packet);
         self.send(host, packet);
     }
 
@@ -346,6 +369,10 @@ impl World {
                     None if self.now < stream.stop => self.offer(node, Stream::Udp(number)),
                     None => self.withdraw(node, Stream::Udp(number), udp_flow(number)),
                 }
+            }
+            StreamKind::Bulk { .. } if self.senders[stream.from.index()].transport() == Transport::Atp => {
+                let node = self.concerned(&stream);
+                self.open_atp(number, &stream, node);
             }
             StreamKind::Bulk { size, .. } => self.open(&stream, App::Bulk { size }),
             StreamKind::Fetch { size, .. } => self.open(&stream, App::Fetch { size }),
@@ -451,6 +478,7 @@ impl World {
                     }
                 }
             },
+            Cargo::Atp { source, packet } => self.at_atp(at, host, source as usize, &packet),
             // It has been taken in where it was heard.
             Cargo::Notice(_) => {}
         }
@@ -536,7 +564,9 @@ impl World {
     ) -> Packet<Datagram> {
         let class = match &cargo {
             Cargo::Tcp { connection, .. } => self.pairs[*connection as usize].class,
-            Cargo::Probe { source, .. } | Cargo::Udp { source, .. } => self.sources[*source as usize].stream.class,
+            Cargo::Probe { source, .. } | Cargo::Udp { source, .. } | Cargo::Atp { source, .. } => {
+                self.sources[*source as usize].stream.class
+            }
             _ => AccessClass::BestEffort,
         };
         let (src, dst, ecn) = (Node(0), Dest::Node(Node(0)), Ecn::NotEct);
@@ -548,6 +578,9 @@ impl World {
     pub(crate) fn send(&mut self, host: HostId, packet: Packet<Datagram>) {
         let Some(step) = self.net.next(host, packet.payload.to) else { return };
         let packet = Packet { src: step.from, dst: Dest::Node(step.to), ..packet };
+        if !self.hop_delays.is_empty() {
+            self.queued(step);
+        }
         let next = self.net.enqueue(usize::from(step.link), self.now, packet, &mut self.effects);
         self.agenda.set(Net::component(usize::from(step.link)), next);
     }
@@ -605,9 +638,14 @@ impl World {
         self.first_source() + self.sources.len() as u32 + self.edge.as_ref().map_or(0, Edge::components)
     }
 
+    /// The component number of the first ATP connection's sender.
+    pub(crate) fn first_atp(&self) -> u32 {
+        self.first_terminal() + self.terminals.len() as u32
+    }
+
     /// The component number of the first connection's first end.
     fn first_pair(&self) -> u32 {
-        self.first_terminal() + self.terminals.len() as u32
+        self.first_atp() + 2 * self.atp.len() as u32
     }
 
     /// The host of a station.

@@ -27,6 +27,9 @@ pub struct Config {
     pub initial_rto: Span,
     /// How long an acknowledgement of a lone segment may be delayed.
     pub delayed_ack: Span,
+    /// Repair as TCP had it before selective acknowledgements: none are offered, the third duplicate acknowledgement counts as a timeout, and
+    /// everything from the first hole on is sent again (go-back-N). Otherwise SACK and RACK.
+    pub go_back_n: bool,
     /// Timeouts in a row, of data or of a SYN, after which the connection is given up.
     pub max_retries: u32,
 }
@@ -45,6 +48,7 @@ impl Default for Config {
             max_rto: Span::from_secs(120),
             initial_rto: Span::from_secs(1),
             delayed_ack: Span::from_millis(40),
+            go_back_n: false,
             max_retries: 15,
         }
     }

@@ -424,6 +424,7 @@ impl Connection {
             seq,
             sack,
             echoed_rtt: self.echo_age(now, segment).map(Span::from_millis),
+            bare: segment.payload_len == 0 && !segment.flags.contains(Flags::FIN),
         };
         self.sender.on_ack(now, &ack);
     }

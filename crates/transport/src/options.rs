@@ -35,7 +35,7 @@ impl Agreed {
         Agreed {
             mss: u32::from(config.mss.min(theirs).max(1)),
             peer_scale: peer.window_scale.map(|shift| shift.min(MAX_SCALE)),
-            sack: peer.sack_permitted,
+            sack: peer.sack_permitted && !config.go_back_n,
             timestamps,
         }
     }
@@ -47,7 +47,7 @@ pub(crate) fn syn(config: &Config, scale: u8, timestamps: Timestamps, peer: Opti
     TcpOptions {
         mss: Some(config.mss.saturating_add(TIMESTAMPS_LEN)),
         window_scale: offered(|o| o.window_scale.is_some()).then_some(scale),
-        sack_permitted: offered(|o| o.sack_permitted),
+        sack_permitted: offered(|o| o.sack_permitted) && !config.go_back_n,
         timestamps: offered(|o| o.timestamps.is_some()).then_some(timestamps),
         ..TcpOptions::default()
     }

@@ -58,6 +58,10 @@ pub(crate) struct Sender {
     limit: Limit,
     limit_since: Time,
     max_retries: u32,
+    /// Without SACK and RACK: the acknowledgements that have repeated the last one; `None` with them.
+    repeated: Option<u32>,
+    /// What had been sent when everything began anew last.
+    recover: u64,
     counters: Counters,
 }
 
@@ -167,6 +171,8 @@ impl Sender {
             limit: Limit::Application,
             limit_since: now,
             max_retries: config.max_retries,
+            repeated: config.go_back_n.then_some(0),
+            recover: 0,
             counters: Counters::default(),
         }
     }
@@ -443,7 +449,9 @@ impl Sender {
     /// A probe takes the timer's place while nothing is known to be missing (RFC 8985, section 7.2).
     fn arm_tail_probe(&mut self, now: Time) {
         self.timers.tail_probe = None;
-        let quiet = self.recovery == Recovery::Open && self.board.sacked_segments() == 0 && !self.board.is_empty();
+        let rack = self.repeated.is_none();
+        let quiet =
+            rack && self.recovery == Recovery::Open && self.board.sacked_segments() == 0 && !self.board.is_empty();
         let (Some(srtt), true, TailProbe::None) = (self.rtt.srtt(), quiet, self.probe) else { return };
         // A lone segment may meet a delayed acknowledgement; the timeout's floor covers that.
         let slack = if self.board.len() == 1 { self.rtt.rto().saturating_sub(srtt) } else { PROBE_SLACK };

@@ -5,9 +5,9 @@
 //! Deviations: the paper says only that Adaptive's epoch is dynamic; the rule here is the specification's. It also tells at once when D_avg
 //!             has changed by more than a quarter since it was last told, or when 16 holes are in what has come, though never sooner than
 //!             40 ms after that.
-//! Validity:   it tells for as long as packets come, and three epochs longer.     Checked by: tests::*
+//! Validity:   it tells for as long as packets come, and three epochs longer.     Checked by: tests::*, tests/conformance
 
-use super::{Params, Variant};
+use super::{Params, SHORTEST_EPOCH, Variant};
 use crate::{Decision, ReceiverLaw, Why};
 use lasthop_signals::{Feedback, PathDelay, Signal};
 use lasthop_units::{Span, Time};
@@ -16,7 +16,6 @@ use lasthop_units::{Span, Time};
 const KEPT: f64 = 0.85;
 /// Packets that make an adaptive epoch: the average has settled to a twentieth after 18.
 const PACKETS: u64 = 20;
-const SHORTEST: Span = Span::from_millis(40);
 const LONGEST: Span = Span::from_secs(1);
 /// By which part the average must have changed to be told at once.
 const CHANGE: f64 = 0.25;
@@ -51,10 +50,10 @@ impl Average {
     fn epoch(&self) -> Span {
         match self.params.variant {
             Variant::Default => LONGEST,
-            Variant::Aggressive => SHORTEST,
+            Variant::Aggressive => SHORTEST_EPOCH,
             Variant::Adaptive => {
                 let settled = self.average.unwrap_or(Span::ZERO) * PACKETS;
-                settled.max(self.round_trip).clamp(SHORTEST, LONGEST)
+                settled.max(self.round_trip).clamp(SHORTEST_EPOCH, LONGEST)
             }
         }
     }
@@ -76,7 +75,7 @@ impl Average {
     /// Adaptive tells before its epoch is over.
     fn tell_soon(&mut self, now: Time) {
         if let (Variant::Adaptive, Some((at, _)), Some(due)) = (self.params.variant, self.told, self.due) {
-            self.due = Some(due.min((at + SHORTEST).max(now)));
+            self.due = Some(due.min((at + SHORTEST_EPOCH).max(now)));
         }
     }
 

@@ -11,10 +11,30 @@ pub use average::Average;
 pub use hop_delay::HopDelay;
 pub use rate::Rate;
 
-use crate::{params, words};
+use crate::{Entry, Parameters, Place, Transport, params, words};
+use lasthop_units::Span;
+
+/// No receiver tells more often.
+pub const SHORTEST_EPOCH: Span = Span::from_millis(40);
 
 /// The name of the laws.
 pub const NAME: &str = "atp";
+/// The sender's entry in the registry.
+pub const LAW: Entry = Entry::sender(
+    NAME,
+    "ATP (Sundaresan et al. 2005; Zhang, Buck, Zappala 2011): the rate of the path's slowest hop, over a transport of its own.",
+    Params::TABLE,
+    |settings, _| Ok(Box::new(Rate::new(Params::with(settings)?))),
+)
+.over(Transport::Atp);
+/// The receiver's. A connection's receiver has what is set of its sender.
+pub const RECEIVER: Entry = Entry::receiver(
+    Place::Receiver,
+    NAME,
+    "ATP's receiver: the average delay of the path's slowest hop, once an epoch.",
+    Params::TABLE,
+    |settings, _| Ok(Box::new(Average::new(Params::with(settings)?))),
+);
 
 params! {
     /// What may be set of a connection, at both ends.

@@ -4,9 +4,9 @@
 //! Equations:  R = 1 / D_avg;   S > R: S' = R;   S < R - phi S: S' = S + (R - S) / k;   otherwise S' = S
 //! Symbols:    S -> `rate`, packets a second; R from `PathDelay`; 1 / k -> `Params::step`; phi = 0.1 -> `THRESHOLD`
 //! Deviations: D below the time of a lone packet on the fastest hop would be a lie: R is at most 100 000 packets a second.
-//! Validity:   every packet counts alike, however long it is.     Checked by: tests::*
+//! Validity:   every packet counts alike, however long it is.     Checked by: tests::*, tests/conformance
 
-use super::Params;
+use super::{Params, SHORTEST_EPOCH};
 use crate::{Decision, SenderLaw, Why};
 use lasthop_signals::{PathDelay, Signal};
 use lasthop_units::{Span, Time};
@@ -15,8 +15,6 @@ use lasthop_units::{Span, Time};
 const THRESHOLD: f64 = 0.1;
 /// The least D that is believed.
 const LEAST: Span = Span::from_micros(10);
-/// No receiver tells more often.
-const SHORTEST: Span = Span::from_millis(40);
 /// An epoch without feedback is over after this part of it more.
 const PATIENCE: f64 = 1.5;
 /// Epochs without feedback after which the sender stops.
@@ -54,7 +52,7 @@ impl Rate {
             Some(rate) => (rate, Why::Maintain),
         };
         (self.rate, self.why) = (Some(rate), why);
-        (self.epoch, self.missed) = (told.epoch.max(SHORTEST), 0);
+        (self.epoch, self.missed) = (told.epoch.max(SHORTEST_EPOCH), 0);
         self.due = Some(now + self.epoch.scale(PATIENCE));
     }
 

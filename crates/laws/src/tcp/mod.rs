@@ -5,6 +5,7 @@ pub mod cubic;
 mod hystart;
 mod prr;
 pub mod reno;
+pub mod tahoe;
 #[cfg(test)]
 mod test_signals;
 pub mod vegas;
@@ -13,13 +14,14 @@ mod window;
 pub use bbr::Bbr;
 pub use cubic::Cubic;
 pub use reno::Reno;
+pub use tahoe::Tahoe;
 pub use vegas::Vegas;
 
 use crate::{Choice, Entry, Place, SenderLaw};
 use lasthop_units::{Bytes, Stream};
 
 /// The congestion controls: one line a law.
-pub const LAWS: &[Entry] = &[reno::LAW, cubic::LAW, bbr::LAW, vegas::LAW];
+pub const LAWS: &[Entry] = &[reno::LAW, cubic::LAW, bbr::LAW, vegas::LAW, tahoe::LAW];
 
 /// What every sender law is told when it is created.
 #[derive(Clone, Debug)]

@@ -4,7 +4,9 @@ mod aggregation;
 mod signals;
 
 use lasthop_laws::tcp::Setup;
-use lasthop_laws::{Choice, Decision, Entry, HopLaw, Place, ReceiverLaw, ReceiverSetup, SenderLaw, registry};
+use lasthop_laws::{
+    Choice, Decision, Entry, HopLaw, Place, ReceiverLaw, ReceiverSetup, SenderLaw, Transport, registry,
+};
 use lasthop_signals::{FlowId, Node, Signal};
 use lasthop_units::{Bytes, Seed, Span, Time};
 use proptest::prelude::*;
@@ -64,7 +66,7 @@ fn check(entry: &Entry, decisions: &[(FlowId, Decision)], mss: Bytes) -> Result<
     let name = entry.name;
     prop_assert!(decisions.is_sorted_by(|(one, _), (other, _)| one < other), "{name}: each flow once, in order");
     for (_, decision) in decisions {
-        let Decision { cwnd, pacing, rwnd, feedback, .. } = decision;
+        let Decision { cwnd, pacing, gap, rwnd, feedback, .. } = decision;
         let may = |places: &[Place]| places.contains(&entry.place);
         let sends = may(&[Place::Sender, Place::Proxy, Place::Relay]);
         prop_assert!(cwnd.is_none() || may(&[Place::Sender, Place::Terminal]), "{name}: {decision:?}");
@@ -74,7 +76,13 @@ fn check(entry: &Entry, decisions: &[(FlowId, Decision)], mss: Bytes) -> Result<
         prop_assert!(pacing.is_none_or(|rate| !rate.is_zero()), "{name}: paces at nothing");
         prop_assert!(rwnd.is_none_or(|window| window >= mss), "{name}: a receive window of {rwnd:?}");
         prop_assert!(cwnd.is_none_or(|cwnd| cwnd.lower <= cwnd.upper && cwnd.upper >= mss), "{name}: {cwnd:?}");
-        prop_assert!(cwnd.is_some() || entry.place != Place::Sender, "{name}: a congestion control sets a window");
+        let controls = |transport| entry.place == Place::Sender && entry.transport == transport;
+        prop_assert!(
+            cwnd.is_some() || entry.place != Place::Sender || controls(Transport::Atp),
+            "{name}: a congestion control sets a window"
+        );
+        prop_assert!(gap.is_some() == controls(Transport::Atp), "{name}: {decision:?}");
+        prop_assert!(gap.is_none_or(|gap| !gap.is_zero()), "{name}: packets without a gap");
     }
     Ok(())
 }

@@ -55,6 +55,11 @@ fn law(name: &str, table: &raw::Law, (raw, wired): (&raw::Scenario, bool), cx: &
         let remedy = "delete this part, or use `[hop.wifi]`";
         cx.impossible(&at, "terminals count each other by what they hear on a radio, and this hop is wired", remedy);
     }
+    let mesh = raw.hop.get().and_then(|hop| hop.wifi.get()).is_some_and(|wifi| wifi.mesh.given);
+    for (part, at) in parts.iter().flatten().filter(|(part, _)| mesh && part.place != Place::Sender) {
+        let what = format!("a law at `{}` is for a BSS, and this hop is a mesh", part.place);
+        cx.impossible(at, what, "delete this part, or the key `mesh` of the hop");
+    }
     if raw.world.get() == Some(World::Sim) {
         let kernels = parts.iter().flatten().filter(|(part, _)| part.law.is_kernel());
         for (part, at) in kernels {

@@ -82,7 +82,7 @@ pub(crate) fn scenario(name: &str, mut raw: raw::Scenario, cx: &mut Context) -> 
     let laws = laws::laws(&raw, cx);
     traffic::regulated(&raw, streams.as_deref(), laws.as_deref(), cx);
     let measures = measures(&raw.measures, streams.as_deref(), stations.as_ref().map_or(0, Vec::len), cx);
-    Some(Scenario {
+    let scenario = Scenario {
         name: name.to_owned(),
         title: title?,
         description: raw.description.get()?.trim().to_owned(),
@@ -101,7 +101,14 @@ pub(crate) fn scenario(name: &str, mut raw: raw::Scenario, cx: &mut Context) -> 
         streams: streams?,
         laws: laws?,
         measures: measures?,
-    })
+    };
+    for law in &scenario.laws {
+        if let Some(what) = scenario.unfit(law) {
+            let what = format!("with the law \"{}\": {what}", law.name);
+            cx.impossible(&raw.laws.at, what, "use another law there, or change the scenario");
+        }
+    }
+    Some(scenario)
 }
 
 fn title(entry: &Entry<String>, cx: &mut Context) -> Option<String> {
@@ -332,6 +339,7 @@ fn wired_hop(hop: &raw::WiredHop, raw: &raw::Scenario, cx: &mut Context) -> Opti
             station.monitor.given_at(),
             station.tcp_small_queues.given_at(),
             station.access_point.given_at(),
+            station.position.given_at(),
         ];
         for at in radio.into_iter().flatten() {
             cx.impossible(at, "a station of a wired hop has no radio", "delete this key; the rate is `hop.wired.rate`");

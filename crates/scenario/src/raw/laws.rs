@@ -195,7 +195,8 @@ fn place(value: &Value<'_>, at: &At, cx: &mut Context) -> Option<Place> {
 }
 
 fn places() -> impl Iterator<Item = Place> + Clone {
-    Place::ALL.into_iter().filter(|place| place.laws().next().is_some())
+    // A connection's receiver has what its sender's law is set to.
+    Place::ALL.into_iter().filter(|place| *place != Place::Receiver && place.laws().next().is_some())
 }
 
 impl Read for Part {

@@ -204,6 +204,24 @@ table! {
         /// frames are held back: packets from one station to another go through the access point as
         /// a router, and pass either way.
         default("false") client_isolation: bool,
+        /// Makes a mesh of the hop, in the simulator only: access point and stations, which stand at their `position`s, hear each other by
+        /// distance and forward each other's packets. The access point is the gateway to the wire; it sends as the first station
+        /// does, and its queue is `queue`.
+        optional mesh: Mesh,
+    }
+}
+
+table! {
+    /// Who hears whom in a mesh.
+    Mesh {
+        /// How far apart two nodes may be that decode each other's frames.
+        required range: Quantity<Metres>,
+        /// How far apart two nodes may be that sense each other's frames as a busy medium, and whose frames destroy each other. Without it: `range`.
+        optional carrier_sense_range: Quantity<Metres>,
+        /// How far apart two nodes may be whose frames destroy each other though they are not sensed. Without it: `carrier-sense-range`.
+        optional interference_range: Quantity<Metres>,
+        /// Where the access point stands: two coordinates.
+        default("[\"0 m\", \"0 m\"]") position: Vec<Quantity<Metres>>,
     }
 }
 
@@ -299,6 +317,8 @@ table! {
         /// speed. What changes is its signal-to-noise ratio, and with it its losses and the rate that a rate control
         /// chooses; who hears it does not: `hidden-from` and the `reach` keys hold for the whole run.
         optional walk: Trace<WalkPoint>,
+        /// In a mesh: where it stands, as two coordinates.
+        optional position: Vec<Quantity<Metres>>,
         /// Block fading about the mean signal-to-noise ratio.
         optional fading: Fading,
         /// Wi-Fi: names of stations, neighbours and access points that neither hear it nor are heard by it. It is then

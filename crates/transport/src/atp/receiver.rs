@@ -6,13 +6,12 @@
 use super::Packet;
 use crate::ranges::Ranges;
 use lasthop_laws::ReceiverLaw;
+use lasthop_laws::atp::SHORTEST_EPOCH;
 use lasthop_signals::{Feedback, PathDelay, Signal};
 use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::atp::{BLOCKS, Blocks, Header, Kind};
 use std::collections::BTreeMap;
 
-/// No receiver tells more often.
-const SHORTEST: Span = Span::from_millis(40);
 /// Packets that the receiver has room for.
 const WINDOW: u16 = 4096;
 
@@ -129,7 +128,7 @@ impl Receiver {
 
     /// How long it is to the next report, as its law has it.
     fn epoch(&self, now: Time) -> Span {
-        self.revisit.map_or(Span::ZERO, |at| at.since(now)).max(SHORTEST)
+        self.revisit.map_or(Span::ZERO, |at| at.since(now)).max(SHORTEST_EPOCH)
     }
 
     fn packet(&self, kind: Kind, told: PathDelay) -> Packet {

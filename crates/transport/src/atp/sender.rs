@@ -7,6 +7,7 @@
 
 use super::{PAYLOAD, Packet};
 use lasthop_laws::SenderLaw;
+use lasthop_laws::atp::SHORTEST_EPOCH;
 use lasthop_signals::{PathDelay, Signal};
 use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::atp::{BLOCKS, Blocks, Header, Kind};
@@ -14,8 +15,6 @@ use std::collections::VecDeque;
 
 /// Between two probes that nobody answers, before an epoch is known.
 const PROBE_AGAIN: Span = Span::from_secs(1);
-/// No receiver tells more often.
-const SHORTEST: Span = Span::from_millis(40);
 /// Most packets that wait for their acknowledgement: what the receiver's window cannot exceed.
 const MOST: u32 = u16::MAX as u32;
 
@@ -170,7 +169,7 @@ impl Sender {
             Kind::Answer => self.round_trip = now.since(self.left),
             _ => self.counters.reports += 1,
         }
-        self.epoch = epoch.max(SHORTEST);
+        self.epoch = epoch.max(SHORTEST_EPOCH);
         self.on_ack(now, (number, serial), &packet.header.blocks, window);
         self.tell(now, &Signal::PathDelay(PathDelay { average, epoch }));
     }

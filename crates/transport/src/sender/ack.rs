@@ -19,6 +19,8 @@ pub(crate) struct Acknowledgement {
     pub(crate) sack: [Option<Range<u64>>; 4],
     /// RTT from the echoed timestamp, of millisecond resolution.
     pub(crate) echoed_rtt: Option<Span>,
+    /// It came without payload or FIN.
+    pub(crate) bare: bool,
 }
 
 /// What one acknowledgement brought.
@@ -36,6 +38,8 @@ struct Digest {
     repaired: bool,
 }
 
+/// As many acknowledgements that repeat the last one tell of a loss (RFC 5681, section 3.2).
+const DUPLICATES: u32 = 3;
 /// Of the clock of timestamps.
 const TICK: Span = Span::from_millis(1);
 
@@ -61,6 +65,8 @@ impl Sender {
         if ack.upto > self.board.nxt() {
             return;
         }
+        // RFC 5681, section 2: what makes an acknowledgement a duplicate.
+        let repeats = ack.bare && ack.upto == una && ack.window == self.window.len && !self.board.is_empty();
         self.update_window(ack, una);
         let prior_in_flight = self.board.in_flight();
         let (digest, advanced) = self.mark_delivered(now, ack);
@@ -75,6 +81,13 @@ impl Sender {
         }
         if digest.duplicate && !matches!(self.probe, TailProbe::Repeated(_)) {
             self.rack.on_duplicate(self.board.una(), self.board.nxt());
+        }
+        if let Some(repeated) = &mut self.repeated {
+            *repeated = if repeats { repeated.saturating_add(1) } else { 0 };
+            // Duplicates of what was sent before do not tell of a new loss (RFC 6582, section 3.2).
+            if *repeated == DUPLICATES && self.recovery == Recovery::Open && una > self.recover {
+                self.go_back(now);
+            }
         }
         if digest.delivered == 0 && !digest.duplicate {
             return;
@@ -197,7 +210,9 @@ impl Sender {
     /// A timeout was spurious if what is acknowledged first is a copy from before its repair: the Eifel detection (RFC
     /// 3522) by the echoed timestamp, whose clock ticks in milliseconds.
     fn judge_timeout(&mut self, now: Time, echoed: Option<Span>) {
-        let (Recovery::Loss(_), Some(repaired), Some(echoed)) = (self.recovery, self.first_repair, echoed) else {
+        let (Recovery::Loss(_), Some(repaired), Some(echoed), None) =
+            (self.recovery, self.first_repair, echoed, self.repeated)
+        else {
             return;
         };
         self.first_repair = None;
@@ -220,6 +235,9 @@ impl Sender {
 
     /// Marks what is lost by now and arms the reordering timer for the next. Returns how much was marked.
     pub(super) fn detect_losses(&mut self, now: Time) -> u64 {
+        if self.repeated.is_some() {
+            return 0;
+        }
         let window = self.reorder_window();
         let (lost, again) = self.board.detect_losses(now, &self.rack, window);
         self.timers.reordering = again;

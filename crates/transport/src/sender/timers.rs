@@ -93,12 +93,24 @@ impl Sender {
         if self.board.is_empty() {
             return;
         }
-        let prior_in_flight = self.board.in_flight();
-        let patience = self.rack.rtt() + self.reorder_window();
-        let lost = self.board.time_out(now, patience);
         self.rtt.back_off();
-        self.timed_out_at = now;
         self.counters.timeouts += 1;
+        self.begin_anew(now);
+    }
+
+    /// Without SACK, the third duplicate acknowledgement does what a timeout does, but that the timer is not backed off.
+    pub(super) fn go_back(&mut self, now: Time) {
+        self.counters.recoveries += 1;
+        self.begin_anew(now);
+    }
+
+    /// What is in the network counts as lost.
+    fn begin_anew(&mut self, now: Time) {
+        let prior_in_flight = self.board.in_flight();
+        let patience = if self.repeated.is_some() { Span::ZERO } else { self.rack.rtt() + self.reorder_window() };
+        let lost = self.board.time_out(now, patience);
+        self.recover = self.board.nxt();
+        self.timed_out_at = now;
         self.probe = TailProbe::None;
         self.timers.tail_probe = None;
         self.timers.reordering = None;

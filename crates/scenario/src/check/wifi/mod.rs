@@ -2,6 +2,7 @@
 
 mod hearing;
 mod links;
+mod mesh;
 mod neighbours;
 mod rates;
 mod trace;
@@ -70,7 +71,14 @@ pub(super) fn hop(hop: &raw::WifiHop, raw: &raw::Scenario, run: Run, cx: &mut Co
     let loss = links::path_loss(hop, cx);
     let stations = stations(raw, air, loss, cx);
     let neighbours = neighbours::neighbours(raw, air, guard_interval, run, cx);
-    let hearing = hearing::hearing(raw, cx);
+    let mesh = hop.mesh.given.then(|| hop.mesh.get());
+    let hearing = match &mesh {
+        Some(mesh) => mesh.as_ref().and_then(|mesh| mesh::hearing(mesh, raw, cx)),
+        None => {
+            mesh::no_mesh(raw, cx);
+            hearing::hearing(raw, cx)
+        }
+    };
 
     let homes = homes(raw, cx);
 
@@ -80,6 +88,10 @@ pub(super) fn hop(hop: &raw::WifiHop, raw: &raw::Scenario, run: Run, cx: &mut Co
     nodes.extend(stations?);
     for (node, home) in nodes[1..].iter_mut().zip(homes?) {
         node.role = Role::Station { ap: home };
+    }
+    let queue = queue?;
+    if mesh.is_some() {
+        mesh::peers(&mut nodes, queue);
     }
     let rts_threshold = rts_threshold?;
     nodes.iter_mut().for_each(|node| node.rts_threshold = rts_threshold);
@@ -103,7 +115,7 @@ pub(super) fn hop(hop: &raw::WifiHop, raw: &raw::Scenario, run: Run, cx: &mut Co
     }
     let standard = phy::radio_standard(air.standard, channel?, air.rate_set);
     let params = Params {
-        ap_queue: queue?,
+        ap_queue: queue,
         station_queue: station_queue?,
         client_isolation: hop.client_isolation.get()?,
         retry_limit: u8::try_from(retry_limit?).ok()?,

@@ -1,0 +1,155 @@
+//! A mesh: who hears whom follows from where nodes stand.
+
+use crate::quantity::{Metres, show};
+use crate::raw;
+use crate::read::{Context, Entry, Quantity};
+use lasthop_radio::queue;
+use lasthop_radio::wifi::{NodeParams, Reach, ReachMatrix, Role};
+use lasthop_signals::Node;
+
+/// Coordinates and distances, in thousandths of a metre.
+const MOST: Metres = Metres(10_000_000);
+const LEAST_RANGE: Metres = Metres(1_000);
+
+/// Makes peers of access point and stations, which are the first nodes.
+pub(super) fn peers(nodes: &mut [NodeParams], gateway: queue::Kind) {
+    let first = nodes.get(1).cloned();
+    for node in nodes.iter_mut() {
+        node.role = Role::Peer;
+    }
+    if let (Some(own), Some(first)) = (nodes.first_mut(), first) {
+        // Of a link between peers, what is said of the transmitter counts.
+        (own.rate, own.mpdu_error, own.link) = (first.rate, first.mpdu_error, first.link);
+        (own.queue, own.reports) = (Some(gateway), true);
+    }
+}
+
+/// The reach of every pair. A node that no way leads to is refused.
+pub(super) fn hearing(mesh: &raw::Mesh, raw: &raw::Scenario, cx: &mut Context) -> Option<ReachMatrix> {
+    let stations = raw.station.get()?;
+    foreign(raw, &stations, cx);
+    let decodes = range(&mesh.range, cx);
+    let senses = optional(&mesh.carrier_sense_range, decodes, "range", cx);
+    let interferes = optional(&mesh.interference_range, senses, "carrier-sense-range", cx);
+    let mut places = vec![position(&mesh.position, cx)];
+    for station in &stations {
+        if !station.position.given {
+            let remedy = "add `position = [\"100 m\", \"0 m\"]`";
+            cx.problem(crate::problem::Kind::Missing, &station.place, "a node of a mesh needs a position", remedy);
+            places.push(None);
+            continue;
+        }
+        places.push(position(&station.position, cx));
+    }
+    let (decodes, senses, interferes) = (decodes?, senses?, interferes?);
+    let places = places.into_iter().collect::<Option<Vec<[u64; 2]>>>()?;
+    let mut reach = ReachMatrix::nobody(places.len());
+    let node = |place: usize| u16::try_from(place).ok().map(Node);
+    for (a, from) in places.iter().enumerate() {
+        for (b, to) in places.iter().enumerate().skip(a + 1) {
+            let squares = [0, 1].map(|axis| u128::from(from[axis].abs_diff(to[axis])).pow(2));
+            let within = |range: Metres| squares[0] + squares[1] <= u128::from(range.0).pow(2);
+            let how = match () {
+                () if within(decodes) => Reach::Decodes,
+                () if within(senses) => Reach::Senses,
+                () if within(interferes) => Reach::Interferes,
+                () => Reach::None,
+            };
+            reach.set_both(node(a)?, node(b)?, how);
+        }
+    }
+    connected(&reach, &stations, decodes, cx).then_some(reach)
+}
+
+/// Reports what a mesh does not have.
+fn foreign(raw: &raw::Scenario, stations: &[raw::Station], cx: &mut Context) {
+    for station in stations {
+        let keys = [
+            station.access_point.given_at(),
+            station.hidden_from.given_at(),
+            station.distance.given_at(),
+            station.walk.given_at(),
+            station.monitor.given_at(),
+        ];
+        for at in keys.into_iter().flatten() {
+            let what = format!("in a mesh `{}` has no meaning: who hears whom follows from positions", at.name());
+            cx.impossible(at, what, "delete this key");
+        }
+    }
+    let neighbours = raw.neighbour.get().unwrap_or_default();
+    let access_points = raw.access_point.get().unwrap_or_default();
+    let tables = neighbours.iter().map(|table| &table.place).chain(access_points.iter().map(|table| &table.place));
+    for at in tables {
+        cx.impossible(at, "a mesh has one gateway and no other BSS beside it", "delete this table, or the key `mesh`");
+    }
+}
+
+/// A position without a mesh says nothing.
+pub(super) fn no_mesh(raw: &raw::Scenario, cx: &mut Context) {
+    for station in raw.station.get().unwrap_or_default() {
+        if let Some(at) = station.position.given_at() {
+            cx.impossible(
+                at,
+                "`position` has a meaning in a mesh only",
+                "delete this key, or add `mesh` to `[hop.wifi]`",
+            );
+        }
+    }
+}
+
+fn range(entry: &Entry<Quantity<Metres>>, cx: &mut Context) -> Option<Metres> {
+    let why = "radios reach some metres, and not over the horizon";
+    cx.within(&crate::check::plain(entry), (LEAST_RANGE, MOST), show, why)
+}
+
+/// A range that is `below` unless it is given, and at least that.
+fn optional(entry: &Entry<Quantity<Metres>>, below: Option<Metres>, of: &str, cx: &mut Context) -> Option<Metres> {
+    if !entry.given {
+        return below;
+    }
+    let (own, below) = (range(entry, cx)?, below?);
+    if own < below {
+        let what = format!("{} is below `{of}`, {}", show(own), show(below));
+        cx.impossible(&entry.at, what, format!("write at least \"{}\", or delete this key", show(below)));
+        return None;
+    }
+    Some(own)
+}
+
+/// Two coordinates.
+fn position(entry: &Entry<Vec<Quantity<Metres>>>, cx: &mut Context) -> Option<[u64; 2]> {
+    let coordinates = entry.get()?;
+    let [Quantity(x), Quantity(y)] = coordinates[..] else {
+        let what = format!("a position has two coordinates, and here are {}", coordinates.len());
+        cx.impossible(&entry.at, what, "write `[\"100 m\", \"0 m\"]`");
+        return None;
+    };
+    if x > MOST || y > MOST {
+        let what = format!("a coordinate beyond {}", show(MOST));
+        cx.problem(crate::problem::Kind::OutOfRange, &entry.at, what, format!("write 0 m to {}", show(MOST)));
+        return None;
+    }
+    Some([x.0, y.0])
+}
+
+/// True if every station has a way to the access point; otherwise those that have none are reported.
+fn connected(reach: &ReachMatrix, stations: &[raw::Station], range: Metres, cx: &mut Context) -> bool {
+    let count = reach.nodes();
+    let mut found = vec![false; count];
+    let mut next = vec![0];
+    found[0] = true;
+    while let Some(at) = next.pop() {
+        for (other, found) in found.iter_mut().enumerate() {
+            let decodes = reach.get(Node(at as u16), Node(other as u16)) == Reach::Decodes;
+            if decodes && !std::mem::replace(found, true) {
+                next.push(other);
+            }
+        }
+    }
+    for (station, _) in stations.iter().zip(&found[1..]).filter(|(_, found)| !**found) {
+        let what =
+            format!("no way leads from here to the access point: no node that has one is within {}", show(range));
+        cx.impossible(&station.position.at, what, "move it nearer, or make `range` larger");
+    }
+    found.into_iter().all(|found| found)
+}

@@ -1,0 +1,66 @@
+//! TCP Tahoe without SACK and RACK: the order of events, as in the recorded runs of ns-2 and WiFu (reference data `tahoe`).
+//!
+//! Packets are numbered in order of the stream. What is compared is what happens one after the other; times are not.
+
+mod harness;
+
+use harness::net::{Net, Way, law_called};
+use lasthop_transport::Config;
+use lasthop_units::{Bytes, Span, Time};
+use lasthop_wire::tcp::TcpHeader;
+use std::collections::BTreeSet;
+
+const MSS: u64 = 1448;
+
+/// Packets by their place in the stream, the first of which is shown first.
+fn numbering() -> impl FnMut(&TcpHeader) -> u64 {
+    let mut first = None;
+    move |header| {
+        let first = *first.get_or_insert(header.seq);
+        u64::from(header.seq.wrapping_sub(first)) / MSS
+    }
+}
+
+/// Numbers of the packets that A sends of a transfer of `packets`, in order, where the first copies of `lost` do not arrive.
+fn sent(packets: u64, lost: &[u64]) -> Vec<u64> {
+    let mut lost: BTreeSet<u64> = lost.iter().copied().collect();
+    let config = Config { go_back_n: true, ..Config::default() };
+    let mut numbered = numbering();
+    let network = Box::new(move |_: Time, way: Way, header: &mut TcpHeader| {
+        let gone = way == Way::ToB && header.payload_len > 0 && lost.remove(&numbered(header));
+        if gone { Vec::new() } else { vec![Span::from_millis(100)] }
+    });
+    let mut net = Net::new(law_called("tahoe"), config, config, network);
+    net.a.write(Bytes::new(packets * MSS));
+    net.a.close();
+    net.run_until(Time::ZERO + Span::from_secs(600), |net| {
+        net.a.is_closed() || net.a.acked() == Bytes::new(packets * MSS)
+    });
+    net.check_complete(Bytes::new(packets * MSS));
+    let mut number = numbering();
+    net.data_sent().map(|(_, _, header)| number(header)).collect()
+}
+
+/// A change of direction: packets rise by one each time but where the sender goes back.
+fn steps_back(sent: &[u64]) -> Vec<(u64, u64)> {
+    sent.windows(2).filter(|two| two[1] <= two[0]).map(|two| (two[0], two[1])).collect()
+}
+
+#[test]
+fn a_lost_packet_takes_the_sender_back_to_it_and_it_goes_on_behind_what_has_come() {
+    let sent = sent(120, &[20]);
+    let [(highest, 20)] = steps_back(&sent)[..] else { panic!("{:?}", steps_back(&sent)) };
+    assert!(highest > 22, "three duplicates need three packets beyond the hole: {highest}");
+    // What has arrived beyond the hole is acknowledged with it: the sender goes on behind that, and sends no packet a third time.
+    assert!((0..120).all(|packet| sent.iter().filter(|sent| **sent == packet).count() <= 2), "{sent:?}");
+}
+
+#[test]
+fn several_losses_of_a_window_are_one_step_back_each() {
+    for lost in [&[30, 32][..], &[30, 32, 34], &[30, 32, 34, 36]] {
+        let sent = sent(200, lost);
+        let back: Vec<u64> = steps_back(&sent).into_iter().map(|(_, to)| to).collect();
+        assert_eq!(back[0], 30, "{back:?}");
+        assert!(back.iter().all(|to| lost.contains(to) || *to < 40), "{lost:?}: {back:?}");
+    }
+}
