@@ -1,6 +1,6 @@
 //! What a station tells the sender's side about the frames that it received.
 
-use crate::{Node, PathDelay};
+use crate::{CellCapacity, Node, PathDelay};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -13,6 +13,8 @@ pub enum Feedback {
     Station(StationFeedback),
     /// The slowest hop of the path.
     Path(PathDelay),
+    /// The capacity of the receiver's cell.
+    Cell(CellCapacity),
 }
 
 /// One station's account of one control slot: what the aggregation regulator needs to know of the radio.

@@ -6,6 +6,7 @@
 
 mod arrival;
 mod atp;
+mod cell;
 mod feedback;
 mod hop;
 mod mpdu;
@@ -15,6 +16,7 @@ mod terminal;
 
 pub use arrival::{Arrival, MonitorEvent, Received, ReceivedFrame};
 pub use atp::PathDelay;
+pub use cell::{Block, CellCapacity, CellSubframe, Dci, Rnti};
 pub use feedback::{Doubt, Feedback, FrameSource, StationFeedback, StreamReport};
 pub use hop::{ChannelTime, FlowReport, HopReport, StationReport};
 pub use mpdu::{MacAddress, ReceivedMpdu, Subframe};
@@ -103,6 +105,10 @@ pub enum Signal {
     RoundTrip(Span),
     /// What the receiver tells of the slowest hop.
     PathDelay(PathDelay),
+    /// What a carrier's control channel has shown in a subframe.
+    Subframe(CellSubframe),
+    /// What a receiver tells of its cell.
+    Cell(CellCapacity),
     /// The moment that a law asked for in `Decision::revisit` has come.
     Wakeup,
 }

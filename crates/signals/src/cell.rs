@@ -1,0 +1,73 @@
+//! What a cell's control channel shows to a terminal that decodes it whole, and what a receiver tells of its capacity.
+//! Source:     3GPP TS 36.212 section 5.3.3 (DCI), 36.213 section 7.1.
+//!
+//! A PRB here is a pair: 12 subcarriers for the two slots of a subframe.
+
+use lasthop_units::Rate;
+
+/// Radio network temporary identifier: a terminal's number in one cell.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Rnti(pub u16);
+
+/// The downlink control information of one carrier in one subframe.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CellSubframe {
+    /// The carrier, from 0 in the order in which they are activated.
+    pub carrier: u8,
+    /// Counts subframes.
+    pub number: u64,
+    /// PRB pairs of the carrier.
+    pub prb: u8,
+    /// The number that the terminal itself has there; `None` while the carrier is not activated for it.
+    pub own: Option<Rnti>,
+    /// What was decoded, in no order.
+    pub dcis: Vec<Dci>,
+}
+
+/// One downlink assignment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Dci {
+    /// To which terminal.
+    pub rnti: Rnti,
+    /// PRB pairs that it is given.
+    pub prb: u8,
+    /// Its HARQ process.
+    pub process: u8,
+    /// A block for each layer that is used.
+    pub blocks: [Option<Block>; 2],
+}
+
+/// A transport block as its assignment describes it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Block {
+    /// MCS index: 29 to 31 (28 to 31 with 256QAM) are reserved, and stand for a repeat whose size is that of the first.
+    pub mcs: u8,
+    /// Redundancy version, 0 to 3. A block is sent for the first time with 0.
+    pub redundancy: u8,
+    /// New-data indicator: the bit changes with each new block of a process.
+    pub new_data: bool,
+    /// Its size in bits; 0 where the decoder cannot tell.
+    pub bits: u32,
+}
+
+impl Block {
+    /// True if the block was sent before: by its redundancy version, or by an MCS that is reserved in both tables.
+    pub const fn is_repeat(self) -> bool {
+        self.redundancy != 0 || self.mcs >= 29
+    }
+}
+
+/// What a receiver tells of its cell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CellCapacity {
+    /// What the transport can have now.
+    pub available: Rate,
+    /// What it can have at least, once it asks: its fair share.
+    pub fair: Rate,
+    /// The narrowest place of the path is not the cell.
+    pub elsewhere: bool,
+    /// A carrier has come since the value before: the sender begins anew.
+    pub restart: bool,
+    /// The rate of a PRB is that of other terminals: this one has been given none lately.
+    pub coarse: bool,
+}
