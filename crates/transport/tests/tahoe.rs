@@ -1,6 +1,7 @@
 //! TCP Tahoe without SACK and RACK: the order of events, as in the recorded runs of ns-2 and WiFu (reference data `tahoe`).
 //!
 //! Packets are numbered in order of the stream. What is compared is what happens one after the other; times are not.
+//! The reference is `shared/reference/tahoe/ns-tahoe-*.txt`, section `packets`; the numbers that count stand here.
 
 mod harness;
 
@@ -23,12 +24,24 @@ fn numbering() -> impl FnMut(&TcpHeader) -> u64 {
 
 /// Numbers of the packets that A sends of a transfer of `packets`, in order, where the first copies of `lost` do not arrive.
 fn sent(packets: u64, lost: &[u64]) -> Vec<u64> {
+    sent_over(packets, lost, Config::default().delayed_ack, Span::ZERO)
+}
+
+/// The same with this delay of acknowledgements, over a path that takes `each` for a packet.
+fn sent_over(packets: u64, lost: &[u64], delayed_ack: Span, each: Span) -> Vec<u64> {
     let mut lost: BTreeSet<u64> = lost.iter().copied().collect();
-    let config = Config { go_back_n: true, ..Config::default() };
-    let mut numbered = numbering();
-    let network = Box::new(move |_: Time, way: Way, header: &mut TcpHeader| {
+    let config = Config { go_back_n: true, delayed_ack, ..Config::default() };
+    let (mut numbered, mut free) = (numbering(), Time::ZERO);
+    let network = Box::new(move |now: Time, way: Way, header: &mut TcpHeader| {
         let gone = way == Way::ToB && header.payload_len > 0 && lost.remove(&numbered(header));
-        if gone { Vec::new() } else { vec![Span::from_millis(100)] }
+        if gone {
+            return Vec::new();
+        }
+        if way == Way::ToB && header.payload_len > 0 {
+            free = free.max(now) + each;
+            return vec![Span::from_millis(100) + free.since(now)];
+        }
+        vec![Span::from_millis(100)]
     });
     let mut net = Net::new(law_called("tahoe"), config, config, network);
     net.a.write(Bytes::new(packets * MSS));
@@ -62,5 +75,29 @@ fn several_losses_of_a_window_are_one_step_back_each() {
         let back: Vec<u64> = steps_back(&sent).into_iter().map(|(_, to)| to).collect();
         assert_eq!(back[0], 30, "{back:?}");
         assert!(back.iter().all(|to| lost.contains(to) || *to < 40), "{lost:?}: {back:?}");
+    }
+}
+
+/// What was lost in ns-2's runs, and the first packets that its sender sent after it had sent the first of them again.
+const RECORDED: [(&[u64], [u64; 6]); 4] = [
+    (&[14], [29, 30, 31, 32, 33, 34]),
+    (&[14, 28], [28, 29, 30, 31, 32, 33]),
+    (&[14, 26, 28], [26, 27, 28, 29, 30, 31]),
+    (&[14, 24, 26, 28], [24, 25, 26, 27, 28, 29]),
+];
+
+#[test]
+fn after_a_loss_packets_go_out_in_the_order_of_the_recorded_runs() {
+    for (lost, recorded) in RECORDED {
+        // ns-2's receiver acknowledges each packet; its path takes 10 ms for one.
+        let sent = sent_over(120, lost, Span::ZERO, Span::from_millis(10));
+        let again = sent.iter().rposition(|packet| *packet == 14).expect("sent twice");
+        let mut after: Vec<u64> = Vec::new();
+        for packet in &sent[again + 1..] {
+            if !after.contains(packet) {
+                after.push(*packet);
+            }
+        }
+        assert_eq!(after[..6], recorded, "{lost:?}: {sent:?}");
     }
 }

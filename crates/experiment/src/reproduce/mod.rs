@@ -1,6 +1,7 @@
 //! Published results, run again: every figure of a paper as scenarios, with the paper's number beside ours.
 
 mod aggregation;
+mod atp;
 mod chart;
 mod combined;
 mod draft;
@@ -55,7 +56,7 @@ pub struct System {
 }
 
 /// The systems: one line each.
-pub const SYSTEMS: &[System] = &[aggregation::SYSTEM, terminal::SYSTEM];
+pub const SYSTEMS: &[System] = &[aggregation::SYSTEM, terminal::SYSTEM, atp::SYSTEM];
 
 impl System {
     /// The system of that name.
