@@ -1,6 +1,6 @@
 //! What must hold for any topology, load, noise and queue.
 
-use lasthop_radio::queue::{Aql, FqCodelParams, Kind};
+use lasthop_radio::queue::{Aql, FqCodelParams, Kind, QdiscParams};
 use lasthop_radio::star::Star;
 use lasthop_radio::wifi::{
     Air, Amsdu, Background, Band, Beacons, Db, Fading, GuardInterval, Link, Load, Mcs, NodeParams, Params, PathLoss,
@@ -149,6 +149,11 @@ fn queues() -> impl Strategy<Value = Kind> {
         Just(Kind::FqCodelAirtime(firmware)),
         Just(Kind::FqCodelAirtime(no_limits)),
         Just(Kind::FqCodelAirtime(FqCodelParams { aql: Some(tight), hardware_aggregates: 1, ..few })),
+        Just(Kind::FqCodel(QdiscParams::default())),
+        (1usize..40).prop_map(|driver_packets| {
+            let target = Span::from_millis(1);
+            Kind::FqCodel(QdiscParams { packets: 30, driver_packets, target, ..QdiscParams::default() })
+        }),
     ]
 }
 
@@ -354,7 +359,7 @@ proptest! {
     fn packets_of_one_class_between_two_nodes_keep_their_order(mut world in worlds()) {
         // Flows of FQ-CoDel overtake each other on purpose.
         for queue in [&mut world.params.ap_queue, &mut world.params.station_queue] {
-            if matches!(queue, Kind::FqCodelAirtime(_)) {
+            if matches!(queue, Kind::FqCodelAirtime(_) | Kind::FqCodel(_)) {
                 *queue = Kind::RoundRobin { packets: 30 };
             }
         }

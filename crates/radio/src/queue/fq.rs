@@ -1,4 +1,4 @@
-//! Flow queues that all receivers of an access point share.
+//! Flow queues that all receivers of an access point share, in mac80211 or in a queueing discipline.
 //! Source:     Linux's `net/fq.h` and `net/fq_impl.h` as mac80211 uses them (4096 flows, 8192 packets, 16 MiB, 4 MiB where
 //!             the radio knows no VHT, quantum 300); RFC 8290, sections 4.1 and 4.2.
 //! Equations:  bucket = high bits of (hash times 2^32 / golden ratio);  a flow with deficit <= 0 gets a quantum and waits
@@ -17,10 +17,6 @@ use crate::Ecn;
 use lasthop_units::Time;
 use std::collections::VecDeque;
 
-/// Flow buckets.
-const FLOWS: usize = 4_096;
-/// Shift that leaves as many bits of a hash as buckets have.
-const BUCKET_SHIFT: u32 = 32 - FLOWS.ilog2();
 /// Packets that an overflow takes from the fattest flow at most.
 const BATCH: usize = 32;
 /// No tin.
@@ -29,8 +25,9 @@ const NOBODY: u32 = u32::MAX;
 /// The flow queues of one access point.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
-    /// The shared buckets, then one default flow a tin.
+    /// The shared buckets, of which there are 2^`bits`, then one default flow a tin.
     flows: Vec<Flow>,
+    bits: u32,
     tins: Vec<Tin>,
     /// Flows that hold packets, a bit each.
     busy: Vec<u64>,
@@ -62,12 +59,14 @@ struct Flow {
 }
 
 impl Table {
-    pub fn new(tins: usize, limit: usize, memory_limit: u64, quantum: u32) -> Table {
+    /// `buckets` is a power of two.
+    pub fn new(buckets: usize, tins: usize, limit: usize, memory_limit: u64, quantum: u32) -> Table {
         let flow = Flow { list: List::new(), codel: Codel::default(), deficit: 0, tin: NOBODY };
-        let flows = FLOWS + tins;
+        let flows = buckets + tins;
         assert!(flows < usize::from(u16::MAX), "{tins} receivers and classes are more than flow numbers reach");
         Table {
             flows: vec![flow; flows],
+            bits: buckets.ilog2(),
             tins: (0..tins).map(|_| Tin::default()).collect(),
             busy: vec![0; flows.div_ceil(64)],
             packets: 0,
@@ -82,11 +81,11 @@ impl Table {
     /// Takes a packet for a tin. What overflows, of any tin, goes to `victims`.
     pub fn push(&mut self, pool: &mut Pool, tin: usize, id: u32, victims: &mut Vec<u32>) {
         let (hash, len) = (pool.get(id).flow_hash, pool.get(id).len);
-        let bucket = (hash.wrapping_mul(0x9e37_79b1) >> BUCKET_SHIFT) as usize;
+        let bucket = (hash.wrapping_mul(0x9e37_79b1) >> (32 - self.bits)) as usize;
         let owner = u32::try_from(tin).expect("few tins");
         let held = self.flows[bucket].tin != NOBODY && self.flows[bucket].tin != owner;
         self.collisions += u64::from(held);
-        let index = if held { FLOWS + tin } else { bucket };
+        let index = if held { (1 << self.bits) + tin } else { bucket };
         let flow = &mut self.flows[index];
         if flow.tin == NOBODY {
             flow.tin = owner;
@@ -151,9 +150,14 @@ impl Table {
 
     /// The oldest packet that waits for a tin.
     pub fn oldest(&self, pool: &Pool, tin: usize) -> Option<u32> {
+        self.oldest_of(pool, tin, |_| true)
+    }
+
+    /// The oldest of the packets at the heads of a tin's flows that `counts` says yes to.
+    pub fn oldest_of(&self, pool: &Pool, tin: usize, counts: impl Fn(u32) -> bool) -> Option<u32> {
         let lists = self.tins[tin].new.iter().chain(&self.tins[tin].old);
         let heads = lists.filter_map(|&index| self.flows[usize::from(index)].list.front());
-        heads.min_by_key(|&id| pool.get(id).order)
+        heads.filter(|id| counts(*id)).min_by_key(|&id| pool.get(id).order)
     }
 
     /// Packets that found their bucket held by another tin.

@@ -16,8 +16,8 @@ struct Bench {
 fn bench(params: FqCodelParams, rates: &[u64]) -> Bench {
     let kind = Kind::FqCodelAirtime(params);
     let (mut tables, lanes) = (Vec::new(), rates.len() + 1);
-    add_table(&kind, 2 * lanes, true, &mut tables);
-    let queues = (0..2).map(|class| Queue::new(&kind, lanes, class, &tables)).collect();
+    add_tables(&kind, lanes, 2, true, &mut tables);
+    let queues = (0..2).map(|class| Queue::new(&kind, lanes, (class, 2), &tables)).collect();
     let link = |mbit: &u64| Link {
         rate: Rate::from_mbit(*mbit),
         preamble: Span::from_micros(40),

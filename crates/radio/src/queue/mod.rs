@@ -9,16 +9,20 @@ mod mac80211;
 #[cfg(test)]
 mod mac80211_tests;
 mod pool;
+mod qdisc;
+#[cfg(test)]
+mod qdisc_tests;
 mod round_robin;
 #[cfg(test)]
 mod tests;
 
 use fifo::Fifo;
 pub(crate) use fq::Table;
-use lasthop_units::{Bytes, Span};
+use lasthop_units::{Bytes, Span, Time};
 pub(crate) use mac80211::Link;
 use mac80211::Mac80211;
 pub(crate) use pool::{Meta, Pool};
+use qdisc::Qdisc;
 use round_robin::RoundRobin;
 
 /// A queue discipline and its limits.
@@ -37,6 +41,41 @@ pub enum Kind {
     },
     /// FQ-CoDel per receiver, airtime fairness between them and airtime queue limits, as Linux's mac80211 does.
     FqCodelAirtime(FqCodelParams),
+    /// FQ-CoDel for all receivers together, above the driver's own queue, as Linux's access points had before mac80211 got
+    /// queues for each station.
+    FqCodel(QdiscParams),
+}
+
+/// Parameters of FQ-CoDel above a driver's queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QdiscParams {
+    /// Sojourn time in the discipline that CoDel tolerates as standing.
+    pub target: Span,
+    /// How long the sojourn time must stay above `target` before CoDel acts.
+    pub interval: Span,
+    /// Bytes that a flow may send a turn.
+    pub quantum: u32,
+    /// Packets in the discipline, all flows; beyond, the fattest flow loses its head.
+    pub packets: usize,
+    /// Mark ECN-capable packets instead of dropping them.
+    pub ecn: bool,
+    /// Packets that the driver holds of a class, unacknowledged ones included.
+    pub driver_packets: usize,
+}
+
+impl Default for QdiscParams {
+    /// OpenWrt 15.05's on ath9k: target 5 ms, interval 100 ms, quantum 300 bytes, 1024 packets, marking on; 123 packets in the
+    /// driver.
+    fn default() -> QdiscParams {
+        QdiscParams {
+            target: Span::from_millis(5),
+            interval: Span::from_millis(100),
+            quantum: 300,
+            packets: 1_024,
+            ecn: true,
+            driver_packets: 123,
+        }
+    }
 }
 
 /// Parameters of FQ-CoDel with airtime fairness.
@@ -107,12 +146,23 @@ impl Default for Aql {
 /// Memory of waiting packets that mac80211 allows, with and without VHT.
 const MEMORY: [Bytes; 2] = [Bytes::new(4 << 20), Bytes::new(16 << 20)];
 
-/// Adds the flow table that the queues of one node share, where their kind has one. `tins` counts its receivers with
-/// the group, times its access classes.
-pub(crate) fn add_table(kind: &Kind, tins: usize, vht: bool, tables: &mut Vec<Table>) {
-    if let Kind::FqCodelAirtime(params) = kind {
-        let memory = params.memory.unwrap_or(MEMORY[usize::from(vht)]);
-        tables.push(Table::new(tins, params.packets, memory.get(), params.quantum));
+/// Flow buckets of a node's queues in mac80211, and of a discipline.
+const MAC80211_FLOWS: usize = 4_096;
+const QDISC_FLOWS: usize = 1_024;
+
+/// Adds the flow tables that the queues of one node use, where their kind has some: one that all its classes share, or one
+/// each. `lanes` counts its receivers with the group.
+pub(crate) fn add_tables(kind: &Kind, lanes: usize, classes: usize, vht: bool, tables: &mut Vec<Table>) {
+    match kind {
+        Kind::FqCodelAirtime(params) => {
+            let memory = params.memory.unwrap_or(MEMORY[usize::from(vht)]);
+            tables.push(Table::new(MAC80211_FLOWS, lanes * classes, params.packets, memory.get(), params.quantum));
+        }
+        Kind::FqCodel(params) => {
+            let table = Table::new(QDISC_FLOWS, 1, params.packets, u64::MAX, params.quantum);
+            tables.extend(std::iter::repeat_n(table, classes));
+        }
+        Kind::Fifo { .. } | Kind::RoundRobin { .. } => {}
     }
 }
 
@@ -134,18 +184,23 @@ enum Discipline {
     Fifo(Fifo),
     RoundRobin(RoundRobin),
     Mac80211(Mac80211),
+    Qdisc(Qdisc),
 }
 
 impl Queue {
-    /// A queue for `slots` receivers, the last of them the group, of the `class`th access class. A kind that has a flow
-    /// table uses the last one added.
-    pub fn new(kind: &Kind, slots: usize, class: usize, tables: &[Table]) -> Queue {
+    /// A queue for `slots` receivers, the last of them the group, of the `class`th of `classes` access classes. A kind that has
+    /// flow tables uses the last ones added.
+    pub fn new(kind: &Kind, slots: usize, (class, classes): (usize, usize), tables: &[Table]) -> Queue {
         let discipline = match kind {
             Kind::Fifo { packets } => Discipline::Fifo(Fifo::new(*packets, slots)),
             Kind::RoundRobin { packets } => Discipline::RoundRobin(RoundRobin::new(*packets, slots)),
             Kind::FqCodelAirtime(params) => {
                 let table = tables.len().checked_sub(1).expect("its table was added before");
                 Discipline::Mac80211(Mac80211::new(*params, slots, table, class * slots))
+            }
+            Kind::FqCodel(params) => {
+                let first = tables.len().checked_sub(classes).expect("its tables were added before");
+                Discipline::Qdisc(Qdisc::new(params, slots, first + class))
             }
         };
         let resend = vec![u64::MAX; slots];
@@ -169,6 +224,10 @@ impl Queue {
                 queue.push(pool, tables, slot, id, victims);
                 true
             }
+            Discipline::Qdisc(queue) => {
+                queue.push(pool, tables, slot, id, victims);
+                true
+            }
         }
     }
 
@@ -179,6 +238,7 @@ impl Queue {
             Discipline::Fifo(queue) => queue.select(&self.resend),
             Discipline::RoundRobin(queue) => queue.select(&self.resend),
             Discipline::Mac80211(queue) => queue.select(&self.resend),
+            Discipline::Qdisc(queue) => queue.select(&self.resend),
         }
     }
 
@@ -189,6 +249,7 @@ impl Queue {
             Discipline::Fifo(queue) => queue.pop(pool, slot),
             Discipline::RoundRobin(queue) => queue.pop(pool, slot),
             Discipline::Mac80211(queue) => queue.pop(pool, slot),
+            Discipline::Qdisc(queue) => queue.pop(pool, slot),
         }?;
         self.in_flight[slot] += 1;
         self.in_flight_total += 1;
@@ -229,6 +290,14 @@ impl Queue {
         }
     }
 
+    /// Fills the driver's own queue from the discipline above it, where there is one.
+    #[inline]
+    pub fn fill_driver(&mut self, pool: &mut Pool, tables: &mut [Table], now: Time, victims: &mut Vec<u32>) {
+        if let Discipline::Qdisc(queue) = &mut self.discipline {
+            queue.hand_over(pool, tables, now, self.in_flight_total, victims);
+        }
+    }
+
     /// Expected airtime of what the hardware holds, zero where there is no hardware queue.
     pub fn pending(&self) -> Span {
         match &self.discipline {
@@ -244,6 +313,7 @@ impl Queue {
             Discipline::Fifo(queue) => queue.waiting(),
             Discipline::RoundRobin(queue) => queue.waiting(),
             Discipline::Mac80211(queue) => queue.staged(),
+            Discipline::Qdisc(queue) => queue.staged(),
         };
         ready == 0 && self.resending == 0
     }
@@ -254,6 +324,7 @@ impl Queue {
             Discipline::Fifo(queue) => (queue.list(slot).len(), queue.list(slot).bytes()),
             Discipline::RoundRobin(queue) => (queue.list(slot).len(), queue.list(slot).bytes()),
             Discipline::Mac80211(queue) => queue.backlog(tables, slot),
+            Discipline::Qdisc(queue) => queue.backlog(slot),
         }
     }
 
@@ -263,6 +334,7 @@ impl Queue {
             Discipline::Fifo(queue) => queue.list(slot).front(),
             Discipline::RoundRobin(queue) => queue.list(slot).front(),
             Discipline::Mac80211(queue) => queue.oldest(pool, tables, slot),
+            Discipline::Qdisc(queue) => queue.oldest(pool, tables, slot),
         }
     }
 }

@@ -22,6 +22,8 @@ pub(crate) struct Meta {
     pub ecn: Ecn,
     /// Airtime that the queue expects it to take, in units of 4 us, once it was handed to the hardware.
     pub airtime: u16,
+    /// The receiver's slot, where a queue must find it again.
+    pub slot: u16,
     /// The next packet of the list it is in, or of the free ones.
     next: u32,
 }
@@ -40,7 +42,7 @@ impl Meta {
         class: AccessClass,
         ecn: Ecn,
     ) -> Meta {
-        Meta { order, queued_at, len, flow_hash, src, dst, class, ecn, airtime: 0, next: NIL }
+        Meta { order, queued_at, len, flow_hash, src, dst, class, ecn, airtime: 0, slot: 0, next: NIL }
     }
 }
 

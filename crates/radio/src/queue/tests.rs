@@ -11,7 +11,7 @@ struct Bench {
 
 impl Bench {
     fn new(kind: Kind, slots: usize) -> Bench {
-        Bench { queue: Queue::new(&kind, slots, 0, &[]), pool: Pool::new(), order: 0, victims: Vec::new() }
+        Bench { queue: Queue::new(&kind, slots, (0, 1), &[]), pool: Pool::new(), order: 0, victims: Vec::new() }
     }
 
     fn push(&mut self, slot: usize, flow_hash: u32, ecn: Ecn, at: Time) -> bool {

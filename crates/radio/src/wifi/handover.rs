@@ -1,6 +1,7 @@
-//! From the queue to the radio's hardware, where an access point has such a border (mac80211).
-//! Source:     Linux, `net/mac80211`: drivers pull packets when some arrive and when transmissions complete.
-//! Deviations: none of its own; see `queue::mac80211`.     Checked by: tests/mac80211.rs, tests/properties.rs
+//! From the queue to the radio's hardware or its driver, where an access point has such a border.
+//! Source:     Linux, `net/mac80211`: drivers pull packets, or wake the discipline above them, when some arrive and when transmissions
+//!             complete.
+//! Deviations: none of its own; see `queue::mac80211` and `queue::qdisc`.     Checked by: tests/mac80211.rs, tests/properties.rs
 
 use super::model::Wifi;
 use super::phy::{Mode, Standard};
@@ -13,8 +14,21 @@ impl<P: Clone> Wifi<P> {
     #[inline]
     pub(super) fn hand_over(&mut self, now: Time, contender: usize, out: &mut impl Outbox<P>) {
         // Hops without such queues pay for this one look only.
-        if !self.tables.is_empty() && self.queues[contender].hardware().is_some() {
+        if self.tables.is_empty() {
+            return;
+        }
+        if self.queues[contender].hardware().is_some() {
             self.fill(now, contender, out);
+        } else {
+            self.fill_driver(now, contender, out);
+        }
+    }
+
+    /// Fills the driver's queue from the discipline above it, where a contender has such.
+    fn fill_driver(&mut self, now: Time, contender: usize, out: &mut impl Outbox<P>) {
+        self.queues[contender].fill_driver(&mut self.pool, &mut self.tables, now, &mut self.victims);
+        if !self.victims.is_empty() {
+            self.drop_victims(now, contender / self.classes, Drop::QueueManagement, out);
         }
     }
 
@@ -42,7 +56,9 @@ impl<P: Clone> Wifi<P> {
         if self.tables.is_empty() {
             return;
         }
-        let Some(hardware) = self.queues[contender].hardware() else { return };
+        let Some(hardware) = self.queues[contender].hardware() else {
+            return self.fill_driver(now, contender, out);
+        };
         hardware.landed();
         let classes = self.classes;
         let first = contender - contender % classes;

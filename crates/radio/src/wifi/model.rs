@@ -12,7 +12,7 @@ use super::plan::{MAX_MSDU, Plan};
 use super::rate_control::{Sampler, channel};
 use super::session::Session;
 use super::timing::{classes as node_classes, contender_of};
-use crate::queue::{Meta, Pool, Queue, Table, add_table};
+use crate::queue::{Meta, Pool, Queue, Table, add_tables};
 use crate::{AccessClass, Completion, Dest, Drop, Hop, NextEvent, Outbox, Outcome, Packet};
 use lasthop_signals::{HopReport, Node, Signal};
 use lasthop_units::{Bytes, Seed, Span, Stream, Time};
@@ -182,8 +182,8 @@ impl<P: Clone> Wifi<P> {
             let kind = plan.queue(node);
             let lanes = receivers.len() + 1;
             let vht = matches!(plan.phy(node).standard, Standard::Dot11ac | Standard::Dot11ax(_));
-            add_table(&kind, lanes * classes, vht, &mut tables);
-            queues.extend((0..classes).map(|class| Queue::new(&kind, lanes, class, &tables)));
+            add_tables(&kind, lanes, classes, vht, &mut tables);
+            queues.extend((0..classes).map(|class| Queue::new(&kind, lanes, (class, classes), &tables)));
             let receivers = receivers.into_iter().map(narrow).collect();
             ports.push(Port {
                 receivers,

@@ -102,6 +102,13 @@ fn check_queue(kind: &queue::Kind, key: &str) -> Result<(), Error> {
             within(format!("{key}.quantum (bytes)"), f64::from(fq.quantum), 1.0, 65_535.0)?;
             within(format!("{key}.airtime_quantum (s)"), fq.airtime_quantum.as_secs_f64(), 1e-6, 1.0)
         }
+        queue::Kind::FqCodel(fq) => {
+            within(format!("{key}.packets"), fq.packets as f64, 1.0, MAX_QUEUE)?;
+            within(format!("{key}.driver_packets"), fq.driver_packets as f64, 1.0, MAX_QUEUE)?;
+            within(format!("{key}.target (s)"), fq.target.as_secs_f64(), 1e-5, 10.0)?;
+            within(format!("{key}.interval (s)"), fq.interval.as_secs_f64(), fq.target.as_secs_f64(), 100.0)?;
+            within(format!("{key}.quantum (bytes)"), f64::from(fq.quantum), 1.0, 65_535.0)
+        }
     }
 }
 

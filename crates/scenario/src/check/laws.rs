@@ -1,18 +1,12 @@
 //! What runs where.
 
-use super::{packets, span};
+use super::queues;
 use crate::problem::Kind;
 use crate::quantity::either;
-use crate::quantity::show;
-use crate::read::{At, Context, Entry, Quantity};
+use crate::read::{At, Context, Entry};
 use crate::{Hosts, Part, SetUp, World, raw};
 use lasthop_laws::Place;
 use lasthop_laws::aggregation::FRAMES;
-use lasthop_radio::queue;
-use lasthop_units::{Bytes, Span};
-use raw::QueueKind;
-
-const DEFAULT_LIMIT: usize = 1000;
 
 pub(super) fn laws(raw: &raw::Scenario, cx: &mut Context) -> Option<Vec<SetUp>> {
     let wired = raw.hop.get().is_some_and(|hop| hop.wired.given && !hop.wifi.given);
@@ -37,7 +31,7 @@ fn law(name: &str, table: &raw::Law, (raw, wired): (&raw::Scenario, bool), cx: &
             "use 1 to 64 letters, digits, `+`, `-`, `_` and `.`: names are listed with commas after --laws",
         );
     }
-    let queue = optional(&table.queue, cx, |queue, cx| self::queue(&queue, wired, cx));
+    let queue = optional(&table.queue, cx, |queue, cx| queues::queue(&queue, wired, cx));
     let parts = parts(table, raw, cx);
     let full = |place| {
         let part = parts.iter().flatten().find(|(part, _)| part.place == place);
@@ -231,125 +225,4 @@ fn optional<T: Clone, U>(
         return Some(None);
     }
     build(entry.get()?, cx).map(Some)
-}
-
-/// A queue discipline, with the parameters that it has.
-pub(super) fn queue(table: &raw::Queue, wired: bool, cx: &mut Context) -> Option<queue::Kind> {
-    let kind = table.kind.get()?;
-    if wired && kind != QueueKind::Fifo {
-        let what = format!("`{kind}` needs the airtime or the stations of a Wi-Fi hop, and this hop is wired");
-        cx.impossible(&table.kind.at, what, "write \"fifo\"");
-        return None;
-    }
-    if kind == QueueKind::FqCodelAirtime {
-        return fq_codel_airtime(table, cx).map(queue::Kind::FqCodelAirtime);
-    }
-    let foreign = [
-        table.quantum.given_at(),
-        table.target.given_at(),
-        table.interval.given_at(),
-        table.airtime_quantum.given_at(),
-        table.ecn.given_at(),
-        table.memory.given_at(),
-        table.aql.given_at(),
-        table.aql_low.given_at(),
-        table.aql_high.given_at(),
-        table.aql_total.given_at(),
-        table.hardware_aggregates.given_at(),
-        table.relax_slow.given_at(),
-    ];
-    for at in foreign.into_iter().flatten() {
-        let what = format!("a queue of kind \"{kind}\" has no `{}`", at.name());
-        cx.impossible(at, what, "delete this key, or write `kind = \"fq-codel-airtime\"`");
-    }
-    let packets = limit(table, DEFAULT_LIMIT, cx)?;
-    Some(if kind == QueueKind::Fifo { queue::Kind::Fifo { packets } } else { queue::Kind::RoundRobin { packets } })
-}
-
-fn limit(table: &raw::Queue, default: usize, cx: &mut Context) -> Option<usize> {
-    if table.limit.given { packets(&table.limit, cx) } else { Some(default) }
-}
-
-fn fq_codel_airtime(table: &raw::Queue, cx: &mut Context) -> Option<queue::FqCodelParams> {
-    let default = queue::FqCodelParams::default();
-    let limit = limit(table, default.packets, cx);
-    let why = "a turn sends a byte at least; the largest is that of an HT A-MPDU";
-    let quantum = if table.quantum.given {
-        cx.within(&super::plain(&table.quantum), (Bytes::new(1), Bytes::new(65_535)), show, why)
-    } else {
-        Some(Bytes::new(u64::from(default.quantum)))
-    };
-    let why = "CoDel's times: RFC 8289, 4.2 to 4.4";
-    let mut time = |entry: &Entry<Quantity<Span>>, default: Span| {
-        if entry.given { span(entry, (Span::from_micros(10), Span::from_secs(10)), why, cx) } else { Some(default) }
-    };
-    let target = time(&table.target, default.target);
-    let interval = time(&table.interval, default.interval);
-    let why = "an A-MPDU lasts up to 5.484 ms, and a turn should not starve the others for long";
-    let airtime_quantum = if table.airtime_quantum.given {
-        span(&table.airtime_quantum, (Span::from_micros(10), Span::from_millis(100)), why, cx)
-    } else {
-        Some(default.airtime_quantum)
-    };
-    let (target, interval) = (target?, interval?);
-    if target >= interval {
-        let what = format!("a target of {} is not below the interval of {}", show(target), show(interval));
-        let at = if table.target.given { &table.target.at } else { &table.interval.at };
-        cx.impossible(at, what, "RFC 8289, 4.3: the target is 5 to 10 % of the interval");
-        return None;
-    }
-    let ecn = if table.ecn.given { table.ecn.get()? } else { default.ecn };
-    let relax_slow = if table.relax_slow.given { table.relax_slow.get()? } else { default.relax_slow };
-    let why = "a packet must fit, and packets must fit in memory";
-    let memory = if table.memory.given {
-        let bounds = (Bytes::new(4_096), Bytes::new(1 << 32));
-        Some(cx.within(&super::plain(&table.memory), bounds, show, why)?)
-    } else {
-        default.memory
-    };
-    let why = "the hardware holds the aggregate on the air and some more; 0 leaves the limit to the airtime limits";
-    let hardware_aggregates = if table.hardware_aggregates.given {
-        cx.within(&table.hardware_aggregates, (0, 64), |n| n.to_string(), why)?
-    } else {
-        u64::from(default.hardware_aggregates)
-    };
-    Some(queue::FqCodelParams {
-        memory,
-        relax_slow,
-        aql: aql(table, cx)?,
-        hardware_aggregates: u16::try_from(hardware_aggregates).ok()?,
-        packets: limit?,
-        quantum: u32::try_from(quantum?.get()).ok()?,
-        target,
-        interval,
-        airtime_quantum: airtime_quantum?,
-        ecn,
-    })
-}
-
-/// Airtime queue limits. `Some(None)` if they are turned off, `None` if they are wrong.
-fn aql(table: &raw::Queue, cx: &mut Context) -> Option<Option<queue::Aql>> {
-    let default = queue::Aql::default();
-    let limits = [&table.aql_low, &table.aql_high, &table.aql_total];
-    if table.aql.given && !table.aql.get()? {
-        for at in limits.into_iter().filter_map(Entry::given_at) {
-            let what = format!("`{}` has no meaning with `aql = false`", at.name());
-            cx.impossible(at, what, "delete one of the two keys");
-        }
-        return Some(None);
-    }
-    let why = "below a packet's airtime nothing would move; a second of hardware queue is no limit";
-    let mut time = |entry: &Entry<Quantity<Span>>, default: Span| {
-        if entry.given { span(entry, (Span::from_micros(100), Span::from_secs(1)), why, cx) } else { Some(default) }
-    };
-    let (low, high) = (time(limits[0], default.low), time(limits[1], default.high));
-    let total = time(limits[2], default.total);
-    let aql = queue::Aql { low: low?, high: high?, total: total? };
-    if aql.low > aql.high {
-        let what = format!("a low limit of {} is above the high limit of {}", show(aql.low), show(aql.high));
-        let at = if table.aql_low.given { &table.aql_low.at } else { &table.aql_high.at };
-        cx.impossible(at, what, "a station may hold `aql-low` in any case, and up to `aql-high` while there is room");
-        return None;
-    }
-    Some(Some(aql))
 }

@@ -4,6 +4,7 @@
 
 mod further;
 mod laws;
+mod queues;
 mod traffic;
 mod wifi;
 
@@ -319,7 +320,7 @@ fn hop(raw: &raw::Scenario, run: Run, cx: &mut Context) -> Option<Hop> {
 
 fn wired_hop(hop: &raw::WiredHop, raw: &raw::Scenario, cx: &mut Context) -> Option<WiredHop> {
     let up = line(&hop.rate, &hop.delay, &hop.uplink_queue, cx);
-    let queue = hop.queue.get().and_then(|queue| laws::queue(&queue, true, cx));
+    let queue = hop.queue.get().and_then(|queue| queues::queue(&queue, true, cx));
     let stations = raw.station.get().unwrap_or_default();
     for station in &stations {
         let radio = [

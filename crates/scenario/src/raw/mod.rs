@@ -244,18 +244,20 @@ table! {
     Queue {
         /// The discipline.
         required kind: QueueKind,
-        /// Most packets in the queue: in all for `fifo` (default 1000) and `fq-codel-airtime` (default 8192, as in
-        /// Linux mac80211), for each station with `round-robin` (default 1000).
+        /// Most packets in the queue: in all for `fifo` (default 1000), `fq-codel-airtime` (default 8192, as in Linux
+        /// mac80211) and `fq-codel` (default 1024, as in OpenWrt 15.05, those in the driver apart), for each station with
+        /// `round-robin` (default 1000).
         optional limit: Quantity<Packets>,
-        /// `fq-codel-airtime`: bytes a flow may send in its turn (default 300 B, as in Linux mac80211).
+        /// `fq-codel-airtime` and `fq-codel`: bytes a flow may send in its turn (default 300 B, as in Linux mac80211).
         optional quantum: Quantity<Bytes>,
-        /// `fq-codel-airtime`: standing delay that CoDel accepts (default 20 ms, as in Linux mac80211).
+        /// `fq-codel-airtime` and `fq-codel`: standing delay that CoDel accepts (default 20 ms, as in Linux mac80211, and 5 ms).
         optional target: Quantity<Span>,
-        /// `fq-codel-airtime`: how long the delay may stay above the target before CoDel drops (default 100 ms).
+        /// `fq-codel-airtime` and `fq-codel`: how long the delay may stay above the target before CoDel drops (default 100 ms).
         optional interval: Quantity<Span>,
         /// `fq-codel-airtime`: airtime a station may use in its turn (default 256 us, Linux mac80211's weight of 256).
         optional airtime_quantum: Quantity<Span>,
-        /// `fq-codel-airtime`: whether CoDel marks packets that can carry a mark, rather than dropping them (default true).
+        /// `fq-codel-airtime` and `fq-codel`: whether CoDel marks packets that can carry a mark, rather than dropping them
+        /// (default true).
         optional ecn: bool,
         /// `fq-codel-airtime`: memory of the waiting packets, counted as Linux counts it, 2304 B for one of 1500 B
         /// (default 16 MiB for ac, 4 MiB for the others, as in Linux mac80211).
@@ -276,6 +278,9 @@ table! {
         /// `fq-codel-airtime`: target 50 ms, interval 300 ms and no marks for a station whose expected throughput is below
         /// 6 Mbit/s times the number of stations, as Linux had it from 4.8 to 6.15 (default false).
         optional relax_slow: bool,
+        /// `fq-codel`: packets that the driver holds of an access class, unacknowledged ones included (default 123, as ath9k
+        /// does).
+        optional driver_queue: Quantity<Packets>,
     }
 }
 

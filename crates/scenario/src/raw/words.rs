@@ -59,6 +59,9 @@ words! {
         /// FQ-CoDel for each station, airtime fairness between stations and airtime queue limits, as Linux mac80211 has
         /// them since 6.16: the modern access point.
         FqCodelAirtime = "fq-codel-airtime",
+        /// One FQ-CoDel queueing discipline for all stations, above a drop-tail queue in the driver: access points before
+        /// mac80211 had queues of its own, such as those of OpenWrt 15.05 with ath9k.
+        FqCodel = "fq-codel",
     }
 }
 

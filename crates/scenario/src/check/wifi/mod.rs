@@ -7,7 +7,7 @@ mod neighbours;
 mod rates;
 mod trace;
 
-use super::{Run, laws, packets, plain, span, unknown_name};
+use super::{Run, packets, plain, queues, span, unknown_name};
 use crate::problem::Kind;
 use crate::quantity::{Hertz, either, show};
 use crate::raw::{RateControl, RateSet};
@@ -63,7 +63,7 @@ pub(super) fn hop(hop: &raw::WifiHop, raw: &raw::Scenario, run: Run, cx: &mut Co
     let beacon_interval = beacon_interval(&hop.beacon_interval, cx);
     let why = "IEEE 802.11-2020, dot11ShortRetryLimit; the radio model ends at 127";
     let retry_limit = cx.within(&hop.retry_limit, (1, 127), |n| n.to_string(), why);
-    let queue = hop.queue.get().and_then(|queue| laws::queue(&queue, false, cx));
+    let queue = hop.queue.get().and_then(|queue| queues::queue(&queue, false, cx));
     let station_queue = station_queue(hop, cx);
     let rts_threshold = rts_threshold(&hop.rts_threshold, cx);
     // Rates mean nothing without a standard.
@@ -252,7 +252,7 @@ fn station_queue(hop: &raw::WifiHop, cx: &mut Context) -> Option<queue::Kind> {
         );
         return None;
     }
-    hop.station_queue.get().and_then(|queue| laws::queue(&queue, false, cx))
+    hop.station_queue.get().and_then(|queue| queues::queue(&queue, false, cx))
 }
 
 /// `Some(None)`: never.
@@ -316,8 +316,11 @@ fn station(table: &raw::Station, air: Air, loss: Option<PathLoss>, cx: &mut Cont
     let mpdu_error = cx.within(&table.mpdu_error_rate, (0.0, MOST_ERRORS), |p| p.to_string(), why);
     let link = links::link(table, loss, cx);
     let control = table.rate_control.get();
-    let queue =
-        if table.queue.given { Some(table.queue.get().and_then(|queue| laws::queue(&queue, false, cx))) } else { None };
+    let queue = if table.queue.given {
+        Some(table.queue.get().and_then(|queue| queues::queue(&queue, false, cx)))
+    } else {
+        None
+    };
     let rate = if let Some(control) = control.filter(|control| *control != RateControl::Fixed) {
         links::controlled(table, control, air, cx)
     } else if table.mcs_trace.given {

@@ -1,0 +1,172 @@
+//! Queue disciplines, with the parameters that each has.
+
+use super::{packets, plain, span};
+use crate::quantity::show;
+use crate::raw::QueueKind;
+use crate::read::{At, Context, Entry, Quantity};
+use crate::{problem::Kind, raw};
+use lasthop_radio::queue::{self, Aql, FqCodelParams, QdiscParams};
+use lasthop_units::{Bytes, Span};
+
+const DEFAULT_LIMIT: usize = 1000;
+
+/// A queue discipline.
+pub(super) fn queue(table: &raw::Queue, wired: bool, cx: &mut Context) -> Option<queue::Kind> {
+    let kind = table.kind.get()?;
+    if wired && kind != QueueKind::Fifo {
+        let what = format!("`{kind}` needs the airtime or the stations of a Wi-Fi hop, and this hop is wired");
+        cx.impossible(&table.kind.at, what, "write \"fifo\"");
+        return None;
+    }
+    refuse_foreign(table, kind, cx);
+    match kind {
+        QueueKind::Fifo => Some(queue::Kind::Fifo { packets: limit(table, DEFAULT_LIMIT, cx)? }),
+        QueueKind::RoundRobin => Some(queue::Kind::RoundRobin { packets: limit(table, DEFAULT_LIMIT, cx)? }),
+        QueueKind::FqCodelAirtime => fq_codel_airtime(table, cx).map(queue::Kind::FqCodelAirtime),
+        QueueKind::FqCodel => fq_codel(table, cx).map(queue::Kind::FqCodel),
+    }
+}
+
+/// Reports keys that only other kinds have.
+fn refuse_foreign(table: &raw::Queue, kind: QueueKind, cx: &mut Context) {
+    use QueueKind::{FqCodel, FqCodelAirtime};
+    let of_codel = [table.quantum.given_at(), table.target.given_at(), table.interval.given_at(), table.ecn.given_at()];
+    let of_airtime = [
+        table.airtime_quantum.given_at(),
+        table.memory.given_at(),
+        table.aql.given_at(),
+        table.aql_low.given_at(),
+        table.aql_high.given_at(),
+        table.aql_total.given_at(),
+        table.hardware_aggregates.given_at(),
+        table.relax_slow.given_at(),
+    ];
+    let of_discipline = [table.driver_queue.given_at()];
+    let mut refuse = |at: &At, others: &str| {
+        let what = format!("a queue of kind \"{kind}\" has no `{}`", at.name());
+        cx.impossible(at, what, format!("delete this key, or write {others}"));
+    };
+    let (airtime, discipline) = ("`kind = \"fq-codel-airtime\"`", "`kind = \"fq-codel\"`");
+    if !matches!(kind, FqCodel | FqCodelAirtime) {
+        of_codel.into_iter().flatten().for_each(|at| refuse(at, airtime));
+    }
+    if kind != FqCodelAirtime {
+        of_airtime.into_iter().flatten().for_each(|at| refuse(at, airtime));
+    }
+    if kind != FqCodel {
+        of_discipline.into_iter().flatten().for_each(|at| refuse(at, discipline));
+    }
+}
+
+fn limit(table: &raw::Queue, default: usize, cx: &mut Context) -> Option<usize> {
+    if table.limit.given { packets(&table.limit, cx) } else { Some(default) }
+}
+
+/// What every kind with CoDel has.
+struct Codel {
+    limit: usize,
+    quantum: u32,
+    target: Span,
+    interval: Span,
+    ecn: bool,
+}
+
+/// That, with these defaults.
+fn codel(table: &raw::Queue, default: &Codel, cx: &mut Context) -> Option<Codel> {
+    let limit = limit(table, default.limit, cx);
+    let why = "a turn sends a byte at least; the largest is that of an HT A-MPDU";
+    let quantum = if table.quantum.given {
+        cx.within(&plain(&table.quantum), (Bytes::new(1), Bytes::new(65_535)), show, why)
+    } else {
+        Some(Bytes::new(u64::from(default.quantum)))
+    };
+    let why = "CoDel's times: RFC 8289, 4.2 to 4.4";
+    let mut time = |entry: &Entry<Quantity<Span>>, default: Span| {
+        if entry.given { span(entry, (Span::from_micros(10), Span::from_secs(10)), why, cx) } else { Some(default) }
+    };
+    let target = time(&table.target, default.target);
+    let interval = time(&table.interval, default.interval);
+    let (target, interval) = (target?, interval?);
+    if target >= interval {
+        let what = format!("a target of {} is not below the interval of {}", show(target), show(interval));
+        let at = if table.target.given { &table.target.at } else { &table.interval.at };
+        cx.impossible(at, what, "RFC 8289, 4.3: the target is 5 to 10 % of the interval");
+        return None;
+    }
+    let ecn = if table.ecn.given { table.ecn.get()? } else { default.ecn };
+    Some(Codel { limit: limit?, quantum: u32::try_from(quantum?.get()).ok()?, target, interval, ecn })
+}
+
+fn fq_codel(table: &raw::Queue, cx: &mut Context) -> Option<QdiscParams> {
+    let QdiscParams { target, interval, quantum, packets: limit, ecn, driver_packets } = QdiscParams::default();
+    let codel = codel(table, &Codel { limit, quantum, target, interval, ecn }, cx);
+    let driver_packets = if table.driver_queue.given { packets(&table.driver_queue, cx) } else { Some(driver_packets) };
+    let Codel { limit: packets, quantum, target, interval, ecn } = codel?;
+    Some(QdiscParams { target, interval, quantum, packets, ecn, driver_packets: driver_packets? })
+}
+
+fn fq_codel_airtime(table: &raw::Queue, cx: &mut Context) -> Option<FqCodelParams> {
+    let default = FqCodelParams::default();
+    let FqCodelParams { target, interval, quantum, packets: limit, ecn, .. } = default;
+    let codel = codel(table, &Codel { limit, quantum, target, interval, ecn }, cx);
+    let why = "an A-MPDU lasts up to 5.484 ms, and a turn should not starve the others for long";
+    let airtime_quantum = if table.airtime_quantum.given {
+        span(&table.airtime_quantum, (Span::from_micros(10), Span::from_millis(100)), why, cx)
+    } else {
+        Some(default.airtime_quantum)
+    };
+    let Codel { limit: packets, quantum, target, interval, ecn } = codel?;
+    let relax_slow = if table.relax_slow.given { table.relax_slow.get()? } else { default.relax_slow };
+    let why = "a packet must fit, and packets must fit in memory";
+    let memory = if table.memory.given {
+        let bounds = (Bytes::new(4_096), Bytes::new(1 << 32));
+        Some(cx.within(&plain(&table.memory), bounds, show, why)?)
+    } else {
+        default.memory
+    };
+    let why = "the hardware holds the aggregate on the air and some more; 0 leaves the limit to the airtime limits";
+    let hardware_aggregates = if table.hardware_aggregates.given {
+        cx.within(&table.hardware_aggregates, (0, 64), |n| n.to_string(), why)?
+    } else {
+        u64::from(default.hardware_aggregates)
+    };
+    Some(FqCodelParams {
+        memory,
+        relax_slow,
+        aql: aql(table, cx)?,
+        hardware_aggregates: u16::try_from(hardware_aggregates).ok()?,
+        packets,
+        quantum,
+        target,
+        interval,
+        airtime_quantum: airtime_quantum?,
+        ecn,
+    })
+}
+
+/// Airtime queue limits. `Some(None)` if they are turned off, `None` if they are wrong.
+fn aql(table: &raw::Queue, cx: &mut Context) -> Option<Option<Aql>> {
+    let default = Aql::default();
+    let limits = [&table.aql_low, &table.aql_high, &table.aql_total];
+    if table.aql.given && !table.aql.get()? {
+        for at in limits.into_iter().filter_map(Entry::given_at) {
+            let what = format!("`{}` has no meaning with `aql = false`", at.name());
+            cx.impossible(at, what, "delete one of the two keys");
+        }
+        return Some(None);
+    }
+    let why = "below a packet's airtime nothing would move; a second of hardware queue is no limit";
+    let mut time = |entry: &Entry<Quantity<Span>>, default: Span| {
+        if entry.given { span(entry, (Span::from_micros(100), Span::from_secs(1)), why, cx) } else { Some(default) }
+    };
+    let (low, high) = (time(limits[0], default.low), time(limits[1], default.high));
+    let total = time(limits[2], default.total);
+    let aql = Aql { low: low?, high: high?, total: total? };
+    if aql.low > aql.high {
+        let what = format!("a low limit of {} is above the high limit of {}", show(aql.low), show(aql.high));
+        let at = if table.aql_low.given { &table.aql_low.at } else { &table.aql_high.at };
+        cx.impossible(at, what, "a station may hold `aql-low` in any case, and up to `aql-high` while there is room");
+        return None;
+    }
+    Some(Some(aql))
+}
