@@ -2,9 +2,9 @@
 
 use super::{packets, plain, span};
 use crate::quantity::show;
+use crate::raw;
 use crate::raw::QueueKind;
 use crate::read::{At, Context, Entry, Quantity};
-use crate::{problem::Kind, raw};
 use lasthop_radio::queue::{self, Aql, FqCodelParams, QdiscParams};
 use lasthop_units::{Bytes, Span};
 
