@@ -61,6 +61,9 @@ fn beyond(scenario: &Scenario, law: &SetUp) -> Option<String> {
     if scenario.is_mesh() {
         return Some("the lab has no meshes".to_owned());
     }
+    if matches!(scenario.hop(), Hop::Cell(_)) {
+        return Some("the lab has no cells".to_owned());
+    }
     if law.parts.iter().any(|part| part.place == Place::Terminal) {
         return Some("the lab's stations run no law that bounds the windows of their own connections".to_owned());
     }
@@ -216,6 +219,7 @@ impl Spec {
         }
         let last = match &self.hop {
             Hop::Wired(hop) => hop.down.rate.min(hop.up.rate),
+            Hop::Cell(_) => return wrong("an LTE cell, and the lab has none: use the simulator (--world sim)".into()),
             Hop::Wifi(plan) if plan.params().nodes.len() <= self.stations.len() => {
                 return wrong(format!(
                     "{} stations on a hop with {} nodes",

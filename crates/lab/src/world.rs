@@ -203,6 +203,7 @@ fn segments(
     let last = match &spec.hop {
         Hop::Wired(hop) => Model::Star(Star::new(spec.stations.len() as u16, hop.down, hop.up)),
         Hop::Wifi(plan) => Model::Wifi(Box::new(Wifi::new(plan.as_ref().clone(), spec.seed))),
+        Hop::Cell(_) => return Err(LabError::Spec("an LTE cell: use the simulator (--world sim)".into())),
     };
     let is_upload =
         |stream: &Stream| matches!(stream.kind, StreamKind::Bulk { .. }) && spec.station_of(stream.from).is_some();

@@ -149,7 +149,7 @@ series! {
     Capacity = of("hop", "capacity", "Mbit/s").drawn(CAPACITY, Whole::Own);
     /// PHY rate towards it.
     PhyRate = of("station", "phy_rate", "Mbit/s").held().drawn("PHY rate", Whole::Own);
-    /// Share of time that the channel is busy.
+    /// Share of time that the channel is busy; of a cell, share of its resource blocks that are given away.
     ChannelBusy = of("hop", "channel_busy", "1").drawn_as("Channel busy", ("%", 100.0), Whole::Own);
     /// Packets in a frame.
     Aggregation = of("station", "aggregation", "packets").drawn("Packets in a frame", Whole::Own);

@@ -5,7 +5,7 @@ use crate::graph::{Cable, Graph, Host, HostRole, Link, Medium, Route};
 use crate::read::nearest;
 use crate::{Program, SetUp, World};
 use lasthop_laws::{Choice, Place, Transport};
-use lasthop_radio::{AccessClass, queue, wifi, wired};
+use lasthop_radio::{AccessClass, cell, queue, wifi, wired};
 use lasthop_report::{Direction, Key, NOBODY, StreamInfo};
 use lasthop_signals::{HostId, Node};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
@@ -84,7 +84,7 @@ impl Scenario {
     /// If there is no such station.
     pub fn access_point_of(&self, station: usize) -> Node {
         match &self.hop {
-            Hop::Wired(_) => Scenario::AP,
+            Hop::Wired(_) | Hop::Cell(_) => Scenario::AP,
             Hop::Wifi(plan) => match plan.params().nodes[station + 1].role {
                 wifi::Role::Station { ap } => ap,
                 wifi::Role::Peer => Scenario::AP,
@@ -172,7 +172,7 @@ impl Scenario {
             ends: ends.map(Some).to_vec(),
         };
         let nodes = match &self.hop {
-            Hop::Wired(_) => 1 + self.stations.len(),
+            Hop::Wired(_) | Hop::Cell(_) => 1 + self.stations.len(),
             Hop::Wifi(plan) => plan.params().nodes.len(),
         };
         let mut ends = vec![None; nodes];
@@ -211,8 +211,17 @@ impl Scenario {
             let hosts = self.hosts();
             law.sender(&hosts[host.index()].name).transport() == Transport::Atp
         };
-        if law.senders().any(|sender| sender.transport() == Transport::Atp) && matches!(self.hop, Hop::Wired(_)) {
-            return Some("ATP goes by the delays that nodes of a radio tell, and this hop is wired".to_owned());
+        if law.senders().any(|sender| sender.transport() == Transport::Atp) {
+            let hop = match self.hop {
+                Hop::Wired(_) => Some("wired"),
+                Hop::Cell(_) => Some("a cell"),
+                Hop::Wifi(_) => None,
+            };
+            if let Some(hop) = hop {
+                return Some(format!(
+                    "ATP goes by the delays that nodes of a Wi-Fi channel tell, and this hop is {hop}"
+                ));
+            }
         }
         let fetches =
             self.streams.iter().any(|stream| matches!(stream.kind, StreamKind::Fetch { .. }) && atp(stream.from));
@@ -386,14 +395,17 @@ pub enum Hop {
     /// An 802.11 BSS and its neighbours on the channel. Node 0 is the access point, then come the stations, then two
     /// nodes a neighbour, then further access points.
     Wifi(Box<wifi::Plan>),
+    /// An LTE cell. Node 0 is the base station, then come the stations.
+    Cell(Box<cell::Plan>),
 }
 
 impl Hop {
-    /// The access point's queue towards the stations.
-    pub fn queue(&self) -> queue::Kind {
+    /// The access point's queue towards the stations; `None` for a cell, whose base station has one of its own kind.
+    pub fn queue(&self) -> Option<queue::Kind> {
         match self {
-            Hop::Wired(hop) => queue::Kind::Fifo { packets: hop.down.queue_packets },
-            Hop::Wifi(plan) => plan.params().ap_queue,
+            Hop::Wired(hop) => Some(queue::Kind::Fifo { packets: hop.down.queue_packets }),
+            Hop::Wifi(plan) => Some(plan.params().ap_queue),
+            Hop::Cell(_) => None,
         }
     }
 
@@ -404,7 +416,7 @@ impl Hop {
                 let down = wired::Params { queue_packets: packets, ..hop.down };
                 Some(Hop::Wired(WiredHop { down, ..*hop }))
             }
-            (Hop::Wired(_), _) => None,
+            (Hop::Wired(_) | Hop::Cell(_), _) => None,
             (Hop::Wifi(plan), _) => {
                 let mut params = wifi::Params { ap_queue: queue, ..plan.params().clone() };
                 // The gateway of a mesh is a peer among others.

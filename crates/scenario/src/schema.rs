@@ -106,7 +106,7 @@ fn referred(schema: &Json) -> Option<&str> {
 }
 
 /// Tables that come first, under headings that tell where they stand.
-const TABLES: [(&str, &str); 23] = [
+const TABLES: [(&str, &str); 26] = [
     ("`[wire]`", "Wire"),
     ("`[backhaul]`", "Backhaul"),
     ("`changes` of a backhaul or link", "RateStep"),
@@ -116,12 +116,15 @@ const TABLES: [(&str, &str); 23] = [
     ("`[hop]`", "Hop"),
     ("`[hop.wifi]`", "WifiHop"),
     ("`[hop.wired]`", "WiredHop"),
+    ("`[hop.cell]`", "CellHop"),
+    ("`[[hop.cell.background]]`", "CellBackground"),
     ("`queue`", "Queue"),
     ("`[[access-point]]`", "AccessPoint"),
     ("`[[station]]`", "Station"),
     ("Steps of `mcs-trace`", "McsStep"),
     ("Steps of `snr-trace`", "SnrStep"),
     ("Points of `walk`", "WalkPoint"),
+    ("Steps of `cqi-trace`", "CqiStep"),
     ("`fading`", "Fading"),
     ("`[[neighbour]]`", "Neighbour"),
     ("Intervals of `active`", "Interval"),

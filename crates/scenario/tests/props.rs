@@ -84,7 +84,7 @@ fn every_default_reads() {
         Some(("oal", true))
     );
     let fq_codel = lasthop_radio::queue::FqCodelParams::default();
-    assert_eq!(scenario.hop().queue(), lasthop_radio::queue::Kind::FqCodelAirtime(fq_codel));
+    assert_eq!(scenario.hop().queue(), Some(lasthop_radio::queue::Kind::FqCodelAirtime(fq_codel)));
     let Hop::Wifi(plan) = scenario.hop() else { panic!("a Wi-Fi hop") };
     assert_eq!(plan.params().background[0].active, [(Time::ZERO, Time::ZERO + Span::from_secs(1))]);
     assert!(matches!(scenario.streams()[1].kind, StreamKind::Probe { every, .. } if every == Span::from_millis(20)));
@@ -130,7 +130,7 @@ fn answered(text: &str) {
             assert!(scenario.warm_up() < scenario.duration());
             for law in scenario.laws() {
                 let under = scenario.hop_under(law);
-                assert_eq!(under.queue(), law.queue.unwrap_or(scenario.hop().queue()));
+                assert_eq!(under.queue(), law.queue.or(scenario.hop().queue()));
             }
             for stream in scenario.streams() {
                 assert!(scenario.station_of(stream.to).is_some());

@@ -5,12 +5,13 @@
 
 use crate::agenda::Component;
 use crate::cargo::Datagram;
+use lasthop_radio::cell::Cell;
 use lasthop_radio::star::Star;
 use lasthop_radio::wifi::{Air, PpduKind, PpduRecord, Wifi};
 use lasthop_radio::wired::Wire;
 use lasthop_radio::{Completion, Drop, Hop, NextEvent, Outbox, Packet, RxInfo};
 use lasthop_scenario::graph::{Forwarding, Step};
-use lasthop_signals::{HopReport, HostId, Node, Signal};
+use lasthop_signals::{CellSubframe, HopReport, HostId, Node, Signal};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::VecDeque;
 
@@ -21,8 +22,10 @@ pub enum Carrier {
     Cable(Wire<Datagram>),
     /// A cable from node 0 to each of the others.
     Star(Star<Datagram>),
-    /// A radio channel.
+    /// A Wi-Fi channel.
     Wifi(Box<Wifi<Datagram>>),
+    /// An LTE cell.
+    Cell(Box<Cell<Datagram>>),
 }
 
 /// A link of the world.
@@ -58,6 +61,8 @@ pub(crate) enum Effect {
     Arrived { at: Time, link: usize, to: Node, packet: Packet<Datagram>, queued_at: Time },
     /// A driver reports.
     Reported { at: Time, link: usize, of: Node, report: HopReport },
+    /// A station has decoded the control channel of one of its cell's carriers.
+    Subframe { at: Time, of: Node, shown: Box<CellSubframe> },
     /// A packet is lost. `told`: its transmitter has said that it is done with it.
     Lost { at: Time, link: usize, src: Node, datagram: Datagram, told: bool },
     /// A transmitter of the last hop is done with a packet, which was queued and came to the head of the line then.
@@ -112,8 +117,15 @@ impl Outbox<Datagram> for Collect<'_> {
     }
 
     fn driver(&mut self, at: Time, of: Node, signal: &Signal) {
-        if let Signal::Hop(report) = signal {
-            self.effects.0.push_back(Effect::Reported { at, link: self.link, of, report: report.clone() });
+        let link = self.link;
+        match signal {
+            Signal::Hop(report) => {
+                self.effects.0.push_back(Effect::Reported { at, link, of, report: report.clone() });
+            }
+            Signal::Subframe(shown) => {
+                self.effects.0.push_back(Effect::Subframe { at, of, shown: Box::new(shown.clone()) });
+            }
+            _ => {}
         }
     }
 }
@@ -166,6 +178,10 @@ impl Net {
                 hop.enqueue(now, packet, out);
                 hop.next_event()
             }
+            Carrier::Cell(hop) => {
+                hop.enqueue(now, packet, out);
+                hop.next_event()
+            }
         }
     }
 
@@ -187,6 +203,10 @@ impl Net {
                 hop.advance(now, out);
                 hop.next_event()
             }
+            Carrier::Cell(hop) => {
+                hop.advance(now, out);
+                hop.next_event()
+            }
         }
     }
 
@@ -196,6 +216,7 @@ impl Net {
             Carrier::Cable(hop) => hop.next_event(),
             Carrier::Star(hop) => hop.next_event(),
             Carrier::Wifi(hop) => hop.next_event(),
+            Carrier::Cell(hop) => hop.next_event(),
         }
     }
 
@@ -226,7 +247,7 @@ impl Net {
     pub(crate) fn cable_backlog(&self, link: usize, from: Node) -> usize {
         match &self.links[link].carrier {
             Carrier::Cable(cable) => cable.backlog(from),
-            Carrier::Star(_) | Carrier::Wifi(_) => 0,
+            Carrier::Star(_) | Carrier::Wifi(_) | Carrier::Cell(_) => 0,
         }
     }
 

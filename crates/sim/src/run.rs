@@ -11,6 +11,7 @@ use crate::world::{AccessPoints, Parts, World};
 use lasthop_laws::aggregation::SLOT;
 use lasthop_laws::atp::HopDelay;
 use lasthop_laws::{BuildError, Choice, ParamError, Place, Transport};
+use lasthop_radio::cell::Cell;
 use lasthop_radio::star::Star;
 use lasthop_radio::wifi::Wifi;
 use lasthop_radio::wired::Wire;
@@ -179,6 +180,7 @@ fn last_hop(hop: Hop, stations: usize, seed: Seed) -> Carrier {
             Carrier::Star(Star::new(stations, hop.down, hop.up))
         }
         Hop::Wifi(plan) => Carrier::Wifi(Box::new(Wifi::new(*plan, seed))),
+        Hop::Cell(plan) => Carrier::Cell(Box::new(Cell::new(*plan, seed))),
     }
 }
 

@@ -19,13 +19,15 @@ use lasthop_laws::{Choice, Transport};
 use lasthop_radio::{AccessClass, Dest, Ecn, Packet};
 use lasthop_report::{Gauge, HopMeter, NOBODY, Recorder, Segments, SeriesKind};
 use lasthop_scenario::StreamKind;
-use lasthop_signals::{FlowId, HopReport, HostId, Node};
+use lasthop_signals::{CellSubframe, FlowId, HopReport, HostId, Node};
 use lasthop_transport::SmallQueue;
 use lasthop_units::{Bytes, Seed, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Time between two looks at the bulk senders, as in the lab.
 const SAMPLE: Span = Span::from_millis(10);
+/// Every last hop has it.
+const FIRST_STATION: Node = Node(1);
 
 /// Everything there is.
 #[derive(Clone)]
@@ -266,6 +268,7 @@ impl World {
         while let Some(effect) = self.effects.pop() {
             match effect {
                 Effect::Reported { at, link, of, report } => self.on_report(at, link, of, &report),
+                Effect::Subframe { at, of, shown } => self.on_subframe(at, of, &shown),
                 Effect::Lost { at, link, src, datagram, told } => {
                     self.on_loss(at, (link, src), &datagram);
                     if !told && link == self.last_hop {
@@ -592,6 +595,15 @@ impl World {
         }
         if let Some(host) = self.net.links[link].hosts[of.index()] {
             self.hooks[host.index()].iter_mut().for_each(|hook| hook.report(at, (link, of), report));
+        }
+    }
+
+    /// A station has decoded a carrier's control channel. All show the same: the first one's tells how much of the cell is given away.
+    fn on_subframe(&mut self, at: Time, of: Node, shown: &CellSubframe) {
+        if of == FIRST_STATION {
+            let given: u32 = shown.dcis.iter().map(|dci| u32::from(dci.prb)).sum();
+            let share = f64::from(given) / f64::from(shown.prb);
+            self.recorder.sample(at, Gauge::Hop(SeriesKind::ChannelBusy), share);
         }
     }
 

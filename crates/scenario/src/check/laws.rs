@@ -31,13 +31,20 @@ fn law(name: &str, table: &raw::Law, (raw, wired): (&raw::Scenario, bool), cx: &
             "use 1 to 64 letters, digits, `+`, `-`, `_` and `.`: names are listed with commas after --laws",
         );
     }
-    let queue = optional(&table.queue, cx, |queue, cx| queues::queue(&queue, wired, cx));
+    let cell = raw.hop.get().is_some_and(|hop| hop.cell.given);
+    let queue = if let (true, Some(at)) = (cell, table.queue.given_at()) {
+        let what = "the base station of a cell has a queue for each station, which no law changes";
+        cx.impossible(at, what, "delete this key; how long it is says `hop.cell.queue`");
+        None
+    } else {
+        optional(&table.queue, cx, |queue, cx| queues::queue(&queue, wired, cx))
+    };
     let parts = parts(table, raw, cx);
     let full = |place| {
         let part = parts.iter().flatten().find(|(part, _)| part.place == place);
         part.map(|(_, at)| at.clone())
     };
-    if let Some(at) = table.regulator.given_at().cloned().or_else(|| full(Place::Proxy)) {
+    if let Some(at) = table.regulator.given_at().cloned().or_else(|| full(Place::Proxy)).filter(|_| !cell) {
         proxy(&at, table.agent.given || full(Place::AccessPoint).is_some(), (raw, wired), cx);
     }
     let frames = parts.iter().flatten().find(|(part, _)| part.law.name() == FRAMES.name);
@@ -53,6 +60,11 @@ fn law(name: &str, table: &raw::Law, (raw, wired): (&raw::Scenario, bool), cx: &
     for (part, at) in parts.iter().flatten().filter(|(part, _)| mesh && part.place != Place::Sender) {
         let what = format!("a law at `{}` is for a BSS, and this hop is a mesh", part.place);
         cx.impossible(at, what, "delete this part, or the key `mesh` of the hop");
+    }
+    let at_ends = |place| matches!(place, Place::Sender | Place::Receiver);
+    for (part, at) in parts.iter().flatten().filter(|(part, _)| cell && !at_ends(part.place)) {
+        let what = format!("a law at `{}` is for a BSS, and this hop is a cell", part.place);
+        cx.impossible(at, what, "delete this part, or use `[hop.wifi]`");
     }
     if raw.world.get() == Some(World::Sim) {
         let kernels = parts.iter().flatten().filter(|(part, _)| part.law.is_kernel());

@@ -2,9 +2,11 @@
 //!
 //! Every function checks all that it can see before it gives up, so that one mistake does not hide the next.
 
+mod cell;
 mod further;
 mod laws;
 mod queues;
+mod trace;
 mod traffic;
 mod wifi;
 
@@ -302,20 +304,55 @@ fn unique(names: &[&Entry<String>], what: &str, cx: &mut Context) {
 
 fn hop(raw: &raw::Scenario, run: Run, cx: &mut Context) -> Option<Hop> {
     let hop = raw.hop.get()?;
-    match (hop.wired.given, hop.wifi.given) {
-        (true, true) => {
-            let remedy = "keep one of `[hop.wired]` and `[hop.wifi]`";
-            cx.impossible(&hop.wifi.at, "a scenario has one last hop, and here are two", remedy);
-            None
-        }
-        (false, false) => {
-            let remedy = "add the table `[hop.wifi]` or `[hop.wired]`";
-            cx.problem(Kind::Missing, &hop.place, "nothing says what the hop is", remedy);
-            None
-        }
-        (true, false) => wired_hop(&hop.wired.get()?, raw, cx).map(Hop::Wired),
-        (false, true) => wifi::hop(&hop.wifi.get()?, raw, run, cx).map(|plan| Hop::Wifi(Box::new(plan))),
+    let given = [hop.wired.given_at(), hop.wifi.given_at(), hop.cell.given_at()];
+    let mut given = given.into_iter().flatten();
+    let Some(first) = given.next() else {
+        let remedy = "add the table `[hop.cell]`, `[hop.wifi]` or `[hop.wired]`";
+        cx.problem(Kind::Missing, &hop.place, "nothing says what the hop is", remedy);
+        return None;
+    };
+    if let Some(second) = given.next() {
+        let remedy = format!("keep one of `[hop.{}]` and `[hop.{}]`", first.name(), second.name());
+        cx.impossible(second, "a scenario has one last hop, and here are two", remedy);
+        return None;
     }
+    if !hop.cell.given {
+        for station in &raw.station.get().unwrap_or_default() {
+            for at in cell::keys(station).into_iter().flatten() {
+                cx.impossible(at, "this key is for a station of a cell", "delete it, or use `[hop.cell]`");
+            }
+        }
+    }
+    if hop.wired.given {
+        wired_hop(&hop.wired.get()?, raw, cx).map(Hop::Wired)
+    } else if hop.cell.given {
+        cell::hop(&hop.cell.get()?, raw, cx).map(|plan| Hop::Cell(Box::new(plan)))
+    } else {
+        wifi::hop(&hop.wifi.get()?, raw, run, cx).map(|plan| Hop::Wifi(Box::new(plan)))
+    }
+}
+
+/// Keys of a station that only mean something on Wi-Fi, where they are given.
+fn wifi_keys(station: &raw::Station) -> [Option<&At>; 17] {
+    [
+        station.nss.given_at(),
+        station.mcs.given_at(),
+        station.mcs_trace.given_at(),
+        station.rate.given_at(),
+        station.mpdu_error_rate.given_at(),
+        station.hidden_from.given_at(),
+        station.rate_control.given_at(),
+        station.snr.given_at(),
+        station.snr_trace.given_at(),
+        station.distance.given_at(),
+        station.walk.given_at(),
+        station.fading.given_at(),
+        station.queue.given_at(),
+        station.monitor.given_at(),
+        station.tcp_small_queues.given_at(),
+        station.access_point.given_at(),
+        station.position.given_at(),
+    ]
 }
 
 fn wired_hop(hop: &raw::WiredHop, raw: &raw::Scenario, cx: &mut Context) -> Option<WiredHop> {
@@ -323,26 +360,7 @@ fn wired_hop(hop: &raw::WiredHop, raw: &raw::Scenario, cx: &mut Context) -> Opti
     let queue = hop.queue.get().and_then(|queue| queues::queue(&queue, true, cx));
     let stations = raw.station.get().unwrap_or_default();
     for station in &stations {
-        let radio = [
-            station.nss.given_at(),
-            station.mcs.given_at(),
-            station.mcs_trace.given_at(),
-            station.rate.given_at(),
-            station.mpdu_error_rate.given_at(),
-            station.hidden_from.given_at(),
-            station.rate_control.given_at(),
-            station.snr.given_at(),
-            station.snr_trace.given_at(),
-            station.distance.given_at(),
-            station.walk.given_at(),
-            station.fading.given_at(),
-            station.queue.given_at(),
-            station.monitor.given_at(),
-            station.tcp_small_queues.given_at(),
-            station.access_point.given_at(),
-            station.position.given_at(),
-        ];
-        for at in radio.into_iter().flatten() {
+        for at in wifi_keys(station).into_iter().flatten() {
             cx.impossible(at, "a station of a wired hop has no radio", "delete this key; the rate is `hop.wired.rate`");
         }
     }

@@ -5,8 +5,11 @@ mod values;
 mod words;
 
 pub(crate) use laws::{Agent, Part, Picked, Regulator, Senders};
-pub(crate) use values::{Load, Seeds};
-pub(crate) use words::{Class, FadingKind, Measure, QueueKind, RateControl, RateSet, Reach, TrafficKind};
+pub(crate) use values::{Bandwidth, Load, Seeds};
+pub(crate) use words::{
+    BurstSizes, CellLoad, CellScheduler, Class, FadingKind, Measure, Modulation, QueueKind, RateControl, RateSet,
+    Reach, TrafficKind,
+};
 pub use words::{Program, Standard, World};
 
 use crate::quantity::{Decibels, Hertz, Metres, Packets, Watts};
@@ -35,7 +38,7 @@ table! {
         /// In the simulator: a link of its own between that path and the access point. An edge proxy stands before it, so that
         /// what the proxy paces crosses it; without it the proxy stands at the access point.
         optional backhaul: Backhaul,
-        /// The last hop: exactly one of `hop.wired` and `hop.wifi`.
+        /// The last hop: exactly one of `hop.wired`, `hop.wifi` and `hop.cell`.
         required hop: Hop,
         /// The stations behind the hop, one `[[station]]` each.
         required station: Vec<Station>,
@@ -140,6 +143,8 @@ table! {
         optional wired: WiredHop,
         /// An 802.11 BSS.
         optional wifi: WifiHop,
+        /// An LTE cell: in the simulator only.
+        optional cell: CellHop,
     }
 }
 
@@ -208,6 +213,62 @@ table! {
         /// distance and forward each other's packets. The access point is the gateway to the wire; it sends as the first station
         /// does, and its queue is `queue`.
         optional mesh: Mesh,
+    }
+}
+
+table! {
+    /// An LTE cell (FDD): a base station that gives its stations parts of one or more carriers, a millisecond at a time. It has a queue for
+    /// each station.
+    CellHop {
+        /// The carriers, in the order in which stations get them: the bandwidth of each, 1.4, 3, 5, 10, 15 or 20 MHz, or a number of
+        /// PRB pairs, 6 to 110. Every station has the first.
+        required carriers: Vec<Bandwidth>,
+        /// How resource blocks are shared out.
+        default("\"proportional-fair\"") scheduler: CellScheduler,
+        /// `proportional-fair`: time constant of the average by which a station is measured (default 99 ms, as in ns-3).
+        optional fairness_window: Quantity<Span>,
+        /// Whether what does not divide evenly is given away as well: the last resource block group of a carrier, where it is short, and
+        /// with `round-robin` the groups that remain after equal shares. ns-3 leaves both unused.
+        default("true") use_remainder: bool,
+        /// What the base station holds for each station: a packet that does not fit is dropped.
+        default("\"750 kB\"") queue: Quantity<Bytes>,
+        /// Data rate of each station's uplink, a line of its own: by default what LTE was made to reach over 20 MHz.
+        default("\"50 Mbit/s\"") uplink_rate: Quantity<Rate>,
+        /// Delay of each station's uplink: by default what LTE was made to keep in a cell without load.
+        default("\"5 ms\"") uplink_delay: Quantity<Span>,
+        /// Packets that may wait at each station for the uplink.
+        default("\"1000 packets\"") uplink_queue: Quantity<Packets>,
+        /// A station gets the next carrier when it is given at least this share of the PRBs of those that it has. How much waits for it does
+        /// not matter.
+        default("0.8") activate_share: f64,
+        /// How long that share is measured.
+        default("\"100 ms\"") activate_window: Quantity<Span>,
+        /// From then to the carrier's first subframe (3GPP TS 36.133, 7.7.2).
+        default("\"24 ms\"") activation_delay: Quantity<Span>,
+        /// A station loses its last carrier when it was given nothing there for so long (sCellDeactivationTimer).
+        default("\"320 ms\"") deactivate_after: Quantity<Span>,
+        /// Terminals that the cell serves beside the stations, one `[[hop.cell.background]]` each.
+        default("[]") background: Vec<CellBackground>,
+    }
+}
+
+table! {
+    /// Traffic of a cell to terminals that are no stations.
+    CellBackground {
+        /// What it is.
+        required kind: CellLoad,
+        /// Mean number of bursts, or of terminals with signalling, in a second. They come as a Poisson process.
+        required per_second: f64,
+        /// On which carrier, counted from 1.
+        default("1") carrier: u64,
+        /// Channel quality of its terminals, 1 to 15.
+        default("10") cqi: u64,
+        /// `data`: how long bursts are, or their mean (default 100 kB).
+        optional size: Quantity<Bytes>,
+        /// `data`: how their lengths are distributed (default `exponential`).
+        optional sizes: BurstSizes,
+        /// `data`: as of a station (default 0).
+        optional bit_error_rate: f64,
     }
 }
 
@@ -337,6 +398,31 @@ table! {
         /// Wi-Fi, in the simulator: whether each TCP connection keeps only some 8 to 20 ms of its own packets waiting in the station, as
         /// Linux does on Wi-Fi (TCP small queues), rather than its whole window. In the lab the kernel does what it does.
         default("false") tcp_small_queues: bool,
+        /// Cell: its channel quality indicator, 1 to 15, or 0 for out of range; it decides the modulation and coding scheme of the blocks to
+        /// it.
+        optional cqi: u64,
+        /// Cell: in place of `cqi`, over time: a list of `{ at = "2 s", cqi = 9 }`, the first at 0 s, or the path of a CSV file with the columns
+        /// `at_s,cqi`, relative to the scenario.
+        optional cqi_trace: Trace<CqiStep>,
+        /// Cell: probability p that a bit is wrong, so that a block of L bits fails with probability 1 - (1 - p)^L, and is repeated 8 ms later, up to
+        /// three times; each repeat fails a tenth as often. Some 1e-6 to 5e-6 in use (default 0).
+        optional bit_error_rate: f64,
+        /// Cell: blocks that it receives at once, 1 or 2 (default 1).
+        optional layers: u64,
+        /// Cell: the tables that it uses (default `"64qam"`).
+        optional modulation: Modulation,
+        /// Cell: how many of the carriers it can use, from the first on. Without it: all.
+        optional carriers: u64,
+    }
+}
+
+table! {
+    /// One step of a CQI trace.
+    CqiStep {
+        /// When it begins, from the start of the run.
+        required at: Quantity<Span>,
+        /// The channel quality indicator from then on.
+        required cqi: u64,
     }
 }
 

@@ -1,8 +1,8 @@
 //! Values that may be written in more than one way.
 
-use super::{McsStep, SnrStep, WalkPoint};
+use super::{CqiStep, McsStep, SnrStep, WalkPoint};
 use crate::problem::Kind;
-use crate::quantity::{Decibels, Metres};
+use crate::quantity::{Decibels, Hertz, Metres, show};
 use crate::read::{At, Context, Entry, Quantity, Read, Step, Value, number, word};
 use lasthop_units::{Rate, Span};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -97,6 +97,71 @@ impl JsonSchema for Load {
             "anyOf": [{ "const": "saturated" }, Quantity::<Rate>::json_schema(generator)],
             "examples": ["20 Mbit/s", "saturated"],
         })
+    }
+}
+
+/// How wide a carrier of a cell is, in PRB pairs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bandwidth(pub u8);
+
+/// Bandwidths with their PRB pairs (3GPP TS 36.101 table 5.6-1), in hertz.
+const BANDWIDTHS: [(u64, u8); 6] =
+    [(1_400_000, 6), (3_000_000, 15), (5_000_000, 25), (10_000_000, 50), (15_000_000, 75), (20_000_000, 100)];
+/// What resource grids have (36.211, 6.2.1).
+const PRBS: (u64, u64) = (6, 110);
+
+impl Read for Bandwidth {
+    fn read(value: &Value<'_>, at: &At, cx: &mut Context) -> Option<Self> {
+        let remedy = "write \"1.4 MHz\", \"3 MHz\", \"5 MHz\", \"10 MHz\", \"15 MHz\" or \"20 MHz\", or a number of PRB pairs from 6 to 110";
+        if value.get_ref().is_integer() {
+            let prb = u64::read(value, at, cx)?;
+            if (PRBS.0..=PRBS.1).contains(&prb) {
+                return u8::try_from(prb).ok().map(Bandwidth);
+            }
+            cx.problem(Kind::OutOfRange, at, format!("LTE has no carrier of {prb} PRB pairs"), remedy);
+            return None;
+        }
+        let Quantity(hertz) = Quantity::<Hertz>::read(value, at, cx)?;
+        let known = BANDWIDTHS.into_iter().find(|(width, _)| *width == hertz.0);
+        if known.is_none() {
+            cx.problem(Kind::OutOfRange, at, format!("LTE has no carrier of {}", show(hertz)), remedy);
+        }
+        known.map(|(_, prb)| Bandwidth(prb))
+    }
+}
+
+impl JsonSchema for Bandwidth {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Bandwidth".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "title": "a frequency, or a number of PRB pairs",
+            "anyOf": [
+                Quantity::<Hertz>::json_schema(generator),
+                { "type": "integer", "minimum": PRBS.0, "maximum": PRBS.1 },
+            ],
+            "examples": ["10 MHz", 50],
+        })
+    }
+}
+
+impl Step for CqiStep {
+    type Value = u64;
+    const COLUMNS: &'static str = "at_s,cqi";
+    const EXAMPLE: &'static str = "2.5,9";
+
+    fn value(text: &str) -> Result<u64, String> {
+        text.parse().map_err(|_| format!("`{text}` is not a CQI"))
+    }
+    fn from_line(at: Entry<Quantity<Span>>, cqi: Entry<u64>, place: At) -> Self {
+        CqiStep { at, cqi, place }
+    }
+    fn parts(&self) -> (&Entry<Quantity<Span>>, &Entry<u64>) {
+        (&self.at, &self.cqi)
     }
 }
 

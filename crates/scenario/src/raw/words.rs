@@ -170,6 +170,46 @@ words! {
 }
 
 words! {
+    /// Which stations are given the resource blocks of a cell.
+    CellScheduler {
+        /// First the one that can have most, measured by what it had lately: stations with equal channels have whole subframes in turn.
+        ProportionalFair = "proportional-fair",
+        /// All for which something waits, equal parts of each subframe as far as they need them.
+        RoundRobin = "round-robin",
+    }
+}
+
+words! {
+    /// Traffic to terminals of a cell that are no stations.
+    CellLoad {
+        /// One terminal that is sent bursts of data.
+        Data = "data",
+        /// Terminals that are there for one block of signalling each, in four PRB pairs: most of those that a control channel shows.
+        Control = "control",
+    }
+}
+
+words! {
+    /// How the lengths of bursts are distributed.
+    BurstSizes {
+        /// Exponentially about their mean.
+        Exponential = "exponential",
+        /// All alike.
+        Fixed = "fixed",
+    }
+}
+
+words! {
+    /// Tables of channel qualities and schemes (3GPP TS 36.213).
+    Modulation {
+        /// Up to 64QAM.
+        Qam64 = "64qam",
+        /// Up to 256QAM.
+        Qam256 = "256qam",
+    }
+}
+
+words! {
     /// How a channel fades.
     FadingKind {
         /// No direct path: the gain is exponentially distributed.

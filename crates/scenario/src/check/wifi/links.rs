@@ -1,6 +1,7 @@
 //! Radio conditions of a station, and who chooses its rates.
 
-use super::{Air, rates, trace};
+use super::{Air, rates};
+use crate::check::trace;
 use crate::check::{LONGEST_RUN, plain, span};
 use crate::quantity::{Decibels, Metres, Watts, show};
 use crate::raw::{self, FadingKind, RateControl};

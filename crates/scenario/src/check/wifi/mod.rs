@@ -5,7 +5,6 @@ mod links;
 mod mesh;
 mod neighbours;
 mod rates;
-mod trace;
 
 use super::{Run, packets, plain, queues, span, unknown_name};
 use crate::problem::Kind;

@@ -1,6 +1,7 @@
 //! PHY rates: which exist, fixed or from a trace.
 
-use super::{Air, trace};
+use super::Air;
+use crate::check::trace;
 use crate::problem::Kind;
 use crate::quantity::{either, show};
 use crate::raw::RateSet;

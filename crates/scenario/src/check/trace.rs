@@ -1,6 +1,6 @@
 //! What changes over time: the first step at zero, times rising.
 
-use crate::check::{LONGEST_RUN, span};
+use super::{LONGEST_RUN, span};
 use crate::problem::Kind;
 use crate::quantity::show;
 use crate::read::{Context, Entry, Step, Trace};

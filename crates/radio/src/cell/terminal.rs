@@ -1,0 +1,131 @@
+//! What the base station keeps for one terminal.
+//! Source:     3GPP TS 36.213 section 7.1.7 (block sizes), 36.321 section 5.3.2 (new data indicator).
+//! Equations:  a block fails if a draw is below the probability of its length and of how often it was sent
+//! Deviations: the quality of the channel is known at once; real reports come every few subframes and are some old.
+//! Checked by: tests/cell.rs
+
+use super::background::uniform;
+use super::carriers::Carriers;
+use super::harq::{PROCESSES, Sent};
+use super::mcs::{Cqi, Mcs, Tables};
+use super::params::{BlockError, Step};
+use super::rlc::Rlc;
+use super::scheduler::{Average, Candidate};
+use crate::{Drop, Outbox, Packet};
+use lasthop_signals::{Node, Rnti};
+use lasthop_units::{Stream, Time};
+
+/// Octets without which no block is built: headers and something to carry, as ns-3 has it.
+const LEAST_OCTETS: u32 = 7;
+
+/// A station, or a terminal of the background.
+#[derive(Clone, Debug)]
+pub(super) struct Terminal<P> {
+    /// `None` in the background.
+    pub node: Option<Node>,
+    pub rnti: Rnti,
+    pub decodes: bool,
+    pub rlc: Rlc<P>,
+    pub carriers: Carriers,
+    /// By carrier of the cell.
+    pub averages: Vec<Average>,
+    channel: Vec<Step>,
+    /// The step that holds.
+    step: usize,
+    tables: Tables,
+    layers: u8,
+    /// The new data indicators: by carrier of the cell, process and layer.
+    new_data: Vec<[[bool; 2]; PROCESSES as usize]>,
+    draws: Stream,
+}
+
+/// Of what kind a terminal is.
+#[derive(Clone, Debug)]
+pub(super) struct Make {
+    pub node: Option<Node>,
+    pub rnti: Rnti,
+    pub decodes: bool,
+    pub channel: Vec<Step>,
+    pub tables: Tables,
+    pub layers: u8,
+    pub carriers: Carriers,
+    pub draws: Stream,
+}
+
+impl<P> Terminal<P> {
+    /// A terminal of a cell with so many carriers.
+    pub fn new(make: Make, carriers: usize) -> Terminal<P> {
+        let Make { node, rnti, decodes, channel, tables, layers, carriers: own, draws } = make;
+        Terminal {
+            node,
+            rnti,
+            decodes,
+            rlc: Rlc::new(),
+            carriers: own,
+            averages: vec![Average::new(); carriers],
+            channel,
+            step: 0,
+            tables,
+            layers,
+            new_data: vec![[[false; 2]; PROCESSES as usize]; carriers],
+            draws,
+        }
+    }
+
+    /// Takes a packet into its queue, which holds `limit` octets.
+    pub fn queue(&mut self, now: Time, packet: Packet<P>, limit: u64, out: &mut impl Outbox<P>) {
+        if let Err(packet) = self.rlc.push(now, packet, limit) {
+            out.dropped(now, packet, Drop::QueueFull);
+        }
+    }
+
+    /// Its channel at `now`, which never goes back.
+    fn channel(&mut self, now: Time) -> (Cqi, BlockError) {
+        while self.channel.get(self.step + 1).is_some_and(|next| next.at <= now) {
+            self.step += 1;
+        }
+        (self.channel[self.step].cqi, self.channel[self.step].errors)
+    }
+
+    /// How it is sent to at `now`; `None` out of range.
+    pub fn mcs(&mut self, now: Time) -> Option<Mcs> {
+        Mcs::for_cqi(self.channel(now).0, self.tables)
+    }
+
+    /// What it would be given on a carrier of `prb`, if anything waits and it is in range. `average`: what it had lately.
+    pub fn candidate(&mut self, place: usize, now: Time, prb: u8, average: f64) -> Option<Candidate> {
+        let mcs = self.mcs(now).filter(|_| self.rlc.waiting() > 0)?;
+        let (tables, layers) = (self.tables, u32::from(self.layers));
+        let bits = |prb| mcs.bits(tables, prb).unwrap_or(0);
+        let most = bits(prb) * layers;
+        let needs = self.rlc.needs(u64::from(layers)) * 8;
+        let fewest = |enough: &dyn Fn(u8) -> bool| (1..prb).find(|n| enough(*n)).unwrap_or(prb);
+        let least = fewest(&|n| bits(n) >= 8 * LEAST_OCTETS);
+        let wants = if u64::from(most) <= needs {
+            prb
+        } else {
+            fewest(&|n| n >= least && u64::from(bits(n) * layers) >= needs)
+        };
+        Some(Candidate { terminal: place as u16, least, wants, metric: f64::from(most) / average })
+    }
+
+    /// Fills the layers of an assignment of `prb` in which nothing is repeated; all empty if nothing waits or fits.
+    pub fn fill(&mut self, now: Time, on: (usize, u64), prb: u8, blocks: &mut [Option<Sent>; 2]) {
+        let Some(mcs) = self.mcs(now) else { return };
+        let Some(bits) = mcs.bits(self.tables, prb) else { return };
+        let (carrier, subframe) = on;
+        let indicators = &mut self.new_data[carrier][(subframe % PROCESSES) as usize];
+        let layers = blocks.iter_mut().zip(indicators).take(usize::from(self.layers));
+        for (block, new_data) in layers.filter(|(block, _)| block.is_none()) {
+            let Some(sequence) = self.rlc.fill(now, u64::from(bits / 8)) else { return };
+            *new_data = !*new_data;
+            *block = Some(Sent { sequence, bits, mcs, tables: self.tables, new_data: *new_data, repeats: 0 });
+        }
+    }
+
+    /// Whether a block that has just been on the air arrives.
+    pub fn decodes_block(&mut self, now: Time, sent: &Sent) -> bool {
+        let errors = self.channel(now).1;
+        uniform(&mut self.draws) >= errors.probability(sent.bits, sent.repeats)
+    }
+}

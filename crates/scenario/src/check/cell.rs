@@ -1,0 +1,210 @@
+//! An LTE cell: its carriers, its stations and what it serves beside them.
+
+use super::{line, plain, span, trace};
+use crate::problem::Kind;
+use crate::quantity::show;
+use crate::raw::{BurstSizes, CellLoad, CellScheduler, Modulation};
+use crate::read::{At, Context, Entry};
+use crate::{World, raw};
+use lasthop_radio::cell::mcs::{Cqi, Tables};
+use lasthop_radio::cell::{
+    Aggregation, Background, BlockError, Bursts, MOST_CARRIERS, Params, Plan, Scheduler, StationParams, Step,
+};
+use lasthop_radio::wired;
+use lasthop_units::{Bytes, Span, Time};
+
+/// Above this hardly a block of the shortest kinds arrives.
+const MOST_ERRORS: f64 = 0.01;
+/// What a burst holds where nothing is said: a small page.
+const BURST: Bytes = Bytes::new(100_000);
+
+pub(super) fn hop(hop: &raw::CellHop, raw: &raw::Scenario, cx: &mut Context) -> Option<Plan> {
+    alone(hop, raw, cx);
+    let carriers = carriers(&hop.carriers, cx);
+    let count = carriers.as_ref().map(Vec::len);
+    let scheduler = scheduler(hop, cx);
+    let why = "a packet must fit, and packets must fit in memory";
+    let queue = cx.within(&plain(&hop.queue), (Bytes::new(2_000), Bytes::new(1_000_000_000)), show, why);
+    let uplink = line(&hop.uplink_rate, &hop.uplink_delay, &hop.uplink_queue, cx);
+    let aggregation = aggregation(hop, cx);
+    let tables = raw.station.get()?;
+    let stations: Vec<Option<StationParams>> = tables.iter().map(|table| station(table, uplink, count, cx)).collect();
+    let tables = hop.background.get();
+    let background: Option<Vec<Option<Background>>> =
+        tables.map(|tables| tables.iter().map(|table| self::background(table, carriers.as_deref(), cx)).collect());
+    let params = Params {
+        scheduler: scheduler?,
+        use_remainder: hop.use_remainder.get()?,
+        queue: queue?,
+        background: background?.into_iter().collect::<Option<_>>()?,
+        aggregation: aggregation?,
+        ..Params::new(carriers?, stations.into_iter().collect::<Option<_>>()?)
+    };
+    // Whatever is left has been checked above, with its place.
+    params.validate().map_err(|error| cx.impossible(&hop.place, error.to_string(), "change that value")).ok()
+}
+
+/// Keys of a station that only mean something in a cell, where they are given.
+pub(super) fn keys(station: &raw::Station) -> [Option<&At>; 6] {
+    [
+        station.cqi.given_at(),
+        station.cqi_trace.given_at(),
+        station.bit_error_rate.given_at(),
+        station.layers.given_at(),
+        station.modulation.given_at(),
+        station.carriers.given_at(),
+    ]
+}
+
+/// What a cell cannot stand beside.
+fn alone(hop: &raw::CellHop, raw: &raw::Scenario, cx: &mut Context) {
+    for station in &raw.station.get().unwrap_or_default() {
+        for at in super::wifi_keys(station).into_iter().flatten() {
+            cx.impossible(at, "this key is for a station of a Wi-Fi hop", "delete it; in a cell, write `cqi`");
+        }
+    }
+    if let Some(neighbour) = raw.neighbour.get().unwrap_or_default().first() {
+        let remedy = "delete this table, or write `[[hop.cell.background]]`";
+        cx.impossible(&neighbour.place, "a cell has no neighbours on its channel", remedy);
+    }
+    if let Some(table) = raw.access_point.get().unwrap_or_default().first() {
+        cx.impossible(&table.place, "a cell has one base station", "delete this table, or use `[hop.wifi]`");
+    }
+    if raw.world.get() == Some(World::Lab) {
+        cx.impossible(&hop.place, "the lab has no cell", "write `world = \"sim\"`");
+    }
+}
+
+fn carriers(entry: &Entry<Vec<raw::Bandwidth>>, cx: &mut Context) -> Option<Vec<u8>> {
+    let carriers = entry.get()?;
+    if !(1..=MOST_CARRIERS).contains(&carriers.len()) {
+        let what = format!("{} carriers are outside 1 to {MOST_CARRIERS} (36.331: five serving cells)", carriers.len());
+        cx.problem(Kind::OutOfRange, &entry.at, what, "name one carrier at least: `carriers = [\"10 MHz\"]`");
+        return None;
+    }
+    Some(carriers.into_iter().map(|raw::Bandwidth(prb)| prb).collect())
+}
+
+fn scheduler(hop: &raw::CellHop, cx: &mut Context) -> Option<Scheduler> {
+    match hop.scheduler.get()? {
+        CellScheduler::RoundRobin => {
+            if let Some(at) = hop.fairness_window.given_at() {
+                let remedy = "delete this key, or write `scheduler = \"proportional-fair\"`";
+                cx.impossible(at, "round robin measures nobody", remedy);
+            }
+            Some(Scheduler::RoundRobin)
+        }
+        CellScheduler::ProportionalFair if hop.fairness_window.given => {
+            let bounds = (Span::from_millis(1), Span::from_secs(100));
+            let window = span(&hop.fairness_window, bounds, "a subframe at least, and less than a run", cx)?;
+            let window = u32::try_from(window.as_nanos() / Span::from_millis(1).as_nanos()).ok()?;
+            Some(Scheduler::ProportionalFair { window })
+        }
+        CellScheduler::ProportionalFair => Some(Scheduler::PROPORTIONAL_FAIR),
+    }
+}
+
+fn aggregation(hop: &raw::CellHop, cx: &mut Context) -> Option<Aggregation> {
+    let ms = Span::from_millis;
+    let share = cx.within(&hop.activate_share, (0.01, 1.0), |share| share.to_string(), "a share of what there is");
+    let window = span(&hop.activate_window, (ms(1), ms(10_000)), "a subframe at least, and less than a run", cx);
+    let delay = span(&hop.activation_delay, (ms(0), ms(10_000)), "less than a run", cx);
+    let why = "two radio frames at least, as the timer has it, and less than a run";
+    let unused = span(&hop.deactivate_after, (ms(20), Span::from_secs(1000)), why, cx);
+    Some(Aggregation { window: window?, share: share?, delay: delay?, unused: Some(unused?) })
+}
+
+fn station(
+    table: &raw::Station,
+    uplink: Option<wired::Params>,
+    carriers: Option<usize>,
+    cx: &mut Context,
+) -> Option<StationParams> {
+    let errors = errors(&table.bit_error_rate, cx);
+    let steps = match (table.cqi.given, table.cqi_trace.given) {
+        (true, true) => {
+            let remedy = "keep one of `cqi` and `cqi-trace`";
+            cx.impossible(&table.cqi_trace.at, "two keys say what the channel is like", remedy);
+            None
+        }
+        (false, false) => {
+            let at = table.place.below("cqi");
+            cx.problem(Kind::Missing, &at, "nothing says what the channel is like", "add `cqi = 12`, or `cqi-trace`");
+            None
+        }
+        (true, false) => cqi(&table.cqi, 0, cx).map(|cqi| vec![(Time::ZERO, cqi)]),
+        (false, true) => {
+            table.cqi_trace.get().and_then(|trace| trace::steps(&trace, |entry, cx| cqi(entry, 0, cx), cx))
+        }
+    };
+    let layers = optional(&table.layers, 1, (1, 2), "one or two layers are modelled", cx);
+    let most = carriers.map_or(MOST_CARRIERS, |count| count) as u64;
+    let use_of = optional(&table.carriers, most, (1, most), "the carriers of the hop", cx);
+    let tables = if table.modulation.given { table.modulation.get()? } else { Modulation::Qam64 };
+    let errors = errors?;
+    Some(StationParams {
+        channel: steps?.into_iter().map(|(at, cqi)| Step { at, cqi, errors }).collect(),
+        tables: match tables {
+            Modulation::Qam64 => Tables::Qam64,
+            Modulation::Qam256 => Tables::Qam256,
+        },
+        layers: layers?,
+        carriers: use_of?,
+        uplink: uplink?,
+        decodes: true,
+    })
+}
+
+fn background(table: &raw::CellBackground, carriers: Option<&[u8]>, cx: &mut Context) -> Option<Background> {
+    let most = carriers.map_or(MOST_CARRIERS, <[u8]>::len) as u64;
+    let carrier = cx.within(&table.carrier, (1, most), |n| n.to_string(), "the carriers of the hop");
+    let carrier = carrier.and_then(|carrier| u8::try_from(carrier - 1).ok());
+    let cqi = cqi(&table.cqi, 1, cx);
+    let kind = table.kind.get()?;
+    let prb = carriers.zip(carrier).map_or(110, |(carriers, carrier)| carriers[usize::from(carrier)]);
+    let (fastest, why) = match kind {
+        CellLoad::Data => (1e5, "more than one in each subframe is one long burst"),
+        CellLoad::Control => (f64::from(prb / 4) * 1000.0, "four PRB pairs each, and a carrier has no more"),
+    };
+    let rate = cx.within(&table.per_second, (0.001, fastest), |rate| rate.to_string(), why);
+    if kind == CellLoad::Control {
+        let data = [table.size.given_at(), table.sizes.given_at(), table.bit_error_rate.given_at()];
+        for at in data.into_iter().flatten() {
+            let what = format!("signalling has no `{}`", at.name());
+            cx.impossible(at, what, "delete this key, or write `kind = \"data\"`");
+        }
+        return Some(Background::Control { carrier: carrier?, cqi: cqi?, rate: rate? });
+    }
+    let errors = errors(&table.bit_error_rate, cx);
+    let size = if table.size.given {
+        let bounds = (Bytes::new(1), Bytes::new(1_000_000_000));
+        cx.within(&plain(&table.size), bounds, show, "a byte at least")
+    } else {
+        Some(BURST)
+    };
+    let sizes = if table.sizes.given { table.sizes.get()? } else { BurstSizes::Exponential };
+    let bursts = match sizes {
+        BurstSizes::Fixed => Bursts::Fixed(size?),
+        BurstSizes::Exponential => Bursts::Exponential(size?),
+    };
+    Some(Background::Data { carrier: carrier?, cqi: cqi?, errors: errors?, rate: rate?, bursts })
+}
+
+fn cqi(entry: &Entry<u64>, least: u64, cx: &mut Context) -> Option<Cqi> {
+    let number = cx.within(entry, (least, 15), |n| n.to_string(), "36.213: four bits, of which 0 is out of range")?;
+    u8::try_from(number).ok().and_then(Cqi::new)
+}
+
+fn errors(entry: &Entry<f64>, cx: &mut Context) -> Option<BlockError> {
+    if !entry.given {
+        return Some(BlockError::NONE);
+    }
+    let why = "a probability for each bit; above it hardly a block arrives";
+    let rate = cx.within(entry, (0.0, MOST_ERRORS), |p| p.to_string(), why)?;
+    Some(BlockError::BitErrorRate { rate, combining: BlockError::COMBINING })
+}
+
+fn optional(entry: &Entry<u64>, default: u64, bounds: (u64, u64), why: &str, cx: &mut Context) -> Option<u8> {
+    let number = if entry.given { cx.within(entry, bounds, |n| n.to_string(), why)? } else { default };
+    u8::try_from(number).ok()
+}
