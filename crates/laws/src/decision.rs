@@ -52,6 +52,8 @@ pub enum Why {
     BbrProbeBw,
     /// BBR: emptying the path to measure its propagation delay.
     BbrProbeRtt,
+    /// Vivace: trying rates around the present one.
+    Learning,
     /// A standing ceiling that keeps the window within reach of a tight one.
     Ceiling,
     /// The hop is predicted to lose or delay: window set from the allocated rate.

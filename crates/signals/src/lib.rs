@@ -20,7 +20,7 @@ pub use cell::{Block, CellCapacity, CellSubframe, Dci, Rnti};
 pub use feedback::{Doubt, Feedback, FrameSource, StationFeedback, StreamReport};
 pub use hop::{ChannelTime, FlowReport, HopReport, StationReport};
 pub use mpdu::{MacAddress, ReceivedMpdu, Subframe};
-pub use sender::{Ack, DeliverySample, Loss, Sent};
+pub use sender::{Ack, DeliverySample, Loss, Lost, Sent};
 pub use terminal::{Bounds, Notice, SocketReport};
 
 use lasthop_units::{Bytes, Span};
@@ -61,6 +61,8 @@ pub enum Signal {
     Sent(Sent),
     /// An ACK reached a sender.
     Ack(Ack),
+    /// A segment in the network was marked lost. [`Signal::Loss`], [`Signal::Timeout`] or [`Signal::Ack`] follows where there is one.
+    Lost(Lost),
     /// A sender entered recovery after marking segments lost (RFC 6675): at most once a window.
     Loss(Loss),
     /// A sender's retransmission timer expired (RFC 6298).

@@ -61,6 +61,15 @@ pub struct DeliverySample {
     pub app_limited: bool,
 }
 
+/// A segment that counts as lost from now on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Lost {
+    /// When the copy that was lost left.
+    pub sent_at: Time,
+    /// Payload of the segment.
+    pub len: Bytes,
+}
+
 /// A loss event: the sender enters recovery, or its timer expired.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loss {

@@ -262,14 +262,21 @@ impl Scoreboard {
         }
     }
 
-    /// Marks lost what `rack` says is lost by `now`. Returns how much was marked, and when to look again.
-    pub(crate) fn detect_losses(&mut self, now: Time, rack: &Rack, reorder_window: Span) -> (u64, Option<Time>) {
+    /// Marks lost what `rack` says is lost by `now`, and calls `marked` with each such segment. Returns how much was
+    /// marked, and when to look again.
+    pub(crate) fn detect_losses(
+        &mut self,
+        now: Time,
+        rack: &Rack,
+        reorder_window: Span,
+        mut marked: impl FnMut(&Segment),
+    ) -> (u64, Option<Time>) {
         let (mut lost, mut again) = (0, None::<Time>);
         let mut index = self.index_of(self.judged);
         while let Some(segment) = self.segments.get(index) {
             if segment.state == State::Sent {
                 match rack.lost_at(segment.sent_at, segment.end(), reorder_window) {
-                    Some(at) if at <= now => lost += self.mark_lost(index),
+                    Some(at) if at <= now => lost += self.mark_lost(index, &mut marked),
                     Some(at) => {
                         again = Some(at);
                         break;
@@ -288,7 +295,7 @@ impl Scoreboard {
             });
             if let Some(segment) = current {
                 match rack.lost_at(segment.sent_at, segment.end(), reorder_window) {
-                    Some(at) if at <= now => lost += self.mark_lost(index),
+                    Some(at) if at <= now => lost += self.mark_lost(index, &mut marked),
                     Some(at) => {
                         again = Some(again.map_or(at, |earlier| earlier.min(at)));
                         break;
@@ -302,8 +309,9 @@ impl Scoreboard {
     }
 
     /// The retransmission timer expired: marks lost the head and everything else sent longer than `patience` ago. If
-    /// the head counts as SACKed the receiver has reneged, and all reports are forgotten (RFC 2018, section 8).
-    pub(crate) fn time_out(&mut self, now: Time, patience: Span) -> u64 {
+    /// the head counts as SACKed the receiver has reneged, and all reports are forgotten (RFC 2018, section 8). Calls
+    /// `marked` with each segment that was in the network.
+    pub(crate) fn time_out(&mut self, now: Time, patience: Span, mut marked: impl FnMut(&Segment)) -> u64 {
         if self.segments.front().is_some_and(|head| head.state == State::Sacked) {
             self.sacked.clear();
             self.sacked_segments = 0;
@@ -318,7 +326,7 @@ impl Scoreboard {
             let segment = &self.segments[index];
             let outstanding = matches!(segment.state, State::Sent | State::Resent);
             if outstanding && (index == 0 || segment.sent_at + patience <= now) {
-                lost += self.mark_lost(index);
+                lost += self.mark_lost(index, &mut marked);
             }
         }
         self.first_lost = self.una;
@@ -335,13 +343,14 @@ impl Scoreboard {
         self.first_lost = self.nxt;
     }
 
-    fn mark_lost(&mut self, index: usize) -> u64 {
+    fn mark_lost(&mut self, index: usize, marked: &mut impl FnMut(&Segment)) -> u64 {
         let segment = &mut self.segments[index];
         debug_assert!(matches!(segment.state, State::Sent | State::Resent), "{segment:?} is not in the network");
         segment.state = State::Lost;
         self.in_flight -= u64::from(segment.len);
         self.lost_segments += 1;
         self.first_lost = self.first_lost.min(segment.start);
+        marked(segment);
         u64::from(segment.len)
     }
 

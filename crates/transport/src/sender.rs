@@ -462,6 +462,11 @@ impl Sender {
     /// Shows the law what happened and asks what follows from it.
     fn tell(&mut self, now: Time, signal: &Signal) {
         self.law.sense(now, signal);
+        self.ask(now);
+    }
+
+    /// Asks the law what follows from what it has been shown.
+    fn ask(&mut self, now: Time) {
         self.decision = self.law.decide(now);
         self.timers.revisit = self.decision.revisit;
     }

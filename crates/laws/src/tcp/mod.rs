@@ -9,6 +9,7 @@ pub mod tahoe;
 #[cfg(test)]
 mod test_signals;
 pub mod vegas;
+pub mod vivace;
 mod window;
 
 pub use bbr::Bbr;
@@ -16,12 +17,13 @@ pub use cubic::Cubic;
 pub use reno::Reno;
 pub use tahoe::Tahoe;
 pub use vegas::Vegas;
+pub use vivace::Vivace;
 
 use crate::{Choice, Entry, Place, SenderLaw};
 use lasthop_units::{Bytes, Stream};
 
 /// The congestion controls: one line a law.
-pub const LAWS: &[Entry] = &[reno::LAW, cubic::LAW, bbr::LAW, vegas::LAW, tahoe::LAW];
+pub const LAWS: &[Entry] = &[reno::LAW, cubic::LAW, bbr::LAW, vegas::LAW, tahoe::LAW, vivace::LAW];
 
 /// What every sender law is told when it is created.
 #[derive(Clone, Debug)]

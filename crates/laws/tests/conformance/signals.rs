@@ -1,9 +1,9 @@
 //! Any signal at all: what worlds show, what drivers that restart and stations that lie show, and what no law expects.
 
 use lasthop_signals::{
-    Ack, Arrival, Bounds, ChannelTime, DeliverySample, FlowId, FlowReport, FrameSource, HopReport, Loss, MacAddress,
-    MonitorEvent, Node, Notice, PathDelay, Received, ReceivedFrame, Sent, Signal, SocketReport, StationFeedback,
-    StationReport, StreamReport,
+    Ack, Arrival, Bounds, ChannelTime, DeliverySample, FlowId, FlowReport, FrameSource, HopReport, Loss, Lost,
+    MacAddress, MonitorEvent, Node, Notice, PathDelay, Received, ReceivedFrame, Sent, Signal, SocketReport,
+    StationFeedback, StationReport, StreamReport,
 };
 use lasthop_units::{Bytes, Rate, Span, Time};
 use proptest::prelude::*;
@@ -230,6 +230,7 @@ fn sender() -> impl Strategy<Value = Signal> {
             Signal::Sent(Sent { len, in_flight, retransmission, from_idle })
         }),
         1 => loss().prop_map(Signal::Loss),
+        1 => (span(), amount()).prop_map(|(sent_at, len)| Signal::Lost(Lost { sent_at: Time::ZERO + sent_at, len })),
         1 => loss().prop_map(Signal::Timeout),
         1 => Just(Signal::Undone),
         1 => Just(Signal::Recovered),

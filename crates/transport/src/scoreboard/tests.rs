@@ -54,7 +54,7 @@ fn a_block_that_ends_inside_a_segment_reports_it_only_once_it_is_whole() {
 fn what_was_sent_before_a_sacked_segment_is_lost_and_sent_again_lowest_first() {
     let (mut board, mut rack) = (board(5), Rack::new());
     board.sack(301..401, |s, _| rack.on_delivered(at(23), s.sent_at, s.end(), false, None));
-    let (lost, again) = board.detect_losses(at(23), &rack, Span::ZERO);
+    let (lost, again) = board.detect_losses(at(23), &rack, Span::ZERO, |_| ());
     assert_eq!((lost, again, board.in_flight()), (300, None, 100));
     let index = board.next_lost().expect("three are");
     assert_eq!(board.resend(at(24), index, snapshot()).start, 1);
@@ -67,20 +67,20 @@ fn a_reordering_window_postpones_the_verdict() {
     let (mut board, mut rack) = (board(2), Rack::new());
     board.sack(101..201, |s, _| rack.on_delivered(at(21), s.sent_at, s.end(), false, None));
     // Sent at 0 ms, RTT 20 ms, window 5 ms.
-    assert_eq!(board.detect_losses(at(21), &rack, Span::from_millis(5)), (0, Some(at(25))));
-    assert_eq!(board.detect_losses(at(25), &rack, Span::from_millis(5)), (100, None));
+    assert_eq!(board.detect_losses(at(21), &rack, Span::from_millis(5), |_| ()), (0, Some(at(25))));
+    assert_eq!(board.detect_losses(at(25), &rack, Span::from_millis(5), |_| ()), (100, None));
 }
 
 #[test]
 fn a_lost_retransmission_is_noticed() {
     let (mut board, mut rack) = (board(4), Rack::new());
     board.sack(101..201, |s, _| rack.on_delivered(at(21), s.sent_at, s.end(), false, None));
-    board.detect_losses(at(21), &rack, Span::ZERO);
+    board.detect_losses(at(21), &rack, Span::ZERO, |_| ());
     let index = board.next_lost().expect("the first is");
     board.resend(at(21), index, snapshot());
     board.push(at(22), 100, false, snapshot());
     board.sack(401..501, |s, _| rack.on_delivered(at(42), s.sent_at, s.end(), false, None));
-    let (lost, _) = board.detect_losses(at(42), &rack, Span::ZERO);
+    let (lost, _) = board.detect_losses(at(42), &rack, Span::ZERO, |_| ());
     assert_eq!(lost, 300, "the retransmission and the two that followed the first SACK");
     assert_eq!(board.next_lost(), Some(0));
 }
@@ -89,7 +89,7 @@ fn a_lost_retransmission_is_noticed() {
 fn a_receiver_that_forgets_what_it_reported_is_believed() {
     let mut board = board(3);
     board.sack(1..101, |_, _| {});
-    assert_eq!(board.time_out(at(500), Span::from_millis(20)), 200);
+    assert_eq!(board.time_out(at(500), Span::from_millis(20), |_| ()), 200);
     assert_eq!((board.sacked_segments(), board.in_flight(), board.next_lost()), (0, 0, Some(0)));
     assert!(board.is_consistent());
 }
@@ -98,7 +98,7 @@ fn a_receiver_that_forgets_what_it_reported_is_believed() {
 fn a_timeout_spares_what_was_sent_just_now() {
     let mut board = board(2);
     board.push(at(990), 100, false, snapshot());
-    assert_eq!(board.time_out(at(1000), Span::from_millis(20)), 200);
+    assert_eq!(board.time_out(at(1000), Span::from_millis(20), |_| ()), 200);
     assert_eq!(board.in_flight(), 100);
 }
 
@@ -155,10 +155,10 @@ proptest! {
                     }
                 }
                 Step::Detect(ms) => {
-                    board.detect_losses(now, &rack, Span::from_millis(ms));
+                    board.detect_losses(now, &rack, Span::from_millis(ms), |_| ());
                 }
                 Step::TimeOut => {
-                    board.time_out(now, Span::from_millis(20));
+                    board.time_out(now, Span::from_millis(20), |_| ());
                 }
             }
             prop_assert!(board.is_consistent(), "{board:?}");

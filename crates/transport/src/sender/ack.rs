@@ -2,7 +2,8 @@
 
 use super::{PeerWindow, Recovery, Sender, TailProbe};
 use crate::scoreboard::Segment;
-use lasthop_signals::{Ack, Loss, Signal};
+use lasthop_laws::SenderLaw;
+use lasthop_signals::{Ack, Loss, Lost, Signal};
 use lasthop_units::{Bytes, Span, Time};
 use std::ops::Range;
 
@@ -239,7 +240,11 @@ impl Sender {
             return 0;
         }
         let window = self.reorder_window();
-        let (lost, again) = self.board.detect_losses(now, &self.rack, window);
+        let Sender { board, rack, law, .. } = self;
+        let (lost, again) = board.detect_losses(now, rack, window, |segment| tell_lost(law.as_mut(), now, segment));
+        if lost > 0 {
+            self.ask(now);
+        }
         self.timers.reordering = again;
         lost
     }
@@ -296,4 +301,10 @@ impl Sender {
         };
         self.tell(now, &Signal::Ack(ack));
     }
+}
+
+/// Shows `law` a segment that counts as lost from now on.
+pub(super) fn tell_lost(law: &mut dyn SenderLaw, now: Time, segment: &Segment) {
+    let lost = Lost { sent_at: segment.sent_at, len: Bytes::new(u64::from(segment.len)) };
+    law.sense(now, &Signal::Lost(lost));
 }

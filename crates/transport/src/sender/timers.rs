@@ -1,5 +1,6 @@
 //! The sender's timers, and what happens when they expire.
 
+use super::ack::tell_lost;
 use super::{Recovery, Sender, TailProbe};
 use lasthop_signals::{Loss, Signal};
 use lasthop_units::{Bytes, Span, Time};
@@ -108,7 +109,8 @@ impl Sender {
     fn begin_anew(&mut self, now: Time) {
         let prior_in_flight = self.board.in_flight();
         let patience = if self.repeated.is_some() { Span::ZERO } else { self.rack.rtt() + self.reorder_window() };
-        let lost = self.board.time_out(now, patience);
+        let Sender { board, law, .. } = self;
+        let lost = board.time_out(now, patience, |segment| tell_lost(law.as_mut(), now, segment));
         self.recover = self.board.nxt();
         self.timed_out_at = now;
         self.probe = TailProbe::None;
