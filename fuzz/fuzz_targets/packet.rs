@@ -6,7 +6,15 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let _ = ethernet::parse(bytes);
-    let _ = tcp::parse(bytes);
+    if let Ok((header, _)) = tcp::parse(bytes)
+        && let Some(capacity) = header.options.capacity
+    {
+        let options = tcp::TcpOptions { capacity: Some(capacity), ..tcp::TcpOptions::default() };
+        let mut written = Vec::new();
+        tcp::write(&mut written, &tcp::TcpHeader { options, ..header }).expect("eight octets fit");
+        let (again, _) = tcp::parse(&written).expect("it is well formed");
+        assert_eq!(again.options, options);
+    }
     let _ = FlowKey::of_packet(bytes).map(|flow| flow.hash());
     let mut scratch = bytes.to_vec();
     if ip::mark_ce(&mut scratch) {

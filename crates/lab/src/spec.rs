@@ -68,7 +68,9 @@ fn beyond(scenario: &Scenario, law: &SetUp) -> Option<String> {
         return Some("the lab's stations run no law that bounds the windows of their own connections".to_owned());
     }
     if law.senders().any(|sender| sender.transport() != Transport::Tcp) {
-        return Some("senders are the kernel's, which has neither ATP nor TCP without SACK".to_owned());
+        return Some(
+            "senders are the kernel's, which has neither ATP nor TCP without SACK, and tells no capacity".to_owned(),
+        );
     }
     // The kernel's congestion control has parameters of its own, or none.
     let adjusted = law.senders().find(|law| !law.settings().is_empty())?;

@@ -82,6 +82,14 @@ pub enum Why {
     Increase,
     /// ATP: it is as fast as before, or nearly.
     Maintain,
+    /// PBE: rising to the fair share of the cell.
+    PbeStart,
+    /// PBE: the capacity that the receiver tells of its cell.
+    PbeWireless,
+    /// PBE: draining the queue that has built up outside the cell.
+    PbeDrain,
+    /// PBE: the narrowest place is not the cell; probing as BBR does, up to the fair share.
+    PbeInternet,
     /// Terminal: the number of terminals that send bounds the window.
     Terminals,
     /// Terminal: the round trip, as a multiple of its minimum, bounds the window.

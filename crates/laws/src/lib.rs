@@ -11,6 +11,7 @@ mod intake;
 pub mod oal;
 pub mod observation;
 pub mod param;
+pub mod pbe;
 pub mod registry;
 pub mod tcp;
 pub mod terminal;
@@ -35,6 +36,8 @@ pub const LAWS: &[Entry] = &[
     terminal::LAW,
     atp::LAW,
     atp::RECEIVER,
+    pbe::LAW,
+    pbe::RECEIVER,
 ];
 
 /// Decides for one flow, at its sender. A law can be copied with everything that it has learned, so that a run can be

@@ -102,6 +102,8 @@ pub enum Transport {
     GoBackN,
     /// ATP: its sender is told what the path's slowest hop takes, and its receiver has a law of its own.
     Atp,
+    /// TCP whose receiver runs the law of the same name, and tells in an option of its segments what that decides.
+    Told,
 }
 
 /// One law of the registry.
@@ -278,6 +280,13 @@ impl Choice {
         self.entry().map_or(Transport::Tcp, |entry| entry.transport)
     }
 
+    /// The law of the receivers of a sender with this one, which is called as it is and has what is set of it; `None` if they have none.
+    pub fn of_receiver(&self) -> Option<Choice> {
+        let told = matches!(self.transport(), Transport::Atp | Transport::Told);
+        let law = Place::Receiver.law(self.name()).filter(|_| told)?;
+        Some(Choice::of(law).with(self.settings.clone()))
+    }
+
     /// How long the slots are that receivers tell this law of: its parameter `interval`; [`None`] without one.
     pub fn interval(&self) -> Option<Span> {
         self.values().into_iter().find_map(|(param, value)| match value {
@@ -406,6 +415,19 @@ mod tests {
                     );
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_receiver_has_what_is_set_of_its_sender() {
+        for entry in Place::Sender.laws() {
+            let told = matches!(entry.transport, Transport::Atp | Transport::Told);
+            let mut settings = Settings::default();
+            Choice::of(entry).values().into_iter().for_each(|(param, value)| settings.set(param.key, value));
+            let receiver = Choice::of(entry).with(settings.clone()).of_receiver();
+            let of = |choice: &Choice| (choice.name().to_owned(), choice.settings().clone(), choice.check());
+            let want = told.then(|| (entry.name.to_owned(), settings, Ok(())));
+            assert_eq!(receiver.as_ref().map(of), want, "{}", entry.name);
         }
     }
 

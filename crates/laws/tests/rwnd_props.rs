@@ -82,6 +82,7 @@ const PLAIN: TcpHeader = TcpHeader {
         sack_permitted: false,
         timestamps: None,
         sack: lasthop_wire::tcp::SackBlocks::EMPTY,
+        capacity: None,
         hands_off: false,
     },
     payload_len: 0,

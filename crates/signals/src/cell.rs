@@ -66,7 +66,7 @@ pub struct CellCapacity {
     pub fair: Rate,
     /// The narrowest place of the path is not the cell.
     pub elsewhere: bool,
-    /// A carrier has come since the value before: the sender begins anew.
+    /// A carrier has come within the last round trip: the sender begins anew when this becomes true.
     pub restart: bool,
     /// The rate of a PRB is that of other terminals: this one has been given none lately.
     pub coarse: bool,

@@ -4,7 +4,7 @@ use lasthop_scenario::REQUEST;
 use lasthop_signals::{HostId, Node, Notice, StationFeedback};
 use lasthop_transport::atp;
 use lasthop_units::{Bytes, Time};
-use lasthop_wire::tcp::{TcpHeader, TcpOptions};
+use lasthop_wire::tcp::{CAPACITY_LEN, TcpHeader, TcpOptions};
 use lasthop_wire::tunnel as wire;
 use std::num::NonZeroU32;
 
@@ -167,13 +167,14 @@ fn options(options: &TcpOptions) -> u64 {
     let permitted = 4 * u64::from(options.sack_permitted && options.timestamps.is_none());
     let blocks = options.sack.as_slice().len() as u64;
     let sack = if blocks > 0 { 4 + 8 * blocks } else { 0 };
-    mss + scale + timestamps + permitted + sack
+    let capacity = if options.capacity.is_some() { CAPACITY_LEN as u64 } else { 0 };
+    mss + scale + timestamps + permitted + sack + capacity
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lasthop_wire::tcp::{Flags, SackBlock, Timestamps};
+    use lasthop_wire::tcp::{Capacity, Flags, SackBlock, Timestamps};
 
     fn header(options: TcpOptions, payload_len: u32) -> TcpHeader {
         let (source_port, destination_port, seq, ack, window) = (1, 2, 0, 0, 0);
@@ -188,6 +189,8 @@ mod tests {
         let mut sack = TcpOptions { timestamps, ..TcpOptions::default() };
         sack.sack.push(SackBlock { left: 1, right: 2 });
         assert_eq!(tcp_packet(&header(sack, 0)), Bytes::new(64));
+        let told = TcpOptions { capacity: Some(Capacity::default()), ..sack };
+        assert_eq!(tcp_packet(&header(told, 0)), Bytes::new(72));
         let syn = TcpOptions {
             mss: Some(1460),
             window_scale: Some(7),

@@ -1,7 +1,7 @@
 //! A TCP connection of the world: both ends, and the applications on them.
 
 use lasthop_laws::tcp::Setup;
-use lasthop_laws::{Choice, Intake, Transport};
+use lasthop_laws::{Choice, Intake, ReceiverSetup, Transport};
 use lasthop_radio::AccessClass;
 use lasthop_scenario::REQUEST;
 use lasthop_signals::{HostId, Node};
@@ -144,6 +144,7 @@ impl Pair {
             remote_port,
             initial_seq: numbers.next_u32(),
             go_back_n: senders[host.index()].transport() == Transport::GoBackN,
+            wants_capacity: senders[host.index()].transport() == Transport::Told,
             ..Config::default()
         };
         let (caller, answerer) = (config(hosts[1], port, SERVER_PORT), config(hosts[0], SERVER_PORT, port));
@@ -158,11 +159,24 @@ impl Pair {
             destination_port: port,
             protocol: IPPROTO_TCP,
         };
+        // An end whose peer's sender wants to be told of its cell has the law that tells.
+        let tells = |peer: HostId| {
+            let law = Some(&senders[peer.index()]).filter(|law| law.transport() == Transport::Told)?.of_receiver()?;
+            let (slot, idle_slots) = (0, None);
+            let setup = ReceiverSetup { node, slot, start: now, end: Time::MAX, interval: Span::MAX, idle_slots };
+            law.receiver(setup).ok()
+        };
         let mut caller = Connection::connect(now, caller, law(hosts[1], "station")?);
+        if let Some(law) = tells(hosts[0]) {
+            caller.tell_by(law);
+        }
         if matches!(app, App::Fetch { .. }) {
             caller.write(REQUEST);
         }
-        let answerer = Connection::accept(now, answerer, law(hosts[0], "server")?);
+        let mut answerer = Connection::accept(now, answerer, law(hosts[0], "server")?);
+        if let Some(law) = tells(hosts[1]) {
+            answerer.tell_by(law);
+        }
         Some(Pair {
             answerer,
             caller,
@@ -198,6 +212,18 @@ impl Pair {
         const REST: Span = Span::from_millis(500);
         let lately = || self.departed_at.is_some_and(|at| now.since(at) <= REST);
         self.way(self.data).0 == host && (lately() || !self.sender().stats().in_flight.is_zero())
+    }
+
+    /// True while an end of it tells the other one of its cell.
+    pub fn tells(&self) -> bool {
+        [&self.answerer, &self.caller].into_iter().any(|end| end.tells() && !end.is_closed())
+    }
+
+    /// The end at `host`, if it tells the other one of its cell.
+    pub fn end_that_tells(&self, host: HostId) -> Option<End> {
+        let [answerer, caller] = self.hosts;
+        let end = [(answerer, End::Answerer, &self.answerer), (caller, End::Caller, &self.caller)];
+        end.into_iter().find(|(at, _, end)| *at == host && end.tells() && !end.is_closed()).map(|(_, end, _)| end)
     }
 
     /// The end that sends the data.

@@ -19,7 +19,7 @@ use lasthop_laws::{Choice, Transport};
 use lasthop_radio::{AccessClass, Dest, Ecn, Packet};
 use lasthop_report::{Gauge, HopMeter, NOBODY, Recorder, Segments, SeriesKind};
 use lasthop_scenario::StreamKind;
-use lasthop_signals::{CellSubframe, FlowId, HopReport, HostId, Node};
+use lasthop_signals::{CellSubframe, FlowId, HopReport, HostId, Node, Signal};
 use lasthop_transport::SmallQueue;
 use lasthop_units::{Bytes, Seed, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,6 +56,8 @@ pub struct World {
     senders_of: BTreeMap<(Node, u32), (usize, End)>,
     pub(crate) sources: Vec<Source>,
     pub(crate) pairs: Vec<Pair>,
+    /// Those an end of which tells of its cell.
+    telling: Vec<usize>,
     /// The congestion control of each host.
     pub(crate) senders: Vec<Choice>,
     pub(crate) seed: Seed,
@@ -144,6 +146,7 @@ impl World {
             senders_of: BTreeMap::new(),
             sources,
             pairs: Vec::new(),
+            telling: Vec::new(),
             senders,
             seed,
             effects: Effects::default(),
@@ -268,7 +271,7 @@ impl World {
         while let Some(effect) = self.effects.pop() {
             match effect {
                 Effect::Reported { at, link, of, report } => self.on_report(at, link, of, &report),
-                Effect::Subframe { at, of, shown } => self.on_subframe(at, of, &shown),
+                Effect::Subframe { at, of, shown } => self.on_subframe(at, of, *shown),
                 Effect::Lost { at, link, src, datagram, told } => {
                     self.on_loss(at, (link, src), &datagram);
                     if !told && link == self.last_hop {
@@ -409,6 +412,9 @@ impl World {
             None => pair,
         });
         [End::Answerer, End::Caller].into_iter().for_each(|end| self.keep_small(number, end));
+        if self.pairs[number].tells() {
+            self.telling.push(number);
+        }
         if matches!(app, App::Bulk { .. }) {
             self.recorder.bulk_flow(self.now, flow_id(number), node, &format!("bulk {number}"));
             self.recorder.belongs(flow_id(number), stream.number);
@@ -598,13 +604,29 @@ impl World {
         }
     }
 
-    /// A station has decoded a carrier's control channel. All show the same: the first one's tells how much of the cell is given away.
-    fn on_subframe(&mut self, at: Time, of: Node, shown: &CellSubframe) {
-        if of == FIRST_STATION {
+    /// A station has decoded a carrier's control channel: what its connections tell of the cell follows from that. All stations are
+    /// shown the same: the first one's tells how much of the cell is given away.
+    fn on_subframe(&mut self, at: Time, station: Node, shown: CellSubframe) {
+        if station == FIRST_STATION {
             let given: u32 = shown.dcis.iter().map(|dci| u32::from(dci.prb)).sum();
             let share = f64::from(given) / f64::from(shown.prb);
             self.recorder.sample(at, Gauge::Hop(SeriesKind::ChannelBusy), share);
         }
+        if self.telling.is_empty() {
+            return;
+        }
+        let (host, signal) = (self.host_of(station), Signal::Subframe(shown));
+        let mut telling = std::mem::take(&mut self.telling);
+        telling.retain(|number| self.pairs[*number].tells());
+        for number in &telling {
+            let pair = &mut self.pairs[*number];
+            let Some(end) = pair.end_that_tells(host) else { continue };
+            pair.end(end).sense(at, &signal);
+            // The law may want to be woken; what it tells waits for the next segment.
+            let next = pair.end(end).next_timeout();
+            self.agenda.set(self.end_component(*number, end), next);
+        }
+        self.telling = telling;
     }
 
     /// What a bulk sender knows, while it has a connection and something to send.

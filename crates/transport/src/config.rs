@@ -30,6 +30,8 @@ pub struct Config {
     /// Repair as TCP had it before selective acknowledgements: none are offered, the third duplicate acknowledgement counts as a timeout, and
     /// everything from the first hole on is sent again (go-back-N). Otherwise SACK and RACK.
     pub go_back_n: bool,
+    /// The sending law wants what the peer's receiver tells of its cell: this is offered to the peer, and read where it offers the same.
+    pub wants_capacity: bool,
     /// Timeouts in a row, of data or of a SYN, after which the connection is given up.
     pub max_retries: u32,
 }
@@ -49,6 +51,7 @@ impl Default for Config {
             initial_rto: Span::from_secs(1),
             delayed_ack: Span::from_millis(40),
             go_back_n: false,
+            wants_capacity: false,
             max_retries: 15,
         }
     }

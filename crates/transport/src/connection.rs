@@ -6,15 +6,17 @@
 //! Checked by: tests/props.rs, tests/endpoint.rs
 
 use crate::config::Config;
-use crate::options::{self, Agreed};
+use crate::options::{self, Agreed, Cell};
 use crate::receiver::Receiver;
 use crate::sender::{Acknowledgement, Outgoing, Sender};
 use crate::sequence::{Numbering, timestamp_before};
 use crate::small_queue::SmallQueue;
 use crate::stats::Stats;
-use lasthop_laws::{Bounds, Decision, SenderLaw};
+use crate::told::{Telling, Told};
+use lasthop_laws::{Bounds, Decision, ReceiverLaw, SenderLaw};
+use lasthop_signals::{CellCapacity, Signal};
 use lasthop_units::{Bytes, Rate, Span, Time};
-use lasthop_wire::tcp::{Flags, SackBlock, SackBlocks, TcpHeader, TcpOptions, Timestamps};
+use lasthop_wire::tcp::{CAPACITY_LEN, Capacity, Flags, SackBlock, SackBlocks, TcpHeader, TcpOptions, Timestamps};
 
 /// One end of a TCP connection. See the crate's documentation for the loop that drives it.
 #[derive(Clone)]
@@ -32,6 +34,10 @@ pub struct Connection {
     last_echo: Option<u32>,
     sender: Sender,
     receiver: Receiver,
+    /// What tells the peer of our cell, if we have one.
+    telling: Option<Box<Telling>>,
+    /// What the peer has told of its own.
+    told: Told,
     acks_sent: u64,
     aborted: bool,
     /// The latest `now` given, for figures that are running.
@@ -62,6 +68,12 @@ struct Handshake {
 
 /// SACK blocks that fit beside timestamps.
 const SACK_BLOCKS: usize = 3;
+/// Octets of options in a segment, and what of them takes the timestamps option, and SACK beside its blocks, padding included.
+const OPTION_SPACE: usize = 40;
+const TIMESTAMPS_LEN: usize = 12;
+const SACK_LEN: usize = 4;
+/// Headers of IPv4 and TCP.
+const HEADERS: u64 = 40;
 
 impl Connection {
     /// An active end: its SYN leaves with the first `poll_transmit`.
@@ -81,13 +93,21 @@ impl Connection {
             phase,
             ours: Numbering::new(config.initial_seq),
             theirs: Numbering::new(0),
-            agreed: Agreed { mss: u32::from(config.mss), peer_scale: None, sack: false, timestamps: false },
+            agreed: Agreed {
+                mss: u32::from(config.mss),
+                peer_scale: None,
+                sack: false,
+                timestamps: false,
+                capacity: false,
+            },
             peer_options: TcpOptions::default(),
             handshake: Handshake { due: false, again: None, tries: 0, sent_at: now },
             recent_timestamp: 0,
             last_echo: None,
             sender: Sender::new(now, &config, law),
             receiver: Receiver::new(&config),
+            telling: None,
+            told: Told::default(),
             acks_sent: 0,
             aborted: false,
             config,
@@ -99,6 +119,23 @@ impl Connection {
     pub fn bound(&mut self, now: Time, bounds: Option<Bounds<Bytes>>) {
         self.now = now;
         self.sender.bound(now, bounds);
+    }
+
+    /// This end tells the peer what `law` decides of its cell, if the peer wants to hear it. To be called before the first segment.
+    pub fn tell_by(&mut self, law: Box<dyn ReceiverLaw>) {
+        self.telling = Some(Box::new(Telling::new(law)));
+    }
+
+    /// True if this end has something to tell of its cell: [`Connection::sense`] shows it that.
+    pub fn tells(&self) -> bool {
+        self.telling.is_some()
+    }
+
+    /// Shows the law that tells of this end's cell what its world has of it. What it decides leaves with the next segment.
+    pub fn sense(&mut self, now: Time, signal: &Signal) {
+        if let Some(telling) = &mut self.telling {
+            telling.sense(now, signal);
+        }
     }
 
     /// The application writes `len` octets. Ignored after `close`, as a socket would refuse it.
@@ -241,7 +278,8 @@ impl Connection {
             Phase::Listen | Phase::Dead => None,
             Phase::SynSent | Phase::SynReceived => self.handshake.again,
             Phase::Established => {
-                let next = self.sender.next_timeout().min(self.receiver.next_timeout());
+                let telling = self.telling.as_ref().map_or(Time::MAX, |telling| telling.next_timeout());
+                let next = self.sender.next_timeout().min(self.receiver.next_timeout()).min(telling);
                 (next != Time::MAX).then_some(next)
             }
         }
@@ -263,6 +301,9 @@ impl Connection {
             }
             Phase::Established => {
                 self.receiver.on_timeout(now);
+                if let Some(telling) = &mut self.telling {
+                    telling.on_timeout(now);
+                }
                 if !self.sender.on_timeout(now) {
                     self.abort();
                 }
@@ -353,7 +394,10 @@ impl Connection {
         self.theirs = Numbering::new(segment.seq);
         self.config.remote_port = segment.source_port;
         self.peer_options = segment.options;
-        self.agreed = Agreed::with(&self.config, &segment.options);
+        self.agreed = Agreed::with(&self.config, self.cell(None), &segment.options);
+        if !self.agreed.capacity {
+            self.telling = None;
+        }
         if self.agreed.peer_scale.is_none() {
             self.receiver.window().disable_scaling();
         }
@@ -369,11 +413,47 @@ impl Connection {
         self.handshake.due = false;
         // Karn's rule holds for SYNs too.
         let rtt = (self.handshake.tries == 1).then(|| now.since(self.handshake.sent_at));
+        if let (Some(telling), Some(rtt)) = (&mut self.telling, rtt) {
+            telling.sense(now, &Signal::RoundTrip(rtt));
+        }
+        self.promise(now);
         // The window of a SYN is never scaled (RFC 7323, section 2.2).
         let shift = if segment.flags.contains(Flags::SYN) { 0 } else { self.agreed.peer_scale.unwrap_or(0) };
         let window = u64::from(segment.window) << shift;
         let seq = self.theirs.offset(segment.seq, self.receiver.next()).unwrap_or(0);
         self.sender.establish(now, u64::from(self.agreed.mss), window, seq, rtt);
+        if let Some(option) = self.peer_options.capacity.filter(|option| !option.told().available.is_zero()) {
+            self.hear(now, &option);
+        }
+    }
+
+    /// What our end has to do with capacities, `known` being what it has to tell of its own.
+    fn cell(&self, known: Option<Capacity>) -> Cell {
+        match self.telling {
+            Some(_) => Cell::Tells(known),
+            None if self.config.wants_capacity => Cell::Wants,
+            None => Cell::None,
+        }
+    }
+
+    /// The handshake is over: the law learns, before anything else, that it will be told.
+    fn promise(&mut self, now: Time) {
+        if !self.agreed.capacity || !self.config.wants_capacity {
+            return;
+        }
+        let unknown =
+            CellCapacity { available: Rate::ZERO, fair: Rate::ZERO, elsewhere: false, restart: false, coarse: true };
+        self.sender.on_capacity(now, unknown);
+    }
+
+    /// The peer tells of its cell.
+    fn hear(&mut self, now: Time, option: &Capacity) {
+        if self.agreed.capacity
+            && self.config.wants_capacity
+            && let Some(told) = self.told.take(option)
+        {
+            self.sender.on_capacity(now, told);
+        }
     }
 
     fn acceptable_ack(&self, segment: &TcpHeader) -> Option<u64> {
@@ -405,6 +485,11 @@ impl Connection {
         }
         if end > start {
             self.measure_receive_rtt(now, segment);
+            if let Some(telling) = &mut self.telling {
+                let options = if self.agreed.timestamps { TIMESTAMPS_LEN as u64 } else { 0 };
+                let len = Bytes::new(HEADERS + options + u64::from(segment.payload_len));
+                telling.on_packet(now, segment.options.timestamps.map(|stamps| stamps.val), len);
+            }
         }
         self.receiver.on_segment(now, start, end, segment.flags.contains(Flags::FIN));
     }
@@ -426,6 +511,9 @@ impl Connection {
             echoed_rtt: self.echo_age(now, segment).map(Span::from_millis),
             bare: segment.payload_len == 0 && !segment.flags.contains(Flags::FIN),
         };
+        if let Some(option) = &segment.options.capacity {
+            self.hear(now, option);
+        }
         self.sender.on_ack(now, &ack);
     }
 
@@ -445,7 +533,11 @@ impl Connection {
         }
         self.last_echo = Some(timestamps.ecr);
         if let Some(age) = self.echo_age(now, segment) {
-            self.receiver.window().on_rtt(Span::from_millis(age));
+            let rtt = Span::from_millis(age);
+            self.receiver.window().on_rtt(rtt);
+            if let Some(telling) = &mut self.telling {
+                telling.sense(now, &Signal::RoundTrip(rtt));
+            }
         }
     }
 
@@ -461,6 +553,8 @@ impl Connection {
             val: options::timestamp(&self.config, now),
             ecr: if answering { self.recent_timestamp } else { 0 },
         };
+        let known = self.telling.as_mut().and_then(|telling| telling.option());
+        let cell = self.cell(known);
         let next = self.receiver.next();
         let window = self.receiver.window();
         // A SYN leaves before the peer's numbers are known; the window then begins after the peer's SYN.
@@ -474,7 +568,7 @@ impl Connection {
             ack: if answering { self.theirs.wire(next) } else { 0 },
             flags: if answering { Flags::SYN | Flags::ACK } else { Flags::SYN },
             window: field,
-            options: options::syn(&self.config, scale, timestamps, peer),
+            options: options::syn(&self.config, cell, scale, timestamps, peer),
             payload_len: 0,
         }
     }
@@ -490,6 +584,11 @@ impl Connection {
             .agreed
             .timestamps
             .then(|| Timestamps { val: options::timestamp(&self.config, now), ecr: self.recent_timestamp });
+        let stamps = if timestamps.is_some() { TIMESTAMPS_LEN } else { 0 };
+        let blocks = sack.as_slice().len() * size_of::<[u32; 2]>();
+        let taken = stamps + if blocks > 0 { SACK_LEN + blocks } else { 0 };
+        let has_room = taken + CAPACITY_LEN <= OPTION_SPACE;
+        let capacity = self.telling.as_mut().filter(|_| has_room).and_then(|telling| telling.option());
         TcpHeader {
             source_port: self.config.local_port,
             destination_port: self.config.remote_port,
@@ -497,7 +596,7 @@ impl Connection {
             ack: self.theirs.wire(self.receiver.next()),
             flags,
             window,
-            options: TcpOptions { timestamps, sack, ..TcpOptions::default() },
+            options: TcpOptions { timestamps, sack, capacity, ..TcpOptions::default() },
             payload_len,
         }
     }

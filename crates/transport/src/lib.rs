@@ -31,6 +31,7 @@ mod sender;
 mod sequence;
 mod small_queue;
 mod stats;
+mod told;
 pub mod tunnel;
 mod window;
 

@@ -18,7 +18,7 @@ use crate::rtt::RttEstimator;
 use crate::scoreboard::{Scoreboard, Segment};
 use crate::small_queue::{HostQueue, SmallQueue};
 use lasthop_laws::{Bounds, Decision, SenderLaw};
-use lasthop_signals::{Sent, Signal};
+use lasthop_signals::{CellCapacity, Sent, Signal};
 use lasthop_units::{Bytes, Span, Time};
 use timers::Timers;
 
@@ -228,6 +228,11 @@ impl Sender {
     /// What bounds the law's window from outside.
     pub(crate) fn bound(&mut self, now: Time, bounds: Option<Bounds<Bytes>>) {
         self.tell(now, &Signal::Bounds(bounds));
+    }
+
+    /// The peer tells of its cell.
+    pub(crate) fn on_capacity(&mut self, now: Time, told: CellCapacity) {
+        self.tell(now, &Signal::Cell(told));
     }
 
     /// Payload of a full segment.

@@ -1,9 +1,9 @@
 //! Properties of the parsers and writers, over arbitrary bytes and arbitrary headers.
 
-use lasthop_signals::{ChannelTime, HopReport, Node, StationReport};
+use lasthop_signals::{CellCapacity, ChannelTime, HopReport, Node, StationReport};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use lasthop_wire::ip::Ecn;
-use lasthop_wire::tcp::{Flags, SackBlock, SackBlocks, TcpHeader, TcpOptions, Timestamps};
+use lasthop_wire::tcp::{Capacity, Flags, SackBlock, SackBlocks, TcpHeader, TcpOptions, Timestamps};
 use lasthop_wire::{FlowKey, Link, TcpPacket, checksum, driver, ethernet, ip, ip_tcp_packet, tcp};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -20,21 +20,35 @@ fn any_flow() -> impl Strategy<Value = FlowKey> {
 /// Options that fit into a header: those of a SYN, or those of any other segment.
 fn any_options() -> impl Strategy<Value = TcpOptions> {
     let timestamps = || proptest::option::of(any::<(u32, u32)>().prop_map(|(val, ecr)| Timestamps { val, ecr }));
-    let syn = (any::<Option<u16>>(), any::<Option<u8>>(), any::<bool>(), timestamps(), any::<bool>()).prop_map(
-        |(mss, window_scale, sack_permitted, timestamps, hands_off)| TcpOptions {
+    // Any capacity that the option can carry.
+    let capacity = || {
+        let told = (any::<(u32, u32)>(), any::<(bool, bool, bool)>(), 0u8..16).prop_map(
+            |((available, fair), (elsewhere, restart, coarse), number)| {
+                let rate = |kbps: u32| Rate::from_bps(u64::from(kbps) * 1000);
+                let (available, fair) = (rate(available), rate(fair));
+                Capacity::of(&CellCapacity { available, fair, elsewhere, restart, coarse }, number)
+            },
+        );
+        proptest::option::of(told)
+    };
+    let syn = (any::<Option<u16>>(), any::<Option<u8>>(), any::<bool>(), timestamps(), any::<bool>(), capacity())
+        .prop_map(|(mss, window_scale, sack_permitted, timestamps, hands_off, capacity)| TcpOptions {
             mss,
             window_scale,
             sack_permitted,
             timestamps,
             hands_off,
+            capacity,
             ..TcpOptions::default()
-        },
-    );
-    let later = (timestamps(), vec(any::<(u32, u32)>(), 0..=3)).prop_map(|(timestamps, blocks)| {
-        let mut sack = SackBlocks::default();
-        blocks.iter().for_each(|&(left, right)| sack.push(SackBlock { left, right }));
-        TcpOptions { timestamps, sack, ..TcpOptions::default() }
-    });
+        });
+    let later =
+        (timestamps(), vec(any::<(u32, u32)>(), 0..=3), capacity()).prop_map(|(timestamps, blocks, capacity)| {
+            let mut sack = SackBlocks::default();
+            blocks.iter().for_each(|&(left, right)| sack.push(SackBlock { left, right }));
+            // Three blocks and timestamps leave no room.
+            let capacity = capacity.filter(|_| blocks.len() < 3);
+            TcpOptions { timestamps, sack, capacity, ..TcpOptions::default() }
+        });
     prop_oneof![syn, later]
 }
 

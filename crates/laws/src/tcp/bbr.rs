@@ -13,13 +13,13 @@
 //! Each sub-model stands in a file of its own and is tested alone; this file is the state machine that they feed.
 
 mod aggregation;
-mod cycle;
-mod filter;
+pub(crate) mod cycle;
+pub(crate) mod filter;
 mod full_pipe;
-mod min_rtt;
+pub(crate) mod min_rtt;
 mod policer;
 mod recovery;
-mod rounds;
+pub(crate) mod rounds;
 
 use super::Setup;
 use crate::{Bounds, Decision, Entry, SenderLaw, Why};

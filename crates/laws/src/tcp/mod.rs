@@ -7,7 +7,7 @@ mod prr;
 pub mod reno;
 pub mod tahoe;
 #[cfg(test)]
-mod test_signals;
+pub(crate) mod test_signals;
 pub mod vegas;
 pub mod vivace;
 mod window;
@@ -42,7 +42,7 @@ impl Setup {
         Setup { mss, initial_segments: 10, random }
     }
 
-    fn initial_window(&self) -> Bytes {
+    pub(crate) fn initial_window(&self) -> Bytes {
         self.mss * u64::from(self.initial_segments.max(1))
     }
 }

@@ -5,15 +5,15 @@ use crate::SenderLaw;
 use lasthop_signals::{Ack, Loss};
 use lasthop_units::{Bytes, Seed, Time};
 
-pub(super) const MSS: Bytes = Bytes::new(1000);
+pub(crate) const MSS: Bytes = Bytes::new(1000);
 
 /// Segments of 1000 octets, initial window of 10.
-pub(super) fn setup() -> Setup {
+pub(crate) fn setup() -> Setup {
     Setup::new(MSS, Seed(1).stream("law"))
 }
 
 /// An ACK for `segments`, with `in_flight` segments in the network before it, of a sender limited by its window.
-pub(super) fn ack(segments: u64, in_flight: u64) -> Ack {
+pub(crate) fn ack(segments: u64, in_flight: u64) -> Ack {
     Ack {
         newly_delivered: MSS * segments,
         newly_acked: MSS * segments,
@@ -32,7 +32,7 @@ pub(super) fn ack(segments: u64, in_flight: u64) -> Ack {
 }
 
 /// A loss event with `in_flight` segments in the network after it.
-pub(super) fn loss(in_flight: u64) -> Loss {
+pub(crate) fn loss(in_flight: u64) -> Loss {
     Loss {
         prior_in_flight: MSS * (in_flight + 1),
         in_flight: MSS * in_flight,
@@ -43,6 +43,6 @@ pub(super) fn loss(in_flight: u64) -> Loss {
 }
 
 /// What the law lets into the network.
-pub(super) fn cwnd(law: &impl SenderLaw) -> Bytes {
+pub(crate) fn cwnd(law: &impl SenderLaw) -> Bytes {
     law.decide(Time::ZERO).cwnd.expect("sets a window").upper
 }

@@ -1,9 +1,9 @@
 //! Any signal at all: what worlds show, what drivers that restart and stations that lie show, and what no law expects.
 
 use lasthop_signals::{
-    Ack, Arrival, Bounds, ChannelTime, DeliverySample, FlowId, FlowReport, FrameSource, HopReport, Loss, Lost,
-    MacAddress, MonitorEvent, Node, Notice, PathDelay, Received, ReceivedFrame, Sent, Signal, SocketReport,
-    StationFeedback, StationReport, StreamReport,
+    Ack, Arrival, Block, Bounds, CellCapacity, CellSubframe, ChannelTime, Dci, DeliverySample, FlowId, FlowReport,
+    FrameSource, HopReport, Loss, Lost, MacAddress, MonitorEvent, Node, Notice, PathDelay, Received, ReceivedFrame,
+    Rnti, Sent, Signal, SocketReport, StationFeedback, StationReport, StreamReport,
 };
 use lasthop_units::{Bytes, Rate, Span, Time};
 use proptest::prelude::*;
@@ -29,6 +29,7 @@ fn signal() -> impl Strategy<Value = Signal> {
         3 => receiver(),
         2 => terminal(),
         2 => path(),
+        3 => cell(),
         1 => Just(Signal::FlowGone(FlowId(3))),
         2 => Just(Signal::Wakeup),
     ]
@@ -42,6 +43,29 @@ fn path() -> impl Strategy<Value = Signal> {
         (0usize..40).prop_map(Signal::Holes),
         (span(), span()).prop_map(|(average, epoch)| Signal::PathDelay(PathDelay { average, epoch })),
     ]
+}
+
+/// What a cell shows, its numbers out of order and its blocks of any size; and what a receiver tells of it, true or not.
+fn cell() -> impl Strategy<Value = Signal> {
+    let rnti = || prop_oneof![4 => (0u16..5).prop_map(Rnti), 1 => any::<u16>().prop_map(Rnti)];
+    let block = (0u8..32, 0u8..4, any::<bool>(), prop_oneof![0u32..100_000, any::<u32>()])
+        .prop_map(|(mcs, redundancy, new_data, bits)| Block { mcs, redundancy, new_data, bits });
+    let dci = (rnti(), any::<u8>(), 0u8..8, prop::option::of(block.clone()), prop::option::of(block))
+        .prop_map(|(rnti, prb, process, one, other)| Dci { rnti, prb, process, blocks: [one, other] });
+    let number = prop_oneof![4 => 0u64..200, 1 => any::<u64>()];
+    let carrier = prop_oneof![4 => 0u8..3, 1 => any::<u8>()];
+    let dcis = prop::collection::vec(dci, 0..6);
+    let subframe =
+        (carrier, number, any::<u8>(), prop::option::of(rnti()), dcis).prop_map(|(carrier, number, prb, own, dcis)| {
+            Signal::Subframe(CellSubframe { carrier, number, prb, own, dcis })
+        });
+    let rate = || prop_oneof![1 => Just(0), 4 => 1u64..1 << 32, 1 => any::<u64>()].prop_map(Rate::from_bps);
+    let told = (rate(), rate(), any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
+        |(available, fair, elsewhere, restart, coarse)| {
+            Signal::Cell(CellCapacity { available, fair, elsewhere, restart, coarse })
+        },
+    );
+    prop_oneof![subframe, told]
 }
 
 /// What a terminal's kernel and its neighbours show, and bounds upon a sender.

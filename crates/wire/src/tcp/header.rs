@@ -1,5 +1,7 @@
 //! The header as endpoints, middle boxes and laws see it: fields in host order, options decoded.
 
+use super::Capacity;
+
 /// A TCP header and the length of what follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpHeader {
@@ -86,6 +88,8 @@ pub struct TcpOptions {
     pub timestamps: Option<Timestamps>,
     /// SACK blocks (kind 5, RFC 2018).
     pub sack: SackBlocks,
+    /// What the receiver tells of its cell (kind 253, an experiment of RFC 6994).
+    pub capacity: Option<Capacity>,
     /// True if an option is present that forbids touching the header or makes its window mean something else:
     /// TCP-MD5 (kind 19), TCP-AO (kind 29), MPTCP (kind 30).
     pub hands_off: bool,

@@ -1,9 +1,11 @@
 //! TCP headers (RFC 9293, section 3.1) and the options that laws and endpoints use.
 
+mod capacity;
 mod header;
 mod parse;
 mod write;
 
+pub use capacity::{CAPACITY_LEN, Capacity, LogRate};
 pub use header::{Flags, SackBlock, SackBlocks, TcpHeader, TcpOptions, Timestamps};
 pub use parse::parse;
 pub use write::write;
@@ -28,4 +30,5 @@ mod kind {
     pub const MD5: u8 = 19;
     pub const AO: u8 = 29;
     pub const MPTCP: u8 = 30;
+    pub const EXPERIMENT: u8 = 253;
 }

@@ -1,6 +1,6 @@
 //! Segment bytes to header.
 
-use super::{Flags, MIN_LEN, SackBlock, TcpHeader, TcpOptions, Timestamps, kind};
+use super::{Capacity, Flags, MIN_LEN, SackBlock, TcpHeader, TcpOptions, Timestamps, capacity, kind};
 use crate::{Error, be16, be32, take};
 
 /// Parses the header of a whole segment (as long as its IP header says) and gives the header's own length too.
@@ -60,6 +60,9 @@ fn note(options: &mut TcpOptions, kind: u8, value: &[u8]) -> Result<(), Error> {
             for block in value.chunks_exact(8) {
                 options.sack.push(SackBlock { left: be32(block, 0)?, right: be32(block, 4)? });
             }
+        }
+        (kind::EXPERIMENT, [one, other, a, b, c, d]) if [*one, *other] == capacity::EXPERIMENT => {
+            options.capacity = Some(Capacity::parse([*a, *b, *c, *d]));
         }
         (kind::MD5 | kind::AO | kind::MPTCP, _) => options.hands_off = true,
         _ => {}

@@ -1,10 +1,10 @@
 //! Header to segment bytes.
 
-use super::{TcpHeader, TcpOptions, kind};
+use super::{CAPACITY_LEN, TcpHeader, TcpOptions, capacity, kind};
 use crate::Error;
 
 /// Appends a header, checksum zero and urgent pointer zero. Options stand in the order in which Linux writes them,
-/// padded to words with no-operations; `hands_off` is written as an MPTCP option without content.
+/// padded to words with no-operations, the capacity last; `hands_off` is written as an MPTCP option without content.
 ///
 /// # Errors
 /// [`Error::OptionSpace`] if the options need more than 40 octets.
@@ -57,6 +57,11 @@ fn option_bytes(options: &TcpOptions) -> Vec<u8> {
         }
     }
     pad(&mut out, 0);
+    if let Some(told) = options.capacity {
+        out.extend_from_slice(&[kind::EXPERIMENT, CAPACITY_LEN as u8]);
+        out.extend_from_slice(&capacity::EXPERIMENT);
+        out.extend_from_slice(&told.to_bytes());
+    }
     out
 }
 

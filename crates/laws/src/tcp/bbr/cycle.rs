@@ -11,14 +11,14 @@ const GAINS: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 
 /// Where in the cycle a flow is.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Cycle {
+pub(crate) struct Cycle {
     phase: usize,
     began: Time,
 }
 
 impl Cycle {
     /// Begins anywhere but at the phase that drains, so that flows do not probe together.
-    pub(super) fn enter(&mut self, now: Time, random: &mut Stream) {
+    pub(crate) fn enter(&mut self, now: Time, random: &mut Stream) {
         let others = (GAINS.len() - 1) as u64;
         let back = usize::try_from(random.next_u64() % others).expect("less than 7");
         self.phase = GAINS.len() - 1 - back;
@@ -31,7 +31,7 @@ impl Cycle {
     }
 
     /// An ACK arrived. `gain` is the one in force; `in_network` is compared with `target`.
-    pub(super) fn on_ack(&mut self, now: Time, gain: f64, rtt: Span, in_network: Bytes, target: Bytes, lost: bool) {
+    pub(crate) fn on_ack(&mut self, now: Time, gain: f64, rtt: Span, in_network: Bytes, target: Bytes, lost: bool) {
         let whole = now.since(self.began) > rtt;
         let over = if gain > 1.0 {
             // Probing ends once it has had its effect, or where the path cannot hold it.
@@ -47,12 +47,12 @@ impl Cycle {
     }
 
     /// The pacing gain of the phase.
-    pub(super) fn gain(&self) -> f64 {
+    pub(crate) fn gain(&self) -> f64 {
         GAINS[self.phase]
     }
 
     /// True in the phase that sends more than the estimate.
-    pub(super) fn is_probing(&self) -> bool {
+    pub(crate) fn is_probing(&self) -> bool {
         self.phase == 0
     }
 }

@@ -10,7 +10,7 @@ use lasthop_units::Rate;
 
 /// The filter.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct MaxFilter {
+pub(crate) struct MaxFilter {
     window: u64,
     best: [Sample; 3],
 }
@@ -23,17 +23,17 @@ struct Sample {
 
 impl MaxFilter {
     /// A filter over `window` rounds, empty.
-    pub(super) fn new(window: u64) -> MaxFilter {
+    pub(crate) fn new(window: u64) -> MaxFilter {
         MaxFilter { window, best: [Sample::default(); 3] }
     }
 
     /// The maximum; zero without samples.
-    pub(super) fn get(&self) -> Rate {
+    pub(crate) fn get(&self) -> Rate {
         self.best[0].rate
     }
 
     /// Folds in the sample `rate` of round `round`.
-    pub(super) fn update(&mut self, round: u64, rate: Rate) {
+    pub(crate) fn update(&mut self, round: u64, rate: Rate) {
         let new = Sample { round, rate };
         let best = &mut self.best;
         if rate >= best[0].rate || round - best[2].round > self.window {

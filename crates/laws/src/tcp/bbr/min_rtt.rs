@@ -9,14 +9,14 @@ const WINDOW: Span = Span::from_secs(10);
 
 /// The filter.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct MinRtt {
+pub(crate) struct MinRtt {
     least: Option<Span>,
     seen_at: Time,
 }
 
 impl MinRtt {
     /// Folds in a sample. True if the least RTT had not been seen for 10 s before it.
-    pub(super) fn update(&mut self, now: Time, rtt: Option<Span>) -> bool {
+    pub(crate) fn update(&mut self, now: Time, rtt: Option<Span>) -> bool {
         let expired = self.least.is_some() && now > self.seen_at + WINDOW;
         if let Some(rtt) = rtt
             && (expired || self.least.is_none_or(|least| rtt < least))
@@ -28,12 +28,12 @@ impl MinRtt {
     }
 
     /// The path has just been measured empty: the estimate is good for another window.
-    pub(super) fn refresh(&mut self, now: Time) {
+    pub(crate) fn refresh(&mut self, now: Time) {
         self.seen_at = now;
     }
 
     /// The estimate.
-    pub(super) fn get(&self) -> Option<Span> {
+    pub(crate) fn get(&self) -> Option<Span> {
         self.least
     }
 }

@@ -8,7 +8,7 @@ use lasthop_units::Bytes;
 
 /// The counter.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Rounds {
+pub(crate) struct Rounds {
     count: u64,
     ends_at: Bytes,
 }
@@ -16,7 +16,7 @@ pub(super) struct Rounds {
 impl Rounds {
     /// A sample of a segment that was sent when `prior` had been delivered arrives when `delivered` has been. True if
     /// it begins a round.
-    pub(super) fn on_sample(&mut self, prior: Bytes, delivered: Bytes) -> bool {
+    pub(crate) fn on_sample(&mut self, prior: Bytes, delivered: Bytes) -> bool {
         let begins = prior >= self.ends_at;
         if begins {
             self.ends_at = delivered;
@@ -26,12 +26,12 @@ impl Rounds {
     }
 
     /// A round begins now, uncounted.
-    pub(super) fn restart(&mut self, delivered: Bytes) {
+    pub(crate) fn restart(&mut self, delivered: Bytes) {
         self.ends_at = delivered;
     }
 
     /// Rounds begun so far.
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.count
     }
 }

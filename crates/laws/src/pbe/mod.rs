@@ -1,0 +1,74 @@
+//! PBE-CC: a receiver in a cell measures its capacity in the cell's control channel, and the sender goes at it.
+//!
+//! The receiver ([`Receiver`]) decodes who is given which part of each subframe. It counts the terminals that share a
+//! carrier (`filter`), takes what is its own and its part of what nobody has (`capacity`), and turns that into what TCP
+//! can have (`translate`). From the delays of packets (`delay`) it tells whether the cell is the narrowest place at all
+//! (`bottleneck`). The sender ([`Pbe`]) paces at what it is told, or, while another place is the narrowest, as BBR
+//! would (`cellular`).
+
+mod bottleneck;
+mod capacity;
+mod cellular;
+mod delay;
+mod filter;
+mod receiver;
+mod sender;
+#[cfg(test)]
+mod test_cell;
+mod translate;
+
+pub use receiver::Receiver;
+pub use sender::Pbe;
+
+use crate::{Entry, Parameters, Place, Transport, params, words};
+use lasthop_units::{Rate, Span};
+
+/// The name of the laws.
+pub const NAME: &str = "pbe";
+/// The sender's entry in the registry.
+pub const LAW: Entry = Entry::sender(
+    NAME,
+    "PBE-CC (Xie, Yi, Jamieson 2020): the capacity that a receiver measures in its cell; BBR where receivers do not tell.",
+    Params::TABLE,
+    |settings, setup| Ok(Box::new(Pbe::new(Params::with(settings)?, setup))),
+)
+.over(Transport::Told);
+/// The receiver's. A connection's receiver has what is set of its sender.
+pub const RECEIVER: Entry = Entry::receiver(
+    Place::Receiver,
+    NAME,
+    "PBE-CC's receiver: its capacity in a cell, from what the cell's control channel gives to whom.",
+    Params::TABLE,
+    |settings, _| Ok(Box::new(Receiver::new(Params::with(settings)?))),
+);
+
+/// How long a subframe is, for which capacities are counted.
+const SUBFRAME: Span = Span::from_millis(1);
+
+params! {
+    /// What may be set of a connection, at both ends.
+    pub struct Params {
+        /// How what a cell's blocks carry becomes what TCP can have.
+        translation: Translation = "of-goodput";
+        /// What headers add to the payload.
+        overhead: f64 = "0.068", |p| crate::param::from_to(p.overhead, 0.0, 0.5) => "from 0 to 0.5";
+        /// Terminals count only if they were active in more than one subframe, with more than four PRB on average.
+        user_filter: bool = "true";
+        /// How long a block that was not decoded takes to come again. 8 ms in LTE with FDD.
+        harq_round: Span = "8 ms", |p| p.harq_round <= Span::from_millis(100) => "at most 100 ms";
+        /// What a packet's delay may vary by beside three such rounds.
+        jitter: Span = "3 ms", |p| p.jitter <= Span::from_millis(100) => "at most 100 ms";
+        /// No capacity above this one is believed. No terminal of LTE can have more (category 20, 3GPP TS 36.306).
+        most: Rate = "2 Gbit/s", |p| p.most >= Rate::from_mbit(1) => "at least 1 Mbit/s";
+    }
+}
+
+words! {
+    /// How what a cell's blocks carry becomes what TCP can have, from the headers' part and that of blocks sent again.
+    pub enum Translation {
+        /// Both are parts of what TCP has: C_t = C_p / (1 + overhead + error). A block that is sent again is always decoded.
+        OfGoodput = "of-goodput",
+        /// Both are parts of what the cell carries: C_t = C_p (1 - overhead - error). A block that is sent again fails as often.
+        OfPhysical = "of-physical",
+    }
+}

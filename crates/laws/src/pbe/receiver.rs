@@ -1,0 +1,213 @@
+//! What a PBE receiver tells: what TCP can have of its cell, and whether the cell is the narrowest place.
+//! Source:     Xie, Yi, Jamieson 2020 section 4, as specified in systems/pbe.md E.1 to E.3 and its second reading.
+//! Equations:  in the files beside this one
+//! Symbols:    RTprop, the least round trip of the last 10 s -> `round_trip`, 40 ms until one is known
+//! Deviations: averages are over at most a second. `CellCapacity::restart` stays set for a round trip, since the
+//!             segment that tells it may be lost.
+//! Validity:   subframes of each carrier in order.     Checked by: tests::*, tests/conformance
+
+use super::bottleneck::{Bottleneck, Narrowest, Sight};
+use super::capacity::{Capacity, Estimate};
+use super::delay::{Delay, Least};
+use super::translate::{self, Repeats};
+use super::{Params, SUBFRAME};
+use crate::{Decision, ReceiverLaw, Why};
+use lasthop_signals::{Arrival, CellCapacity, CellSubframe, Feedback, Signal};
+use lasthop_units::{Rate, Span, Time};
+
+/// RTprop until one is known.
+const SOME_ROUND_TRIP: Span = Span::from_millis(40);
+/// The longest that averages are over.
+const LONGEST: Span = Span::from_secs(1);
+/// The part of its fair share that a terminal has which has it.
+const SHARE: f64 = 0.9;
+/// The part of a cell that may be idle where nothing is.
+const IDLE: f64 = 0.05;
+
+/// The law of one receiver.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    params: Params,
+    capacity: Capacity,
+    repeats: Repeats,
+    delay: Delay,
+    bottleneck: Bottleneck,
+    round_trips: Least<Span>,
+    round_trip: Span,
+    /// Until when a carrier counts as new.
+    restart: Option<Time>,
+    /// What is known of the cell; `None` while no carrier is.
+    seen: Option<Estimate>,
+    feedback: Option<CellCapacity>,
+}
+
+impl Receiver {
+    /// A receiver that has seen nothing.
+    pub fn new(params: Params) -> Receiver {
+        Receiver {
+            params,
+            capacity: Capacity::default(),
+            repeats: Repeats::default(),
+            delay: Delay::new(),
+            bottleneck: Bottleneck::new(),
+            round_trips: Least::new(),
+            round_trip: SOME_ROUND_TRIP,
+            restart: None,
+            seen: None,
+            feedback: None,
+        }
+    }
+
+    fn on_subframe(&mut self, now: Time, subframe: &CellSubframe) {
+        let length = self.round_trip.min(LONGEST).as_nanos() / SUBFRAME.as_nanos();
+        if self.capacity.on_subframe(now, subframe, length) {
+            self.restart = Some(now + self.round_trip);
+            self.bottleneck.restart();
+        }
+        self.repeats.on_subframe(subframe);
+        self.seen = self.capacity.estimate(now, self.params.user_filter);
+        self.tell(now);
+    }
+
+    fn on_arrival(&mut self, now: Time, arrival: &Arrival) {
+        let Some(sent) = arrival.sent else { return };
+        let (delay, late) = self.delay.on_packet(now, arrival.at, sent, &self.params);
+        let Some(seen) = self.seen else { return };
+        let sight = Sight {
+            delay: Span::from_nanos(delay),
+            late,
+            explained: seen.own >= SHARE * seen.share && seen.idle <= IDLE * seen.all,
+            capacity: self.transport(&seen, seen.available),
+            round_trip: self.round_trip,
+            jitter: self.params.jitter,
+        };
+        self.bottleneck.on_packet(now, arrival.len, &sight);
+        self.tell(now);
+    }
+
+    /// What TCP can have of so many bits a subframe.
+    fn transport(&self, seen: &Estimate, physical: f64) -> Rate {
+        let bits = translate::transport(&self.params, &self.repeats, seen.block, physical);
+        Rate::from_bps(1).scale(bits / SUBFRAME.as_secs_f64())
+    }
+
+    fn tell(&mut self, now: Time) {
+        self.feedback = self.seen.map(|seen| CellCapacity {
+            available: self.transport(&seen, seen.available),
+            fair: self.transport(&seen, seen.fair),
+            elsewhere: self.bottleneck.place() == Narrowest::Internet,
+            restart: self.restart.is_some_and(|until| now < until),
+            coarse: seen.coarse,
+        });
+    }
+}
+
+impl ReceiverLaw for Receiver {
+    fn sense(&mut self, now: Time, signal: &Signal) {
+        self.feedback = None;
+        match signal {
+            Signal::Subframe(subframe) => self.on_subframe(now, subframe),
+            Signal::Arrival(arrival) => self.on_arrival(now, arrival),
+            Signal::RoundTrip(round_trip) => {
+                self.round_trips.update(now, (*round_trip).max(SUBFRAME));
+                self.round_trip = self.round_trips.get(now).unwrap_or(self.round_trip);
+            }
+            _ => {}
+        }
+    }
+
+    fn decide(&self, _now: Time) -> Decision {
+        Decision { feedback: self.feedback.map(Feedback::Cell), ..Decision::unlimited(Why::Unmanaged) }
+    }
+
+    fn name(&self) -> &'static str {
+        super::NAME
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_cell::{FULL, OWN, dci, subframe};
+    use super::*;
+    use lasthop_signals::Rnti;
+    use lasthop_units::Bytes;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Span::from_millis(ms)
+    }
+
+    /// A cell of 100 PRB, 753 bits each: what the receiver tells at last if it has `prb` of them in a subframe, and another terminal `others`, and
+    /// `packets` come in it, `delay` ms after they were sent.
+    fn run(
+        law: &mut Receiver,
+        ms: std::ops::Range<u64>,
+        (prb, others): (u8, u8),
+        (packets, delay): (u64, u64),
+    ) -> CellCapacity {
+        let mut told = None;
+        for now in ms {
+            let given = |rnti, prb: u8| dci(rnti, prb, u32::from(prb) * FULL / 100);
+            let seen = subframe(now, vec![given(OWN, prb), given(Rnti(9), others)]);
+            law.sense(at(now), &Signal::Subframe(seen));
+            for _ in 0..packets {
+                let sent = Some(at(now + 5000 - delay));
+                law.sense(at(now), &Signal::Arrival(Arrival { at: at(now), sent, len: Bytes::new(1500) }));
+            }
+            told = law.decide(at(now)).feedback;
+        }
+        match told {
+            Some(Feedback::Cell(told)) => told,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn it_tells_what_tcp_can_have() {
+        let mut law = Receiver::new(Params::default());
+        assert_eq!(law.decide(at(0)).feedback, None);
+        law.sense(at(0), &Signal::RoundTrip(Span::from_millis(30)));
+        assert_eq!(law.decide(at(0)).feedback, None, "nothing of the cell is known");
+        let told = run(&mut law, 0..100, (60, 40), (3, 8));
+        // 45 225 and 37 688 bits a subframe, over 1.068.
+        assert_eq!((told.available.as_bps() / 10_000, told.fair.as_bps() / 10_000), (4234, 3528));
+        assert_eq!((told.elsewhere, told.restart, told.coarse), (false, false, false));
+    }
+
+    #[test]
+    fn late_packets_tell_of_another_place_unless_the_cell_is_full() {
+        // Half of what it could have: 3 packets are 36 Mbit/s.
+        let mut law = Receiver::new(Params::default());
+        assert!(!run(&mut law, 0..200, (50, 0), (3, 8)).elsewhere);
+        assert!(!run(&mut law, 200..203, (50, 0), (3, 40)).elsewhere);
+        assert!(run(&mut law, 203..260, (50, 0), (3, 40)).elsewhere);
+        // The same delay where it has all that there is, and where it has its half of a full cell.
+        for given in [(100, 0), (50, 50)] {
+            let mut law = Receiver::new(Params::default());
+            run(&mut law, 0..200, given, (3, 8));
+            assert!(!run(&mut law, 200..260, given, (3, 40)).elsewhere, "{given:?}");
+        }
+        // A fifth of a full cell is less than its share: something else keeps it from it.
+        let mut law = Receiver::new(Params::default());
+        run(&mut law, 0..200, (20, 80), (1, 8));
+        assert!(run(&mut law, 200..260, (20, 80), (1, 40)).elsewhere);
+    }
+
+    #[test]
+    fn a_new_carrier_asks_for_another_start() {
+        let mut law = Receiver::new(Params::default());
+        run(&mut law, 0..100, (100, 0), (6, 8));
+        let mut restarts = Vec::new();
+        for now in 100..200 {
+            let first = subframe(now, vec![dci(OWN, 100, FULL)]);
+            let second = CellSubframe { carrier: 1, ..first.clone() };
+            law.sense(at(now), &Signal::Subframe(first));
+            law.sense(at(now), &Signal::Subframe(second));
+            let Some(Feedback::Cell(told)) = law.decide(at(now)).feedback else { panic!("it tells") };
+            if told.restart {
+                restarts.push(now);
+            }
+            assert_eq!(told.fair.as_bps() / 10_000, 14_115, "twice 75 376 bits a subframe over 1.068: {told:?}");
+        }
+        assert_eq!((restarts.first(), restarts.last(), restarts.len()), (Some(&100), Some(&139), 40));
+    }
+}

@@ -1,0 +1,129 @@
+//! What the receiving end of a connection tells the sending end of its cell, and how the sending end reads it.
+//! Source:     RFC 6994 for the option; RFC 7323 section 4.1 (the sender's clock); round trips as Linux has them
+//!             (`tcp_rcv_rtt_measure_ts`).
+//! Deviations: none.
+//! Validity:   both ends have offered it in their SYNs. The sender's clock ticks in milliseconds.     Checked by: tests
+//!             here, tests/pbe.rs
+//!
+//! The law tells far more often than segments leave: each segment carries what it told last. SACK blocks come first where there is no room for both.
+
+use lasthop_laws::ReceiverLaw;
+use lasthop_signals::{Arrival, CellCapacity, Feedback, Signal};
+use lasthop_units::{Bytes, Span, Time};
+use lasthop_wire::tcp::Capacity;
+
+/// The receiving end.
+#[derive(Clone)]
+pub(crate) struct Telling {
+    law: Box<dyn ReceiverLaw>,
+    revisit: Option<Time>,
+    latest: Option<CellCapacity>,
+    number: u8,
+    clock: PeerClock,
+}
+
+impl Telling {
+    pub(crate) fn new(law: Box<dyn ReceiverLaw>) -> Telling {
+        Telling { law, revisit: None, latest: None, number: 0, clock: PeerClock::default() }
+    }
+
+    /// Shows the law something and keeps what it tells.
+    pub(crate) fn sense(&mut self, now: Time, signal: &Signal) {
+        self.law.sense(now, signal);
+        let decision = self.law.decide(now);
+        self.revisit = decision.revisit;
+        if let Some(Feedback::Cell(told)) = decision.feedback {
+            self.latest = Some(told);
+        }
+    }
+
+    /// A packet of `len` octets has come whose timestamp is `stamp`, if it has one.
+    pub(crate) fn on_packet(&mut self, now: Time, stamp: Option<u32>, len: Bytes) {
+        let sent = stamp.map(|stamp| self.clock.read(stamp));
+        self.sense(now, &Signal::Arrival(Arrival { at: now, sent, len }));
+    }
+
+    /// When the law wants to be woken; `Time::MAX` for never.
+    pub(crate) fn next_timeout(&self) -> Time {
+        self.revisit.unwrap_or(Time::MAX)
+    }
+
+    /// Wakes the law if that is due.
+    pub(crate) fn on_timeout(&mut self, now: Time) {
+        if self.revisit.is_some_and(|at| at <= now) {
+            self.sense(now, &Signal::Wakeup);
+        }
+    }
+
+    /// What to say in the next segment; `None` while nothing is known.
+    pub(crate) fn option(&mut self) -> Option<Capacity> {
+        let told = self.latest?;
+        self.number = (self.number + 1) % 16;
+        Some(Capacity::of(&told, self.number))
+    }
+}
+
+/// The peer's clock of timestamps, as a time that does not wrap around. It begins anywhere.
+#[derive(Clone, Copy, Debug, Default)]
+struct PeerClock {
+    /// The last reading, and what it stands for in milliseconds.
+    last: Option<(u32, u64)>,
+}
+
+impl PeerClock {
+    /// What the first reading stands for: far from zero, since later ones may be of earlier moments.
+    const FIRST: u64 = 1 << 33;
+
+    fn read(&mut self, stamp: u32) -> Time {
+        let (last, at) = *self.last.get_or_insert((stamp, PeerClock::FIRST));
+        let moved = stamp.wrapping_sub(last) as i32;
+        let at = at.saturating_add_signed(i64::from(moved));
+        self.last = Some((stamp, at));
+        Time::ZERO + Span::from_millis(at)
+    }
+}
+
+/// The sending end: which of the options that come are news.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Told {
+    last: Option<u8>,
+}
+
+/// An option whose number is behind by no more than this was overtaken; one that seems further behind is ahead by a few that were lost.
+const OVERTAKEN: u8 = 4;
+
+impl Told {
+    /// What the option tells, unless a later one has come already.
+    pub(crate) fn take(&mut self, option: &Capacity) -> Option<CellCapacity> {
+        let behind = self.last.map(|last| last.wrapping_sub(option.number) % 16);
+        if behind.is_some_and(|behind| behind <= OVERTAKEN) {
+            return None;
+        }
+        self.last = Some(option.number);
+        Some(option.told())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_peers_clock_wraps_around() {
+        let mut clock = PeerClock::default();
+        let first = clock.read(u32::MAX - 4);
+        assert_eq!(clock.read(5).since(first), Span::from_millis(10));
+        // What was overtaken is older.
+        assert_eq!(first.since(clock.read(u32::MAX - 9)), Span::from_millis(5));
+        assert_eq!(clock.read(6).since(first), Span::from_millis(11));
+    }
+
+    #[test]
+    fn what_was_overtaken_is_no_news() {
+        let mut told = Told::default();
+        let news = |told: &mut Told, number| told.take(&Capacity { number, ..Capacity::default() }).is_some();
+        let seen = [14, 0, 15, 0, 1, 13, 9, 8].map(|number| news(&mut told, number));
+        // 13 is behind 1 by four; 9, which is behind by eight, is ahead by as many.
+        assert_eq!(seen, [true, true, false, false, true, false, true, false]);
+    }
+}
