@@ -4,7 +4,7 @@ use lasthop_laws::tcp::Setup;
 use lasthop_laws::{Choice, Intake, ReceiverSetup, Transport};
 use lasthop_radio::AccessClass;
 use lasthop_scenario::REQUEST;
-use lasthop_signals::{HostId, Node};
+use lasthop_signals::{CellCapacity, HostId, Node};
 use lasthop_transport::{Config, Connection};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use lasthop_wire::FlowKey;
@@ -224,6 +224,14 @@ impl Pair {
         let [answerer, caller] = self.hosts;
         let end = [(answerer, End::Answerer, &self.answerer), (caller, End::Caller, &self.caller)];
         end.into_iter().find(|(at, _, end)| *at == host && end.tells() && !end.is_closed()).map(|(_, end, _)| end)
+    }
+
+    /// What the end at `host` tells of its cell.
+    pub fn told_from(&self, host: HostId) -> Option<CellCapacity> {
+        match self.end_that_tells(host)? {
+            End::Answerer => self.answerer.tells_now(),
+            End::Caller => self.caller.tells_now(),
+        }
     }
 
     /// The end that sends the data.

@@ -15,6 +15,7 @@ mod hook;
 mod net;
 mod proxy;
 mod run;
+mod saturate;
 mod source;
 mod station;
 mod terminal;

@@ -58,6 +58,8 @@ pub struct World {
     pub(crate) pairs: Vec<Pair>,
     /// Those an end of which tells of its cell.
     telling: Vec<usize>,
+    /// Octets that the last hop has brought to each of its nodes.
+    carried: Vec<Bytes>,
     /// The congestion control of each host.
     pub(crate) senders: Vec<Choice>,
     pub(crate) seed: Seed,
@@ -129,6 +131,7 @@ impl World {
             1 => vec![HopMeter::new(radio)],
             several => vec![HopMeter::of_one_of_several(); several],
         };
+        let carried = vec![Bytes::ZERO; net.links[last_hop].hosts.len()];
         let mut world = World {
             now: Time::ZERO,
             agenda: Agenda::default(),
@@ -147,6 +150,7 @@ impl World {
             sources,
             pairs: Vec::new(),
             telling: Vec::new(),
+            carried,
             senders,
             seed,
             effects: Effects::default(),
@@ -302,6 +306,7 @@ impl World {
 
     /// A packet has crossed the last hop.
     fn over_last_hop(&mut self, at: Time, to: Node, packet: Packet<Datagram>, queued_at: Time) {
+        self.carried[to.index()] += packet.len;
         if let Cargo::Notice(notice) = &packet.payload.cargo {
             return self.heard(at, to, notice);
         }
@@ -682,7 +687,12 @@ impl World {
         self.first_atp() + 2 * self.atp.len() as u32
     }
 
-    /// The host of a station.
+    /// Octets that the last hop has brought to a node.
+    pub(crate) fn carried(&self, node: Node) -> Bytes {
+        self.carried[node.index()]
+    }
+
+    /// The host that a station is.
     pub(crate) fn host_of(&self, station: Node) -> HostId {
         self.net.links[self.last_hop].hosts[station.index()].expect("a station is a host")
     }

@@ -124,6 +124,7 @@ impl Connection {
     /// This end tells the peer what `law` decides of its cell, if the peer wants to hear it. To be called before the first segment.
     pub fn tell_by(&mut self, law: Box<dyn ReceiverLaw>) {
         self.telling = Some(Box::new(Telling::new(law)));
+        self.receiver.shorten_segments(CAPACITY_LEN as u64);
     }
 
     /// True if this end has something to tell of its cell: [`Connection::sense`] shows it that.
@@ -136,6 +137,11 @@ impl Connection {
         if let Some(telling) = &mut self.telling {
             telling.sense(now, signal);
         }
+    }
+
+    /// What that law has decided last; `None` if there is none, or nothing is known yet.
+    pub fn tells_now(&self) -> Option<CellCapacity> {
+        self.telling.as_ref()?.latest()
     }
 
     /// The application writes `len` octets. Ignored after `close`, as a socket would refuse it.

@@ -63,6 +63,11 @@ impl Receiver {
         }
     }
 
+    /// Full segments are shorter by `octets` than the configuration says: they carry another option.
+    pub(crate) fn shorten_segments(&mut self, octets: u64) {
+        self.window.shorten_segments(octets);
+    }
+
     /// The peer's SYN has arrived.
     pub(crate) fn on_syn(&mut self) {
         self.next = 1;

@@ -55,6 +55,11 @@ impl Telling {
         }
     }
 
+    /// What the law has told last.
+    pub(crate) fn latest(&self) -> Option<CellCapacity> {
+        self.latest
+    }
+
     /// What to say in the next segment; `None` while nothing is known.
     pub(crate) fn option(&mut self) -> Option<Capacity> {
         let told = self.latest?;

@@ -75,6 +75,11 @@ impl ReceiveWindow {
         window as u16
     }
 
+    /// Segments carry less by `octets`.
+    pub(crate) fn shorten_segments(&mut self, octets: u64) {
+        self.mss = self.mss.saturating_sub(octets).max(1);
+    }
+
     /// `len` octets arrived in order. True if that opens the window.
     pub(crate) fn on_in_order(&mut self, len: u64) -> bool {
         // Small segments waste memory in a real buffer, so they do not open the window.

@@ -58,6 +58,9 @@ params! {
         harq_round: Span = "8 ms", |p| p.harq_round <= Span::from_millis(100) => "at most 100 ms";
         /// What a packet's delay may vary by beside three such rounds.
         jitter: Span = "3 ms", |p| p.jitter <= Span::from_millis(100) => "at most 100 ms";
+        /// What may be in flight beyond what fills the path, as a time at the rate that is told: one round of repeats by default, since a
+        /// block that comes again holds back those behind it, and without room for them the cell idles. 0: as published.
+        headroom: Span = "8 ms", |p| p.headroom <= Span::from_millis(100) => "at most 100 ms";
         /// No capacity above this one is believed. No terminal of LTE can have more (category 20, 3GPP TS 36.306).
         most: Rate = "2 Gbit/s", |p| p.most >= Rate::from_mbit(1) => "at least 1 Mbit/s";
     }

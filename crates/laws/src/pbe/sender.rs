@@ -1,11 +1,11 @@
 //! The rate of a PBE sender: what its receiver tells of the cell.
 //! Source:     Xie, Yi, Jamieson 2020 section 4, as specified in systems/pbe.md E.2, E.4, E.5 and its second reading,
 //!             items 3 and 7.
-//! Equations:  start: S = S_0 + (C_f - S_0) t / (3 RTprop);   wireless: S = C_t;   cwnd = S RTprop, at least 4
-//!             segments;   `cellular` has the rest
+//! Equations:  start: S = S_0 + (C_f - S_0) t / (3 RTprop);   wireless: S = C_t;   cwnd = S (RTprop + h), at
+//!             least 4 segments;   `cellular` has the rest
 //! Symbols:    C_t, C_f -> `CellCapacity::available`, `fair`; S_0, the initial window in an RTprop at first, later the
-//!             present rate -> `from`
-//! Deviations: what a receiver tells is believed within bounds, since it costs a receiver nothing to lie and the path
+//!             present rate -> `from`; h -> `Params::headroom`
+//! Deviations: the paper's h is 0. What a receiver tells is believed within bounds, since it costs a receiver nothing to lie and the path
 //!             much: S is at least 2 MSS in an RTprop, and at most twice what was delivered in the best of the last ten
 //!             rounds, with the initial window in an RTprop on top, and in the start C_f / 2, which is what the rise
 //!             gains until deliveries show it (an RTprop and a half). No capacity above `Params::most` is believed. A
@@ -258,7 +258,7 @@ impl Pbe {
         self.rate = rate.max(self.segments(2)).max(Rate::from_bps(8));
         let window = match &self.state {
             State::Internet(cellular) => cellular.window(rtt, self.mss),
-            _ => self.rate.bytes_in(rtt) + self.mss.saturating_sub(Bytes::new(1)),
+            _ => self.rate.bytes_in(rtt + self.params.headroom) + self.mss.saturating_sub(Bytes::new(1)),
         };
         let window = self.whole(window).max(self.mss * LEAST_SEGMENTS);
         self.repairing &= self.cwnd < window;

@@ -14,6 +14,11 @@ fn mbit(mbit: u64) -> Rate {
     Rate::from_mbit(mbit)
 }
 
+/// As published: what fills the path is in flight, and no more.
+fn published() -> Params {
+    Params { headroom: Span::ZERO, ..Params::default() }
+}
+
 fn told(available: Rate, fair: Rate) -> CellCapacity {
     CellCapacity { available, fair, elsewhere: false, restart: false, coarse: false }
 }
@@ -34,7 +39,7 @@ struct Path {
 
 impl Path {
     fn new() -> Path {
-        let mut law = Pbe::new(Params::default(), setup());
+        let mut law = Pbe::new(published(), setup());
         law.sense(at(0), &Signal::Cell(told(Rate::ZERO, Rate::ZERO)));
         let mut path = Path {
             law,

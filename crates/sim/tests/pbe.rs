@@ -1,0 +1,75 @@
+//! PBE-CC over a simulated cell: its estimate against what the cell would really carry, and what it makes of the second carrier.
+
+mod support;
+
+use lasthop_report::Key;
+use lasthop_signals::Node;
+use lasthop_sim::build;
+use lasthop_units::{Seed, Span, Time};
+use support::{parse, simulate, value};
+
+/// A cell of 20 MHz with these stations and others beside them, 15 ms from the server.
+fn cell(stations: &str, background: &str) -> String {
+    format!(
+        "title = \"Cell\"\nduration = \"12 s\"\nwarm-up = \"2 s\"\nseeds = 1\n[wire]\nrate = \"1 Gbit/s\"\ndelay = \"15 ms\"\n\
+         [hop.cell]\ncarriers = [\"20 MHz\"]\n{background}{stations}[[traffic]]\nkind = \"bulk\"\nto = \"each\"\n\
+         [laws.pbe]\nsender = \"pbe\"\n[laws.published]\nsender = {{ law = \"pbe\", headroom = \"0 s\" }}\n[laws.bbr]\nsender = \"bbr\"\n"
+    )
+}
+
+const ONE: &str = "[[station]]\nname = \"a\"\ncqi = 12\nbit-error-rate = 1e-6\n";
+const TWO: &str = "[[station]]\nname = \"a\"\ncqi = 12\nbit-error-rate = 1e-6\n[[station]]\nname = \"b\"\ncqi = 9\nbit-error-rate = 5e-6\n";
+const OTHERS: &str = "[[hop.cell.background]]\nkind = \"data\"\nper-second = 1.0\nsize = \"500 kB\"\nsizes = \"fixed\"\n\
+                      [[hop.cell.background]]\nkind = \"control\"\nper-second = 362.0\n";
+
+/// Mean absolute and mean signed error of what the first station tells, as shares of the mean of what it could have had in the 40 ms to
+/// come, over looks a tenth of a second apart.
+fn errors(text: &str) -> (f64, f64) {
+    let scenario = parse(text);
+    let law = scenario.law("pbe").expect("a law of the scenario");
+    let mut world = build(&scenario, &law, Seed(1), false).expect("valid parameters");
+    let (mut absolute, mut signed, mut all) = (0.0, 0.0, 0.0);
+    for look in 0..80 {
+        world.run_until(Time::ZERO + Span::from_millis(3_000 + 101 * look));
+        let told = world.told(Node(1)).expect("it tells from the first packet on").available.as_mbit_f64();
+        // What is decided now is decoded 4 ms later.
+        let could = world.saturated(Node(1), Span::from_millis(4), Span::from_millis(40)).as_mbit_f64();
+        (absolute, signed, all) = (absolute + (told - could).abs(), signed + told - could, all + could);
+    }
+    (absolute / all, signed / all)
+}
+
+/// Between two greedy stations an estimate can be right. Beside bursts it cannot: it is what was, and shares what is idle with stations that will
+/// not ask for their part in the time of a look.
+#[test]
+fn the_estimate_is_what_the_cell_would_carry() {
+    let bursts =
+        OTHERS.split_once("[[hop.cell.background]]\nkind = \"control\"").map(|(data, _)| data).expect("two kinds");
+    let cases = [
+        ("alone", cell(ONE, ""), 0.10),
+        ("two", cell(TWO, ""), 0.10),
+        ("two, bursts", cell(TWO, bursts), 0.40),
+        ("two, bursts and control", cell(TWO, OTHERS), 0.40),
+    ];
+    for (name, text, most) in cases {
+        let (absolute, signed) = errors(&text);
+        println!("{name}: mean error {absolute:.3}, bias {signed:+.3}");
+        assert!(absolute <= most, "{name}: {absolute}, bias {signed}");
+    }
+}
+
+#[test]
+fn the_cell_is_full_and_its_queue_short() {
+    for (name, text) in [("alone", cell(ONE, "")), ("two", cell(TWO, "")), ("busy", cell(TWO, OTHERS))] {
+        let of = |law: &str| {
+            let record = simulate(&parse(&text), law, 1);
+            (value(&record, Key::Throughput), value(&record, Key::HopDelayP95))
+        };
+        let laws = ["pbe", "published", "bbr"].map(|law| (law, of(law)));
+        for (law, (rate, p95)) in laws {
+            println!("{name}, {law}: {rate:.1} Mbit/s, p95 {p95:.1} ms");
+        }
+        let [(_, pbe), _, (_, bbr)] = laws;
+        assert!(pbe.0 > 0.94 * bbr.0 && pbe.1 < 0.5 * bbr.1, "{name}: {pbe:?}, BBR {bbr:?}");
+    }
+}
