@@ -309,6 +309,36 @@ fn a_carrier_comes_by_use_without_a_queue() {
     assert_eq!(carriers, 1);
 }
 
+/// Figure 2 of PBE-CC: 40 Mbit/s come to a terminal whose first carrier has C1 < 40; what waits when the second comes, after `t`, is gone
+/// t (40 - C1) / (C1 + C2 - 40) later.
+#[test]
+fn what_waits_for_a_second_carrier_drains_at_what_both_have_left() {
+    let mut cell = Cell::new(plan(Params::new(vec![50, 50], vec![station(12)])), Seed(1));
+    let (offered, mut log) = (40.0e6, Log::default());
+    let gap = Rate::from_mbit(40).time_for(Bytes::new(1500)).expect("a rate");
+    let (mut sent, mut came, mut drained) = (0, None, None);
+    for at in 1..2_000 {
+        while Time::ZERO + gap * sent < ms(at) {
+            cell.enqueue(Time::ZERO + gap * sent, packet(1, 1500, sent as u32), &mut log);
+            sent += 1;
+        }
+        cell.advance(ms(at), &mut log);
+        if came.is_none() && log.seen_by(Node(1)).any(|shown| shown.carrier == 1 && shown.own.is_some()) {
+            came = Some(at);
+        }
+        // A subframe or two of arrivals always wait.
+        if came.is_some() && drained.is_none() && cell.backlog(Node(1)).0 <= 7 {
+            drained = Some(at);
+        }
+    }
+    let (came, drained) = (came.expect("a second carrier"), drained.expect("an empty queue"));
+    let alone = log.delivered.iter().filter(|(at, ..)| (ms(20)..ms(100)).contains(at)).count() as f64;
+    let one = alone * 1500.0 * 8.0 / 0.08;
+    let expected = came as f64 * (offered - one) / (2.0 * one - offered);
+    let took = (drained - came) as f64;
+    assert!((took / expected - 1.0).abs() < 0.1, "{took} ms after {came} ms, not {expected}; one carrier has {one}");
+}
+
 #[test]
 fn two_carriers_keep_one_order_and_add_up() {
     let mut one = station(15);

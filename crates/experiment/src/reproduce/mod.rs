@@ -6,6 +6,7 @@ mod chart;
 mod combined;
 mod draft;
 mod page;
+mod pbe;
 mod ran;
 mod runner;
 mod terminal;
@@ -56,7 +57,7 @@ pub struct System {
 }
 
 /// The systems: one line each.
-pub const SYSTEMS: &[System] = &[aggregation::SYSTEM, terminal::SYSTEM, atp::SYSTEM];
+pub const SYSTEMS: &[System] = &[aggregation::SYSTEM, terminal::SYSTEM, atp::SYSTEM, pbe::SYSTEM];
 
 impl System {
     /// The system of that name.
