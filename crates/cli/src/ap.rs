@@ -164,7 +164,7 @@ mod tests {
     use super::*;
     use clap::Parser;
     use lasthop_experiment::agent;
-    use lasthop_laws::oal::{CapacityRule, Params, Weights, WindowRule};
+    use lasthop_laws::oal::{CapacityRule, Params, Prediction, Weights, WindowRule};
     use lasthop_laws::{Choice, Parameters, Place};
 
     #[derive(Parser)]
@@ -184,6 +184,13 @@ mod tests {
             trigger: Span::from_micros(1_234),
             release_after: 5,
             ceiling_gain: 1.5,
+            predictor: Prediction::Learned,
+            horizon: Span::from_millis(40),
+            repair: Span::from_millis(2_500),
+            depth: 9,
+            explore: 0.125,
+            explore_seed: 77,
+            age_limit: Span::from_secs(45),
         };
         let oal = Choice::named(Place::AccessPoint, "oal").expect("a law").with(params.settings());
         let line = ["ap", "--iface", "wlan0", "--driver", "d"].map(str::to_owned).into_iter();

@@ -63,6 +63,11 @@ pub trait HopLaw: DynClone + Send {
         signals.iter().for_each(|signal| self.sense(now, signal));
     }
 
+    /// True if the law wants to see every segment that passes, as [`Signal::Segment`]. Always the same answer: worlds ask once.
+    fn wants_segments(&self) -> bool {
+        false
+    }
+
     /// Calls `each` once for every flow that the law limits, in order of flow number. A flow that is not named is not
     /// limited. Pure.
     fn decide(&self, now: Time, each: &mut dyn FnMut(FlowId, Decision));

@@ -11,6 +11,7 @@ mod feedback;
 mod hop;
 mod mpdu;
 pub mod phy;
+mod segment;
 mod sender;
 mod terminal;
 
@@ -20,6 +21,7 @@ pub use cell::{Block, CellCapacity, CellSubframe, Dci, Rnti};
 pub use feedback::{Doubt, Feedback, FrameSource, StationFeedback, StreamReport};
 pub use hop::{ChannelTime, FlowReport, HopReport, StationReport};
 pub use mpdu::{MacAddress, ReceivedMpdu, Subframe};
+pub use segment::{SackRanges, Segment, Way};
 pub use sender::{Ack, DeliverySample, Loss, Lost, Sent};
 pub use terminal::{Bounds, Notice, SocketReport};
 
@@ -75,6 +77,8 @@ pub enum Signal {
     Hop(HopReport),
     /// What a middle box has learned of one flow by watching its headers.
     Flow(FlowReport),
+    /// A segment passes a middle box. Told only to a law that wants it, since it comes with every packet.
+    Segment(Segment),
     /// A flow will not be reported again.
     FlowGone(FlowId),
     /// A station's account of the frames that it received in one control slot.

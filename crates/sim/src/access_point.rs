@@ -4,8 +4,10 @@ use crate::cargo::Cargo;
 use crate::hook::{Forwarded, Hook, Interface};
 use lasthop_laws::oal::rwnd::Rewriter;
 use lasthop_laws::{BuildError, Choice, HopLaw};
-use lasthop_signals::{FlowId, HopReport, Signal};
+use lasthop_signals::{FlowId, HopReport, Segment, Signal, Way};
 use lasthop_units::{Bytes, Time};
+use lasthop_wire::FlowKey;
+use lasthop_wire::tcp::{Flags, TcpHeader};
 
 /// Flows that the rewriter remembers; as many as the eBPF map.
 const FLOWS: usize = 4096;
@@ -17,6 +19,8 @@ pub struct Agent {
     radio: Interface,
     rewriter: Rewriter,
     law: Box<dyn HopLaw>,
+    /// Whether the law wants to see every segment.
+    segments: bool,
     targets: Vec<(FlowId, Option<Bytes>)>,
 }
 
@@ -26,7 +30,28 @@ impl Agent {
     /// # Errors
     /// If the choice makes no law of a hop.
     pub fn new(choice: &Choice, radio: Interface) -> Result<Agent, BuildError> {
-        Ok(Agent { radio, rewriter: Rewriter::new(FLOWS), law: choice.hop()?, targets: Vec::new() })
+        Ok(Agent::with_law(choice.hop()?, radio))
+    }
+
+    /// An agent with this law.
+    pub fn with_law(law: Box<dyn HopLaw>, radio: Interface) -> Agent {
+        let segments = law.wants_segments();
+        Agent { radio, rewriter: Rewriter::new(FLOWS), law, segments, targets: Vec::new() }
+    }
+
+    /// Shows the law a segment of a known flow, whose downlink direction has this key.
+    fn show(&mut self, forwarded: &Forwarded<'_>, way: Way, key: FlowKey) {
+        let Cargo::Tcp { header, .. } = &forwarded.packet.payload.cargo else { return };
+        if header.flags.intersects(Flags::SYN | Flags::RST) {
+            return;
+        }
+        if let Some(flow) = self.rewriter.id(key) {
+            let TcpHeader { seq, ack, options, payload_len: len, .. } = **header;
+            let sack = options.sack.as_slice().iter().map(|block| (block.left, block.right)).collect();
+            let station = forwarded.beside;
+            let segment = Segment { flow, station, way, seq, len, count: 1, ack, sack };
+            self.law.sense(forwarded.at, &Signal::Segment(segment));
+        }
     }
 
     /// One control interval.
@@ -52,10 +77,14 @@ impl Hook for Agent {
         let (Cargo::Tcp { header, .. }, Some(key)) = (&mut forwarded.packet.payload.cargo, forwarded.key) else {
             return;
         };
-        if forwarded.interface == self.radio
-            && let Some(window) = self.rewriter.on_uplink(forwarded.at, key, forwarded.beside, header)
-        {
+        if forwarded.interface != self.radio {
+            return;
+        }
+        if let Some(window) = self.rewriter.on_uplink(forwarded.at, key, forwarded.beside, header) {
             header.window = window;
+        }
+        if self.segments {
+            self.show(forwarded, Way::Up, key.reversed());
         }
     }
 
@@ -64,6 +93,9 @@ impl Hook for Agent {
         let (Cargo::Tcp { header, .. }, Some(key)) = (&forwarded.packet.payload.cargo, forwarded.key) else { return };
         if forwarded.interface == self.radio {
             self.rewriter.on_downlink(forwarded.at, key, forwarded.beside, header);
+            if self.segments {
+                self.show(forwarded, Way::Down, key);
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! What stands in the forwarding path of a host, beside its queues: it sees what passes, may change it, and hears the driver.
 
-use crate::cargo::Datagram;
+use crate::cargo::{Cargo, Datagram};
 use dyn_clone::DynClone;
 use lasthop_radio::Packet;
 use lasthop_signals::{HopReport, Node};
@@ -24,6 +24,16 @@ pub struct Forwarded<'p> {
     pub packet: &'p mut Packet<Datagram>,
 }
 
+/// A packet that is lost.
+pub struct Lost<'p> {
+    /// The TCP connection that it is of, in its direction.
+    pub key: Option<FlowKey>,
+    /// What it carries.
+    pub cargo: &'p Cargo,
+    /// True if the radio gave it up, false if a queue refused or dropped it.
+    pub on_air: bool,
+}
+
 /// Something in a host's forwarding path. What a host sends or receives itself does not pass here.
 pub trait Hook: DynClone + Send {
     /// A packet for another host has come in.
@@ -31,6 +41,10 @@ pub trait Hook: DynClone + Send {
 
     /// A packet for another host is about to wait at an interface.
     fn egress(&mut self, _: &mut Forwarded<'_>) {}
+
+    /// A packet that left at one of the host's interfaces is lost: in its queue, or on the air after all retries. No real box knows;
+    /// what a law concludes can be compared with it.
+    fn lost(&mut self, _at: Time, _interface: Interface, _lost: &Lost<'_>) {}
 
     /// The driver of one of the host's interfaces reports.
     fn report(&mut self, _at: Time, _interface: Interface, _report: &HopReport) {}

@@ -3,6 +3,7 @@
 //! [`run`] simulates one law of a scenario under one seed. Equal inputs give equal records, byte for byte: the order of
 //! events is total ([`Agenda`]), and every component draws from a random stream of its own name.
 
+pub mod hook;
 pub mod host;
 
 mod access_point;
@@ -11,7 +12,6 @@ mod atp;
 mod cargo;
 mod connection;
 mod edge;
-mod hook;
 mod net;
 mod proxy;
 mod run;
@@ -21,7 +21,8 @@ mod station;
 mod terminal;
 mod world;
 
+pub use access_point::Agent;
 pub use agenda::{Agenda, Component};
-pub use cargo::TUNNEL_PAYLOAD;
+pub use cargo::{Cargo, Datagram, TUNNEL_PAYLOAD, Tunnel};
 pub use run::{SimError, build, run};
 pub use world::World;

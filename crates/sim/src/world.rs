@@ -8,7 +8,7 @@ use crate::atp;
 use crate::cargo::{Cargo, Datagram, index, tcp_packet, udp_packet};
 use crate::connection::{App, End, Opening, Pair};
 use crate::edge::Edge;
-use crate::hook::{Forwarded, Hook, Interface};
+use crate::hook::{Forwarded, Hook, Interface, Lost};
 use crate::net::{Effect, Effects, Net};
 use crate::proxy::{Proxy, Stream};
 use crate::source::Source;
@@ -171,6 +171,16 @@ impl World {
         world
     }
 
+    /// Puts something more into the forwarding path of a host, behind what stands there.
+    pub fn add_hook(&mut self, host: HostId, hook: Box<dyn Hook>) {
+        self.hooks[host.index()].push(hook);
+    }
+
+    /// An access point's interface on the last hop, by its place among them.
+    pub fn radio(&self, access_point: usize) -> Interface {
+        (self.last_hop, self.access_points.nodes[access_point])
+    }
+
     /// The time of the last event.
     pub fn now(&self) -> Time {
         self.now
@@ -277,6 +287,7 @@ impl World {
                 Effect::Reported { at, link, of, report } => self.on_report(at, link, of, &report),
                 Effect::Subframe { at, of, shown } => self.on_subframe(at, of, *shown),
                 Effect::Lost { at, link, src, datagram, told } => {
+                    self.tell_hooks(at, (link, src), &datagram, told);
                     self.on_loss(at, (link, src), &datagram);
                     if !told && link == self.last_hop {
                         self.never_sent(src, &datagram.cargo);
@@ -302,6 +313,20 @@ impl World {
                 Effect::Arrived { at, link, to, packet, .. } => self.at_interface(at, (link, to), packet),
             }
         }
+    }
+
+    /// What stands beside the queue that a packet was lost from hears of it.
+    fn tell_hooks(&mut self, at: Time, (link, src): Interface, datagram: &Datagram, on_air: bool) {
+        let Some(host) = self.net.links[link].hosts[src.index()] else { return };
+        if self.hooks[host.index()].is_empty() {
+            return;
+        }
+        let key = match &datagram.cargo {
+            Cargo::Tcp { connection, .. } => Some(self.pairs[*connection as usize].key(datagram.from)),
+            _ => None,
+        };
+        let lost = Lost { key, cargo: &datagram.cargo, on_air };
+        self.hooks[host.index()].iter_mut().for_each(|hook| hook.lost(at, (link, src), &lost));
     }
 
     /// A packet has crossed the last hop.

@@ -18,6 +18,7 @@ fn scenario() -> Scenario {
     let probe = "[[traffic]]\nkind = \"probe\"\nto = \"a-2\"\nevery = \"20 ms\"\nsize = \"64 B\"\n";
     let laws = "[laws.bbr]\nsender = \"bbr\"\n[laws.reno]\nsender = \"reno\"\n\
                 [laws.\"cubic+ap\"]\nsender = \"cubic\"\nagent = {}\n\
+                [laws.learned]\nsender = \"cubic\"\nagent = { predictor = \"learned\" }\n\
                 [laws.modern]\nsender = \"cubic\"\nqueue = { kind = \"fq-codel-airtime\" }\n";
     let rest = stations("a", 2, 4) + &download("a-1") + &download("a-2") + up + page + probe + CUBIC + laws;
     Wifi { times: ("3 s", "1 s"), rest: &rest, ..Wifi::default() }.scenario()
@@ -50,7 +51,7 @@ fn rest(scenario: &Scenario, mut world: World) -> RunRecord {
 /// Each scenario with each of its laws.
 fn each(mut check: impl FnMut(&Scenario, &str)) {
     let scenario = scenario();
-    ["cubic", "bbr", "reno", "cubic+ap", "modern"].into_iter().for_each(|law| check(&scenario, law));
+    ["cubic", "bbr", "reno", "cubic+ap", "learned", "modern"].into_iter().for_each(|law| check(&scenario, law));
     check(&proxied(), "regulator");
 }
 

@@ -3,16 +3,21 @@
 //! Equations:  see [`super::share`], [`super::capacity`], [`super::window`]
 //! Symbols:    as there.
 //! Deviations: every managed flow has a loose standing ceiling while the hop is well: a window that exists only once the
-//!             queue is long comes a round trip late, since a right edge that was let pass cannot be taken back.
+//!             queue is long comes a round trip late, since a right edge that was let pass cannot be taken back. Each station has
+//!             a class of its own, and the flows that are made tight are those of the stations whose class acts; the threshold gives
+//!             all stations the same.
 //! Validity:   flows are reported before the driver's counters of the same interval; a control interval is the time
 //!             between two driver reports (4 ms).
 //! Checked by: tests::*, tests/conformance
 
 use super::capacity::Capacity;
-use super::predictor::{BacklogThreshold, HopState, Hysteresis, LossClass, Predictor};
+use super::label::Timing;
+use super::learned::{Learned, Learning};
+use super::predictor::{BacklogThreshold, Hysteresis, LossClass, Predictor, StationState};
 use super::share::{self, Claim};
+use super::trainer::Growth;
 use super::window;
-use super::{CapacityRule, Params, Weights, WindowRule};
+use super::{CapacityRule, Params, Prediction, Weights, WindowRule};
 use crate::{Decision, HopLaw, ParamError, Why};
 use lasthop_signals::{FlowId, FlowReport, HopReport, Node, Signal};
 use lasthop_units::{Bytes, Rate, Span, Time};
@@ -35,7 +40,10 @@ pub struct AccessPoint {
     params: Params,
     capacity: Capacity,
     predictor: Box<dyn Predictor>,
+    /// Of each reported station, and of the hop as a whole, which acts as long as any of them does.
+    stations: BTreeMap<Node, Hysteresis>,
     hysteresis: Hysteresis,
+    /// The worst of all stations.
     class: LossClass,
     /// Queue drops counted so far, by station: what is new is what came after its first report.
     drops: BTreeMap<Node, u64>,
@@ -53,13 +61,23 @@ struct Flow {
 }
 
 impl AccessPoint {
-    /// A law with a backlog threshold as its predictor.
+    /// A law with the predictor that its parameters name.
+    ///
+    /// # Errors
+    /// If a parameter is out of bounds.
     pub fn new(params: Params) -> Result<AccessPoint, ParamError> {
         let threshold = BacklogThreshold::new(params.trigger);
-        AccessPoint::with_predictor(params, Box::new(threshold))
+        let predictor: Box<dyn Predictor> = match params.predictor {
+            Prediction::Threshold => Box::new(threshold),
+            Prediction::Learned => Box::new(Learned::new(learning(&params), threshold)),
+        };
+        AccessPoint::with_predictor(params, predictor)
     }
 
     /// A law with a predictor of its own.
+    ///
+    /// # Errors
+    /// If a parameter is out of bounds.
     pub fn with_predictor(params: Params, predictor: Box<dyn Predictor>) -> Result<AccessPoint, ParamError> {
         params.validate()?;
         let hysteresis = Hysteresis::new(params.release_after);
@@ -67,6 +85,7 @@ impl AccessPoint {
             params,
             capacity: Capacity::default(),
             predictor,
+            stations: BTreeMap::new(),
             hysteresis,
             class: LossClass::Good,
             drops: BTreeMap::new(),
@@ -93,10 +112,23 @@ impl AccessPoint {
     fn on_hop(&mut self, now: Time, report: &HopReport) {
         self.capacity.update(now, report, self.class);
         let drains_in = self.capacity.drains_in(report, self.slack());
-        let state = HopState { drains_in, drops: self.new_drops(report) };
-        self.class = self.predictor.predict(&state);
-        let tight = self.hysteresis.update(self.class.acts());
-        self.allocate(now, tight);
+        let drops = self.new_drops(report);
+        let before = std::mem::take(&mut self.stations);
+        self.class = LossClass::Good;
+        for station in report.stations.iter().map(|station| station.station) {
+            let class = self.predictor.predict(&StationState { now, station, drains_in, drops });
+            // A station that has just come joins in what the hop does.
+            let mut hysteresis = before.get(&station).unwrap_or(&self.hysteresis).clone();
+            hysteresis.update(class.acts());
+            self.stations.insert(station, hysteresis);
+            self.class = self.class.max(class);
+        }
+        self.hysteresis.update(self.class.acts());
+        let abstains = self.predictor.abstains(now);
+        let tight = |hysteresis: &Hysteresis| !abstains && hysteresis.acting();
+        let stations: BTreeMap<Node, bool> = self.stations.iter().map(|(node, one)| (*node, tight(one))).collect();
+        self.predictor.acted(stations.values().any(|tight| *tight));
+        self.allocate(now, &stations);
     }
 
     fn new_drops(&mut self, report: &HopReport) -> u64 {
@@ -107,7 +139,7 @@ impl AccessPoint {
     }
 
     /// Gives each flow its rate and turns it into a window.
-    fn allocate(&mut self, now: Time, tight: bool) {
+    fn allocate(&mut self, now: Time, tight: &BTreeMap<Node, bool>) {
         let slack = self.slack();
         // A flow whose station's link is unknown is left alone: it neither gets a share nor a window.
         let known = |flow: &Flow| self.capacity.link(flow.report.station, slack);
@@ -147,6 +179,7 @@ impl AccessPoint {
         for flow in self.flows.values_mut() {
             let link = capacity.link(flow.report.station, slack);
             let alone = link.map(|link| Rate::from_bps((link * capacity.airtime()) as u64));
+            let tight = tight.get(&flow.report.station).copied().unwrap_or(false);
             flow.decision = match (alone, params.window) {
                 (None, _) => Decision::unlimited(Why::Unmanaged),
                 (Some(alone), WindowRule::Unloaded) => flow.unloaded(params, alone, slack, tight),
@@ -156,8 +189,17 @@ impl AccessPoint {
     }
 }
 
+/// How a learning predictor with these parameters learns.
+fn learning(params: &Params) -> Learning {
+    let timing = Timing { horizon: params.horizon, repair: params.repair };
+    let growth = Growth { depth: params.depth, ..Growth::default() };
+    let (explore, seed, age_limit) = (params.explore, params.explore_seed, params.age_limit);
+    Learning { timing, growth, explore, seed, age_limit }
+}
+
 impl HopLaw for AccessPoint {
     fn sense(&mut self, now: Time, signal: &Signal) {
+        self.predictor.sense(now, signal);
         match signal {
             Signal::Flow(report) => self.on_flow(now, report),
             Signal::FlowGone(flow) => {
@@ -166,6 +208,10 @@ impl HopLaw for AccessPoint {
             Signal::Hop(report) => self.on_hop(now, report),
             _ => {}
         }
+    }
+
+    fn wants_segments(&self) -> bool {
+        self.predictor.wants_segments()
     }
 
     fn decide(&self, _now: Time, each: &mut dyn FnMut(FlowId, Decision)) {

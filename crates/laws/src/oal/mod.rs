@@ -3,20 +3,30 @@
 //! [`AccessPoint`] reads the driver's counters and what the rewriter has learned of each flow. [`predictor`] says whether
 //! the hop is about to lose, [`capacity`] what it can carry, [`share`] who gets how much of it, [`window`] which receive
 //! window makes a flow take that much.
+//!
+//! A predictor may learn: [`features`] are what it knows at a moment, [`evidence`] tells from passing headers what was lost, [`label`]
+//! joins the two into items, [`trainer`] makes a [`tree`] of them, and [`learned`] predicts with the newest.
 
 pub mod capacity;
+pub mod evidence;
+pub mod features;
+pub mod label;
+pub mod learned;
 pub mod predictor;
 pub mod rwnd;
 pub mod share;
+pub mod trainer;
+pub mod tree;
 pub mod window;
 
 mod access_point;
 mod params;
+mod ranges;
 
 use crate::{Entry, Parameters, Place};
 pub use access_point::AccessPoint;
 
-pub use params::{CapacityRule, Params, Weights, WindowRule};
+pub use params::{CapacityRule, Params, Prediction, Weights, WindowRule};
 
 /// The name of the law.
 pub const NAME: &str = "oal";

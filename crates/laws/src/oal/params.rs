@@ -1,7 +1,10 @@
 //! What an operator may set of the access-point law.
 
+use crate::param::from_to;
 use crate::{params, words};
 use lasthop_units::Span;
+
+const MS: Span = Span::from_millis(1);
 
 params! {
     /// Parameters of [`super::AccessPoint`]. The defaults are what Lasthop recommends; the `Paper` variants are the
@@ -24,6 +27,20 @@ params! {
         release_after: u32 = "3", |p| (1..=10_000).contains(&p.release_after) => "from 1 to 10000";
         /// Standing ceiling as a multiple of what one flow could use alone: 1 to 64.
         ceiling_gain: f64 = "1.25", |p| (1.0..=64.0).contains(&p.ceiling_gain) => "from 1 to 64";
+        /// How the law knows that the hop is about to lose.
+        predictor: Prediction = "threshold";
+        /// `learned`: how far a prediction looks ahead where the wired round trip of a station's flows is not known.
+        horizon: Span = "50 ms", |p| from_to(p.horizon, MS, Span::from_millis(500)) => "from 1 ms to 500 ms";
+        /// `learned`: how long after that a loss may be repaired and still count.
+        repair: Span = "1.5 s", |p| from_to(p.repair, MS, Span::from_secs(60)) => "from 1 ms to 60 s";
+        /// `learned`: splits on the longest way through a tree.
+        depth: u32 = "16", |p| from_to(p.depth, 1, 32) => "from 1 to 32";
+        /// `learned`: share of time in which windows are not tight, so that what is lost then can be learned from.
+        explore: f64 = "0.05", |p| from_to(p.explore, 0.0, 1.0) => "from 0 to 1";
+        /// `learned`: the number from which follows when that is.
+        explore_seed: u64 = "0";
+        /// `learned`: a tree that has not been replaced for so long is not believed; `trigger` decides instead.
+        age_limit: Span = "60 s", |p| !p.age_limit.is_zero() => "longer than zero";
     }
 }
 
@@ -49,6 +66,17 @@ words! {
         Airtime = "airtime",
         /// The paper's rule: aggregate goodput of the nearest uncongested slot, which is stale while the channel moves.
         Paper = "paper",
+    }
+}
+
+words! {
+    /// How the law knows that the hop is about to lose.
+    pub enum Prediction {
+        /// From how long the backlog takes to drain (`trigger`), and from drops.
+        Threshold = "threshold",
+        /// From a decision tree that is trained anew every second on what the access point has seen: the paper's way. `trigger` decides
+        /// while there is none. It needs the headers of all segments, which only the simulator shows a law today.
+        Learned = "learned",
     }
 }
 

@@ -2,12 +2,13 @@
 //! Source:     oal.md A.3 step 7 (classes) and A.4 (acting rule and hysteresis).
 //! Equations:  act = class in {Poor, Bad};   release after n decisions in a row that do not act
 //! Symbols:    n -> `release_after`
-//! Deviations: the class comes from a backlog threshold, not from a learned tree, which will take its place behind
-//!             [`Predictor`]; a backlog is measured in time, so that one threshold fits every rate.
+//! Deviations: by default the class comes from a backlog threshold, measured in time so that one threshold fits every rate;
+//!             the paper's tree is [`Learned`](super::learned::Learned), behind the same trait.
 //! Checked by: tests::*
 
 use dyn_clone::DynClone;
-use lasthop_units::Span;
+use lasthop_signals::{Node, Signal};
+use lasthop_units::{Span, Time};
 
 /// Share of segments lost to congestion that is to be expected in the coming round trip.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -23,25 +24,61 @@ pub enum LossClass {
 }
 
 impl LossClass {
+    /// Every class, from good to bad.
+    pub const ALL: [LossClass; 4] = [LossClass::Good, LossClass::Acceptable, LossClass::Poor, LossClass::Bad];
+
+    /// The class of a share of losses; NaN is good.
+    pub fn of(share: f64) -> LossClass {
+        match share {
+            share if share >= 0.12 => LossClass::Bad,
+            share if share >= 0.05 => LossClass::Poor,
+            share if share >= 0.01 => LossClass::Acceptable,
+            _ => LossClass::Good,
+        }
+    }
+
     /// True if windows must be tight.
     pub fn acts(self) -> bool {
         self >= LossClass::Poor
     }
 }
 
-/// What a predictor is shown each control interval.
+/// What a predictor is shown of a station each control interval.
 #[derive(Clone, Copy, Debug)]
-pub struct HopState {
+pub struct StationState {
+    /// Now.
+    pub now: Time,
+    /// Which.
+    pub station: Node,
     /// How long the hop takes to send what waits at the access point.
     pub drains_in: Span,
-    /// MSDUs that its queue refused since the last interval.
+    /// MSDUs that its queues refused since the last interval.
     pub drops: u64,
 }
 
 /// Predicts the loss class of the coming round trip.
+///
+/// Each control interval it is told of the flows, then of the driver's report, then asked for each station's class, then told
+/// whether windows are tight now.
 pub trait Predictor: DynClone + Send {
-    /// The class, given the hop's state now.
-    fn predict(&mut self, state: &HopState) -> LossClass;
+    /// Folds one observation in.
+    fn sense(&mut self, _now: Time, _signal: &Signal) {}
+
+    /// True if it wants to see every segment's header.
+    fn wants_segments(&self) -> bool {
+        false
+    }
+
+    /// The class of what is sent to a station, as it is now.
+    fn predict(&mut self, state: &StationState) -> LossClass;
+
+    /// True while nothing must be tight, whatever is predicted, so that what then happens can be learned from.
+    fn abstains(&self, _now: Time) -> bool {
+        false
+    }
+
+    /// Whether any window is tight from now on.
+    fn acted(&mut self, _tight: bool) {}
 }
 
 dyn_clone::clone_trait_object!(Predictor);
@@ -60,7 +97,7 @@ impl BacklogThreshold {
 }
 
 impl Predictor for BacklogThreshold {
-    fn predict(&mut self, state: &HopState) -> LossClass {
+    fn predict(&mut self, state: &StationState) -> LossClass {
         match state.drains_in {
             _ if state.drops > 0 => LossClass::Bad,
             drain if drain >= self.limit => LossClass::Poor,
@@ -99,8 +136,15 @@ impl Hysteresis {
 mod tests {
     use super::*;
 
-    fn state(drains_in_ms: u64, drops: u64) -> HopState {
-        HopState { drains_in: Span::from_millis(drains_in_ms), drops }
+    fn state(drains_in_ms: u64, drops: u64) -> StationState {
+        StationState { now: Time::ZERO, station: Node(1), drains_in: Span::from_millis(drains_in_ms), drops }
+    }
+
+    #[test]
+    fn classes_begin_at_1_5_and_12_percent() {
+        let classes = [0.0, 0.0099, 0.01, 0.0499, 0.05, 0.1199, 0.12, 1.0].map(LossClass::of);
+        let [good, acceptable, poor, bad] = LossClass::ALL;
+        assert_eq!(classes, [good, good, acceptable, acceptable, poor, poor, bad, bad]);
     }
 
     #[test]

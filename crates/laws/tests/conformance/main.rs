@@ -5,7 +5,7 @@ mod signals;
 
 use lasthop_laws::tcp::Setup;
 use lasthop_laws::{
-    Choice, Decision, Entry, HopLaw, Place, ReceiverLaw, ReceiverSetup, SenderLaw, Transport, registry,
+    Choice, Decision, Entry, HopLaw, Place, ReceiverLaw, ReceiverSetup, SenderLaw, Settings, Transport, Value, registry,
 };
 use lasthop_signals::{FlowId, Node, Signal};
 use lasthop_units::{Bytes, Seed, Span, Time};
@@ -22,7 +22,7 @@ enum Subject {
 
 impl Subject {
     fn new(entry: &'static Entry, seed: u64) -> Subject {
-        let choice = Choice::of(entry);
+        let choice = Choice::of(entry).with(settings(entry, seed));
         let interval = Span::from_millis(500);
         let (start, end) = (Time::ZERO, Time::ZERO + interval);
         let idle_slots = seed.is_multiple_of(2).then_some(3);
@@ -59,6 +59,16 @@ impl Subject {
         }
         decisions
     }
+}
+
+/// What is set of a law: of one that can learn, in every second case that it does.
+fn settings(entry: &Entry, seed: u64) -> Settings {
+    let mut settings = Settings::default();
+    if entry.param("predictor").is_some() && !seed.is_multiple_of(2) {
+        settings.set("predictor", Value::Word("learned"));
+        settings.set("explore", Value::Number(0.3));
+    }
+    settings
 }
 
 /// A law limits what its place can limit, and leaves what can be used.

@@ -3,7 +3,7 @@
 use lasthop_signals::{
     Ack, Arrival, Block, Bounds, CellCapacity, CellSubframe, ChannelTime, Dci, DeliverySample, FlowId, FlowReport,
     FrameSource, HopReport, Loss, Lost, MacAddress, MonitorEvent, Node, Notice, PathDelay, Received, ReceivedFrame,
-    Rnti, Sent, Signal, SocketReport, StationFeedback, StationReport, StreamReport,
+    Rnti, SackRanges, Segment, Sent, Signal, SocketReport, StationFeedback, StationReport, StreamReport, Way,
 };
 use lasthop_units::{Bytes, Rate, Span, Time};
 use proptest::prelude::*;
@@ -21,6 +21,7 @@ fn signal() -> impl Strategy<Value = Signal> {
     prop_oneof![
         4 => sender(),
         2 => hop(),
+        2 => segment(),
         3 => feedback(),
         2 => (node(), count(), amount(), any::<bool>()).prop_map(|(station, packets, bytes, waiting)| {
             Signal::Stream(StreamReport { station, packets, bytes, waiting })
@@ -151,6 +152,20 @@ fn hop() -> impl Strategy<Value = Signal> {
         },
     );
     prop_oneof![report, flow]
+}
+
+/// A header that passes a middle box: of streams that go on, repeat themselves and jump.
+fn segment() -> impl Strategy<Value = Signal> {
+    let octet = || prop_oneof![4 => (0u32..40).prop_map(|n| (n * MSS as u32).wrapping_sub(20_000)), 1 => any::<u32>()];
+    let len = prop_oneof![6 => Just(MSS as u32), 1 => 0u32..3, 1 => any::<u32>()];
+    let sack = prop::collection::vec((octet(), octet()), 0..5);
+    (0u32..6, node(), any::<bool>(), octet(), len, any::<u16>(), octet(), sack).prop_map(
+        |(flow, station, down, seq, len, count, ack, sack)| {
+            let way = if down { Way::Down } else { Way::Up };
+            let sack: SackRanges = sack.into_iter().collect();
+            Signal::Segment(Segment { flow: FlowId(flow), station, way, seq, len, count, ack, sack })
+        },
+    )
 }
 
 /// Counts of any size, small ones as likely as others.

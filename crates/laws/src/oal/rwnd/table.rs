@@ -91,6 +91,11 @@ impl Rewriter {
         std::mem::take(&mut self.gone)
     }
 
+    /// The number of the flow whose downlink direction has this five-tuple.
+    pub fn id(&self, key: FlowKey) -> Option<FlowId> {
+        self.flows.get(&key).map(|entry| entry.id)
+    }
+
     /// The five-tuple of a flow's downlink direction.
     pub fn key(&self, id: FlowId) -> Option<FlowKey> {
         self.keys.get(&id).copied()

@@ -1,0 +1,143 @@
+use super::*;
+use crate::oal::features::FEATURES;
+use crate::oal::tree::Node as TreeNode;
+use lasthop_signals::{ChannelTime, FlowId, HopReport, Node, SackRanges, Segment, StationReport, Way};
+
+const STATION: Node = Node(1);
+
+fn at(ms: u64) -> Time {
+    Time::from_nanos(ms * 1_000_000)
+}
+
+fn state(now: Time) -> StationState {
+    StationState { now, station: STATION, drains_in: Span::ZERO, drops: 0 }
+}
+
+fn hop(ms: u64, backlog: u32) -> Signal {
+    let station = StationReport { backlog_packets: backlog, ..StationReport::unseen(STATION) };
+    let channel = ChannelTime { active: Span::from_millis(ms), ..ChannelTime::default() };
+    Signal::Hop(HopReport { channel, stations: vec![station] })
+}
+
+fn data(number: u64) -> Signal {
+    let (flow, seq, sack) = (FlowId(1), number as u32 * 1000, SackRanges::EMPTY);
+    Signal::Segment(Segment { flow, station: STATION, way: Way::Down, seq, len: 1000, count: 1, ack: 0, sack })
+}
+
+/// A world in which a long queue loses one segment in five, and a short one none: which it is changes every 400 ms. Lost segments
+/// are repaired 300 ms later. `tight` says when nothing is lost although the queue is long.
+fn live(learned: &mut Learned, from: u64, until: u64, tight: impl Fn(u64) -> bool) {
+    for ms in (from..until).step_by(4) {
+        let now = at(ms);
+        let backlog = |ms: u64| if ms / 400 % 2 == 1 { 900 } else { 10 };
+        learned.sense(now, &hop(ms, backlog(ms)));
+        learned.acted(tight(ms));
+        (0..10).for_each(|n| learned.sense(now, &data(ms / 4 * 10 + n)));
+        let past = ms.saturating_sub(300);
+        if ms > 300 && backlog(past) > 100 && !tight(past) {
+            [3, 7].into_iter().for_each(|n| learned.sense(now, &data(past / 4 * 10 + n)));
+        }
+    }
+}
+
+fn learned(learning: Learning) -> Learned {
+    Learned::new(learning, BacklogThreshold::new(Span::from_millis(5)))
+}
+
+/// What it says of a long queue and of a short one.
+fn says(learned: &mut Learned, ms: u64) -> [LossClass; 2] {
+    [900, 10].map(|backlog| {
+        // Shown, and taken back: the history is that of before.
+        let mut copy = learned.clone();
+        copy.sense(at(ms), &hop(ms, backlog));
+        copy.predict(&state(at(ms)))
+    })
+}
+
+fn tree(version: u64, classes: u8) -> Arc<Tree> {
+    let feature = FEATURES.iter().position(|feature| feature.name == "backlog").expect("it is one") as u8;
+    let split = TreeNode::Split { feature, threshold: 100.0, left: 1, right: 2, missing_left: true };
+    let nodes = vec![split, TreeNode::Leaf(LossClass::Good), TreeNode::Leaf(LossClass::Bad)];
+    Arc::new(Tree::new(version, classes, nodes).expect("valid"))
+}
+
+#[test]
+fn it_learns_within_seconds_what_a_long_queue_means() {
+    let mut learned = learned(Learning::default());
+    assert!(learned.wants_segments());
+    live(&mut learned, 0, 8000, |_| false);
+    assert_eq!(says(&mut learned, 8000), [LossClass::Bad, LossClass::Good]);
+    let version = learned.tree(at(8000)).expect("in force").version();
+    live(&mut learned, 8000, 10_000, |_| false);
+    assert_eq!(learned.tree(at(10_000)).expect("in force").version(), version + 2, "every second");
+    assert!(learned.learner().items().len() <= ITEMS);
+}
+
+#[test]
+fn what_acting_has_prevented_is_not_learned() {
+    // Tight whenever the queue is long, but for the seconds in which it abstains.
+    let mut learned = learned(Learning { explore: 0.3, ..Learning::default() });
+    let abstains = |ms: u64| {
+        Learned::new(Learning { explore: 0.3, ..Learning::default() }, BacklogThreshold::new(Span::ZERO))
+            .abstains(at(ms))
+    };
+    let tight = |ms: u64| ms / 400 % 2 == 1 && !abstains(ms);
+    live(&mut learned, 0, 60_000, tight);
+    assert!(learned.learner().items().all(|item| !item.acted));
+    assert_eq!(says(&mut learned, 60_000), [LossClass::Bad, LossClass::Good]);
+}
+
+#[test]
+fn it_abstains_for_its_share_of_time_in_slots() {
+    let share = |explore| {
+        let learned = learned(Learning { explore, seed: 5, ..Learning::default() });
+        (0..20_000u64).filter(|slot| learned.abstains(at(2000 * slot + 77))).count() as f64 / 20_000.0
+    };
+    assert_eq!((share(0.0), share(1.0)), (0.0, 1.0));
+    assert!((share(0.05) - 0.05).abs() < 0.005, "{}", share(0.05));
+    let one = learned(Learning { explore: 0.5, ..Learning::default() });
+    assert!((0..100u64).all(|slot| one.abstains(at(2000 * slot)) == one.abstains(at(2000 * slot + 1999))));
+    let other = learned(Learning { explore: 0.5, seed: 1, ..Learning::default() });
+    assert!((0..100u64).any(|slot| one.abstains(at(2000 * slot)) != other.abstains(at(2000 * slot))));
+}
+
+#[test]
+fn an_old_tree_a_foreign_one_and_one_of_a_single_class_are_refused() {
+    let mut learned = Learned::taught(Learning::default(), BacklogThreshold::new(Span::from_millis(5)));
+    assert!(!learned.wants_segments() && !learned.abstains(at(0)));
+    assert_eq!(learned.adopt(at(0), tree(5, 0b0001)), Err(Refused::OneClass(1)));
+    assert_eq!(learned.adopt(at(0), tree(5, 0b1001)), Ok(()));
+    assert_eq!(learned.adopt(at(0), tree(5, 0b1001)), Err(Refused::Old { got: 5, in_force: 5 }));
+    let mut foreign = tree(6, 0b1001).encode();
+    foreign[5] ^= 1;
+    assert!(matches!(learned.adopt_bytes(at(0), &foreign), Err(Refused::Invalid(TreeError::Schema(_)))));
+    assert_eq!(learned.tree(at(0)).expect("stays").version(), 5);
+    assert_eq!(learned.adopt_bytes(at(0), &tree(6, 0b1001).encode()), Ok(()));
+    assert_eq!(says(&mut learned, 0), [LossClass::Bad, LossClass::Good]);
+}
+
+#[test]
+fn the_threshold_decides_without_a_tree_and_after_its_time() {
+    let mut learned = Learned::taught(Learning::default(), BacklogThreshold::new(Span::from_millis(5)));
+    // The queue is long, and drains at once: the threshold says good, the tree says bad.
+    assert_eq!(says(&mut learned, 0)[0], LossClass::Good);
+    assert_eq!(learned.adopt(at(0), tree(1, 0b1001)), Ok(()));
+    assert_eq!(says(&mut learned, 60_000)[0], LossClass::Bad);
+    assert_eq!(says(&mut learned, 60_001)[0], LossClass::Good);
+    assert_eq!(learned.predict(&StationState { station: Node(9), ..state(at(0)) }), LossClass::Good, "not reported");
+}
+
+#[test]
+fn seconds_in_which_all_is_well_leave_the_tree_in_force() {
+    let mut learned = learned(Learning::default());
+    live(&mut learned, 0, 8000, |_| false);
+    let version = learned.tree(at(8000)).expect("in force").version();
+    // Nothing enters, so that nothing is learned; then all that is remembered is good.
+    for ms in (8000..60_000).step_by(4) {
+        learned.sense(at(ms), &hop(ms, 10));
+        (0..10).for_each(|n| learned.sense(at(ms), &data(ms / 4 * 10 + n)));
+    }
+    assert!(learned.learner().items().all(|item| item.class() == LossClass::Good));
+    let last = learned.tree(at(60_000)).map(|tree| tree.version());
+    assert!(last.is_some_and(|last| last >= version), "{last:?}");
+}
