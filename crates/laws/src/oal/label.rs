@@ -9,7 +9,7 @@
 //!             1.5 s by default: the longest of 3 round trips of 500 ms and RFC 6298's first timeout of a second.
 //! Validity:   a moment without a first copy in its horizon, or whose horizon has a gap of samples, makes no item. 10 000 items are
 //!             40 s of one station at 250 samples a second, 1.3 s of thirty.
-//! Checked by: tests::*, tests/oal_props.rs (what comes later changes nothing), sim tests/oal_labels.rs
+//! Checked by: tests::*, tests/oal_props.rs (what comes later changes nothing), crates/sim/tests/oal_labels.rs
 
 use super::evidence::{Count, Evidence};
 use super::features::{Sampler, Vector};

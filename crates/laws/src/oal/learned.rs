@@ -9,7 +9,7 @@
 //!             is asked whether to be tight.
 //! Validity:   the states are: no tree (the threshold decides) -> tree in force -> tree too old (the threshold decides) -> ...
 //!             A tree is replaced between two decisions, whole.
-//! Checked by: tests::*, tests/conformance, sim tests/oal_labels.rs
+//! Checked by: tests::*, tests/conformance, crates/sim/tests/oal_labels.rs
 
 use super::label::{Collector, Item, Timing};
 use super::predictor::{BacklogThreshold, LossClass, Predictor, StationState};

@@ -7,7 +7,7 @@
 //! Deviations: thresholds lie between the 255-quantiles of a feature, not between any two of its values. Of a feature that a node has
 //!             values and misses of, the misses go with the larger side. Splits whose leaves all say the same are taken back.
 //! Validity:   any items; the same items in the same order give the same tree.
-//! Checked by: tests::*, sim tests/oal_sklearn.rs (beside scikit-learn's tree), the benchmark `law.oal.train_10000x16_ms`
+//! Checked by: tests::*, crates/sim/tests/oal_learning.rs (beside scikit-learn's tree), the benchmark `law.oal.train_10000x16_ms`
 
 use super::features::{FEATURES, Vector};
 use super::predictor::LossClass;
