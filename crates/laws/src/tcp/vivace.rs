@@ -1,5 +1,5 @@
 //! PCC Vivace: online learning of the rate that is worth most.
-//! Source:     [vivace], sections 2 to 4.
+//! Source:     Dong et al. 2018, sections 2 to 4.
 //! Equations:  u(x) = x^0.9 - 900 x dRTT/dT - 11.35 x L;   gamma = (u(r (1 + e)) - u(r (1 - e))) / (2 e r)
 //!             r' = r + m(tau) gamma, within the dynamic change boundary
 //! Symbols:    x and r in Mbit/s (10^6 bit of payload) -> `rate`; e -> `epsilon`; the rest in utility.rs and step.rs

@@ -1,5 +1,5 @@
 //! Which carriers a terminal has.
-//! Source:     [pbe] footnote 1: a terminal is given carriers one after the other as it uses up those that it has, whether or not
+//! Source:     Xie et al. 2020, footnote 1: a terminal is given carriers one after the other as it uses up those that it has, whether or not
 //!             packets wait for it, and loses them when it does not use them. 3GPP TS 36.321 section 5.13 (activation and its
 //!             timer).
 //! Equations:  PRBs given in the window >= share * window * PRBs of its carriers: the next is activated `delay` later

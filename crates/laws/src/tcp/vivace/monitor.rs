@@ -1,5 +1,5 @@
 //! Monitor intervals: what was sent in each, and what became of it.
-//! Source:     [vivace] sections 2 and 4.3; the paper leaves the bookkeeping open.
+//! Source:     Dong et al. 2018 sections 2 and 4.3; the paper leaves the bookkeeping open.
 //! Equations:  L = lost / sent
 //! Symbols:    L -> `Interval::loss`; the moments between which an interval's segments left -> `start`, `closed`
 //! Deviations: an interval's clock starts with its first segment, so that a sender with nothing to send holds no timer.

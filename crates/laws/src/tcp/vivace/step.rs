@@ -1,5 +1,5 @@
 //! How far the rate moves along the gradient of the utility.
-//! Source:     [vivace] section 4.2.
+//! Source:     Dong et al. 2018 section 4.2.
 //! Equations:  d = m(tau) theta0 gamma, at most (omega0 + k delta) r either way;   m = 1, 2, 3, 5, 7, 9, ...
 //! Symbols:    gamma, utility a Mbit/s -> `gradient`; r -> `rate`; tau, how many decisions before this one had its
 //!             direction -> `repeats`; k -> `beyond`

@@ -1,5 +1,5 @@
 //! What a monitor interval is worth, and how fast the round-trip time rose in it.
-//! Source:     [vivace] section 3 (equation 1 and its constants), section 4.3 (regression and filter).
+//! Source:     Dong et al. 2018 section 3 (equation 1 and its constants), section 4.3 (regression and filter).
 //! Equations:  u = x^0.9 - 900 x g - 11.35 x L;   g = sum (t - mean t)(RTT - mean RTT) / sum (t - mean t)^2
 //! Symbols:    x, Mbit/s of 10^6 bit -> `rate`; g, seconds a second -> `gradient`; L, share of what was sent -> `loss`;
 //!             t, when the segment left
