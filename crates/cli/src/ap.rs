@@ -78,6 +78,9 @@ pub fn ap(args: Args) -> anyhow::Result<ExitCode> {
     let choice = args.law.choice();
     choice.check().map_err(flag::of_law)?;
     let law = choice.hop()?;
+    if law.wants_segments() {
+        bail!("`--predictor learned` runs in the simulator only: this agent does not show the law every segment yet");
+    }
     let config = args.config();
     config.validate().map_err(flag::of_ap)?;
     let stop = ap::stop_on_signals()?;
@@ -190,7 +193,7 @@ mod tests {
             depth: 9,
             explore: 0.125,
             explore_seed: 77,
-            age_limit: Span::from_secs(45),
+            tree_age_limit: Span::from_secs(45),
         };
         let oal = Choice::named(Place::AccessPoint, "oal").expect("a law").with(params.settings());
         let line = ["ap", "--iface", "wlan0", "--driver", "d"].map(str::to_owned).into_iter();

@@ -9,7 +9,7 @@
 
 use lasthop_laws::ReceiverLaw;
 use lasthop_signals::{Arrival, CellCapacity, Feedback, Signal};
-use lasthop_units::{Bytes, Span, Time};
+use lasthop_units::{Bytes, Time};
 use lasthop_wire::tcp::Capacity;
 
 /// The receiving end.
@@ -84,7 +84,8 @@ impl PeerClock {
         let moved = stamp.wrapping_sub(last) as i32;
         let at = at.saturating_add_signed(i64::from(moved));
         self.last = Some((stamp, at));
-        Time::ZERO + Span::from_millis(at)
+        // A peer may turn its clock on as far as it likes.
+        Time::from_nanos(at.saturating_mul(1_000_000))
     }
 }
 
@@ -112,6 +113,16 @@ impl Told {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lasthop_units::Span;
+
+    #[test]
+    fn a_peers_clock_that_runs_away_ends_at_the_end_of_time() {
+        let mut clock = PeerClock::default();
+        (0..10_000u32).for_each(|n| {
+            clock.read(n.wrapping_mul(0x7fff_ffff));
+        });
+        assert_eq!(clock.read(10_000u32.wrapping_mul(0x7fff_ffff)), Time::MAX);
+    }
 
     #[test]
     fn the_peers_clock_wraps_around() {

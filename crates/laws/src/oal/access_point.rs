@@ -193,7 +193,7 @@ impl AccessPoint {
 fn learning(params: &Params) -> Learning {
     let timing = Timing { horizon: params.horizon, repair: params.repair };
     let growth = Growth { depth: params.depth, ..Growth::default() };
-    let (explore, seed, age_limit) = (params.explore, params.explore_seed, params.age_limit);
+    let (explore, seed, age_limit) = (params.explore, params.explore_seed, params.tree_age_limit);
     Learning { timing, growth, explore, seed, age_limit }
 }
 

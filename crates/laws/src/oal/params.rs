@@ -40,7 +40,7 @@ params! {
         /// `learned`: the number from which follows when that is.
         explore_seed: u64 = "0";
         /// `learned`: a tree that has not been replaced for so long is not believed; `trigger` decides instead.
-        age_limit: Span = "60 s", |p| !p.age_limit.is_zero() => "longer than zero";
+        tree_age_limit: Span = "60 s", |p| !p.tree_age_limit.is_zero() => "longer than zero";
     }
 }
 
