@@ -10,7 +10,7 @@ use lasthop_scenario::Scenario;
 use lasthop_signals::{CellCapacity, MacAddress, Node, Notice};
 use lasthop_units::{Bytes, Rate, Span};
 
-/// Packets of the flood: half a second at the fastest cell's rate.
+/// Packets of the flood: more than the queue of a cell's station holds unless a file says otherwise.
 const FLOOD: usize = 4096;
 /// Length of each.
 const LEN: Bytes = Bytes::new(1500);

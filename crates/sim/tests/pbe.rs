@@ -1,4 +1,4 @@
-//! PBE-CC over a simulated cell: its estimate against what the cell would really carry, and what it makes of the second carrier.
+//! PBE-CC over a simulated cell: its estimate against what the cell would really carry, and its rate and delay beside BBR's.
 
 mod support;
 

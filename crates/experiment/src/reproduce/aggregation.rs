@@ -14,9 +14,9 @@ mod shared;
 mod single;
 mod unlike;
 
+use super::page::mean;
 use super::{Figure, System};
 use lasthop_laws::aggregation::model::{Hop, Link, aim_packets, airtime, most_packets};
-use lasthop_report::Estimate;
 
 pub(super) const SYSTEM: System = System {
     name: "aggregation",
@@ -119,11 +119,6 @@ fn hop(overhead: f64, mbit: &[f64], bits: f64, aim: bool) -> Hop {
         Link { airtime, most }
     };
     Hop { overhead: overhead * mbit.len() as f64, links: mbit.iter().map(link).collect() }
-}
-
-/// The mean of an estimate; NaN, which meets nothing, where there is none.
-fn mean(of: &Estimate) -> f64 {
-    of.mean.unwrap_or(f64::NAN)
 }
 
 /// True if `got` lies within `share` of `want`.

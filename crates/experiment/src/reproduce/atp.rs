@@ -1,7 +1,7 @@
 //! "ATP in wireless mesh networks" (Zhang, Buck and Zappala 2011).
 
 use super::chart::{Chart, Curve, MEANS};
-use super::page::{Check, Section, Table, digits, shown};
+use super::page::{Check, Section, Table, digits, mean, shown};
 use super::runner::{Results, Runner, Shipped, shipped};
 use super::{Figure, System};
 use crate::ExperimentError;
@@ -73,14 +73,8 @@ fn rows<'r>(world: &'r str, run: &'r Results) -> impl Iterator<Item = Vec<String
             Key::EndDelayMean,
             Key::RetransmissionRatio,
         ];
-        let cells = keys.map(|key| shown(&run.of(law, key)));
-        [world.to_owned(), law.to_owned()].into_iter().chain(cells).collect()
+        run.row(&[world, law], law, &keys)
     })
-}
-
-/// The mean of an estimate; NaN, which meets nothing, where there is none.
-fn mean(of: &Estimate) -> f64 {
-    of.mean.unwrap_or(f64::NAN)
 }
 
 /// Laws by a figure, the best first.

@@ -89,6 +89,11 @@ pub fn shown(estimate: &Estimate) -> String {
     }
 }
 
+/// The mean of an estimate; NaN, which meets nothing, where there is none.
+pub(super) fn mean(of: &Estimate) -> f64 {
+    of.mean.unwrap_or(f64::NAN)
+}
+
 /// Three significant digits.
 pub fn digits(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {

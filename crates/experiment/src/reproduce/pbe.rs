@@ -1,10 +1,10 @@
 //! "PBE-CC: Congestion Control via Endpoint-Centric, Physical-Layer Bandwidth Measurements" (Xie, Yi and Jamieson 2020).
 
-use super::page::{Check, Section, Table, digits, shown};
+use super::page::{Check, Section, Table, digits, mean, shown};
 use super::runner::{Results, Runner, Shipped, shipped};
 use super::{Figure, System};
 use crate::ExperimentError;
-use lasthop_report::{Estimate, Key};
+use lasthop_report::Key;
 
 pub(super) const SYSTEM: System = System {
     name: "pbe",
@@ -67,15 +67,9 @@ fn by_law(run: &Results) -> Table {
             Key::ProbeDelayP95,
             Key::RetransmissionRatio,
         ];
-        let cells = keys.map(|key| shown(&run.of(law, key)));
-        table.rows.push(std::iter::once(law.to_owned()).chain(cells).collect());
+        table.rows.push(run.row(&[law], law, &keys));
     }
     table
-}
-
-/// The mean of an estimate; NaN, which meets nothing, where there is none.
-fn mean(of: &Estimate) -> f64 {
-    of.mean.unwrap_or(f64::NAN)
 }
 
 fn one_cell(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
@@ -114,7 +108,7 @@ fn one_cell(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     Ok(Section {
         title: "Two downloads over a cell".into(),
         text: "A cell of 20 MHz with bursts of other users and with terminals that have signalling only. The first requirement is missed for two reasons. \
-               PBE-CC takes headers for 6.8 % of what it sends; here they take 3.9 %, and with that the multiple is 0.985. And it shares idle blocks with \
+               PBE-CC takes headers for 6.8 % of what it sends; here they take 3.9 %, and with that the multiple is 0.985 ± 0.010 (this world, the same five seeds). And it shares idle blocks with \
                everybody that it counts, and asks for its part of them a round trip later, while BBR fills them from its queue."
             .into(),
         checks,

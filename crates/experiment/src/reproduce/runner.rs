@@ -1,6 +1,7 @@
 //! Runs scenarios with some of their keys changed.
 
 use super::combined::combined;
+use super::page::shown;
 use super::ran::Ran;
 use crate::{ExperimentError, Outcome, Place, Plan, Silent, run};
 use lasthop_lab::Stop;
@@ -88,6 +89,12 @@ impl Results {
     /// A figure of one law over the seeds.
     pub fn of(&self, law: &str, key: Key) -> Estimate {
         self.outcome.summary.estimate(law, key).cloned().unwrap_or_else(|| Estimate::of(key.unit(), []))
+    }
+
+    /// Figures of one law as a row of a table, behind what the row begins with.
+    pub fn row(&self, head: &[&str], law: &str, keys: &[Key]) -> Vec<String> {
+        let figures = keys.iter().map(|key| shown(&self.of(law, *key)));
+        head.iter().map(|cell| (*cell).to_owned()).chain(figures).collect()
     }
 
     /// A figure of one station under one law.

@@ -1,7 +1,7 @@
 //! "Proposal of a control method of TCP congestion windows among WLAN terminals" (Hayakawa, Yamaguchi and Oguchi 2015).
 
 use super::chart::{Chart, Curve, MEANS};
-use super::page::{Check, Section, Table, digits, shown};
+use super::page::{Check, Section, Table, digits, mean, shown};
 use super::runner::{Results, Runner, Shipped, shipped};
 use super::{Figure, System};
 use crate::ExperimentError;
@@ -67,14 +67,8 @@ fn by_law() -> Table {
 fn rows<'r>(world: &'r str, run: &'r Results) -> impl Iterator<Item = Vec<String>> + 'r {
     LAWS.into_iter().map(move |law| {
         let keys = [Key::Throughput, Key::Jain, Key::RttMean, Key::HopDelayMean, Key::Losses];
-        let cells = keys.map(|key| shown(&run.of(law, key)));
-        [world.to_owned(), law.to_owned()].into_iter().chain(cells).collect()
+        run.row(&[world, law], law, &keys)
     })
-}
-
-/// The mean of an estimate; NaN, which meets nothing, where there is none.
-fn mean(of: &Estimate) -> f64 {
-    of.mean.unwrap_or(f64::NAN)
 }
 
 fn ten(runner: &Runner<'_>) -> Result<Section, ExperimentError> {

@@ -9,20 +9,19 @@
 //!             clumps of ACKs.
 //! Validity:   needs delivery-rate samples.     Checked by: tests of `sender`, tests/conformance
 
+use super::{LEAST_SEGMENTS, ROUNDS};
 use crate::Why;
 use crate::tcp::bbr::cycle::Cycle;
 use crate::tcp::bbr::filter::MaxFilter;
 use lasthop_signals::{Ack, DeliverySample};
 use lasthop_units::{Bytes, Rate, Span, Stream, Time};
 
-const ROUNDS: u64 = 10;
 const DRAIN: f64 = 0.5;
 const PROBE: f64 = 1.25;
 const LEAST_AFTER_PROBE: f64 = 0.75;
 const CWND: f64 = 2.0;
-/// How long an RTprop is probed for, and with how many segments.
+/// How long an RTprop is probed for.
 const PROBE_RTT: Span = Span::from_millis(200);
-const SEGMENTS: u64 = 4;
 
 /// The sender's state.
 #[derive(Clone, Debug)]
@@ -84,7 +83,7 @@ impl Cellular {
             Phase::Probe(_) if expired => self.phase = Phase::ProbeRtt { until: None, round_done: false },
             // Each phase lasts an RTprop, whatever is in flight.
             Phase::Probe(cycle) => cycle.on_ack(now, cycle.gain(), min_rtt, Bytes::MAX, Bytes::ZERO, false),
-            Phase::ProbeRtt { until: until @ None, .. } if ack.in_flight <= ack.mss * SEGMENTS => {
+            Phase::ProbeRtt { until: until @ None, .. } if ack.in_flight <= ack.mss * LEAST_SEGMENTS => {
                 *until = Some(now + PROBE_RTT);
             }
             Phase::ProbeRtt { until: Some(until), round_done } => {
@@ -120,7 +119,7 @@ impl Cellular {
     /// How much may be in flight.
     pub(super) fn window(&self, min_rtt: Span, mss: Bytes) -> Bytes {
         match self.phase {
-            Phase::ProbeRtt { .. } => mss * SEGMENTS,
+            Phase::ProbeRtt { .. } => mss * LEAST_SEGMENTS,
             _ => self.bandwidth.get().scale(CWND).bytes_in(min_rtt),
         }
     }

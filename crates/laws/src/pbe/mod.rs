@@ -42,6 +42,10 @@ pub const RECEIVER: Entry = Entry::receiver(
     |settings, _| Ok(Box::new(Receiver::new(Params::with(settings)?))),
 );
 
+/// Rounds that deliveries are remembered for.
+const ROUNDS: u64 = 10;
+/// Segments that may be in flight at least.
+const LEAST_SEGMENTS: u64 = 4;
 /// How long a subframe is, for which capacities are counted.
 const SUBFRAME: Span = Span::from_millis(1);
 

@@ -28,8 +28,8 @@
 //!   Start, Wireless, Internet -> Plain     nothing told for six RTprop of ACKs
 //! ```
 
-use super::Params;
 use super::cellular::{Cellular, Known};
+use super::{LEAST_SEGMENTS, Params, ROUNDS};
 use crate::tcp::bbr::filter::MaxFilter;
 use crate::tcp::bbr::min_rtt::MinRtt;
 use crate::tcp::bbr::rounds::Rounds;
@@ -45,9 +45,6 @@ const PATIENCE: u64 = 2;
 /// Round trips of ACKs without a capacity for which the last one holds, and until it holds no more.
 const HOLDS: u64 = 3;
 const FORGOTTEN: u64 = 6;
-/// Rounds that deliveries are remembered for.
-const ROUNDS: u64 = 10;
-const LEAST_SEGMENTS: u64 = 4;
 /// RTprop before the first sample.
 const SOME_RTT: Span = Span::from_millis(100);
 /// The start looks at the clock so often in a round trip.
