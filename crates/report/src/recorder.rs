@@ -250,10 +250,10 @@ impl Recorder {
         }
     }
 
-    /// A bulk flow has nothing more to send: silence from `at` on is no stall.
+    /// A bulk flow has nothing more to send: silence from `at` on is no stall. The first time counts.
     pub fn bulk_flow_ended(&mut self, at: Time, flow: FlowId) {
         if let Some(flow) = self.flows.get_mut(&flow) {
-            flow.ended = Some(at);
+            flow.ended.get_or_insert(at);
         }
     }
 

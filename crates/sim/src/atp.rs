@@ -117,6 +117,14 @@ impl World {
         self.pump_atp(source, End::Sender);
     }
 
+    /// A bulk stream's time is over.
+    pub(crate) fn stop_atp(&mut self, source: usize) {
+        let Some(connection) = &mut self.atp[source] else { return };
+        connection.sender.stop();
+        self.recorder.bulk_flow_ended(self.now, flow(source));
+        self.pump_atp(source, End::Sender);
+    }
+
     /// A packet has come to the host that it is for.
     pub(crate) fn at_atp(&mut self, at: Time, host: HostId, source: usize, packet: &atp::Packet) {
         let Some(connection) = &mut self.atp[source] else { return };

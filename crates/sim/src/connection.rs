@@ -289,6 +289,15 @@ impl Pair {
         self.started = true;
     }
 
+    /// The sending application of a bulk transfer ends: what it has sent is all there is.
+    pub fn stop(&mut self) {
+        let (data, sent) = (self.data, Bytes::new(self.departed));
+        self.app = App::Bulk { size: Some(sent) };
+        if self.started {
+            self.end(data).stop();
+        }
+    }
+
     /// Puts the caller's end of the connection into the edge proxy at `edge`.
     pub fn proxied(mut self, now: Time, edge: HostId) -> Pair {
         let mss = Bytes::new(u64::from(Config::default().mss));

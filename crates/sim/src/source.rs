@@ -40,7 +40,7 @@ impl Source {
 
     /// Steps to the next action.
     pub fn step(&mut self) {
-        if let (StreamKind::Udp { rate: None, .. }, Some(now)) = (self.stream.kind, self.next) {
+        if let (true, Some(now)) = (self.stream.is_bulk(), self.next) {
             // It begins, and it ends; what happens between is not its doing.
             self.next = (now < self.stream.stop).then_some(self.stream.stop);
             return;

@@ -406,6 +406,7 @@ impl World {
                     None => self.withdraw(node, Stream::Udp(number), udp_flow(number)),
                 }
             }
+            StreamKind::Bulk { .. } if self.now >= stream.stop => self.stop_bulk(number, &stream),
             StreamKind::Bulk { .. } if self.senders[stream.from.index()].transport() == Transport::Atp => {
                 let node = self.concerned(&stream);
                 self.open_atp(number, &stream, node);
@@ -453,6 +454,17 @@ impl World {
             Some(_) => self.ask(number),
             None => self.pump(number, End::Caller),
         }
+    }
+
+    /// A bulk stream's time is over: its sender ends where it has got to.
+    fn stop_bulk(&mut self, source: usize, stream: &lasthop_scenario::Stream) {
+        if self.atp[source].is_some() {
+            return self.stop_atp(source);
+        }
+        let Some(number) = self.pairs.iter().position(|pair| pair.stream == stream.number) else { return };
+        self.pairs[number].stop();
+        self.recorder.bulk_flow_ended(self.now, flow_id(number));
+        self.pump(number, self.pairs[number].data());
     }
 
     /// Limits what waits of one end of a connection, if it is at a station that does so and sends over the last hop.

@@ -48,6 +48,18 @@ fn stream(record: &RunRecord, name: &str, key: Key) -> f64 {
 }
 
 #[test]
+fn bulk_traffic_ends_when_it_is_told_to() {
+    // Half of the time that is measured, and what its queue holds then.
+    let half = 10.0 * 1448.0 / 1500.0 * 4.0 / 8.0;
+    for (size, law) in [("", "cubic"), ("size = \"1 GB\"\n", "cubic"), ("", "tahoe")] {
+        let traffic = traffic("bulk", "server", "sofa") + size + "stop = \"6 s\"\n";
+        let record = simulate(&parse(&scenario(&traffic)), law, 1);
+        let goodput = stream(&record, "bulk server to sofa", Key::Throughput);
+        assert!((half * 0.97..half * 1.04).contains(&goodput), "{size}{law}: {goodput}");
+    }
+}
+
+#[test]
 fn every_direction_fills_its_bottleneck() {
     // Payload of full segments on a link of 10 Mbit/s.
     let full = 10.0 * 1448.0 / 1500.0;

@@ -159,6 +159,11 @@ impl Connection {
         self.sender.close();
     }
 
+    /// The application ends: what has not been sent yet of what it has written is not sent, and FIN follows the rest.
+    pub fn stop(&mut self) {
+        self.sender.stop();
+    }
+
     /// From now on the application reads at this rate; `None`: whatever arrives, at once.
     pub fn set_read_rate(&mut self, now: Time, rate: Option<Rate>) {
         self.receiver.set_read_rate(now, rate);

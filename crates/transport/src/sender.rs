@@ -200,6 +200,12 @@ impl Sender {
         self.closing = true;
     }
 
+    /// The application ends, and what it has written does where it has got to.
+    pub(crate) fn stop(&mut self) {
+        self.written = self.written.min(self.board.nxt().max(1));
+        self.closing = true;
+    }
+
     /// True once the FIN has been acknowledged.
     pub(crate) fn is_finished(&self) -> bool {
         self.fin_sent && self.board.is_empty()

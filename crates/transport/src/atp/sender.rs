@@ -117,8 +117,15 @@ impl Sender {
         }
     }
 
-    /// The application writes no more.
+    /// The application writes no more. An endless stream ends where it has got to.
     pub fn close(&mut self) {
+        self.unsent.get_or_insert(0);
+        self.closed = true;
+    }
+
+    /// The application ends: what is not yet in a packet is not sent.
+    pub fn stop(&mut self) {
+        self.unsent = Some(0);
         self.closed = true;
     }
 

@@ -118,6 +118,25 @@ fn a_transfer_arrives_whole_whatever_is_lost() {
 }
 
 #[test]
+fn one_that_ends_repeats_what_it_has_sent_and_sends_no_more() {
+    for endless in [true, false] {
+        let (mut sender, receiver) = ends(Variant::Default, 0.5);
+        if endless {
+            sender.write_forever();
+        } else {
+            sender.write(Bytes::new(1_000_000_000));
+        }
+        let path = Path { loses: &|count| count % 20 == 19, ..NONE };
+        let Run { mut sender, receiver, .. } = run((sender, receiver), &path, at(1.0));
+        sender.stop();
+        let run = run((sender, receiver), &path, at(60.0));
+        assert!(run.sender.is_done() && run.receiver.is_done(), "{:?}", run.now);
+        assert_eq!(run.receiver.received(), run.sender.acked());
+        assert!((100_000..2_000_000).contains(&run.sender.acked().get()), "{:?}", run.sender.acked());
+    }
+}
+
+#[test]
 fn a_saturating_sender_settles_below_the_hop_and_keeps_its_queue_short() {
     let (mut sender, receiver) = ends(Variant::Adaptive, 0.5);
     sender.write_forever();
