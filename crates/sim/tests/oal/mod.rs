@@ -55,6 +55,12 @@ pub fn lossy() -> World {
 }
 
 impl World {
+    /// The shipped world that loses as the paper's access points did.
+    pub fn library() -> World {
+        let text = std::fs::read_to_string(crate::support::shipped("oal/learned.toml")).expect("a shipped scenario");
+        World { name: "library", seconds: 60, text }
+    }
+
     pub fn scenario(&self) -> Scenario {
         crate::support::parse(&self.text)
     }
