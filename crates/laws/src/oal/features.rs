@@ -40,7 +40,6 @@ features! {
     HopBacklog = "hop-backlog", "packets", "Packets that wait for all stations.";
     HeadWait = "head-wait", "s", "How long the oldest packet for the station has waited.";
     Drain = "drain", "s", "Airtime that all waiting packets take at what their links carried lately.";
-    Growth = "growth-20ms", "packets/s", "By how much the hop's backlog has grown, over 20 ms.";
     HopDrops4 = "hop-drops-4ms", "packets/s", "Packets that the hop's queues refused, over 4 ms.";
     HopDrops20 = "hop-drops-20ms", "packets/s", "The same over 20 ms.";
     Drops100 = "drops-100ms", "packets/s", "Packets for the station that queues refused, over 100 ms.";
@@ -49,9 +48,10 @@ features! {
     HopSent20 = "hop-sent-20ms", "bit/s", "What all stations were sent and acknowledged, over 20 ms.";
     HopForwarded20 = "hop-forwarded-20ms", "bit/s", "TCP payload forwarded to all stations, over 20 ms.";
     HopInFlight = "hop-in-flight", "B", "TCP payload forwarded to all stations and not yet acknowledged by them.";
-    Repeats100 = "repeats-100ms", "1", "Share of the attempts towards the station that repeated an earlier one, over 100 ms.";
-    PhyRate = "phy-rate", "bit/s", "PHY rate towards the station.";
-    Received100 = "received-100ms", "bit/s", "What came from the station, over 100 ms.";
+    InFlight = "in-flight", "B", "TCP payload forwarded to the station and not yet acknowledged by it.";
+    Recovering = "recovering", "1", "Share of the TCP connections to the station, of those that were sent data within 100 ms, that repair losses.";
+    DropShare100 = "drop-share-100ms", "1", "Packets for the station that queues refused, as a share of those and the delivered ones, over 100 ms.";
+    SinceDrop = "since-drop", "s", "How long ago the hop's queues refused a packet last.";
 }
 
 /// The features of one station at one moment, in the order of [`FEATURES`]; NaN: missing.
@@ -97,6 +97,8 @@ pub struct Sampler {
     forwarded: u64,
     /// Counts stations that appeared or began to count anew.
     epochs: u64,
+    /// When a queue refused a packet last.
+    dropped: Option<Time>,
     vectors: Vec<(Node, Vector)>,
 }
 
@@ -151,6 +153,15 @@ impl Sampler {
                 }
             };
         }
+        let refused = |counters: &Counters| {
+            let before = self.samples.back().and_then(|last| last.station(counters.report.station));
+            before.is_some_and(|before| {
+                before.epoch == counters.epoch && before.report.queue_drops < counters.report.queue_drops
+            })
+        };
+        if stations.iter().any(refused) {
+            self.dropped = Some(now);
+        }
         let (active, busy) = (report.channel.active, report.channel.busy);
         self.samples.push_back(Sample { at: now, active, busy, forwarded: self.forwarded, stations });
         // The oldest that is needed: the newest that is as old as the longest window.
@@ -185,15 +196,11 @@ impl Sampler {
         let lately = |flow: &&FlowReport| !flow.forwarded.is_zero() && flow.last_data + WINDOWS[W100] >= new.at;
         let flows = self.flows.values().filter(lately).count();
         let drain: Option<f64> = new.stations.iter().map(|station| windows[W100].drain(station)).sum();
-        let growth = windows[W20]
-            .old
-            .map(|old| hop_backlog - old.stations.iter().map(|s| f64::from(s.report.backlog_packets)).sum::<f64>());
         let forwarded = windows[W20].old.map(|old| 8.0 * new.forwarded.wrapping_sub(old.forwarded) as f64);
         let hop = |window: usize, of: fn(&StationReport) -> u64| windows[window].rate(windows[window].grown(of));
         let shared = [
             (FeatureId::HopBacklog, Some(hop_backlog)),
             (FeatureId::Drain, drain),
-            (FeatureId::Growth, windows[W20].rate(growth)),
             (FeatureId::HopDrops4, hop(W4, |s| s.queue_drops)),
             (FeatureId::HopDrops20, hop(W20, |s| s.queue_drops)),
             (FeatureId::Busy20, windows[W20].busy()),
@@ -201,20 +208,26 @@ impl Sampler {
             (FeatureId::HopSent20, hop(W20, |s| s.tx_bytes.bits())),
             (FeatureId::HopForwarded20, windows[W20].rate(forwarded)),
             (FeatureId::HopInFlight, Some(in_flight)),
+            (FeatureId::SinceDrop, self.dropped.map(|dropped| new.at.since(dropped).as_secs_f64())),
         ];
         for station in &new.stations {
             let report = &station.report;
             let long = &windows[W100];
             let own = |of: fn(&StationReport) -> u64| long.pair(station).map(|old| (of(report) - of(old)) as f64);
-            let attempts = own(|s| s.tx_attempts).filter(|attempts| *attempts > 0.0);
-            let repeats = own(|s| s.tx_retries).zip(attempts).map(|(repeats, attempts)| repeats / attempts);
+            let drops = own(|s| s.queue_drops);
+            let offered = drops.zip(own(|s| s.tx_packets)).map(|(drops, sent)| drops + sent);
+            let share = drops.zip(offered.filter(|offered| *offered > 0.0)).map(|(drops, offered)| drops / offered);
+            let flows = || self.flows.values().filter(|flow| flow.station == report.station);
+            let own_in_flight: u64 = flows().map(|flow| flow.in_flight.get()).sum();
+            let live = flows().filter(lately).count();
+            let repairing = flows().filter(lately).filter(|flow| flow.recovering).count();
             let of_it = [
                 (FeatureId::Backlog, Some(f64::from(report.backlog_packets))),
                 (FeatureId::HeadWait, Some(report.head_wait.as_secs_f64())),
-                (FeatureId::Drops100, long.rate(own(|s| s.queue_drops))),
-                (FeatureId::Repeats100, repeats),
-                (FeatureId::PhyRate, (!report.phy_rate.is_zero()).then(|| report.phy_rate.as_bps() as f64)),
-                (FeatureId::Received100, long.rate(own(|s| s.rx_bytes.bits()))),
+                (FeatureId::Drops100, long.rate(drops)),
+                (FeatureId::InFlight, Some(own_in_flight as f64)),
+                (FeatureId::Recovering, (live > 0).then(|| repairing as f64 / live as f64)),
+                (FeatureId::DropShare100, share),
             ];
             let mut vector = [f32::NAN; FEATURES.len()];
             for (id, value) in shared.iter().chain(&of_it) {
@@ -295,10 +308,8 @@ impl<'s> Window<'s> {
 /// True if any counter that is used here fell: the station came back, or the driver was restarted.
 fn went_back(old: &StationReport, new: &StationReport) -> bool {
     new.queue_drops < old.queue_drops
-        || new.tx_attempts < old.tx_attempts
-        || new.tx_retries < old.tx_retries
+        || new.tx_packets < old.tx_packets
         || new.tx_bytes < old.tx_bytes
-        || new.rx_bytes < old.rx_bytes
         || new.tx_airtime < old.tx_airtime
 }
 
@@ -353,9 +364,8 @@ mod tests {
             (FeatureId::HopDrops4, 1000.0),
             (FeatureId::Drops100, 1000.0),
             (FeatureId::Busy20, 0.25),
-            (FeatureId::Repeats100, 0.5),
-            (FeatureId::Received100, 8000.0),
-            (FeatureId::Growth, 0.0),
+            (FeatureId::DropShare100, 100.0 / 1100.0),
+            (FeatureId::SinceDrop, 0.0),
             // 15 000 B at what was sent in half of the time: 240 Mbit/s while it sends.
             (FeatureId::Drain, 120_000.0 / 240e6),
         ] {
@@ -369,9 +379,22 @@ mod tests {
     fn what_has_no_past_is_missing() {
         let sampler = fed([0].into_iter(), 100);
         assert!(value(&sampler, FeatureId::HopDrops4).is_nan());
-        assert!(value(&sampler, FeatureId::Repeats100).is_nan());
+        assert!(value(&sampler, FeatureId::DropShare100).is_nan() && value(&sampler, FeatureId::SinceDrop).is_nan());
         assert_eq!(value(&sampler, FeatureId::Backlog), 10.0);
         assert_eq!(value(&fed([0, 4, 8].into_iter(), 100), FeatureId::HopDrops4), 1000.0);
+    }
+
+    #[test]
+    fn it_tells_how_long_ago_the_last_drop_was() {
+        let mut sampler = fed((0..=400).step_by(4), 100);
+        let last = report(400, 100).stations[0].queue_drops;
+        for ms in (404..=1000).step_by(4) {
+            let mut calm = report(ms, 100);
+            calm.stations[0].queue_drops = last;
+            sampler.hop(at(ms), &calm);
+        }
+        assert!((value(&sampler, FeatureId::SinceDrop) - 0.6).abs() < 1e-6);
+        assert_eq!(value(&sampler, FeatureId::DropShare100), 0.0);
     }
 
     #[test]
@@ -421,7 +444,11 @@ mod tests {
             sampler.hop(at(ms), &report(ms, 100));
         }
         assert!((value(&sampler, FeatureId::HopForwarded20) / 24e6 - 1.0).abs() < 1e-6);
-        assert_eq!(value(&sampler, FeatureId::HopInFlight), 2000.0);
+        assert_eq!((value(&sampler, FeatureId::HopInFlight), value(&sampler, FeatureId::InFlight)), (2000.0, 2000.0));
+        assert_eq!(value(&sampler, FeatureId::Recovering), 0.0);
+        sampler.flow(&FlowReport { recovering: true, ..flow(1, 40_000) });
+        sampler.hop(at(40), &report(40, 100));
+        assert_eq!(value(&sampler, FeatureId::Recovering), 1.0, "of those that are sent something");
         assert_eq!(value(&sampler, FeatureId::HopFlows100), 1.0, "the other was sent nothing for 140 ms");
         assert_eq!(sampler.wired_round_trip(Node(1)), Some(Span::from_millis(20)));
         sampler.flow_gone(FlowId(2));

@@ -1,7 +1,7 @@
 //! What a tree learns from: the features of a moment, and which share of what entered soon after was lost to congestion.
 //! Source:     oal.md A.3; second-reading/oal.md, items 2 to 4, 6, 7, 15.
 //! Equations:  l = sum_j congestion_j / sum_j copies_j  over the intervals j between t and the first sample at or after t + h
-//!             h = wired round trip of the station's flows (2T);  final once t_last + `repair` has passed
+//!             h = the longer of the wired round trip of the station's flows (2T) and `horizon`;  final once t_last + `repair` has passed
 //! Symbols:    l -> `Item::share`, t -> `Item::at`, h -> `horizon`, congestion, copies -> `evidence::Count`
 //! Deviations: an item is of one access point and one station (the seed says neither); its label counts the first copies of that
 //!             station's flows, whoever shares their queue, and its features tell of the other stations' queues, too. The paper waits
@@ -33,7 +33,7 @@ pub struct Item {
     pub copies: u64,
     /// Those of them that congestion has lost.
     pub lost: u64,
-    /// True if windows were tight then or within the horizon: what would have been lost otherwise is not known.
+    /// True if windows were tight within the horizon, or less than [`REST`] before it: what would have been lost otherwise is not known.
     pub acted: bool,
 }
 
@@ -52,7 +52,8 @@ impl Item {
 /// How items are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// How far a label looks ahead where no wired round trip is known.
+    /// How far a label looks ahead at least: within a short wired round trip a slow station gets so few segments that one loss is a
+    /// whole class.
     pub horizon: Span,
     /// How long after its horizon an item waits for losses to be repaired, and so to be told.
     pub repair: Span,
@@ -64,10 +65,13 @@ impl Default for Timing {
     }
 }
 
-/// A horizon is no longer than this, however long the wire: what is to come then is not in the features.
+/// The wire makes a horizon no longer than this: what is to come then is not in the features.
 const HORIZON_MAX: Span = Span::from_millis(500);
 /// Samples within a horizon are not further apart than this, or it has a gap.
 const GAP: Span = Span::from_millis(100);
+
+/// How long senders that were held back go on sending less than they would: some tens of round trips, in which their windows grow.
+pub const REST: Span = Span::from_millis(500);
 
 /// Makes items from what an access point observes.
 #[derive(Clone, Debug)]
@@ -80,6 +84,8 @@ pub struct Collector {
     acted: VecDeque<bool>,
     /// Number of the first of them.
     first: u64,
+    /// The last moment at which windows were tight.
+    last_acted: Option<Time>,
     /// Packets that the radio has given up, by station.
     failed: BTreeMap<Node, u64>,
 }
@@ -93,6 +99,8 @@ struct Pending {
     until: Time,
     station: Node,
     features: Vector,
+    /// Windows were tight less than [`REST`] before.
+    held: bool,
 }
 
 impl Collector {
@@ -105,6 +113,7 @@ impl Collector {
             pending: VecDeque::new(),
             acted: VecDeque::from([false]),
             first: 0,
+            last_acted: None,
             failed: BTreeMap::new(),
         }
     }
@@ -157,8 +166,7 @@ impl Collector {
             }
             self.pending.pop_front();
         }
-        // Of the interval before an item's horizon, too.
-        let needed = self.pending.front().map_or(self.evidence.interval(), |item| item.interval.saturating_sub(1));
+        let needed = self.pending.front().map_or(self.evidence.interval(), |item| item.interval);
         while self.first < needed && self.acted.len() > 1 {
             self.acted.pop_front();
             self.first += 1;
@@ -173,12 +181,15 @@ impl Collector {
         // As long as nothing is decided, what held goes on.
         let acted = self.acted.back().copied().unwrap_or(false);
         self.acted.push_back(acted);
+        if acted {
+            self.last_acted = Some(now);
+        }
+        let held = self.last_acted.is_some_and(|last| now.since(last) < REST);
         let interval = self.evidence.interval();
         for (station, features) in self.sampler.vectors() {
-            let round_trip = self.sampler.wired_round_trip(*station).filter(|span| !span.is_zero());
-            let horizon = round_trip.unwrap_or(self.timing.horizon).min(HORIZON_MAX);
-            let until = now + horizon;
-            self.pending.push_back(Pending { at: now, interval, until, station: *station, features: *features });
+            let round_trip = self.sampler.wired_round_trip(*station).unwrap_or(Span::ZERO);
+            let until = now + round_trip.min(HORIZON_MAX).max(self.timing.horizon);
+            self.pending.push_back(Pending { at: now, interval, until, station: *station, features: *features, held });
         }
     }
 
@@ -213,7 +224,7 @@ impl Collector {
             sum.copies += count.copies;
             sum.congestion += count.congestion;
         }
-        let acted = (item.interval.saturating_sub(1)..=last).any(|interval| self.was_acted(interval));
+        let acted = item.held || (item.interval..=last).any(|interval| self.was_acted(interval));
         let Pending { at, station, features, .. } = *item;
         let (until, copies, lost) = (begin, sum.copies, sum.congestion);
         (copies > 0).then_some(Item { at, until, station, features, copies, lost, acted })
@@ -273,7 +284,7 @@ mod tests {
     /// Ten segments each 4 ms, just after the sample, until 400 ms; the radio gives up `failed` at 60 ms. What was lost of them is
     /// sent again at 440 ms. Returns the items by time.
     fn items(lost: &[u32], failed: u64, repaired: u64) -> BTreeMap<u64, Item> {
-        let mut collector = Collector::new(Timing::default());
+        let mut collector = Collector::new(Timing { horizon: Span::from_millis(10), ..Timing::default() });
         let mut items = BTreeMap::new();
         for ms in (0..4000).step_by(4) {
             let now = at(ms);
@@ -305,8 +316,8 @@ mod tests {
             assert_eq!((item.copies, item.lost), (copies, lost), "{ms} ms");
             assert_eq!(item.features[0], *ms as f32);
             assert_eq!(item.class(), if lost > 0 { LossClass::Poor } else { LossClass::Good });
-            // Tight from 200 to 204 ms: within the horizon, or in the interval before.
-            assert_eq!(item.acted, (184..=204).contains(ms), "{ms} ms");
+            // Tight from 200 to 204 ms: within the horizon, or not long enough ago.
+            assert_eq!(item.acted, *ms >= 184, "{ms} ms");
         }
         assert_eq!(items.len(), 100, "no item where nothing entered");
     }

@@ -1,23 +1,27 @@
 //! The predictor that learns: it watches the hop, trains a tree each second, and predicts with the newest that is valid.
 //! Source:     oal.md A.4; second-reading/oal.md, part 8 and its first trap.
-//! Equations:  abstain in slot k = floor(t / `SLOT`)  if hash(seed, k) < `explore` 2^64
-//! Symbols:    t -> `now`, explore -> `Learning::explore`
+//! Equations:  abstain in slot k = floor(t / `SLOT`)  if hash(seed + salt, k) < `explore` 2^64
+//! Symbols:    t -> `now`, explore -> `Learning::explore`, salt -> the first sequence number that passed
 //! Deviations: only items of moments without tight windows are learned from, neither within their horizon nor just before it:
 //!             acting removes the loss that it acts upon, and a tree that learned from that would let go. So that there are such
 //!             items under load, too, the whole access point abstains for a small share of its time, in slots that last: its stations
-//!             may share a queue, and one whose neighbours are held back loses less than it would. Standing ceilings stay; the tree
-//!             is asked whether to be tight.
+//!             may share a queue, and one whose neighbours are held back loses less than it would. It also abstains in its first
+//!             `COLD`, until it has a tree. Standing ceilings stay; the tree is asked whether to be tight.
+//!             Of a station one item a horizon is kept: moments 4 ms apart are copies of each other, and 10 000 of those are seconds.
+//!             Half of the store is for items of slots in which it abstained: calm moments, which need no abstaining, would crowd them
+//!             out.
 //! Validity:   the states are: no tree (the threshold decides) -> tree in force -> tree too old (the threshold decides) -> ...
 //!             A tree is replaced between two decisions, whole.
 //! Checked by: tests::*, tests/conformance, crates/sim/tests/oal_labels.rs
 
+use super::features::Vector;
 use super::label::{Collector, Item, Timing};
 use super::predictor::{BacklogThreshold, LossClass, Predictor, StationState};
 use super::trainer::{Growth, Trainer};
 use super::tree::{Tree, TreeError};
-use lasthop_signals::Signal;
+use lasthop_signals::{Node, Signal, Way};
 use lasthop_units::{Span, Time};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// Items that are trained with: the newest.
@@ -26,6 +30,9 @@ pub const ITEMS: usize = 10_000;
 pub const RETRAIN: Span = Span::from_secs(1);
 /// How long the access point abstains in one go: senders that were held back need tens of round trips to fill a queue.
 pub const SLOT: Span = Span::from_secs(2);
+
+/// How long it abstains at first if nothing makes a tree.
+pub const COLD: Span = Span::from_secs(10);
 
 /// How it learns.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,9 +43,9 @@ pub struct Learning {
     pub growth: Growth,
     /// Share of time without tight windows, from 0 to 1.
     pub explore: f64,
-    /// Which slots those are.
+    /// Which slots those are, with the first sequence number that passes: no two access points abstain together.
     pub seed: u64,
-    /// A tree that was not replaced for so long is not believed.
+    /// A tree whose newest item is older than this is not believed.
     pub age_limit: Span,
 }
 
@@ -46,6 +53,14 @@ impl Default for Learning {
     fn default() -> Learning {
         let (timing, growth) = (Timing::default(), Growth::default());
         Learning { timing, growth, explore: 0.05, seed: 0, age_limit: Span::from_secs(60) }
+    }
+}
+
+impl Learning {
+    /// Whether nothing is tight in the slot of this moment, so that it can be learned from.
+    fn explores(&self, salt: u64, now: Time) -> bool {
+        let slot = now.as_nanos() / SLOT.as_nanos();
+        unit(self.seed.wrapping_add(salt), slot + 1) < self.explore
     }
 }
 
@@ -72,22 +87,46 @@ pub enum Refused {
 /// Makes items of what is observed, and trees of items.
 #[derive(Clone, Debug)]
 pub struct Learner {
+    learning: Learning,
     collector: Collector,
     trainer: Trainer,
-    /// The newest items of moments at which nothing was tight.
-    items: VecDeque<Item>,
+    /// Items of moments at which nothing was tight: of slots in which nothing was allowed to be, and the others.
+    explored: VecDeque<Item>,
+    calm: VecDeque<Item>,
+    /// The end of the horizon of each station's last item.
+    kept_until: BTreeMap<Node, Time>,
+    /// The latest end of a horizon among all items, and among those of the last training.
+    newest: Time,
+    trained: Option<Time>,
     next_training: Option<Time>,
+    /// The first sequence number that passed.
+    salt: Option<u64>,
     version: u64,
+}
+
+/// A tree, and the time until which its training knew what had been lost.
+#[derive(Clone, Debug)]
+pub struct Trained {
+    /// The tree.
+    pub tree: Tree,
+    /// The latest end of a horizon among its items.
+    pub newest: Time,
 }
 
 impl Learner {
     /// A learner that has seen nothing.
-    pub fn new(timing: Timing, growth: Growth) -> Learner {
+    pub fn new(learning: Learning) -> Learner {
         Learner {
-            collector: Collector::new(timing),
-            trainer: Trainer::new(growth),
-            items: VecDeque::new(),
+            learning,
+            collector: Collector::new(learning.timing),
+            trainer: Trainer::new(learning.growth),
+            explored: VecDeque::new(),
+            calm: VecDeque::new(),
+            kept_until: BTreeMap::new(),
+            newest: Time::ZERO,
+            trained: None,
             next_training: None,
+            salt: None,
             version: 0,
         }
     }
@@ -95,33 +134,56 @@ impl Learner {
     /// Folds one observation in.
     pub fn sense(&mut self, now: Time, signal: &Signal) {
         self.collector.sense(now, signal);
-        if !matches!(signal, Signal::Hop(_)) {
-            return;
-        }
-        let items = &mut self.items;
-        self.collector.take(|item| {
-            if !item.acted {
-                items.push_back(item);
+        match signal {
+            Signal::Segment(segment) if segment.way == Way::Down => {
+                self.salt.get_or_insert(u64::from(segment.seq));
             }
-        });
-        let surplus = self.items.len().saturating_sub(ITEMS);
-        self.items.drain(..surplus);
+            Signal::Hop(_) => self.keep(),
+            _ => {}
+        }
     }
 
-    /// A tree of the newest items, if it is time for one and there are any.
-    pub fn train(&mut self, now: Time) -> Option<Tree> {
+    /// Keeps what has become final, if it says something new.
+    fn keep(&mut self) {
+        let (learning, salt) = (self.learning, self.salt.unwrap_or(0));
+        let (explored, calm, kept_until) = (&mut self.explored, &mut self.calm, &mut self.kept_until);
+        let newest = &mut self.newest;
+        self.collector.take(|item| {
+            if item.acted || kept_until.get(&item.station).is_some_and(|until| item.at < *until) {
+                return;
+            }
+            kept_until.insert(item.station, item.until);
+            *newest = item.until.max(*newest);
+            let store = if learning.explores(salt, item.at) { &mut *explored } else { &mut *calm };
+            store.push_back(item);
+            if store.len() > ITEMS / 2 {
+                store.pop_front();
+            }
+        });
+    }
+
+    /// A tree of the newest items, if it is time for one and there are new ones.
+    pub fn train(&mut self, now: Time) -> Option<Trained> {
         let due = *self.next_training.get_or_insert(now + RETRAIN);
         if now < due {
             return None;
         }
         self.next_training = Some(now + RETRAIN);
+        if self.trained.is_some_and(|trained| trained >= self.newest) {
+            return None;
+        }
+        let Learner { explored, calm, trainer, .. } = self;
+        let items: Vec<(&Vector, LossClass)> =
+            explored.iter().chain(&*calm).map(|item| (&item.features, item.class())).collect();
+        let tree = trainer.train(self.version + 1, items.into_iter())?;
         self.version += 1;
-        self.trainer.train(self.version, self.items.iter().map(|item| (&item.features, item.class())))
+        self.trained = Some(self.newest);
+        Some(Trained { tree, newest: self.newest })
     }
 
     /// The items that the next tree is trained with.
-    pub fn items(&self) -> impl ExactSizeIterator<Item = &Item> {
-        self.items.iter()
+    pub fn items(&self) -> impl Iterator<Item = &Item> {
+        self.explored.iter().chain(&self.calm)
     }
 
     /// What makes them.
@@ -139,19 +201,21 @@ pub struct Learned {
     /// Whether it trains, or waits for trees from elsewhere.
     trains: bool,
     in_force: Option<InForce>,
+    /// The first driver's report.
+    began: Option<Time>,
 }
 
 #[derive(Clone, Debug)]
 struct InForce {
     tree: Arc<Tree>,
-    since: Time,
+    /// Its newest item.
+    newest: Time,
 }
 
 impl Learned {
     /// A predictor that trains its own trees. `fallback` decides while it has none.
     pub fn new(learning: Learning, fallback: BacklogThreshold) -> Learned {
-        let learner = Learner::new(learning.timing, learning.growth);
-        Learned { learning, fallback, learner, trains: true, in_force: None }
+        Learned { learning, fallback, learner: Learner::new(learning), trains: true, in_force: None, began: None }
     }
 
     /// A predictor whose trees come from elsewhere, by [`Learned::adopt`].
@@ -159,11 +223,11 @@ impl Learned {
         Learned { trains: false, ..Learned::new(learning, fallback) }
     }
 
-    /// Puts a tree in force.
+    /// Puts a tree in force whose newest item ended at `newest`.
     ///
     /// # Errors
     /// See [`Refused`]; the tree that was in force stays.
-    pub fn adopt(&mut self, now: Time, tree: Arc<Tree>) -> Result<(), Refused> {
+    pub fn adopt(&mut self, newest: Time, tree: Arc<Tree>) -> Result<(), Refused> {
         if let Some(InForce { tree: old, .. }) = &self.in_force
             && tree.version() <= old.version()
         {
@@ -172,21 +236,21 @@ impl Learned {
         if tree.classes() < 2 {
             return Err(Refused::OneClass(tree.classes()));
         }
-        self.in_force = Some(InForce { tree, since: now });
+        self.in_force = Some(InForce { tree, newest });
         Ok(())
     }
 
-    /// Puts a tree in force that came as bytes.
+    /// Puts a tree in force that came as bytes; its newest item ended at `newest`.
     ///
     /// # Errors
     /// See [`Refused`]; the tree that was in force stays.
-    pub fn adopt_bytes(&mut self, now: Time, bytes: &[u8]) -> Result<(), Refused> {
-        self.adopt(now, Arc::new(Tree::decode(bytes)?))
+    pub fn adopt_bytes(&mut self, newest: Time, bytes: &[u8]) -> Result<(), Refused> {
+        self.adopt(newest, Arc::new(Tree::decode(bytes)?))
     }
 
     /// The tree that decides; `None` while the threshold does.
     pub fn tree(&self, now: Time) -> Option<&Arc<Tree>> {
-        let fresh = |in_force: &&InForce| now.since(in_force.since) <= self.learning.age_limit;
+        let fresh = |in_force: &&InForce| now.since(in_force.newest) <= self.learning.age_limit;
         self.in_force.as_ref().filter(fresh).map(|in_force| &in_force.tree)
     }
 
@@ -199,12 +263,15 @@ impl Learned {
 impl Predictor for Learned {
     fn sense(&mut self, now: Time, signal: &Signal) {
         self.learner.sense(now, signal);
+        if !matches!(signal, Signal::Hop(_)) {
+            return;
+        }
+        self.began.get_or_insert(now);
         if self.trains
-            && matches!(signal, Signal::Hop(_))
-            && let Some(tree) = self.learner.train(now)
+            && let Some(Trained { tree, newest }) = self.learner.train(now)
         {
             // Where all was well there is nothing to tell apart, and what was learned before stays.
-            let _one_class = self.adopt(now, Arc::new(tree));
+            let _one_class = self.adopt(newest, Arc::new(tree));
         }
     }
 
@@ -221,8 +288,9 @@ impl Predictor for Learned {
     }
 
     fn abstains(&self, now: Time) -> bool {
-        let slot = now.as_nanos() / SLOT.as_nanos();
-        self.trains && unit(self.learning.seed, slot) < self.learning.explore
+        let cold = self.in_force.is_none() && self.began.is_none_or(|began| now.since(began) < COLD);
+        let salt = self.learner.salt.unwrap_or(0);
+        self.trains && self.learning.explore > 0.0 && (cold || self.learning.explores(salt, now))
     }
 
     fn acted(&mut self, tight: bool) {

@@ -29,17 +29,17 @@ params! {
         ceiling_gain: f64 = "1.25", |p| (1.0..=64.0).contains(&p.ceiling_gain) => "from 1 to 64";
         /// How the law knows that the hop is about to lose.
         predictor: Prediction = "threshold";
-        /// `learned`: how far a prediction looks ahead where the wired round trip of a station's flows is not known.
+        /// `learned`: how far a prediction looks ahead at least; the wired round trip of a station's flows, where that is longer.
         horizon: Span = "50 ms", |p| from_to(p.horizon, MS, Span::from_millis(500)) => "from 1 ms to 500 ms";
         /// `learned`: how long after that a loss may be repaired and still count.
-        repair: Span = "1.5 s", |p| from_to(p.repair, MS, Span::from_secs(60)) => "from 1 ms to 60 s";
+        repair: Span = "1.5 s", |p| from_to(p.repair, MS * 100, Span::from_secs(60)) => "from 100 ms to 60 s";
         /// `learned`: splits on the longest way through a tree.
         depth: u32 = "16", |p| from_to(p.depth, 1, 32) => "from 1 to 32";
         /// `learned`: share of time in which windows are not tight, so that what is lost then can be learned from.
         explore: f64 = "0.05", |p| from_to(p.explore, 0.0, 1.0) => "from 0 to 1";
-        /// `learned`: the number from which follows when that is.
+        /// `learned`: the number from which follows when that is, with the first sequence number that passes.
         explore_seed: u64 = "0";
-        /// `learned`: a tree that has not been replaced for so long is not believed; `trigger` decides instead.
+        /// `learned`: a tree whose newest item is older than this is not believed; `trigger` decides instead.
         tree_age_limit: Span = "60 s", |p| !p.tree_age_limit.is_zero() => "longer than zero";
     }
 }

@@ -70,18 +70,16 @@ fn it_learns_within_seconds_what_a_long_queue_means() {
     let version = learned.tree(at(8000)).expect("in force").version();
     live(&mut learned, 8000, 10_000, |_| false);
     assert_eq!(learned.tree(at(10_000)).expect("in force").version(), version + 2, "every second");
-    assert!(learned.learner().items().len() <= ITEMS);
+    assert!(learned.learner().items().count() <= ITEMS);
 }
 
 #[test]
 fn what_acting_has_prevented_is_not_learned() {
     // Tight whenever the queue is long, but for the seconds in which it abstains.
-    let mut learned = learned(Learning { explore: 0.3, ..Learning::default() });
-    let abstains = |ms: u64| {
-        Learned::new(Learning { explore: 0.3, ..Learning::default() }, BacklogThreshold::new(Span::ZERO))
-            .abstains(at(ms))
-    };
-    let tight = |ms: u64| ms / 400 % 2 == 1 && !abstains(ms);
+    let learning = Learning { explore: 0.3, ..Learning::default() };
+    let mut learned = learned(learning);
+    // The first sequence number is zero.
+    let tight = |ms: u64| ms / 400 % 2 == 1 && !learning.explores(0, at(ms));
     live(&mut learned, 0, 60_000, tight);
     assert!(learned.learner().items().all(|item| !item.acted));
     assert_eq!(says(&mut learned, 60_000), [LossClass::Bad, LossClass::Good]);
@@ -89,16 +87,33 @@ fn what_acting_has_prevented_is_not_learned() {
 
 #[test]
 fn it_abstains_for_its_share_of_time_in_slots() {
-    let share = |explore| {
-        let learned = learned(Learning { explore, seed: 5, ..Learning::default() });
-        (0..20_000u64).filter(|slot| learned.abstains(at(2000 * slot + 77))).count() as f64 / 20_000.0
-    };
+    let explores = |explore, seed, salt, ms| Learning { explore, seed, ..Learning::default() }.explores(salt, at(ms));
+    let share =
+        |explore| (0..20_000).filter(|slot| explores(explore, 5, 0, 2000 * slot + 77)).count() as f64 / 20_000.0;
     assert_eq!((share(0.0), share(1.0)), (0.0, 1.0));
     assert!((share(0.05) - 0.05).abs() < 0.005, "{}", share(0.05));
-    let one = learned(Learning { explore: 0.5, ..Learning::default() });
-    assert!((0..100u64).all(|slot| one.abstains(at(2000 * slot)) == one.abstains(at(2000 * slot + 1999))));
-    let other = learned(Learning { explore: 0.5, seed: 1, ..Learning::default() });
-    assert!((0..100u64).any(|slot| one.abstains(at(2000 * slot)) != other.abstains(at(2000 * slot))));
+    assert!((0..100).all(|slot| explores(0.5, 0, 0, 2000 * slot) == explores(0.5, 0, 0, 2000 * slot + 1999)));
+    for (seed, salt) in [(1, 0), (0, 1)] {
+        assert!((0..100).any(|slot| explores(0.5, 0, 0, 2000 * slot) != explores(0.5, seed, salt, 2000 * slot)));
+    }
+}
+
+#[test]
+fn it_abstains_at_first_until_it_has_a_tree_or_time_is_up() {
+    let abstained = |with_losses: bool| {
+        let mut learned = learned(Learning { explore: 1e-9, ..Learning::default() });
+        let mut until = 0;
+        for second in 0..15 {
+            live(&mut learned, second * 1000, (second + 1) * 1000, |_| !with_losses);
+            until = if learned.abstains(at(second * 1000 + 999)) { second + 1 } else { until };
+        }
+        until
+    };
+    assert!((2..=6).contains(&abstained(true)), "{}", abstained(true));
+    assert_eq!(abstained(false), 10);
+    let mut never = learned(Learning { explore: 0.0, ..Learning::default() });
+    never.sense(at(0), &hop(0, 10));
+    assert!(!never.abstains(at(0)));
 }
 
 #[test]
@@ -129,15 +144,16 @@ fn the_threshold_decides_without_a_tree_and_after_its_time() {
 
 #[test]
 fn seconds_in_which_all_is_well_leave_the_tree_in_force() {
-    let mut learned = learned(Learning::default());
+    let mut learned = learned(Learning { explore: 0.0, ..Learning::default() });
     live(&mut learned, 0, 8000, |_| false);
     let version = learned.tree(at(8000)).expect("in force").version();
     // Nothing enters, so that nothing is learned; then all that is remembered is good.
-    for ms in (8000..60_000).step_by(4) {
+    for ms in (8000..300_000).step_by(4) {
         learned.sense(at(ms), &hop(ms, 10));
         (0..10).for_each(|n| learned.sense(at(ms), &data(ms / 4 * 10 + n)));
     }
     assert!(learned.learner().items().all(|item| item.class() == LossClass::Good));
-    let last = learned.tree(at(60_000)).map(|tree| tree.version());
+    let last = learned.tree(at(300_000)).map(|tree| tree.version());
     assert!(last.is_some_and(|last| last >= version), "{last:?}");
+    assert_eq!(learned.tree(at(360_000)), None, "its items are too old");
 }
