@@ -9,7 +9,7 @@
 //!             - A decision rests on one pair of intervals. The public code takes two; `pairs` sets it.
 //!             - The order of a pair is random, so that neither rate always meets the queue that the other has left.
 //!             - x is the rate that was set, not the one that came about. An interval in which less than three quarters
-//!               of it left is taken anew. Until results have come, r is sent.
+//!               of it left, and nothing was lost, is taken anew. Until results have come, r is sent.
 //!             - The first rate is the initial window a round trip. The next doubling waits for the result of the last, a
 //!               round trip more: doubling in advance would double the loss at the end of the start. After the
 //!               first fall in utility the rate is the last one before it.

@@ -4,7 +4,8 @@
 //! Symbols:    L -> `Interval::loss`; the moments between which an interval's segments left -> `start`, `closed`
 //! Deviations: an interval's clock starts with its first segment, so that a sender with nothing to send holds no timer.
 //!             Round trips are those of the newest segment of each ACK: half of all under delayed ACKs, and without their wait.
-//!             A segment sent again is one more segment.
+//!             A segment sent again is one more segment. Round trips that cover less than half of an interval give no slope: of two
+//!             that left within a millisecond it may be a hundred seconds a second.
 //! Validity:   an interval is settled when all that had been sent by its end for the first time is acknowledged, or when a later
 //!             segment has been delivered for as long as the sender waits for reordered ones (RFC 8985: a quarter of the
 //!             least round trip). What is marked lost still later does not count.
@@ -60,9 +61,9 @@ impl Interval {
         (self.lost.get() as f64 / self.sent.get().max(1) as f64).min(1.0)
     }
 
-    /// How fast the round-trip time rose, small changes being none.
+    /// How fast the round-trip time rose, small changes being none, and those of a part of the interval unknown.
     pub(super) fn gradient(&self) -> f64 {
-        filtered(self.line.slope())
+        if self.line.covers() < self.length / 2 { 0.0 } else { filtered(self.line.slope()) }
     }
 
     /// What it is worth.
@@ -70,10 +71,11 @@ impl Interval {
         utility(self.rate, self.gradient(), self.loss())
     }
 
-    /// False if so much less was sent than its rate stands for that something else set the rate.
+    /// False if nothing was lost, and so much less was sent than its rate stands for that something else set the rate. Where segments were
+    /// lost, what kept the sender back may be those that are missing: to try again would be to lose as many again.
     pub(super) fn is_used(&self, mss: Bytes) -> bool {
         let planned = mbit(self.rate).bytes_in(self.length);
-        self.sent + mss * 2 >= Bytes::new(planned.get() / 4 * 3)
+        !self.lost.is_zero() || self.sent + mss * 2 >= Bytes::new(planned.get() / 4 * 3)
     }
 }
 
@@ -251,13 +253,27 @@ mod tests {
     }
 
     #[test]
+    fn two_round_trips_side_by_side_give_no_gradient() {
+        for (second, expected) in [(109, 0.0), (110, 1.0)] {
+            let mut monitor = sent();
+            let rtt = |ms: u64| Span::from_millis(ms - 70);
+            [100, second].into_iter().for_each(|ms| monitor.on_ack(at(ms) + rtt(ms), LEN, Some(rtt(ms))));
+            let gradient = monitor.intervals[0].gradient();
+            assert!((gradient - expected).abs() < 1e-9, "{second}: {gradient}");
+        }
+    }
+
+    #[test]
     fn an_interval_in_which_little_was_sent_tells_nothing() {
         let mut monitor = Monitor::default();
         monitor.begin(at(0), Role::Lower, 8.0, LENGTH);
         // 20 ms at 8 Mbit/s are 20 segments: 15 less two for bursts are the least.
         send(&mut monitor, 0..12);
         assert!(!monitor.current().expect("open").is_used(LEN));
+        let mut lossy = monitor.clone();
         send(&mut monitor, 12..13);
         assert!(monitor.current().expect("open").is_used(LEN));
+        lossy.on_lost(at(3), LEN);
+        assert!(lossy.current().expect("open").is_used(LEN), "what is missing may have kept the sender back");
     }
 }

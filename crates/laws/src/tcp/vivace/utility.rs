@@ -33,6 +33,8 @@ pub(super) fn filtered(gradient: f64) -> f64 {
 pub(super) struct Line {
     /// The first sample: others count from it, so that the sums keep their digits.
     origin: Option<(Time, Span)>,
+    /// The latest moment.
+    last: Time,
     count: f64,
     time: f64,
     rtt: f64,
@@ -46,11 +48,17 @@ impl Line {
         let (first, least) = *self.origin.get_or_insert((sent_at, rtt));
         let time = sent_at.as_secs_f64() - first.as_secs_f64();
         let rise = rtt.as_secs_f64() - least.as_secs_f64();
+        self.last = self.last.max(sent_at);
         self.count += 1.0;
         self.time += time;
         self.rtt += rise;
         self.time_squared += time * time;
         self.product += time * rise;
+    }
+
+    /// How long after the first moment the last one was.
+    pub(super) fn covers(&self) -> Span {
+        self.origin.map_or(Span::ZERO, |(first, _)| self.last.since(first))
     }
 
     /// Its slope in seconds a second; zero where samples of two moments are missing.
