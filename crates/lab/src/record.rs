@@ -151,21 +151,26 @@ fn record_bulk(recorder: &mut Recorder, flow: FlowId, station: Node, stream: &St
         recorder.goodput(Time::ZERO + BIN * bin as u64, flow, station, *payload);
     }
     recorder.bulk_flow_ended(stream.stop, flow);
-    let (mut round_trips, mut round_trip_sum) = (0, Span::ZERO);
+    let (mut round_trips, mut round_trip_sum, mut deviation_sum) = (0, Span::ZERO, Span::ZERO);
     for (at, info) in &log.samples {
         // The smoothed round trip, each time that somebody looked.
         if !info.srtt.is_zero() {
             round_trips += 1;
             round_trip_sum += info.srtt;
+            deviation_sum += info.rttvar;
         }
         recorder.sample(*at, Gauge::Flow(SeriesKind::Cwnd, flow), info.cwnd.get() as f64);
         recorder.sample(*at, Gauge::Flow(SeriesKind::Window, flow), info.peer_window.get() as f64);
         if info.pacing_rate != UNPACED {
             recorder.sample(*at, Gauge::Flow(SeriesKind::Pacing, flow), info.pacing_rate.as_mbit_f64());
         }
-        recorder.segments(*at, flow, Segments { round_trips, round_trip_sum, ..segments(info) });
+        recorder.segments(*at, flow, Segments { round_trips, round_trip_sum, deviation_sum, ..segments(info) });
     }
-    recorder.segments(stream.stop, flow, Segments { round_trips, round_trip_sum, ..segments(&log.last) });
+    recorder.segments(
+        stream.stop,
+        flow,
+        Segments { round_trips, round_trip_sum, deviation_sum, ..segments(&log.last) },
+    );
 }
 
 fn record_iperf3(recorder: &mut Recorder, flow: FlowId, station: Node, stream: &Stream, log: &Iperf3Log) {

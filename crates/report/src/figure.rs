@@ -123,6 +123,10 @@ figures! {
     };
     /// Round-trip time that the bulk senders measured, mean over their samples (the lab: of the smoothed one, every 10 ms).
     RttMean = Column { needs: Needs::Bulk, ..named("rtt_mean_ms", "RTT, mean", TIME) };
+    /// By how much the round-trip times of the bulk senders varied: the mean of their smoothed mean deviations (RFC 6298's RTTVAR, as
+    /// Linux reports it) over their samples (the lab: every 10 ms).
+    RttVariationMean =
+        Column { needs: Needs::Bulk, ..named("rtt_variation_mean_ms", "RTT variation, mean", TIME) };
     /// One-way delay over the hop, mean over all downlink packets: arrival at the access point's queue to delivery at the
     /// station.
     HopDelayMean = Column { usual: true, ..named("hop_delay_mean_ms", "Hop delay, mean", TIME) };

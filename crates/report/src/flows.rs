@@ -16,6 +16,8 @@ pub struct Segments {
     pub round_trips: u64,
     /// Their sum.
     pub round_trip_sum: Span,
+    /// Sum of the mean deviation after each of them, as the kernel's `tcpi_rttvar` is.
+    pub deviation_sum: Span,
 }
 
 /// What the recorder knows of one bulk flow.
@@ -96,6 +98,7 @@ impl Flow {
             retransmitted: last.retransmitted.saturating_sub(first.retransmitted),
             round_trips: last.round_trips.saturating_sub(first.round_trips),
             round_trip_sum: last.round_trip_sum.saturating_sub(first.round_trip_sum),
+            deviation_sum: last.deviation_sum.saturating_sub(first.deviation_sum),
         })
     }
 }

@@ -448,7 +448,8 @@ impl Recorder {
             (Key::Airtime, Figure::or_absent(share, no_frame)),
             (Key::Losses, Figure::or_absent((entered > 0).then(|| lost as f64 * 1e6 / entered as f64), no_delay)),
             (Key::UplinkFrames, Figure::or_absent((uplink > 0).then(|| uplink as f64 / window), no_uplink)),
-            (Key::RttMean, self.round_trip(flows())),
+            (Key::RttMean, self.round_trip(flows(), |of| of.round_trip_sum)),
+            (Key::RttVariationMean, self.round_trip(flows(), |of| of.deviation_sum)),
             (Key::UplinkDelayMean, Figure::or_absent(up.mean_ms(), NO_UPLOAD)),
             (Key::UplinkDelayP95, Figure::or_absent(up.quantile_ms(0.95), NO_UPLOAD)),
         ]);
@@ -497,12 +498,11 @@ impl Recorder {
         }
     }
 
-    /// What the senders measured, every sample alike.
-    fn round_trip<'a>(&self, flows: impl Iterator<Item = &'a Flow>) -> Figure {
+    /// Of what the senders measured, every sample alike.
+    fn round_trip<'a>(&self, flows: impl Iterator<Item = &'a Flow>, of: fn(&Segments) -> Span) -> Figure {
         let counted = flows.filter_map(|flow| flow.segments(&self.window));
-        let (count, sum) = counted.fold((0, Span::ZERO), |(count, sum), segments| {
-            (count + segments.round_trips, sum + segments.round_trip_sum)
-        });
+        let (count, sum) =
+            counted.fold((0, Span::ZERO), |(count, sum), segments| (count + segments.round_trips, sum + of(&segments)));
         let mean = (count > 0).then(|| sum.as_millis_f64() / count as f64);
         Figure::or_absent(mean, "no bulk sender measured a round trip in the measuring window")
     }
@@ -543,7 +543,8 @@ impl Recorder {
                 ]),
                 _ => BTreeMap::from([
                     (Key::Throughput, self.throughput(flows())),
-                    (Key::RttMean, self.round_trip(flows())),
+                    (Key::RttMean, self.round_trip(flows(), |of| of.round_trip_sum)),
+                    (Key::RttVariationMean, self.round_trip(flows(), |of| of.deviation_sum)),
                     (Key::RetransmissionRatio, self.retransmissions(flows())),
                     (Key::StallMax, self.longest_stall(flows())),
                 ]),

@@ -219,6 +219,7 @@ impl World {
                     retransmitted: stats.segments_retransmitted,
                     round_trips: stats.round_trips,
                     round_trip_sum: stats.round_trip_sum,
+                    deviation_sum: stats.deviation_sum,
                 };
                 self.recorder.segments(at, flow_id(number), segments);
             }

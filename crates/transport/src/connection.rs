@@ -258,6 +258,7 @@ impl Connection {
     pub fn stats(&self) -> Stats {
         let counters = self.sender.counters(self.now);
         let rtt = self.sender.rtt();
+        let (round_trips, round_trip_sum, deviation_sum) = rtt.total();
         Stats {
             segments_sent: counters.segments,
             segments_retransmitted: counters.resent_segments,
@@ -275,8 +276,9 @@ impl Connection {
             in_flight: Bytes::new(self.sender.in_flight()),
             srtt: rtt.srtt(),
             min_rtt: rtt.min_rtt(),
-            round_trips: rtt.total().0,
-            round_trip_sum: rtt.total().1,
+            round_trips,
+            round_trip_sum,
+            deviation_sum,
             rto: rtt.rto(),
             peer_window: Bytes::new(self.sender.peer_window()),
             rwnd_limited: counters.rwnd_limited,

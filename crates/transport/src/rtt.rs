@@ -23,9 +23,10 @@ pub(crate) struct RttEstimator {
     min_rto: Span,
     max_rto: Span,
     initial_rto: Span,
-    /// Samples so far, and their sum.
+    /// Samples so far, their sum, and that of the deviations after each of them.
     samples: u64,
     sum: Span,
+    deviations: Span,
 }
 
 /// Timeout of the first data after a SYN that was repeated (RFC 6298, rule 5.7).
@@ -46,12 +47,13 @@ impl RttEstimator {
             initial_rto,
             samples: 0,
             sum: Span::ZERO,
+            deviations: Span::ZERO,
         }
     }
 
-    /// How many samples there were, and their sum.
-    pub(crate) fn total(&self) -> (u64, Span) {
-        (self.samples, self.sum)
+    /// How many samples there were, their sum, and that of the deviations after each of them.
+    pub(crate) fn total(&self) -> (u64, Span, Span) {
+        (self.samples, self.sum, self.deviations)
     }
 
     /// Folds in a sample and forgets the backoff. `round_over`: everything in the network at the last such call has
@@ -65,6 +67,7 @@ impl RttEstimator {
             self.deviation = sample / 2;
             self.peak = self.deviation;
             self.variance = self.deviation;
+            self.deviations += self.deviation;
             return;
         };
         let error = if sample > srtt { sample - srtt } else { srtt - sample };
@@ -73,6 +76,7 @@ impl RttEstimator {
             if sample < srtt && error > self.deviation { self.deviation + (error - self.deviation) / 8 } else { error };
         // Order is normative: the deviation uses the *old* mean.
         self.deviation = (self.deviation * 3 + error) / 4;
+        self.deviations += self.deviation;
         self.srtt = Some((srtt * 7 + sample) / 8);
         self.peak = self.peak.max(self.deviation);
         self.variance = self.variance.max(self.peak);
@@ -159,6 +163,7 @@ mod tests {
         rtt.sample(MS(480), false);
         // By hand: dev = 3/4 * 200 + 1/4 * 80 = 170; srtt = 7/8 * 400 + 1/8 * 480 = 410; the peak stays at 200.
         assert_eq!(rtt.deviation, MS(170));
+        assert_eq!(rtt.total(), (2, MS(880), MS(370)));
         assert_eq!(rtt.srtt(), Some(MS(410)));
         assert_eq!(rtt.rto(), MS(410 + 800));
     }

@@ -41,6 +41,8 @@ pub struct Stats {
     pub round_trips: u64,
     /// Their sum.
     pub round_trip_sum: Span,
+    /// Sum of the mean deviation after each of them (Linux's `tcpi_rttvar`).
+    pub deviation_sum: Span,
     /// Current retransmission timeout, backoff included.
     pub rto: Span,
     /// The receive window that the peer (or a box on the way) advertised last.

@@ -11,6 +11,8 @@ pub struct TcpInfo {
     pub cwnd: Bytes,
     /// Smoothed round-trip time.
     pub srtt: Span,
+    /// Mean deviation of the round-trip time.
+    pub rttvar: Span,
     /// Smallest round-trip time of the kernel's window for it.
     pub min_rtt: Span,
     /// Window that the receiver advertised last.
@@ -63,6 +65,7 @@ impl TcpInfo {
         TcpInfo {
             cwnd: mss * u64::from(u32_at(80)),
             srtt: us(u32_at(68).into()),
+            rttvar: us(u32_at(72).into()),
             // All ones until the first sample.
             min_rtt: if u32_at(148) == u32::MAX { Span::ZERO } else { us(u32_at(148).into()) },
             peer_window: Bytes::new(u32_at(228).into()),

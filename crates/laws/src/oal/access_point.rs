@@ -4,8 +4,8 @@
 //! Symbols:    as there.
 //! Deviations: every managed flow has a loose standing ceiling while the hop is well: a window that exists only once the
 //!             queue is long comes a round trip late, since a right edge that was let pass cannot be taken back. Each station has
-//!             a class of its own, and the flows that are made tight are those of the stations whose class acts; the threshold gives
-//!             all stations the same.
+//!             a class of its own; the worst of them decides for all flows, because they share the driver's queue and the air. The
+//!             threshold gives all stations the same.
 //! Validity:   flows are reported before the driver's counters of the same interval; a control interval is the time
 //!             between two driver reports (4 ms).
 //! Checked by: tests::*, tests/conformance
@@ -40,8 +40,6 @@ pub struct AccessPoint {
     params: Params,
     capacity: Capacity,
     predictor: Box<dyn Predictor>,
-    /// Of each reported station, and of the hop as a whole, which acts as long as any of them does.
-    stations: BTreeMap<Node, Hysteresis>,
     hysteresis: Hysteresis,
     /// The worst of all stations.
     class: LossClass,
@@ -85,7 +83,6 @@ impl AccessPoint {
             params,
             capacity: Capacity::default(),
             predictor,
-            stations: BTreeMap::new(),
             hysteresis,
             class: LossClass::Good,
             drops: BTreeMap::new(),
@@ -113,22 +110,14 @@ impl AccessPoint {
         self.capacity.update(now, report, self.class);
         let drains_in = self.capacity.drains_in(report, self.slack());
         let drops = self.new_drops(report);
-        let before = std::mem::take(&mut self.stations);
         self.class = LossClass::Good;
         for station in report.stations.iter().map(|station| station.station) {
             let class = self.predictor.predict(&StationState { now, station, drains_in, drops });
-            // A station that has just come joins in what the hop does.
-            let mut hysteresis = before.get(&station).unwrap_or(&self.hysteresis).clone();
-            hysteresis.update(class.acts());
-            self.stations.insert(station, hysteresis);
             self.class = self.class.max(class);
         }
-        self.hysteresis.update(self.class.acts());
-        let abstains = self.predictor.abstains(now);
-        let tight = |hysteresis: &Hysteresis| !abstains && hysteresis.acting();
-        let stations: BTreeMap<Node, bool> = self.stations.iter().map(|(node, one)| (*node, tight(one))).collect();
-        self.predictor.acted(stations.values().any(|tight| *tight));
-        self.allocate(now, &stations);
+        let tight = self.hysteresis.update(self.class.acts()) && !self.predictor.abstains(now);
+        self.predictor.acted(tight);
+        self.allocate(now, tight);
     }
 
     fn new_drops(&mut self, report: &HopReport) -> u64 {
@@ -139,7 +128,7 @@ impl AccessPoint {
     }
 
     /// Gives each flow its rate and turns it into a window.
-    fn allocate(&mut self, now: Time, tight: &BTreeMap<Node, bool>) {
+    fn allocate(&mut self, now: Time, tight: bool) {
         let slack = self.slack();
         // A flow whose station's link is unknown is left alone: it neither gets a share nor a window.
         let known = |flow: &Flow| self.capacity.link(flow.report.station, slack);
@@ -179,7 +168,6 @@ impl AccessPoint {
         for flow in self.flows.values_mut() {
             let link = capacity.link(flow.report.station, slack);
             let alone = link.map(|link| Rate::from_bps((link * capacity.airtime()) as u64));
-            let tight = tight.get(&flow.report.station).copied().unwrap_or(false);
             flow.decision = match (alone, params.window) {
                 (None, _) => Decision::unlimited(Why::Unmanaged),
                 (Some(alone), WindowRule::Unloaded) => flow.unloaded(params, alone, slack, tight),

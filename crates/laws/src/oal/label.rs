@@ -173,6 +173,12 @@ impl Collector {
         }
     }
 
+    /// How far an item of this station looks ahead.
+    pub fn horizon(&self, station: Node) -> Span {
+        let round_trip = self.sampler.wired_round_trip(station).unwrap_or(Span::ZERO);
+        round_trip.min(HORIZON_MAX).max(self.timing.horizon)
+    }
+
     fn hop(&mut self, now: Time, report: &HopReport) {
         // First: what is final then is not told of what comes now.
         self.evidence.cut(now);
@@ -187,8 +193,7 @@ impl Collector {
         let held = self.last_acted.is_some_and(|last| now.since(last) < REST);
         let interval = self.evidence.interval();
         for (station, features) in self.sampler.vectors() {
-            let round_trip = self.sampler.wired_round_trip(*station).unwrap_or(Span::ZERO);
-            let until = now + round_trip.min(HORIZON_MAX).max(self.timing.horizon);
+            let until = now + self.horizon(*station);
             self.pending.push_back(Pending { at: now, interval, until, station: *station, features: *features, held });
         }
     }

@@ -10,6 +10,7 @@
 //!             Of a station one item a horizon is kept: moments 4 ms apart are copies of each other, and 10 000 of those are seconds.
 //!             Half of the store is for items of slots in which it abstained: calm moments, which need no abstaining, would crowd them
 //!             out.
+//!             The worst class of a horizon holds until its end: it is of all that enters by then.
 //! Validity:   the states are: no tree (the threshold decides) -> tree in force -> tree too old (the threshold decides) -> ...
 //!             A tree is replaced between two decisions, whole.
 //! Checked by: tests::*, tests/conformance, crates/sim/tests/oal_labels.rs
@@ -201,6 +202,8 @@ pub struct Learned {
     /// Whether it trains, or waits for trees from elsewhere.
     trains: bool,
     in_force: Option<InForce>,
+    /// For each station the worst that was predicted, and until when that holds.
+    standing: BTreeMap<Node, (Time, LossClass)>,
     /// The first driver's report.
     began: Option<Time>,
 }
@@ -215,7 +218,15 @@ struct InForce {
 impl Learned {
     /// A predictor that trains its own trees. `fallback` decides while it has none.
     pub fn new(learning: Learning, fallback: BacklogThreshold) -> Learned {
-        Learned { learning, fallback, learner: Learner::new(learning), trains: true, in_force: None, began: None }
+        Learned {
+            learning,
+            fallback,
+            learner: Learner::new(learning),
+            trains: true,
+            in_force: None,
+            standing: BTreeMap::new(),
+            began: None,
+        }
     }
 
     /// A predictor whose trees come from elsewhere, by [`Learned::adopt`].
@@ -281,10 +292,17 @@ impl Predictor for Learned {
 
     fn predict(&mut self, state: &StationState) -> LossClass {
         let vector = self.learner.collector.sampler().vector(state.station);
-        match self.tree(state.now).zip(vector) {
+        let class = match self.tree(state.now).zip(vector) {
             Some((tree, vector)) => tree.classify(vector),
             None => self.fallback.predict(state),
+        };
+        // What is predicted is predicted of a whole horizon.
+        let horizon = self.learner.collector.horizon(state.station);
+        let (until, worst) = self.standing.entry(state.station).or_insert((state.now, LossClass::Good));
+        if class >= *worst || *until <= state.now {
+            (*until, *worst) = (state.now + horizon, class);
         }
+        *worst
     }
 
     fn abstains(&self, now: Time) -> bool {

@@ -106,7 +106,8 @@ impl JsonSchema for Measure {
         "Measure".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let words = Key::ALL.map(|key| serde_json::json!({ "const": key.name(), "description": key.meaning() }));
+        let word = |key: Key| serde_json::json!({ "const": key.name(), "description": key.meaning() });
+        let words: Vec<serde_json::Value> = Key::ALL.into_iter().map(word).collect();
         json_schema!({ "description": "A figure of the report.", "oneOf": words })
     }
 }
