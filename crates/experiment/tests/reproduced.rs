@@ -92,6 +92,20 @@ fn terminals() {
     still_reproduced("terminal", "ten", &[]);
 }
 
+#[test]
+fn oal() {
+    let missed = [
+        Exempt { what: "throughput, as a multiple of BBR's", bounds: &[AtLeast(1.0)], one_seed: Misses },
+        Exempt { what: "round trip, mean, as a multiple of BBR's", bounds: &[AtMost(1.05)], one_seed: Misses },
+        Exempt {
+            what: "jitter (mean deviation of the round trip), as a multiple of BBR's",
+            bounds: &[AtMost(1.5)],
+            one_seed: Misses,
+        },
+    ];
+    still_reproduced("oal", "library", &missed);
+}
+
 /// A test of one figure of the aggregation regulator, so that they run beside each other and each says its own.
 macro_rules! figures {
     ($($name:ident: $id:literal, $exempt:expr;)*) => {

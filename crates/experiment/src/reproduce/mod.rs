@@ -5,6 +5,7 @@ mod atp;
 mod chart;
 mod combined;
 mod draft;
+mod oal;
 mod page;
 mod pbe;
 mod ran;
@@ -57,7 +58,7 @@ pub struct System {
 }
 
 /// The systems: one line each.
-pub const SYSTEMS: &[System] = &[aggregation::SYSTEM, terminal::SYSTEM, atp::SYSTEM, pbe::SYSTEM];
+pub const SYSTEMS: &[System] = &[aggregation::SYSTEM, terminal::SYSTEM, atp::SYSTEM, pbe::SYSTEM, oal::SYSTEM];
 
 impl System {
     /// The system of that name.
