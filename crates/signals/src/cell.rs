@@ -37,6 +37,17 @@ pub struct Dci {
     pub blocks: [Option<Block>; 2],
 }
 
+/// The most bits of a block in a PRB pair: 12 subcarriers, 14 symbols, 8 bits (256QAM), 4 layers (3GPP TS 36.211 sections 6.2 and 6.3.3.2).
+const MOST_BITS: u32 = 12 * 14 * 8 * 4;
+
+impl Dci {
+    /// False if it gives nothing, or a block is longer than its PRBs can carry: then it was not decoded rightly.
+    pub fn is_possible(&self) -> bool {
+        let most = u32::from(self.prb) * MOST_BITS;
+        self.prb > 0 && self.blocks.iter().flatten().all(|block| block.bits <= most)
+    }
+}
+
 /// A transport block as its assignment describes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Block {

@@ -6,7 +6,8 @@
 //!             N of its own; all are averages over the last round trip's subframes
 //! Deviations: a DCI with a block that was sent before says nothing of R_w. Without blocks of its own in the window a
 //!             terminal has the R_w of all others, without those its own last one, and failing that the middle of the
-//!             CQI table; then the estimate is marked coarse.
+//!             CQI table; then the estimate is marked coarse. A DCI with more bits than its PRB can carry is none, and
+//!             no terminal has more PRB than there are.
 //! Validity:   a PRB is a pair, one for each slot of the subframe. What was not decoded looks idle.     Checked by:
 //!             tests::*
 
@@ -157,7 +158,7 @@ impl Sums {
     fn of(subframe: &CellSubframe) -> Sums {
         let mut sums = Sums::default();
         let mut taken = 0;
-        for dci in subframe.dcis.iter().filter(|dci| dci.prb > 0) {
+        for dci in subframe.dcis.iter().filter(|dci| dci.is_possible()) {
             taken += u32::from(dci.prb);
             let own = Some(dci.rnti) == subframe.own;
             if own {
@@ -166,7 +167,9 @@ impl Sums {
             let side = if own { &mut sums.own } else { &mut sums.others };
             side.add(dci);
         }
-        sums.idle = u32::from(subframe.prb).saturating_sub(taken);
+        let all = u32::from(subframe.prb);
+        sums.idle = all.saturating_sub(taken);
+        sums.given = sums.given.min(all);
         sums
     }
 
