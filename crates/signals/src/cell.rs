@@ -68,10 +68,16 @@ impl Block {
     }
 }
 
+impl CellCapacity {
+    /// What a receiver tells that does not know, or does not know any more: its capacity is zero.
+    pub const UNKNOWN: CellCapacity =
+        CellCapacity { available: Rate::ZERO, fair: Rate::ZERO, elsewhere: false, restart: false, coarse: true };
+}
+
 /// What a receiver tells of its cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CellCapacity {
-    /// What the transport can have now.
+    /// What the transport can have now; zero: it is not known.
     pub available: Rate,
     /// What it can have at least, once it asks: its fair share.
     pub fair: Rate,

@@ -447,9 +447,7 @@ impl Connection {
         if !self.agreed.capacity || !self.config.wants_capacity {
             return;
         }
-        let unknown =
-            CellCapacity { available: Rate::ZERO, fair: Rate::ZERO, elsewhere: false, restart: false, coarse: true };
-        self.sender.on_capacity(now, unknown);
+        self.sender.on_capacity(now, CellCapacity::UNKNOWN);
     }
 
     /// The peer tells of its cell.

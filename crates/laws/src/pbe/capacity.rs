@@ -22,7 +22,7 @@ const USERS: u64 = 40;
 /// reference signals.
 const MIDDLE: f64 = 1.4766 * 120.0;
 /// A carrier of which nothing was heard for so long is none of the terminal's any more.
-const SILENT: Span = Span::from_millis(200);
+pub(super) const SILENT: Span = Span::from_millis(200);
 
 /// All carriers of a terminal.
 #[derive(Clone, Debug, Default)]

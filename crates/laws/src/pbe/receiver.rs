@@ -3,11 +3,12 @@
 //! Equations:  in the files beside this one
 //! Symbols:    RTprop, the least round trip of the last 10 s -> `round_trip`, 40 ms until one is known
 //! Deviations: averages are over at most a second. `CellCapacity::restart` stays set for a round trip, since the
-//!             segment that tells it may be lost.
+//!             segment that tells it may be lost. A receiver that has heard nothing of its cell for 200 ms tells that it
+//!             does not know; of a cell that is full of others it tells the least rate that is not zero.
 //! Validity:   subframes of each carrier in order.     Checked by: tests::*, tests/conformance
 
 use super::bottleneck::{Bottleneck, Narrowest, Sight};
-use super::capacity::{Capacity, Estimate};
+use super::capacity::{Capacity, Estimate, SILENT};
 use super::delay::{Delay, Least};
 use super::translate::{self, Repeats};
 use super::{Params, SUBFRAME};
@@ -23,6 +24,8 @@ const LONGEST: Span = Span::from_secs(1);
 const SHARE: f64 = 0.9;
 /// The part of a cell that may be idle where nothing is.
 const IDLE: f64 = 0.05;
+/// What is told of a cell that has nothing for the terminal: zero would say that it is not known.
+const LEAST: Rate = Rate::from_bps(1000);
 
 /// The law of one receiver.
 #[derive(Clone, Debug)]
@@ -38,6 +41,10 @@ pub struct Receiver {
     restart: Option<Time>,
     /// What is known of the cell; `None` while no carrier is.
     seen: Option<Estimate>,
+    /// When the last subframe was heard.
+    heard: Time,
+    /// Whether a capacity was told.
+    told: bool,
     feedback: Option<CellCapacity>,
 }
 
@@ -54,6 +61,8 @@ impl Receiver {
             round_trip: SOME_ROUND_TRIP,
             restart: None,
             seen: None,
+            heard: Time::ZERO,
+            told: false,
             feedback: None,
         }
     }
@@ -65,6 +74,7 @@ impl Receiver {
             self.bottleneck.restart();
         }
         self.repeats.on_subframe(subframe);
+        self.heard = now;
         self.seen = self.capacity.estimate(now, self.params.user_filter);
         self.tell(now);
     }
@@ -91,20 +101,32 @@ impl Receiver {
         Rate::from_bps(1).scale(bits / SUBFRAME.as_secs_f64())
     }
 
+    /// What was known of the cell is old.
+    fn forget(&mut self, now: Time) {
+        if self.seen.is_some() && now.since(self.heard) >= SILENT {
+            self.seen = None;
+            self.bottleneck.restart();
+            self.tell(now);
+        }
+    }
+
     fn tell(&mut self, now: Time) {
-        self.feedback = self.seen.map(|seen| CellCapacity {
-            available: self.transport(&seen, seen.available),
-            fair: self.transport(&seen, seen.fair),
+        let known = self.seen.map(|seen| CellCapacity {
+            available: self.transport(&seen, seen.available).max(LEAST),
+            fair: self.transport(&seen, seen.fair).max(LEAST),
             elsewhere: self.bottleneck.place() == Narrowest::Internet,
             restart: self.restart.is_some_and(|until| now < until),
             coarse: seen.coarse,
         });
+        self.told |= known.is_some();
+        self.feedback = known.or(self.told.then_some(CellCapacity::UNKNOWN));
     }
 }
 
 impl ReceiverLaw for Receiver {
     fn sense(&mut self, now: Time, signal: &Signal) {
         self.feedback = None;
+        self.forget(now);
         match signal {
             Signal::Subframe(subframe) => self.on_subframe(now, subframe),
             Signal::Arrival(arrival) => self.on_arrival(now, arrival),
@@ -117,7 +139,8 @@ impl ReceiverLaw for Receiver {
     }
 
     fn decide(&self, _now: Time) -> Decision {
-        Decision { feedback: self.feedback.map(Feedback::Cell), ..Decision::unlimited(Why::Unmanaged) }
+        let revisit = self.seen.map(|_| self.heard + SILENT);
+        Decision { feedback: self.feedback.map(Feedback::Cell), revisit, ..Decision::unlimited(Why::Unmanaged) }
     }
 
     fn name(&self) -> &'static str {
@@ -171,6 +194,33 @@ mod tests {
         // 45 225 and 37 688 bits a subframe, over 1.068.
         assert_eq!((told.available.as_bps() / 10_000, told.fair.as_bps() / 10_000), (4234, 3528));
         assert_eq!((told.elsewhere, told.restart, told.coarse), (false, false, false));
+    }
+
+    #[test]
+    fn a_cell_that_is_not_heard_is_not_known() {
+        let mut law = Receiver::new(Params::default());
+        run(&mut law, 0..100, (60, 40), (3, 8));
+        assert_eq!(law.decide(at(99)).revisit, Some(at(299)));
+        law.sense(at(298), &Signal::Wakeup);
+        assert_eq!(law.decide(at(298)).feedback, None);
+        law.sense(at(299), &Signal::Wakeup);
+        let decision = law.decide(at(299));
+        assert_eq!((decision.feedback, decision.revisit), (Some(Feedback::Cell(CellCapacity::UNKNOWN)), None));
+        let arrival = Arrival { at: at(300), sent: Some(at(5292)), len: Bytes::new(1500) };
+        law.sense(at(300), &Signal::Arrival(arrival));
+        assert_eq!(law.decide(at(300)).feedback, None, "once");
+        assert!(!run(&mut law, 400..440, (60, 40), (3, 8)).available.is_zero());
+        // It is heard, and has no place for the terminal.
+        law.sense(at(440), &Signal::Subframe(CellSubframe { own: None, ..subframe(440, vec![]) }));
+        assert_eq!(law.decide(at(440)).feedback, Some(Feedback::Cell(CellCapacity::UNKNOWN)));
+    }
+
+    #[test]
+    fn a_cell_that_others_fill_is_known() {
+        let mut law = Receiver::new(Params::default());
+        let told = run(&mut law, 0..100, (0, 100), (0, 8));
+        assert_eq!(told.available, LEAST);
+        assert!(told.fair > Rate::from_mbit(30), "{told:?}");
     }
 
     #[test]

@@ -27,7 +27,7 @@
 //!   Start, Wireless           -> Internet  told that another place is narrower than the cell
 //!   Internet                  -> Wireless  told that it is not
 //!   Wireless                  -> Start     told of a new carrier and of more capacity; idle, and most of it never used
-//!   Start, Wireless, Internet -> Plain     nothing told for six RTprop of ACKs
+//!   Start, Wireless, Internet -> Plain     nothing told for six RTprop of ACKs, or that nothing is known any more
 //! ```
 
 use super::cellular::{Cellular, Known};
@@ -143,9 +143,12 @@ impl Pbe {
     /// The receiver tells of its cell.
     fn on_cell(&mut self, now: Time, told: CellCapacity) {
         if told.available.is_zero() {
-            // It will tell, and does not know yet.
-            if !self.acked && matches!(self.state, State::Plain) {
-                self.state = State::Waiting { until: None };
+            match self.state {
+                // It will tell, and does not know yet.
+                State::Plain if !self.acked => self.state = State::Waiting { until: None },
+                State::Plain | State::Waiting { .. } => {}
+                // It does not know any more.
+                State::Start { .. } | State::Wireless | State::Internet(_) => self.fall_back(),
             }
             return;
         }
@@ -172,6 +175,12 @@ impl Pbe {
             _ => self.rate,
         };
         State::Start { from, began: now }
+    }
+
+    /// Nothing is known of the cell any more.
+    fn fall_back(&mut self) {
+        self.end_rise();
+        (self.state, self.told) = (State::Plain, None);
     }
 
     /// A rise that had something to send is over: there is one whose rate nothing shows.
@@ -232,8 +241,7 @@ impl Pbe {
         }
         let told = matches!(self.state, State::Start { .. } | State::Wireless | State::Internet(_));
         if told && self.missed >= FORGOTTEN {
-            self.end_rise();
-            (self.state, self.told) = (State::Plain, None);
+            self.fall_back();
         }
         if self.repairing {
             self.cwnd += ack.newly_delivered;

@@ -272,6 +272,17 @@ fn a_receiver_that_does_not_tell_is_met_with_plain_bbr() {
 }
 
 #[test]
+fn a_cell_that_is_not_known_any_more_is_left_to_bbr() {
+    let mut path = Path::new();
+    path.run(200, mbit(16), Some(told(mbit(16), mbit(16))));
+    path.step(mbit(16), Some(CellCapacity::UNKNOWN));
+    assert_eq!(path.law.decide(at(path.ms)), path.law.bbr.decide(at(path.ms)));
+    path.run(50, mbit(16), None);
+    assert_eq!(path.law.decide(at(path.ms)), path.law.bbr.decide(at(path.ms)));
+    assert_eq!(path.step(mbit(16), Some(told(mbit(16), mbit(16)))).why, Why::PbeStart);
+}
+
+#[test]
 fn silence_halves_the_rate_and_recovery_does_not_count() {
     let mut path = Path::new();
     let cell = told(mbit(16), mbit(16));
