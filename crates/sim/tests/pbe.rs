@@ -73,3 +73,18 @@ fn the_cell_is_full_and_its_queue_short() {
         assert!(pbe.0 > 0.94 * bbr.0 && pbe.1 < 0.5 * bbr.1, "{name}: {pbe:?}, BBR {bbr:?}");
     }
 }
+
+/// Two downloads of one station wait in one queue: each can have half of what the station has.
+#[test]
+fn two_flows_of_a_station_share_what_it_has() {
+    let one = cell(ONE, "");
+    let bulk = "[[traffic]]\nkind = \"bulk\"\nto = \"each\"\n";
+    let two = one.replace(bulk, &format!("{bulk}{}", bulk.replace("to =", "start = \"500 ms\"\nto =")));
+    let [alone, both] = [one, two].map(|text| {
+        let record = simulate(&parse(&text), "pbe", 1);
+        (value(&record, Key::Throughput), value(&record, Key::HopDelayMean), value(&record, Key::HopDelayP95))
+    });
+    println!("alone {alone:?}, both {both:?}");
+    assert!((both.0 / alone.0 - 1.0).abs() < 0.05, "{both:?} of {alone:?}");
+    assert!(both.1 < alone.1 * 1.3 && both.2 < alone.2 * 1.3, "{both:?} after {alone:?}");
+}

@@ -4,7 +4,7 @@
 //! Symbols:    RTprop, the least round trip of the last 10 s -> `round_trip`, 40 ms until one is known
 //! Deviations: averages are over at most a second. `CellCapacity::restart` stays set for a round trip, since the
 //!             segment that tells it may be lost. A receiver that has heard nothing of its cell for 200 ms tells that it
-//!             does not know; of a cell that is full of others it tells the least rate that is not zero.
+//!             does not know. Flows of one terminal have equal parts of what it can have. Of a cell that is full of others it tells the least rate that is not zero.
 //! Validity:   subframes of each carrier in order.     Checked by: tests::*, tests/conformance
 
 use super::bottleneck::{Bottleneck, Narrowest, Sight};
@@ -41,6 +41,8 @@ pub struct Receiver {
     restart: Option<Time>,
     /// What is known of the cell; `None` while no carrier is.
     seen: Option<Estimate>,
+    /// Flows that share it.
+    flows: u32,
     /// When the last subframe was heard.
     heard: Time,
     /// Whether a capacity was told.
@@ -61,6 +63,7 @@ impl Receiver {
             round_trip: SOME_ROUND_TRIP,
             restart: None,
             seen: None,
+            flows: 1,
             heard: Time::ZERO,
             told: false,
             feedback: None,
@@ -95,10 +98,10 @@ impl Receiver {
         self.tell(now);
     }
 
-    /// What TCP can have of so many bits a subframe.
+    /// What a flow can have of so many bits a subframe.
     fn transport(&self, seen: &Estimate, physical: f64) -> Rate {
         let bits = translate::transport(&self.params, &self.repeats, seen.block, physical);
-        Rate::from_bps(1).scale(bits / SUBFRAME.as_secs_f64())
+        Rate::from_bps(1).scale(bits / SUBFRAME.as_secs_f64() / f64::from(self.flows))
     }
 
     /// What was known of the cell is old.
@@ -133,6 +136,10 @@ impl ReceiverLaw for Receiver {
             Signal::RoundTrip(round_trip) => {
                 self.round_trips.update(now, (*round_trip).max(SUBFRAME));
                 self.round_trip = self.round_trips.get(now).unwrap_or(self.round_trip);
+            }
+            Signal::Flows(flows) => {
+                self.flows = (*flows).max(1);
+                self.tell(now);
             }
             _ => {}
         }
@@ -213,6 +220,18 @@ mod tests {
         // It is heard, and has no place for the terminal.
         law.sense(at(440), &Signal::Subframe(CellSubframe { own: None, ..subframe(440, vec![]) }));
         assert_eq!(law.decide(at(440)).feedback, Some(Feedback::Cell(CellCapacity::UNKNOWN)));
+    }
+
+    #[test]
+    fn flows_share_what_their_terminal_has() {
+        let mut law = Receiver::new(Params::default());
+        let alone = run(&mut law, 0..100, (60, 40), (3, 8));
+        law.sense(at(100), &Signal::Flows(2));
+        let Some(Feedback::Cell(told)) = law.decide(at(100)).feedback else { panic!("it tells") };
+        assert_eq!(
+            (told.available.as_bps(), told.fair.as_bps()),
+            (alone.available.as_bps() / 2, alone.fair.as_bps() / 2)
+        );
     }
 
     #[test]

@@ -129,6 +129,7 @@ fn event(kind: u8, input: &mut Input<'_>, now: &mut Time, number: &mut u64) -> O
             let [a, b, c] = input.take()?;
             Signal::RoundTrip(Span::from_micros(u64::from(u32::from_le_bytes([a, b, c, 0]))))
         }
+        7 if kind >= 240 => Signal::Flows(u32::from(input.take::<1>()?[0])),
         _ => {
             let [low, high] = input.take()?;
             *now += Span::from_millis(u64::from(u16::from_le_bytes([low, high])) >> (kind >> 4));
