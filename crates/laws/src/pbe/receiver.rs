@@ -279,4 +279,43 @@ mod tests {
         }
         assert_eq!((restarts.first(), restarts.last(), restarts.len()), (Some(&100), Some(&139), 40));
     }
+
+    /// PRB pairs of the cell in Figure 5, and bits of each.
+    const ALL: u8 = 90;
+    const PAIR: u32 = 500;
+
+    /// A carrier of 90 PRB in which these have so many.
+    fn shared(number: u64, given: &[(Rnti, u8)], own: Rnti) -> Signal {
+        let dcis = given.iter().map(|(rnti, prb)| dci(*rnti, *prb, PAIR * u32::from(*prb))).collect();
+        Signal::Subframe(CellSubframe { prb: ALL, own: Some(own), ..subframe(number, dcis) })
+    }
+
+    /// Figure 5: a flow ends in subframe 6; the two others see it in 7 and share its part from 8 on. One of them meets another limit in 9: the
+    /// other takes 1 / N of what is left in each round of two subframes. The law counts terminals over forty subframes, in
+    /// which everything here lasts as long as in one of the figure.
+    #[test]
+    fn what_a_flow_leaves_is_shared_out() {
+        const STEP: u64 = 40;
+        let [one, two, gone] = [1, 2, 3].map(Rnti);
+        let mut laws = [one, two].map(|own| (own, Receiver::new(Params::default())));
+        let (mut asked, mut idle) = ([30_u8; 2], Vec::new());
+        for n in 1..=12 {
+            let first = if n >= 9 { 29 } else { asked[0] };
+            let given = [(one, first), (two, asked[1]), (gone, if n <= 6 { 30 } else { 0 })];
+            idle.push(ALL - given.iter().map(|(_, prb)| prb).sum::<u8>());
+            for ((own, law), asked) in laws.iter_mut().zip(&mut asked) {
+                (STEP * n..STEP * (n + 1)).for_each(|ms| law.sense(at(ms), &shared(ms, &given, *own)));
+                let Some(Feedback::Cell(told)) = law.decide(at(STEP * (n + 1) - 1)).feedback else {
+                    panic!("it tells")
+                };
+                // What is told is sent, with the headers, after a round trip.
+                if n % 2 == 1 {
+                    let bits = told.available.as_bps() as f64 / 1000.0 * (1.0 + law.params.overhead);
+                    *asked = (bits / f64::from(PAIR)).round() as u8;
+                }
+            }
+        }
+        assert_eq!(idle[..8], [0, 0, 0, 0, 0, 0, 30, 0]);
+        assert_eq!(idle[8..], [16, 8, 8, 4], "P' in 9, P' / N in 10, P' / N^2 in 12");
+    }
 }
