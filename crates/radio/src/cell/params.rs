@@ -5,7 +5,7 @@
 //! Checked by: tests::*, and the scenario files that must be refused
 
 use super::background::CONTROL_PRB;
-use super::mcs::{Cqi, Tables};
+use super::mcs::{Cqi, Mcs, Tables};
 use crate::wired;
 use lasthop_units::{Bytes, Rate, Span, Time};
 
@@ -89,6 +89,14 @@ impl StationParams {
             uplink: UPLINK,
             decodes: true,
         }
+    }
+
+    /// The most that a carrier of `prb` PRB pairs carries to it at the best quality that it has, headers and repeats included: new blocks
+    /// in every subframe and layer.
+    pub fn most(&self, prb: u8) -> Rate {
+        let bits = |step: &Step| Mcs::for_cqi(step.cqi, self.tables)?.bits(self.tables, prb);
+        let most = self.channel.iter().filter_map(bits).max().unwrap_or(0);
+        Rate::from_bps(u64::from(most) * u64::from(self.layers) * 1000)
     }
 }
 
