@@ -107,7 +107,7 @@ fn atp() {
 
 #[test]
 fn cells() {
-    assert_eq!(figures_of("pbe"), ["one-cell", "ns3", "carrier"], "each is guarded");
+    assert_eq!(figures_of("pbe"), ["one-cell", "ns3", "carrier", "wire"], "each is guarded");
     let rate = Exempt { what: "throughput as a multiple of BBR's", bounds: &[AtLeast(0.88)], one_seed: Misses };
     still_reproduced("pbe", "one-cell", &[rate]);
     let two = Exempt {
@@ -118,6 +118,7 @@ fn cells() {
     };
     still_reproduced("pbe", "ns3", &[two]);
     still_reproduced("pbe", "carrier", &[]);
+    still_reproduced("pbe", "wire", &[]);
 }
 
 /// A test of one figure of the aggregation regulator, so that they run beside each other and each says its own.

@@ -1,10 +1,11 @@
 //! "PBE-CC: Congestion Control via Endpoint-Centric, Physical-Layer Bandwidth Measurements" (Xie, Yi and Jamieson 2020).
 
+use super::combined::combined;
 use super::page::{Check, Section, Table, digits, mean, shown};
 use super::runner::{Results, Runner, Shipped, shipped};
 use super::{Figure, System};
 use crate::ExperimentError;
-use lasthop_report::Key;
+use lasthop_report::{Estimate, Key, SeriesKind};
 use lasthop_scenario::{Hop, Scenario};
 use lasthop_units::Rate;
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ pub(super) const SYSTEM: System = System {
         Figure { id: "one-cell", title: "Two downloads over a cell with other users", make: one_cell },
         Figure { id: "ns3", title: "CUBIC and BBR over the cell, beside ns-3", make: beside_ns3 },
         Figure { id: "carrier", title: "One download and a second carrier", make: carrier },
+        Figure { id: "wire", title: "A wire that becomes narrower than the cell", make: wire },
     ],
     preface: PREFACE,
     headlines: &["one-cell"],
@@ -48,6 +50,7 @@ holds back those behind it for 8 ms, and without that room the cell idles after 
 const CELL: Shipped = shipped!("pbe", "one-cell");
 const CARRIER: Shipped = shipped!("pbe", "carrier");
 const LOAD: Shipped = shipped!("pbe", "carrier-load");
+const WIRE: Shipped = shipped!("pbe", "wire");
 const NS3_ONE: Shipped = shipped!("pbe", "ns3-one");
 const NS3_TWO: Shipped = shipped!("pbe", "ns3-two");
 /// Figures of ns-3 (reference data S7).
@@ -228,6 +231,46 @@ fn carrier(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
             ),
         ],
         tables: vec![by_law(&run)],
+        ..Section::default()
+    })
+}
+
+fn wire(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
+    let run = runner.run(WIRE, &[])?;
+    let rate = |law: &str, seconds: (f64, f64)| {
+        run.over_runs(law, "Mbit/s", |run| Results::between(run, SeriesKind::Rate, seconds))
+    };
+    let (before, narrow, after) = ((2.0, 6.0), (8.0, 12.0), (15.0, 18.0));
+    let mut phases = Table::new(&["law", "2 to 6 s (Mbit/s)", "8 to 12 s, wire of 10 Mbit/s", "15 to 18 s"]);
+    for law in LAWS {
+        let rates = [before, narrow, after].map(|seconds| shown(&rate(law, seconds)));
+        phases.rows.push(std::iter::once(law.to_owned()).chain(rates).collect());
+    }
+    let ratio = |one: &Estimate, other: &Estimate| combined([one, other], |[one, other]| one / other);
+    let probes = ratio(&rate("pbe", narrow), &rate("bbr", narrow));
+    let back = ratio(&rate("pbe", after), &rate("pbe", before));
+    let late = run.multiple("bbr", "pbe", Key::EndDelayP95);
+    Ok(Section {
+        title: "A wire that becomes narrower than the cell".into(),
+        text: "PBE-CC's receiver finds it by the delay, its sender is a BBR that asks the cell for no more than its share until both the delay and the rate are \
+               the cell's again. The paper has no figure of this. `crates/sim/tests/pbe.rs` holds when the states change."
+            .into(),
+        checks: vec![
+            Check::new(
+                "rate through the narrow wire as a multiple of BBR's",
+                "BBR's: at least 0.95",
+                shown(&probes),
+                mean(&probes) >= 0.95,
+            ),
+            Check::new(
+                "rate after that as a multiple of the rate before",
+                "the cell's again: at least 0.95",
+                shown(&back),
+                mean(&back) >= 0.95,
+            ),
+            Check::new("BBR's 95th percentile of the delay as a multiple of PBE-CC's", "no figure", shown(&late), None),
+        ],
+        tables: vec![by_law(&run), phases],
         ..Section::default()
     })
 }
