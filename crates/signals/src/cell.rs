@@ -68,12 +68,6 @@ impl Block {
     }
 }
 
-impl CellCapacity {
-    /// What a receiver tells that does not know, or does not know any more: its capacity is zero.
-    pub const UNKNOWN: CellCapacity =
-        CellCapacity { available: Rate::ZERO, fair: Rate::ZERO, elsewhere: false, restart: false, coarse: true };
-}
-
 /// What a receiver tells of its cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CellCapacity {
@@ -87,4 +81,27 @@ pub struct CellCapacity {
     pub restart: bool,
     /// The rate of a PRB is that of other terminals: this one has been given none lately.
     pub coarse: bool,
+}
+
+impl CellCapacity {
+    /// What a receiver tells that does not know, or does not know any more: its capacity is zero.
+    pub const UNKNOWN: CellCapacity =
+        CellCapacity { available: Rate::ZERO, fair: Rate::ZERO, elsewhere: false, restart: false, coarse: true };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_no_longer_than_its_prbs_can_carry() {
+        let dci = |prb, bits| {
+            let block = Block { mcs: 27, redundancy: 0, new_data: true, bits };
+            Dci { rnti: Rnti(100), prb, process: 0, blocks: [None, Some(block)] }
+        };
+        // Four layers of 168 resource elements of 8 bits.
+        assert!(dci(1, 5376).is_possible() && !dci(1, 5377).is_possible());
+        assert!(dci(255, 255 * 5376).is_possible() && !dci(255, u32::MAX).is_possible());
+        assert!(!dci(0, 0).is_possible(), "it gives nothing");
+    }
 }

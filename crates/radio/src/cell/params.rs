@@ -369,6 +369,16 @@ mod tests {
     }
 
     #[test]
+    fn a_station_has_at_most_a_block_of_each_layer_at_its_best_quality() {
+        // CQI 15 is MCS 28, with 75 376 bits in 100 PRB pairs (36.213 table 7.1.7.2.1-1).
+        assert_eq!(station().most(100), Rate::from_bps(75_376_000));
+        let mut two = StationParams { layers: 2, ..station() };
+        assert_eq!(two.most(100), Rate::from_bps(150_752_000));
+        two.channel.push(Step { at: Time::from_nanos(1), cqi: Cqi::new(1).expect("in range"), ..two.channel[0] });
+        assert_eq!(two.most(100), Rate::from_bps(150_752_000), "not that of its worst");
+    }
+
+    #[test]
     fn what_no_cell_can_have_is_refused_by_name() {
         let good = Params::new(vec![50], vec![station()]);
         assert!(good.clone().validate().is_ok());
