@@ -37,6 +37,17 @@ pub struct Dci {
     pub blocks: [Option<Block>; 2],
 }
 
+/// The most bits of a block in a PRB pair: 12 subcarriers, 14 symbols, 8 bits (256QAM), 4 layers (3GPP TS 36.211 sections 6.2 and 6.3.3.2).
+const MOST_BITS: u32 = 12 * 14 * 8 * 4;
+
+impl Dci {
+    /// False if it gives nothing, or a block is longer than its PRBs can carry: then it was not decoded rightly.
+    pub fn is_possible(&self) -> bool {
+        let most = u32::from(self.prb) * MOST_BITS;
+        self.prb > 0 && self.blocks.iter().flatten().all(|block| block.bits <= most)
+    }
+}
+
 /// A transport block as its assignment describes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Block {
@@ -60,7 +71,7 @@ impl Block {
 /// What a receiver tells of its cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CellCapacity {
-    /// What the transport can have now.
+    /// What the transport can have now; zero: it is not known.
     pub available: Rate,
     /// What it can have at least, once it asks: its fair share.
     pub fair: Rate,
@@ -70,4 +81,27 @@ pub struct CellCapacity {
     pub restart: bool,
     /// The rate of a PRB is that of other terminals: this one has been given none lately.
     pub coarse: bool,
+}
+
+impl CellCapacity {
+    /// What a receiver tells that does not know, or does not know any more: its capacity is zero.
+    pub const UNKNOWN: CellCapacity =
+        CellCapacity { available: Rate::ZERO, fair: Rate::ZERO, elsewhere: false, restart: false, coarse: true };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_no_longer_than_its_prbs_can_carry() {
+        let dci = |prb, bits| {
+            let block = Block { mcs: 27, redundancy: 0, new_data: true, bits };
+            Dci { rnti: Rnti(100), prb, process: 0, blocks: [None, Some(block)] }
+        };
+        // Four layers of 168 resource elements of 8 bits.
+        assert!(dci(1, 5376).is_possible() && !dci(1, 5377).is_possible());
+        assert!(dci(255, 255 * 5376).is_possible() && !dci(255, u32::MAX).is_possible());
+        assert!(!dci(0, 0).is_possible(), "it gives nothing");
+    }
 }

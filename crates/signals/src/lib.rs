@@ -113,6 +113,8 @@ pub enum Signal {
     PathDelay(PathDelay),
     /// What a carrier's control channel has shown in a subframe.
     Subframe(CellSubframe),
+    /// So many flows of a receiver's station have got data lately, its own among them: they share what the station has.
+    Flows(u32),
     /// What a receiver tells of its cell.
     Cell(CellCapacity),
     /// The moment that a law asked for in `Decision::revisit` has come.

@@ -234,6 +234,14 @@ impl Pair {
         }
     }
 
+    /// What has come to the end at `host` lately, if it tells the other one of its cell.
+    pub fn received_lately(&self, at: Time, host: HostId) -> Option<Bytes> {
+        Some(match self.end_that_tells(host)? {
+            End::Answerer => self.answerer.received_lately(at),
+            End::Caller => self.caller.received_lately(at),
+        })
+    }
+
     /// The end that sends the data.
     pub fn data(&self) -> End {
         self.data

@@ -16,6 +16,7 @@ mod net;
 mod proxy;
 mod run;
 mod saturate;
+mod sharing;
 mod source;
 mod station;
 mod terminal;

@@ -5,6 +5,7 @@
 use crate::cargo::{Cargo, Datagram};
 use crate::net::Net;
 use crate::world::World;
+use lasthop_laws::Why;
 use lasthop_radio::{AccessClass, Dest, Ecn, Packet};
 use lasthop_scenario::Scenario;
 use lasthop_signals::{CellCapacity, MacAddress, Node, Notice};
@@ -50,5 +51,12 @@ impl World {
     pub fn told(&self, station: Node) -> Option<CellCapacity> {
         let host = self.host_of(station);
         self.pairs.iter().find_map(|pair| pair.told_from(host))
+    }
+
+    /// What the sender of that connection does, by its law.
+    pub fn does(&self, station: Node) -> Option<Why> {
+        let host = self.host_of(station);
+        let pair = self.pairs.iter().find(|pair| pair.told_from(host).is_some())?;
+        Some(pair.sender().decision().why)
     }
 }

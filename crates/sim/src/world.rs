@@ -661,10 +661,13 @@ impl World {
         let (host, signal) = (self.host_of(station), Signal::Subframe(shown));
         let mut telling = std::mem::take(&mut self.telling);
         telling.retain(|number| self.pairs[*number].tells());
+        let sharing = self.sharing(at, host, &telling);
         for number in &telling {
             let pair = &mut self.pairs[*number];
             let Some(end) = pair.end_that_tells(host) else { continue };
-            pair.end(end).sense(at, &signal);
+            let connection = pair.end(end);
+            connection.share_cell(at, sharing.with(connection.received_lately(at)));
+            connection.sense(at, &signal);
             // The law may want to be woken; what it tells waits for the next segment.
             let next = pair.end(end).next_timeout();
             self.agenda.set(self.end_component(*number, end), next);

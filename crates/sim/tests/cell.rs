@@ -7,11 +7,12 @@
 mod support;
 
 use lasthop_report::{Key, RunRecord, SeriesKind};
-use support::{parse, simulate, value};
+use support::{parse, shipped, simulate, value};
 
 /// A row of S7: Mbit/s of payload in all, mean and largest delay in the cell in milliseconds.
 struct Row {
-    scheduler: &'static str,
+    law: String,
+    scheduler: String,
     cqi: u8,
     terminals: usize,
     goodput: f64,
@@ -19,76 +20,51 @@ struct Row {
     most: f64,
 }
 
-const fn row(scheduler: &'static str, cqi: u8, terminals: usize, goodput: f64, (delay, most): (f64, f64)) -> Row {
-    Row { scheduler, cqi, terminals, goodput, delay, most }
+fn rows(law: &str) -> Vec<Row> {
+    let number = |cell: &str| cell.parse::<f64>().expect("a number");
+    let row = |line: &str| {
+        let cells: Vec<&str> = line.split(',').collect();
+        let [law, scheduler, cqi, terminals, goodput, delay, most] = cells[..] else { panic!("seven columns") };
+        Row {
+            law: law.into(),
+            scheduler: scheduler.into(),
+            cqi: cqi.parse().expect("a CQI"),
+            terminals: terminals.parse().expect("a count"),
+            goodput: number(goodput),
+            delay: number(delay),
+            most: number(most),
+        }
+    };
+    let rows: Vec<Row> = include_str!("../../../scenarios/pbe/ns3/s7.csv").lines().skip(1).map(row).collect();
+    assert_eq!(rows.len(), 12);
+    rows.into_iter().filter(|row| row.law == law).collect()
 }
 
-const PF: &str = "proportional-fair";
-const RR: &str = "round-robin";
-
-const CUBIC: [Row; 6] = [
-    row(PF, 15, 1, 33.7994, (145.823, 173.057)),
-    row(PF, 15, 2, 33.5216, (239.816, 344.858)),
-    row(RR, 15, 2, 33.8292, (243.882, 345.614)),
-    row(PF, 7, 1, 9.1467, (515.705, 634.045)),
-    row(PF, 7, 2, 8.6494, (893.252, 1266.050)),
-    row(RR, 7, 2, 8.7935, (902.569, 1266.000)),
-];
-const BBR: [Row; 6] = [
-    row(PF, 15, 1, 33.2722, (18.692, 31.163)),
-    row(PF, 15, 2, 33.2916, (32.978, 52.057)),
-    row(RR, 15, 2, 33.2767, (30.579, 40.438)),
-    row(PF, 7, 1, 9.0100, (43.583, 53.457)),
-    row(PF, 7, 2, 9.0339, (46.217, 62.137)),
-    row(RR, 7, 2, 9.0474, (40.572, 56.307)),
-];
-
-fn run(row: &Row, law: &str) -> RunRecord {
-    let mut text = format!(
-        r#"
-title = "S7"
-duration = "20 s"
-warm-up = "5 s"
-seeds = 1
-[wire]
-rate = "1 Gbit/s"
-delay = "10 ms"
-[hop.cell]
-carriers = ["10 MHz"]
-scheduler = "{}"
-use-remainder = false
-queue = "750 kB"
-[laws.cubic]
-sender = "cubic"
-[laws.bbr]
-sender = "bbr"
-"#,
-        row.scheduler
-    );
-    for n in 0..row.terminals {
-        text += &format!("[[station]]\nname = \"t{n}\"\ncqi = {}\n", row.cqi);
-        text += &format!("[[traffic]]\nkind = \"bulk\"\nto = \"t{n}\"\nstart = \"{} ms\"\n", 50 * n);
-    }
-    simulate(&parse(&text), law, 1)
+fn run(row: &Row) -> RunRecord {
+    let name = if row.terminals == 1 { "pbe/ns3-one.toml" } else { "pbe/ns3-two.toml" };
+    let text = std::fs::read_to_string(shipped(name)).expect("a shipped scenario");
+    let (scheduler, cqi) = (format!("scheduler = \"{}\"", row.scheduler), format!("cqi = {}", row.cqi));
+    let text = text.replace("scheduler = \"proportional-fair\"", &scheduler).replace("cqi = 15", &cqi);
+    simulate(&parse(&text), &row.law, 1)
 }
 
 /// Our goodput, mean delay and 99th percentile of the delay as multiples of ns-3's goodput, mean and largest delay.
-fn compare(row: &Row, law: &str) -> (f64, f64, f64) {
-    let record = run(row, law);
+fn compare(row: &Row) -> (f64, f64, f64) {
+    let record = run(row);
     let (goodput, delay) = (value(&record, Key::Throughput), value(&record, Key::HopDelayMean));
     let share = (1448.0 / 1500.0) / (1400.0 / 1452.0);
     let rate = goodput / share;
     println!(
-        "{law:5} {:17} CQI {:2}, {} terminals: {rate:7.3} Mbit/s of ns-3's segments (ns-3 {:7.3}), {delay:7.2} ms (ns-3 {:7.2})",
-        row.scheduler, row.cqi, row.terminals, row.goodput, row.delay
+        "{:5} {:17} CQI {:2}, {} terminals: {rate:7.3} Mbit/s of ns-3's segments (ns-3 {:7.3}), {delay:7.2} ms (ns-3 {:7.2})",
+        row.law, row.scheduler, row.cqi, row.terminals, row.goodput, row.delay
     );
     (rate / row.goodput, delay / row.delay, value(&record, Key::HopDelayP99) / row.most)
 }
 
 #[test]
 fn cubic_fills_the_cell_as_in_ns3() {
-    let rows: Vec<_> = CUBIC.iter().map(|row| (row, compare(row, "cubic"))).collect();
-    for (row, (goodput, delay, most)) in rows {
+    for row in rows("cubic") {
+        let (goodput, delay, most) = compare(&row);
         let what = format!("{}, CQI {}, {} terminals", row.scheduler, row.cqi, row.terminals);
         assert!((goodput - 1.0).abs() <= 0.05, "{what}: {goodput} of ns-3's goodput");
         // How long a full buffer lasts is the cell's affair.
@@ -103,8 +79,8 @@ fn cubic_fills_the_cell_as_in_ns3() {
 #[test]
 fn bbr_keeps_the_queue_short() {
     // ns-3's BBR is another one, and its delays are printed only. It must fill the cell, with a queue far from full.
-    let rows: Vec<_> = BBR.iter().map(|row| (row, compare(row, "bbr"))).collect();
-    for (row, (goodput, delay, _)) in rows {
+    for row in rows("bbr") {
+        let (goodput, delay, _) = compare(&row);
         assert!((goodput - 1.0).abs() <= 0.05, "{}, CQI {}: {goodput} of ns-3's goodput", row.scheduler, row.cqi);
         assert!(delay < 2.0, "{}, CQI {}: {delay} of ns-3's delay", row.scheduler, row.cqi);
     }
@@ -112,7 +88,7 @@ fn bbr_keeps_the_queue_short() {
 
 #[test]
 fn the_report_tells_how_much_of_the_cell_is_used() {
-    let record = run(&CUBIC[0], "cubic");
+    let record = run(&rows("cubic")[0]);
     let busy = record.tracks.iter().find(|track| track.kind == SeriesKind::ChannelBusy).expect("it is observed");
     let values: Vec<f64> = busy.values.iter().copied().flatten().collect();
     let mean = values.iter().sum::<f64>() / values.len() as f64;

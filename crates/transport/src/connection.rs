@@ -139,6 +139,18 @@ impl Connection {
         }
     }
 
+    /// Octets of packets that have come to an end that tells in the last tenths of a second; zero for another.
+    pub fn received_lately(&self, now: Time) -> Bytes {
+        self.telling.as_ref().map_or(Bytes::ZERO, |telling| telling.lately(now))
+    }
+
+    /// So many flows of this end's station share what it has in its cell, this one among them.
+    pub fn share_cell(&mut self, now: Time, flows: u32) {
+        if let Some(telling) = &mut self.telling {
+            telling.share(now, flows);
+        }
+    }
+
     /// What that law has decided last; `None` if there is none, or nothing is known yet.
     pub fn tells_now(&self) -> Option<CellCapacity> {
         self.telling.as_ref()?.latest()
@@ -454,9 +466,7 @@ impl Connection {
         if !self.agreed.capacity || !self.config.wants_capacity {
             return;
         }
-        let unknown =
-            CellCapacity { available: Rate::ZERO, fair: Rate::ZERO, elsewhere: false, restart: false, coarse: true };
-        self.sender.on_capacity(now, unknown);
+        self.sender.on_capacity(now, CellCapacity::UNKNOWN);
     }
 
     /// The peer tells of its cell.

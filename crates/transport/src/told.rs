@@ -9,7 +9,7 @@
 
 use lasthop_laws::ReceiverLaw;
 use lasthop_signals::{Arrival, CellCapacity, Feedback, Signal};
-use lasthop_units::{Bytes, Time};
+use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::tcp::Capacity;
 
 /// The receiving end.
@@ -20,11 +20,50 @@ pub(crate) struct Telling {
     latest: Option<CellCapacity>,
     number: u8,
     clock: PeerClock,
+    lately: Lately,
+    /// Flows that share what the law's station has.
+    flows: u32,
+}
+
+/// What has come in a moment and in the one before it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lately {
+    moment: u64,
+    now: Bytes,
+    before: Bytes,
+}
+
+/// How long a moment is.
+const MOMENT: Span = Span::from_millis(100);
+
+impl Lately {
+    fn add(&mut self, now: Time, len: Bytes) {
+        *self = self.at(now);
+        self.now += len;
+    }
+
+    /// The same when `now` has come.
+    fn at(self, now: Time) -> Lately {
+        let moment = now.as_nanos() / MOMENT.as_nanos();
+        match moment.saturating_sub(self.moment) {
+            0 => self,
+            1 => Lately { moment, now: Bytes::ZERO, before: self.now },
+            _ => Lately { moment, ..Lately::default() },
+        }
+    }
 }
 
 impl Telling {
     pub(crate) fn new(law: Box<dyn ReceiverLaw>) -> Telling {
-        Telling { law, revisit: None, latest: None, number: 0, clock: PeerClock::default() }
+        Telling {
+            law,
+            revisit: None,
+            latest: None,
+            number: 0,
+            clock: PeerClock::default(),
+            lately: Lately::default(),
+            flows: 1,
+        }
     }
 
     /// Shows the law something and keeps what it tells.
@@ -40,7 +79,22 @@ impl Telling {
     /// A packet of `len` octets has come whose timestamp is `stamp`, if it has one.
     pub(crate) fn on_packet(&mut self, now: Time, stamp: Option<u32>, len: Bytes) {
         let sent = stamp.map(|stamp| self.clock.read(stamp));
+        self.lately.add(now, len);
         self.sense(now, &Signal::Arrival(Arrival { at: now, sent, len }));
+    }
+
+    /// What has come in the last tenths of a second: one whole, and the present one.
+    pub(crate) fn lately(&self, now: Time) -> Bytes {
+        let Lately { now, before, .. } = self.lately.at(now);
+        now + before
+    }
+
+    /// So many flows share what the station has.
+    pub(crate) fn share(&mut self, now: Time, flows: u32) {
+        if flows != self.flows {
+            self.flows = flows;
+            self.sense(now, &Signal::Flows(flows));
+        }
     }
 
     /// When the law wants to be woken; `Time::MAX` for never.
@@ -113,7 +167,6 @@ impl Told {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lasthop_units::Span;
 
     #[test]
     fn a_peers_clock_that_runs_away_ends_at_the_end_of_time() {
@@ -132,6 +185,16 @@ mod tests {
         // What was overtaken is older.
         assert_eq!(first.since(clock.read(u32::MAX - 9)), Span::from_millis(5));
         assert_eq!(clock.read(6).since(first), Span::from_millis(11));
+    }
+
+    #[test]
+    fn lately_is_up_to_two_moments_long() {
+        let mut lately = Lately::default();
+        let at = |ms| Time::ZERO + Span::from_millis(ms);
+        lately.add(at(50), Bytes::new(3));
+        lately.add(at(150), Bytes::new(4));
+        let seen = [150, 199, 200, 299, 300].map(|ms| lately.at(at(ms))).map(|seen| (seen.now + seen.before).get());
+        assert_eq!(seen, [7, 7, 4, 4, 0]);
     }
 
     #[test]

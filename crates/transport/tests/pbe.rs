@@ -4,7 +4,7 @@ mod harness;
 
 use harness::net::{Net, Network, Way, law_called, perfect};
 use lasthop_laws::{Choice, Place, ReceiverSetup, Why};
-use lasthop_signals::{Block, CellSubframe, Dci, Node, Rnti, Signal};
+use lasthop_signals::{Block, CellCapacity, CellSubframe, Dci, Node, Rnti, Signal};
 use lasthop_transport::Config;
 use lasthop_units::{Bytes, Rate, Span, Time};
 use lasthop_wire::tcp::{Capacity, Flags, TcpHeader};
@@ -184,4 +184,22 @@ fn a_receiver_that_knows_no_cell_is_left_to_bbr() {
     assert_eq!((whys[60], whys[119]), (Why::PbeStart, Why::PbeStart));
     assert_ne!(whys[121], Why::PbeStart);
     assert!(net.a.acked() > Bytes::new(100 * MSS));
+}
+
+#[test]
+fn a_cell_that_falls_silent_is_not_believed_in_any_more() {
+    let mut net = world(wants(), perfect(DELAY), true);
+    let mut whys = Vec::new();
+    for ms in 0..1000 {
+        net.run_until(at(ms), |_| false);
+        if ms < 500 {
+            net.b.sense(at(ms), &subframe(ms));
+        }
+        whys.push(net.a.decision().why);
+    }
+    assert_eq!(net.b.tells_now(), Some(CellCapacity::UNKNOWN));
+    // 200 ms after the last subframe, and 20 ms on the way; no later than the next segment.
+    assert_eq!((whys[600], whys[715]), (Why::PbeWireless, Why::PbeWireless));
+    assert!(whys[725..].iter().all(|why| !matches!(why, Why::PbeWireless | Why::PbeStart)), "{:?}", whys[725]);
+    assert!(net.a.acked() > Bytes::new(1000 * MSS));
 }

@@ -36,7 +36,7 @@ impl Users {
     /// Folds in a subframe; the window is the last `length` of them.
     pub(super) fn on_subframe(&mut self, number: u64, dcis: &[Dci], length: u64) {
         let mut given = number.checked_sub(length).map(|last| self.forget(last)).unwrap_or_default();
-        for dci in dcis.iter().filter(|dci| dci.prb > 0 && dci.rnti < SHARED) {
+        for dci in dcis.iter().filter(|dci| dci.is_possible() && dci.rnti < SHARED) {
             match given.iter_mut().find(|(rnti, _)| *rnti == dci.rnti) {
                 Some((_, prb)) => *prb = prb.saturating_add(dci.prb),
                 None => given.push((dci.rnti, dci.prb)),

@@ -3,11 +3,12 @@
 //! Equations:  in the files beside this one
 //! Symbols:    RTprop, the least round trip of the last 10 s -> `round_trip`, 40 ms until one is known
 //! Deviations: averages are over at most a second. `CellCapacity::restart` stays set for a round trip, since the
-//!             segment that tells it may be lost.
+//!             segment that tells it may be lost. A receiver that has heard nothing of its cell for 200 ms tells that it
+//!             does not know. Flows of one terminal have equal parts of what it can have. Of a cell that is full of others it tells the least rate that is not zero.
 //! Validity:   subframes of each carrier in order.     Checked by: tests::*, tests/conformance
 
 use super::bottleneck::{Bottleneck, Narrowest, Sight};
-use super::capacity::{Capacity, Estimate};
+use super::capacity::{Capacity, Estimate, SILENT};
 use super::delay::{Delay, Least};
 use super::translate::{self, Repeats};
 use super::{Params, SUBFRAME};
@@ -23,6 +24,8 @@ const LONGEST: Span = Span::from_secs(1);
 const SHARE: f64 = 0.9;
 /// The part of a cell that may be idle where nothing is.
 const IDLE: f64 = 0.05;
+/// What is told of a cell that has nothing for the terminal: zero would say that it is not known.
+const LEAST: Rate = Rate::from_bps(1000);
 
 /// The law of one receiver.
 #[derive(Clone, Debug)]
@@ -38,6 +41,12 @@ pub struct Receiver {
     restart: Option<Time>,
     /// What is known of the cell; `None` while no carrier is.
     seen: Option<Estimate>,
+    /// Flows that share it.
+    flows: u32,
+    /// When the last subframe was heard.
+    heard: Time,
+    /// Whether a capacity was told.
+    told: bool,
     feedback: Option<CellCapacity>,
 }
 
@@ -54,6 +63,9 @@ impl Receiver {
             round_trip: SOME_ROUND_TRIP,
             restart: None,
             seen: None,
+            flows: 1,
+            heard: Time::ZERO,
+            told: false,
             feedback: None,
         }
     }
@@ -65,6 +77,7 @@ impl Receiver {
             self.bottleneck.restart();
         }
         self.repeats.on_subframe(subframe);
+        self.heard = now;
         self.seen = self.capacity.estimate(now, self.params.user_filter);
         self.tell(now);
     }
@@ -85,26 +98,38 @@ impl Receiver {
         self.tell(now);
     }
 
-    /// What TCP can have of so many bits a subframe.
+    /// What a flow can have of so many bits a subframe.
     fn transport(&self, seen: &Estimate, physical: f64) -> Rate {
         let bits = translate::transport(&self.params, &self.repeats, seen.block, physical);
-        Rate::from_bps(1).scale(bits / SUBFRAME.as_secs_f64())
+        Rate::from_bps(1).scale(bits / SUBFRAME.as_secs_f64() / f64::from(self.flows))
+    }
+
+    /// What was known of the cell is old.
+    fn forget(&mut self, now: Time) {
+        if self.seen.is_some() && now.since(self.heard) >= SILENT {
+            self.seen = None;
+            self.bottleneck.restart();
+            self.tell(now);
+        }
     }
 
     fn tell(&mut self, now: Time) {
-        self.feedback = self.seen.map(|seen| CellCapacity {
-            available: self.transport(&seen, seen.available),
-            fair: self.transport(&seen, seen.fair),
+        let known = self.seen.map(|seen| CellCapacity {
+            available: self.transport(&seen, seen.available).max(LEAST),
+            fair: self.transport(&seen, seen.fair).max(LEAST),
             elsewhere: self.bottleneck.place() == Narrowest::Internet,
             restart: self.restart.is_some_and(|until| now < until),
             coarse: seen.coarse,
         });
+        self.told |= known.is_some();
+        self.feedback = known.or(self.told.then_some(CellCapacity::UNKNOWN));
     }
 }
 
 impl ReceiverLaw for Receiver {
     fn sense(&mut self, now: Time, signal: &Signal) {
         self.feedback = None;
+        self.forget(now);
         match signal {
             Signal::Subframe(subframe) => self.on_subframe(now, subframe),
             Signal::Arrival(arrival) => self.on_arrival(now, arrival),
@@ -112,12 +137,17 @@ impl ReceiverLaw for Receiver {
                 self.round_trips.update(now, (*round_trip).max(SUBFRAME));
                 self.round_trip = self.round_trips.get(now).unwrap_or(self.round_trip);
             }
+            Signal::Flows(flows) => {
+                self.flows = (*flows).max(1);
+                self.tell(now);
+            }
             _ => {}
         }
     }
 
     fn decide(&self, _now: Time) -> Decision {
-        Decision { feedback: self.feedback.map(Feedback::Cell), ..Decision::unlimited(Why::Unmanaged) }
+        let revisit = self.seen.map(|_| self.heard + SILENT);
+        Decision { feedback: self.feedback.map(Feedback::Cell), revisit, ..Decision::unlimited(Why::Unmanaged) }
     }
 
     fn name(&self) -> &'static str {
@@ -174,6 +204,45 @@ mod tests {
     }
 
     #[test]
+    fn a_cell_that_is_not_heard_is_not_known() {
+        let mut law = Receiver::new(Params::default());
+        run(&mut law, 0..100, (60, 40), (3, 8));
+        assert_eq!(law.decide(at(99)).revisit, Some(at(299)));
+        law.sense(at(298), &Signal::Wakeup);
+        assert_eq!(law.decide(at(298)).feedback, None);
+        law.sense(at(299), &Signal::Wakeup);
+        let decision = law.decide(at(299));
+        assert_eq!((decision.feedback, decision.revisit), (Some(Feedback::Cell(CellCapacity::UNKNOWN)), None));
+        let arrival = Arrival { at: at(300), sent: Some(at(5292)), len: Bytes::new(1500) };
+        law.sense(at(300), &Signal::Arrival(arrival));
+        assert_eq!(law.decide(at(300)).feedback, None, "once");
+        assert!(!run(&mut law, 400..440, (60, 40), (3, 8)).available.is_zero());
+        // It is heard, and has no place for the terminal.
+        law.sense(at(440), &Signal::Subframe(CellSubframe { own: None, ..subframe(440, vec![]) }));
+        assert_eq!(law.decide(at(440)).feedback, Some(Feedback::Cell(CellCapacity::UNKNOWN)));
+    }
+
+    #[test]
+    fn flows_share_what_their_terminal_has() {
+        let mut law = Receiver::new(Params::default());
+        let alone = run(&mut law, 0..100, (60, 40), (3, 8));
+        law.sense(at(100), &Signal::Flows(2));
+        let Some(Feedback::Cell(told)) = law.decide(at(100)).feedback else { panic!("it tells") };
+        assert_eq!(
+            (told.available.as_bps(), told.fair.as_bps()),
+            (alone.available.as_bps() / 2, alone.fair.as_bps() / 2)
+        );
+    }
+
+    #[test]
+    fn a_cell_that_others_fill_is_known() {
+        let mut law = Receiver::new(Params::default());
+        let told = run(&mut law, 0..100, (0, 100), (0, 8));
+        assert_eq!(told.available, LEAST);
+        assert!(told.fair > Rate::from_mbit(30), "{told:?}");
+    }
+
+    #[test]
     fn late_packets_tell_of_another_place_unless_the_cell_is_full() {
         // Half of what it could have: 3 packets are 36 Mbit/s.
         let mut law = Receiver::new(Params::default());
@@ -209,5 +278,44 @@ mod tests {
             assert_eq!(told.fair.as_bps() / 10_000, 14_115, "twice 75 376 bits a subframe over 1.068: {told:?}");
         }
         assert_eq!((restarts.first(), restarts.last(), restarts.len()), (Some(&100), Some(&139), 40));
+    }
+
+    /// PRB pairs of the cell in Figure 5, and bits of each.
+    const ALL: u8 = 90;
+    const PAIR: u32 = 500;
+
+    /// A carrier of 90 PRB in which these have so many.
+    fn shared(number: u64, given: &[(Rnti, u8)], own: Rnti) -> Signal {
+        let dcis = given.iter().map(|(rnti, prb)| dci(*rnti, *prb, PAIR * u32::from(*prb))).collect();
+        Signal::Subframe(CellSubframe { prb: ALL, own: Some(own), ..subframe(number, dcis) })
+    }
+
+    /// Figure 5: a flow ends in subframe 6; the two others see it in 7 and share its part from 8 on. One of them meets another limit in 9: the
+    /// other takes 1 / N of what is left in each round of two subframes. The law counts terminals over forty subframes, in
+    /// which everything here lasts as long as in one of the figure.
+    #[test]
+    fn what_a_flow_leaves_is_shared_out() {
+        const STEP: u64 = 40;
+        let [one, two, gone] = [1, 2, 3].map(Rnti);
+        let mut laws = [one, two].map(|own| (own, Receiver::new(Params::default())));
+        let (mut asked, mut idle) = ([30_u8; 2], Vec::new());
+        for n in 1..=12 {
+            let first = if n >= 9 { 29 } else { asked[0] };
+            let given = [(one, first), (two, asked[1]), (gone, if n <= 6 { 30 } else { 0 })];
+            idle.push(ALL - given.iter().map(|(_, prb)| prb).sum::<u8>());
+            for ((own, law), asked) in laws.iter_mut().zip(&mut asked) {
+                (STEP * n..STEP * (n + 1)).for_each(|ms| law.sense(at(ms), &shared(ms, &given, *own)));
+                let Some(Feedback::Cell(told)) = law.decide(at(STEP * (n + 1) - 1)).feedback else {
+                    panic!("it tells")
+                };
+                // What is told is sent, with the headers, after a round trip.
+                if n % 2 == 1 {
+                    let bits = told.available.as_bps() as f64 / 1000.0 * (1.0 + law.params.overhead);
+                    *asked = (bits / f64::from(PAIR)).round() as u8;
+                }
+            }
+        }
+        assert_eq!(idle[..8], [0, 0, 0, 0, 0, 0, 30, 0]);
+        assert_eq!(idle[8..], [16, 8, 8, 4], "P' in 9, P' / N in 10, P' / N^2 in 12");
     }
 }

@@ -7,8 +7,10 @@
 //!             present rate -> `from`; h -> `Params::headroom`
 //! Deviations: the paper's h is 0. What a receiver tells is believed within bounds, since it costs a receiver nothing to lie and the path
 //!             much: S is at least 2 MSS in an RTprop, and at most twice what was delivered in the best of the last ten
-//!             rounds, with the initial window in an RTprop on top, and in the start C_f / 2, which is what the rise
-//!             gains until deliveries show it (an RTprop and a half). No capacity above `Params::most` is believed. A
+//!             rounds, with the initial window in an RTprop on top. The first rise of a connection has C_f / 2 beside
+//!             that, which is what it gains until deliveries show it (an RTprop and a half); later ones double their
+//!             rate in a round trip at most. No capacity above `Params::most` is believed. A new carrier counts where
+//!             C_f has risen with it, and no rise is begun anew before it is over. A
 //!             flow that has been idle starts anew where less than half of C_f was ever delivered. A capacity is
 //!             believed for three RTprop of ACKs that do not repeat it, then halved in each; after three halvings, and
 //!             where the first does not come within two RTprop, plain BBR takes over. ACKs of a recovery, which may
@@ -24,8 +26,8 @@
 //!   Start                     -> Wireless  three RTprop
 //!   Start, Wireless           -> Internet  told that another place is narrower than the cell
 //!   Internet                  -> Wireless  told that it is not
-//!   Start, Wireless, Internet -> Start     told of a new carrier
-//!   Start, Wireless, Internet -> Plain     nothing told for six RTprop of ACKs
+//!   Wireless                  -> Start     told of a new carrier and of more capacity; idle, and most of it never used
+//!   Start, Wireless, Internet -> Plain     nothing told for six RTprop of ACKs, or that nothing is known any more
 //! ```
 
 use super::cellular::{Cellular, Known};
@@ -70,6 +72,9 @@ pub struct Pbe {
     newest: Rate,
     min_rtt: MinRtt,
     rate: Rate,
+    /// What was sent in rises, and whether one of them is over in which that was more than the initial window.
+    sent: Bytes,
+    risen: bool,
     cwnd: Bytes,
     /// The window grows again after a timeout.
     repairing: bool,
@@ -113,6 +118,8 @@ impl Pbe {
             newest: Rate::ZERO,
             min_rtt: MinRtt::default(),
             rate: Rate::ZERO,
+            sent: Bytes::ZERO,
+            risen: false,
             cwnd: setup.initial_window(),
             repairing: false,
             ceiling: Bytes::MAX,
@@ -136,20 +143,26 @@ impl Pbe {
     /// The receiver tells of its cell.
     fn on_cell(&mut self, now: Time, told: CellCapacity) {
         if told.available.is_zero() {
-            // It will tell, and does not know yet.
-            if !self.acked && matches!(self.state, State::Plain) {
-                self.state = State::Waiting { until: None };
+            match self.state {
+                // It will tell, and does not know yet.
+                State::Plain if !self.acked => self.state = State::Waiting { until: None },
+                State::Plain | State::Waiting { .. } => {}
+                // It does not know any more.
+                State::Start { .. } | State::Wireless | State::Internet(_) => self.fall_back(),
             }
             return;
         }
         let before = self.told.replace(told);
         self.heard();
-        let anew = told.restart && before.is_some_and(|before| !before.restart);
+        let more = before.is_some_and(|before| !before.restart && told.fair > before.fair);
         let next = match &self.state {
             State::Internet(_) if told.elsewhere => return,
-            State::Start { .. } | State::Wireless if told.elsewhere => self.elsewhere(now),
+            State::Start { .. } | State::Wireless if told.elsewhere => {
+                self.end_rise();
+                self.elsewhere(now)
+            }
             State::Plain | State::Waiting { .. } => self.start(now),
-            _ if anew => self.start(now),
+            State::Wireless if told.restart && more => self.start(now),
             State::Internet(_) => State::Wireless,
             State::Start { .. } | State::Wireless => return,
         };
@@ -164,12 +177,29 @@ impl Pbe {
         State::Start { from, began: now }
     }
 
+    /// Nothing is known of the cell any more.
+    fn fall_back(&mut self) {
+        self.end_rise();
+        (self.state, self.told) = (State::Plain, None);
+    }
+
+    /// A rise that had something to send is over: there is one whose rate nothing shows.
+    fn end_rise(&mut self) {
+        self.risen |= matches!(self.state, State::Start { .. }) && self.sent > self.mss * self.initial_segments;
+    }
+
     fn elsewhere(&self, now: Time) -> State {
         let rate = if self.newest.is_zero() { self.delivered.get() } else { self.newest };
         State::Internet(Cellular::new(now, self.rounds.count(), rate, self.rtt()))
     }
 
     fn on_sent(&mut self, now: Time, sent: &Sent) {
+        if sent.from_idle {
+            self.end_rise();
+        }
+        if matches!(self.state, State::Start { .. }) {
+            self.sent += sent.len;
+        }
         let Some(told) = self.told.filter(|_| sent.from_idle) else { return };
         match &mut self.state {
             // The rise had nothing to send.
@@ -211,7 +241,7 @@ impl Pbe {
         }
         let told = matches!(self.state, State::Start { .. } | State::Wireless | State::Internet(_));
         if told && self.missed >= FORGOTTEN {
-            (self.state, self.told) = (State::Plain, None);
+            self.fall_back();
         }
         if self.repairing {
             self.cwnd += ack.newly_delivered;
@@ -230,7 +260,10 @@ impl Pbe {
         let believed = self.delivered.get() * 2 + self.segments(self.initial_segments);
         match self.state {
             State::Waiting { until: Some(until) } if now >= until => self.state = State::Plain,
-            State::Start { began, .. } if now.since(began) >= rtt * RISE => self.state = State::Wireless,
+            State::Start { began, .. } if now.since(began) >= rtt * RISE => {
+                self.end_rise();
+                self.state = State::Wireless;
+            }
             _ => {}
         }
         let (available, fair) = self.told.map_or((Rate::ZERO, Rate::ZERO), |told| (told.available, told.fair));
@@ -245,7 +278,8 @@ impl Pbe {
                 self.revisit = Some(now + (rtt / STEPS).max(Span::from_micros(100)));
                 let part = now.since(*began).as_secs_f64() / (rtt * RISE).as_secs_f64();
                 let risen = *from + fair.saturating_sub(*from).scale(part.min(1.0));
-                risen.min(fair).min(believed + fair.scale(0.5))
+                let unseen = if self.risen { Rate::ZERO } else { fair.scale(0.5) };
+                risen.min(fair).min(believed + unseen)
             }
             State::Wireless => available.min(believed),
             State::Internet(cellular) => cellular.pacing(fair),

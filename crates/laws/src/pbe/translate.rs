@@ -29,7 +29,7 @@ pub(super) struct Repeats {
 impl Repeats {
     /// Folds in what a subframe has for the terminal.
     pub(super) fn on_subframe(&mut self, subframe: &CellSubframe) {
-        let own = subframe.dcis.iter().filter(|dci| dci.prb > 0 && Some(dci.rnti) == subframe.own);
+        let own = subframe.dcis.iter().filter(|dci| dci.is_possible() && Some(dci.rnti) == subframe.own);
         for block in own.flat_map(|dci| dci.blocks.iter().flatten()) {
             let repeat = block.is_repeat();
             self.share += WEIGHT * (f64::from(u8::from(repeat)) - self.share);

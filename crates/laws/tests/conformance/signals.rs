@@ -66,7 +66,8 @@ fn cell() -> impl Strategy<Value = Signal> {
             Signal::Cell(CellCapacity { available, fair, elsewhere, restart, coarse })
         },
     );
-    prop_oneof![subframe, told]
+    let flows = prop_oneof![0u32..4, any::<u32>()].prop_map(Signal::Flows);
+    prop_oneof![4 => subframe, 4 => told, 1 => flows]
 }
 
 /// What a terminal's kernel and its neighbours show, and bounds upon a sender.

@@ -3,7 +3,8 @@
 //! Equations:  delay of a packet without a queue = what is left of its subframe + `lead` ms + 1 ms
 //! Deviations: the uplink is a line of its own for each station, which shares nothing (3GPP TR 25.913 for its delay); it takes no
 //!             grants. Propagation takes no time. No handover, no discontinuous reception, no system information; control
-//!             channels are not part of a subframe's PRBs.
+//!             channels are not part of a subframe's PRBs. A CQI decides the scheme of blocks and no more: one that falls damages
+//!             none of those that are on their way.
 //! Validity:   FDD, at most 110 PRBs a carrier; terminals keep still, apart from the quality that they are given.
 //! Checked by: tests/cell.rs against reference data S5 and ns-3's own tests, crates/sim/tests/cell.rs against reference data S7
 

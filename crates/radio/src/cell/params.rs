@@ -5,7 +5,7 @@
 //! Checked by: tests::*, and the scenario files that must be refused
 
 use super::background::CONTROL_PRB;
-use super::mcs::{Cqi, Tables};
+use super::mcs::{Cqi, Mcs, Tables};
 use crate::wired;
 use lasthop_units::{Bytes, Rate, Span, Time};
 
@@ -89,6 +89,14 @@ impl StationParams {
             uplink: UPLINK,
             decodes: true,
         }
+    }
+
+    /// The most that a carrier of `prb` PRB pairs carries to it at the best quality that it has, headers and repeats included: new blocks
+    /// in every subframe and layer.
+    pub fn most(&self, prb: u8) -> Rate {
+        let bits = |step: &Step| Mcs::for_cqi(step.cqi, self.tables)?.bits(self.tables, prb);
+        let most = self.channel.iter().filter_map(bits).max().unwrap_or(0);
+        Rate::from_bps(u64::from(most) * u64::from(self.layers) * 1000)
     }
 }
 
@@ -358,6 +366,16 @@ mod tests {
 
     fn station() -> StationParams {
         StationParams::new(Cqi::new(15).expect("in range"))
+    }
+
+    #[test]
+    fn a_station_has_at_most_a_block_of_each_layer_at_its_best_quality() {
+        // CQI 15 is MCS 28, with 75 376 bits in 100 PRB pairs (36.213 table 7.1.7.2.1-1).
+        assert_eq!(station().most(100), Rate::from_bps(75_376_000));
+        let mut two = StationParams { layers: 2, ..station() };
+        assert_eq!(two.most(100), Rate::from_bps(150_752_000));
+        two.channel.push(Step { at: Time::from_nanos(1), cqi: Cqi::new(1).expect("in range"), ..two.channel[0] });
+        assert_eq!(two.most(100), Rate::from_bps(150_752_000), "not that of its worst");
     }
 
     #[test]

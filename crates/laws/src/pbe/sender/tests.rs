@@ -83,6 +83,11 @@ impl Path {
         let (pacing, cwnd) = (decision.pacing.expect("paces"), decision.cwnd.expect("has a window").upper.get());
         let sent = pacing.bytes_in(Span::from_millis(1)).get().min(cwnd.saturating_sub(self.in_flight));
         let per_ms = rate.bytes_in(Span::from_millis(1)).get();
+        if sent > 0 {
+            let (len, in_flight) = (Bytes::new(sent), Bytes::new(self.in_flight + sent));
+            let from_idle = self.in_flight == 0;
+            self.law.sense(at(self.ms), &Signal::Sent(Sent { len, in_flight, retransmission: false, from_idle }));
+        }
         self.in_flight += sent;
         self.queue += sent;
         let passes = self.queue.min(per_ms);
@@ -193,6 +198,50 @@ fn a_capacity_is_believed_as_far_as_deliveries_show_it() {
 }
 
 #[test]
+fn a_peer_that_changes_its_mind_with_every_ack_gains_one_rise() {
+    let huge = told(Rate::MAX, Rate::MAX);
+    let little = told(mbit(1), mbit(1));
+    let again = CellCapacity { restart: true, ..huge };
+    let elsewhere = |told| CellCapacity { elsewhere: true, ..told };
+    let patterns: [&[CellCapacity]; 5] = [
+        &[huge, again],
+        &[little, again],
+        &[little, elsewhere(little), again],
+        &[elsewhere(huge), huge, little, again, elsewhere(again)],
+        &[again, elsewhere(again)],
+    ];
+    for pattern in patterns {
+        let (mut path, mut over) = (Path::new(), 0);
+        for ms in 0..3000 {
+            let cell = pattern[ms % pattern.len()];
+            let pacing = path.step(mbit(10), Some(cell)).pacing.expect("paces");
+            // Twice what the path has, and ten segments in a round trip.
+            over += u64::from(pacing > mbit(22));
+        }
+        assert!(over <= RTT_MS * RISE + 1, "{pattern:?}: for {over} ms");
+    }
+}
+
+#[test]
+fn a_new_carrier_counts_once_the_rise_is_over_and_where_there_is_more() {
+    let why = |path: &mut Path, cell| path.step(mbit(80), Some(cell)).why;
+    let again = |fair| CellCapacity { restart: true, ..told(fair, fair) };
+    let mut path = Path::new();
+    path.run(60, mbit(80), Some(told(mbit(20), mbit(20))));
+    path.run(80, mbit(80), Some(again(mbit(40))));
+    assert_eq!(why(&mut path, told(mbit(40), mbit(40))), Why::PbeWireless, "the rise goes on, and to the new end");
+    assert_eq!(why(&mut path, again(mbit(40))), Why::PbeWireless, "no more than before");
+    path.run(40, mbit(80), Some(told(mbit(40), mbit(40))));
+    assert_eq!(why(&mut path, again(mbit(80))), Why::PbeStart);
+    let risen: Vec<f64> =
+        (0..120).map(|_| path.step(mbit(80), Some(again(mbit(80)))).pacing.expect("paces").as_mbit_f64()).collect();
+    // From 40 to 80 in three round trips: never more than twice what was delivered.
+    for (ms, want) in [(39, 53.3), (79, 66.7), (119, 80.0)] {
+        assert!((risen[ms] - want).abs() < 0.5, "{} at {ms} ms", risen[ms]);
+    }
+}
+
+#[test]
 fn a_receiver_that_does_not_tell_is_met_with_plain_bbr() {
     let (mut law, mut plain) = (Pbe::new(Params::default(), setup()), Bbr::new(setup()));
     for n in 0..2000 {
@@ -220,6 +269,17 @@ fn a_receiver_that_does_not_tell_is_met_with_plain_bbr() {
     assert_eq!(whys[79], Why::BbrStartup);
     // It tells after all.
     assert_eq!(path.step(mbit(10), Some(told(mbit(10), mbit(10)))).why, Why::PbeStart);
+}
+
+#[test]
+fn a_cell_that_is_not_known_any_more_is_left_to_bbr() {
+    let mut path = Path::new();
+    path.run(200, mbit(16), Some(told(mbit(16), mbit(16))));
+    path.step(mbit(16), Some(CellCapacity::UNKNOWN));
+    assert_eq!(path.law.decide(at(path.ms)), path.law.bbr.decide(at(path.ms)));
+    path.run(50, mbit(16), None);
+    assert_eq!(path.law.decide(at(path.ms)), path.law.bbr.decide(at(path.ms)));
+    assert_eq!(path.step(mbit(16), Some(told(mbit(16), mbit(16)))).why, Why::PbeStart);
 }
 
 #[test]
