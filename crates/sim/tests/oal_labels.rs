@@ -56,7 +56,7 @@ fn show(world: &World, what: &str, score: &Score) {
 
 #[test]
 fn first_copies_that_were_lost_are_found() {
-    for world in worlds() {
+    for world in worlds().into_iter().chain([World::library()]) {
         let run = run(&world, 1);
         let score = copies(&run, Timing::default());
         show(&world, "lost segments", &score);
@@ -67,7 +67,7 @@ fn first_copies_that_were_lost_are_found() {
 
 #[test]
 fn classes_are_those_that_the_simulator_would_give() {
-    for world in worlds() {
+    for world in worlds().into_iter().chain([World::library()]) {
         let run = run(&world, 2);
         for (class, score) in LossClass::ALL.iter().zip(classes(&run, Timing::default())) {
             show(&world, &format!("{class:?}"), &score);

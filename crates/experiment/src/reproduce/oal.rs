@@ -33,8 +33,8 @@ what share of segments its access points lost. The world here is one access poin
 (`crates/sim/tests/oal_world.rs`): that was fixed before any law ran in it.
 
 Rows: `cubic+learned` is CUBIC behind an access point that learns, as the paper's: every second a tree is trained from the losses that passing headers show, and
-windows are tight while it foresees losses of 5 % or more. `cubic+threshold` has the same windows, and tightens them as soon as the backlog takes
-2.5 ms to drain. `bbr` and `vivace` are Lasthop's own.
+windows are tight while it foresees losses of 5 % or more, but for the twentieth of its time in which it lets be to learn. `cubic+threshold` has the
+same windows, and tightens them as soon as the backlog takes 2.5 ms to drain or a packet is dropped. `bbr` and `vivace` are Lasthop's own.
 ";
 
 const LIBRARY: Shipped = shipped!("oal", "learned");
@@ -62,8 +62,11 @@ fn claims(run: &Results) -> Vec<Check> {
             let ours: Estimate = run.multiple(OURS, rival, key);
             let met = if key == Key::Throughput { mean(&ours) >= bound } else { mean(&ours) <= bound };
             // See the section's text.
-            let met = (rival != "vivace").then_some(met);
-            checks.push(Check::new(&format!("{what}, as a multiple of {name}'s"), paper, shown(&ours), met).headline());
+            let judged = rival != "vivace";
+            let (met, paper) =
+                (judged.then_some(met), if judged { paper.into() } else { format!("{paper}; not judged") });
+            checks
+                .push(Check::new(&format!("{what}, as a multiple of {name}'s"), &paper, shown(&ours), met).headline());
         }
     }
     checks
@@ -95,21 +98,34 @@ fn library(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     }
     Ok(Section {
         title: "A library's access point".into(),
-        text: TEXT.into(),
+        text: text(&run),
         checks: claims(&run),
         tables: vec![table],
         ..Section::default()
     })
 }
 
-const TEXT: &str = "
-Twelve stations near the access point download over two connections each; twice eight far ones come, load a page and download for 18 s.
+/// What was run, and why what is missed is missed.
+fn text(run: &Results) -> String {
+    let of_bbr = |law: &str, key: Key| shown(&run.multiple(law, "bbr", key));
+    format!(
+        "Twelve stations near the access point download over two connections each; twice eight far ones come, load a page and download for 18 s.
 
-Three requirements are missed. A tree sees few of the losses to come: on runs that it was not trained with its macro-F is 0.33, where the last known class has
-0.27, a threshold 0.28 and the most frequent class 0.23 (this world, seeds 7 and 8, `crates/sim/tests/oal_learning.rs`; scikit-learn's tree is no better). So
-windows are tight for part of the time only, and by the classes' bounds not before losses of 5 % are foreseen: queues fill in between, round trips alternate
-between two levels, and that is what jitter measures. The threshold acts on the queue itself, and has the shorter one.
+Three claims against BBR are missed, for these reasons:
 
-Vivace is printed and not judged. As published it is moved by noise here: the rise of the round trip within an interval is that of Wi-Fi's aggregates. With two
-dozen flows it starts far above its share, comes down over ten seconds or more, and sends most of its segments again. To do better says little.
-";
+* Throughput: the threshold's windows, tight whenever anything waits, carry {} times what BBR does. Shares of airtime bring no more in this world.
+* Round trip: the classes' bounds let the access point act from losses of 5 % on. Until then queues fill as CUBIC fills them. The threshold acts on the
+  queue itself and has {} of BBR's.
+* Jitter: CUBIC alone has {} times BBR's, which paces; windows that come and go take nothing off.
+
+That the access point acts as one, and for the horizon that a class is of, was chosen after the law had run in this world (decision 20). On later moments and on
+another run its tree's macro-F is above that of the last known class, of a threshold and of the most frequent class: `crates/sim/tests/oal_learning.rs` asserts
+and prints it.
+
+Vivace is printed and not judged: this one was written from parts of the paper. Its flows begin far above their share of so slow a hop, come down over
+many seconds, and send most segments again meanwhile; where near stations are alone for long it sends few again. To do better says little.",
+        of_bbr("cubic+threshold", Key::Throughput),
+        of_bbr("cubic+threshold", Key::RttMean),
+        of_bbr("cubic", Key::RttVariationMean),
+    )
+}

@@ -7,8 +7,8 @@
 //!             station's flows, whoever shares their queue, and its features tell of the other stations' queues, too. The paper waits
 //!             for no repair: cut after 1.5 round trips, what a timeout repairs (200 ms or more) would count as carried. `repair` is
 //!             1.5 s by default: the longest of 3 round trips of 500 ms and RFC 6298's first timeout of a second.
-//! Validity:   a moment without a first copy in its horizon, or whose horizon has a gap of samples, makes no item. 10 000 items are
-//!             40 s of one station at 250 samples a second, 1.3 s of thirty.
+//! Validity:   a moment without a first copy in its horizon, or whose horizon has a gap of samples, makes no item. Moments 4 ms apart
+//!             make items that are nearly copies of each other.
 //! Checked by: tests::*, tests/oal_props.rs (what comes later changes nothing), crates/sim/tests/oal_labels.rs
 
 use super::evidence::{Count, Evidence};

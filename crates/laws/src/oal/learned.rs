@@ -8,12 +8,12 @@
 //!             may share a queue, and one whose neighbours are held back loses less than it would. It also abstains in its first
 //!             `COLD`, until it has a tree. Standing ceilings stay; the tree is asked whether to be tight.
 //!             Of a station one item a horizon is kept: moments 4 ms apart are copies of each other, and 10 000 of those are seconds.
-//!             Half of the store is for items of slots in which it abstained: calm moments, which need no abstaining, would crowd them
-//!             out.
-//!             The worst class of a horizon holds until its end: it is of all that enters by then.
+//!             Half of the store is kept for items of time in which it abstained: calm moments, which need no abstaining, would crowd
+//!             them out.
+//!             A class that the tree predicts holds for its horizon, for it is of all that enters by then; the worst that holds counts.
 //! Validity:   the states are: no tree (the threshold decides) -> tree in force -> tree too old (the threshold decides) -> ...
 //!             A tree is replaced between two decisions, whole.
-//! Checked by: tests::*, tests/conformance, crates/sim/tests/oal_labels.rs
+//! Checked by: tests::*, tests/conformance, crates/sim/tests/oal_learning.rs
 
 use super::features::Vector;
 use super::label::{Collector, Item, Timing};
@@ -91,7 +91,7 @@ pub struct Learner {
     learning: Learning,
     collector: Collector,
     trainer: Trainer,
-    /// Items of moments at which nothing was tight: of slots in which nothing was allowed to be, and the others.
+    /// Items of moments at which nothing was tight: of those at which nothing was allowed to be, and the others.
     explored: VecDeque<Item>,
     calm: VecDeque<Item>,
     /// The end of the horizon of each station's last item.
@@ -102,6 +102,8 @@ pub struct Learner {
     next_training: Option<Time>,
     /// The first sequence number that passed.
     salt: Option<u64>,
+    /// Until when it abstains at first; `None` before the first driver's report.
+    cold_until: Option<Time>,
     version: u64,
 }
 
@@ -128,6 +130,7 @@ impl Learner {
             trained: None,
             next_training: None,
             salt: None,
+            cold_until: None,
             version: 0,
         }
     }
@@ -139,28 +142,44 @@ impl Learner {
             Signal::Segment(segment) if segment.way == Way::Down => {
                 self.salt.get_or_insert(u64::from(segment.seq));
             }
-            Signal::Hop(_) => self.keep(),
+            Signal::Hop(_) => {
+                let cold = if self.learning.explore > 0.0 { COLD } else { Span::ZERO };
+                self.cold_until.get_or_insert(now + cold);
+                self.keep();
+            }
             _ => {}
         }
     }
 
     /// Keeps what has become final, if it says something new.
     fn keep(&mut self) {
-        let (learning, salt) = (self.learning, self.salt.unwrap_or(0));
-        let (explored, calm, kept_until) = (&mut self.explored, &mut self.calm, &mut self.kept_until);
-        let newest = &mut self.newest;
+        let (learning, salt, cold) = (self.learning, self.salt.unwrap_or(0), self.cold_until);
+        let Learner { explored, calm, kept_until, newest, .. } = self;
         self.collector.take(|item| {
             if item.acted || kept_until.get(&item.station).is_some_and(|until| item.at < *until) {
                 return;
             }
             kept_until.insert(item.station, item.until);
             *newest = item.until.max(*newest);
-            let store = if learning.explores(salt, item.at) { &mut *explored } else { &mut *calm };
+            let abstained = learning.explores(salt, item.at) || cold.is_none_or(|cold| item.at < cold);
+            let store = if abstained { &mut *explored } else { &mut *calm };
             store.push_back(item);
-            if store.len() > ITEMS / 2 {
-                store.pop_front();
+            if explored.len() + calm.len() > ITEMS {
+                let fuller = if explored.len() > ITEMS / 2 { &mut *explored } else { &mut *calm };
+                fuller.pop_front();
             }
         });
+    }
+
+    /// There is a tree: what it abstains for at first is over.
+    fn warm(&mut self, now: Time) {
+        self.cold_until = self.cold_until.map(|cold| cold.min(now));
+    }
+
+    /// Whether nothing may be tight now. It is cold until there is a tree, and for [`COLD`] at most.
+    fn abstains(&self, now: Time) -> bool {
+        let cold = self.cold_until.is_none_or(|cold| now < cold);
+        self.learning.explore > 0.0 && (cold || self.learning.explores(self.salt.unwrap_or(0), now))
     }
 
     /// A tree of the newest items, if it is time for one and there are new ones.
@@ -202,10 +221,8 @@ pub struct Learned {
     /// Whether it trains, or waits for trees from elsewhere.
     trains: bool,
     in_force: Option<InForce>,
-    /// For each station the worst that was predicted, and until when that holds.
-    standing: BTreeMap<Node, (Time, LossClass)>,
-    /// The first driver's report.
-    began: Option<Time>,
+    /// For each station and class, until when it is predicted.
+    standing: BTreeMap<Node, [Time; LossClass::ALL.len()]>,
 }
 
 #[derive(Clone, Debug)]
@@ -225,7 +242,6 @@ impl Learned {
             trains: true,
             in_force: None,
             standing: BTreeMap::new(),
-            began: None,
         }
     }
 
@@ -277,12 +293,13 @@ impl Predictor for Learned {
         if !matches!(signal, Signal::Hop(_)) {
             return;
         }
-        self.began.get_or_insert(now);
         if self.trains
             && let Some(Trained { tree, newest }) = self.learner.train(now)
         {
             // Where all was well there is nothing to tell apart, and what was learned before stays.
-            let _one_class = self.adopt(newest, Arc::new(tree));
+            if self.adopt(newest, Arc::new(tree)).is_ok() {
+                self.learner.warm(now);
+            }
         }
     }
 
@@ -292,23 +309,17 @@ impl Predictor for Learned {
 
     fn predict(&mut self, state: &StationState) -> LossClass {
         let vector = self.learner.collector.sampler().vector(state.station);
-        let class = match self.tree(state.now).zip(vector) {
-            Some((tree, vector)) => tree.classify(vector),
-            None => self.fallback.predict(state),
-        };
+        let Some((tree, vector)) = self.tree(state.now).zip(vector) else { return self.fallback.predict(state) };
+        let class = tree.classify(vector);
         // What is predicted is predicted of a whole horizon.
-        let horizon = self.learner.collector.horizon(state.station);
-        let (until, worst) = self.standing.entry(state.station).or_insert((state.now, LossClass::Good));
-        if class >= *worst || *until <= state.now {
-            (*until, *worst) = (state.now + horizon, class);
-        }
-        *worst
+        let until = state.now + self.learner.collector.horizon(state.station);
+        let holds = self.standing.entry(state.station).or_default();
+        holds[class as usize] = until;
+        LossClass::ALL.into_iter().rev().find(|class| state.now < holds[*class as usize]).unwrap_or(class)
     }
 
     fn abstains(&self, now: Time) -> bool {
-        let cold = self.in_force.is_none() && self.began.is_none_or(|began| now.since(began) < COLD);
-        let salt = self.learner.salt.unwrap_or(0);
-        self.trains && self.learning.explore > 0.0 && (cold || self.learning.explores(salt, now))
+        self.trains && self.learner.abstains(now)
     }
 
     fn acted(&mut self, tight: bool) {

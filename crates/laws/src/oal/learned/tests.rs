@@ -143,17 +143,68 @@ fn the_threshold_decides_without_a_tree_and_after_its_time() {
 }
 
 #[test]
+fn a_class_holds_for_its_horizon_and_the_worst_that_holds_counts() {
+    let feature = |name: &str| FEATURES.iter().position(|feature| feature.name == name).expect("it is one") as u8;
+    let split = |threshold, left, right| TreeNode::Split {
+        feature: feature("backlog"),
+        threshold,
+        left,
+        right,
+        missing_left: true,
+    };
+    let leaf = |class| TreeNode::Leaf(class);
+    let nodes = vec![
+        split(100.0, 1, 2),
+        leaf(LossClass::Good),
+        split(500.0, 3, 4),
+        leaf(LossClass::Poor),
+        leaf(LossClass::Bad),
+    ];
+    let mut learned = Learned::taught(Learning::default(), BacklogThreshold::new(Span::from_millis(5)));
+    learned.adopt(at(0), Arc::new(Tree::new(1, 0b1101, nodes).expect("valid"))).expect("a first tree");
+    let mut says = |ms: u64| {
+        // Bad at first, Poor at 40 ms, Good from then on.
+        let backlog = [(0, 900), (40, 300)].iter().find(|(when, _)| *when == ms).map_or(10, |(_, backlog)| *backlog);
+        learned.sense(at(ms), &hop(ms, backlog));
+        learned.predict(&state(at(ms)))
+    };
+    for ms in (0..200).step_by(4) {
+        let expected = match ms {
+            0..50 => LossClass::Bad,
+            50..90 => LossClass::Poor,
+            _ => LossClass::Good,
+        };
+        assert_eq!(says(ms), expected, "{ms} ms");
+    }
+}
+
+#[test]
+fn what_was_seen_while_it_abstained_is_not_crowded_out_and_no_place_is_left_empty() {
+    let mut learned = learned(Learning { explore: 1e-9, ..Learning::default() });
+    live(&mut learned, 0, 8000, |_| false);
+    let before = learned.learner().explored.len();
+    assert!(before > 0 && !learned.learner().calm.is_empty());
+    // Twenty items a second: more than the store takes.
+    for ms in (8000..600_000).step_by(4) {
+        learned.sense(at(ms), &hop(ms, 10));
+        (0..10).for_each(|n| learned.sense(at(ms), &data(ms / 4 * 10 + n)));
+    }
+    assert_eq!(learned.learner().explored.len(), before);
+    assert_eq!(learned.learner().items().count(), ITEMS);
+}
+
+#[test]
 fn seconds_in_which_all_is_well_leave_the_tree_in_force() {
     let mut learned = learned(Learning { explore: 0.0, ..Learning::default() });
     live(&mut learned, 0, 8000, |_| false);
     let version = learned.tree(at(8000)).expect("in force").version();
     // Nothing enters, so that nothing is learned; then all that is remembered is good.
-    for ms in (8000..300_000).step_by(4) {
+    for ms in (8000..540_000).step_by(4) {
         learned.sense(at(ms), &hop(ms, 10));
         (0..10).for_each(|n| learned.sense(at(ms), &data(ms / 4 * 10 + n)));
     }
     assert!(learned.learner().items().all(|item| item.class() == LossClass::Good));
-    let last = learned.tree(at(300_000)).map(|tree| tree.version());
+    let last = learned.tree(at(540_000)).map(|tree| tree.version());
     assert!(last.is_some_and(|last| last >= version), "{last:?}");
-    assert_eq!(learned.tree(at(360_000)), None, "its items are too old");
+    assert_eq!(learned.tree(at(600_000)), None, "its items are too old");
 }
