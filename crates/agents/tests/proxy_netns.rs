@@ -238,7 +238,18 @@ fn programs_are_served_by_socks_and_by_connect() {
     // Nor is it by its addresses on other interfaces, or by a range that is routed to it; whoever else has such addresses is.
     world.proxy.ip("addr add 192.0.2.77/32 dev p0");
     world.proxy.ip("route add local 198.51.100.0/24 dev lo");
-    for own in [[10, 98, 1, 2], [10, 98, 2, 1], [192, 0, 2, 77], [198, 51, 100, 9]] {
+    // All of a network that `lo` has an address of is this machine, whatever the address that it would send from.
+    world.proxy.ip("addr add 10.9.0.1/24 dev lo");
+    let own = [
+        [10, 98, 1, 2],
+        [10, 98, 2, 1],
+        [192, 0, 2, 77],
+        [198, 51, 100, 9],
+        [10, 9, 0, 1],
+        [10, 9, 0, 5],
+        [10, 9, 0, 255],
+    ];
+    for own in own {
         let [a, b, c, d] = own;
         connected_is(&world, &[5, 1, 0, 1, a, b, c, d, 0, 22], 2);
     }
@@ -675,7 +686,8 @@ fn packets_are_as_long_as_the_path_allows() {
         assert_eq!((sent.sessions, sent.refused, sent.unsent.count), (1, 0, 0), "MTU {mtu}: {sent:?}");
         assert_eq!(last_said(&world, "packet_bytes"), expected, "MTU {mtu}");
         let each = sent.octets as f64 / sent.packets as f64;
-        assert!(each > 0.9 * expected as f64, "MTU {mtu}: {each:.0} octets a packet");
+        // A proxy that had to wait for its processor sends the rest of a burst in a short one.
+        assert!(each > 0.8 * expected as f64, "MTU {mtu}: {each:.0} octets a packet");
     }
 }
 

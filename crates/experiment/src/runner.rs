@@ -196,6 +196,7 @@ fn info(plan: &Plan<'_>, runs: Vec<RunStatus>) -> RunInfo {
         lasthop: env!("CARGO_PKG_VERSION").to_owned(),
         git_revision: None,
         scenario: plan.scenario.name().to_owned(),
+        scenario_text: plan.scenario.text().to_owned(),
         host,
         kernel,
         cpu: host::cpu(),

@@ -75,6 +75,9 @@ pub struct RunInfo {
     pub git_revision: Option<String>,
     /// Path of the scenario file as given.
     pub scenario: String,
+    /// The scenario file as it was read.
+    #[serde(default)]
+    pub scenario_text: String,
     /// The command line.
     pub command: Vec<String>,
     /// Name of the machine.

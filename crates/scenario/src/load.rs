@@ -33,7 +33,7 @@ impl Scenario {
         let stem = Path::new(name).file_stem().map_or(name.into(), |stem| stem.to_string_lossy());
         let scenario = document(text, source, &mut cx).and_then(|raw| check::scenario(&stem, raw, &mut cx));
         match scenario {
-            Some(scenario) if cx.problems.is_empty() => Ok(scenario),
+            Some(scenario) if cx.problems.is_empty() => Ok(Scenario { text: text.to_owned(), ..scenario }),
             _ => {
                 debug_assert!(!cx.problems.is_empty(), "a scenario is refused without a reason");
                 let mut problems = cx.problems;

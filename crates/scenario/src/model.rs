@@ -19,6 +19,11 @@ impl Scenario {
         &self.name
     }
 
+    /// The file as it was read, so that a result can be made again where the file has changed or is gone.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// One line for tables and reports.
     pub fn title(&self) -> &str {
         &self.title

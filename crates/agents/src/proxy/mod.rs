@@ -29,6 +29,7 @@ mod reception;
 mod refusals;
 mod resolve;
 mod rotation;
+mod route;
 mod run;
 mod server;
 mod session;

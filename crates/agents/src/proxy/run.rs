@@ -9,6 +9,7 @@ use super::reception::{Confirmed, Reception, Unanswered};
 use super::refusals::{Refusal, Refusals};
 use super::resolve::Resolver;
 use super::rotation::{self, Hurry, Rotation};
+use super::route;
 use super::server;
 use super::session::{Ask, Session};
 use super::window;
@@ -230,7 +231,7 @@ impl Proxy {
                     let count = answer.addresses.len();
                     let mut allowed = answer.addresses;
                     let local = self.allow_local;
-                    allowed.retain(|to| server::is_allowed(to.ip(), local) && (local || !server::is_own(to.ip())));
+                    allowed.retain(|to| server::is_allowed(to.ip(), local) && (local || !route::is_own(to.ip())));
                     match count > 0 && allowed.is_empty() {
                         true => session.refuse(answer.stream, OpenResult::Forbidden),
                         false => session.on_addresses(now, answer.stream, allowed, &self.poll),

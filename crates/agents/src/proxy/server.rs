@@ -10,7 +10,7 @@ use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::tunnel::OpenResult;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 
 /// A connection that is one end of a stream, in some state of being made.
 pub(super) struct Server {
@@ -264,7 +264,7 @@ pub(crate) fn result_of(error: &io::Error) -> OpenResult {
 }
 
 /// True if a station may be connected to an address: not to this machine's links or loopback, unless that is allowed. Its other
-/// addresses are for [`is_own`] to tell.
+/// addresses are for [`super::route::is_own`] to tell.
 pub(super) fn is_allowed(address: IpAddr, local: bool) -> bool {
     let address = address.to_canonical();
     let anyone = !(address.is_unspecified() || address.is_multicast());
@@ -273,21 +273,6 @@ pub(super) fn is_allowed(address: IpAddr, local: bool) -> bool {
         IpAddr::V6(v6) => v6.is_loopback() || v6.is_unicast_link_local(),
     };
     anyone && (local || !near)
-}
-
-/// True if packets to an address stay on this machine, as routing says: it is one of any interface, or of a range that is local. To
-/// connect a UDP socket sends nothing; what it would send to this machine comes from the address that it goes to.
-pub(super) fn is_own(address: IpAddr) -> bool {
-    let address = address.to_canonical();
-    let any: IpAddr = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-    let socket = match UdpSocket::bind((any, 0)) {
-        Ok(socket) => socket,
-        // Of a family that this machine lacks it has no addresses. Otherwise, as without descriptors, nobody can tell: then no.
-        Err(error) => return error.raw_os_error() != Some(libc::EAFNOSUPPORT),
-    };
-    let from = socket.connect((address, 9)).and_then(|()| socket.local_addr());
-    // Where there is no way, no connection will be made either.
-    from.is_ok_and(|from| from.ip() == address)
 }
 
 #[cfg(test)]

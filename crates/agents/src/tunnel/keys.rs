@@ -119,7 +119,7 @@ pub enum KeyError {
 }
 
 /// Makes a key for a station, adds it to the proxy's file (made if it is not there) and writes it to a new file for the
-/// station.
+/// station. Of several at once each waits for the one before it.
 ///
 /// # Errors
 /// [`KeyError`]; nothing has been changed then.
@@ -128,6 +128,7 @@ pub fn pair(proxy: &Path, station: Node, out: &Path, replace: bool) -> Result<()
         let path = path.to_owned();
         move |source| KeyError::Write { path, source }
     };
+    let _alone = alone_in(proxy).map_err(failed(proxy))?;
     let mut keys = if proxy.exists() { read(proxy)? } else { BTreeMap::new() };
     if keys.contains_key(&station) && !replace {
         return Err(KeyError::Paired { station: station.0, path: proxy.to_owned() });
@@ -210,6 +211,15 @@ fn text(keys: &BTreeMap<Node, Key>) -> String {
     std::iter::once("# Keys of the tunnel between proxy and station: secret.\n".to_owned()).chain(lines).collect()
 }
 
+/// Keeps others who do so, too, from changing a file until what is returned is dropped. The file itself cannot be locked, since it is
+/// replaced; its directory can, and that leaves nothing behind.
+fn alone_in(path: &Path) -> io::Result<File> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = File::open(directory)?;
+    directory.lock()?;
+    Ok(directory)
+}
+
 fn write_new(path: &Path, keys: &BTreeMap<Node, Key>) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text(keys).as_bytes())?;
@@ -254,6 +264,26 @@ mod tests {
         assert!(matches!(pair(&proxy, Node(3), &one, false), Err(KeyError::Write { .. })), "the file is there already");
         assert!(!proxy_keys(&proxy).expect("readable").contains_key(&Node(3)), "nothing has changed");
         assert!(matches!(station_key(&proxy), Err(KeyError::Count { count: 2, .. })));
+    }
+
+    #[test]
+    fn fifty_at_once_keep_fifty_keys() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let proxy = dir.path().join("proxy.keys");
+        std::thread::scope(|scope| {
+            for station in 0..50 {
+                let (proxy, out) = (&proxy, dir.path().join(format!("{station}.key")));
+                scope.spawn(move || pair(proxy, Node(station), &out, false).expect("paired"));
+            }
+        });
+        let keys = proxy_keys(&proxy).expect("readable");
+        assert_eq!(keys.len(), 50);
+        for (station, key) in keys {
+            let own = station_key(&dir.path().join(format!("{}.key", station.0))).expect("readable");
+            assert_eq!(own, (station, key));
+        }
+        let left = std::fs::read_dir(dir.path()).expect("a directory").count();
+        assert_eq!(left, 51, "and nothing else");
     }
 
     #[test]

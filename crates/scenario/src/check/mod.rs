@@ -41,6 +41,8 @@ const FASTEST: Rate = Rate::from_mbit(100_000);
 /// What is to be run. Built only by [`Scenario::load`] and [`Scenario::parse`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
+    /// The file; put there once all of it is found right.
+    pub(crate) text: String,
     pub(crate) name: String,
     pub(crate) title: String,
     pub(crate) description: String,
@@ -86,6 +88,7 @@ pub(crate) fn scenario(name: &str, mut raw: raw::Scenario, cx: &mut Context) -> 
     traffic::regulated(&raw, streams.as_deref(), laws.as_deref(), cx);
     let measures = measures(&raw.measures, streams.as_deref(), stations.as_ref().map_or(0, Vec::len), cx);
     let scenario = Scenario {
+        text: String::new(),
         name: name.to_owned(),
         title: title?,
         description: raw.description.get()?.trim().to_owned(),
