@@ -141,9 +141,10 @@ fn a_tree_predicts_better_than_what_does_not_learn() {
     for [tree, persistence, _, threshold, majority] in &library[1..] {
         assert!(*tree >= persistence.max(*threshold).max(*majority) + 0.05, "{tree:.3}");
     }
-    // Half a minute of two stations is little to learn from: these are judged together.
+    // Half a minute of two stations is little to learn from: but for the majority these are judged together.
     let mut mean = Scores::default();
     for scores in worlds {
+        assert!(scores.iter().all(|[tree, .., majority]| tree > majority), "{scores:.3?}");
         for (mean, scores) in mean.iter_mut().flatten().zip(scores.iter().flatten()) {
             *mean += scores / worlds.len() as f64;
         }
@@ -228,9 +229,9 @@ fn scikit_learns_tree_is_no_better() {
                 let ours =
                     right.map(|item| weight(&item)).sum::<f64>() / items.iter().map(|item| weight(&item)).sum::<f64>();
                 eprintln!("{name}, {set}, weights up to {weight_max}: {ours:.4}, scikit-learn {theirs:.4}");
-                // With weights a burst of losses is worth points: of items that were not trained with, both are told and neither is judged.
-                let judged = weight_max == 1.0 || *set == SETS[0];
-                if judged && ours < theirs - 0.01 {
+                // With weights a burst of losses among items that were not trained with is worth points, either way.
+                let room = if weight_max == 1.0 || *set == SETS[0] { 0.01 } else { 0.02 };
+                if ours < theirs - room {
                     behind.push(format!("{name}, {set}, weights up to {weight_max}: {ours:.4} and {theirs:.4}"));
                 }
             }

@@ -61,6 +61,18 @@ fn run(net: &mut Net, ms: std::ops::Range<u64>, mut each: impl FnMut(u64, &Net))
     }
 }
 
+/// Why the sender sends as it does, millisecond by millisecond, where its receiver hears its cell until `heard`.
+fn whys(net: &mut Net, ms: u64, heard: u64) -> Vec<Why> {
+    let why = |now| {
+        net.run_until(at(now), |_| false);
+        if now < heard {
+            net.b.sense(at(now), &subframe(now));
+        }
+        net.a.decision().why
+    };
+    (0..ms).map(why).collect()
+}
+
 fn from_b(net: &Net) -> impl Iterator<Item = (Time, &TcpHeader)> {
     net.trace.iter().filter(|(_, way, _)| *way == Way::ToA).map(|(at, _, header)| (*at, header))
 }
@@ -175,11 +187,7 @@ fn a_capacity_that_was_not_agreed_on_is_not_read() {
 #[test]
 fn a_receiver_that_knows_no_cell_is_left_to_bbr() {
     let mut net = world(wants(), perfect(DELAY), true);
-    let mut whys = Vec::new();
-    for ms in 0..400 {
-        net.run_until(at(ms), |_| false);
-        whys.push(net.a.decision().why);
-    }
+    let whys = whys(&mut net, 400, 0);
     // The handshake ends at 40 ms; two round trips are over at 120.
     assert_eq!((whys[60], whys[119]), (Why::PbeStart, Why::PbeStart));
     assert_ne!(whys[121], Why::PbeStart);
@@ -189,14 +197,7 @@ fn a_receiver_that_knows_no_cell_is_left_to_bbr() {
 #[test]
 fn a_cell_that_falls_silent_is_not_believed_in_any_more() {
     let mut net = world(wants(), perfect(DELAY), true);
-    let mut whys = Vec::new();
-    for ms in 0..1000 {
-        net.run_until(at(ms), |_| false);
-        if ms < 500 {
-            net.b.sense(at(ms), &subframe(ms));
-        }
-        whys.push(net.a.decision().why);
-    }
+    let whys = whys(&mut net, 1000, 500);
     assert_eq!(net.b.tells_now(), Some(CellCapacity::UNKNOWN));
     // 200 ms after the last subframe, and 20 ms on the way; no later than the next segment.
     assert_eq!((whys[600], whys[715]), (Why::PbeWireless, Why::PbeWireless));

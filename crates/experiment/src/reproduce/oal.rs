@@ -1,6 +1,6 @@
 //! "On-AP learning": congestion prediction and receive-window rewriting on access points (Lin and Jiang 2020).
 
-use super::page::{Check, Section, Table, mean, shown};
+use super::page::{Check, Section, mean, shown};
 use super::runner::{Results, Runner, Shipped, shipped};
 use super::{Figure, System};
 use crate::ExperimentError;
@@ -26,7 +26,7 @@ virtual time over Lasthop's model of the Wi-Fi hop, which is validated against n
 
 ## How to read it
 
-Values are means over the seeds, ± half of their 95 % confidence intervals. A requirement is met or not by the means.
+Values are means over five seeds (one with `--quick`), ± half of their 95 % confidence intervals. A requirement is met or not by the means.
 
 The paper measured nine laptops at three access points. Which rates they ran, where they stood and how long the queues were, it does not say; it does say
 what share of segments its access points lost. The world here is one access point with a queue of that age, and loses under CUBIC what the paper counted
@@ -40,6 +40,15 @@ same windows, and tightens them as soon as the backlog takes 2.5 ms to drain or 
 const LIBRARY: Shipped = shipped!("oal", "learned");
 const LAWS: [&str; 5] = ["cubic", "bbr", "vivace", "cubic+threshold", "cubic+learned"];
 const OURS: &str = "cubic+learned";
+const COLUMNS: [(&str, Key); 7] = [
+    ("total (Mbit/s)", Key::Throughput),
+    ("round trip, mean (ms)", Key::RttMean),
+    ("its deviation (ms)", Key::RttVariationMean),
+    ("hop delay, mean (ms)", Key::HopDelayMean),
+    ("p95", Key::HopDelayP95),
+    ("sent again", Key::RetransmissionRatio),
+    ("page object, p95 (ms)", Key::FetchP95),
+];
 
 /// What the paper says of one figure: ours as a multiple of BBR's and of Vivace's.
 struct Claim {
@@ -84,33 +93,11 @@ fn claims(run: &Results) -> Vec<Check> {
 
 fn library(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let run = runner.run(LIBRARY, &[])?;
-    let mut table = Table::new(&[
-        "law",
-        "total (Mbit/s)",
-        "round trip, mean (ms)",
-        "its deviation (ms)",
-        "hop delay, mean (ms)",
-        "p95",
-        "sent again",
-        "page object, p95 (ms)",
-    ]);
-    for law in LAWS {
-        let keys = [
-            Key::Throughput,
-            Key::RttMean,
-            Key::RttVariationMean,
-            Key::HopDelayMean,
-            Key::HopDelayP95,
-            Key::RetransmissionRatio,
-            Key::FetchP95,
-        ];
-        table.rows.push(run.row(&[law], law, &keys));
-    }
     Ok(Section {
         title: "A library's access point".into(),
         text: text(&run),
         checks: claims(&run),
-        tables: vec![table],
+        tables: vec![run.by_law(&LAWS, &COLUMNS)],
         ..Section::default()
     })
 }

@@ -1,7 +1,7 @@
 //! Runs scenarios with some of their keys changed.
 
 use super::combined::combined;
-use super::page::shown;
+use super::page::{self, shown};
 use super::ran::Ran;
 use crate::{ExperimentError, Outcome, Place, Plan, Silent, run};
 use lasthop_lab::Stop;
@@ -95,6 +95,14 @@ impl Results {
     pub fn row(&self, head: &[&str], law: &str, keys: &[Key]) -> Vec<String> {
         let figures = keys.iter().map(|key| shown(&self.of(law, *key)));
         head.iter().map(|cell| (*cell).to_owned()).chain(figures).collect()
+    }
+
+    /// A table of figures, each under its heading: a row a law.
+    pub fn by_law(&self, laws: &[&str], columns: &[(&str, Key)]) -> page::Table {
+        let (headings, keys): (Vec<&str>, Vec<Key>) = columns.iter().copied().unzip();
+        let mut table = page::Table::new(&[&["law"], headings.as_slice()].concat());
+        table.rows = laws.iter().map(|law| self.row(&[law], law, &keys)).collect();
+        table
     }
 
     /// A figure of one station under one law.
