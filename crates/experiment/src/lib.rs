@@ -7,7 +7,6 @@ pub mod agent;
 mod error;
 mod host;
 mod plan;
-pub mod reproduce;
 mod runner;
 mod tunnel;
 
