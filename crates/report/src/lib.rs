@@ -56,5 +56,5 @@ pub use recorder::{NOBODY, Recorder, Window};
 pub use run::{AgentAccount, Lateness, Regulated, Run, RunInfo, RunStatus, Verdict, World};
 pub use series::{Chart, Entity, Gauge, Held, Series, SeriesKind, Track, Whole};
 pub use streams::{Direction, StreamInfo, StreamRecord};
-pub use summary::{StreamSummary, Summary};
+pub use summary::{Incomplete, StreamSummary, Summary};
 pub use table::{Cell, Row, folded};

@@ -75,6 +75,9 @@ impl<'a> Runner<'a> {
         let laws = scenario.laws().to_vec();
         let plan = Plan { scenario: &scenario, place: Place::Sim, laws, seeds, keep_packets: false };
         let outcome = run(&plan, &Silent, self.stop)?;
+        if outcome.summary.incomplete.is_some() {
+            return Err(ExperimentError::Stopped);
+        }
         Ok(Results { scenario, outcome })
     }
 

@@ -172,7 +172,7 @@ fn net(graph: &Graph, hop: Hop, stations: usize, completions: bool, seed: Seed) 
     Net { links: links.collect(), tables: graph.forwarding() }
 }
 
-fn last_hop(hop: Hop, stations: usize, seed: Seed) -> Carrier {
+pub(crate) fn last_hop(hop: Hop, stations: usize, seed: Seed) -> Carrier {
     match hop {
         Hop::Wired(hop) => {
             let stations = u16::try_from(stations).expect("a validated scenario has few stations");

@@ -64,6 +64,53 @@ impl DeliveryTrace {
         }
     }
 
+    /// A link that carries these rates one after the other, each for its time: an opportunity wherever [`OPPORTUNITY`] bytes have passed
+    /// since the one before. Its period ends with the last opportunity, which may be before the last rate's time is over.
+    ///
+    /// # Errors
+    /// [`DeliveryError::Empty`] or [`DeliveryError::NoLength`] if nothing passes, or nothing after the first millisecond.
+    pub fn from_rates(steps: impl IntoIterator<Item = (Span, Rate)>) -> Result<DeliveryTrace, DeliveryError> {
+        // Bits, times nanoseconds of a second.
+        let whole = u128::from(OPPORTUNITY.get()) * 8 * 1_000_000_000;
+        let (mut begins, mut missing, mut stamps) = (0u128, whole, Vec::new());
+        for (span, rate) in steps {
+            let (rate, ends) = (u128::from(rate.as_bps()), begins + u128::from(span.as_nanos()));
+            let mut at = begins;
+            while rate > 0 && missing <= rate * (ends - at) {
+                at += missing.div_ceil(rate);
+                missing = whole;
+                let Ok(stamp) = u32::try_from(at / u128::from(MS)) else { break };
+                stamps.push(stamp);
+            }
+            missing = missing.saturating_sub(rate * (ends - at)).max(1);
+            begins = ends;
+        }
+        DeliveryTrace::new(stamps)
+    }
+
+    /// What it carries in each whole span of `every` of a lap. Empty if a lap is shorter.
+    ///
+    /// # Panics
+    /// If `every` is zero.
+    pub fn rates(&self, every: Span) -> Vec<Rate> {
+        let bins = self.period().as_nanos() / every.as_nanos();
+        let mut counts = vec![0u64; usize::try_from(bins).unwrap_or(0)];
+        for at in self.lap() {
+            if let Some(count) = counts.get_mut((at.as_nanos() / every.as_nanos()) as usize) {
+                *count += 1;
+            }
+        }
+        counts.into_iter().filter_map(|count| Rate::of(OPPORTUNITY * count, every)).collect()
+    }
+
+    /// The longest time without an opportunity, and when it begins; across the seam of two laps, too.
+    pub fn longest_gap(&self) -> (Time, Span) {
+        let starts = (0..self.len() as u64).map(|n| (self.opportunity(n), self.opportunity(n + 1)));
+        let first = (Time::ZERO, self.opportunity(0));
+        let gaps = std::iter::once(first).chain(starts).map(|(from, to)| (from, to.since(from)));
+        gaps.max_by_key(|(from, gap)| (*gap, std::cmp::Reverse(*from))).expect("there is an opportunity")
+    }
+
     /// Reads a file's contents. The last line may lack its line feed.
     ///
     /// # Errors
@@ -187,6 +234,21 @@ mod tests {
         let trace = DeliveryTrace::new((1..=1000).collect()).expect("right");
         assert_eq!(trace.mean_rate(), Rate::from_bps(1504 * 8 * 1000));
         assert_eq!(trace.rate_between(at(500), at(1500)), Some(Rate::from_bps(1504 * 8 * 1000)));
+    }
+
+    #[test]
+    fn rates_become_opportunities_and_back() {
+        let bits = OPPORTUNITY.get() * 8;
+        let (second, half) = (Span::from_secs(1), Span::from_millis(500));
+        // 4 a second for half a second, nothing, then 2 a second: the bits that are missing wait.
+        let steps = [(half, Rate::from_bps(4 * bits)), (second, Rate::ZERO), (second, Rate::from_bps(2 * bits))];
+        let trace = DeliveryTrace::from_rates(steps).expect("something passes");
+        assert_eq!(trace.to_text(), "250\n500\n2000\n2500\n");
+        assert_eq!(trace.rates(second), [2, 0].map(|n| Rate::from_bps(n * bits)));
+        assert_eq!(trace.longest_gap(), (at(500), Span::from_millis(1500)));
+        let apart = DeliveryTrace::from_rates([(half, Rate::from_bps(bits)), (half, Rate::from_bps(bits))]);
+        assert_eq!(apart.expect("one").to_text(), "1000\n", "half of it from each");
+        assert_eq!(DeliveryTrace::from_rates([(second, Rate::ZERO)]), Err(DeliveryError::Empty));
     }
 
     proptest! {
