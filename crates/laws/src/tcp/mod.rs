@@ -10,6 +10,7 @@ pub mod tahoe;
 pub(crate) mod test_signals;
 pub mod vegas;
 pub mod vivace;
+pub mod westwood;
 mod window;
 
 pub use bbr::Bbr;
@@ -18,12 +19,13 @@ pub use reno::Reno;
 pub use tahoe::Tahoe;
 pub use vegas::Vegas;
 pub use vivace::Vivace;
+pub use westwood::Westwood;
 
 use crate::{Choice, Entry, Place, SenderLaw};
 use lasthop_units::{Bytes, Stream};
 
 /// The congestion controls: one line a law.
-pub const LAWS: &[Entry] = &[reno::LAW, cubic::LAW, bbr::LAW, vegas::LAW, tahoe::LAW, vivace::LAW];
+pub const LAWS: &[Entry] = &[reno::LAW, cubic::LAW, bbr::LAW, vegas::LAW, tahoe::LAW, vivace::LAW, westwood::LAW];
 
 /// What every sender law is told when it is created.
 #[derive(Clone, Debug)]
