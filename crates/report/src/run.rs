@@ -131,6 +131,9 @@ pub struct AgentAccount {
     pub intervals: u64,
     /// Driver reports that were too old when they came.
     pub stale_reports: u64,
+    /// Driver reports that contradicted themselves, the one before or the time that had passed, and were refused.
+    #[serde(default)]
+    pub refused_reports: u64,
     /// Times that the driver was silent for so long that all windows were released.
     pub driver_losses: u64,
     /// Flows that it managed.

@@ -1,12 +1,14 @@
 //! The agent's loop: signals in, law asked, limits out. Knows neither kernel nor clock: both are handed in.
 
 use super::abi::Key;
+use super::consistency::{Consistency, Contradiction};
 use super::driver::DriverSource;
 use super::log::Log;
 use super::stations::Stations;
 use super::table::Slot;
 use super::watch::Seen;
 use super::{Error, Stop};
+use crate::tunnel::Say;
 use lasthop_laws::oal::rwnd::Flow;
 use lasthop_laws::{Decision, HopLaw, Why, observation};
 use lasthop_signals::{FlowId, Signal};
@@ -41,6 +43,8 @@ pub struct Tally {
     pub intervals: u64,
     /// Driver reports that were too old when they came, and therefore ignored.
     pub stale_reports: u64,
+    /// Driver reports that contradicted themselves, the one before or the time that had passed, and were refused.
+    pub refused_reports: u64,
     /// Flows that were managed.
     pub flows: u64,
     /// The most flows at once whose station neither driver nor operator had named: they were left alone.
@@ -68,6 +72,11 @@ pub(super) struct Agent<'a> {
     pub age_limit: Span,
     pub log: Option<Log>,
     pub tally: Tally,
+    consistency: Consistency,
+    /// Who is told what happens.
+    say: Say,
+    /// Kinds of contradiction that have been told.
+    told: [bool; Contradiction::KINDS],
     known: BTreeMap<Key, Known>,
     decisions: BTreeMap<FlowId, Decision>,
     next_id: u32,
@@ -106,6 +115,7 @@ impl<'a> Agent<'a> {
         stations: Stations,
         age_limit: Span,
         log: Option<Log>,
+        say: Say,
     ) -> Agent<'a> {
         Agent {
             law,
@@ -114,6 +124,9 @@ impl<'a> Agent<'a> {
             age_limit,
             log,
             tally: Tally::default(),
+            consistency: Consistency::default(),
+            say,
+            told: [false; Contradiction::KINDS],
             known: BTreeMap::new(),
             decisions: BTreeMap::new(),
             next_id: 0,
@@ -133,13 +146,18 @@ impl<'a> Agent<'a> {
             let now = clock.now();
             match report {
                 Ok(Some(record)) if now.since(record.at) <= self.age_limit => {
-                    if lost {
-                        lost = false;
-                        self.note_driver(now, "back");
+                    match self.consistency.admit(now, record) {
+                        Ok(record) => {
+                            if lost {
+                                lost = false;
+                                self.note_driver(now, "back");
+                            }
+                            heard = now;
+                            self.interval(now, record);
+                            self.tally.longest_work = self.tally.longest_work.max(clock.now().since(now));
+                        }
+                        Err(why) => self.refuse(why),
                     }
-                    heard = now;
-                    self.interval(now, record);
-                    self.tally.longest_work = self.tally.longest_work.max(clock.now().since(now));
                 }
                 Ok(Some(_)) => self.tally.stale_reports += 1,
                 Ok(None) => {}
@@ -315,6 +333,14 @@ impl<'a> Agent<'a> {
                 self.enforcer.set_target(known.slot, known.born, None);
                 self.tally.orders += 1;
             }
+        }
+    }
+
+    /// A record is refused; of each kind of reason the first is told.
+    fn refuse(&mut self, why: Contradiction) {
+        self.tally.refused_reports += 1;
+        if !std::mem::replace(&mut self.told[why.kind()], true) {
+            (self.say)(&format!("a record of the driver is refused: {why}; further ones like it are counted only"));
         }
     }
 

@@ -3,6 +3,7 @@
 use super::Error;
 use super::abi::Counters;
 use super::agent::Tally;
+use crate::tunnel::Say;
 use lasthop_signals::Node;
 use lasthop_units::Span;
 use std::net::IpAddr;
@@ -28,6 +29,8 @@ pub struct Config {
     pub allow_offload: bool,
     /// Where to write the decision log (JSON lines), if anywhere.
     pub log: Option<PathBuf>,
+    /// Who is told what happens while it runs.
+    pub say: Say,
     /// Give up every capability that is not needed any more, once attached. It is the calling thread that loses them,
     /// for good.
     pub drop_privileges: bool,
@@ -45,6 +48,7 @@ impl Config {
             method: Method::Best,
             allow_offload: false,
             log: None,
+            say: |_| {},
             drop_privileges: true,
         }
     }

@@ -98,7 +98,7 @@ mod tests {
 
     fn record(ns: u64) -> Record {
         let mut record = Record { at: Time::from_nanos(ns), ..Record::default() };
-        record.report.channel.busy = Span::from_millis(ns);
+        record.report.channel.busy = Some(Span::from_millis(ns));
         record
     }
 

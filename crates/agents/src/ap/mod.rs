@@ -20,6 +20,7 @@ mod agent;
 #[cfg(feature = "bpf")]
 mod attach;
 mod config;
+mod consistency;
 #[cfg(feature = "bpf")]
 pub(crate) mod device;
 mod driver;
@@ -47,6 +48,7 @@ pub use agent::Tally;
 #[cfg(feature = "bpf")]
 pub use attach::attached;
 pub use config::{Cleaned, Config, Method, Summary};
+pub use consistency::Contradiction;
 pub use driver::{DriverSource, SocketDriver};
 pub use error::Error;
 pub use offload::{Bypass, find as bypasses};

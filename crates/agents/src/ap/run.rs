@@ -90,7 +90,7 @@ impl Attached {
     ) -> Result<Summary, Error> {
         let (tally, log) = {
             let stations = Stations::new(&config.stations);
-            let mut agent = Agent::new(law, &self.programs, stations, config.age_limit, self.log.take());
+            let mut agent = Agent::new(law, &self.programs, stations, config.age_limit, self.log.take(), config.say);
             agent.run(driver, &Monotonic, stop)?;
             (agent.tally, agent.log.take())
         };

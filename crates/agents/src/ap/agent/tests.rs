@@ -1,7 +1,7 @@
 //! The loop with a law of one line, a driver that plays a script, and maps in memory.
 
 use super::*;
-use lasthop_signals::Node;
+use lasthop_signals::{Node, StationReport};
 use lasthop_wire::FlowKey;
 use lasthop_wire::tcp::{Flags, TcpHeader, TcpOptions};
 use std::cell::{Cell, RefCell};
@@ -102,6 +102,8 @@ impl Clock for Cell<Time> {
 /// What happens in one turn of the loop.
 enum Turn {
     Report,
+    /// A report with a station that stands in it twice.
+    Twice,
     Stale,
     Silence,
     Gone,
@@ -129,6 +131,11 @@ impl DriverSource for Script<'_> {
         self.now.set(now);
         match self.turns.next() {
             Some(Turn::Report) => Ok(Some(Record { at: now, addresses: self.addresses(), ..Record::default() })),
+            Some(Turn::Twice) => {
+                let mut record = Record { at: now, ..Record::default() };
+                record.report.stations = vec![StationReport::unseen(Node(4)); 2];
+                Ok(Some(record))
+            }
             Some(Turn::Stale) => Ok(Some(Record { at: now.saturating_sub(Span::from_secs(2)), ..Record::default() })),
             Some(Turn::Silence) => {
                 self.now.set(now + patience);
@@ -192,12 +199,16 @@ struct Outcome {
 }
 
 fn play(memory: &Memory, turns: Vec<Turn>, log: Option<Log>) -> (Outcome, Option<Log>) {
+    play_saying(memory, turns, log, |_| {})
+}
+
+fn play_saying(memory: &Memory, turns: Vec<Turn>, log: Option<Log>, say: Say) -> (Outcome, Option<Log>) {
     let gone = std::sync::Arc::default();
     let law = Fixed { window: Bytes::new(20_000), flows: BTreeMap::new(), gone: std::sync::Arc::clone(&gone) };
     let (now, stop) = (Cell::new(Time::ZERO + Span::from_secs(10)), Stop::new());
     let stations = [(IpAddr::from([10, 0, 0, 1]), Node(1)), (IpAddr::from([10, 0, 0, 2]), Node(2))];
     let stations = Stations::new(&stations);
-    let mut agent = Agent::new(Box::new(law), memory, stations, Span::from_millis(500), log);
+    let mut agent = Agent::new(Box::new(law), memory, stations, Span::from_millis(500), log, say);
     let mut script = Script { turns: turns.into_iter(), memory, now: &now, stop: &stop, reconnections: 0 };
     let ended = agent.run(&mut script, &now, &stop);
     let gone = gone.lock().expect("not poisoned").clone();
@@ -377,4 +388,31 @@ fn the_log_has_one_object_a_line_with_what_a_replay_needs() {
     assert_eq!(lines[3]["gone"], 0);
     assert_eq!(lines.len(), 5);
     assert!(lines.windows(2).all(|pair| pair[0]["t_ns"].as_u64() <= pair[1]["t_ns"].as_u64()));
+}
+
+#[test]
+fn a_driver_that_contradicts_itself_is_told_once_counted_and_then_without_effect() {
+    static SAID: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
+    let memory = Memory::default();
+    memory.flows.borrow_mut().insert(key([10, 0, 0, 1]), connection(Time::from_nanos(1), 5));
+    let limited = |expected: bool| {
+        Turn::Then(Box::new(move |memory: &Memory| {
+            assert_eq!(target(memory, [10, 0, 0, 1]).is_some(), expected);
+        }))
+    };
+    // 600 ms of lies, of which the last good record outlives 500.
+    let lies = || (0..75).map(|_| Turn::Twice);
+    let mut turns = vec![Turn::Report];
+    turns.extend(lies());
+    turns.push(limited(true));
+    turns.extend(lies());
+    turns.extend([limited(false), Turn::Report, limited(true)]);
+    let (outcome, _) = play_saying(&memory, turns, None, |line| {
+        SAID.lock().expect("not poisoned").push(line.to_owned());
+    });
+    assert_eq!((outcome.tally.refused_reports, outcome.tally.driver_losses), (150, 1));
+    assert_eq!(outcome.tally.intervals, 2);
+    let said = SAID.lock().expect("not poisoned").clone();
+    let told = said.iter().filter(|line| line.contains("station 4 is listed twice")).count();
+    assert_eq!(told, 1, "{said:?}");
 }
