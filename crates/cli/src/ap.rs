@@ -134,6 +134,7 @@ fn account(summary: &Summary) -> AgentAccount {
         flows: tally.flows,
         strangers: tally.strangers,
         untimed: tally.untimed,
+        expired: tally.expired,
         orders: tally.orders,
         orders_spared: tally.spared,
         longest_work_us: tally.longest_work.as_nanos() as f64 / 1e3,

@@ -145,6 +145,9 @@ pub struct AgentAccount {
     /// cannot be told.
     #[serde(default)]
     pub untimed: u64,
+    /// Flows that left the table since no packet had used them for long.
+    #[serde(default)]
+    pub expired: u64,
     /// Windows that it ordered or lifted.
     pub orders: u64,
     /// Windows that were near enough to what was in force.

@@ -6,6 +6,7 @@ use super::agent::Tally;
 use crate::tunnel::Say;
 use lasthop_signals::Node;
 use lasthop_units::Span;
+use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -79,6 +80,16 @@ pub enum Method {
     Tcx,
     /// Filters on the clsact qdisc.
     Clsact,
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Method::Best => "the best way there is",
+            Method::Tcx => "TCX",
+            Method::Clsact => "clsact",
+        })
+    }
 }
 
 /// What an agent has done.

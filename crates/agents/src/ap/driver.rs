@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// A source of driver reports. Here a socket; readers of nl80211 and of queue disciplines will be others.
 pub trait DriverSource {
     /// The newest report, waiting for one up to `patience`; `None` if none came. Older reports that came meanwhile are
-    /// skipped: counters are cumulative.
+    /// skipped: counters are cumulative. However many there are, it returns soon.
     ///
     /// # Errors
     /// The driver has gone; [`DriverSource::reconnect`] may find it again.
@@ -60,7 +60,7 @@ impl DriverSource for SocketDriver {
             return Ok(None);
         }
         let mut newest = None;
-        loop {
+        for _ in 0..BUDGET {
             match recv(self.socket.as_raw_fd(), &mut self.buffer, MsgFlags::MSG_DONTWAIT) {
                 Ok(0) if newest.is_none() => return Err(io::ErrorKind::ConnectionReset.into()),
                 // The end of the connection: told next time, after what came before it has been used.
@@ -74,6 +74,7 @@ impl DriverSource for SocketDriver {
                 Err(error) => return Err(error.into()),
             }
         }
+        Ok(newest)
     }
 
     fn reconnect(&mut self) -> io::Result<()> {
@@ -81,6 +82,9 @@ impl DriverSource for SocketDriver {
         Ok(())
     }
 }
+
+/// Records read in one turn: a second of them, more than the socket holds. A driver that never pauses fills it again meanwhile.
+const BUDGET: usize = 256;
 
 fn open(path: &Path) -> io::Result<OwnedFd> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;

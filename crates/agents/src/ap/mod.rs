@@ -25,6 +25,7 @@ mod consistency;
 pub(crate) mod device;
 mod driver;
 mod error;
+mod fraglist;
 #[cfg(feature = "bpf")]
 pub mod kernel;
 mod log;
@@ -32,7 +33,10 @@ mod log;
 mod lookout;
 #[cfg(feature = "bpf")]
 mod netlink;
+mod news;
 mod offload;
+#[cfg(feature = "bpf")]
+mod owner;
 pub(crate) mod privileges;
 mod probe;
 #[cfg(feature = "bpf")]

@@ -81,6 +81,8 @@ struct Taking {
     interception: crate::transparent::Interception,
     doorway: Doorway,
     stations: BTreeMap<std::net::Ipv4Addr, Node>,
+    /// When it was last looked whether the program is still on its interface.
+    looked: Time,
 }
 
 const UDP: u64 = u64::MAX;
@@ -94,6 +96,9 @@ const HOUSEKEEPING: Span = rotation::PERIOD;
 /// Connections are taken over for stations that have been heard within this time: others are left to their own way.
 #[cfg(feature = "bpf")]
 const PRESENT: Span = Span::from_secs(10);
+/// How often it is looked whether the program that takes connections over is attached.
+#[cfg(feature = "bpf")]
+const ATTACHMENT: Span = Span::from_millis(500);
 /// How long what is under way may take to arrive when the proxy stops.
 const DRAIN: Span = Span::from_secs(1);
 /// Before the law has said anything of a station.
@@ -208,6 +213,10 @@ impl Proxy {
                 }
             }
             self.service(now, stopping.is_none())?;
+            if let Err(error) = self.look_at_attachment(now) {
+                self.farewell()?;
+                return Err(error);
+            }
             let until = self.next_wake(clock::now());
             let ready =
                 punctual.wait(&mut self.poll, clock::now, until).map_err(Error::system("waiting for packets"))?;
@@ -252,7 +261,8 @@ impl Proxy {
     #[cfg(feature = "bpf")]
     fn accept(&mut self, now: Time) {
         let Some(Taking { doorway, stations, .. }) = &mut self.interception else { return };
-        while let Some(socket) = doorway.admit(now, &self.poll) {
+        for _ in 0..Doorway::BUDGET {
+            let Some(socket) = doorway.admit(now, &self.poll) else { return };
             let Ok(to) = socket.local_addr() else { continue };
             let station = match to.ip() {
                 std::net::IpAddr::V4(address) => stations.get(&address),
@@ -421,7 +431,7 @@ impl Proxy {
     /// taken over for a station that is not there is refused.
     fn intercept_for_those_present(&mut self, now: Time) {
         #[cfg(feature = "bpf")]
-        if let Some(Taking { interception, doorway, stations }) = &mut self.interception {
+        if let Some(Taking { interception, doorway, stations, .. }) = &mut self.interception {
             let (sessions, current) = (&self.sessions, &self.current);
             let is_there = |station| current.get(station).is_some_and(|n| sessions[n].is_heard(now, PRESENT));
             let there = stations.iter().filter(|(_, station)| is_there(station));
@@ -430,6 +440,22 @@ impl Proxy {
         }
         #[cfg(not(feature = "bpf"))]
         let _ = now;
+    }
+
+    /// Refuses to go on when connections are not taken over any more: the interface has gone, or somebody has removed the program.
+    fn look_at_attachment(&mut self, now: Time) -> Result<(), Error> {
+        #[cfg(feature = "bpf")]
+        if let Some(taking) = self.interception.as_mut().filter(|taking| now.since(taking.looked) >= ATTACHMENT) {
+            taking.looked = now;
+            if !taking.interception.is_attached() {
+                let why = "the program is not attached to the interface any more, which has gone or been cleared: start the proxy \
+                           again (as a service, with a restart on failure)";
+                return Err(Error::Transparent(why.to_owned()));
+            }
+        }
+        #[cfg(not(feature = "bpf"))]
+        let _ = now;
+        Ok(())
     }
 
     /// A station's agent does not serve this: from the next connection on it is reached as if there were no proxy.
@@ -581,7 +607,12 @@ fn intercept(config: &Config, poll: &Poll) -> Result<Option<Taking>, Error> {
     let (interception, listener) =
         crate::transparent::Interception::begin(transparent, |socket| window::prepare(socket, window::LEAST))?;
     let doorway = Doorway::open(listener, INTERCEPTED, poll).map_err(Error::system("epoll"))?;
-    Ok(Some(Taking { interception, doorway, stations: transparent.stations.iter().copied().collect() }))
+    Ok(Some(Taking {
+        interception,
+        doorway,
+        stations: transparent.stations.iter().copied().collect(),
+        looked: Time::ZERO,
+    }))
 }
 
 fn random<const N: usize>() -> Result<[u8; N], Error> {

@@ -271,7 +271,7 @@ impl Station {
     }
 
     fn accept(&mut self, now: Time, index: usize) {
-        loop {
+        for _ in 0..Doorway::BUDGET {
             let (doorway, leads) = &mut self.doorways[index];
             let Some(socket) = doorway.admit(now, &self.poll) else { return };
             match leads.clone() {
@@ -335,6 +335,11 @@ impl Station {
     fn divert(&mut self, now: Time) -> Result<(), Error> {
         let Some(diversion) = &mut self.diversion else { return Ok(()) };
         let failed = |error: libbpf_rs::Error| Error::Transparent(format!("an eBPF map: {error:#}"));
+        if !diversion.is_attached(now) {
+            let why = "the programs are not attached to the cgroup any more, which has gone: start the station's agent again (as a \
+                       service, with a restart on failure)";
+            return Err(Error::Transparent(why.to_owned()));
+        }
         let session = self.tunnel.session();
         diversion.look(now, session.as_ref().map(|session| session.heard)).map_err(failed)?;
         let forbidden = session.map(|session| std::mem::take(&mut session.forbidden)).unwrap_or_default();
@@ -423,7 +428,8 @@ impl Station {
         let local = self.locals.first_key_value().map(|(_, (since, _))| *since + GREETING);
         let search = self.search.as_ref().and_then(Search::next_look);
         let times = self.doorways.iter().filter_map(|(doorway, _)| doorway.next_look()).chain(local).chain(search);
-        times.fold(tunnel.min(self.slot.1).min(again).min(self.hush.next()), Time::min)
+        let frames = if self.frames.has_more() { now } else { Time::MAX };
+        times.fold(tunnel.min(self.slot.1).min(again).min(self.hush.next()).min(frames), Time::min)
     }
 }
 

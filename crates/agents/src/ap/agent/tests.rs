@@ -5,8 +5,12 @@ use lasthop_signals::{Node, StationReport};
 use lasthop_wire::FlowKey;
 use lasthop_wire::tcp::{Flags, TcpHeader, TcpOptions};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
+
+/// When a script begins.
+const START: Time = Time::from_nanos(10_000_000_000);
 
 /// Gives every flow a fixed window and remembers what it was told.
 #[derive(Clone)]
@@ -42,16 +46,20 @@ impl HopLaw for Fixed {
 struct Memory {
     flows: RefCell<BTreeMap<Key, Flow>>,
     beats: RefCell<Vec<Time>>,
-    /// No packet comes any more.
+    /// No packet comes any more, and none has for so long.
     idle: Cell<bool>,
+    unused: Cell<Span>,
+    /// Flows that are shown when they have changed, and how many times any has been shown.
+    unattended: RefCell<BTreeSet<Key>>,
+    shown: Cell<u64>,
     /// Packets have begun to pass the programs by.
     bypassed: Cell<bool>,
 }
 
-/// The last octet of a station's address stands for the place.
+/// The last octets of a station's address stand for the place.
 fn slot(key: &Key) -> Slot {
     let IpAddr::V4(station) = key.station_address() else { panic!("IPv4 only") };
-    Slot(u32::from(station.octets()[3]))
+    Slot(station.to_bits() & 0xffff)
 }
 
 impl Memory {
@@ -63,10 +71,18 @@ impl Memory {
 }
 
 impl Enforcer for Memory {
-    fn look(&self, each: &mut dyn FnMut(Seen<'_>)) {
-        let flows = self.flows.borrow().clone();
-        let changed = !self.idle.get();
-        flows.iter().for_each(|(key, flow)| each(Seen { slot: slot(key), key, flow, changed }));
+    fn look(&self, all: bool, each: &mut dyn FnMut(Seen<'_>) -> Attention) {
+        let (changed, unused) = (!self.idle.get(), self.unused.get());
+        let shown = |key: &&Key| all || changed || !self.unattended.borrow().contains(*key);
+        let keys: Vec<Key> = self.flows.borrow().keys().filter(shown).copied().collect();
+        self.shown.set(self.shown.get() + keys.len() as u64);
+        for key in &keys {
+            let flow = &self.flows.borrow()[key].clone();
+            match each(Seen { slot: slot(key), key, flow, changed, unused }) {
+                Attention::Always => self.unattended.borrow_mut().remove(key),
+                Attention::OnChange => self.unattended.borrow_mut().insert(*key),
+            };
+        }
     }
 
     fn set_target(&self, slot: Slot, born: Time, target: Option<Bytes>) -> bool {
@@ -79,9 +95,17 @@ impl Enforcer for Memory {
         gone.map(|key| self.flows.borrow_mut().remove(&key));
     }
 
+    fn holds(&self, slot: Slot, born: Time) -> bool {
+        self.at(slot, born, |_, _| ())
+    }
+
     fn heartbeat(&self, now: Time) -> Result<(), Error> {
         self.beats.borrow_mut().push(now);
         Ok(())
+    }
+
+    fn without_place(&self) -> u64 {
+        0
     }
 
     fn sees_all(&self) -> Result<(), Error> {
@@ -205,7 +229,7 @@ fn play(memory: &Memory, turns: Vec<Turn>, log: Option<Log>) -> (Outcome, Option
 fn play_saying(memory: &Memory, turns: Vec<Turn>, log: Option<Log>, say: Say) -> (Outcome, Option<Log>) {
     let gone = std::sync::Arc::default();
     let law = Fixed { window: Bytes::new(20_000), flows: BTreeMap::new(), gone: std::sync::Arc::clone(&gone) };
-    let (now, stop) = (Cell::new(Time::ZERO + Span::from_secs(10)), Stop::new());
+    let (now, stop) = (Cell::new(START), Stop::new());
     let stations = [(IpAddr::from([10, 0, 0, 1]), Node(1)), (IpAddr::from([10, 0, 0, 2]), Node(2))];
     let stations = Stations::new(&stations);
     let mut agent = Agent::new(Box::new(law), memory, stations, Span::from_millis(500), log, say);
@@ -223,7 +247,7 @@ fn target(memory: &Memory, station: [u8; 4]) -> Option<Bytes> {
 fn every_flow_of_a_known_station_gets_its_target_once() {
     let memory = Memory::default();
     for station in [[10, 0, 0, 1], [10, 0, 0, 2], [10, 0, 0, 3], [10, 0, 0, 9]] {
-        let mut flow = connection(Time::from_nanos(1), 5);
+        let mut flow = connection(START, 5);
         flow.note_hardware(&syn(5), [2, 0, 0, 0, 0, station[3]]);
         memory.flows.borrow_mut().insert(key(station), flow);
     }
@@ -252,7 +276,7 @@ fn windows_that_differ_little_are_left_as_they_are() {
 
 /// A flow that is limited, and stays so: its station says nothing more.
 fn limited_connection() -> Flow {
-    let mut flow = connection(Time::from_nanos(1), 5);
+    let mut flow = connection(START, 5);
     flow.set_target(Some(Bytes::new(20_000)));
     let options = TcpOptions::default();
     let ack = TcpHeader {
@@ -265,7 +289,7 @@ fn limited_connection() -> Flow {
         options,
         payload_len: 0,
     };
-    let _ = flow.on_uplink(Time::from_nanos(2), &ack);
+    let _ = flow.on_uplink(START + Span::from_nanos(1), &ack);
     assert_eq!(flow.window(), Some(Bytes::new(20_000)));
     flow
 }
@@ -287,7 +311,7 @@ fn a_stopping_agent_waits_for_windows_that_open_but_not_for_ever_and_not_for_sle
 #[test]
 fn an_agent_that_packets_pass_by_opens_every_window_and_says_why_it_ends() {
     let memory = Memory::default();
-    memory.flows.borrow_mut().insert(key([10, 0, 0, 1]), connection(Time::from_nanos(1), 5));
+    memory.flows.borrow_mut().insert(key([10, 0, 0, 1]), connection(START, 5));
     let bypassed = Turn::Then(Box::new(|memory: &Memory| {
         assert!(target(memory, [10, 0, 0, 1]).is_some());
         memory.bypassed.set(true);
@@ -304,7 +328,7 @@ fn an_agent_that_packets_pass_by_opens_every_window_and_says_why_it_ends() {
 #[test]
 fn a_silent_driver_releases_everything_and_a_voice_takes_it_up_again() {
     let memory = Memory::default();
-    memory.flows.borrow_mut().insert(key([10, 0, 0, 1]), connection(Time::from_nanos(1), 5));
+    memory.flows.borrow_mut().insert(key([10, 0, 0, 1]), connection(START, 5));
     let limited = |expected: bool| {
         Turn::Then(Box::new(move |memory: &Memory| {
             assert_eq!(target(memory, [10, 0, 0, 1]).is_some(), expected);
@@ -314,6 +338,12 @@ fn a_silent_driver_releases_everything_and_a_voice_takes_it_up_again() {
     let turns = vec![
         Turn::Report,
         limited(true),
+        silence(),
+        silence(),
+        silence(),
+        silence(),
+        silence(),
+        silence(),
         silence(),
         silence(),
         silence(),
@@ -339,14 +369,14 @@ fn a_silent_driver_releases_everything_and_a_voice_takes_it_up_again() {
 #[test]
 fn flows_that_end_or_vanish_or_change_are_told_to_the_law() {
     let memory = Memory::default();
-    memory.flows.borrow_mut().insert(key([10, 0, 0, 1]), connection(Time::from_nanos(1), 5));
-    memory.flows.borrow_mut().insert(key([10, 0, 0, 2]), connection(Time::from_nanos(1), 5));
+    memory.flows.borrow_mut().insert(key([10, 0, 0, 1]), connection(START, 5));
+    memory.flows.borrow_mut().insert(key([10, 0, 0, 2]), connection(START, 5));
     let turns = vec![
         Turn::Report,
         Turn::Then(Box::new(|memory| {
             let mut flows = memory.flows.borrow_mut();
             // One connection takes the place of another; the other is reset.
-            flows.insert(key([10, 0, 0, 1]), connection(Time::from_nanos(2), 6));
+            flows.insert(key([10, 0, 0, 1]), connection(START + Span::from_nanos(1), 6));
             let reset = TcpHeader {
                 source_port: 0,
                 destination_port: 0,
@@ -357,7 +387,7 @@ fn flows_that_end_or_vanish_or_change_are_told_to_the_law() {
                 options: TcpOptions::default(),
                 payload_len: 0,
             };
-            flows.get_mut(&key([10, 0, 0, 2])).expect("there").on_downlink(Time::from_nanos(3), &reset);
+            flows.get_mut(&key([10, 0, 0, 2])).expect("there").on_downlink(START + Span::from_nanos(2), &reset);
         })),
         Turn::Report,
         Turn::Report,
@@ -372,7 +402,7 @@ fn flows_that_end_or_vanish_or_change_are_told_to_the_law() {
 #[test]
 fn the_log_has_one_object_a_line_with_what_a_replay_needs() {
     let memory = Memory::default();
-    memory.flows.borrow_mut().insert(key([10, 0, 0, 1]), connection(Time::from_nanos(1), 5));
+    memory.flows.borrow_mut().insert(key([10, 0, 0, 1]), connection(START, 5));
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("decisions.jsonl");
     let log = Log::create(&path).expect("a writable directory");
@@ -394,7 +424,7 @@ fn the_log_has_one_object_a_line_with_what_a_replay_needs() {
 fn a_driver_that_contradicts_itself_is_told_once_counted_and_then_without_effect() {
     static SAID: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
     let memory = Memory::default();
-    memory.flows.borrow_mut().insert(key([10, 0, 0, 1]), connection(Time::from_nanos(1), 5));
+    memory.flows.borrow_mut().insert(key([10, 0, 0, 1]), connection(START, 5));
     let limited = |expected: bool| {
         Turn::Then(Box::new(move |memory: &Memory| {
             assert_eq!(target(memory, [10, 0, 0, 1]).is_some(), expected);
@@ -415,4 +445,207 @@ fn a_driver_that_contradicts_itself_is_told_once_counted_and_then_without_effect
     let said = SAID.lock().expect("not poisoned").clone();
     let told = said.iter().filter(|line| line.contains("station 4 is listed twice")).count();
     assert_eq!(told, 1, "{said:?}");
+}
+
+#[test]
+fn flows_that_carry_nothing_rest_and_leave_the_table_in_the_end() {
+    let memory = Memory::default();
+    // 1500 handshakes, of stations that are known by hardware address, and one flow that carries something all the time.
+    for n in 0..1_500u16 {
+        let [high, low] = (n + 256).to_be_bytes();
+        let mut flow = connection(START, 5);
+        flow.note_hardware(&syn(5), [2, 0, 0, 0, 0, 3]);
+        memory.flows.borrow_mut().insert(key([10, 1, high, low]), flow);
+    }
+    memory.flows.borrow_mut().insert(key([10, 0, 0, 1]), connection(START, 5));
+    memory.idle.set(true);
+    let data = || {
+        Turn::Then(Box::new(|memory: &Memory| {
+            let at = memory.beats.borrow().last().copied().expect("a beat");
+            let segment = TcpHeader { seq: 8, ack: 6, flags: Flags::ACK, payload_len: 1448, ..syn(5) };
+            memory.flows.borrow_mut().get_mut(&key([10, 0, 0, 1])).expect("there").on_downlink(at, &segment);
+            memory.unattended.borrow_mut().remove(&key([10, 0, 0, 1]));
+        }))
+    };
+    let is = |station: [u8; 4], limited: bool| {
+        Turn::Then(Box::new(move |memory: &Memory| assert_eq!(target(memory, station).is_some(), limited)))
+    };
+    let other = [10, 1, 1, 0];
+    let mut turns = vec![Turn::Report, data(), Turn::Report, is([10, 0, 0, 1], true)];
+    turns.extend((0..20).map(|_| Turn::Report));
+    turns.push(is(other, true));
+    // 1.4 s, and some more in which most flows rest.
+    turns.extend((0..350).map(|_| Turn::Report));
+    turns.extend([is(other, false), is([10, 0, 0, 1], true)]);
+    turns.push(Turn::Then(Box::new(|memory: &Memory| memory.shown.set(0))));
+    turns.extend((0..100).map(|_| Turn::Report));
+    turns.push(Turn::Then(Box::new(|memory: &Memory| {
+        let shown = memory.shown.get();
+        assert!(shown < 2 * 1_501 + 100, "{shown} looks at flows in 100 intervals");
+        memory.unused.set(EXPIRY_UNUSED);
+    })));
+    turns.extend((0..300).map(|_| Turn::Report));
+    let (outcome, _) = play(&memory, turns, None);
+    assert_eq!((outcome.tally.flows, outcome.tally.expired), (1_501, 1_500));
+    assert_eq!(memory.flows.borrow().len(), 1, "the one that has carried something may rest for longer");
+}
+
+#[test]
+fn a_flow_that_wakes_up_is_the_same_and_is_limited_again() {
+    let memory = Memory::default();
+    memory.flows.borrow_mut().insert(key([10, 0, 0, 1]), connection(START, 5));
+    memory.idle.set(true);
+    let is = |limited: bool| {
+        Turn::Then(Box::new(move |memory: &Memory| {
+            assert_eq!(target(memory, [10, 0, 0, 1]).is_some(), limited);
+        }))
+    };
+    let wake = Turn::Then(Box::new(|memory: &Memory| {
+        let at = memory.beats.borrow().last().copied().expect("a beat");
+        let segment = TcpHeader { seq: 8, ack: 6, flags: Flags::ACK, payload_len: 1448, ..syn(5) };
+        memory.flows.borrow_mut().get_mut(&key([10, 0, 0, 1])).expect("there").on_downlink(at, &segment);
+        memory.unattended.borrow_mut().clear();
+    }));
+    let mut turns = vec![Turn::Report, is(true)];
+    turns.extend((0..300).map(|_| Turn::Report));
+    turns.extend([is(false), wake, Turn::Report, is(true)]);
+    let (outcome, _) = play(&memory, turns, None);
+    assert_eq!((outcome.tally.flows, outcome.gone.len()), (1, 1));
+}
+
+#[test]
+fn a_driver_that_closes_is_asked_ever_more_rarely_and_a_stop_is_seen_all_the_same() {
+    let memory = Memory::default();
+    // Whoever answers and closes at once, for 30 seconds of turns.
+    let turns = (0..600).map(|_| Turn::Gone).collect();
+    let (outcome, _) = play(&memory, turns, None);
+    let beats = memory.beats.borrow();
+    let passed = *beats.last().expect("beats") - beats[0];
+    let most = 7 + passed.as_nanos() / 1_000_000_000;
+    assert!(u64::from(outcome.reconnections) <= most, "{} in {passed}", outcome.reconnections);
+    let longest = beats.windows(2).map(|pair| pair[1] - pair[0]).max().expect("several beats");
+    assert!(longest <= Span::from_millis(100), "a stop is seen within {longest}");
+}
+
+/// The program's own table, under a test clock.
+#[cfg(feature = "bpf")]
+mod full_table {
+    use super::*;
+    use crate::ap::kernel::{Direction, Load, Rewriter};
+    use crate::ap::privileges;
+    use lasthop_laws::oal::{AccessPoint, Params};
+    use lasthop_wire::ip::Ecn;
+    use lasthop_wire::{ethernet, ip_tcp_packet};
+    use nix::time::{ClockId, clock_gettime};
+    use std::io::Write as _;
+
+    impl Enforcer for Rewriter {
+        fn look(&self, all: bool, each: &mut dyn FnMut(Seen<'_>) -> Attention) {
+            Rewriter::look(self, all, each);
+        }
+
+        fn set_target(&self, slot: Slot, born: Time, target: Option<Bytes>) -> bool {
+            self.set_target_at(slot, born, target)
+        }
+
+        fn forget(&self, slot: Slot, born: Time) {
+            self.forget_at(slot, born);
+        }
+
+        fn holds(&self, slot: Slot, born: Time) -> bool {
+            self.holds_at(slot, born)
+        }
+
+        fn heartbeat(&self, now: Time) -> Result<(), Error> {
+            self.set_test_time(now);
+            Rewriter::heartbeat(self, now)
+        }
+
+        fn sees_all(&self) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn without_place(&self) -> u64 {
+            self.counted().expect("a map").evicted
+        }
+    }
+
+    /// A handshake, as the program sees it.
+    fn shake_hands(rewriter: &Rewriter, station: [u8; 4]) {
+        let down = key(station).downlink();
+        let up = FlowKey {
+            source: down.destination,
+            destination: down.source,
+            source_port: down.destination_port,
+            destination_port: down.source_port,
+            ..down
+        };
+        let frame = |flow: &FlowKey, header: &TcpHeader| {
+            let packet = ip_tcp_packet(flow, Ecn::NotEct, header, b"").expect("a short packet");
+            let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 3];
+            frame.extend_from_slice(&ethernet::IPV4.to_be_bytes());
+            frame.extend_from_slice(&packet);
+            frame
+        };
+        let answer = TcpHeader { seq: 7, ack: 6, flags: Flags::SYN | Flags::ACK, ..syn(5) };
+        let last = TcpHeader { seq: 6, ack: 8, flags: Flags::ACK, ..syn(5) };
+        for (direction, packet) in [
+            (Direction::Uplink, frame(&up, &syn(5))),
+            (Direction::Downlink, frame(&down, &answer)),
+            (Direction::Uplink, frame(&up, &last)),
+        ] {
+            rewriter.test_run(direction, &packet).expect("a run");
+        }
+    }
+
+    fn busy() -> Span {
+        // The usual account goes by the kernel's ticks.
+        let used = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("always there");
+        Span::from_nanos(used.tv_sec() as u64 * 1_000_000_000 + used.tv_nsec() as u64)
+    }
+
+    #[test]
+    fn nine_thousand_handshakes_cost_little_and_then_nothing() {
+        if !(privileges::has(privileges::SYS_ADMIN) || privileges::has(privileges::BPF)) {
+            let _ = writeln!(std::io::stderr(), "SKIPPED: a full table: needs root");
+            return;
+        }
+        let rewriter = Rewriter::load(Load { test_clock: true, ..Load::default() }).expect("programs");
+        Enforcer::heartbeat(&rewriter, START).expect("a beat");
+        for n in 0..9_000u16 {
+            let [high, low] = (n + 256).to_be_bytes();
+            shake_hands(&rewriter, [10, 1, high, low]);
+        }
+        let held = rewriter.flows().len();
+        assert!(held > 4_096, "{held} flows in the table");
+        let law = AccessPoint::new(Params::default()).expect("valid parameters");
+        let age_limit = Span::from_millis(500);
+        let mut agent = Agent::new(Box::new(law), &rewriter, Stations::new(&[]), age_limit, None, |_| {});
+        let addresses = BTreeMap::from([(Node(3), [2, 0, 0, 0, 0, 3])]);
+        let mut longest = [Span::ZERO; 2];
+        let mut rest = Span::ZERO;
+        for n in 1..=750u64 {
+            let now = START + Span::from_millis(4 * n);
+            Enforcer::heartbeat(&rewriter, now).expect("a beat");
+            let mut record = Record { at: now, addresses: addresses.clone(), ..Record::default() };
+            record.report.channel.active = Span::from_millis(4 * n);
+            record.report.stations =
+                vec![StationReport { phy_rate: lasthop_units::Rate::from_mbit(100), ..StationReport::unseen(Node(3)) }];
+            let before = busy();
+            agent.interval(now, record, n % 250 == 0);
+            let took = busy() - before;
+            let resting = n > 260;
+            longest[usize::from(resting)] = longest[usize::from(resting)].max(took);
+            rest += if resting { took } else { Span::ZERO };
+        }
+        assert!(agent.tally.flows as usize >= held, "{} of {held} flows", agent.tally.flows);
+        let mean = rest / 490;
+        println!(
+            "{held} flows: longest interval {} at first and {} at rest, {mean} in the mean",
+            longest[0], longest[1]
+        );
+        assert!(longest.iter().all(|longest| *longest < Span::from_millis(20)), "{longest:?} of processor time");
+        // A tenth of a processor at 250 intervals a second.
+        assert!(mean < Span::from_micros(400), "{mean} an interval");
+    }
 }
