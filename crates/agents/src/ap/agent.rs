@@ -78,6 +78,8 @@ pub(super) struct Agent<'a> {
     pub stations: Stations,
     /// Reports and decisions older than this do not count.
     pub age_limit: Span,
+    /// Flows that the law is told of at once. Others wait until some of them rest.
+    pub max_flows: usize,
     pub log: Option<Log>,
     pub tally: Tally,
     consistency: Consistency,
@@ -93,11 +95,11 @@ pub(super) struct Agent<'a> {
 
 /// An idle flow's report is repeated to the law after this long: its model's own horizon. Between, nothing has changed.
 const REPEAT: Span = Span::from_millis(40);
-/// A flow that carries nothing for so long rests: its limit is lifted and the law forgets it, until its next packet. A sender that
+/// A flow that carries nothing for so long, or has not begun to, rests: its limit is lifted and the law forgets it, until its next packet. A sender that
 /// was silent for so long begins with ten segments again (RFC 5681, section 4.1; RFC 6928).
 const REST: Span = Span::from_secs(5);
-/// As above, for a flow that has never carried anything.
-const REST_UNUSED: Span = Span::from_secs(1);
+/// As above, while many flows are followed: longer than a round trip.
+const REST_CROWDED: Span = Span::from_millis(200);
 /// A flow of which no packet comes for so long leaves the table, as it may leave that of a NAT (RFC 5382, REQ-5).
 const EXPIRY: Span = Span::from_secs(2 * 3600 + 4 * 60);
 /// As above, for one that has never carried anything, or whose handshake is not over.
@@ -139,7 +141,7 @@ impl<'a> Agent<'a> {
         law: Box<dyn HopLaw>,
         enforcer: &'a dyn Enforcer,
         stations: Stations,
-        age_limit: Span,
+        (age_limit, max_flows): (Span, u32),
         log: Option<Log>,
         say: Say,
     ) -> Agent<'a> {
@@ -148,6 +150,7 @@ impl<'a> Agent<'a> {
             enforcer,
             stations,
             age_limit,
+            max_flows: max_flows as usize,
             log,
             tally: Tally::default(),
             consistency: Consistency::default(),
@@ -278,7 +281,9 @@ impl<'a> Agent<'a> {
     /// those too that rest.
     fn sense_flows(&mut self, now: Time, all: bool) -> Vec<observation::Flow> {
         let mut lines = Vec::new();
-        let (mut strangers, mut untimed, mut room) = (0, 0, MOST_NEW);
+        let (mut strangers, mut untimed) = (0, 0);
+        let mut room = self.max_flows.saturating_sub(self.known.len()).min(MOST_NEW);
+        let crowded = self.known.len() > self.max_flows / 2;
         let enforcer = self.enforcer;
         enforcer.look(all, &mut |seen| {
             let Seen { slot, key, flow, changed, unused } = seen;
@@ -300,9 +305,9 @@ impl<'a> Agent<'a> {
                 if self.strangers.insert(slot, flow.born()) != Some(flow.born()) {
                     self.news.stranger(now, key.station_address());
                 }
-                return if idle.rests() { Attention::OnChange } else { Attention::Always };
+                return if idle.rests(crowded) { Attention::OnChange } else { Attention::Always };
             };
-            if idle.rests() {
+            if idle.rests(crowded) {
                 self.lay_to_rest(now, key, flow);
                 return Attention::OnChange;
             }
@@ -477,8 +482,9 @@ impl Idle {
         Idle { span: now.since(last.max(flow.born())), carried: last > Time::ZERO }
     }
 
-    fn rests(&self) -> bool {
-        self.span >= if self.carried { REST } else { REST_UNUSED }
+    fn rests(&self, crowded: bool) -> bool {
+        // A handshake alone is no reason for a limit: what can come first is ten segments.
+        !self.carried || self.span >= if crowded { REST_CROWDED } else { REST }
     }
 
     /// True for a flow of which no packet has come for so long in either direction.

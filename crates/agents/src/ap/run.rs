@@ -101,7 +101,14 @@ impl Attached {
     ) -> Result<Summary, Error> {
         let (tally, log) = {
             let stations = Stations::new(&config.stations);
-            let mut agent = Agent::new(law, &self.programs, stations, config.age_limit, self.log.take(), config.say);
+            let mut agent = Agent::new(
+                law,
+                &self.programs,
+                stations,
+                (config.age_limit, config.max_flows),
+                self.log.take(),
+                config.say,
+            );
             agent.run(driver, &Monotonic, stop)?;
             (agent.tally, agent.log.take())
         };
