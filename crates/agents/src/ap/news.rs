@@ -4,7 +4,7 @@
 
 use super::Contradiction;
 use crate::tunnel::Say;
-use crate::tunnel::rarely::Rarely;
+use crate::tunnel::rarely::{Gathered, Rarely};
 use lasthop_signals::Node;
 use lasthop_units::{Span, Time, count};
 use std::net::IpAddr;
@@ -17,23 +17,13 @@ pub(super) struct News {
     silence: Rarely,
     /// The silence that goes on was told.
     silence_told: bool,
-    stale: Tally<()>,
-    accepted: Tally<(Node, IpAddr)>,
-    strangers: Tally<IpAddr>,
-    crowded: Tally<()>,
+    stale: Gathered<()>,
+    accepted: Gathered<(Node, IpAddr)>,
+    strangers: Gathered<IpAddr>,
+    crowded: Gathered<()>,
     /// Flows without a place in the table that have been counted.
     places: u64,
 }
-
-/// How often something happened since it was told, and the last time.
-struct Tally<T> {
-    rarely: Rarely,
-    count: u64,
-    last: Option<T>,
-}
-
-/// What comes within this time is told together.
-const GATHER: Span = Span::from_secs(1);
 
 impl News {
     pub(super) fn new(say: Say) -> News {
@@ -42,10 +32,10 @@ impl News {
             contradictions: [false; Contradiction::KINDS],
             silence: Rarely::new(Span::ZERO),
             silence_told: false,
-            stale: Tally::new(),
-            accepted: Tally::new(),
-            strangers: Tally::new(),
-            crowded: Tally::new(),
+            stale: Gathered::new(),
+            accepted: Gathered::new(),
+            strangers: Gathered::new(),
+            crowded: Gathered::new(),
             places: 0,
         }
     }
@@ -117,28 +107,6 @@ impl News {
             let records = count(number, "record");
             (self.say)(&format!("{records} more of the driver ignored: older than the age limit when they came"));
         }
-    }
-}
-
-impl<T> Tally<T> {
-    fn new() -> Tally<T> {
-        Tally { rarely: Rarely::new(GATHER), count: 0, last: None }
-    }
-
-    fn add(&mut self, now: Time, what: T) {
-        self.add_many(now, 1, what);
-    }
-
-    fn add_many(&mut self, now: Time, number: u64, what: T) {
-        self.rarely.goes_on(now);
-        (self.count, self.last) = (self.count + number, Some(what));
-    }
-
-    fn take(&mut self, now: Time) -> Option<(u64, T)> {
-        if !self.rarely.is_due(now) {
-            return None;
-        }
-        Some((std::mem::take(&mut self.count), self.last.take()?))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The proxy's loop.
 
+use super::arrivals::Arrivals;
 use super::budget::Terms;
 use super::config::{Config, Summary};
 use super::control::{Control, Decided};
@@ -61,6 +62,7 @@ pub struct Proxy {
     reception: Reception,
     key_file: KeyFile,
     refusals: Refusals,
+    arrivals: Arrivals,
     say: Say,
     scratch: Vec<u8>,
     wake: Option<Time>,
@@ -173,6 +175,7 @@ impl Proxy {
             reception,
             key_file,
             refusals: Refusals::new(),
+            arrivals: Arrivals::default(),
             say: config.say,
             scratch: vec![0; 256 << 10],
             wake: None,
@@ -238,11 +241,14 @@ impl Proxy {
                 while let Some(answer) = self.resolver.answer() {
                     let Some(session) = self.sessions.get_mut(&answer.session) else { continue };
                     let count = answer.addresses.len();
-                    let mut allowed = answer.addresses;
+                    let mut allowed = answer.addresses.clone();
                     let local = self.allow_local;
                     allowed.retain(|to| server::is_allowed(to.ip(), local) && (local || !route::is_own(to.ip())));
                     match count > 0 && allowed.is_empty() {
-                        true => session.refuse(answer.stream, OpenResult::Forbidden),
+                        true => {
+                            self.arrivals.forbidden(now, session.station, answer.addresses[0]);
+                            session.refuse(answer.stream, OpenResult::Forbidden);
+                        }
                         false => session.on_addresses(now, answer.stream, allowed, &self.poll),
                     }
                 }
@@ -294,12 +300,25 @@ impl Proxy {
                 Ok(Datagram::Sealed { session: keys, number, sealed }) => {
                     // Written out, because the link is borrowed.
                     let Proxy {
-                        sessions, current, by_keys, reception, control, terms, refusals, summary, pacing, ..
+                        sessions,
+                        current,
+                        by_keys,
+                        reception,
+                        control,
+                        terms,
+                        refusals,
+                        arrivals,
+                        summary,
+                        pacing,
+                        ..
                     } = self;
                     if let Some(confirmed) = reception.confirm(keys, number, sealed) {
                         let old = current.get(&confirmed.station).and_then(|number| sessions.get(number));
                         if confirmed.continues.is_none() && old.is_some_and(|old| old.is_heard(now, IN_USE)) {
                             refusals.replaced(now, from, confirmed.station);
+                        }
+                        if confirmed.continues.is_none() {
+                            arrivals.begun(now, confirmed.station, from);
                         }
                         begin_or_go_on(
                             now,
@@ -401,7 +420,13 @@ impl Proxy {
         self.wakeful.hold(self.hurry(now) == Hurry::Packets);
         let gone: Vec<u32> =
             self.sessions.iter().filter(|(_, s)| !s.is_heard(now, SILENCE)).map(|(number, _)| *number).collect();
-        gone.into_iter().for_each(|number| self.end(now, number));
+        for number in gone {
+            if let Some(session) = self.sessions.get(&number) {
+                self.arrivals.silent(now, session.station);
+            }
+            self.end(now, number);
+        }
+        self.arrivals.tell(now, self.say);
         self.reception.forget(now);
         if let Some(line) = self.refusals.take(now) {
             (self.say)(&line);
@@ -607,6 +632,8 @@ fn intercept(config: &Config, poll: &Poll) -> Result<Option<Taking>, Error> {
     let (interception, listener) =
         crate::transparent::Interception::begin(transparent, |socket| window::prepare(socket, window::LEAST))?;
     let doorway = Doorway::open(listener, INTERCEPTED, poll).map_err(Error::system("epoll"))?;
+    let stations = lasthop_units::count(transparent.stations.len(), "station");
+    (config.say)(&format!("connections that come in at {} for {stations} are taken over", transparent.iface));
     Ok(Some(Taking {
         interception,
         doorway,
