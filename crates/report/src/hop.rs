@@ -48,11 +48,9 @@ impl HopMeter {
             recorder.sample(at, Gauge::Station(SeriesKind::PhyRate, station.station), station.phy_rate.as_mbit_f64());
         }
         let active = report.channel.active.saturating_sub(self.channel.active);
-        if !active.is_zero() {
-            if let Some((old, new)) = self.channel.busy.zip(report.channel.busy) {
-                let busy = new.saturating_sub(old);
-                recorder.sample(at, Gauge::Hop(SeriesKind::ChannelBusy), busy.as_secs_f64() / active.as_secs_f64());
-            }
+        if let Some((old, new)) = self.channel.busy.zip(report.channel.busy).filter(|_| !active.is_zero()) {
+            let busy = new.saturating_sub(old);
+            recorder.sample(at, Gauge::Hop(SeriesKind::ChannelBusy), busy.as_secs_f64() / active.as_secs_f64());
         }
         self.channel = report.channel;
         if let Some(estimate) = &mut self.capacity {

@@ -362,6 +362,9 @@ fn agrees_with_itself(report: &HopReport) -> Result<(), Contradiction> {
 /// Octets of the longest IP packet.
 const LONGEST_PACKET: u64 = 65_535;
 
+/// A counter, if the driver has it, and what it is called.
+type Named = (&'static str, Option<u64>);
+
 /// The first counter that is less than it was.
 fn fell(old: &HopReport, new: &HopReport) -> Option<&'static str> {
     let channel = |c: &ChannelTime| {
@@ -387,9 +390,7 @@ fn fell(old: &HopReport, new: &HopReport) -> Option<&'static str> {
             ("a station's count of PPDUs", s.tx_ppdus),
         ]
     };
-    let less = |((name, old), (_, new)): ((&'static str, Option<u64>), (&'static str, Option<u64>))| {
-        old.zip(new).filter(|(old, new)| new < old).map(|_| name)
-    };
+    let less = |((name, old), (_, new)): (Named, Named)| old.zip(new).filter(|(old, new)| new < old).map(|_| name);
     let of_channel = channel(&old.channel).into_iter().zip(channel(&new.channel)).find_map(less);
     of_channel
         .or_else(|| pairs(old, new).find_map(|(old, new)| station(old).into_iter().zip(station(new)).find_map(less)))

@@ -120,6 +120,34 @@ mod tests {
     }
 
     #[test]
+    fn a_driver_that_sends_without_pause_does_not_keep_its_reader() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("driver");
+        let listening = listener(&path);
+        let mut driver = SocketDriver::connect(&path).expect("a listener");
+        let end = accepted(&listening);
+        // A pause would be whenever the reader is faster: here there is none, since the rest waits in the socket.
+        let message = driver::encode(&record(1)).expect("few stations");
+        let mut sent = 0u32;
+        while send(end.as_raw_fd(), &message, MsgFlags::MSG_DONTWAIT).is_ok() {
+            sent += 1;
+        }
+        let flood = std::thread::spawn(move || {
+            (0..20_000).for_each(|_| {
+                send(end.as_raw_fd(), &message, MsgFlags::empty()).expect("it is read");
+            });
+        });
+        let mut turns = 0u32;
+        while !flood.is_finished() {
+            drop(driver.newest(Span::from_millis(1)).expect("connected"));
+            turns += 1;
+        }
+        flood.join().expect("no panic");
+        let least = (20_000 + sent) / BUDGET as u32 / 2;
+        assert!(turns >= least, "{turns} turns for {} records", 20_000 + sent);
+    }
+
+    #[test]
     fn the_newest_record_counts_and_the_end_shows_as_an_error() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("driver");

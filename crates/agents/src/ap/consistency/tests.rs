@@ -253,7 +253,7 @@ fn tell_a_lie(record: &mut Record, which: usize, by: u64) {
         10 => *channel.busy.get_or_insert_default() = ms,
         11 => station.tx_airtime = Some(ms),
         12 => *channel.rx.get_or_insert_default() += ms,
-        13 => *at = *at + ms,
+        13 => *at += ms,
         _ => *at = at.saturating_sub(ms),
     }
 }
