@@ -131,7 +131,9 @@ impl Consistency {
     ///
     /// # Errors
     /// What it contradicts. The next one is compared with it if it agrees with itself.
-    pub(super) fn admit(&mut self, now: Time, record: Record) -> Result<Record, Contradiction> {
+    pub(super) fn admit(&mut self, now: Time, mut record: Record) -> Result<Record, Contradiction> {
+        // As they should be: then each is found again without looking at all.
+        record.report.stations.sort_by_key(|station| station.station);
         agrees_with_itself(&record.report)?;
         if record.at > now + CLOCK {
             return Err(Contradiction::Future(record.at.since(now)));
@@ -206,9 +208,9 @@ impl Consistency {
             },
             stations: Vec::with_capacity(record.report.stations.len()),
         };
-        stations.retain(|node, _| record.report.stations.iter().any(|station| station.station == *node));
+        stations.retain(|node, _| of(&record.report, *node).is_some());
         for new in &record.report.stations {
-            let old = before.and_then(|before| before.report.stations.iter().find(|old| old.station == new.station));
+            let old = before.and_then(|before| of(&before.report, new.station));
             let station = stations.entry(new.station).or_insert_with(|| Station::new(*new));
             told.stations.push(station.tell(old.unwrap_or(new), new));
         }
@@ -336,10 +338,8 @@ fn agrees_with_itself(report: &HopReport) -> Result<(), Contradiction> {
         ("receiving time", "the time on the channel", within(rx, Some(active), BOOKED)),
         ("transmitting time", "busy time", within(tx, busy, CLOCK)),
     ];
-    let mut nodes: Vec<Node> = report.stations.iter().map(|station| station.station).collect();
-    nodes.sort_unstable();
-    if let Some(pair) = nodes.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(Contradiction::Twice(pair[0]));
+    if let Some(pair) = report.stations.windows(2).find(|pair| pair[0].station == pair[1].station) {
+        return Err(Contradiction::Twice(pair[0].station));
     }
     let of_stations = report.stations.iter().flat_map(|station| {
         let longest = u64::from(station.backlog_packets) * LONGEST_PACKET;
@@ -396,12 +396,15 @@ fn fell(old: &HopReport, new: &HopReport) -> Option<&'static str> {
         .or_else(|| pairs(old, new).find_map(|(old, new)| station(old).into_iter().zip(station(new)).find_map(less)))
 }
 
+/// A station of a record whose stations are in order.
+fn of(report: &HopReport, node: Node) -> Option<&StationReport> {
+    let at = report.stations.binary_search_by_key(&node, |station| station.station).ok()?;
+    report.stations.get(at)
+}
+
 /// Stations that stand in both records.
 fn pairs<'a>(old: &'a HopReport, new: &'a HopReport) -> impl Iterator<Item = (&'a StationReport, &'a StationReport)> {
-    new.stations.iter().filter_map(|station| {
-        let before = old.stations.iter().find(|before| before.station == station.station)?;
-        Some((before, station))
-    })
+    new.stations.iter().filter_map(|station| Some((of(old, station.station)?, station)))
 }
 
 fn grown((old, new): (&StationReport, &StationReport), of: fn(&StationReport) -> Option<Span>) -> Option<Span> {

@@ -1,8 +1,9 @@
 //! Whose an interface is: one agent's at a time, for as long as that lives.
 //!
 //! A claim is an abstract Unix socket that bears the interface's number. It is of the network namespace that the interface is in,
-//! so that whoever could attach to the one sees the other, and the kernel takes it away with its process, however that ends, be it
-//! only stopped meanwhile. Names are free to everybody: a claim counts if it is of root or of the same user.
+//! so that whoever could attach to the one sees the other, and the kernel takes it away with its process, however that ends. A process
+//! that is only stopped keeps it. Names are free to everybody: whoever takes one keeps agents from beginning, but what is to be cleaned
+//! up is left to root and the same user alone.
 
 use super::Error;
 use nix::errno::Errno;
