@@ -121,8 +121,11 @@ const BOOKED: Span = Span::from_millis(25);
 const DRIFT: u64 = 20;
 /// Share of an exchange that is neither sent nor received: the gaps of RTS, CTS, a short frame and its Ack are less than that.
 const GAPS: u64 = 2;
-/// Longest PPDU, and a few records more: for so long frames of the time before may speak against a new rate.
-const RATE_PATIENCE: Span = Span::from_millis(20);
+/// For so long frames of the time before may speak against a new rate: what is counted when it arrives comes after a delay, and a rate
+/// may go on falling.
+const RATE_PATIENCE: Span = Span::from_millis(100);
+/// Frames that seem to take so many times as long as they took contradict a rate: some drivers tell a mean.
+const RATE_MARGIN: u64 = 2;
 /// How much longer frames may seem to take than they took: counters are not read in one moment.
 const RATE_SLACK: Span = Span::from_millis(1);
 
@@ -256,7 +259,7 @@ impl Station {
         let octets = u128::from(bytes) * u128::from(attempts.max(packets)) / u128::from(packets.max(1));
         let octets = Bytes::new(u64::try_from(octets).unwrap_or(u64::MAX));
         let takes = new.phy_rate.time_for(octets).filter(|_| !new.phy_rate.is_zero()).unwrap_or(Span::ZERO);
-        let contradicts = takes > took + took / 4 + RATE_SLACK;
+        let contradicts = takes > took * RATE_MARGIN + RATE_SLACK;
         match self.doubted {
             _ if new.phy_rate == self.rate && !contradicts => self.doubted = None,
             None if !contradicts => self.rate = new.phy_rate,
