@@ -14,6 +14,7 @@ const FLOORS: &[&[&str]] = &[
     &["scenario", "system"],
     &["sim", "lab", "agents"],
     &["experiment"],
+    &["reproduce"],
     &["cli"],
 ];
 

@@ -6,8 +6,9 @@ use lasthop_tests::{
 };
 use nix::sys::signal::{SigHandler, Signal, kill, killpg};
 use nix::unistd::Pid;
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
@@ -67,7 +68,7 @@ fn ctrl_c_at_any_moment_ends_a_run_soon_and_leaves_nothing() {
         let ended = gone(child, &out);
         assert_eq!(ended.status, 130, "after {milliseconds} ms: {}", ended.err);
         if begins {
-            assert!(ended.err.contains("stopped before the end: nothing was written"), "{}", ended.err);
+            assert!(ended.err.contains("stopped before the first run was done: nothing was written"), "{}", ended.err);
         }
     }
 }
@@ -110,12 +111,46 @@ fn an_agent_that_hangs_does_not_keep_an_interrupted_run_waiting() {
     assert!(kill(hung, None).is_err(), "the agent lives on");
 }
 
+/// A run that takes the simulator a while, too, so that none is done when it is told to stop.
+fn an_hour(folder: &Path) -> PathBuf {
+    let text = std::fs::read_to_string(own_scenario("long")).expect("a scenario");
+    let path = folder.join("hour.toml");
+    std::fs::write(&path, text.replace("duration = \"60 s\"", "duration = \"3600 s\"")).expect("written");
+    path
+}
+
+#[test]
+fn what_is_done_when_an_experiment_is_ended_is_kept_and_marked() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let out = folder.path().join("results");
+    let mut command = lasthop(["run", "--world", "sim", "--seeds", "1000", "--law", "cubic", "--out"]);
+    let child = command.arg(&out).arg(own_scenario("short")).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = child.expect("it starts");
+    let mut told = BufReader::new(child.stderr.take().expect("piped")).lines();
+    // Runs are told as they begin, and the tenth begins when some are done.
+    assert!(
+        told.any(|line| line.is_ok_and(|line| line.starts_with("run 10 of 1000"))),
+        "it does not get to the tenth run"
+    );
+    kill(pid(&child), Signal::SIGINT).expect("it runs");
+    let rest = std::thread::spawn(move || told.map_while(Result::ok).collect::<Vec<_>>().join("\n"));
+    let ended = ends_within(child, SOON);
+    assert_eq!(ended.status, 130, "{}", rest.join().expect("no panic"));
+    assert!(ended.out.contains("INCOMPLETE: it was ended early, with"), "{}", ended.out);
+    let result: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(out.join("result.json")).expect("a result")).expect("JSON");
+    let done = result["incomplete"]["runs"].as_u64().expect("how many");
+    assert!((8..1000).contains(&done) && result["incomplete"]["planned"] == 1000, "{done} runs");
+    assert_eq!(result["seeds"]["cubic"].as_array().map(Vec::len), Some(done as usize));
+    assert!(std::fs::read_to_string(out.join("report.html")).expect("a page").contains("<h2>Incomplete</h2>"));
+}
+
 #[test]
 fn the_simulator_stops_too() {
     let folder = tempfile::tempdir().expect("a directory");
     let out = folder.path().join("results");
     let mut command = lasthop(["run", "--world", "sim", "--seeds", "1000", "--out"]);
-    command.arg(&out).arg(own_scenario("long")).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.arg(&out).arg(an_hour(folder.path())).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().expect("it starts");
     assert!(eventually(PATIENCE, || catches(child.id(), Signal::SIGINT)), "it does not ask for signals");
     kill(pid(&child), Signal::SIGINT).expect("it runs");
@@ -128,9 +163,10 @@ fn the_simulator_stops_too() {
 fn in_the_background_of_a_script_it_stops_too_and_under_nohup_it_does_not_hang_up() {
     let folder = tempfile::tempdir().expect("a directory");
     let out = folder.path().join("results");
+    let hour = an_hour(folder.path());
     let start = |ignored: Signal| {
         let mut command = lasthop(["run", "--world", "sim", "--seeds", "1000", "--out"]);
-        command.arg(&out).arg(own_scenario("long")).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.arg(&out).arg(&hour).stdout(Stdio::piped()).stderr(Stdio::piped());
         // SAFETY: the closure makes system calls only.
         unsafe {
             command.pre_exec(move || Ok(nix::sys::signal::signal(ignored, SigHandler::SigIgn).map(drop)?));

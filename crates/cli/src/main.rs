@@ -19,6 +19,7 @@ mod ready;
 mod reproduce;
 mod run;
 mod station;
+mod trace;
 
 use clap::{Parser, Subcommand};
 use lasthop_experiment::ExperimentError;
@@ -77,6 +78,11 @@ enum Command {
     Pair(pair::Args),
     /// Measure how frames are aggregated: in a capture, or live on a monitor interface
     Aggregation(aggregation::Args),
+    /// Packet-delivery traces of links: what one carries, recording one, making one of rates
+    ///
+    /// A trace is a file with a time in milliseconds a line, at each of which a link delivers up to 1504 bytes, as mahimahi records and plays it.
+    /// Scenarios play traces as their last hop: `[hop.trace]`.
+    Trace(trace::Args),
     /// Run any program on a host of a scenario, over the emulated hop
     ///
     /// Builds the scenario's hosts and hop in the lab and starts the program in the network
@@ -101,6 +107,7 @@ fn main() -> ExitCode {
         Command::Station(args) => station::station(&args),
         Command::Pair(args) => pair::pair(&args),
         Command::Aggregation(args) => aggregation::aggregation(&args),
+        Command::Trace(args) => trace::trace(&args),
         Command::Lab(args) => lab::lab(&args),
     };
     match done {

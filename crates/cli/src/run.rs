@@ -1,7 +1,7 @@
 //! `lasthop run` and `lasthop compare`.
 
 use crate::progress::Bar;
-use crate::{Shown, check, console, note, place, ready, say};
+use crate::{INTERRUPTED, Shown, check, console, note, place, ready, say};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use lasthop_experiment::{ExperimentError, Outcome, Place, Plan};
@@ -65,15 +65,20 @@ pub struct CompareArgs {
 
 /// Runs and reports.
 pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
-    execute(&args.common, &args.laws, 1).map(|_| ExitCode::SUCCESS)
+    execute(&args.common, &args.laws, 1).map(|(summary, _)| status(&summary))
 }
 
 /// Runs, reports, and prints each law as ratios to the first.
 pub fn compare(args: CompareArgs) -> anyhow::Result<ExitCode> {
     let (summary, laws) = execute(&args.common, &args.laws, 2)?;
-    let Some((base, others)) = laws.split_first() else { return Ok(ExitCode::SUCCESS) };
+    let Some((base, others)) = laws.split_first() else { return Ok(status(&summary)) };
     say!("\nAs multiples of {base}:\n{}", summary.ratio_table(base, others, &Key::usual(), console::width()))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(status(&summary))
+}
+
+/// What the shell is told.
+fn status(summary: &Summary) -> ExitCode {
+    if summary.incomplete.is_some() { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS }
 }
 
 /// `fewest`: how many laws there must be.
@@ -188,6 +193,9 @@ fn print(plan: &Plan<'_>, outcome: &Outcome, expected: &[Key]) -> anyhow::Result
     }
     let columns = outcome.summary.columns(expected);
     say!("{}", outcome.summary.text_table(&columns, width))?;
+    if let Some(incomplete) = outcome.summary.incomplete {
+        say!("\nINCOMPLETE: {}", fold(&incomplete.to_string()))?;
+    }
     let verdict = outcome.info.verdict();
     if !verdict.reliable {
         say!("\nUNRELIABLE: do not quote these figures.")?;

@@ -29,7 +29,7 @@ pub enum ExperimentError {
     /// The agent is this very program, and it cannot find itself.
     #[error("cannot find the running program to start the agent with")]
     OwnProgram(#[source] std::io::Error),
-    /// Somebody asked to stop.
-    #[error("stopped before the end: nothing was written")]
+    /// Somebody asked to stop before a run was done.
+    #[error("stopped before the first run was done: nothing was written")]
     Stopped,
 }

@@ -7,10 +7,11 @@ pub mod agent;
 mod error;
 mod host;
 mod plan;
-pub mod reproduce;
+mod record;
 mod runner;
 mod tunnel;
 
 pub use error::ExperimentError;
 pub use plan::{Place, Plan};
+pub use record::{Recorded, record};
 pub use runner::{Outcome, Progress, Silent, lab_spec, run};

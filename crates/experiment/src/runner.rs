@@ -2,7 +2,7 @@
 
 use crate::{ExperimentError, Place, Plan, agent, host, tunnel};
 use lasthop_lab::{LabError, Spec, Stop};
-use lasthop_report::{Lateness, Regulated, Run, RunInfo, RunStatus, Summary};
+use lasthop_report::{Incomplete, Lateness, Regulated, Run, RunInfo, RunStatus, Summary};
 use lasthop_scenario::{Scenario, SetUp};
 use lasthop_units::{Span, Time};
 use std::sync::Mutex;
@@ -31,9 +31,9 @@ impl Progress for Silent {
 /// What an experiment brought.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Every run, in the plan's order.
+    /// Every run that was done, in the plan's order.
     pub runs: Vec<Run>,
-    /// Figures over seeds.
+    /// Figures over seeds; `incomplete` if somebody asked to stop before all of them were done.
     pub summary: Summary,
     /// The circumstances. The caller fills in what it knows: revision, command line, start, duration, versions.
     pub info: RunInfo,
@@ -45,23 +45,30 @@ const NOT_REAL_TIME: &str = "the emulator was not allowed real-time scheduling (
 /// One finished run and how it went.
 type Finished = (Run, RunStatus);
 
-/// Runs every law under every seed.
+/// Runs every law under every seed. If `stop` is raised, what is done by then is the outcome.
 ///
 /// # Errors
-/// The first run that failed, or [`ExperimentError::Stopped`].
+/// The first run that failed, or [`ExperimentError::Stopped`] if nothing was done yet.
 pub fn run(plan: &Plan<'_>, progress: &dyn Progress, stop: &Stop) -> Result<Outcome, ExperimentError> {
     let finished = match plan.place {
-        Place::Sim => side_by_side(plan, progress, stop)?,
-        Place::Lab => one_by_one(plan, progress, stop)?,
+        Place::Sim => side_by_side(plan, progress, stop),
+        Place::Lab => one_by_one(plan, progress, stop),
     };
+    let stopped = |result: &Result<Finished, ExperimentError>| matches!(result, Err(ExperimentError::Stopped));
+    let planned = plan.runs().len();
+    let finished: Vec<Finished> = finished.into_iter().filter(|result| !stopped(result)).collect::<Result<_, _>>()?;
+    if finished.is_empty() {
+        return Err(ExperimentError::Stopped);
+    }
     let (runs, statuses): (Vec<Run>, Vec<RunStatus>) = finished.into_iter().unzip();
     let laws: Vec<String> = plan.laws.iter().map(|law| law.name.clone()).collect();
-    let summary = Summary::of(plan.place.world(), plan.scenario.name(), &laws, &runs);
+    let mut summary = Summary::of(plan.place.world(), plan.scenario.name(), &laws, &runs);
+    summary.incomplete = (runs.len() < planned).then_some(Incomplete { runs: runs.len(), planned });
     Ok(Outcome { runs, summary, info: info(plan, statuses) })
 }
 
 /// Simulated runs share nothing, so each core takes the next one.
-fn side_by_side(plan: &Plan<'_>, progress: &dyn Progress, stop: &Stop) -> Result<Vec<Finished>, ExperimentError> {
+fn side_by_side(plan: &Plan<'_>, progress: &dyn Progress, stop: &Stop) -> Vec<Result<Finished, ExperimentError>> {
     let runs = plan.runs();
     let (next, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let results: Vec<Mutex<Option<Result<Finished, ExperimentError>>>> =
@@ -109,9 +116,15 @@ fn simulate(
 }
 
 /// Runs of the lab need the machine for themselves.
-fn one_by_one(plan: &Plan<'_>, progress: &dyn Progress, stop: &Stop) -> Result<Vec<Finished>, ExperimentError> {
-    let one = |(number, (law, seed)): (usize, (&SetUp, u64))| emulate(plan, number, law, seed, progress, stop);
-    plan.runs().into_iter().enumerate().map(one).collect()
+fn one_by_one(plan: &Plan<'_>, progress: &dyn Progress, stop: &Stop) -> Vec<Result<Finished, ExperimentError>> {
+    let mut results = Vec::new();
+    for (number, (law, seed)) in plan.runs().into_iter().enumerate() {
+        results.push(emulate(plan, number, law, seed, progress, stop));
+        if results.last().is_some_and(Result::is_err) {
+            break;
+        }
+    }
+    results
 }
 
 /// One run of `scenario` under `law` as the lab makes it: the law's agent, or its edge proxy with

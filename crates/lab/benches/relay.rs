@@ -1,4 +1,5 @@
-//! How much the emulator carries over one wired hop without losing a packet, and how much round-trip time it adds.
+//! How much the emulator carries over one wired hop without losing a packet, how much round-trip time it adds, and whether it keeps up
+//! with a trace of 1 Gbit/s.
 //!
 //! Prints one line a figure: name, value, unit. Who measures the round-trip time sits where every run of the lab puts its
 //! probes; the receiver of the largest rate runs under SCHED_FIFO like the emulator where that is allowed, so that the figures
@@ -8,9 +9,11 @@ use lasthop_lab::address::{self, Family};
 use lasthop_lab::emulator::{Emulator, Model, Segment};
 use lasthop_lab::topology::{Hosts, WIRE};
 use lasthop_lab::{Clock, Histogram, LabError, RunDir, clean, sched};
+use lasthop_radio::trace;
 use lasthop_radio::wired::{Params, Wire};
 use lasthop_signals::Node;
-use lasthop_units::{Bytes, Rate, Span};
+use lasthop_units::{Bytes, Rate, Seed, Span};
+use lasthop_wire::delivery::DeliveryTrace;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::mem::MaybeUninit;
@@ -21,7 +24,7 @@ use std::time::Duration;
 
 fn main() -> Result<(), LabError> {
     if !nix::unistd::Uid::effective().is_root() {
-        eprintln!("SKIPPED: lab.relay.* needs root to make namespaces and interfaces");
+        eprintln!("SKIPPED: lab.relay.* and lab.trace_1gbit.* need root to make namespaces and interfaces");
         return Ok(());
     }
     // `cargo bench` says so; `cargo test` only wants to see that it works.
@@ -29,9 +32,11 @@ fn main() -> Result<(), LabError> {
     clean()?;
     let added = added_rtt(if thorough { 5_000 } else { 200 })?;
     let rate = lossless_rate(if thorough { Span::from_secs(2) } else { Span::from_millis(200) })?;
+    let lost = lost_over_trace(if thorough { Span::from_secs(2) } else { Span::from_millis(200) })?;
     println!("lab.relay.mbit_s {:.0} Mbit/s", rate.as_mbit_f64());
     println!("lab.relay.added_rtt_us_p50 {:.1} us", added.quantile(0.5).as_nanos() as f64 / 1e3);
     println!("lab.relay.added_rtt_us_p99 {:.1} us", added.quantile(0.99).as_nanos() as f64 / 1e3);
+    println!("lab.trace_1gbit.lost {lost} packets");
     Ok(())
 }
 
@@ -53,10 +58,13 @@ struct Bench {
 
 impl Bench {
     fn new(line: Params) -> Result<Bench, LabError> {
+        Bench::over(Model::Wire(Wire::new(SERVER, STATION, line, line)))
+    }
+
+    fn over(model: Model) -> Result<Bench, LabError> {
         let run = RunDir::claim()?;
         let mut hosts = Hosts::on_one_wire(&run)?;
         let ports = hosts.taps.pop().expect("a hop has interfaces");
-        let model = Model::Wire(Wire::new(SERVER, STATION, line, line));
         let clock = Clock::start();
         let emulator = Emulator::start(
             clock,
@@ -129,14 +137,13 @@ fn lossless_rate(lasts: Span) -> Result<Rate, LabError> {
     let line = Params { rate: Rate::from_mbit(40_000), delay: Span::from_millis(1), queue_packets: 100_000 };
     let bench = Bench::new(line)?;
     let (server, station) = bench.sockets()?;
-    set_option(&server, libc::SOL_UDP, libc::UDP_SEGMENT, PACKET.get() as libc::c_int - HEADERS as libc::c_int)
-        .map_err(failed("asking for UDP segmentation"))?;
+    segments(&server)?;
     let (mut good, mut bad) = (Rate::ZERO, Rate::from_mbit(12_000));
     while bad.saturating_sub(good) > good.scale(0.04).max(Rate::from_mbit(20)) {
         // Upward in steps at first: far above what is possible says little and takes long to drain.
         let try_now =
             if good.is_zero() { Rate::from_mbit(500) } else { ((good + bad).scale(0.5)).min(good.scale(1.4)) };
-        let carried = (0..2).all(|_| carries(&bench, &server, &station, try_now, lasts));
+        let carried = (0..2).all(|_| offer(&bench, &server, &station, try_now, lasts).is_whole());
         *(if carried { &mut good } else { &mut bad }) = try_now;
         if bad <= Rate::from_mbit(20) {
             break;
@@ -145,8 +152,44 @@ fn lossless_rate(lasts: Span) -> Result<Rate, LabError> {
     Ok(good)
 }
 
-/// True if all packets sent at `rate` for `lasts` arrive, and could be sent at that rate.
-fn carries(bench: &Bench, server: &Socket, station: &Socket, rate: Rate, lasts: Span) -> bool {
+/// Packets of 1500 bytes that do not arrive in time over a link that plays a trace of 1 Gbit/s, offered all that it carries.
+fn lost_over_trace(lasts: Span) -> Result<u64, LabError> {
+    // 250 packets of 1500 bytes in 3 ms.
+    let stamps = (1..=3).flat_map(|ms| std::iter::repeat_n(ms, if ms == 3 { 84 } else { 83 }));
+    let trace = DeliveryTrace::new(stamps.collect()).expect("in order");
+    let params = trace::Params { trace, queue: trace::Discipline::Infinite, delay: Span::from_millis(1) };
+    let bench = Bench::over(Model::Trace(trace::Link::star(1, &params, &params, Seed(1))))?;
+    let (server, station) = bench.sockets()?;
+    segments(&server)?;
+    let offered = offer(&bench, &server, &station, Rate::from_mbit(1000), lasts);
+    eprintln!("trace of 1 Gbit/s: {} packets sent, {} came", offered.sent, offered.came);
+    // What could not be sent was not carried either.
+    Ok(offered.wanted.max(offered.sent) - offered.came.min(offered.sent))
+}
+
+/// Asks for packets of 1500 bytes from larger datagrams.
+fn segments(socket: &Socket) -> Result<(), LabError> {
+    let payload = PACKET.get() as libc::c_int - HEADERS as libc::c_int;
+    set_option(socket, libc::SOL_UDP, libc::UDP_SEGMENT, payload).map_err(failed("asking for UDP segmentation"))
+}
+
+/// What was sent and what came.
+struct Offered {
+    wanted: u64,
+    sent: u64,
+    came: u64,
+    in_time: bool,
+}
+
+impl Offered {
+    /// True if all packets arrived, and could be sent at the rate.
+    fn is_whole(&self) -> bool {
+        self.came == self.sent && self.sent >= self.wanted * 99 / 100 && self.in_time
+    }
+}
+
+/// Packets sent at `rate` for `lasts`.
+fn offer(bench: &Bench, server: &Socket, station: &Socket, rate: Rate, lasts: Span) -> Offered {
     const SEGMENTS: u64 = 16;
     let (clock, begin) = (bench.clock, bench.clock.now());
     let gap = rate.time_for(PACKET * SEGMENTS).expect("not zero");
@@ -177,9 +220,9 @@ fn carries(bench: &Bench, server: &Socket, station: &Socket, rate: Rate, lasts: 
         });
     });
     let (sent, came) = (sent.into_inner(), came.into_inner());
-    let wanted = rate.bytes_in(lasts).get() / PACKET.get();
     let took = clock.now().since(begin);
-    came == sent && sent >= wanted * 99 / 100 && took < lasts + lasts / 50 + Span::from_millis(250)
+    let in_time = took < lasts + lasts / 50 + Span::from_millis(250);
+    Offered { wanted: rate.bytes_in(lasts).get() / PACKET.get(), sent, came, in_time }
 }
 
 /// Takes up to 64 datagrams and returns how many.

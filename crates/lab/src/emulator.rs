@@ -15,6 +15,7 @@ use crate::sched;
 use crate::tap::Tap;
 use crate::topology::AP;
 use lasthop_radio::star::Star;
+use lasthop_radio::trace;
 use lasthop_radio::wifi::{Air, MpduRecord, PpduKind, PpduRecord, Wifi};
 use lasthop_radio::wired::Wire;
 use lasthop_radio::{Dest, Drop as Dropped, Ecn, Hop, NextEvent, Outbox, Packet, RxInfo};
@@ -35,7 +36,9 @@ pub enum Model {
     /// One cable between two nodes.
     Wire(Wire<Frame>),
     /// A cable from node 0 to each of the others.
-    Star(Star<Frame>),
+    Star(Star<Wire<Frame>>),
+    /// A link from node 0 to each of the others, by a recorded trace.
+    Trace(Star<trace::Link<Frame>>),
     /// An 802.11 channel with everybody on it.
     Wifi(Box<Wifi<Frame>>),
 }
@@ -339,6 +342,7 @@ impl<O: Air<Frame>> Hop<Frame, O> for Model {
         match self {
             Model::Wire(hop) => hop.enqueue(now, packet, out),
             Model::Star(hop) => hop.enqueue(now, packet, out),
+            Model::Trace(hop) => hop.enqueue(now, packet, out),
             Model::Wifi(hop) => hop.enqueue(now, packet, out),
         }
     }
@@ -347,6 +351,7 @@ impl<O: Air<Frame>> Hop<Frame, O> for Model {
         match self {
             Model::Wire(hop) => hop.advance(now, out),
             Model::Star(hop) => hop.advance(now, out),
+            Model::Trace(hop) => hop.advance(now, out),
             Model::Wifi(hop) => hop.advance(now, out),
         }
     }
@@ -357,6 +362,7 @@ impl NextEvent for Model {
         match self {
             Model::Wire(hop) => hop.next_event(),
             Model::Star(hop) => hop.next_event(),
+            Model::Trace(hop) => hop.next_event(),
             Model::Wifi(hop) => hop.next_event(),
         }
     }

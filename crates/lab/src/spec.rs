@@ -8,8 +8,8 @@ use crate::topology;
 use crate::traffic::iperf3;
 use lasthop_laws::{Place, Transport};
 use lasthop_radio::wifi::Role;
-use lasthop_radio::wired;
 use lasthop_report::StreamInfo;
+use lasthop_scenario::graph::Cable;
 use lasthop_scenario::{Hop, Program, Scenario, SetUp, Stream, StreamKind};
 use lasthop_signals::{HostId, Node};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
@@ -21,7 +21,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug)]
 pub struct Spec {
     /// The wire from server to access point, equal in both directions.
-    pub wire: wired::Params,
+    pub wire: Cable,
     /// The last hop: a BSS, or a cable to each station.
     pub hop: Hop,
     /// The stations' names; nodes 1, 2… of the last hop.
@@ -114,7 +114,7 @@ impl Spec {
     pub fn of(scenario: &Scenario, law: &SetUp, seed: u64) -> Spec {
         let hosts = scenario.hosts();
         Spec {
-            wire: scenario.wire(),
+            wire: scenario.wire().clone(),
             hop: scenario.hop_under(law),
             stations: scenario.stations().to_vec(),
             family: Family::V4,
@@ -216,8 +216,8 @@ impl Spec {
         if let Some(place) = self.monitors.iter().find(|place| **place >= self.stations.len()) {
             return wrong(format!("a monitor interface for station {place} of {}", self.stations.len()));
         }
-        if matches!(self.hop, Hop::Wired(_)) && !self.monitors.is_empty() {
-            return wrong("a monitor interface on a hop of cables, which has no radio".into());
+        if matches!(self.hop, Hop::Wired(_) | Hop::Trace(_)) && !self.monitors.is_empty() {
+            return wrong("a monitor interface on a hop that has no radio".into());
         }
         let last = match &self.hop {
             Hop::Wired(hop) => hop.down.rate.min(hop.up.rate),
@@ -234,9 +234,9 @@ impl Spec {
                     "several access points on the hop, and the lab has one: use the simulator (--world sim)".into(),
                 );
             }
-            Hop::Wifi(_) => Rate::MAX,
+            Hop::Wifi(_) | Hop::Trace(_) => Rate::MAX,
         };
-        if self.wire.rate.min(last).is_zero() {
+        if self.wire.lines[0].rate.min(self.wire.lines[1].rate).min(last).is_zero() {
             return wrong("a wire with a rate of zero carries nothing".into());
         }
         self.streams.iter().try_for_each(|stream| self.check_stream(stream))?;

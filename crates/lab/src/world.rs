@@ -19,9 +19,11 @@ use crate::traffic::all::Traffic;
 use crate::traffic::{Period, TICK};
 use crate::tunnel::Tunnel;
 use lasthop_radio::star::Star;
+use lasthop_radio::trace;
 use lasthop_radio::wifi::Wifi;
 use lasthop_radio::wired::Wire;
 use lasthop_report::AgentAccount;
+use lasthop_scenario::graph::Cable;
 use lasthop_scenario::{Hop, Scenario, Stream, StreamKind};
 use lasthop_signals::Node;
 use lasthop_units::{Span, Time};
@@ -199,10 +201,15 @@ fn segments(
 ) -> Result<Vec<Segment>> {
     let mut taps = taps.into_iter();
     let mut ports = || taps.next().ok_or_else(|| LabError::Spec("a hop without interfaces".into()));
-    let wire = Wire::new(Node(0), Node(1), spec.wire, spec.wire);
+    let Cable { lines: [there, back], impairments } = &spec.wire;
+    let wire = Wire::new(Node(0), Node(1), *there, *back).impaired(impairments, spec.seed, "cable/0");
     let last = match &spec.hop {
-        Hop::Wired(hop) => Model::Star(Star::new(spec.stations.len() as u16, hop.down, hop.up)),
+        Hop::Wired(hop) => {
+            let star = Star::new(spec.stations.len() as u16, hop.down, hop.up);
+            Model::Star(star.impaired(&hop.impairments, spec.seed))
+        }
         Hop::Wifi(plan) => Model::Wifi(Box::new(Wifi::new(plan.as_ref().clone(), spec.seed))),
+        Hop::Trace(hop) => Model::Trace(trace::Link::star(spec.stations.len() as u16, &hop.down, &hop.up, spec.seed)),
         Hop::Cell(_) => return Err(LabError::Spec("an LTE cell: use the simulator (--world sim)".into())),
     };
     let is_upload =

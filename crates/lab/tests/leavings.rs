@@ -6,7 +6,8 @@
 use lasthop_lab::address::Family;
 use lasthop_lab::{AgentSpec, Clock, Doubt, LabError, PREFIX, Spec, Stop, clean, run};
 use lasthop_radio::AccessClass;
-use lasthop_radio::wired::Params;
+use lasthop_radio::wired::{Impairments, Params};
+use lasthop_scenario::graph::Cable;
 use lasthop_scenario::{Hop, Program, Scenario, Stream, StreamKind, WiredHop};
 use lasthop_units::{Rate, Seed, Span, Time};
 use lasthop_wire::driver;
@@ -32,10 +33,10 @@ fn is_root() -> bool {
 
 fn spec(duration: Span) -> Spec {
     let line = Params { rate: Rate::from_mbit(20), delay: Span::from_millis(2), queue_packets: 100 };
-    let kind = StreamKind::Bulk { size: None, program: Program::Own };
+    let kind = StreamKind::Bulk { size: None, program: Program::Own, send_buffer: None };
     Spec {
-        wire: Params { rate: Rate::from_mbit(1000), ..line },
-        hop: Hop::Wired(WiredHop { down: line, up: line }),
+        wire: Cable::plain(Params { rate: Rate::from_mbit(1000), ..line }),
+        hop: Hop::Wired(WiredHop { down: line, up: line, impairments: Impairments::default() }),
         stations: vec!["sta1".into()],
         family: Family::V4,
         streams: vec![Stream {

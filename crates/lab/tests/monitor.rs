@@ -13,6 +13,7 @@ use lasthop_lab::{Outcome, Spec, Stop, StreamLog, run};
 use lasthop_laws::aggregation::meter::{Frame, Grouping, Meter, Tally};
 use lasthop_radio::wifi::{GuardInterval, Mcs, NodeParams, Params, Role, Standard, Width};
 use lasthop_radio::{AccessClass, wired};
+use lasthop_scenario::graph::Cable;
 use lasthop_scenario::{Hop, Program, Scenario, Stream, StreamKind};
 use lasthop_signals::phy::Format;
 use lasthop_signals::{MacAddress, Node, ReceivedMpdu};
@@ -34,7 +35,7 @@ fn spec() -> Spec {
     nodes[1].mpdu_error = 0.05;
     let plan = Params::new(Standard::Dot11ac, Width::Mhz80, GuardInterval::Ns800, nodes).validate().expect("legal");
     let duration = Span::from_millis(1_500);
-    let kind = StreamKind::Bulk { size: None, program: Program::Own };
+    let kind = StreamKind::Bulk { size: None, program: Program::Own, send_buffer: None };
     let class = AccessClass::BestEffort;
     let (from, to) = (Scenario::SERVER, Scenario::station_host);
     let stream = |station| Stream {
@@ -47,7 +48,11 @@ fn spec() -> Spec {
         class,
     };
     Spec {
-        wire: wired::Params { rate: Rate::from_mbit(1_000), delay: Span::from_millis(2), queue_packets: 1_000 },
+        wire: Cable::plain(wired::Params {
+            rate: Rate::from_mbit(1_000),
+            delay: Span::from_millis(2),
+            queue_packets: 1_000,
+        }),
         hop: Hop::Wifi(Box::new(plan)),
         stations: vec!["near".into(), "far".into()],
         family: Family::V4,
@@ -255,7 +260,7 @@ fn everything() -> Spec {
     }
     let marked = spec.streams.iter_mut().filter(|stream| stream.class == AccessClass::Video);
     for stream in marked.filter(|_| iperf3) {
-        stream.kind = StreamKind::Bulk { size: None, program: Program::Iperf3 };
+        stream.kind = StreamKind::Bulk { size: None, program: Program::Iperf3, send_buffer: None };
     }
     spec
 }

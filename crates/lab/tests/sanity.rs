@@ -5,8 +5,9 @@
 use lasthop_lab::address::Family;
 use lasthop_lab::{LatenessKind, Outcome, Spec, Stop, StreamLog, run};
 use lasthop_radio::AccessClass;
-use lasthop_radio::wired::Params;
+use lasthop_radio::wired::{Impairments, Params};
 use lasthop_report::Key;
+use lasthop_scenario::graph::Cable;
 use lasthop_scenario::{Hop, Program, Scenario, Stream, StreamKind, WiredHop};
 use lasthop_signals::Node;
 use lasthop_units::stats::Samples;
@@ -31,11 +32,15 @@ fn spec(congestion: &str, duration: Span) -> Spec {
     let wire = Params { rate: Rate::from_mbit(1000), delay: Span::from_millis(10), queue_packets: 10_000 };
     let down = Params { rate: Rate::from_mbit(50), delay: Span::ZERO, queue_packets: 1000 };
     Spec {
-        wire,
-        hop: Hop::Wired(WiredHop { down, up: Params { rate: Rate::from_mbit(1000), ..down } }),
+        wire: Cable::plain(wire),
+        hop: Hop::Wired(WiredHop {
+            down,
+            up: Params { rate: Rate::from_mbit(1000), ..down },
+            impairments: Impairments::default(),
+        }),
         stations: vec!["sta1".into()],
         family: Family::V4,
-        streams: vec![stream(0, duration, StreamKind::Bulk { size: None, program: Program::Own })],
+        streams: vec![stream(0, duration, StreamKind::Bulk { size: None, program: Program::Own, send_buffer: None })],
         infos: Vec::new(),
         congestion: vec![congestion.into(); 3],
         duration,
@@ -147,7 +152,7 @@ fn probes_fetches_and_ipv6_flows_cross_two_hops_to_three_stations() {
     }
     let duration = Span::from_secs(4);
     let kinds = [
-        StreamKind::Bulk { size: None, program: Program::Own },
+        StreamKind::Bulk { size: None, program: Program::Own, send_buffer: None },
         StreamKind::Probe { size: Bytes::new(172), every: Span::from_millis(20) },
         StreamKind::Fetch { size: Bytes::new(100_000), every: Span::from_secs(1) },
     ];
@@ -198,7 +203,7 @@ fn iperf3_measures_the_same_link() {
         return;
     }
     let mut spec = spec("cubic", Span::from_secs(4));
-    spec.streams[0].kind = StreamKind::Bulk { size: None, program: Program::Iperf3 };
+    spec.streams[0].kind = StreamKind::Bulk { size: None, program: Program::Iperf3, send_buffer: None };
     let Some(outcome) = undisturbed(&spec) else { return };
     let goodput = outcome.goodput(0, Time::ZERO, Time::ZERO + spec.duration).expect("a flow").as_mbit_f64();
     println!("iperf3: {goodput:.2} Mbit/s");

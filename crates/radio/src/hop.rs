@@ -110,6 +110,8 @@ pub enum Drop {
     QueueManagement,
     /// The retry limit was reached.
     RetryLimit,
+    /// It was damaged on a wire, and its receiver threw it away.
+    Damaged,
     /// Its destination is not in reach.
     Unreachable,
 }

@@ -9,6 +9,7 @@ mod hop;
 mod packet;
 pub mod queue;
 pub mod star;
+pub mod trace;
 pub mod wifi;
 pub mod wired;
 

@@ -1,15 +1,16 @@
-//! A cable from one centre to each of several stations, with a driver that reports: the wired counterpart of an
-//! access point.
-//! Source:     [`wired`](crate::wired) for the cables; the report imitates what an access point's driver counts.
-//! Equations:  airtime of a packet = len / rate of its cable
+//! A link from one centre to each of several stations, with a driver that reports: the counterpart of an access point where
+//! stations share no medium.
+//! Source:     [`wired`](crate::wired) and [`trace`](crate::trace) for the links; the report imitates what an access point's
+//!             driver counts.
+//! Equations:  airtime of a packet = len / rate of its link
 //! Deviations: a group packet of a station reaches the centre only; stations do not reach each other.
 //! Validity:   any rate > 0.
 //! Checked by: tests::*
 
-use crate::wired::{Params, Wire};
+use crate::wired::{Impairments, Params, Wire};
 use crate::{Completion, Dest, Drop, Hop, NextEvent, Outbox, Packet, RxInfo};
 use lasthop_signals::{ChannelTime, HopReport, Node, Signal, StationReport};
-use lasthop_units::{Rate, Span, Time};
+use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 
 /// The node in the middle.
 pub const CENTRE: Node = Node(0);
@@ -17,57 +18,94 @@ pub const CENTRE: Node = Node(0);
 /// How often the centre's driver reports: 250 times a second.
 pub const REPORT_EVERY: Span = Span::from_millis(4);
 
-/// Cables between [`CENTRE`] and the stations `Node(1)`, `Node(2)`…
+/// A link between two nodes, as a star needs it.
+pub trait Duplex<P>: NextEvent {
+    /// As [`Hop::enqueue`].
+    fn offer<O: Outbox<P>>(&mut self, now: Time, packet: Packet<P>, out: &mut O);
+    /// As [`Hop::advance`].
+    fn run_to<O: Outbox<P>>(&mut self, now: Time, out: &mut O);
+    /// Packets that wait to leave `from`, the one being sent included, and their network-layer bytes.
+    fn backlog(&self, from: Node) -> (usize, Bytes);
+    /// When the oldest of those packets was enqueued; `None` if none waits.
+    fn oldest(&self, from: Node) -> Option<Time>;
+    /// What the link carries from `from` at `now`.
+    fn rate(&self, now: Time, from: Node) -> Rate;
+}
+
+/// Links between [`CENTRE`] and the stations `Node(1)`, `Node(2)`…
 #[derive(Clone, Debug)]
-pub struct Star<P> {
-    arms: Vec<Arm<P>>,
+pub struct Star<L> {
+    arms: Vec<Arm<L>>,
     next_report: Time,
 }
 
-/// One cable and what was counted on it.
+/// One link and what was counted on it.
 #[derive(Clone, Debug)]
-struct Arm<P> {
-    cable: Wire<P>,
-    down: Rate,
-    up: Rate,
+struct Arm<L> {
+    link: L,
     count: StationReport,
 }
 
-impl<P> Star<P> {
+impl<L> Star<L> {
+    /// A star of these links: the first to `Node(1)`, and so on.
+    pub fn of(links: impl IntoIterator<Item = L>) -> Star<L> {
+        let arm = |(n, link)| Arm { link, count: StationReport::unseen(Node(n)) };
+        Star { arms: (1..).zip(links).map(arm).collect(), next_report: Time::ZERO + REPORT_EVERY }
+    }
+}
+
+impl<P> Star<Wire<P>> {
     /// A star with `stations` arms, each described by `down` from the centre and `up` towards it.
-    pub fn new(stations: u16, down: Params, up: Params) -> Star<P> {
-        let arm = |n| Arm {
-            cable: Wire::new(CENTRE, Node(n), down, up),
-            down: down.rate,
-            up: up.rate,
-            count: nothing(Node(n), down.rate),
-        };
-        Star { arms: (1..=stations).map(arm).collect(), next_report: Time::ZERO + REPORT_EVERY }
+    pub fn new(stations: u16, down: Params, up: Params) -> Star<Wire<P>> {
+        Star::of((1..=stations).map(|n| Wire::new(CENTRE, Node(n), down, up)))
     }
 
+    /// The same star with impairments of every cable, before anything has crossed it.
+    pub fn impaired(mut self, impairments: &Impairments, seed: Seed) -> Star<Wire<P>> {
+        let arms = self.arms.into_iter().enumerate();
+        let impaired = |(n, arm): (usize, Arm<Wire<P>>)| {
+            let link = arm.link.impaired(impairments, seed, &format!("radio/star/{}", n + 1));
+            Arm { link, ..arm }
+        };
+        self.arms = arms.map(impaired).collect();
+        self
+    }
+}
+
+impl<L> Star<L> {
     /// What the centre's driver would report at `now`.
-    fn report(&self, now: Time) -> HopReport {
-        let station = |arm: &Arm<P>| StationReport {
-            backlog_packets: u32::try_from(arm.cable.backlog(CENTRE)).unwrap_or(u32::MAX),
-            backlog_bytes: arm.cable.backlog_bytes(CENTRE),
-            head_wait: arm.cable.oldest(CENTRE).map_or(Span::ZERO, |since| now.since(since)),
-            ..arm.count
+    fn report<P>(&self, now: Time) -> HopReport
+    where
+        L: Duplex<P>,
+    {
+        let station = |arm: &Arm<L>| {
+            let (packets, bytes) = arm.link.backlog(CENTRE);
+            StationReport {
+                backlog_packets: u32::try_from(packets).unwrap_or(u32::MAX),
+                backlog_bytes: bytes,
+                head_wait: arm.link.oldest(CENTRE).map_or(Span::ZERO, |since| now.since(since)),
+                phy_rate: arm.link.rate(now, CENTRE),
+                ..arm.count
+            }
         };
         let stations: Vec<_> = self.arms.iter().map(station).collect();
-        // Cables do not share a medium; the busiest stands for the channel, and what one of them carries says nothing of others.
+        // The links do not share a medium; the busiest stands for the channel, and what one of them carries says nothing of others.
         let busy = stations.iter().filter_map(|station| station.tx_airtime).max();
         let channel = ChannelTime { active: now.since(Time::ZERO), busy, rx: None, tx: None };
         HopReport { channel, stations }
     }
 
-    fn advance_cables(&mut self, now: Time, out: &mut impl Outbox<P>) {
+    fn advance_links<P>(&mut self, now: Time, out: &mut impl Outbox<P>)
+    where
+        L: Duplex<P>,
+    {
         for arm in &mut self.arms {
-            arm.cable.advance(now, &mut Counted { out, count: &mut arm.count, down: arm.down, up: arm.up });
+            arm.link.run_to(now, &mut Counted { out, count: &mut arm.count });
         }
     }
 }
 
-impl<P: Clone, O: Outbox<P>> Hop<P, O> for Star<P> {
+impl<P: Clone, L: Duplex<P>, O: Outbox<P>> Hop<P, O> for Star<L> {
     fn enqueue(&mut self, now: Time, packet: Packet<P>, out: &mut O) {
         self.advance(now, out);
         let arms = match (packet.src, packet.dst) {
@@ -89,24 +127,26 @@ impl<P: Clone, O: Outbox<P>> Hop<P, O> for Star<P> {
     fn advance(&mut self, now: Time, out: &mut O) {
         while self.next_report <= now {
             let at = self.next_report;
-            self.advance_cables(at, out);
+            self.advance_links(at, out);
             out.driver(at, CENTRE, &Signal::Hop(self.report(at)));
             self.next_report = at + REPORT_EVERY;
         }
-        self.advance_cables(now, out);
+        self.advance_links(now, out);
     }
 }
 
-impl<P> NextEvent for Star<P> {
+impl<L: NextEvent> NextEvent for Star<L> {
     fn next_event(&self) -> Option<Time> {
-        self.arms.iter().filter_map(|arm| arm.cable.next_event()).chain([self.next_report]).min()
+        self.arms.iter().filter_map(|arm| arm.link.next_event()).chain([self.next_report]).min()
     }
 }
 
-impl<P> Arm<P> {
-    fn enqueue(&mut self, now: Time, packet: Packet<P>, out: &mut impl Outbox<P>) {
-        let mut counted = Counted { out, count: &mut self.count, down: self.down, up: self.up };
-        self.cable.enqueue(now, packet, &mut counted);
+impl<L> Arm<L> {
+    fn enqueue<P>(&mut self, now: Time, packet: Packet<P>, out: &mut impl Outbox<P>)
+    where
+        L: Duplex<P>,
+    {
+        self.link.offer(now, packet, &mut Counted { out, count: &mut self.count });
     }
 }
 
@@ -114,8 +154,6 @@ impl<P> Arm<P> {
 struct Counted<'a, O> {
     out: &'a mut O,
     count: &'a mut StationReport,
-    down: Rate,
-    up: Rate,
 }
 
 impl<P, O: Outbox<P>> Outbox<P> for Counted<'_, O> {
@@ -123,13 +161,13 @@ impl<P, O: Outbox<P>> Outbox<P> for Counted<'_, O> {
         if to == CENTRE {
             self.count.rx_packets += 1;
             self.count.rx_bytes += packet.len;
-            *self.count.rx_airtime.get_or_insert(Span::ZERO) += self.up.time_for(packet.len).unwrap_or_default();
+            *self.count.rx_airtime.get_or_insert(Span::ZERO) += rx.rate.time_for(packet.len).unwrap_or_default();
         } else {
             self.count.tx_packets += 1;
             self.count.tx_attempts += 1;
             *self.count.tx_ppdus.get_or_insert(0) += 1;
             self.count.tx_bytes += packet.len;
-            *self.count.tx_airtime.get_or_insert(Span::ZERO) += self.down.time_for(packet.len).unwrap_or_default();
+            *self.count.tx_airtime.get_or_insert(Span::ZERO) += rx.rate.time_for(packet.len).unwrap_or_default();
         }
         self.out.deliver(at, to, packet, rx);
     }
@@ -148,10 +186,6 @@ impl<P, O: Outbox<P>> Outbox<P> for Counted<'_, O> {
     fn completed(&mut self, at: Time, completion: &Completion) {
         self.out.completed(at, completion);
     }
-}
-
-fn nothing(station: Node, phy_rate: Rate) -> StationReport {
-    StationReport { phy_rate, ..StationReport::unseen(station) }
 }
 
 #[cfg(test)]
@@ -187,7 +221,7 @@ mod tests {
     }
 
     /// 12 Mbit/s: a millisecond a packet.
-    fn star() -> Star<u32> {
+    fn star() -> Star<Wire<u32>> {
         let line = Params { rate: Rate::from_mbit(12), delay: Span::ZERO, queue_packets: 5 };
         Star::new(3, line, line)
     }

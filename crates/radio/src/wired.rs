@@ -1,12 +1,16 @@
 //! A full-duplex wired link: a drop-tail queue, a serialiser and a propagation delay in each direction.
-//! Source:     the textbook store-and-forward link; what `tc tbf` and `netem delay` make together.
-//! Equations:  departure = max(now, last departure) + len / rate;   arrival = departure + delay
-//! Deviations: the packet being serialised does not count against the queue limit.     Validity: any rate > 0.
+//! Source:     the textbook store-and-forward link; what `tc tbf` and `netem delay loss` make together.
+//! Equations:  departure d: integral of rate from max(now, last departure) to d = len;   arrival = d + delay + jitter
+//! Symbols:    jitter: uniform in [0, `Impairments::jitter`], and as much longer as keeps packets in order
+//! Deviations: the packet being serialised does not count against the queue limit. A lost packet takes its time on the link
+//!             and is missed when it would have arrived.     Validity: any rate > 0.
 //! Checked by: tests::*
 
+use crate::star::Duplex;
 use crate::{Completion, Dest, Drop, Hop, NextEvent, Outbox, Outcome, Packet, RxInfo};
 use lasthop_signals::Node;
-use lasthop_units::{Bytes, Rate, Span, Time};
+use lasthop_units::{Bytes, Rate, Seed, Span, Stream, Time};
+use rand::RngExt;
 use std::collections::VecDeque;
 
 /// One direction of a link.
@@ -20,6 +24,25 @@ pub struct Params {
     pub queue_packets: usize,
 }
 
+/// What befalls a link, both of its directions alike.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Impairments {
+    /// Rates from a time on, rising in time; until the first, that of [`Params`]. A change holds for the rest of a packet that
+    /// is being serialised, too.
+    pub changes: Vec<(Time, Rate)>,
+    /// Probability with which a packet is damaged on its way, each by itself.
+    pub loss: f64,
+    /// The most by which a packet comes later than the delay says.
+    pub jitter: Span,
+}
+
+impl Impairments {
+    /// True if packets meet chance.
+    fn is_random(&self) -> bool {
+        self.loss > 0.0 || !self.jitter.is_zero()
+    }
+}
+
 /// A link between two nodes.
 #[derive(Clone, Debug)]
 pub struct Wire<P> {
@@ -31,6 +54,9 @@ pub struct Wire<P> {
 #[derive(Clone, Debug)]
 struct Line<P> {
     params: Params,
+    impairments: Impairments,
+    /// Draws losses and jitter, where there are any.
+    chance: Option<Stream>,
     /// In the order of their coming: first those that have left and are on the wire, then those that wait or are being
     /// serialised.
     packets: VecDeque<Queued<P>>,
@@ -44,14 +70,34 @@ struct Line<P> {
 struct Queued<P> {
     arrived: Time,
     departs: Time,
+    /// By how much more than the link's delay it comes later.
+    late: Span,
+    lost: bool,
     packet: Packet<P>,
 }
 
 impl<P> Wire<P> {
     /// A link from `a` to `b` described by `ab`, and back by `ba`.
     pub fn new(a: Node, b: Node, ab: Params, ba: Params) -> Wire<P> {
-        let line = |params| Line { params, packets: VecDeque::new(), flying: 0, free: Time::ZERO };
+        let line = |params| Line {
+            params,
+            impairments: Impairments::default(),
+            chance: None,
+            packets: VecDeque::new(),
+            flying: 0,
+            free: Time::ZERO,
+        };
         Wire { ends: [a, b], lines: [line(ab), line(ba)] }
+    }
+
+    /// The same link with impairments, before anything has crossed it. Chance is drawn from the streams of `seed` that bear
+    /// `name` and a direction.
+    pub fn impaired(mut self, impairments: &Impairments, seed: Seed, name: &str) -> Wire<P> {
+        for (line, direction) in self.lines.iter_mut().zip(["there", "back"]) {
+            line.impairments = impairments.clone();
+            line.chance = impairments.is_random().then(|| seed.stream(&format!("{name}/{direction}")));
+        }
+        self
     }
 
     /// Packets that waited to leave `from` when the wire was last advanced, the one being serialised included.
@@ -67,21 +113,6 @@ impl<P> Wire<P> {
     /// When the oldest of those packets was enqueued; `None` if none waits.
     pub fn oldest(&self, from: Node) -> Option<Time> {
         self.waiting(from).next().map(|queued| queued.arrived)
-    }
-
-    /// Gives both directions another rate from `now` on; what is being serialised leaves as it would have.
-    pub fn set_rate(&mut self, now: Time, rate: Rate, out: &mut impl Outbox<P>) {
-        self.advance(now, out);
-        for line in &mut self.lines {
-            line.params.rate = rate;
-            let mut free = None;
-            for queued in line.packets.range_mut(line.flying..) {
-                if let (Some(free), Some(serialisation)) = (free, rate.time_for(queued.packet.len)) {
-                    queued.departs = free + serialisation;
-                }
-                free = Some(queued.departs);
-            }
-        }
     }
 
     /// Makes the delay of both directions longer by `by` from `now` on, also for what is on the wire.
@@ -113,11 +144,12 @@ impl<P, O: Outbox<P>> Hop<P, O> for Wire<P> {
         if line.packets.len() - line.flying > line.params.queue_packets {
             return out.dropped(now, packet, Drop::QueueFull);
         }
-        let Some(serialisation) = line.params.rate.time_for(packet.len) else {
+        let starts = line.packets.back().map_or(now, |last| last.departs.max(now));
+        let Some(departs) = line.departure(starts, packet.len) else {
             return out.dropped(now, packet, Drop::Unreachable);
         };
-        let starts = line.packets.back().map_or(now, |last| last.departs.max(now));
-        line.packets.push_back(Queued { arrived: now, departs: starts + serialisation, packet });
+        let (late, lost) = line.fate(departs);
+        line.packets.push_back(Queued { arrived: now, departs, late, lost, packet });
     }
 
     fn advance(&mut self, now: Time, out: &mut O) {
@@ -130,16 +162,71 @@ impl<P, O: Outbox<P>> Hop<P, O> for Wire<P> {
                 line.free = left.departs;
                 line.flying += 1;
             }
-            while line.packets.front().is_some_and(|head| head.departs + line.params.delay <= now) {
+            while line.next_arrival().is_some_and(|at| at <= now) {
                 let head = line.packets.pop_front().expect("just seen");
                 line.flying -= 1;
-                let at = head.departs + line.params.delay;
-                let rx = RxInfo { queued_at: head.arrived, rate: line.params.rate };
+                let at = head.departs + line.params.delay + head.late;
+                if head.lost {
+                    out.dropped(at, head.packet, Drop::Damaged);
+                    continue;
+                }
+                let rx = RxInfo { queued_at: head.arrived, rate: line.rate(head.departs) };
                 out.deliver(at, self.ends[1 - from], head.packet, &rx);
             }
         }
     }
 }
+
+impl<P> Line<P> {
+    /// The rate at `at`.
+    #[inline]
+    fn rate(&self, at: Time) -> Rate {
+        let changes = &self.impairments.changes;
+        if changes.is_empty() {
+            return self.params.rate;
+        }
+        let past = changes.partition_point(|(from, _)| *from <= at);
+        past.checked_sub(1).map_or(self.params.rate, |last| changes[last].1)
+    }
+
+    /// When the last bit of a packet leaves that is serialised from `starts` on; `None` if it never does.
+    #[inline]
+    fn departure(&self, starts: Time, len: Bytes) -> Option<Time> {
+        if self.impairments.changes.is_empty() {
+            return self.params.rate.time_for(len).map(|span| starts + span);
+        }
+        let (mut at, mut rest) = (starts, u128::from(len.get()) * BIT_NS);
+        let past = self.impairments.changes.partition_point(|(from, _)| *from <= at);
+        for (until, _) in &self.impairments.changes[past..] {
+            let sent = u128::from(self.rate(at).as_bps()) * u128::from(until.since(at).as_nanos());
+            if sent >= rest {
+                break;
+            }
+            (at, rest) = (*until, rest - sent);
+        }
+        let rate = u128::from(self.rate(at).as_bps());
+        (rate > 0).then(|| u64::try_from(rest.div_ceil(rate)).ok()).flatten().map(|ns| at + Span::from_nanos(ns))
+    }
+
+    /// By how much a packet that departs then comes later, and whether it is lost.
+    #[inline]
+    fn fate(&mut self, departs: Time) -> (Span, bool) {
+        let Some(chance) = &mut self.chance else { return (Span::ZERO, false) };
+        let lost = chance.random::<f64>() < self.impairments.loss;
+        let late = self.impairments.jitter.scale(chance.random::<f64>());
+        let before = self.packets.back().map_or(Span::ZERO, |last| (last.departs + last.late).since(departs));
+        (late.max(before), lost)
+    }
+
+    /// When the first of all packets arrives, or is missed.
+    #[inline]
+    fn next_arrival(&self) -> Option<Time> {
+        self.packets.front().map(|head| head.departs + self.params.delay + head.late)
+    }
+}
+
+/// Bits of an octet, times nanoseconds of a second.
+const BIT_NS: u128 = 8 * 1_000_000_000;
 
 impl<P> Queued<P> {
     /// What there is to say when its last bit has left; the line was `free` from then on.
@@ -150,11 +237,28 @@ impl<P> Queued<P> {
     }
 }
 
+impl<P> Duplex<P> for Wire<P> {
+    fn offer<O: Outbox<P>>(&mut self, now: Time, packet: Packet<P>, out: &mut O) {
+        self.enqueue(now, packet, out);
+    }
+    fn run_to<O: Outbox<P>>(&mut self, now: Time, out: &mut O) {
+        self.advance(now, out);
+    }
+    fn backlog(&self, from: Node) -> (usize, Bytes) {
+        (self.backlog(from), self.backlog_bytes(from))
+    }
+    fn oldest(&self, from: Node) -> Option<Time> {
+        self.oldest(from)
+    }
+    fn rate(&self, now: Time, from: Node) -> Rate {
+        self.direction(from).map_or(Rate::ZERO, |i| self.lines[i].rate(now))
+    }
+}
+
 impl<P> NextEvent for Wire<P> {
     // A departure shows nowhere but in the backlog, which is as of the last advance: it needs no event of its own.
     fn next_event(&self) -> Option<Time> {
-        let arrives = |line: &Line<P>| line.packets.front().map(|head| head.departs + line.params.delay);
-        self.lines.iter().filter_map(arrives).min()
+        self.lines.iter().filter_map(Line::next_arrival).min()
     }
 }
 
@@ -227,16 +331,71 @@ mod tests {
         assert_eq!(times.collect::<Vec<_>>(), [(ms(0), ms(0), ms(1)), (ms(0), ms(1), ms(2)), (ms(7), ms(7), ms(8))]);
     }
 
+    fn impaired(queue_packets: usize, impairments: Impairments) -> Wire<u32> {
+        link(queue_packets).impaired(&impairments, Seed(1), "wire")
+    }
+
     #[test]
-    fn what_waits_leaves_at_the_rate_of_then() {
-        let (mut wire, mut log) = (link(10), Log::default());
-        (1..=3).for_each(|n| wire.enqueue(Time::ZERO, packet(n), &mut log));
-        // The first leaves after 1 ms as it had begun; the others take 10 ms each at a tenth of the rate.
+    fn a_change_of_rate_holds_for_the_rest_of_the_packet_in_service() {
         let ms = |n: u64| Time::from_nanos(n * 1_000_000);
-        wire.set_rate(Time::from_nanos(500_000), Rate::from_bps(1_200_000), &mut log);
-        wire.enqueue(Time::from_nanos(600_000), packet(4), &mut log);
-        wire.advance(ms(100), &mut log);
-        assert_eq!(log.delivered, vec![(ms(11), 1), (ms(21), 2), (ms(31), 3), (ms(41), 4)]);
+        let changes = vec![
+            (Time::from_nanos(500_000), Rate::from_bps(1_200_000)),
+            (ms(8), Rate::from_bps(1_000)),
+            (ms(174), Rate::from_mbit(12)),
+        ];
+        let (mut wire, mut log) = (impaired(10, Impairments { changes, ..Impairments::default() }), Log::default());
+        (1..=4).for_each(|n| wire.enqueue(Time::ZERO, packet(n), &mut log));
+        wire.advance(ms(1000), &mut log);
+        // Half of the first leaves at 12 Mbit/s and half at a tenth of it, by 5.5 ms. 250 of the second's 1000 ns/bit leave until 8 ms, next
+        // to nothing until 174 ms: 12 000 - 3000 - 166 bits remain, 0.736167 ms at 12 Mbit/s.
+        let second = 174_000_000 + ((12_000_u64 - 3_000 - 166) * 1_000).div_ceil(12) + 10_000_000;
+        let at = [15_500_000, second, second + 1_000_000, second + 2_000_000].map(Time::from_nanos);
+        assert_eq!(log.delivered, vec![(at[0], 1), (at[1], 2), (at[2], 3), (at[3], 4)]);
+        let (mut late, mut wire) = (
+            Log::default(),
+            impaired(10, Impairments { changes: vec![(ms(1), Rate::from_bps(1_200_000))], ..Impairments::default() }),
+        );
+        wire.enqueue(ms(20), packet(1), &mut late);
+        wire.advance(ms(100), &mut late);
+        assert_eq!(late.delivered, vec![(ms(40), 1)], "a change long ago");
+    }
+
+    #[test]
+    fn losses_are_as_frequent_as_they_are_probable_and_take_their_time_on_the_link() {
+        let impairments = Impairments { loss: 0.1, ..Impairments::default() };
+        let (mut wire, mut log) = (impaired(20_000, impairments), Log::default());
+        (0..10_000).for_each(|n| wire.enqueue(Time::ZERO, packet(n), &mut log));
+        wire.advance(Time::from_nanos(u64::MAX / 2), &mut log);
+        assert_eq!(log.delivered.len() + log.dropped.len(), 10_000);
+        // Four standard deviations of a binomial of 10 000 with p = 0.1 are 120.
+        assert!(
+            (880..=1_120).contains(&log.dropped.len()),
+            "{} of 10 000 lost, expected 1000 ± 120",
+            log.dropped.len()
+        );
+        assert!(
+            log.delivered.iter().all(|(at, n)| *at == Time::from_nanos((u64::from(*n) + 1) * 1_000_000 + 10_000_000))
+        );
+    }
+
+    #[test]
+    fn jitter_is_spread_over_its_range_and_keeps_the_order() {
+        let impairments = Impairments { jitter: Span::from_millis(4), ..Impairments::default() };
+        let (mut wire, mut log) = (impaired(10, impairments), Log::default());
+        let due = |n: u32| Time::from_nanos(u64::from(n) * 10_000_000 + 11_000_000);
+        for n in 0..1_000 {
+            wire.enqueue(Time::from_nanos(u64::from(n) * 10_000_000), packet(n), &mut log);
+        }
+        wire.advance(Time::from_nanos(u64::MAX / 2), &mut log);
+        let late: Vec<f64> = log.delivered.iter().map(|(at, n)| at.since(due(*n)).as_millis_f64()).collect();
+        let mean = late.iter().sum::<f64>() / late.len() as f64;
+        // Of a uniform variable on 0 to 4 ms: mean 2, and 4 standard errors of it are 4/sqrt(12)/sqrt(1000)*4 = 0.146.
+        assert!((mean - 2.0).abs() < 0.146 && late.iter().all(|ms| (0.0..=4.0).contains(ms)), "mean {mean} ms");
+        // Back to back they would overtake each other.
+        let mut log = Log::default();
+        (0..10).for_each(|n| wire.enqueue(Time::from_nanos(u64::MAX / 2), packet(n), &mut log));
+        wire.advance(Time::from_nanos(u64::MAX), &mut log);
+        assert_eq!(log.delivered.iter().map(|(_, n)| *n).collect::<Vec<_>>(), (0..10).collect::<Vec<_>>());
     }
 
     #[test]

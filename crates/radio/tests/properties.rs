@@ -432,7 +432,7 @@ proptest! {
 }
 
 /// Three cables, loaded from both ends.
-fn cables() -> Star<u32> {
+fn cables() -> Star<wired::Wire<u32>> {
     let down = wired::Params { rate: Rate::from_mbit(9), delay: Span::from_millis(3), queue_packets: 10 };
     Star::new(3, down, wired::Params { rate: Rate::from_mbit(4), ..down })
 }
@@ -448,7 +448,7 @@ fn a_clone_of_cables_goes_on_as_its_original_does() {
     let at = |n: u32| Time::ZERO + Span::from_micros(300) * u64::from(n);
     let mut hop = cables();
     (0..200).for_each(|n| hop.enqueue(at(n), packet(n), &mut Fate::default()));
-    let goes_on = |mut hop: Star<u32>| {
+    let goes_on = |mut hop: Star<wired::Wire<u32>>| {
         let mut fate = Fate::default();
         (200..400).for_each(|n| hop.enqueue(at(n), packet(n), &mut fate));
         hop.advance(at(800), &mut fate);

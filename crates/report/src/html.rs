@@ -33,6 +33,7 @@ impl Report<'_> {
             &format!("<title>{title} · Lasthop</title>\n<style>\n{UPLOT_CSS}\n{STYLE}</style>\n</head>\n<body>\n"),
             &self.header(&title),
             "<main>\n",
+            &self.incomplete(),
             &self.doubts(),
             &self.figures(),
             &charts(&data),
@@ -79,6 +80,13 @@ impl Report<'_> {
             of_info("Made", &self.info.started),
             of_info("Lasthop", &self.info.lasthop),
         )
+    }
+
+    /// What stands above everything else if runs are missing.
+    fn incomplete(&self) -> String {
+        let Some(incomplete) = self.summary.incomplete else { return String::new() };
+        let said = escape(&incomplete.to_string());
+        format!("<section class=\"doubts\" role=\"alert\"><h2>Incomplete</h2><p>{said}.</p></section>\n")
     }
 
     /// A warning above everything else if the runs are not to be trusted.

@@ -19,6 +19,7 @@
 //! ```
 
 mod columns;
+mod combined;
 mod delays;
 mod doc;
 mod estimate;
@@ -30,6 +31,7 @@ mod hop;
 mod html;
 mod jitter;
 mod json;
+pub mod page;
 mod people;
 mod ratios;
 mod record;
@@ -41,6 +43,7 @@ mod summary;
 mod table;
 
 pub use columns::{has_packets, write_packets, write_series};
+pub use combined::combined;
 pub use delays::Delays;
 pub use estimate::Estimate;
 pub use experiment::Report;
@@ -53,5 +56,5 @@ pub use recorder::{NOBODY, Recorder, Window};
 pub use run::{AgentAccount, Lateness, Regulated, Run, RunInfo, RunStatus, Verdict, World};
 pub use series::{Chart, Entity, Gauge, Held, Series, SeriesKind, Track, Whole};
 pub use streams::{Direction, StreamInfo, StreamRecord};
-pub use summary::{StreamSummary, Summary};
+pub use summary::{Incomplete, StreamSummary, Summary};
 pub use table::{Cell, Row, folded};

@@ -21,12 +21,30 @@ pub struct Summary {
     pub streams: BTreeMap<String, BTreeMap<String, StreamSummary>>,
     /// The seeds that each law ran under, ascending: `Estimate::values` is in this order.
     pub seeds: BTreeMap<String, Vec<u64>>,
+    /// How much of what was planned there is, if somebody ended the experiment early.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incomplete: Option<Incomplete>,
     /// What a reader should know about how the runs were measured; each note names its run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// The laws in the order in which a table shows them.
     #[serde(skip)]
     order: Vec<String>,
+}
+
+/// An experiment that was ended early: laws may have different seeds, or none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Incomplete {
+    /// Runs that were done.
+    pub runs: usize,
+    /// Runs that were planned.
+    pub planned: usize,
+}
+
+impl std::fmt::Display for Incomplete {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "it was ended early, with {} of {} runs done", self.runs, self.planned)
+    }
 }
 
 impl Summary {
@@ -42,6 +60,7 @@ impl Summary {
             stations: BTreeMap::new(),
             streams: BTreeMap::new(),
             seeds: BTreeMap::new(),
+            incomplete: None,
             notes: Vec::new(),
             order: laws.to_vec(),
         };

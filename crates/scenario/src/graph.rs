@@ -8,7 +8,7 @@
 
 use lasthop_radio::wired;
 use lasthop_signals::{HostId, Node};
-use lasthop_units::{Rate, Time};
+use lasthop_units::Span;
 use std::collections::VecDeque;
 
 /// A host of the world.
@@ -56,8 +56,20 @@ pub enum Medium {
 pub struct Cable {
     /// From node 0 to node 1, and back.
     pub lines: [wired::Params; 2],
-    /// Rates of both directions from a time on, rising in time.
-    pub changes: Vec<(Time, Rate)>,
+    /// What befalls it.
+    pub impairments: wired::Impairments,
+}
+
+impl Cable {
+    /// A cable that is equal in both directions and never impaired.
+    pub fn plain(line: wired::Params) -> Cable {
+        Cable { lines: [line; 2], impairments: wired::Impairments::default() }
+    }
+
+    /// What a packet spends on it at best, both ways: propagation.
+    pub fn round_trip(&self) -> Span {
+        self.lines[0].delay + self.lines[1].delay
+    }
 }
 
 /// The next step of a packet: over which link, from which of its nodes, to which.
@@ -185,11 +197,12 @@ fn nearest(host: usize, around: &[(Step, HostId)], neighbours: &[Vec<(Step, Host
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lasthop_units::Rate;
     use lasthop_units::Span;
 
     fn cable(a: u16, b: u16) -> Link {
         let line = wired::Params { rate: Rate::from_mbit(1), delay: Span::ZERO, queue_packets: 1 };
-        let cable = Cable { lines: [line; 2], changes: Vec::new() };
+        let cable = Cable::plain(line);
         Link { medium: Medium::Cable(cable), ends: vec![Some(HostId(a)), Some(HostId(b))] }
     }
 

@@ -19,7 +19,7 @@ mod set_up;
 pub use check::Scenario;
 pub use lasthop_units::quantity;
 pub use model::{
-    Backhaul, Hop, REQUEST, Stream, StreamKind, UDP_HEADERS, UnknownHost, UnknownLaw, WiredHop, stream_infos,
+    Hop, Queue, REQUEST, Stream, StreamKind, TraceHop, UDP_HEADERS, UnknownHost, UnknownLaw, WiredHop, stream_infos,
 };
 pub use problem::{Error, Kind, Problem};
 pub use raw::{Program, Standard, World};

@@ -5,7 +5,7 @@ use crate::graph::{Cable, Graph, Host, HostRole, Link, Medium, Route};
 use crate::read::nearest;
 use crate::{Program, SetUp, World};
 use lasthop_laws::{Choice, Place, Transport};
-use lasthop_radio::{AccessClass, cell, queue, wifi, wired};
+use lasthop_radio::{AccessClass, cell, queue, trace, wifi, wired};
 use lasthop_report::{Direction, Key, NOBODY, StreamInfo};
 use lasthop_signals::{HostId, Node};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
@@ -55,12 +55,12 @@ impl Scenario {
     }
 
     /// The link between server and access point, equal in both directions.
-    pub fn wire(&self) -> wired::Params {
-        self.wire
+    pub fn wire(&self) -> &Cable {
+        &self.wire
     }
 
     /// The link between where an edge proxy stands and the access point, if there is one.
-    pub fn backhaul(&self) -> Option<&Backhaul> {
+    pub fn backhaul(&self) -> Option<&Cable> {
         self.backhaul.as_ref()
     }
 
@@ -89,7 +89,7 @@ impl Scenario {
     /// If there is no such station.
     pub fn access_point_of(&self, station: usize) -> Node {
         match &self.hop {
-            Hop::Wired(_) | Hop::Cell(_) => Scenario::AP,
+            Hop::Wired(_) | Hop::Cell(_) | Hop::Trace(_) => Scenario::AP,
             Hop::Wifi(plan) => match plan.params().nodes[station + 1].role {
                 wifi::Role::Station { ap } => ap,
                 wifi::Role::Peer => Scenario::AP,
@@ -172,12 +172,12 @@ impl Scenario {
 
     /// The world as hosts, links and routes.
     pub fn graph(&self) -> Graph {
-        let cable = |line, changes: &[_], ends: [HostId; 2]| Link {
-            medium: Medium::Cable(Cable { lines: [line; 2], changes: changes.to_vec() }),
+        let cable = |cable: &Cable, ends: [HostId; 2]| Link {
+            medium: Medium::Cable(cable.clone()),
             ends: ends.map(Some).to_vec(),
         };
         let nodes = match &self.hop {
-            Hop::Wired(_) | Hop::Cell(_) => 1 + self.stations.len(),
+            Hop::Wired(_) | Hop::Cell(_) | Hop::Trace(_) => 1 + self.stations.len(),
             Hop::Wifi(plan) => plan.params().nodes.len(),
         };
         let mut ends = vec![None; nodes];
@@ -192,14 +192,9 @@ impl Scenario {
             radio = in_reach(&plan.params().reach);
         }
         let mut links =
-            vec![cable(self.wire, &[], [Scenario::SERVER, self.edge()]), Link { medium: Medium::LastHop, ends }];
-        if let Some(Backhaul { link, changes }) = &self.backhaul {
-            links.push(cable(*link, changes, [self.edge(), Scenario::AP_HOST]));
-        }
-        let further = self.further.cables.iter();
-        links.extend(
-            further.map(|(cable, ends)| Link { medium: Medium::Cable(cable.clone()), ends: ends.map(Some).to_vec() }),
-        );
+            vec![cable(&self.wire, [Scenario::SERVER, self.edge()]), Link { medium: Medium::LastHop, ends }];
+        links.extend(self.backhaul.iter().map(|backhaul| cable(backhaul, [self.edge(), Scenario::AP_HOST])));
+        links.extend(self.further.cables.iter().map(|(further, ends)| cable(further, *ends)));
         Graph { hosts: self.hosts(), links, radio, routes: self.further.routes.clone() }
     }
 
@@ -220,6 +215,7 @@ impl Scenario {
             let hop = match self.hop {
                 Hop::Wired(_) => Some("wired"),
                 Hop::Cell(_) => Some("a cell"),
+                Hop::Trace(_) => Some("a recorded trace"),
                 Hop::Wifi(_) => None,
             };
             if let Some(hop) = hop {
@@ -383,15 +379,6 @@ impl miette::Diagnostic for UnknownHost {
     }
 }
 
-/// A link to the access point whose rate changes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Backhaul {
-    /// Equal in both directions, with the rate at first.
-    pub link: wired::Params,
-    /// Rates from then on, rising in time.
-    pub changes: Vec<(Time, Rate)>,
-}
-
 /// The last hop.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Hop {
@@ -402,27 +389,43 @@ pub enum Hop {
     Wifi(Box<wifi::Plan>),
     /// An LTE cell. Node 0 is the base station, then come the stations.
     Cell(Box<cell::Plan>),
+    /// A link to each station that plays a recorded trace.
+    Trace(Box<TraceHop>),
+}
+
+/// The access point's queue towards the stations.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Queue {
+    /// Of a Wi-Fi or a wired hop.
+    Stations(queue::Kind),
+    /// Of the links of a trace hop.
+    Trace(trace::Discipline),
 }
 
 impl Hop {
     /// The access point's queue towards the stations; `None` for a cell, whose base station has one of its own kind.
-    pub fn queue(&self) -> Option<queue::Kind> {
+    pub fn queue(&self) -> Option<Queue> {
         match self {
-            Hop::Wired(hop) => Some(queue::Kind::Fifo { packets: hop.down.queue_packets }),
-            Hop::Wifi(plan) => Some(plan.params().ap_queue),
+            Hop::Wired(hop) => Some(Queue::Stations(queue::Kind::Fifo { packets: hop.down.queue_packets })),
+            Hop::Wifi(plan) => Some(Queue::Stations(plan.params().ap_queue)),
+            Hop::Trace(hop) => Some(Queue::Trace(hop.down.queue)),
             Hop::Cell(_) => None,
         }
     }
 
     /// The same hop with another queue; `None` if it cannot have that one.
-    pub(crate) fn with_queue(&self, queue: queue::Kind) -> Option<Hop> {
+    pub(crate) fn with_queue(&self, queue: Queue) -> Option<Hop> {
         match (self, queue) {
-            (Hop::Wired(hop), queue::Kind::Fifo { packets }) => {
-                let down = wired::Params { queue_packets: packets, ..hop.down };
-                Some(Hop::Wired(WiredHop { down, ..*hop }))
+            (Hop::Trace(hop), Queue::Trace(queue)) => {
+                let down = trace::Params { queue, ..hop.down.clone() };
+                Some(Hop::Trace(Box::new(TraceHop { down, ..hop.as_ref().clone() })))
             }
-            (Hop::Wired(_) | Hop::Cell(_), _) => None,
-            (Hop::Wifi(plan), _) => {
+            (Hop::Wired(hop), Queue::Stations(queue::Kind::Fifo { packets })) => {
+                let down = wired::Params { queue_packets: packets, ..hop.down };
+                Some(Hop::Wired(WiredHop { down, ..hop.clone() }))
+            }
+            (Hop::Wired(_) | Hop::Cell(_) | Hop::Trace(_), _) | (_, Queue::Trace(_)) => None,
+            (Hop::Wifi(plan), Queue::Stations(queue)) => {
                 let mut params = wifi::Params { ap_queue: queue, ..plan.params().clone() };
                 // The gateway of a mesh is a peer among others.
                 if let Some(own) = params.nodes.first_mut().filter(|own| own.role == wifi::Role::Peer) {
@@ -435,12 +438,23 @@ impl Hop {
 }
 
 /// A wired last hop: a cable to each station, all alike.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct WiredHop {
     /// From the access point to a station; its queue is the access point's at this cable.
     pub down: wired::Params,
     /// From a station to the access point.
     pub up: wired::Params,
+    /// What befalls each cable.
+    pub impairments: wired::Impairments,
+}
+
+/// A last hop that plays recorded traces: a link to each station, all alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraceHop {
+    /// From the access point to a station.
+    pub down: trace::Params,
+    /// From a station to the access point.
+    pub up: trace::Params,
 }
 
 /// One connection or one probe.
@@ -493,6 +507,8 @@ pub enum StreamKind {
         size: Option<Bytes>,
         /// The program that sends in the lab.
         program: Program,
+        /// What may be written and not acknowledged; `None` is what the world allows.
+        send_buffer: Option<Bytes>,
     },
     /// UDP packets at a fixed interval.
     Probe {

@@ -106,7 +106,7 @@ fn referred(schema: &Json) -> Option<&str> {
 }
 
 /// Tables that come first, under headings that tell where they stand.
-const TABLES: [(&str, &str); 26] = [
+const TABLES: [(&str, &str); 27] = [
     ("`[wire]`", "Wire"),
     ("`[backhaul]`", "Backhaul"),
     ("`changes` of a backhaul or link", "RateStep"),
@@ -118,6 +118,7 @@ const TABLES: [(&str, &str); 26] = [
     ("`[hop.wired]`", "WiredHop"),
     ("`[hop.cell]`", "CellHop"),
     ("`[[hop.cell.background]]`", "CellBackground"),
+    ("`[hop.trace]`", "TraceHop"),
     ("`queue`", "Queue"),
     ("`[[access-point]]`", "AccessPoint"),
     ("`[[station]]`", "Station"),

@@ -84,7 +84,10 @@ fn every_default_reads() {
         Some(("oal", true))
     );
     let fq_codel = lasthop_radio::queue::FqCodelParams::default();
-    assert_eq!(scenario.hop().queue(), Some(lasthop_radio::queue::Kind::FqCodelAirtime(fq_codel)));
+    assert_eq!(
+        scenario.hop().queue(),
+        Some(lasthop_scenario::Queue::Stations(lasthop_radio::queue::Kind::FqCodelAirtime(fq_codel)))
+    );
     let Hop::Wifi(plan) = scenario.hop() else { panic!("a Wi-Fi hop") };
     assert_eq!(plan.params().background[0].active, [(Time::ZERO, Time::ZERO + Span::from_secs(1))]);
     assert!(matches!(scenario.streams()[1].kind, StreamKind::Probe { every, .. } if every == Span::from_millis(20)));

@@ -68,6 +68,8 @@ pub struct Opening {
     pub app: App,
     /// Access category of its packets.
     pub class: AccessClass,
+    /// What its senders may have written and not have acknowledged; `None`: everything.
+    pub send_buffer: Option<Bytes>,
 }
 
 /// One connection.
@@ -130,7 +132,7 @@ impl Pair {
     /// that gets the data, or the one that sends them where only that is a station. Each end has the congestion control of its host;
     /// `None` if one of them is not ours.
     pub fn open(now: Time, opening: Opening, calls: End, senders: &[Choice], seed: Seed) -> Option<Pair> {
-        let Opening { number, from, to, node, stream, app, class } = opening;
+        let Opening { number, from, to, node, stream, app, class, send_buffer } = opening;
         // Ports from the ephemeral range of RFC 6335; numbers repeat only after 16 384 connections.
         let port = 49_152 + (number % 16_384) as u16;
         let mut numbers = seed.stream(&format!("tcp/{number}/initial-sequence"));
@@ -143,6 +145,7 @@ impl Pair {
             local_port,
             remote_port,
             initial_seq: numbers.next_u32(),
+            send_buffer,
             go_back_n: senders[host.index()].transport() == Transport::GoBackN,
             wants_capacity: senders[host.index()].transport() == Transport::Told,
             ..Config::default()

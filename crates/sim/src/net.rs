@@ -7,6 +7,7 @@ use crate::agenda::Component;
 use crate::cargo::Datagram;
 use lasthop_radio::cell::Cell;
 use lasthop_radio::star::Star;
+use lasthop_radio::trace;
 use lasthop_radio::wifi::{Air, PpduKind, PpduRecord, Wifi};
 use lasthop_radio::wired::Wire;
 use lasthop_radio::{Completion, Drop, Hop, NextEvent, Outbox, Packet, RxInfo};
@@ -21,11 +22,13 @@ pub enum Carrier {
     /// A cable between two nodes.
     Cable(Wire<Datagram>),
     /// A cable from node 0 to each of the others.
-    Star(Star<Datagram>),
+    Star(Star<Wire<Datagram>>),
     /// A Wi-Fi channel.
     Wifi(Box<Wifi<Datagram>>),
     /// An LTE cell.
     Cell(Box<Cell<Datagram>>),
+    /// A link from node 0 to each of the others, by a recorded trace.
+    Trace(Star<trace::Link<Datagram>>),
 }
 
 /// A link of the world.
@@ -39,8 +42,6 @@ pub struct Link {
     pub stations: usize,
     /// Whether the world is told what its transmitters are done with.
     pub completions: bool,
-    /// Rates to come, the next one last: of a cable.
-    pub changes: Vec<(Time, Rate)>,
 }
 
 /// All links, and each host's forwarding table.
@@ -182,6 +183,10 @@ impl Net {
                 hop.enqueue(now, packet, out);
                 hop.next_event()
             }
+            Carrier::Trace(hop) => {
+                hop.enqueue(now, packet, out);
+                hop.next_event()
+            }
         }
     }
 
@@ -207,6 +212,10 @@ impl Net {
                 hop.advance(now, out);
                 hop.next_event()
             }
+            Carrier::Trace(hop) => {
+                hop.advance(now, out);
+                hop.next_event()
+            }
         }
     }
 
@@ -217,21 +226,8 @@ impl Net {
             Carrier::Star(hop) => hop.next_event(),
             Carrier::Wifi(hop) => hop.next_event(),
             Carrier::Cell(hop) => hop.next_event(),
+            Carrier::Trace(hop) => hop.next_event(),
         }
-    }
-
-    /// When a cable's rate changes next.
-    pub(crate) fn next_change(&self, link: usize) -> Option<Time> {
-        self.links[link].changes.last().map(|(at, _)| *at)
-    }
-
-    /// The rate of a cable changes. Returns when the link wants to be woken.
-    pub(crate) fn change_rate(&mut self, link: usize, now: Time, effects: &mut Effects) -> Option<Time> {
-        let Link { carrier, stations, completions, changes, .. } = &mut self.links[link];
-        if let (Carrier::Cable(cable), Some((_, rate))) = (carrier, changes.pop()) {
-            cable.set_rate(now, rate, &mut Collect { link, stations: *stations, completions: *completions, effects });
-        }
-        self.next_event(link)
     }
 
     /// A cable takes another route, which is longer by `by`, each way. Returns when the link wants to be woken.
@@ -247,7 +243,7 @@ impl Net {
     pub(crate) fn cable_backlog(&self, link: usize, from: Node) -> usize {
         match &self.links[link].carrier {
             Carrier::Cable(cable) => cable.backlog(from),
-            Carrier::Star(_) | Carrier::Wifi(_) | Carrier::Cell(_) => 0,
+            Carrier::Star(_) | Carrier::Wifi(_) | Carrier::Cell(_) | Carrier::Trace(_) => 0,
         }
     }
 

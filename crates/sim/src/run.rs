@@ -13,6 +13,7 @@ use lasthop_laws::atp::HopDelay;
 use lasthop_laws::{BuildError, Choice, ParamError, Place, Transport};
 use lasthop_radio::cell::Cell;
 use lasthop_radio::star::Star;
+use lasthop_radio::trace;
 use lasthop_radio::wifi::Wifi;
 use lasthop_radio::wired::Wire;
 use lasthop_report::{Recorder, RunRecord, Window};
@@ -156,31 +157,33 @@ pub fn build(scenario: &Scenario, law: &SetUp, seed: Seed, keep_packets: bool) -
 /// Every link at its beginning, and the forwarding tables. `completions`: the world wants to know what stations have sent.
 fn net(graph: &Graph, hop: Hop, stations: usize, completions: bool, seed: Seed) -> Net {
     let mut hop = Some(hop);
-    let links = graph.links.iter().map(|link| {
-        let (carrier, changes, stations) = match &link.medium {
+    let links = graph.links.iter().enumerate().map(|(place, link)| {
+        let (carrier, stations) = match &link.medium {
             Medium::Cable(cable) => {
                 let [there, back] = cable.lines;
                 let wire = Wire::new(Node(0), Node(1), there, back);
-                (Carrier::Cable(wire), cable.changes.iter().rev().copied().collect(), 0)
+                (Carrier::Cable(wire.impaired(&cable.impairments, seed, &format!("cable/{place}"))), 0)
             }
-            Medium::LastHop => {
-                (last_hop(hop.take().expect("a graph has one last hop"), stations, seed), Vec::new(), stations)
-            }
+            Medium::LastHop => (last_hop(hop.take().expect("a graph has one last hop"), stations, seed), stations),
         };
         let completions = link.medium == Medium::LastHop && completions;
-        Link { carrier, hosts: link.ends.clone(), stations, completions, changes }
+        Link { carrier, hosts: link.ends.clone(), stations, completions }
     });
     Net { links: links.collect(), tables: graph.forwarding() }
 }
 
-fn last_hop(hop: Hop, stations: usize, seed: Seed) -> Carrier {
+pub(crate) fn last_hop(hop: Hop, stations: usize, seed: Seed) -> Carrier {
     match hop {
         Hop::Wired(hop) => {
             let stations = u16::try_from(stations).expect("a validated scenario has few stations");
-            Carrier::Star(Star::new(stations, hop.down, hop.up))
+            Carrier::Star(Star::new(stations, hop.down, hop.up).impaired(&hop.impairments, seed))
         }
         Hop::Wifi(plan) => Carrier::Wifi(Box::new(Wifi::new(*plan, seed))),
         Hop::Cell(plan) => Carrier::Cell(Box::new(Cell::new(*plan, seed))),
+        Hop::Trace(hop) => {
+            let stations = u16::try_from(stations).expect("a validated scenario has few stations");
+            Carrier::Trace(trace::Link::star(stations, &hop.down, &hop.up, seed))
+        }
     }
 }
 

@@ -163,7 +163,6 @@ impl World {
         }
         for link in 0..world.net.len() {
             world.agenda.set(Net::component(link), world.net.next_event(link));
-            world.agenda.set(world.changer(link), world.net.next_change(link));
         }
         world.agenda.set(world.sampler(), Some(Time::ZERO + SAMPLE));
         world.begin_edge();
@@ -257,11 +256,6 @@ impl World {
         } else if number == links {
             (0..self.pairs.len()).for_each(|number| self.sample(number));
             self.agenda.set(component, Some(self.now + SAMPLE));
-        } else if number < self.first_source() {
-            let link = (number - links - 1) as usize;
-            let next = self.net.change_rate(link, self.now, &mut self.effects);
-            self.agenda.set(Net::component(link), next);
-            self.agenda.set(component, self.net.next_change(link));
         } else {
             match self.sources.get((number - self.first_source()) as usize) {
                 Some(_) => self.start((number - self.first_source()) as usize),
@@ -432,8 +426,12 @@ impl World {
             App::Bulk { .. } if only_sender => End::Answerer,
             _ => End::Caller,
         };
-        let opening =
-            Opening { number, from: stream.from, to: stream.to, node, stream: stream.number, app, class: stream.class };
+        let send_buffer = match stream.kind {
+            StreamKind::Bulk { send_buffer, .. } => send_buffer,
+            _ => None,
+        };
+        let lasthop_scenario::Stream { from, to, number: own, class, .. } = *stream;
+        let opening = Opening { number, from, to, node, stream: own, app, class, send_buffer };
         let pair = Pair::open(self.now, opening, receiver, &self.senders, self.seed);
         let pair = pair.expect("the scenario names a law that exists");
         // The proxy carries what servers send to stations.
@@ -689,19 +687,14 @@ impl World {
         }
     }
 
-    // Components: links, the look at the bulk senders, one for each link's changes, sources, the edge, terminals, ends of
-    // connections.
+    // Components: links, the look at the bulk senders, sources, the edge, terminals, ends of connections.
 
     fn sampler(&self) -> Component {
         Component(self.net.len() as u32)
     }
 
-    fn changer(&self, link: usize) -> Component {
-        Component((self.net.len() + 1 + link) as u32)
-    }
-
     fn first_source(&self) -> u32 {
-        2 * self.net.len() as u32 + 1
+        self.net.len() as u32 + 1
     }
 
     fn source_component(&self, index: usize) -> Component {

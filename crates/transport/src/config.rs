@@ -17,6 +17,9 @@ pub struct Config {
     pub rmem_default: Bytes,
     /// The most that the receive buffer may grow to, memory overhead included (Linux `tcp_rmem[2]`).
     pub rmem_max: Bytes,
+    /// What the application may have written and the peer not yet acknowledged, memory overhead included (Linux `tcp_wmem[2]`); `None`:
+    /// everything.
+    pub send_buffer: Option<Bytes>,
     /// How fast the application reads what has arrived; `None`: at once.
     pub read_rate: Option<Rate>,
     /// The least that the variance term contributes to the retransmission timeout (Linux `rto_min`).
@@ -45,6 +48,7 @@ impl Default for Config {
             mss: 1448,
             rmem_default: Bytes::new(131_072),
             rmem_max: Bytes::new(32 << 20),
+            send_buffer: None,
             read_rate: None,
             min_rto: Span::from_millis(200),
             max_rto: Span::from_secs(120),

@@ -27,6 +27,7 @@ mod ranges;
 mod receiver;
 mod rtt;
 mod scoreboard;
+mod send_buffer;
 mod sender;
 mod sequence;
 mod small_queue;

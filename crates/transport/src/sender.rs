@@ -16,6 +16,7 @@ use crate::pacing::Pacer;
 use crate::rack::Rack;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{Scoreboard, Segment};
+use crate::send_buffer::SendBuffer;
 use crate::small_queue::{HostQueue, SmallQueue};
 use lasthop_laws::{Bounds, Decision, SenderLaw};
 use lasthop_signals::{CellCapacity, Sent, Signal};
@@ -57,6 +58,8 @@ pub(crate) struct Sender {
     variance_round: u64,
     limit: Limit,
     limit_since: Time,
+    /// How far the application writes ahead of what is acknowledged; `None`: at will.
+    send_buffer: Option<SendBuffer>,
     max_retries: u32,
     /// Without SACK and RACK: the acknowledgements that have repeated the last one; `None` with them.
     repeated: Option<u32>,
@@ -171,6 +174,7 @@ impl Sender {
             limit: Limit::Application,
             limit_since: now,
             max_retries: config.max_retries,
+            send_buffer: config.send_buffer.map(|size| SendBuffer::new(size, u64::from(config.mss))),
             repeated: config.go_back_n.then_some(0),
             recover: 0,
             counters: Counters::default(),
@@ -298,7 +302,7 @@ impl Sender {
         if self.probe == TailProbe::Due {
             return self.send_tail_probe(now);
         }
-        let unsent = self.written.saturating_sub(self.board.nxt());
+        let unsent = self.buffered().saturating_sub(self.board.nxt());
         let len = unsent.min(self.mss);
         // A FIN takes an octet of sequence space, and so of the window.
         let lone_fin = len == 0 && self.closing && !self.fin_sent;
@@ -321,6 +325,12 @@ impl Sender {
             return self.rest(now, Limit::ReceiveWindow);
         }
         Some(self.send_new(now, len))
+    }
+
+    /// Where that ends which the application could hand over: all that it has written, or as much as the send buffer takes.
+    fn buffered(&mut self) -> u64 {
+        let una = self.board.una();
+        self.send_buffer.as_mut().map_or(u64::MAX, |buffer| buffer.written(una)).min(self.written)
     }
 
     /// True if the law lets `len` more into the network, whenever that may be.
@@ -407,7 +417,7 @@ impl Sender {
     /// New data where the receive window has room for it, else the last segment again.
     fn send_tail_probe(&mut self, now: Time) -> Option<Outgoing> {
         self.probe = TailProbe::None;
-        let len = self.written.saturating_sub(self.board.nxt()).min(self.mss);
+        let len = self.buffered().saturating_sub(self.board.nxt()).min(self.mss);
         let outgoing = if len > 0 && self.board.nxt() + len <= self.window.edge {
             self.probe = TailProbe::New(self.board.nxt() + len);
             self.send_new(now, len)

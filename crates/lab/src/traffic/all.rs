@@ -1,6 +1,6 @@
 //! All streams of a run together.
 
-use super::bulk::Bulk;
+use super::bulk::{Bulk, Upload};
 use super::door::Door;
 use super::fetch::{FetchStream, Fetches};
 use super::iperf3::{self, Iperf3};
@@ -92,9 +92,9 @@ impl Traffic {
                 Ok(ProbeStream { sender, receiver, address, every, size, tos: tos(stream.class), start, stop })
             };
             streams.push(match stream.kind {
-                StreamKind::Bulk { size, program: Program::Own } => {
+                StreamKind::Bulk { size, program: Program::Own, send_buffer } => {
                     let (call, sender) = call(spec, hosts, number, stream)?;
-                    Running::Bulk(Bulk::start(&call, sender, size, &own)?)
+                    Running::Bulk(Bulk::start(&call, sender, Upload { size, buffer: send_buffer }, &own)?)
                 }
                 StreamKind::Bulk { program: Program::Iperf3, .. } => Running::Due(own),
                 StreamKind::Probe { size, every } => {

@@ -8,6 +8,8 @@ use crate::error::{Doing, Result};
 use crate::log::Blocks;
 use lasthop_units::{Bytes, Span, Time};
 use nix::sched::{CloneFlags, setns};
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::SndBufForce;
 use socket2::Socket;
 use std::fs::File;
 use std::io::Write;
@@ -41,6 +43,15 @@ struct Received {
     reads: Blocks<(Time, Bytes)>,
 }
 
+/// What a sender is to send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Upload {
+    /// In all; `None`: as much as goes.
+    pub(crate) size: Option<Bytes>,
+    /// Its socket's send buffer, memory overhead included; `None`: the kernel's.
+    pub(crate) buffer: Option<Bytes>,
+}
+
 /// A running transfer.
 #[derive(Debug)]
 pub(crate) struct Bulk {
@@ -59,7 +70,7 @@ enum Side {
 
 impl Bulk {
     /// Prepares a transfer over `call`, which is made when `period` starts; `sender` has the data.
-    pub(crate) fn start(call: &Call<'_>, sender: End, size: Option<Bytes>, period: &Period) -> Result<Bulk> {
+    pub(crate) fn start(call: &Call<'_>, sender: End, upload: Upload, period: &Period) -> Result<Bulk> {
         let listener = listen(call.listener, call.address, call.congestion_of(End::Listener))?;
         // A connection inherits what its listener marks.
         mark(&listener, call.door.tos).doing(|| "marking a socket".into())?;
@@ -75,7 +86,7 @@ impl Bulk {
         let (ours, theirs) = (Arc::clone(&connection), connection);
         let (p1, p2, p3) = (period.clone(), period.clone(), period.clone());
         Ok(Bulk {
-            sender: spawn("lasthop-send", move || send(from, size, &ours, &p1))?,
+            sender: spawn("lasthop-send", move || send(from, upload, &ours, &p1))?,
             receiver: spawn("lasthop-receive", move || receive(to, &p2))?,
             sampler: spawn("lasthop-sample", move || sample(&theirs, &p3))?,
         })
@@ -113,10 +124,15 @@ impl Side {
 
 /// Writes `size`, or until the period ends. Then it aborts: what still waits in the socket shall not go on filling the
 /// hop.
-fn send(side: Side, size: Option<Bytes>, shared: &Mutex<Option<Socket>>, period: &Period) -> Result<TcpInfo> {
+fn send(side: Side, upload: Upload, shared: &Mutex<Option<Socket>>, period: &Period) -> Result<TcpInfo> {
     let Some(socket) = side.open(period)? else { return Ok(TcpInfo::default()) };
+    let Upload { size, buffer } = upload;
     let prepare = || {
         socket.set_linger(Some(Duration::ZERO))?;
+        if let Some(bytes) = buffer {
+            // The kernel doubles what it is told (socket(7)).
+            setsockopt(&socket, SndBufForce, &usize::try_from(bytes.get() / 2).unwrap_or(usize::MAX))?;
+        }
         socket.try_clone()
     };
     let copy = prepare().doing(|| "preparing a connection".into())?;

@@ -25,7 +25,7 @@ pub(crate) struct Params {
 
 /// What CoDel remembers of one queue.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Codel {
+pub(crate) struct Codel {
     dropping: bool,
     count: u32,
     last_count: u32,
@@ -34,7 +34,7 @@ pub(super) struct Codel {
 }
 
 /// The queue that CoDel works on.
-pub(super) trait Line {
+pub(crate) trait Line {
     /// Takes the head off and says when it came.
     fn take(&mut self) -> Option<(u32, Time)>;
     /// Bytes that wait behind what was taken.

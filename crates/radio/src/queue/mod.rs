@@ -8,6 +8,7 @@ mod fq;
 mod mac80211;
 #[cfg(test)]
 mod mac80211_tests;
+mod pie;
 mod pool;
 mod qdisc;
 #[cfg(test)]
@@ -16,11 +17,14 @@ mod round_robin;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use codel::{Codel, Line, Params as CodelParams};
 use fifo::Fifo;
 pub(crate) use fq::Table;
 use lasthop_units::{Bytes, Span, Time};
 pub(crate) use mac80211::Link;
 use mac80211::Mac80211;
+pub use pie::PieParams;
+pub(crate) use pie::{Pie, Verdict};
 pub(crate) use pool::{Meta, Pool};
 use qdisc::Qdisc;
 use round_robin::RoundRobin;

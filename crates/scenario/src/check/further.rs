@@ -1,7 +1,7 @@
 //! Hosts, cables and routes beside the short form.
 
 use super::traffic::group;
-use super::{changes, line, name, unique, unknown_name};
+use super::{impairments, line, name, unique, unknown_name};
 use crate::graph::{Cable, Graph, HostRole, Link, Medium, Route};
 use crate::model::Further;
 use crate::problem::Kind;
@@ -99,7 +99,7 @@ pub(super) fn further(raw: &raw::Scenario, stations: &[String], cx: &mut Context
 
 fn cable(table: &raw::Link, known: &Known, cx: &mut Context) -> Option<(Cable, [HostId; 2])> {
     let line = line(&table.rate, &table.delay, &table.queue, cx);
-    let changes = changes(&table.changes, cx);
+    let impairments = impairments(&table.changes, &table.loss, &table.jitter, cx);
     let between = table.between.get()?;
     let [a, b] = between.as_slice() else {
         let what = format!("a cable has two ends, and here are {}", between.len());
@@ -112,7 +112,7 @@ fn cable(table: &raw::Link, known: &Known, cx: &mut Context) -> Option<(Cable, [
         return None;
     }
     let ends = [known.named(a, &table.between.at, cx), known.named(b, &table.between.at, cx)];
-    Some((Cable { lines: [line?; 2], changes: changes? }, [ends[0]?, ends[1]?]))
+    Some((Cable { lines: [line?; 2], impairments: impairments? }, [ends[0]?, ends[1]?]))
 }
 
 fn route(table: &raw::Route, known: &Known, cx: &mut Context) -> Option<Route> {
@@ -193,10 +193,7 @@ fn reachable(raw: &raw::Scenario, (known, made): (&Known, &Further), stations: u
 /// The graph of the file as far as routes go: rates and delays do not matter.
 fn sketch(raw: &raw::Scenario, (known, made): (&Known, &Further), stations: usize) -> Graph {
     let line = wired::Params { rate: Rate::from_mbit(1), delay: Span::ZERO, queue_packets: 1 };
-    let cable = |ends: [HostId; 2]| Link {
-        medium: Medium::Cable(Cable { lines: [line; 2], changes: Vec::new() }),
-        ends: ends.map(Some).to_vec(),
-    };
+    let cable = |ends: [HostId; 2]| Link { medium: Medium::Cable(Cable::plain(line)), ends: ends.map(Some).to_vec() };
     let role = |name: &str| crate::graph::Host { name: name.to_owned(), role: HostRole::Wired };
     let edge = if raw.backhaul.given { Scenario::station_host(stations) } else { Scenario::AP_HOST };
     let radio = (0..stations).map(|place| (Scenario::AP, Scenario::station_node(place))).collect();

@@ -4,12 +4,12 @@ use super::queues;
 use crate::problem::Kind;
 use crate::quantity::either;
 use crate::read::{At, Context, Entry};
-use crate::{Hosts, Part, SetUp, World, raw};
+use crate::{Hosts, Part, Queue, SetUp, World, raw};
 use lasthop_laws::Place;
 use lasthop_laws::aggregation::FRAMES;
 
 pub(super) fn laws(raw: &raw::Scenario, cx: &mut Context) -> Option<Vec<SetUp>> {
-    let wired = raw.hop.get().is_some_and(|hop| hop.wired.given && !hop.wifi.given);
+    let wired = raw.hop.get().is_some_and(|hop| (hop.wired.given || hop.trace.given) && !hop.wifi.given);
     let tables = raw.laws.get()?.0;
     if tables.is_empty() {
         let remedy = "add a table such as `[laws.cubic]` with `sender = \"cubic\"`";
@@ -37,7 +37,11 @@ fn law(name: &str, table: &raw::Law, (raw, wired): (&raw::Scenario, bool), cx: &
         cx.impossible(at, what, "delete this key; how long it is says `hop.cell.queue`");
         None
     } else {
-        optional(&table.queue, cx, |queue, cx| queues::queue(&queue, wired, cx))
+        let trace = raw.hop.get().is_some_and(|hop| hop.trace.given);
+        optional(&table.queue, cx, |queue, cx| match trace {
+            true => queues::discipline(&queue, cx).map(Queue::Trace),
+            false => queues::queue(&queue, wired, cx).map(Queue::Stations),
+        })
     };
     let parts = parts(table, raw, cx);
     let full = |place| {

@@ -3,6 +3,7 @@
 //! Every function checks all that it can see before it gives up, so that one mistake does not hide the next.
 
 mod cell;
+mod delivery;
 mod further;
 mod laws;
 mod queues;
@@ -10,11 +11,12 @@ mod trace;
 mod traffic;
 mod wifi;
 
+use crate::graph::Cable;
 use crate::model::Further;
 use crate::problem::Kind;
 use crate::quantity::show;
 use crate::read::{At, Context, Entry, Quantity, nearest};
-use crate::{Backhaul, Hop, SetUp, Stream, StreamKind, WiredHop, World, raw};
+use crate::{Hop, SetUp, Stream, StreamKind, WiredHop, World, raw};
 use lasthop_radio::{queue, wired};
 use lasthop_report::{Key, Needs};
 use lasthop_signals::HostId;
@@ -37,6 +39,7 @@ const LONGEST_RUN: Span = Span::from_secs(3600);
 const LONGEST_DELAY: Span = Span::from_secs(10);
 const SLOWEST: Rate = Rate::from_bps(1_000);
 const FASTEST: Rate = Rate::from_mbit(100_000);
+const MOST_LOST: f64 = 0.9;
 
 /// What is to be run. Built only by [`Scenario::load`] and [`Scenario::parse`].
 #[derive(Clone, Debug, PartialEq)]
@@ -50,8 +53,8 @@ pub struct Scenario {
     pub(crate) duration: Span,
     pub(crate) warm_up: Span,
     pub(crate) seeds: Vec<u64>,
-    pub(crate) wire: wired::Params,
-    pub(crate) backhaul: Option<Backhaul>,
+    pub(crate) wire: Cable,
+    pub(crate) backhaul: Option<Cable>,
     pub(crate) hop: Hop,
     pub(crate) stations: Vec<String>,
     pub(crate) further: Further,
@@ -73,7 +76,7 @@ pub(crate) fn scenario(name: &str, mut raw: raw::Scenario, cx: &mut Context) -> 
     // With a duration that is wrong, times are still held against the longest one.
     let run = Run { duration: duration.unwrap_or(LONGEST_RUN) };
 
-    let wire = raw.wire.get().and_then(|wire| line(&wire.rate, &wire.delay, &wire.queue, cx));
+    let wire = raw.wire.get().and_then(|table| self::wire(&table, cx));
     let backhaul = if raw.backhaul.given {
         raw.backhaul.get().and_then(|table| self::backhaul(&table, cx)).map(Some)
     } else {
@@ -190,11 +193,32 @@ fn line(
     Some(wired::Params { rate: rate?, delay: delay?, queue_packets: queue? })
 }
 
+/// What befalls a cable.
+fn impairments(
+    changes: &Entry<Vec<raw::RateStep>>,
+    loss: &Entry<f64>,
+    jitter: &Entry<Quantity<Span>>,
+    cx: &mut Context,
+) -> Option<wired::Impairments> {
+    let changes = self::changes(changes, cx);
+    let loss =
+        cx.within(loss, (0.0, MOST_LOST), |p| p.to_string(), "a probability; a link that loses more is of no use");
+    let jitter = span(jitter, (Span::ZERO, LONGEST_DELAY), "TCP gives up a connection on longer paths", cx);
+    Some(wired::Impairments { changes: changes?, loss: loss?, jitter: jitter? })
+}
+
+/// The link from the server.
+fn wire(table: &raw::Wire, cx: &mut Context) -> Option<Cable> {
+    let line = line(&table.rate, &table.delay, &table.queue, cx);
+    let impairments = impairments(&table.changes, &table.loss, &table.jitter, cx);
+    Some(Cable { lines: [line?; 2], impairments: impairments? })
+}
+
 /// The link before the access point.
-fn backhaul(table: &raw::Backhaul, cx: &mut Context) -> Option<Backhaul> {
-    let link = line(&table.rate, &table.delay, &table.queue, cx);
-    let changes = changes(&table.changes, cx);
-    Some(Backhaul { link: link?, changes: changes? })
+fn backhaul(table: &raw::Backhaul, cx: &mut Context) -> Option<Cable> {
+    let line = line(&table.rate, &table.delay, &table.queue, cx);
+    let impairments = impairments(&table.changes, &table.loss, &table.jitter, cx);
+    Some(Cable { lines: [line?; 2], impairments: impairments? })
 }
 
 /// Names of the stations. Something is returned even if one of them is wrong, so that traffic can be checked too.
@@ -307,10 +331,10 @@ fn unique(names: &[&Entry<String>], what: &str, cx: &mut Context) {
 
 fn hop(raw: &raw::Scenario, run: Run, cx: &mut Context) -> Option<Hop> {
     let hop = raw.hop.get()?;
-    let given = [hop.wired.given_at(), hop.wifi.given_at(), hop.cell.given_at()];
+    let given = [hop.wired.given_at(), hop.wifi.given_at(), hop.cell.given_at(), hop.trace.given_at()];
     let mut given = given.into_iter().flatten();
     let Some(first) = given.next() else {
-        let remedy = "add the table `[hop.cell]`, `[hop.wifi]` or `[hop.wired]`";
+        let remedy = "add the table `[hop.cell]`, `[hop.trace]`, `[hop.wifi]` or `[hop.wired]`";
         cx.problem(Kind::Missing, &hop.place, "nothing says what the hop is", remedy);
         return None;
     };
@@ -328,6 +352,8 @@ fn hop(raw: &raw::Scenario, run: Run, cx: &mut Context) -> Option<Hop> {
     }
     if hop.wired.given {
         wired_hop(&hop.wired.get()?, raw, cx).map(Hop::Wired)
+    } else if hop.trace.given {
+        delivery::hop(&hop.trace.get()?, raw, cx).map(|hop| Hop::Trace(Box::new(hop)))
     } else if hop.cell.given {
         cell::hop(&hop.cell.get()?, raw, cx).map(|plan| Hop::Cell(Box::new(plan)))
     } else {
@@ -358,24 +384,32 @@ fn wifi_keys(station: &raw::Station) -> [Option<&At>; 17] {
     ]
 }
 
-fn wired_hop(hop: &raw::WiredHop, raw: &raw::Scenario, cx: &mut Context) -> Option<WiredHop> {
-    let up = line(&hop.rate, &hop.delay, &hop.uplink_queue, cx);
-    let queue = hop.queue.get().and_then(|queue| queues::queue(&queue, true, cx));
-    let stations = raw.station.get().unwrap_or_default();
-    for station in &stations {
+/// Refuses what only Wi-Fi has, on a hop that is called so; `instead` says where a station's rate is.
+fn without_radio(raw: &raw::Scenario, (hop, instead): (&str, &str), cx: &mut Context) {
+    for station in &raw.station.get().unwrap_or_default() {
         for at in wifi_keys(station).into_iter().flatten() {
-            cx.impossible(at, "a station of a wired hop has no radio", "delete this key; the rate is `hop.wired.rate`");
+            let what = format!("a station of {hop} has no radio");
+            cx.impossible(at, what, format!("delete this key; {instead}"));
         }
     }
     if let Some(neighbour) = raw.neighbour.get().unwrap_or_default().first() {
-        cx.impossible(&neighbour.place, "a wired hop has no neighbours", "delete this table, or use `[hop.wifi]`");
+        let what = format!("{hop} has no neighbours");
+        cx.impossible(&neighbour.place, what, "delete this table, or use `[hop.wifi]`");
     }
     if let Some(table) = raw.access_point.get().unwrap_or_default().first() {
-        cx.impossible(&table.place, "a wired hop has one access point", "delete this table, or use `[hop.wifi]`");
+        let what = format!("{hop} has one access point");
+        cx.impossible(&table.place, what, "delete this table, or use `[hop.wifi]`");
     }
+}
+
+fn wired_hop(hop: &raw::WiredHop, raw: &raw::Scenario, cx: &mut Context) -> Option<WiredHop> {
+    let up = line(&hop.rate, &hop.delay, &hop.uplink_queue, cx);
+    let impairments = impairments(&hop.changes, &hop.loss, &hop.jitter, cx);
+    let queue = hop.queue.get().and_then(|queue| queues::queue(&queue, true, cx));
+    without_radio(raw, ("a wired hop", "the rate is `hop.wired.rate`"), cx);
     let up = up?;
     let queue::Kind::Fifo { packets: limit } = queue? else { return None };
-    Some(WiredHop { down: wired::Params { queue_packets: limit, ..up }, up })
+    Some(WiredHop { down: wired::Params { queue_packets: limit, ..up }, up, impairments: impairments? })
 }
 
 /// Reports figures that the traffic cannot yield; without a list, chooses those that it can.

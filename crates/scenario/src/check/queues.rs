@@ -5,7 +5,8 @@ use crate::quantity::show;
 use crate::raw;
 use crate::raw::QueueKind;
 use crate::read::{At, Context, Entry, Quantity};
-use lasthop_radio::queue::{self, Aql, FqCodelParams, QdiscParams};
+use lasthop_radio::queue::{self, Aql, FqCodelParams, PieParams, QdiscParams};
+use lasthop_radio::trace;
 use lasthop_units::{Bytes, Span};
 
 const DEFAULT_LIMIT: usize = 1000;
@@ -13,13 +14,22 @@ const DEFAULT_LIMIT: usize = 1000;
 /// A queue discipline.
 pub(super) fn queue(table: &raw::Queue, wired: bool, cx: &mut Context) -> Option<queue::Kind> {
     let kind = table.kind.get()?;
+    if matches!(kind, QueueKind::Infinite | QueueKind::Codel | QueueKind::Pie) {
+        let what = format!("a queue of kind `{kind}` is for `[hop.trace]`");
+        cx.impossible(&table.kind.at, what, if wired { "write \"fifo\"" } else { "write \"fifo\" or \"fq-codel\"" });
+        return None;
+    }
     if wired && kind != QueueKind::Fifo {
         let what = format!("`{kind}` needs the airtime or the stations of a Wi-Fi hop, and this hop is wired");
         cx.impossible(&table.kind.at, what, "write \"fifo\"");
         return None;
     }
     refuse_foreign(table, kind, cx);
+    if let Some(at) = table.bytes.given_at() {
+        cx.impossible(at, "this queue counts packets, and only that of `[hop.trace]` counts bytes", "write `limit`");
+    }
     match kind {
+        QueueKind::Infinite | QueueKind::Codel | QueueKind::Pie => None,
         QueueKind::Fifo => Some(queue::Kind::Fifo { packets: limit(table, DEFAULT_LIMIT, cx)? }),
         QueueKind::RoundRobin => Some(queue::Kind::RoundRobin { packets: limit(table, DEFAULT_LIMIT, cx)? }),
         QueueKind::FqCodelAirtime => fq_codel_airtime(table, cx).map(queue::Kind::FqCodelAirtime),
@@ -27,10 +37,63 @@ pub(super) fn queue(table: &raw::Queue, wired: bool, cx: &mut Context) -> Option
     }
 }
 
+/// The queue of a link that plays a trace.
+pub(super) fn discipline(table: &raw::Queue, cx: &mut Context) -> Option<trace::Discipline> {
+    let kind = table.kind.get()?;
+    if matches!(kind, QueueKind::RoundRobin | QueueKind::FqCodelAirtime | QueueKind::FqCodel) {
+        let what = format!("`{kind}` is for the stations of a Wi-Fi hop, and each station has a link of its own here");
+        cx.impossible(&table.kind.at, what, "write \"fifo\", \"infinite\", \"codel\" or \"pie\"");
+        return None;
+    }
+    refuse_foreign(table, kind, cx);
+    let counted = [table.limit.given_at(), table.bytes.given_at()];
+    if let (QueueKind::Codel | QueueKind::Pie | QueueKind::Infinite, [_, Some(at)])
+    | (QueueKind::Infinite, [Some(at), _]) = (kind, counted)
+    {
+        let what = format!("a queue of kind \"{kind}\" has no `{}`", at.name());
+        cx.impossible(at, what, "delete this key, or write `kind = \"fifo\"`");
+        return None;
+    }
+    if let [Some(_), Some(at)] = counted {
+        cx.impossible(at, "two keys say how much the queue holds", "keep one of `limit` and `bytes`");
+        return None;
+    }
+    match kind {
+        QueueKind::Fifo if table.bytes.given => {
+            let why = "a packet must fit, and packets must fit in memory";
+            let bounds = (Bytes::new(1_504), Bytes::new(10_000_000_000));
+            let bytes = cx.within(&plain(&table.bytes), bounds, show, why)?;
+            Some(trace::Discipline::DropTail(trace::Limit::Bytes(bytes)))
+        }
+        QueueKind::Fifo => Some(trace::Discipline::DropTail(trace::Limit::Packets(limit(table, DEFAULT_LIMIT, cx)?))),
+        QueueKind::Codel => {
+            let (target, interval) = (Span::from_millis(5), Span::from_millis(100));
+            let default = Codel { limit: DEFAULT_LIMIT, quantum: 1, target, interval, ecn: false };
+            let Codel { limit: packets, target, interval, ecn, .. } = codel(table, &default, cx)?;
+            Some(trace::Discipline::Codel { target, interval, packets, ecn })
+        }
+        QueueKind::Pie => {
+            let default = PieParams::default();
+            let packets = limit(table, default.packets, cx);
+            let why = "RFC 8033, 4.2: some round trips of the controller's 15 ms";
+            let target = if table.target.given {
+                span(&table.target, (Span::from_millis(1), Span::from_secs(10)), why, cx)
+            } else {
+                Some(default.target)
+            };
+            let ecn = if table.ecn.given { table.ecn.get()? } else { default.ecn };
+            Some(trace::Discipline::Pie(PieParams { target: target?, packets: packets?, ecn }))
+        }
+        _ => Some(trace::Discipline::Infinite),
+    }
+}
+
 /// Reports keys that only other kinds have.
 fn refuse_foreign(table: &raw::Queue, kind: QueueKind, cx: &mut Context) {
-    use QueueKind::{FqCodel, FqCodelAirtime};
-    let of_codel = [table.quantum.given_at(), table.target.given_at(), table.interval.given_at(), table.ecn.given_at()];
+    use QueueKind::{Codel, FqCodel, FqCodelAirtime, Pie};
+    let of_flows = [table.quantum.given_at()];
+    let of_codel = [table.interval.given_at()];
+    let of_management = [table.target.given_at(), table.ecn.given_at()];
     let of_airtime = [
         table.airtime_quantum.given_at(),
         table.memory.given_at(),
@@ -48,7 +111,13 @@ fn refuse_foreign(table: &raw::Queue, kind: QueueKind, cx: &mut Context) {
     };
     let (airtime, discipline) = ("`kind = \"fq-codel-airtime\"`", "`kind = \"fq-codel\"`");
     if !matches!(kind, FqCodel | FqCodelAirtime) {
+        of_flows.into_iter().flatten().for_each(|at| refuse(at, airtime));
+    }
+    if !matches!(kind, FqCodel | FqCodelAirtime | Codel) {
         of_codel.into_iter().flatten().for_each(|at| refuse(at, airtime));
+    }
+    if !matches!(kind, FqCodel | FqCodelAirtime | Codel | Pie) {
+        of_management.into_iter().flatten().for_each(|at| refuse(at, airtime));
     }
     if kind != FqCodelAirtime {
         of_airtime.into_iter().flatten().for_each(|at| refuse(at, airtime));

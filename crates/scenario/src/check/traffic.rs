@@ -1,7 +1,7 @@
 //! What hosts send each other.
 
 use super::further::Known;
-use super::{Run, span, unknown_name};
+use super::{Run, plain, span, unknown_name};
 use crate::problem::Kind;
 use crate::quantity::show;
 use crate::read::{Context, Entry, Quantity};
@@ -104,7 +104,7 @@ fn ends(
 
 /// A key of one kind of traffic says nothing of another.
 fn foreign_keys(table: &raw::Traffic, kind: TrafficKind, cx: &mut Context) {
-    let bulk_only = [table.flows.given_at(), table.program.given_at()];
+    let bulk_only = [table.flows.given_at(), table.program.given_at(), table.send_buffer.given_at()];
     let timed_only = [table.every.given_at()];
     let udp_only = [table.rate.given_at(), table.periodic.given_at()];
     let foreign = match kind {
@@ -181,7 +181,17 @@ fn bulk(table: &raw::Traffic, raw: &raw::Scenario, cx: &mut Context) -> Option<S
         return None;
     }
     let size = if table.size.given { Some(size(table, (Bytes::new(1), MOST_DATA), "it must end", cx)?) } else { None };
-    Some(StreamKind::Bulk { size, program })
+    if let (Program::Iperf3, Some(at)) = (program, table.send_buffer.given_at()) {
+        cx.impossible(at, "iperf3 sets the buffers of both ends alike", "delete this key, or `program`");
+        return None;
+    }
+    let send_buffer = if table.send_buffer.given {
+        let why = "two segments at least, and what a host has memory for";
+        Some(cx.within(&plain(&table.send_buffer), (Bytes::new(4_608), Bytes::new(1 << 30)), show, why)?)
+    } else {
+        None
+    };
+    Some(StreamKind::Bulk { size, program, send_buffer })
 }
 
 fn probe(table: &raw::Traffic, run: Run, cx: &mut Context) -> Option<StreamKind> {

@@ -5,7 +5,7 @@ mod values;
 mod words;
 
 pub(crate) use laws::{Agent, Part, Picked, Regulator, Senders};
-pub(crate) use values::{Bandwidth, Load, Seeds};
+pub(crate) use values::{Bandwidth, DeliveryFile, Load, Seeds};
 pub(crate) use words::{
     BurstSizes, CellLoad, CellScheduler, Class, FadingKind, Measure, Modulation, QueueKind, RateControl, RateSet,
     Reach, TrafficKind,
@@ -38,7 +38,7 @@ table! {
         /// In the simulator: a link of its own between that path and the access point. An edge proxy stands before it, so that
         /// what the proxy paces crosses it; without it the proxy stands at the access point.
         optional backhaul: Backhaul,
-        /// The last hop: exactly one of `hop.wired`, `hop.wifi` and `hop.cell`.
+        /// The last hop: exactly one of `hop.wired`, `hop.wifi`, `hop.cell` and `hop.trace`.
         required hop: Hop,
         /// The stations behind the hop, one `[[station]]` each.
         required station: Vec<Station>,
@@ -67,17 +67,23 @@ table! {
 table! {
     /// A full-duplex wired link: in each direction a drop-tail queue, a serialiser and a propagation delay.
     Wire {
-        /// Data rate in each direction.
+        /// Data rate in each direction, at first.
         required rate: Quantity<Rate>,
         /// Propagation delay in each direction: half of what the link adds to the round-trip time.
         required delay: Quantity<Span>,
         /// Packets that may wait at each end, behind the one that is being sent.
         default("\"1000 packets\"") queue: Quantity<Packets>,
+        /// Its rate over time: a list of `{ at = "20 s", rate = "20 Mbit/s" }`.
+        default("[]") changes: Vec<RateStep>,
+        /// Probability with which a packet is damaged on its way, each by itself and in either direction.
+        default("0.0") loss: f64,
+        /// The most by which a packet comes later than `delay` says: each by a time of its own, but in order.
+        default("\"0 s\"") jitter: Quantity<Span>,
     }
 }
 
 table! {
-    /// The link that leads to the access point: as a wire, whose rate may change.
+    /// The link that leads to the access point, where an edge proxy stands at its other end.
     Backhaul {
         /// Data rate in each direction, at first.
         required rate: Quantity<Rate>,
@@ -87,6 +93,10 @@ table! {
         default("\"1000 packets\"") queue: Quantity<Packets>,
         /// Its rate over time: a list of `{ at = "20 s", rate = "20 Mbit/s" }`.
         default("[]") changes: Vec<RateStep>,
+        /// Probability with which a packet is damaged on its way, each by itself and in either direction.
+        default("0.0") loss: f64,
+        /// The most by which a packet comes later than `delay` says: each by a time of its own, but in order.
+        default("\"0 s\"") jitter: Quantity<Span>,
     }
 }
 
@@ -121,6 +131,10 @@ table! {
         default("\"1000 packets\"") queue: Quantity<Packets>,
         /// Its rate over time: a list of `{ at = "20 s", rate = "20 Mbit/s" }`.
         default("[]") changes: Vec<RateStep>,
+        /// Probability with which a packet is damaged on its way, each by itself and in either direction.
+        default("0.0") loss: f64,
+        /// The most by which a packet comes later than `delay` says: each by a time of its own, but in order.
+        default("\"0 s\"") jitter: Quantity<Span>,
     }
 }
 
@@ -145,13 +159,15 @@ table! {
         optional wifi: WifiHop,
         /// An LTE cell: in the simulator only.
         optional cell: CellHop,
+        /// A link that delivers when a recorded trace says so.
+        optional trace: TraceHop,
     }
 }
 
 table! {
     /// A wired last hop: a cable to each station, all alike.
     WiredHop {
-        /// Data rate of each cable, in each direction.
+        /// Data rate of each cable, in each direction, at first.
         required rate: Quantity<Rate>,
         /// Propagation delay in each direction.
         default("\"0 s\"") delay: Quantity<Span>,
@@ -159,6 +175,29 @@ table! {
         required queue: Queue,
         /// Packets that may wait at the station, behind the one that is being sent.
         default("\"1000 packets\"") uplink_queue: Quantity<Packets>,
+        /// The rate of each cable over time: a list of `{ at = "20 s", rate = "20 Mbit/s" }`.
+        default("[]") changes: Vec<RateStep>,
+        /// Probability with which a packet is damaged on its way, each by itself and in either direction.
+        default("0.0") loss: f64,
+        /// The most by which a packet comes later than `delay` says: each by a time of its own, but in order.
+        default("\"0 s\"") jitter: Quantity<Span>,
+    }
+}
+
+table! {
+    /// A last hop that delivers when a recorded trace says so, as mahimahi plays it. Each station has a link of its own, all alike.
+    TraceHop {
+        /// When the link delivers to the station: a file with a time in milliseconds a line, at which up to 1504 bytes leave. Its path is
+        /// relative to the scenario, or begins with `$LASTHOP_REFERENCE/`, a folder of traces that the environment names.
+        required downlink: DeliveryFile,
+        /// When it delivers from the station, likewise.
+        required uplink: DeliveryFile,
+        /// Propagation delay in each direction.
+        default("\"0 s\"") delay: Quantity<Span>,
+        /// What waits for the station: `fifo`, `infinite`, `codel` or `pie`.
+        required queue: Queue,
+        /// What waits at the station, likewise. Without it: the same as `queue`.
+        optional uplink_queue: Queue,
     }
 }
 
@@ -305,20 +344,23 @@ table! {
     Queue {
         /// The discipline.
         required kind: QueueKind,
-        /// Most packets in the queue: in all for `fifo` (default 1000), `fq-codel-airtime` (default 8192, as in Linux
+        /// Most packets in the queue: in all for `fifo`, `codel` and `pie` (default 1000), `fq-codel-airtime` (default 8192, as in Linux
         /// mac80211) and `fq-codel` (default 1024, as in OpenWrt 15.05, those in the driver apart), for each station with
         /// `round-robin` (default 1000).
         optional limit: Quantity<Packets>,
+        /// `fifo` of `[hop.trace]`, in place of `limit`: most bytes in the queue, a packet counting four more than its length.
+        optional bytes: Quantity<Bytes>,
         /// `fq-codel-airtime` and `fq-codel`: bytes a flow may send in its turn (default 300 B, as in Linux mac80211).
         optional quantum: Quantity<Bytes>,
-        /// `fq-codel-airtime` and `fq-codel`: standing delay that CoDel accepts (default 20 ms, as in Linux mac80211, and 5 ms).
+        /// `fq-codel-airtime`, `fq-codel` and `codel`: standing delay that CoDel accepts (default 20 ms, as in Linux mac80211, and 5 ms for
+        /// the others). `pie`: the delay that it steers to (default 15 ms).
         optional target: Quantity<Span>,
-        /// `fq-codel-airtime` and `fq-codel`: how long the delay may stay above the target before CoDel drops (default 100 ms).
+        /// `fq-codel-airtime`, `fq-codel` and `codel`: how long the delay may stay above the target before CoDel drops (default 100 ms).
         optional interval: Quantity<Span>,
         /// `fq-codel-airtime`: airtime a station may use in its turn (default 256 us, Linux mac80211's weight of 256).
         optional airtime_quantum: Quantity<Span>,
-        /// `fq-codel-airtime` and `fq-codel`: whether CoDel marks packets that can carry a mark, rather than dropping them
-        /// (default true).
+        /// `fq-codel-airtime`, `fq-codel`, `codel` and `pie`: whether packets that can carry a mark are marked rather than dropped (default
+        /// true, false for `codel` and `pie`, as in Linux).
         optional ecn: bool,
         /// `fq-codel-airtime`: memory of the waiting packets, counted as Linux counts it, 2304 B for one of 1500 B
         /// (default 16 MiB for ac, 4 MiB for the others, as in Linux mac80211).
@@ -556,6 +598,9 @@ table! {
         optional flows: u64,
         /// `bulk`: the program that sends in the lab (default `own`).
         optional program: Program,
+        /// `bulk` over TCP with `program = "own"`: what a sender may have written and not have acknowledged, memory overhead included as
+        /// Linux counts it, a quarter at low rates. Without it: in the lab what the kernel allows, 4 MiB, in the simulator everything.
+        optional send_buffer: Quantity<Bytes>,
     }
 }
 

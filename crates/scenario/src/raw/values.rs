@@ -1,12 +1,69 @@
 //! Values that may be written in more than one way.
 
 use super::{CqiStep, McsStep, SnrStep, WalkPoint};
+use crate::file;
 use crate::problem::Kind;
 use crate::quantity::{Decibels, Hertz, Metres, show};
 use crate::read::{At, Context, Entry, Quantity, Read, Step, Value, number, word};
 use lasthop_units::{Rate, Span};
+use lasthop_wire::delivery::DeliveryTrace;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
+use std::path::PathBuf;
+
+/// A packet-delivery trace, read from the file that is named.
+#[derive(Clone, Debug)]
+pub(crate) struct DeliveryFile(pub DeliveryTrace);
+
+/// The variable that names a folder of traces, and how a path says so.
+const REFERENCE: (&str, &str) = ("LASTHOP_REFERENCE", "$LASTHOP_REFERENCE/");
+
+impl Read for DeliveryFile {
+    fn read(value: &Value<'_>, at: &At, cx: &mut Context) -> Option<Self> {
+        let Some(path) = value.get_ref().as_str() else {
+            cx.wrong_type(
+                value,
+                at,
+                "the path of a packet-delivery trace",
+                "write a path, such as \"cell.down\"".to_owned(),
+            );
+            return None;
+        };
+        let full = match (path.strip_prefix(REFERENCE.1), std::env::var_os(REFERENCE.0)) {
+            (None, _) => cx.base_dir.join(path),
+            (Some(rest), Some(folder)) => PathBuf::from(folder).join(rest),
+            (Some(_), None) => {
+                let what = format!("{path} is in a folder that the environment names, and {} is not set", REFERENCE.0);
+                cx.problem(Kind::File, at, what, format!("export {}=FOLDER, or write another path", REFERENCE.0));
+                return None;
+            }
+        };
+        let shown = full.display();
+        let bytes = file::deliveries(&full)
+            .map_err(|error| {
+                let what = format!("the trace {shown} cannot be read: {error}");
+                cx.problem(Kind::File, at, what, "write a path relative to the scenario file");
+            })
+            .ok()?;
+        let wrong = |error| {
+            let what = format!("{shown} is no packet-delivery trace: {error}");
+            cx.problem(Kind::File, at, what, "make one with `lasthop trace convert` or `lasthop trace record`");
+        };
+        DeliveryTrace::parse(&bytes).map(DeliveryFile).map_err(wrong).ok()
+    }
+}
+
+impl JsonSchema for DeliveryFile {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "DeliveryFile".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "title": "the path of a packet-delivery trace", "type": "string" })
+    }
+}
 
 /// A number of runs or the seeds themselves.
 #[derive(Clone, Debug)]

@@ -62,6 +62,12 @@ words! {
         /// One FQ-CoDel queueing discipline for all stations, above a drop-tail queue in the driver: access points before
         /// mac80211 had queues of its own, such as those of OpenWrt 15.05 with ath9k.
         FqCodel = "fq-codel",
+        /// `[hop.trace]`: one queue that takes everything.
+        Infinite = "infinite",
+        /// `[hop.trace]`: one queue with CoDel (RFC 8289).
+        Codel = "codel",
+        /// `[hop.trace]`: one queue with PIE (RFC 8033).
+        Pie = "pie",
     }
 }
 

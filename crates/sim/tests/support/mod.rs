@@ -21,16 +21,22 @@ pub fn load(name: &str) -> Scenario {
     Scenario::load(shipped(name)).unwrap_or_else(|error| panic!("{}", error.plain()))
 }
 
-/// The rows of a CSV file of the reference data, each as its cells by column name; `None`, and loudly, without it.
-pub fn reference<T>(file: &str, row: impl Fn(&dyn Fn(&str) -> Option<String>) -> Option<T>) -> Option<Vec<T>> {
+/// A file of the reference data; `None`, and loudly, without it.
+pub fn reference_file(file: &str) -> Option<PathBuf> {
     let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference");
     let path = std::env::var_os("LASTHOP_REFERENCE").map_or_else(beside, PathBuf::from).join(file);
-    let Ok(text) = std::fs::read_to_string(&path) else {
+    if !path.is_file() {
         // Past the capture of test output.
         let line = format!("SKIPPED: reference data absent: {} (set LASTHOP_REFERENCE)\n", path.display());
         let _ = std::io::stderr().write_all(line.as_bytes());
         return None;
-    };
+    }
+    Some(path)
+}
+
+/// The rows of a CSV file of the reference data, each as its cells by column name; `None`, and loudly, without it.
+pub fn reference<T>(file: &str, row: impl Fn(&dyn Fn(&str) -> Option<String>) -> Option<T>) -> Option<Vec<T>> {
+    let text = std::fs::read_to_string(reference_file(file)?).expect("a text file");
     let mut lines = text.lines();
     let names: Vec<&str> = lines.next()?.split(',').collect();
     let read = |line: &str| {
