@@ -1,6 +1,9 @@
 //! The production side: agents on real interfaces.
 
 pub mod ap;
+mod backoff;
+#[cfg(feature = "bpf")]
+mod bpf_links;
 #[cfg(test)]
 mod documented;
 pub mod monitor;

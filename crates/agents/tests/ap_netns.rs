@@ -135,6 +135,17 @@ impl Agent {
         kill(Pid::from_raw(self.child.id() as i32), signal).expect("our child");
     }
 
+    /// Waits until the agent has ended by itself, which is a failure; gives what it said.
+    fn fails(mut self) -> String {
+        let took = wait(PATIENCE, || self.child.try_wait().expect("our child").is_some());
+        println!("ended after {took:?}");
+        assert!(took.is_some(), "the agent goes on");
+        assert!(!self.child.wait().expect("our child").success());
+        let mut text = String::new();
+        while self.out.read_line(&mut text).is_ok_and(|len| len > 0) {}
+        text
+    }
+
     /// Ends the agent by SIGTERM and gives what it printed.
     fn stop(mut self) -> String {
         self.signal(Signal::SIGTERM);
@@ -166,6 +177,7 @@ fn agent_process() {
     let config = Config {
         stations: ["10.2.0.2", "fd00:2::2"].map(station).to_vec(),
         method: if method == "clsact" { Method::Clsact } else { Method::Best },
+        say: |line| println!("{line}"),
         ..Config::new(std::env::var("LASTHOP_TEST_IFACE").expect("set with the other"), driver)
     };
     let stop = ap::stop_on_signals().expect("handlers");
@@ -173,7 +185,7 @@ fn agent_process() {
     match ap::run(&config, law, stop) {
         Ok(summary) => println!("{summary:?}"),
         Err(error) => {
-            eprintln!("agent: {error}");
+            println!("agent: {error}");
             std::process::exit(1);
         }
     }
@@ -383,4 +395,107 @@ fn a_device_without_link_layer_is_read_from_its_first_octet() {
         assert_limited(&bulk);
     }
     drop(agent);
+}
+
+impl Path3 {
+    /// `tc` with these arguments, in the access point's namespace.
+    fn tc(&self, arguments: &str) -> String {
+        let output = Command::new("tc").args(["-n", self.ap.name()]).args(arguments.split_whitespace()).output();
+        let output = output.expect("iproute2");
+        assert!(output.status.success(), "tc {arguments}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn running(&self, method: &str) -> Agent {
+        let agent = self.agent(method);
+        assert!(wait(PATIENCE, || self.attached() == 2).is_some(), "the agent attaches");
+        agent
+    }
+}
+
+#[test]
+fn an_agent_ends_when_its_interface_goes_or_is_made_anew() {
+    if !available("the agent on a real path") {
+        return;
+    }
+    for method in ["best", "clsact"] {
+        let path = Path3::new();
+        let agent = path.running(method);
+        path.ap.ip("link del wlan0");
+        let said = agent.fails();
+        assert!(said.contains("not attached to wlan0 any more: the interface has gone"), "{said}");
+        assert!(said.contains("attached to wlan0 by") && said.contains("is connected"), "{said}");
+    }
+    let path = Path3::new();
+    let agent = path.running("best");
+    path.ap.ip("link set wlan0 name old0");
+    path.ap.ip("link add wlan0 type veth peer name wlan0-peer");
+    path.ap.ip("link del old0");
+    let said = agent.fails();
+    assert!(said.contains("was deleted and another one has its name"), "{said}");
+}
+
+#[test]
+fn an_agent_whose_qdisc_or_filters_are_removed_ends() {
+    if !available("the agent on a real path") {
+        return;
+    }
+    let path = Path3::new();
+    let agent = path.running("clsact");
+    path.tc("qdisc del dev wlan0 clsact");
+    // Somebody else makes one anew: that is not the agent's to remove.
+    path.tc("qdisc add dev wlan0 clsact");
+    let said = agent.fails();
+    assert!(said.contains("somebody has removed them"), "{said}");
+    assert!(path.tc("qdisc show dev wlan0").contains("clsact"), "a foreign qdisc stays");
+    // So does one that was there before.
+    let agent = path.running("clsact");
+    assert!(agent.stop().contains("method: Clsact"));
+    assert_eq!(path.filters(), "");
+    assert!(path.tc("qdisc show dev wlan0").contains("clsact"), "a foreign qdisc stays");
+    let agent = path.running("clsact");
+    path.tc("filter del dev wlan0 ingress");
+    let said = agent.fails();
+    assert!(said.contains("somebody has removed them"), "{said}");
+    assert_eq!(path.attached(), 0, "and its other filter goes with it");
+}
+
+#[test]
+fn nobody_touches_what_a_living_agent_has_attached() {
+    if !available("the agent on a real path") {
+        return;
+    }
+    for (first, second) in [("clsact", "clsact"), ("clsact", "best"), ("best", "clsact")] {
+        let path = Path3::new();
+        let agent = path.running(first);
+        let before = path.filters();
+        // It may be slow to answer, too.
+        agent.signal(Signal::SIGSTOP);
+        let cleaned = path.ap.within(|| ap::clean("wlan0").expect("an interface"));
+        assert_eq!((cleaned.removed, cleaned.still_attached), (0, 2), "{first}");
+        let said = path.agent(second).fails();
+        assert!(said.contains("another agent is attached"), "{said}");
+        agent.signal(Signal::SIGCONT);
+        assert_eq!((path.attached(), path.filters()), (2, before));
+        std::thread::sleep(Duration::from_millis(600));
+        assert!(agent.stop().contains("method: "), "it went on");
+        assert_eq!(path.attached(), 0);
+    }
+}
+
+#[test]
+fn segments_that_come_in_lists_are_no_case_for_the_agent() {
+    if !available("the agent on a real path") {
+        return;
+    }
+    let path = Path3::new();
+    path.ap.set_feature("wlan0", "rx-gro-list", true);
+    let said = path.agent("best").fails();
+    assert!(said.contains("rx-gro-list of wlan0") && said.contains("ethtool -K wlan0 rx-gro-list off"), "{said}");
+    path.ap.set_feature("wlan0", "rx-gro-list", false);
+    let agent = path.running("best");
+    path.ap.set_feature("wlan0", "rx-gro-list", true);
+    let said = agent.fails();
+    assert!(said.contains("rx-gro-list of wlan0"), "{said}");
+    assert_eq!(path.attached(), 0);
 }

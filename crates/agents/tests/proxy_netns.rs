@@ -991,6 +991,8 @@ fn a_monitor_that_goes_down_or_away_ends_nothing_and_is_read_again_when_it_is_ba
         log.lines().last().is_some_and(|line| line.contains(&format!("\"source\":\"{wanted}\"")))
     };
     until("the monitor is read", || source("radiotap"));
+    until("the station tells of its session", || has_said("1 session begun, the last with the proxy at ") > 0);
+    assert_eq!(has_said("frames are told from what mon0 shows"), 1);
     world.station.ip("link set mon0 down");
     until("down", || source("timestamps"));
     assert_eq!(has_said("mon0 is down"), 1);

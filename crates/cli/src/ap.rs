@@ -94,6 +94,9 @@ pub fn ap(args: Args) -> anyhow::Result<ExitCode> {
         count(tally.orders, "window"),
         tally.longest_work
     );
+    if tally.refused_reports > 0 {
+        note!("{} of the driver refused, since they contradict", count(tally.refused_reports, "record"));
+    }
     if tally.driver_losses > 0 {
         note!("the driver fell silent {}; windows were released meanwhile", count(tally.driver_losses, "time"));
     }
@@ -126,10 +129,12 @@ fn account(summary: &Summary) -> AgentAccount {
         .to_owned(),
         intervals: tally.intervals,
         stale_reports: tally.stale_reports,
+        refused_reports: tally.refused_reports,
         driver_losses: tally.driver_losses,
         flows: tally.flows,
         strangers: tally.strangers,
         untimed: tally.untimed,
+        expired: tally.expired,
         orders: tally.orders,
         orders_spared: tally.spared,
         longest_work_us: tally.longest_work.as_nanos() as f64 / 1e3,
@@ -157,6 +162,7 @@ impl Args {
             },
             allow_offload: self.allow_offload,
             log: self.log.clone(),
+            say: |line| note!("{line}"),
             ..default
         }
     }

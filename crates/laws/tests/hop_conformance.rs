@@ -91,16 +91,16 @@ impl Driver {
             station.tx_attempts += sent;
             station.tx_packets += sent;
             station.tx_bytes += Bytes::new(sent * 1500);
-            station.tx_ppdus += did.exchanges;
+            *station.tx_ppdus.get_or_insert(0) += did.exchanges;
             station.queue_drops += did.drops;
             let airtime = Span::from_micros(did.exchanges * (90 + did.frames * 12));
-            station.tx_airtime += airtime;
+            *station.tx_airtime.get_or_insert(Span::ZERO) += airtime;
             self.tx += airtime;
             station.backlog_packets = did.backlog;
             station.backlog_bytes = Bytes::new(u64::from(did.backlog) * 1500);
             station.phy_rate = Rate::from_mbit(did.phy_mbit);
         }
-        let channel = ChannelTime { active: self.active, busy: self.tx, rx: Span::ZERO, tx: self.tx };
+        let channel = ChannelTime { active: self.active, busy: Some(self.tx), rx: Some(Span::ZERO), tx: Some(self.tx) };
         HopReport { channel, stations: self.stations.values().copied().collect() }
     }
 }

@@ -107,12 +107,12 @@ fn run(history: &[(u64, Event)]) -> Told {
                     tx_attempts: ns / 10_000 + two,
                     tx_failed: ns / 50_000_000 + one / 500,
                     tx_bytes: Bytes::new(ns / 100),
-                    tx_airtime: Span::from_nanos(ns / 2),
+                    tx_airtime: Some(Span::from_nanos(ns / 2)),
                     phy_rate: Rate::from_mbit(*three),
                     ..StationReport::unseen(Node(node))
                 };
                 let (active, busy) = (Span::from_nanos(ns), Span::from_nanos(ns / 3));
-                let channel = ChannelTime { active, busy, rx: Span::ZERO, tx: busy };
+                let channel = ChannelTime { active, busy: Some(busy), rx: Some(Span::ZERO), tx: Some(busy) };
                 collector
                     .sense(now, &Signal::Hop(HopReport { channel, stations: (1..=*stations).map(report).collect() }));
                 let vectors = collector.sampler().vectors().iter();

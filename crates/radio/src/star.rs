@@ -89,10 +89,10 @@ impl<L> Star<L> {
             }
         };
         let stations: Vec<_> = self.arms.iter().map(station).collect();
-        // The links do not share a medium; the busiest stands for the channel.
-        let tx = stations.iter().map(|station| station.tx_airtime).max().unwrap_or_default();
-        let rx = stations.iter().map(|station| station.rx_airtime).max().unwrap_or_default();
-        HopReport { channel: ChannelTime { active: now.since(Time::ZERO), busy: tx, rx, tx }, stations }
+        // The links do not share a medium; the busiest stands for the channel, and what one of them carries says nothing of others.
+        let busy = stations.iter().filter_map(|station| station.tx_airtime).max();
+        let channel = ChannelTime { active: now.since(Time::ZERO), busy, rx: None, tx: None };
+        HopReport { channel, stations }
     }
 
     fn advance_links<P>(&mut self, now: Time, out: &mut impl Outbox<P>)
@@ -161,13 +161,13 @@ impl<P, O: Outbox<P>> Outbox<P> for Counted<'_, O> {
         if to == CENTRE {
             self.count.rx_packets += 1;
             self.count.rx_bytes += packet.len;
-            self.count.rx_airtime += rx.rate.time_for(packet.len).unwrap_or_default();
+            *self.count.rx_airtime.get_or_insert(Span::ZERO) += rx.rate.time_for(packet.len).unwrap_or_default();
         } else {
             self.count.tx_packets += 1;
             self.count.tx_attempts += 1;
-            self.count.tx_ppdus += 1;
+            *self.count.tx_ppdus.get_or_insert(0) += 1;
             self.count.tx_bytes += packet.len;
-            self.count.tx_airtime += rx.rate.time_for(packet.len).unwrap_or_default();
+            *self.count.tx_airtime.get_or_insert(Span::ZERO) += rx.rate.time_for(packet.len).unwrap_or_default();
         }
         self.out.deliver(at, to, packet, rx);
     }
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!((*first, *second), (ms(4), ms(8)));
         let station = report.stations[0];
         assert_eq!((station.backlog_packets, station.backlog_bytes), (2, Bytes::new(3000)));
-        assert_eq!((station.head_wait, station.tx_airtime), (Span::from_millis(4), Span::from_millis(4)));
+        assert_eq!((station.head_wait, station.tx_airtime), (Span::from_millis(4), Some(Span::from_millis(4))));
         assert_eq!((station.tx_packets, station.queue_drops), (4, 2));
     }
 

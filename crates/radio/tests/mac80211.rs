@@ -57,8 +57,8 @@ impl Outbox<(u32, u64)> for Log {
 
     fn driver(&mut self, at: Time, _of: Node, signal: &Signal) {
         if let (Signal::Hop(report), true) = (signal, at >= SECOND) {
-            let now: Vec<f64> = report.stations.iter().map(|station| station.tx_airtime.as_secs_f64()).collect();
-            self.airtime_s = now;
+            let airtime = report.stations.iter().filter_map(|station| station.tx_airtime);
+            self.airtime_s = airtime.map(Span::as_secs_f64).collect();
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::{Gauge, Recorder, SeriesKind};
 use lasthop_laws::oal::capacity::{Capacity, SERVICE_ROUND};
 use lasthop_laws::oal::predictor::LossClass;
 use lasthop_signals::{ChannelTime, HopReport};
-use lasthop_units::Time;
+use lasthop_units::{Span, Time};
 
 /// Turns an access point's driver reports into series: queues, PHY rates, channel use, and, for a radio hop, an estimate
 /// of what it can carry.
@@ -18,15 +18,19 @@ pub struct HopMeter {
     partial: bool,
 }
 
+/// What has been counted before the first report.
+const NOTHING: ChannelTime =
+    ChannelTime { active: Span::ZERO, busy: Some(Span::ZERO), rx: Some(Span::ZERO), tx: Some(Span::ZERO) };
+
 impl HopMeter {
     /// A meter for a radio hop, or a wired one.
     pub fn new(radio: bool) -> HopMeter {
-        HopMeter { channel: ChannelTime::default(), capacity: radio.then(Capacity::default), partial: false }
+        HopMeter { channel: NOTHING, capacity: radio.then(Capacity::default), partial: false }
     }
 
     /// A meter for one of several access points on a channel: backlogs and rates of its stations, and channel use.
     pub fn of_one_of_several() -> HopMeter {
-        HopMeter { channel: ChannelTime::default(), capacity: None, partial: true }
+        HopMeter { channel: NOTHING, capacity: None, partial: true }
     }
 
     /// Folds in the report of `at`, not earlier than the one before.
@@ -44,8 +48,8 @@ impl HopMeter {
             recorder.sample(at, Gauge::Station(SeriesKind::PhyRate, station.station), station.phy_rate.as_mbit_f64());
         }
         let active = report.channel.active.saturating_sub(self.channel.active);
-        if !active.is_zero() {
-            let busy = report.channel.busy.saturating_sub(self.channel.busy);
+        if let Some((old, new)) = self.channel.busy.zip(report.channel.busy).filter(|_| !active.is_zero()) {
+            let busy = new.saturating_sub(old);
             recorder.sample(at, Gauge::Hop(SeriesKind::ChannelBusy), busy.as_secs_f64() / active.as_secs_f64());
         }
         self.channel = report.channel;

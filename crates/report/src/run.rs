@@ -131,6 +131,9 @@ pub struct AgentAccount {
     pub intervals: u64,
     /// Driver reports that were too old when they came.
     pub stale_reports: u64,
+    /// Driver reports that contradicted themselves, the one before or the time that had passed, and were refused.
+    #[serde(default)]
+    pub refused_reports: u64,
     /// Times that the driver was silent for so long that all windows were released.
     pub driver_losses: u64,
     /// Flows that it managed.
@@ -142,6 +145,9 @@ pub struct AgentAccount {
     /// cannot be told.
     #[serde(default)]
     pub untimed: u64,
+    /// Flows that left the table since no packet had used them for long.
+    #[serde(default)]
+    pub expired: u64,
     /// Windows that it ordered or lifted.
     pub orders: u64,
     /// Windows that were near enough to what was in force.

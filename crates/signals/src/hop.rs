@@ -1,6 +1,7 @@
 //! What an access point's driver and its forwarding path show.
 //!
-//! Counters are cumulative since the driver started, as Linux reports them; whoever consumes them takes differences.
+//! Counters are cumulative since the driver started, as Linux reports them; whoever consumes them takes differences. A counter
+//! that a driver does not have is absent: a zero would say that nothing was counted.
 
 use crate::{FlowId, Node};
 use lasthop_units::{Bytes, Rate, Span, Time};
@@ -19,18 +20,18 @@ pub struct HopReport {
 /// Cumulative channel occupation seen by one radio (nl80211 survey: `time`, `time_busy`, `time_rx`, `time_tx`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ChannelTime {
-    /// Time the radio has been on the channel.
+    /// Time the radio has been on the channel: the clock of the counters.
     #[serde(rename = "active_ns")]
     pub active: Span,
     /// Time the channel was sensed busy for any reason, own transmissions included.
     #[serde(rename = "busy_ns")]
-    pub busy: Span,
+    pub busy: Option<Span>,
     /// Time spent receiving frames addressed to this radio's own BSS, responses (Ack, BlockAck) included.
     #[serde(rename = "rx_ns")]
-    pub rx: Span,
+    pub rx: Option<Span>,
     /// Time spent transmitting.
     #[serde(rename = "tx_ns")]
-    pub tx: Span,
+    pub tx: Option<Span>,
 }
 
 /// Cumulative counters of one station, and its queue now.
@@ -63,12 +64,12 @@ pub struct StationReport {
     pub rx_bytes: Bytes,
     /// Airtime of exchanges towards it: PPDUs, SIFS and responses, without contention.
     #[serde(rename = "tx_airtime_ns")]
-    pub tx_airtime: Span,
+    pub tx_airtime: Option<Span>,
     /// Airtime of exchanges from it.
     #[serde(rename = "rx_airtime_ns")]
-    pub rx_airtime: Span,
+    pub rx_airtime: Option<Span>,
     /// PPDUs sent to it that carried data.
-    pub tx_ppdus: u64,
+    pub tx_ppdus: Option<u64>,
     /// Current PHY rate towards it.
     #[serde(rename = "phy_rate_bps")]
     pub phy_rate: Rate,
@@ -90,9 +91,9 @@ impl StationReport {
             tx_bytes: Bytes::ZERO,
             rx_packets: 0,
             rx_bytes: Bytes::ZERO,
-            tx_airtime: Span::ZERO,
-            rx_airtime: Span::ZERO,
-            tx_ppdus: 0,
+            tx_airtime: Some(Span::ZERO),
+            rx_airtime: Some(Span::ZERO),
+            tx_ppdus: Some(0),
             phy_rate: Rate::ZERO,
         }
     }

@@ -11,7 +11,7 @@
 //! | offset | size | field |
 //! | --- | --- | --- |
 //! | 0 | 4 | magic `0x5244_484c` (octets `LHDR`) |
-//! | 4 | 1 | version, 2 |
+//! | 4 | 1 | version, 3 |
 //! | 5 | 1 | kind: 1 = hop report |
 //! | 6 | 2 | number of stations that follow, at most 1024 |
 //! | 8 | 8 | when the counters were read |
@@ -46,7 +46,10 @@
 //! | 126 | 2 | zero |
 //!
 //! What the fields count is said at [`HopReport`] and [`StationReport`]. Writers set the zero fields to zero, readers
-//! ignore them. A change of this layout is a new version number; version 1 had no MAC addresses.
+//! ignore them. Of the channel times but the first, of the airtimes and of the PPDUs a driver writes all ones
+//! (`0xffff_ffff_ffff_ffff`) where it does not count them: a zero would say that nothing was counted. A change of this layout, or
+//! of what it means, is a new version number; version 2 had no way to leave counters out and is read all the same, version 1 had no
+//! MAC addresses and is not.
 
 use crate::{Error, take};
 use lasthop_signals::{ChannelTime, HopReport, Node, StationReport};
@@ -59,12 +62,16 @@ pub const MAX_STATIONS: usize = 1024;
 pub const MAX_LEN: usize = HEADER_LEN + MAX_STATIONS * STATION_LEN;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"LHDR");
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
+/// Could not say that a counter is lacking; the same otherwise.
+const VERSION_WITHOUT_GAPS: u8 = 2;
 const KIND_HOP: u8 = 1;
 const HEADER_LEN: usize = 48;
 const STATION_LEN: usize = 128;
 /// No station's address: what a driver writes that does not know it.
 const UNKNOWN: [u8; 6] = [0; 6];
+/// What stands in place of a counter that the driver does not have.
+const LACKING: u64 = u64::MAX;
 
 /// What one message says.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -90,7 +97,7 @@ pub fn encode(record: &Record) -> Result<Vec<u8>, Error> {
     out.extend_from_slice(&[VERSION, KIND_HOP]);
     out.extend_from_slice(&stations.to_le_bytes());
     let ChannelTime { active, busy, rx, tx } = report.channel;
-    for word in [at.as_nanos(), active.as_nanos(), busy.as_nanos(), rx.as_nanos(), tx.as_nanos()] {
+    for word in [at.as_nanos(), active.as_nanos(), span_or_gap(busy), span_or_gap(rx), span_or_gap(tx)] {
         out.extend_from_slice(&word.to_le_bytes());
     }
     for station in &report.stations {
@@ -113,7 +120,7 @@ pub fn decode(message: &[u8]) -> Result<Record, Error> {
         return Err(Error::Magic(magic));
     }
     let [version, kind] = fields.array();
-    if (version, kind) != (VERSION, KIND_HOP) {
+    if !matches!((version, kind), (VERSION | VERSION_WITHOUT_GAPS, KIND_HOP)) {
         return Err(Error::RecordKind { version, kind });
     }
     let count = usize::from(u16::from_le_bytes(fields.array()));
@@ -128,7 +135,12 @@ pub fn decode(message: &[u8]) -> Result<Record, Error> {
         return Err(Error::Length { field: "number of stations", value: count });
     }
     let at = Time::from_nanos(fields.u64());
-    let channel = ChannelTime { active: fields.span(), busy: fields.span(), rx: fields.span(), tx: fields.span() };
+    let channel = ChannelTime {
+        active: fields.span(),
+        busy: fields.counted_span(),
+        rx: fields.counted_span(),
+        tx: fields.counted_span(),
+    };
     let mut addresses = BTreeMap::new();
     let mut stations = Vec::with_capacity(count);
     for bytes in message[HEADER_LEN..].chunks_exact(STATION_LEN) {
@@ -156,9 +168,9 @@ fn encode_station(out: &mut Vec<u8>, station: &StationReport, address: &[u8; 6])
         station.tx_bytes.get(),
         station.rx_packets,
         station.rx_bytes.get(),
-        station.tx_airtime.as_nanos(),
-        station.rx_airtime.as_nanos(),
-        station.tx_ppdus,
+        span_or_gap(station.tx_airtime),
+        span_or_gap(station.rx_airtime),
+        station.tx_ppdus.unwrap_or(LACKING),
         station.phy_rate.as_bps(),
     ];
     words.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
@@ -183,12 +195,16 @@ fn decode_station(bytes: &[u8]) -> (StationReport, [u8; 6]) {
         tx_bytes: Bytes::new(fields.u64()),
         rx_packets: fields.u64(),
         rx_bytes: Bytes::new(fields.u64()),
-        tx_airtime: fields.span(),
-        rx_airtime: fields.span(),
-        tx_ppdus: fields.u64(),
+        tx_airtime: fields.counted_span(),
+        rx_airtime: fields.counted_span(),
+        tx_ppdus: fields.counted(),
         phy_rate: Rate::from_bps(fields.u64()),
     };
     (report, fields.array())
+}
+
+fn span_or_gap(counted: Option<Span>) -> u64 {
+    counted.map_or(LACKING, Span::as_nanos)
 }
 
 /// Reads fields one after the other; behind the end there are zeros, which no caller reaches: lengths are checked first.
@@ -207,5 +223,14 @@ impl Fields<'_> {
 
     fn span(&mut self) -> Span {
         Span::from_nanos(self.u64())
+    }
+
+    /// A counter, if the driver has it.
+    fn counted(&mut self) -> Option<u64> {
+        Some(self.u64()).filter(|word| *word != LACKING)
+    }
+
+    fn counted_span(&mut self) -> Option<Span> {
+        self.counted().map(Span::from_nanos)
     }
 }

@@ -1,29 +1,37 @@
 //! The agent's loop: signals in, law asked, limits out. Knows neither kernel nor clock: both are handed in.
 
 use super::abi::Key;
+use super::consistency::Consistency;
 use super::driver::DriverSource;
 use super::log::Log;
+use super::news::News;
 use super::stations::Stations;
 use super::table::Slot;
-use super::watch::Seen;
+use super::watch::{Attention, Seen};
 use super::{Error, Stop};
+use crate::backoff::Backoff;
+use crate::tunnel::Say;
 use lasthop_laws::oal::rwnd::Flow;
 use lasthop_laws::{Decision, HopLaw, Why, observation};
-use lasthop_signals::{FlowId, Signal};
+use lasthop_signals::{FlowId, Node, Signal};
 use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::driver::Record;
 use std::collections::BTreeMap;
 
 /// Where flows are and limits act: the eBPF program's table.
 pub(super) trait Enforcer {
-    /// Shows every flow, with what has become of it.
-    fn look(&self, each: &mut dyn FnMut(Seen<'_>));
+    /// Shows the flows that have attention or have changed, with `all` every one, with what has become of it.
+    fn look(&self, all: bool, each: &mut dyn FnMut(Seen<'_>) -> Attention);
     /// False if that connection has gone.
     fn set_target(&self, slot: Slot, born: Time, target: Option<Bytes>) -> bool;
     fn forget(&self, slot: Slot, born: Time);
+    /// True if that connection is still there.
+    fn holds(&self, slot: Slot, born: Time) -> bool;
     fn heartbeat(&self, now: Time) -> Result<(), Error>;
-    /// Refuses to go on when packets may have begun to pass the programs by.
+    /// Refuses to go on when the programs are not attached any more, or packets may have begun to pass them by.
     fn sees_all(&self) -> Result<(), Error>;
+    /// Flows that have lost their place in the table to others, or found none, so far.
+    fn without_place(&self) -> u64;
 }
 
 /// The world's time.
@@ -41,6 +49,8 @@ pub struct Tally {
     pub intervals: u64,
     /// Driver reports that were too old when they came, and therefore ignored.
     pub stale_reports: u64,
+    /// Driver reports that contradicted themselves, the one before or the time that had passed, and were refused.
+    pub refused_reports: u64,
     /// Flows that were managed.
     pub flows: u64,
     /// The most flows at once whose station neither driver nor operator had named: they were left alone.
@@ -48,6 +58,8 @@ pub struct Tally {
     /// The most flows at once with neither timestamps nor a handshake in which no SYN was repeated: their round trip cannot be
     /// told, and they get no window.
     pub untimed: u64,
+    /// Flows that left the table since nobody had used them for long.
+    pub expired: u64,
     /// Targets that were set or lifted.
     pub orders: u64,
     /// Targets that were not set, since what was in force was near enough.
@@ -66,15 +78,38 @@ pub(super) struct Agent<'a> {
     pub stations: Stations,
     /// Reports and decisions older than this do not count.
     pub age_limit: Span,
+    /// Flows that the law is told of at once. Others wait until some of them rest.
+    pub max_flows: usize,
     pub log: Option<Log>,
     pub tally: Tally,
+    consistency: Consistency,
+    news: News,
     known: BTreeMap<Key, Known>,
+    /// Flows that carry nothing: the law does not know of them, and they have no target.
+    resting: BTreeMap<Key, Known>,
+    /// Flows of nobody knows whom that have been noted: when they were born, by their place in the table.
+    strangers: BTreeMap<Slot, Time>,
     decisions: BTreeMap<FlowId, Decision>,
     next_id: u32,
 }
 
 /// An idle flow's report is repeated to the law after this long: its model's own horizon. Between, nothing has changed.
 const REPEAT: Span = Span::from_millis(40);
+/// A flow that carries nothing for so long, or has not begun to, rests: its limit is lifted and the law forgets it, until its next packet. A sender that
+/// was silent for so long begins with ten segments again (RFC 5681, section 4.1; RFC 6928).
+const REST: Span = Span::from_secs(5);
+/// As above, while many flows are followed: longer than a round trip.
+const REST_CROWDED: Span = Span::from_millis(200);
+/// A flow of which no packet comes for so long leaves the table, as it may leave that of a NAT (RFC 5382, REQ-5).
+const EXPIRY: Span = Span::from_secs(2 * 3600 + 4 * 60);
+/// As above, for one that has never carried anything, or whose handshake is not over.
+const EXPIRY_UNUSED: Span = Span::from_secs(4 * 60);
+/// New flows taken on in one interval: a flood of them must not hold up those that are known.
+const MOST_NEW: usize = 512;
+/// Reports that come faster than this are taken in together: a driver that never pauses shall not have all of a processor.
+const LEAST_INTERVAL: Span = Span::from_millis(1);
+/// The longest that is waited for anything but the heart: so soon a stop is seen.
+const BREATH: Span = Span::from_millis(50);
 /// Windows differ enough if they do by more than one part in this: 3 %, a millisecond of a 30 ms round trip. Every order
 /// makes the next ACKs take the program's long way, and its cache lines travel between processors.
 const DEAD_BAND: u64 = 32;
@@ -82,8 +117,10 @@ const DEAD_BAND: u64 = 32;
 const FAREWELL: Span = Span::from_millis(300);
 /// A limited flow that nobody has used for so long has no burst to send.
 const ASLEEP: Span = Span::from_millis(100);
-/// Time between two looks for what carries packets past the programs.
-const LOOK_AROUND: Span = Span::from_millis(1000);
+/// Time between two looks at where the programs are and for what carries packets past them.
+const LOOK_AROUND: Span = Span::from_millis(500);
+/// Time between two looks at all flows, those that rest included.
+const SURVEY: Span = Span::from_secs(1);
 /// Time between two looks at the windows that open.
 const LOOK: Span = Span::from_millis(4);
 
@@ -104,17 +141,23 @@ impl<'a> Agent<'a> {
         law: Box<dyn HopLaw>,
         enforcer: &'a dyn Enforcer,
         stations: Stations,
-        age_limit: Span,
+        (age_limit, max_flows): (Span, u32),
         log: Option<Log>,
+        say: Say,
     ) -> Agent<'a> {
         Agent {
             law,
             enforcer,
             stations,
             age_limit,
+            max_flows: max_flows as usize,
             log,
             tally: Tally::default(),
+            consistency: Consistency::default(),
+            news: News::new(say),
             known: BTreeMap::new(),
+            resting: BTreeMap::new(),
+            strangers: BTreeMap::new(),
             decisions: BTreeMap::new(),
             next_id: 0,
         }
@@ -123,44 +166,69 @@ impl<'a> Agent<'a> {
     /// Runs until `stop` is asked or packets pass the programs by, and then until every window is open.
     pub(super) fn run(&mut self, driver: &mut dyn DriverSource, clock: &dyn Clock, stop: &Stop) -> Result<(), Error> {
         // Short enough to see `stop`, to keep the heart beating, and to notice in time that the driver is silent.
-        let patience = Span::from_nanos(self.age_limit.as_nanos() / 4);
+        let patience = Span::from_nanos(self.age_limit.as_nanos() / 4).min(BREATH);
         let mut heard = clock.now();
         let mut lost = false;
-        let mut looked = heard;
+        let (mut looked, mut surveyed) = (heard, heard);
         let mut reason = Ok(());
+        let (mut connected, mut backoff) = (true, Backoff::new());
         while !stop.is_asked() && reason.is_ok() {
-            let report = driver.newest(patience);
+            let began = clock.now();
+            if !connected && backoff.may_try(began) {
+                connected = driver.reconnect().is_ok();
+            }
+            let report = if connected {
+                driver.newest(patience)
+            } else {
+                clock.rest(backoff.next().since(began).min(patience));
+                Ok(None)
+            };
             let now = clock.now();
             match report {
                 Ok(Some(record)) if now.since(record.at) <= self.age_limit => {
-                    if lost {
-                        lost = false;
-                        self.note_driver(now, "back");
+                    match self.consistency.admit(now, record) {
+                        Ok(record) => {
+                            if lost {
+                                lost = false;
+                                self.note_driver(now, "back");
+                                self.news.heard();
+                            }
+                            heard = now;
+                            backoff.succeeded();
+                            let all = now.since(surveyed) >= SURVEY;
+                            surveyed = if all { now } else { surveyed };
+                            self.interval(now, record, all);
+                            self.tally.longest_work = self.tally.longest_work.max(clock.now().since(now));
+                        }
+                        Err(why) => {
+                            self.tally.refused_reports += 1;
+                            self.news.contradicts(why);
+                        }
                     }
-                    heard = now;
-                    self.interval(now, record);
-                    self.tally.longest_work = self.tally.longest_work.max(clock.now().since(now));
                 }
-                Ok(Some(_)) => self.tally.stale_reports += 1,
+                Ok(Some(_)) => {
+                    self.tally.stale_reports += 1;
+                    self.news.stale(now);
+                }
                 Ok(None) => {}
-                Err(_) => {
-                    // A driver that restarts is back within moments; one that does not is no reason to spin.
-                    if driver.reconnect().is_err() {
-                        clock.rest(patience);
-                    }
-                }
+                // A driver that restarts is back within moments; one that does not is no reason to spin.
+                Err(_) => connected = false,
             }
             if !lost && now.since(heard) > self.age_limit {
                 lost = true;
                 self.tally.driver_losses += 1;
                 self.note_driver(now, "lost");
+                self.news.silent(now, self.age_limit);
                 self.release_all();
             }
             self.enforcer.heartbeat(now)?;
             if now.since(looked) >= LOOK_AROUND {
                 looked = now;
                 reason = self.enforcer.sees_all();
+                self.news.places(now, self.enforcer.without_place());
+                self.news.tell(now);
             }
+            clock.rest(LEAST_INTERVAL.saturating_sub(clock.now().since(began)));
         }
         self.open_windows(clock, stop)?;
         reason
@@ -176,11 +244,12 @@ impl<'a> Agent<'a> {
             self.tally.farewell = now.since(began);
             self.enforcer.heartbeat(now)?;
             let mut limited = false;
-            self.enforcer.look(&mut |seen| {
+            self.enforcer.look(true, &mut |seen| {
                 if seen.flow.window().is_some() && !seen.flow.is_over() {
                     limited = true;
                     moved = if seen.changed { now } else { moved };
                 }
+                Attention::Always
             });
             if !limited || now.since(moved) > ASLEEP || self.tally.farewell >= FAREWELL || stop.is_urgent() {
                 return Ok(());
@@ -190,11 +259,11 @@ impl<'a> Agent<'a> {
     }
 
     /// One control interval: flows, then the hop, then decisions.
-    fn interval(&mut self, now: Time, record: Record) {
+    fn interval(&mut self, now: Time, record: Record, all: bool) {
         self.tally.intervals += 1;
         self.stations.update(&record.addresses);
-        let mut lines = self.sense_flows(now);
-        self.sense_gone(now);
+        let mut lines = self.sense_flows(now, all);
+        self.sense_gone(now, all);
         let signal = Signal::Hop(record.report);
         self.law.sense(now, &signal);
         self.act(now);
@@ -208,25 +277,46 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Tells the law of every flow that can be managed and whose station is known, as often as there is news.
-    fn sense_flows(&mut self, now: Time) -> Vec<observation::Flow> {
+    /// Tells the law of every flow that can be managed and whose station is known, as often as there is news. With `all` it looks at
+    /// those too that rest.
+    fn sense_flows(&mut self, now: Time, all: bool) -> Vec<observation::Flow> {
         let mut lines = Vec::new();
         let (mut strangers, mut untimed) = (0, 0);
+        let mut room = self.max_flows.saturating_sub(self.known.len()).min(MOST_NEW);
+        let crowded = self.known.len() > self.max_flows / 2;
         let enforcer = self.enforcer;
-        enforcer.look(&mut |seen| {
-            let Seen { slot, key, flow, changed } = seen;
+        enforcer.look(all, &mut |seen| {
+            let Seen { slot, key, flow, changed, unused } = seen;
             if flow.is_over() {
                 enforcer.forget(slot, flow.born());
-                return;
+                return Attention::OnChange;
+            }
+            let idle = Idle::of(now, flow);
+            if all && idle.expires(unused) {
+                self.tally.expired += 1;
+                enforcer.forget(slot, flow.born());
+                return Attention::OnChange;
             }
             if !flow.is_manageable() {
-                return;
+                return Attention::OnChange;
             }
             let Some(station) = self.stations.of(key.station_address(), flow.hardware()) else {
                 strangers += 1;
-                return;
+                if self.strangers.insert(slot, flow.born()) != Some(flow.born()) {
+                    self.news.stranger(now, key.station_address());
+                }
+                return if idle.rests(crowded) { Attention::OnChange } else { Attention::Always };
             };
-            let (id, is_new) = self.identify(now, slot, key, flow);
+            if idle.rests(crowded) {
+                self.lay_to_rest(now, key, flow);
+                return Attention::OnChange;
+            }
+            let Some((id, is_new)) = self.identify(now, slot, key, flow, &mut room) else {
+                return Attention::Always;
+            };
+            if is_new {
+                self.news.accepted(now, station, key.station_address());
+            }
             let report = flow.report(now, id, station);
             let carries = !report.forwarded.is_zero();
             untimed += u64::from(carries && !flow.has_timestamps() && report.wired_rtt.is_none());
@@ -243,22 +333,57 @@ impl<'a> Agent<'a> {
                 let (window, target) = (flow.window(), None);
                 lines.push(observation::Flow { report, window, target, why: Why::Unmanaged });
             }
+            Attention::Always
         });
         self.tally.strangers = self.tally.strangers.max(strangers);
         self.tally.untimed = self.tally.untimed.max(untimed);
         lines
     }
 
-    /// The number of a flow, and whether it is a new one: a connection that takes another's key is another flow.
-    fn identify(&mut self, now: Time, slot: Slot, key: &Key, flow: &Flow) -> (FlowId, bool) {
+    /// Nobody uses this flow: neither law nor program need keep it in mind.
+    fn lay_to_rest(&mut self, now: Time, key: &Key, flow: &Flow) {
+        let seen = self.tally.intervals;
+        if let Some(known) = self.resting.get_mut(key).filter(|known| known.born == flow.born()) {
+            known.seen = seen;
+            return;
+        }
+        let Some(mut known) = self.known.remove(key) else { return };
+        if known.born != flow.born() {
+            return self.gone(now, known.id);
+        }
+        if known.target.take().is_some() {
+            self.enforcer.set_target(known.slot, known.born, None);
+            self.tally.orders += 1;
+        }
+        self.law.sense(now, &Signal::FlowGone(known.id));
+        known.seen = seen;
+        if let Some(other) = self.resting.insert(*key, known) {
+            self.note_gone(now, other.id);
+        }
+    }
+
+    /// The number of a flow, and whether it is a new one: a connection that takes another's key is another flow. `None` for a new one
+    /// if there is no more room for such in this interval.
+    fn identify(&mut self, now: Time, slot: Slot, key: &Key, flow: &Flow, room: &mut usize) -> Option<(FlowId, bool)> {
         let seen = self.tally.intervals;
         if let Some(known) = self.known.get_mut(key).filter(|known| known.born == flow.born()) {
             known.seen = seen;
             known.slot = slot;
-            return (known.id, false);
+            return Some((known.id, false));
         }
+        *room = room.checked_sub(1)?;
         if let Some(other) = self.known.remove(key) {
             self.gone(now, other.id);
+        }
+        match self.resting.remove(key) {
+            Some(known) if known.born == flow.born() => {
+                // The law has forgotten it, and is told at once.
+                let id = known.id;
+                self.known.insert(*key, Known { slot, seen, told: Time::ZERO, ..known });
+                return Some((id, false));
+            }
+            Some(other) => self.note_gone(now, other.id),
+            None => {}
         }
         let id = FlowId(self.next_id);
         self.next_id = self.next_id.wrapping_add(1);
@@ -266,21 +391,39 @@ impl<'a> Agent<'a> {
         // What the table says counts: an agent may find targets of its own from before a driver's loss.
         let known = Known { id, slot, born: flow.born(), told: now, target: flow.target(), seen };
         self.known.insert(*key, known);
-        (id, true)
+        Some((id, true))
     }
 
-    fn sense_gone(&mut self, now: Time) {
+    /// Flows that were not seen are gone. Those that rest are seen where everything is looked at.
+    fn sense_gone(&mut self, now: Time, all: bool) {
         let current = self.tally.intervals;
-        let gone: Vec<Key> = self.known.iter().filter(|(_, k)| k.seen != current).map(|(key, _)| *key).collect();
-        for key in gone {
+        let unseen = |flows: &BTreeMap<Key, Known>| -> Vec<Key> {
+            flows.iter().filter(|(_, known)| known.seen != current).map(|(key, _)| *key).collect()
+        };
+        for key in unseen(&self.known) {
             if let Some(known) = self.known.remove(&key) {
                 self.gone(now, known.id);
             }
         }
+        if !all {
+            return;
+        }
+        for key in unseen(&self.resting) {
+            if let Some(known) = self.resting.remove(&key) {
+                self.note_gone(now, known.id);
+            }
+        }
+        // Whoever left the table has left this, too.
+        let enforcer = self.enforcer;
+        self.strangers.retain(|slot, born| enforcer.holds(*slot, *born));
     }
 
     fn gone(&mut self, now: Time, id: FlowId) {
         self.law.sense(now, &Signal::FlowGone(id));
+        self.note_gone(now, id);
+    }
+
+    fn note_gone(&mut self, now: Time, id: FlowId) {
         if let Some(log) = &mut self.log {
             log.gone(now, id);
         }
@@ -322,6 +465,31 @@ impl<'a> Agent<'a> {
         if let Some(log) = &mut self.log {
             log.driver(now, state);
         }
+    }
+}
+
+/// For how long a flow has carried nothing to its station: windows are lowered for what it carries.
+struct Idle {
+    span: Span,
+    /// It has carried something.
+    carried: bool,
+}
+
+impl Idle {
+    fn of(now: Time, flow: &Flow) -> Idle {
+        // Numbers do not matter here.
+        let last = flow.report(now, FlowId(0), Node(0)).last_data;
+        Idle { span: now.since(last.max(flow.born())), carried: last > Time::ZERO }
+    }
+
+    fn rests(&self, crowded: bool) -> bool {
+        // A handshake alone is no reason for a limit: what can come first is ten segments.
+        !self.carried || self.span >= if crowded { REST_CROWDED } else { REST }
+    }
+
+    /// True for a flow of which no packet has come for so long in either direction.
+    fn expires(&self, unused: Span) -> bool {
+        unused >= if self.carried { EXPIRY } else { EXPIRY_UNUSED }
     }
 }
 

@@ -5,6 +5,7 @@
 //! [`super::clean`], and it passes everything untouched in the meantime, since nobody sends heartbeats.
 
 use super::{Error, Method};
+use crate::bpf_links;
 use crate::said::Captured;
 use libbpf_rs::libbpf_sys::{self, bpf_program};
 use libbpf_rs::{Link, TC_EGRESS, TC_INGRESS, TcAttachPoint, TcHook, TcHookBuilder};
@@ -16,9 +17,19 @@ use std::ptr::NonNull;
 /// One attached program; dropping it detaches.
 pub(super) enum Attachment {
     /// The link detaches on drop, or when its process ends.
-    Tcx(#[expect(dead_code, reason = "held for its drop")] Link),
+    Tcx(Link),
     /// A filter, and with it the qdisc if it was not there before.
-    Clsact(#[expect(dead_code, reason = "held for its drop")] Filter),
+    Clsact(Filter),
+}
+
+impl Attachment {
+    /// True if the program is still where it was attached.
+    pub(super) fn is_there(&self) -> bool {
+        match self {
+            Attachment::Tcx(link) => bpf_links::is_attached(link),
+            Attachment::Clsact(filter) => filter.is_present(),
+        }
+    }
 }
 
 /// Ingress sees what comes from stations, egress what goes to them.
@@ -27,7 +38,7 @@ const SIDES: [(TcAttachPoint, u32); 2] =
 /// Our programs' names begin with this.
 const NAME_PREFIX: &[u8] = b"rwnd_";
 
-/// Attaches `[uplink, downlink]` programs to an interface.
+/// Attaches `[uplink, downlink]` programs to an interface, which is the caller's.
 pub(super) fn attach(
     ifindex: i32,
     programs: [NonNull<bpf_program>; 2],
@@ -90,11 +101,18 @@ fn attach_clsact(ifindex: i32, programs: [NonNull<bpf_program>; 2]) -> Result<Ve
     for (program, (point, _)) in programs.into_iter().zip(SIDES) {
         // SAFETY: the program is loaded, so that it has a descriptor, which lives as long as it does.
         let fd = unsafe { BorrowedFd::borrow_raw(libbpf_sys::bpf_program__fd(program.as_ptr())) };
-        let hook = TcHookBuilder::new(fd).ifindex(ifindex).replace(true).handle(HANDLE).priority(priority).hook(point);
+        let hook = TcHookBuilder::new(fd).ifindex(ifindex).handle(HANDLE).priority(priority).hook(point);
         let program = Some(program_info(fd).map_err(failed)?.id);
+        let filter = Filter { ifindex, point, priority, program };
+        // Where a filter of somebody else stands, the kernel refuses.
+        if let Err(error) = { hook }.attach() {
+            if made && filters.is_empty() {
+                filter.remove_empty_qdisc();
+            }
+            return Err(failed(io::Error::other(error)));
+        }
         // From here on dropping `filters` undoes what was done, the qdisc included.
-        filters.push(Attachment::Clsact(Filter { ifindex, point, priority, program }));
-        { hook }.attach().map_err(|error| failed(io::Error::other(error)))?;
+        filters.push(Attachment::Clsact(filter));
     }
     Ok(filters)
 }
@@ -136,11 +154,17 @@ impl Filter {
         if ours {
             // If it cannot be removed (the interface has gone meanwhile) there is nothing that could be done about it.
             let _ = self.hook(self.point).detach();
+            // Whoever has removed our filter may have made the qdisc anew: then it is not ours.
+            self.remove_empty_qdisc();
         }
+        ours
+    }
+
+    /// Removes the qdisc if it was made for our filters and has none any more.
+    fn remove_empty_qdisc(&self) {
         if self.priority == PRIORITY_OWN_QDISC && is_qdisc_empty(self.ifindex) {
             let _ = self.hook(TC_INGRESS | TC_EGRESS).destroy();
         }
-        ours
     }
 }
 

@@ -3,8 +3,10 @@
 use super::Error;
 use super::abi::Counters;
 use super::agent::Tally;
+use crate::tunnel::Say;
 use lasthop_signals::Node;
 use lasthop_units::Span;
+use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -28,6 +30,8 @@ pub struct Config {
     pub allow_offload: bool,
     /// Where to write the decision log (JSON lines), if anywhere.
     pub log: Option<PathBuf>,
+    /// Who is told what happens while it runs.
+    pub say: Say,
     /// Give up every capability that is not needed any more, once attached. It is the calling thread that loses them,
     /// for good.
     pub drop_privileges: bool,
@@ -45,6 +49,7 @@ impl Config {
             method: Method::Best,
             allow_offload: false,
             log: None,
+            say: |_| {},
             drop_privileges: true,
         }
     }
@@ -75,6 +80,16 @@ pub enum Method {
     Tcx,
     /// Filters on the clsact qdisc.
     Clsact,
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Method::Best => "the best way there is",
+            Method::Tcx => "TCX",
+            Method::Clsact => "clsact",
+        })
+    }
 }
 
 /// What an agent has done.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// A source of driver reports. Here a socket; readers of nl80211 and of queue disciplines will be others.
 pub trait DriverSource {
     /// The newest report, waiting for one up to `patience`; `None` if none came. Older reports that came meanwhile are
-    /// skipped: counters are cumulative.
+    /// skipped: counters are cumulative. However many there are, it returns soon.
     ///
     /// # Errors
     /// The driver has gone; [`DriverSource::reconnect`] may find it again.
@@ -60,7 +60,7 @@ impl DriverSource for SocketDriver {
             return Ok(None);
         }
         let mut newest = None;
-        loop {
+        for _ in 0..BUDGET {
             match recv(self.socket.as_raw_fd(), &mut self.buffer, MsgFlags::MSG_DONTWAIT) {
                 Ok(0) if newest.is_none() => return Err(io::ErrorKind::ConnectionReset.into()),
                 // The end of the connection: told next time, after what came before it has been used.
@@ -74,6 +74,7 @@ impl DriverSource for SocketDriver {
                 Err(error) => return Err(error.into()),
             }
         }
+        Ok(newest)
     }
 
     fn reconnect(&mut self) -> io::Result<()> {
@@ -81,6 +82,9 @@ impl DriverSource for SocketDriver {
         Ok(())
     }
 }
+
+/// Records read in one turn: a second of them, more than the socket holds. A driver that never pauses fills it again meanwhile.
+const BUDGET: usize = 256;
 
 fn open(path: &Path) -> io::Result<OwnedFd> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
@@ -98,7 +102,7 @@ mod tests {
 
     fn record(ns: u64) -> Record {
         let mut record = Record { at: Time::from_nanos(ns), ..Record::default() };
-        record.report.channel.busy = Span::from_millis(ns);
+        record.report.channel.busy = Some(Span::from_millis(ns));
         record
     }
 
@@ -113,6 +117,34 @@ mod tests {
         let fd = accept(listener.as_raw_fd()).expect("a connection");
         // SAFETY: a fresh descriptor, owned by nobody else.
         unsafe { OwnedFd::from_raw_fd(fd) }
+    }
+
+    #[test]
+    fn a_driver_that_sends_without_pause_does_not_keep_its_reader() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("driver");
+        let listening = listener(&path);
+        let mut driver = SocketDriver::connect(&path).expect("a listener");
+        let end = accepted(&listening);
+        // A pause would be whenever the reader is faster: here there is none, since the rest waits in the socket.
+        let message = driver::encode(&record(1)).expect("few stations");
+        let mut sent = 0u32;
+        while send(end.as_raw_fd(), &message, MsgFlags::MSG_DONTWAIT).is_ok() {
+            sent += 1;
+        }
+        let flood = std::thread::spawn(move || {
+            (0..20_000).for_each(|_| {
+                send(end.as_raw_fd(), &message, MsgFlags::empty()).expect("it is read");
+            });
+        });
+        let mut turns = 0u32;
+        while !flood.is_finished() {
+            drop(driver.newest(Span::from_millis(1)).expect("connected"));
+            turns += 1;
+        }
+        flood.join().expect("no panic");
+        let least = (20_000 + sent) / BUDGET as u32 / 2;
+        assert!(turns >= least, "{turns} turns for {} records", 20_000 + sent);
     }
 
     #[test]

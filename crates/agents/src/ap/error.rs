@@ -68,6 +68,17 @@ pub enum Error {
         "another agent is attached to this interface: stop that one first (`ss -xp` shows who reads the driver's socket)"
     )]
     Busy,
+    /// The programs are not attached any more.
+    #[error(
+        "the programs are not attached to {iface} any more: {why}. No window is lowered; start the agent again (as a service, \
+         with a restart on failure)"
+    )]
+    Detached {
+        /// The interface.
+        iface: String,
+        /// What has become of it.
+        why: &'static str,
+    },
     /// Packets may go past the programs, and no window would be lowered.
     #[error(
         "flows may be carried past the agent: {found}. Switch that off (nftables: no `flags offload;` in the flowtable; \

@@ -3,7 +3,7 @@
 use super::abi::{Beat, Counters, Entry, Key, Set, as_bytes_mut, from_bytes};
 use super::attach::{self, Attachment};
 use super::table::{Slot, Table};
-use super::watch::{Seen, Watch};
+use super::watch::{Attention, Seen, Watch};
 use super::{Error, Method, privileges};
 use crate::said::Captured;
 use lasthop_laws::oal::rwnd::Flow;
@@ -148,6 +148,11 @@ impl Rewriter {
         Ok(method)
     }
 
+    /// True if all programs are still where they were attached.
+    pub(super) fn is_attached(&self) -> bool {
+        self.attachments.iter().all(Attachment::is_there)
+    }
+
     /// Detaches from every interface.
     pub fn detach(&mut self) {
         self.attachments.clear();
@@ -203,10 +208,10 @@ impl Rewriter {
         }
     }
 
-    /// Looks at every flow, at those only that a packet has used since the last look.
-    pub(super) fn look(&self, each: &mut dyn FnMut(Seen<'_>)) {
+    /// Looks at the flows that have attention or that a packet has used since the last look, with `all` at every one.
+    pub(super) fn look(&self, all: bool, each: &mut dyn FnMut(Seen<'_>) -> Attention) {
         let changes = self.changes().load(Ordering::Acquire);
-        self.watch.borrow_mut().look(&self.table, changes, self.tick.get(), each);
+        self.watch.borrow_mut().look(&self.table, (changes, self.tick.get(), self.load.tick_len()), all, each);
     }
 
     pub(super) fn set_target_at(&self, slot: Slot, born: Time, target: Option<Bytes>) -> bool {
@@ -222,6 +227,10 @@ impl Rewriter {
         }
     }
 
+    pub(super) fn holds_at(&self, slot: Slot, born: Time) -> bool {
+        self.table.holds(slot, born)
+    }
+
     fn find(&self, key: &Key) -> Option<(Slot, Flow)> {
         let all = self.table.taken().filter_map(|slot| Some((slot, self.table.read(slot)?)));
         let mut wanted = all.filter(|(_, (other, _))| other == key);
@@ -233,6 +242,13 @@ impl Rewriter {
     /// # Errors
     /// [`Error::Map`].
     pub fn counters(&self) -> Result<Counters, Error> {
+        let counted = self.counted()?;
+        let here: u64 = self.flows().iter().map(|(_, flow)| u64::from(flow.rewritten())).sum();
+        Ok(Counters { rewritten: counted.rewritten + self.forgotten.get() + here, ..counted })
+    }
+
+    /// The program's counters without what stands in flows.
+    pub(super) fn counted(&self) -> Result<Counters, Error> {
         let zero = 0u32.to_ne_bytes();
         let each = self.skeleton.maps.counters.lookup_percpu(&zero, MapFlags::ANY).map_err(Error::map)?;
         let sum = |a: Counters, b: Counters| Counters {
@@ -244,9 +260,7 @@ impl Rewriter {
             refused: a.refused + b.refused,
             apart: a.apart + b.apart,
         };
-        let sum = each.unwrap_or_default().iter().filter_map(|bytes| from_bytes(bytes)).fold(Counters::default(), sum);
-        let here: u64 = self.flows().iter().map(|(_, flow)| u64::from(flow.rewritten())).sum();
-        Ok(Counters { rewritten: sum.rewritten + self.forgotten.get() + here, ..sum })
+        Ok(each.unwrap_or_default().iter().filter_map(|bytes| from_bytes(bytes)).fold(Counters::default(), sum))
     }
 
     /// Runs one packet through the program without a device (BPF_PROG_TEST_RUN) and gives what comes out.
@@ -327,10 +341,20 @@ impl Load {
 
     /// The age limit in ticks of the kernel, rounded up.
     fn age_ticks(&self) -> u64 {
-        let tick = clock_getres(ClockId::CLOCK_MONOTONIC_COARSE).map_or(0, |tick| tick.tv_nsec() as u64);
         // Kept far from where adding it to a tick would overflow.
-        self.age_limit.as_nanos().div_ceil(tick.max(1_000_000)).min(u64::from(u32::MAX))
+        self.age_limit.as_nanos().div_ceil(kernel_tick().as_nanos()).min(u64::from(u32::MAX))
     }
+
+    /// How long a tick of the program is.
+    fn tick_len(&self) -> Span {
+        if self.test_clock { Span::from_nanos(1) } else { kernel_tick() }
+    }
+}
+
+/// How long a tick of the kernel is.
+fn kernel_tick() -> Span {
+    let tick = clock_getres(ClockId::CLOCK_MONOTONIC_COARSE).map_or(0, |tick| tick.tv_nsec() as u64);
+    Span::from_nanos(tick.max(1_000_000))
 }
 
 /// `struct rwnd_control` in shared memory.

@@ -69,10 +69,13 @@ fn subscribe() -> nix::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Everything that has come.
+/// Events read in one look: some milliseconds of work. What remains is read at the next one, or lost, which is noticed.
+const BUDGET: usize = 4096;
+
+/// What has come.
 fn drain(events: &OwnedFd, tables: &mut Vec<Flowtable>) -> nix::Result<()> {
     let mut buffer = vec![0; 65_536];
-    loop {
+    for _ in 0..BUDGET {
         match recv(events.as_raw_fd(), &mut buffer, MsgFlags::empty()) {
             Ok(len) => {
                 offload::take(&buffer[..len], tables)?;
@@ -82,6 +85,7 @@ fn drain(events: &OwnedFd, tables: &mut Vec<Flowtable>) -> nix::Result<()> {
             Err(other) => return Err(other),
         }
     }
+    Ok(())
 }
 
 #[cfg(test)]

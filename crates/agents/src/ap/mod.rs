@@ -20,10 +20,12 @@ mod agent;
 #[cfg(feature = "bpf")]
 mod attach;
 mod config;
+mod consistency;
 #[cfg(feature = "bpf")]
 pub(crate) mod device;
 mod driver;
 mod error;
+mod fraglist;
 #[cfg(feature = "bpf")]
 pub mod kernel;
 mod log;
@@ -31,7 +33,10 @@ mod log;
 mod lookout;
 #[cfg(feature = "bpf")]
 mod netlink;
+mod news;
 mod offload;
+#[cfg(feature = "bpf")]
+mod owner;
 pub(crate) mod privileges;
 mod probe;
 #[cfg(feature = "bpf")]
@@ -47,6 +52,7 @@ pub use agent::Tally;
 #[cfg(feature = "bpf")]
 pub use attach::attached;
 pub use config::{Cleaned, Config, Method, Summary};
+pub use consistency::Contradiction;
 pub use driver::{DriverSource, SocketDriver};
 pub use error::Error;
 pub use offload::{Bypass, find as bypasses};

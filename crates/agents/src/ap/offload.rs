@@ -8,9 +8,12 @@
 //! and sends them through the egress hook (`__netif_receive_skb_core()`, `__dev_queue_xmit()` of Linux). So it passes the
 //! programs by only where they are on a device above its own: a bridge or a VLAN, which such packets never reach.
 //!
+//! Receive offload that gathers segments in lists (`rx-gro-list`) brings them to the programs, but only the first of each is
+//! seen.
+//!
 //! tc filters in hardware (flower with `skip_sw`, `act_ct`) are not looked for.
 
-use super::Error;
+use super::{Error, fraglist};
 use netlink_packet_core::{
     NLM_F_DUMP, NLM_F_REQUEST, NetlinkDeserializable, NetlinkHeader, NetlinkMessage, NetlinkPayload,
     NetlinkSerializable, NlaBuffer, NlasIterator, parse_string, parse_u32_be,
@@ -47,6 +50,11 @@ pub enum Bypass {
         /// Whose it is.
         what: &'static str,
     },
+    /// Segments come in lists, of which only the first would be limited.
+    Fraglist {
+        /// The interface that gathers them.
+        device: String,
+    },
 }
 
 impl fmt::Display for Bypass {
@@ -61,6 +69,11 @@ impl fmt::Display for Bypass {
                 }
                 write!(f, " (`nft list flowtables {family}`, table {table})")
             }
+            Bypass::Fraglist { device } => write!(
+                f,
+                "rx-gro-list of {device}, with which segments come in lists and only the first of each would be limited \
+                 (`ethtool -K {device} rx-gro-list off`)"
+            ),
             Bypass::Accelerator { module, what } => write!(f, "{what} (module {module})"),
         }
     }
@@ -94,7 +107,8 @@ pub fn find(iface: Option<&str>) -> Result<Vec<Bypass>, Error> {
 pub(super) fn among(iface: Option<&str>, tables: Vec<Flowtable>) -> Vec<Bypass> {
     let lower = iface.map(|iface| lower_devices(Path::new("/sys/class/net"), iface)).unwrap_or_default();
     let tables = tables.into_iter().filter_map(|table| table.bypass(&lower));
-    tables.chain(accelerators(Path::new("/sys/module"))).collect()
+    let others = fraglists(iface, &lower).chain(accelerators(Path::new("/sys/module")));
+    tables.chain(others).collect()
 }
 
 /// The devices that a bridge, a bond or a VLAN is made of. `/sys` shows those of the namespace that it was mounted in, which is
@@ -111,6 +125,14 @@ pub(super) fn refuse(found: &[Bypass]) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Offloaded { found: found.iter().map(Bypass::to_string).collect::<Vec<_>>().join("; ") })
+}
+
+/// Of the interface and of those below it, where lists would be gathered before they reach it. An interface that does not answer
+/// gathers none.
+fn fraglists(iface: Option<&str>, lower: &[String]) -> impl Iterator<Item = Bypass> {
+    let devices = iface.into_iter().chain(lower.iter().map(String::as_str));
+    let gathering = devices.filter(|device| fraglist::is_on(device).unwrap_or(false));
+    gathering.map(|device| Bypass::Fraglist { device: device.to_owned() }).collect::<Vec<_>>().into_iter()
 }
 
 fn accelerators(modules: &Path) -> impl Iterator<Item = Bypass> {

@@ -5,9 +5,10 @@ use super::driver::{DriverSource, SocketDriver};
 use super::kernel::{Load, Rewriter};
 use super::log::Log;
 use super::lookout::Lookout;
+use super::owner::{self, Claim};
 use super::stations::Stations;
 use super::table::Slot;
-use super::watch::Seen;
+use super::watch::{Attention, Seen};
 use super::{Cleaned, Config, Error, Method, Stop, Summary, attach, device, offload, privileges};
 use lasthop_laws::HopLaw;
 use lasthop_units::{Bytes, Span, Time};
@@ -22,6 +23,7 @@ pub fn run(config: &Config, law: Box<dyn HopLaw>, stop: &Stop) -> Result<Summary
     let attached = Attached::prepare(config)?;
     // Only now: who serves the driver's socket may take the connection as the sign that no flow will be missed.
     let mut driver = SocketDriver::connect(&config.driver).map_err(failed)?;
+    (config.say)(&format!("the driver at {} is connected", config.driver.display()));
     attached.run(config, law, &mut driver, stop)
 }
 
@@ -50,12 +52,16 @@ struct Programs {
     rewriter: Rewriter,
     /// `None` if that is allowed.
     lookout: Option<Lookout>,
+    iface: String,
+    ifindex: i32,
+    _claim: Claim,
 }
 
 impl Attached {
     fn prepare(config: &Config) -> Result<Attached, Error> {
         config.validate()?;
         let device = device::find(&config.iface)?;
+        let claim = owner::claim(device.index)?;
         let lookout = if config.allow_offload {
             None
         } else {
@@ -78,7 +84,12 @@ impl Attached {
             };
             privileges::drop_all_but(keep)?;
         }
-        Ok(Attached { programs: Programs { rewriter, lookout }, method, log })
+        (config.say)(&format!("attached to {} by {method}", config.iface));
+        if config.allow_offload {
+            (config.say)("flows may be carried past the agent: nobody looks whether they are (--allow-offload)");
+        }
+        let (iface, ifindex) = (config.iface.clone(), device.index);
+        Ok(Attached { programs: Programs { rewriter, lookout, iface, ifindex, _claim: claim }, method, log })
     }
 
     fn run(
@@ -90,7 +101,14 @@ impl Attached {
     ) -> Result<Summary, Error> {
         let (tally, log) = {
             let stations = Stations::new(&config.stations);
-            let mut agent = Agent::new(law, &self.programs, stations, config.age_limit, self.log.take());
+            let mut agent = Agent::new(
+                law,
+                &self.programs,
+                stations,
+                (config.age_limit, config.max_flows),
+                self.log.take(),
+                config.say,
+            );
             agent.run(driver, &Monotonic, stop)?;
             (agent.tally, agent.log.take())
         };
@@ -112,13 +130,14 @@ pub fn clean(iface: &str) -> Result<Cleaned, Error> {
     if !(privileges::has(privileges::NET_ADMIN) && privileges::has(privileges::SYS_ADMIN)) {
         return Err(Error::Permission { what: "the eBPF programs on an interface" });
     }
-    let removed = attach::remove_filters(device.index);
+    // What a living agent has attached is its own, however it has done that.
+    let removed = if owner::is_claimed(device.index) { 0 } else { attach::remove_filters(device.index) };
     Ok(Cleaned { removed, still_attached: attach::attached(device.index) })
 }
 
 impl Enforcer for Programs {
-    fn look(&self, each: &mut dyn FnMut(Seen<'_>)) {
-        self.rewriter.look(each);
+    fn look(&self, all: bool, each: &mut dyn FnMut(Seen<'_>) -> Attention) {
+        self.rewriter.look(all, each);
     }
 
     fn set_target(&self, slot: Slot, born: Time, target: Option<Bytes>) -> bool {
@@ -129,12 +148,28 @@ impl Enforcer for Programs {
         self.rewriter.forget_at(slot, born);
     }
 
+    fn holds(&self, slot: Slot, born: Time) -> bool {
+        self.rewriter.holds_at(slot, born)
+    }
+
     fn heartbeat(&self, now: Time) -> Result<(), Error> {
         self.rewriter.heartbeat(now)
     }
 
     fn sees_all(&self) -> Result<(), Error> {
+        if !self.rewriter.is_attached() {
+            let why = match device::find(&self.iface) {
+                Ok(device) if device.index == self.ifindex => "somebody has removed them, or put others in their place",
+                Ok(_) => "the interface was deleted and another one has its name",
+                Err(_) => "the interface has gone",
+            };
+            return Err(Error::Detached { iface: self.iface.clone(), why });
+        }
         self.lookout.as_ref().map_or(Ok(()), Lookout::look)
+    }
+
+    fn without_place(&self) -> u64 {
+        self.rewriter.counted().map_or(0, |counters| counters.evicted + counters.refused)
     }
 }
 

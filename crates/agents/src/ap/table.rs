@@ -79,9 +79,14 @@ impl Table {
         None
     }
 
+    /// True if the connection that was born then is still there.
+    pub(super) fn holds(&self, slot: Slot, born: Time) -> bool {
+        self.is_taken(slot) && self.born(slot) == born
+    }
+
     /// Sets the target of the connection that was born then; false if it has gone.
     pub(super) fn set_target(&self, slot: Slot, born: Time, target: u32) -> bool {
-        let is_there = || self.is_taken(slot) && self.born(slot) == born;
+        let is_there = || self.holds(slot, born);
         if !is_there() {
             return false;
         }

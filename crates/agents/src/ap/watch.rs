@@ -6,6 +6,7 @@
 use super::abi::Key;
 use super::table::{Slot, Table};
 use lasthop_laws::oal::rwnd::Flow;
+use lasthop_units::Span;
 
 /// A flow as it was last read.
 pub(super) struct Seen<'a> {
@@ -14,6 +15,17 @@ pub(super) struct Seen<'a> {
     pub flow: &'a Flow,
     /// Whether a packet may have changed it since the last look.
     pub changed: bool,
+    /// For how long no packet has used it, by the kernel's ticks.
+    pub unused: Span,
+}
+
+/// Whether a flow is to be shown again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Attention {
+    /// At the next look.
+    Always,
+    /// When a packet has used it, or at a look at everything.
+    OnChange,
 }
 
 /// What was seen at the last look.
@@ -30,6 +42,7 @@ struct Known {
     used: u32,
     /// No packet can have changed the flow since, unless `used` has moved.
     settled: bool,
+    attention: Attention,
 }
 
 /// A packet writes within a tick of the moment that it took as its own, and the tick that user space knows may be one
@@ -37,8 +50,15 @@ struct Known {
 const SETTLED: i32 = 2;
 
 impl Watch {
-    /// Looks at every flow; `changes` is the program's count of flows that entered, `tick` the newest tick known.
-    pub(super) fn look(&mut self, table: &Table, changes: u64, tick: u32, each: &mut dyn FnMut(Seen<'_>)) {
+    /// Looks at every flow that has attention, with `all` at those too that have not; `changes` is the program's count of flows that
+    /// entered, `tick` the newest tick known, and `tick_len` how long a tick is.
+    pub(super) fn look(
+        &mut self,
+        table: &Table,
+        (changes, tick, tick_len): (u64, u32, Span),
+        all: bool,
+        each: &mut dyn FnMut(Seen<'_>) -> Attention,
+    ) {
         if self.changes != Some(changes) {
             self.changes = Some(changes);
             self.find(table);
@@ -53,7 +73,12 @@ impl Watch {
             } else if !table.is_taken(known.slot) {
                 return false;
             }
-            each(Seen { slot: known.slot, key: &known.key, flow: &known.flow, changed });
+            if all || changed || known.attention == Attention::Always {
+                // A packet's tick may be newer than the one that is known here.
+                let ticks = u64::from(tick.wrapping_sub(used).cast_signed().max(0).cast_unsigned());
+                let (slot, unused) = (known.slot, tick_len * ticks);
+                known.attention = each(Seen { slot, key: &known.key, flow: &known.flow, changed, unused });
+            }
             true
         });
     }
@@ -67,7 +92,8 @@ impl Watch {
                 Some(known) => self.known.push(known),
                 None => {
                     let (key, flow) = (Key::default(), Flow::new());
-                    self.known.push(Known { slot, key, flow, used: 0, settled: false });
+                    let attention = Attention::Always;
+                    self.known.push(Known { slot, key, flow, used: 0, settled: false, attention });
                 }
             }
         }

@@ -86,6 +86,7 @@ impl MonitorReader {
     /// [`MonitorError::Gone`], [`MonitorError::Down`], [`MonitorError::System`].
     pub fn hear(&mut self, wait: std::time::Duration) -> Result<Option<Heard>, MonitorError> {
         let deadline = monotonic()? + Span::from(wait);
+        let mut passed_over = 0;
         loop {
             if let Some((at, len, original)) = self.receive()? {
                 match Captured::parse(&self.buffer[..len], original) {
@@ -94,6 +95,11 @@ impl MonitorReader {
                         return Ok(Some(Heard { at, header, mpdu, signal }));
                     }
                     Err(_) => self.unreadable += 1,
+                }
+                // Whoever sends nothing but what cannot be read keeps nobody here.
+                passed_over += 1;
+                if passed_over >= BUDGET {
+                    return Ok(None);
                 }
                 continue;
             }
@@ -174,6 +180,8 @@ impl MonitorReader {
     }
 }
 
+/// Unreadable frames passed over in one call.
+const BUDGET: u32 = 1024;
 /// ARPHRD_IEEE80211_RADIOTAP.
 const ARPHRD_RADIOTAP: u16 = 803;
 /// Radiotap header and largest MPDU (11 454 octets with VHT).

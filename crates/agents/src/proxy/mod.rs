@@ -20,6 +20,7 @@
 //! allowed then comes, up to 1.9 times the bound. What has been sent stands in the hop's queue, where the law measures it.
 //! `budget` has the equations.
 
+mod arrivals;
 mod budget;
 mod config;
 mod control;

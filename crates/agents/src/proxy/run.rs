@@ -1,5 +1,6 @@
 //! The proxy's loop.
 
+use super::arrivals::Arrivals;
 use super::budget::Terms;
 use super::config::{Config, Summary};
 use super::control::{Control, Decided};
@@ -61,6 +62,7 @@ pub struct Proxy {
     reception: Reception,
     key_file: KeyFile,
     refusals: Refusals,
+    arrivals: Arrivals,
     say: Say,
     scratch: Vec<u8>,
     wake: Option<Time>,
@@ -81,6 +83,8 @@ struct Taking {
     interception: crate::transparent::Interception,
     doorway: Doorway,
     stations: BTreeMap<std::net::Ipv4Addr, Node>,
+    /// When it was last looked whether the program is still on its interface.
+    looked: Time,
 }
 
 const UDP: u64 = u64::MAX;
@@ -94,6 +98,9 @@ const HOUSEKEEPING: Span = rotation::PERIOD;
 /// Connections are taken over for stations that have been heard within this time: others are left to their own way.
 #[cfg(feature = "bpf")]
 const PRESENT: Span = Span::from_secs(10);
+/// How often it is looked whether the program that takes connections over is attached.
+#[cfg(feature = "bpf")]
+const ATTACHMENT: Span = Span::from_millis(500);
 /// How long what is under way may take to arrive when the proxy stops.
 const DRAIN: Span = Span::from_secs(1);
 /// Before the law has said anything of a station.
@@ -168,6 +175,7 @@ impl Proxy {
             reception,
             key_file,
             refusals: Refusals::new(),
+            arrivals: Arrivals::default(),
             say: config.say,
             scratch: vec![0; 256 << 10],
             wake: None,
@@ -208,6 +216,10 @@ impl Proxy {
                 }
             }
             self.service(now, stopping.is_none())?;
+            if let Err(error) = self.look_at_attachment(now) {
+                self.farewell()?;
+                return Err(error);
+            }
             let until = self.next_wake(clock::now());
             let ready =
                 punctual.wait(&mut self.poll, clock::now, until).map_err(Error::system("waiting for packets"))?;
@@ -229,11 +241,14 @@ impl Proxy {
                 while let Some(answer) = self.resolver.answer() {
                     let Some(session) = self.sessions.get_mut(&answer.session) else { continue };
                     let count = answer.addresses.len();
-                    let mut allowed = answer.addresses;
+                    let mut allowed = answer.addresses.clone();
                     let local = self.allow_local;
                     allowed.retain(|to| server::is_allowed(to.ip(), local) && (local || !route::is_own(to.ip())));
                     match count > 0 && allowed.is_empty() {
-                        true => session.refuse(answer.stream, OpenResult::Forbidden),
+                        true => {
+                            self.arrivals.forbidden(now, session.station, answer.addresses[0]);
+                            session.refuse(answer.stream, OpenResult::Forbidden);
+                        }
                         false => session.on_addresses(now, answer.stream, allowed, &self.poll),
                     }
                 }
@@ -252,7 +267,8 @@ impl Proxy {
     #[cfg(feature = "bpf")]
     fn accept(&mut self, now: Time) {
         let Some(Taking { doorway, stations, .. }) = &mut self.interception else { return };
-        while let Some(socket) = doorway.admit(now, &self.poll) {
+        for _ in 0..Doorway::BUDGET {
+            let Some(socket) = doorway.admit(now, &self.poll) else { return };
             let Ok(to) = socket.local_addr() else { continue };
             let station = match to.ip() {
                 std::net::IpAddr::V4(address) => stations.get(&address),
@@ -284,12 +300,25 @@ impl Proxy {
                 Ok(Datagram::Sealed { session: keys, number, sealed }) => {
                     // Written out, because the link is borrowed.
                     let Proxy {
-                        sessions, current, by_keys, reception, control, terms, refusals, summary, pacing, ..
+                        sessions,
+                        current,
+                        by_keys,
+                        reception,
+                        control,
+                        terms,
+                        refusals,
+                        arrivals,
+                        summary,
+                        pacing,
+                        ..
                     } = self;
                     if let Some(confirmed) = reception.confirm(keys, number, sealed) {
                         let old = current.get(&confirmed.station).and_then(|number| sessions.get(number));
                         if confirmed.continues.is_none() && old.is_some_and(|old| old.is_heard(now, IN_USE)) {
                             refusals.replaced(now, from, confirmed.station);
+                        }
+                        if confirmed.continues.is_none() {
+                            arrivals.begun(now, confirmed.station, from);
                         }
                         begin_or_go_on(
                             now,
@@ -391,7 +420,13 @@ impl Proxy {
         self.wakeful.hold(self.hurry(now) == Hurry::Packets);
         let gone: Vec<u32> =
             self.sessions.iter().filter(|(_, s)| !s.is_heard(now, SILENCE)).map(|(number, _)| *number).collect();
-        gone.into_iter().for_each(|number| self.end(now, number));
+        for number in gone {
+            if let Some(session) = self.sessions.get(&number) {
+                self.arrivals.silent(now, session.station);
+            }
+            self.end(now, number);
+        }
+        self.arrivals.tell(now, self.say);
         self.reception.forget(now);
         if let Some(line) = self.refusals.take(now) {
             (self.say)(&line);
@@ -421,7 +456,7 @@ impl Proxy {
     /// taken over for a station that is not there is refused.
     fn intercept_for_those_present(&mut self, now: Time) {
         #[cfg(feature = "bpf")]
-        if let Some(Taking { interception, doorway, stations }) = &mut self.interception {
+        if let Some(Taking { interception, doorway, stations, .. }) = &mut self.interception {
             let (sessions, current) = (&self.sessions, &self.current);
             let is_there = |station| current.get(station).is_some_and(|n| sessions[n].is_heard(now, PRESENT));
             let there = stations.iter().filter(|(_, station)| is_there(station));
@@ -430,6 +465,22 @@ impl Proxy {
         }
         #[cfg(not(feature = "bpf"))]
         let _ = now;
+    }
+
+    /// Refuses to go on when connections are not taken over any more: the interface has gone, or somebody has removed the program.
+    fn look_at_attachment(&mut self, now: Time) -> Result<(), Error> {
+        #[cfg(feature = "bpf")]
+        if let Some(taking) = self.interception.as_mut().filter(|taking| now.since(taking.looked) >= ATTACHMENT) {
+            taking.looked = now;
+            if !taking.interception.is_attached() {
+                let why = "the program is not attached to the interface any more, which has gone or been cleared: start the proxy \
+                           again (as a service, with a restart on failure)";
+                return Err(Error::Transparent(why.to_owned()));
+            }
+        }
+        #[cfg(not(feature = "bpf"))]
+        let _ = now;
+        Ok(())
     }
 
     /// A station's agent does not serve this: from the next connection on it is reached as if there were no proxy.
@@ -581,7 +632,14 @@ fn intercept(config: &Config, poll: &Poll) -> Result<Option<Taking>, Error> {
     let (interception, listener) =
         crate::transparent::Interception::begin(transparent, |socket| window::prepare(socket, window::LEAST))?;
     let doorway = Doorway::open(listener, INTERCEPTED, poll).map_err(Error::system("epoll"))?;
-    Ok(Some(Taking { interception, doorway, stations: transparent.stations.iter().copied().collect() }))
+    let stations = lasthop_units::count(transparent.stations.len(), "station");
+    (config.say)(&format!("connections that come in at {} for {stations} are taken over", transparent.iface));
+    Ok(Some(Taking {
+        interception,
+        doorway,
+        stations: transparent.stations.iter().copied().collect(),
+        looked: Time::ZERO,
+    }))
 }
 
 fn random<const N: usize>() -> Result<[u8; N], Error> {

@@ -5,6 +5,7 @@
 //! ends, and do nothing while the proxy is not heard, or the agent stands still, so that connections then take their
 //! ordinary way.
 
+use crate::bpf_links;
 use crate::said::Captured;
 use crate::tunnel::{Error, clock};
 use lasthop_units::{Span, Time};
@@ -34,12 +35,14 @@ pub(super) struct Diversion {
     /// Networks that are left alone, and when they were looked up.
     own: BTreeSet<Network>,
     looked: Time,
+    /// When it was last looked whether the programs are attached.
+    checked: Time,
     /// The proxy's addresses.
     proxies: Vec<IpAddr>,
     /// Services that the proxy does not connect to.
     passed: BTreeSet<SocketAddr>,
     // The links go first: what is not led here any more takes its ordinary way.
-    _links: Vec<Link>,
+    links: Vec<Link>,
     skeleton: DivertSkel<'static>,
 }
 
@@ -50,6 +53,8 @@ type Network = ([u8; 16], u32);
 const PRESENT: Span = Span::from_secs(3);
 /// How often this machine's networks are looked up.
 const LOOK: Span = Span::from_secs(1);
+/// How often it is looked whether the programs are attached.
+const CHECK: Span = Span::from_millis(500);
 /// A new time is set when it is so much later.
 const STEP: Span = Span::from_millis(100);
 /// More services that are left alone are not remembered.
@@ -84,13 +89,23 @@ impl Diversion {
             until: Time::ZERO,
             own: BTreeSet::new(),
             looked: Time::ZERO,
+            checked: now,
             proxies: proxies.map(|proxy| proxy.ip().to_canonical()).collect(),
             passed: BTreeSet::new(),
-            _links: links,
+            links,
             skeleton,
         };
         diversion.look_up(now);
         Ok((diversion, std::iter::once(v4).chain(v6).collect()))
+    }
+
+    /// True if the programs were still on their cgroup at the last look, half a second ago at most.
+    pub(super) fn is_attached(&mut self, now: Time) -> bool {
+        if now.since(self.checked) < CHECK {
+            return true;
+        }
+        self.checked = now;
+        self.links.iter().all(bpf_links::is_attached)
     }
 
     /// Leads connections here as long as the proxy is heard.

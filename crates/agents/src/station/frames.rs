@@ -19,6 +19,8 @@ struct Monitor {
     own: BTreeSet<MacAddress>,
     away: Option<Away>,
     missed: Missed,
+    /// There were more frames than one turn takes.
+    more: bool,
     say: Say,
 }
 
@@ -42,6 +44,8 @@ struct Away {
     tried: Time,
 }
 
+/// Frames taken in one turn: 5 ms of work at most, so that neither packets nor a stop wait for who fills the air.
+const BUDGET: usize = 1024;
 /// How often it is tried whether the interface is back.
 const TRY: Span = Span::from_secs(1);
 
@@ -55,7 +59,15 @@ impl Frames {
         })?;
         let own = own_addresses().map_err(Error::system("the addresses of interfaces"))?;
         let meter = Meter::new(Grouping::Air);
-        Ok(Frames(Some(Box::new(Monitor { reader, meter, own, away: None, missed: Missed::default(), say }))))
+        Ok(Frames(Some(Box::new(Monitor {
+            reader,
+            meter,
+            own,
+            away: None,
+            missed: Missed::default(),
+            more: false,
+            say,
+        }))))
     }
 
     /// How the law is to tell frames.
@@ -70,7 +82,8 @@ impl Frames {
     pub(super) fn look(&mut self, now: Time, sense: &mut impl FnMut(&Signal)) -> Result<(), Error> {
         let Some(monitor) = &mut self.0 else { return Ok(()) };
         monitor.come_back(now, sense);
-        loop {
+        monitor.more = false;
+        for _ in 0..BUDGET {
             match monitor.reader.hear(Duration::ZERO) {
                 Ok(None) => return Ok(()),
                 Ok(Some(heard)) => {
@@ -82,6 +95,13 @@ impl Frames {
                 Err(error) => return Err(Error::Monitor(error.into())),
             }
         }
+        monitor.more = true;
+        Ok(())
+    }
+
+    /// True if there were more frames than one turn takes: the next one must not wait.
+    pub(super) fn has_more(&self) -> bool {
+        self.0.as_ref().is_some_and(|monitor| monitor.more)
     }
 
     /// Shows, `now`, what was left to show of the slot from `start` to `end`.

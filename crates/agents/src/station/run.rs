@@ -18,13 +18,14 @@ use crate::tunnel::link::Link;
 use crate::tunnel::log::Log;
 use crate::tunnel::path::Path;
 use crate::tunnel::poll::{Poll, Ready};
+use crate::tunnel::rarely::Gathered;
 use crate::tunnel::spread::Spread;
 use crate::tunnel::{clock, files};
 use lasthop_laws::aggregation::station::Station as Law;
 use lasthop_laws::{ReceiverLaw, ReceiverSetup};
 use lasthop_signals::{Arrival, Feedback, Node, Received, Signal, StationFeedback};
 use lasthop_transport::tunnel::Delay;
-use lasthop_units::{Bytes, Span, Time};
+use lasthop_units::{Bytes, Span, Time, count};
 use lasthop_wire::proxy::Target;
 use lasthop_wire::tunnel::{Datagram, LEAST_DATAGRAM, OpenResult};
 use std::collections::BTreeMap;
@@ -55,6 +56,8 @@ pub struct Station {
     next_local: u32,
     tunnel: Tunnel,
     hush: Hush,
+    begun: Gathered<SocketAddr>,
+    refused: Gathered<()>,
     frames: Frames,
     law: Law,
     slot: (Time, Time),
@@ -129,6 +132,10 @@ impl Station {
         };
         let doorways = listeners.into_iter().enumerate().map(open).collect::<Result<_, Error>>()?;
         let frames = Frames::open(config.monitor.as_deref(), config.say)?;
+        match &config.monitor {
+            Some(name) => (config.say)(&format!("frames are told from what {name} shows")),
+            None => (config.say)("frames are told from the arrival times of packets: no --monitor"),
+        }
         clock::sharpen_timers();
         if config.realtime {
             clock::ask_for_realtime(PRIORITY, config.say);
@@ -161,6 +168,8 @@ impl Station {
             next_local: 0,
             tunnel,
             hush: Hush::new(now),
+            begun: Gathered::new(),
+            refused: Gathered::new(),
             frames,
             hop: Default::default(),
             data: Default::default(),
@@ -243,6 +252,7 @@ impl Station {
                 Ok(Datagram::Response { session, message }) => {
                     let answered = self.tunnel.on_response(now, session, message, &mut self.summary);
                     if answered == Answered::Begun {
+                        self.begun.add(now, self.path.to());
                         // A new session counts anew.
                         self.law.sense(now, &Signal::Received(Received::default()));
                         self.again = None;
@@ -271,13 +281,13 @@ impl Station {
     }
 
     fn accept(&mut self, now: Time, index: usize) {
-        loop {
+        for _ in 0..Doorway::BUDGET {
             let (doorway, leads) = &mut self.doorways[index];
             let Some(socket) = doorway.admit(now, &self.poll) else { return };
             match leads.clone() {
                 Leads::To(target) => {
                     if let Ok(local) = Local::silent(socket) {
-                        self.connect(local, &target);
+                        self.connect(now, local, &target);
                     }
                 }
                 #[cfg(feature = "bpf")]
@@ -287,7 +297,7 @@ impl Station {
                     let target = meant.and_then(|to| Some((to, diversion::target(to)?)));
                     if let (Some((to, target)), Ok(mut local)) = (target, Local::silent(socket)) {
                         local.diverted = Some(to);
-                        self.connect(local, &target);
+                        self.connect(now, local, &target);
                     }
                 }
                 Leads::WhereAsked => {
@@ -309,16 +319,19 @@ impl Station {
             Heard::More => drop(self.locals.insert(number, (since, local))),
             Heard::Wants(target) => {
                 self.poll.remove(&local.socket);
-                self.connect(local, &target);
+                self.connect(clock::now(), local, &target);
             }
             Heard::Over => {}
         }
     }
 
-    fn connect(&mut self, local: Local, target: &Target) {
+    fn connect(&mut self, now: Time, local: Local, target: &Target) {
         match self.tunnel.session() {
             Some(session) => session.open(local, target),
-            None => drop(local.answer(OpenResult::NetworkUnreachable)),
+            None => {
+                self.refused.add(now, ());
+                drop(local.answer(OpenResult::NetworkUnreachable));
+            }
         }
     }
 
@@ -335,6 +348,11 @@ impl Station {
     fn divert(&mut self, now: Time) -> Result<(), Error> {
         let Some(diversion) = &mut self.diversion else { return Ok(()) };
         let failed = |error: libbpf_rs::Error| Error::Transparent(format!("an eBPF map: {error:#}"));
+        if !diversion.is_attached(now) {
+            let why = "the programs are not attached to the cgroup any more, which has gone: start the station's agent again (as a \
+                       service, with a restart on failure)";
+            return Err(Error::Transparent(why.to_owned()));
+        }
         let session = self.tunnel.session();
         diversion.look(now, session.as_ref().map(|session| session.heard)).map_err(failed)?;
         let forbidden = session.map(|session| std::mem::take(&mut session.forbidden)).unwrap_or_default();
@@ -347,6 +365,12 @@ impl Station {
         let heard = self.tunnel.session().map(|session| session.heard);
         if let Some(line) = self.hush.look(now, Sight { proxy: self.path.to(), heard, refused, unsent }) {
             (self.config.say)(&line);
+        }
+        if let Some((number, proxy)) = self.begun.take(now) {
+            (self.config.say)(&format!("{} begun, the last with the proxy at {proxy}", count(number, "session")));
+        }
+        if let Some((number, ())) = self.refused.take(now) {
+            (self.config.say)(&format!("{} refused: there is no session with a proxy", count(number, "connection")));
         }
     }
 
@@ -423,7 +447,8 @@ impl Station {
         let local = self.locals.first_key_value().map(|(_, (since, _))| *since + GREETING);
         let search = self.search.as_ref().and_then(Search::next_look);
         let times = self.doorways.iter().filter_map(|(doorway, _)| doorway.next_look()).chain(local).chain(search);
-        times.fold(tunnel.min(self.slot.1).min(again).min(self.hush.next()), Time::min)
+        let frames = if self.frames.has_more() { now } else { Time::MAX };
+        times.fold(tunnel.min(self.slot.1).min(again).min(self.hush.next()).min(frames), Time::min)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Config, MARK, route};
 use crate::ap::device;
+use crate::bpf_links;
 use crate::said::Captured;
 use crate::tunnel::Error;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
@@ -28,7 +29,7 @@ pub(crate) struct Interception {
     /// Their services that are left alone.
     passed: BTreeSet<SocketAddrV4>,
     // The link goes first: what is not assigned any more takes its ordinary way.
-    _link: Link,
+    link: Link,
     skeleton: TproxySkel<'static>,
 }
 
@@ -55,8 +56,13 @@ impl Interception {
         skeleton.maps.listener.update(&0u32.to_ne_bytes(), &socket.to_ne_bytes(), MapFlags::ANY).map_err(failed)?;
         route()?;
         let link = attach(&skeleton, device.index)?;
-        let interception = Interception { present: BTreeSet::new(), passed: BTreeSet::new(), _link: link, skeleton };
+        let interception = Interception { present: BTreeSet::new(), passed: BTreeSet::new(), link, skeleton };
         Ok((interception, listener))
+    }
+
+    /// True if the program is still on the interface.
+    pub(crate) fn is_attached(&self) -> bool {
+        bpf_links::is_attached(&self.link)
     }
 
     /// Takes over connections to these addresses, whose agents are there, and to no others: those are reached as if there

@@ -18,6 +18,9 @@ pub struct Doorway {
 const REST: Span = Span::from_millis(100);
 
 impl Doorway {
+    /// How many are let in at most in one turn: whoever waits beyond that wakes the agent again.
+    pub const BUDGET: usize = 64;
+
     /// Watches a listener, which must not block, under `token`.
     ///
     /// # Errors

@@ -50,6 +50,49 @@ impl Rarely {
     }
 }
 
+/// What happens again and again, to be told together: how often since it was told last, and the last time.
+#[derive(Debug)]
+pub struct Gathered<T> {
+    rarely: Rarely,
+    count: u64,
+    last: Option<T>,
+}
+
+/// What comes within this time of the first is told with it.
+const GATHER: Span = Span::from_secs(1);
+
+impl<T> Gathered<T> {
+    /// Nothing has happened yet.
+    pub fn new() -> Gathered<T> {
+        Gathered { rarely: Rarely::new(GATHER), count: 0, last: None }
+    }
+
+    /// It has happened.
+    pub fn add(&mut self, now: Time, what: T) {
+        self.add_many(now, 1, what);
+    }
+
+    /// It has happened so many times.
+    pub fn add_many(&mut self, now: Time, number: u64, what: T) {
+        self.rarely.goes_on(now);
+        (self.count, self.last) = (self.count + number, Some(what));
+    }
+
+    /// How often, and the last, if it is time to tell it, which is taken for done.
+    pub fn take(&mut self, now: Time) -> Option<(u64, T)> {
+        if !self.rarely.is_due(now) {
+            return None;
+        }
+        Some((std::mem::take(&mut self.count), self.last.take()?))
+    }
+}
+
+impl<T> Default for Gathered<T> {
+    fn default() -> Gathered<T> {
+        Gathered::new()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -57,6 +57,11 @@ impl Netns {
         });
     }
 
+    /// Switches a feature of a device on or off, as `ethtool -K` does.
+    pub fn set_feature(&self, device: &str, feature: &str, on: bool) {
+        self.within(|| set_feature(device, feature, on));
+    }
+
     /// Runs `act` on a thread in the namespace.
     pub fn within<T: Send>(&self, act: impl FnOnce() -> T + Send) -> T {
         std::thread::scope(|scope| {
@@ -105,24 +110,45 @@ const SGSO: u32 = 0x24;
 const SGRO: u32 = 0x2c;
 
 fn switch_off(device: &str, setting: u32) {
-    /// `struct ethtool_value`.
-    #[repr(C)]
-    struct Value {
-        command: u32,
-        data: u32,
-    }
+    // `struct ethtool_value`: command, value.
+    ethtool(device, &mut [setting, 0]);
+}
+
+fn set_feature(device: &str, feature: &str, on: bool) {
+    const GSSET_INFO: u32 = 0x37;
+    const GSTRINGS: u32 = 0x1b;
+    const SFEATURES: u32 = 0x3b;
+    const SS_FEATURES: u32 = 4;
+    let mut info = [GSSET_INFO, 0, 1 << SS_FEATURES, 0, 0];
+    ethtool(device, &mut info);
+    let count = info[4];
+    let mut strings = vec![0u32; 3 + count as usize * 8];
+    strings[..3].copy_from_slice(&[GSTRINGS, SS_FEATURES, count]);
+    ethtool(device, &mut strings);
+    let names: Vec<u8> = strings[3..].iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let name = |octets: &[u8]| String::from_utf8_lossy(octets).trim_end_matches('\0').to_owned();
+    let at = names.chunks_exact(32).position(|octets| name(octets) == feature).expect("a feature that Linux has");
+    // `struct ethtool_sfeatures`: command, blocks, then of each which are meant, and which are to be on.
+    let mut words = vec![0u32; 2 + 2 * count.div_ceil(32) as usize];
+    words[..2].copy_from_slice(&[SFEATURES, count.div_ceil(32)]);
+    words[2 + at / 32 * 2] = 1 << (at % 32);
+    words[3 + at / 32 * 2] = u32::from(on) << (at % 32);
+    ethtool(device, &mut words);
+}
+
+fn ethtool(device: &str, words: &mut [u32]) {
     const SIOCETHTOOL: libc::c_ulong = 0x8946;
     let socket = std::net::UdpSocket::bind("0.0.0.0:0").expect("a socket");
-    let mut value = Value { command: setting, data: 0 };
+    let command = words[0];
     // SAFETY: all zeros is a value of this struct of integers.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(device.bytes()) {
         *to = from as libc::c_char;
     }
-    request.ifr_ifru.ifru_data = std::ptr::from_mut(&mut value).cast();
+    request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
     // SAFETY: SIOCETHTOOL takes an `ifreq` with a name and a pointer to a command's struct, which outlives the call.
     let failed = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &mut request) };
-    assert_eq!(failed, 0, "ethtool {setting:#x} on {device}: {}", std::io::Error::last_os_error());
+    assert!(failed >= 0, "ethtool {command:#x} on {device}: {}", std::io::Error::last_os_error());
 }
 
 /// Whether namespaces can be made here; says loudly if not.

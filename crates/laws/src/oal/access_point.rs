@@ -308,14 +308,19 @@ mod tests {
             tx_bytes: Bytes::new(n * 40 * 1500),
             rx_packets: 0,
             rx_bytes: Bytes::ZERO,
-            tx_airtime: Span::from_micros(n * 2 * 725),
-            rx_airtime: Span::ZERO,
-            tx_ppdus: n * 2,
+            tx_airtime: Some(Span::from_micros(n * 2 * 725)),
+            rx_airtime: Some(Span::ZERO),
+            tx_ppdus: Some(n * 2),
             phy_rate: Rate::from_mbit(390),
         };
         let tx = Span::from_micros(n * 4 * 725);
         Signal::Hop(HopReport {
-            channel: ChannelTime { active: Span::from_millis(n * 4), busy: tx, rx: Span::ZERO, tx },
+            channel: ChannelTime {
+                active: Span::from_millis(n * 4),
+                busy: Some(tx),
+                rx: Some(Span::ZERO),
+                tx: Some(tx),
+            },
             stations: vec![station(1), station(2)],
         })
     }

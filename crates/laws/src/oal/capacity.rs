@@ -10,7 +10,9 @@
 //! Deviations: goodput over own airtime understates a link that is not saturated, since small frames pay the same
 //!             overhead; the second form of g extrapolates to the aggregation that the hop will have under load. What the
 //!             model leaves out (collisions, uplink contention) is learned as the yield y while the hop is backlogged.
-//! Validity:   counters cumulative; a counter that went back (driver restart) restarts the estimate.
+//! Validity:   counters cumulative; a counter that went back (driver restart) restarts the estimate. Of a driver that does not
+//!             count them, the airtime of others and of the uplink is taken for none, and exchanges are taken for those of an
+//!             idle 802.11ac link; without PPDUs the yield is not learned.
 //! Checked by: tests::*, sim scenarios
 
 use super::predictor::LossClass;
@@ -108,11 +110,14 @@ impl Capacity {
                 link.update(*since, old, new);
             }
         }
-        let share = |new: Span, old: Span| new.saturating_sub(old).as_secs_f64() / span;
-        let busy = share(report.channel.busy, first.channel.busy);
-        let own = share(report.channel.tx, first.channel.tx) + share(report.channel.rx, first.channel.rx);
-        let uplink: f64 = pairs(first, report).map(|(old, new)| share(new.rx_airtime, old.rx_airtime)).sum();
-        self.free = (1.0 - (busy - own).max(0.0) - uplink).clamp(0.05, 1.0);
+        let share = |old: Option<Span>, new: Option<Span>| grown(old, new).map(|grown| grown / span);
+        let (old, new) = (first.channel, report.channel);
+        let others = || {
+            let own = share(old.tx, new.tx)? + share(old.rx, new.rx)?;
+            Some((share(old.busy, new.busy)? - own).max(0.0))
+        };
+        let uplink: f64 = pairs(first, report).filter_map(|(old, new)| share(old.rx_airtime, new.rx_airtime)).sum();
+        self.free = (1.0 - others().unwrap_or(0.0) - uplink).clamp(0.05, 1.0);
         self.learn_yield(span);
     }
 
@@ -177,21 +182,28 @@ impl Capacity {
             return;
         }
         let (first, last) = (&self.reports[0].1, &self.reports[self.reports.len() - 1].1);
-        let used: f64 = pairs(first, last)
-            .filter_map(|(old, new)| {
-                let link = self.links.get(&new.station)?;
-                let ppdus = new.tx_ppdus - old.tx_ppdus;
-                let frames = per(new.tx_attempts - old.tx_attempts, ppdus)?;
-                if new.tx_packets == old.tx_packets {
-                    // Exchanges that deliver nothing take time from the others all the same.
-                    let airtime = new.tx_airtime.saturating_sub(old.tx_airtime).as_secs_f64();
-                    return Some(airtime + ppdus as f64 * CONTENTION.as_secs_f64());
-                }
-                let bits = (new.tx_bytes - old.tx_bytes).bits() as f64;
-                Some(bits / link.at(frames))
-            })
-            .sum();
-        approach((used / (span * self.free)).clamp(YIELD_BOUNDS.0, YIELD_BOUNDS.1), YIELD_HORIZON);
+        let used = |(old, new): (&StationReport, &StationReport)| {
+            let (packets, attempts) = (new.tx_packets - old.tx_packets, new.tx_attempts - old.tx_attempts);
+            if (packets, attempts) == (0, 0) {
+                return Some(0.0);
+            }
+            let link = self.links.get(&new.station)?;
+            let ppdus = new.tx_ppdus? - old.tx_ppdus?;
+            let frames = per(attempts, ppdus)?;
+            if packets == 0 {
+                // Exchanges that deliver nothing take time from the others all the same.
+                return Some(grown(old.tx_airtime, new.tx_airtime)? + ppdus as f64 * CONTENTION.as_secs_f64());
+            }
+            let bits = (new.tx_bytes - old.tx_bytes).bits() as f64;
+            Some(bits / link.at(frames))
+        };
+        // What was sent in exchanges that nobody counted took a time that nobody knows: not none.
+        match pairs(first, last).map(used).sum::<Option<f64>>() {
+            Some(used) => {
+                approach((used / (span * self.free)).clamp(YIELD_BOUNDS.0, YIELD_BOUNDS.1), YIELD_HORIZON);
+            }
+            None => approach(1.0, FORGET_HORIZON),
+        }
     }
 
     /// True if nothing was delivered for [`SILENCE`] within the reports at hand.
@@ -230,7 +242,7 @@ impl Link {
 
     /// Folds in what was counted since `since`.
     fn update(&mut self, since: Time, old: &StationReport, new: &StationReport) {
-        let (packets, ppdus) = (new.tx_packets - old.tx_packets, new.tx_ppdus - old.tx_ppdus);
+        let packets = new.tx_packets - old.tx_packets;
         let bytes = (new.tx_bytes - old.tx_bytes).get() as f64;
         self.active = packets > 0 || new.backlog_packets > 0;
         let Some(msdu) = per_f64(bytes, packets) else { return };
@@ -238,11 +250,12 @@ impl Link {
         self.msdu = msdu.max(200.0);
         let attempts = new.tx_attempts - old.tx_attempts;
         self.success = per(packets, attempts).unwrap_or(1.0).clamp(0.05, 1.0);
-        let airtime = (new.tx_airtime.saturating_sub(old.tx_airtime)).as_secs_f64();
         if since < self.moved {
             // The counts span two rates: neither their overhead nor their goodput belongs to the new one.
             return;
         }
+        let ppdus = old.tx_ppdus.zip(new.tx_ppdus).map(|(old, new)| new - old);
+        let (Some(airtime), Some(ppdus)) = (grown(old.tx_airtime, new.tx_airtime), ppdus) else { return };
         let Some(exchange) = per_f64(airtime, ppdus) else { return };
         let frames = per(attempts, ppdus).unwrap_or(1.0);
         let overhead = exchange - frames * self.frame();
@@ -303,8 +316,8 @@ impl Slots {
         if !went_back(first, report) {
             let span = now.since(*since);
             let bytes = pairs(first, report).map(|(old, new)| new.tx_bytes.saturating_sub(old.tx_bytes)).sum::<Bytes>();
-            let busy = report.channel.busy.saturating_sub(first.channel.busy).as_secs_f64() / span.as_secs_f64();
-            let counts = !self.congested && busy > SLOT_UTILISATION;
+            let busy = grown(first.channel.busy, report.channel.busy).map(|busy| busy / span.as_secs_f64());
+            let counts = !self.congested && busy.is_some_and(|busy| busy > SLOT_UTILISATION);
             self.done.push_back(Slot { end: now, goodput: Rate::of(bytes, span).unwrap_or(Rate::ZERO), counts });
         }
         while self.done.front().is_some_and(|slot| slot.end + SLOT_AGE < now) {
@@ -344,6 +357,11 @@ fn went_back(old: &HopReport, new: &HopReport) -> bool {
     new.channel.active < old.channel.active || pairs(old, new).any(station)
 }
 
+/// By how many seconds a counter has grown, if the driver has it.
+fn grown(old: Option<Span>, new: Option<Span>) -> Option<f64> {
+    Some(new?.saturating_sub(old?).as_secs_f64())
+}
+
 fn per(amount: u64, count: u64) -> Option<f64> {
     per_f64(amount as f64, count)
 }
@@ -376,12 +394,15 @@ mod tests {
             tx_bytes: Bytes::new(exchanges * 32 * 1500),
             rx_packets: 0,
             rx_bytes: Bytes::ZERO,
-            tx_airtime: tx,
-            rx_airtime: Span::ZERO,
-            tx_ppdus: exchanges,
+            tx_airtime: Some(tx),
+            rx_airtime: Some(Span::ZERO),
+            tx_ppdus: Some(exchanges),
             phy_rate: Rate::from_mbit(390),
         };
-        HopReport { channel: ChannelTime { active, busy: tx + others, rx: Span::ZERO, tx }, stations: vec![station] }
+        HopReport {
+            channel: ChannelTime { active, busy: Some(tx + others), rx: Some(Span::ZERO), tx: Some(tx) },
+            stations: vec![station],
+        }
     }
 
     fn feed(others: impl Fn(u64) -> Span) -> Capacity {

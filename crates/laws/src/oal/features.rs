@@ -107,7 +107,7 @@ pub struct Sampler {
 struct Sample {
     at: Time,
     active: Span,
-    busy: Span,
+    busy: Option<Span>,
     forwarded: u64,
     /// By number.
     stations: Vec<Counters>,
@@ -282,7 +282,7 @@ impl<'s> Window<'s> {
     }
 
     fn busy(&self) -> Option<f64> {
-        let busy = self.old.map(|old| self.new.busy.saturating_sub(old.busy).as_secs_f64());
+        let busy = self.old.and_then(|old| Some(self.new.busy?.saturating_sub(old.busy?).as_secs_f64()));
         self.rate(busy)
     }
 
@@ -294,7 +294,8 @@ impl<'s> Window<'s> {
             return Some(0.0);
         }
         let sent = self.pair(station).map(|old| {
-            let airtime = new.tx_airtime.saturating_sub(old.tx_airtime).as_secs_f64();
+            let grown = old.tx_airtime.zip(new.tx_airtime).map(|(old, new)| new.saturating_sub(old));
+            let airtime = grown.unwrap_or(Span::ZERO).as_secs_f64();
             (new.tx_bytes.saturating_sub(old.tx_bytes).bits() as f64, airtime)
         });
         match (sent, new.phy_rate) {
@@ -337,12 +338,15 @@ mod tests {
             tx_packets: packets,
             tx_bytes: Bytes::new(1500 * packets),
             rx_bytes: Bytes::new(ms),
-            tx_airtime: Span::from_millis(ms) / 2,
+            tx_airtime: Some(Span::from_millis(ms) / 2),
             phy_rate: Rate::from_mbit(100),
             ..StationReport::unseen(Node(1))
         };
         let (active, busy) = (Span::from_millis(ms), Span::from_millis(ms) / 4);
-        HopReport { channel: ChannelTime { active, busy, rx: Span::ZERO, tx: busy }, stations: vec![station] }
+        HopReport {
+            channel: ChannelTime { active, busy: Some(busy), rx: Some(Span::ZERO), tx: Some(busy) },
+            stations: vec![station],
+        }
     }
 
     fn fed(times: impl Iterator<Item = u64>, scale: u64) -> Sampler {

@@ -122,8 +122,8 @@ fn hop() -> impl Strategy<Value = Signal> {
             tx_retries: count / 3,
             tx_packets: count,
             tx_bytes: bytes,
-            tx_airtime: airtime,
-            tx_ppdus: count / 5,
+            tx_airtime: Some(airtime),
+            tx_ppdus: Some(count / 5),
             phy_rate: Rate::from_bps(bps),
             ..StationReport::unseen(station)
         },
@@ -131,7 +131,7 @@ fn hop() -> impl Strategy<Value = Signal> {
     let stations = prop::collection::btree_map(0u16..6, station, 0..5);
     let report = (stations, span(), span()).prop_map(|(stations, active, tx)| {
         let stations = stations.into_iter().map(|(node, report)| StationReport { station: Node(node), ..report });
-        let channel = ChannelTime { active, busy: tx, rx: Span::ZERO, tx };
+        let channel = ChannelTime { active, busy: Some(tx), rx: Some(Span::ZERO), tx: Some(tx) };
         Signal::Hop(HopReport { channel, stations: stations.collect() })
     });
     let round_trips = (prop::option::of(span()), prop::option::of(span()));

@@ -16,7 +16,8 @@ impl<P: Clone> Wifi<P> {
             if let Signal::Hop(report) = &mut signal {
                 let (busy, tx) = self.medium.channel_time(node, now);
                 let rx = self.medium.nodes[node].received;
-                report.channel = ChannelTime { active: now.since(Time::ZERO), busy, rx, tx };
+                report.channel =
+                    ChannelTime { active: now.since(Time::ZERO), busy: Some(busy), rx: Some(rx), tx: Some(tx) };
                 report.stations.clear();
                 for slot in 0..self.ports[node].receivers.len() {
                     let station = self.peer_report(node, slot, now);
@@ -58,9 +59,9 @@ impl<P: Clone> Wifi<P> {
             tx_bytes: Bytes::new(peer.tx_bytes),
             rx_packets: peer.rx_packets,
             rx_bytes: Bytes::new(peer.rx_bytes),
-            tx_airtime: peer.tx_airtime,
-            rx_airtime: peer.rx_airtime,
-            tx_ppdus: peer.tx_ppdus,
+            tx_airtime: Some(peer.tx_airtime),
+            rx_airtime: Some(peer.rx_airtime),
+            tx_ppdus: Some(peer.tx_ppdus),
             phy_rate: self.plan.modes()[mode].phy.rate(),
         }
     }

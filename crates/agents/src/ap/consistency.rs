@@ -1,0 +1,467 @@
+//! Refuses driver records that contradict themselves, the record before, or the time that has passed.
+//!
+//! A law takes differences of counters. One that jumps, stands still beside others that move, or comes twice would be taken for
+//! a hop that others fill, and every window would become small. So each record is compared with what its counters mean: a part
+//! is no more than the whole, time does not grow faster than the clock, and frames are no faster than their PHY rate.
+//!
+//! A record that is refused moves nothing: the law is told of the growth between records that agree, added up, so that it never
+//! sees a jump. A driver that begins anew therefore costs one record.
+//!
+//! A PHY rate is that of now, and the frames of a record are those of the time before: one that has just fallen contradicts
+//! them and is true. It counts once no frame contradicts it; until then the rate before counts, for [`RATE_PATIENCE`] at most.
+
+use lasthop_signals::{ChannelTime, HopReport, Node, StationReport};
+use lasthop_units::{Bytes, Rate, Span, Time};
+use lasthop_wire::driver::Record;
+use std::collections::BTreeMap;
+
+/// What a record contradicts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Contradiction {
+    /// It was read later than now.
+    #[error("it was read {0} later than now on CLOCK_MONOTONIC")]
+    Future(Span),
+    /// It was read before the one before.
+    #[error("it was read before the record that came before it")]
+    Earlier,
+    /// A station stands in it twice.
+    #[error("station {} is listed twice", .0.0)]
+    Twice(Node),
+    /// A part of something is more than the whole.
+    #[error("{part} is more than {whole}")]
+    Part {
+        /// Which counter.
+        part: &'static str,
+        /// Of what it is a part.
+        whole: &'static str,
+    },
+    /// A counter fell, as it does when a driver begins anew.
+    #[error("{0} is less than before: the driver has begun anew, or its counters overflow")]
+    Fell(&'static str),
+    /// Something grew faster than it can.
+    #[error("{what} grew by {by} while {within} allowed {most}")]
+    Grew {
+        /// What grew.
+        what: &'static str,
+        /// By how much.
+        by: Span,
+        /// What bounds it.
+        within: &'static str,
+        /// Its growth.
+        most: Span,
+    },
+    /// Octets or frames went out faster than the PHY rate is.
+    #[error(
+        "station {}: what was sent to it takes {takes} at its PHY rate of {rate}, and {took} passed with it", .station.0
+    )]
+    Faster {
+        /// To which station.
+        station: Node,
+        /// At which rate.
+        rate: Rate,
+        /// The least that it takes.
+        takes: Span,
+        /// What it took.
+        took: Span,
+    },
+}
+
+impl Contradiction {
+    /// A number for each kind, from 0.
+    pub(super) const fn kind(self) -> usize {
+        match self {
+            Contradiction::Future(_) => 0,
+            Contradiction::Earlier => 1,
+            Contradiction::Twice(_) => 2,
+            Contradiction::Part { .. } => 3,
+            Contradiction::Fell(_) => 4,
+            Contradiction::Grew { .. } => 5,
+            Contradiction::Faster { .. } => 6,
+        }
+    }
+
+    /// How many kinds there are.
+    pub(super) const KINDS: usize = 7;
+}
+
+/// Compares each record with the one before.
+#[derive(Debug, Default)]
+pub(super) struct Consistency {
+    /// The last record that agrees with itself.
+    before: Option<Record>,
+    /// Counters as the law knows them: the growth between records that agree.
+    channel: Option<ChannelTime>,
+    stations: BTreeMap<Node, Station>,
+    active: Allowance,
+    busy: Allowance,
+    rx: Allowance,
+    tx: Allowance,
+    tx_airtime: Allowance,
+    rx_airtime: Allowance,
+}
+
+/// What is known of one station.
+#[derive(Debug)]
+struct Station {
+    told: StationReport,
+    /// The rate that counts, and since when the driver tells another that the frames contradict.
+    rate: Rate,
+    doubted: Option<Time>,
+    air: Allowance,
+    goodput: Allowance,
+}
+
+/// Clocks of driver and radio tick in milliseconds, and a record's counters are read one after the other.
+const CLOCK: Span = Span::from_millis(5);
+/// An exchange is booked when it is over. The longest is a frame of 1500 octets at 1 Mbit/s with its answers; two may be booked
+/// in one record.
+const BOOKED: Span = Span::from_millis(25);
+/// Clocks differ, and what was spent of an allowance comes back: one part in so many of the time that passes.
+const DRIFT: u64 = 20;
+/// Share of an exchange that is neither sent nor received: the gaps of RTS, CTS, a short frame and its Ack are less than that.
+const GAPS: u64 = 2;
+/// For so long frames of the time before may speak against a new rate: what is counted when it arrives comes after a delay, and a rate
+/// may go on falling.
+const RATE_PATIENCE: Span = Span::from_millis(100);
+/// Frames that seem to take so many times as long as they took contradict a rate: some drivers tell a mean.
+const RATE_MARGIN: u64 = 2;
+/// How much longer frames may seem to take than they took: counters are not read in one moment.
+const RATE_SLACK: Span = Span::from_millis(1);
+
+impl Consistency {
+    /// The record as the law is to know it: of counters that only grow as they can.
+    ///
+    /// # Errors
+    /// What it contradicts. The next one is compared with it if it agrees with itself.
+    pub(super) fn admit(&mut self, now: Time, mut record: Record) -> Result<Record, Contradiction> {
+        // As they should be: then each is found again without looking at all.
+        record.report.stations.sort_by_key(|station| station.station);
+        agrees_with_itself(&record.report)?;
+        if record.at > now + CLOCK {
+            return Err(Contradiction::Future(record.at.since(now)));
+        }
+        let grown = match &self.before {
+            Some(before) if record.at < before.at => return Err(Contradiction::Earlier),
+            Some(_) => self.check(&record),
+            None => Ok(()),
+        };
+        let before = self.before.replace(record);
+        grown?;
+        Ok(self.tell(before.as_ref()))
+    }
+
+    /// Compares the growth since the record before with what bounds it.
+    fn check(&mut self, record: &Record) -> Result<(), Contradiction> {
+        let Some(before) = &self.before else { return Ok(()) };
+        let (old, new) = (&before.report, &record.report);
+        if let Some(counter) = fell(old, new) {
+            return Err(Contradiction::Fell(counter));
+        }
+        let passed = record.at.since(before.at);
+        let active = new.channel.active.saturating_sub(old.channel.active);
+        let [busy, rx, tx] = [|c: &ChannelTime| c.busy, |c: &ChannelTime| c.rx, |c: &ChannelTime| c.tx].map(|of| {
+            let (old, new) = (of(&old.channel)?, of(&new.channel)?);
+            Some(new.saturating_sub(old))
+        });
+        let sum =
+            |of: fn(&StationReport) -> Option<Span>| pairs(old, new).map(|pair| grown(pair, of)).sum::<Option<Span>>();
+        let (to, from) = (sum(|s| s.tx_airtime), sum(|s| s.rx_airtime));
+        // Every allowance is used whatever the others say: none is left out because of another.
+        let checks = [
+            self.active.spend("the time on the channel", Some(active), "the clock", Some(passed), CLOCK),
+            self.busy.spend("busy time", busy, "the time on the channel", Some(active), CLOCK),
+            self.rx.spend("receiving time", rx, "the time on the channel", Some(active), BOOKED),
+            self.tx.spend("transmitting time", tx, "busy time", busy, CLOCK),
+            self.tx_airtime.spend(
+                "the airtime towards stations",
+                to,
+                "transmitting and receiving",
+                tx.zip(rx).map(|(tx, rx)| (tx + rx) * GAPS),
+                BOOKED,
+            ),
+            self.rx_airtime.spend("the airtime from stations", from, "busy time", busy.map(|busy| busy * GAPS), BOOKED),
+        ];
+        let mut found = checks.into_iter().find_map(Result::err);
+        for (old, new) in pairs(old, new) {
+            let Some(station) = self.stations.get_mut(&new.station) else { continue };
+            let checked = station.check(record.at, active, old, new);
+            found = found.or(checked.err());
+        }
+        found.map_or(Ok(()), Err)
+    }
+
+    /// Adds what has grown to what the law knows, and gives that.
+    fn tell(&mut self, before: Option<&Record>) -> Record {
+        let Consistency { before: Some(record), channel, stations, .. } = self else { return Record::default() };
+        let new = record.report.channel;
+        let old = before.map_or(new, |before| before.report.channel);
+        let total = channel.get_or_insert(new);
+        total.active = onward(total.active, old.active, new.active);
+        total.busy = onward_if(total.busy, old.busy, new.busy);
+        total.rx = onward_if(total.rx, old.rx, new.rx);
+        total.tx = onward_if(total.tx, old.tx, new.tx);
+        // What is lacking now is kept for when it is there again, and not told.
+        let mut told = HopReport {
+            channel: ChannelTime {
+                active: total.active,
+                busy: new.busy.and(total.busy),
+                rx: new.rx.and(total.rx),
+                tx: new.tx.and(total.tx),
+            },
+            stations: Vec::with_capacity(record.report.stations.len()),
+        };
+        stations.retain(|node, _| of(&record.report, *node).is_some());
+        for new in &record.report.stations {
+            let old = before.and_then(|before| of(&before.report, new.station));
+            let station = stations.entry(new.station).or_insert_with(|| Station::new(*new));
+            told.stations.push(station.tell(old.unwrap_or(new), new));
+        }
+        Record { at: record.at, report: told, addresses: record.addresses.clone() }
+    }
+}
+
+impl Station {
+    fn new(told: StationReport) -> Station {
+        let (air, goodput) = (Allowance::default(), Allowance::default());
+        Station { told, rate: told.phy_rate, doubted: None, air, goodput }
+    }
+
+    fn check(&mut self, at: Time, active: Span, old: &StationReport, new: &StationReport) -> Result<(), Contradiction> {
+        let [towards, from] =
+            [|s: &StationReport| s.tx_airtime, |s: &StationReport| s.rx_airtime].map(|of| grown((old, new), of));
+        let most = towards.into_iter().chain(from).max();
+        let air = self.air.spend("a station's airtime", most, "the time on the channel", Some(active), BOOKED);
+        let sent = new.tx_bytes.saturating_sub(old.tx_bytes);
+        let rate = old.phy_rate.max(new.phy_rate).max(self.rate);
+        let goodput = match rate.time_for(sent).filter(|_| !rate.is_zero()) {
+            Some(takes) if self.goodput.spend("", Some(takes), "", Some(active), BOOKED).is_err() => {
+                Err(Contradiction::Faster { station: new.station, rate, takes, took: active })
+            }
+            _ => Ok(()),
+        };
+        let rate = self.check_rate(at, towards.unwrap_or(active), old, new);
+        air.and(goodput).and(rate)
+    }
+
+    /// Decides which PHY rate counts: the frames of this record took `took`.
+    fn check_rate(
+        &mut self,
+        at: Time,
+        took: Span,
+        old: &StationReport,
+        new: &StationReport,
+    ) -> Result<(), Contradiction> {
+        let packets = new.tx_packets.saturating_sub(old.tx_packets);
+        let attempts = new.tx_attempts.saturating_sub(old.tx_attempts);
+        let bytes = new.tx_bytes.saturating_sub(old.tx_bytes).get();
+        // Repeats are as long as what arrives is on average; an aggregate of several packets in one attempt is longer.
+        let octets = u128::from(bytes) * u128::from(attempts.max(packets)) / u128::from(packets.max(1));
+        let octets = Bytes::new(u64::try_from(octets).unwrap_or(u64::MAX));
+        let takes = new.phy_rate.time_for(octets).filter(|_| !new.phy_rate.is_zero()).unwrap_or(Span::ZERO);
+        let contradicts = takes > took * RATE_MARGIN + RATE_SLACK;
+        match self.doubted {
+            _ if new.phy_rate == self.rate && !contradicts => self.doubted = None,
+            None if !contradicts => self.rate = new.phy_rate,
+            // Without frames nothing speaks for it or against it.
+            Some(since) if !contradicts && (attempts > 0 || at.since(since) > RATE_PATIENCE) => {
+                (self.rate, self.doubted) = (new.phy_rate, None);
+            }
+            Some(_) if !contradicts => {}
+            doubted => {
+                let since = *self.doubted.insert(doubted.unwrap_or(at));
+                if at.since(since) > RATE_PATIENCE || new.phy_rate == self.rate {
+                    return Err(Contradiction::Faster { station: new.station, rate: new.phy_rate, takes, took });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, old: &StationReport, new: &StationReport) -> StationReport {
+        let total = self.told;
+        self.told = StationReport {
+            queue_drops: onward(total.queue_drops, old.queue_drops, new.queue_drops),
+            tx_attempts: onward(total.tx_attempts, old.tx_attempts, new.tx_attempts),
+            tx_retries: onward(total.tx_retries, old.tx_retries, new.tx_retries),
+            tx_failed: onward(total.tx_failed, old.tx_failed, new.tx_failed),
+            tx_packets: onward(total.tx_packets, old.tx_packets, new.tx_packets),
+            tx_bytes: onward(total.tx_bytes, old.tx_bytes, new.tx_bytes),
+            rx_packets: onward(total.rx_packets, old.rx_packets, new.rx_packets),
+            rx_bytes: onward(total.rx_bytes, old.rx_bytes, new.rx_bytes),
+            tx_airtime: onward_if(total.tx_airtime, old.tx_airtime, new.tx_airtime),
+            rx_airtime: onward_if(total.rx_airtime, old.rx_airtime, new.rx_airtime),
+            tx_ppdus: onward_if(total.tx_ppdus, old.tx_ppdus, new.tx_ppdus),
+            phy_rate: self.rate,
+            ..*new
+        };
+        StationReport {
+            tx_airtime: new.tx_airtime.and(self.told.tx_airtime),
+            rx_airtime: new.rx_airtime.and(self.told.rx_airtime),
+            tx_ppdus: new.tx_ppdus.and(self.told.tx_ppdus),
+            ..self.told
+        }
+    }
+}
+
+/// By how much something may have grown more than what bounds it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Allowance {
+    /// Of [`CLOCK`] or [`BOOKED`]: what has been used up, nanoseconds.
+    used: i128,
+}
+
+impl Allowance {
+    /// Something grew by this much while what bounds it grew by so much. What is not known bounds nothing.
+    fn spend(
+        &mut self,
+        what: &'static str,
+        by: Option<Span>,
+        within: &'static str,
+        most: Option<Span>,
+        slack: Span,
+    ) -> Result<(), Contradiction> {
+        let (Some(by), Some(most)) = (by, most) else { return Ok(()) };
+        let slack = i128::from(slack.as_nanos());
+        let used = self.used + i128::from(by.as_nanos()) - i128::from((most + most / DRIFT).as_nanos());
+        // What was refused is not owed: the next record is judged by what it says itself, but has no more to spend.
+        self.used = used.clamp(0, slack);
+        if used <= slack { Ok(()) } else { Err(Contradiction::Grew { what, by, within, most }) }
+    }
+}
+
+/// What needs no other record to be wrong.
+fn agrees_with_itself(report: &HopReport) -> Result<(), Contradiction> {
+    let within = |part: Option<Span>, whole: Option<Span>, slack: Span| {
+        part.zip(whole).is_none_or(|(part, whole)| part <= whole + slack)
+    };
+    let ChannelTime { active, busy, rx, tx } = report.channel;
+    let parts = [
+        ("busy time", "the time on the channel", within(busy, Some(active), CLOCK)),
+        ("receiving time", "the time on the channel", within(rx, Some(active), BOOKED)),
+        ("transmitting time", "busy time", within(tx, busy, CLOCK)),
+    ];
+    if let Some(pair) = report.stations.windows(2).find(|pair| pair[0].station == pair[1].station) {
+        return Err(Contradiction::Twice(pair[0].station));
+    }
+    let of_stations = report.stations.iter().flat_map(|station| {
+        let longest = u64::from(station.backlog_packets) * LONGEST_PACKET;
+        [
+            ("the repeats of a station", "its attempts", station.tx_retries <= station.tx_attempts),
+            (
+                "the PPDUs of a station",
+                "its attempts",
+                station.tx_ppdus.is_none_or(|ppdus| ppdus <= station.tx_attempts),
+            ),
+            ("the backlog of a station", "its packets hold", station.backlog_bytes.get() <= longest),
+        ]
+    });
+    match parts.into_iter().chain(of_stations).find(|(.., right)| !right) {
+        Some((part, whole, _)) => Err(Contradiction::Part { part, whole }),
+        None => Ok(()),
+    }
+}
+
+/// Octets of the longest IP packet.
+const LONGEST_PACKET: u64 = 65_535;
+
+/// A counter, if the driver has it, and what it is called.
+type Named = (&'static str, Option<u64>);
+
+/// The first counter that is less than it was.
+fn fell(old: &HopReport, new: &HopReport) -> Option<&'static str> {
+    let channel = |c: &ChannelTime| {
+        [
+            ("the time on the channel", Some(c.active.as_nanos())),
+            ("busy time", c.busy.map(Span::as_nanos)),
+            ("receiving time", c.rx.map(Span::as_nanos)),
+            ("transmitting time", c.tx.map(Span::as_nanos)),
+        ]
+    };
+    let station = |s: &StationReport| {
+        [
+            ("a station's count of drops", Some(s.queue_drops)),
+            ("a station's count of attempts", Some(s.tx_attempts)),
+            ("a station's count of repeats", Some(s.tx_retries)),
+            ("a station's count of packets given up", Some(s.tx_failed)),
+            ("a station's count of packets", Some(s.tx_packets)),
+            ("a station's count of octets", Some(s.tx_bytes.get())),
+            ("a station's count of packets received", Some(s.rx_packets)),
+            ("a station's count of octets received", Some(s.rx_bytes.get())),
+            ("a station's airtime", s.tx_airtime.map(Span::as_nanos)),
+            ("a station's airtime", s.rx_airtime.map(Span::as_nanos)),
+            ("a station's count of PPDUs", s.tx_ppdus),
+        ]
+    };
+    let less = |((name, old), (_, new)): (Named, Named)| old.zip(new).filter(|(old, new)| new < old).map(|_| name);
+    let of_channel = channel(&old.channel).into_iter().zip(channel(&new.channel)).find_map(less);
+    of_channel
+        .or_else(|| pairs(old, new).find_map(|(old, new)| station(old).into_iter().zip(station(new)).find_map(less)))
+}
+
+/// A station of a record whose stations are in order.
+fn of(report: &HopReport, node: Node) -> Option<&StationReport> {
+    let at = report.stations.binary_search_by_key(&node, |station| station.station).ok()?;
+    report.stations.get(at)
+}
+
+/// Stations that stand in both records.
+fn pairs<'a>(old: &'a HopReport, new: &'a HopReport) -> impl Iterator<Item = (&'a StationReport, &'a StationReport)> {
+    new.stations.iter().filter_map(|station| Some((of(old, station.station)?, station)))
+}
+
+fn grown((old, new): (&StationReport, &StationReport), of: fn(&StationReport) -> Option<Span>) -> Option<Span> {
+    Some(of(new)?.saturating_sub(of(old)?))
+}
+
+/// A counter's kind of number.
+trait Count: Copy {
+    fn raw(self) -> u64;
+    fn of(raw: u64) -> Self;
+}
+
+impl Count for u64 {
+    fn raw(self) -> u64 {
+        self
+    }
+
+    fn of(raw: u64) -> u64 {
+        raw
+    }
+}
+
+impl Count for Span {
+    fn raw(self) -> u64 {
+        self.as_nanos()
+    }
+
+    fn of(raw: u64) -> Span {
+        Span::from_nanos(raw)
+    }
+}
+
+impl Count for Bytes {
+    fn raw(self) -> u64 {
+        self.get()
+    }
+
+    fn of(raw: u64) -> Bytes {
+        Bytes::new(raw)
+    }
+}
+
+/// A total, and what a counter has grown by.
+fn onward<C: Count>(total: C, old: C, new: C) -> C {
+    C::of(total.raw().saturating_add(new.raw().saturating_sub(old.raw())))
+}
+
+fn onward_if<C: Count>(total: Option<C>, old: Option<C>, new: Option<C>) -> Option<C> {
+    match (total, old.zip(new)) {
+        (Some(total), Some((old, new))) => Some(onward(total, old, new)),
+        (total, _) => total.or(new),
+    }
+}
+
+#[cfg(test)]
+#[path = "consistency/tests.rs"]
+mod tests;
