@@ -3,8 +3,8 @@
 use lasthop_radio::queue::{Aql, FqCodelParams, Kind, QdiscParams};
 use lasthop_radio::star::Star;
 use lasthop_radio::wifi::{
-    Air, Amsdu, Background, Band, Beacons, Db, Fading, GuardInterval, Link, Load, Mcs, NodeParams, Params, PathLoss,
-    Phy, PpduKind, PpduRecord, RateChoice, Reach, Reception, Role, Snr, Standard, Width, Wifi,
+    Air, Amsdu, Background, Band, Beacons, Db, Fading, GuardInterval, Link, LinkParams, Load, Mcs, NodeParams, Params,
+    PathLoss, Phy, PpduKind, PpduRecord, RateChoice, Reach, Reception, Role, Snr, Standard, Width, Wifi,
 };
 use lasthop_radio::{AccessClass, Completion, Dest, Drop, Ecn, Hop, NextEvent, Outbox, Packet, RxInfo, wired};
 use lasthop_signals::{Node, Signal};
@@ -286,6 +286,13 @@ fn worlds() -> impl Strategy<Value = World> {
             params.client_isolation = isolation;
             nodes_report.iter().zip(&mut params.nodes).for_each(|(&reports, node)| node.reports = reports);
             params.beacons = trace.then(Beacons::default);
+            params.capture = nodes_report[7];
+            let pairs = (0..count).flat_map(|a| (0..count).map(move |b| (Node(a), Node(b))));
+            for (from, to) in pairs.filter(|(from, to)| params.capture && from != to) {
+                if let Some((link, _)) = &links[(from.index() + to.index()) % 8] {
+                    params.links.push(LinkParams { link: Some(link.clone()), ..LinkParams::new(from, to) });
+                }
+            }
             if neighbour && !mesh {
                 params.background = vec![Background {
                     from: first,

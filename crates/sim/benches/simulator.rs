@@ -67,6 +67,35 @@ fn uploads() -> Scenario {
     Scenario::parse("uploads.toml", text, Path::new("")).unwrap_or_else(|error| panic!("{error:?}"))
 }
 
+/// A chain of five hops of 802.11a at 24 Mbit/s, as in ns-3's reference S4 (`cs2`): each node decodes its neighbours and senses the
+/// nodes behind them. More is offered to its head than it carries, so that every queue and every collision is at work.
+fn chain() -> Scenario {
+    let mut text = r#"
+        title = "chain of five hops"
+        duration = "60 s"
+        wire = { rate = "1 Gbit/s", delay = "1 ms" }
+        laws.cubic.sender = "cubic"
+        [hop.wifi]
+        standard = "802.11a"
+        queue = { kind = "fifo", limit = "100 packets" }
+        uplink-queue = "100 packets"
+        mesh = { range = "110 m", carrier-sense-range = "210 m" }
+        [[traffic]]
+        kind = "udp"
+        to = "n5"
+        rate = "6 Mbit/s"
+        "#
+    .to_owned();
+    for n in 1..=CHAIN_HOPS {
+        text += &format!("[[station]]\nname = \"n{n}\"\nrate = \"24 Mbit/s\"\nposition = [\"{n}00 m\", \"0 m\"]\n");
+    }
+    Scenario::parse("chain.toml", &text, Path::new("")).unwrap_or_else(|error| panic!("{error:?}"))
+}
+
+const CHAIN_HOPS: u64 = 5;
+/// One packet at 24 Mbit/s over an idle channel: interframe space, mean backoff, frame and acknowledgement.
+const CHAIN_EXCHANGE_S: f64 = 681.5e-6;
+
 fn shipped(name: &str) -> Scenario {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(name);
     Scenario::load(&path).unwrap_or_else(|error| panic!("{error:?}"))
@@ -117,4 +146,17 @@ fn main() {
     let scenario = uploads();
     let seconds = least((0..repetitions(3)).map(|_| simulate(&scenario, "cubic", 1).1));
     println!("sim.wifi_11g_10up.cpu_s {seconds:.2} s");
+    let scenario = chain();
+    let mut carried = 0;
+    let seconds = least((0..repetitions(7)).map(|_| {
+        let (record, seconds) = simulate(&scenario, "cubic", 1);
+        // The stream goes away from the access point: what each hop hands over is a delivery to a station.
+        carried = record.hop_delays.count();
+        // Of four hops in a row one at a time can succeed, so that a quarter of the channel's time is each one's.
+        let most = scenario.duration().as_secs_f64() / CHAIN_EXCHANGE_S / 4.0;
+        let passed = carried as f64 / CHAIN_HOPS as f64;
+        assert!((most / 2.0..most).contains(&passed), "{passed} packets a hop, and the channel has time for {most}");
+        seconds
+    }));
+    println!("sim.mesh_chain{CHAIN_HOPS}.packets_per_cpu_s {:.0} packets/s", carried as f64 / seconds);
 }

@@ -195,9 +195,16 @@ impl Medium {
         let index = usize::from(node);
         let radio = &mut self.nodes[index];
         let holds = radio.nav == radio.rts_nav && radio.nav > now;
-        if holds && radio.sensed == 0 && radio.busy_since < radio.rts_end {
+        // To ns-3 only a frame whose PHY header has come in is one that has begun.
+        let followed = match self.ns3 {
+            true => radio.header > radio.rts_end && radio.header <= now,
+            false => radio.sensed > 0 || radio.busy_since >= radio.rts_end,
+        };
+        if holds && !followed {
             radio.nav = now;
-            self.thaw(index);
+            if radio.sensed == 0 {
+                self.thaw(index);
+            }
         }
     }
 

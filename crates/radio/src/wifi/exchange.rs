@@ -7,6 +7,7 @@
 //! Checked by: wifi::tests::*, tests/ns3.rs
 
 use super::air::{PpduKind, PpduRecord};
+use super::capture::DETECTION_TIME;
 use super::contention::Window;
 use super::frame::{self, BLOCK_ACK_REQ, Framing};
 use super::medium::{Flight, NONE};
@@ -15,7 +16,6 @@ use super::phy::Mode;
 use super::plan::DataMode;
 use super::session::{Entry, short};
 use lasthop_signals::Node;
-use lasthop_signals::phy::Format;
 use lasthop_units::{Bytes, Rate, Span, Time};
 
 /// What a contender is doing, or did last.
@@ -293,10 +293,32 @@ impl<P: Clone> Wifi<P> {
         let ex = &mut self.exchanges[usize::from(contender)];
         (ex.announcing, ex.handshake) = (true, mode.rts);
         let reserves = sifs + mode.cts + sifs + ex.duration + sifs + ex.answer;
-        let (to, kind, format, end) = (ex.to, PpduKind::Rts, Format::NonHt, now + mode.rts);
+        let (to, kind, vector, end) = (ex.to, PpduKind::Rts, mode.response.vector(), now + mode.rts);
         self.medium.set_exchange(from, true, now);
-        let flight = self.medium.launch(Flight { from, to, kind, format, contender, start: now, end, reserves });
+        let flight = self.take_off(Flight { from, to, kind, vector, contender, start: now, end, reserves });
         self.schedule(end, Event::FlightEnd(flight));
+    }
+
+    /// A PPDU begins, with the strength that it has at whoever hears it.
+    #[inline]
+    pub(super) fn take_off(&mut self, flight: Flight) -> u16 {
+        if self.plan.params().capture {
+            self.set_powers(usize::from(flight.from), flight.start);
+        }
+        let place = self.medium.launch(flight);
+        if self.medium.ns3 {
+            self.schedule(flight.start + DETECTION_TIME, Event::Sensed(place));
+        }
+        place
+    }
+
+    fn set_powers(&mut self, from: usize, now: Time) {
+        for to in 0..self.ports.len() {
+            let Some(link) = self.plan.strength_of(from, to) else { continue };
+            if let (Some(channel), Some(capture)) = (&mut self.channels[link], &mut self.medium.capture) {
+                capture.set_power(from, to, channel.snr(now));
+            }
+        }
     }
 
     fn launch(&mut self, now: Time, contender: u16, reserves: Span) {
@@ -304,9 +326,13 @@ impl<P: Clone> Wifi<P> {
         let ex = &self.exchanges[usize::from(contender)];
         let (kind, to, end) = (ex.kind, ex.to, now + ex.duration);
         let is_data = kind == PpduKind::Data && to != NONE;
-        let format = if is_data { self.plan.modes()[usize::from(ex.mode)].phy.vector().format } else { Format::NonHt };
+        let vector = if is_data {
+            self.plan.modes()[usize::from(ex.mode)].phy.vector()
+        } else {
+            Mode::lowest(self.plan.params().standard).vector()
+        };
         self.medium.set_exchange(from, true, now);
-        let flight = self.medium.launch(Flight { from, to, kind, format, contender, start: now, end, reserves });
+        let flight = self.take_off(Flight { from, to, kind, vector, contender, start: now, end, reserves });
         self.schedule(end, Event::FlightEnd(flight));
     }
 }

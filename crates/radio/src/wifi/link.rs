@@ -12,7 +12,7 @@
 use super::air::Strength;
 use super::params::Phy;
 use super::phy::Band;
-use lasthop_units::{Seed, Span, Stream, Time};
+use lasthop_units::{Span, Stream, Time};
 use rand::Rng;
 
 /// A ratio in decibels.
@@ -148,8 +148,8 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    pub fn new(link: Link, phy: Phy, modes: usize, seed: Seed, node: usize) -> Channel {
-        let stream = seed.stream(&format!("wifi/node{node}/fading"));
+    /// Fading draws from `stream`.
+    pub fn new(link: Link, phy: Phy, modes: usize, stream: Stream) -> Channel {
         Channel { link, phy, stream, block: u64::MAX, snr: 0.0, ln_success: vec![f64::NAN; modes], best: None }
     }
 
@@ -194,6 +194,7 @@ fn gain(stream: &mut Stream, block: u64, k: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::wifi::{GuardInterval, Standard, Width};
+    use lasthop_units::Seed;
 
     const PHY: Phy = Phy { standard: Standard::Dot11ac, width: Width::Mhz80, guard_interval: GuardInterval::Ns800 };
 
@@ -235,7 +236,7 @@ mod tests {
     fn a_trace_holds_from_step_to_step() {
         let at = |s: u64| Time::ZERO + Span::from_secs(s);
         let link = Link { snr: Snr::Trace(vec![(at(0), Db(30.0)), (at(2), Db(10.0))]), fading: None };
-        let mut channel = Channel::new(link, PHY, 1, Seed(1), 0);
+        let mut channel = Channel::new(link, PHY, 1, Seed(1).stream("fading"));
         let db = [0, 1, 2, 5].map(|s| 10.0 * channel.snr(at(s)).log10());
         assert!(db.iter().zip([30.0, 30.0, 10.0, 10.0]).all(|(a, b): (&f64, f64)| (a - b).abs() < 1e-9), "{db:?}");
     }

@@ -1,14 +1,17 @@
 //! The medium: who senses, receives and spoils what.
 //! Source:     IEEE 802.11-2020: 10.3.2.1 (carrier sense, NAV), 10.3.2.3.7 (EIFS), 10.3.2.4 (NAV after an RTS).
-//! Deviations: no propagation delay; no capture: two frames that overlap at a node that hears both are lost there.
+//! Deviations: no propagation delay; without capture ([`super::capture`]) two frames that overlap at a node that hears both are
+//!             lost there.
 //! Validity:   any reach relation.     Checked by: wifi::tests::*, tests/properties.rs, tests/multihop.rs
 
 use super::air::PpduKind;
+use super::capture::{Capture, DETECTION_TIME};
 use super::params::{Profile, Reach, Role};
+use super::phy::Mode;
 use super::plan::Plan;
 use super::timing::{Edca, Timing, edca};
 use lasthop_signals::Node;
-use lasthop_signals::phy::Format;
+use lasthop_signals::phy::{Format, TxVector};
 use lasthop_units::{Seed, Span, Stream, Time};
 
 /// No flight, nobody, everybody: depending on where it stands.
@@ -30,6 +33,8 @@ pub(super) struct Medium {
     /// Contenders a node.
     pub classes: usize,
     pub ns3: bool,
+    /// What decides about frames that overlap; `None`: they are lost.
+    pub capture: Option<Box<Capture>>,
 }
 
 /// A node's receiver and carrier sense.
@@ -44,6 +49,8 @@ pub(super) struct Radio {
     /// The flight its receiver is locked on, and whether it can be decoded so far.
     receiving: u16,
     clean: bool,
+    /// With capture: it is settled whether the flight is decoded.
+    judged: bool,
     pub sending: bool,
     /// Since a frame of it that expects an answer began.
     pub in_exchange: bool,
@@ -56,6 +63,8 @@ pub(super) struct Radio {
     /// The RTS that last set its NAV: until when, and when that RTS ended.
     pub rts_nav: Time,
     pub rts_end: Time,
+    /// When the PHY header of the PPDU that it took up last had come in.
+    pub header: Time,
     /// The latest format that it decodes.
     format: Format,
     /// Its contenders that count down or have something to send, a bit each.
@@ -93,7 +102,7 @@ pub(super) struct Flight {
     /// `NONE` for a group frame.
     pub to: u16,
     pub kind: PpduKind,
-    pub format: Format,
+    pub vector: TxVector,
     /// The contender whose exchange it belongs to.
     pub contender: u16,
     pub start: Time,
@@ -116,6 +125,7 @@ impl Medium {
             heard: 0,
             receiving: NONE,
             clean: false,
+            judged: false,
             sending: false,
             in_exchange: false,
             free: Time::ZERO,
@@ -125,6 +135,7 @@ impl Medium {
             eifs: Time::ZERO,
             rts_nav: Time::ZERO,
             rts_end: Time::ZERO,
+            header: Time::ZERO,
             format: params.phy(Node(index(from))).standard.format(),
             concerned: 0,
             backoff: seed.stream(&format!("wifi/node{from}/backoff")),
@@ -161,6 +172,10 @@ impl Medium {
             stale: false,
             classes,
             ns3: params.profile == Profile::Ns3_3_37,
+            capture: params.capture.then(|| {
+                let header = Mode::lowest(params.standard).vector();
+                Box::new(Capture::new(count, header, params.profile == Profile::Ns3_3_37, seed))
+            }),
         }
     }
 
@@ -188,23 +203,98 @@ impl Medium {
         for i in 0..self.nodes[from].hearers.len() {
             let (to, reach) = self.nodes[from].hearers[i];
             let to = usize::from(to);
-            if reach >= Reach::Senses {
+            if reach >= Reach::Senses && !self.ns3 {
                 self.turn_busy(to, now);
             }
+            if self.capture.is_some() {
+                self.arrive(to, place, reach);
+                continue;
+            }
+            // A preamble that cannot be decoded is none to ns-3: the medium is busy, and no reception ends.
+            let locks = if self.ns3 { reach == Reach::Decodes } else { reach >= Reach::Senses };
             let node = &mut self.nodes[to];
             if node.receiving != NONE {
                 node.clean = false;
                 // Frames that begin together spoil each other's preamble: ns-3 then reports no reception at all.
                 if self.ns3 && self.air[usize::from(node.receiving)].start == now {
-                    node.receiving = NONE;
+                    (node.receiving, node.header) = (NONE, Time::ZERO);
                 }
-            } else if reach >= Reach::Senses && node.heard == 0 && !node.sending {
+            } else if locks && node.heard == 0 && !node.sending {
                 node.receiving = place;
-                node.clean = reach == Reach::Decodes && node.format >= flight.format;
+                node.header = now + flight.vector.preamble();
+                node.clean = reach == Reach::Decodes && node.format >= flight.vector.format;
             }
             node.heard += 1;
         }
         place
+    }
+
+    /// ns-3: whoever senses a PPDU does so from now on.
+    pub fn sense(&mut self, place: u16, now: Time) {
+        let from = usize::from(self.air[usize::from(place)].from);
+        for i in 0..self.nodes[from].hearers.len() {
+            let (to, reach) = self.nodes[from].hearers[i];
+            if reach >= Reach::Senses {
+                self.turn_busy(usize::from(to), now);
+            }
+        }
+    }
+
+    /// With capture: a PPDU that has just begun reaches a node.
+    fn arrive(&mut self, to: usize, place: u16, reach: Reach) {
+        let Some(capture) = &mut self.capture else { return };
+        let (node, flight) = (&mut self.nodes[to], &self.air[usize::from(place)]);
+        if node.receiving != NONE {
+            capture.note(to, node.receiving, flight.start);
+        }
+        capture.begins(to, usize::from(flight.from), place);
+        node.heard += 1;
+        if node.receiving != NONE {
+            // Within the first symbols of a preamble the receiver looks for one still.
+            let detecting = flight.start.since(self.air[usize::from(node.receiving)].start) < DETECTION_TIME;
+            if detecting && !capture.detects(to, node.receiving) {
+                (node.receiving, node.header) = (NONE, Time::ZERO);
+            }
+        }
+        if node.receiving == NONE && reach == Reach::Decodes && !node.sending && capture.detects(to, place) {
+            capture.take_up(to, flight.start);
+            node.receiving = place;
+            node.header = flight.start + flight.vector.preamble();
+            node.judged = false;
+            node.clean = node.format >= flight.vector.format;
+        }
+    }
+
+    /// With capture: settles whether the PPDU that a node receives has outlived what it overlapped with: its header, and all
+    /// of it but for data, whose MPDUs the addressee looks at one by one.
+    fn judge(&mut self, to: usize, place: u16) {
+        let Some(capture) = &mut self.capture else { return };
+        let (node, flight) = (&mut self.nodes[to], &self.air[usize::from(place)]);
+        if node.receiving != place || std::mem::replace(&mut node.judged, true) {
+            return;
+        }
+        capture.note(to, place, flight.end);
+        let preamble = flight.vector.preamble();
+        node.clean = node.clean && capture.header_survives(to, flight.start, preamble);
+        if flight.kind != PpduKind::Data || usize::from(flight.to) != to {
+            let span = (flight.start + preamble, flight.end);
+            let seconds = span.1.since(span.0).as_secs_f64();
+            let bits = flight.vector.rate().map_or(0.0, |rate| rate.as_bps() as f64 * seconds);
+            node.clean = node.clean && capture.survives(to, &flight.vector, span, bits);
+        }
+    }
+
+    /// With capture: draws whether the octets of an MPDU, of a PSDU of so many, have outlived what they overlapped with.
+    pub fn outlives(&mut self, flight: Flight, preamble: Span, (from, until): (u32, u32), psdu: u32) -> bool {
+        let Some(capture) = &mut self.capture else { return true };
+        let begin = flight.start + preamble;
+        let data = flight.end.since(begin).as_nanos();
+        let at = |octets: u32| {
+            let part = u128::from(data) * u128::from(octets) / u128::from(psdu.max(1));
+            begin + Span::from_nanos(u64::try_from(part).unwrap_or(data))
+        };
+        let bits = 8.0 * f64::from(until.saturating_sub(from));
+        capture.survives(usize::from(flight.to), &flight.vector, (at(from), at(until)), bits)
     }
 
     /// True while `node` has a PPDU of its own on the air.
@@ -213,7 +303,8 @@ impl Medium {
     }
 
     /// True if `node` is decoding `flight`, as far as collisions go.
-    pub fn decodes(&self, node: u16, flight: u16) -> bool {
+    pub fn decodes(&mut self, node: u16, flight: u16) -> bool {
+        self.judge(usize::from(node), flight);
         let node = &self.nodes[usize::from(node)];
         node.receiving == flight && node.clean
     }
@@ -230,7 +321,14 @@ impl Medium {
         let mut overheard = overheard;
         for i in 0..self.nodes[from].hearers.len() {
             let (to, reach) = self.nodes[from].hearers[i];
+            self.judge(usize::from(to), place);
             let node = &mut self.nodes[usize::from(to)];
+            if let Some(capture) = &mut self.capture {
+                if node.receiving != NONE && node.receiving != place {
+                    capture.note(usize::from(to), node.receiving, now);
+                }
+                capture.ends(usize::from(to), place);
+            }
             node.heard -= 1;
             if node.receiving == place {
                 node.receiving = NONE;

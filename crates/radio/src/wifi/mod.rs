@@ -5,6 +5,7 @@
 mod air;
 mod arf;
 mod background;
+mod capture;
 mod contention;
 mod error;
 mod exchange;
@@ -32,7 +33,8 @@ pub use error::Error;
 pub use link::{Db, Dbm, Fading, Link, PathLoss, Snr};
 pub use model::Wifi;
 pub use params::{
-    Amsdu, Background, Beacons, Load, NodeParams, Params, Phy, Profile, RateChoice, Reach, ReachMatrix, Role,
+    Amsdu, Background, Beacons, LinkParams, Load, NodeParams, Params, Phy, Profile, RateChoice, Reach, ReachMatrix,
+    Role,
 };
 pub use phy::{Band, GuardInterval, Mcs, Mode, Standard, Width};
 pub use plan::Plan;

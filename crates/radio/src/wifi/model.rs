@@ -54,10 +54,12 @@ pub struct Wifi<P> {
     scheduled: u64,
     pub(super) arrivals: u64,
     pub(super) ampdus: u32,
-    /// Per node: noise on the links that it describes.
+    /// By link ([`Plan::link`]): its noise.
     pub(super) errors: Vec<Noise>,
-    /// Per node: radio conditions of the links that it describes.
+    /// By link: its radio conditions.
     pub(super) channels: Vec<Option<Box<Channel>>>,
+    /// By link: the position in its rate trace.
+    steps: Vec<usize>,
     /// Per node: noise on what it overhears of others' frames.
     pub(super) ears: Vec<Noise>,
     /// Per peer: the rate control of what is sent to it.
@@ -84,8 +86,6 @@ pub(super) struct Port {
     first_session: usize,
     /// Its first peer; there is one a slot.
     pub first_peer: usize,
-    /// Position in its rate trace.
-    step: usize,
     /// Most MPDUs in an A-MPDU; 1 without a BlockAck agreement.
     pub most_mpdus: u16,
     /// Most packets in an MPDU, and the longest MPDU that holds more than one.
@@ -151,6 +151,8 @@ pub(super) enum Event {
     Report,
     /// An RTS that a node overheard may have come to nothing.
     RtsExpires(u16),
+    /// ns-3: a PPDU is sensed.
+    Sensed(u16),
     /// The receiver of a contender's frame answers.
     Respond(u16),
     /// A contender goes on within its transmission opportunity: with the data after CTS, or with the next frame.
@@ -190,7 +192,6 @@ impl<P: Clone> Wifi<P> {
                 slots,
                 first_session: sessions,
                 first_peer: peers,
-                step: 0,
                 most_mpdus: plan.max_ampdu(node),
                 most_packets: plan.amsdu(node).0,
                 longest_mpdu: plan.amsdu(node).1,
@@ -203,10 +204,11 @@ impl<P: Clone> Wifi<P> {
             sessions += lanes * classes;
             peers += lanes;
         }
-        let noise = |node: usize, of: &str| Noise {
+        let conditions = plan.conditions();
+        let noise = |place: usize, of: &str| Noise {
             // 0 to 2^32, so that 1.0 strikes always.
-            threshold: (params.nodes[node].mpdu_error * 4_294_967_296.0).round() as u64,
-            stream: seed.stream(&format!("wifi/node{node}/{of}")),
+            threshold: (conditions[place].mpdu_error * 4_294_967_296.0).round() as u64,
+            stream: seed.stream(&format!("{}/{of}", conditions[place].name)),
         };
         let mut wifi = Wifi {
             classes,
@@ -226,9 +228,10 @@ impl<P: Clone> Wifi<P> {
             scheduled: 0,
             arrivals: 0,
             ampdus: 0,
-            errors: (0..count).map(|node| noise(node, "error")).collect(),
+            errors: (0..conditions.len()).map(|link| noise(link, "error")).collect(),
             ears: (0..count).map(|node| noise(node, "overheard")).collect(),
-            channels: (0..count).map(|node| channel(&plan, node, seed)).collect(),
+            channels: (0..conditions.len()).map(|link| channel(&plan, link, seed)).collect(),
+            steps: vec![0; conditions.len()],
             samplers: Vec::new(),
             next: Time::ZERO,
             victims: Vec::new(),
@@ -311,10 +314,10 @@ impl<P: Clone> Wifi<P> {
         usize::from(self.ports[node].slots[to])
     }
 
-    /// The mode of data frames from one node to another now, as an index: a step of the link's trace.
-    pub(super) fn step(&mut self, owner: usize, now: Time) -> u16 {
-        let trace = self.plan.trace(owner);
-        let step = &mut self.ports[owner].step;
+    /// The mode of data frames on a link now, as an index: a step of its trace.
+    pub(super) fn step(&mut self, link: usize, now: Time) -> u16 {
+        let trace = self.plan.trace(link);
+        let step = &mut self.steps[link];
         while trace.get(*step + 1).is_some_and(|next| next.0 <= now) {
             *step += 1;
         }
@@ -330,7 +333,7 @@ impl<P: Clone> Wifi<P> {
             Event::Beacon(_) => 2,
             Event::Source(_) => 3,
             Event::Report => 4,
-            Event::RtsExpires(_) => 5,
+            Event::RtsExpires(_) | Event::Sensed(_) => 5,
             Event::Respond(_) => RESPOND,
             Event::GoOn(_) => RESPOND + 1,
         };
@@ -373,6 +376,7 @@ impl<P: Clone> Wifi<P> {
             Event::Source(source) => self.source_acts(now, source, out),
             Event::Report => self.report(now, out),
             Event::RtsExpires(node) => self.medium.expire_rts(node, now),
+            Event::Sensed(flight) => self.medium.sense(flight, now),
             Event::Respond(contender) => self.respond(now, contender),
             Event::GoOn(contender) => self.go_on(now, contender),
         }

@@ -74,14 +74,13 @@ impl<P: Clone> Wifi<P> {
         let from = usize::from(flight.from);
         for node in (0..self.ports.len()).filter(|&node| self.medium.decodes(narrow(node), place)) {
             let linked = self.plan.linked(from, node);
-            let owner = self.plan.link_owner(from, node);
-            let channel = self.channels[owner].as_mut().filter(|_| linked);
+            let channel = self.plan.strength_of(from, node).and_then(|link| self.channels[link].as_mut());
             let (mut ln_success, mut strength) = (None, None);
             if let Some(channel) = channel {
                 ln_success = Some(channel.ln_success(flight.start, mode, self.plan.modes()));
                 strength = Some(channel.strength(flight.start));
             }
-            hearers.push(Hearer { ln_success, linked });
+            hearers.push(Hearer { ln_success, linked: linked || ln_success.is_some() });
             heard.push(Hearing { node: Node(narrow(node)), whole: false, strength });
         }
         (hearers, heard)

@@ -16,7 +16,6 @@ use super::plan::{ACK, CTS, RTS};
 use super::snr;
 use crate::{Drop, Outcome, RxInfo};
 use lasthop_signals::Node;
-use lasthop_signals::phy::Format;
 use lasthop_units::{Bytes, Span, Time};
 
 impl<P: Clone> Wifi<P> {
@@ -85,18 +84,22 @@ impl<P: Clone> Wifi<P> {
     /// The receiver's share of a data PPDU that reached it. Returns how many MPDUs were good.
     fn receive(&mut self, now: Time, place: u16, flight: Flight, out: &mut impl Air<P>) -> u16 {
         let ex = self.exchanges[usize::from(flight.contender)];
-        let owner = self.plan.link_owner(usize::from(flight.from), usize::from(flight.to));
+        let link = self.plan.link(usize::from(flight.from), usize::from(flight.to));
         let mode = &self.plan.modes()[usize::from(ex.mode)];
         let ln_success =
-            self.channels[owner].as_mut().map(|channel| channel.ln_success(flight.start, ex.mode, self.plan.modes()));
-        let (noise, framing) = (&mut self.errors[owner], mode.framing);
+            self.channels[link].as_mut().map(|channel| channel.ln_success(flight.start, ex.mode, self.plan.modes()));
+        let (noise, framing) = (&mut self.errors[link], mode.framing);
         let mpdu_by_mpdu = self.plan.mpdu_by_mpdu(usize::from(flight.to));
         let preamble = mode.phy.preamble();
         let (mut received, mut octets) = (0, 0);
         for entry in self.sessions[ex.session as usize].window.iter_mut().filter(|entry| entry.sent) {
             let mpdu = u32::from(entry.mpdu);
+            let before = octets;
             octets = framing.append(octets, mpdu);
             entry.heard = false;
+            if !self.medium.outlives(flight, preamble, (before, octets.min(ex.psdu)), ex.psdu) {
+                continue;
+            }
             if noise.strikes() {
                 continue;
             }
@@ -172,6 +175,7 @@ impl<P: Clone> Wifi<P> {
             let timeout = self.timeout(contender).saturating_sub(self.medium.timing.sifs);
             return self.schedule(now + timeout, Event::Timeout(contender));
         }
+        let vector = self.response(contender).vector();
         let (kind, duration, reserves) = if ex.announcing {
             let (sifs, cts) = (self.medium.timing.sifs, self.plan.modes()[usize::from(ex.mode)].cts);
             (PpduKind::Cts, cts, sifs + ex.duration + sifs + ex.answer)
@@ -179,8 +183,8 @@ impl<P: Clone> Wifi<P> {
             let kind = if ex.block_ack { PpduKind::BlockAck } else { PpduKind::Ack };
             (kind, ex.answer, Span::ZERO)
         };
-        let (from, to, end, format) = (ex.to, node, now + duration, Format::NonHt);
-        let place = self.medium.launch(Flight { from, to, kind, format, contender, start: now, end, reserves });
+        let (from, to, end) = (ex.to, node, now + duration);
+        let place = self.take_off(Flight { from, to, kind, vector, contender, start: now, end, reserves });
         self.schedule(end, Event::FlightEnd(place));
     }
 
@@ -288,11 +292,17 @@ impl<P: Clone> Wifi<P> {
     pub(super) fn finish(&mut self, now: Time, contender: u16, answered: bool, out: &mut impl Air<P>) {
         let index = usize::from(contender);
         let ex = self.exchanges[index];
-        let limit = self.plan.params().retry_limit;
+        // To ns-3 what RTS announces is a long frame, whatever its length, and an RTS without an answer no attempt of it.
+        let announced = self.medium.ns3 && (ex.announcing || !ex.handshake.is_zero());
+        let unheard = announced && ex.announcing && !answered;
+        let limit = if announced { NS3_LONG_RETRY_LIMIT } else { self.plan.params().retry_limit };
         if ex.to != NONE {
             self.account(contender, ex);
             if ex.kind == PpduKind::BlockAckReq {
                 self.settle_request(now, contender, answered, limit, out);
+            } else if unheard {
+                self.sessions[ex.session as usize].call_off();
+                self.retire(ex.session as usize, index, usize::from(ex.slot));
             } else {
                 self.settle_data(now, contender, answered, limit, out);
                 if !ex.announcing {
@@ -302,7 +312,7 @@ impl<P: Clone> Wifi<P> {
                 }
             }
         }
-        let failures = if answered { 0 } else { ex.failures + 1 };
+        let failures = if answered { 0 } else { ex.failures + u8::from(!unheard) };
         let window = if answered || failures >= limit { Window::Reset } else { Window::Double };
         self.exchanges[index].failures = if failures >= limit { 0 } else { failures };
         (self.exchanges[index].announcing, self.exchanges[index].free) = (false, now);
@@ -415,8 +425,8 @@ impl<P: Clone> Wifi<P> {
         if lost {
             let (from, to) = (self.medium.contenders[index].node, ex.to);
             let (start, end, reserves) = (now, now, Span::ZERO);
-            let (kind, format) = (PpduKind::BlockAckReq, Format::NonHt);
-            let flight = Flight { from, to, kind, format, contender, start, end, reserves };
+            let (kind, vector) = (PpduKind::BlockAckReq, self.response(contender).vector());
+            let flight = Flight { from, to, kind, vector, contender, start, end, reserves };
             self.release(now, flight, true, out);
         }
         self.retire(ex.session as usize, index, slot);
@@ -439,3 +449,6 @@ impl<P: Clone> Wifi<P> {
         self.queues[queue].set_resend(slot, pending);
     }
 }
+
+/// ns-3's `MaxSlrc`: failed attempts after which a frame that is longer than the RTS threshold is given up.
+const NS3_LONG_RETRY_LIMIT: u8 = 4;

@@ -20,6 +20,11 @@ pub struct Params {
     pub nodes: Vec<NodeParams>,
     /// Who hears whom.
     pub reach: ReachMatrix,
+    /// What is said of single links, in place of what `nodes` says of them; at most one entry from one node to another.
+    pub links: Vec<LinkParams>,
+    /// A frame survives those that it overlaps with, where signal-to-noise ratios say that it does. Otherwise all of them are
+    /// lost wherever more than one is heard.
+    pub capture: bool,
     /// The queue of every access point, once per access class.
     pub ap_queue: queue::Kind,
     /// The queue of every station and peer that has none of its own, once per access class. A neighbour's is a FIFO of
@@ -59,6 +64,8 @@ impl Params {
             width,
             guard_interval,
             reach: ReachMatrix::all_hear_all(nodes.len()),
+            links: Vec::new(),
+            capture: false,
             nodes,
             ap_queue: queue::Kind::Fifo { packets: 1000 },
             station_queue: queue::Kind::Fifo { packets: 1000 },
@@ -100,6 +107,29 @@ pub struct NodeParams {
     /// Each MPDU is handed up as its A-MPDU subframe ends, as some drivers do, and not with the others at the frame's end. All the
     /// same a frame's packets come out of the hop together, at its end: with the times at which they were handed up.
     pub mpdu_by_mpdu: bool,
+}
+
+/// The way from one node to another. What is `None` is as without this entry.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkParams {
+    /// Transmitter.
+    pub from: Node,
+    /// Receiver.
+    pub to: Node,
+    /// Rate of the data PPDUs.
+    pub rate: Option<RateChoice>,
+    /// Probability that one MPDU is lost to noise, 0 to 1.
+    pub mpdu_error: Option<f64>,
+    /// Radio conditions. Between nodes that exchange no frames they say with which power one disturbs the other, for
+    /// [`Params::capture`].
+    pub link: Option<Link>,
+}
+
+impl LinkParams {
+    /// A link of which nothing is said.
+    pub fn new(from: Node, to: Node) -> LinkParams {
+        LinkParams { from, to, rate: None, mpdu_error: None, link: None }
+    }
 }
 
 /// How packets are gathered into A-MSDUs: as many as wait, within these limits. They are acknowledged, or lost, together.
@@ -280,7 +310,9 @@ pub enum Profile {
     Standard,
     /// ns-3 3.37, for validation against its results only: VHT preamble without VHT-SIG-B; short-GI durations not
     /// rounded up to 4 us; the AIFS begins anew when an answer has not come; an EDCA backoff that counts down without a
-    /// frame loses a slot when one comes; access points contend with the stations' EDCA parameters; beacons (with EDCA
+    /// frame loses a slot when one comes; a frame is sensed 4 us after it began; no EIFS after what is sensed and cannot be decoded; what
+    /// RTS announces is given up after 4 failed attempts, of which an RTS without an answer is none, and the NAV of an RTS lasts if
+    /// a PHY header comes in after it; access points contend with the stations' EDCA parameters; beacons (with EDCA
     /// all of AC_VO) have AIFSN 1 and no backoff, and like a DCF wait their interframe space from the moment a frame
     /// comes to an idle medium; no EIFS where frames begin together; every node has its frames MPDU by MPDU
     /// ([`NodeParams::mpdu_by_mpdu`]).

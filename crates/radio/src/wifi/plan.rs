@@ -3,7 +3,10 @@
 use super::error::Error;
 use super::frame::Framing;
 use super::link::{Link, Snr};
-use super::params::{Amsdu, Background, Beacons, Load, Params, Phy, Profile, RateChoice, Reach, Role};
+use super::medium::NONE;
+use super::params::{
+    Amsdu, Background, Beacons, LinkParams, Load, NodeParams, Params, Phy, Profile, RateChoice, Reach, Role,
+};
 use super::phy::{MAX_STREAMS, Mcs, Mode, Standard};
 use super::timing::{Timing, classes, contender_of, edca};
 use crate::{AccessClass, queue};
@@ -16,8 +19,24 @@ pub struct Plan {
     params: Params,
     /// Every PHY mode that a trace may ask for, once.
     modes: Vec<DataMode>,
-    /// Per node: its steps as indices into `modes`; with a rate control the modes that it chooses from, all at time zero.
-    traces: Vec<Vec<(Time, u16)>>,
+    /// What holds on links: the nodes' own first, by node, then one for each of [`Params::links`].
+    conditions: Vec<Conditions>,
+    /// Place in `conditions` of the link from one node to another, row by row, `NONE` where a node's own hold; empty where all do.
+    special: Vec<u16>,
+}
+
+/// What holds on a link, or on all that a node describes.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Conditions {
+    /// What random streams are called by.
+    pub name: String,
+    /// The transmitter, or whoever describes the link.
+    pub node: usize,
+    pub rate: RateChoice,
+    pub mpdu_error: f64,
+    pub link: Option<Link>,
+    /// Steps of the rate as indices into `modes`; with a rate control the modes that it chooses from, all at time zero.
+    trace: Vec<(Time, u16)>,
 }
 
 /// A PHY mode for data, with what hangs on it.
@@ -54,14 +73,21 @@ impl Params {
         if self.reach.nodes() != nodes {
             return Err(Error::ReachSize { got: self.reach.nodes(), nodes });
         }
-        let mut plan = Plan { modes: Vec::new(), traces: Vec::with_capacity(nodes), params: self };
+        let mut plan = Plan { modes: Vec::new(), conditions: Vec::new(), special: Vec::new(), params: self };
         for index in 0..nodes {
             plan.check_phy(index)?;
         }
         for index in 0..nodes {
             plan.check_node(index)?;
-            let trace = plan.compile_rate(index)?;
-            plan.traces.push(trace);
+            let NodeParams { rate, mpdu_error, link, .. } = plan.params.nodes[index].clone();
+            let name = format!("wifi/node{index}");
+            plan.add(
+                Conditions { name, node: index, rate, mpdu_error, link, trace: Vec::new() },
+                &format!("nodes[{index}]"),
+            )?;
+        }
+        for index in 0..plan.params.links.len() {
+            plan.add_link(index)?;
         }
         for index in 0..plan.params.background.len() {
             plan.check_background(index)?;
@@ -72,6 +98,7 @@ impl Params {
     fn check_limits(&self) -> Result<(), Error> {
         // Node numbers are u16, and the last one stands for "everybody".
         within("nodes (count)", self.nodes.len() as f64, 1.0, 1024.0)?;
+        within("links (count)", self.links.len() as f64, 0.0, MAX_LINKS)?;
         within("retry_limit", f64::from(self.retry_limit), 1.0, 127.0)?;
         let most = f64::from(self.standard.max_ampdu_mpdus());
         within("max_ampdu_mpdus", f64::from(self.max_ampdu_mpdus), 1.0, most)?;
@@ -149,6 +176,9 @@ fn check_link(link: &Link, key: &str) -> Result<(), Error> {
 /// Packets in the queue of a neighbour.
 const NEIGHBOUR_QUEUE: usize = 1_000;
 
+/// With the nodes' own conditions they are numbered by 16 bits.
+const MAX_LINKS: f64 = 60_000.0;
+
 /// More packets than any access point has memory for.
 const MAX_QUEUE: f64 = 1_000_000.0;
 
@@ -175,7 +205,7 @@ impl Plan {
         let contender = if standard.is_qos() { contender_of(AccessClass::BestEffort) } else { 0 };
         let edca = edca(standard, self.params.profile, self.params.nodes[index].role == Role::Ap)[contender];
         let timing = Timing::new(standard);
-        let mode = &self.modes[usize::from(self.traces[index][0].1)];
+        let mode = &self.modes[usize::from(self.trace(index)[0].1)];
         let psdu = mode.framing.single(mode.framing.mpdu(u32::try_from(len.get()).unwrap_or(u32::MAX)));
         let frame = mode.phy.duration(Bytes::new(u64::from(psdu)));
         edca.aifs + timing.slot * u64::from(edca.cw_min) / 2 + frame + timing.sifs + mode.ack
@@ -186,16 +216,41 @@ impl Plan {
         &self.modes
     }
 
-    /// The rate steps of a node, as indices into `modes`.
+    /// What holds on links, by what [`Plan::link`] says.
     #[inline]
-    pub(super) fn trace(&self, node: usize) -> &[(Time, u16)] {
-        &self.traces[node]
+    pub(super) fn conditions(&self) -> &[Conditions] {
+        &self.conditions
     }
 
-    /// The node whose `rate` and `mpdu_error` describe the link between two others: the station, if the receiver is one.
+    /// The rate steps of a link, as indices into `modes`.
     #[inline]
-    pub(super) fn link_owner(&self, from: usize, to: usize) -> usize {
-        if matches!(self.params.nodes[to].role, Role::Station { .. }) { to } else { from }
+    pub(super) fn trace(&self, link: usize) -> &[(Time, u16)] {
+        &self.conditions[link].trace
+    }
+
+    /// What describes the link from one node to another, as a place in the conditions: an entry of its own, or else a node: the
+    /// station, if the receiver is one.
+    #[inline]
+    pub(super) fn link(&self, from: usize, to: usize) -> usize {
+        match self.special(from, to) {
+            Some(own) => own,
+            None if matches!(self.params.nodes[to].role, Role::Station { .. }) => to,
+            None => from,
+        }
+    }
+
+    /// A link's own conditions, if it has any.
+    #[inline]
+    fn special(&self, from: usize, to: usize) -> Option<usize> {
+        let place = *self.special.get(from * self.params.nodes.len() + to)?;
+        (place != NONE).then_some(usize::from(place))
+    }
+
+    /// The conditions that say with which strength a node hears another, if any do: those of a node hold for the links that it
+    /// exchanges frames on.
+    pub(super) fn strength_of(&self, from: usize, to: usize) -> Option<usize> {
+        let place = self.special(from, to).or_else(|| self.linked(from, to).then(|| self.link(from, to)))?;
+        self.conditions[place].link.is_some().then_some(place)
     }
 
     /// The queue of a node.
@@ -293,7 +348,6 @@ impl Plan {
 
     fn check_node(&self, index: usize) -> Result<(), Error> {
         let params = &self.params.nodes[index];
-        within(format!("nodes[{index}].mpdu_error"), params.mpdu_error, 0.0, 1.0)?;
         if let Some(queue) = &params.queue {
             let key = format!("nodes[{index}].queue");
             if !matches!(params.role, Role::Station { .. } | Role::Peer) {
@@ -304,11 +358,6 @@ impl Plan {
                 });
             }
             check_queue(queue, &key)?;
-        }
-        if let Some(link) = &params.link {
-            check_link(link, &format!("nodes[{index}].link"))?;
-        } else if matches!(params.rate, RateChoice::Ideal { .. }) {
-            return Err(Error::Empty { key: format!("nodes[{index}].link, which an ideal rate control needs,") });
         }
         let in_bss = matches!(params.role, Role::Ap | Role::Station { .. });
         if in_bss && params.phy.is_some_and(|phy| phy.standard != self.params.standard) {
@@ -331,10 +380,57 @@ impl Plan {
         Ok(())
     }
 
-    fn compile_rate(&mut self, index: usize) -> Result<Vec<(Time, u16)>, Error> {
-        let key = format!("nodes[{index}].rate");
+    /// Checks and adds conditions that are called `key` in the parameters.
+    fn add(&mut self, conditions: Conditions, key: &str) -> Result<(), Error> {
+        within(format!("{key}.mpdu_error"), conditions.mpdu_error, 0.0, 1.0)?;
+        if let Some(link) = &conditions.link {
+            check_link(link, &format!("{key}.link"))?;
+        } else if matches!(conditions.rate, RateChoice::Ideal { .. }) {
+            return Err(Error::Empty { key: format!("{key}.link, which an ideal rate control needs,") });
+        }
+        let trace = self.compile_rate(conditions.node, &conditions.rate, format!("{key}.rate"))?;
+        self.conditions.push(Conditions { trace, ..conditions });
+        Ok(())
+    }
+
+    /// Checks and adds an entry of `links`.
+    fn add_link(&mut self, index: usize) -> Result<(), Error> {
+        let LinkParams { from, to, rate, mpdu_error, link } = self.params.links[index].clone();
+        let nodes = self.params.nodes.len();
+        let key = |field: &str| format!("links[{index}].{field}");
+        for (field, end) in [("from", from), ("to", to)] {
+            if end.index() >= nodes {
+                return Err(Error::Node { key: key(field), got: end, needs: "a node of the hop" });
+            }
+        }
+        let (a, b) = (from.index(), to.index());
+        if a == b || self.special(a, b).is_some() {
+            return Err(Error::Node { key: key("to"), got: to, needs: "the end of a link that has no other entry" });
+        }
+        if (rate.is_some() || mpdu_error.is_some()) && !self.linked(a, b) {
+            return Err(Error::OutOfReach { key: key("to"), from, to });
+        }
+        let usual = &self.conditions[self.link(a, b)];
+        let linked = self.linked(a, b);
+        let conditions = Conditions {
+            name: format!("wifi/link{a}-{b}"),
+            node: a,
+            // A rate that nobody uses need not exist on this transmitter.
+            rate: rate.unwrap_or_else(|| if linked { usual.rate.clone() } else { self.conditions[a].rate.clone() }),
+            mpdu_error: mpdu_error.unwrap_or(usual.mpdu_error),
+            link: link.or_else(|| usual.link.clone().filter(|_| linked)),
+            trace: Vec::new(),
+        };
+        if self.special.is_empty() {
+            self.special = vec![NONE; nodes * nodes];
+        }
+        self.special[a * nodes + b] = u16::try_from(self.conditions.len()).expect("checked: check_limits");
+        self.add(conditions, &format!("links[{index}]"))
+    }
+
+    fn compile_rate(&mut self, index: usize, rate: &RateChoice, key: String) -> Result<Vec<(Time, u16)>, Error> {
         let standard = self.phy(index).standard;
-        let steps = match &self.params.nodes[index].rate {
+        let steps = match rate {
             RateChoice::Fixed(mcs) => vec![(Time::ZERO, *mcs)],
             RateChoice::Trace(steps) => steps.clone(),
             RateChoice::Ideal { nss } | RateChoice::Minstrel { nss } => {
@@ -432,7 +528,7 @@ fn node(index: usize) -> Node {
 mod tests {
     use super::*;
     use crate::AccessClass;
-    use crate::wifi::{GuardInterval, NodeParams, Standard, Width};
+    use crate::wifi::{GuardInterval, Standard, Width};
     use lasthop_units::Rate;
 
     fn bss() -> Params {

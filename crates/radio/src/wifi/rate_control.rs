@@ -9,7 +9,7 @@ use super::link::Channel;
 use super::minstrel::{Candidate, Choice, Minstrel};
 use super::model::Wifi;
 use super::params::RateChoice;
-use super::plan::{DataMode, Plan};
+use super::plan::{Conditions, DataMode, Plan};
 use super::snr;
 use lasthop_signals::phy::Format;
 use lasthop_units::{Seed, Time};
@@ -24,10 +24,11 @@ pub(super) enum Sampler {
     Arf(Arf),
 }
 
-/// A node's link at work, if it has one.
-pub(super) fn channel(plan: &Plan, node: usize, seed: Seed) -> Option<Box<Channel>> {
-    let link = plan.params().nodes[node].link.clone()?;
-    Some(Box::new(Channel::new(link, plan.phy(node), plan.modes().len(), seed, node)))
+/// The radio conditions of a link at work, if it has any.
+pub(super) fn channel(plan: &Plan, link: usize, seed: Seed) -> Option<Box<Channel>> {
+    let Conditions { name, node, link, .. } = &plan.conditions()[link];
+    let stream = seed.stream(&format!("{name}/fading"));
+    Some(Box::new(Channel::new(link.clone()?, plan.phy(*node), plan.modes().len(), stream)))
 }
 
 impl Channel {
@@ -64,30 +65,30 @@ impl Channel {
 impl<P: Clone> Wifi<P> {
     /// Builds a sampler for each transmitter on a link with sampled rates.
     pub(super) fn start_samplers(&mut self, seed: Seed) {
-        let sampled = |node: usize| {
-            let rate = &self.plan.params().nodes[node].rate;
-            matches!(rate, RateChoice::Minstrel { .. } | RateChoice::Arf | RateChoice::Aarf)
+        let conditions = self.plan.conditions();
+        let sampled = |link: usize| {
+            matches!(conditions[link].rate, RateChoice::Minstrel { .. } | RateChoice::Arf | RateChoice::Aarf)
         };
-        if !(0..self.ports.len()).any(sampled) {
+        if !(0..conditions.len()).any(sampled) {
             return;
         }
         let mut samplers: Vec<Option<Sampler>> = (0..self.peers.len()).map(|_| None).collect();
         for (from, port) in self.ports.iter().enumerate() {
             for (slot, &to) in port.receivers.iter().enumerate() {
-                let owner = self.plan.link_owner(from, usize::from(to));
-                if !sampled(owner) {
+                let link = self.plan.link(from, usize::from(to));
+                if !sampled(link) {
                     continue;
                 }
-                let control = &self.plan.params().nodes[owner].rate;
+                let control = &conditions[link].rate;
                 if matches!(control, RateChoice::Arf | RateChoice::Aarf) {
-                    let modes = self.plan.trace(owner).iter().map(|step| step.1).collect();
+                    let modes = self.plan.trace(link).iter().map(|step| step.1).collect();
                     let arf = Arf::new(modes, *control == RateChoice::Aarf);
                     samplers[port.first_peer + slot] = Some(Sampler::Arf(arf));
                     continue;
                 }
                 // That of the slowest rate of the same format.
                 let overhead = |format: Format| {
-                    let mut modes = self.plan.trace(owner).iter().map(|step| &self.plan.modes()[usize::from(step.1)]);
+                    let mut modes = self.plan.trace(link).iter().map(|step| &self.plan.modes()[usize::from(step.1)]);
                     let sifs = self.medium.timing.sifs;
                     let lowest = modes.find(|mode| mode.phy.vector().format == format).expect("it has a mode of it");
                     lowest.phy.preamble() + sifs + lowest.block_ack + sifs
@@ -97,7 +98,7 @@ impl<P: Clone> Wifi<P> {
                     let rate = self.plan.modes()[usize::from(mode)].phy.rate().as_bps() as f64;
                     Candidate { mode, streams: vector.nss, rate, overhead: overhead(vector.format) }
                 };
-                let candidates: Vec<Candidate> = self.plan.trace(owner).iter().map(candidate).collect();
+                let candidates: Vec<Candidate> = self.plan.trace(link).iter().map(candidate).collect();
                 let stream = seed.stream(&format!("wifi/node{from}/minstrel{to}"));
                 samplers[port.first_peer + slot] = Some(Sampler::Minstrel(Box::new(Minstrel::new(candidates, stream))));
             }
@@ -107,10 +108,10 @@ impl<P: Clone> Wifi<P> {
 
     /// The mode that frames from one node to another go out at now, as an index; samples left out.
     pub(super) fn mode(&mut self, from: usize, to: usize, now: Time) -> u16 {
-        let owner = self.plan.link_owner(from, to);
-        match self.plan.params().nodes[owner].rate {
-            RateChoice::Fixed(_) | RateChoice::Trace(_) => self.step(owner, now),
-            RateChoice::Ideal { .. } => self.ideal(owner, now),
+        let link = self.plan.link(from, to);
+        match self.plan.conditions()[link].rate {
+            RateChoice::Fixed(_) | RateChoice::Trace(_) => self.step(link, now),
+            RateChoice::Ideal { .. } => self.ideal(link, now),
             RateChoice::Minstrel { .. } | RateChoice::Arf | RateChoice::Aarf => {
                 let peer = self.ports[from].first_peer + self.slot(from, to);
                 match &self.samplers[peer] {
@@ -125,10 +126,10 @@ impl<P: Clone> Wifi<P> {
     /// How to send the next frame of a session.
     pub(super) fn choose(&mut self, from: usize, slot: usize, session: usize, now: Time) -> Choice {
         let to = usize::from(self.ports[from].receivers[slot]);
-        let owner = self.plan.link_owner(from, to);
-        let mode = match self.plan.params().nodes[owner].rate {
-            RateChoice::Fixed(_) | RateChoice::Trace(_) => self.step(owner, now),
-            RateChoice::Ideal { .. } => self.ideal(owner, now),
+        let link = self.plan.link(from, to);
+        let mode = match self.plan.conditions()[link].rate {
+            RateChoice::Fixed(_) | RateChoice::Trace(_) => self.step(link, now),
+            RateChoice::Ideal { .. } => self.ideal(link, now),
             RateChoice::Minstrel { .. } | RateChoice::Arf | RateChoice::Aarf => {
                 let unanswered = u32::from(self.sessions[session].unanswered);
                 let sampler = self.samplers[self.ports[from].first_peer + slot].as_mut();
@@ -152,8 +153,8 @@ impl<P: Clone> Wifi<P> {
         }
     }
 
-    fn ideal(&mut self, owner: usize, now: Time) -> u16 {
-        let channel = self.channels[owner].as_mut().expect("an ideal control has a link: Plan::check_node");
-        channel.best(now, self.plan.trace(owner), self.plan.modes())
+    fn ideal(&mut self, link: usize, now: Time) -> u16 {
+        let channel = self.channels[link].as_mut().expect("an ideal control has a link: Plan::check_node");
+        channel.best(now, self.plan.trace(link), self.plan.modes())
     }
 }

@@ -164,6 +164,11 @@ impl Session {
         }
     }
 
+    /// The PPDU has not gone out: its MPDUs wait on.
+    pub fn call_off(&mut self) {
+        self.window.iter_mut().for_each(|entry| entry.sent = false);
+    }
+
     /// Takes MPDUs off the front that both ends are done with.
     #[inline]
     pub fn retire(&mut self) -> Option<Entry> {

@@ -2,6 +2,8 @@
 
 #![allow(dead_code)]
 
+pub mod chains;
+
 use lasthop_radio::wifi::{Air, Plan, PpduRecord, Wifi};
 use lasthop_radio::{AccessClass, Dest, Drop, Ecn, Hop, Outbox, Packet, RxInfo};
 use lasthop_signals::{Node, Signal};

@@ -203,15 +203,15 @@ table! {
 
 table! {
     /// An 802.11 BSS: an access point and its stations on one channel. All of them hear each other, unless a station is
-    /// `hidden-from` others.
+    /// `hidden-from` others. Further access points may be on other channels.
     WifiHop {
         /// The amendment whose PHY and MAC the BSS uses.
         required standard: Standard,
         /// 802.11g: which of its rates access point and stations have, and a rate control chooses from. Without it:
         /// `"ofdm"`.
         optional rate_set: RateSet,
-        /// Number of the primary channel. It decides the band, and so the short interframe space; nothing else depends
-        /// on it. Without it: 1 for 802.11g, 36 for the others.
+        /// Number of the primary channel. It decides the band, and so the short interframe space, and who hears the
+        /// `[[access-point]]`s and neighbours of other channels: nobody. Without it: 1 for 802.11g, 36 for the others.
         optional channel: u64,
         /// Channel width: 20 MHz for a and g, 20 or 40 MHz for n and for ax at 2.4 GHz, 20 to 160 MHz for ac and ax.
         default("\"20 MHz\"") width: Quantity<Hertz>,
@@ -252,6 +252,39 @@ table! {
         /// distance and forward each other's packets. The access point is the gateway to the wire; it sends as the first station
         /// does, and its queue is `queue`.
         optional mesh: Mesh,
+        /// What is different on single links, one `[[hop.wifi.link]]` each: rate, losses, signal-to-noise ratio.
+        default("[]") link: Vec<WifiLink>,
+        /// Whether a frame may survive those that it overlaps with. A receiver takes a frame up that is 4 dB above all else, and
+        /// decodes what its error model leaves at the ratio of its power to noise and to the others' power. Powers follow from the
+        /// signal-to-noise ratios of stations and links, and in a mesh from positions; what has none destroys what it overlaps with,
+        /// and is destroyed. Otherwise all frames are lost wherever more than one is heard.
+        default("false") capture: bool,
+    }
+}
+
+table! {
+    /// The way from one node of a Wi-Fi hop to another. What is not said here is as without this table: on a link with a
+    /// station that station's keys hold, between nodes of a mesh the transmitter's.
+    WifiLink {
+        /// The transmitter: a station, an access point, or `"ap"` for the hop's own.
+        required from: String,
+        /// The receiver.
+        required to: String,
+        /// Whether it holds from `to` to `from` as well.
+        default("false") both: bool,
+        /// 802.11n, ac and ax: spatial streams. Without it: 1.
+        optional nss: u64,
+        /// 802.11n, ac and ax: MCS of the data frames.
+        optional mcs: u64,
+        /// 802.11a and g: data rate of the data frames.
+        optional rate: Quantity<Rate>,
+        /// Probability that one MPDU is lost to noise, between 0 and 1.
+        optional mpdu_error_rate: f64,
+        /// Mean signal-to-noise ratio over the channel, from which losses follow. Between nodes that exchange no frames it says how
+        /// much one disturbs the other, for `capture`.
+        optional snr: Quantity<Decibels>,
+        /// In place of `snr`, over time: as of a station.
+        optional snr_trace: Trace<SnrStep>,
     }
 }
 
@@ -331,6 +364,9 @@ table! {
     AccessPoint {
         /// Its name, unique among access points.
         required name: String,
+        /// Its primary channel and its stations', which must not overlap with another that is used: nodes of different channels do not
+        /// hear each other. Without it: the hop's own.
+        optional channel: u64,
         /// How well it and the hop's own access point hear each other.
         default("\"decodes\"") reach_ap: Reach,
         /// Names of stations, neighbours and other access points that neither hear it nor are heard by it. `"ap"` is the
@@ -517,7 +553,7 @@ table! {
     Neighbour {
         /// Its name, unique among neighbours.
         required name: String,
-        /// Its primary channel; it must be the scenario's, for a BSS elsewhere is not heard. Without it: the same.
+        /// Its primary channel; it must be that of an access point, for a BSS elsewhere is not heard. Without it: that of the hop's own.
         optional channel: u64,
         /// Its standard; it must work in the band of the channel. Without it: the scenario's.
         optional standard: Standard,

@@ -63,6 +63,20 @@ pub(super) fn link(table: &raw::Station, loss: Option<PathLoss>, cx: &mut Contex
     Some(Some(Link { snr: snr?, fading }))
 }
 
+/// The conditions that the table of a single link tells; `Some(None)` if it tells none.
+pub(super) fn of_link(table: &raw::WifiLink, cx: &mut Context) -> Option<Option<Link>> {
+    let snr = match (table.snr.given, table.snr_trace.given) {
+        (false, false) => return Some(None),
+        (true, true) => {
+            cx.impossible(&table.snr_trace.at, "`snr` and `snr-trace` contradict each other", "keep one of them");
+            return None;
+        }
+        (true, false) => ratio(&table.snr, cx).map(|ratio| Snr::Trace(vec![(Time::ZERO, ratio)])),
+        (false, true) => trace::steps(&table.snr_trace.get()?, ratio, cx).map(Snr::Trace),
+    };
+    Some(Some(Link { snr: snr?, fading: None }))
+}
+
 fn at_distance(loss: Option<PathLoss>, walk: Vec<(Time, f64)>) -> Option<Snr> {
     Some(Snr::Distance { loss: loss?, walk })
 }

@@ -4,8 +4,9 @@ use crate::quantity::{Metres, show};
 use crate::raw;
 use crate::read::{Context, Entry, Quantity};
 use lasthop_radio::queue;
-use lasthop_radio::wifi::{NodeParams, Reach, ReachMatrix, Role};
+use lasthop_radio::wifi::{Link, NodeParams, PathLoss, Reach, ReachMatrix, Role, Snr};
 use lasthop_signals::Node;
+use lasthop_units::Time;
 
 /// Coordinates and distances, in thousandths of a metre.
 const MOST: Metres = Metres(10_000_000);
@@ -59,6 +60,21 @@ pub(super) fn hearing(mesh: &raw::Mesh, raw: &raw::Scenario, cx: &mut Context) -
         }
     }
     connected(&reach, &stations, decodes, cx).then_some(reach)
+}
+
+/// Radio conditions between two nodes by where they stand, for those that [`hearing`] has found right.
+pub(super) fn strength(mesh: &raw::Mesh, stations: &[raw::Station], loss: PathLoss, ends: [Node; 2]) -> Option<Link> {
+    let place = |node: Node| {
+        let entry = match node.index().checked_sub(1) {
+            Some(station) => &stations.get(station)?.position,
+            None => &mesh.position,
+        };
+        let coordinates = entry.get()?;
+        Some([coordinates.first()?.0.0 as f64, coordinates.get(1)?.0.0 as f64])
+    };
+    let ([ax, ay], [bx, by]) = (place(ends[0])?, place(ends[1])?);
+    let metres = (ax - bx).hypot(ay - by) / 1_000.0;
+    Some(Link { snr: Snr::Distance { loss, walk: vec![(Time::ZERO, metres)] }, fading: None })
 }
 
 /// Reports what a mesh does not have.

@@ -1,10 +1,12 @@
 //! An 802.11 BSS: what its standard knows, and what stations and neighbours may be on it.
 
+mod channels;
 mod hearing;
 mod links;
 mod mesh;
 mod neighbours;
 mod rates;
+mod single_links;
 
 use super::{Run, packets, plain, queues, span, unknown_name};
 use crate::problem::Kind;
@@ -14,7 +16,8 @@ use crate::read::{Context, Entry, Quantity};
 use crate::{Scenario, Standard, phy, raw};
 use lasthop_radio::queue;
 use lasthop_radio::wifi::{
-    Amsdu, Background, Beacons, GuardInterval, Mcs, Mode, NodeParams, Params, PathLoss, Plan, Profile, RateChoice, Role,
+    Amsdu, Background, Beacons, GuardInterval, LinkParams, Mcs, Mode, NodeParams, Params, PathLoss, Plan, Profile,
+    RateChoice, ReachMatrix, Role,
 };
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Span};
@@ -69,7 +72,10 @@ pub(super) fn hop(hop: &raw::WifiHop, raw: &raw::Scenario, run: Run, cx: &mut Co
     let air = Air { standard: standard?, rate_set: rate_set?, channel, width };
     let loss = links::path_loss(hop, cx);
     let stations = stations(raw, air, loss, cx);
-    let neighbours = neighbours::neighbours(raw, air, guard_interval, run, cx);
+    let further_channels = channels::further(raw, air, cx);
+    let used: Option<Vec<u8>> =
+        further_channels.as_ref().zip(channel).map(|(further, own)| [&[own], &further[..]].concat());
+    let neighbours = neighbours::neighbours(raw, (air, used.as_deref()), guard_interval, run, cx);
     let mesh = hop.mesh.given.then(|| hop.mesh.get());
     let hearing = match &mesh {
         Some(mesh) => mesh.as_ref().and_then(|mesh| mesh::hearing(mesh, raw, cx)),
@@ -80,12 +86,15 @@ pub(super) fn hop(hop: &raw::WifiHop, raw: &raw::Scenario, run: Run, cx: &mut Co
     };
 
     let homes = homes(raw, cx);
+    let (reach, homes, further_channels) = (hearing?, homes?, further_channels?);
+    let reach = separated(reach, raw, (channel?, &further_channels), &homes)?;
+    let links = single_links::links(hop, raw, (&homes, &reach), air, cx);
 
     // Too many stations were reported with their names.
     let guard_interval = phy::radio_guard_interval(guard_interval?)?;
     let mut nodes = vec![NodeParams::new(Role::Ap, Mcs::new(0, 1))];
     nodes.extend(stations?);
-    for (node, home) in nodes[1..].iter_mut().zip(homes?) {
+    for (node, home) in nodes[1..].iter_mut().zip(homes) {
         node.role = Role::Station { ap: home };
     }
     let queue = queue?;
@@ -122,11 +131,48 @@ pub(super) fn hop(hop: &raw::WifiHop, raw: &raw::Scenario, run: Run, cx: &mut Co
         amsdu: amsdu?,
         beacons: Some(Beacons { interval: beacon_interval?, ..Beacons::default() }),
         background,
-        reach: hearing?,
+        links: strengths(links?, &reach, hop, raw, loss?)?,
+        reach,
+        capture: hop.capture.get()?,
         ..Params::new(standard, phy::radio_width(width?)?, guard_interval, nodes)
     };
     // The radio knows best what it can be built from. Whatever it refuses beyond the checks here has no line of its own.
     params.validate().map_err(|error| cx.impossible(&hop.place, error.to_string(), "change what it names")).ok()
+}
+
+/// Who hears whom, when those of other channels do not.
+fn separated(
+    mut reach: ReachMatrix,
+    raw: &raw::Scenario,
+    (own, further): (u8, &[u8]),
+    homes: &[Node],
+) -> Option<ReachMatrix> {
+    let first = reach.nodes() - further.len();
+    let mut of_nodes = vec![own];
+    // The home of a station is the hop's own access point, or one of the last nodes.
+    of_nodes.extend(homes.iter().map(|home| home.index().checked_sub(first).map_or(own, |place| further[place])));
+    for table in raw.neighbour.get()? {
+        let channel = if table.channel.given { u8::try_from(table.channel.get()?).ok()? } else { own };
+        of_nodes.extend([channel; 2]);
+    }
+    of_nodes.extend(further);
+    channels::separate(&mut reach, &of_nodes);
+    Some(reach)
+}
+
+/// The single links, in a mesh with capture with strengths by where nodes stand.
+fn strengths(
+    mut links: Vec<LinkParams>,
+    reach: &ReachMatrix,
+    hop: &raw::WifiHop,
+    raw: &raw::Scenario,
+    loss: PathLoss,
+) -> Option<Vec<LinkParams>> {
+    if hop.mesh.given && hop.capture.get()? {
+        let (mesh, stations) = (hop.mesh.get()?, raw.station.get()?);
+        single_links::add_strengths(&mut links, reach, |a, b| mesh::strength(&mesh, &stations, loss, [a, b]));
+    }
+    Some(links)
 }
 
 fn width(entry: &Entry<Quantity<Hertz>>, standard: Standard, cx: &mut Context) -> Option<Hertz> {

@@ -1,6 +1,6 @@
 //! Other BSSs on the channel: what they offer, and when.
 
-use super::{Air, rates};
+use super::{Air, channels, rates};
 use crate::check::{self, Run, name, plain, span, unique};
 use crate::problem::Kind;
 use crate::quantity::show;
@@ -26,7 +26,7 @@ pub(super) struct Neighbour {
 
 pub(super) fn neighbours(
     raw: &raw::Scenario,
-    air: Air,
+    (air, used): (Air, Option<&[u8]>),
     guard_interval: Option<Span>,
     run: Run,
     cx: &mut Context,
@@ -34,24 +34,20 @@ pub(super) fn neighbours(
     let tables = raw.neighbour.get()?;
     unique(&tables.iter().map(|table| &table.name).collect::<Vec<_>>(), "neighbour", cx);
     let neighbours: Vec<Option<Neighbour>> =
-        tables.iter().map(|table| neighbour(table, air, guard_interval, run, cx)).collect();
+        tables.iter().map(|table| neighbour(table, (air, used), guard_interval, run, cx)).collect();
     neighbours.into_iter().collect()
 }
 
 fn neighbour(
     table: &raw::Neighbour,
-    air: Air,
+    (air, used): (Air, Option<&[u8]>),
     guard_interval: Option<Span>,
     run: Run,
     cx: &mut Context,
 ) -> Option<Neighbour> {
     name(&table.name, &[], cx);
-    if let (Some(own), Some(ours)) = (table.channel.get(), air.channel)
-        && own != u64::from(ours)
-    {
-        let what = format!("a neighbour on channel {own} is not heard on channel {ours}");
-        let remedy = format!("write `channel = {ours}`, or delete the neighbour: it changes nothing");
-        cx.impossible(&table.channel.at, what, remedy);
+    if let (Some(own), Some(used)) = (table.channel.get(), used) {
+        channels::heard(&table.channel.at, own, used, cx);
     }
     let air = own_air(table, air, cx)?;
     let guard_interval = if table.guard_interval.given {
