@@ -36,13 +36,6 @@ pub struct Impairments {
     pub jitter: Span,
 }
 
-impl Impairments {
-    /// True if packets meet chance.
-    fn is_random(&self) -> bool {
-        self.loss > 0.0 || !self.jitter.is_zero()
-    }
-}
-
 /// A link between two nodes.
 #[derive(Clone, Debug)]
 pub struct Wire<P> {
@@ -54,9 +47,8 @@ pub struct Wire<P> {
 #[derive(Clone, Debug)]
 struct Line<P> {
     params: Params,
-    impairments: Impairments,
-    /// Draws losses and jitter, where there are any.
-    chance: Option<Stream>,
+    /// `None`: it is never impaired.
+    impaired: Option<Box<Impaired>>,
     /// In the order of their coming: first those that have left and are on the wire, then those that wait or are being
     /// serialised.
     packets: VecDeque<Queued<P>>,
@@ -64,6 +56,13 @@ struct Line<P> {
     flying: usize,
     /// When the last of those that have left did.
     free: Time,
+}
+
+/// What befalls a direction, and where its losses and jitter are drawn from.
+#[derive(Clone, Debug)]
+struct Impaired {
+    impairments: Impairments,
+    chance: Stream,
 }
 
 #[derive(Clone, Debug)]
@@ -79,14 +78,7 @@ struct Queued<P> {
 impl<P> Wire<P> {
     /// A link from `a` to `b` described by `ab`, and back by `ba`.
     pub fn new(a: Node, b: Node, ab: Params, ba: Params) -> Wire<P> {
-        let line = |params| Line {
-            params,
-            impairments: Impairments::default(),
-            chance: None,
-            packets: VecDeque::new(),
-            flying: 0,
-            free: Time::ZERO,
-        };
+        let line = |params| Line { params, impaired: None, packets: VecDeque::new(), flying: 0, free: Time::ZERO };
         Wire { ends: [a, b], lines: [line(ab), line(ba)] }
     }
 
@@ -94,8 +86,9 @@ impl<P> Wire<P> {
     /// `name` and a direction.
     pub fn impaired(mut self, impairments: &Impairments, seed: Seed, name: &str) -> Wire<P> {
         for (line, direction) in self.lines.iter_mut().zip(["there", "back"]) {
-            line.impairments = impairments.clone();
-            line.chance = impairments.is_random().then(|| seed.stream(&format!("{name}/{direction}")));
+            let chance = seed.stream(&format!("{name}/{direction}"));
+            let impaired = *impairments != Impairments::default();
+            line.impaired = impaired.then(|| Box::new(Impaired { impairments: impairments.clone(), chance }));
         }
         self
     }
@@ -181,10 +174,8 @@ impl<P> Line<P> {
     /// The rate at `at`.
     #[inline]
     fn rate(&self, at: Time) -> Rate {
-        let changes = &self.impairments.changes;
-        if changes.is_empty() {
-            return self.params.rate;
-        }
+        let Some(impaired) = &self.impaired else { return self.params.rate };
+        let changes = &impaired.impairments.changes;
         let past = changes.partition_point(|(from, _)| *from <= at);
         past.checked_sub(1).map_or(self.params.rate, |last| changes[last].1)
     }
@@ -192,12 +183,13 @@ impl<P> Line<P> {
     /// When the last bit of a packet leaves that is serialised from `starts` on; `None` if it never does.
     #[inline]
     fn departure(&self, starts: Time, len: Bytes) -> Option<Time> {
-        if self.impairments.changes.is_empty() {
+        let Some(impaired) = &self.impaired else {
             return self.params.rate.time_for(len).map(|span| starts + span);
-        }
+        };
         let (mut at, mut rest) = (starts, u128::from(len.get()) * BIT_NS);
-        let past = self.impairments.changes.partition_point(|(from, _)| *from <= at);
-        for (until, _) in &self.impairments.changes[past..] {
+        let changes = &impaired.impairments.changes;
+        let past = changes.partition_point(|(from, _)| *from <= at);
+        for (until, _) in &changes[past..] {
             let sent = u128::from(self.rate(at).as_bps()) * u128::from(until.since(at).as_nanos());
             if sent >= rest {
                 break;
@@ -211,9 +203,10 @@ impl<P> Line<P> {
     /// By how much a packet that departs then comes later, and whether it is lost.
     #[inline]
     fn fate(&mut self, departs: Time) -> (Span, bool) {
-        let Some(chance) = &mut self.chance else { return (Span::ZERO, false) };
-        let lost = chance.random::<f64>() < self.impairments.loss;
-        let late = self.impairments.jitter.scale(chance.random::<f64>());
+        let Some(impaired) = &mut self.impaired else { return (Span::ZERO, false) };
+        let Impaired { impairments: Impairments { loss, jitter, .. }, chance } = impaired.as_mut();
+        let lost = chance.random::<f64>() < *loss;
+        let late = jitter.scale(chance.random::<f64>());
         let before = self.packets.back().map_or(Span::ZERO, |last| (last.departs + last.late).since(departs));
         (late.max(before), lost)
     }

@@ -16,9 +16,8 @@ use lasthop_units::{Bytes, Span, Time};
 /// The name of the law.
 pub const NAME: &str = "westwood";
 /// Its entry in the registry.
-pub const LAW: Entry = Entry::sender(NAME, "TCP Westwood+ (Grieco, Mascolo 2004).", &[], |_, setup| {
-    Ok(Box::new(Westwood::new(&setup)))
-});
+pub const LAW: Entry =
+    Entry::sender(NAME, "TCP Westwood+ (Grieco, Mascolo 2004).", &[], |_, setup| Ok(Box::new(Westwood::new(&setup))));
 
 /// Shorter samples would be of single bursts.
 const LEAST_SAMPLE: Span = Span::from_millis(50);

@@ -130,8 +130,8 @@ impl<P> Queue<P> {
 
     fn take(&mut self) -> Option<Waiting<P>> {
         let waiting = self.waiting.pop_front()?;
-        self.bytes = self.bytes - waiting.packet.len;
-        self.cost = self.cost - waiting.cost();
+        self.bytes -= waiting.packet.len;
+        self.cost -= waiting.cost();
         Some(waiting)
     }
 }
