@@ -241,6 +241,7 @@ impl Medium {
     }
 
     /// With capture: a PPDU that has just begun reaches a node.
+    #[inline(never)]
     fn arrive(&mut self, to: usize, place: u16, reach: Reach) {
         let Some(capture) = &mut self.capture else { return };
         let (node, flight) = (&mut self.nodes[to], &self.air[usize::from(place)]);
@@ -267,6 +268,7 @@ impl Medium {
 
     /// With capture: settles whether the PPDU that a node receives has outlived what it overlapped with: its header, and all
     /// of it but for data, whose MPDUs the addressee looks at one by one.
+    #[inline(never)]
     fn judge(&mut self, to: usize, place: u16) {
         let Some(capture) = &mut self.capture else { return };
         let (node, flight) = (&mut self.nodes[to], &self.air[usize::from(place)]);
@@ -304,7 +306,9 @@ impl Medium {
 
     /// True if `node` is decoding `flight`, as far as collisions go.
     pub fn decodes(&mut self, node: u16, flight: u16) -> bool {
-        self.judge(usize::from(node), flight);
+        if self.capture.is_some() {
+            self.judge(usize::from(node), flight);
+        }
         let node = &self.nodes[usize::from(node)];
         node.receiving == flight && node.clean
     }
@@ -321,7 +325,9 @@ impl Medium {
         let mut overheard = overheard;
         for i in 0..self.nodes[from].hearers.len() {
             let (to, reach) = self.nodes[from].hearers[i];
-            self.judge(usize::from(to), place);
+            if self.capture.is_some() {
+                self.judge(usize::from(to), place);
+            }
             let node = &mut self.nodes[usize::from(to)];
             if let Some(capture) = &mut self.capture {
                 if node.receiving != NONE && node.receiving != place {
