@@ -197,7 +197,7 @@ impl Medium {
         let holds = radio.nav == radio.rts_nav && radio.nav > now;
         // To ns-3 only a frame whose PHY header has come in is one that has begun.
         let followed = match self.ns3 {
-            true => radio.header > radio.rts_end && radio.header <= now,
+            true => self.headers[index] > radio.rts_end && self.headers[index] <= now,
             false => radio.sensed > 0 || radio.busy_since >= radio.rts_end,
         };
         if holds && !followed {

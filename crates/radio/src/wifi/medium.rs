@@ -33,6 +33,8 @@ pub(super) struct Medium {
     /// Contenders a node.
     pub classes: usize,
     pub ns3: bool,
+    /// ns-3: when the PHY header of the PPDU that each node took up last had come in.
+    pub headers: Vec<Time>,
     /// What decides about frames that overlap; `None`: they are lost.
     pub capture: Option<Box<Capture>>,
 }
@@ -63,8 +65,6 @@ pub(super) struct Radio {
     /// The RTS that last set its NAV: until when, and when that RTS ended.
     pub rts_nav: Time,
     pub rts_end: Time,
-    /// When the PHY header of the PPDU that it took up last had come in.
-    pub header: Time,
     /// The latest format that it decodes.
     format: Format,
     /// Its contenders that count down or have something to send, a bit each.
@@ -135,7 +135,6 @@ impl Medium {
             eifs: Time::ZERO,
             rts_nav: Time::ZERO,
             rts_end: Time::ZERO,
-            header: Time::ZERO,
             format: params.phy(Node(index(from))).standard.format(),
             concerned: 0,
             backoff: seed.stream(&format!("wifi/node{from}/backoff")),
@@ -172,6 +171,7 @@ impl Medium {
             stale: false,
             classes,
             ns3: params.profile == Profile::Ns3_3_37,
+            headers: vec![Time::ZERO; count],
             capture: params.capture.then(|| {
                 let header = Mode::lowest(params.standard).vector();
                 Box::new(Capture::new(count, header, params.profile == Profile::Ns3_3_37, seed))
@@ -200,6 +200,32 @@ impl Medium {
         // Half duplex: what it was receiving is gone, without an error report.
         sender.receiving = NONE;
         sender.eifs = Time::ZERO;
+        if self.ns3 || self.capture.is_some() {
+            self.spread(from, place, flight);
+            return place;
+        }
+        for i in 0..self.nodes[from].hearers.len() {
+            let (to, reach) = self.nodes[from].hearers[i];
+            let to = usize::from(to);
+            if reach >= Reach::Senses {
+                self.turn_busy(to, now);
+            }
+            let node = &mut self.nodes[to];
+            if node.receiving != NONE {
+                node.clean = false;
+            } else if reach >= Reach::Senses && node.heard == 0 && !node.sending {
+                node.receiving = place;
+                node.clean = reach == Reach::Decodes && node.format >= flight.vector.format;
+            }
+            node.heard += 1;
+        }
+        place
+    }
+
+    /// With capture, or as ns-3 does: a PPDU that has just begun reaches all who hear it.
+    #[inline(never)]
+    fn spread(&mut self, from: usize, place: u16, flight: Flight) {
+        let (now, header) = (flight.start, flight.start + flight.vector.preamble());
         for i in 0..self.nodes[from].hearers.len() {
             let (to, reach) = self.nodes[from].hearers[i];
             let to = usize::from(to);
@@ -210,23 +236,38 @@ impl Medium {
                 self.arrive(to, place, reach);
                 continue;
             }
-            // A preamble that cannot be decoded is none to ns-3: the medium is busy, and no reception ends.
-            let locks = if self.ns3 { reach == Reach::Decodes } else { reach >= Reach::Senses };
             let node = &mut self.nodes[to];
             if node.receiving != NONE {
                 node.clean = false;
                 // Frames that begin together spoil each other's preamble: ns-3 then reports no reception at all.
-                if self.ns3 && self.air[usize::from(node.receiving)].start == now {
-                    (node.receiving, node.header) = (NONE, Time::ZERO);
+                if self.air[usize::from(node.receiving)].start == now {
+                    node.receiving = NONE;
+                    self.headers[to] = Time::ZERO;
                 }
-            } else if locks && node.heard == 0 && !node.sending {
+            } else if reach == Reach::Decodes && node.heard == 0 && !node.sending {
+                // A preamble that cannot be decoded is none to ns-3: the medium is busy, and no reception ends.
                 node.receiving = place;
-                node.header = now + flight.vector.preamble();
-                node.clean = reach == Reach::Decodes && node.format >= flight.vector.format;
+                self.headers[to] = header;
+                node.clean = node.format >= flight.vector.format;
             }
             node.heard += 1;
         }
-        place
+    }
+
+    /// With capture: a PPDU that ends is settled at all who hear it.
+    #[inline(never)]
+    fn settle(&mut self, from: usize, place: u16, now: Time) {
+        for i in 0..self.nodes[from].hearers.len() {
+            let to = usize::from(self.nodes[from].hearers[i].0);
+            self.judge(to, place);
+            let receiving = self.nodes[to].receiving;
+            if let Some(capture) = &mut self.capture {
+                if receiving != NONE && receiving != place {
+                    capture.note(to, receiving, now);
+                }
+                capture.ends(to, place);
+            }
+        }
     }
 
     /// ns-3: whoever senses a PPDU does so from now on.
@@ -254,13 +295,14 @@ impl Medium {
             // Within the first symbols of a preamble the receiver looks for one still.
             let detecting = flight.start.since(self.air[usize::from(node.receiving)].start) < DETECTION_TIME;
             if detecting && !capture.detects(to, node.receiving) {
-                (node.receiving, node.header) = (NONE, Time::ZERO);
+                node.receiving = NONE;
+                self.headers[to] = Time::ZERO;
             }
         }
         if node.receiving == NONE && reach == Reach::Decodes && !node.sending && capture.detects(to, place) {
             capture.take_up(to, flight.start);
             node.receiving = place;
-            node.header = flight.start + flight.vector.preamble();
+            self.headers[to] = flight.start + flight.vector.preamble();
             node.judged = false;
             node.clean = node.format >= flight.vector.format;
         }
@@ -322,19 +364,13 @@ impl Medium {
         let sender = &mut self.nodes[from];
         sender.sending = false;
         sender.sent += now.since(sender.sending_since);
+        if self.capture.is_some() {
+            self.settle(from, place, now);
+        }
         let mut overheard = overheard;
         for i in 0..self.nodes[from].hearers.len() {
             let (to, reach) = self.nodes[from].hearers[i];
-            if self.capture.is_some() {
-                self.judge(usize::from(to), place);
-            }
             let node = &mut self.nodes[usize::from(to)];
-            if let Some(capture) = &mut self.capture {
-                if node.receiving != NONE && node.receiving != place {
-                    capture.note(usize::from(to), node.receiving, now);
-                }
-                capture.ends(usize::from(to), place);
-            }
             node.heard -= 1;
             if node.receiving == place {
                 node.receiving = NONE;

@@ -91,13 +91,14 @@ impl<P: Clone> Wifi<P> {
         let (noise, framing) = (&mut self.errors[link], mode.framing);
         let mpdu_by_mpdu = self.plan.mpdu_by_mpdu(usize::from(flight.to));
         let preamble = mode.phy.preamble();
+        let captures = self.medium.capture.is_some();
         let (mut received, mut octets) = (0, 0);
         for entry in self.sessions[ex.session as usize].window.iter_mut().filter(|entry| entry.sent) {
             let mpdu = u32::from(entry.mpdu);
             let before = octets;
             octets = framing.append(octets, mpdu);
             entry.heard = false;
-            if !self.medium.outlives(flight, preamble, (before, octets.min(ex.psdu)), ex.psdu) {
+            if captures && !self.medium.outlives(flight, preamble, (before, octets.min(ex.psdu)), ex.psdu) {
                 continue;
             }
             if noise.strikes() {
