@@ -136,13 +136,15 @@ mod tests {
             (0..20_000).for_each(|_| {
                 send(end.as_raw_fd(), &message, MsgFlags::empty()).expect("it is read");
             });
+            // Closed only after its reader has stopped.
+            end
         });
         let mut turns = 0u32;
         while !flood.is_finished() {
             drop(driver.newest(Span::from_millis(1)).expect("connected"));
             turns += 1;
         }
-        flood.join().expect("no panic");
+        drop(flood.join().expect("no panic"));
         let least = (20_000 + sent) / BUDGET as u32 / 2;
         assert!(turns >= least, "{turns} turns for {} records", 20_000 + sent);
     }
