@@ -28,8 +28,8 @@ pub trait Duplex<P>: NextEvent {
     fn backlog(&self, from: Node) -> (usize, Bytes);
     /// When the oldest of those packets was enqueued; `None` if none waits.
     fn oldest(&self, from: Node) -> Option<Time>;
-    /// What the link carries from `from` at `now`.
-    fn rate(&self, now: Time, from: Node) -> Rate;
+    /// What the link is capable of from `from` at `now`: its PHY rate.
+    fn rate(&mut self, now: Time, from: Node) -> Rate;
 }
 
 /// Links between [`CENTRE`] and the stations `Node(1)`, `Node(2)`…
@@ -74,11 +74,11 @@ impl<P> Star<Wire<P>> {
 
 impl<L> Star<L> {
     /// What the centre's driver would report at `now`.
-    fn report<P>(&self, now: Time) -> HopReport
+    fn report<P>(&mut self, now: Time) -> HopReport
     where
         L: Duplex<P>,
     {
-        let station = |arm: &Arm<L>| {
+        let station = |arm: &mut Arm<L>| {
             let (packets, bytes) = arm.link.backlog(CENTRE);
             StationReport {
                 backlog_packets: u32::try_from(packets).unwrap_or(u32::MAX),
@@ -88,7 +88,7 @@ impl<L> Star<L> {
                 ..arm.count
             }
         };
-        let stations: Vec<_> = self.arms.iter().map(station).collect();
+        let stations: Vec<_> = self.arms.iter_mut().map(station).collect();
         // The links do not share a medium; the busiest stands for the channel, and what one of them carries says nothing of others.
         let busy = stations.iter().filter_map(|station| station.tx_airtime).max();
         let channel = ChannelTime { active: now.since(Time::ZERO), busy, rx: None, tx: None };

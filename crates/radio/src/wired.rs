@@ -243,7 +243,7 @@ impl<P> Duplex<P> for Wire<P> {
     fn oldest(&self, from: Node) -> Option<Time> {
         self.oldest(from)
     }
-    fn rate(&self, now: Time, from: Node) -> Rate {
+    fn rate(&mut self, now: Time, from: Node) -> Rate {
         self.direction(from).map_or(Rate::ZERO, |i| self.lines[i].rate(now))
     }
 }

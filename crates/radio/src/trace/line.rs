@@ -1,6 +1,7 @@
 //! One direction of a link: opportunities, the packet in service, and what is on its way.
 
 use super::Params;
+use super::peak::Peaks;
 use super::queue::Queue;
 use crate::{Completion, Outbox, Outcome, Packet, RxInfo};
 use lasthop_signals::Node;
@@ -10,9 +11,6 @@ use std::collections::VecDeque;
 
 /// What stands before a packet on a TUN interface, and counts.
 pub(super) const HEADER: Bytes = Bytes::new(4);
-
-/// Over how long a rate is told: long enough for some packets of a slow link, short enough for a round trip.
-const RATE_OVER: Span = Span::from_millis(100);
 
 /// A packet and when it came.
 #[derive(Clone, Debug)]
@@ -40,6 +38,7 @@ struct Served<P> {
 #[derive(Clone, Debug)]
 pub(super) struct Line<P> {
     trace: DeliveryTrace,
+    peaks: Peaks,
     delay: Span,
     queue: Queue<P>,
     served: Option<Served<P>>,
@@ -52,7 +51,8 @@ pub(super) struct Line<P> {
 impl<P> Line<P> {
     pub fn new(params: Params, chance: Stream) -> Line<P> {
         let Params { trace, queue, delay } = params;
-        Line { trace, delay, queue: Queue::new(queue, chance), served: None, flying: VecDeque::new(), next: 0 }
+        let peaks = Peaks::new(&trace);
+        Line { trace, peaks, delay, queue: Queue::new(queue, chance), served: None, flying: VecDeque::new(), next: 0 }
     }
 
     /// Takes a packet; all opportunities up to `now` are over.
@@ -86,9 +86,9 @@ impl<P> Line<P> {
         self.served.as_ref().map(|served| served.waiting.came).or(self.queue.oldest())
     }
 
-    /// What the trace carried just before `now`.
-    pub fn rate(&self, now: Time) -> Rate {
-        self.trace.rate_between(now.saturating_sub(RATE_OVER), now).unwrap_or(Rate::ZERO)
+    /// What the link was seen to be capable of.
+    pub fn rate(&mut self, now: Time) -> Rate {
+        self.peaks.rate(&self.trace, now)
     }
 
     fn is_idle(&self) -> bool {

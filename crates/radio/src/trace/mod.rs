@@ -12,6 +12,7 @@
 //! in part goes on in the next opportunity and no longer counts against the queue's limit.
 
 mod line;
+mod peak;
 mod queue;
 #[cfg(test)]
 mod tests;
@@ -87,7 +88,7 @@ impl<P> Duplex<P> for Link<P> {
         self.lines[self.direction(from)?].oldest()
     }
 
-    fn rate(&self, now: Time, from: Node) -> Rate {
+    fn rate(&mut self, now: Time, from: Node) -> Rate {
         self.direction(from).map_or(Rate::ZERO, |i| self.lines[i].rate(now))
     }
 }

@@ -147,12 +147,12 @@ fn each_discipline_keeps_the_queue_that_it_is_for() {
 }
 
 #[test]
-fn a_star_of_traces_reports_backlog_and_the_rate_of_the_last_tenth_of_a_second() {
+fn a_star_of_traces_reports_what_its_links_are_capable_of() {
     let down = Params { trace: trace(&[1]), queue: Discipline::Infinite, delay: Span::ZERO };
     let (mut star, mut log) = (Link::<u32>::star(2, &down, &down, Seed(1)), Log::default());
     Hop::enqueue(&mut star, ms(1), packet(1500, 1), &mut log);
     Hop::advance(&mut star, ms(400), &mut log);
     assert_eq!((log.delivered, log.reports), (vec![(2, 1)], 100));
-    let link = link(&[1], Discipline::Infinite, Span::ZERO);
+    let mut link = link(&[1], Discipline::Infinite, Span::ZERO);
     assert_eq!(link.rate(ms(400), CENTRE), Rate::from_bps(1504 * 8 * 1000));
 }
