@@ -37,21 +37,10 @@ impl Reno {
 impl SenderLaw for Reno {
     fn sense(&mut self, now: Time, signal: &Signal) {
         match signal {
-            Signal::Sent(sent) => {
-                self.window.on_sent(now, sent);
-            }
-            Signal::Ack(ack) => {
-                let delivered = self.window.on_ack(ack);
-                if !delivered.is_zero() {
-                    self.window.grow(delivered, self.window.cwnd());
-                }
-            }
+            Signal::Ack(ack) => self.window.climb(ack),
             Signal::Loss(loss) => self.window.on_loss(loss, self.half()),
             Signal::Timeout(loss) => self.window.on_timeout(loss, self.half()),
-            Signal::Undone => self.window.on_undone(),
-            Signal::Recovered => self.window.on_recovered(),
-            Signal::Bounds(bounds) => self.window.bound(*bounds),
-            _ => {}
+            other => self.window.follow(now, other),
         }
     }
 

@@ -41,22 +41,13 @@ impl Tahoe {
 impl SenderLaw for Tahoe {
     fn sense(&mut self, now: Time, signal: &Signal) {
         match signal {
-            Signal::Sent(sent) => {
-                self.window.on_sent(now, sent);
-            }
             Signal::Ack(ack) => {
                 // What fills a hole acknowledges a window at once, and is no reason to send one at once.
                 let one = Ack { newly_delivered: ack.newly_delivered.min(ack.mss), ..*ack };
-                let delivered = self.window.on_ack(&one);
-                if !delivered.is_zero() {
-                    self.window.grow(delivered, self.window.cwnd());
-                }
+                self.window.climb(&one);
             }
             Signal::Loss(loss) | Signal::Timeout(loss) => self.start_anew(loss),
-            Signal::Undone => self.window.on_undone(),
-            Signal::Recovered => self.window.on_recovered(),
-            Signal::Bounds(bounds) => self.window.bound(*bounds),
-            _ => {}
+            other => self.window.follow(now, other),
         }
     }
 

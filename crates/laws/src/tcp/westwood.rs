@@ -88,15 +88,9 @@ impl Westwood {
 impl SenderLaw for Westwood {
     fn sense(&mut self, now: Time, signal: &Signal) {
         match signal {
-            Signal::Sent(sent) => {
-                self.window.on_sent(now, sent);
-            }
             Signal::Ack(ack) => {
                 self.bandwidth.on_ack(now, ack);
-                let delivered = self.window.on_ack(ack);
-                if !delivered.is_zero() {
-                    self.window.grow(delivered, self.window.cwnd());
-                }
+                self.window.climb(ack);
             }
             Signal::Loss(loss) => self.window.on_loss(loss, self.target()),
             Signal::Timeout(loss) => {
@@ -104,10 +98,7 @@ impl SenderLaw for Westwood {
                 // The path may be another one now.
                 self.bandwidth.least_rtt = None;
             }
-            Signal::Undone => self.window.on_undone(),
-            Signal::Recovered => self.window.on_recovered(),
-            Signal::Bounds(bounds) => self.window.bound(*bounds),
-            _ => {}
+            other => self.window.follow(now, other),
         }
     }
 

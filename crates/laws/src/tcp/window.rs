@@ -12,7 +12,7 @@
 use super::Setup;
 use super::prr::Prr;
 use crate::{Bounds, Decision, Why};
-use lasthop_signals::{Ack, Loss, Sent};
+use lasthop_signals::{Ack, Loss, Sent, Signal};
 use lasthop_units::{Bytes, Span, Time};
 
 /// The window and where it is in its life.
@@ -151,6 +151,27 @@ impl Window {
         while left > rto && self.cwnd > restart {
             left -= rto;
             self.cwnd = self.cwnd.scale(0.5).max(restart);
+        }
+    }
+
+    /// What a law has no opinion of its own on: what was sent, what a timeout turned out to be, the end of a recovery, and bounds.
+    pub(super) fn follow(&mut self, now: Time, signal: &Signal) {
+        match signal {
+            Signal::Sent(sent) => {
+                self.on_sent(now, sent);
+            }
+            Signal::Undone => self.on_undone(),
+            Signal::Recovered => self.on_recovered(),
+            Signal::Bounds(bounds) => self.bound(*bounds),
+            _ => {}
+        }
+    }
+
+    /// Reno's growth: slow start, and then one segment for each window that is delivered.
+    pub(super) fn climb(&mut self, ack: &Ack) {
+        let delivered = self.on_ack(ack);
+        if !delivered.is_zero() {
+            self.grow(delivered, self.cwnd());
         }
     }
 

@@ -335,7 +335,7 @@ hears both others and these do not hear each other. `int2`: what lies two hops o
 sensed, not decoded. The rule: 3 % up to two hops; beyond, 10 %, or two standard errors of ns-3's mean where that is more; the
 middle of the stack 15 %. Ours: mean of 12 seeds, with `capture` and the scene's powers (-60 and -60.2 dBm).
 
-What the profile has for it, each item from ns-3 3.37 itself:
+What the profile has for it. The first two items were seen in runs of ns-3 3.37, the other two are its source from memory:
 
 - at 6 Mbit/s two equal frames do not destroy each other: by `TableBasedErrorRateModel`, ns-3's default, an overlap of 160 bits
   leaves 98 % of the frames, one of 1536 octets 17 %, at 0 dB; but no receiver takes up a frame that is not 4 dB above the others;

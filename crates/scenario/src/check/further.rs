@@ -1,7 +1,7 @@
 //! Hosts, cables and routes beside the short form.
 
 use super::traffic::group;
-use super::{impairments, line, name, unique, unknown_name};
+use super::{cable, name, unique, unknown_name};
 use crate::graph::{Cable, Graph, HostRole, Link, Medium, Route};
 use crate::model::Further;
 use crate::problem::Kind;
@@ -98,8 +98,7 @@ pub(super) fn further(raw: &raw::Scenario, stations: &[String], cx: &mut Context
 }
 
 fn cable(table: &raw::Link, known: &Known, cx: &mut Context) -> Option<(Cable, [HostId; 2])> {
-    let line = line(&table.rate, &table.delay, &table.queue, cx);
-    let impairments = impairments(&table.changes, &table.loss, &table.jitter, cx);
+    let cable = cable!(table, &mut *cx);
     let between = table.between.get()?;
     let [a, b] = between.as_slice() else {
         let what = format!("a cable has two ends, and here are {}", between.len());
@@ -112,7 +111,7 @@ fn cable(table: &raw::Link, known: &Known, cx: &mut Context) -> Option<(Cable, [
         return None;
     }
     let ends = [known.named(a, &table.between.at, cx), known.named(b, &table.between.at, cx)];
-    Some((Cable { lines: [line?; 2], impairments: impairments? }, [ends[0]?, ends[1]?]))
+    Some((cable?, [ends[0]?, ends[1]?]))
 }
 
 fn route(table: &raw::Route, known: &Known, cx: &mut Context) -> Option<Route> {

@@ -76,9 +76,9 @@ pub(crate) fn scenario(name: &str, mut raw: raw::Scenario, cx: &mut Context) -> 
     // With a duration that is wrong, times are still held against the longest one.
     let run = Run { duration: duration.unwrap_or(LONGEST_RUN) };
 
-    let wire = raw.wire.get().and_then(|table| self::wire(&table, cx));
+    let wire = raw.wire.get().and_then(|table| cable!(&table, &mut *cx));
     let backhaul = if raw.backhaul.given {
-        raw.backhaul.get().and_then(|table| self::backhaul(&table, cx)).map(Some)
+        raw.backhaul.get().and_then(|table| cable!(&table, &mut *cx)).map(Some)
     } else {
         Some(None)
     };
@@ -207,19 +207,16 @@ fn impairments(
     Some(wired::Impairments { changes: changes?, loss: loss?, jitter: jitter? })
 }
 
-/// The link from the server.
-fn wire(table: &raw::Wire, cx: &mut Context) -> Option<Cable> {
-    let line = line(&table.rate, &table.delay, &table.queue, cx);
-    let impairments = impairments(&table.changes, &table.loss, &table.jitter, cx);
-    Some(Cable { lines: [line?; 2], impairments: impairments? })
+/// A cable from the keys that `[wire]`, `[backhaul]` and `[[link]]` share.
+macro_rules! cable {
+    ($table:expr, $cx:expr) => {{
+        let (table, cx) = ($table, $cx);
+        let line = $crate::check::line(&table.rate, &table.delay, &table.queue, cx);
+        let impairments = $crate::check::impairments(&table.changes, &table.loss, &table.jitter, cx);
+        line.zip(impairments).map(|(line, impairments)| $crate::graph::Cable { lines: [line; 2], impairments })
+    }};
 }
-
-/// The link before the access point.
-fn backhaul(table: &raw::Backhaul, cx: &mut Context) -> Option<Cable> {
-    let line = line(&table.rate, &table.delay, &table.queue, cx);
-    let impairments = impairments(&table.changes, &table.loss, &table.jitter, cx);
-    Some(Cable { lines: [line?; 2], impairments: impairments? })
-}
+use cable;
 
 /// Names of the stations. Something is returned even if one of them is wrong, so that traffic can be checked too.
 fn stations(raw: &raw::Scenario, cx: &mut Context) -> Option<Vec<String>> {
