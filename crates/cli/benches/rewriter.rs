@@ -15,6 +15,7 @@ use lasthop_lab::topology::{Hosts, WIRE};
 use lasthop_lab::{Clock, LabError, Namespace, RunDir, Stop, clean};
 use lasthop_radio::star::Star;
 use lasthop_radio::wired::{Params, Wire};
+use lasthop_scenario::graph::{Cable, Graph};
 use lasthop_signals::Node;
 use lasthop_units::stats::Samples;
 use lasthop_units::{Bytes, Rate, Span, Time};
@@ -107,14 +108,14 @@ struct Path {
 impl Path {
     fn new() -> anyhow::Result<Path> {
         let run = RunDir::claim()?;
-        let mut hosts = Hosts::behind_ap(&run, 1, &Stop::default())?;
+        let mut hosts = Hosts::of_graph(&run, &Graph::street(&Cable::plain(LINE), &["sta1".into()]), &Stop::default())?;
         let (last, wire) = (hosts.taps.pop(), hosts.taps.pop());
         let segment = |model, ports: Option<_>| Segment {
             model,
             ports: ports.expect("a hop has interfaces"),
             logged: false,
             watched: 0..0,
-            driver: None,
+            drivers: Vec::new(),
             monitors: Vec::new(),
         };
         let segments = vec![

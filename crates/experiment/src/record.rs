@@ -4,7 +4,7 @@ use crate::{ExperimentError, Place, Progress};
 use lasthop_lab::{LabError, Spec, Stop};
 use lasthop_radio::AccessClass;
 use lasthop_radio::wired;
-use lasthop_scenario::graph::Cable;
+use lasthop_scenario::graph::{Cable, Medium};
 use lasthop_scenario::{Scenario, SetUp, Stream, StreamKind};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 
@@ -74,8 +74,9 @@ fn loaded(Recorded { scenario, law, seed, station, up }: Recorded<'_>, rate: Rat
     let wire = wired::Params { rate: Rate::from_mbit(40_000), delay: Span::ZERO, queue_packets: 100_000 };
     let kind = StreamKind::Udp { size: PAYLOAD, rate: Some(rate), periodic: true };
     let (start, stop) = (Time::ZERO, Time::ZERO + scenario.duration());
+    let mut graph = scenario.graph();
+    graph.links[0].medium = Medium::Cable(Cable::plain(wire));
     let stream = Stream { number: 0, from, to, start, stop, class: AccessClass::BestEffort, kind };
-    let spec =
-        Spec { wire: Cable::plain(wire), streams: vec![stream], warm_up: Span::ZERO, ..Spec::of(scenario, law, seed) };
+    let spec = Spec { graph, streams: vec![stream], warm_up: Span::ZERO, ..Spec::of(scenario, law, seed) };
     spec.with_named_streams()
 }

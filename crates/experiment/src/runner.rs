@@ -2,7 +2,7 @@
 
 use crate::{ExperimentError, Place, Plan, agent, host, tunnel};
 use lasthop_lab::{LabError, Spec, Stop};
-use lasthop_report::{Incomplete, Lateness, Regulated, Run, RunInfo, RunStatus, Summary};
+use lasthop_report::{AgentAccount, Incomplete, Lateness, Regulated, Run, RunInfo, RunStatus, Summary};
 use lasthop_scenario::{Scenario, SetUp};
 use lasthop_units::{Span, Time};
 use std::sync::Mutex;
@@ -177,7 +177,7 @@ fn emulate(
         lateness: outcome.lateness.iter().map(|(kind, late)| (kind.name().to_owned(), lateness(late))).collect(),
         doubts,
         regulated: spec.tunnel.as_ref().map(|_| regulated(&spec, &outcome)).unwrap_or_default(),
-        agent: outcome.agent.clone(),
+        agent: outcome.agents.iter().cloned().reduce(AgentAccount::and),
     };
     Ok((Run { law: law.name.clone(), seed, record }, status))
 }

@@ -68,7 +68,7 @@ impl Bench {
         let clock = Clock::start();
         let emulator = Emulator::start(
             clock,
-            vec![Segment { model, ports, logged: false, watched: 0..0, driver: None, monitors: Vec::new() }],
+            vec![Segment { model, ports, logged: false, watched: 0..0, drivers: Vec::new(), monitors: Vec::new() }],
         )?;
         std::thread::sleep(Duration::from_millis(100));
         Ok(Bench { hosts, emulator, clock, _run: run })

@@ -7,8 +7,11 @@ use crate::netns::Namespace;
 use crate::run_dir::RunDir;
 use crate::spec::AgentSpec;
 use crate::stop::Stop;
+use crate::topology::AP;
 use lasthop_report::AgentAccount;
+use lasthop_signals::Node;
 use lasthop_units::Span;
+use std::path::PathBuf;
 
 /// A running agent.
 #[derive(Debug)]
@@ -24,20 +27,18 @@ const PATIENCE: Span = Span::from_secs(10);
 const FAREWELL: Span = Span::from_secs(2);
 
 impl Agent {
-    /// Starts the agent in the access point's namespace and waits until it has connected to `driver`, which it does
-    /// once it is ready.
+    /// Starts the agent in the access point's namespace, on an interface with its driver's socket, and waits until it has connected to
+    /// `driver`, which it does once it is ready.
     pub(crate) fn start(
         spec: &AgentSpec,
-        ap: &Namespace,
-        run: &RunDir,
+        (ap, interface, socket): (&Namespace, &str, PathBuf),
         driver: &mut DriverSocket,
         stop: &Stop,
     ) -> Result<Agent> {
-        let socket = driver_path(run);
         let replaced = |argument: &String| {
             argument
                 .replace("{driver}", &socket.to_string_lossy())
-                .replace("{iface}", "wlan0")
+                .replace("{iface}", interface)
                 .replace("{wire}", "eth0")
         };
         let arguments: Vec<String> = spec.arguments.iter().map(replaced).collect();
@@ -81,6 +82,11 @@ impl Agent {
         self.child.kill();
     }
 
+    /// Asks it to end.
+    pub(crate) fn ask(&self) {
+        self.child.ask();
+    }
+
     /// Asks it to end, and takes what it said, and its account of itself if it gave one. Its farewell lasts no longer than
     /// until `stop` is raised.
     pub(crate) fn stop(self, stop: &Stop) -> Result<(String, Option<AgentAccount>)> {
@@ -89,7 +95,10 @@ impl Agent {
     }
 }
 
-/// Where the emulated driver of `run` listens.
-pub(crate) fn driver_path(run: &RunDir) -> std::path::PathBuf {
-    run.file("driver.sock")
+/// Where the emulated driver of a node of the last hop listens.
+pub(crate) fn driver_path(run: &RunDir, node: Node) -> PathBuf {
+    match node {
+        AP => run.file("driver.sock"),
+        Node(number) => run.file(&format!("driver-{number}.sock")),
+    }
 }

@@ -13,7 +13,6 @@ use crate::log::{Crossing, Departure, EmulatorLog, FrameSeen, HopLog, Loss};
 use crate::monitor::Monitor;
 use crate::sched;
 use crate::tap::Tap;
-use crate::topology::AP;
 use lasthop_radio::star::Star;
 use lasthop_radio::trace;
 use lasthop_radio::wifi::{Air, MpduRecord, PpduKind, PpduRecord, Wifi};
@@ -48,14 +47,14 @@ pub enum Model {
 pub struct Segment {
     /// What carries the packets.
     pub model: Model,
-    /// Who hangs on it: node `n`'s interface at place `n`.
-    pub ports: Vec<Tap>,
+    /// Who hangs on it: node `n`'s interface at place `n`; `None` for a node that is no host's.
+    pub ports: Vec<Option<Tap>>,
     /// Whether its crossings, losses, frames and reports are kept.
     pub logged: bool,
     /// The nodes whose TCP segments are noted as they enter the hop.
     pub watched: Range<u16>,
-    /// Who is told what the driver of node 0 reports.
-    pub driver: Option<DriverSocket>,
+    /// Who is told what the driver of a node reports.
+    pub drivers: Vec<(Node, DriverSocket)>,
     /// Monitor interfaces of its nodes.
     pub monitors: Vec<Monitor>,
 }
@@ -75,10 +74,11 @@ impl Emulator {
         let watching = || "watching an interface".to_owned();
         for (hop, segment) in segments.iter().enumerate() {
             for (node, port) in segment.ports.iter().enumerate() {
+                let Some(port) = port else { continue };
                 poll.add_level(port, token(hop, node)).doing(watching)?;
             }
-            if let Some(driver) = &segment.driver {
-                poll.add_level(driver, token(hop, DRIVER)).doing(watching)?;
+            for (place, (_, driver)) in segment.drivers.iter().enumerate() {
+                poll.add_level(driver, token(hop, DRIVERS + place)).doing(watching)?;
             }
         }
         let stop = Arc::new(AtomicBool::new(false));
@@ -192,21 +192,21 @@ impl Driven {
             realtime,
             strays: self.strays,
             refused: self.shelf.refused,
-            unread_reports: self.segments.iter().filter_map(|s| s.driver.as_ref()).map(DriverSocket::unread).sum(),
+            unread_reports: self.segments.iter().flat_map(|s| &s.drivers).map(|(_, driver)| driver.unread()).sum(),
         })
     }
 
     fn advance(&mut self) {
         let now = self.clock.now();
         for (segment, log) in self.segments.iter_mut().zip(&mut self.logs) {
-            let Segment { model, ports, logged, driver, monitors, .. } = segment;
+            let Segment { model, ports, logged, drivers, monitors, .. } = segment;
             if let Some(due) = model.next_event()
                 && due <= now
             {
                 self.shelf.lateness.add(Kind::ModelEvent, now.since(due));
             }
             let log = logged.then_some(log);
-            let mut exit = Exit { ports, log, driver: driver.as_mut(), monitors, shelf: &mut self.shelf };
+            let mut exit = Exit { ports, log, drivers, monitors, shelf: &mut self.shelf };
             model.advance(now, &mut exit);
         }
     }
@@ -214,15 +214,16 @@ impl Driven {
     /// Takes what the interface behind `token` has sent.
     fn receive(&mut self, token: u64) -> Result<()> {
         let (hop, node) = ((token >> 32) as usize, token as u32 as usize);
-        let Segment { model, ports, logged, watched, driver, monitors } = &mut self.segments[hop];
-        if node == DRIVER {
-            driver.as_mut().map(DriverSocket::admit);
+        let Segment { model, ports, logged, watched, drivers, monitors } = &mut self.segments[hop];
+        if let Some(place) = node.checked_sub(DRIVERS) {
+            drivers.get_mut(place).map(|(_, driver)| driver.admit());
             return Ok(());
         }
         let src = Node(node as u16);
         for _ in 0..BURST {
             let mut frame = self.shelf.pool.take();
-            if !ports[node].read(&mut frame).doing(|| "reading an interface".into())? {
+            let Some(port) = &mut ports[node] else { return Ok(()) };
+            if !port.read(&mut frame).doing(|| "reading an interface".into())? {
                 self.shelf.pool.give(frame);
                 break;
             }
@@ -233,7 +234,7 @@ impl Driven {
                         self.logs[hop].departures.extend(departure(now, packet.payload.packet()));
                     }
                     let log = logged.then_some(&mut self.logs[hop]);
-                    let mut exit = Exit { ports, log, driver: driver.as_mut(), monitors, shelf: &mut self.shelf };
+                    let mut exit = Exit { ports, log, drivers, monitors, shelf: &mut self.shelf };
                     model.enqueue(now, packet, &mut exit);
                 }
                 Err(frame) => {
@@ -246,8 +247,8 @@ impl Driven {
     }
 }
 
-/// In place of a node: the driver's socket.
-const DRIVER: usize = u32::MAX as usize;
+/// In place of a node: the first of the drivers' sockets.
+const DRIVERS: usize = 1 << 24;
 
 fn token(hop: usize, node: usize) -> u64 {
     (hop as u64) << 32 | node as u64
@@ -263,9 +264,9 @@ fn departure(at: Time, packet: &[u8]) -> Option<Departure> {
 
 /// Where a model's packets leave for their interfaces.
 struct Exit<'a> {
-    ports: &'a [Tap],
+    ports: &'a [Option<Tap>],
     log: Option<&'a mut HopLog>,
-    driver: Option<&'a mut DriverSocket>,
+    drivers: &'a mut [(Node, DriverSocket)],
     monitors: &'a mut [Monitor],
     shelf: &'a mut Shelf,
 }
@@ -273,7 +274,7 @@ struct Exit<'a> {
 impl Outbox<Frame> for Exit<'_> {
     fn deliver(&mut self, at: Time, to: Node, packet: Packet<Frame>, rx: &RxInfo) {
         let Packet { len, src: from, ecn, payload: mut frame, .. } = packet;
-        if let Some(port) = self.ports.get(to.index()) {
+        if let Some(Some(port)) = self.ports.get(to.index()) {
             if ecn == Ecn::Ce {
                 // False only for a packet that is none of IP, which no queue marks.
                 ip::mark_ce(frame.packet_mut());
@@ -301,13 +302,13 @@ impl Outbox<Frame> for Exit<'_> {
     }
 
     fn driver(&mut self, at: Time, of: Node, signal: &Signal) {
-        let (AP, Signal::Hop(report)) = (of, signal) else { return };
-        if let Some(driver) = &mut self.driver {
+        let Signal::Hop(report) = signal else { return };
+        if let Some((_, driver)) = self.drivers.iter_mut().find(|(node, _)| *node == of) {
             driver.send(self.shelf.clock.on_monotonic(at), report);
             self.shelf.lateness.add(Kind::DriverReport, self.shelf.clock.now().since(at));
         }
         if let Some(log) = &mut self.log {
-            log.reports.push((at, report.clone()));
+            log.reports.push((at, of, report.clone()));
         }
     }
 }
@@ -316,7 +317,6 @@ impl Air<Frame> for Exit<'_> {
     fn ppdu(&mut self, at: Time, ppdu: &PpduRecord) {
         if let Some(log) = &mut self.log
             && let (PpduKind::Data, Some(to), 1..) = (ppdu.kind, ppdu.to, ppdu.received)
-            && (ppdu.from == AP || to == AP)
         {
             log.frames.push(FrameSeen { at, from: ppdu.from, to, packets: ppdu.packets, airtime: ppdu.duration });
         }

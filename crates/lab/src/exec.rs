@@ -105,16 +105,16 @@ pub fn exec(exec: &Exec<'_>, begun: impl FnOnce(&Setting), stop: &Stop) -> Resul
     let stayed = stay(exec, &spec, &mut world, has_iperf3, begun, stop);
     let dropped = world.dropped();
     world.kill_programs();
-    let World { emulator, tunnel, agent, hosts, run, .. } = world;
+    let World { emulator, tunnel, agents, hosts, run, .. } = world;
     // Its error comes first: if it failed, everything else failed because of it.
     let log = emulator.finish();
-    drop((tunnel, agent));
+    drop((tunnel, agents));
     processes::end_all(hosts.all().map(Namespace::file));
     drop(hosts);
     drop(run);
     let (log, stayed) = (log?, stayed?);
     let unread = Unread { dropped: dropped?, ..Unread::default() };
-    let found = doubts(&log, unread, Span::ZERO, false, None);
+    let found = doubts(&log, unread, Span::ZERO, 0, &[]);
     let doubts = found.iter().map(ToString::to_string).chain(stayed.complaint).collect();
     Ok(Exited { status: stayed.status, doubts })
 }

@@ -41,7 +41,7 @@ pub struct Loss {
     pub why: Drop,
 }
 
-/// A data frame of the access point or of a station that the other received, in whole or in part.
+/// A data frame that its receiver took, in whole or in part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FrameSeen {
     /// When it ended on the air.
@@ -77,9 +77,9 @@ pub struct HopLog {
     pub crossings: Blocks<Crossing>,
     /// Packets that the model dropped.
     pub losses: Vec<Loss>,
-    /// What the driver reported.
-    pub reports: Vec<(Time, HopReport)>,
-    /// Data frames of node 0 and to it.
+    /// What drivers reported, and whose.
+    pub reports: Vec<(Time, Node, HopReport)>,
+    /// Data frames between nodes.
     pub frames: Blocks<FrameSeen>,
     /// Segments that entered the hop at the nodes that are watched.
     pub departures: Blocks<Departure>,

@@ -97,6 +97,15 @@ impl Netlink {
         self.create(RouteNetlinkMessage::NewRoute(message), || format!("adding a route to {host}"))
     }
 
+    /// Routes what is for `host` through `gateway` on interface `index`.
+    pub fn add_host_route(&mut self, index: u32, host: IpAddr, gateway: IpAddr) -> Result<()> {
+        let mut message = route(index, host, RouteScope::Universe);
+        message.header.destination_prefix_length = if host.is_ipv4() { 32 } else { 128 };
+        message.attributes.push(RouteAttribute::Destination(route_address(host)));
+        message.attributes.push(RouteAttribute::Gateway(route_address(gateway)));
+        self.create(RouteNetlinkMessage::NewRoute(message), || format!("adding a route to {host} through {gateway}"))
+    }
+
     /// Tells interface `index` for good that `address` is at `mac`, so that nobody asks on the hop.
     pub fn add_neighbour(&mut self, index: u32, address: IpAddr, mac: [u8; 6]) -> Result<()> {
         let mut message = NeighbourMessage::default();

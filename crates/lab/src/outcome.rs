@@ -34,8 +34,8 @@ pub struct Outcome {
     pub slots: Vec<Slot>,
     /// What the edge proxy and the stations' agents printed to their standard errors.
     pub tunnel_said: String,
-    /// The agent's account of itself; `None` without an agent, and if it gave none.
-    pub agent: Option<AgentAccount>,
+    /// The accounts of those agents that gave one, in the order of their access points.
+    pub agents: Vec<AgentAccount>,
 }
 
 /// One stream's log.

@@ -1,6 +1,6 @@
 //! From a run's raw logs to the report's record.
 
-use crate::log::Departure;
+use crate::log::{Crossing, Departure};
 use crate::outcome::{Outcome, StreamLog};
 use crate::spec::Spec;
 use crate::traffic::all;
@@ -50,19 +50,24 @@ impl Outcome {
     }
 
     fn record_hop(&self, recorder: &mut Recorder, spec: &Spec) {
-        for crossing in self.hop.crossings.iter().filter(|crossing| crossing.from == Scenario::AP) {
+        let aps = spec.access_points();
+        let (up, down): (Vec<&Crossing>, Vec<&Crossing>) =
+            self.hop.crossings.iter().partition(|crossing| aps.contains(&crossing.to));
+        for crossing in down {
             recorder.hop_delivery(crossing.at, crossing.queued_at(), crossing.to, crossing.len);
         }
-        for crossing in self.hop.crossings.iter().filter(|crossing| crossing.to == Scenario::AP) {
+        for crossing in up {
             recorder.uplink_delivery(crossing.at, crossing.queued_at(), crossing.from);
         }
+        let station = |node: Node| (1..=spec.stations.len()).contains(&node.index());
         for frame in self.hop.frames.iter() {
-            match frame.from {
-                Scenario::AP => recorder.frame(frame.at, frame.to, u32::from(frame.packets), frame.airtime),
-                station => recorder.uplink_frame(frame.at, station),
+            if station(frame.to) {
+                recorder.frame(frame.at, frame.to, u32::from(frame.packets), frame.airtime);
+            } else if station(frame.from) {
+                recorder.uplink_frame(frame.at, frame.from);
             }
         }
-        for loss in self.hop.losses.iter().filter(|loss| loss.from == Scenario::AP) {
+        for loss in self.hop.losses.iter().filter(|loss| aps.contains(&loss.from)) {
             if let Some(station) = loss.to {
                 recorder.hop_lost(loss.at, station);
             }
@@ -71,9 +76,14 @@ impl Outcome {
             recorder.observed(slot.at, slot.station, &slot.seen);
             recorder.observed_round(slot.at, None, &slot.seen);
         }
-        let mut meter = HopMeter::new(matches!(spec.hop, Hop::Wifi(_)));
-        for (at, report) in &self.hop.reports {
-            meter.add(recorder, *at, report);
+        let mut meters = match aps.len() {
+            1 => vec![HopMeter::new(matches!(spec.hop, Hop::Wifi(_)))],
+            several => vec![HopMeter::of_one_of_several(); several],
+        };
+        for (at, of, report) in &self.hop.reports {
+            if let Some(place) = aps.iter().position(|ap| ap == of) {
+                meters[place].add(recorder, *at, report);
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a run is made of.
 
-use crate::address::{self, Family, MAX_NODES};
+use crate::address::{self, Family, HopId, MAX_NODES};
 use crate::congestion;
 use crate::error::{LabError, Result};
 use crate::tap::MTU;
@@ -9,7 +9,7 @@ use crate::traffic::iperf3;
 use lasthop_laws::{Place, Transport};
 use lasthop_radio::wifi::Role;
 use lasthop_report::StreamInfo;
-use lasthop_scenario::graph::Cable;
+use lasthop_scenario::graph::{Graph, HostRole, Medium};
 use lasthop_scenario::{Hop, Program, Scenario, SetUp, Stream, StreamKind};
 use lasthop_signals::{HostId, Node};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
@@ -20,8 +20,8 @@ use std::path::PathBuf;
 /// A run: hosts, hops, traffic.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// The wire from server to access point, equal in both directions.
-    pub wire: Cable,
+    /// Hosts, the links between them, and routes: the server first, then the host of the access points, the stations, and others.
+    pub graph: Graph,
     /// The last hop: a BSS, or a cable to each station.
     pub hop: Hop,
     /// The stations' names; nodes 1, 2… of the last hop.
@@ -52,14 +52,8 @@ pub struct Spec {
 
 /// What the lab does not have of a scenario under a law.
 fn beyond(scenario: &Scenario, law: &SetUp) -> Option<String> {
-    if scenario.backhaul().is_some() {
-        return Some("the lab has no backhaul of its own".to_owned());
-    }
-    if scenario.is_extended() {
-        return Some("the lab has no hosts, links and routes but those of the short form".to_owned());
-    }
-    if scenario.is_mesh() {
-        return Some("the lab has no meshes".to_owned());
+    if law.regulator().is_some() && (scenario.backhaul().is_some() || scenario.access_points().len() > 1) {
+        return Some("the lab's edge proxy stands at the one access point".to_owned());
     }
     if matches!(scenario.hop(), Hop::Cell(_)) {
         return Some("the lab has no cells".to_owned());
@@ -108,13 +102,16 @@ pub struct AgentSpec {
     pub arguments: Vec<String>,
 }
 
+/// A link's number is one octet of its addresses.
+const MOST_LINKS: usize = 250;
+
 impl Spec {
     /// One run of `scenario` under `law`, without an agent. The wire, the hop and what crosses them are the
     /// scenario's.
     pub fn of(scenario: &Scenario, law: &SetUp, seed: u64) -> Spec {
         let hosts = scenario.hosts();
         Spec {
-            wire: scenario.wire().clone(),
+            graph: scenario.graph(),
             hop: scenario.hop_under(law),
             stations: scenario.stations().to_vec(),
             family: Family::V4,
@@ -144,14 +141,14 @@ impl Spec {
         (0..self.stations.len()).map(|place| address::ip(self.family, topology::LAST, Scenario::station_node(place)))
     }
 
-    /// How many hosts there are: the server, the access point, the stations.
+    /// How many hosts there are.
     pub fn hosts(&self) -> usize {
-        Scenario::station_host(self.stations.len()).index()
+        self.graph.hosts.len()
     }
 
-    /// The host called `name`: `server`, `ap`, or a station's name.
+    /// The host called `name`: `server`, `ap`, a station's name, or that of another host.
     pub fn host(&self, name: &str) -> Option<HostId> {
-        (0..self.hosts()).map(|host| HostId(host as u16)).find(|host| self.host_name(*host) == name)
+        self.graph.host(name)
     }
 
     /// What a host is called.
@@ -159,16 +156,15 @@ impl Spec {
     /// # Panics
     /// If there is no such host.
     pub fn host_name(&self, host: HostId) -> &str {
-        match self.station_of(host) {
-            Some(place) => &self.stations[place],
-            None if host == Scenario::AP_HOST => "ap",
-            None => "server",
-        }
+        &self.graph.hosts[host.index()].name
     }
 
-    /// The station that a host is, as its place in `stations`; `None` for the server and the access point.
+    /// The station that a host is, as its place in `stations`; `None` for any other.
     pub fn station_of(&self, host: HostId) -> Option<usize> {
-        host.index().checked_sub(Scenario::station_host(0).index())
+        match self.graph.hosts.get(host.index())?.role {
+            HostRole::Station(place) => Some(place),
+            _ => None,
+        }
     }
 
     /// The station whose figures a stream counts for: the receiver, or else the sender; `None` if neither is one.
@@ -176,15 +172,31 @@ impl Spec {
         self.station_of(stream.to).or(self.station_of(stream.from))
     }
 
-    /// The address at which `to` is reached from `from`: the access point has one on each of its sides.
+    /// The address at which `to` is reached from `from`: that of the interface at which packets arrive. Its own first one, if the two
+    /// are one.
+    ///
+    /// # Panics
+    /// If no way leads there.
     pub fn address(&self, to: HostId, from: HostId) -> IpAddr {
-        let (hop, node) = match self.station_of(to) {
-            Some(place) => (topology::LAST, Scenario::station_node(place)),
-            None if to != Scenario::AP_HOST => (topology::WIRE, Node(0)),
-            None if from == Scenario::SERVER => (topology::WIRE, Node(1)),
-            None => (topology::LAST, topology::AP),
+        let arrives = self.graph.arrival(from, to).map(|step| (usize::from(step.link), step.to));
+        // A station's own address, and the access point's, is that on the last hop.
+        let own = || {
+            let last = |(link, _): &(usize, Node)| self.graph.links[*link].medium == Medium::LastHop;
+            self.graph.interfaces(to).find(last).or(self.graph.interfaces(to).next())
         };
-        address::ip(self.family, hop, node)
+        let (link, node) = arrives.or_else(own).expect("checked: every host leads to every other");
+        address::ip(self.family, HopId(link as u8), node)
+    }
+
+    /// True if stations forward each other's packets.
+    pub(crate) fn is_mesh(&self) -> bool {
+        matches!(&self.hop, Hop::Wifi(plan) if plan.params().nodes.iter().any(|node| node.role == Role::Peer))
+    }
+
+    /// The access points on the last hop, its own first.
+    pub fn access_points(&self) -> Vec<Node> {
+        let ends = &self.graph.links[usize::from(topology::LAST.0)].ends;
+        (0..).map(Node).zip(ends).filter(|(_, end)| **end == Some(Scenario::AP_HOST)).map(|(node, _)| node).collect()
     }
 
     /// True for what an edge proxy carries: downloads over TCP from a wired host to a station.
@@ -229,15 +241,21 @@ impl Spec {
                     plan.params().nodes.len()
                 ));
             }
-            Hop::Wifi(plan) if plan.params().nodes.iter().filter(|node| node.role == Role::Ap).count() > 1 => {
-                return wrong(
-                    "several access points on the hop, and the lab has one: use the simulator (--world sim)".into(),
-                );
-            }
             Hop::Wifi(_) | Hop::Trace(_) => Rate::MAX,
         };
-        if self.wire.lines[0].rate.min(self.wire.lines[1].rate).min(last).is_zero() {
+        let cables = self.graph.links.iter().filter_map(|link| match &link.medium {
+            Medium::Cable(cable) => Some(cable.lines[0].rate.min(cable.lines[1].rate)),
+            Medium::LastHop => None,
+        });
+        if cables.chain([last]).any(Rate::is_zero) {
             return wrong("a wire with a rate of zero carries nothing".into());
+        }
+        let ends = self.graph.links.iter().flat_map(|link| link.ends.iter().rposition(Option::is_some));
+        if let Some(node) = ends.max().filter(|node| *node >= usize::from(MAX_NODES)) {
+            return wrong(format!("node {node} of a hop: the lab has room for {MAX_NODES}"));
+        }
+        if self.graph.links.len() > MOST_LINKS {
+            return wrong(format!("{} links: the lab has room for {MOST_LINKS}", self.graph.links.len()));
         }
         self.streams.iter().try_for_each(|stream| self.check_stream(stream))?;
         let over_tcp = |kind| matches!(kind, StreamKind::Bulk { .. } | StreamKind::Fetch { .. });

@@ -1,6 +1,6 @@
 //! Hosts and their interfaces: namespaces, addresses, routes and neighbours of a run.
 
-use crate::address::{self, HopId, V4_PREFIX, V6_PREFIX, mac};
+use crate::address::{self, Family, HopId, V4_PREFIX, V6_PREFIX, mac};
 use crate::error::{LabError, Result};
 use crate::netlink::Netlink;
 use crate::netns::Namespace;
@@ -8,8 +8,9 @@ use crate::run_dir::RunDir;
 use crate::stop::Stop;
 use crate::tap::{self, Tap};
 use lasthop_scenario::Scenario;
+use lasthop_scenario::graph::{Forwarding, Graph, HostRole, Medium, Step};
 use lasthop_signals::{HostId, Node};
-use std::ops::Range;
+use std::collections::BTreeSet;
 
 /// The hop between server and access point, or between server and station where there is no access point.
 pub const WIRE: HopId = HopId(0);
@@ -25,76 +26,113 @@ pub const AP: Node = Node(0);
 pub struct Hosts {
     /// Node 0 of the wire.
     pub server: Namespace,
-    /// Node 1 of the wire and node 0 of the last hop; absent where server and station share one cable.
+    /// All access points; absent where server and station share one cable.
     pub ap: Option<Namespace>,
-    /// Nodes 1, 2… of the last hop.
+    /// The stations.
     pub stations: Vec<Namespace>,
-    /// Interfaces of the wire's nodes, then of the last hop's.
-    pub taps: Vec<Vec<Tap>>,
+    /// The edge, if there is one, and every further host.
+    pub others: Vec<Namespace>,
+    /// By link and node: the interfaces of those nodes that are hosts'.
+    pub taps: Vec<Vec<Option<Tap>>>,
+    /// The access points' nodes on the last hop, and what their interfaces are called.
+    pub radios: Vec<(Node, String)>,
+    /// By [`HostId`]: what the host's interfaces are called.
+    interfaces: Vec<Vec<String>>,
 }
 
 impl Hosts {
-    /// A server, an access point that routes, and `stations` stations.
+    /// A namespace for every host of `graph`, an interface for each of its nodes, and the routes between them.
     ///
     /// # Errors
     /// What the kernel refused, or [`LabError::Stopped`] as soon as `stop` is raised.
-    pub fn behind_ap(run: &RunDir, stations: u16, stop: &Stop) -> Result<Hosts> {
-        let server = Namespace::create(run, "server")?;
-        let ap = Namespace::create(run, "ap")?;
-        ap.make_router()?;
-        let wire = vec![
-            Port { name: "eth0", hop: WIRE, node: Node(0), peers: 1..2, gateway: Some(Node(1)) }.attach(&server)?,
-            Port { name: "eth0", hop: WIRE, node: Node(1), peers: 0..1, gateway: None }.attach(&ap)?,
-        ];
-        let mut last =
-            vec![Port { name: "wlan0", hop: LAST, node: AP, peers: 1..stations + 1, gateway: None }.attach(&ap)?];
-        let mut spaces = Vec::new();
-        for n in 1..=stations {
+    pub fn of_graph(run: &RunDir, graph: &Graph, stop: &Stop) -> Result<Hosts> {
+        let tables = graph.forwarding();
+        let mut taps: Vec<Vec<Option<Tap>>> =
+            graph.links.iter().map(|link| link.ends.iter().map(|_| None).collect()).collect();
+        let (mut spaces, mut interfaces, mut radios) = (Vec::new(), Vec::new(), Vec::new());
+        for (place, host) in graph.hosts.iter().enumerate() {
             // Each takes some 10 ms, and far more on a busy machine.
             if stop.is_raised() {
                 return Err(LabError::Stopped);
             }
-            let station = Namespace::create(run, &format!("sta{n}"))?;
-            let port = Port { name: "wlan0", hop: LAST, node: Node(n), peers: 0..1, gateway: Some(AP) };
-            last.push(port.attach(&station)?);
-            spaces.push(station);
+            let id = HostId(place as u16);
+            let role = match host.role {
+                HostRole::AccessPoint => "ap".to_owned(),
+                HostRole::Station(station) => format!("sta{}", station + 1),
+                HostRole::Edge | HostRole::Wired => host.name.clone(),
+            };
+            let space = Namespace::create(run, &role)?;
+            if tables[place].fallback().is_none() {
+                space.make_router()?;
+            }
+            let mut names: Vec<String> = Vec::new();
+            for (link, node) in graph.interfaces(id) {
+                let kind = match graph.links[link].medium {
+                    Medium::Cable(_) => "eth",
+                    Medium::LastHop => "wlan",
+                };
+                let name = format!("{kind}{}", names.iter().filter(|name| name.starts_with(kind)).count());
+                taps[link][node.index()] = Some(Port::of(graph, &tables[place], (link, node), &name).attach(&space)?);
+                if host.role == HostRole::AccessPoint && graph.links[link].medium == Medium::LastHop {
+                    radios.push((node, name.clone()));
+                }
+                names.push(name);
+            }
+            interfaces.push(names);
+            spaces.push(space);
         }
-        Ok(Hosts { server, ap: Some(ap), stations: spaces, taps: vec![wire, last] })
+        let stations = graph.hosts.iter().filter(|host| matches!(host.role, HostRole::Station(_))).count();
+        let mut spaces = spaces.into_iter();
+        let (Some(server), ap) = (spaces.next(), spaces.next()) else {
+            return Err(LabError::Spec("a world without hosts".into()));
+        };
+        let stations = spaces.by_ref().take(stations).collect();
+        Ok(Hosts { server, ap, stations, others: spaces.collect(), taps, radios, interfaces })
     }
 
     /// A server and one station at the two ends of one cable.
     pub fn on_one_wire(run: &RunDir) -> Result<Hosts> {
         let server = Namespace::create(run, "server")?;
         let station = Namespace::create(run, "sta1")?;
-        let port =
-            |node: u16| Port { name: "eth0", hop: WIRE, node: Node(node), peers: 1 - node..2 - node, gateway: None };
-        let wire = vec![port(0).attach(&server)?, port(1).attach(&station)?];
-        Ok(Hosts { server, ap: None, stations: vec![station], taps: vec![wire] })
+        let port = |node: u16| Port {
+            name: "eth0".into(),
+            hop: WIRE,
+            node: Node(node),
+            whole: true,
+            neighbours: vec![Node(1 - node)],
+            gateway: None,
+            routes: Vec::new(),
+        };
+        let wire = vec![Some(port(0).attach(&server)?), Some(port(1).attach(&station)?)];
+        let interfaces = vec![vec!["eth0".into()], Vec::new(), vec!["eth0".into()]];
+        let (stations, others, radios) = (vec![station], Vec::new(), Vec::new());
+        Ok(Hosts { server, ap: None, stations, others, taps: vec![wire], radios, interfaces })
     }
 
-    /// The namespace of a host: the server, the access point, or a station; `None` for any other.
+    /// The namespace of a host; `None` if there is none of that number.
     pub fn of(&self, host: HostId) -> Option<&Namespace> {
+        let first_station = Scenario::station_host(0).index();
         match host {
             Scenario::SERVER => Some(&self.server),
             Scenario::AP_HOST => self.ap.as_ref(),
-            HostId(number) => self.stations.get(usize::from(number) - Scenario::station_host(0).index()),
+            HostId(number) => {
+                let place = usize::from(number) - first_station;
+                self.stations.get(place).or_else(|| self.others.get(place.checked_sub(self.stations.len())?))
+            }
         }
     }
 
     /// All of them, by [`HostId`].
     pub fn all(&self) -> impl Iterator<Item = &Namespace> {
-        std::iter::once(&self.server).chain(&self.ap).chain(&self.stations)
+        std::iter::once(&self.server).chain(&self.ap).chain(&self.stations).chain(&self.others)
     }
 
     /// Packets that any interface has dropped outside the models.
     pub fn dropped(&self) -> Result<u64> {
-        let last = if self.ap.is_some() { "wlan0" } else { "eth0" };
-        let mut sum = self.server.within(|| tap::dropped("eth0"))?;
-        if let Some(ap) = &self.ap {
-            sum += ap.within(|| Ok(tap::dropped("eth0")? + tap::dropped("wlan0")?))?;
-        }
-        for station in &self.stations {
-            sum += station.within(|| tap::dropped(last))?;
+        let mut sum = 0;
+        for (place, names) in self.interfaces.iter().enumerate() {
+            let Some(host) = self.of(HostId(place as u16)) else { continue };
+            sum += host.within(|| names.iter().map(|name| tap::dropped(name)).sum::<Result<u64>>())?;
         }
         Ok(sum)
     }
@@ -122,43 +160,66 @@ fn untaken(read: impl Fn(&str) -> Option<String>) -> u64 {
 
 /// One interface to be.
 struct Port {
-    name: &'static str,
+    name: String,
     hop: HopId,
     node: Node,
-    /// The other nodes of the hop that it talks to.
-    peers: Range<u16>,
-    /// Who leads to everybody else, the other nodes of the hop included. Without one they are neighbours.
+    /// Its network is the whole hop: everybody there is a neighbour.
+    whole: bool,
+    /// The other nodes of the hop that it sends to.
+    neighbours: Vec<Node>,
+    /// Who leads to everybody for whom there is no route.
     gateway: Option<Node>,
+    /// Addresses of others, and the neighbour that leads to each.
+    routes: Vec<(HopId, Node, Node)>,
 }
 
 impl Port {
+    /// The interface at node `node` of link `link`, of a host that forwards by `table`.
+    fn of(graph: &Graph, table: &Forwarding, (link, node): (usize, Node), name: &str) -> Port {
+        let hop_of = |link: usize| HopId(u8::try_from(link).expect("checked: few links"));
+        let here = |step: &Step| usize::from(step.link) == link && step.from == node;
+        let gateway = table.fallback().filter(here).map(|step| step.to);
+        let own = || table.entries().filter(|(_, step)| here(step));
+        let neighbours: BTreeSet<Node> = own().map(|(_, step)| step.to).chain(gateway).collect();
+        let mut routes = Vec::new();
+        for (host, step) in own() {
+            let others = graph.interfaces(host).filter(|interface| *interface != (link, step.to));
+            routes.extend(others.map(|(link, node)| (hop_of(link), node, step.to)));
+        }
+        let ends = &graph.links[link].ends;
+        let others = (0..).map(Node).zip(ends).filter(|(other, end)| *other != node && end.is_some());
+        let whole = gateway.is_none() && others.into_iter().all(|(other, _)| neighbours.contains(&other));
+        let neighbours = neighbours.into_iter().collect();
+        Port { name: name.to_owned(), hop: hop_of(link), node, whole, neighbours, gateway, routes }
+    }
+
     fn attach(&self, host: &Namespace) -> Result<Tap> {
         host.within(|| {
-            let tap = Tap::create(self.name, mac(self.hop, self.node))?;
+            let tap = Tap::create(&self.name, mac(self.hop, self.node))?;
             let mut kernel = Netlink::open()?;
             let index = tap.index();
             kernel.set_up(index)?;
             let ipv6 = std::path::Path::new("/proc/sys/net/ipv6").exists();
-            let (v4_prefix, v6_prefix) = match self.gateway {
-                Some(_) => (32, 128),
-                None => (V4_PREFIX, V6_PREFIX),
-            };
-            kernel.add_address(index, address::v4(self.hop, self.node).into(), v4_prefix)?;
-            if ipv6 {
-                kernel.add_address(index, address::v6(self.hop, self.node).into(), v6_prefix)?;
-            }
-            for peer in self.peers.clone().map(Node) {
-                kernel.add_neighbour(index, address::v4(self.hop, peer).into(), mac(self.hop, peer))?;
-                if ipv6 {
-                    kernel.add_neighbour(index, address::v6(self.hop, peer).into(), mac(self.hop, peer))?;
+            for family in [Family::V4, Family::V6].into_iter().filter(|family| ipv6 || *family == Family::V4) {
+                let at = |hop, node| address::ip(family, hop, node);
+                let prefix = match (family, self.whole) {
+                    (Family::V4, true) => V4_PREFIX,
+                    (Family::V6, true) => V6_PREFIX,
+                    (Family::V4, false) => 32,
+                    (Family::V6, false) => 128,
+                };
+                kernel.add_address(index, at(self.hop, self.node), prefix)?;
+                for peer in &self.neighbours {
+                    kernel.add_neighbour(index, at(self.hop, *peer), mac(self.hop, *peer))?;
+                    if !self.whole {
+                        kernel.add_link_route(index, at(self.hop, *peer))?;
+                    }
                 }
-            }
-            if let Some(gateway) = self.gateway {
-                kernel.add_link_route(index, address::v4(self.hop, gateway).into())?;
-                kernel.add_default_route(index, address::v4(self.hop, gateway).into())?;
-                if ipv6 {
-                    kernel.add_link_route(index, address::v6(self.hop, gateway).into())?;
-                    kernel.add_default_route(index, address::v6(self.hop, gateway).into())?;
+                if let Some(gateway) = self.gateway {
+                    kernel.add_default_route(index, at(self.hop, gateway))?;
+                }
+                for (hop, node, via) in &self.routes {
+                    kernel.add_host_route(index, at(*hop, *node), at(self.hop, *via))?;
                 }
             }
             Ok(tap)

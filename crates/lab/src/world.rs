@@ -14,7 +14,7 @@ use crate::run_dir::RunDir;
 use crate::spec::Spec;
 use crate::stop::Stop;
 use crate::tap::Tap;
-use crate::topology::{Hosts, LAST};
+use crate::topology::{Hosts, LAST, WIRE};
 use crate::traffic::all::Traffic;
 use crate::traffic::{Period, TICK};
 use crate::tunnel::Tunnel;
@@ -23,9 +23,9 @@ use lasthop_radio::trace;
 use lasthop_radio::wifi::Wifi;
 use lasthop_radio::wired::Wire;
 use lasthop_report::AgentAccount;
-use lasthop_scenario::graph::Cable;
+use lasthop_scenario::graph::{Cable, Link, Medium};
 use lasthop_scenario::{Hop, Scenario, Stream, StreamKind};
-use lasthop_signals::Node;
+use lasthop_signals::{HostId, Node};
 use lasthop_units::{Span, Time};
 
 /// Runs `spec`: builds the hosts, brings the hops to life, lets traffic flow, takes everything down. `progress` is told
@@ -49,7 +49,7 @@ pub(crate) struct World {
     // Given up in this order: first what acts, then where it acts, then the claim on all of it.
     pub(crate) emulator: Emulator,
     pub(crate) tunnel: Option<Tunnel>,
-    pub(crate) agent: Option<Agent>,
+    pub(crate) agents: Vec<Agent>,
     pub(crate) hosts: Hosts,
     pub(crate) clock: Clock,
     /// Packets that interfaces had dropped before it began to live.
@@ -66,26 +66,31 @@ impl World {
         }
         clean()?;
         let run = RunDir::claim()?;
-        let mut hosts = Hosts::behind_ap(&run, spec.stations.len() as u16, stop)?;
+        let mut hosts = Hosts::of_graph(&run, &spec.graph, stop)?;
         let taps = std::mem::take(&mut hosts.taps);
         let dropped_before = hosts.dropped()?;
-        let mut driver = DriverSocket::bind(&driver_path(&run))?;
-        let agent = match (&spec.agent, &hosts.ap) {
-            (Some(agent), Some(ap)) => Some(Agent::start(agent, ap, &run, &mut driver, stop)?),
-            _ => None,
-        };
+        let bind = |node: Node| DriverSocket::bind(&driver_path(&run, node)).map(|driver| (node, driver));
+        let mut drivers = reporters(spec).into_iter().map(bind).collect::<Result<Vec<_>>>()?;
+        let mut agents = Vec::new();
+        if let (Some(agent), Some(ap)) = (&spec.agent, &hosts.ap) {
+            for (node, interface) in &hosts.radios {
+                let Some((_, driver)) = drivers.iter_mut().find(|(of, _)| of == node) else { continue };
+                let at = (ap, interface.as_str(), driver_path(&run, *node));
+                agents.push(Agent::start(agent, at, driver, stop)?);
+            }
+        }
         // A station's agent opens its monitor when it starts.
         let monitors = monitors(spec, &hosts)?;
         let start_tunnel = |tunnel| Tunnel::start(tunnel, spec, &hosts, &run, stop);
         let tunnel = spec.tunnel.as_ref().map(start_tunnel).transpose()?;
         let clock = Clock::start_after(HEAD_START);
-        let emulator = Emulator::start(clock, segments(spec, logged, taps, driver, monitors)?)?;
-        Ok(World { hosts, emulator, agent, tunnel, clock, dropped_before, run })
+        let emulator = Emulator::start(clock, segments(spec, logged, taps, drivers, monitors)?)?;
+        Ok(World { hosts, emulator, agents, tunnel, clock, dropped_before, run })
     }
 
     /// True if something that should live as long as the world has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
-        let agent_ended = self.agent.as_mut().is_some_and(Agent::has_ended);
+        let agent_ended = self.agents.iter_mut().any(Agent::has_ended);
         let tunnel_ended = self.tunnel.as_mut().is_some_and(Tunnel::has_ended);
         self.emulator.has_ended() || agent_ended || tunnel_ended
     }
@@ -97,14 +102,14 @@ impl World {
 
     /// Kills its programs, whose farewells nobody will read.
     pub(crate) fn kill_programs(&mut self) {
-        self.agent.iter_mut().for_each(Agent::kill);
+        self.agents.iter_mut().for_each(Agent::kill);
         self.tunnel.iter_mut().for_each(Tunnel::kill);
     }
 
     /// Why a program ended too early, if one has.
     pub(crate) fn complaint(&mut self) -> Option<LabError> {
-        if let Some(agent) = self.agent.take_if(Agent::has_ended) {
-            return Some(agent.explain());
+        if let Some(place) = self.agents.iter_mut().position(Agent::has_ended) {
+            return Some(self.agents.swap_remove(place).explain());
         }
         self.tunnel.take_if(Tunnel::has_ended).map(|mut tunnel| tunnel.explain())
     }
@@ -142,10 +147,16 @@ fn attempt(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
     if let Some(complaint) = world.complaint() {
         return Err(complaint);
     }
-    let World { emulator, tunnel, agent, hosts: _hosts, run: _run, .. } = world;
+    let World { emulator, tunnel, agents, hosts: _hosts, run: _run, .. } = world;
     let tunnel_left = tunnel.map(|tunnel| tunnel.stop(stop)).transpose()?.unwrap_or_default();
-    let had_agent = agent.is_some();
-    let (agent_said, account) = agent.map(|agent| agent.stop(stop)).transpose()?.unwrap_or_default();
+    let (mut agent_said, mut accounts, had) = (String::new(), Vec::new(), agents.len());
+    // All at once: their farewells need not add up.
+    agents.iter().for_each(Agent::ask);
+    for agent in agents {
+        let (said, account) = agent.stop(stop)?;
+        agent_said.push_str(&said);
+        accounts.extend(account);
+    }
     // Its error comes first: if it failed, everything else failed because of it.
     let log = emulator.finish()?;
     if ended_early || stop.is_raised() {
@@ -155,7 +166,7 @@ fn attempt(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
     progress(spec.duration);
     let unread_frames = tunnel_left.station_logs.iter().map(|log| regulated::missed(log)).sum();
     let unread = Unread { dropped, datagrams: untaken, frames: unread_frames };
-    let doubts = doubts(&log, unread, late_start, had_agent, account.as_ref());
+    let doubts = doubts(&log, unread, late_start, had, &accounts);
     let slots = regulated::parse(&tunnel_left.log, clock.on_monotonic(Time::ZERO));
     let EmulatorLog { hops, lateness, realtime, .. } = log;
     let mut hops = hops.into_iter();
@@ -169,7 +180,7 @@ fn attempt(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
         realtime,
         doubts,
         agent_said,
-        agent: account,
+        agents: accounts,
         slots,
         tunnel_said: tunnel_left.said,
     })
@@ -191,44 +202,56 @@ fn monitors(spec: &Spec, hosts: &Hosts) -> Result<Vec<Monitor>> {
     (0..spec.stations.len()).filter(wanted).map(make).collect()
 }
 
+/// The nodes of the last hop whose driver has a socket: the access points, and everybody in a mesh.
+fn reporters(spec: &Spec) -> Vec<Node> {
+    let ends = &spec.graph.links[usize::from(LAST.0)].ends;
+    let owned = (0..).map(Node).zip(ends);
+    let has = |end: &Option<HostId>| match end {
+        Some(Scenario::AP_HOST) => true,
+        Some(_) => spec.is_mesh(),
+        None => false,
+    };
+    owned.filter(|(_, end)| has(end)).map(|(node, _)| node).collect()
+}
+
 /// The models, with the interfaces of their nodes.
 fn segments(
     spec: &Spec,
     logged: bool,
-    taps: Vec<Vec<Tap>>,
-    driver: DriverSocket,
+    taps: Vec<Vec<Option<Tap>>>,
+    drivers: Vec<(Node, DriverSocket)>,
     monitors: Vec<Monitor>,
 ) -> Result<Vec<Segment>> {
-    let mut taps = taps.into_iter();
-    let mut ports = || taps.next().ok_or_else(|| LabError::Spec("a hop without interfaces".into()));
-    let Cable { lines: [there, back], impairments } = &spec.wire;
-    let wire = Wire::new(Node(0), Node(1), *there, *back).impaired(impairments, spec.seed, "cable/0");
-    let last = match &spec.hop {
-        Hop::Wired(hop) => {
-            let star = Star::new(spec.stations.len() as u16, hop.down, hop.up);
-            Model::Star(star.impaired(&hop.impairments, spec.seed))
-        }
-        Hop::Wifi(plan) => Model::Wifi(Box::new(Wifi::new(plan.as_ref().clone(), spec.seed))),
-        Hop::Trace(hop) => Model::Trace(trace::Link::star(spec.stations.len() as u16, &hop.down, &hop.up, spec.seed)),
-        Hop::Cell(_) => return Err(LabError::Spec("an LTE cell: use the simulator (--world sim)".into())),
-    };
     let is_upload =
         |stream: &Stream| matches!(stream.kind, StreamKind::Bulk { .. }) && spec.station_of(stream.from).is_some();
     let uploaders = match logged && spec.streams.iter().any(is_upload) {
         true => 1..spec.stations.len() as u16 + 1,
         false => 0..0,
     };
-    Ok(vec![
-        Segment {
-            model: Model::Wire(wire),
-            ports: ports()?,
-            logged: false,
-            watched: if logged { 0..1 } else { 0..0 },
-            driver: None,
-            monitors: Vec::new(),
-        },
-        Segment { model: last, ports: ports()?, logged, watched: uploaders, driver: Some(driver), monitors },
-    ])
+    let mut last = Some((drivers, monitors));
+    let segment = |(place, (link, ports)): (usize, (&Link, Vec<Option<Tap>>))| match &link.medium {
+        Medium::Cable(Cable { lines: [there, back], impairments }) => {
+            let wire = Wire::new(Node(0), Node(1), *there, *back);
+            let model = Model::Wire(wire.impaired(impairments, spec.seed, &format!("cable/{place}")));
+            let watched = if logged && place == usize::from(WIRE.0) { 0..1 } else { 0..0 };
+            Ok(Segment { model, ports, logged: false, watched, drivers: Vec::new(), monitors: Vec::new() })
+        }
+        Medium::LastHop => {
+            let (drivers, monitors) = last.take().ok_or_else(|| LabError::Spec("a second last hop".into()))?;
+            Ok(Segment { model: last_hop(spec)?, ports, logged, watched: uploaders.clone(), drivers, monitors })
+        }
+    };
+    spec.graph.links.iter().zip(taps).enumerate().map(segment).collect()
+}
+
+fn last_hop(spec: &Spec) -> Result<Model> {
+    let stations = spec.stations.len() as u16;
+    Ok(match &spec.hop {
+        Hop::Wired(hop) => Model::Star(Star::new(stations, hop.down, hop.up).impaired(&hop.impairments, spec.seed)),
+        Hop::Wifi(plan) => Model::Wifi(Box::new(Wifi::new(plan.as_ref().clone(), spec.seed))),
+        Hop::Trace(hop) => Model::Trace(trace::Link::star(stations, &hop.down, &hop.up, spec.seed)),
+        Hop::Cell(_) => return Err(LabError::Spec("an LTE cell: use the simulator (--world sim)".into())),
+    })
 }
 
 /// What was lost because somebody was late.
@@ -247,10 +270,10 @@ pub(crate) fn doubts(
     log: &EmulatorLog,
     unread: Unread,
     late_start: Span,
-    had_agent: bool,
-    account: Option<&AgentAccount>,
+    agents: usize,
+    accounts: &[AgentAccount],
 ) -> Vec<Doubt> {
-    let driver_losses = account.map_or(0, |account| account.driver_losses);
+    let driver_losses: u64 = accounts.iter().map(|account| account.driver_losses).sum();
     let late = log.lateness.summaries().into_iter().filter(|(_, summary)| summary.p99 > LATEST);
     let late = late.map(|(kind, summary)| Doubt::Late(kind, summary.p99));
     let found = [
@@ -261,7 +284,7 @@ pub(crate) fn doubts(
         (unread.frames > 0).then_some(Doubt::UnreadFrames(unread.frames)),
         (log.unread_reports > 0).then_some(Doubt::UnreadReports(log.unread_reports)),
         (driver_losses > 0).then_some(Doubt::DriverSilent(driver_losses)),
-        (had_agent && account.is_none()).then_some(Doubt::AgentSilent),
+        (accounts.len() < agents).then_some(Doubt::AgentSilent),
     ];
     found.into_iter().flatten().chain(late).collect()
 }
@@ -274,7 +297,7 @@ mod tests {
     fn a_run_in_which_monitors_were_not_read_in_time_is_not_to_be_believed() {
         let of = |frames| {
             let unread = Unread { frames, ..Unread::default() };
-            doubts(&EmulatorLog::default(), unread, Span::ZERO, false, None)
+            doubts(&EmulatorLog::default(), unread, Span::ZERO, 0, &[])
         };
         assert_eq!((of(0), of(3)), (vec![], vec![Doubt::UnreadFrames(3)]));
         assert!(of(3)[0].to_string().contains("did not read 3 frames of their monitors"));

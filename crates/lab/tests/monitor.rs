@@ -13,7 +13,7 @@ use lasthop_lab::{Outcome, Spec, Stop, StreamLog, run};
 use lasthop_laws::aggregation::meter::{Frame, Grouping, Meter, Tally};
 use lasthop_radio::wifi::{GuardInterval, Mcs, NodeParams, Params, Role, Standard, Width};
 use lasthop_radio::{AccessClass, wired};
-use lasthop_scenario::graph::Cable;
+use lasthop_scenario::graph::{Cable, Graph};
 use lasthop_scenario::{Hop, Program, Scenario, Stream, StreamKind};
 use lasthop_signals::phy::Format;
 use lasthop_signals::{MacAddress, Node, ReceivedMpdu};
@@ -48,11 +48,14 @@ fn spec() -> Spec {
         class,
     };
     Spec {
-        wire: Cable::plain(wired::Params {
-            rate: Rate::from_mbit(1_000),
-            delay: Span::from_millis(2),
-            queue_packets: 1_000,
-        }),
+        graph: Graph::street(
+            &Cable::plain(wired::Params {
+                rate: Rate::from_mbit(1_000),
+                delay: Span::from_millis(2),
+                queue_packets: 1_000,
+            }),
+            &["near".into(), "far".into()],
+        ),
         hop: Hop::Wifi(Box::new(plan)),
         stations: vec!["near".into(), "far".into()],
         family: Family::V4,

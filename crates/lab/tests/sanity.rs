@@ -7,7 +7,7 @@ use lasthop_lab::{LatenessKind, Outcome, Spec, Stop, StreamLog, run};
 use lasthop_radio::AccessClass;
 use lasthop_radio::wired::{Impairments, Params};
 use lasthop_report::Key;
-use lasthop_scenario::graph::Cable;
+use lasthop_scenario::graph::{Cable, Graph};
 use lasthop_scenario::{Hop, Program, Scenario, Stream, StreamKind, WiredHop};
 use lasthop_signals::Node;
 use lasthop_units::stats::Samples;
@@ -32,7 +32,7 @@ fn spec(congestion: &str, duration: Span) -> Spec {
     let wire = Params { rate: Rate::from_mbit(1000), delay: Span::from_millis(10), queue_packets: 10_000 };
     let down = Params { rate: Rate::from_mbit(50), delay: Span::ZERO, queue_packets: 1000 };
     Spec {
-        wire: Cable::plain(wire),
+        graph: Graph::street(&Cable::plain(wire), &["sta1".into()]),
         hop: Hop::Wired(WiredHop {
             down,
             up: Params { rate: Rate::from_mbit(1000), ..down },

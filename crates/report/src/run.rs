@@ -176,6 +176,31 @@ impl AgentAccount {
         serde_json::json!({ "agent": self }).to_string()
     }
 
+    /// This account and that of another agent beside it as one: counts together, the longest of times.
+    pub fn and(self, other: AgentAccount) -> AgentAccount {
+        AgentAccount {
+            method: self.method,
+            intervals: self.intervals + other.intervals,
+            stale_reports: self.stale_reports + other.stale_reports,
+            refused_reports: self.refused_reports + other.refused_reports,
+            driver_losses: self.driver_losses + other.driver_losses,
+            flows: self.flows + other.flows,
+            strangers: self.strangers + other.strangers,
+            untimed: self.untimed + other.untimed,
+            expired: self.expired + other.expired,
+            orders: self.orders + other.orders,
+            orders_spared: self.orders_spared + other.orders_spared,
+            longest_work_us: self.longest_work_us.max(other.longest_work_us),
+            farewell_ms: self.farewell_ms.max(other.farewell_ms),
+            rewritten: self.rewritten + other.rewritten,
+            unattended: self.unattended + other.unattended,
+            malformed: self.malformed + other.malformed,
+            opened: self.opened + other.opened,
+            evicted: self.evicted + other.evicted,
+            refused: self.refused + other.refused,
+        }
+    }
+
     /// The last account in what an agent printed; `None` if there is none.
     pub fn find(printed: &str) -> Option<AgentAccount> {
         #[derive(Deserialize)]

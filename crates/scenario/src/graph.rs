@@ -6,6 +6,7 @@
 //! Routes are those of fewest links; among equals the one over the link that comes first in the graph. A `[[route]]` of the file
 //! comes before them.
 
+use crate::Scenario;
 use lasthop_radio::wired;
 use lasthop_signals::{HostId, Node};
 use lasthop_units::Span;
@@ -118,9 +119,60 @@ impl Forwarding {
     pub fn next(&self, to: HostId) -> Option<Step> {
         self.entries.get(to.index()).copied().flatten().or(self.default)
     }
+
+    /// Where everything goes for which [`Forwarding::entries`] has nothing.
+    pub fn fallback(&self) -> Option<Step> {
+        self.default
+    }
+
+    /// Hosts with a step of their own, by number.
+    pub fn entries(&self) -> impl Iterator<Item = (HostId, Step)> + '_ {
+        let entries = (0..).map(HostId).zip(&self.entries);
+        entries.filter_map(|(host, step)| Some((host, (*step)?)))
+    }
 }
 
 impl Graph {
+    /// A street: a server, a wire, and an access point with these stations on a last hop.
+    pub fn street(wire: &Cable, stations: &[String]) -> Graph {
+        let host = |name: &str, role| Host { name: name.to_owned(), role };
+        let mut hosts = vec![host("server", HostRole::Wired), host("ap", HostRole::AccessPoint)];
+        hosts.extend(stations.iter().enumerate().map(|(place, name)| host(name, HostRole::Station(place))));
+        let ends = [Scenario::SERVER, Scenario::AP_HOST].map(Some).to_vec();
+        let wire = Link { medium: Medium::Cable(wire.clone()), ends };
+        let places = 0..stations.len();
+        let mut ends = vec![Some(Scenario::AP_HOST)];
+        ends.extend(places.clone().map(|place| Some(Scenario::station_host(place))));
+        let links = vec![wire, Link { medium: Medium::LastHop, ends }];
+        let radio = places.map(|place| (Scenario::AP, Scenario::station_node(place))).collect();
+        Graph { hosts, links, radio, routes: Vec::new() }
+    }
+
+    /// The interfaces of a host, each as its link and its node there, in the order of links.
+    pub fn interfaces(&self, host: HostId) -> impl Iterator<Item = (usize, Node)> + '_ {
+        let nodes = move |(place, link): (usize, &Link)| {
+            let own = link.ends.iter().enumerate().filter(move |(_, end)| **end == Some(host));
+            own.map(|(node, _)| (place, Node(node as u16))).collect::<Vec<_>>()
+        };
+        self.links.iter().enumerate().flat_map(nodes)
+    }
+
+    /// The step by which packets of `from` come to `to`; `None` if there is no way, or the two are one.
+    pub fn arrival(&self, from: HostId, to: HostId) -> Option<Step> {
+        let tables = self.forwarding();
+        let (mut at, mut last) = (from, None);
+        // No way is longer than there are hosts.
+        for _ in 0..self.hosts.len() {
+            if at == to {
+                return last;
+            }
+            let step = tables.get(at.index())?.next(to)?;
+            at = self.links[usize::from(step.link)].ends[step.to.index()]?;
+            last = Some(step);
+        }
+        None
+    }
+
     /// The host called `name`.
     pub fn host(&self, name: &str) -> Option<HostId> {
         let place = self.hosts.iter().position(|host| host.name == name)?;

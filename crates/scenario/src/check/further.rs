@@ -2,12 +2,12 @@
 
 use super::traffic::group;
 use super::{cable, name, unique, unknown_name};
+use crate::Scenario;
 use crate::graph::{Cable, Graph, HostRole, Link, Medium, Route};
 use crate::model::Further;
 use crate::problem::Kind;
 use crate::raw;
 use crate::read::{At, Context, Entry};
-use crate::{Scenario, World};
 use lasthop_radio::wired;
 use lasthop_signals::{HostId, Node};
 use lasthop_units::{Rate, Span};
@@ -81,13 +81,6 @@ pub(super) fn further(raw: &raw::Scenario, stations: &[String], cx: &mut Context
             let what = "a second route from the same host to the same host";
             cx.impossible(&table.place, what, "keep one of them");
         }
-    }
-    let extra =
-        [tables.first().map(|table| &table.place), links.first().map(|table| &table.place), raw.route.given_at()];
-    if let Some(place) = extra.into_iter().flatten().next()
-        && raw.world.get() == Some(World::Lab)
-    {
-        cx.impossible(place, "the lab has no hosts and cables but those of the short form", "write `world = \"sim\"`");
     }
     let whole = cables.into_iter().collect::<Option<_>>().zip(made.into_iter().collect::<Option<_>>()).zip(hosts);
     if let Some(((cables, routes), hosts)) = whole {

@@ -251,12 +251,6 @@ fn access_points(raw: &raw::Scenario, cx: &mut Context) {
             cx.impossible(&table.name.at, what, "give each access point a name of its own");
         }
     }
-    if let Some(table) = tables.first()
-        && raw.world.get() == Some(World::Lab)
-    {
-        let what = "the lab has one access point";
-        cx.impossible(&table.place, what, "write `world = \"sim\"`, or make a `[[neighbour]]` of it");
-    }
 }
 
 /// One table for each station that the tables stand for.

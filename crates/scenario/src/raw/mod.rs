@@ -42,17 +42,17 @@ table! {
         required hop: Hop,
         /// The stations behind the hop, one `[[station]]` each.
         required station: Vec<Station>,
-        /// Further access points on the Wi-Fi channel, one `[[access-point]]` each, with stations of their own: in the
-        /// simulator only. They are like the hop's own in all that is not said here, and behind the same wire.
+        /// Further access points on the Wi-Fi channel, one `[[access-point]]` each, with stations of their own.
+        /// They are like the hop's own in all that is not said here, and behind the same wire.
         default("[]") access_point: Vec<AccessPoint>,
         /// Other BSSs that share the Wi-Fi channel, one `[[neighbour]]` each. They and the scenario's own BSS hear each
         /// other unless their keys say otherwise.
         default("[]") neighbour: Vec<Neighbour>,
-        /// Further hosts on cables, one `[[host]]` each: in the simulator only.
+        /// Further hosts on cables, one `[[host]]` each.
         default("[]") host: Vec<Host>,
-        /// Cables of their own between hosts, one `[[link]]` each: in the simulator only.
+        /// Cables of their own between hosts, one `[[link]]` each.
         default("[]") link: Vec<Link>,
-        /// Routes that come before those of fewest links, one `[[route]]` each: in the simulator only.
+        /// Routes that come before those of fewest links, one `[[route]]` each.
         default("[]") route: Vec<Route>,
         /// What hosts send each other, one `[[traffic]]` each.
         required traffic: Vec<Traffic>,
@@ -248,7 +248,7 @@ table! {
         /// frames are held back: packets from one station to another go through the access point as
         /// a router, and pass either way.
         default("false") client_isolation: bool,
-        /// Makes a mesh of the hop, in the simulator only: access point and stations, which stand at their `position`s, hear each other by
+        /// Makes a mesh of the hop: access point and stations, which stand at their `position`s, hear each other by
         /// distance and forward each other's packets. The access point is the gateway to the wire; it sends as the first station
         /// does, and its queue is `queue`.
         optional mesh: Mesh,
