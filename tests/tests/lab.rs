@@ -190,7 +190,11 @@ fn what_cannot_be_is_told_before_anything_is_built() {
     }
     let backhaul = scenario("aggregation/slow-backhaul");
     let backhaul = [backhaul.to_str().expect("UTF-8"), "--", "true"];
-    let says = if nix::unistd::geteuid().is_root() { ["slow-backhaul.toml", "no backhaul"] } else { ["root", "sudo"] };
+    let says = if nix::unistd::geteuid().is_root() {
+        ["slow-backhaul.toml", "the one access point"]
+    } else {
+        ["root", "sudo"]
+    };
     refused(&backhaul).failed_saying(&says);
 }
 

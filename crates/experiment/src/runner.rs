@@ -185,11 +185,11 @@ fn emulate(
 /// What came of the proxy's law, station by station, in the measuring window.
 fn regulated(spec: &Spec, outcome: &lasthop_lab::Outcome) -> Vec<Regulated> {
     let window = (Time::ZERO + spec.warm_up, Time::ZERO + spec.duration);
-    let of = |(place, name): (usize, &String)| {
+    let of = |(place, name): (usize, &str)| {
         let station = Scenario::station_node(place);
         lasthop_lab::regulated::summarise(name, station, &outcome.slots, &outcome.hop, window)
     };
-    spec.stations.iter().enumerate().map(of).collect()
+    spec.stations().into_iter().enumerate().map(of).collect()
 }
 
 fn lateness(summary: &lasthop_lab::Summary) -> Lateness {

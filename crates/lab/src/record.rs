@@ -59,7 +59,7 @@ impl Outcome {
         for crossing in up {
             recorder.uplink_delivery(crossing.at, crossing.queued_at(), crossing.from);
         }
-        let station = |node: Node| (1..=spec.stations.len()).contains(&node.index());
+        let station = |node: Node| (1..=spec.stations().len()).contains(&node.index());
         for frame in self.hop.frames.iter() {
             if station(frame.to) {
                 recorder.frame(frame.at, frame.to, u32::from(frame.packets), frame.airtime);
@@ -147,8 +147,9 @@ impl Spec {
     /// A recorder for the stations and the measuring window of this run.
     pub fn recorder(&self) -> Recorder {
         let window = Window { warm_up: Time::ZERO + self.warm_up, end: Time::ZERO + self.duration };
-        let stations = self.stations.iter().enumerate();
-        let mut recorder = Recorder::new(window, stations.map(|(n, name)| (Scenario::station_node(n), name.clone())));
+        let stations = self.stations().into_iter().enumerate();
+        let mut recorder =
+            Recorder::new(window, stations.map(|(n, name)| (Scenario::station_node(n), name.to_owned())));
         recorder.set_streams(self.infos.clone());
         recorder
     }

@@ -24,8 +24,6 @@ pub struct Spec {
     pub graph: Graph,
     /// The last hop: a BSS, or a cable to each station.
     pub hop: Hop,
-    /// The stations' names; nodes 1, 2… of the last hop.
-    pub stations: Vec<String>,
     /// IP version of all traffic.
     pub family: Family,
     /// What hosts send to each other.
@@ -113,7 +111,6 @@ impl Spec {
         Spec {
             graph: scenario.graph(),
             hop: scenario.hop_under(law),
-            stations: scenario.stations().to_vec(),
             family: Family::V4,
             streams: scenario.streams_for(Seed(seed)),
             congestion: hosts.iter().map(|host| law.sender(&host.name).congestion().to_owned()).collect(),
@@ -138,7 +135,13 @@ impl Spec {
 
     /// The address of each station on the last hop, node 1 first.
     pub fn station_addresses(&self) -> impl Iterator<Item = IpAddr> + '_ {
-        (0..self.stations.len()).map(|place| address::ip(self.family, topology::LAST, Scenario::station_node(place)))
+        (0..self.stations().len()).map(|place| address::ip(self.family, topology::LAST, Scenario::station_node(place)))
+    }
+
+    /// The stations' names; nodes 1, 2… of the last hop.
+    pub fn stations(&self) -> Vec<&str> {
+        let stations = self.graph.hosts.iter().filter(|host| matches!(host.role, HostRole::Station(_)));
+        stations.map(|host| host.name.as_str()).collect()
     }
 
     /// How many hosts there are.
@@ -210,8 +213,8 @@ impl Spec {
     /// [`LabError::Spec`], or [`LabError::Missing`] for what the machine lacks.
     pub fn check(&self) -> Result<()> {
         let wrong = |why: String| Err(LabError::Spec(why));
-        if self.stations.is_empty() || self.stations.len() >= usize::from(MAX_NODES) {
-            return wrong(format!("{} stations: the lab has room for 1 to {}", self.stations.len(), MAX_NODES - 1));
+        if self.stations().is_empty() || self.stations().len() >= usize::from(MAX_NODES) {
+            return wrong(format!("{} stations: the lab has room for 1 to {}", self.stations().len(), MAX_NODES - 1));
         }
         if self.duration.is_zero() || self.warm_up >= self.duration {
             return wrong(format!("a warm-up of {} in a run of {}", self.warm_up, self.duration));
@@ -225,8 +228,8 @@ impl Spec {
         if self.congestion.len() < self.hosts() {
             return wrong(format!("congestion controls for {} of {} hosts", self.congestion.len(), self.hosts()));
         }
-        if let Some(place) = self.monitors.iter().find(|place| **place >= self.stations.len()) {
-            return wrong(format!("a monitor interface for station {place} of {}", self.stations.len()));
+        if let Some(place) = self.monitors.iter().find(|place| **place >= self.stations().len()) {
+            return wrong(format!("a monitor interface for station {place} of {}", self.stations().len()));
         }
         if matches!(self.hop, Hop::Wired(_) | Hop::Trace(_)) && !self.monitors.is_empty() {
             return wrong("a monitor interface on a hop that has no radio".into());
@@ -234,10 +237,10 @@ impl Spec {
         let last = match &self.hop {
             Hop::Wired(hop) => hop.down.rate.min(hop.up.rate),
             Hop::Cell(_) => return wrong("an LTE cell, and the lab has none: use the simulator (--world sim)".into()),
-            Hop::Wifi(plan) if plan.params().nodes.len() <= self.stations.len() => {
+            Hop::Wifi(plan) if plan.params().nodes.len() <= self.stations().len() => {
                 return wrong(format!(
                     "{} stations on a hop with {} nodes",
-                    self.stations.len(),
+                    self.stations().len(),
                     plan.params().nodes.len()
                 ));
             }

@@ -92,7 +92,7 @@ impl Tunnel {
             station_logs: (0..hosts.stations.len()).map(station_log).collect(),
         };
         for (station, namespace) in hosts.stations.iter().enumerate() {
-            let name = format!("the agent of station {}", spec.stations[station]);
+            let name = format!("the agent of station {}", spec.stations()[station]);
             let mut arguments = filled(&tunnel.station, station);
             for (port, from) in iperf3_ports(spec, station) {
                 let target = SocketAddr::new(spec.address(from, Scenario::station_host(station)), port);

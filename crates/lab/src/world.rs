@@ -199,7 +199,7 @@ fn monitors(spec: &Spec, hosts: &Hosts) -> Result<Vec<Monitor>> {
         Monitor::create(&hosts.stations[place], Scenario::station_node(place), hears, view.clone())
     };
     let wanted = |place: &usize| spec.tunnel.is_some() || spec.monitors.contains(place);
-    (0..spec.stations.len()).filter(wanted).map(make).collect()
+    (0..spec.stations().len()).filter(wanted).map(make).collect()
 }
 
 /// The nodes of the last hop whose driver has a socket: the access points, and everybody in a mesh.
@@ -225,7 +225,7 @@ fn segments(
     let is_upload =
         |stream: &Stream| matches!(stream.kind, StreamKind::Bulk { .. }) && spec.station_of(stream.from).is_some();
     let uploaders = match logged && spec.streams.iter().any(is_upload) {
-        true => 1..spec.stations.len() as u16 + 1,
+        true => 1..spec.stations().len() as u16 + 1,
         false => 0..0,
     };
     let mut last = Some((drivers, monitors));
@@ -245,7 +245,7 @@ fn segments(
 }
 
 fn last_hop(spec: &Spec) -> Result<Model> {
-    let stations = spec.stations.len() as u16;
+    let stations = spec.stations().len() as u16;
     Ok(match &spec.hop {
         Hop::Wired(hop) => Model::Star(Star::new(stations, hop.down, hop.up).impaired(&hop.impairments, spec.seed)),
         Hop::Wifi(plan) => Model::Wifi(Box::new(Wifi::new(plan.as_ref().clone(), spec.seed))),

@@ -37,7 +37,6 @@ fn spec(duration: Span) -> Spec {
     Spec {
         graph: Graph::street(&Cable::plain(Params { rate: Rate::from_mbit(1000), ..line }), &["sta1".into()]),
         hop: Hop::Wired(WiredHop { down: line, up: line, impairments: Impairments::default() }),
-        stations: vec!["sta1".into()],
         family: Family::V4,
         streams: vec![Stream {
             number: 0,

@@ -57,7 +57,6 @@ fn spec() -> Spec {
             &["near".into(), "far".into()],
         ),
         hop: Hop::Wifi(Box::new(plan)),
-        stations: vec!["near".into(), "far".into()],
         family: Family::V4,
         streams: vec![stream(0), stream(1)],
         infos: Vec::new(),

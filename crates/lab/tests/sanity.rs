@@ -29,16 +29,14 @@ fn is_root() -> bool {
 
 /// 50 Mbit/s, 20 ms of round-trip time, a FIFO of 1000 packets.
 fn spec(congestion: &str, duration: Span) -> Spec {
-    let wire = Params { rate: Rate::from_mbit(1000), delay: Span::from_millis(10), queue_packets: 10_000 };
     let down = Params { rate: Rate::from_mbit(50), delay: Span::ZERO, queue_packets: 1000 };
     Spec {
-        graph: Graph::street(&Cable::plain(wire), &["sta1".into()]),
+        graph: street(&["sta1"]),
         hop: Hop::Wired(WiredHop {
             down,
             up: Params { rate: Rate::from_mbit(1000), ..down },
             impairments: Impairments::default(),
         }),
-        stations: vec!["sta1".into()],
         family: Family::V4,
         streams: vec![stream(0, duration, StreamKind::Bulk { size: None, program: Program::Own, send_buffer: None })],
         infos: Vec::new(),
@@ -51,6 +49,12 @@ fn spec(congestion: &str, duration: Span) -> Spec {
         beyond: None,
         monitors: Vec::new(),
     }
+}
+
+/// These stations behind 1 Gbit/s and 10 ms.
+fn street(stations: &[&str]) -> Graph {
+    let wire = Params { rate: Rate::from_mbit(1000), delay: Span::from_millis(10), queue_packets: 10_000 };
+    Graph::street(&Cable::plain(wire), &stations.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
 }
 
 fn stream(station: usize, duration: Span, kind: StreamKind) -> Stream {
@@ -157,9 +161,8 @@ fn probes_fetches_and_ipv6_flows_cross_two_hops_to_three_stations() {
         StreamKind::Fetch { size: Bytes::new(100_000), every: Span::from_secs(1) },
     ];
     let streams = kinds.iter().flat_map(|kind| (0..3).map(|station| stream(station, duration, *kind))).collect();
-    let names = (1..=3).map(|n| format!("sta{n}")).collect();
-    let congestion = vec!["cubic".into(); 5];
-    let spec = Spec { stations: names, congestion, family: Family::V6, streams, ..spec("cubic", duration) };
+    let mut spec = Spec { congestion: vec!["cubic".into(); 5], family: Family::V6, streams, ..spec("cubic", duration) };
+    spec.graph = street(&["sta1", "sta2", "sta3"]);
     let spec = spec.with_named_streams();
     let Some((outcome, figures)) = measure("three stations, IPv6", &spec, Span::from_secs(1)) else { return };
     assert!(figures.goodput_mbit > 30.0, "{}", figures.goodput_mbit);
