@@ -125,7 +125,7 @@ fn a_capture_comes_through_a_pipe_as_it_is_written() {
     drop(input);
     let mut child = piped(&["-"]);
     let _ = child.stdin.take().expect("a pipe").write_all(b"#!/bin/sh\n and some more text");
-    ends_within(child, PATIENCE).failed_saying(&["standard input", "not a pcap file"]);
+    ends_within(child, PATIENCE).failed_saying(&["standard input", "neither a pcap nor a pcapng file"]);
 }
 
 #[test]
@@ -140,8 +140,8 @@ fn what_cannot_be_measured_is_refused_with_a_remedy() {
         let _ = run(lasthop(["aggregation"]).arg(path)).failed_saying(parts);
     };
     refused(Path::new("/nowhere/x.pcap"), &["/nowhere/x.pcap"]);
-    refused(&file("text", b"#!/bin/sh\n and some more text"), &["not a pcap file"]);
-    refused(&file("ng", &[0x0a, 0x0d, 0x0d, 0x0a, 0, 0, 0, 0]), &["pcapng", "editcap"]);
+    refused(&file("text", b"#!/bin/sh\n and some more text"), &["neither a pcap nor a pcapng file"]);
+    refused(&file("ng", &[0x0a, 0x0d, 0x0d, 0x0a, 0, 0, 0, 0]), &["pcapng", "no interface"]);
     refused(&file("ethernet", &capture(1, 1)), &["link type 1", "127", "tcpdump -i mon0"]);
     let ended = run(&mut lasthop(["aggregation", "-i", "nosuch0"])).failed_saying(&["nosuch0", "ip link"]);
     assert!(ended.out.is_empty());
@@ -155,6 +155,42 @@ fn what_cannot_be_measured_is_refused_with_a_remedy() {
     assert_eq!(run(&mut lasthop(["aggregation"])).status, 2, "neither file nor interface");
     let bare = run(&mut lasthop(["aggregation", "--interval", "5", "x.pcap"]));
     assert!(bare.status == 2 && bare.err.contains("unit"), "{}", bare.err);
+}
+
+/// A block of pcapng.
+fn block(kind: u32, body: &[u8]) -> Vec<u8> {
+    let len = (12 + body.len() as u32).to_le_bytes();
+    [&kind.to_le_bytes()[..], &len, body, &len].concat()
+}
+
+#[test]
+fn a_pcapng_is_counted_interface_by_interface() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let path = folder.path().join("two.pcapng");
+    let section = block(0x0a0d_0d0a, &[&0x1a2b_3c4du32.to_le_bytes()[..], &[1, 0, 0, 0], &[0xff; 8]].concat());
+    let described =
+        |link: u8, name: &[u8; 4]| block(1, &[&[link, 0, 0, 0, 0, 0, 0, 0, 2, 0, 4, 0], &name[..], &[0; 4]].concat());
+    let mut file = [section, described(127, b"mon0"), described(1, b"eth0"), described(127, b"mon1")].concat();
+    // What `capture` makes, 30 packets on the first interface, 20 on the second, 10 on the third.
+    let classic = capture(127, 60);
+    for (n, record) in classic[24..].chunks(16 + 66).enumerate() {
+        let interface = [0, 1, 0, 1, 0, 2][n % 6u32 as usize];
+        let head = [interface, 0u32, n as u32 * 1_000, 66, 66].map(u32::to_le_bytes).concat();
+        file.extend(block(6, &[&head[..], &record[16..], &[0; 2]].concat()));
+    }
+    std::fs::write(&path, &file).expect("written");
+    let ended = run(lasthop(["aggregation", "--json"]).arg(&path)).succeeded();
+    let lines: Vec<Value> =
+        ended.out.lines().map(|line| serde_json::from_str(line).expect("an object a line")).collect();
+    let counts: Vec<_> = lines.iter().map(|one| (one["interface"].as_str(), one["captured"].as_u64())).collect();
+    assert_eq!(counts, [(Some("interface 0 (mon0)"), Some(30)), (Some("interface 2 (mon1)"), Some(10))]);
+    assert!(ended.err.contains("interface 1 (eth0) has link type 1, without 802.11"), "{}", ended.err);
+    let text = run(lasthop(["aggregation"]).arg(&path)).succeeded();
+    assert!(text.out.contains("interface 0 (mon0), 0.000 to"), "{}", text.out);
+    // Ethernet alone.
+    let section = &file[..28];
+    std::fs::write(&path, [section, &described(1, b"eth0")].concat()).expect("written");
+    run(lasthop(["aggregation"]).arg(&path)).failed_saying(&["link type 1, not 127", "tcpdump -i mon0"]);
 }
 
 /// What `mon0` of the second station of tests/scenarios/radio.toml showed in a tenth of a second, its packets cut to 160

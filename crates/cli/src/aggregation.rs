@@ -3,7 +3,7 @@
 mod table;
 
 use crate::{flag, note, say};
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use clap::Args as ClapArgs;
 use lasthop_agents::ap::{Stop, stop_on_signals};
 use lasthop_agents::monitor::{MonitorError, MonitorReader, drop_privileges};
@@ -14,7 +14,7 @@ use lasthop_wire::monitor::Captured;
 use lasthop_wire::pcap;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _};
 use std::os::fd::AsFd as _;
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 /// What to measure.
 #[derive(ClapArgs)]
 pub struct Args {
-    /// A capture (pcap, link type IEEE802_11_RADIO); `-` is standard input
+    /// A capture (pcap or pcapng, link type IEEE802_11_RADIO); `-` is standard input
     #[arg(required_unless_present_any = ["interface", "read"], conflicts_with_all = ["interface", "read"])]
     file: Option<PathBuf>,
     /// The same, for who is used to tcpdump
@@ -96,11 +96,13 @@ struct Printer<'a> {
     /// Begin of the interval, and of everything.
     start: Option<Time>,
     origin: Time,
+    /// Which of several interfaces it is about.
+    name: Option<String>,
 }
 
 impl<'a> Printer<'a> {
     fn new(args: &'a Args) -> Printer<'a> {
-        Printer { args, account: Account::default(), start: None, origin: Time::ZERO }
+        Printer { args, account: Account::default(), start: None, origin: Time::ZERO, name: None }
     }
 
     /// Prints the intervals that have ended by `now`.
@@ -131,10 +133,11 @@ impl<'a> Printer<'a> {
     fn print(&mut self, start: Time, end: Time) -> anyhow::Result<()> {
         let account = std::mem::take(&mut self.account);
         let (from, to) = (start.since(self.origin), end.since(self.origin));
+        let name = self.name.as_deref();
         if self.args.json {
-            say!("{}", table::json(&account, from, to))?;
+            say!("{}", table::json(&account, name, (from, to)))?;
         } else {
-            say!("{}", table::text(&account, from, to))?;
+            say!("{}", table::text(&account, name, (from, to)))?;
         }
         Ok(())
     }
@@ -204,8 +207,15 @@ fn capture(path: &Path, args: &Args) -> anyhow::Result<()> {
     let mut source = Source::open(path)?;
     let place = || if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() };
     let none = || format!("{} is no capture that can be read", place());
+    let no_radio = |links: &str| {
+        anyhow!(
+            "{}: link type {links}, not {} (IEEE802_11_RADIO): capture on a monitor interface, as with `tcpdump -i mon0 -w FILE`",
+            place(),
+            pcap::LINK_RADIOTAP
+        )
+    };
     let (mut stream, mut buffer, mut end) = (pcap::Stream::new(), vec![0; 1 << 16], None);
-    let (mut meter, mut printer, mut last) = (meter(args), Printer::new(args), Time::ZERO);
+    let (mut radios, mut others) = (BTreeMap::<usize, Radio>::new(), BTreeSet::new());
     loop {
         let count = match source.read(&mut buffer, &mut end) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -215,41 +225,87 @@ fn capture(path: &Path, args: &Args) -> anyhow::Result<()> {
             break;
         }
         stream.push(&buffer[..count]);
-        match stream.link().with_context(none)? {
-            Some(pcap::LINK_RADIOTAP) | None => {}
-            Some(link) => bail!(
-                "{}: link type {link}, not {} (IEEE802_11_RADIO): capture on a monitor interface, as with `tcpdump -i mon0 -w FILE`",
-                place(),
-                pcap::LINK_RADIOTAP
-            ),
-        }
-        while let Some(packet) = stream.packet().with_context(place)? {
-            last = last.max(packet.at);
-            meter.advance(packet.at, &mut |frame| printer.account.add(frame));
-            printer.advance(packet.at, args.interval)?;
-            printer.account.captured += 1;
-            let original = usize::try_from(packet.original).unwrap_or(usize::MAX);
-            match Captured::parse(packet.bytes, original) {
-                Err(_) => printer.account.unreadable += 1,
-                Ok(found) => {
-                    if let Some(mpdu) = found.mpdu() {
-                        meter.receive(packet.at, &mpdu, &mut |frame| printer.account.add(frame));
-                    }
-                }
+        while let Some(packet) = stream.packet().with_context(none)? {
+            let (number, on) = (packet.interface, packet.on);
+            if on.link == pcap::LINK_RADIOTAP {
+                let name = packet.of_many.then(|| label(number, on));
+                radios.entry(number).or_insert_with(|| Radio::new(args, name)).hear(&packet)?;
+            } else if !packet.of_many {
+                return Err(no_radio(&on.link.to_string()));
+            } else if others.insert(number) {
+                let (name, link) = (label(number, on), on.link);
+                note!("{}: {name} has link type {link}, without 802.11: its packets are passed over", place());
             }
         }
     }
     let truncated = stream.finish().with_context(none)?;
-    meter.finish(&mut |frame| printer.account.add(frame));
-    let start = printer.start.unwrap_or(last);
-    printer.print(start, last)?;
+    let links: BTreeSet<u32> = stream.interfaces().iter().map(|interface| interface.link).collect();
+    if radios.is_empty() {
+        if !links.is_empty() && !links.contains(&pcap::LINK_RADIOTAP) {
+            let links: Vec<String> = links.iter().map(u32::to_string).collect();
+            return Err(no_radio(&links.join(", ")));
+        }
+        radios.insert(0, Radio::new(args, None));
+    }
+    for radio in radios.into_values() {
+        radio.finish(&place())?;
+    }
     if truncated {
         note!("{}: the file ends within a packet; what was whole has been counted", place());
     }
-    if meter.unattributed() > 0 {
-        note!("{}: {} damaged PPDUs of which nobody can say who sent them", place(), meter.unattributed());
+    if stream.untimed() > 0 {
+        note!("{}: {} packets without a time are passed over", place(), stream.untimed());
     }
     Ok(())
+}
+
+/// What an interface of a capture with several is called.
+fn label(number: usize, interface: &pcap::Interface) -> String {
+    match &interface.name {
+        Some(name) => format!("interface {number} ({name})"),
+        None => format!("interface {number}"),
+    }
+}
+
+/// A captured interface with radiotap headers: what it heard is counted apart from what others did.
+struct Radio<'a> {
+    meter: Meter,
+    printer: Printer<'a>,
+    last: Time,
+}
+
+impl<'a> Radio<'a> {
+    fn new(args: &'a Args, name: Option<String>) -> Radio<'a> {
+        Radio { meter: meter(args), printer: Printer { name, ..Printer::new(args) }, last: Time::ZERO }
+    }
+
+    fn hear(&mut self, packet: &pcap::Packet<'_>) -> anyhow::Result<()> {
+        let Radio { meter, printer, last } = self;
+        *last = packet.at.max(*last);
+        meter.advance(packet.at, &mut |frame| printer.account.add(frame));
+        printer.advance(packet.at, printer.args.interval)?;
+        printer.account.captured += 1;
+        let original = usize::try_from(packet.original).unwrap_or(usize::MAX);
+        match Captured::parse(packet.bytes, original) {
+            Err(_) => printer.account.unreadable += 1,
+            Ok(found) => {
+                if let Some(mpdu) = found.mpdu() {
+                    meter.receive(packet.at, &mpdu, &mut |frame| printer.account.add(frame));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, place: &str) -> anyhow::Result<()> {
+        self.meter.finish(&mut |frame| self.printer.account.add(frame));
+        let start = self.printer.start.unwrap_or(self.last);
+        self.printer.print(start, self.last)?;
+        if self.meter.unattributed() > 0 {
+            note!("{place}: {} damaged PPDUs of which nobody can say who sent them", self.meter.unattributed());
+        }
+        Ok(())
+    }
 }
 
 fn live(name: &str, args: &Args) -> anyhow::Result<()> {

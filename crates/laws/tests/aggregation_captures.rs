@@ -69,10 +69,8 @@ impl Sequences {
 fn read(bytes: &[u8]) -> Found {
     let mut found = Found::default();
     let mut meters = [Grouping::Air, Grouping::Reference].map(|grouping| (Meter::new(grouping), Vec::new()));
-    let mut reader = pcap::Reader::new(bytes).expect("a pcap file");
-    assert_eq!(reader.link(), pcap::LINK_RADIOTAP);
-    for packet in reader.by_ref() {
-        let packet = packet.expect("a whole packet");
+    let mut capture = pcap::Stream::of(bytes);
+    while let Some(packet) = capture.packet().expect("a pcap file") {
         let captured = Captured::parse(packet.bytes, packet.original as usize).expect("a radiotap header");
         if found.packets == 0 {
             found.span.0 = packet.at;
@@ -99,7 +97,7 @@ fn read(bytes: &[u8]) -> Found {
     for (meter, frames) in &mut meters {
         meter.finish(&mut |frame| frames.push(*frame));
     }
-    found.truncated = reader.truncated();
+    found.truncated = capture.finish().expect("a pcap file");
     let [(_, air), (_, by_reference)] = meters;
     by_reference.iter().filter(|frame| frame.aggregated).for_each(|frame| found.ampdus.add(frame));
     found.frames = air;

@@ -1,12 +1,12 @@
 //! What a PHY header says of a transmission, and the data rate that follows.
 //! Source:     IEEE 802.11-2020: DSSS and CCK clauses 15 and 16, OFDM clause 17 (table 17-4), HT clause 19 (19.3.9, 19.5),
-//!             VHT clause 21 (21.3.8, 21.5); IEEE 802.11ax-2021: HE clause 27 (27.3.11, 27.5).
+//!             VHT clause 21 (21.3.8, 21.5); IEEE 802.11ax-2021: HE clause 27 (27.3.11, 27.5); IEEE 802.11be-2024: EHT clause 36.
 //! Equations:  N_CBPS = N_SD * N_BPSCS * N_SS;  N_DBPS = floor(N_CBPS * R);  rate = N_DBPS / T_SYM
 //! Symbols:    N_SD -> `data_subcarriers`, N_BPSCS and R -> `modulation`, N_SS -> `nss`, N_CBPS ->
 //!             `coded_bits_per_symbol`, N_DBPS -> `bits_per_symbol`, T_SYM -> `symbol`
-//! Deviations: HE only as one user over the whole channel, without dual carrier modulation; HT without MCS 32 and
+//! Deviations: HE and EHT only as one user over the whole channel, without dual carrier modulation; HT without MCS 32 and
 //!             unequal modulation.
-//! Validity:   HT to 4 streams, VHT and HE to 8; combinations that the standard leaves out have no rate.
+//! Validity:   HT to 4 streams, VHT, HE and EHT to 8; combinations that the standard leaves out have no rate.
 //! Checked by: tests::* (the standard's tables)
 
 use lasthop_units::{Rate, Span};
@@ -21,7 +21,7 @@ pub struct TxVector {
     /// Kind of PPDU.
     pub format: Format,
     /// Modulation and coding, counted within the streams: DSSS 0 to 3 (1, 2, 5.5, 11 Mbit/s), non-HT 0 to 7 (6 to
-    /// 54 Mbit/s), HT 0 to 7 (MCS 15 is index 7 with 2 streams), VHT 0 to 9, HE 0 to 11.
+    /// 54 Mbit/s), HT 0 to 7 (MCS 15 is index 7 with 2 streams), VHT 0 to 9, HE 0 to 11, EHT 0 to 13.
     pub mcs: u8,
     /// Spatial streams; 1 with DSSS and non-HT.
     pub nss: u8,
@@ -44,6 +44,8 @@ pub enum Format {
     Vht,
     /// 802.11ax, one user.
     He,
+    /// 802.11be, one user: in captures; the simulated radio has no such standard.
+    Eht,
 }
 
 /// A channel width.
@@ -57,6 +59,8 @@ pub enum Width {
     Mhz80,
     /// 160 MHz, in one piece or in two.
     Mhz160,
+    /// 320 MHz: EHT only.
+    Mhz320,
 }
 
 /// The cyclic prefix of a data symbol.
@@ -64,11 +68,11 @@ pub enum Width {
 pub enum GuardInterval {
     /// 0.4 us: the short one of HT and VHT.
     Ns400,
-    /// 0.8 us: the only one of non-HT, the long one of HT and VHT, the shortest of HE.
+    /// 0.8 us: the only one of non-HT, the long one of HT and VHT, the shortest of HE and EHT.
     Ns800,
-    /// 1.6 us: HE only.
+    /// 1.6 us: HE and EHT only.
     Ns1600,
-    /// 3.2 us: HE only.
+    /// 3.2 us: HE and EHT only.
     Ns3200,
 }
 
@@ -129,7 +133,7 @@ impl TxVector {
         let bare = match self.format {
             Format::Dsss => return None,
             Format::NonHt | Format::Ht | Format::Vht => Span::from_nanos(3_200),
-            Format::He => Span::from_nanos(12_800),
+            Format::He | Format::Eht => Span::from_nanos(12_800),
         };
         Some(bare + self.guard_interval.span())
     }
@@ -141,25 +145,27 @@ impl TxVector {
             Format::NonHt => &OFDM,
             Format::Ht => &MCS[..8],
             Format::Vht => &MCS[..10],
-            Format::He => &MCS,
+            Format::He => &MCS[..12],
+            Format::Eht => &MCS,
         };
         table.get(usize::from(self.mcs)).copied()
     }
 
-    /// N_SD: data subcarriers of the whole channel; `None` for DSSS and HT wider than 40 MHz.
+    /// N_SD: data subcarriers of the whole channel; `None` for DSSS and channels wider than the format's.
     pub fn data_subcarriers(&self) -> Option<u64> {
-        let of = |by_width: [u64; 4]| by_width[self.width as usize];
+        let of = |by_width: &[u64]| by_width.get(self.width as usize).copied();
         match self.format {
             Format::Dsss => None,
             Format::NonHt => Some(48),
-            Format::Ht if self.width > Width::Mhz40 => None,
-            Format::Ht | Format::Vht => Some(of([52, 108, 234, 468])),
-            Format::He => Some(of([234, 468, 980, 1_960])),
+            Format::Ht => of(&[52, 108]),
+            Format::Vht => of(&[52, 108, 234, 468]),
+            Format::He => of(&[234, 468, 980, 1_960]),
+            Format::Eht => of(&[234, 468, 980, 1_960, 3_920]),
         }
     }
 
-    /// Preamble and PHY header, before the first data symbol: DSSS with the long preamble, HT mixed format, HE as an SU
-    /// PPDU whose training symbols are of the usual size for the guard interval (2x, and 4x with 3.2 us).
+    /// Preamble and PHY header, before the first data symbol: DSSS with the long preamble, HT mixed format, HE and EHT as a PPDU to one
+    /// user whose training symbols are of the usual size for the guard interval (2x, and 4x with 3.2 us).
     pub fn preamble(&self) -> Span {
         let streams = usize::from(self.nss.clamp(1, 8)) - 1;
         // Tables 19-13 and 21-13: long training fields by space-time streams.
@@ -173,10 +179,12 @@ impl TxVector {
             Format::Vht => Span::from_micros(36 + 4 * fields),
             // L-STF, L-LTF, L-SIG 20; RL-SIG 4; HE-SIG-A 8; HE-STF 4.
             Format::He => Span::from_micros(36) + (self.training_symbol() + self.guard_interval.span()) * fields,
+            // As HE, with U-SIG of 8 for HE-SIG-A, and EHT-SIG of two symbols at its lowest rate.
+            Format::Eht => Span::from_micros(44) + (self.training_symbol() + self.guard_interval.span()) * fields,
         }
     }
 
-    /// An HE-LTF without its guard interval.
+    /// An HE-LTF or EHT-LTF without its guard interval.
     fn training_symbol(&self) -> Span {
         if self.guard_interval == GuardInterval::Ns3200 { Span::from_nanos(12_800) } else { Span::from_nanos(6_400) }
     }
@@ -190,7 +198,7 @@ impl TxVector {
             Format::NonHt => gi == GuardInterval::Ns800 && streams == 1,
             Format::Ht => short && (1..=4).contains(&streams),
             Format::Vht => short && (1..=8).contains(&streams) && !self.is_left_out(),
-            Format::He => gi != GuardInterval::Ns400 && (1..=8).contains(&streams),
+            Format::He | Format::Eht => gi != GuardInterval::Ns400 && (1..=8).contains(&streams),
         }
     }
 
@@ -214,6 +222,7 @@ impl Width {
             Width::Mhz40 => 40,
             Width::Mhz80 => 80,
             Width::Mhz160 => 160,
+            Width::Mhz320 => 320,
         }
     }
 }
@@ -243,6 +252,7 @@ impl fmt::Display for TxVector {
             Format::Ht => "HT",
             Format::Vht => "VHT",
             Format::He => "HE",
+            Format::Eht => "EHT",
         };
         let (mcs, nss, mhz) = (self.mcs, self.nss, self.width.mhz());
         write!(f, "{name} MCS {mcs} NSS {nss} {mhz} MHz GI {}", self.guard_interval.span())
@@ -268,8 +278,8 @@ const OFDM: [Modulation; 8] = [
     modulation(6, 3, 4),
 ];
 
-/// MCS 0 to 11 of one stream (tables 19-27, 21-30 and 27-55): HT has the first eight, VHT the first ten.
-const MCS: [Modulation; 12] = [
+/// MCS 0 to 13 of one stream (tables 19-27, 21-30, 27-55 and 36-71): HT has the first eight, VHT the first ten, HE the first twelve.
+const MCS: [Modulation; 14] = [
     modulation(1, 1, 2),
     modulation(2, 1, 2),
     modulation(2, 3, 4),
@@ -282,4 +292,6 @@ const MCS: [Modulation; 12] = [
     modulation(8, 5, 6),
     modulation(10, 3, 4),
     modulation(10, 5, 6),
+    modulation(12, 3, 4),
+    modulation(12, 5, 6),
 ];

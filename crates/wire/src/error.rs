@@ -59,11 +59,25 @@ pub enum Error {
     #[error("BlockAck variant {0}; only the compressed one (2) is read")]
     BlockAckVariant(u8),
     /// Not a capture file.
-    #[error("not a pcap file: it begins with {0:#010x}")]
+    #[error("neither a pcap nor a pcapng file: it begins with {0:#010x}")]
     PcapMagic(u32),
-    /// The packet format that is now called pcapng.
-    #[error("a pcapng file; `tcpdump -r FILE -w NEW` or `editcap -F pcap` makes a pcap file of it")]
-    Pcapng,
+    /// A pcapng file without an interface.
+    #[error("a pcapng file that describes no interface")]
+    PcapngEmpty,
+    /// A block of a pcapng file that breaks the format.
+    #[error("block {block} of the pcapng file is damaged")]
+    PcapngBlock {
+        /// Number of the block, from 1.
+        block: u64,
+    },
+    /// A packet of an interface that the file does not describe.
+    #[error("packet {packet} is of interface {interface}, which the pcapng file does not describe")]
+    PcapngInterface {
+        /// Number of the packet, from 1.
+        packet: u64,
+        /// Number of the interface in its section, from 0.
+        interface: u32,
+    },
     /// A record header that promises more octets than any capture takes.
     #[error("packet {packet} claims {len} octets: the file is damaged")]
     PcapLength {

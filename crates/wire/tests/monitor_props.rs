@@ -6,8 +6,8 @@ use lasthop_wire::dot11::{
     self, BlockAck, BlockAckRequest, FrameControl, Header, Kind, QosControl, SequenceControl, Subframes,
 };
 use lasthop_wire::monitor::Captured;
-use lasthop_wire::pcap::{self, Packet};
-use lasthop_wire::radiotap::{Ampdu, Channel, Flags, He, Mcs, Radiotap, Timestamp, Vht};
+use lasthop_wire::pcap::{Packet, Stream};
+use lasthop_wire::radiotap::{Ampdu, Channel, Eht, Flags, He, Mcs, Radiotap, Timestamp, Usig, Vht};
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
@@ -39,8 +39,19 @@ fn any_radiotap() -> impl Strategy<Value = Radiotap> {
         flags,
     }));
     let he = of(any::<[u16; 6]>().prop_map(|data| He { data }));
-    (plain, channel, of(any::<u16>()), mcs, ampdu, vht, stamp, he).prop_map(
-        |((tsft, flags, rate, signal, noise, antenna), channel, rx_flags, mcs, ampdu, vht, timestamp, he)| Radiotap {
+    let usig = of(any::<[u32; 3]>().prop_map(|[common, value, mask]| Usig { common, value, mask }));
+    let eht = of(any::<(u32, [u32; 9], u32)>().prop_map(|(known, data, user)| Eht { known, data, user }));
+    (plain, channel, of(any::<u16>()), mcs, ampdu, vht, stamp, (he, usig, eht)).prop_map(
+        |(
+            (tsft, flags, rate, signal, noise, antenna),
+            channel,
+            rx_flags,
+            mcs,
+            ampdu,
+            vht,
+            timestamp,
+            (he, usig, eht),
+        )| Radiotap {
             tsft,
             flags: flags.map(Flags),
             rate,
@@ -54,6 +65,8 @@ fn any_radiotap() -> impl Strategy<Value = Radiotap> {
             vht,
             timestamp,
             he,
+            usig,
+            eht,
         },
     )
 }
@@ -90,6 +103,31 @@ fn any_header() -> impl Strategy<Value = Header> {
             }
         },
     )
+}
+
+/// Bytes that begin as a capture does, in either byte order: records of pcap, or blocks of pcapng, with anything in them.
+fn any_capture() -> impl Strategy<Value = Vec<u8>> {
+    let magic = prop::sample::select(vec![0xa1b2_c3d4u32, 0xa1b2_3c4d, 0xa1b2_cd34, 0x0a0d_0d0a, 7]);
+    let anything = vec(prop_oneof![5 => Just(0u8), 1 => any::<u8>()], 0..300);
+    let classic = (magic, any::<bool>(), anything).prop_map(|(magic, swapped, bytes)| {
+        [&if swapped { magic.to_le_bytes() } else { magic.to_be_bytes() }[..], &bytes].concat()
+    });
+    let kind = prop::sample::select(vec![1u32, 2, 3, 4, 5, 6, 9, 10, 0xbad]);
+    let body = vec(prop_oneof![5 => Just(0u8), 1 => any::<u8>()], 0..60);
+    let ng = (any::<bool>(), vec((kind, body), 0..8), 0usize..30).prop_map(|(big, blocks, cut)| {
+        let word = |value: u32| if big { value.to_be_bytes() } else { value.to_le_bytes() };
+        let mut file = Vec::new();
+        let mut block = |kind: u32, body: &[u8]| {
+            let body = [body, &[0; 3][..body.len().next_multiple_of(4) - body.len()]].concat();
+            let len = word(12 + body.len() as u32);
+            [word(kind).as_slice(), &len, &body, &len].iter().for_each(|part| file.extend_from_slice(part));
+        };
+        block(0x0a0d_0d0a, &[&word(0x1a2b_3c4d)[..], &[0; 12]].concat());
+        blocks.iter().for_each(|(kind, body)| block(*kind, body));
+        file.truncate(file.len() - cut);
+        file
+    });
+    prop_oneof![classic, ng]
 }
 
 proptest! {
@@ -178,68 +216,63 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_the_capture_reader_panic_or_stand_still(
-        magic in prop::sample::select(vec![0xa1b2_c3d4u32, 0xa1b2_3c4d, 0xa1b2_cd34, 0x0a0d_0d0a, 7]),
-        swapped in any::<bool>(),
-        bytes in vec(prop_oneof![3 => Just(0u8), 1 => any::<u8>()], 0..300),
-    ) {
-        let mut file = if swapped { magic.to_le_bytes() } else { magic.to_be_bytes() }.to_vec();
-        file.extend_from_slice(&bytes);
-        if let Ok(reader) = pcap::Reader::new(&file) {
-            prop_assert!(reader.count() <= file.len());
+    fn no_bytes_make_the_capture_reader_panic_or_stand_still(file in any_capture()) {
+        let mut stream = Stream::of(&file);
+        let mut count = 0;
+        while let Ok(Some(_)) = stream.packet() {
+            count += 1;
+            prop_assert!(count <= file.len());
         }
     }
 
     #[test]
-    fn a_capture_in_pieces_is_read_as_one_in_memory(
-        magic in prop::sample::select(vec![0xa1b2_c3d4u32, 0xa1b2_3c4d, 0xa1b2_cd34, 0x0a0d_0d0a, 7]),
-        swapped in any::<bool>(),
-        bytes in vec(prop_oneof![5 => Just(0u8), 1 => any::<u8>()], 0..300),
-        piece in 1usize..60,
-    ) {
-        let mut file = if swapped { magic.to_le_bytes() } else { magic.to_be_bytes() }.to_vec();
-        file.extend_from_slice(&bytes);
-        let own = |packet: Packet<'_>| (packet.at, packet.bytes.to_vec(), packet.original);
-        let (mut stream, mut came) = (pcap::Stream::new(), Vec::new());
-        let mut in_pieces = || {
-            for piece in file.chunks(piece) {
-                stream.push(piece);
-                while let Some(packet) = stream.packet()? {
-                    came.push(own(packet));
+    fn a_capture_in_pieces_is_read_as_one_in_memory(file in any_capture(), piece in 1usize..60) {
+        let read = |pieces: &mut dyn Iterator<Item = &[u8]>| {
+            let (mut stream, mut came) = (Stream::new(), Vec::new());
+            let all = || {
+                for piece in pieces {
+                    stream.push(piece);
+                    while let Some(packet) = stream.packet()? {
+                        came.push((packet.at, packet.bytes.to_vec(), packet.original, packet.interface));
+                    }
                 }
-            }
-            stream.finish()
+                stream.finish()
+            };
+            let ended = all();
+            (came, ended, stream.interfaces().to_vec(), stream.untimed())
         };
-        let ended = in_pieces();
-        let whole = pcap::Reader::new(&file).and_then(|mut reader| {
-            let packets = reader.by_ref().map(|packet| packet.map(own)).collect::<Result<Vec<_>, _>>()?;
-            Ok((packets, reader.truncated()))
-        });
-        match whole {
-            Ok((packets, truncated)) => prop_assert_eq!((came, ended), (packets, Ok(truncated))),
-            Err(error) => prop_assert_eq!(ended, Err(error)),
-        }
+        prop_assert_eq!(read(&mut file.chunks(piece)), read(&mut std::iter::once(&file[..])));
     }
 
     #[test]
-    fn a_capture_survives_being_written_and_read(
+    fn a_capture_is_read_as_it_was_written(
         packets in vec((0u64..u64::from(u32::MAX) * 1_000_000_000, vec(any::<u8>(), 0..50), any::<u32>()), 0..10),
         link in 0u32..1_000,
         cut in 0usize..40,
     ) {
-        let mut file = Vec::new();
-        pcap::write_header(&mut file, link, 65_535);
-        let packets: Vec<Packet> = packets
-            .iter()
-            .map(|(at, bytes, original)| Packet { at: Time::from_nanos(*at), bytes, original: *original })
-            .collect();
-        packets.iter().for_each(|packet| pcap::write_packet(&mut file, packet));
-        let reader = pcap::Reader::new(&file).expect("just written");
-        prop_assert_eq!(reader.link(), link);
-        prop_assert_eq!(&reader.collect::<Result<Vec<_>, _>>().expect("whole"), &packets);
+        let mut file = [0xa1b2_3c4d, 0x0004_0002, 0, 0, 65_535, link].map(u32::to_le_bytes).concat();
+        for (at, bytes, original) in &packets {
+            let [seconds, part] = [at / 1_000_000_000, at % 1_000_000_000].map(|part| part as u32);
+            file.extend([seconds, part, bytes.len() as u32, *original].map(u32::to_le_bytes).concat());
+            file.extend_from_slice(bytes);
+        }
+        let is = |found: &Packet<'_>, n: usize| {
+            let (at, bytes, original) = &packets[n];
+            found.at == Time::from_nanos(*at) && found.bytes == bytes && found.original == *original
+        };
+        let mut whole = Stream::of(&file);
+        for n in 0..packets.len() {
+            let found = whole.packet().expect("a pcap file").expect("a packet");
+            prop_assert!(found.on.link == link && is(&found, n), "{found:?}");
+        }
+        prop_assert_eq!(whole.packet(), Ok(None));
+        prop_assert_eq!(whole.finish(), Ok(false));
         // A cut file gives a prefix, without an error.
         let cut = &file[..file.len() - cut.min(file.len() - 24)];
-        let prefix = pcap::Reader::new(cut).expect("its header is whole").collect::<Result<Vec<_>, _>>().expect("cut");
-        prop_assert_eq!(&packets[..prefix.len()], &prefix[..]);
+        let (mut prefix, mut count) = (Stream::of(cut), 0);
+        while let Some(packet) = prefix.packet().expect("cut, not damaged") {
+            prop_assert!(is(&packet, count), "{packet:?}");
+            count += 1;
+        }
     }
 }

@@ -6,10 +6,11 @@ use lasthop_units::Span;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// For people.
-pub fn text(account: &Account, from: Span, to: Span) -> String {
+/// For people. `name`: which of several interfaces it is about.
+pub fn text(account: &Account, name: Option<&str>, (from, to): (Span, Span)) -> String {
     let mut out = format!(
-        "{:.3} to {:.3} s: {} frames captured, {} A-MPDUs and lone data frames\n",
+        "{}{:.3} to {:.3} s: {} frames captured, {} A-MPDUs and lone data frames\n",
+        name.map(|name| format!("{name}, ")).unwrap_or_default(),
         from.as_secs_f64(),
         to.as_secs_f64(),
         account.captured,
@@ -51,7 +52,7 @@ pub fn text(account: &Account, from: Span, to: Span) -> String {
 }
 
 /// For programs.
-pub fn json(account: &Account, from: Span, to: Span) -> Value {
+pub fn json(account: &Account, name: Option<&str>, (from, to): (Span, Span)) -> Value {
     let conversations: Vec<Value> = sorted(account)
         .into_iter()
         .map(|((transmitter, receiver), tally)| {
@@ -70,13 +71,17 @@ pub fn json(account: &Account, from: Span, to: Span) -> Value {
             })
         })
         .collect();
-    json!({
+    let mut object = json!({
         "from_s": from.as_secs_f64(),
         "to_s": to.as_secs_f64(),
         "captured": account.captured,
         "unreadable": account.unreadable,
         "conversations": conversations,
-    })
+    });
+    if let Some(name) = name {
+        object["interface"] = name.into();
+    }
+    object
 }
 
 /// Those with most MPDUs first.

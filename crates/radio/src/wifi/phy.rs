@@ -329,7 +329,7 @@ fn encoders(vector: &TxVector) -> Option<u64> {
         (Format::Ht, ..) => 1 + u64::from(bits_per_symbol > 1_200),
         (Format::Vht, Width::Mhz160, 4, 7) => 6,
         (Format::Vht, ..) => bits_per_symbol.div_ceil(2_160),
-        (Format::He, ..) => 0,
+        (Format::He | Format::Eht, ..) => 0,
         (Format::NonHt | Format::Dsss, ..) => 1,
     })
 }

@@ -53,8 +53,8 @@ pub fn read(path: &str) -> Option<Vec<Mpdu>> {
     };
     let mut streams: BTreeMap<(MacAddress, MacAddress, u8), Vec<(Mpdu, u32)>> = BTreeMap::new();
     let mut first = None;
-    for packet in pcap::Reader::new(&bytes).expect("a pcap file") {
-        let packet = packet.expect("a whole packet");
+    let mut capture = pcap::Stream::of(&bytes);
+    while let Some(packet) = capture.packet().expect("a pcap file") {
         let start = *first.get_or_insert(packet.at);
         let captured = Captured::parse(packet.bytes, packet.original as usize).expect("a radiotap header");
         let Some(mpdu) = captured.mpdu().filter(|mpdu| mpdu.fcs_good) else { continue };

@@ -8,12 +8,14 @@
 //! 29), or one of a vendor (bit 30), whose fields are skipped whole. A field that occurs twice, as when each antenna has
 //! its own signal, counts the first time.
 
+mod eht;
 mod fields;
 mod rate;
 #[cfg(test)]
 mod tests;
 mod write;
 
+pub use eht::{Eht, Usig};
 pub use fields::{Ampdu, Channel, Flags, He, Mcs, Timestamp, Vht};
 
 use crate::{Error, take};
@@ -47,6 +49,10 @@ pub struct Radiotap {
     pub timestamp: Option<Timestamp>,
     /// Bit 23.
     pub he: Option<He>,
+    /// Bit 28, type 33.
+    pub usig: Option<Usig>,
+    /// Bit 28, type 34.
+    pub eht: Option<Eht>,
 }
 
 impl Radiotap {
@@ -90,7 +96,9 @@ impl Radiotap {
             let field = reader.field(size, align)?;
             self.read_field(bit, field);
         }
-        if word & FIELDS >> LAYOUT.len() << LAYOUT.len() != 0 {
+        if word & VALUES != 0 {
+            // Nothing can follow them.
+            self.read_values(reader.header, reader.at)?;
             return Ok(false);
         }
         words.follow(word, reader)?;
@@ -164,7 +172,9 @@ const LAYOUT: [(usize, usize); 28] = [
     (4, 2),  // L-SIG
 ];
 
-/// Bits of a presence word that stand for fields; bit 28, fields in type-length-value form, among them.
+/// Fields in type-length-value form.
+const VALUES: u32 = 1 << 28;
+/// Bits of a presence word that stand for fields, [`VALUES`] among them.
 const FIELDS: u32 = (1 << 29) - 1;
 const RESET: u32 = 1 << 29;
 const VENDOR: u32 = 1 << 30;

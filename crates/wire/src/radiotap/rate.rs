@@ -8,6 +8,9 @@ impl Radiotap {
     /// How the frame was sent. `None` if the header does not say enough, and for what [`TxVector`] does not describe:
     /// parts of a channel, dual carrier modulation, unequal modulation.
     pub fn tx_vector(&self) -> Option<TxVector> {
+        if let Some(eht) = &self.eht {
+            return self.eht_vector(eht);
+        }
         if let Some(he) = self.he {
             return he.tx_vector();
         }
@@ -23,6 +26,7 @@ impl Radiotap {
     /// Sets the field, or the rate, that tells how a frame was sent.
     pub fn set_tx_vector(&mut self, tx: TxVector) {
         (self.rate, self.mcs, self.vht, self.he) = (None, None, None, None);
+        (self.usig, self.eht) = (None, None);
         match tx.format {
             Format::Dsss | Format::NonHt => {
                 self.rate = tx.rate().and_then(|rate| u8::try_from(rate.as_bps() / LEGACY_UNIT).ok());
@@ -30,6 +34,7 @@ impl Radiotap {
             Format::Ht => self.mcs = Some(Mcs::of(tx)),
             Format::Vht => self.vht = Some(Vht::of(tx)),
             Format::He => self.he = Some(He::of(tx)),
+            Format::Eht => self.set_eht_vector(tx),
         }
     }
 }
@@ -94,7 +99,8 @@ impl Vht {
             Width::Mhz20 => 0,
             Width::Mhz40 => 1,
             Width::Mhz80 => 4,
-            Width::Mhz160 => 11,
+            // No VHT PPDU is wider.
+            Width::Mhz160 | Width::Mhz320 => 11,
         };
         Vht {
             known: Vht::KNOWN_GUARD | Vht::KNOWN_BANDWIDTH,
@@ -126,13 +132,10 @@ impl He {
             3 | 10 => Width::Mhz160,
             _ => return None,
         };
-        let guard_interval = match data5 >> 4 & 0x03 {
-            _ if data2 & He::KNOWN_GUARD == 0 => return None,
-            0 => GuardInterval::Ns800,
-            1 => GuardInterval::Ns1600,
-            2 => GuardInterval::Ns3200,
-            _ => return None,
-        };
+        if data2 & He::KNOWN_GUARD == 0 {
+            return None;
+        }
+        let guard_interval = long_guard(data5 >> 4)?;
         let mcs = u8::try_from(data3 >> 8 & 0x0f).ok()?;
         // NSTS; half of them are streams with STBC, which nobody uses with more than one stream.
         let nss = u8::try_from(data6 & 0x0f).ok().filter(|&nss| nss > 0)?;
@@ -144,16 +147,32 @@ impl He {
             Width::Mhz20 => 0,
             Width::Mhz40 => 1,
             Width::Mhz80 => 2,
-            Width::Mhz160 => 3,
+            // No HE PPDU is wider.
+            Width::Mhz160 | Width::Mhz320 => 3,
         };
-        let guard = match tx.guard_interval {
-            GuardInterval::Ns400 | GuardInterval::Ns800 => 0,
-            GuardInterval::Ns1600 => 1,
-            GuardInterval::Ns3200 => 2,
-        };
+        let guard = u16::from(guard_code(tx.guard_interval));
         let data1 = He::KNOWN_MCS | He::KNOWN_WIDTH;
         let data = [data1, He::KNOWN_GUARD, u16::from(tx.mcs) << 8, 0, width | guard << 4, u16::from(tx.nss)];
         He { data }
+    }
+}
+
+/// The guard interval of HE and EHT that the lower two bits of `code` stand for.
+pub(super) fn long_guard(code: u16) -> Option<GuardInterval> {
+    Some(match code & 0x03 {
+        0 => GuardInterval::Ns800,
+        1 => GuardInterval::Ns1600,
+        2 => GuardInterval::Ns3200,
+        _ => return None,
+    })
+}
+
+/// The other way.
+pub(super) fn guard_code(interval: GuardInterval) -> u8 {
+    match interval {
+        GuardInterval::Ns400 | GuardInterval::Ns800 => 0,
+        GuardInterval::Ns1600 => 1,
+        GuardInterval::Ns3200 => 2,
     }
 }
 

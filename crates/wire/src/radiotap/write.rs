@@ -1,6 +1,6 @@
 //! Writing a header: one presence word, each field where its alignment puts it.
 
-use super::{FIXED, LAYOUT, Radiotap};
+use super::{FIXED, LAYOUT, Radiotap, VALUES};
 
 impl Radiotap {
     /// Appends the header to `out`, which must end where the packet begins: alignment counts from there.
@@ -60,6 +60,9 @@ impl Radiotap {
         }
         if let Some(he) = self.he {
             put(23, &join(he.data.map(u16::to_le_bytes)));
+        }
+        if self.write_values(start, out) {
+            present |= VALUES;
         }
         let len = u16::try_from(out.len() - start).expect("all fields together are shorter than 200 octets");
         out[start + 2..start + 4].copy_from_slice(&len.to_le_bytes());
