@@ -5,6 +5,7 @@
 //! lab and in production agents, and can be replayed from a log.
 
 pub mod aggregation;
+pub mod airtime;
 pub mod atp;
 mod decision;
 mod intake;

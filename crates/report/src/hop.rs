@@ -1,8 +1,7 @@
 //! Series of a hop, from its driver's reports: the same in every world.
 
 use crate::{Gauge, Recorder, SeriesKind};
-use lasthop_laws::oal::capacity::{Capacity, SERVICE_ROUND};
-use lasthop_laws::oal::predictor::LossClass;
+use lasthop_laws::airtime::{Airtime, SERVICE_ROUND};
 use lasthop_signals::{ChannelTime, HopReport};
 use lasthop_units::{Span, Time};
 
@@ -11,9 +10,9 @@ use lasthop_units::{Span, Time};
 #[derive(Clone, Debug)]
 pub struct HopMeter {
     channel: ChannelTime,
-    /// The same estimate for every law, or charts could not be compared. No class is predicted here: only the paper's
-    /// rule would ask for it. None for a wired hop, which has no channel access whose cost could be estimated.
-    capacity: Option<Capacity>,
+    /// The same estimate for every law, and no law's own, or charts could not be compared. None for a wired hop, which has no channel
+    /// access whose cost could be estimated.
+    capacity: Option<Airtime>,
     /// It is one of several access points: what belongs to the hop as a whole cannot be told from one report.
     partial: bool,
 }
@@ -25,7 +24,7 @@ const NOTHING: ChannelTime =
 impl HopMeter {
     /// A meter for a radio hop, or a wired one.
     pub fn new(radio: bool) -> HopMeter {
-        HopMeter { channel: NOTHING, capacity: radio.then(Capacity::default), partial: false }
+        HopMeter { channel: NOTHING, capacity: radio.then(Airtime::default), partial: false }
     }
 
     /// A meter for one of several access points on a channel: backlogs and rates of its stations, and channel use.
@@ -54,8 +53,8 @@ impl HopMeter {
         }
         self.channel = report.channel;
         if let Some(estimate) = &mut self.capacity {
-            estimate.update(at, report, LossClass::Good);
-            if let Some(capacity) = estimate.equal_airtime(SERVICE_ROUND) {
+            estimate.update(at, report);
+            if let Some(capacity) = estimate.equal(SERVICE_ROUND) {
                 recorder.sample(at, Gauge::Hop(SeriesKind::Capacity), capacity.as_mbit_f64());
             }
         }
