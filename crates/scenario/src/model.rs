@@ -69,6 +69,17 @@ impl Scenario {
         &self.hop
     }
 
+    /// The same over another radio, for what no file can say.
+    ///
+    /// # Panics
+    /// If the last hop is no Wi-Fi, or one of another number of nodes.
+    pub fn with_wifi(mut self, plan: wifi::Plan) -> Scenario {
+        let Hop::Wifi(own) = &mut self.hop else { panic!("the last hop is no Wi-Fi") };
+        assert_eq!(own.params().nodes.len(), plan.params().nodes.len(), "nodes of the last hop");
+        *own = plan.into();
+        self
+    }
+
     /// The last hop under `law`: with the law's queue where it has one.
     ///
     /// # Panics
