@@ -7,12 +7,13 @@ use super::{Call, End, Period, TICK, accept, is_transient, join, listen, mark, s
 use crate::error::{Doing, Result};
 use crate::log::Blocks;
 use lasthop_units::{Bytes, Span, Time};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::SndBufForce;
 use socket2::Socket;
 use std::fs::File;
-use std::io::Write;
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
@@ -122,6 +123,12 @@ impl Side {
     }
 }
 
+/// What iperf3 (3.12) writes at once, and how often when the kernel has said that there is room, which it does when a third of the buffer is
+/// free. How a program writes matters: of one that writes on and on, Linux (6.18) takes far more than the buffer holds, since what
+/// goes out at once leaves an skb behind that is filled up again without a look at the memory.
+const PIECE: usize = 128 * 1024;
+const PIECES: u32 = 10;
+
 /// Writes `size`, or until the period ends. Then it aborts: what still waits in the socket shall not go on filling the
 /// hop.
 fn send(side: Side, upload: Upload, shared: &Mutex<Option<Socket>>, period: &Period) -> Result<TcpInfo> {
@@ -137,12 +144,20 @@ fn send(side: Side, upload: Upload, shared: &Mutex<Option<Socket>>, period: &Per
     };
     let copy = prepare().doing(|| "preparing a connection".into())?;
     *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(copy);
-    let chunk = vec![0; 256 * 1024];
+    let piece = vec![0; PIECE];
     let mut left = size.map_or(u64::MAX, Bytes::get);
+    // Pieces until the kernel is asked again whether there is room.
+    let mut more = 0;
     while period.lasts() && left > 0 {
-        match (&socket).write(&chunk[..chunk.len().min(usize::try_from(left).unwrap_or(usize::MAX))]) {
+        if more == 0 {
+            more = if writable(&socket).doing(|| "waiting for room to send".into())? { PIECES } else { 0 };
+            continue;
+        }
+        more -= 1;
+        let part = &piece[..PIECE.min(usize::try_from(left).unwrap_or(usize::MAX))];
+        match socket.send_with_flags(part, libc::MSG_DONTWAIT) {
             Ok(len) => left = left.saturating_sub(len as u64),
-            Err(error) if is_transient(&error) => {}
+            Err(error) if is_transient(&error) => more = 0,
             // The receiver may be the first to notice the end.
             Err(_) if !period.lasts() => break,
             Err(error) => return Err(error).doing(|| "sending bulk data".into()),
@@ -154,6 +169,16 @@ fn send(side: Side, upload: Upload, shared: &Mutex<Option<Socket>>, period: &Per
         std::thread::sleep(Duration::from_millis(10));
     }
     TcpInfo::of(socket.as_fd()).doing(|| "reading TCP_INFO".into())
+}
+
+/// Whether the kernel calls a socket writable within [`TICK`].
+fn writable(socket: &Socket) -> nix::Result<bool> {
+    let mut fds = [PollFd::new(socket.as_fd(), PollFlags::POLLOUT)];
+    match poll(&mut fds, PollTimeout::try_from(TICK).unwrap_or(PollTimeout::MAX)) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::EINTR) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 fn receive(side: Side, period: &Period) -> Result<Received> {
