@@ -95,7 +95,7 @@ pub fn ap(args: Args) -> anyhow::Result<ExitCode> {
         tally.longest_work
     );
     if tally.refused_reports > 0 {
-        note!("{} of the driver refused, since they contradict", count(tally.refused_reports, "record"));
+        note!("{} of the driver refused: unreadable, or against what is known", count(tally.refused_reports, "record"));
     }
     if tally.driver_losses > 0 {
         note!("the driver fell silent {}; windows were released meanwhile", count(tally.driver_losses, "time"));

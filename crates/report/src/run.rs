@@ -131,7 +131,8 @@ pub struct AgentAccount {
     pub intervals: u64,
     /// Driver reports that were too old when they came.
     pub stale_reports: u64,
-    /// Driver reports that contradicted themselves, the one before or the time that had passed, and were refused.
+    /// Driver reports that were refused: they could not be read, or contradicted themselves, the one before or the time that had
+    /// passed.
     #[serde(default)]
     pub refused_reports: u64,
     /// Times that the driver was silent for so long that all windows were released.

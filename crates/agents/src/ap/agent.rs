@@ -17,6 +17,7 @@ use lasthop_signals::{FlowId, Node, Signal};
 use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::driver::Record;
 use std::collections::BTreeMap;
+use std::io;
 
 /// Where flows are and limits act: the eBPF program's table.
 pub(super) trait Enforcer {
@@ -49,7 +50,8 @@ pub struct Tally {
     pub intervals: u64,
     /// Driver reports that were too old when they came, and therefore ignored.
     pub stale_reports: u64,
-    /// Driver reports that contradicted themselves, the one before or the time that had passed, and were refused.
+    /// Driver reports that were refused: they could not be read, or contradicted themselves, the one before or the time that had
+    /// passed.
     pub refused_reports: u64,
     /// Flows that were managed.
     pub flows: u64,
@@ -211,6 +213,11 @@ impl<'a> Agent<'a> {
                     self.news.stale(now);
                 }
                 Ok(None) => {}
+                // The message is over, and the next one begins anew.
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    self.tally.refused_reports += 1;
+                    self.news.unreadable(&error);
+                }
                 // A driver that restarts is back within moments; one that does not is no reason to spin.
                 Err(_) => connected = false,
             }

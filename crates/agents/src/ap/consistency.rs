@@ -8,7 +8,8 @@
 //! sees a jump. A driver that begins anew therefore costs one record.
 //!
 //! A PHY rate is that of now, and the frames of a record are those of the time before: one that has just fallen contradicts
-//! them and is true. It counts once no frame contradicts it; until then the rate before counts, for [`RATE_PATIENCE`] at most.
+//! them and is true. It counts once frames agree, or none has contradicted it for [`RATE_PATIENCE`]; until then the rate before
+//! counts, and after as long a time of contradictions records are refused.
 
 use lasthop_signals::{ChannelTime, HopReport, Node, StationReport};
 use lasthop_units::{Bytes, Rate, Span, Time};
@@ -105,11 +106,21 @@ pub(super) struct Consistency {
 #[derive(Debug)]
 struct Station {
     told: StationReport,
-    /// The rate that counts, and since when the driver tells another that the frames contradict.
+    /// The rate that counts, and whether the driver tells a lower one that frames have not agreed with.
     rate: Rate,
-    doubted: Option<Time>,
+    doubted: Option<Doubt>,
     air: Allowance,
     goodput: Allowance,
+}
+
+/// A rate that frames contradict, or may yet.
+#[derive(Clone, Copy, Debug)]
+struct Doubt {
+    since: Time,
+    /// When frames last contradicted it, or it was first told.
+    newest: Time,
+    /// By what.
+    why: Contradiction,
 }
 
 /// Clocks of driver and radio tick in milliseconds, and a record's counters are read one after the other.
@@ -260,20 +271,30 @@ impl Station {
         let octets = Bytes::new(u64::try_from(octets).unwrap_or(u64::MAX));
         let takes = new.phy_rate.time_for(octets).filter(|_| !new.phy_rate.is_zero()).unwrap_or(Span::ZERO);
         let contradicts = takes > took * RATE_MARGIN + RATE_SLACK;
-        match self.doubted {
-            _ if new.phy_rate == self.rate && !contradicts => self.doubted = None,
-            None if !contradicts => self.rate = new.phy_rate,
-            // Without frames nothing speaks for it or against it.
-            Some(since) if !contradicts && (attempts > 0 || at.since(since) > RATE_PATIENCE) => {
-                (self.rate, self.doubted) = (new.phy_rate, None);
+        // Frames that would not seem too long at any rate speak for none.
+        let agrees = !contradicts && takes > RATE_SLACK;
+        let why = Contradiction::Faster { station: new.station, rate: new.phy_rate, takes, took };
+        let Some(doubt) = &mut self.doubted else {
+            // Of a rate that is not much lower no frames could say that it is wrong.
+            let near = new.phy_rate.as_bps() >= self.rate.as_bps() / RATE_MARGIN;
+            if !contradicts && (agrees || near) {
+                self.rate = new.phy_rate;
+                return Ok(());
             }
-            Some(_) if !contradicts => {}
-            doubted => {
-                let since = *self.doubted.insert(doubted.unwrap_or(at));
-                if at.since(since) > RATE_PATIENCE || new.phy_rate == self.rate {
-                    return Err(Contradiction::Faster { station: new.station, rate: new.phy_rate, takes, took });
-                }
-            }
+            self.doubted = Some(Doubt { since: at, newest: at, why });
+            return if new.phy_rate == self.rate { Err(why) } else { Ok(()) };
+        };
+        if contradicts {
+            (doubt.newest, doubt.why) = (at, why);
+        }
+        let (since, newest, why) = (doubt.since, doubt.newest, doubt.why);
+        if !contradicts && (agrees || new.phy_rate == self.rate || at.since(newest) > RATE_PATIENCE) {
+            (self.rate, self.doubted) = (new.phy_rate, None);
+            return Ok(());
+        }
+        // Records without frames among those that contradict are refused with them: they alone would show a hop that carries nothing.
+        if at.since(since) > RATE_PATIENCE || (contradicts && new.phy_rate == self.rate) {
+            return Err(why);
         }
         Ok(())
     }

@@ -14,7 +14,8 @@ pub trait DriverSource {
     /// skipped: counters are cumulative. However many there are, it returns soon.
     ///
     /// # Errors
-    /// The driver has gone; [`DriverSource::reconnect`] may find it again.
+    /// [`io::ErrorKind::InvalidData`]: what came was no record; the next one may be. Any other: the driver has gone, and
+    /// [`DriverSource::reconnect`] may find it again.
     fn newest(&mut self, patience: Span) -> io::Result<Option<Record>>;
 
     /// Tries to reach a driver that has gone.
@@ -29,6 +30,8 @@ pub struct SocketDriver {
     path: PathBuf,
     socket: OwnedFd,
     buffer: Vec<u8>,
+    /// What is wrong with a message that came behind a record, to be told next time.
+    behind: Option<io::Error>,
 }
 
 impl SocketDriver {
@@ -39,7 +42,7 @@ impl SocketDriver {
     pub fn connect(path: &Path) -> io::Result<SocketDriver> {
         let socket = open(path)?;
         // One octet more than the longest record: a longer message then shows as such.
-        Ok(SocketDriver { path: path.to_owned(), socket, buffer: vec![0; driver::MAX_LEN + 1] })
+        Ok(SocketDriver { path: path.to_owned(), socket, buffer: vec![0; driver::MAX_LEN + 1], behind: None })
     }
 
     fn wait(&self, patience: Span) -> io::Result<bool> {
@@ -56,6 +59,9 @@ impl SocketDriver {
 
 impl DriverSource for SocketDriver {
     fn newest(&mut self, patience: Span) -> io::Result<Option<Record>> {
+        if let Some(error) = self.behind.take() {
+            return Err(error);
+        }
         if !self.wait(patience)? {
             return Ok(None);
         }
@@ -65,10 +71,17 @@ impl DriverSource for SocketDriver {
                 Ok(0) if newest.is_none() => return Err(io::ErrorKind::ConnectionReset.into()),
                 // The end of the connection: told next time, after what came before it has been used.
                 Ok(0) => return Ok(newest),
-                Ok(len) => {
-                    let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
-                    newest = Some(driver::decode(&self.buffer[..len]).map_err(invalid)?);
-                }
+                Ok(len) => match driver::decode(&self.buffer[..len]) {
+                    Ok(record) => newest = Some(record),
+                    Err(error) => {
+                        let error = io::Error::new(io::ErrorKind::InvalidData, error);
+                        if newest.is_none() {
+                            return Err(error);
+                        }
+                        self.behind = Some(error);
+                        return Ok(newest);
+                    }
+                },
                 Err(nix::Error::EAGAIN) => return Ok(newest),
                 Err(nix::Error::EINTR) => {}
                 Err(error) => return Err(error.into()),
@@ -79,6 +92,7 @@ impl DriverSource for SocketDriver {
 
     fn reconnect(&mut self) -> io::Result<()> {
         self.socket = open(&self.path)?;
+        self.behind = None;
         Ok(())
     }
 }
@@ -164,8 +178,14 @@ mod tests {
         }
         let newest = driver.newest(Span::from_millis(1_000)).expect("connected");
         assert_eq!(newest, Some(record(3)));
-        send(end.as_raw_fd(), b"nonsense", MsgFlags::empty()).expect("room");
-        assert!(driver.newest(Span::from_millis(1_000)).is_err());
+        // A message that is no record takes none with it.
+        for message in [&driver::encode(&record(4)).expect("few stations")[..], b"nonsense"] {
+            send(end.as_raw_fd(), message, MsgFlags::empty()).expect("room");
+        }
+        assert_eq!(driver.newest(Span::from_millis(1_000)).expect("connected"), Some(record(4)));
+        let error = driver.newest(Span::from_millis(1_000)).expect_err("nonsense");
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        assert_eq!(driver.newest(Span::from_millis(1)).expect("connected"), None);
         drop(end);
         assert!(driver.newest(Span::from_millis(1_000)).is_err());
         driver.reconnect().expect("still listening");

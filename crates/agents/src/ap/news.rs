@@ -7,6 +7,7 @@ use crate::tunnel::Say;
 use crate::tunnel::rarely::{Gathered, Rarely};
 use lasthop_signals::Node;
 use lasthop_units::{Span, Time, count};
+use std::io;
 use std::net::IpAddr;
 
 /// What has happened and not been told yet.
@@ -14,6 +15,8 @@ pub(super) struct News {
     say: Say,
     /// Kinds of contradiction that have been told.
     contradictions: [bool; Contradiction::KINDS],
+    /// A message that is no record has been told.
+    unreadable: bool,
     silence: Rarely,
     /// The silence that goes on was told.
     silence_told: bool,
@@ -30,6 +33,7 @@ impl News {
         News {
             say,
             contradictions: [false; Contradiction::KINDS],
+            unreadable: false,
             silence: Rarely::new(Span::ZERO),
             silence_told: false,
             stale: Gathered::new(),
@@ -44,6 +48,15 @@ impl News {
     pub(super) fn contradicts(&mut self, why: Contradiction) {
         if !std::mem::replace(&mut self.contradictions[why.kind()], true) {
             (self.say)(&format!("a record of the driver is refused: {why}; further ones like it are only counted"));
+        }
+    }
+
+    /// A message of the driver is no record; the first is told.
+    pub(super) fn unreadable(&mut self, why: &io::Error) {
+        if !std::mem::replace(&mut self.unreadable, true) {
+            (self.say)(&format!(
+                "a message of the driver is refused: {why}; further ones that cannot be read are only counted"
+            ));
         }
     }
 

@@ -130,6 +130,8 @@ enum Turn {
     Twice,
     Stale,
     Silence,
+    /// A message that is no record.
+    Noise,
     Gone,
     Then(Box<dyn Fn(&Memory)>),
 }
@@ -165,6 +167,7 @@ impl DriverSource for Script<'_> {
                 self.now.set(now + patience);
                 Ok(None)
             }
+            Some(Turn::Noise) => Err(io::ErrorKind::InvalidData.into()),
             Some(Turn::Gone) => Err(io::ErrorKind::ConnectionReset.into()),
             Some(Turn::Then(act)) => {
                 act(self.memory);
@@ -378,6 +381,25 @@ fn a_silent_driver_releases_everything_and_a_voice_takes_it_up_again() {
     let beats = memory.beats.borrow();
     let longest = beats.windows(2).map(|pair| pair[1] - pair[0]).max().expect("several beats");
     assert!(longest < Span::from_millis(250), "the heart beats on while the driver is silent: {longest}");
+}
+
+#[test]
+fn messages_that_are_no_records_are_counted_and_cost_no_connection() {
+    let memory = Memory::default();
+    memory.flows.borrow_mut().insert(key([10, 0, 0, 1]), connection(START, 5));
+    let limited = |expected: bool| {
+        Turn::Then(Box::new(move |memory: &Memory| {
+            assert_eq!(target(memory, [10, 0, 0, 1]).is_some(), expected);
+        }))
+    };
+    // Longer than the age limit in all: with a record now and then, and without.
+    for (every, losses) in [(20, 0), (400, 1)] {
+        let mut turns: Vec<Turn> = (0..400).map(|n| if n % every == 0 { Turn::Report } else { Turn::Noise }).collect();
+        turns.push(limited(losses == 0));
+        let (outcome, _) = play(&memory, turns, None);
+        assert_eq!(outcome.tally.refused_reports, 400 - 400 / every);
+        assert_eq!((outcome.tally.driver_losses, outcome.reconnections), (losses, 0));
+    }
 }
 
 #[test]

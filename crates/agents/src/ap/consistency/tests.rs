@@ -175,6 +175,47 @@ fn a_rate_of_6_mbit_that_the_frames_contradict_does_not_count() {
 }
 
 #[test]
+fn records_without_frames_do_not_speak_for_a_rate() {
+    // The frames of two records show in the second, as where an exchange takes longer than a record: in the first, one short
+    // frame at most. The lie begins with the one or the other.
+    for (short, first) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        let played = |rate: u64| {
+            play(|n, record| {
+                if n % 2 == first {
+                    let before = truth(n - 1).report.stations[0];
+                    record.report.stations[0] = StationReport {
+                        tx_attempts: before.tx_attempts + short,
+                        tx_packets: before.tx_packets + short,
+                        tx_bytes: before.tx_bytes + Bytes::new(100 * short),
+                        tx_ppdus: before.tx_ppdus.map(|ppdus| ppdus + short),
+                        ..before
+                    };
+                }
+                record.report.stations[0].phy_rate = Rate::from_mbit(rate);
+            })
+        };
+        let (honest, lie) = (played(390), played(6));
+        assert_eq!(honest.refused, []);
+        assert!(lie.longest > 250, "{}", lie.longest);
+        assert!(lie.least() * 10 >= honest.least() * 9, "{} kB, {} kB", honest.least(), lie.least());
+    }
+}
+
+#[test]
+fn a_lower_rate_without_frames_counts_after_a_while() {
+    let mut consistency = Consistency::default();
+    let rates = (1..150).map(|n| {
+        let mut record = truth(n);
+        if n >= 100 {
+            record.report.stations[0] = StationReport { phy_rate: Rate::from_mbit(26), ..truth(99).report.stations[0] };
+        }
+        consistency.admit(record.at, record).expect("true").report.stations[0].phy_rate.as_bps() / 1_000_000
+    });
+    // 100 ms are 25 records.
+    assert_eq!(rates.skip(99).position(|rate| rate == 26), Some(26));
+}
+
+#[test]
 fn a_rate_that_falls_counts_once_frames_are_as_slow() {
     let mut consistency = Consistency::default();
     (1..100).for_each(|n| drop(consistency.admit(truth(n).at, truth(n))));
