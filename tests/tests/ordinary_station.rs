@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use support::netns::{Netns, available};
+use support::netns::{Netns, Row, available};
 
 /// Debian's `nobody`, with its own group.
 const NOBODY: u32 = 65534;
@@ -49,15 +49,7 @@ struct World {
 
 impl World {
     fn new() -> World {
-        let (server, proxy, station) = (Netns::new("srv"), Netns::new("prx"), Netns::new("sta"));
-        server.veth("s0", &proxy, "p0");
-        proxy.veth("p1", &station, "t0");
-        for (netns, device, end) in
-            [(&server, "s0", "1.1"), (&proxy, "p0", "1.2"), (&proxy, "p1", "2.1"), (&station, "t0", "2.2")]
-        {
-            netns.ip(&format!("addr add 10.94.{end}/24 dev {device}"));
-            netns.ip(&format!("link set {device} up"));
-        }
+        let Row { server, proxy, station } = Row::new(94);
         let world = World { server, proxy, station, folder: tempfile::tempdir().expect("a directory") };
         let home = world.home();
         std::fs::create_dir(&home).expect("a new name");

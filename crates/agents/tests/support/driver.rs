@@ -23,10 +23,7 @@ pub struct IdleDriver {
 impl IdleDriver {
     /// Listens at `path`; `station` is the MAC address of station 1.
     pub fn listen(path: &Path, station: [u8; 6]) -> IdleDriver {
-        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-        let fd = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None).expect("a socket");
-        bind(fd.as_raw_fd(), &UnixAddr::new(path).expect("a short path")).expect("a free path");
-        listen(&fd, Backlog::new(8).expect("a small backlog")).expect("listening");
+        let fd = listening(path);
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
         let thread = Some(std::thread::spawn(move || report(&fd, station, &seen)));
@@ -43,29 +40,41 @@ impl Drop for IdleDriver {
     }
 }
 
-fn one_station() -> HopReport {
-    let station = StationReport::unseen(Node(1));
-    HopReport { channel: ChannelTime::default(), stations: vec![station] }
+/// Listens for agents at `path`, without waiting for any.
+pub fn listening(path: &Path) -> OwnedFd {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let fd = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None).expect("a socket");
+    bind(fd.as_raw_fd(), &UnixAddr::new(path).expect("a short path")).expect("a free path");
+    listen(&fd, Backlog::new(8).expect("a small backlog")).expect("listening");
+    fd
+}
+
+/// An agent that waits to be let in, if one does.
+pub fn admitted(listener: &OwnedFd) -> Option<OwnedFd> {
+    let fd = accept4(listener.as_raw_fd(), SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK).ok()?;
+    // SAFETY: a fresh descriptor, owned by nobody else.
+    Some(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Sends a record to those who keep up; they miss it otherwise. Forgets those who have gone.
+pub fn tell(readers: &mut Vec<OwnedFd>, record: &[u8]) {
+    let gone = |error| matches!(error, nix::Error::EPIPE | nix::Error::ECONNRESET);
+    readers.retain(|reader| !send(reader.as_raw_fd(), record, MsgFlags::MSG_NOSIGNAL).is_err_and(gone));
+}
+
+/// What it says now: nothing of one station but its MAC address.
+pub fn idle_record(station: [u8; 6]) -> Vec<u8> {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("always there");
+    let at = Time::from_nanos(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64);
+    let report = HopReport { channel: ChannelTime::default(), stations: vec![StationReport::unseen(Node(1))] };
+    driver::encode(&Record { at, report, addresses: [(Node(1), station)].into() }).expect("one station")
 }
 
 fn report(listener: &OwnedFd, station: [u8; 6], stop: &AtomicBool) {
     let mut readers: Vec<OwnedFd> = Vec::new();
     while !stop.load(Ordering::Relaxed) {
-        if let Ok(fd) = accept4(listener.as_raw_fd(), SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK) {
-            // SAFETY: a fresh descriptor, owned by nobody else.
-            readers.push(unsafe { OwnedFd::from_raw_fd(fd) });
-        }
-        let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("always there");
-        let now = Time::from_nanos(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64);
-        let addresses = [(Node(1), station)].into();
-        let record = driver::encode(&Record { at: now, report: one_station(), addresses }).expect("one station");
-        // A reader that does not keep up misses records; one that has gone goes.
-        readers.retain(|reader| {
-            !matches!(
-                send(reader.as_raw_fd(), &record, MsgFlags::MSG_NOSIGNAL),
-                Err(nix::Error::EPIPE | nix::Error::ECONNRESET)
-            )
-        });
+        readers.extend(admitted(listener));
+        tell(&mut readers, &idle_record(station));
         std::thread::sleep(Duration::from_millis(4));
     }
 }

@@ -1,6 +1,6 @@
 //! Server, proxy and station in namespaces, and agents on threads in them.
 
-use super::netns::Netns;
+use super::netns::{Netns, Row};
 use lasthop_agents::ap::Stop;
 use lasthop_agents::proxy::{self, Proxy};
 use lasthop_agents::station::{self, Station};
@@ -11,8 +11,7 @@ use std::path::PathBuf;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Server, proxy and station 1, in a row: `s0` to `p0` with 10.N.1.1 and 10.N.1.2, `p1` to `t0` with 10.N.2.1 and 10.N.2.2. The last two
-/// have a key.
+/// Server, proxy and station 1, in a [`Row`]. The last two have a key.
 pub struct Edge {
     pub server: Netns,
     pub proxy: Netns,
@@ -28,15 +27,7 @@ impl Edge {
 
     /// With devices `s0` and `p0` that `join` makes, and what holds them.
     pub fn joined<W>(net: u8, join: impl FnOnce(&Netns, &Netns) -> W) -> (Edge, W) {
-        let (server, proxy, station) = (Netns::new("srv"), Netns::new("prx"), Netns::new("sta"));
-        let wire = join(&server, &proxy);
-        proxy.veth("p1", &station, "t0");
-        for (netns, device, end) in
-            [(&server, "s0", "1.1"), (&proxy, "p0", "1.2"), (&proxy, "p1", "2.1"), (&station, "t0", "2.2")]
-        {
-            netns.ip(&format!("addr add 10.{net}.{end}/24 dev {device}"));
-            netns.ip(&format!("link set {device} up"));
-        }
+        let (Row { server, proxy, station }, wire) = Row::joined(net, join);
         let dir = tempfile::tempdir().expect("a directory");
         let edge = Edge { server, proxy, station, dir };
         keys::pair(&edge.keys(), Node(1), &edge.key(), false).expect("paired");

@@ -13,9 +13,10 @@ const PREFIX: &str = "lh-test-";
 static COUNT: AtomicU32 = AtomicU32::new(0);
 static SWEEP: Once = Once::new();
 
-/// A namespace; removed on drop, with every interface in it.
+/// A namespace; removed on drop, with every interface in it, unless it is somebody else's.
 pub struct Netns {
     name: String,
+    owned: bool,
 }
 
 impl Netns {
@@ -23,7 +24,7 @@ impl Netns {
         SWEEP.call_once(remove_orphans);
         let name = format!("{PREFIX}{}-{}-{role}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         ip(&format!("netns add {name}"));
-        let netns = Netns { name };
+        let netns = Netns { name, owned: true };
         // Duplicate address detection would keep IPv6 from working for the first seconds.
         netns.within(|| {
             for which in ["all", "default"] {
@@ -32,6 +33,11 @@ impl Netns {
         });
         netns.ip("link set lo up");
         netns
+    }
+
+    /// One that another program has made, and removes.
+    pub fn of_another(name: String) -> Netns {
+        Netns { name, owned: false }
     }
 
     pub fn name(&self) -> &str {
@@ -94,7 +100,37 @@ fn remove_orphans() {
 
 impl Drop for Netns {
     fn drop(&mut self) {
-        let _ = Command::new("ip").args(["netns", "del", &self.name]).status();
+        if self.owned {
+            let _ = Command::new("ip").args(["netns", "del", &self.name]).status();
+        }
+    }
+}
+
+/// Server, proxy and station, in a row: `s0` to `p0` with 10.N.1.1 and 10.N.1.2, `p1` to `t0` with 10.N.2.1 and 10.N.2.2.
+pub struct Row {
+    pub server: Netns,
+    pub proxy: Netns,
+    pub station: Netns,
+}
+
+impl Row {
+    /// On cables.
+    pub fn new(net: u8) -> Row {
+        Row::joined(net, |server, proxy| server.veth("s0", proxy, "p0")).0
+    }
+
+    /// With devices `s0` and `p0` that `join` makes, and what holds them.
+    pub fn joined<W>(net: u8, join: impl FnOnce(&Netns, &Netns) -> W) -> (Row, W) {
+        let (server, proxy, station) = (Netns::new("srv"), Netns::new("prx"), Netns::new("sta"));
+        let wire = join(&server, &proxy);
+        proxy.veth("p1", &station, "t0");
+        for (netns, device, end) in
+            [(&server, "s0", "1.1"), (&proxy, "p0", "1.2"), (&proxy, "p1", "2.1"), (&station, "t0", "2.2")]
+        {
+            netns.ip(&format!("addr add 10.{net}.{end}/24 dev {device}"));
+            netns.ip(&format!("link set {device} up"));
+        }
+        (Row { server, proxy, station }, wire)
     }
 }
 
