@@ -145,7 +145,7 @@ series! {
     /// Rate at which the sender paces.
     Pacing = of("flow", "pacing", "Mbit/s").held().drawn("Pacing rate, sum of flows", Whole::Sum);
     /// What the hop could carry for everybody: an estimate from the driver's counters, with equal airtime for each station
-    /// that has traffic. Radio hops only.
+    /// that has traffic, collisions left out. It is no law's own. Radio hops only.
     Capacity = of("hop", "capacity", "Mbit/s").drawn(CAPACITY, Whole::Own);
     /// PHY rate towards it.
     PhyRate = of("station", "phy_rate", "Mbit/s").held().drawn("PHY rate", Whole::Own);
