@@ -24,7 +24,7 @@ pub struct Usig {
 pub struct Eht {
     /// Which of the following the radio knows.
     pub known: u32,
-    /// data[0] to data[8].
+    /// Words 0 to 8: guard interval, lengths and places of units, users.
     pub data: [u32; 9],
     /// The user that the frame was for, or the first one: MCS, streams, coding, and which of them are known. 0: no user is told.
     pub user: u32,
