@@ -38,14 +38,15 @@ pub fn program() -> &'static Path {
     })
 }
 
-/// `cargo test` cannot be told to build a program of another package first. The profile is that of the tests, so that
-/// the libraries which they were linked with serve again; the message names the place that cargo chose.
+/// `cargo test` cannot be told to build a program of another package first. The profile is that of the tests, and all programs are asked
+/// for at once, so that the libraries which they were linked with serve again: for one package alone some would be built with other features.
+/// The message names the place that cargo chose.
 fn build() -> PathBuf {
     let features = Command::new(root().join("scripts/bpf-features")).output().expect("scripts/bpf-features runs");
     let features = String::from_utf8_lossy(&features.stdout).into_owned();
     let built = Command::new(env!("CARGO"))
         .current_dir(root())
-        .args(["build", "--quiet", "--profile", "test", "--package", "lasthop-cli", "--message-format", "json"])
+        .args(["build", "--quiet", "--profile", "test", "--workspace", "--bins", "--message-format", "json"])
         .args(features.split_whitespace())
         .stderr(Stdio::inherit())
         .output()

@@ -35,7 +35,7 @@ table! {
         default("5") seeds: Seeds,
         /// The path between the server and the access point.
         required wire: Wire,
-        /// In the simulator: a link of its own between that path and the access point. An edge proxy stands before it, so that
+        /// A link of its own between that path and the access point. An edge proxy, in the simulator only, stands before it, so that
         /// what the proxy paces crosses it; without it the proxy stands at the access point.
         optional backhaul: Backhaul,
         /// The last hop: exactly one of `hop.wired`, `hop.wifi`, `hop.cell` and `hop.trace`.
