@@ -169,6 +169,7 @@ fn record_bulk(recorder: &mut Recorder, flow: FlowId, station: Node, stream: &St
             round_trips += 1;
             round_trip_sum += info.srtt;
             deviation_sum += info.rttvar;
+            recorder.round_trip_at(*at, flow, info.srtt);
         }
         recorder.sample(*at, Gauge::Flow(SeriesKind::Cwnd, flow), info.cwnd.get() as f64);
         recorder.sample(*at, Gauge::Flow(SeriesKind::Window, flow), info.peer_window.get() as f64);

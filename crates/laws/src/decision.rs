@@ -94,4 +94,6 @@ pub enum Why {
     Terminals,
     /// Terminal: the round trip, as a multiple of its minimum, bounds the window.
     RoundTrip,
+    /// Terminal: what the path holds at the rate that the connection gets bounds the window.
+    Model,
 }

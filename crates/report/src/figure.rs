@@ -123,6 +123,8 @@ figures! {
     };
     /// Round-trip time that the bulk senders measured, mean over their samples (the lab: of the smoothed one, every 10 ms).
     RttMean = Column { needs: Needs::Bulk, ..named("rtt_mean_ms", "RTT, mean", TIME) };
+    /// The smoothed round-trip time of the bulk senders, 95th percentile over senders and time (looked at every 10 ms).
+    RttP95 = Column { needs: Needs::Bulk, ..named("rtt_p95_ms", "RTT, p95", TIME) };
     /// By how much the round-trip times of the bulk senders varied: the mean of their smoothed mean deviations (RFC 6298's RTTVAR, as
     /// Linux reports it) over their samples (the lab: every 10 ms).
     RttVariationMean =
@@ -158,6 +160,9 @@ figures! {
         needs: Needs::Bulk, usual: true, group: Group::Cost,
         ..named("retransmission_ratio", "Retransmissions", SHARE)
     };
+    /// Times that the bulk senders entered fast recovery, for each megabyte that reached applications (the simulator; Linux does not count
+    /// them).
+    Recoveries = Column { needs: Needs::Bulk, ..named("recoveries_per_mb", "Recoveries a MB", counted("1/MB")) };
     /// Jain's fairness index over the stations' bulk throughput: 1 if all got the same, 1/n if one of n got everything;
     /// absent with one station.
     Jain = Column {

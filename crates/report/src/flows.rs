@@ -1,7 +1,7 @@
 //! One bulk flow: what it delivered, when it stood still, how much it sent twice.
 
-use crate::Window;
 use crate::series::Bins;
+use crate::{Delays, Window};
 use lasthop_units::{Bytes, Span, Time};
 
 /// A sender's cumulative counters since the flow began, in segments as they leave the sender, as the kernel's
@@ -18,6 +18,8 @@ pub struct Segments {
     pub round_trip_sum: Span,
     /// Sum of the mean deviation after each of them, as the kernel's `tcpi_rttvar` is.
     pub deviation_sum: Span,
+    /// Times that fast recovery was entered, where the sender tells.
+    pub recoveries: Option<u64>,
 }
 
 /// What the recorder knows of one bulk flow.
@@ -34,6 +36,8 @@ pub(crate) struct Flow {
     pub(crate) payload: Bytes,
     /// Payload delivered at any time, in bytes a bin.
     pub(crate) arrivals: Bins,
+    /// The sender's smoothed round-trip time inside the window, as often as somebody looked.
+    pub(crate) round_trips: Delays,
     last_progress: Time,
     longest_gap: Span,
     counters: Vec<(Time, Segments)>,
@@ -49,6 +53,7 @@ impl Flow {
             ended: None,
             payload: Bytes::ZERO,
             arrivals: Bins::default(),
+            round_trips: Delays::default(),
             last_progress: began,
             longest_gap: Span::ZERO,
             counters: Vec::new(),
@@ -99,6 +104,8 @@ impl Flow {
             round_trips: last.round_trips.saturating_sub(first.round_trips),
             round_trip_sum: last.round_trip_sum.saturating_sub(first.round_trip_sum),
             deviation_sum: last.deviation_sum.saturating_sub(first.deviation_sum),
+            // Nothing is told of what has not begun.
+            recoveries: last.recoveries.map(|last| last.saturating_sub(first.recoveries.unwrap_or(0))),
         })
     }
 }

@@ -314,6 +314,14 @@ impl Recorder {
         }
     }
 
+    /// The smoothed round-trip time of a bulk flow's sender stood at `rtt` at `at`.
+    pub fn round_trip_at(&mut self, at: Time, flow: FlowId, rtt: Span) {
+        if let Some(flow) = self.flows.get_mut(&flow).filter(|_| self.window.contains(at)) {
+            flow.round_trips.add(rtt);
+        }
+        self.sample(at, Gauge::Flow(SeriesKind::RoundTrip, flow), rtt.as_millis_f64());
+    }
+
     /// `gauge` stood at `value` (in its unit) at `at`.
     pub fn sample(&mut self, at: Time, gauge: Gauge, value: f64) {
         self.gauges.entry(gauge).or_default().add(&self.grid, at, value);
@@ -449,7 +457,9 @@ impl Recorder {
             (Key::Losses, Figure::or_absent((entered > 0).then(|| lost as f64 * 1e6 / entered as f64), no_delay)),
             (Key::UplinkFrames, Figure::or_absent((uplink > 0).then(|| uplink as f64 / window), no_uplink)),
             (Key::RttMean, self.round_trip(flows(), |of| of.round_trip_sum)),
+            (Key::RttP95, round_trip_p95(flows())),
             (Key::RttVariationMean, self.round_trip(flows(), |of| of.deviation_sum)),
+            (Key::Recoveries, self.recoveries(flows())),
             (Key::UplinkDelayMean, Figure::or_absent(up.mean_ms(), NO_UPLOAD)),
             (Key::UplinkDelayP95, Figure::or_absent(up.quantile_ms(0.95), NO_UPLOAD)),
         ]);
@@ -505,6 +515,21 @@ impl Recorder {
             counted.fold((0, Span::ZERO), |(count, sum), segments| (count + segments.round_trips, sum + of(&segments)));
         let mean = (count > 0).then(|| sum.as_millis_f64() / count as f64);
         Figure::or_absent(mean, "no bulk sender measured a round trip in the measuring window")
+    }
+
+    /// Fast recoveries for a megabyte that reached the application.
+    fn recoveries<'a>(&self, flows: impl Iterator<Item = &'a Flow>) -> Figure {
+        let (mut entered, mut payload) = (Some(0), Bytes::ZERO);
+        for flow in flows {
+            let counted = flow.segments(&self.window).and_then(|segments| segments.recoveries);
+            entered = entered.zip(counted).map(|(all, some)| all + some);
+            payload += flow.payload;
+        }
+        match (entered, payload.is_zero()) {
+            (_, true) => Figure::absent("no bulk flow delivered anything in the measuring window"),
+            (None, _) => Figure::absent("the senders do not tell when they enter fast recovery"),
+            (Some(entered), _) => Figure::exact(entered as f64 * 1e6 / payload.get() as f64),
+        }
     }
 
     /// Figures of some streams of UDP.
@@ -702,6 +727,13 @@ const PROBE: &str = "probe";
 const FETCH: &str = "fetch";
 const NO_UPLOAD: &str = "no stream goes from a station";
 const NO_BULK: &str = "there was no such bulk flow in the measuring window";
+
+/// Of the smoothed round trips of some flows.
+fn round_trip_p95<'a>(flows: impl Iterator<Item = &'a Flow>) -> Figure {
+    let mut all = Delays::default();
+    flows.for_each(|flow| all.merge(&flow.round_trips));
+    Figure::or_absent(all.quantile_ms(0.95), "no bulk sender told of a round trip in the measuring window")
+}
 
 #[cfg(test)]
 mod tests;

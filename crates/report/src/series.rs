@@ -142,6 +142,8 @@ series! {
     /// The sender's congestion window.
     Cwnd = of("flow", "cwnd", "bytes").held()
         .drawn_as("Congestion window, sum of flows", ("kB", 1e-3), Whole::Sum).wide();
+    /// The sender's smoothed round-trip time.
+    RoundTrip = of("flow", "round_trip", "ms").held().drawn("Round-trip time, mean of flows", Whole::Own).wide();
     /// Rate at which the sender paces.
     Pacing = of("flow", "pacing", "Mbit/s").held().drawn("Pacing rate, sum of flows", Whole::Sum);
     /// What the hop could carry for everybody: an estimate from the driver's counters, with equal airtime for each station

@@ -1,6 +1,6 @@
 //! What a station tells the sender's side about the frames that it received.
 
-use crate::{CellCapacity, Node, PathDelay};
+use crate::{CellCapacity, Node, PathDelay, Upload};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -15,6 +15,8 @@ pub enum Feedback {
     Path(PathDelay),
     /// The capacity of the receiver's cell.
     Cell(CellCapacity),
+    /// How a terminal's upload goes: what its neighbours are to hear.
+    Upload(Upload),
 }
 
 /// One station's account of one control slot: what the aggregation regulator needs to know of the radio.

@@ -23,7 +23,7 @@ pub use hop::{ChannelTime, FlowReport, HopReport, StationReport};
 pub use mpdu::{MacAddress, ReceivedMpdu, Subframe};
 pub use segment::{SackRanges, Segment, Way};
 pub use sender::{Ack, DeliverySample, Loss, Lost, Sent};
-pub use terminal::{Bounds, Notice, SocketReport};
+pub use terminal::{Bounds, Notice, SocketReport, Upload};
 
 use lasthop_units::{Bytes, Span};
 use serde::{Deserialize, Serialize};

@@ -27,7 +27,14 @@ impl World {
         let (now, host) = (fork.now, fork.host_of(station));
         for _ in 0..FLOOD {
             // A notice goes no further than to the station, which makes nothing of it.
-            let notice = Notice { bssid: MacAddress([0; 6]), terminal: 0, sequence: 0, flows: 0 };
+            let notice = Notice {
+                bssid: MacAddress([0; 6]),
+                terminal: 0,
+                sequence: 0,
+                flows: 0,
+                rate: Rate::ZERO,
+                drains: false,
+            };
             let payload = Datagram { cargo: Cargo::Notice(Box::new(notice)), from: Scenario::AP_HOST, to: host };
             let packet = Packet {
                 len: LEN,

@@ -7,8 +7,8 @@ use crate::world::World;
 use lasthop_laws::terminal::{NOTICE_INTERVAL, Params};
 use lasthop_laws::{Bounds, BuildError, Choice, HopLaw};
 use lasthop_radio::{AccessClass, Dest, Packet};
-use lasthop_signals::{FlowId, HostId, MacAddress, Node, Notice, Signal, SocketReport};
-use lasthop_units::{Bytes, Seed, Span, Time};
+use lasthop_signals::{Feedback, FlowId, HostId, MacAddress, Node, Notice, Signal, SocketReport};
+use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use lasthop_wire::notice::NOTICE_LEN;
 use rand::RngExt;
 
@@ -30,6 +30,9 @@ pub struct Terminal {
     sequence: u32,
     /// Connections that its law knows, by their number, rising.
     managed: Vec<usize>,
+    /// What it tells: the rate of its uploads, and that it empties the hop.
+    rate: Rate,
+    drains: bool,
 }
 
 impl Terminal {
@@ -57,6 +60,8 @@ impl Terminal {
             notice: Time::ZERO + NOTICE_INTERVAL.scale(random.random::<f64>()),
             sequence: 0,
             managed: Vec::new(),
+            rate: Rate::ZERO,
+            drains: false,
         })
     }
 
@@ -73,7 +78,19 @@ impl Terminal {
         self.law.sense(now, &Signal::Wakeup);
         self.managed = sockets.iter().map(|(number, _)| *number).collect();
         let mut bounds: Vec<(usize, Option<Bounds<Bytes>>)> = gone.into_iter().map(|number| (number, None)).collect();
-        self.law.decide(now, &mut |flow, decision| bounds.push((flow.0 as usize, decision.cwnd)));
+        let (mut rate, mut drains, mut look) = (Rate::ZERO, false, now + self.interval);
+        self.law.decide(now, &mut |flow, decision| {
+            bounds.push((flow.0 as usize, decision.cwnd));
+            look = decision.revisit.map_or(look, |at| look.min(at));
+            if let Some(Feedback::Upload(upload)) = decision.feedback {
+                rate += upload.rate.unwrap_or(Rate::ZERO);
+                drains |= upload.drains;
+            }
+        });
+        if drains && !self.drains {
+            self.notice = now;
+        }
+        (self.look, self.rate, self.drains) = (look, rate, drains);
         bounds
     }
 }
@@ -105,14 +122,22 @@ impl World {
             .filter(|(_, pair)| pair.sends_from(host, now))
             .map(|(number, pair)| {
                 let stats = pair.sender().stats();
-                let report =
-                    SocketReport { flow: flow(number), rtt: stats.srtt, min_rtt: stats.min_rtt, mss: stats.mss };
+                let report = SocketReport {
+                    flow: flow(number),
+                    rtt: stats.srtt,
+                    deviation: stats.rttvar,
+                    min_rtt: stats.min_rtt,
+                    mss: stats.mss,
+                    cwnd: stats.cwnd,
+                    in_flight: stats.in_flight,
+                    delivered: stats.delivered,
+                    destination: u64::from(pair.way(pair.data()).1.0),
+                };
                 (number, report)
             })
             .collect();
         let terminal = &mut self.terminals[place];
         if terminal.look <= now {
-            terminal.look = now + terminal.interval;
             for (number, bounds) in terminal.look(now, &sockets) {
                 let end = self.pairs[number].data();
                 self.pairs[number].end(end).bound(now, bounds);
@@ -132,10 +157,10 @@ impl World {
     /// A terminal tells its neighbours that it sends, by a packet on the hop.
     fn tell(&mut self, place: usize, flows: usize) {
         let terminal = &mut self.terminals[place];
-        let Terminal { station, host, bssid, number, sequence, .. } = *terminal;
+        let Terminal { station, host, bssid, number, sequence, rate, drains, .. } = *terminal;
         terminal.sequence = sequence.wrapping_add(1);
         let flows = u16::try_from(flows).unwrap_or(u16::MAX);
-        let notice = Notice { bssid, terminal: number, sequence, flows };
+        let notice = Notice { bssid, terminal: number, sequence, flows, rate, drains };
         let len = udp_packet(Bytes::new(NOTICE_LEN as u64));
         let packet = self.packet((host, host), len, number as u32, Cargo::Notice(Box::new(notice)));
         // Where there is QoS it does not wait behind the station's own data.
@@ -146,9 +171,16 @@ impl World {
 
     /// A notice has come to a node of the last hop.
     pub(crate) fn heard(&mut self, at: Time, to: Node, notice: &Notice) {
-        let here = self.terminals.iter_mut().find(|terminal| terminal.station == to);
-        if let Some(terminal) = here.filter(|own| own.bssid == notice.bssid && own.number != notice.terminal) {
-            terminal.law.sense(at, &Signal::Neighbour(*notice));
+        let here = self.terminals.iter().position(|terminal| terminal.station == to);
+        let Some(place) = here else { return };
+        let own = &mut self.terminals[place];
+        if own.bssid != notice.bssid || own.number == notice.terminal {
+            return;
+        }
+        own.law.sense(at, &Signal::Neighbour(*notice));
+        if notice.drains && !own.drains {
+            own.look = at;
+            self.agenda.set(self.terminal(place), Some(at));
         }
     }
 }

@@ -219,6 +219,7 @@ impl World {
                     round_trips: stats.round_trips,
                     round_trip_sum: stats.round_trip_sum,
                     deviation_sum: stats.deviation_sum,
+                    recoveries: Some(stats.recoveries),
                 };
                 self.recorder.segments(at, flow_id(number), segments);
             }
@@ -682,6 +683,9 @@ impl World {
         let (at, flow, stats) = (self.now, flow_id(number), pair.sender().stats());
         self.recorder.sample(at, Gauge::Flow(SeriesKind::Cwnd, flow), stats.cwnd.get() as f64);
         self.recorder.sample(at, Gauge::Flow(SeriesKind::Window, flow), stats.peer_window.get() as f64);
+        if let Some(rtt) = stats.srtt {
+            self.recorder.round_trip_at(at, flow, rtt);
+        }
         if let Some(pacing) = pair.sender().decision().pacing {
             self.recorder.sample(at, Gauge::Flow(SeriesKind::Pacing, flow), pacing.as_mbit_f64());
         }

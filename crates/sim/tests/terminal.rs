@@ -75,3 +75,25 @@ fn some_stations_may_be_bound_and_others_not() {
     }
     assert!(of("free") > 2.0 * allowed, "{} Mbit/s", of("free"));
 }
+
+#[test]
+fn the_model_fills_a_hop_that_the_table_leaves_empty_and_keeps_its_queue_short() {
+    let ([total, rtt], [table, _]) = {
+        let of = |law: &str| {
+            let record = simulate(&fixed_rate(&[]), law, 1);
+            assert!(value(&record, Key::Jain) > 0.98, "{law}: {}", value(&record, Key::Jain));
+            [Key::Throughput, Key::RttP95].map(|key| value(&record, key))
+        };
+        (of("model"), of("tables"))
+    };
+    assert!(total > 2.5 * table, "{total} beside {table} Mbit/s");
+    assert!(rtt < 320.0, "{rtt} ms");
+}
+
+#[test]
+fn terminals_that_cannot_hear_each_other_still_keep_queues_short_by_the_model() {
+    let isolated = fixed_rate(&[("[hop.wifi]", "[hop.wifi]\nclient-isolation = true")]);
+    let record = simulate(&isolated, "model", 1);
+    assert!(value(&record, Key::Throughput) > 20.0, "{} Mbit/s", value(&record, Key::Throughput));
+    assert!(value(&record, Key::RttP95) < 1000.0, "{} ms", value(&record, Key::RttP95));
+}

@@ -126,7 +126,12 @@ impl RttEstimator {
         self.srtt
     }
 
-    /// The smallest RTT of the connection.
+    /// Its smoothed mean deviation.
+    pub(crate) fn deviation(&self) -> Span {
+        self.deviation
+    }
+
+    /// Smallest RTT so far.
     pub(crate) fn min_rtt(&self) -> Option<Span> {
         self.min_rtt
     }

@@ -215,6 +215,11 @@ impl Sender {
         self.fin_sent && self.board.is_empty()
     }
 
+    /// Payload that has reached the peer, as far as is known.
+    pub(crate) fn delivered(&self) -> u64 {
+        self.rate.delivered()
+    }
+
     /// Payload acknowledged.
     pub(crate) fn acked(&self) -> u64 {
         self.board.una() - 1 - u64::from(self.is_finished())

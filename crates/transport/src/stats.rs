@@ -31,10 +31,14 @@ pub struct Stats {
     pub cwnd: Bytes,
     /// Payload of a full segment.
     pub mss: Bytes,
+    /// Payload that has reached the peer, selectively acknowledged payload included.
+    pub delivered: Bytes,
     /// Payload in the network now (RFC 6675 "pipe").
     pub in_flight: Bytes,
     /// Smoothed RTT.
     pub srtt: Option<Span>,
+    /// Its smoothed mean deviation.
+    pub rttvar: Span,
     /// Smallest RTT of the connection.
     pub min_rtt: Option<Span>,
     /// Round trips measured.

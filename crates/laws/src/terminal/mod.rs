@@ -1,19 +1,27 @@
 //! Bounds on the windows of a station's own uploads, before the access point drowns in acknowledgements.
 //! Source:     Hayakawa, Yamaguchi, Oguchi 2015, as specified in systems/terminal.md B.1 and its second reading.
-//! Equations:  see `tables`; a connection's part of the bounds is 1 / k, k connections through which the terminal sends
+//! Equations:  see `tables` and `model`; of the tables' bounds a connection has the part 1 / k, k connections through which the terminal sends
 //! Symbols:    n, terminals that send -> this one and `neighbours`
 //! Deviations: the paper gives every connection of a terminal the whole row; here they share it, so that a terminal
-//!             with six connections is no six terminals. The minimum round trip is TCP's own of the connection: one that begins in a full queue
-//!             takes that for the path, as the paper's does.
+//!             with six connections is no six terminals. The tables' minimum round trip is TCP's own of the connection: one that begins in a
+//!             full queue takes that for the path, as the paper's does. The model's is the path's (see `paths`), and terminals empty the
+//!             hop together to see it (see `drain`).
 //! Validity:   reports of all connections come before the wake-up of the same look; a connection without a round
-//!             trip yet is left alone.
+//!             trip yet is left alone. What neighbours tell beyond that they are there counts in the model alone: they must be
+//!             authenticated by whoever hears them, or tell nothing (rate 0, no drain).
 //! Checked by: tests::*, tests/conformance
 
+mod drain;
+mod model;
+mod paths;
 mod tables;
 
 use crate::{Bounds, Decision, Entry, HopLaw, ParamError, Parameters, Place, Why, params, words};
-use lasthop_signals::{FlowId, Signal, SocketReport};
-use lasthop_units::{Span, Time};
+use drain::Drains;
+use lasthop_signals::{Feedback, FlowId, Signal, SocketReport, Upload};
+use lasthop_units::{Rate, Span, Time};
+use model::{Path, Window};
+use paths::Paths;
 use std::collections::BTreeMap;
 
 /// The name of the law.
@@ -42,6 +50,11 @@ params! {
         /// How often the terminal looks at its connections and sets their bounds anew.
         interval: Span = "500 ms",
             |p| p.interval >= Span::from_millis(10) && p.interval <= Span::from_secs(60) => "from 10 ms to 60 s";
+        /// How long packets of the terminals may wait on the hop (rule "model").
+        standing: Span = "12 ms",
+            |p| p.standing >= Span::from_millis(1) && p.standing <= Span::from_secs(1) => "from 1 ms to 1 s";
+        /// Packets that stand on the hop besides, of all terminals together (rule "model").
+        packets: u32 = "30", |p| p.packets >= 1 && p.packets <= 10_000 => "from 1 to 10000";
     }
 }
 
@@ -52,6 +65,8 @@ words! {
         Tables = "tables",
         /// The number of terminals alone: the authors' earlier method, which looked every 10 s.
         Count = "count",
+        /// What each connection delivers, and a little that stands on the hop (see `model`).
+        Model = "model",
     }
 }
 
@@ -59,14 +74,27 @@ words! {
 #[derive(Clone, Debug)]
 pub struct Terminal {
     params: Params,
-    /// When each neighbour was last heard.
-    neighbours: BTreeMap<u64, Time>,
+    neighbours: BTreeMap<u64, Neighbour>,
     flows: BTreeMap<FlowId, Flow>,
+    paths: Paths,
+    drains: Drains,
+    /// A drain lasted at the last look.
+    drained: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Neighbour {
+    heard: Time,
+    /// What it delivers, if it told.
+    rate: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Flow {
     report: SocketReport,
+    /// The least round trip of its path, as of the last look.
+    base: Option<Span>,
+    window: Window,
     decision: Decision,
 }
 
@@ -77,7 +105,14 @@ impl Terminal {
     /// Those of [`Params::validate`].
     pub fn new(params: Params) -> Result<Terminal, ParamError> {
         params.validate()?;
-        Ok(Terminal { params, neighbours: BTreeMap::new(), flows: BTreeMap::new() })
+        Ok(Terminal {
+            params,
+            neighbours: BTreeMap::new(),
+            flows: BTreeMap::new(),
+            paths: Paths::default(),
+            drains: Drains::default(),
+            drained: false,
+        })
     }
 
     /// Terminals that send, this one included: those that were heard since the last look among them.
@@ -91,24 +126,101 @@ impl Terminal {
 
     /// Sets the bounds of every connection anew.
     fn look(&mut self, now: Time) {
-        self.neighbours.retain(|_, heard| now.since(*heard) <= SILENT);
-        let (terminals, rule) = (self.terminals(), self.params.rule);
-        let sharing = u32::try_from(self.flows.len()).unwrap_or(u32::MAX).max(1);
-        for flow in self.flows.values_mut() {
-            flow.decision = decide(&flow.report, rule, terminals, sharing);
+        self.neighbours.retain(|_, neighbour| now.since(neighbour.heard) <= SILENT);
+        match self.params.rule {
+            Rule::Tables => self.by_table(|own, rtt, terminals| tables::by_both(own, rtt, terminals)),
+            Rule::Count => self.by_table(|own, _, terminals| (tables::by_terminals(own, terminals), false)),
+            Rule::Model => self.by_model(now),
         }
+    }
+
+    /// Every connection has its part of what `bounds` says for a minimum and a smoothed round trip and a number of terminals.
+    fn by_table(&mut self, bounds: impl Fn(Span, Span, u32) -> (Bounds<u32>, bool)) {
+        let (terminals, sharing) = (self.terminals(), count(self.flows.len()));
+        for flow in self.flows.values_mut() {
+            flow.decision = match (flow.report.rtt, flow.report.min_rtt) {
+                (Some(rtt), Some(own)) => part(bounds(own, rtt, terminals), &flow.report, sharing),
+                _ => Decision::unlimited(Why::Unmanaged),
+            };
+        }
+    }
+
+    fn by_model(&mut self, now: Time) {
+        for flow in self.flows.values_mut() {
+            flow.window.look(&flow.report);
+            let Some(own) = flow.report.min_rtt else { continue };
+            let least = self.paths.least(now, flow.report.destination, own);
+            self.drains.seen(flow.base.unwrap_or(least), least);
+            flow.base = Some(least);
+        }
+        let (terminals, fair) = (self.terminals(), self.fair());
+        let sharing = count(self.flows.values().filter(|flow| flow.window.is_in_use()).count());
+        let standing = self.params.standing;
+        // What makes equals of connections; one alone needs none.
+        let rivals = f64::from(terminals) * f64::from(sharing);
+        let share = f64::from(self.params.packets) / rivals * (1.0 - 1.0 / rivals);
+        let path = |flow: &Flow| {
+            let (rtt, base) = flow.report.rtt.zip(flow.base)?;
+            let deviation = flow.report.deviation;
+            Some(Path {
+                rtt,
+                deviation,
+                base,
+                standing,
+                share,
+                rivals,
+                fair: fair.map(|fair| fair / f64::from(sharing)),
+            })
+        };
+        let paths = || self.flows.values().filter_map(path);
+        if self.drains.is_due(now) && paths().any(|path| path.is_busy()) {
+            let longest = paths().map(|path| path.rtt).max();
+            self.drains.begin(now, longest.unwrap_or(Span::ZERO));
+        }
+        let deep = self.drains.is_deep();
+        let drains = self.drains.lasts(now);
+        let over = std::mem::replace(&mut self.drained, drains) && !drains;
+        for flow in self.flows.values_mut() {
+            let Some(path) = path(flow) else {
+                flow.decision = Decision::unlimited(Why::Unmanaged);
+                continue;
+            };
+            let bounds = match (drains, over) {
+                (true, _) => flow.window.drained(&flow.report, path.base, deep),
+                (_, true) => flow.window.resume(now, path.rtt, flow.report.mss, deep),
+                _ => flow.window.step(now, &flow.report, &path),
+            };
+            let why = if bounds.is_none() { Why::Unmanaged } else { Why::Model };
+            let told = Upload { rate: flow.window.rate().map(bits), drains: drains && bounds.is_some() };
+            flow.decision = Decision {
+                cwnd: bounds,
+                feedback: Some(Feedback::Upload(told)),
+                revisit: self.drains.until(),
+                ..Decision::unlimited(why)
+            };
+        }
+    }
+
+    /// What would be fair for each terminal, in payload a second: the mean of what those that tell deliver, this one included.
+    fn fair(&self) -> Option<f64> {
+        let own: f64 = self.flows.values().filter_map(|flow| flow.window.rate()).sum();
+        let told = self.neighbours.values().filter_map(|neighbour| neighbour.rate);
+        let (number, all) = told.fold((1.0, own), |(number, all), rate| (number + 1.0, all + rate));
+        (own > 0.0 && number > 1.0).then(|| all / number)
     }
 }
 
-/// The bounds of one of `sharing` connections.
-fn decide(report: &SocketReport, rule: Rule, terminals: u32, sharing: u32) -> Decision {
-    let (Some(rtt), Some(min_rtt)) = (report.rtt, report.min_rtt) else {
-        return Decision::unlimited(Why::Unmanaged);
-    };
-    let (bounds, by_ratio) = match rule {
-        Rule::Tables => tables::by_both(min_rtt, rtt, terminals),
-        Rule::Count => (tables::by_terminals(min_rtt, terminals), false),
-    };
+/// How many share something: at least one does.
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX).max(1)
+}
+
+fn bits(payload_a_second: f64) -> Rate {
+    Rate::from_bps((payload_a_second * 8.0) as u64)
+}
+
+/// The part of the tables' bounds that one of `sharing` connections has.
+fn part((bounds, by_ratio): (Bounds<u32>, bool), report: &SocketReport, sharing: u32) -> Decision {
     let why = if by_ratio { Why::RoundTrip } else { Why::Terminals };
     let (lower, upper) = ((bounds.lower / sharing).max(1), (bounds.upper / sharing).max(2));
     let segments = |packets: u32| report.mss * u64::from(packets);
@@ -119,14 +231,20 @@ impl HopLaw for Terminal {
     fn sense(&mut self, now: Time, signal: &Signal) {
         match signal {
             Signal::Socket(report) => {
-                let fresh = Flow { report: *report, decision: Decision::unlimited(Why::Unmanaged) };
+                let window = Window::default();
+                let fresh = Flow { report: *report, base: None, window, decision: Decision::unlimited(Why::Unmanaged) };
                 self.flows.entry(report.flow).or_insert(fresh).report = *report;
             }
             Signal::FlowGone(flow) => {
                 self.flows.remove(flow);
             }
             Signal::Neighbour(notice) if self.has_room_for(notice.terminal) => {
-                self.neighbours.insert(notice.terminal, now);
+                let rate = (!notice.rate.is_zero()).then(|| notice.rate.as_bps() as f64 / 8.0);
+                self.neighbours.insert(notice.terminal, Neighbour { heard: now, rate });
+                if notice.drains && self.drains.may_join(now) {
+                    let longest = self.flows.values().filter_map(|flow| flow.report.rtt).max();
+                    self.drains.begin(now, longest.unwrap_or(Span::ZERO));
+                }
             }
             Signal::Wakeup => self.look(now),
             _ => {}
@@ -149,6 +267,17 @@ mod tests {
     use lasthop_units::Bytes;
 
     const MSS: Bytes = Bytes::new(1448);
+    const SILENT_SOCKET: SocketReport = SocketReport {
+        flow: FlowId(1),
+        rtt: None,
+        deviation: Span::ZERO,
+        min_rtt: None,
+        mss: MSS,
+        cwnd: Bytes::new(14_480),
+        in_flight: Bytes::new(14_480),
+        delivered: Bytes::ZERO,
+        destination: 1,
+    };
 
     fn at(ms: u64) -> Time {
         Time::ZERO + Span::from_millis(ms)
@@ -156,11 +285,18 @@ mod tests {
 
     fn socket(flow: u32, rtt_ms: u64, min_ms: u64) -> Signal {
         let (rtt, min_rtt) = (Some(Span::from_millis(rtt_ms)), Some(Span::from_millis(min_ms)));
-        Signal::Socket(SocketReport { flow: FlowId(flow), rtt, min_rtt, mss: MSS })
+        Signal::Socket(SocketReport { flow: FlowId(flow), rtt, min_rtt, ..SILENT_SOCKET })
     }
 
     fn notice(terminal: u64) -> Signal {
-        Signal::Neighbour(Notice { bssid: MacAddress([2, 0, 0, 0, 0, 1]), terminal, sequence: 0, flows: 1 })
+        Signal::Neighbour(Notice {
+            bssid: MacAddress([2, 0, 0, 0, 0, 1]),
+            terminal,
+            sequence: 0,
+            flows: 1,
+            rate: Rate::ZERO,
+            drains: false,
+        })
     }
 
     /// Lower and upper bound of a connection in segments.
@@ -228,10 +364,80 @@ mod tests {
         assert_eq!((1..=5).map(|flow| bounds(&law, flow)).collect::<Vec<_>>(), vec![Some((50, 111)); 5]);
     }
 
+    /// A terminal by the model that looks twice a second at a connection through a hop which carries `hop` segments a second
+    /// beside a path of 20 ms, one queue for all; the connection keeps to its upper bound. Takes and returns its window and what it has delivered, in segments.
+    fn settles(law: &mut Terminal, hop: f64, (from, looks): (u64, u64), state: (f64, f64)) -> (f64, f64) {
+        let (mut window, mut delivered) = state;
+        for look in 0..looks {
+            let rtt = (window / hop).max(0.020);
+            let report = SocketReport {
+                rtt: Some(Span::from_secs_f64(rtt)),
+                min_rtt: Some(Span::from_millis(20)),
+                cwnd: MSS.scale(window),
+                in_flight: MSS.scale(window),
+                delivered: MSS.scale(delivered),
+                ..SILENT_SOCKET
+            };
+            law.sense(at(from + 500 * look), &Signal::Socket(report));
+            law.sense(at(from + 500 * look), &Signal::Wakeup);
+            law.decide(Time::ZERO, &mut |_, decision| {
+                window = decision.cwnd.map_or(window, |cwnd| cwnd.upper.get() as f64 / MSS.get() as f64);
+            });
+            delivered += 0.5 * window / (window / hop).max(0.020);
+        }
+        (window, delivered)
+    }
+
+    const FRESH: (f64, f64) = (10.0, 0.0);
+
+    #[test]
+    fn the_model_fills_any_hop_and_no_queue() {
+        for hop in [1000.0, 2000.0, 20_000.0, 100_000.0] {
+            let mut law = terminal(Rule::Model);
+            let (window, _) = settles(&mut law, hop, (0, 61), FRESH);
+            let waits = window / hop - 0.020;
+            assert!((0.005..0.015).contains(&waits), "{waits} s at {hop} segments a second");
+        }
+    }
+
+    #[test]
+    fn the_model_follows_a_hop_that_slows_and_one_that_speeds_up() {
+        let mut law = terminal(Rule::Model);
+        let fast = settles(&mut law, 2000.0, (0, 41), FRESH);
+        let slow = settles(&mut law, 500.0, (20_500, 20), fast);
+        assert!(slow.0 < 500.0 * 0.040, "{slow:?}");
+        let (window, _) = settles(&mut law, 20_000.0, (30_500, 40), slow);
+        assert!(window > 20_000.0 * 0.020, "{window}");
+    }
+
+    #[test]
+    fn a_neighbour_that_drains_is_joined_and_one_that_gets_less_is_given_way_to() {
+        let told = |rate: u64, drains: bool| {
+            let Signal::Neighbour(notice) = notice(7) else { unreachable!("it is one") };
+            Signal::Neighbour(Notice { rate: Rate::from_bps(rate), drains, ..notice })
+        };
+        let mut alone = terminal(Rule::Model);
+        let settled = settles(&mut alone, 2000.0, (0, 41), FRESH);
+        let mut beside = alone.clone();
+        beside.sense(at(20_400), &told(1_000_000, false));
+        alone.sense(at(20_400), &told(0, false));
+        let [polite, free] = [&mut beside, &mut alone].map(|law| settles(law, 2000.0, (20_500, 1), settled).0);
+        assert!(polite < 0.95 * free, "{polite} beside {free}");
+        beside.sense(at(21_000), &told(1_000_000, true));
+        beside.sense(at(21_000), &Signal::Wakeup);
+        let mut upper = 0;
+        beside.decide(at(21_000), &mut |_, decision| {
+            upper = decision.cwnd.map_or(0, |cwnd| cwnd.upper.get() / MSS.get());
+            assert!(matches!(decision.feedback, Some(Feedback::Upload(Upload { drains: true, .. }))));
+            assert_eq!(decision.revisit, Some(at(21_200)));
+        });
+        assert!((upper as f64) < 0.8 * polite, "{upper} of {polite}");
+    }
+
     #[test]
     fn a_connection_without_a_round_trip_is_left_alone() {
         let mut law = terminal(Rule::Tables);
-        law.sense(at(0), &Signal::Socket(SocketReport { flow: FlowId(1), rtt: None, min_rtt: None, mss: MSS }));
+        law.sense(at(0), &Signal::Socket(SILENT_SOCKET));
         law.sense(at(0), &Signal::Wakeup);
         assert_eq!(bounds(&law, 1), None);
     }

@@ -60,7 +60,6 @@ fn cell() -> impl Strategy<Value = Signal> {
         (carrier, number, any::<u8>(), prop::option::of(rnti()), dcis).prop_map(|(carrier, number, prb, own, dcis)| {
             Signal::Subframe(CellSubframe { carrier, number, prb, own, dcis })
         });
-    let rate = || prop_oneof![1 => Just(0), 4 => 1u64..1 << 32, 1 => any::<u64>()].prop_map(Rate::from_bps);
     let told = (rate(), rate(), any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
         |(available, fair, elsewhere, restart, coarse)| {
             Signal::Cell(CellCapacity { available, fair, elsewhere, restart, coarse })
@@ -70,14 +69,35 @@ fn cell() -> impl Strategy<Value = Signal> {
     prop_oneof![4 => subframe, 4 => told, 1 => flows]
 }
 
+fn rate() -> impl Strategy<Value = Rate> {
+    prop_oneof![1 => Just(0), 4 => 1u64..1 << 32, 1 => any::<u64>()].prop_map(Rate::from_bps)
+}
+
 /// What a terminal's kernel and its neighbours show, and bounds upon a sender.
 fn terminal() -> impl Strategy<Value = Signal> {
-    let socket = (0u32..6, prop::option::of(span()), prop::option::of(span())).prop_map(|(flow, rtt, min_rtt)| {
-        Signal::Socket(SocketReport { flow: FlowId(flow), rtt, min_rtt, mss: Bytes::new(MSS) })
-    });
-    let notice = (0u64..20, any::<u32>(), any::<u16>()).prop_map(|(terminal, sequence, flows)| {
-        Signal::Neighbour(Notice { bssid: MacAddress([2, 0, 0, 0, 0, 1]), terminal, sequence, flows })
-    });
+    let times = (prop::option::of(span()), prop::option::of(span()));
+    let socket = (0u32..6, times, (0u64..1 << 30, 0u64..1 << 30), any::<u64>(), 0u64..3).prop_map(
+        |(flow, (rtt, min_rtt), (cwnd, in_flight), delivered, destination)| {
+            let [cwnd, in_flight, delivered] = [cwnd, in_flight, delivered].map(Bytes::new);
+            Signal::Socket(SocketReport {
+                flow: FlowId(flow),
+                rtt,
+                deviation: rtt.unwrap_or(Span::ZERO) / 3,
+                min_rtt,
+                mss: Bytes::new(MSS),
+                cwnd,
+                in_flight,
+                delivered,
+                destination,
+            })
+        },
+    );
+    let notice = (0u64..20, any::<u32>(), any::<u16>(), rate(), any::<bool>()).prop_map(
+        |(terminal, sequence, flows, rate, drains)| {
+            let bssid = MacAddress([2, 0, 0, 0, 0, 1]);
+            Signal::Neighbour(Notice { bssid, terminal, sequence, flows, rate, drains })
+        },
+    );
     let bounds = prop::option::of((0u64..300, 0u64..300)).prop_map(|bounds| {
         Signal::Bounds(bounds.map(|(one, other)| Bounds {
             lower: Bytes::new(one.min(other) * MSS),
