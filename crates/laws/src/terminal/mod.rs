@@ -128,7 +128,7 @@ impl Terminal {
     fn look(&mut self, now: Time) {
         self.neighbours.retain(|_, neighbour| now.since(neighbour.heard) <= SILENT);
         match self.params.rule {
-            Rule::Tables => self.by_table(|own, rtt, terminals| tables::by_both(own, rtt, terminals)),
+            Rule::Tables => self.by_table(tables::by_both),
             Rule::Count => self.by_table(|own, _, terminals| (tables::by_terminals(own, terminals), false)),
             Rule::Model => self.by_model(now),
         }
