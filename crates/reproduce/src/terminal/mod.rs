@@ -39,7 +39,7 @@ Values are means over the seeds, ± half of their 95 % confidence intervals. A r
 The paper measured ten telephones on one access point of 802.11g. Which rates they ran, and how long their queues were, it does not say. The world here
 is that of the reference data S6 (ns-3), and was fixed before the law ran in it: all rates of an ERP under ARF, and queues of 1000 packets at both ends
 of the hop. ARF takes collisions for a bad channel; that is what makes uploads collapse. Under minstrel or at a fixed rate they do not, and bounds can
-only cost: the last section says how much.
+only cost: the last two sections say how much.
 
 Rows: `cubic` is CUBIC alone; `count` bounds its window by the number of terminals every 10 s, which is the authors' earlier method; `tables` also by the
 ratio of round trips every 0.5 s, which is the paper's; `model` is ours in place of the tables, for any bandwidth, delay and number of terminals
