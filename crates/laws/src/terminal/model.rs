@@ -1,12 +1,13 @@
 //! The window that a connection needs: what its path holds at the rate that it gets, and a little that stands on the hop.
 //! Source:     derived in docs/explanation/terminal-law.md from the per-flow window limit of Keceli, Inan, Ayanoglu (arXiv 0806.1089) and the
 //!             equilibrium of FAST TCP (Wei, Jin, Low, Hegde 2006).
-//! Equations:  W = e (m + t) + a / (n k),   e = d + (f - d) / 4;   a step is half way from the present window
+//! Equations:  W = e (m + t) + a / r (1 - 1 / r), at least 10 / r,   r = n k,   e = d + (f - d) / 4;   where packets wait a step goes half way from
+//!             the present window
 //!             q = R - m < t / 2 for some steps: the window may double;   lower = 0.6 min(W, d m)
-//! Symbols:    d, what it delivers -> `rate`; f, the fair rate -> `fair`; R, m -> `rtt`, `base`; t -> `standing`; a / (n k) -> `share`
+//! Symbols:    d, what it delivers -> `rate`; f, the fair rate -> `fair`; R, m -> `rtt`, `base`; t -> `standing`; r -> `rivals`; a / r (1 - 1 / r) -> `share`
 //! Deviations: the limit's buffer is no access point's, which terminals cannot know, but what keeps the hop busy; its capacity is not
 //!             given but what connections are seen to get.
-//! Validity:   round trips that the terminals' own packets lengthen; where others fill the hop beyond t, windows shrink towards a / (n k).
+//! Validity:   round trips that the terminals' own packets lengthen; where others fill the hop beyond t, windows shrink towards `share`.
 //! Checked by: tests::*, crates/sim/tests/terminal.rs, `lasthop reproduce terminal`
 
 use crate::Bounds;
