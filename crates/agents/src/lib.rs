@@ -6,6 +6,7 @@ mod backoff;
 mod bpf_links;
 #[cfg(test)]
 mod documented;
+pub mod host;
 pub mod monitor;
 pub mod proxy;
 mod remedy;

@@ -6,11 +6,11 @@ use crate::spec::Spec;
 use crate::traffic::all;
 use crate::traffic::bulk::{BIN, BulkLog};
 use crate::traffic::iperf3::Iperf3Log;
-use crate::traffic::tcp_info::TcpInfo;
 use lasthop_report::{Gauge, HopMeter, NOBODY, Recorder, RunRecord, Segments, SeriesKind, Window};
 use lasthop_scenario::{Hop, Scenario, Stream, StreamKind};
 use lasthop_signals::{FlowId, HostId, Node};
-use lasthop_units::{Bytes, Rate, Span, Time};
+use lasthop_units::{Bytes, Span, Time};
+use lasthop_wire::tcp_info::TcpInfo;
 
 impl Outcome {
     /// What the report wants to know of this run of `spec`.
@@ -165,16 +165,20 @@ fn record_bulk(recorder: &mut Recorder, flow: FlowId, station: Node, stream: &St
     let (mut round_trips, mut round_trip_sum, mut deviation_sum) = (0, Span::ZERO, Span::ZERO);
     for (at, info) in &log.samples {
         // The smoothed round trip, each time that somebody looked.
-        if !info.srtt.is_zero() {
+        if let Some(rtt) = info.rtt {
             round_trips += 1;
-            round_trip_sum += info.srtt;
+            round_trip_sum += rtt;
             deviation_sum += info.rttvar;
-            recorder.round_trip_at(*at, flow, info.srtt);
+            recorder.round_trip_at(*at, flow, rtt);
         }
-        recorder.sample(*at, Gauge::Flow(SeriesKind::Cwnd, flow), info.cwnd.get() as f64);
-        recorder.sample(*at, Gauge::Flow(SeriesKind::Window, flow), info.peer_window.get() as f64);
-        if info.pacing_rate != UNPACED {
-            recorder.sample(*at, Gauge::Flow(SeriesKind::Pacing, flow), info.pacing_rate.as_mbit_f64());
+        let cwnd = info.mss * u64::from(info.cwnd);
+        recorder.sample(*at, Gauge::Flow(SeriesKind::Cwnd, flow), cwnd.get() as f64);
+        // A kernel before 5.4 does not tell it.
+        if let Some(window) = info.snd_wnd {
+            recorder.sample(*at, Gauge::Flow(SeriesKind::Window, flow), window.get() as f64);
+        }
+        if let Some(pacing) = info.pacing_rate {
+            recorder.sample(*at, Gauge::Flow(SeriesKind::Pacing, flow), pacing.as_mbit_f64());
         }
         recorder.segments(*at, flow, Segments { round_trips, round_trip_sum, deviation_sum, ..segments(info) });
     }
@@ -211,11 +215,9 @@ fn first_departures<'a>(departures: impl Iterator<Item = &'a Departure>) -> Vec<
     firsts
 }
 
-/// What the kernel reports before the sender has a rate: all ones.
-const UNPACED: Rate = Rate::from_bps(u64::MAX);
-
 fn segments(info: &TcpInfo) -> Segments {
-    Segments { sent: info.segments.into(), retransmitted: info.retransmitted_segments.into(), ..Segments::default() }
+    let sent = info.data_segs_out.unwrap_or_default().into();
+    Segments { sent, retransmitted: info.total_retrans.into(), ..Segments::default() }
 }
 
 #[cfg(test)]

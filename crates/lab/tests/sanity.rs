@@ -99,7 +99,7 @@ fn measure(name: &str, spec: &Spec, settled: Span) -> Option<(Outcome, Figures)>
         goodput_mbit: outcome.goodput(0, from, end).expect("a flow").as_mbit_f64(),
         queue_mean_ms: delays.mean().expect("packets crossed"),
         queue_max_ms: delays.quantile(1.0).expect("packets crossed"),
-        retransmitted: log.last.retransmitted_segments,
+        retransmitted: log.last.total_retrans,
     };
     println!(
         "{name}: {:.2} Mbit/s, hop delay mean {:.1} ms max {:.1} ms, {} segments retransmitted of {:.0}, lateness {:?}, \
@@ -108,7 +108,7 @@ fn measure(name: &str, spec: &Spec, settled: Span) -> Option<(Outcome, Figures)>
         figures.queue_mean_ms,
         figures.queue_max_ms,
         figures.retransmitted,
-        log.last.sent.get() as f64 / 1448.0,
+        log.last.bytes_sent.unwrap_or_default().get() as f64 / 1448.0,
         outcome.lateness,
         outcome.realtime,
         outcome.doubts,

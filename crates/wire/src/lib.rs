@@ -18,7 +18,9 @@ mod packet;
 pub mod pcap;
 pub mod proxy;
 pub mod radiotap;
+pub mod sock_diag;
 pub mod tcp;
+pub mod tcp_info;
 pub mod tunnel;
 
 pub use error::Error;

@@ -2,11 +2,11 @@
 //! be the one that calls.
 
 use super::door::Door;
-use super::tcp_info::TcpInfo;
-use super::{Call, End, Period, TICK, accept, is_transient, join, listen, mark, spawn};
+use super::{Call, End, Period, TICK, accept, is_transient, join, listen, mark, spawn, tcp_info};
 use crate::error::{Doing, Result};
 use crate::log::Blocks;
 use lasthop_units::{Bytes, Span, Time};
+use lasthop_wire::tcp_info::TcpInfo;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, setns};
@@ -164,11 +164,11 @@ fn send(side: Side, upload: Upload, shared: &Mutex<Option<Socket>>, period: &Per
         }
     }
     // What was written of a file must arrive; of an endless download nobody waits for the rest.
-    let unacknowledged = |info: &TcpInfo| size.is_some_and(|size| info.acked < size);
-    while period.lasts() && TcpInfo::of(socket.as_fd()).is_ok_and(|info| unacknowledged(&info)) {
+    let unacknowledged = |info: &TcpInfo| size.is_some_and(|size| info.bytes_acked < Some(size));
+    while period.lasts() && tcp_info::of(socket.as_fd()).is_ok_and(|info| unacknowledged(&info)) {
         std::thread::sleep(Duration::from_millis(10));
     }
-    TcpInfo::of(socket.as_fd()).doing(|| "reading TCP_INFO".into())
+    tcp_info::of(socket.as_fd()).doing(|| "reading TCP_INFO".into())
 }
 
 /// Whether the kernel calls a socket writable within [`TICK`].
@@ -217,7 +217,7 @@ fn sample(shared: &Mutex<Option<Socket>>, period: &Period) -> Vec<(Time, TcpInfo
     while period.wait_until(next) {
         let now = period.clock.now();
         let socket = shared.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(info) = socket.as_ref().and_then(|socket| TcpInfo::of(socket.as_fd()).ok()) {
+        if let Some(info) = socket.as_ref().and_then(|socket| tcp_info::of(socket.as_fd()).ok()) {
             samples.push((now, info));
         }
         drop(socket);
