@@ -8,6 +8,8 @@ mod bpf_links;
 mod documented;
 pub mod host;
 pub mod monitor;
+#[cfg(feature = "bpf")]
+mod netns;
 pub mod proxy;
 mod remedy;
 #[cfg(feature = "bpf")]

@@ -5,6 +5,7 @@ use crate::{flag, note, say};
 use anyhow::bail;
 use clap::{Args as ClapArgs, ValueEnum};
 use lasthop_agents::ap::{self, Config, Method, Summary};
+use lasthop_laws::Place;
 use lasthop_report::AgentAccount;
 use lasthop_signals::Node;
 use lasthop_units::{Span, count};
@@ -76,7 +77,7 @@ pub fn ap(args: Args) -> anyhow::Result<ExitCode> {
     }
     args.law.refuse_idle_flags(None)?;
     let choice = args.law.choice();
-    choice.check().map_err(flag::of_law)?;
+    choice.check().map_err(|error| flag::of_law(error, Place::AccessPoint))?;
     let law = choice.hop()?;
     if law.wants_segments() {
         bail!("`--predictor learned` runs in the simulator only: this agent does not show the law every segment yet");
@@ -174,7 +175,7 @@ mod tests {
     use clap::Parser;
     use lasthop_experiment::agent;
     use lasthop_laws::oal::{CapacityRule, Params, Prediction, Weights, WindowRule};
-    use lasthop_laws::{Choice, Parameters, Place};
+    use lasthop_laws::{Choice, Parameters};
 
     #[derive(Parser)]
     struct Line {

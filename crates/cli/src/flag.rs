@@ -2,7 +2,8 @@
 
 use anyhow::bail;
 use lasthop_agents::{ap, tunnel};
-use lasthop_laws::ParamError;
+use lasthop_experiment::agent;
+use lasthop_laws::{ParamError, Place};
 use lasthop_scenario::quantity::{self, Measured};
 use lasthop_signals::Node;
 use std::fmt;
@@ -19,9 +20,8 @@ pub struct Wrong(String);
 const OTHERS: [&str; 2] = ["slack", "max-packets"];
 
 impl Wrong {
-    fn of(key: &str, got: String, bound: &'static str) -> anyhow::Error {
-        // The law's control interval is the slot of those who report to it.
-        let name = if key == "interval" { "slot".to_owned() } else { key.replace('_', "-") };
+    fn of(place: Place, key: &str, got: String, bound: &'static str) -> anyhow::Error {
+        let name = agent::flag(place, key).replace('_', "-");
         // A bound may be another flag's value.
         let word = |word: &str| {
             if OTHERS.contains(&word.trim_end_matches(',')) { format!("--{word}") } else { word.to_owned() }
@@ -45,10 +45,10 @@ impl Wrong {
     }
 }
 
-/// An error of a law, with the flag that its parameter came from.
-pub fn of_law(error: ParamError) -> anyhow::Error {
+/// An error of a law at `place`, with the flag that its parameter came from.
+pub fn of_law(error: ParamError, place: Place) -> anyhow::Error {
     match error {
-        ParamError::OutOfBounds { key, got, bound } => Wrong::of(key, got, bound),
+        ParamError::OutOfBounds { key, got, bound } => Wrong::of(place, key, got, bound),
         other => anyhow::Error::new(other).context("these parameters make no law"),
     }
 }
@@ -56,7 +56,7 @@ pub fn of_law(error: ParamError) -> anyhow::Error {
 /// An error of the access point's agent, likewise.
 pub fn of_ap(error: ap::Error) -> anyhow::Error {
     match error {
-        ap::Error::Config { key, got, bound } => Wrong::of(key, got, bound),
+        ap::Error::Config { key, got, bound } => Wrong::of(Place::AccessPoint, key, got, bound),
         other => other.into(),
     }
 }
@@ -64,8 +64,8 @@ pub fn of_ap(error: ap::Error) -> anyhow::Error {
 /// An error of a proxy or of a station's agent, likewise.
 pub fn of_tunnel(error: tunnel::Error) -> anyhow::Error {
     match error {
-        tunnel::Error::Config { key, got, bound } => Wrong::of(key, got, bound),
-        tunnel::Error::Law(error) => of_law(error),
+        tunnel::Error::Config { key, got, bound } => Wrong::of(Place::Proxy, key, got, bound),
+        tunnel::Error::Law(error) => of_law(error, Place::Proxy),
         tunnel::Error::Kernel(error) => of_ap(error),
         other => other.into(),
     }
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_parameter_that_cannot_be_is_told_by_its_flag() {
-        let told = |error: ParamError| of_law(error).to_string();
+        let told = |error: ParamError| of_law(error, Place::AccessPoint).to_string();
         let params = oal::Params { slack_max: Span::from_millis(1), ..oal::Params::default() };
         assert_eq!(
             told(params.validate().expect_err("less than the slack")),

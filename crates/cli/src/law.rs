@@ -53,6 +53,20 @@ impl Agent for Proxy {
     }
 }
 
+/// `lasthop host`.
+#[derive(Clone, Debug)]
+pub struct Terminal;
+
+impl Agent for Terminal {
+    const PLACE: Place = Place::Terminal;
+    const DEFAULT: &str = "terminal";
+
+    fn default(key: &str) -> Option<Value> {
+        // Not the tables, which were made for one access point.
+        (key == "rule").then_some(Value::Word("model"))
+    }
+}
+
 /// The law that was chosen on a command line, and what was set of it.
 #[derive(Clone, Debug)]
 pub struct Law<A: Agent> {
@@ -82,15 +96,15 @@ impl<A: Agent> Law<A> {
                 let laws: Vec<String> = laws.into_iter().map(called).collect();
                 let of: Vec<&str> = laws.iter().map(String::as_str).collect();
                 let runs = called(self.entry);
-                return Err(flag::Wrong::idle(&flag_of(param), &of, instead.unwrap_or(&runs)));
+                return Err(flag::Wrong::idle(&flag_of::<A>(param), &of, instead.unwrap_or(&runs)));
             }
         }
         Ok(())
     }
 }
 
-fn flag_of(param: &Param) -> String {
-    format!("--{}", agent::flag(param.key))
+fn flag_of<A: Agent>(param: &Param) -> String {
+    format!("--{}", agent::flag(A::PLACE, param.key))
 }
 
 /// What a flag's value may be.
@@ -141,8 +155,10 @@ impl<A: Agent> Args for Law<A> {
                 Kind::Flag => "BOOL",
                 Kind::Word(_) => "WORD",
             };
-            let arg =
-                Arg::new(param.key).long(agent::flag(param.key)).value_name(value).value_parser(parser(param.kind));
+            let arg = Arg::new(param.key)
+                .long(agent::flag(A::PLACE, param.key))
+                .value_name(value)
+                .value_parser(parser(param.kind));
             command.arg(arg.allow_hyphen_values(!matches!(param.kind, Kind::Word(_))).help(help::<A>(param, &laws)))
         })
     }

@@ -9,6 +9,7 @@ mod check;
 mod console;
 mod doctor;
 mod flag;
+mod host;
 mod lab;
 mod law;
 mod pair;
@@ -71,6 +72,13 @@ enum Command {
     /// without their knowing (--transparent). It reports to the proxy how the frames that it receives are filled: from a
     /// monitor interface, or from the arrival times of packets.
     Station(station::Args),
+    /// Be the agent on a host that uploads over Wi-Fi: keep its windows large enough and no larger
+    ///
+    /// Looks at the TCP connections of a cgroup's programs twice a second, tells the other terminals of the same access point that
+    /// this one sends, and keeps congestion windows within bounds, so that neither data nor acknowledgements drown the hop. When it
+    /// stops, is killed, or stands still, connections are plain CUBIC again within a second, and nothing stays attached. It cannot help QUIC,
+    /// UDP, connections that began before it, or those over another congestion control than CUBIC.
+    Host(host::Args),
     /// Make a key for a station and its edge proxy
     ///
     /// Run it where the proxy is, once for every station, and carry the station's file to the station by a way that you trust.
@@ -105,6 +113,7 @@ fn main() -> ExitCode {
         Command::Ap(args) => ap::ap(args),
         Command::Proxy(args) => proxy::proxy(&args),
         Command::Station(args) => station::station(&args),
+        Command::Host(args) => host::host(&args),
         Command::Pair(args) => pair::pair(&args),
         Command::Aggregation(args) => aggregation::aggregation(&args),
         Command::Trace(args) => trace::trace(&args),

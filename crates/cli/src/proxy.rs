@@ -6,6 +6,7 @@ use clap::Args as ClapArgs;
 use lasthop_agents::ap;
 use lasthop_agents::proxy::{Config, Proxy, Rule};
 use lasthop_agents::transparent;
+use lasthop_laws::Place;
 use lasthop_signals::Node;
 use lasthop_units::{Rate, Span, count};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -62,7 +63,7 @@ pub fn proxy(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     args.refuse_idle_flags()?;
-    args.law.choice().check().map_err(flag::of_law)?;
+    args.law.choice().check().map_err(|error| flag::of_law(error, Place::Proxy))?;
     let stop = ap::stop_on_signals()?;
     let proxy = Proxy::open(&args.config()).map_err(flag::of_tunnel)?;
     say!("proxy: waiting for stations at {} (UDP)", proxy.address()?)?;

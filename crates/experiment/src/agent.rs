@@ -1,7 +1,7 @@
 //! The command line of the agent that the lab starts on its access point: what an operator would type.
 
 use lasthop_lab::AgentSpec;
-use lasthop_laws::Choice;
+use lasthop_laws::{Choice, Place};
 use std::path::PathBuf;
 
 /// `program ap …` with the law and its parameters; it learns for itself who the stations are. `{iface}` and `{driver}` are filled
@@ -17,11 +17,17 @@ pub fn command(program: PathBuf, choice: &Choice) -> AgentSpec {
 pub fn flags(choice: &Choice) -> Vec<String> {
     let law = ["--law".to_owned(), choice.name().to_owned()];
     let values = choice.values();
-    let flags = values.iter().flat_map(|(param, value)| [format!("--{}", flag(param.key)), value.to_string()]);
+    let place = choice.entry().map_or(Place::Sender, |entry| entry.place);
+    let flags = values.iter().flat_map(|(param, value)| [format!("--{}", flag(place, param.key)), value.to_string()]);
     law.into_iter().chain(flags).collect()
 }
 
-/// The flag of a parameter. The law's control interval is the slot of those who report to it.
-pub fn flag(key: &str) -> &str {
-    if key == "interval" { "slot" } else { key }
+/// The flag of a parameter of a law at `place`. Where others report to the law, its control interval is their slot.
+pub fn flag(place: Place, key: &str) -> &str {
+    match (place, key) {
+        (Place::Terminal, "rule") => "mode",
+        (Place::Terminal, _) => key,
+        (_, "interval") => "slot",
+        _ => key,
+    }
 }

@@ -9,6 +9,7 @@ mod host;
 mod plan;
 mod record;
 mod runner;
+mod terminal;
 mod tunnel;
 
 pub use error::ExperimentError;

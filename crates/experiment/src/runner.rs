@@ -1,8 +1,11 @@
 //! Runs a plan.
 
-use crate::{ExperimentError, Place, Plan, agent, host, tunnel};
+use crate::{ExperimentError, Place, Plan, agent, host, terminal, tunnel};
 use lasthop_lab::{LabError, Spec, Stop};
-use lasthop_report::{AgentAccount, Incomplete, Lateness, Regulated, Run, RunInfo, RunStatus, Summary};
+use lasthop_laws::Place as Where;
+use lasthop_report::{
+    AgentAccount, Incomplete, Lateness, Regulated, Run, RunInfo, RunStatus, Summary, TerminalAccount,
+};
 use lasthop_scenario::{Scenario, SetUp};
 use lasthop_units::{Span, Time};
 use std::sync::Mutex;
@@ -134,6 +137,7 @@ fn one_by_one(plan: &Plan<'_>, progress: &dyn Progress, stop: &Stop) -> Vec<Resu
 /// [`ExperimentError::OwnProgram`] if the running program cannot find itself.
 pub fn lab_spec(scenario: &Scenario, law: &SetUp, seed: u64) -> Result<Spec, ExperimentError> {
     let mut spec = Spec::of(scenario, law, seed);
+    let mut terminals = Vec::new();
     let program = || std::env::current_exe().map_err(ExperimentError::OwnProgram);
     if let Some(choice) = law.agent() {
         spec.agent = Some(agent::command(program()?, choice));
@@ -141,6 +145,12 @@ pub fn lab_spec(scenario: &Scenario, law: &SetUp, seed: u64) -> Result<Spec, Exp
     if let Some(choice) = law.regulator() {
         spec.tunnel = Some(tunnel::commands(program()?, choice, law.frames()));
     }
+    for (station, host) in spec.stations().into_iter().enumerate() {
+        if let Some(part) = law.part(Where::Terminal, host) {
+            terminals.push(terminal::command(program()?, station, &part.law));
+        }
+    }
+    spec.terminals = terminals;
     Ok(spec)
 }
 
@@ -178,6 +188,7 @@ fn emulate(
         doubts,
         regulated: spec.tunnel.as_ref().map(|_| regulated(&spec, &outcome)).unwrap_or_default(),
         agent: outcome.agents.iter().cloned().reduce(AgentAccount::and),
+        terminals: outcome.terminals.iter().cloned().reduce(TerminalAccount::and),
     };
     Ok((Run { law: law.name.clone(), seed, record }, status))
 }

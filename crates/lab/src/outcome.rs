@@ -8,7 +8,7 @@ use crate::traffic::fetch::Fetch;
 use crate::traffic::iperf3::Iperf3Log;
 use crate::traffic::probe::Probe;
 use lasthop_laws::observation::Slot;
-use lasthop_report::AgentAccount;
+use lasthop_report::{AgentAccount, TerminalAccount};
 use lasthop_signals::Node;
 use lasthop_units::{Rate, Span, Time};
 use std::fmt;
@@ -36,9 +36,14 @@ pub struct Outcome {
     pub tunnel_said: String,
     /// The accounts of those agents that gave one, in the order of their access points.
     pub agents: Vec<AgentAccount>,
+    /// The accounts of stations' agents that bound windows, in the order of their stations.
+    pub terminals: Vec<TerminalAccount>,
+    /// What those printed to their standard errors.
+    pub terminals_said: String,
 }
 
 /// One stream's log.
+#[allow(clippy::large_enum_variant, reason = "one a stream, and most are the largest")]
 #[derive(Clone, Debug)]
 pub enum StreamLog {
     /// A bulk transfer by our own sender.
@@ -74,6 +79,10 @@ pub enum Doubt {
     DriverSilent(u64),
     /// The agent ended without an account of itself: what it did is not known.
     AgentSilent,
+    /// So many agents of stations ended without an account of themselves.
+    TerminalsSilent(usize),
+    /// So many stations that send had no connection that their agent looked after.
+    NotAdopted(usize),
 }
 
 /// The 99th percentile of lateness up to which a run counts.
@@ -113,6 +122,8 @@ impl fmt::Display for Doubt {
             Doubt::Refused(n) => write!(f, "interfaces refused {n} frames"),
             Doubt::DriverSilent(n) => write!(f, "the driver fell silent {n} times, and the agent released all windows"),
             Doubt::AgentSilent => write!(f, "the agent gave no account of itself"),
+            Doubt::TerminalsSilent(n) => write!(f, "the agents of {n} stations gave no account of themselves"),
+            Doubt::NotAdopted(n) => write!(f, "the agents of {n} stations looked after no connection"),
             Doubt::UnreadReports(n) => write!(f, "the agent missed {n} driver reports"),
             Doubt::UnreadFrames(n) => {
                 write!(f, "stations' agents did not read {n} frames of their monitors in time: the machine was busy")

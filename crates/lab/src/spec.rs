@@ -42,6 +42,8 @@ pub struct Spec {
     pub agent: Option<AgentSpec>,
     /// Programs that carry the TCP streams over the hop; without them TCP goes from end to end.
     pub tunnel: Option<TunnelSpec>,
+    /// Programs on stations that bound the windows of the station's own uploads.
+    pub terminals: Vec<TerminalSpec>,
     /// What the scenario has that only the simulator can have, as a sentence of which the subject is the lab or its senders.
     pub beyond: Option<String>,
     /// Stations with a monitor interface, by their place in `stations`: on a Wi-Fi hop only.
@@ -56,8 +58,11 @@ fn beyond(scenario: &Scenario, law: &SetUp) -> Option<String> {
     if matches!(scenario.hop(), Hop::Cell(_)) {
         return Some("the lab has no cells".to_owned());
     }
-    if law.parts.iter().any(|part| part.place == Place::Terminal) {
-        return Some("the lab's stations run no law that bounds the windows of their own connections".to_owned());
+    let terminals = law.parts.iter().any(|part| part.place == Place::Terminal);
+    if terminals
+        && matches!(scenario.hop(), Hop::Wifi(plan) if plan.params().nodes.iter().any(|node| node.role == Role::Peer))
+    {
+        return Some("the lab's mesh stations run no law that bounds the windows of their own connections".to_owned());
     }
     if law.senders().any(|sender| sender.transport() != Transport::Tcp) {
         return Some(
@@ -90,6 +95,19 @@ pub struct TunnelSpec {
     pub forward: Vec<String>,
 }
 
+/// A program on a station that bounds the windows of the station's own uploads.
+#[derive(Clone, Debug)]
+pub struct TerminalSpec {
+    /// The program.
+    pub program: PathBuf,
+    /// The station, by its place among the scenario's.
+    pub station: usize,
+    /// Its arguments. `{iface}` becomes the name of the station's interface on the last hop, `{cgroup}` the directory of the cgroup in which
+    /// all sockets of the run are, `{key}` the file of a key that all stations share, `{bss}` the access point's BSSID, and
+    /// `{log}` a file for the log, into which it writes once it looks after connections.
+    pub arguments: Vec<String>,
+}
+
 /// A program that acts on the access point.
 #[derive(Clone, Debug)]
 pub struct AgentSpec {
@@ -120,6 +138,7 @@ impl Spec {
             seed: Seed(seed),
             agent: None,
             tunnel: None,
+            terminals: Vec::new(),
             beyond: beyond(scenario, law),
             monitors: scenario.monitors().to_vec(),
         }

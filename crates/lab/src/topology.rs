@@ -122,6 +122,11 @@ impl Hosts {
         }
     }
 
+    /// The name of a station's interface on the last hop.
+    pub(crate) fn interface(&self, host: HostId) -> &str {
+        self.interfaces.get(host.index()).and_then(|names| names.first()).map_or("wlan0", String::as_str)
+    }
+
     /// All of them, by [`HostId`].
     pub fn all(&self) -> impl Iterator<Item = &Namespace> {
         std::iter::once(&self.server).chain(&self.ap).chain(&self.stations).chain(&self.others)

@@ -14,6 +14,7 @@ use crate::run_dir::RunDir;
 use crate::spec::Spec;
 use crate::stop::Stop;
 use crate::tap::Tap;
+use crate::terminal::Terminal;
 use crate::topology::{Hosts, LAST, WIRE};
 use crate::traffic::all::Traffic;
 use crate::traffic::{Period, TICK};
@@ -22,7 +23,7 @@ use lasthop_radio::star::Star;
 use lasthop_radio::trace;
 use lasthop_radio::wifi::Wifi;
 use lasthop_radio::wired::Wire;
-use lasthop_report::AgentAccount;
+use lasthop_report::{AgentAccount, TerminalAccount};
 use lasthop_scenario::graph::{Cable, Link, Medium};
 use lasthop_scenario::{Hop, Scenario, Stream, StreamKind};
 use lasthop_signals::{HostId, Node};
@@ -50,6 +51,7 @@ pub(crate) struct World {
     pub(crate) emulator: Emulator,
     pub(crate) tunnel: Option<Tunnel>,
     pub(crate) agents: Vec<Agent>,
+    pub(crate) terminals: Vec<Terminal>,
     pub(crate) hosts: Hosts,
     pub(crate) clock: Clock,
     /// Packets that interfaces had dropped before it began to live.
@@ -83,16 +85,18 @@ impl World {
         let monitors = monitors(spec, &hosts)?;
         let start_tunnel = |tunnel| Tunnel::start(tunnel, spec, &hosts, &run, stop);
         let tunnel = spec.tunnel.as_ref().map(start_tunnel).transpose()?;
+        let terminals = Terminal::start_all(spec, &hosts, &run, stop)?;
         let clock = Clock::start_after(HEAD_START);
         let emulator = Emulator::start(clock, segments(spec, logged, taps, drivers, monitors)?)?;
-        Ok(World { hosts, emulator, agents, tunnel, clock, dropped_before, run })
+        Ok(World { hosts, emulator, agents, terminals, tunnel, clock, dropped_before, run })
     }
 
     /// True if something that should live as long as the world has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
         let agent_ended = self.agents.iter_mut().any(Agent::has_ended);
         let tunnel_ended = self.tunnel.as_mut().is_some_and(Tunnel::has_ended);
-        self.emulator.has_ended() || agent_ended || tunnel_ended
+        let terminal_ended = self.terminals.iter_mut().any(Terminal::has_ended);
+        self.emulator.has_ended() || agent_ended || tunnel_ended || terminal_ended
     }
 
     /// Packets that interfaces have dropped outside the models since it began.
@@ -104,12 +108,16 @@ impl World {
     pub(crate) fn kill_programs(&mut self) {
         self.agents.iter_mut().for_each(Agent::kill);
         self.tunnel.iter_mut().for_each(Tunnel::kill);
+        self.terminals.iter_mut().for_each(Terminal::kill);
     }
 
     /// Why a program ended too early, if one has.
     pub(crate) fn complaint(&mut self) -> Option<LabError> {
         if let Some(place) = self.agents.iter_mut().position(Agent::has_ended) {
             return Some(self.agents.swap_remove(place).explain());
+        }
+        if let Some(place) = self.terminals.iter_mut().position(Terminal::has_ended) {
+            return Some(self.terminals.swap_remove(place).explain());
         }
         self.tunnel.take_if(Tunnel::has_ended).map(|mut tunnel| tunnel.explain())
     }
@@ -147,7 +155,7 @@ fn attempt(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
     if let Some(complaint) = world.complaint() {
         return Err(complaint);
     }
-    let World { emulator, tunnel, agents, hosts: _hosts, run: _run, .. } = world;
+    let World { emulator, tunnel, agents, terminals, hosts: _hosts, run: _run, .. } = world;
     let tunnel_left = tunnel.map(|tunnel| tunnel.stop(stop)).transpose()?.unwrap_or_default();
     let (mut agent_said, mut accounts, had) = (String::new(), Vec::new(), agents.len());
     // All at once: their farewells need not add up.
@@ -157,6 +165,11 @@ fn attempt(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
         agent_said.push_str(&said);
         accounts.extend(account);
     }
+    let had_terminals = terminals.len();
+    terminals.iter().for_each(Terminal::ask);
+    let left = terminals.into_iter().map(|terminal| terminal.stop(stop)).collect::<Result<Vec<_>>>()?;
+    let terminals_said = left.iter().map(|left| left.said.as_str()).collect();
+    let terminals: Vec<TerminalAccount> = left.into_iter().filter_map(|left| left.account).collect();
     // Its error comes first: if it failed, everything else failed because of it.
     let log = emulator.finish()?;
     if ended_early || stop.is_raised() {
@@ -166,7 +179,8 @@ fn attempt(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
     progress(spec.duration);
     let unread_frames = tunnel_left.station_logs.iter().map(|log| regulated::missed(log)).sum();
     let unread = Unread { dropped, datagrams: untaken, frames: unread_frames };
-    let doubts = doubts(&log, unread, late_start, had, &accounts);
+    let mut doubts = doubts(&log, unread, late_start, had, &accounts);
+    doubts.extend(of_terminals(had_terminals, &terminals));
     let slots = regulated::parse(&tunnel_left.log, clock.on_monotonic(Time::ZERO));
     let EmulatorLog { hops, lateness, realtime, .. } = log;
     let mut hops = hops.into_iter();
@@ -181,6 +195,8 @@ fn attempt(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
         doubts,
         agent_said,
         agents: accounts,
+        terminals,
+        terminals_said,
         slots,
         tunnel_said: tunnel_left.said,
     })
@@ -287,6 +303,13 @@ pub(crate) fn doubts(
         (accounts.len() < agents).then_some(Doubt::AgentSilent),
     ];
     found.into_iter().flatten().chain(late).collect()
+}
+
+/// Why a run with so many stations' agents should not be believed.
+fn of_terminals(had: usize, accounts: &[TerminalAccount]) -> impl Iterator<Item = Doubt> {
+    let (silent, idle) = (had - accounts.len(), accounts.iter().filter(|account| account.adopted == 0).count());
+    let found = [(silent > 0).then_some(Doubt::TerminalsSilent(silent)), (idle > 0).then_some(Doubt::NotAdopted(idle))];
+    found.into_iter().flatten()
 }
 
 #[cfg(test)]

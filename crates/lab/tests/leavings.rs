@@ -54,6 +54,7 @@ fn spec(duration: Span) -> Spec {
         seed: Seed(1),
         agent: None,
         tunnel: None,
+        terminals: Vec::new(),
         beyond: None,
         monitors: Vec::new(),
     }

@@ -66,6 +66,7 @@ fn spec() -> Spec {
         seed: Seed(1),
         agent: None,
         tunnel: None,
+        terminals: Vec::new(),
         beyond: None,
         monitors: vec![0],
     }

@@ -46,6 +46,7 @@ fn spec(congestion: &str, duration: Span) -> Spec {
         seed: Seed(1),
         agent: None,
         tunnel: None,
+        terminals: Vec::new(),
         beyond: None,
         monitors: Vec::new(),
     }

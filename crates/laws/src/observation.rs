@@ -4,10 +4,12 @@
 //! What is not known is [`None`], in JSON `null`.
 
 mod access_point;
+mod host;
 mod proxy;
 mod station;
 
 pub use access_point::{Address, Driver, Flow, Gone, Interval, Opened};
+pub use host::{Look, Upload};
 pub use proxy::Slot;
 pub use station::{Account, Delays};
 

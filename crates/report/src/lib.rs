@@ -41,6 +41,7 @@ mod series;
 mod streams;
 mod summary;
 mod table;
+mod terminal;
 
 pub use columns::{has_packets, write_packets, write_series};
 pub use combined::combined;
@@ -58,3 +59,4 @@ pub use series::{Chart, Entity, Gauge, Held, Series, SeriesKind, Track, Whole};
 pub use streams::{Direction, StreamInfo, StreamRecord};
 pub use summary::{Incomplete, StreamSummary, Summary};
 pub use table::{Cell, Row, folded};
+pub use terminal::TerminalAccount;

@@ -3,7 +3,7 @@
 //! [`RunInfo`] becomes `run.json`. Everything that may differ between two equal simulator runs (host, clock, duration)
 //! lives there, so that `result.json` can be compared byte by byte.
 
-use crate::RunRecord;
+use crate::{RunRecord, TerminalAccount};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -120,6 +120,9 @@ pub struct RunStatus {
     /// What the access point's agent says it has done, if there was one that said so.
     #[serde(default)]
     pub agent: Option<AgentAccount>,
+    /// What the agents of stations that bound their own windows say they have done, together; none without them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminals: Option<TerminalAccount>,
 }
 
 /// An access point's agent's account of itself: the last line that it prints, and a part of `run.json`.

@@ -2,7 +2,7 @@
 
 use lasthop_report::{
     AgentAccount, Direction, Figure, Group, Key, Lateness, Recorder, Regulated, Run, RunInfo, RunStatus, SeriesKind,
-    StreamInfo, Summary, Window, World, write_packets, write_series,
+    StreamInfo, Summary, TerminalAccount, Window, World, write_packets, write_series,
 };
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Time};
@@ -93,6 +93,7 @@ fn everything() -> (Vec<Run>, RunInfo) {
         lateness: [("delivery".to_owned(), Lateness::default())].into(),
         regulated: vec![regulated],
         agent: Some(AgentAccount::default()),
+        terminals: Some(TerminalAccount::default()),
         ..RunStatus::default()
     };
     (vec![run(1), run(2)], RunInfo { git_revision: Some("1".into()), runs: vec![status], ..RunInfo::default() })

@@ -3,6 +3,7 @@
 use crate::phy::TxVector;
 use lasthop_units::{Bytes, Time};
 use std::fmt;
+use std::str::FromStr;
 
 /// An IEEE 802 MAC address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,6 +51,21 @@ impl fmt::Display for MacAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b, c, d, e, g] = self.0;
         write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+impl FromStr for MacAddress {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<MacAddress, &'static str> {
+        let wrong = "write six pairs of hexadecimal digits, such as 02:00:5e:00:53:01";
+        let mut parts = text.split([':', '-']);
+        let mut octets = [0; 6];
+        for octet in &mut octets {
+            let part = parts.next().filter(|part| part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit()));
+            *octet = part.and_then(|part| u8::from_str_radix(part, 16).ok()).ok_or(wrong)?;
+        }
+        if parts.next().is_some() { Err(wrong) } else { Ok(MacAddress(octets)) }
     }
 }
 

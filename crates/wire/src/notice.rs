@@ -14,6 +14,8 @@
 //!
 //! Numbers are in network order. The fields are explained at [`Notice`].
 
+pub mod signed;
+
 use crate::{Error, be16, be32, take};
 use lasthop_signals::{MacAddress, Notice};
 use lasthop_units::Rate;

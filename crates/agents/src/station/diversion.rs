@@ -6,6 +6,7 @@
 //! ordinary way.
 
 use crate::bpf_links;
+use crate::netns;
 use crate::said::Captured;
 use crate::tunnel::{Error, clock};
 use lasthop_units::{Span, Time};
@@ -81,7 +82,7 @@ impl Diversion {
         let object = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = DivertSkelBuilder::default().open(object).map_err(failed)?;
         let constants = open.maps.rodata_data.as_deref_mut().expect("the programs have constants");
-        constants.netns = netns_cookie(&v4).map_err(Error::system("the network namespace's cookie"))?;
+        constants.netns = netns::cookie(&v4).map_err(Error::system("the network namespace's cookie"))?;
         (constants.port4, constants.port6) = (port4, port6);
         let skeleton = open.load().map_err(failed)?;
         let links = attach(&skeleton, cgroup)?;
@@ -249,17 +250,6 @@ fn listener(ip: IpAddr) -> io::Result<TcpListener> {
     let listener = TcpListener::bind((ip, 0))?;
     listener.set_nonblocking(true)?;
     Ok(listener)
-}
-
-/// What the kernel calls the network namespace of a socket.
-fn netns_cookie(socket: &impl AsRawFd) -> io::Result<u64> {
-    let (mut cookie, mut len) = (0u64, size_of::<u64>() as libc::socklen_t);
-    // SAFETY: the pointers lead to a u64 and its length, which outlive the call.
-    let failed = unsafe {
-        let place = (&raw mut cookie).cast();
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_NETNS_COOKIE, place, &mut len)
-    };
-    if failed == 0 { Ok(cookie) } else { Err(io::Error::last_os_error()) }
 }
 
 #[cfg(test)]

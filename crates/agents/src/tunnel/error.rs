@@ -1,4 +1,4 @@
-//! What can go wrong with a proxy or a station.
+//! What can go wrong with a proxy, a station or a host.
 
 use super::keys::KeyError;
 use crate::remedy;
@@ -6,7 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Why a proxy or a station could not start or go on.
+/// Why a proxy, a station or a host could not start or go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -50,9 +50,15 @@ pub enum Error {
     /// The transparent mode.
     #[error("transparent mode: {0}")]
     Transparent(String),
+    /// Bounds on the windows of this machine's uploads.
+    #[error("bounds on windows: {0}")]
+    Bounds(String),
     /// Privileges, or the eBPF programs that take them.
     #[error(transparent)]
     Kernel(#[from] crate::ap::Error),
+    /// The kernel's list of sockets.
+    #[error(transparent)]
+    Sockets(#[from] crate::host::HostError),
     /// The monitor interface.
     #[error("monitor interface: {0}")]
     Monitor(Box<dyn std::error::Error + Send + Sync>),

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// A shared secret. It does not show itself in logs.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Key(pub(super) [u8; 32]);
+pub struct Key(pub(crate) [u8; 32]);
 
 impl Key {
     /// A key of 32 octets.

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "real time is what is tested")]
 
 pub mod bulk;
+pub mod cgroup;
 pub mod delay;
 pub mod driver;
 pub mod edge;
@@ -10,6 +11,7 @@ pub mod monitor;
 pub mod netns;
 pub mod slots;
 pub mod tcp;
+pub mod upload;
 
 use lasthop_laws::{Decision, HopLaw, Why};
 use lasthop_signals::{FlowId, Signal};

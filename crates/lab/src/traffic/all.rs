@@ -162,6 +162,7 @@ impl Traffic {
 }
 
 /// What became of a stream, if it is known here.
+#[allow(clippy::large_enum_variant, reason = "one a stream, and most are the largest")]
 enum Ended {
     Log(StreamLog),
     Probe,

@@ -1,0 +1,130 @@
+//! What an operator may choose, and what there is to say at the end.
+
+use super::neighbours::{NOTICE_PORT, Refused};
+use crate::tunnel::{Error, Say};
+use lasthop_signals::MacAddress;
+use std::path::PathBuf;
+
+/// How windows are bounded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// By a congestion control that is the kernel's CUBIC within bounds (struct_ops): exact, upper and lower.
+    Within,
+    /// By a clamp that is set once a round trip: upper bounds only.
+    Clamp,
+}
+
+/// To whom notices go. All kinds are heard.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Cast {
+    /// To everybody on the link, over IPv4.
+    #[default]
+    Broadcast,
+    /// To a multicast group over IPv4.
+    Multicast,
+    /// To a multicast group over IPv6.
+    Multicast6,
+}
+
+/// A host agent's configuration.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The interface whose uploads are looked after.
+    pub iface: String,
+    /// The cgroup (version 2) of whose programs connections are adopted.
+    pub cgroup: PathBuf,
+    /// How windows are bounded; `None`: by the better way that the kernel has.
+    pub way: Option<Way>,
+    /// The file of the network's key; without one nobody is told and nobody heard.
+    pub key: Option<PathBuf>,
+    /// The network's BSSID; `None`: what the driver says.
+    pub bssid: Option<MacAddress>,
+    /// To whom notices go.
+    pub cast: Cast,
+    /// The port of notices.
+    pub port: u16,
+    /// Where the log goes.
+    pub log: Option<PathBuf>,
+    /// Give up all privileges once everything is open.
+    pub drop_privileges: bool,
+    /// The user, by name or number, whom the process becomes then; `None` to stay who it is. Only with `drop_privileges`.
+    pub user: Option<String>,
+    /// Who is told what happens meanwhile.
+    pub say: Say,
+}
+
+impl Config {
+    /// An agent for the uploads of a cgroup's programs through an interface, with defaults for the rest.
+    pub fn new(iface: impl Into<String>, cgroup: impl Into<PathBuf>) -> Config {
+        Config {
+            iface: iface.into(),
+            cgroup: cgroup.into(),
+            way: None,
+            key: None,
+            bssid: None,
+            cast: Cast::default(),
+            port: NOTICE_PORT,
+            log: None,
+            drop_privileges: true,
+            user: None,
+            say: |_| {},
+        }
+    }
+
+    pub(super) fn validate(&self) -> Result<(), Error> {
+        let refuse = |key, got: String, bound| Err(Error::Config { key, got, bound });
+        if self.port == 0 {
+            return refuse("port", "0".into(), "from 1 to 65535");
+        }
+        match self.bssid {
+            Some(MacAddress(octets)) if octets[0] & 1 == 1 || octets == [0; 6] => refuse(
+                "bss",
+                MacAddress(octets).to_string(),
+                "the address of an access point: neither zero nor a group's",
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a host's agent did.
+#[derive(Debug)]
+pub struct Summary {
+    /// How windows were bounded.
+    pub way: Way,
+    /// Times that it looked at its connections.
+    pub looks: u64,
+    /// Connections that were adopted.
+    pub adopted: u64,
+    /// Connections that had bounds at some time.
+    pub bounded: u64,
+    /// Most terminals that sent at once, this one included.
+    pub terminals: u32,
+    /// Notices sent.
+    pub told: u64,
+    /// Notices of others that counted.
+    pub heard: u64,
+    /// Datagrams without influence.
+    pub refused: Refused,
+    /// Times that the network changed.
+    pub moves: u64,
+    /// The log is incomplete for this reason.
+    pub log_error: Option<Error>,
+}
+
+impl Summary {
+    pub(super) fn new(way: Way) -> Summary {
+        Summary {
+            way,
+            looks: 0,
+            adopted: 0,
+            bounded: 0,
+            terminals: 1,
+            told: 0,
+            heard: 0,
+            refused: Refused::default(),
+            moves: 0,
+            log_error: None,
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The kernel's side of bounds: CUBIC within them, for the connections of a cgroup's programs.
+//!
+//! `bpf/bounds.bpf.c` has the programs. Every agent registers the congestion control under a name of its own, so that several may
+//! work in the network namespaces of one kernel. It goes with the agent, however that ends; connections that have it by then
+//! keep it and are plain CUBIC.
+
+use super::Way;
+use crate::bpf_links;
+use crate::netns;
+use crate::said::Captured;
+use crate::tunnel::Error;
+use lasthop_laws::Bounds;
+use lasthop_units::{Span, Time};
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{Link, MapCore, MapFlags};
+use std::collections::HashMap;
+use std::fs::File;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::mem::MaybeUninit;
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+#[allow(clippy::undocumented_unsafe_blocks, clippy::all, missing_docs, unsafe_op_in_unsafe_fn)]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/bounds.skel.rs"));
+}
+
+use skeleton::{BoundsSkel, BoundsSkelBuilder};
+
+/// What is told of a kernel without struct_ops.
+const LESSER: &str = "upper bounds only, by a clamp that acts once a round trip: bounds in full need struct_ops and CUBIC's kernel \
+                      functions (Linux 6.4 with BTF); a connection keeps its last clamp if the agent is killed";
+
+/// Connections are adopted, and bounded, as long as this lives.
+pub struct Guard {
+    // The links go first: nobody is to be adopted while the rest goes.
+    links: Vec<Link>,
+    skeleton: BoundsSkel<'static>,
+    way: Way,
+    /// What the congestion control of adopted connections is called.
+    name: String,
+    /// What the kernel has been told, by the socket's cookie.
+    told: HashMap<u64, Bounds<u32>>,
+}
+
+impl Guard {
+    /// Begins to adopt the connections over CUBIC that programs of a cgroup (version 2) make from now on, in the network namespace
+    /// of the calling thread. Without `way` by the better one that the kernel has; `say` is told if that is the lesser.
+    ///
+    /// # Errors
+    /// [`Error::Bounds`] if the kernel takes no way, or not this one.
+    pub fn begin(cgroup: &Path, way: Option<Way>, say: &dyn Fn(&str)) -> Result<Guard, Error> {
+        match way {
+            Some(way) => Guard::by(cgroup, way),
+            None => Guard::by(cgroup, Way::Within).or_else(|first| match Guard::by(cgroup, Way::Clamp) {
+                Ok(guard) => {
+                    say(&format!("{first}\n{LESSER}"));
+                    Ok(guard)
+                }
+                Err(_) => Err(first),
+            }),
+        }
+    }
+
+    fn by(cgroup: &Path, way: Way) -> Result<Guard, Error> {
+        let told = |why: String| Error::Bounds(why);
+        let directory = File::open(cgroup).map_err(|error| told(format!("cgroup {}: {error}", cgroup.display())))?;
+        if !cgroup.join("cgroup.procs").exists() {
+            let wanted = "give a directory of a cgroup2 file system, such as /sys/fs/cgroup";
+            return Err(told(format!("{} is no cgroup: {wanted}", cgroup.display())));
+        }
+        let said = Captured::begin();
+        let failed = |error: libbpf_rs::Error| Error::Bounds(format!("the eBPF programs: {}", said.explain(&error)));
+        let socket = UdpSocket::bind("127.0.0.1:0").or_else(|_| UdpSocket::bind("[::]:0"));
+        let socket = socket.map_err(Error::system("a socket of this network namespace"))?;
+        let object = Box::leak(Box::new(MaybeUninit::uninit()));
+        let mut open = BoundsSkelBuilder::default().open(object).map_err(failed)?;
+        let name = name();
+        let constants = open.maps.rodata_data.as_deref_mut().expect("the programs have constants");
+        constants.netns = netns::cookie(&socket).map_err(Error::system("the network namespace's cookie"))?;
+        constants.name.iter_mut().zip(name.bytes()).for_each(|(to, from)| *to = from as i8);
+        let within = way == Way::Within;
+        open.progs.adopt.set_autoload(within);
+        open.progs.clamp.set_autoload(!within);
+        let programs = &mut open.progs;
+        for program in [
+            &mut programs.within_init,
+            &mut programs.within_ssthresh,
+            &mut programs.within_cong_avoid,
+            &mut programs.within_set_state,
+            &mut programs.within_cwnd_event,
+            &mut programs.within_pkts_acked,
+            &mut programs.within_undo_cwnd,
+        ] {
+            program.set_autoload(within);
+        }
+        open.maps.within.set_autocreate(within).map_err(failed)?;
+        if within {
+            open.struct_ops.within_mut().name.iter_mut().zip(ended(&name)).for_each(|(to, from)| *to = from as i8);
+        }
+        let mut skeleton = open.load().map_err(failed)?;
+        let mut links = Vec::new();
+        if within {
+            links.push(skeleton.maps.within.attach_struct_ops().map_err(failed)?);
+        }
+        let program = if within { &skeleton.progs.adopt } else { &skeleton.progs.clamp };
+        let attached = program.attach_cgroup(directory.as_raw_fd());
+        links.push(
+            attached
+                .map_err(|error| told(format!("cgroup {}: {error:#} (it must be of version 2)", cgroup.display())))?,
+        );
+        // Who adopts goes before what it gives.
+        links.reverse();
+        let name = if within { name } else { "cubic".to_owned() };
+        Ok(Guard { links, skeleton, way, name, told: HashMap::new() })
+    }
+
+    /// How windows are bounded.
+    pub fn way(&self) -> Way {
+        self.way
+    }
+
+    /// True if a connection with this congestion control was adopted, or would be.
+    pub fn holds(&self, congestion: &str) -> bool {
+        congestion == self.name
+    }
+
+    /// Tries whether bounds can be set with the privileges that are left.
+    ///
+    /// # Errors
+    /// [`Error::Bounds`].
+    pub fn check(&mut self) -> Result<(), Error> {
+        // No socket has this cookie.
+        let tried = self.set(0, Some(Bounds { lower: 2, upper: 2 })).and_then(|()| self.set(0, None));
+        tried.map_err(|error| Error::Bounds(format!("{error}; without privileges that needs Linux 5.19")))
+    }
+
+    /// True if connections are adopted still: nobody has detached the program, or removed its cgroup.
+    pub fn is_attached(&self) -> bool {
+        bpf_links::is_attached(&self.links[0])
+    }
+
+    /// Bounds a connection, in segments, by its socket's cookie; `None` lets it go.
+    ///
+    /// # Errors
+    /// [`Error::Bounds`].
+    pub fn set(&mut self, cookie: u64, bounds: Option<Bounds<u32>>) -> Result<(), Error> {
+        if self.told.get(&cookie) == bounds.as_ref() {
+            return Ok(());
+        }
+        let (map, key) = (&self.skeleton.maps.bounds, cookie.to_ne_bytes());
+        let failed = |error: libbpf_rs::Error| Error::Bounds(format!("eBPF map: {error:#}"));
+        match bounds {
+            Some(Bounds { lower, upper }) => {
+                let upper = upper.max(2);
+                let mut value = [0; 8];
+                value[..4].copy_from_slice(&lower.min(upper).to_ne_bytes());
+                value[4..].copy_from_slice(&upper.to_ne_bytes());
+                map.update(&key, &value, MapFlags::ANY).map_err(failed)?;
+                self.told.insert(cookie, Bounds { lower, upper });
+            }
+            None => {
+                map.delete(&key).map_err(failed)?;
+                self.told.remove(&cookie);
+            }
+        }
+        Ok(())
+    }
+
+    /// Bounds hold until then (`CLOCK_MONOTONIC`).
+    pub fn hold_until(&self, time: Time) {
+        self.word(|data| &data.until).store(time.as_nanos() / Span::from_micros(1).as_nanos(), Ordering::Relaxed);
+    }
+
+    /// Connections that were adopted so far.
+    pub fn adopted(&self) -> u64 {
+        self.word(|data| &data.adopted).load(Ordering::Relaxed)
+    }
+
+    /// A word that the programs and user space share.
+    fn word(&self, of: impl Fn(&skeleton::types::bss) -> &u64) -> &AtomicU64 {
+        let data = self.skeleton.maps.bss_data.as_deref().expect("the skeleton maps .bss");
+        // SAFETY: the words lie in memory that the map shares with the kernel for as long as the skeleton lives, aligned to 8,
+        // and every access on this side is atomic.
+        unsafe { AtomicU64::from_ptr(std::ptr::from_ref(of(data)).cast_mut()) }
+    }
+}
+
+/// A name for the congestion control that no other agent has: at most 15 octets.
+fn name() -> String {
+    format!("lasthop{:08x}", RandomState::new().build_hasher().finish() as u32)
+}
+
+/// A name as C has it.
+fn ended(name: &str) -> impl Iterator<Item = u8> + '_ {
+    name.bytes().chain([0])
+}

@@ -1,0 +1,279 @@
+//! The agent's loop: what the kernel tells of the host's uploads, and what neighbours tell, goes to the law; its bounds go back.
+//!
+//! Bounds hold for [`HOLD`] from the last beat. They end with the agent, however that does: with it goes the program that adopts
+//! connections, and those that were adopted are CUBIC as the kernel has it.
+
+use super::Way;
+use super::config::{Config, Summary};
+use super::guard::Guard;
+use super::log;
+use super::neighbours::Neighbours;
+use super::network::Network;
+use super::sockets::Sockets;
+use super::uploads::{Upload, Uploads};
+use crate::ap::Stop;
+use crate::ap::privileges::Account;
+use crate::tunnel::log::Log;
+use crate::tunnel::poll::Poll;
+use crate::tunnel::{Error, clock, keys};
+use lasthop_laws::terminal::NOTICE_INTERVAL;
+use lasthop_laws::{Bounds, Choice, Decision, HopLaw};
+use lasthop_signals::{Feedback, FlowId, Signal};
+use lasthop_units::{Rate, Span, Time};
+use lasthop_wire::sock_diag::{Socket, States};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How long bounds hold after a beat: within a second of an agent's end they are over.
+pub const HOLD: Span = Span::from_millis(750);
+/// How often it is said that they hold on, and looked whether the network is the same.
+const BEAT: Span = Span::from_millis(200);
+/// The law is asked no more often than this, whatever it wants.
+const SHORTEST: Span = Span::from_millis(10);
+/// The token of the neighbours' sockets.
+const HEARD: u64 = 0;
+
+/// A host's agent with everything open and its privileges given up.
+pub struct Host {
+    config: Config,
+    choice: Choice,
+    law: Box<dyn HopLaw>,
+    interval: Span,
+    guard: Guard,
+    sockets: Sockets,
+    uploads: Uploads,
+    network: Network,
+    neighbours: Option<Neighbours>,
+    poll: Poll,
+    log: Option<Log>,
+    /// When it looks, tells its neighbours, and beats next.
+    look: Time,
+    notice: Time,
+    beat: Time,
+    /// Uploads at the last look, what they deliver, and whether they empty the hop.
+    sending: (usize, Rate, bool),
+    /// Connections that have had bounds.
+    bounded: BTreeSet<FlowId>,
+    summary: Summary,
+}
+
+impl Host {
+    /// Opens everything that needs privileges, and gives those up.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn open(config: &Config, choice: &Choice) -> Result<Host, Error> {
+        config.validate()?;
+        let account = config.user.as_deref().map(Account::find).transpose()?;
+        let law = choice.hop()?;
+        let key = config.key.as_deref().map(keys::station_key).transpose()?;
+        let network = Network::of(&config.iface, config.bssid);
+        let Some(index) = network.index() else {
+            return Err(crate::ap::Error::NoInterface { name: config.iface.clone() }.into());
+        };
+        let log = config.log.as_deref().map(|path| Log::create(path, config.say)).transpose()?;
+        let poll = Poll::new().map_err(Error::system("epoll"))?;
+        let neighbours = match &key {
+            Some((_, key)) => {
+                let Some(bssid) = network.bssid() else {
+                    let said = format!(
+                        "{} does not say to which access point it belongs: name that with --bss (its BSSID, which `iw dev {} link` shows)",
+                        config.iface, config.iface
+                    );
+                    return Err(Error::Bounds(said));
+                };
+                let iface = (config.iface.as_str(), index);
+                Some(Neighbours::open(iface, (config.cast, config.port), (bssid, key), (&poll, HEARD))?)
+            }
+            None => {
+                (config.say)("no --key: neighbours are neither told nor heard, and the law counts this terminal alone");
+                None
+            }
+        };
+        let sockets = Sockets::open()?;
+        let mut guard = Guard::begin(&config.cgroup, config.way, &config.say)?;
+        if config.drop_privileges {
+            crate::ap::drop_all_privileges(account.as_ref())?;
+        }
+        // Better now than when the first upload begins.
+        guard.check()?;
+        let now = clock::now();
+        let interval = choice.interval().unwrap_or(lasthop_laws::terminal::Params::default().interval);
+        Ok(Host {
+            config: config.clone(),
+            choice: choice.clone(),
+            law,
+            interval,
+            sockets,
+            uploads: Uploads::default(),
+            network,
+            neighbours,
+            poll,
+            log,
+            look: now,
+            notice: now,
+            beat: now,
+            sending: (0, Rate::ZERO, false),
+            bounded: BTreeSet::new(),
+            summary: Summary::new(guard.way()),
+            guard,
+        })
+    }
+
+    /// How windows are bounded.
+    pub fn way(&self) -> Way {
+        self.guard.way()
+    }
+
+    /// Works until `stop` is set.
+    ///
+    /// # Errors
+    /// [`Error`], if the kernel takes away what it needs.
+    pub fn run(mut self, stop: &Stop) -> Result<Summary, Error> {
+        while !stop.is_asked() {
+            self.service()?;
+            let next = self.look.min(self.notice).min(self.beat);
+            let wait = next.since(clock::now());
+            if self.poll.wait(wait).map_err(Error::system("waiting for notices"))? > 0 {
+                self.hear();
+            }
+        }
+        self.guard.hold_until(Time::ZERO);
+        let Host { guard, neighbours, log, bounded, mut summary, .. } = self;
+        (summary.adopted, summary.bounded) = (guard.adopted(), bounded.len() as u64);
+        drop(guard);
+        if let Some(neighbours) = neighbours {
+            (summary.told, summary.heard, summary.refused) = neighbours.account();
+        }
+        summary.log_error = log.and_then(Log::finish);
+        Ok(summary)
+    }
+
+    fn service(&mut self) -> Result<(), Error> {
+        let now = clock::now();
+        if self.beat <= now {
+            self.beat(now)?;
+        }
+        if self.look <= now {
+            self.look(now)?;
+        }
+        if self.notice <= now {
+            self.notice = now + NOTICE_INTERVAL;
+            self.tell(now);
+        }
+        Ok(())
+    }
+
+    /// Says that bounds hold on, and looks whether they should.
+    fn beat(&mut self, now: Time) -> Result<(), Error> {
+        self.beat = now + BEAT;
+        if !self.guard.is_attached() {
+            let cgroup = self.config.cgroup.display();
+            let why =
+                format!("the program is not attached to {cgroup} any more: somebody has removed it, or the cgroup");
+            return Err(Error::Bounds(why));
+        }
+        let network = Network::of(&self.config.iface, self.config.bssid);
+        if network != self.network {
+            self.moved(now, network)?;
+        }
+        self.guard.hold_until(clock::monotonic(now + HOLD));
+        Ok(())
+    }
+
+    /// The network is another one, or has gone: what was learned of it counts no more.
+    fn moved(&mut self, now: Time, network: Network) -> Result<(), Error> {
+        let alive = network.is_alive();
+        (self.config.say)(&format!(
+            "{}: {}; all windows are let go",
+            self.config.iface,
+            if alive { "the network has changed" } else { "the interface is down, or gone" }
+        ));
+        for (cookie, _) in self.uploads.clear() {
+            self.guard.set(cookie, None)?;
+        }
+        self.law = self.choice.hop()?;
+        if let (Some(neighbours), Some(bssid)) = (&mut self.neighbours, network.bssid()) {
+            neighbours.move_to(bssid);
+        }
+        self.network = network;
+        self.sending = (0, Rate::ZERO, false);
+        self.summary.moves += 1;
+        self.look = now + self.interval;
+        Ok(())
+    }
+
+    /// Looks at the uploads, and sets their bounds.
+    fn look(&mut self, now: Time) -> Result<(), Error> {
+        let (network, guard) = (&self.network, &self.guard);
+        let ours = |socket: &&Socket| network.has(socket.local.ip()) && guard.holds(socket.congestion_control.as_str());
+        let sockets = self.sockets.list(States::CONNECTED)?;
+        let (uploads, gone) = self.uploads.look(now, sockets.iter().filter(ours));
+        for (cookie, flow) in gone {
+            self.law.sense(now, &Signal::FlowGone(flow));
+            self.guard.set(cookie, None)?;
+        }
+        uploads.iter().for_each(|upload| self.law.sense(now, &Signal::Socket(upload.report)));
+        self.law.sense(now, &Signal::Wakeup);
+        let mut decisions = BTreeMap::new();
+        self.law.decide(now, &mut |flow, decision| {
+            decisions.insert(flow, decision);
+        });
+        let (mut rate, mut drains, mut next) = (Rate::ZERO, false, now + self.interval);
+        for decision in decisions.values() {
+            next = decision.revisit.map_or(next, |at| next.min(at));
+            if let Some(Feedback::Upload(upload)) = decision.feedback {
+                rate += upload.rate.unwrap_or(Rate::ZERO);
+                drains |= upload.drains;
+            }
+        }
+        for upload in &uploads {
+            let bounds = decisions.get(&upload.report.flow).and_then(|decision| segments(decision, upload));
+            self.guard.set(upload.cookie, bounds)?;
+            if bounds.is_some() {
+                self.bounded.insert(upload.report.flow);
+            }
+        }
+        if drains && !self.sending.2 {
+            self.notice = now;
+        }
+        self.sending = (uploads.len(), rate, drains);
+        self.look = next.max(now + SHORTEST);
+        self.summary.looks += 1;
+        let terminals = self.neighbours.as_ref().map_or(0, |neighbours| neighbours.live(now)) + 1;
+        self.summary.terminals = self.summary.terminals.max(terminals);
+        if let Some(log) = &mut self.log {
+            let heard = self.neighbours.as_ref().map_or((0, 0), |neighbours| {
+                let (_, heard, refused) = neighbours.account();
+                (heard, refused.total())
+            });
+            log::look(log, now, (terminals, drains), heard, &uploads, &decisions);
+        }
+        Ok(())
+    }
+
+    /// Tells the neighbours that it sends, if it does.
+    fn tell(&mut self, now: Time) {
+        let (flows, rate, drains) = self.sending;
+        if let Some(neighbours) = self.neighbours.as_mut().filter(|_| flows > 0) {
+            neighbours.tell(now, flows, rate, drains);
+        }
+    }
+
+    fn hear(&mut self) {
+        let Some(neighbours) = &mut self.neighbours else { return };
+        let now = clock::now();
+        for notice in neighbours.hear(now) {
+            self.law.sense(now, &Signal::Neighbour(notice));
+            if notice.drains && !self.sending.2 && self.sending.0 > 0 {
+                self.look = now;
+            }
+        }
+    }
+}
+
+/// A decision's bounds on a connection, in segments.
+pub(super) fn segments(decision: &Decision, upload: &Upload) -> Option<Bounds<u32>> {
+    let mss = upload.report.mss.get().max(1);
+    let count = |octets: lasthop_units::Bytes| u32::try_from(octets.get() / mss).unwrap_or(u32::MAX);
+    decision.cwnd.map(|cwnd| Bounds { lower: count(cwnd.lower).max(1), upper: count(cwnd.upper).max(2) })
+}
