@@ -10,6 +10,7 @@
  * Where the kernel has no struct_ops, `clamp` keeps windows from being too large, once a round trip.
  */
 #include <linux/bpf.h>
+#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
@@ -24,6 +25,8 @@
 #define BURST 10
 /* A clamp that clamps nothing. */
 #define FREE (1u << 20)
+/* The first word of icsk_ca_priv that CUBIC leaves free: two are used. */
+#define FIRST_FREE 11
 /* Let the system call go on. */
 #define PASS 1
 
@@ -92,10 +95,12 @@ const volatile char name[NAME_LEN] = {};
 
 /* Until when bounds hold (µs, CLOCK_MONOTONIC): an agent that dies or stands still bounds nobody. */
 __u64 until = 0;
+/* Changes to `bounds` so far. */
+__u64 changes = 0;
 /* Connections that were adopted. */
 __u64 adopted = 0;
 
-/* In segments; the lower is not above the upper, which is at least 2. */
+/* In segments; the lower is not above the upper, which is at least 2. An upper of 0: none. */
 struct bound {
 	__u32 lower;
 	__u32 upper;
@@ -117,14 +122,34 @@ struct {
 	__type(value, __u32);
 } clamps SEC(".maps");
 
-/* The bounds that a connection has now, if any. The time is that of the segment which has come last. */
-static __always_inline struct bound *bound_of(struct sock *sk)
+/*
+ * The bounds that a connection has now. The time is that of the segment which has come last. They are looked up when they have changed
+ * and kept behind CUBIC's state, in the memory that the kernel gives a congestion control: whoever reads the one has the other at
+ * hand.
+ */
+static __always_inline struct bound bound_of(struct sock *sk)
 {
-	__u64 cookie = (__u64)sk->__sk_common.skc_cookie.counter;
+	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
+	__u64 cookie, now = changes + 1, kept;
+	struct bound found = {}, *in_map;
 
 	if (((struct tcp_sock *)sk)->tcp_mstamp >= until)
-		return NULL;
-	return bpf_map_lookup_elem(&bounds, &cookie);
+		return found;
+	if (bpf_core_type_size(struct bictcp) <= 8 * FIRST_FREE && icsk->icsk_ca_priv[FIRST_FREE] == now) {
+		kept = icsk->icsk_ca_priv[FIRST_FREE + 1];
+		found.lower = kept >> 32;
+		found.upper = (__u32)kept;
+		return found;
+	}
+	cookie = (__u64)sk->__sk_common.skc_cookie.counter;
+	in_map = bpf_map_lookup_elem(&bounds, &cookie);
+	if (in_map)
+		found = *in_map;
+	if (bpf_core_type_size(struct bictcp) <= 8 * FIRST_FREE) {
+		icsk->icsk_ca_priv[FIRST_FREE] = now;
+		icsk->icsk_ca_priv[FIRST_FREE + 1] = (__u64)found.lower << 32 | found.upper;
+	}
+	return found;
 }
 
 /* What is held at its bound begins anew from there once it is let go: CUBIC's curve would have run on meanwhile. */
@@ -146,9 +171,9 @@ SEC("struct_ops")
 __u32 BPF_PROG(within_ssthresh, struct sock *sk)
 {
 	__u32 ssthresh = cubictcp_recalc_ssthresh(sk);
-	struct bound *bound = bound_of(sk);
+	struct bound bound = bound_of(sk);
 
-	return bound && bound->upper < ssthresh ? bound->upper : ssthresh;
+	return bound.upper && bound.upper < ssthresh ? bound.upper : ssthresh;
 }
 
 SEC("struct_ops")
@@ -156,15 +181,15 @@ void BPF_PROG(within_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 {
 	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct bound *bound;
 	__u32 lower, upper, step;
+	struct bound bound;
 
 	cubictcp_cong_avoid(sk, ack, acked);
 	bound = bound_of(sk);
-	if (!bound)
+	lower = bound.lower;
+	upper = bound.upper;
+	if (!upper)
 		return;
-	lower = bound->lower;
-	upper = bound->upper;
 	/* Below it, the window would double in every round trip. */
 	if (tp->snd_ssthresh > upper)
 		tp->snd_ssthresh = upper;
@@ -201,9 +226,9 @@ SEC("struct_ops")
 __u32 BPF_PROG(within_undo_cwnd, struct sock *sk)
 {
 	__u32 cwnd = tcp_reno_undo_cwnd(sk);
-	struct bound *bound = bound_of(sk);
+	struct bound bound = bound_of(sk);
 
-	return bound && bound->upper < cwnd ? bound->upper : cwnd;
+	return bound.upper && bound.upper < cwnd ? bound.upper : cwnd;
 }
 
 SEC(".struct_ops.link")

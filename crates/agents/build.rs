@@ -26,14 +26,18 @@ mod bpf {
         }
         let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
         let clang = clang().unwrap_or_else(|| panic!("no clang found: {WHAT_TO_INSTALL}"));
-        for name in ["rwnd", "tproxy", "divert", "bounds"] {
+        let tests = Path::new(&env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("tests/bpf");
+        println!("cargo::rerun-if-changed={}", tests.join("watch.bpf.c").display());
+        let own = ["rwnd", "tproxy", "divert", "bounds"].map(|name| (&sources, name));
+        // What watches the others in tests.
+        for (folder, name) in own.into_iter().chain([(&tests, "watch")]) {
             let built = SkeletonBuilder::new()
-                .source(sources.join(format!("{name}.bpf.c")))
+                .source(folder.join(format!("{name}.bpf.c")))
                 .clang(&clang)
                 .clang_args(include_paths().iter().map(String::as_str).chain(["-Wall", "-Werror", "-mcpu=v3"]))
                 .build_and_generate(out.join(format!("{name}.skel.rs")));
             if let Err(error) = built {
-                panic!("{clang} could not build bpf/{name}.bpf.c: {error:#}\n{WHAT_TO_INSTALL}");
+                panic!("{clang} could not build {name}.bpf.c: {error:#}\n{WHAT_TO_INSTALL}");
             }
         }
     }

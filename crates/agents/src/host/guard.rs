@@ -5,6 +5,7 @@
 //! keep it and are plain CUBIC.
 
 use super::Way;
+use crate::ap::kernel::run_time;
 use crate::bpf_links;
 use crate::netns;
 use crate::said::Captured;
@@ -166,6 +167,7 @@ impl Guard {
                 self.told.remove(&cookie);
             }
         }
+        self.word(|data| &data.changes).fetch_add(1, Ordering::Release);
         Ok(())
     }
 
@@ -177,6 +179,25 @@ impl Guard {
     /// Connections that were adopted so far.
     pub fn adopted(&self) -> u64 {
         self.word(|data| &data.adopted).load(Ordering::Relaxed)
+    }
+
+    /// Runs and run time of the programs, by name, since they were loaded: counted while the kernel's statistics are on.
+    ///
+    /// # Errors
+    /// [`Error::Bounds`].
+    pub fn cost(&self) -> Result<Vec<(&'static str, u64, Span)>, Error> {
+        let programs = &self.skeleton.progs;
+        let each = [
+            ("ssthresh", &programs.within_ssthresh),
+            ("cong_avoid", &programs.within_cong_avoid),
+            ("set_state", &programs.within_set_state),
+            ("cwnd_event", &programs.within_cwnd_event),
+            ("pkts_acked", &programs.within_pkts_acked),
+            ("undo_cwnd", &programs.within_undo_cwnd),
+        ];
+        let told = |error: crate::ap::Error| Error::Bounds(error.to_string());
+        let cost = |(name, program)| run_time(program).map(|(runs, time)| (name, runs, time)).map_err(told);
+        each.into_iter().filter(|_| self.way == Way::Within).map(cost).collect()
     }
 
     /// A word that the programs and user space share.

@@ -20,11 +20,45 @@ pub struct DelayWire {
 impl DelayWire {
     /// A wire of `one_way` delay between TUN devices that it makes.
     pub fn new(a: (&Netns, &str), b: (&Netns, &str), one_way: Duration) -> DelayWire {
+        DelayWire::narrow(a, b, one_way, None)
+    }
+
+    /// The same, but what goes from `a` to `b` waits in a queue before it, if there is one.
+    pub fn narrow(a: (&Netns, &str), b: (&Netns, &str), one_way: Duration, queue: Option<Queue>) -> DelayWire {
         let ends = [a, b].map(|(netns, name)| netns.within(|| tun(name)));
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
-        let thread = Some(std::thread::spawn(move || carry(ends, one_way, &seen)));
+        let thread = Some(std::thread::spawn(move || carry(ends, one_way, queue, &seen)));
         DelayWire { stop, thread }
+    }
+}
+
+/// A queue of so many packets before a wire that carries so many octets a second.
+#[derive(Clone, Copy)]
+pub struct Queue {
+    pub octets_a_second: f64,
+    pub packets: usize,
+}
+
+/// When what has come to a queue leaves it.
+struct Leaving {
+    queue: Queue,
+    free: Instant,
+    waiting: VecDeque<Instant>,
+}
+
+impl Leaving {
+    /// When a packet that comes now has left; `None` if it finds no place.
+    fn admit(&mut self, now: Instant, len: usize) -> Option<Instant> {
+        while self.waiting.front().is_some_and(|gone| *gone <= now) {
+            self.waiting.pop_front();
+        }
+        if self.waiting.len() >= self.queue.packets {
+            return None;
+        }
+        self.free = self.free.max(now) + Duration::from_secs_f64(len as f64 / self.queue.octets_a_second);
+        self.waiting.push_back(self.free);
+        Some(self.free)
     }
 }
 
@@ -37,7 +71,8 @@ impl Drop for DelayWire {
     }
 }
 
-fn carry(mut ends: [File; 2], delay: Duration, stop: &AtomicBool) {
+fn carry(mut ends: [File; 2], delay: Duration, queue: Option<Queue>, stop: &AtomicBool) {
+    let mut leaving = queue.map(|queue| Leaving { queue, free: Instant::now(), waiting: VecDeque::new() });
     let mut queues: [VecDeque<(Instant, Vec<u8>)>; 2] = Default::default();
     let mut buffer = vec![0; 65_536];
     while !stop.load(Ordering::Relaxed) {
@@ -46,7 +81,14 @@ fn carry(mut ends: [File; 2], delay: Duration, stop: &AtomicBool) {
         let _ = poll(&mut fds, PollTimeout::from(1u8));
         for from in 0..2 {
             while let Ok(len) = ends[from].read(&mut buffer) {
-                queues[from].push_back((Instant::now() + delay, buffer[..len].to_vec()));
+                let now = Instant::now();
+                let gone = match &mut leaving {
+                    Some(leaving) if from == 0 => leaving.admit(now, len),
+                    _ => Some(now),
+                };
+                if let Some(gone) = gone {
+                    queues[from].push_back((gone + delay, buffer[..len].to_vec()));
+                }
             }
             while queues[from].front().is_some_and(|(due, _)| *due <= Instant::now()) {
                 let (_, packet) = queues[from].pop_front().expect("just looked");
