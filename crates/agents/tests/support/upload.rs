@@ -99,6 +99,8 @@ impl Upload {
 
 impl Drop for Upload {
     fn drop(&mut self) {
+        // What is unsent goes too: the kernel would try to send it for minutes.
+        let _ = socket2::SockRef::from(&self.socket).set_linger(Some(Duration::ZERO));
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
         let _ = self.received.shutdown(std::net::Shutdown::Both);
         for thread in self.threads.drain(..) {
