@@ -128,11 +128,39 @@ fn wrong_command_lines_are_status_2_and_say_what_would_be_right() {
         (&["station", "--proxy", "192.0.2.1:1", "--key", "k", "--forward", "127.0.0.1:1=host"], "`host` has no port"),
         (&["pair", "--proxy", "p", "--station", "-1", "--out", "o"], "0..=65535"),
         (&["aggregation", "--interval", "-1s", "x"], "cannot be negative"),
+        (
+            &["trace", "convert", "x", "--rate", "r", "--unit", "bit/s", "--every", "0 s", "-o", "o"],
+            "write more than 0, such as `1 s`",
+        ),
     ] {
         let ended = run(&mut lasthop(line));
         assert_eq!(ended.status, 2, "{line:?}: {}", ended.err);
         assert!(ended.err.contains(says), "{line:?}: `{says}` is missing in\n{}", ended.err);
     }
+}
+
+#[test]
+fn rates_that_make_no_trace_are_refused_with_their_line() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let convert = |rows: &str, unit: &str| {
+        std::fs::write(folder.path().join("rates.csv"), format!("time,rate\n{rows}")).expect("written");
+        let line =
+            ["trace", "convert", "rates.csv", "--rate", "rate", "--time", "time", "--unit", unit, "-o", "out.down"];
+        run(lasthop(line).current_dir(folder.path()))
+    };
+    for (rows, unit, says) in [
+        ("0,1\n1,100001\n2,1\n", "Mbit/s", &["rates.csv, line 3: ", "up to 100 Gbit/s", "unit"][..]),
+        ("0,1\n0,300001\n2,1\n", "Mbit/s", &["rates.csv, line 3: 150.001 Gbit/s", "up to 100 Gbit/s"]),
+        ("0,1e300\n", "Mbit/s", &["rates.csv, line 2: ", "up to 100 Gbit/s"]),
+        ("0,1\n1,1\n1e10,1\n", "kbit/s", &["rates.csv, line 3: ", "a trace ends within 4294967.295 s"]),
+        ("-1e308,1\n1e308,1\n", "bit/s", &["rates.csv, line 2: ", "a trace ends within"]),
+        ("0,1\n1,99999\n1000,1\n", "Mbit/s", &["rates.csv, line 3: ", "more than 100000000 opportunities"]),
+        ("0,1\n1,1\n", "bit/s", &["rates.csv: nothing passes"]),
+    ] {
+        let _ = convert(rows, unit).failed_saying(says);
+        assert!(!folder.path().join("out.down").exists(), "{rows}");
+    }
+    let _ = convert("0,10\n1,20\n", "Mbit/s").succeeded();
 }
 
 #[test]

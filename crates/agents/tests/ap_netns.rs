@@ -14,6 +14,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::io::{BufRead, BufReader};
 use std::net::IpAddr;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -458,6 +459,46 @@ fn an_agent_whose_qdisc_or_filters_are_removed_ends() {
     let said = agent.fails();
     assert!(said.contains("somebody has removed them"), "{said}");
     assert_eq!(path.attached(), 0, "and its other filter goes with it");
+}
+
+/// The TCX links that a process holds, by the kernel's numbers.
+fn tcx_links(pid: u32) -> Vec<u32> {
+    let files = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).expect("our child").flatten();
+    let texts = files.filter_map(|file| std::fs::read_to_string(file.path()).ok());
+    let field = |text: &str, key: &str| {
+        text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':')).map(|value| value.trim().to_owned())
+    };
+    let tcx = texts.filter(|text| field(text, "link_type").as_deref() == Some("tcx"));
+    tcx.filter_map(|text| field(&text, "link_id")?.parse().ok()).collect()
+}
+
+/// What `bpftool link detach` does.
+fn detach(link: u32) {
+    // SAFETY: a number goes in, and a descriptor or a negative error comes out.
+    let fd = unsafe { libbpf_rs::libbpf_sys::bpf_link_get_fd_by_id(link) };
+    assert!(fd >= 0, "link {link}: {}", std::io::Error::last_os_error());
+    // SAFETY: a fresh descriptor, owned by nobody else.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    // SAFETY: the descriptor is open until the end of this function.
+    let error = unsafe { libbpf_rs::libbpf_sys::bpf_link_detach(fd.as_raw_fd()) };
+    assert_eq!(error, 0, "link {link}: {}", std::io::Error::last_os_error());
+}
+
+#[test]
+fn an_agent_whose_link_somebody_detaches_ends() {
+    if !available("the agent on a real path") {
+        return;
+    }
+    for side in 0..2 {
+        let path = Path3::new();
+        let agent = path.running("best");
+        let links = tcx_links(agent.child.id());
+        assert_eq!(links.len(), 2, "one a side");
+        detach(links[side]);
+        let said = agent.fails();
+        assert!(said.contains("not attached to wlan0 any more: somebody has removed them"), "{said}");
+        assert_eq!(path.attached(), 0, "and its other program goes with it");
+    }
 }
 
 #[test]

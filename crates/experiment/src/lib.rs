@@ -14,5 +14,5 @@ mod tunnel;
 
 pub use error::ExperimentError;
 pub use plan::{Place, Plan};
-pub use record::{Recorded, record};
+pub use record::{Recorded, Recording, record};
 pub use runner::{Outcome, Progress, Silent, lab_spec, run};

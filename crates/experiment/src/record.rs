@@ -1,5 +1,6 @@
 //! A packet-delivery trace of a scenario's last hop: what it delivers to one station, or from it, that always has more to send.
 
+use crate::runner::doubts;
 use crate::{ExperimentError, Place, Progress};
 use lasthop_lab::{LabError, Spec, Stop};
 use lasthop_radio::AccessClass;
@@ -23,6 +24,15 @@ pub struct Recorded<'a> {
     pub up: bool,
 }
 
+/// What was recorded.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    /// When the hop delivered packets of 1500 bytes.
+    pub times: Vec<Time>,
+    /// Why it should not be relied upon; nothing in the simulator.
+    pub doubts: Vec<String>,
+}
+
 /// UDP payload of a packet of 1500 bytes.
 const PAYLOAD: Bytes = Bytes::new(1472);
 
@@ -37,17 +47,18 @@ pub fn record(
     rate: Rate,
     progress: &dyn Progress,
     stop: &Stop,
-) -> Result<Vec<Time>, ExperimentError> {
+) -> Result<Recording, ExperimentError> {
     let Recorded { scenario, law, seed, station, up } = of;
     let total = scenario.duration();
     progress.begun(0, &law.name, seed);
-    let times = match place {
+    let recording = match place {
         Place::Sim => {
             let mut told = |done| {
                 progress.advanced(0, done, total);
                 !stop.is_raised()
             };
-            lasthop_sim::record(scenario, law, Seed(seed), (station, up), &mut told).ok_or(ExperimentError::Stopped)?
+            let times = lasthop_sim::record(scenario, law, Seed(seed), (station, up), &mut told);
+            Recording { times: times.ok_or(ExperimentError::Stopped)?, doubts: Vec::new() }
         }
         Place::Lab => {
             let spec = loaded(of, rate);
@@ -60,11 +71,11 @@ pub fn record(
             let way = if up { (node, ap) } else { (ap, node) };
             let whole = PAYLOAD + lasthop_scenario::UDP_HEADERS;
             let crossed = outcome.hop.crossings.iter().filter(|seen| (seen.from, seen.to) == way && seen.len == whole);
-            crossed.map(|seen| seen.at).collect()
+            Recording { times: crossed.map(|seen| seen.at).collect(), doubts: doubts(&outcome) }
         }
     };
     progress.ended(0);
-    Ok(times)
+    Ok(recording)
 }
 
 /// The lab's hosts with nothing but datagrams at `rate` over a wire that never holds them up.

@@ -176,21 +176,23 @@ fn emulate(
         recorder.keep_packets();
     }
     let record = outcome.record_into(recorder, &spec);
-    let mut doubts: Vec<String> = outcome.doubts.iter().map(ToString::to_string).collect();
-    if !outcome.realtime {
-        doubts.push(NOT_REAL_TIME.into());
-    }
     let status = RunStatus {
         law: law.name.clone(),
         seed,
         duration_s: began.elapsed().as_secs_f64(),
         lateness: outcome.lateness.iter().map(|(kind, late)| (kind.name().to_owned(), lateness(late))).collect(),
-        doubts,
+        doubts: doubts(&outcome),
         regulated: spec.tunnel.as_ref().map(|_| regulated(&spec, &outcome)).unwrap_or_default(),
         agent: outcome.agents.iter().cloned().reduce(AgentAccount::and),
         terminals: outcome.terminals.iter().cloned().reduce(TerminalAccount::and),
     };
     Ok((Run { law: law.name.clone(), seed, record }, status))
+}
+
+/// Why figures of a run of the lab should not be quoted.
+pub(crate) fn doubts(outcome: &lasthop_lab::Outcome) -> Vec<String> {
+    let shared = (!outcome.realtime).then(|| NOT_REAL_TIME.to_owned());
+    outcome.doubts.iter().map(ToString::to_string).chain(shared).collect()
 }
 
 /// What came of the proxy's law, station by station, in the measuring window.

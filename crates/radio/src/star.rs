@@ -52,6 +52,11 @@ impl<L> Star<L> {
         let arm = |(n, link)| Arm { link, count: StationReport::unseen(Node(n)) };
         Star { arms: (1..).zip(links).map(arm).collect(), next_report: Time::ZERO + REPORT_EVERY }
     }
+
+    /// The link between [`CENTRE`] and `station`; `None` if there is no such station.
+    pub fn link(&self, station: Node) -> Option<&L> {
+        self.arms.get(station.index().checked_sub(1)?).map(|arm| &arm.link)
+    }
 }
 
 impl<P> Star<Wire<P>> {

@@ -95,7 +95,7 @@ impl<P> Wire<P> {
 
     /// Packets that waited to leave `from` when the wire was last advanced, the one being serialised included.
     pub fn backlog(&self, from: Node) -> usize {
-        self.waiting(from).count()
+        self.direction(from).map_or(0, |i| self.lines[i].packets.len() - self.lines[i].flying)
     }
 
     /// Network-layer bytes of those packets.

@@ -6,7 +6,7 @@
 use crate::agenda::Component;
 use crate::cargo::Datagram;
 use lasthop_radio::cell::Cell;
-use lasthop_radio::star::Star;
+use lasthop_radio::star::{CENTRE, Duplex as _, Star};
 use lasthop_radio::trace;
 use lasthop_radio::wifi::{Air, PpduKind, PpduRecord, Wifi};
 use lasthop_radio::wired::Wire;
@@ -244,6 +244,19 @@ impl Net {
         match &self.links[link].carrier {
             Carrier::Cable(cable) => cable.backlog(from),
             Carrier::Star(_) | Carrier::Wifi(_) | Carrier::Cell(_) | Carrier::Trace(_) => 0,
+        }
+    }
+
+    /// Packets that wait at `from` for a node `to` of the last hop, as of its last event. What has left over a line and is still on its
+    /// way is not among them; what a radio has not delivered yet is.
+    pub(crate) fn waiting(&self, link: usize, from: Node, to: Node) -> usize {
+        match &self.links[link].carrier {
+            Carrier::Cable(cable) => cable.backlog(from),
+            Carrier::Star(star) => star.link(from.max(to)).map_or(0, |wire| wire.backlog(from)),
+            Carrier::Trace(star) => star.link(from.max(to)).map_or(0, |line| line.backlog(from).0),
+            Carrier::Wifi(wifi) => wifi.backlog(from, to),
+            Carrier::Cell(cell) if from == CENTRE => cell.backlog(to).0,
+            Carrier::Cell(cell) => cell.uplink_backlog(from),
         }
     }
 

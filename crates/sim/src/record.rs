@@ -10,14 +10,15 @@ use lasthop_scenario::{Scenario, SetUp};
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Seed, Span, Time};
 
-/// Packets that the sender keeps on the hop: two aggregates of the longest kind, and what a slow scheduler's turn holds.
+/// Packets that the sender keeps waiting on the hop, beside those that have left: two aggregates of the longest kind, and what a slow
+/// scheduler's turn holds.
 const WINDOW: usize = 1024;
 /// Length of each: what an opportunity of a trace carries.
 const LEN: Bytes = Bytes::new(1500);
 /// How often the caller hears of progress and may stop.
 const TELL: Span = Span::from_millis(100);
-/// How often the window is filled up again at least.
-const LOOK: Span = Span::from_millis(1);
+/// How often the window is filled up again at least: it lasts longer at any rate that a trace is made of.
+const LOOK: Span = Span::from_micros(100);
 
 /// When the hop of `scenario` under `law` delivers packets of 1500 bytes to `station`, by its place among them, or from it if `up`, while
 /// such packets never run out. `progress` is told the virtual time that has passed and answers whether to go on; `None` if it said no.
@@ -34,20 +35,19 @@ pub fn record(
     let carrier = last_hop(scenario.hop_under(law), stations, seed);
     let link = Link { carrier, hosts: Vec::new(), stations, completions: false };
     let mut net = Net { links: vec![link], tables: Vec::new() };
-    let (mut effects, mut arrived, mut out) = (Effects::default(), Vec::new(), 0);
+    let (mut effects, mut arrived) = (Effects::default(), Vec::new());
     let (end, mut now, mut next_look) = (Time::ZERO + scenario.duration(), Time::ZERO, Time::ZERO);
     while now < end {
-        while out < WINDOW {
+        for _ in net.waiting(0, from, to)..WINDOW {
             net.enqueue(0, now, packet(from, to, now), &mut effects);
-            out += 1;
             // A full queue refuses at once: it has enough.
-            if settle(&mut effects, to, &mut arrived, &mut out) {
+            if settle(&mut effects, to, &mut arrived) {
                 break;
             }
         }
         now = net.next_event(0).map_or(now + LOOK, |next| next.clamp(now, now + LOOK));
         net.advance(0, now, &mut effects);
-        settle(&mut effects, to, &mut arrived, &mut out);
+        settle(&mut effects, to, &mut arrived);
         if now >= next_look {
             if !progress(now.since(Time::ZERO)) {
                 return None;
@@ -60,18 +60,14 @@ pub fn record(
 }
 
 /// Handles what the hop has produced; true if a packet was lost.
-fn settle(effects: &mut Effects, receiver: Node, arrived: &mut Vec<Time>, out: &mut usize) -> bool {
+fn settle(effects: &mut Effects, receiver: Node, arrived: &mut Vec<Time>) -> bool {
     let mut lost = false;
     while let Some(effect) = effects.pop() {
         match effect {
             Effect::Arrived { at, to, packet, .. } if to == receiver && packet.len == LEN => {
                 arrived.push(at);
-                *out = out.saturating_sub(1);
             }
-            Effect::Lost { .. } => {
-                lost = true;
-                *out = out.saturating_sub(1);
-            }
+            Effect::Lost { .. } => lost = true,
             _ => {}
         }
     }
@@ -83,4 +79,38 @@ fn packet(from: Node, to: Node, now: Time) -> Packet<Datagram> {
     let payload = Datagram { cargo, from: Scenario::SERVER, to: Scenario::AP_HOST };
     let class = AccessClass::BestEffort;
     Packet { len: LEN, src: from, dst: Dest::Node(to), class, flow_hash: 0, ecn: Ecn::NotEct, payload }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lasthop_units::Rate;
+    use std::path::Path;
+
+    /// What is recorded after what has been on its way at the beginning has come, in Mbit/s.
+    fn recorded(hop: &str, up: bool) -> f64 {
+        let text = format!(
+            "title = \"T\"\nduration = \"400 ms\"\nwarm-up = \"0 s\"\n[wire]\nrate = \"1 Gbit/s\"\ndelay = \"1 ms\"\n{hop}\
+             [[traffic]]\nkind = \"bulk\"\nto = \"phone\"\n[laws.cubic]\nsender = \"cubic\"\n"
+        );
+        let scenario =
+            Scenario::parse("recorded", &text, Path::new(".")).unwrap_or_else(|error| panic!("{}", error.plain()));
+        let times = record(&scenario, &scenario.laws()[0], Seed(1), (0, up), &mut |_| true).expect("not stopped");
+        let (from, to) = (Time::from_nanos(200_000_000), Time::from_nanos(400_000_000));
+        let count = times.iter().filter(|at| (from..to).contains(at)).count() as u64;
+        Rate::of(LEN * count, to.since(from)).expect("a time that is not zero").as_mbit_f64()
+    }
+
+    /// More packets are on their way than may wait.
+    #[test]
+    fn what_is_on_its_way_does_not_hold_the_sender_back() {
+        let wired = "[hop.wired]\nrate = \"500 Mbit/s\"\ndelay = \"100 ms\"\nqueue = { kind = \"fifo\" }\n\
+                     [[station]]\nname = \"phone\"\n";
+        let cell = "[hop.cell]\ncarriers = [\"20 MHz\"]\nuplink-rate = \"500 Mbit/s\"\nuplink-delay = \"100 ms\"\n\
+                    [[station]]\nname = \"phone\"\ncqi = 12\n";
+        for (hop, up) in [(wired, false), (wired, true), (cell, true)] {
+            let seen = recorded(hop, up);
+            assert!((seen - 500.0).abs() < 0.5, "{seen} of 500 Mbit/s, up: {up}\n{hop}");
+        }
+    }
 }

@@ -12,6 +12,12 @@ use std::sync::Arc;
 /// What one opportunity carries: a packet of 1500 bytes and the four bytes that stand before it on a TUN interface.
 pub const OPPORTUNITY: Bytes = Bytes::new(1504);
 
+/// The highest rate that a trace is made of.
+pub const FASTEST: Rate = Rate::from_mbit(100_000);
+
+/// More opportunities than these no trace is made of rates with: 400 MB, a quarter of an hour at 1 Gbit/s.
+const MOST: usize = 100_000_000;
+
 /// A trace. Cloning it copies nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryTrace {
@@ -48,6 +54,54 @@ pub enum DeliveryError {
     NoLength,
 }
 
+/// Why rates make no trace. Steps are counted from 0.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RatesError {
+    /// A rate that no link has.
+    #[error("{rate} is too fast; a trace is made of rates up to {FASTEST}, so see whether the unit is right")]
+    TooFast {
+        /// Whose rate it is.
+        step: usize,
+        /// That rate.
+        rate: Rate,
+    },
+    /// A step that is over too late.
+    #[error(
+        "its rate holds until {:.3} s after the beginning; times are whole milliseconds below 2^32, so a trace ends within {} s",
+        secs(*.ends),
+        secs(LAST)
+    )]
+    TooLate {
+        /// Which one it is.
+        step: usize,
+        /// When it is over, in nanoseconds.
+        ends: u128,
+    },
+    /// More opportunities than a trace is made with.
+    #[error("up to here there are more than {most} opportunities; use fewer rows, or several traces")]
+    TooMany {
+        /// With which one there are.
+        step: usize,
+        /// How many there may be.
+        most: usize,
+    },
+    /// The trace that they make cannot be.
+    #[error(transparent)]
+    Trace(#[from] DeliveryError),
+}
+
+impl RatesError {
+    /// The step that is wrong, if it is a single one.
+    pub fn step(&self) -> Option<usize> {
+        match self {
+            RatesError::TooFast { step, .. } | RatesError::TooLate { step, .. } | RatesError::TooMany { step, .. } => {
+                Some(*step)
+            }
+            RatesError::Trace(_) => None,
+        }
+    }
+}
+
 impl DeliveryTrace {
     /// A trace with these times in milliseconds.
     ///
@@ -68,24 +122,39 @@ impl DeliveryTrace {
     /// since the one before. Its period ends with the last opportunity, which may be before the last rate's time is over.
     ///
     /// # Errors
-    /// [`DeliveryError::Empty`] or [`DeliveryError::NoLength`] if nothing passes, or nothing after the first millisecond.
-    pub fn from_rates(steps: impl IntoIterator<Item = (Span, Rate)>) -> Result<DeliveryTrace, DeliveryError> {
+    /// [`RatesError`]; [`DeliveryError::Empty`] or [`DeliveryError::NoLength`] if nothing passes, or nothing after the first
+    /// millisecond.
+    pub fn from_rates(steps: impl IntoIterator<Item = (Span, Rate)>) -> Result<DeliveryTrace, RatesError> {
+        DeliveryTrace::with_at_most(MOST, steps)
+    }
+
+    fn with_at_most(most: usize, steps: impl IntoIterator<Item = (Span, Rate)>) -> Result<DeliveryTrace, RatesError> {
         // Bits, times nanoseconds of a second.
         let whole = u128::from(OPPORTUNITY.get()) * 8 * 1_000_000_000;
         let (mut begins, mut missing, mut stamps) = (0u128, whole, Vec::new());
-        for (span, rate) in steps {
+        for (step, (span, rate)) in steps.into_iter().enumerate() {
+            if rate > FASTEST {
+                return Err(RatesError::TooFast { step, rate });
+            }
             let (rate, ends) = (u128::from(rate.as_bps()), begins + u128::from(span.as_nanos()));
+            if ends > LAST {
+                return Err(RatesError::TooLate { step, ends });
+            }
+            // At least as many as there will be: nothing is made before it is known that it fits.
+            let coming = (rate * (ends - begins) + whole - missing) / whole;
+            if coming > (most - stamps.len()) as u128 {
+                return Err(RatesError::TooMany { step, most });
+            }
             let mut at = begins;
             while rate > 0 && missing <= rate * (ends - at) {
                 at += missing.div_ceil(rate);
                 missing = whole;
-                let Ok(stamp) = u32::try_from(at / u128::from(MS)) else { break };
-                stamps.push(stamp);
+                stamps.push((at / u128::from(MS)) as u32);
             }
             missing = missing.saturating_sub(rate * (ends - at)).max(1);
             begins = ends;
         }
-        DeliveryTrace::new(stamps)
+        Ok(DeliveryTrace::new(stamps)?)
     }
 
     /// What it carries in each whole span of `every` of a lap. Empty if a lap is shorter.
@@ -181,6 +250,13 @@ impl DeliveryTrace {
 
 const MS: u64 = 1_000_000;
 
+/// The last time that a trace can have, in nanoseconds.
+const LAST: u128 = u32::MAX as u128 * MS as u128;
+
+fn secs(ns: u128) -> f64 {
+    ns as f64 / 1e9
+}
+
 fn at(ms: u64) -> Time {
     Time::from_nanos(ms * MS)
 }
@@ -248,13 +324,63 @@ mod tests {
         assert_eq!(trace.longest_gap(), (at(500), Span::from_millis(1500)));
         let apart = DeliveryTrace::from_rates([(half, Rate::from_bps(bits)), (half, Rate::from_bps(bits))]);
         assert_eq!(apart.expect("one").to_text(), "1000\n", "half of it from each");
-        assert_eq!(DeliveryTrace::from_rates([(second, Rate::ZERO)]), Err(DeliveryError::Empty));
+        assert_eq!(DeliveryTrace::from_rates([(second, Rate::ZERO)]), Err(DeliveryError::Empty.into()));
+    }
+
+    #[test]
+    fn rates_times_and_numbers_that_no_trace_has_are_refused_with_their_step() {
+        let wrong = |steps: &[(Span, Rate)]| DeliveryTrace::from_rates(steps.iter().copied()).expect_err("too much");
+        let (second, slow) = (Span::from_secs(1), Rate::from_mbit(1));
+        let error = wrong(&[(second, slow), (second, Rate::from_bps(FASTEST.as_bps() + 1))]);
+        assert!(error.step() == Some(1) && error.to_string().contains("up to 100 Gbit/s"), "{error}");
+        let month = Span::from_secs(30 * 86_400);
+        let error = wrong(&[(month, Rate::ZERO), (month, Rate::ZERO), (second, slow)]);
+        assert!(error.step() == Some(1) && error.to_string().contains("within 4294967.295 s"), "{error}");
+        assert_eq!(wrong(&[(Span::MAX, slow), (Span::MAX, slow)]).step(), Some(0));
+        let error = wrong(&[(second, slow), (Span::from_secs(100), FASTEST)]);
+        assert!(error.step() == Some(1) && error.to_string().contains("more than 100000000 opportunities"), "{error}");
+        // The last moment is a time, too.
+        let until = Span::from_millis(u64::from(u32::MAX));
+        let one = slow.time_for(OPPORTUNITY).expect("it passes");
+        let trace =
+            DeliveryTrace::from_rates([(until - one, Rate::ZERO), (one, slow)]).expect("the latest there can be");
+        assert_eq!((trace.len(), trace.period()), (1, until));
     }
 
     proptest! {
         #[test]
         fn no_bytes_make_it_panic(file in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = DeliveryTrace::parse(&file);
+        }
+
+        #[test]
+        fn rates_of_any_size_make_a_trace_that_carries_no_more_or_are_refused(
+            steps in proptest::collection::vec((any::<u64>(), 0u32..64, any::<u64>(), 0u32..64), 0..6)
+        ) {
+            const FEW: usize = 1_000;
+            let steps: Vec<(Span, Rate)> = steps
+                .into_iter()
+                .map(|(ns, fewer, bps, slower)| (Span::from_nanos(ns >> fewer), Rate::from_bps(bps >> slower)))
+                .collect();
+            let until = |step: usize| steps[..=step].iter().map(|(span, _)| u128::from(span.as_nanos())).sum::<u128>();
+            let bits = |(span, rate): &(Span, Rate)| u128::from(rate.as_bps()) * u128::from(span.as_nanos());
+            let whole = u128::from(OPPORTUNITY.get()) * 8 * 1_000_000_000;
+            match DeliveryTrace::with_at_most(FEW, steps.iter().copied()) {
+                Ok(trace) => {
+                    let carried = trace.len() as u128 * whole;
+                    prop_assert!(trace.len() <= FEW && carried <= steps.iter().map(bits).sum());
+                    prop_assert!(u128::from(trace.period().as_nanos()) <= until(steps.len() - 1));
+                }
+                Err(RatesError::TooFast { step, rate }) => prop_assert!(steps[step].1 == rate && rate > FASTEST),
+                Err(RatesError::TooLate { step, ends }) => prop_assert!(until(step) == ends && ends > LAST),
+                Err(RatesError::TooMany { step, most }) => {
+                    let all: u128 = steps[..=step].iter().map(bits).sum();
+                    prop_assert!(most == FEW && all > FEW as u128 * whole);
+                }
+                Err(RatesError::Trace(error)) => {
+                    prop_assert!(matches!(error, DeliveryError::Empty | DeliveryError::NoLength), "{}", error);
+                }
+            }
         }
 
         #[test]

@@ -111,10 +111,30 @@ pub(super) fn among(iface: Option<&str>, tables: Vec<Flowtable>) -> Vec<Bypass> 
     tables.chain(others).collect()
 }
 
-/// The devices that a bridge, a bond or a VLAN is made of. `/sys` shows those of the namespace that it was mounted in, which is
-/// another's for a process that has changed its own by hand; `ip netns exec` mounts it anew.
+/// A chain of devices is not longer than this: the kernel nests no more (`MAX_NEST_DEV`).
+const DEEPEST: usize = 8;
+
+/// The devices that a bridge, a bond or a VLAN is made of, those that these are made of, and so on; each once. `/sys` shows those of
+/// the namespace that it was mounted in, which is another's for a process that has changed its own by hand; `ip netns exec` mounts it
+/// anew.
 fn lower_devices(devices: &Path, iface: &str) -> Vec<String> {
-    let entries = std::fs::read_dir(devices.join(iface)).into_iter().flatten().flatten();
+    let mut found: Vec<String> = Vec::new();
+    let mut layer = vec![iface.to_owned()];
+    for _ in 0..DEEPEST {
+        let mut next: Vec<String> = layer.iter().flat_map(|upper| just_below(devices, upper)).collect();
+        next.sort();
+        next.dedup();
+        // What is made of itself is no more than what it is.
+        next.retain(|device| device != iface && !found.contains(device));
+        found.extend_from_slice(&next);
+        layer = next;
+    }
+    found
+}
+
+/// The devices one step below.
+fn just_below(devices: &Path, upper: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(devices.join(upper)).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     names.filter_map(|name| name.strip_prefix("lower_").map(str::to_owned)).collect()
 }
@@ -380,10 +400,32 @@ pub(super) mod tests {
         for entry in ["lower_eth0", "lower_wlan0", "upper_vlan7", "queues"] {
             std::fs::create_dir_all(devices.path().join("br-lan").join(entry)).expect("a device's directory");
         }
-        let mut lower = lower_devices(devices.path(), "br-lan");
-        lower.sort();
-        assert_eq!(lower, ["eth0", "wlan0"]);
+        assert_eq!(lower_devices(devices.path(), "br-lan"), ["eth0", "wlan0"]);
         assert!(lower_devices(devices.path(), "wlan0").is_empty());
+    }
+
+    #[test]
+    fn devices_are_found_however_deep_and_a_circle_ends() {
+        let devices = tempfile::tempdir().expect("a directory");
+        let above = |upper: &str, lower: &str| {
+            std::fs::create_dir_all(devices.path().join(upper).join(format!("lower_{lower}"))).expect("a directory");
+        };
+        // A bridge of a VLAN and a radio; the VLAN is on a bond of two cables.
+        for (upper, lower) in
+            [("br-lan", "bond0.7"), ("br-lan", "wlan0"), ("bond0.7", "bond0"), ("bond0", "eth0"), ("bond0", "eth1")]
+        {
+            above(upper, lower);
+        }
+        assert_eq!(lower_devices(devices.path(), "br-lan"), ["bond0.7", "wlan0", "bond0", "eth0", "eth1"]);
+        assert_eq!(lower_devices(devices.path(), "bond0.7"), ["bond0", "eth0", "eth1"]);
+        // The kernel makes no circles; a directory may hold one.
+        above("eth1", "br-lan");
+        above("eth0", "bond0");
+        assert_eq!(lower_devices(devices.path(), "br-lan"), ["bond0.7", "wlan0", "bond0", "eth0", "eth1"]);
+        // A chain is followed as far as the kernel makes one.
+        (0..12).for_each(|n| above(&format!("d{n}"), &format!("d{}", n + 1)));
+        let lower = lower_devices(devices.path(), "d0");
+        assert_eq!((lower.len(), lower.last().map(String::as_str)), (DEEPEST, Some("d8")));
     }
 
     #[test]

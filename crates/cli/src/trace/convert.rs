@@ -36,7 +36,7 @@ pub struct Args {
     #[arg(long, value_name = "COLUMN", required_unless_present = "every", conflicts_with = "every")]
     time: Option<String>,
     /// Time from one row to the next
-    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
+    #[arg(long, value_name = "TIME", value_parser = apart)]
     every: Option<Span>,
     #[command(flatten)]
     made: Made,
@@ -60,6 +60,12 @@ impl Unit {
             Unit::Mbit => 1e6,
         }
     }
+}
+
+/// A time from one row to the next.
+fn apart(text: &str) -> Result<Span, String> {
+    let span = quantity::<Span>(text)?;
+    if span.is_zero() { Err("rows are some time apart; write more than 0, such as `1 s`".into()) } else { Ok(span) }
 }
 
 /// Reads, converts and writes.
@@ -99,8 +105,14 @@ pub fn convert(args: &Args) -> anyhow::Result<ExitCode> {
     let steps = steps(&rows).map_err(|line| {
         anyhow::anyhow!("{file}, line {line}: its time is before that of the row above; put the rows in order")
     })?;
-    let whole: Span = steps.iter().map(|(span, _)| *span).fold(Span::ZERO, |sum, span| sum + span);
-    let trace = DeliveryTrace::from_rates(steps).with_context(|| format!("{file}: nothing passes at these rates"))?;
+    let trace =
+        DeliveryTrace::from_rates(steps.iter().map(|step| (step.held, step.rate))).map_err(|error| {
+            match error.step() {
+                Some(step) => anyhow::anyhow!("{file}, line {}: {error}", steps[step].line),
+                None => anyhow::Error::new(error).context(format!("{file}: nothing passes at these rates")),
+            }
+        })?;
+    let whole: Span = steps.iter().map(|step| step.held).fold(Span::ZERO, |sum, span| sum + span);
     if without > 0 {
         note!("{} without a rate passed over", count(without, "row"));
     }
@@ -119,8 +131,17 @@ struct Row {
     bits: f64,
 }
 
+/// A rate and how long it holds.
+#[derive(PartialEq, Debug)]
+struct Step {
+    /// Of several rows of one time that of the fastest.
+    line: u64,
+    held: Span,
+    rate: Rate,
+}
+
 /// Each rate with how long it holds, or the line at which time goes back.
-fn steps(rows: &[Row]) -> Result<Vec<(Span, Rate)>, u64> {
+fn steps(rows: &[Row]) -> Result<Vec<Step>, u64> {
     if let Some(pair) = rows.windows(2).find(|pair| pair[1].seconds < pair[0].seconds) {
         return Err(pair[1].line);
     }
@@ -132,7 +153,9 @@ fn steps(rows: &[Row]) -> Result<Vec<(Span, Rate)>, u64> {
     let before = |place: usize| place.checked_sub(1).and_then(held).unwrap_or(1.0);
     let step = |(place, group): (usize, &&[Row])| {
         let mean = group.iter().map(|row| row.bits).sum::<f64>() / group.len() as f64;
-        (Span::from_secs_f64(held(place).unwrap_or_else(|| before(place))), Rate::from_bps(mean.round() as u64))
+        let fastest = group.iter().max_by(|a, b| a.bits.total_cmp(&b.bits)).expect("a group has a row");
+        let held = Span::from_secs_f64(held(place).unwrap_or_else(|| before(place)));
+        Step { line: fastest.line, held, rate: Rate::from_bps(mean.round() as u64) }
     };
     Ok(groups.iter().enumerate().map(step).collect())
 }
@@ -158,11 +181,13 @@ mod tests {
     #[test]
     fn a_rate_holds_until_the_next_and_rows_of_one_time_are_one() {
         let rows = [row(10.0, 4e6), row(11.0, 1e6), row(11.0, 3e6), row(13.5, 8e6)];
-        let steps = steps(&rows).expect("in order");
+        let held = |rows: &[Row]| -> Vec<(Span, Rate)> {
+            steps(rows).expect("in order").iter().map(|step| (step.held, step.rate)).collect()
+        };
         let expected = [(1_000, 4), (2_500, 2), (2_500, 8)];
-        assert_eq!(steps, expected.map(|(ms, mbit)| (Span::from_millis(ms), Rate::from_mbit(mbit))));
-        assert_eq!(super::steps(&[row(1.0, 1e6)]).expect("one"), [(Span::from_secs(1), Rate::from_mbit(1))]);
-        assert_eq!(super::steps(&[row(2.0, 1.0), Row { line: 9, seconds: 1.0, bits: 1.0 }]), Err(9));
+        assert_eq!(held(&rows), expected.map(|(ms, mbit)| (Span::from_millis(ms), Rate::from_mbit(mbit))));
+        assert_eq!(held(&[row(1.0, 1e6)]), [(Span::from_secs(1), Rate::from_mbit(1))]);
+        assert_eq!(steps(&[row(2.0, 1.0), Row { line: 9, seconds: 1.0, bits: 1.0 }]), Err(9));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::progress::Bar;
 use crate::{check, note};
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
-use lasthop_experiment::{ExperimentError, Place, Recorded};
+use lasthop_experiment::{ExperimentError, Place, Recorded, Recording};
 use lasthop_lab::Stop;
 use lasthop_units::{Rate, Time};
 use lasthop_wire::delivery::DeliveryTrace;
@@ -76,7 +76,7 @@ pub fn record(args: &Args) -> anyhow::Result<ExitCode> {
     let bar = Bar::new(1);
     let ran = lasthop_experiment::record(of, place, args.rate, &bar, &stop);
     bar.finish();
-    let times = ran?;
+    let Recording { times, doubts } = ran?;
     if stop.is_raised() {
         return Err(ExperimentError::Stopped.into());
     }
@@ -93,5 +93,10 @@ pub fn record(args: &Args) -> anyhow::Result<ExitCode> {
         );
     }
     args.made.write(&trace)?;
+    // Standard output may be the trace itself.
+    if !doubts.is_empty() {
+        note!("\nUNRELIABLE: do not rely on this trace.");
+        doubts.iter().for_each(|doubt| note!("  {doubt}"));
+    }
     Ok(ExitCode::SUCCESS)
 }

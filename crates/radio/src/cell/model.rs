@@ -130,6 +130,12 @@ impl<P> Cell<P> {
         self.station(station)?.rlc.oldest()
     }
 
+    /// Packets that waited to leave a station when its uplink was last advanced; zero for any other node.
+    pub fn uplink_backlog(&self, station: Node) -> usize {
+        let uplink = station.index().checked_sub(1).and_then(|place| self.uplinks.get(place));
+        uplink.map_or(0, |uplink| uplink.backlog(station))
+    }
+
     /// How many carriers a station has, as of the last subframe.
     pub fn active_carriers(&mut self, station: Node) -> usize {
         let (now, rule) = (self.next.saturating_sub(1), self.rule);

@@ -89,7 +89,7 @@ fn foreign(raw: &raw::Scenario, stations: &[raw::Station], cx: &mut Context) {
         ];
         for at in keys.into_iter().flatten() {
             let what = format!("in a mesh `{}` has no meaning: who hears whom follows from positions", at.name());
-            cx.impossible(at, what, "delete this key");
+            cx.impossible(at, what, "delete this key, or the key `mesh`: stations of an access point have it");
         }
     }
     let neighbours = raw.neighbour.get().unwrap_or_default();
