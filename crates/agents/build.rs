@@ -21,12 +21,12 @@ mod bpf {
     pub fn build() {
         println!("cargo::rerun-if-env-changed=CLANG");
         let sources = Path::new(&env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../../bpf");
-        for source in ["rwnd.h", "rwnd_flow.h", "rwnd.bpf.c", "tproxy.bpf.c", "divert.bpf.c"] {
+        for source in ["rwnd.h", "rwnd_flow.h", "rwnd.bpf.c", "tproxy.bpf.c", "divert.bpf.c", "cong_state.bpf.c"] {
             println!("cargo::rerun-if-changed={}", sources.join(source).display());
         }
         let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
         let clang = clang().unwrap_or_else(|| panic!("no clang found: {WHAT_TO_INSTALL}"));
-        for name in ["rwnd", "tproxy", "divert"] {
+        for name in ["rwnd", "tproxy", "divert", "cong_state"] {
             let built = SkeletonBuilder::new()
                 .source(sources.join(format!("{name}.bpf.c")))
                 .clang(&clang)

@@ -155,6 +155,7 @@ pub fn request(family: Family, states: States, sequence: u32) -> [u8; REQUEST_LE
 }
 
 /// One message of the kernel's answer.
+#[allow(clippy::large_enum_variant, reason = "there is one at a time, and nearly all are sockets")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
     /// A socket.
