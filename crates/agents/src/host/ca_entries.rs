@@ -11,6 +11,11 @@ use std::collections::HashMap;
 pub struct CaEntries([u32; 5]);
 
 impl CaEntries {
+    /// Entries into each state, Open to Loss.
+    pub const fn new(times: [u32; 5]) -> CaEntries {
+        CaEntries(times)
+    }
+
     /// How often it has entered this state.
     pub fn of(&self, state: CaState) -> u32 {
         self.0[usize::from(state.number())]
@@ -32,14 +37,6 @@ impl CaEntries {
             *times = word(state)?;
         }
         Some(CaEntries(times))
-    }
-}
-
-#[cfg(test)]
-impl CaEntries {
-    /// Entries into each state, Open to Loss.
-    pub(crate) fn new(times: [u32; 5]) -> CaEntries {
-        CaEntries(times)
     }
 }
 

@@ -47,9 +47,14 @@ impl FilterError {
     /// What is wrong, and the text with a mark below the place.
     fn told(&self) -> String {
         let before = self.text[..self.at].chars().count();
+        format!("{}\n  {}\n  {:before$}^", self.reason(), self.text, "")
+    }
+
+    /// What is wrong, in one line.
+    pub fn reason(&self) -> String {
         let word = self.text[self.at..].split_whitespace().next();
         let found = word.map_or("the filter ends".to_owned(), |word| format!("found `{word}`"));
-        format!("filter: {}, but {found}\n  {}\n  {:before$}^", self.wanted, self.text, "")
+        format!("filter: {}, but {found}", self.wanted)
     }
 }
 
