@@ -153,6 +153,7 @@ fn now() -> Result<Time, HostError> {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "waits for a timer of the kernel's")]
 mod tests {
     use super::*;
     use std::io::{Read, Write};
@@ -191,5 +192,71 @@ mod tests {
             watch.look().expect("a list").iter().find(|reading| reading.socket.cookie == second.socket.cookie),
             None
         );
+    }
+
+    /// Lets everything that comes for a socket be dropped, or nothing any more.
+    #[cfg(feature = "bpf")]
+    fn set_deaf(socket: &TcpStream, deaf: bool) {
+        use std::os::fd::AsRawFd;
+        // BPF_RET | BPF_K with 0: no octet passes.
+        let mut all = [libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: 0 }];
+        let program = libc::sock_fprog { len: 1, filter: all.as_mut_ptr() };
+        let option = if deaf { libc::SO_ATTACH_FILTER } else { libc::SO_DETACH_FILTER };
+        // SAFETY: the program and its one instruction outlive the call; detaching looks at nothing.
+        let failed = unsafe {
+            libc::setsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                option,
+                (&raw const program).cast(),
+                size_of_val(&program) as libc::socklen_t,
+            )
+        };
+        assert_eq!(failed, 0, "{}", std::io::Error::last_os_error());
+    }
+
+    #[cfg(feature = "bpf")]
+    #[test]
+    fn a_loss_that_is_over_has_been_counted() {
+        use lasthop_wire::tcp_info::CaState;
+        let counter = match CaCounter::attach() {
+            Ok(counter) => counter,
+            Err(error) => {
+                // Past the capture of test output.
+                let _ = writeln!(std::io::stderr(), "SKIPPED: {error}");
+                return;
+            }
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+        let mut client = TcpStream::connect(listener.local_addr().expect("bound")).expect("listening");
+        let (mut server, _) = listener.accept().expect("connected");
+        set_deaf(&server, true);
+        // The map is read as the monitor reads it.
+        crate::host::drop_privileges().expect("dropping is always allowed");
+        let mut watch = Watch::begin(Some(counter)).expect("a netlink socket");
+        let address = client.local_addr().expect("bound");
+        let mut look = || {
+            let readings = watch.look().expect("a list");
+            let own = *readings.iter().find(|reading| reading.socket.local == address).expect("it is connected");
+            (own, own.entries.expect("somebody counts"))
+        };
+        assert_eq!(look().1, CaEntries::default());
+        client.write_all(&[0; 10_000]).expect("connected");
+        // The retransmission timer of Linux takes 200 ms at least.
+        let begun = std::time::Instant::now();
+        while look().1.of(CaState::Loss) == 0 {
+            assert!(begun.elapsed() < std::time::Duration::from_secs(60), "no timer expired: {:?}", look());
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        set_deaf(&server, false);
+        server.read_exact(&mut [0; 10_000]).expect("sent again");
+        // The acknowledgement of what was sent again comes soon after.
+        while look().0.info.ca_state != CaState::Open {
+            assert!(begun.elapsed() < std::time::Duration::from_secs(60), "it does not recover: {:?}", look());
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let (reading, entries) = look();
+        assert_eq!(entries.of(CaState::Loss), 1, "however often the timer expired: {reading:?}");
+        assert!(reading.info.total_retrans >= 1);
     }
 }

@@ -7,7 +7,7 @@ use super::view::View;
 use super::{Beat, Source, filter};
 use lasthop_agents::ap::Stop;
 use lasthop_agents::host::Reading;
-use lasthop_units::{Rate, Span};
+use lasthop_units::{Rate, Span, count};
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::Rect;
@@ -35,7 +35,6 @@ struct Status {
     connections: usize,
     sent: Rate,
     received: Rate,
-    every: Span,
 }
 
 /// What a key asks for beyond the screen.
@@ -65,7 +64,7 @@ impl Drop for Terminal {
 /// Shows what `source` sees until somebody ends it, or it has looked often enough. `lack` is what cannot be shown, and why.
 pub fn run(source: &mut Source, every: Span, stop: &Stop, lack: Option<String>) -> anyhow::Result<()> {
     let mut terminal = Terminal(ratatui::try_init()?);
-    let mut screen = Screen::new(every, source.filter_text.clone(), lack);
+    let mut screen = Screen::new(source.filter_text.clone(), lack);
     let mut beat = Beat::new(every);
     let mut more = true;
     while more && !stop.is_asked() {
@@ -102,9 +101,9 @@ pub fn run(source: &mut Source, every: Span, stop: &Stop, lack: Option<String>) 
 }
 
 impl Screen {
-    fn new(every: Span, filter: String, notice: Option<String>) -> Screen {
-        let status = Status { every, ..Status::default() };
-        Screen { view: View::default(), filter, editing: None, notice, top: 0, fits: 1, status }
+    fn new(filter: String, notice: Option<String>) -> Screen {
+        let (view, status) = (View::default(), Status::default());
+        Screen { view, filter, editing: None, notice, top: 0, fits: 1, status }
     }
 
     /// Takes in a look: all connections, and those that are shown.
@@ -114,7 +113,6 @@ impl Screen {
             connections: all.len(),
             sent: recent().map(|recent| recent.sent).sum(),
             received: recent().map(|recent| recent.received).sum(),
-            ..self.status
         };
         self.view.update(shown);
     }
@@ -186,18 +184,15 @@ impl Screen {
     }
 
     fn title(&self) -> String {
-        let Status { connections, sent, received, every } = &self.status;
+        let Status { connections, sent, received } = &self.status;
         let rate = |rate: &Rate| format!("{}bit/s", spaced(&prefixed(rate.as_bps() as f64)));
         let end = (self.top + self.fits).min(self.view.len());
-        let shown = match self.view.len() {
+        let rows = match self.view.len() {
             0 => "none shown".to_owned(),
-            len => format!("{}-{end} of {len} shown", self.top + 1),
+            len => format!("rows {}-{end} of {len}", self.top + 1),
         };
-        format!(
-            "lasthop monitor   {connections} connections, {shown}   sent {}   received {}   every {every}",
-            rate(sent),
-            rate(received)
-        )
+        let (sent, received) = (rate(sent), rate(received));
+        format!("{}, {rows}   sent {sent}   received {received}", count(*connections, "connection"))
     }
 }
 
@@ -216,7 +211,7 @@ mod tests {
     use std::path::Path;
 
     fn screen() -> Screen {
-        let mut screen = Screen::new(Span::from_millis(500), "dst 0.0.0.0/0".to_owned(), None);
+        let mut screen = Screen::new("dst 0.0.0.0/0".to_owned(), None);
         screen.view = view();
         screen.update(&readings(9), readings(9).iter());
         screen
@@ -278,8 +273,8 @@ mod tests {
         press(&mut screen, "j");
         assert!(first(&mut screen).contains("2001:db8"));
         press(&mut screen, "jjjjjj");
-        assert!(drawn(&mut screen, 80, 6).contains("3-4 of 4 shown"));
+        assert!(drawn(&mut screen, 80, 6).contains("rows 3-4 of 4"));
         press(&mut screen, "k");
-        assert!(drawn(&mut screen, 80, 6).contains("2-3 of 4 shown"));
+        assert!(drawn(&mut screen, 80, 6).contains("rows 2-3 of 4"));
     }
 }
