@@ -21,14 +21,16 @@ mod bpf {
     pub fn build() {
         println!("cargo::rerun-if-env-changed=CLANG");
         let sources = Path::new(&env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../../bpf");
-        for source in ["rwnd.h", "rwnd_flow.h", "rwnd.bpf.c", "tproxy.bpf.c", "divert.bpf.c", "bounds.bpf.c"] {
+        for source in
+            ["rwnd.h", "rwnd_flow.h", "rwnd.bpf.c", "tproxy.bpf.c", "divert.bpf.c", "bounds.bpf.c", "cong_state.bpf.c"]
+        {
             println!("cargo::rerun-if-changed={}", sources.join(source).display());
         }
         let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
         let clang = clang().unwrap_or_else(|| panic!("no clang found: {WHAT_TO_INSTALL}"));
         let tests = Path::new(&env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("tests/bpf");
         println!("cargo::rerun-if-changed={}", tests.join("watch.bpf.c").display());
-        let own = ["rwnd", "tproxy", "divert", "bounds"].map(|name| (&sources, name));
+        let own = ["rwnd", "tproxy", "divert", "bounds", "cong_state"].map(|name| (&sources, name));
         // What watches the others in tests.
         for (folder, name) in own.into_iter().chain([(&tests, "watch")]) {
             let built = SkeletonBuilder::new()

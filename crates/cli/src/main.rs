@@ -12,6 +12,7 @@ mod flag;
 mod host;
 mod lab;
 mod law;
+mod monitor;
 mod pair;
 mod place;
 mod progress;
@@ -84,6 +85,11 @@ enum Command {
     /// Run it where the proxy is, once for every station, and carry the station's file to the station by a way that you trust.
     /// Both files are secret and readable by you alone.
     Pair(pair::Args),
+    /// Watch every TCP connection of this host: windows, round trips, queues, rates, and what limits each
+    ///
+    /// Shows a table that can be sorted and filtered while it runs; a plain one where standard output is no terminal. Works without
+    /// root. As root it also counts entries into Recovery and Loss that are over between two looks.
+    Monitor(monitor::Args),
     /// Measure how frames are aggregated: in a capture, or live on a monitor interface
     Aggregation(aggregation::Args),
     /// Packet-delivery traces of links: what one carries, recording one, making one of rates
@@ -115,6 +121,7 @@ fn main() -> ExitCode {
         Command::Station(args) => station::station(&args),
         Command::Host(args) => host::host(&args),
         Command::Pair(args) => pair::pair(&args),
+        Command::Monitor(args) => monitor::monitor(&args),
         Command::Aggregation(args) => aggregation::aggregation(&args),
         Command::Trace(args) => trace::trace(&args),
         Command::Lab(args) => lab::lab(&args),

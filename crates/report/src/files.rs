@@ -4,6 +4,7 @@ use std::fs::Permissions;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
 
 /// A file could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -38,14 +39,7 @@ pub fn write_whole(
     fill: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
 ) -> Result<(), ReportError> {
     let attempt = || {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a file name"))?;
-        let mut part = tempfile::Builder::new()
-            .prefix(&format!(".{}.", name.to_string_lossy()))
-            .suffix(".part")
-            // A report is not a secret: as readable as the umask allows, unlike temporary files in general.
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(folder)?;
+        let mut part = part_of(path)?;
         let mut writer = BufWriter::with_capacity(1 << 16, part.as_file_mut());
         fill(&mut writer)?;
         writer.flush()?;
@@ -56,6 +50,18 @@ pub fn write_whole(
         Ok(())
     };
     attempt().map_err(|source| ReportError::Write { path: path.to_path_buf(), source })
+}
+
+/// A temporary file beside `path`, to take its place.
+pub(crate) fn part_of(path: &Path) -> io::Result<NamedTempFile> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a file name"))?;
+    tempfile::Builder::new()
+        .prefix(&format!(".{}.", name.to_string_lossy()))
+        .suffix(".part")
+        // A report is not a secret: as readable as the umask allows, unlike temporary files in general.
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder)
 }
 
 #[cfg(test)]

@@ -7,11 +7,11 @@ use std::io;
 /// May change network configuration: attach filters.
 pub(super) const NET_ADMIN: u32 = 12;
 /// May do everything that has no capability of its own; what eBPF needed before Linux 5.8.
-pub(super) const SYS_ADMIN: u32 = 21;
+pub(crate) const SYS_ADMIN: u32 = 21;
 /// May have eBPF programs whose loops the verifier would refuse others, for fear of speculation (Linux 5.8).
-pub(super) const PERFMON: u32 = 38;
+pub(crate) const PERFMON: u32 = 38;
 /// May use eBPF (Linux 5.8).
-pub(super) const BPF: u32 = 39;
+pub(crate) const BPF: u32 = 39;
 
 /// `_LINUX_CAPABILITY_VERSION_3`: two words a set.
 const VERSION_3: u32 = 0x2008_0522;
@@ -31,7 +31,7 @@ struct Word {
 }
 
 /// True if the calling thread has a capability in its effective set.
-pub(super) fn has(capability: u32) -> bool {
+pub(crate) fn has(capability: u32) -> bool {
     get().is_ok_and(|words| words[capability as usize / 32].effective >> (capability % 32) & 1 == 1)
 }
 

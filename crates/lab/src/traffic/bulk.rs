@@ -29,7 +29,7 @@ pub struct BulkLog {
     /// When the receiving program read, and how much it had then in all.
     pub reads: Blocks<(Time, Bytes)>,
     /// The sender's connection at the end.
-    pub last: TcpInfo,
+    pub last: Box<TcpInfo>,
     /// The sender's connection as it went.
     pub samples: Vec<(Time, TcpInfo)>,
 }
@@ -97,7 +97,7 @@ impl Bulk {
     pub(crate) fn finish(self) -> Result<BulkLog> {
         let (last, received, samples) = (join(self.sender), join(self.receiver), join(self.sampler));
         let Received { bins, reads } = received?;
-        Ok(BulkLog { received: bins, reads, last: last?, samples })
+        Ok(BulkLog { received: bins, reads, last: Box::new(last?), samples })
     }
 }
 

@@ -1,0 +1,146 @@
+//! How often connections enter states of congestion control: states may be over before a poll sees them.
+//!
+//! `bpf/cong_state.bpf.c` counts at the kernel's tracepoint; [`CaCounter`] attaches it and reads its map.
+
+use super::HostError;
+use lasthop_wire::tcp_info::CaState;
+use std::collections::HashMap;
+
+/// How often a connection has entered each state since counting began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CaEntries([u32; 5]);
+
+impl CaEntries {
+    /// Entries into each state, Open to Loss.
+    pub const fn new(times: [u32; 5]) -> CaEntries {
+        CaEntries(times)
+    }
+
+    /// How often it has entered this state.
+    pub fn of(&self, state: CaState) -> u32 {
+        self.0[usize::from(state.number())]
+    }
+
+    /// What has been added since `before`.
+    pub fn since(&self, before: &CaEntries) -> CaEntries {
+        CaEntries(std::array::from_fn(|state| self.0[state].saturating_sub(before.0[state])))
+    }
+
+    /// `struct entered` of the program.
+    fn read(bytes: &[u8]) -> Option<CaEntries> {
+        let word = |state: usize| {
+            let field = bytes.get(state * 4..state * 4 + 4)?;
+            Some(u32::from_ne_bytes(field.try_into().ok()?))
+        };
+        let mut times = [0; 5];
+        for (state, times) in times.iter_mut().enumerate() {
+            *times = word(state)?;
+        }
+        Some(CaEntries(times))
+    }
+}
+
+/// Entries by the cookie of their connection.
+pub(super) type ByCookie = HashMap<u64, CaEntries>;
+
+#[cfg(not(feature = "bpf"))]
+mod counter {
+    use super::{ByCookie, HostError};
+
+    /// What would count, in a build without eBPF.
+    pub struct CaCounter(std::convert::Infallible);
+
+    impl CaCounter {
+        /// Always [`HostError::NotBuilt`].
+        ///
+        /// # Errors
+        /// Always.
+        pub fn attach() -> Result<CaCounter, HostError> {
+            Err(HostError::NotBuilt)
+        }
+
+        pub(in crate::host) fn read_into(&self, _: &mut ByCookie) -> Result<(), HostError> {
+            match self.0 {}
+        }
+    }
+}
+
+#[cfg(feature = "bpf")]
+mod counter {
+    use super::{ByCookie, CaEntries, HostError};
+    use crate::ap::privileges;
+    use crate::said::Captured;
+    use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+    use libbpf_rs::{Link, MapCore, MapFlags};
+    use std::mem::MaybeUninit;
+
+    #[allow(clippy::undocumented_unsafe_blocks, clippy::all, missing_docs, unsafe_op_in_unsafe_fn)]
+    mod skeleton {
+        include!(concat!(env!("OUT_DIR"), "/cong_state.skel.rs"));
+    }
+
+    use skeleton::{CongStateSkel, CongStateSkelBuilder};
+
+    /// Counts for as long as it lives.
+    pub struct CaCounter {
+        // Dropped first: nothing is to run while the map goes away.
+        _link: Link,
+        skeleton: CongStateSkel<'static>,
+    }
+
+    /// Connections that are read at once.
+    const BATCH: u32 = 1024;
+
+    impl CaCounter {
+        /// Loads the program and attaches it to the tracepoint. Afterwards the process needs no more than CAP_BPF, and that
+        /// before Linux 5.19 only.
+        ///
+        /// # Errors
+        /// [`HostError::NotCounting`], with the reason and what to do about it.
+        pub fn attach() -> Result<CaCounter, HostError> {
+            let said = Captured::begin();
+            let has = privileges::has;
+            let allowed = has(privileges::SYS_ADMIN) || has(privileges::BPF) && has(privileges::PERFMON);
+            let failed = |error: libbpf_rs::Error| {
+                HostError::NotCounting(match allowed {
+                    false => "it needs root, or CAP_BPF and CAP_PERFMON".to_owned(),
+                    true => format!("{error:#} {}", said.text()).trim_end().to_owned(),
+                })
+            };
+            let object = Box::leak(Box::new(MaybeUninit::uninit()));
+            let skeleton = CongStateSkelBuilder::default().open(object).and_then(OpenSkel::load).map_err(failed)?;
+            let link = skeleton.progs.cong_state.attach().map_err(failed)?;
+            Ok(CaCounter { _link: link, skeleton })
+        }
+
+        /// Reads what has been counted so far.
+        pub(in crate::host) fn read_into(&self, entries: &mut ByCookie) -> Result<(), HostError> {
+            entries.clear();
+            let map = &self.skeleton.maps.entered;
+            let failed = |error: libbpf_rs::Error| HostError::NotCounting(format!("its map: {error:#}"));
+            for (key, value) in map.lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY).map_err(failed)? {
+                if let (Ok(cookie), Some(read)) = (key.try_into(), CaEntries::read(&value)) {
+                    entries.insert(u64::from_ne_bytes(cookie), read);
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+pub use counter::CaCounter;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_read_as_the_program_writes_them() {
+        let words: Vec<u8> = [9_u32, 1, 2, 3, 4, 3].iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let entries = CaEntries::read(&words).expect("24 octets");
+        assert_eq!(CaState::ALL.map(|state| entries.of(state)), [9, 1, 2, 3, 4]);
+        let before = CaEntries([8, 0, 2, 1, 5]);
+        assert_eq!(entries.since(&before), CaEntries([1, 1, 0, 2, 0]));
+        assert_eq!(CaEntries::read(&words[..19]), None);
+    }
+}
