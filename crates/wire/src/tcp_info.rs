@@ -175,7 +175,7 @@ pub struct TcpInfo {
     pub total_retrans: u32,
     /// Pacing rate; `None` too if nothing limits it.
     pub pacing_rate: Option<Rate>,
-    /// Payload acknowledged.
+    /// Payload acknowledged; where this side has called, its SYN counts as an octet.
     pub bytes_acked: Option<Bytes>,
     /// Payload received in order.
     pub bytes_received: Option<Bytes>,
