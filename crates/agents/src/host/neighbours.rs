@@ -30,8 +30,8 @@ const APART: Span = Span::from_secs(30);
 const REMEMBERED: Span = Span::from_secs(120);
 /// Terminals that are remembered. More than that do not send through one access point.
 const MOST: usize = 1024;
-/// Of one terminal no more is taken than one notice in this time.
-const SPACING: Span = Span::from_millis(50);
+/// Notices of one terminal that count in a second: more than it sends, since those that a queue has held up come together.
+const PACE: u32 = 20;
 /// Datagrams looked at in one second: whoever sends more keeps nobody busy.
 const BUDGET: u32 = 4000;
 
@@ -52,11 +52,13 @@ pub(super) struct Neighbours {
     heard: u64,
 }
 
-/// What was heard last of a terminal: when it was sent, by its own clock, and its number; and when that came.
+/// What was heard last of a terminal: when it was sent, by its own clock, and its number; when that came; and how many have come
+/// in the second that began then.
 #[derive(Clone, Copy)]
 struct Known {
     last: (u64, u32),
     came: Time,
+    pace: (Time, u32),
 }
 
 /// Datagrams without influence.
@@ -202,22 +204,18 @@ impl Neighbours {
             return None;
         }
         let this = (sent_ms, notice.sequence);
-        match self.known.get(&notice.terminal) {
-            Some(known) if known.last >= this => {
-                self.refused.replayed += 1;
-                return None;
-            }
-            Some(known) if now.since(known.came) < SPACING && !notice.drains => {
-                self.refused.excess += 1;
-                return None;
-            }
-            None if self.known.len() >= MOST => {
-                self.refused.excess += 1;
-                return None;
-            }
-            _ => {}
+        let known = self.known.get(&notice.terminal);
+        if known.is_some_and(|known| known.last >= this) {
+            self.refused.replayed += 1;
+            return None;
         }
-        self.known.insert(notice.terminal, Known { last: this, came: now });
+        let pace = known.map(|known| known.pace).filter(|(began, _)| now.since(*began) < Span::from_secs(1));
+        let pace = pace.map_or((now, 1), |(began, count)| (began, count + 1));
+        if pace.1 > PACE || known.is_none() && self.known.len() >= MOST {
+            self.refused.excess += 1;
+            return None;
+        }
+        self.known.insert(notice.terminal, Known { last: this, came: now, pace });
         self.heard += 1;
         Some(notice)
     }
@@ -335,10 +333,10 @@ mod tests {
     fn a_restarted_terminal_counts_anew_and_one_that_shouts_is_heard_at_its_pace() {
         let mut own = neighbours();
         assert!(own.admit(at(0), &signed(7, at(0), notice(9, 3))).is_some());
-        assert!(own.admit(at(10), &signed(7, at(10), notice(9, 4))).is_none(), "too soon");
-        assert!(own.admit(at(20), &signed(7, at(20), Notice { drains: true, ..notice(9, 5) })).is_some(), "a drain");
         assert!(own.admit(at(100), &signed(7, at(100), notice(9, 0))).is_some(), "by its time");
-        assert_eq!(own.refused.excess, 1);
+        let shouted = (0..100).filter(|n| own.admit(at(200), &signed(7, at(200), notice(9, *n))).is_some()).count();
+        assert_eq!((shouted as u32, own.refused.excess), (PACE - 2, 100 - u64::from(PACE - 2)));
+        assert!(own.admit(at(1500), &signed(7, at(1500), notice(9, 0))).is_some(), "another second");
     }
 
     #[test]
