@@ -81,7 +81,7 @@ fn exec(args: &Args, path: &Path) -> anyhow::Result<ExitCode> {
         Some(name) => scenario.host(name).map_err(|error| Shown(miette::Report::new(error)))?,
         None => Scenario::station_host(0),
     };
-    if law.agent().is_some() && nix::unistd::geteuid().is_root() {
+    if law.needs_programs() && nix::unistd::geteuid().is_root() {
         ready::agent(&law.name, "name another with --law")?;
     }
     let seed = args.seed.or(scenario.seeds().first().copied()).unwrap_or(1);

@@ -11,7 +11,7 @@ use std::path::Path;
 pub fn check(plan: &Plan<'_>, out: &Path) -> anyhow::Result<()> {
     place_for(out).with_context(|| format!("cannot write results into {}", out.display()))?;
     plan.check()?;
-    match plan.laws.iter().find(|law| law.agent().is_some()) {
+    match plan.laws.iter().find(|law| law.needs_programs()) {
         Some(law) if plan.place == Place::Lab => {
             agent(&law.name, "name the others with --law (run) or --laws (compare), or use --world sim")
         }

@@ -78,6 +78,11 @@ impl SetUp {
         self.part(Place::AccessPoint, SetUp::AP).map(|part| &part.law)
     }
 
+    /// True if the lab needs an agent with eBPF programs for it: on the access point, or on stations that bound their own windows.
+    pub fn needs_programs(&self) -> bool {
+        self.agent().is_some() || self.parts.iter().any(|part| part.place == Place::Terminal)
+    }
+
     /// The law of the edge proxy, if there is one.
     pub fn regulator(&self) -> Option<&Choice> {
         self.part(Place::Proxy, SetUp::SERVER).map(|part| &part.law)
