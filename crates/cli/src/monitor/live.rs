@@ -140,6 +140,8 @@ impl Screen {
             }
             return Asked::Nothing;
         }
+        // It has been read.
+        self.notice = None;
         match key.code {
             KeyCode::Char('q') | KeyCode::Esc => return Asked::End,
             KeyCode::Char('/') => self.editing = Some(self.filter.clone()),
@@ -164,7 +166,7 @@ impl Screen {
         let (heading, rows) = self.view.lines(area.width.into(), self.top..self.top + self.fits);
         let mut lines = vec![(self.title(), Style::new().add_modifier(Modifier::BOLD))];
         lines.push(match (&self.notice, self.filter.is_empty()) {
-            (Some(notice), _) => (notice.clone(), Style::new().add_modifier(Modifier::ITALIC)),
+            (Some(notice), _) => (notice.replace('\n', " "), Style::new().add_modifier(Modifier::ITALIC)),
             (None, false) => (format!("filter: {}", self.filter), Style::new()),
             (None, true) => (String::new(), Style::new()),
         });
