@@ -128,7 +128,10 @@ pub(super) fn coexistence(runner: &Runner<'_>) -> Result<Section, ExperimentErro
         title: "Beside unmanaged stations".into(),
         text: "Four, six and eight terminals, of which some run the middleware; the others send by CUBIC alone and tell nobody. Under `cubic` none is \
                managed. Under `model` managed stations yield to who fills the hop, under `compete` they let go of their bounds where they find such senders \
-               (`beside = \"compete\"`). Ratios are of the mean of the unmanaged stations over the mean of the managed ones."
+               (`beside = \"compete\"`). Ratios are of the mean of the unmanaged stations over the mean of the managed ones. \
+               What is missed has these reasons. Those that yield have windows of a few packets in queues of seconds. \
+               Those that compete come up by doubling once a round trip: beside seven others that takes more than the warm-up. \
+               Under ARF round trips soon exceed 8 s, where the bounds come back."
             .into(),
         checks,
         tables: vec![table],
