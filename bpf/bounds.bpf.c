@@ -52,6 +52,7 @@ struct inet_connection_sock {
 struct tcp_sock {
 	__u32 snd_cwnd;
 	__u32 snd_cwnd_cnt;
+	__u32 snd_cwnd_clamp;
 	__u32 snd_ssthresh;
 	__u32 max_packets_out;
 	__u64 tcp_mstamp;
@@ -190,14 +191,18 @@ void BPF_PROG(within_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 	upper = bound.upper;
 	if (!upper)
 		return;
+	/* What a route says is the last word. */
+	if (lower > tp->snd_cwnd_clamp)
+		lower = tp->snd_cwnd_clamp;
 	/* Below it, the window would double in every round trip. */
 	if (tp->snd_ssthresh > upper)
 		tp->snd_ssthresh = upper;
 	if (tp->snd_cwnd >= upper) {
 		tp->snd_cwnd = upper;
 		begin_anew(sk);
-	} else if (tp->snd_cwnd < lower && icsk->icsk_ca_state == OPEN && tp->snd_cwnd < 2 * tp->max_packets_out) {
-		/* As in slow start, but not in bursts; nothing is raised that is not used. */
+	} else if (tp->snd_cwnd < lower && icsk->icsk_ca_state == OPEN && tp->snd_cwnd >= tp->snd_ssthresh &&
+		   tp->snd_cwnd < 2 * tp->max_packets_out) {
+		/* As in slow start, which grows by itself, but not in bursts; nothing is raised that is not used. */
 		step = acked >= BURST ? 1 : BURST - acked < acked ? BURST - acked : acked;
 		tp->snd_cwnd = tp->snd_cwnd + step < lower ? tp->snd_cwnd + step : lower;
 		begin_anew(sk);

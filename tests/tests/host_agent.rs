@@ -17,6 +17,7 @@ use lasthop_tests::{PATIENCE, bpf, ends_within, eventually, inside, lasthop, pro
 use lasthop_wire::tcp_info::TcpInfo;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -40,7 +41,8 @@ impl World {
         let cgroup = available(what).then(|| cgroup::own(what)).flatten()?;
         let doctor = run(&mut lasthop(["doctor"]));
         if !doctor.out.contains("The agent can run here.") {
-            eprintln!("SKIPPED: {what}: {}", doctor.out);
+            // Past the capture of test output.
+            let _ = writeln!(std::io::stderr(), "SKIPPED: {what}: {}", doctor.out);
             return None;
         }
         let (station, server) = (Netns::new("sta"), Netns::new("srv"));
@@ -57,11 +59,23 @@ impl World {
         self.folder.path().join("host.log")
     }
 
-    /// A running agent, which has looked once.
+    /// A running agent, which has looked once. By the tables its bounds stay as they are from one look to the next.
     fn agent(&self) -> Child {
         let _ = std::fs::remove_file(self.log());
         let (log, cgroup) = (self.log(), self.cgroup.to_string_lossy().into_owned());
-        let arguments = ["host", "--iface", "w0", "--cgroup", &cgroup, "--log", &log.to_string_lossy()];
+        let arguments = [
+            "host",
+            "--iface",
+            "w0",
+            "--cgroup",
+            &cgroup,
+            "--log",
+            &log.to_string_lossy(),
+            "--mode",
+            "tables",
+            "--interval",
+            "2 s",
+        ];
         let child = inside(self.station.name(), program(), &arguments).spawn().expect("it starts");
         assert!(eventually(PATIENCE, || std::fs::metadata(&log).is_ok_and(|found| found.len() > 0)), "it looks");
         child
@@ -89,10 +103,23 @@ fn held(world: &World, upload: &Upload) -> u32 {
     upper(&world.log()).expect("as just now")
 }
 
-/// Waits until the window is above what was allowed; returns how long that took.
-fn released(upload: &Upload, bound: u32, since: Instant) -> Duration {
-    assert!(eventually(PATIENCE, || upload.info().cwnd > bound + 2), "{:?} beside {bound}", upload.info());
-    since.elapsed()
+/// Waits until the window is above what was allowed, which must take no longer than a second; unless the look itself was late, as on a
+/// machine that is busy with something else.
+fn released(what: &str, upload: &Upload, bound: u32, since: Instant) {
+    let (mut looked, mut latest) = (Instant::now(), Duration::ZERO);
+    let above = || {
+        latest = latest.max(looked.elapsed());
+        looked = Instant::now();
+        upload.info().cwnd > bound + 2
+    };
+    assert!(eventually(PATIENCE, above), "{what}: {:?} beside {bound}", upload.info());
+    let took = since.elapsed();
+    println!("{what}: above {bound} segments after {took:?}");
+    if latest > Duration::from_millis(50) {
+        let _ = writeln!(std::io::stderr(), "SKIPPED: {what}: whether in a second: a look was {latest:?} late");
+    } else {
+        assert!(took < Duration::from_secs(1), "{what}: {took:?}");
+    }
 }
 
 /// Waits until another megabyte has arrived.
@@ -113,7 +140,7 @@ fn an_agent_that_is_stopped_or_killed_or_whose_network_changes_leaves_plain_cubi
 
     let bound = held(&world, &upload);
     kill(Pid::from_raw(agent.id() as i32), Signal::SIGSTOP).expect("our child");
-    println!("stopped: above {bound} segments after {:?}", released(&upload, bound, Instant::now()));
+    released("stopped", &upload, bound, Instant::now());
     goes_on(&upload);
     kill(Pid::from_raw(agent.id() as i32), Signal::SIGCONT).expect("our child");
     let bound = held(&world, &upload);
@@ -121,18 +148,13 @@ fn an_agent_that_is_stopped_or_killed_or_whose_network_changes_leaves_plain_cubi
     // Another address: another network.
     let changed = Instant::now();
     world.station.ip("addr add 10.126.2.2/24 dev w0");
-    let let_go = || {
-        std::fs::read_to_string(world.log())
-            .is_ok_and(|log| log.lines().last().is_some_and(|last| last.contains("null")))
-    };
-    assert!(eventually(PATIENCE, || upload.info().cwnd > bound || let_go()), "{:?}", upload.info());
-    println!("another network: let go after {:?}", changed.elapsed());
+    released("another network", &upload, bound, changed);
     goes_on(&upload);
     let bound = held(&world, &upload);
 
     let killed = Instant::now();
     agent.kill().expect("our child");
-    println!("killed: above {bound} segments after {:?}", released(&upload, bound, killed));
+    released("killed", &upload, bound, killed);
     goes_on(&upload);
     let ended = ends_within(agent, PATIENCE);
     assert!(ended.err.contains("the network has changed"), "{}", ended.err);

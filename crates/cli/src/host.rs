@@ -5,7 +5,7 @@ use crate::{flag, note, say};
 use clap::{Args as ClapArgs, ValueEnum};
 use lasthop_agents::ap;
 use lasthop_agents::host::{Cast, Config, Host, NOTICE_PORT, Summary, Way};
-use lasthop_laws::Place;
+use lasthop_laws::{Place, Value};
 use lasthop_report::TerminalAccount;
 use lasthop_signals::MacAddress;
 use lasthop_units::count;
@@ -76,6 +76,10 @@ pub fn host(args: &Args) -> anyhow::Result<ExitCode> {
     args.law.refuse_idle_flags(None)?;
     let choice = args.law.choice();
     choice.check().map_err(|error| flag::of_law(error, Place::Terminal))?;
+    if choice.settings().get("beside") == Some(Value::Word("compete")) {
+        let why = "--beside compete: it needs to know what waits in the station itself, which the agent is not told yet; leave it out".to_owned();
+        return Err(flag::Wrong::line(why));
+    }
     let stop = ap::stop_on_signals()?;
     let host = Host::open(&args.config(), &choice).map_err(flag::of_tunnel)?;
     let way = match host.way() {
@@ -161,7 +165,7 @@ mod tests {
     use super::*;
     use clap::Parser;
     use lasthop_experiment::agent;
-    use lasthop_laws::terminal::{Params, Rule};
+    use lasthop_laws::terminal::{Beside, Params, Rule};
     use lasthop_laws::{Choice, Parameters};
     use lasthop_units::Span;
 
@@ -178,8 +182,13 @@ mod tests {
 
     #[test]
     fn what_the_lab_writes_is_what_the_agent_reads() {
-        let params =
-            Params { rule: Rule::Count, interval: Span::from_millis(700), standing: Span::from_millis(9), packets: 17 };
+        let params = Params {
+            rule: Rule::Count,
+            interval: Span::from_millis(700),
+            standing: Span::from_millis(9),
+            packets: 17,
+            beside: Beside::Compete,
+        };
         let law = Choice::named(Place::Terminal, "terminal").expect("a law").with(params.settings());
         assert_eq!(parse(&agent::flags(&law)).law.choice(), law);
     }

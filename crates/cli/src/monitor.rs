@@ -204,7 +204,10 @@ fn print(source: &mut Source, args: &Args, stop: &Stop) -> anyhow::Result<()> {
             }
         } else {
             view.update(source.shown());
-            writeln!(out, "{}", view.text(console::width())).and_then(|()| out.flush())?;
+            match writeln!(out, "{}", view.text(console::width())).and_then(|()| out.flush()) {
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => break,
+                written => written?,
+            }
         }
         if !more {
             break;

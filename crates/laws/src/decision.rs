@@ -96,4 +96,6 @@ pub enum Why {
     RoundTrip,
     /// Terminal: what the path holds at the rate that the connection gets bounds the window.
     Model,
+    /// Terminal: others fill the hop, and the window is TCP's own.
+    Competing,
 }

@@ -179,8 +179,10 @@ impl Results {
 fn binned(run: &Run, kind: SeriesKind, station: Option<&str>, width: f64) -> Vec<(f64, f64)> {
     let bin = run.record.bin.as_secs_f64();
     let merged = (width / bin).round().max(1.0) as usize;
-    let own =
-        |entity: &Entity| station.is_none_or(|station| matches!(entity, Entity::Station(name) if name == station));
+    let own = |entity: &Entity| match entity {
+        Entity::Station(name) | Entity::Flow { station: Some(name), .. } => station.is_none_or(|own| own == name),
+        _ => station.is_none(),
+    };
     let of_kind = |track: &&Track| track.kind == kind && own(&track.entity);
     let tracks: Vec<_> = run.record.tracks.iter().filter(of_kind).collect();
     let bins = tracks.iter().map(|track| track.values.len()).max().unwrap_or(0);

@@ -31,6 +31,8 @@ pub struct SocketReport {
     pub in_flight: Bytes,
     /// Payload that has been delivered since the connection began, as far as the sender knows (Linux's `tcpi_delivered`).
     pub delivered: Bytes,
+    /// Octets of it that wait in the terminal itself, headers included (Linux's `sk_wmem_alloc`); `None` if that is not known.
+    pub queued: Option<Bytes>,
     /// Where it leads: connections with the same number share their path. Any number will do.
     pub destination: u64,
 }

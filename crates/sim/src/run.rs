@@ -135,7 +135,7 @@ pub fn build(scenario: &Scenario, law: &SetUp, seed: Seed, keep_packets: bool) -
             &graph,
             hop,
             scenario.stations().len(),
-            !scenario.small_queues().is_empty() || !hop_delays.is_empty(),
+            !scenario.small_queues().is_empty() || !hop_delays.is_empty() || !terminals.is_empty(),
             seed,
         ),
         last_hop,

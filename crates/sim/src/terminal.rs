@@ -16,7 +16,7 @@ use rand::RngExt;
 #[derive(Clone)]
 pub struct Terminal {
     /// The station on the last hop, and as a host.
-    station: Node,
+    pub(crate) station: Node,
     host: HostId,
     bssid: MacAddress,
     /// Its number among terminals.
@@ -131,6 +131,7 @@ impl World {
                     cwnd: stats.cwnd,
                     in_flight: stats.in_flight,
                     delivered: stats.delivered,
+                    queued: Some(pair.sender().queued()),
                     destination: u64::from(pair.way(pair.data()).1.0),
                 };
                 (number, report)

@@ -52,7 +52,7 @@ pub struct World {
     stations: Vec<Option<Node>>,
     /// Stations that keep the queues of their connections small.
     small_queues: BTreeSet<Node>,
-    /// Whose a packet is that such a station has sent, by its flow's hash.
+    /// Whose a packet is that such a station, or a terminal, has sent, by its flow's hash.
     senders_of: BTreeMap<(Node, u32), (usize, End)>,
     pub(crate) sources: Vec<Source>,
     pub(crate) pairs: Vec<Pair>,
@@ -442,7 +442,7 @@ impl World {
             Some(edge) => pair.proxied(self.now, edge),
             None => pair,
         });
-        [End::Answerer, End::Caller].into_iter().for_each(|end| self.keep_small(number, end));
+        [End::Answerer, End::Caller].into_iter().for_each(|end| self.watch(number, end));
         if self.pairs[number].tells() {
             self.telling.push(number);
         }
@@ -467,14 +467,18 @@ impl World {
         self.pump(number, self.pairs[number].data());
     }
 
-    /// Limits what waits of one end of a connection, if it is at a station that does so and sends over the last hop.
-    fn keep_small(&mut self, number: usize, end: End) {
+    /// Counts what waits of one end of a connection, if it is at a terminal, or at a station that limits it, and sends over the last hop.
+    fn watch(&mut self, number: usize, end: End) {
         let (from, to) = self.pairs[number].way(end);
-        let Some(station) = self.stations[from.index()].filter(|station| self.small_queues.contains(station)) else {
+        let Some(station) = self.stations[from.index()] else { return };
+        let small = self.small_queues.contains(&station);
+        if !small && self.terminals.iter().all(|terminal| terminal.station != station) {
             return;
-        };
+        }
         if self.net.next(from, to).is_some_and(|step| usize::from(step.link) == self.last_hop) {
-            self.pairs[number].end(end).set_small_queue(Some(SmallQueue::WIFI));
+            if small {
+                self.pairs[number].end(end).set_small_queue(Some(SmallQueue::WIFI));
+            }
             self.senders_of.insert((station, self.pairs[number].hash), (number, end));
         }
     }
@@ -482,8 +486,11 @@ impl World {
     /// A station holds a packet no more.
     fn taken(&mut self, station: Node, flow_hash: u32, len: Bytes) {
         let Some(&(number, end)) = self.senders_of.get(&(station, flow_hash)) else { return };
-        self.pairs[number].end(end).on_taken(len);
-        self.pump(number, end);
+        let sender = self.pairs[number].end(end);
+        sender.on_taken(len);
+        if sender.small_queue().is_some() {
+            self.pump(number, end);
+        }
     }
 
     /// A packet of a station was dropped before its transmitter had it.
@@ -570,7 +577,8 @@ impl World {
                 pair.departs(now, &header);
             }
             let (len, hash, way) = (tcp_packet(&header), pair.hash, pair.way(end));
-            if pair.end(end).small_queue().is_some() {
+            let station = self.stations[way.0.index()];
+            if station.is_some_and(|station| self.senders_of.contains_key(&(station, hash))) {
                 pair.end(end).on_queued(len);
             }
             let cargo = Cargo::Tcp { connection: index(number), header: Box::new(header) };

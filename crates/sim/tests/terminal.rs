@@ -97,3 +97,26 @@ fn terminals_that_cannot_hear_each_other_still_keep_queues_short_by_the_model() 
     assert!(value(&record, Key::Throughput) > 20.0, "{} Mbit/s", value(&record, Key::Throughput));
     assert!(value(&record, Key::RttP95) < 1000.0, "{} ms", value(&record, Key::RttP95));
 }
+
+#[test]
+fn stations_that_compete_keep_their_part_beside_unmanaged_ones() {
+    let changes = [
+        ("\"managed\"\ncount = 2\nrate-control = \"arf\"", "\"managed\"\ncount = 2\nrate-control = \"minstrel\""),
+        ("\"unmanaged\"\ncount = 2\nrate-control = \"arf\"", "\"unmanaged\"\ncount = 2\nrate-control = \"minstrel\""),
+        ("delay = \"128 ms\"", "delay = \"2 ms\""),
+        ("duration = \"60 s\"", "duration = \"45 s\""),
+    ];
+    let scenario = edited("terminal/coexistence.toml", &changes);
+    let each = |law: &str| {
+        let record = simulate(&scenario, law, 1);
+        ["managed", "unmanaged"].map(|group| {
+            let stations = record.stations.iter().filter(|station| station.name.starts_with(group));
+            stations.map(|station| station.figures[&Key::Throughput].value().expect("it sends")).sum::<f64>()
+        })
+    };
+    let [managed, unmanaged] = each("compete");
+    assert!(unmanaged < 1.5 * managed, "{unmanaged} beside {managed} Mbit/s");
+    assert!(managed + unmanaged > 20.0, "{} Mbit/s", managed + unmanaged);
+    let [managed, unmanaged] = each("model");
+    assert!(unmanaged > 10.0 * managed, "those that yield starve: {unmanaged} beside {managed} Mbit/s");
+}

@@ -4,9 +4,9 @@
 //! and what has been heard before has no influence. Notices have DSCP CS6, so that a Wi-Fi station's do not wait behind its own data.
 
 use super::config::Cast;
-use crate::tunnel::Error;
 use crate::tunnel::keys::Key;
 use crate::tunnel::poll::Poll;
+use crate::tunnel::{Error, clock};
 use lasthop_signals::{MacAddress, Notice};
 use lasthop_units::{Rate, Span, Time};
 use lasthop_wire::notice::signed::{self, SIGNED_LEN, Signed, TAG_LEN};
@@ -15,6 +15,7 @@ use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
 
 /// The port of notices, unless another one is chosen: unassigned, and below those that the kernel gives out.
 pub const NOTICE_PORT: u16 = 19_528;
@@ -32,8 +33,10 @@ const REMEMBERED: Span = Span::from_secs(120);
 const MOST: usize = 1024;
 /// Notices of one terminal that count in a second: more than it sends, since those that a queue has held up come together.
 const PACE: u32 = 20;
-/// Datagrams looked at in one second: whoever sends more keeps nobody busy.
-const BUDGET: u32 = 4000;
+/// Datagrams looked at in one go: whoever sends more does not keep the agent from its other work.
+const BUDGET: u32 = 1000;
+/// Hops that a notice may still go, as it is sent and as it must be when it comes: those of this link alone have so many (RFC 5082).
+const HOPS: u8 = 255;
 
 /// Tells neighbours, and hears them.
 pub(super) struct Neighbours {
@@ -45,8 +48,8 @@ pub(super) struct Neighbours {
     own: u64,
     sequence: u32,
     known: BTreeMap<u64, Known>,
-    /// Datagrams that may still be looked at in the second that began then.
-    budget: (Time, u32),
+    /// When it was last looked who is not to be remembered any more.
+    swept: Time,
     refused: Refused,
     told: u64,
     heard: u64,
@@ -87,35 +90,17 @@ impl Neighbours {
     /// # Errors
     /// [`Error::Address`] if the port is taken; [`Error::System`].
     pub(super) fn open(
-        (iface, index): (&str, u32),
+        iface: (&str, u32),
         (cast, port): (Cast, u16),
         (bssid, key): (MacAddress, &Key),
         (poll, token): (&Poll, u64),
     ) -> Result<Neighbours, Error> {
-        let named = |domain: Domain| {
-            let any = if domain == Domain::IPV4 {
-                SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))
-            } else {
-                SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))
-            };
-            let failed = |source| Error::Address { what: "cannot hear neighbours at", address: any, source };
-            socket(domain, iface, index, any).map_err(failed)
-        };
-        let mut sockets = vec![(named(Domain::IPV4)?, Domain::IPV4)];
-        match named(Domain::IPV6) {
-            Ok(socket) => sockets.push((socket, Domain::IPV6)),
-            // There are machines without IPv6.
-            Err(error) if cast == Cast::Multicast6 => return Err(error),
-            Err(_) => {}
-        }
-        for (socket, _) in &sockets {
-            poll.add_level(socket, token).map_err(Error::system("epoll"))?;
-        }
         let to = match cast {
             Cast::Broadcast => (Domain::IPV4, SocketAddr::from((Ipv4Addr::BROADCAST, port))),
             Cast::Multicast => (Domain::IPV4, SocketAddr::from((GROUP4, port))),
             Cast::Multicast6 => (Domain::IPV6, SocketAddr::from((GROUP6, port))),
         };
+        let sockets = listen(iface, to, (poll, token))?;
         let mut own = [0; 8];
         ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut own)
             .map_err(|_| Error::System { what: "random numbers", source: io::ErrorKind::Other.into() })?;
@@ -127,7 +112,7 @@ impl Neighbours {
             own: u64::from_ne_bytes(own),
             sequence: 0,
             known: BTreeMap::new(),
-            budget: (Time::ZERO, 0),
+            swept: Time::ZERO,
             refused: Refused::default(),
             told: 0,
             heard: 0,
@@ -135,20 +120,35 @@ impl Neighbours {
     }
 
     /// Tells the neighbours how this terminal's uploads go. What the link does not take now is lost.
-    pub(super) fn tell(&mut self, now: Time, flows: usize, rate: Rate, drains: bool) {
+    pub(super) fn tell(&mut self, flows: usize, rate: Rate, drains: bool) {
         let flows = u16::try_from(flows).unwrap_or(u16::MAX);
         let notice = Notice { bssid: self.bssid, terminal: self.own, sequence: self.sequence, flows, rate, drains };
         self.sequence = self.sequence.wrapping_add(1);
-        let octets = signed::encode(&notice, millis(now), |covered| tag(&self.key, covered));
+        let octets = signed::encode(&notice, wall_ms(), |covered| tag(&self.key, covered));
         let socket = self.sockets.iter().find(|(_, domain)| *domain == self.to.0);
         let sent = socket.is_some_and(|(socket, _)| socket.send_to(&octets, self.to.1).is_ok());
         self.told += u64::from(sent);
     }
 
     /// Goes on in another network, whose neighbours are others.
-    pub(super) fn move_to(&mut self, bssid: MacAddress) {
+    /// What was heard stays remembered: it might be repeated. An interface that has come in the place of
+    /// the old one is `to` be listened at.
+    ///
+    /// # Errors
+    /// As [`Neighbours::open`].
+    pub(super) fn move_to(
+        &mut self,
+        bssid: MacAddress,
+        to: Option<(&str, u32)>,
+        (poll, token): (&Poll, u64),
+    ) -> Result<(), Error> {
         self.bssid = bssid;
-        // Their notices stay remembered: they might be repeated.
+        if let Some(iface) = to {
+            self.sockets.iter().for_each(|(socket, _)| poll.remove(socket));
+            self.sockets.clear();
+            self.sockets = listen(iface, self.to, (poll, token))?;
+        }
+        Ok(())
     }
 
     /// Other terminals that were heard in the last second.
@@ -164,28 +164,23 @@ impl Neighbours {
     /// Notices that have come, of others in the same network.
     pub(super) fn hear(&mut self, now: Time) -> Vec<Notice> {
         let mut notices = Vec::new();
-        if now.since(self.budget.0) >= Span::from_secs(1) {
-            self.budget = (now, BUDGET);
+        if now.since(self.swept) >= Span::from_secs(1) {
+            self.swept = now;
             self.known.retain(|_, known| now.since(known.came) < REMEMBERED);
         }
         for place in 0..self.sockets.len() {
-            loop {
+            for _ in 0..BUDGET {
                 // A longer datagram is cut, and refused for that.
                 let mut room = [0; SIGNED_LEN + 1];
                 let Ok(len) = self.sockets[place].0.recv(&mut room) else { break };
-                if self.budget.1 == 0 {
-                    self.refused.excess += 1;
-                    continue;
-                }
-                self.budget.1 -= 1;
-                notices.extend(self.admit(now, &room[..len]));
+                notices.extend(self.admit(now, wall_ms(), &room[..len]));
             }
         }
         notices
     }
 
     /// The notice in a datagram, if it counts.
-    fn admit(&mut self, now: Time, octets: &[u8]) -> Option<Notice> {
+    fn admit(&mut self, now: Time, now_ms: u64, octets: &[u8]) -> Option<Notice> {
         let Ok(read) = signed::decode(octets) else {
             self.refused.forged += 1;
             return None;
@@ -198,7 +193,6 @@ impl Neighbours {
             self.refused.forged += 1;
             return None;
         }
-        let now_ms = millis(now);
         if now_ms.abs_diff(sent_ms) > APART.as_nanos() / 1_000_000 {
             self.refused.untimely += 1;
             return None;
@@ -221,6 +215,29 @@ impl Neighbours {
     }
 }
 
+/// Sockets that hear neighbours at an interface; those by which they are told (`to`) must be among them.
+fn listen(
+    (iface, index): (&str, u32),
+    to: (Domain, SocketAddr),
+    (poll, token): (&Poll, u64),
+) -> Result<Vec<(UdpSocket, Domain)>, Error> {
+    let port = to.1.port();
+    let any = [SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)), SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))];
+    let mut sockets = Vec::new();
+    for (domain, address) in [Domain::IPV4, Domain::IPV6].into_iter().zip(any) {
+        match socket(domain, iface, index, address) {
+            Ok(socket) => sockets.push((socket, domain)),
+            // There are machines without the other.
+            Err(_) if domain != to.0 => {}
+            Err(source) => return Err(Error::Address { what: "cannot hear neighbours at", address, source }),
+        }
+    }
+    for (socket, _) in &sockets {
+        poll.add_level(socket, token).map_err(Error::system("epoll"))?;
+    }
+    Ok(sockets)
+}
+
 /// A socket of one interface that sends to its link and hears its groups.
 fn socket(domain: Domain, iface: &str, index: u32, any: SocketAddr) -> io::Result<UdpSocket> {
     let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
@@ -230,7 +247,9 @@ fn socket(domain: Domain, iface: &str, index: u32, any: SocketAddr) -> io::Resul
         socket.set_broadcast(true)?;
         socket.set_tos_v4(CS6)?;
         socket.set_multicast_loop_v4(false)?;
-        socket.set_multicast_ttl_v4(1)?;
+        socket.set_multicast_ttl_v4(HOPS.into())?;
+        socket.set_ttl_v4(HOPS.into())?;
+        sockopt(&socket, libc::IPPROTO_IP, libc::IP_MINTTL, HOPS)?;
         socket.bind(&any.into())?;
         // An interface may have no address yet; broadcasts are heard without the group.
         let _ = socket.join_multicast_v4_n(&GROUP4, &InterfaceIndexOrAddress::Index(index));
@@ -238,7 +257,8 @@ fn socket(domain: Domain, iface: &str, index: u32, any: SocketAddr) -> io::Resul
         socket.set_only_v6(true)?;
         socket.set_tclass_v6(CS6)?;
         socket.set_multicast_loop_v6(false)?;
-        socket.set_multicast_hops_v6(1)?;
+        socket.set_multicast_hops_v6(HOPS.into())?;
+        sockopt(&socket, libc::IPPROTO_IPV6, IPV6_MINHOPCOUNT, HOPS)?;
         socket.set_multicast_if_v6(index)?;
         socket.bind(&any.into())?;
         socket.join_multicast_v6(&GROUP6, index)?;
@@ -265,8 +285,20 @@ fn is_signed(key: &hmac::Key, read: &Signed<'_>) -> bool {
     wanted.iter().zip(read.tag).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
 
-fn millis(now: Time) -> u64 {
-    now.as_nanos() / 1_000_000
+/// The wall clock, in milliseconds since 1970.
+fn wall_ms() -> u64 {
+    clock::wall().as_nanos() / 1_000_000
+}
+
+/// `IPV6_MINHOPCOUNT` of linux/in6.h.
+const IPV6_MINHOPCOUNT: libc::c_int = 73;
+
+fn sockopt(socket: &Socket, level: libc::c_int, option: libc::c_int, value: u8) -> io::Result<()> {
+    let value = libc::c_int::from(value);
+    let len = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: `value` is an int that outlives the call.
+    let failed = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, std::ptr::from_ref(&value).cast(), len) };
+    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 #[cfg(test)]
@@ -280,6 +312,17 @@ mod tests {
         Time::ZERO + Span::from_secs(1_800_000_000) + Span::from_millis(ms)
     }
 
+    fn ms(time: Time) -> u64 {
+        time.as_nanos() / 1_000_000
+    }
+
+    impl Neighbours {
+        /// At a moment at which both clocks say the same.
+        fn admit_at(&mut self, now: Time, octets: &[u8]) -> Option<Notice> {
+            self.admit(now, ms(now), octets)
+        }
+    }
+
     /// One that hears nobody by itself.
     fn neighbours() -> Neighbours {
         Neighbours {
@@ -290,7 +333,7 @@ mod tests {
             own: 1,
             sequence: 0,
             known: BTreeMap::new(),
-            budget: (Time::ZERO, 0),
+            swept: Time::ZERO,
             refused: Refused::default(),
             told: 0,
             heard: 0,
@@ -303,55 +346,55 @@ mod tests {
 
     fn signed(key: u8, sent: Time, notice: Notice) -> [u8; SIGNED_LEN] {
         let key = key_of_notices(&Key::new([key; 32]));
-        signed::encode(&notice, millis(sent), |covered| tag(&key, covered))
+        signed::encode(&notice, ms(sent), |covered| tag(&key, covered))
     }
 
     #[test]
     fn a_notice_counts_once_and_what_is_forged_replayed_or_old_never() {
         let mut own = neighbours();
         let good = signed(7, at(0), notice(9, 3));
-        assert_eq!(own.admit(at(10), &good), Some(notice(9, 3)));
-        assert_eq!(own.admit(at(100), &good), None);
-        assert_eq!(own.admit(at(100), &signed(7, at(0), notice(9, 2))), None, "out of order");
+        assert_eq!(own.admit_at(at(10), &good), Some(notice(9, 3)));
+        assert_eq!(own.admit_at(at(100), &good), None);
+        assert_eq!(own.admit_at(at(100), &signed(7, at(0), notice(9, 2))), None, "out of order");
         assert_eq!(own.refused, Refused { replayed: 2, ..Refused::default() });
-        assert_eq!(own.admit(at(200), &signed(8, at(200), notice(10, 0))), None, "another key");
+        assert_eq!(own.admit_at(at(200), &signed(8, at(200), notice(10, 0))), None, "another key");
         for octet in 0..SIGNED_LEN {
             let mut changed = signed(7, at(200), notice(10, 0));
             changed[octet] ^= 1;
-            assert_eq!(own.admit(at(200), &changed), None, "octet {octet}");
+            assert_eq!(own.admit_at(at(200), &changed), None, "octet {octet}");
         }
-        assert_eq!(own.admit(at(200), b"LHTN"), None);
+        assert_eq!(own.admit_at(at(200), b"LHTN"), None);
         let forged = own.refused.forged;
         assert!(forged >= SIGNED_LEN as u64 - 6, "all but those of other networks: {forged}");
-        assert_eq!(own.admit(at(40_000), &signed(7, at(0), notice(11, 0))), None, "kept for 40 s by somebody");
+        assert_eq!(own.admit_at(at(40_000), &signed(7, at(0), notice(11, 0))), None, "kept for 40 s by somebody");
         assert_eq!(own.refused.untimely, 1);
-        assert_eq!(own.admit(at(300), &signed(7, at(300), notice(9, 4))), Some(notice(9, 4)));
+        assert_eq!(own.admit_at(at(300), &signed(7, at(300), notice(9, 4))), Some(notice(9, 4)));
         assert_eq!((own.heard, own.known.len()), (2, 1));
     }
 
     #[test]
     fn a_restarted_terminal_counts_anew_and_one_that_shouts_is_heard_at_its_pace() {
         let mut own = neighbours();
-        assert!(own.admit(at(0), &signed(7, at(0), notice(9, 3))).is_some());
-        assert!(own.admit(at(100), &signed(7, at(100), notice(9, 0))).is_some(), "by its time");
-        let shouted = (0..100).filter(|n| own.admit(at(200), &signed(7, at(200), notice(9, *n))).is_some()).count();
+        assert!(own.admit_at(at(0), &signed(7, at(0), notice(9, 3))).is_some());
+        assert!(own.admit_at(at(100), &signed(7, at(100), notice(9, 0))).is_some(), "by its time");
+        let shouted = (0..100).filter(|n| own.admit_at(at(200), &signed(7, at(200), notice(9, *n))).is_some()).count();
         assert_eq!((shouted as u32, own.refused.excess), (PACE - 2, 100 - u64::from(PACE - 2)));
-        assert!(own.admit(at(1500), &signed(7, at(1500), notice(9, 0))).is_some(), "another second");
+        assert!(own.admit_at(at(1500), &signed(7, at(1500), notice(9, 0))).is_some(), "another second");
     }
 
     #[test]
     fn another_network_and_its_own_echo_are_no_attack() {
         let mut own = neighbours();
         let other = Notice { bssid: MacAddress([2, 0, 0, 0, 0, 2]), ..notice(9, 0) };
-        assert!(own.admit(at(0), &signed(7, at(0), other)).is_none());
-        assert!(own.admit(at(0), &signed(7, at(0), notice(1, 0))).is_none());
+        assert!(own.admit_at(at(0), &signed(7, at(0), other)).is_none());
+        assert!(own.admit_at(at(0), &signed(7, at(0), notice(1, 0))).is_none());
         assert_eq!(own.refused, Refused::default());
     }
 
     #[test]
     fn no_more_terminals_are_remembered_than_there_can_be() {
         let mut own = neighbours();
-        let heard = (0..2000).filter(|n| own.admit(at(0), &signed(7, at(0), notice(100 + n, 0))).is_some()).count();
+        let heard = (0..2000).filter(|n| own.admit_at(at(0), &signed(7, at(0), notice(100 + n, 0))).is_some()).count();
         assert_eq!((heard, own.known.len()), (MOST, MOST));
     }
 }

@@ -43,6 +43,8 @@ pub struct Host {
     uploads: Uploads,
     network: Network,
     neighbours: Option<Neighbours>,
+    /// The number of the interface at which neighbours are heard.
+    heard_at: u32,
     poll: Poll,
     log: Option<Log>,
     /// When it looks, tells its neighbours, and beats next.
@@ -107,6 +109,7 @@ impl Host {
             uploads: Uploads::default(),
             network,
             neighbours,
+            heard_at: index,
             poll,
             log,
             look: now,
@@ -158,7 +161,7 @@ impl Host {
         }
         if self.notice <= now {
             self.notice = now + NOTICE_INTERVAL;
-            self.tell(now);
+            self.tell();
         }
         Ok(())
     }
@@ -192,8 +195,10 @@ impl Host {
             self.guard.set(cookie, None)?;
         }
         self.law = self.choice.hop()?;
-        if let (Some(neighbours), Some(bssid)) = (&mut self.neighbours, network.bssid()) {
-            neighbours.move_to(bssid);
+        if let (Some(neighbours), Some(bssid), Some(index)) = (&mut self.neighbours, network.bssid(), network.index()) {
+            let to = (index != self.heard_at).then_some((self.config.iface.as_str(), index));
+            neighbours.move_to(bssid, to, (&self.poll, HEARD))?;
+            self.heard_at = index;
         }
         self.network = network;
         self.sending = (0, Rate::ZERO, false);
@@ -206,6 +211,10 @@ impl Host {
     fn look(&mut self, now: Time) -> Result<(), Error> {
         let (network, guard) = (&self.network, &self.guard);
         let ours = |socket: &&Socket| network.has(socket.local.ip()) && guard.holds(socket.congestion_control.as_str());
+        if !network.is_alive() {
+            self.look = now + self.interval;
+            return Ok(());
+        }
         let sockets = self.sockets.list(States::CONNECTED)?;
         let (uploads, gone) = self.uploads.look(now, sockets.iter().filter(ours));
         for (cookie, flow) in gone {
@@ -252,10 +261,10 @@ impl Host {
     }
 
     /// Tells the neighbours that it sends, if it does.
-    fn tell(&mut self, now: Time) {
+    fn tell(&mut self) {
         let (flows, rate, drains) = self.sending;
         if let Some(neighbours) = self.neighbours.as_mut().filter(|_| flows > 0) {
-            neighbours.tell(now, flows, rate, drains);
+            neighbours.tell(flows, rate, drains);
         }
     }
 

@@ -102,6 +102,8 @@ fn report(flow: FlowId, info: &TcpInfo, destination: u64) -> SocketReport {
         in_flight: segments(info.in_flight()),
         delivered: segments(info.delivered.unwrap_or_default()),
         destination,
+        // The kernel tells it of the socket, not of the queues below it.
+        queued: None,
     }
 }
 

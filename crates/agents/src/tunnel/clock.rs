@@ -13,6 +13,11 @@ pub fn now() -> Time {
     read(ClockId::CLOCK_MONOTONIC) + *AHEAD
 }
 
+/// The wall clock as it is set now: for what is compared with clocks of others that may be set, too.
+pub fn wall() -> Time {
+    read(ClockId::CLOCK_REALTIME)
+}
+
 /// Asks for real-time scheduling; `say` is told if it is refused, which costs accuracy and no more.
 pub fn ask_for_realtime(priority: i32, say: Say) {
     if !become_realtime(priority) {

@@ -11,12 +11,14 @@
 //!             authenticated by whoever hears them, or tell nothing (rate 0, no drain).
 //! Checked by: tests::*, tests/conformance
 
+mod competition;
 mod drain;
 mod model;
 mod paths;
 mod tables;
 
 use crate::{Bounds, Decision, Entry, HopLaw, ParamError, Parameters, Place, Why, params, words};
+use competition::Competition;
 use drain::Drains;
 use lasthop_signals::{Feedback, FlowId, Signal, SocketReport, Upload};
 use lasthop_units::{Rate, Span, Time};
@@ -39,6 +41,11 @@ pub const LAW: Entry = Entry::hop(
 pub const NOTICE_INTERVAL: Span = Span::from_millis(300);
 /// A neighbour that has not been heard for so long sends no more: three notices.
 const SILENT: Span = Span::from_secs(1);
+/// One that has not been heard for so long is a new one when it is heard again.
+const FORGOTTEN: Span = Span::from_secs(60);
+/// What drains leave says nothing of others until so long after the newest terminal began, which may not be bound yet, or a shorter path
+/// was seen, which others' queues would hide.
+const GRACE: Span = Span::from_secs(5);
 /// Neighbours that are remembered: more are not told from that many.
 const NEIGHBOURS: usize = 1024;
 
@@ -55,6 +62,8 @@ params! {
             |p| p.standing >= Span::from_millis(1) && p.standing <= Span::from_secs(1) => "from 1 ms to 1 s";
         /// Packets that stand on the hop besides, of all terminals together (rule "model").
         packets: u32 = "30", |p| p.packets >= 1 && p.packets <= 10_000 => "from 1 to 10000";
+        /// What the terminal does beside senders that nothing bounds and that fill the hop (rule "model").
+        beside: Beside = "yield";
     }
 }
 
@@ -70,6 +79,16 @@ words! {
     }
 }
 
+words! {
+    /// What a terminal does beside senders that fill the hop.
+    pub enum Beside {
+        /// It keeps its windows small, and gets little.
+        Yield = "yield",
+        /// It lets go of its bounds where drains show such senders (see `competition`).
+        Compete = "compete",
+    }
+}
+
 /// Decides for the connections of one terminal.
 #[derive(Clone, Debug)]
 pub struct Terminal {
@@ -78,15 +97,22 @@ pub struct Terminal {
     flows: BTreeMap<FlowId, Flow>,
     paths: Paths,
     drains: Drains,
+    competition: Competition,
     /// A drain lasted at the last look.
     drained: bool,
+    /// When the newest terminal began, this one or a neighbour, or a path was last seen to be shorter than had been known.
+    unsettled: Time,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Neighbour {
     heard: Time,
+    /// It still does, as of the last look.
+    sends: bool,
     /// What it delivers, if it told.
     rate: Option<f64>,
+    /// Connections through which it sends.
+    flows: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +122,16 @@ struct Flow {
     base: Option<Span>,
     window: Window,
     decision: Decision,
+}
+
+/// What connections show of the hop.
+struct Seen {
+    /// How long packets wait on it, the least of all connections.
+    waits: Span,
+    /// Those of some connection say that it is busy.
+    busy: bool,
+    /// The longest round trip.
+    longest: Span,
 }
 
 impl Terminal {
@@ -111,13 +147,20 @@ impl Terminal {
             flows: BTreeMap::new(),
             paths: Paths::default(),
             drains: Drains::default(),
+            competition: Competition::default(),
             drained: false,
+            unsettled: Time::ZERO,
         })
     }
 
     /// Terminals that send, this one included: those that were heard since the last look among them.
     pub fn terminals(&self) -> u32 {
-        u32::try_from(self.neighbours.len()).unwrap_or(u32::MAX).saturating_add(1)
+        u32::try_from(self.others().count()).unwrap_or(u32::MAX).saturating_add(1)
+    }
+
+    /// Neighbours that send.
+    fn others(&self) -> impl Iterator<Item = &Neighbour> {
+        self.neighbours.values().filter(|neighbour| neighbour.sends)
     }
 
     fn has_room_for(&self, neighbour: u64) -> bool {
@@ -126,7 +169,8 @@ impl Terminal {
 
     /// Sets the bounds of every connection anew.
     fn look(&mut self, now: Time) {
-        self.neighbours.retain(|_, neighbour| now.since(neighbour.heard) <= SILENT);
+        self.neighbours.retain(|_, neighbour| now.since(neighbour.heard) <= FORGOTTEN);
+        self.neighbours.values_mut().for_each(|neighbour| neighbour.sends = now.since(neighbour.heard) <= SILENT);
         match self.params.rule {
             Rule::Tables => self.by_table(tables::by_both),
             Rule::Count => self.by_table(|own, _, terminals| (tables::by_terminals(own, terminals), false)),
@@ -150,14 +194,17 @@ impl Terminal {
             flow.window.look(&flow.report);
             let Some(own) = flow.report.min_rtt else { continue };
             let least = self.paths.least(now, flow.report.destination, own);
-            self.drains.seen(flow.base.unwrap_or(least), least);
-            flow.base = Some(least);
+            let before = flow.base.replace(least).unwrap_or(least);
+            self.drains.seen(before, least);
+            if Drains::is_news(before, least) {
+                self.unsettled = now;
+            }
         }
-        let (terminals, fair) = (self.terminals(), self.fair());
+        let fair = self.fair();
         let sharing = count(self.flows.values().filter(|flow| flow.window.is_in_use()).count());
         let standing = self.params.standing;
         // What makes equals of connections; one alone needs none.
-        let rivals = f64::from(terminals) * f64::from(sharing);
+        let rivals = f64::from(sharing) + self.others().map(|neighbour| f64::from(neighbour.flows)).sum::<f64>();
         let share = f64::from(self.params.packets) / rivals * (1.0 - 1.0 / rivals);
         let path = |flow: &Flow| {
             let (rtt, base) = flow.report.rtt.zip(flow.base)?;
@@ -173,24 +220,34 @@ impl Terminal {
             })
         };
         let paths = || self.flows.values().filter_map(path);
-        if self.drains.is_due(now) && paths().any(|path| path.is_busy()) {
-            let longest = paths().map(|path| path.rtt).max();
-            self.drains.begin(now, longest.unwrap_or(Span::ZERO));
-        }
+        let seen = Seen {
+            waits: paths().map(|path| path.waits()).min().unwrap_or(Span::ZERO),
+            busy: paths().any(|path| path.is_busy()),
+            longest: paths().map(|path| path.rtt).max().unwrap_or(Span::ZERO),
+        };
         let deep = self.drains.is_deep();
-        let drains = self.drains.lasts(now);
+        let drains = self.drain(now, &seen);
         let over = std::mem::replace(&mut self.drained, drains) && !drains;
+        let competes = self.competition.is_on();
+        let part = if self.competition.is_in_doubt() { 0.125 } else { 0.5 };
         for flow in self.flows.values_mut() {
             let Some(path) = path(flow) else {
                 flow.decision = Decision::unlimited(Why::Unmanaged);
                 continue;
             };
             let bounds = match (drains, over) {
+                (true, _) if competes => flow.window.parted(&flow.report, part),
+                (_, true) if competes => flow.window.regain(flow.report.mss),
+                _ if competes => flow.window.compete(now, &flow.report, &path),
                 (true, _) => flow.window.drained(&flow.report, path.base, deep),
                 (_, true) => flow.window.resume(now, path.rtt, flow.report.mss, deep),
                 _ => flow.window.step(now, &flow.report, &path),
             };
-            let why = if bounds.is_none() { Why::Unmanaged } else { Why::Model };
+            let why = match bounds {
+                _ if competes => Why::Competing,
+                None => Why::Unmanaged,
+                Some(_) => Why::Model,
+            };
             let told = Upload { rate: flow.window.rate().map(bits), drains: drains && bounds.is_some() };
             flow.decision = Decision {
                 cwnd: bounds,
@@ -199,12 +256,72 @@ impl Terminal {
                 ..Decision::unlimited(why)
             };
         }
+        if competes && !drains && self.flows.values().any(|flow| flow.window.has_stepped()) {
+            self.rate().into_iter().for_each(|rate| self.competition.stepped(now, rate));
+        }
+    }
+
+    /// Begins and ends drains, and takes from them whether others fill the hop. True while one lasts.
+    fn drain(&mut self, now: Time, seen: &Seen) -> bool {
+        let (waits, standing) = (seen.waits, self.params.standing);
+        let settled = self.params.beside == Beside::Compete && now.since(self.unsettled) >= GRACE;
+        let much = self.much();
+        let long = self.drain_for();
+        if self.drains.is_due(now) && seen.busy {
+            self.drains.begin(now, long);
+        }
+        let drains = self.drains.lasts(now);
+        match (self.drained, drains) {
+            (false, true) => self.competition.drains((Drains::spans(long) && settled).then_some(waits)),
+            (true, false) => self.competition.drained(now, (waits, much), self.rate()),
+            (false, false) if !Drains::spans(seen.longest) => self.competition.rest(now),
+            (false, false) => self.competition.look(waits, standing),
+            (true, true) => {}
+        }
+        if self.drained && !drains && self.competition.is_on() {
+            self.drains.put_off(now);
+            self.flows.values_mut().for_each(|flow| flow.window.enter());
+        }
+        if !drains && settled && self.competition.asks(now, waits, much) {
+            self.drains.hurry();
+        }
+        drains
+    }
+
+    /// How long a drain must last: a round trip, or two where so much waits that what leaves after the first packets of the drain must
+    /// come back.
+    fn drain_for(&self) -> Span {
+        let much = self.much();
+        let long = |flow: &Flow| {
+            let rtt = flow.report.rtt?;
+            let waits = rtt.saturating_sub(flow.base.unwrap_or(rtt));
+            let halves = self.competition.is_on() && !self.competition.is_in_doubt();
+            Some(match self.params.beside {
+                Beside::Yield => Drains::short(rtt),
+                Beside::Compete if waits > much && !halves => rtt * 2,
+                Beside::Compete => rtt,
+            })
+        };
+        self.flows.values().filter_map(long).max().unwrap_or(Span::ZERO)
+    }
+
+    /// Packets that wait longer than this are not only the terminals' own, in a drain: twice what the two segments that a drain leaves
+    /// of each take on a hop that all have the same part of, or four times what may wait at other times.
+    fn much(&self) -> Span {
+        let mss = self.flows.values().map(|flow| flow.report.mss.get()).max().unwrap_or(0) as f64;
+        let left = self.rate().map_or(f64::INFINITY, |rate| 2.0 * mss / rate.max(1.0));
+        Span::from_secs_f64(left.min(3600.0)).max(self.params.standing * 4)
+    }
+
+    /// Payload a second that its connections deliver, of those that use their windows.
+    fn rate(&self) -> Option<f64> {
+        self.flows.values().filter_map(|flow| flow.window.rate()).reduce(|sum, rate| sum + rate)
     }
 
     /// What would be fair for each terminal, in payload a second: the mean of what those that tell deliver, this one included.
     fn fair(&self) -> Option<f64> {
         let own: f64 = self.flows.values().filter_map(|flow| flow.window.rate()).sum();
-        let told = self.neighbours.values().filter_map(|neighbour| neighbour.rate);
+        let told = self.neighbours.values().filter(|neighbour| neighbour.sends).filter_map(|neighbour| neighbour.rate);
         let (number, all) = told.fold((1.0, own), |(number, all), rate| (number + 1.0, all + rate));
         (own > 0.0 && number > 1.0).then(|| all / number)
     }
@@ -231,6 +348,9 @@ impl HopLaw for Terminal {
     fn sense(&mut self, now: Time, signal: &Signal) {
         match signal {
             Signal::Socket(report) => {
+                if self.flows.is_empty() {
+                    self.unsettled = now;
+                }
                 let window = Window::default();
                 let fresh = Flow { report: *report, base: None, window, decision: Decision::unlimited(Why::Unmanaged) };
                 self.flows.entry(report.flow).or_insert(fresh).report = *report;
@@ -239,11 +359,14 @@ impl HopLaw for Terminal {
                 self.flows.remove(flow);
             }
             Signal::Neighbour(notice) if self.has_room_for(notice.terminal) => {
+                let flows = u32::from(notice.flows).max(1);
                 let rate = (!notice.rate.is_zero()).then(|| notice.rate.as_bps() as f64 / 8.0);
-                self.neighbours.insert(notice.terminal, Neighbour { heard: now, rate });
-                if notice.drains && self.drains.may_join(now) {
-                    let longest = self.flows.values().filter_map(|flow| flow.report.rtt).max();
-                    self.drains.begin(now, longest.unwrap_or(Span::ZERO));
+                if self.neighbours.insert(notice.terminal, Neighbour { heard: now, sends: true, rate, flows }).is_none()
+                {
+                    self.unsettled = now;
+                }
+                if notice.drains && self.drains.may_join(now, self.competition.is_on()) {
+                    self.drains.begin(now, self.drain_for());
                 }
             }
             Signal::Wakeup => self.look(now),
@@ -276,6 +399,7 @@ mod tests {
         cwnd: Bytes::new(14_480),
         in_flight: Bytes::new(14_480),
         delivered: Bytes::ZERO,
+        queued: None,
         destination: 1,
     };
 
@@ -432,6 +556,61 @@ mod tests {
             assert_eq!(decision.revisit, Some(at(21_200)));
         });
         assert!((upper as f64) < 0.8 * polite, "{upper} of {polite}");
+    }
+
+    /// Looks twice a second at a connection of which packets wait `waits` ms beside a path of 20 ms, whatever its window is, and of which so many
+    /// octets wait in the terminal itself. It keeps to its upper bound. Returns the reason and bounds of the last decision.
+    fn beside(law: &mut Terminal, (from, looks): (u64, u64), waits: u64, queued: u64) -> (Why, Option<(u64, u64)>) {
+        let (mut window, mut last) = (MSS * 40, None);
+        for look in 0..looks {
+            let now = at(from + 500 * look);
+            let report = SocketReport {
+                rtt: Some(Span::from_millis(20 + waits)),
+                min_rtt: Some(Span::from_millis(20)),
+                cwnd: window,
+                in_flight: window,
+                delivered: MSS * (50 * (look + from / 500)),
+                queued: Some(Bytes::new(queued)),
+                ..SILENT_SOCKET
+            };
+            law.sense(now, &Signal::Socket(report));
+            law.sense(now, &Signal::Wakeup);
+            law.decide(now, &mut |_, decision| {
+                window = decision.cwnd.map_or(window, |cwnd| cwnd.upper.min(MSS * 40));
+                last = Some((
+                    decision.why,
+                    decision.cwnd.map(|cwnd| (cwnd.lower.get() / MSS.get(), cwnd.upper.get() / MSS.get())),
+                ));
+            });
+        }
+        last.expect("a connection")
+    }
+
+    fn competing() -> Terminal {
+        let params = Params { rule: Rule::Model, beside: Beside::Compete, ..Params::default() };
+        Terminal::new(params).expect("defaults are valid")
+    }
+
+    #[test]
+    fn a_terminal_that_yields_never_lets_go() {
+        assert_eq!(beside(&mut terminal(Rule::Model), (0, 60), 400, 0).0, Why::Model);
+    }
+
+    #[test]
+    fn a_queue_that_drains_do_not_shorten_is_competed_with() {
+        let mut law = competing();
+        assert_eq!(beside(&mut law, (0, 8), 400, 0).0, Why::Model, "too early to tell");
+        let (why, bounds) = beside(&mut law, (4000, 60), 400, 0);
+        assert_eq!((why, bounds.map(|(_, upper)| upper > 1000)), (Why::Competing, Some(true)));
+        let (why, bounds) = beside(&mut law, (34_000, 1), 400, 30_000);
+        let upper = bounds.expect("what waits in the terminal is bounded").1;
+        assert!(why == Why::Competing && (20..40).contains(&upper), "{bounds:?}");
+        assert_eq!(beside(&mut law, (34_500, 4), 5, 0).0, Why::Model, "the hop is free");
+    }
+
+    #[test]
+    fn a_round_trip_of_many_seconds_is_competed_with_by_nobody() {
+        assert_ne!(beside(&mut competing(), (0, 120), 12_000, 0).0, Why::Competing);
     }
 
     #[test]

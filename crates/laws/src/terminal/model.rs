@@ -7,7 +7,8 @@
 //! Symbols:    d, what it delivers -> `rate`; f, the fair rate -> `fair`; R, m -> `rtt`, `base`; t -> `standing`; r -> `rivals`; a / r (1 - 1 / r) -> `share`
 //! Deviations: the limit's buffer is no access point's, which terminals cannot know, but what keeps the hop busy; its capacity is not
 //!             given but what connections are seen to get.
-//! Validity:   round trips that the terminals' own packets lengthen; where others fill the hop beyond t, windows shrink towards `share`.
+//! Validity:   round trips that the terminals' own packets lengthen. Where others fill the hop beyond t (see `competition`) the window is TCP's
+//!             own, and what of it waits in the terminal itself is bounded: windows would else shrink towards `share`.
 //! Checked by: tests::*, crates/sim/tests/terminal.rs, `lasthop reproduce terminal`
 
 use crate::Bounds;
@@ -24,6 +25,14 @@ const BELIEF: f64 = 4.0;
 const INITIAL: f64 = 10.0;
 /// So much of a path may be a queue that nobody has seen gone, once drains have ceased to shorten it.
 const DOUBT: Span = Span::from_millis(50);
+/// So much of what packets wait on a hop that others fill may be a terminal's own.
+const OWN: u64 = 4;
+/// A window that doubles brings more if what is delivered grows by this factor.
+const MORE: f64 = 1.25;
+/// The longest step there.
+const STEP: Span = Span::from_secs(3);
+/// After so many steps that brought no more it is not doubled again.
+const IDLE: u32 = 3;
 /// A window is in use from this part of it in flight on.
 const IN_USE: f64 = 0.75;
 
@@ -40,6 +49,16 @@ pub(super) struct Window {
     /// Steps since packets last waited on the hop; `None`: they never have.
     busy: Option<u32>,
     bounds: Option<Bounds<Bytes>>,
+    /// The window when the present drain began.
+    held: Option<Bytes>,
+    /// Beside others that fill the hop: the most that was delivered in a second, and steps since that grew.
+    best: f64,
+    idle: u32,
+    /// A step of that kind ended at the last look.
+    stepped: bool,
+    /// What waits in the terminal itself has been seen, and the least window then, where nothing waits there.
+    shows: bool,
+    floor: Bytes,
 }
 
 /// What a step needs to know besides the connection.
@@ -69,7 +88,7 @@ fn growth(quiet: Option<u32>) -> f64 {
 impl Path {
     /// How long packets wait on it whichever they are: a window that leaves in one burst makes a queue of its own, which
     /// its first packets do not meet.
-    fn waits(&self) -> Span {
+    pub(super) fn waits(&self) -> Span {
         self.rtt.saturating_sub(self.deviation).saturating_sub(self.base)
     }
 
@@ -133,6 +152,62 @@ impl Window {
         self.bounds
     }
 
+    /// Bounds beside others that fill the hop. The window is TCP's own, but that it may double at each step while that brings more. What
+    /// of the connection waits in the terminal itself goes no further sooner than the terminal's turn comes: it need not be more than
+    /// `path.standing` or a quarter of what packets wait.
+    pub(super) fn compete(&mut self, now: Time, report: &SocketReport, path: &Path) -> Option<Bounds<Bytes>> {
+        (self.bounds, self.held) = (None, None);
+        let step = path.rtt.clamp(Span::from_nanos(1), STEP);
+        self.stepped = self.anchor.is_some_and(|(since, _)| now.since(since) >= step);
+        if let Some((since, before)) = self.anchor.filter(|_| self.stepped) {
+            let rate = report.delivered.saturating_sub(before).get() as f64 / now.since(since).as_secs_f64();
+            let more = rate >= self.best * MORE;
+            (self.best, self.idle) = if more { (rate, 0) } else { (self.best, self.idle.saturating_add(1)) };
+            self.rate = Some(rate);
+        }
+        if self.stepped || self.anchor.is_none() {
+            self.anchor = Some((now, report.delivered));
+            self.floor = report.in_flight.scale(MORE);
+        }
+        let rate = report.in_flight.get() as f64 / path.rtt.as_secs_f64().max(1e-6);
+        let own = path.standing.max(path.waits() / OWN);
+        let own = Bytes::new((rate * own.as_secs_f64() + path.share * report.mss.get() as f64) as u64);
+        let queued = report.queued.unwrap_or(Bytes::ZERO);
+        if queued > own {
+            self.shows = true;
+            let upper = report.in_flight.saturating_sub(queued.saturating_sub(own)).max(report.mss * 2);
+            return Some(Bounds { lower: report.mss, upper });
+        }
+        let lower = match self.idle < IDLE {
+            true => report.in_flight * 2,
+            false if self.shows && queued * 4 < own => self.floor,
+            false => report.mss,
+        };
+        Some(Bounds { lower: lower.max(report.mss), upper: Bytes::MAX })
+    }
+
+    /// True if a step beside others ended at the last look, after the window had ceased to double.
+    pub(super) fn has_stepped(&self) -> bool {
+        self.stepped && self.idle > IDLE
+    }
+
+    /// It begins.
+    pub(super) fn enter(&mut self) {
+        (self.anchor, self.best, self.idle) = (None, 0.0, 0);
+    }
+
+    /// Bounds while the hop is emptied beside others that fill it: a part of the window.
+    pub(super) fn parted(&mut self, report: &SocketReport, part: f64) -> Option<Bounds<Bytes>> {
+        let held = *self.held.get_or_insert(report.cwnd);
+        Some(Bounds { lower: report.mss, upper: held.scale(part).max(report.mss * 2) })
+    }
+
+    /// That is over: the window comes back.
+    pub(super) fn regain(&mut self, mss: Bytes) -> Option<Bounds<Bytes>> {
+        let held = self.held.take()?.max(mss * 2);
+        Some(Bounds { lower: held.scale(0.9).max(mss), upper: held })
+    }
+
     /// Bounds while the hop is emptied: below what the path is thought to hold, so that a queue that was taken for path goes away too.
     /// `deep`: half of it is doubted.
     pub(super) fn drained(&self, report: &SocketReport, base: Span, deep: bool) -> Option<Bounds<Bytes>> {
@@ -144,7 +219,7 @@ impl Window {
     /// A drain is over: after one that was not deep the window goes back to where it was. What is delivered counts again when the path is
     /// full.
     pub(super) fn resume(&mut self, now: Time, rtt: Span, mss: Bytes, deep: bool) -> Option<Bounds<Bytes>> {
-        (self.anchor, self.rest) = (None, now + rtt);
+        (self.anchor, self.rest, self.held) = (None, now + rtt, None);
         let Bounds { lower, upper } = self.bounds?;
         self.bounds = Some(Bounds { lower: if deep { lower } else { upper.scale(0.9).max(mss) }, upper });
         self.bounds
@@ -176,6 +251,7 @@ mod tests {
             cwnd: MSS * window,
             in_flight: MSS * window,
             delivered: MSS * delivered,
+            queued: None,
             destination: 0,
         }
     }

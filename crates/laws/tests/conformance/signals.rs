@@ -88,6 +88,7 @@ fn terminal() -> impl Strategy<Value = Signal> {
                 cwnd,
                 in_flight,
                 delivered,
+                queued: (flow % 2 == 0).then_some(in_flight.scale(0.5)),
                 destination,
             })
         },
