@@ -39,7 +39,7 @@ fn obstacle(scenario: &Scenario, laws: &[SetUp]) -> Option<String> {
     if let Some(why) = laws.iter().find_map(beyond) {
         return Some(why);
     }
-    let law = laws.iter().find(|law| law.agent().is_some())?;
+    let law = laws.iter().find(|law| law.needs_programs())?;
     let lacking = ap::probe().into_iter().find(ap::Check::hinders)?;
     Some(format!("the agent of law {} lacks {}: {}", law.name, lacking.name, lacking.detail))
 }
