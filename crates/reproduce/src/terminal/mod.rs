@@ -58,6 +58,10 @@ is that of the reference data S6 (ns-3), and was fixed before the law ran in it:
 of the hop. ARF takes collisions for a bad channel; that is what makes uploads collapse. Under minstrel or at a fixed rate they do not, and bounds can
 only cost: the last two sections say how much.
 
+**Hosts answer in no time here, as in ns-3, and that flatters the collapsing world.** What answers a packet is there before the station's own MAC
+acknowledgement, and goes without a backoff. With answers after 20 µs or more, as hosts give them, bounds gain next to nothing there at 4 ms, and less at 256 ms
+(`docs/reproduction/terminal-lab.md`).
+
 Rows: `cubic` is CUBIC alone; `count` bounds its window by the number of terminals every 10 s, which is the authors' earlier method; `tables` also by the
 ratio of round trips every 0.5 s, which is the paper's; `model` is ours in place of the tables, for any bandwidth, delay and number of terminals
 (`docs/explanation/terminal-law.md`); `compete` is the model that does not yield to unmanaged stations. Constants, and how windows grow, drain and compete,
