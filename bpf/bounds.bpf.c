@@ -14,10 +14,11 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#include "cubic.h"
+
 #define SOL_TCP 6
 #define TCP_CONGESTION 13
 #define TCP_BPF_SNDCWND_CLAMP 1002
-#define NAME_LEN 16
 
 /* tcp_ca_state: nothing is lost and nothing is repaired. */
 #define OPEN 0
@@ -63,32 +64,6 @@ struct bictcp {
 	__u32 epoch_start;
 };
 #pragma clang attribute pop
-
-/* Handed on unread. */
-struct ack_sample {
-	__u32 pkts_acked;
-};
-
-enum tcp_ca_event { CA_EVENT_TX_START };
-
-struct tcp_congestion_ops {
-	void (*init)(struct sock *sk);
-	__u32 (*ssthresh)(struct sock *sk);
-	void (*cong_avoid)(struct sock *sk, __u32 ack, __u32 acked);
-	void (*set_state)(struct sock *sk, __u8 new_state);
-	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event ev);
-	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
-	__u32 (*undo_cwnd)(struct sock *sk);
-	char name[NAME_LEN];
-};
-
-extern void cubictcp_init(struct sock *sk) __ksym;
-extern __u32 cubictcp_recalc_ssthresh(struct sock *sk) __ksym;
-extern void cubictcp_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym;
-extern void cubictcp_state(struct sock *sk, __u8 new_state) __ksym;
-extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym;
-extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __ksym;
-extern __u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
 
 /* The agent's network namespace, and the name that it gives to the congestion control. */
 const volatile __u64 netns = 0;

@@ -21,9 +21,16 @@ mod bpf {
     pub fn build() {
         println!("cargo::rerun-if-env-changed=CLANG");
         let sources = Path::new(&env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../../bpf");
-        for source in
-            ["rwnd.h", "rwnd_flow.h", "rwnd.bpf.c", "tproxy.bpf.c", "divert.bpf.c", "bounds.bpf.c", "cong_state.bpf.c"]
-        {
+        for source in [
+            "rwnd.h",
+            "rwnd_flow.h",
+            "rwnd.bpf.c",
+            "tproxy.bpf.c",
+            "divert.bpf.c",
+            "bounds.bpf.c",
+            "cubic.h",
+            "cong_state.bpf.c",
+        ] {
             println!("cargo::rerun-if-changed={}", sources.join(source).display());
         }
         let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));

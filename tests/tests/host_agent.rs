@@ -10,6 +10,7 @@ mod support {
     pub mod cgroup;
     pub mod delay;
     pub mod netns;
+    pub mod pump;
     pub mod upload;
 }
 

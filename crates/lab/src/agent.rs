@@ -70,11 +70,7 @@ impl Agent {
 
     /// Why it ended too early.
     pub(crate) fn explain(self) -> LabError {
-        let why = match self.child.over() {
-            Ok(ended) => format!("it ended early: {}", ended.complaint()),
-            Err(error) => error.to_string(),
-        };
-        LabError::Program { program: self.program, why }
+        LabError::Program { why: self.child.ended_early(), program: self.program }
     }
 
     /// Ends it without a farewell: what it attached goes with the access point's namespace.

@@ -83,6 +83,14 @@ impl Child {
         self.take()
     }
 
+    /// Why it ended though it should not have; one that has not is killed.
+    pub(crate) fn ended_early(self) -> String {
+        match self.over() {
+            Ok(ended) => format!("it ended early: {}", ended.complaint()),
+            Err(error) => error.to_string(),
+        }
+    }
+
     /// Asks it to end (SIGTERM), and waits for that as [`Child::wait`] does.
     pub fn stop(self, patience: Span, stop: &Stop) -> Result<Ended> {
         self.ask();

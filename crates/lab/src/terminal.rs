@@ -102,11 +102,7 @@ impl Terminal {
 
     /// Why it ended too early.
     pub(crate) fn explain(self) -> LabError {
-        let why = match self.child.over() {
-            Ok(ended) => format!("it ended early: {}", ended.complaint()),
-            Err(error) => error.to_string(),
-        };
-        LabError::Program { program: self.name, why }
+        LabError::Program { why: self.child.ended_early(), program: self.name }
     }
 
     /// Ends it without a farewell: nothing of it stays.

@@ -192,10 +192,6 @@ impl Program {
     }
 
     fn explain(self) -> LabError {
-        let why = match self.child.over() {
-            Ok(ended) => format!("it ended early: {}", ended.complaint()),
-            Err(error) => error.to_string(),
-        };
-        LabError::Program { program: self.name, why }
+        LabError::Program { why: self.child.ended_early(), program: self.name }
     }
 }

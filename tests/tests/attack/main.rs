@@ -25,6 +25,7 @@ mod tunnel;
 mod support {
     pub mod driver;
     pub mod netns;
+    pub mod pump;
     pub mod tcp;
 }
 

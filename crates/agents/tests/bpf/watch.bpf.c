@@ -7,6 +7,8 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
+#include "../../../../bpf/cubic.h"
+
 #define OPEN 0
 #define RECOVERY 3
 
@@ -108,31 +110,6 @@ int BPF_PROG(watch_state, struct sock *sk, const __u8 state)
 }
 
 /* The kernel's CUBIC called by programs that do nothing else: what such programs cost by themselves. */
-struct ack_sample {
-	__u32 pkts_acked;
-};
-
-enum tcp_ca_event { CA_EVENT_TX_START };
-
-struct tcp_congestion_ops {
-	void (*init)(struct sock *sk);
-	__u32 (*ssthresh)(struct sock *sk);
-	void (*cong_avoid)(struct sock *sk, __u32 ack, __u32 acked);
-	void (*set_state)(struct sock *sk, __u8 new_state);
-	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event ev);
-	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
-	__u32 (*undo_cwnd)(struct sock *sk);
-	char name[16];
-};
-
-extern void cubictcp_init(struct sock *sk) __ksym;
-extern __u32 cubictcp_recalc_ssthresh(struct sock *sk) __ksym;
-extern void cubictcp_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym;
-extern void cubictcp_state(struct sock *sk, __u8 new_state) __ksym;
-extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym;
-extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __ksym;
-extern __u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
-
 SEC("struct_ops")
 void BPF_PROG(bare_init, struct sock *sk)
 {

@@ -1,7 +1,7 @@
 //! A bulk transfer over kernel TCP, watched through TCP_INFO.
 
 use super::netns::Netns;
-use std::io::{Read, Write};
+use super::pump::pump;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
@@ -28,18 +28,7 @@ impl Bulk {
         let opened = opening.0.within(|| TcpStream::connect_timeout(&at, Duration::from_secs(5)).expect("a path"));
         let (accepted, _) = listener.accept().expect("a connection");
         let (sender, receiver) = if opener == Opener::Receiver { (accepted, opened) } else { (opened, accepted) };
-        let (mut source, mut sink) =
-            (sender.try_clone().expect("a descriptor"), receiver.try_clone().expect("a descriptor"));
-        let threads = vec![
-            std::thread::spawn(move || {
-                let block = vec![7; 1 << 17];
-                while source.write_all(&block).is_ok() {}
-            }),
-            std::thread::spawn(move || {
-                let mut block = vec![0; 1 << 18];
-                while sink.read(&mut block).is_ok_and(|len| len > 0) {}
-            }),
-        ];
+        let threads = pump(&sender, &receiver);
         Bulk { sender, receiver, threads }
     }
 

@@ -1,9 +1,9 @@
 //! An upload over kernel TCP with a congestion control of its own, and what the kernel tells of it.
 
 use super::netns::Netns;
+use super::pump::pump;
 use lasthop_wire::tcp_info::{ROOM, TcpInfo};
 use socket2::{Domain, Socket, Type};
-use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::thread::JoinHandle;
@@ -29,18 +29,7 @@ impl Upload {
             TcpStream::from(socket)
         });
         let (received, _) = listener.accept().expect("connected");
-        let (mut source, mut sink) =
-            (socket.try_clone().expect("a descriptor"), received.try_clone().expect("a descriptor"));
-        let threads = vec![
-            std::thread::spawn(move || {
-                let block = vec![7; 1 << 17];
-                while source.write_all(&block).is_ok() {}
-            }),
-            std::thread::spawn(move || {
-                let mut block = vec![0; 1 << 18];
-                while sink.read(&mut block).is_ok_and(|len| len > 0) {}
-            }),
-        ];
+        let threads = pump(&socket, &received);
         Upload { socket, received, threads }
     }
 
