@@ -52,7 +52,6 @@ fn uploads() -> Scenario {
         laws.cubic.sender = "cubic"
         [hop.wifi]
         standard = "802.11g"
-        host-delay = "0 s"
         beacon-interval = "1024 ms"
         queue = { kind = "fifo", limit = "100 packets" }
         uplink-queue = "100 packets"

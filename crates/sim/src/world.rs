@@ -711,6 +711,7 @@ impl World {
         let (at, flow, stats) = (self.now, flow_id(number), pair.sender().stats());
         self.recorder.sample(at, Gauge::Flow(SeriesKind::Cwnd, flow), stats.cwnd.get() as f64);
         self.recorder.sample(at, Gauge::Flow(SeriesKind::Window, flow), stats.peer_window.get() as f64);
+        self.recorder.sample(at, Gauge::Flow(SeriesKind::CaState, flow), f64::from(stats.ca_state.number()));
         if let Some(rtt) = stats.srtt {
             self.recorder.round_trip_at(at, flow, rtt);
         }

@@ -43,7 +43,7 @@ fn scene(positions: &[(u32, u32)], traffic: &str, seconds: u32, reach: &dyn Fn(u
         .collect();
     let scenario = parse(&format!(
         "title = \"S4\"\nduration = \"{seconds} s\"\nwarm-up = \"3 s\"\n[wire]\nrate = \"1 Gbit/s\"\ndelay = \"1 ms\"\n[hop.wifi]\n\
-         standard = \"802.11a\"\nhost-delay = \"0 s\"\nqueue = {{ kind = \"fifo\", limit = \"100 packets\" }}\nuplink-queue = \"100 packets\"\n\
+         standard = \"802.11a\"\nqueue = {{ kind = \"fifo\", limit = \"100 packets\" }}\nuplink-queue = \"100 packets\"\n\
          mesh = {{ range = \"110 m\" }}\n{stations}{traffic}[laws.reno]\nsender = \"reno\"\n"
     ));
     let Hop::Wifi(plan) = scenario.hop() else { panic!("the scenario's hop is Wi-Fi") };

@@ -48,7 +48,6 @@ delay = "{} ms"
 [hop.wifi]
 standard = "802.11g"
 rate-set = "erp"
-host-delay = "0 s"
 beacon-interval = "1024 ms"
 queue = {{ kind = "fifo", limit = "1000 packets" }}
 uplink-queue = "1000 packets"

@@ -64,7 +64,6 @@ rate = "1 Gbit/s"
 delay = "{} ms"
 [hop.wifi]
 standard = "802.11g"
-host-delay = "0 s"
 beacon-interval = "1024 ms"
 queue = {{ kind = "fifo", limit = "{} packets" }}
 uplink-queue = "100 packets"
