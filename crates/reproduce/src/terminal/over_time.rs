@@ -62,7 +62,7 @@ pub(super) fn over_time(runner: &Runner<'_>) -> Result<Section, ExperimentError>
     }
     Ok(Section {
         title: "Windows and round trips over time".into(),
-        text: "The worlds of the first section. How often recovery was entered stands in its table.".into(),
+        text: "The worlds of the first section. How often recovery was entered stands in its table; at 256 ms the terminal that is drawn stays in Open.".into(),
         charts,
         ..Section::default()
     })
