@@ -88,6 +88,7 @@ pub(crate) fn scenario(name: &str, mut raw: raw::Scenario, cx: &mut Context) -> 
     access_points(&raw, cx);
     let further = stations.as_ref().and_then(|stations| further::further(&raw, stations, cx));
     let hop = hop(&raw, run, cx);
+    let host_delay = host_delay(&raw, cx);
     let streams = traffic::streams(&raw, stations.as_deref(), further.as_ref(), run, cx);
     let laws = laws::laws(&raw, cx);
     traffic::regulated(&raw, streams.as_deref(), laws.as_deref(), cx);
@@ -104,7 +105,7 @@ pub(crate) fn scenario(name: &str, mut raw: raw::Scenario, cx: &mut Context) -> 
         wire: wire?,
         backhaul: backhaul?,
         hop: hop?,
-        host_delay: host_delay(&raw, cx)?,
+        host_delay: host_delay?,
         stations: stations?,
         further: further?.made?,
         access_points: raw.access_point.get()?.iter().filter_map(|table| table.name.get()).collect(),
