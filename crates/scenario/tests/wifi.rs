@@ -1,6 +1,6 @@
 //! Links of their own, capture and channels: from the file to the hop.
 
-use lasthop_radio::wifi::{Air, Db, Mcs, Plan, RateChoice, Reach, Snr, Wifi};
+use lasthop_radio::wifi::{Air, Db, Fading, Mcs, Plan, RateChoice, Reach, Snr, Wifi};
 use lasthop_radio::{AccessClass, Dest, Ecn, Hop as _, NextEvent, Outbox, Packet, RxInfo};
 use lasthop_scenario::{Hop, Scenario};
 use lasthop_signals::Node;
