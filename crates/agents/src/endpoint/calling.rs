@@ -40,10 +40,9 @@ pub struct Calling {
     open: bool,
     /// When `Open` leaves again if nothing else does.
     again: Time,
-    /// When it was heard last, or nothing was due.
+    /// When it was heard last: it answers each `Open`, and what is sent.
     heard: Time,
     written: u64,
-    closed: bool,
     /// When it is asked next whether everything was kept.
     ask: Option<Time>,
     /// What leaves before anything else.
@@ -64,7 +63,6 @@ impl Calling {
             again: now,
             heard: now,
             written: 0,
-            closed: false,
             ask: None,
             last_words: None,
             end: None,
@@ -80,7 +78,6 @@ impl Calling {
 
     /// The stream ends with what was written.
     pub fn close(&mut self) {
-        self.closed = true;
         self.stream.close();
     }
 
@@ -224,11 +221,6 @@ impl Calling {
         true
     }
 
-    /// True while an answer of the other end is due.
-    fn waits(&self) -> bool {
-        !self.open || self.ask.is_some() || self.closed || self.stream.figures().delivered.get() < self.written
-    }
-
     /// When `on_timeout` is to be called if nothing comes before.
     pub fn next_timeout(&self) -> Option<Time> {
         if self.end.is_some() {
@@ -236,17 +228,14 @@ impl Calling {
         }
         let again = self.ask.is_none().then_some(self.again);
         let stream = self.stream.next_timeout().filter(|_| self.cookie.is_some() && self.ask.is_none());
-        let patience = self.waits().then_some(self.heard + self.call.patience);
-        [again, self.ask, stream, patience].into_iter().flatten().min()
+        let patience = self.heard + self.call.patience;
+        [again, self.ask, stream, Some(patience)].into_iter().flatten().min()
     }
 
     /// Acts on what is due. To be followed by `poll_transmit`.
     pub fn on_timeout(&mut self, now: Time) {
         if self.end.is_some() {
             return;
-        }
-        if !self.waits() {
-            self.heard = now;
         }
         if now.since(self.heard) >= self.call.patience {
             let patience = self.call.patience;

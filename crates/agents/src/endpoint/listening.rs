@@ -61,6 +61,8 @@ struct Session {
     verdict: Option<Reason>,
     /// An answer to the sender's question leaves.
     due: Option<Reason>,
+    /// The sender's `Open` leaves as its answer: the connection is there.
+    echo: bool,
     octets: u64,
 }
 
@@ -147,7 +149,8 @@ impl Listening {
             Datagram::Close(Close { reason: Reason::Stopped, .. }) if session.verdict.is_none() => {
                 self.fail(Failure::Stopped);
             }
-            Datagram::Close(_) | Datagram::Open(_) | Datagram::Challenge(_) => {}
+            Datagram::Open(open) => session.echo |= open.nonce == session.open.nonce,
+            Datagram::Close(_) | Datagram::Challenge(_) => {}
             data => session.stream.on_datagram(now, data),
         }
     }
@@ -191,8 +194,18 @@ impl Listening {
         let stream = choice::receiver(now, open.connection, open.transport, seed, datagram);
         let size = (open.size != lasthop_wire::datagram::UNKNOWN_SIZE).then_some(open.size);
         self.events.push_back(Event::Begun(from, choice::name_of(open.transport), size));
-        let (complete, verdict, due) = (false, None, None);
-        self.session = Some(Session { peer: from, open, seals, stream, heard: now, complete, verdict, due, octets: 0 });
+        self.session = Some(Session {
+            peer: from,
+            open,
+            seals,
+            stream,
+            heard: now,
+            complete: false,
+            verdict: None,
+            due: None,
+            echo: true,
+            octets: 0,
+        });
         Some(())
     }
 
@@ -220,6 +233,8 @@ impl Listening {
         if let Some(reason) = session.due.take() {
             let close = Close { connection: session.open.connection, reason, octets: session.octets };
             Datagram::Close(close).encode(out).expect("it has no options");
+        } else if std::mem::take(&mut session.echo) {
+            Datagram::Open(session.open).encode(out).expect("it has no options");
         } else if !session.stream.poll_transmit(now, out) {
             return None;
         }

@@ -48,6 +48,8 @@ struct Bad {
     forged: u64,
     /// From when on the receiver is dead.
     dead: Option<Time>,
+    /// When the run begins.
+    from: Time,
 }
 
 struct Run {
@@ -62,7 +64,7 @@ struct Run {
 fn run(mut calling: Calling, mut listening: Listening, data: &[u8], bad: Bad, until: Time) -> Run {
     let mut random = Seed(bad.seed).stream("bad");
     let mut sky: BTreeMap<(Time, u64), (bool, Vec<u8>)> = BTreeMap::new();
-    let (mut number, mut written, mut now, mut got, mut events) = (0u64, 0, Time::ZERO, Vec::new(), Vec::new());
+    let (mut number, mut written, mut now, mut got, mut events) = (0u64, 0, bad.from, Vec::new(), Vec::new());
     let (mut recorded, mut page) = (Vec::<Vec<u8>>::new(), vec![0; 1 << 16]);
     let harm = |random: &mut Stream, bytes: Vec<u8>, recorded: &mut Vec<Vec<u8>>| {
         let mut draw = |below: u64| random.next_u64() % below.max(1);
@@ -165,7 +167,7 @@ fn with_a_key_whatever_is_cut_turned_repeated_or_forged_changes_nothing() {
     let laws = prop::sample::select(vec!["adaptive", "aggressive", "default", "cubic"]);
     let cases = (any::<u64>(), laws, 0u64..60, 0u64..60, 0u64..200, 0u64..200, 0u64..60);
     let property = |(seed, law, cut, turned, repeated, forged, lost)| {
-        let bad = Bad { seed, lost, cut, turned, repeated, forged, dead: None };
+        let bad = Bad { seed, lost, cut, turned, repeated, forged, ..Bad::default() };
         let (key, data) = (Key::new([8; 32]), data(300_000));
         let run = run(calling(law, Some(key.clone()), 1), listening(Some(key)), &data, bad, at(900.0));
         prop_assert_eq!(&run.end, &Some(Ok(())), "{} after {:?}: {:?}", law, run.now, run.events);
@@ -179,7 +181,7 @@ fn with_a_key_whatever_is_cut_turned_repeated_or_forged_changes_nothing() {
 fn without_a_key_nothing_panics_whatever_comes() {
     for seed in 0..12 {
         for law in ["adaptive", "cubic"] {
-            let bad = Bad { seed, lost: 20, cut: 50, turned: 50, repeated: 100, forged: 200, dead: None };
+            let bad = Bad { seed, lost: 20, cut: 50, turned: 50, repeated: 100, forged: 200, ..Bad::default() };
             // What arrives may be damaged then, or not arrive: that it ends at all is what counts.
             let run = run(calling(law, None, 1), listening(None), &data(60_000), bad, at(60.0));
             assert!(run.got.len() <= 10_000_000, "{law}");
@@ -272,4 +274,30 @@ fn a_second_sender_is_told_that_the_receiver_is_busy() {
         }
     }
     assert_eq!((second.end(), first.end()), (Some(&Err(Failure::Busy)), None));
+}
+
+#[test]
+fn a_sender_with_nothing_to_send_yet_is_taken_and_lasts() {
+    for law in ["adaptive", "cubic"] {
+        let (mut calling, mut listening) = (calling(law, None, 1), listening(None));
+        let mut now = Time::ZERO;
+        // Two minutes, beyond any patience.
+        for _ in 0..12_000 {
+            now += Span::from_millis(10);
+            let mut out = Vec::new();
+            calling.on_timeout(now);
+            while calling.poll_transmit(now, &mut out) {
+                listening.on_datagram(now, peer(), &std::mem::take(&mut out));
+            }
+            listening.on_timeout(now);
+            while listening.poll_transmit(now, &mut out).is_some() {
+                calling.on_datagram(now, &std::mem::take(&mut out));
+            }
+        }
+        assert!(calling.is_open() && calling.end().is_none(), "{law}: {:?}", calling.end());
+        assert!(matches!(listening.event(), Some(Event::Begun(..))) && listening.event().is_none(), "{law}");
+        // Once it has something, and an end, both come to theirs.
+        let run = run(calling, listening, b"late", Bad { from: now, ..Bad::default() }, at(400.0));
+        assert_eq!((run.end, run.got.as_slice()), (Some(Ok(())), &b"late"[..]), "{law}");
+    }
 }

@@ -13,7 +13,7 @@
 //! | kind | packet | from offset 12 |
 //! | --- | --- | --- |
 //! | 8 | a segment of TCP | header as RFC 9293 has it, ports and checksum zero; payload |
-//! | 9 | [`Open`]: the sender asks for a connection | transport 1, variant 1, zero 2, nonce 16, size 8, cookie 32 |
+//! | 9 | [`Open`]: the sender asks for a connection, or shows that it is there; the receiver sends it back | transport 1, variant 1, zero 2, nonce 16, size 8, cookie 32 |
 //! | 10 | [`Challenge`]: the receiver asks the sender to show that it is where it says | keyed 1, zero 3, cookie 32 |
 //! | 11 | [`Close`]: how a connection ends | reason 1, zero 3, octets 8 |
 //!

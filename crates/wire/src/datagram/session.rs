@@ -63,7 +63,8 @@ impl Transport {
     }
 }
 
-/// The sender asks for a connection: first without a cookie, then with the one that a [`Challenge`] brought, until anything else comes back.
+/// The sender asks for a connection: first without a cookie, then with the one that a [`Challenge`] brought, until the receiver has sent it
+/// back, and again whenever it has sent nothing else for a second.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Open {
     /// The connection's number, drawn by the sender.
