@@ -10,8 +10,8 @@ use lasthop_transport::stream::{Figures, StreamSender};
 use lasthop_units::{Span, Time};
 use lasthop_wire::datagram::{Challenge, Close, Datagram, NO_COOKIE, Nonce, Open, Reason, Transport};
 
-/// A cookie that nothing has followed for so long may have become too old: another one is taken.
-const COOKIE_AGE: Span = Span::from_secs(15);
+/// A cookie that nothing has followed for so long was damaged, or forged, or has become too old: another one is asked for.
+const COOKIE_AGE: Span = Span::from_secs(3);
 
 /// What a call is made with.
 pub struct Call {
@@ -33,7 +33,9 @@ pub struct Call {
 pub struct Calling {
     call: Call,
     stream: Box<dyn StreamSender>,
+    /// Those of the cookie that was known last: their numbers run on where it comes again.
     seals: Seals,
+    sealed_for: [u8; 32],
     /// The receiver's cookie, and since when it is known.
     cookie: Option<(Time, [u8; 32])>,
     /// The other end has been heard since there is a cookie.
@@ -58,6 +60,7 @@ impl Calling {
             call,
             stream,
             seals,
+            sealed_for: NO_COOKIE,
             cookie: None,
             open: false,
             again: now,
@@ -140,7 +143,7 @@ impl Calling {
 
     fn on_challenge(&mut self, now: Time, challenge: &Challenge) {
         // One that was overtaken would undo what the other end has taken already.
-        if self.open || self.cookie.is_some_and(|(since, _)| now.since(since) < COOKIE_AGE) {
+        if self.cookie.is_some() {
             return;
         }
         match (challenge.keyed, &self.call.key) {
@@ -148,10 +151,13 @@ impl Calling {
             (false, Some(_)) => self.end = Some(Err(Failure::NoKey)),
             (_, key) => {
                 let Call { connection, nonce, .. } = self.call;
-                let salt = Salt { connection, nonce, cookie: challenge.cookie };
-                self.seals = Seals::new(key.as_ref(), &salt, End::Sender);
+                if self.sealed_for != challenge.cookie {
+                    let salt = Salt { connection, nonce, cookie: challenge.cookie };
+                    self.seals = Seals::new(key.as_ref(), &salt, End::Sender);
+                    self.sealed_for = challenge.cookie;
+                }
                 self.cookie = Some((now, challenge.cookie));
-                (self.again, self.heard) = (now, now);
+                self.again = now;
             }
         }
     }
@@ -241,6 +247,9 @@ impl Calling {
             let patience = self.call.patience;
             self.end = Some(Err(if self.open { Failure::Silent(patience) } else { Failure::NoAnswer(patience) }));
             return;
+        }
+        if self.cookie.is_some_and(|(since, _)| !self.open && now.since(since) >= COOKIE_AGE) {
+            (self.cookie, self.again) = (None, now);
         }
         if self.cookie.is_some() {
             self.stream.on_timeout(now);

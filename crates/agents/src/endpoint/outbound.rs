@@ -3,7 +3,7 @@
 use super::calling::{Call, Calling};
 use super::choice::Law;
 use super::error::Failure;
-use super::own_delay::OwnDelay;
+use super::own_delay::{OwnDelay, held};
 use super::seals::Seals;
 use crate::tunnel::link::Link;
 use crate::tunnel::path::Path;
@@ -22,6 +22,12 @@ const WATCHING: u64 = 20;
 const TRAIN: usize = 40;
 /// Batches that are received before anything is sent again.
 const BATCHES: usize = 8;
+
+/// Octets of memory beyond which the host's own queue is given no more: some sixty full packets. What the law lets go beyond that waits here,
+/// where it is not dropped (as TCP small queues of Linux, `tcp_small_queue_check`).
+const HELD: usize = 160 << 10;
+/// How soon it is looked at again then.
+const HELD_AGAIN: Span = Span::from_micros(500);
 
 /// What a stream is sent with.
 #[derive(Clone, Debug)]
@@ -45,6 +51,8 @@ pub struct Outbound {
     calling: Calling,
     own: OwnDelay,
     train: Vec<u8>,
+    /// The host's queue was full when something was to be sent last.
+    full: bool,
 }
 
 impl Outbound {
@@ -75,7 +83,16 @@ impl Outbound {
             patience: options.patience,
         };
         let (calling, own) = (Calling::new(now, call, stream), OwnDelay::default());
-        Ok(Outbound { link, path, poll, punctual: Punctual::new(WATCHING), calling, own, train: Vec::new() })
+        Ok(Outbound {
+            link,
+            path,
+            poll,
+            punctual: Punctual::new(WATCHING),
+            calling,
+            own,
+            train: Vec::new(),
+            full: false,
+        })
     }
 
     /// Takes as many octets as there is room for, and says how many those are.
@@ -123,8 +140,8 @@ impl Outbound {
     /// [`Error::System`].
     pub fn step(&mut self, until: Time) -> Result<(), Error> {
         self.transmit(clock::now())?;
-        let due = self.calling.next_timeout();
         let now = clock::now();
+        let due = if self.full { Some(now + HELD_AGAIN) } else { self.calling.next_timeout() };
         if due.is_none_or(|due| due > now) {
             let about = until.max(now);
             let waited = self.punctual.wait(&mut self.poll, clock::now, Until { due, about });
@@ -153,6 +170,10 @@ impl Outbound {
     fn transmit(&mut self, now: Time) -> Result<(), Error> {
         let full = self.path.size().datagram();
         loop {
+            self.full = held(&self.link) > HELD;
+            if self.full {
+                return Ok(());
+            }
             let (mut count, mut from) = (0, 0);
             // A train's datagrams are as long as each other, but for the last.
             while count < TRAIN && self.calling.poll_transmit(now, &mut self.train) {

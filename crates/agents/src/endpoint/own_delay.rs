@@ -12,6 +12,7 @@
 
 use lasthop_units::{Span, Time};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg};
+use std::collections::VecDeque;
 use std::io::{IoSliceMut, Result};
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -28,6 +29,8 @@ const SOFTWARE: u32 = 1 << 4;
 const OPT_ID: u32 = 1 << 7;
 const TX_SCHED: u32 = 1 << 8;
 const OPT_TSONLY: u32 = 1 << 11;
+/// The numbers of those that are looked at run on as long as this stays.
+const KEPT_ON: u32 = SOFTWARE | OPT_ID | OPT_TSONLY;
 const STAMP_SENT: u32 = 0;
 const STAMP_QUEUED: u32 = 1;
 
@@ -35,10 +38,15 @@ const STAMP_QUEUED: u32 = 1;
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     asked: Time,
+    /// Its number among those that are looked at, as the kernel counts them.
+    id: u32,
     /// Datagrams that left up to it, itself included.
     datagrams: u64,
     queued: Option<Time>,
 }
+
+/// Those that have not gone yet, at most.
+const SAMPLES: usize = 256;
 
 /// The averages, apart from the socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -73,7 +81,8 @@ impl Averages {
 #[derive(Debug, Default)]
 pub(super) struct OwnDelay {
     averages: Averages,
-    sample: Option<Sample>,
+    samples: VecDeque<Sample>,
+    next: u32,
     looked: Time,
     heard: Time,
     datagrams: u64,
@@ -82,30 +91,41 @@ pub(super) struct OwnDelay {
 impl OwnDelay {
     /// So many datagrams are about to be sent at once. If they are looked at, `end` is to be called behind them.
     pub(super) fn begin(&mut self, now: Time, socket: &impl AsFd, datagrams: u64) -> bool {
+        // Of a train the first is stamped.
+        let first = self.datagrams + 1;
         self.datagrams += datagrams;
-        if self.sample.is_some_and(|sample| now.since(sample.asked) < LOST) || now.since(self.looked) < EVERY {
+        while self.samples.front().is_some_and(|sample| now.since(sample.asked) > LOST) {
+            self.samples.pop_front();
+        }
+        if now.since(self.looked) < EVERY || self.samples.len() >= SAMPLES {
             return false;
         }
         self.looked = now;
-        let asked = ask(socket, SOFTWARE | OPT_ID | OPT_TSONLY | TX_SCHED | TX_SOFTWARE).is_ok();
-        self.sample = asked.then_some(Sample { asked: now, datagrams: self.datagrams, queued: None });
-        asked
+        if ask(socket, KEPT_ON | TX_SCHED | TX_SOFTWARE).is_err() {
+            return false;
+        }
+        self.samples.push_back(Sample { asked: now, id: self.next, datagrams: first, queued: None });
+        self.next = self.next.wrapping_add(1);
+        true
     }
 
     /// The datagrams have been sent.
     pub(super) fn end(&self, socket: &impl AsFd) {
         // What cannot be turned off costs a stamp a packet, and no more.
-        let _ = ask(socket, SOFTWARE);
+        let _ = ask(socket, KEPT_ON);
     }
 
-    /// Reads the stamps that are there. `wall` is how far the kernel's clock of stamps is ahead of `now`'s.
+    /// Reads the stamps that are there.
     pub(super) fn look(&mut self, now: Time, socket: &impl AsFd) {
-        while let Some((kind, stamp)) = stamp(socket) {
-            match (kind, &mut self.sample) {
-                (STAMP_QUEUED, Some(sample)) => sample.queued = Some(stamp),
-                (STAMP_SENT, Some(Sample { queued: Some(queued), datagrams, .. })) => {
-                    self.averages.on_sent(*queued, stamp, *datagrams);
-                    (self.sample, self.heard) = (None, now);
+        while let Some((kind, id, stamp)) = stamp(socket) {
+            let Some(place) = self.samples.iter().position(|sample| sample.id == id) else { continue };
+            match (kind, self.samples[place].queued) {
+                (STAMP_QUEUED, _) => self.samples[place].queued = Some(stamp),
+                (STAMP_SENT, Some(queued)) => {
+                    // Those before it were dropped.
+                    let sample = self.samples.drain(..=place).next_back();
+                    sample.into_iter().for_each(|sample| self.averages.on_sent(queued, stamp, sample.datagrams));
+                    self.heard = now;
                 }
                 _ => {}
             }
@@ -136,8 +156,16 @@ fn ask(socket: &impl AsFd, flags: u32) -> Result<()> {
     if failed == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// The next stamp of the socket's error queue: its kind, and the wall clock's time.
-fn stamp(socket: &impl AsFd) -> Option<(u32, Time)> {
+/// Octets of memory that the host holds for datagrams that have not gone; zero if the kernel does not say.
+pub(super) fn held(socket: &impl AsFd) -> usize {
+    let mut held: libc::c_int = 0;
+    // SAFETY: the kernel writes an int to `held`, which outlives the call.
+    let failed = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ, &mut held) };
+    if failed == 0 { usize::try_from(held).unwrap_or(0) } else { 0 }
+}
+
+/// The next stamp of the socket's error queue: its kind, its packet's number, and the wall clock's time.
+fn stamp(socket: &impl AsFd) -> Option<(u32, u32, Time)> {
     // Something that is no stamp, such as an ICMP message, is passed over; it does not come without end.
     for _ in 0..64 {
         let mut control = [0u8; 512];
@@ -156,13 +184,14 @@ fn stamp(socket: &impl AsFd) -> Option<(u32, Time)> {
                     at = Some(Time::from_nanos(s * 1_000_000_000 + ns));
                 }
                 ControlMessageOwned::Ipv4RecvErr(error, _) | ControlMessageOwned::Ipv6RecvErr(error, _) => {
-                    kind = (error.ee_origin == libc::SO_EE_ORIGIN_TIMESTAMPING).then_some(error.ee_info);
+                    let ours = error.ee_origin == libc::SO_EE_ORIGIN_TIMESTAMPING;
+                    kind = ours.then_some((error.ee_info, error.ee_data));
                 }
                 _ => {}
             }
         }
-        if let (Some(kind), Some(at)) = (kind, at) {
-            return Some((kind, at));
+        if let (Some((kind, id)), Some(at)) = (kind, at) {
+            return Some((kind, id, at));
         }
     }
     None
@@ -216,8 +245,18 @@ mod tests {
         one.send_to(b"not looked at", to).expect("sent");
         // Over loopback a packet has been sent when the call returns.
         own.look(at(5_010), &one);
-        assert!(own.sample.is_none() && own.averages.last.is_some(), "{own:?}");
-        assert!(stamp(&one).is_none());
-        assert!(!own.begin(at(5_100), &one, 1), "not so soon");
+        assert!(own.samples.is_empty() && own.averages.last.is_some(), "{own:?}");
+        assert!(stamp(&one).is_none() && held(&one) == 0);
+        for n in 6..20 {
+            assert!(own.begin(at(1_000 * n), &one, 3), "the numbers run on");
+            one.send_to(b"x", to).expect("sent");
+            own.end(&one);
+        }
+        own.look(at(20_000), &one);
+        assert!(
+            own.samples.is_empty() && own.averages.last.is_some_and(|(_, count)| count == 1 + 13 * 3 + 1),
+            "{own:?}"
+        );
+        assert!(!own.begin(at(19_100), &one, 1), "not so soon");
     }
 }
