@@ -55,7 +55,11 @@ impl Sink {
         self.taken += bytes.len() as u64;
         match &mut self.out {
             Out::Nowhere => Ok(()),
-            Out::Stdout => io::stdout().lock().write_all(bytes).context("cannot write to standard output"),
+            Out::Stdout => {
+                let mut out = io::stdout().lock();
+                // Who reads it may be waiting for just that.
+                out.write_all(bytes).and_then(|()| out.flush()).context("cannot write to standard output")
+            }
             Out::File { file, part, .. } => file.write_all(bytes).with_context(|| {
                 format!("cannot write {}: make room, or name a file where there is some", part.display())
             }),
