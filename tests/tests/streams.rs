@@ -64,12 +64,11 @@ fn text(path: &Path) -> &str {
 
 /// Keys of both ends.
 fn keys(folder: &Path) -> [PathBuf; 2] {
-    let made = [1, 2].map(|n| {
+    [1, 2].map(|n| {
         let (all, own) = (folder.join(format!("all-{n}")), folder.join(format!("own-{n}")));
         run(&mut lasthop(["pair", "--proxy", text(&all), "--station", "0", "--out", text(&own)])).succeeded();
         own
-    });
-    made
+    })
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::tunnel::challenge::{Challenger, VALIDITY};
 use lasthop_signals::Node;
 use lasthop_transport::stream::{Figures, StreamReceiver};
 use lasthop_units::{Span, Time};
-use lasthop_wire::datagram::{Challenge, Close, Datagram, NO_COOKIE, Nonce, Open, Reason, Transport};
+use lasthop_wire::datagram::{Challenge, Close, Datagram, NO_COOKIE, Nonce, Open, Reason};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -278,10 +278,5 @@ impl Listening {
     fn fail(&mut self, why: Failure) {
         self.session = None;
         self.events.push_back(Event::Failed(why));
-    }
-
-    /// What carries the present stream.
-    pub fn transport(&self) -> Option<Transport> {
-        self.session.as_ref().map(|session| session.open.transport)
     }
 }

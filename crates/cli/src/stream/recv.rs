@@ -42,7 +42,7 @@ pub struct Args {
     /// Tell the SHA-256 of what came
     #[arg(long)]
     sha256: bool,
-    /// Print JSON, a line an interval and a last one for all; to standard error with `--out -`
+    /// Print JSON, a line an interval and a last one for all; nothing with `--out -`
     #[arg(long, conflicts_with = "quiet")]
     json: bool,
     /// Print nothing but errors

@@ -13,7 +13,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde_json::{Map, json};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
-use std::os::fd::AsFd as _;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -100,20 +100,11 @@ impl Source {
     /// The next octets; `None` if there are none yet, and zero at the end.
     fn read(&mut self, page: &mut [u8], elapsed: Span) -> io::Result<Option<usize>> {
         match self {
-            Source::File(file, _) => file.read(page).map(Some),
-            Source::Stdin => {
-                let stdin = io::stdin();
-                let mut ready = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
-                match poll(&mut ready, PollTimeout::ZERO) {
-                    Ok(0) | Err(nix::errno::Errno::EINTR) => return Ok(None),
-                    Ok(_) => {}
-                    Err(error) => return Err(error.into()),
-                }
-                match stdin.lock().read(page) {
-                    Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(None),
-                    other => other.map(Some),
-                }
-            }
+            Source::File(file, Some(_)) => file.read(page).map(Some),
+            Source::File(file, None) if !is_ready(file)? => Ok(None),
+            Source::File(file, None) => come(file.read(page)),
+            Source::Stdin if !is_ready(&io::stdin())? => Ok(None),
+            Source::Stdin => come(io::stdin().lock().read(page)),
             Source::Bytes(left) => {
                 let count = usize::try_from(*left).unwrap_or(usize::MAX).min(page.len());
                 *left -= count as u64;
@@ -121,6 +112,23 @@ impl Source {
             }
             Source::Until(time) => Ok(Some(if elapsed < *time { page.len() } else { 0 })),
         }
+    }
+}
+
+/// True if a read would not wait: a pipe may have nothing for long, and the receiver is to hear of this end meanwhile.
+fn is_ready(file: &impl AsFd) -> io::Result<bool> {
+    let mut ready = [PollFd::new(file.as_fd(), PollFlags::POLLIN)];
+    match poll(&mut ready, PollTimeout::ZERO) {
+        Ok(0) | Err(nix::errno::Errno::EINTR) => Ok(false),
+        Ok(_) => Ok(true),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn come(read: io::Result<usize>) -> io::Result<Option<usize>> {
+    match read {
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(None),
+        other => other.map(Some),
     }
 }
 
@@ -182,7 +190,7 @@ pub fn send(args: &Args) -> anyhow::Result<ExitCode> {
             }
         }
         let now = clock::now();
-        let waits = matches!(source, Source::Stdin) && !ended && filled.is_empty();
+        let waits = matches!(source, Source::Stdin | Source::File(_, None)) && !ended && filled.is_empty();
         let soon = if waits { Span::from_millis(5) } else { Span::from_millis(200) };
         let until = account.as_ref().map_or(now + soon, |account| account.due().min(now + soon));
         outbound.step(until).map_err(failed)?;
@@ -199,7 +207,7 @@ pub fn send(args: &Args) -> anyhow::Result<ExitCode> {
                     more.insert("sha256".into(), json!(digest.finish()));
                 }
                 if outbound.unsent() > 0 {
-                    more.insert("not taken by the kernel".into(), json!(outbound.unsent()));
+                    more.insert("unsent_datagrams".into(), json!(outbound.unsent()));
                 }
                 account.finish(&figures, args.law.name(), more)?;
                 return Ok(ExitCode::SUCCESS);
