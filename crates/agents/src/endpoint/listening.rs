@@ -143,8 +143,9 @@ impl Listening {
 
     fn on_own(&mut self, now: Time, datagram: &Datagram<'_>) {
         let Some(session) = &mut self.session else { return };
+        // Whatever comes once the application has spoken: the sender has not heard it.
+        session.due = session.verdict;
         match datagram {
-            Datagram::Close(Close { reason: Reason::Sent, .. }) => session.due = session.verdict,
             Datagram::Close(Close { reason: Reason::Over, .. }) if session.verdict.is_some() => self.finish(),
             Datagram::Close(Close { reason: Reason::Stopped, .. }) if session.verdict.is_none() => {
                 self.fail(Failure::Stopped);

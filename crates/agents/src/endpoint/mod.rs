@@ -45,7 +45,7 @@ pub const PATIENCE: Span = Span::from_secs(15);
 const AGAIN: Span = Span::from_secs(1);
 /// How often it asks whether everything was kept, and for how long a receiver that has said so waits for a sign that it was heard.
 const ASK: Span = Span::from_millis(200);
-const LINGER: Span = Span::from_secs(1);
+const LINGER: Span = Span::from_secs(3);
 
 /// Octets of the kernel's random source.
 fn random<const N: usize>() -> Result<[u8; N], crate::tunnel::Error> {
