@@ -6,6 +6,7 @@ mod backoff;
 mod bpf_links;
 #[cfg(test)]
 mod documented;
+pub mod endpoint;
 pub mod host;
 pub mod monitor;
 #[cfg(feature = "bpf")]

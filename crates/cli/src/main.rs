@@ -21,6 +21,7 @@ mod ready;
 mod reproduce;
 mod run;
 mod station;
+mod stream;
 mod trace;
 
 use clap::{Parser, Subcommand};
@@ -85,6 +86,16 @@ enum Command {
     /// Run it where the proxy is, once for every station, and carry the station's file to the station by a way that you trust.
     /// Both files are secret and readable by you alone.
     Pair(pair::Args),
+    /// Send a file, standard input or a measuring stream over ATP, or another of our transports, in UDP
+    ///
+    /// The other end runs `lasthop recv`. Prints goodput, the delay D of the path's slowest hop and the rate S once a second. The exit status is 0
+    /// only if the receiver has said that it has kept everything.
+    Send(stream::send::Args),
+    /// Receive what `lasthop send` sends
+    ///
+    /// Takes one stream at a time, from anybody, or with --key only from who has the key. A file gets its name once it is whole; what had come
+    /// of a stream that failed stays beside it, with `.part` behind the name.
+    Recv(stream::recv::Args),
     /// Watch every TCP connection of this host: windows, round trips, queues, rates, and what limits each
     ///
     /// Shows a table that can be sorted and filtered while it runs; a plain one where standard output is no terminal. Works without
@@ -121,6 +132,8 @@ fn main() -> ExitCode {
         Command::Station(args) => station::station(&args),
         Command::Host(args) => host::host(&args),
         Command::Pair(args) => pair::pair(&args),
+        Command::Send(args) => stream::send::send(&args),
+        Command::Recv(args) => stream::recv::recv(&args),
         Command::Monitor(args) => monitor::monitor(&args),
         Command::Aggregation(args) => aggregation::aggregation(&args),
         Command::Trace(args) => trace::trace(&args),

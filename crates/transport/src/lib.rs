@@ -32,6 +32,7 @@ mod sender;
 mod sequence;
 mod small_queue;
 mod stats;
+pub mod stream;
 mod told;
 pub mod tunnel;
 mod window;

@@ -5,6 +5,7 @@
 
 pub mod atp;
 pub mod checksum;
+pub mod datagram;
 pub mod delivery;
 pub mod dot11;
 pub mod driver;

@@ -32,7 +32,7 @@ pub mod log;
 pub mod path;
 pub mod pipe;
 pub mod rarely;
-mod replay;
+pub(crate) mod replay;
 pub mod sealer;
 pub mod spread;
 

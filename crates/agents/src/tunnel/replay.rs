@@ -10,7 +10,7 @@ const WORDS: usize = 64;
 
 /// The numbers that have been seen.
 #[derive(Clone, Debug)]
-pub(super) struct Replay {
+pub(crate) struct Replay {
     /// One more than the highest.
     next: u64,
     /// A bit a number, as a ring that is a word's length and more longer than the window.
@@ -18,18 +18,18 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    pub(super) fn new() -> Replay {
+    pub(crate) fn new() -> Replay {
         Replay { next: 0, bits: [0; WORDS] }
     }
 
     /// True if the number may still come.
-    pub(super) fn is_fresh(&self, number: u64) -> bool {
+    pub(crate) fn is_fresh(&self, number: u64) -> bool {
         number >= self.next
             || (number.saturating_add(WINDOW) >= self.next && self.bits[word(number)] & bit(number) == 0)
     }
 
     /// Enters a number that is fresh.
-    pub(super) fn enter(&mut self, number: u64) {
+    pub(crate) fn enter(&mut self, number: u64) {
         if number >= self.next {
             let (from, to) = (self.next.div_ceil(64), number / 64);
             // Words that come into use anew; more than there are need not be cleared twice.

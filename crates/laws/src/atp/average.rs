@@ -23,6 +23,9 @@ const CHANGE: f64 = 0.25;
 const HOLES: usize = 16;
 /// Epochs without a packet after which nothing is told any more.
 const QUIET: u32 = 3;
+/// No longer D is believed: at a packet in more than that the receiver would fall silent between two. D is not authenticated, and what a
+/// damaged or a forged one does is over after as long.
+const MOST: Span = Span::from_secs(4);
 
 /// The law of one receiver.
 #[derive(Clone, Debug)]
@@ -59,6 +62,7 @@ impl Average {
     }
 
     fn on_stamp(&mut self, now: Time, delay: Span) {
+        let delay = delay.min(MOST);
         let average = self.average.map_or(delay, |known| known.scale(KEPT) + delay.scale(1.0 - KEPT));
         self.average = Some(average);
         (self.heard, self.quiet) = (true, 0);
@@ -155,6 +159,21 @@ mod tests {
         [2, 4, 4].into_iter().for_each(|delay| law.sense(at(0), &Signal::Stamp(ms(delay))));
         // 0.85 * 2 + 0.15 * 4 = 2.3; 0.85 * 2.3 + 0.15 * 4 = 2.555.
         assert_eq!(law.average, Some(Span::from_micros(2_555)));
+    }
+
+    #[test]
+    fn a_damaged_stamp_is_forgotten_after_as_long_as_the_longest_that_is_believed() {
+        let mut law = receiver(Variant::Adaptive);
+        law.sense(at(0), &Signal::Stamp(ms(2)));
+        law.sense(at(0), &Signal::Stamp(Span::from_micros(u64::from(u32::MAX))));
+        // Each packet leaves one average after the one before it.
+        let (mut now, mut count) = (0.0, 0);
+        while law.average.is_some_and(|average| average > ms(3)) {
+            now += law.average.map_or(0.0, Span::as_secs_f64);
+            law.sense(Time::ZERO + Span::from_secs_f64(now), &Signal::Stamp(ms(2)));
+            count += 1;
+        }
+        assert!(now < 4.1 && count > 20, "{now} s, {count} packets");
     }
 
     #[test]

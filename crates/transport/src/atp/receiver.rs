@@ -1,7 +1,8 @@
 //! The receiving end: what has come, and what its law tells of the path.
 //! Source:     Zhang, Buck, Zappala 2011, as specified in systems/atp.md D.1.
 //! Deviations: a transfer that has come whole is reported at once, and again for each packet that comes after that.
-//! Validity:   the window is what the application has room for.     Checked by: src/atp/tests.rs
+//! Validity:   the window is what the application has room for; where it reads more slowly than packets come, what it takes for one is told in
+//!             place of a shorter D.     Checked by: src/atp/tests.rs, tests/hostile.rs
 
 use super::Packet;
 use crate::ranges::Ranges;
@@ -12,8 +13,10 @@ use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::atp::{BLOCKS, Blocks, Header, Kind};
 use std::collections::BTreeMap;
 
-/// Packets that the receiver has room for.
-const WINDOW: u16 = 4096;
+/// Packets that a receiver has room for if nobody says otherwise.
+const ROOM: u16 = 4096;
+/// A window that has opened by this part of all room is told at once.
+const OPENED: u16 = 4;
 
 /// The receiver of a connection.
 #[derive(Clone)]
@@ -38,6 +41,12 @@ pub struct Receiver {
     answered: Option<Time>,
     /// What was told last.
     told: PathDelay,
+    /// Packets that there is room for, those among them that the application has not read, and the window that was told last.
+    room: u16,
+    unread: u16,
+    window: u16,
+    /// How long the application takes for a packet.
+    drain: Span,
 }
 
 impl Receiver {
@@ -57,7 +66,44 @@ impl Receiver {
             revisit: None,
             answered: None,
             told: PathDelay { average: Span::ZERO, epoch: Span::ZERO },
+            room: ROOM,
+            unread: 0,
+            window: ROOM,
+            drain: Span::ZERO,
         }
+    }
+
+    /// The same with room for so many packets, one at least.
+    pub fn with_room(self, packets: u16) -> Receiver {
+        let room = packets.max(1);
+        Receiver { room, window: room, ..self }
+    }
+
+    /// The application has not read so many packets of those that have come in order, and takes `drain` for each: what is told is no
+    /// shorter. To be followed by `poll_transmit`.
+    pub fn set_unread(&mut self, packets: usize, drain: Span) {
+        self.unread = u16::try_from(packets).unwrap_or(u16::MAX).min(self.room);
+        self.drain = drain;
+        let opened = (self.room - self.unread).saturating_sub(self.window);
+        if opened >= (self.room / OPENED).max(1) && self.received > 0 {
+            self.report = Some(self.told);
+        }
+    }
+
+    /// Packets below this number have come.
+    pub fn next(&self) -> u32 {
+        self.next as u32
+    }
+
+    /// True if a packet of this number has not come yet and there is room for it.
+    pub fn wants(&self, number: u32) -> bool {
+        let ahead = number.wrapping_sub(self.next as u32);
+        ahead < u32::from(self.room - self.unread) && !self.beyond.contains(self.next + u64::from(ahead))
+    }
+
+    /// The average delay of the slowest hop that was told last.
+    pub fn told(&self) -> Span {
+        self.told.average.max(self.drain)
     }
 
     /// Payload that has come in order.
@@ -131,13 +177,14 @@ impl Receiver {
         self.revisit.map_or(Span::ZERO, |at| at.since(now)).max(SHORTEST_EPOCH)
     }
 
-    fn packet(&self, kind: Kind, told: PathDelay) -> Packet {
+    fn packet(&mut self, kind: Kind, told: PathDelay) -> Packet {
+        self.window = self.room - self.unread;
         let blocks = self.beyond.iter().take(BLOCKS).map(|range| (range.start as u32, range.end as u32));
         let header = Header {
             kind,
-            window: WINDOW,
+            window: self.window,
             delay: Span::ZERO,
-            average: told.average,
+            average: told.average.max(self.drain),
             epoch: told.epoch,
             connection: self.connection,
             number: self.next as u32,
@@ -150,16 +197,13 @@ impl Receiver {
     /// Takes in the packet of that number.
     fn take(&mut self, number: u32, payload: u16, last: bool) {
         let ahead = number.wrapping_sub(self.next as u32);
-        if ahead >= u32::from(WINDOW) {
+        if !self.wants(number) {
             // It has come before, or there is no room for it.
             return;
         }
         let number = self.next + u64::from(ahead);
         if last {
             self.last = Some(number);
-        }
-        if self.beyond.contains(number) {
-            return;
         }
         self.beyond.insert(number..number + 1, |_| {});
         self.early.insert(number, payload);

@@ -34,6 +34,8 @@ pub struct Counters {
 /// One packet that is not acknowledged.
 #[derive(Clone, Copy, Debug)]
 struct Flying {
+    /// Where its payload begins in the stream.
+    from: u64,
     payload: u16,
     /// Of its last transmission; `None` while it waits for one.
     serial: Option<u32>,
@@ -74,6 +76,14 @@ pub struct Sender {
     round_trip: Span,
     counters: Counters,
     acked: u64,
+    /// Octets of the stream that are in packets.
+    made: u64,
+    /// Payload of a full packet.
+    full: u16,
+    /// D of the sender's own interface, if it is known.
+    own_delay: Span,
+    /// Packets whose time was no longer ago than this leave together.
+    lateness: Span,
 }
 
 impl Sender {
@@ -100,7 +110,43 @@ impl Sender {
             round_trip: Span::ZERO,
             counters: Counters::default(),
             acked: 0,
+            made: 0,
+            full: PAYLOAD,
+            own_delay: Span::ZERO,
+            lateness: Span::ZERO,
         }
+    }
+
+    /// The same with full packets that have `payload` octets, one at least, in place of [`PAYLOAD`].
+    pub fn with_payload(self, payload: u16) -> Sender {
+        Sender { full: payload.max(1), ..self }
+    }
+
+    /// The same for a host that wakes late: what could have left up to `lateness` ago leaves now, beside what is due. At most so much time's
+    /// packets leave at once.
+    pub fn with_lateness(self, lateness: Span) -> Sender {
+        Sender { lateness, ..self }
+    }
+
+    /// D of the sender's own interface from now on: packets leave with it, no faster than it allows, and no report of a lower one is
+    /// believed. Zero: not known.
+    pub fn set_own_delay(&mut self, delay: Span) {
+        self.own_delay = delay;
+    }
+
+    /// Where the payload of that packet begins in the stream, in octets; `None` unless it waits for its acknowledgement.
+    pub fn position(&self, number: u32) -> Option<u64> {
+        self.flying.get(number.wrapping_sub(self.una) as usize).map(|flying| flying.from)
+    }
+
+    /// Octets at the beginning of the stream that will not be sent again.
+    pub fn settled(&self) -> u64 {
+        self.flying.front().map_or(self.made, |flying| flying.from)
+    }
+
+    /// How long the last probe's answer took; zero before the first.
+    pub fn round_trip(&self) -> Span {
+        self.round_trip
     }
 
     /// The application writes `len` octets. Ignored after `close`.
@@ -172,12 +218,18 @@ impl Sender {
         if connection != self.connection || !matches!(kind, Kind::Answer | Kind::Ack) {
             return;
         }
+        // What a later report has overtaken, or somebody has kept, says nothing of now.
+        let behind = |own: u32, seen: u32| (own.wrapping_sub(seen) as i32) < 0;
+        if behind(number, self.una) || behind(serial, self.echoed) {
+            return;
+        }
         match kind {
             Kind::Answer => self.round_trip = now.since(self.left),
             _ => self.counters.reports += 1,
         }
         self.epoch = epoch.max(SHORTEST_EPOCH);
         self.on_ack(now, (number, serial), &packet.header.blocks, window);
+        let average = average.max(self.own_delay);
         self.tell(now, &Signal::PathDelay(PathDelay { average, epoch }));
     }
 
@@ -204,7 +256,7 @@ impl Sender {
         flying.serial = Some(serial);
         let (payload, kind) = (flying.payload, if flying.last { Kind::Last } else { Kind::Data });
         // A sender that was silent does not catch up.
-        self.departs = self.departs.max(now) + self.gap;
+        self.departs = self.departs.max(now.saturating_sub(self.lateness)) + self.gap.max(self.own_delay);
         Some(self.packet(kind, self.una.wrapping_add(place as u32), serial, payload))
     }
 
@@ -212,7 +264,7 @@ impl Sender {
         let header = Header {
             kind,
             window: 0,
-            delay: Span::ZERO,
+            delay: self.own_delay,
             average: Span::ZERO,
             epoch: Span::ZERO,
             connection: self.connection,
@@ -257,11 +309,12 @@ impl Sender {
         if (self.flying.len() as u32) >= self.window || !self.can_make() {
             return None;
         }
-        let payload = self.unsent.map_or(PAYLOAD, |unsent| unsent.min(u64::from(PAYLOAD)) as u16);
+        let payload = self.unsent.map_or(self.full, |unsent| unsent.min(u64::from(self.full)) as u16);
         self.unsent = self.unsent.map(|unsent| unsent - u64::from(payload));
         let last = self.closed && self.unsent == Some(0);
         self.finished |= last;
-        self.flying.push_back(Flying { payload, serial: None, acked: false, last });
+        self.flying.push_back(Flying { from: self.made, payload, serial: None, acked: false, last });
+        self.made += u64::from(payload);
         Some(self.flying.len() - 1)
     }
 
