@@ -14,6 +14,7 @@ mod flow;
 pub mod ip;
 pub mod monitor;
 pub mod notice;
+pub mod olsr;
 mod packet;
 pub mod pcap;
 pub mod proxy;
