@@ -9,7 +9,7 @@ use crate::ap::privileges::{self, Account};
 use crate::tunnel::poll::Poll;
 use crate::tunnel::{Error, clock};
 use lasthop_routing::olsr::{Olsr, Route, Routes};
-use lasthop_units::{Seed, Span, Time};
+use lasthop_units::{Seed, Span, Time, count};
 use serde::Serialize;
 use std::io;
 use std::net::Ipv4Addr;
@@ -85,7 +85,8 @@ impl Agent {
         let leavings = kernel.len();
         kernel.apply(&Routes::new()).map_err(refused)?;
         if leavings > 0 {
-            (config.say)(&format!("{}: {leavings} routes that an agent before has left are removed", config.iface));
+            let leavings = count(leavings as u64, "route");
+            (config.say)(&format!("{}: removed {leavings} that an agent before had left", config.iface));
         }
         // A right that lacks is better told now than with the first neighbour.
         if !privileges::has(privileges::NET_ADMIN) {
@@ -241,5 +242,21 @@ fn warn_of_switches(config: &Config) {
             "this node sends ICMP redirects, which turn packets away from it to nodes out of reach; \
              `sysctl -w net.ipv4.conf.all.send_redirects=0 net.ipv4.conf.{iface}.send_redirects=0`"
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::documented::{OLSR, lists_exactly};
+
+    #[test]
+    fn the_page_on_logs_lists_every_field_and_no_other() {
+        let (destination, next) = (Ipv4Addr::new(10, 0, 0, 3), Ipv4Addr::new(10, 0, 0, 2));
+        let t_ns = Time::from_nanos(5);
+        let change = Change { t_ns, destination, next: Some(next), hops: Some(2) };
+        let line = serde_json::to_value(change).expect("JSON");
+        assert_eq!(line.to_string(), r#"{"destination":"10.0.0.3","hops":2,"next":"10.0.0.2","t_ns":5}"#);
+        lists_exactly(OLSR, &line);
     }
 }
