@@ -300,6 +300,11 @@ fn what_cannot_be_is_told_with_what_would_be_right() {
         let ended = told(0, &[&["--iface", IFACE], wrong].concat());
         assert!(ended.status == 2 && ended.err.contains(says), "{wrong:?}: {}", ended.err);
     }
+    // Somebody who may not change routes.
+    let program = program().to_string_lossy();
+    let without = ["--bounding-set", "-net_admin", &program, "olsr", "--iface", IFACE];
+    let _ = run(&mut inside(mesh.nodes[0].name(), Path::new("setpriv"), &without))
+        .failed_saying(&["CAP_NET_ADMIN", "--user"]);
     // One that runs, and another for the same interface; then its address goes.
     let first = mesh.agent(2, &[]);
     let out = mesh.folder.path().join("2.out");

@@ -15,6 +15,7 @@ mod edge;
 mod net;
 mod proxy;
 mod record;
+mod routing;
 mod run;
 mod saturate;
 mod sharing;

@@ -79,6 +79,12 @@ impl Agent {
                 config.iface, address.own
             )));
         }
+        // A right that lacks is better told now than with the first neighbour.
+        if !privileges::has(privileges::NET_ADMIN) {
+            let why =
+                "changing routes needs CAP_NET_ADMIN: start as root, with `--user NAME` to be that user from then on";
+            return Err(Error::Routes(why.to_owned()));
+        }
         let poll = Poll::new().map_err(Error::system("epoll"))?;
         let sockets = Sockets::open(&config.iface, address, (&poll, HEARD))?;
         let mut kernel = KernelRoutes::open(interface.index, address.own).map_err(Error::system("reading routes"))?;
@@ -87,12 +93,6 @@ impl Agent {
         if leavings > 0 {
             let leavings = count(leavings as u64, "route");
             (config.say)(&format!("{}: removed {leavings} that an agent before had left", config.iface));
-        }
-        // A right that lacks is better told now than with the first neighbour.
-        if !privileges::has(privileges::NET_ADMIN) {
-            let why =
-                "changing routes needs CAP_NET_ADMIN: start as root, with `--user NAME` to be that user from then on";
-            return Err(Error::Routes(why.to_owned()));
         }
         warn_of_switches(config);
         if config.drop_privileges {

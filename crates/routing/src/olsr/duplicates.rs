@@ -23,7 +23,7 @@ pub(super) enum Seen {
 }
 
 /// Originators and numbers of messages, and until when each is remembered.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Duplicates {
     until: BTreeMap<(Ipv4Addr, Sequence), Time>,
     /// No message is forgotten before.

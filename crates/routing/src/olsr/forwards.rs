@@ -10,7 +10,7 @@ pub const MOST_FORWARDS: usize = 256;
 pub const MOST_FORWARD_OCTETS: usize = 65_536;
 
 /// Whole messages in the order in which they came, each with when it goes at the latest.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Forwards {
     waiting: VecDeque<(Time, Vec<u8>)>,
     octets: usize,

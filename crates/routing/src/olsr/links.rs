@@ -31,7 +31,7 @@ pub struct Neighbour {
 }
 
 /// All links of the node's interface, by the address of the other end.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Links(BTreeMap<Ipv4Addr, Link>);
 
 impl Links {

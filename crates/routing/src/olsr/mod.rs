@@ -85,7 +85,7 @@ pub struct Account {
 }
 
 /// A node.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Olsr {
     own: Ipv4Addr,
     params: Params,

@@ -12,14 +12,14 @@ use std::net::Ipv4Addr;
 pub const MOST_TOPOLOGY: usize = 16_384;
 
 /// What a node has advertised last. It advertises something: what is empty is forgotten.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Advertised {
     ansn: Sequence,
     neighbours: BTreeMap<Ipv4Addr, Time>,
 }
 
 /// The topology set.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Topology {
     by_last: BTreeMap<Ipv4Addr, Advertised>,
     len: usize,

@@ -12,7 +12,7 @@ use std::net::Ipv4Addr;
 pub const MOST_TWO_HOP: usize = 8192;
 
 /// Which neighbour has which neighbours, and until when that holds.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct TwoHop(BTreeMap<(Ipv4Addr, Ipv4Addr), Time>);
 
 impl TwoHop {

@@ -10,7 +10,7 @@ pub(crate) use words::{
     BurstSizes, CellLoad, CellScheduler, Class, FadingKind, Measure, Modulation, QueueKind, RateControl, RateSet,
     Reach, TrafficKind,
 };
-pub use words::{Program, Standard, World};
+pub use words::{MeshRouting, Program, Standard, World};
 
 use crate::quantity::{Decibels, Hertz, Metres, Packets, Watts};
 use crate::read::{Named, Quantity, Trace, table};
@@ -355,6 +355,8 @@ table! {
         optional interference_range: Quantity<Metres>,
         /// Where the access point stands: two coordinates.
         default("[\"0 m\", \"0 m\"]") position: Vec<Quantity<Metres>>,
+        /// Where the nodes' routes come from.
+        default("\"static\"") routing: MeshRouting,
     }
 }
 

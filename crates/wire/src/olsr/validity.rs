@@ -31,7 +31,7 @@ impl Validity {
     /// The span.
     pub const fn span(self) -> Span {
         let (mantissa, exponent) = (self.0 >> 4, self.0 & 15);
-        Span::from_nanos(UNIT * (16 + mantissa as u64) << exponent)
+        Span::from_nanos((UNIT * (16 + mantissa as u64)) << exponent)
     }
 }
 
