@@ -21,8 +21,8 @@ fuzz_target!(|bytes: &[u8]| {
         let (messages, after) = after.split_at(usize::from(*len).min(after.len()));
         rest = after;
         now += Span::from_millis(u64::from(*gap) * 50);
-        let mut packet = vec![0, 4 + messages.len() as u8, 0, 0];
-        packet[0] = ((4 + messages.len()) >> 8) as u8;
+        let mut packet = (4 + messages.len() as u16).to_be_bytes().to_vec();
+        packet.extend_from_slice(&[0, 0]);
         packet.extend_from_slice(messages);
         let _ = node.on_packet(now, Ipv4Addr::new(10, 0, 0, *from), &packet);
         while let Some(sent) = node.poll_transmit(now) {
