@@ -157,7 +157,7 @@ void BPF_PROG(within_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 {
 	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	__u32 lower, upper, step;
+	__u32 lower, upper, step, freed, before = tp->snd_cwnd;
 	struct bound bound;
 
 	cubictcp_cong_avoid(sk, ack, acked);
@@ -178,7 +178,8 @@ void BPF_PROG(within_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 	} else if (tp->snd_cwnd < lower && icsk->icsk_ca_state == OPEN && tp->snd_cwnd >= tp->snd_ssthresh &&
 		   tp->snd_cwnd < 2 * tp->max_packets_out) {
 		/* As in slow start, which grows by itself, but not in bursts; nothing is raised that is not used. */
-		step = acked >= BURST ? 1 : BURST - acked < acked ? BURST - acked : acked;
+		freed = acked + (tp->snd_cwnd - before);
+		step = freed >= BURST ? 1 : BURST - freed < acked ? BURST - freed : acked;
 		tp->snd_cwnd = tp->snd_cwnd + step < lower ? tp->snd_cwnd + step : lower;
 		begin_anew(sk);
 	}

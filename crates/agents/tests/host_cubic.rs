@@ -145,8 +145,13 @@ fn with_bounds_the_window_is_within_them_at_every_acknowledgement_in_state_open(
     let upload = world.upload();
     // Below what the path holds, about that, and so much that losses come.
     for (lower, upper) in [(8, 12), (30, 50), (5, 6), (70, 80), (80, 110), (20, 25)] {
+        watch.watch(upload.cookie(), lower, upper);
         guard.set(upload.cookie(), Some(Bounds { lower, upper })).expect("a map");
         upload.until("within", |info| (lower..=upper).contains(&info.cwnd));
+        // A floor is approached in steps: no burst for its sake.
+        let freed = watch.seen(upload.cookie()).freed;
+        println!("{lower} to {upper}: an acknowledgement set {freed} segments free");
+        assert!(freed <= 10, "{lower} to {upper}: {freed} at once");
         // A round trip with the fullest queue.
         std::thread::sleep(Duration::from_millis(100));
         watch.watch(upload.cookie(), lower, upper);

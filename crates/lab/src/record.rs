@@ -173,6 +173,7 @@ fn record_bulk(recorder: &mut Recorder, flow: FlowId, station: Node, stream: &St
         }
         let cwnd = info.mss * u64::from(info.cwnd);
         recorder.sample(*at, Gauge::Flow(SeriesKind::Cwnd, flow), cwnd.get() as f64);
+        recorder.sample(*at, Gauge::Flow(SeriesKind::CaState, flow), f64::from(info.ca_state.number()));
         // A kernel before 5.4 does not tell it.
         if let Some(window) = info.snd_wnd {
             recorder.sample(*at, Gauge::Flow(SeriesKind::Window, flow), window.get() as f64);

@@ -144,6 +144,8 @@ series! {
         .drawn_as("Congestion window, sum of flows", ("kB", 1e-3), Whole::Sum).wide();
     /// The sender's smoothed round-trip time.
     RoundTrip = of("flow", "round_trip", "ms").held().drawn("Round-trip time, mean of flows", Whole::Own).wide();
+    /// State of the sender's congestion control, by Linux's numbers: 0 Open, 1 Disorder, 2 CWR, 3 Recovery, 4 Loss.
+    CaState = of("flow", "ca_state", "state").held();
     /// Rate at which the sender paces.
     Pacing = of("flow", "pacing", "Mbit/s").held().drawn("Pacing rate, sum of flows", Whole::Sum);
     /// What the hop could carry for everybody: an estimate from the driver's counters, with equal airtime for each station

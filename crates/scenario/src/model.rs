@@ -69,6 +69,12 @@ impl Scenario {
         &self.hop
     }
 
+    /// From a frame's last bit on a Wi-Fi hop until the node's network stack has what it carried; zero on any other hop. For the
+    /// simulator: the hosts of the lab take their own time.
+    pub fn host_delay(&self) -> Span {
+        self.host_delay
+    }
+
     /// The same over another radio, for what no file can say.
     ///
     /// # Panics

@@ -14,6 +14,7 @@ mod connection;
 mod edge;
 mod net;
 mod proxy;
+mod received;
 mod record;
 mod routing;
 mod run;

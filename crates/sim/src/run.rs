@@ -144,6 +144,7 @@ pub fn build(scenario: &Scenario, law: &SetUp, seed: Seed, keep_packets: bool) -
             seed,
         ),
         last_hop,
+        host_delay: scenario.host_delay(),
         radio,
         access_points,
         stations,

@@ -9,7 +9,7 @@ use lasthop_laws::{Bounds, BuildError, Choice, HopLaw};
 use lasthop_radio::{AccessClass, Dest, Packet};
 use lasthop_signals::{Feedback, FlowId, HostId, MacAddress, Node, Notice, Signal, SocketReport};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
-use lasthop_wire::notice::NOTICE_LEN;
+use lasthop_wire::notice::signed::SIGNED_LEN;
 use rand::RngExt;
 
 /// One station's.
@@ -162,7 +162,7 @@ impl World {
         terminal.sequence = sequence.wrapping_add(1);
         let flows = u16::try_from(flows).unwrap_or(u16::MAX);
         let notice = Notice { bssid, terminal: number, sequence, flows, rate, drains };
-        let len = udp_packet(Bytes::new(NOTICE_LEN as u64));
+        let len = udp_packet(Bytes::new(SIGNED_LEN as u64));
         let packet = self.packet((host, host), len, number as u32, Cargo::Notice(Box::new(notice)));
         // Where there is QoS it does not wait behind the station's own data.
         let packet = Packet { src: station, dst: Dest::Group, class: AccessClass::Voice, ..packet };

@@ -11,6 +11,7 @@ use crate::edge::Edge;
 use crate::hook::{Forwarded, Hook, Interface, Lost};
 use crate::net::{Effect, Effects, Net};
 use crate::proxy::{Proxy, Stream};
+use crate::received::Received;
 use crate::routing::Router;
 use crate::source::Source;
 use crate::station;
@@ -38,6 +39,8 @@ pub struct World {
     pub(crate) net: Net,
     /// The last hop among the links.
     pub(crate) last_hop: usize,
+    /// What its nodes have received and their hosts do not have yet.
+    received: Received,
     /// What stands in each host's forwarding path.
     hooks: Vec<Vec<Box<dyn Hook>>>,
     pub(crate) edge: Option<Edge>,
@@ -99,6 +102,8 @@ pub struct Parts {
     pub net: Net,
     /// The last hop among the links.
     pub last_hop: usize,
+    /// From a frame's end on the last hop until the host of the node has what it carried.
+    pub host_delay: Span,
     /// True if that is a radio channel.
     pub radio: bool,
     /// Its access points.
@@ -130,7 +135,7 @@ pub struct Parts {
 impl World {
     /// A world at its beginning.
     pub fn new(parts: Parts) -> World {
-        let Parts { net, last_hop, radio, access_points, stations, small_queues, hooks, proxy, .. } = parts;
+        let Parts { net, last_hop, host_delay, radio, access_points, stations, small_queues, hooks, proxy, .. } = parts;
         let Parts { terminals, routers, hop_delays, sources, senders, seed, recorder, .. } = parts;
         let meters = match access_points.nodes.len() {
             1 => vec![HopMeter::new(radio)],
@@ -142,6 +147,7 @@ impl World {
             agenda: Agenda::default(),
             net,
             last_hop,
+            received: Received::new(host_delay),
             hooks,
             edge: None,
             terminals,
@@ -264,6 +270,8 @@ impl World {
         } else if number == links {
             (0..self.pairs.len()).for_each(|number| self.sample(number));
             self.agenda.set(component, Some(self.now + SAMPLE));
+        } else if component == self.handing_up() {
+            self.hand_up();
         } else {
             match self.sources.get((number - self.first_source()) as usize) {
                 Some(_) => self.start((number - self.first_source()) as usize),
@@ -350,7 +358,19 @@ impl World {
                 edge.agent(to).counted(at, left, packet.len);
             }
         }
-        self.at_interface(at, (self.last_hop, to), packet);
+        match self.received.hold(at, to, packet) {
+            Ok(next) => self.agenda.set(self.handing_up(), Some(next)),
+            Err(packet) => self.at_interface(at, (self.last_hop, to), packet),
+        }
+    }
+
+    /// A host of the last hop has what its node received.
+    fn hand_up(&mut self) {
+        while let Some((to, packet)) = self.received.take(self.now) {
+            self.at_interface(self.now, (self.last_hop, to), packet);
+            self.settle();
+        }
+        self.agenda.set(self.handing_up(), self.received.next());
     }
 
     /// A packet has come to an interface of a host: it stays, or goes on.
@@ -704,6 +724,7 @@ impl World {
         let (at, flow, stats) = (self.now, flow_id(number), pair.sender().stats());
         self.recorder.sample(at, Gauge::Flow(SeriesKind::Cwnd, flow), stats.cwnd.get() as f64);
         self.recorder.sample(at, Gauge::Flow(SeriesKind::Window, flow), stats.peer_window.get() as f64);
+        self.recorder.sample(at, Gauge::Flow(SeriesKind::CaState, flow), f64::from(stats.ca_state.number()));
         if let Some(rtt) = stats.srtt {
             self.recorder.round_trip_at(at, flow, rtt);
         }
@@ -712,14 +733,18 @@ impl World {
         }
     }
 
-    // Components: links, the look at the bulk senders, sources, the edge, terminals, routers, ends of connections.
+    // Components: links, the look at the bulk senders, what hosts have received, sources, the edge, terminals, routers, ends of connections.
 
     fn sampler(&self) -> Component {
         Component(self.net.len() as u32)
     }
 
+    fn handing_up(&self) -> Component {
+        Component(self.net.len() as u32 + 1)
+    }
+
     fn first_source(&self) -> u32 {
-        self.net.len() as u32 + 1
+        self.net.len() as u32 + 2
     }
 
     fn source_component(&self, index: usize) -> Component {

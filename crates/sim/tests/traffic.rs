@@ -97,6 +97,27 @@ fn probes_and_fetches_take_the_delay_of_their_way() {
 }
 
 #[test]
+fn each_host_of_a_radio_hop_takes_its_time() {
+    let delay = |own: &str| {
+        let hop = format!(
+            "[hop.wifi]\nstandard = \"802.11a\"\nhost-delay = \"{own}\"\nqueue = {{ kind = \"fifo\", limit = \"100 packets\" }}\n"
+        );
+        let stations = ["sofa", "desk"].map(|name| format!("[[station]]\nname = \"{name}\"\nrate = \"54 Mbit/s\"\n"));
+        let text = format!(
+            "title = \"Hosts\"\nduration = \"10 s\"\nwarm-up = \"2 s\"\n[wire]\nrate = \"1 Gbit/s\"\ndelay = \"5 ms\"\n{hop}{}{}\
+             [laws.cubic]\nsender = \"cubic\"\n",
+            stations.concat(),
+            traffic("probe", "sofa", "desk"),
+        );
+        stream(&simulate(&parse(&text), "cubic", 1), "probe sofa to desk", Key::ProbeDelayP95)
+    };
+    // The access point sends the packet on, and the other station takes it: two hosts.
+    let (none, usual, long) = (delay("0 s"), delay("20 us"), delay("5 ms"));
+    assert!((none + 9.9..none + 10.1).contains(&long), "{none} and {long} ms");
+    assert!(usual > none, "{none} and {usual} ms: besides two host delays, the access point draws a backoff");
+}
+
+#[test]
 fn a_call_is_no_download_and_has_figures_of_its_own() {
     let call = traffic("udp", "server", "each") + "rate = \"500 kbit/s\"\nsize = \"1100 B\"\n";
     let text = scenario(&(traffic("bulk", "server", "each") + &call));

@@ -280,6 +280,7 @@ impl Connection {
             timeouts: counters.timeouts,
             undone_timeouts: counters.undone,
             recoveries: counters.recoveries,
+            ca_state: self.sender.ca_state(),
             tail_probes: counters.tail_probes,
             window_probes: counters.window_probes,
             duplicates_received: self.receiver.duplicates(),

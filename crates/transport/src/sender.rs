@@ -21,6 +21,7 @@ use crate::small_queue::{HostQueue, SmallQueue};
 use lasthop_laws::{Bounds, Decision, SenderLaw};
 use lasthop_signals::{CellCapacity, Sent, Signal};
 use lasthop_units::{Bytes, Span, Time};
+use lasthop_wire::tcp_info::CaState;
 use timers::Timers;
 
 pub(crate) use ack::Acknowledgement;
@@ -261,6 +262,18 @@ impl Sender {
     }
 
     /// RTT and timeout.
+    /// Where loss recovery is, in Linux's words.
+    pub(crate) fn ca_state(&self) -> CaState {
+        match self.recovery {
+            Recovery::Open if self.board.sacked_segments() > 0 || self.repeated.is_some_and(|times| times > 0) => {
+                CaState::Disorder
+            }
+            Recovery::Open => CaState::Open,
+            Recovery::Fast(_) => CaState::Recovery,
+            Recovery::Loss(_) => CaState::Loss,
+        }
+    }
+
     pub(crate) fn rtt(&self) -> &RttEstimator {
         &self.rtt
     }

@@ -1,6 +1,7 @@
 //! What an endpoint has done so far.
 
 use lasthop_units::{Bytes, Span};
+use lasthop_wire::tcp_info::CaState;
 
 /// Counters and gauges of one end of a connection, in the manner of Linux `TCP_INFO`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -21,6 +22,8 @@ pub struct Stats {
     pub undone_timeouts: u64,
     /// Times that fast recovery was entered.
     pub recoveries: u64,
+    /// Where loss recovery is now. There is no reduction without loss here, so never [`CaState::Cwr`].
+    pub ca_state: CaState,
     /// Tail loss probes sent.
     pub tail_probes: u64,
     /// Zero-window probes sent.

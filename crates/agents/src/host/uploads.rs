@@ -30,6 +30,8 @@ pub(super) struct Uploads {
 struct Known {
     flow: FlowId,
     delivered: u32,
+    /// The same as payload: each segment as long as segments were when it was counted.
+    payload: Bytes,
     /// When it had much to send last, if it ever had.
     busy: Option<Time>,
     /// It was an upload at the last look.
@@ -60,18 +62,22 @@ impl Uploads {
             let delivered = info.delivered.unwrap_or_default();
             let known = before.remove(&socket.cookie).unwrap_or_else(|| {
                 self.next = self.next.wrapping_add(1);
-                Known { flow: FlowId(self.next), delivered, busy: None, sends: false }
+                let payload = info.mss * u64::from(delivered);
+                Known { flow: FlowId(self.next), delivered, payload, busy: None, sends: false }
             });
-            let busy = if has_much(&info, delivered.wrapping_sub(known.delivered)) { Some(now) } else { known.busy };
+            let lately = delivered.wrapping_sub(known.delivered);
+            let payload = known.payload + info.mss * u64::from(lately);
+            let busy = if has_much(&info, lately) { Some(now) } else { known.busy };
             let sends = busy.is_some_and(|busy| now.since(busy) <= REST);
             if sends {
-                let report = report(known.flow, &info, self.destinations.hash_one(socket.peer.ip().to_canonical()));
+                let destination = self.destinations.hash_one(socket.peer.ip().to_canonical());
+                let report = report(known.flow, &info, payload, destination);
                 let Socket { cookie, local, peer, .. } = *socket;
                 uploads.push(Upload { cookie, local, peer, info, report });
             } else if known.sends {
                 gone.push((socket.cookie, known.flow));
             }
-            self.known.insert(socket.cookie, Known { delivered, busy, sends, ..known });
+            self.known.insert(socket.cookie, Known { delivered, payload, busy, sends, ..known });
         }
         let vanished = before.into_iter().filter(|(_, known)| known.sends);
         gone.extend(vanished.map(|(cookie, known)| (cookie, known.flow)));
@@ -90,7 +96,7 @@ fn has_much(info: &TcpInfo, lately: u32) -> bool {
     u64::from(lately) + u64::from(info.in_flight()) + waits > MUCH
 }
 
-fn report(flow: FlowId, info: &TcpInfo, destination: u64) -> SocketReport {
+fn report(flow: FlowId, info: &TcpInfo, delivered: Bytes, destination: u64) -> SocketReport {
     let segments = |count: u32| info.mss * u64::from(count);
     SocketReport {
         flow,
@@ -100,7 +106,7 @@ fn report(flow: FlowId, info: &TcpInfo, destination: u64) -> SocketReport {
         mss: info.mss,
         cwnd: segments(info.cwnd),
         in_flight: segments(info.in_flight()),
-        delivered: segments(info.delivered.unwrap_or_default()),
+        delivered,
         destination,
         // The kernel tells it of the socket, not of the queues below it.
         queued: None,
@@ -178,5 +184,15 @@ mod tests {
         assert_ne!(found[0].report.flow, found[1].report.flow);
         assert_eq!(found[0].report.destination, found[1].report.destination);
         assert_eq!(uploads.clear().len(), 2);
+    }
+
+    #[test]
+    fn segments_that_become_shorter_have_not_been_so_before() {
+        let mut uploads = Uploads::default();
+        uploads.look(at(0), std::iter::once(&socket(1, 100, 30)));
+        let mut shorter = socket(1, 110, 30);
+        shorter.info.as_mut().expect("a record").mss = Bytes::new(1000);
+        let (found, _) = uploads.look(at(500), std::iter::once(&shorter));
+        assert_eq!(found[0].report.delivered, Bytes::new(100 * 1448 + 10 * 1000));
     }
 }

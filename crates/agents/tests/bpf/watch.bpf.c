@@ -11,6 +11,7 @@
 
 #define OPEN 0
 #define RECOVERY 3
+#define BURST 10
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 typedef struct {
@@ -33,6 +34,8 @@ struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	__u32 snd_cwnd;
 	__u32 snd_ssthresh;
+	__u32 snd_una;
+	__u32 mss_cache;
 };
 #pragma clang attribute pop
 
@@ -53,7 +56,12 @@ struct watched {
 	__u64 first_loss;
 	__u64 last_loss;
 	__u32 state;
-	__u32 zero;
+	/* At the last acknowledgement in state Open, beyond slow start: the window, and what was acknowledged; no window: none has come. */
+	__u32 cwnd;
+	__u32 una;
+	/* The most segments that one acknowledgement of fewer than BURST has set free while it raised the window: those that it acknowledged,
+	 * and those that the window grew by. */
+	__u32 freed;
 };
 
 struct {
@@ -75,14 +83,25 @@ int BPF_PROG(watch_ack, struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct watched *seen = of(sk);
-	__u32 cwnd;
+	__u32 cwnd, una, acked, mss, before;
 
 	if (!seen)
 		return 0;
 	seen->acks++;
+	before = seen->cwnd;
+	seen->cwnd = 0;
 	if (BPF_CORE_READ_BITFIELD_PROBED(&tp->inet_conn, icsk_ca_state) != OPEN)
 		return 0;
 	cwnd = BPF_CORE_READ(tp, snd_cwnd);
+	una = BPF_CORE_READ(tp, snd_una);
+	mss = BPF_CORE_READ(tp, mss_cache);
+	/* The trace point comes before an acknowledgement is taken in: what has changed since the last was that one's doing. */
+	acked = mss ? (una - seen->una) / mss : BURST;
+	if (before && cwnd > before && acked < BURST && acked + cwnd - before > seen->freed)
+		seen->freed = acked + cwnd - before;
+	if (cwnd >= BPF_CORE_READ(tp, snd_ssthresh))
+		seen->cwnd = cwnd;
+	seen->una = una;
 	seen->open++;
 	seen->below += cwnd < seen->lower;
 	seen->above += cwnd > seen->upper;

@@ -28,6 +28,8 @@ pub struct Seen {
     pub above: u64,
     pub slow_start: u64,
     pub losses: u64,
+    /// The most segments that one acknowledgement set free while it raised the window.
+    pub freed: u32,
     /// Mean window at a loss, segments, and mean time between two.
     pub cwnd_at_loss: f64,
     pub between_losses_s: f64,
@@ -53,7 +55,7 @@ impl Watch {
 
     /// Watches a connection anew, by its socket's cookie.
     pub fn watch(&self, cookie: u64, lower: u32, upper: u32) {
-        let mut value = [0; 88];
+        let mut value = [0; 96];
         value[..4].copy_from_slice(&lower.to_ne_bytes());
         value[4..8].copy_from_slice(&upper.to_ne_bytes());
         self.skeleton.maps.watched.update(&cookie.to_ne_bytes(), &value, MapFlags::ANY).expect("room");
@@ -71,6 +73,7 @@ impl Watch {
             above: word(4),
             slow_start: word(5),
             losses,
+            freed: u32::from_ne_bytes(value[92..96].try_into().expect("four octets")),
             cwnd_at_loss: sum as f64 / losses as f64,
             between_losses_s: (last - first) as f64 / 1e9 / losses.saturating_sub(1) as f64,
         }

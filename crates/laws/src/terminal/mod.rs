@@ -62,6 +62,8 @@ params! {
             |p| p.standing >= Span::from_millis(1) && p.standing <= Span::from_secs(1) => "from 1 ms to 1 s";
         /// Packets that stand on the hop besides, of all terminals together (rule "model").
         packets: u32 = "30", |p| p.packets >= 1 && p.packets <= 10_000 => "from 1 to 10000";
+        /// Segments that the terminal may have in flight (rule "fixed").
+        window: u32 = "8", |p| p.window >= 2 && p.window <= 100_000 => "from 2 to 100000";
         /// What the terminal does beside senders that nothing bounds and that fill the hop (rule "model").
         beside: Beside = "yield";
     }
@@ -74,6 +76,8 @@ words! {
         Tables = "tables",
         /// The number of terminals alone: the authors' earlier method, which looked every 10 s.
         Count = "count",
+        /// `window` segments, whatever happens: to find out what a window can do in a world.
+        Fixed = "fixed",
         /// What each connection delivers, and a little that stands on the hop (see `model`).
         Model = "model",
     }
@@ -174,6 +178,10 @@ impl Terminal {
         match self.params.rule {
             Rule::Tables => self.by_table(tables::by_both),
             Rule::Count => self.by_table(|own, _, terminals| (tables::by_terminals(own, terminals), false)),
+            Rule::Fixed => {
+                let bounds = Bounds { lower: 1, upper: self.params.window };
+                self.by_table(|_, _, _| (bounds, false));
+            }
             Rule::Model => self.by_model(now),
         }
     }

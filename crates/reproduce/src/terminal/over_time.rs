@@ -11,12 +11,12 @@ const ONE: &str = "terminal-1";
 /// What a point of a picture is a mean over, in seconds.
 const WIDTH: f64 = 0.5;
 
-/// A series of one terminal in the first run of each law.
-fn one(run: &Results, kind: SeriesKind, factor: f64) -> Vec<Curve> {
+/// A series of one terminal in the first run of each law, times `factor` and no less than `least`.
+fn one(run: &Results, kind: SeriesKind, (factor, least): (f64, f64)) -> Vec<Curve> {
     let line = |law: &str| {
         let first = run.runs(law).next()?;
         let points = Results::series_of(first, kind, ONE, WIDTH);
-        Some(Curve::measured(law, points.into_iter().map(|(at, value)| (at, (value * factor).max(1.0))).collect()))
+        Some(Curve::measured(law, points.into_iter().map(|(at, value)| (at, (value * factor).max(least))).collect()))
     };
     ["cubic", "tables", "model"].into_iter().filter_map(line).collect()
 }
@@ -31,9 +31,20 @@ pub(super) fn over_time(runner: &Runner<'_>) -> Result<Section, ExperimentError>
             ..Chart::over_time(format!("terminal-{file}-{rtt}"), format!("{what} of one terminal, {rtt} ms"), y, curves)
                 .logarithmic()
         };
-        let windows = one(&run, SeriesKind::Cwnd, 1.0 / 1448.0);
+        let windows = one(&run, SeriesKind::Cwnd, (1.0 / 1448.0, 1.0));
         charts.push(drawn("cwnd", "Congestion window", "congestion window (packets)", windows));
-        charts.push(drawn("rtt", "Round trip", "round trip (ms)", one(&run, SeriesKind::RoundTrip, 1.0)));
+        charts.push(drawn("rtt", "Round trip", "round trip (ms)", one(&run, SeriesKind::RoundTrip, (1.0, 1.0))));
+        charts.push(Chart {
+            note:
+                "0 is Open, 1 Disorder, 3 Recovery, 4 Loss. One terminal of ten in one run; means over half a second."
+                    .into(),
+            ..Chart::over_time(
+                format!("terminal-state-{rtt}"),
+                format!("State of congestion control of one terminal, {rtt} ms"),
+                "state, as Linux numbers it",
+                one(&run, SeriesKind::CaState, (1.0, 0.0)),
+            )
+        });
         let point = |law: &str| {
             let at = mean(&run.of(law, Key::Throughput));
             Curve::estimated(law, [(at, run.of(law, Key::RttMean))])
@@ -51,7 +62,7 @@ pub(super) fn over_time(runner: &Runner<'_>) -> Result<Section, ExperimentError>
     }
     Ok(Section {
         title: "Windows and round trips over time".into(),
-        text: "The worlds of the first section. The paper draws the states of TCP as well; how often recovery was entered stands in that section's table.".into(),
+        text: "The worlds of the first section. How often recovery was entered stands in its table; at 256 ms the terminal that is drawn stays in Open.".into(),
         charts,
         ..Section::default()
     })

@@ -37,6 +37,7 @@ impl Run {
 
 const LONGEST_RUN: Span = Span::from_secs(3600);
 const LONGEST_DELAY: Span = Span::from_secs(10);
+const LONGEST_HOST_DELAY: Span = Span::from_millis(10);
 const SLOWEST: Rate = Rate::from_bps(1_000);
 const FASTEST: Rate = Rate::from_mbit(100_000);
 const MOST_LOST: f64 = 0.9;
@@ -57,6 +58,7 @@ pub struct Scenario {
     pub(crate) backhaul: Option<Cable>,
     pub(crate) hop: Hop,
     pub(crate) mesh_routing: raw::MeshRouting,
+    pub(crate) host_delay: Span,
     pub(crate) stations: Vec<String>,
     pub(crate) further: Further,
     pub(crate) access_points: Vec<String>,
@@ -104,6 +106,7 @@ pub(crate) fn scenario(name: &str, mut raw: raw::Scenario, cx: &mut Context) -> 
         backhaul: backhaul?,
         hop: hop?,
         mesh_routing: mesh_routing(&raw).unwrap_or(raw::MeshRouting::Static),
+        host_delay: host_delay(&raw, cx)?,
         stations: stations?,
         further: further?.made?,
         access_points: raw.access_point.get()?.iter().filter_map(|table| table.name.get()).collect(),
@@ -139,6 +142,19 @@ fn warm_up(raw: &raw::Scenario, duration: Span, cx: &mut Context) -> Option<Span
         return None;
     }
     Some(warm_up)
+}
+
+/// What the hosts of a radio hop take to answer; nothing on another hop.
+fn host_delay(raw: &raw::Scenario, cx: &mut Context) -> Option<Span> {
+    match raw.hop.get()?.wifi.get() {
+        Some(hop) => span(
+            &hop.host_delay,
+            (Span::ZERO, LONGEST_HOST_DELAY),
+            "a host that takes longer is no delay of interrupt and stack but a queue",
+            cx,
+        ),
+        None => Some(Span::ZERO),
+    }
 }
 
 /// A time within bounds.
