@@ -185,7 +185,7 @@ impl Graph {
     }
 
     /// The steps from a host to its neighbours, in the order of links.
-    fn steps(&self, at: HostId) -> impl Iterator<Item = (Step, HostId)> + '_ {
+    pub(crate) fn steps(&self, at: HostId) -> impl Iterator<Item = (Step, HostId)> + '_ {
         let step = move |link: usize, from: Node, to: Node| {
             let ends = &self.links[link].ends;
             let here = ends.get(from.index()).copied().flatten() == Some(at);

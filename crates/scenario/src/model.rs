@@ -205,8 +205,8 @@ impl Scenario {
             ends[ap.index()] = Some(Scenario::AP_HOST);
             radio.push((ap, station));
         }
-        if let (true, Hop::Wifi(plan)) = (self.is_mesh(), &self.hop) {
-            radio = in_reach(&plan.params().reach);
+        if let Some(mesh) = self.hop.mesh() {
+            radio = mesh;
         }
         let mut links =
             vec![cable(&self.wire, [Scenario::SERVER, self.edge()]), Link { medium: Medium::LastHop, ends }];
@@ -248,7 +248,7 @@ impl Scenario {
 
     /// True if the stations forward each other's packets.
     pub fn is_mesh(&self) -> bool {
-        matches!(&self.hop, Hop::Wifi(plan) if plan.params().nodes.iter().any(|node| node.role == wifi::Role::Peer))
+        self.hop.is_mesh()
     }
 
     /// Where the routes of a mesh's nodes come from; static for whatever is no mesh.
@@ -425,6 +425,18 @@ pub enum Queue {
 }
 
 impl Hop {
+    pub(crate) fn is_mesh(&self) -> bool {
+        matches!(self, Hop::Wifi(plan) if plan.params().nodes.iter().any(|node| node.role == wifi::Role::Peer))
+    }
+
+    /// Pairs of nodes of a mesh that exchange packets, in both directions; `None` if the hop is no mesh.
+    pub(crate) fn mesh(&self) -> Option<Vec<(Node, Node)>> {
+        match self {
+            Hop::Wifi(plan) if self.is_mesh() => Some(in_reach(&plan.params().reach)),
+            _ => None,
+        }
+    }
+
     /// The access point's queue towards the stations; `None` for a cell, whose base station has one of its own kind.
     pub fn queue(&self) -> Option<Queue> {
         match self {

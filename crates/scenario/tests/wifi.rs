@@ -1,6 +1,6 @@
 //! Links of their own, capture and channels: from the file to the hop.
 
-use lasthop_radio::wifi::{Air, Db, Mcs, Plan, RateChoice, Reach, Snr, Wifi};
+use lasthop_radio::wifi::{Air, Db, Fading, Mcs, Plan, RateChoice, Reach, Snr, Wifi};
 use lasthop_radio::{AccessClass, Dest, Ecn, Hop as _, NextEvent, Outbox, Packet, RxInfo};
 use lasthop_scenario::{Hop, Scenario};
 use lasthop_signals::Node;
@@ -53,6 +53,17 @@ fn in_a_mesh_with_capture_powers_follow_from_positions() {
         }
     };
     assert_eq!((plan.params().links.len(), metres(0, 1), metres(1, 2), metres(2, 0)), (6, 50.0, 50.0, 100.0));
+    assert!(plan.params().links.iter().all(|link| link.link.as_ref().is_some_and(|link| link.fading.is_none())));
+}
+
+#[test]
+fn links_of_a_mesh_fade_as_it_says() {
+    let hop = "standard = \"802.11a\"\ncapture = true\nmesh = { range = \"60 m\", fading = { kind = \"rician\", coherence = \"20 ms\" } }\n";
+    let tables = "[[station]]\nname = \"a\"\nrate = \"6 Mbit/s\"\nposition = [\"30 m\", \"40 m\"]\n";
+    let plan = plan(hop, tables);
+    let fading: Vec<_> =
+        plan.params().links.iter().map(|link| link.link.as_ref().and_then(|link| link.fading)).collect();
+    assert_eq!(fading, [Some(Fading { coherence: Span::from_millis(20), k: 4.0 }); 2]);
 }
 
 /// Packets that arrive at each station.

@@ -36,6 +36,16 @@ fn packets_go_from_node_to_node_and_over_the_gateway() {
 }
 
 #[test]
+fn packets_take_the_routes_of_the_file() {
+    // All three decode each other; the routes lead over the middle one.
+    let text = chain(2, "24 Mbit/s", &bulk("n2", "ap")).replace("110 m", "210 m");
+    let route = |at: &str, to: &str| format!("[[route]]\nat = \"{at}\"\nto = \"{to}\"\nvia = \"n1\"\n");
+    let around = text.replace("[laws.cubic]", &(route("n2", "ap") + &route("ap", "n2") + "[laws.cubic]"));
+    let ((direct, _), (two_hops, _)) = (run(&text, "cubic"), run(&around, "cubic"));
+    assert!((0.4..0.6).contains(&(two_hops / direct)), "{two_hops} of {direct} Mbit/s");
+}
+
+#[test]
 fn atp_fills_a_hop_and_keeps_its_queue_short() {
     let text = chain(1, "24 Mbit/s", &bulk("n1", "ap"));
     let (rate, _) = run(&text, "atp");

@@ -1,5 +1,7 @@
 //! "ATP in wireless mesh networks" (Zhang, Buck and Zappala 2011).
 
+mod testbeds;
+
 use crate::study::{Results, Runner, Shipped, shipped};
 use crate::{Figure, System};
 use lasthop_experiment::ExperimentError;
@@ -13,9 +15,10 @@ pub(super) const SYSTEM: System = System {
     figures: &[
         Figure { id: "stack", title: "Three flows, the middle one between the others", make: stack },
         Figure { id: "chains", title: "One flow over one to four hops", make: chains },
+        Figure { id: "testbeds", title: "One, two and five flows on two testbeds", make: testbeds::testbeds },
     ],
     preface: PREFACE,
-    headlines: &["stack", "chains"],
+    headlines: &["stack", "chains", "testbeds"],
 };
 
 const PREFACE: &str = "
@@ -33,8 +36,9 @@ here ran on radio hardware.**
 
 Values are means over the seeds, ± half of their 95 % confidence intervals. A requirement is met or not by the means.
 
-The paper measured a testbed of 802.11a. Its channels are not known; the worlds here are those of the reference data S4 (ns-3), and were fixed before
-ATP ran in them. They lose nothing but what collides.
+The paper measured a testbed of 802.11a. Its channels are not known. The stack and the chains are those of the reference data S4 (ns-3), and lose nothing but what
+collides; the testbeds have the paper's rates and powers, and losses that follow from where their nodes stand. All were fixed before ATP ran in them. Hosts take 20 µs to send a
+packet on (`docs/decisions/0024-hosts-take-time.md`).
 
 Log utility is the sum of the logarithms of the flows' throughputs in kbit/s, none counted as less than 1 kbit/s; the paper states neither base nor unit.
 A flow starves if it gets less than a tenth of an equal share.

@@ -4,7 +4,7 @@ use super::traffic::group;
 use super::{cable, name, unique, unknown_name};
 use crate::Scenario;
 use crate::graph::{Cable, Graph, HostRole, Link, Medium, Route};
-use crate::model::Further;
+use crate::model::{Further, Hop};
 use crate::problem::Kind;
 use crate::raw;
 use crate::read::{At, Context, Entry};
@@ -41,7 +41,7 @@ impl Known {
 }
 
 /// The server, the access point, the stations, and what the file adds.
-pub(super) fn further(raw: &raw::Scenario, stations: &[String], cx: &mut Context) -> Option<Known> {
+pub(super) fn further(raw: &raw::Scenario, stations: &[String], hop: Option<&Hop>, cx: &mut Context) -> Option<Known> {
     let (tables, links, routes) = (raw.host.get()?, raw.link.get()?, raw.route.get()?);
     for table in &tables {
         name(&table.name, &["each", "server", "ap", "edge", "default", "law"], cx);
@@ -85,7 +85,7 @@ pub(super) fn further(raw: &raw::Scenario, stations: &[String], cx: &mut Context
     let whole = cables.into_iter().collect::<Option<_>>().zip(made.into_iter().collect::<Option<_>>()).zip(hosts);
     if let Some(((cables, routes), hosts)) = whole {
         let made = Further { hosts, cables, routes };
-        known.made = reachable(raw, (&known, &made), stations.len(), cx).map(|()| made);
+        known.made = reachable(raw, (&known, &made), (stations.len(), hop), cx).map(|()| made);
     }
     Some(known)
 }
@@ -119,22 +119,20 @@ fn route(table: &raw::Route, known: &Known, cx: &mut Context) -> Option<Route> {
 }
 
 /// Every host must lead to every other, and no route may go in a circle.
-fn reachable(raw: &raw::Scenario, (known, made): (&Known, &Further), stations: usize, cx: &mut Context) -> Option<()> {
+fn reachable(
+    raw: &raw::Scenario,
+    (known, made): (&Known, &Further),
+    (stations, hop): (usize, Option<&Hop>),
+    cx: &mut Context,
+) -> Option<()> {
     let Further { cables, routes, .. } = made;
     if *made == Further::default() {
         return Some(());
     }
-    let graph = sketch(raw, (known, made), stations);
-    let neighbours = |at: HostId, via: HostId| {
-        let beside = |link: &Link| link.ends.contains(&Some(at)) && link.ends.contains(&Some(via));
-        graph.links.iter().any(|link| match link.medium {
-            Medium::Cable(_) => beside(link),
-            Medium::LastHop => beside(link) && (at == Scenario::AP_HOST || via == Scenario::AP_HOST),
-        })
-    };
+    let graph = sketch(raw, (known, made), (stations, hop));
     let tables = raw.route.get()?;
     for (table, route) in tables.iter().zip(routes) {
-        if !neighbours(route.at, route.via) {
+        if !graph.steps(route.at).any(|(_, there)| there == route.via) {
             let what = format!("\"{}\" has no link to \"{}\"", table.at.get()?, table.via.get()?);
             cx.impossible(&table.via.at, what, "name a host at the other end of one of its links");
             return None;
@@ -183,12 +181,13 @@ fn reachable(raw: &raw::Scenario, (known, made): (&Known, &Further), stations: u
 }
 
 /// The graph of the file as far as routes go: rates and delays do not matter.
-fn sketch(raw: &raw::Scenario, (known, made): (&Known, &Further), stations: usize) -> Graph {
+fn sketch(raw: &raw::Scenario, (known, made): (&Known, &Further), (stations, hop): (usize, Option<&Hop>)) -> Graph {
     let line = wired::Params { rate: Rate::from_mbit(1), delay: Span::ZERO, queue_packets: 1 };
     let cable = |ends: [HostId; 2]| Link { medium: Medium::Cable(Cable::plain(line)), ends: ends.map(Some).to_vec() };
     let role = |name: &str| crate::graph::Host { name: name.to_owned(), role: HostRole::Wired };
     let edge = if raw.backhaul.given { Scenario::station_host(stations) } else { Scenario::AP_HOST };
-    let radio = (0..stations).map(|place| (Scenario::AP, Scenario::station_node(place))).collect();
+    let star = || (0..stations).map(|place| (Scenario::AP, Scenario::station_node(place))).collect();
+    let radio = hop.and_then(Hop::mesh).unwrap_or_else(star);
     let mut ends = vec![Some(Scenario::AP_HOST)];
     ends.extend((0..stations).map(|place| Some(Scenario::station_host(place))));
     let hop = Link { medium: Medium::LastHop, ends };

@@ -87,8 +87,9 @@ pub(crate) fn scenario(name: &str, mut raw: raw::Scenario, cx: &mut Context) -> 
     };
     let stations = stations(&raw, cx);
     access_points(&raw, cx);
-    let further = stations.as_ref().and_then(|stations| further::further(&raw, stations, cx));
     let hop = hop(&raw, run, cx);
+    let host_delay = host_delay(&raw, cx);
+    let further = stations.as_ref().and_then(|stations| further::further(&raw, stations, hop.as_ref(), cx));
     let streams = traffic::streams(&raw, stations.as_deref(), further.as_ref(), run, cx);
     let laws = laws::laws(&raw, cx);
     traffic::regulated(&raw, streams.as_deref(), laws.as_deref(), cx);
@@ -106,7 +107,7 @@ pub(crate) fn scenario(name: &str, mut raw: raw::Scenario, cx: &mut Context) -> 
         backhaul: backhaul?,
         hop: hop?,
         mesh_routing: mesh_routing(&raw).unwrap_or(raw::MeshRouting::Static),
-        host_delay: host_delay(&raw, cx)?,
+        host_delay: host_delay?,
         stations: stations?,
         further: further?.made?,
         access_points: raw.access_point.get()?.iter().filter_map(|table| table.name.get()).collect(),

@@ -359,6 +359,9 @@ table! {
         optional interference_range: Quantity<Metres>,
         /// Where the access point stands: two coordinates.
         default("[\"0 m\", \"0 m\"]") position: Vec<Quantity<Metres>>,
+        /// With `hop.wifi.capture`: fading of every link around the mean that follows from where its ends stand. Each link fades by itself,
+        /// and in each direction.
+        optional fading: Fading,
         /// Where the nodes' routes come from.
         default("\"static\"") routing: MeshRouting,
     }

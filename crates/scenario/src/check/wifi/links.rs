@@ -92,7 +92,7 @@ fn metres(entry: &Entry<Quantity<Metres>>, cx: &mut Context) -> Option<f64> {
     Some(metres.0 as f64 / 1_000.0)
 }
 
-fn fading(table: &raw::Fading, cx: &mut Context) -> Option<Fading> {
+pub(super) fn fading(table: &raw::Fading, cx: &mut Context) -> Option<Fading> {
     let why = "a frame sees one gain; a longer one than a run is no fading";
     let coherence = span(&table.coherence, (Span::from_millis(1), LONGEST_RUN), why, cx);
     let k = match (table.kind.get()?, table.k.given) {

@@ -1,10 +1,11 @@
 //! A mesh: who hears whom follows from where nodes stand.
 
+use super::links;
 use crate::quantity::{Metres, show};
 use crate::raw;
 use crate::read::{Context, Entry, Quantity};
 use lasthop_radio::queue;
-use lasthop_radio::wifi::{Link, NodeParams, PathLoss, Reach, ReachMatrix, Role, Snr};
+use lasthop_radio::wifi::{Fading, Link, NodeParams, PathLoss, Reach, ReachMatrix, Role, Snr};
 use lasthop_signals::Node;
 use lasthop_units::Time;
 
@@ -65,8 +66,34 @@ pub(super) fn hearing(mesh: &raw::Mesh, raw: &raw::Scenario, cx: &mut Context) -
     connected(&reach, &stations, decodes, cx).then_some(reach)
 }
 
+/// How links fade; `Some(None)`: they do not.
+pub(super) fn fading(hop: &raw::WifiHop, cx: &mut Context) -> Option<Option<Fading>> {
+    if !hop.mesh.given {
+        return Some(None);
+    }
+    let mesh = hop.mesh.get()?;
+    if !mesh.fading.given {
+        return Some(None);
+    }
+    if !hop.capture.get()? {
+        let remedy = "add `capture = true` to `[hop.wifi]`, or delete this key";
+        cx.impossible(
+            &mesh.fading.at,
+            "`fading` means nothing without powers, which follow from positions with `capture`",
+            remedy,
+        );
+        return None;
+    }
+    links::fading(&mesh.fading.get()?, cx).map(Some)
+}
+
 /// Radio conditions between two nodes by where they stand, for those that [`hearing`] has found right.
-pub(super) fn strength(mesh: &raw::Mesh, stations: &[raw::Station], loss: PathLoss, ends: [Node; 2]) -> Option<Link> {
+pub(super) fn strength(
+    mesh: &raw::Mesh,
+    stations: &[raw::Station],
+    (loss, fading): (PathLoss, Option<Fading>),
+    ends: [Node; 2],
+) -> Option<Link> {
     let place = |node: Node| {
         let entry = match node.index().checked_sub(1) {
             Some(station) => &stations.get(station)?.position,
@@ -77,7 +104,7 @@ pub(super) fn strength(mesh: &raw::Mesh, stations: &[raw::Station], loss: PathLo
     };
     let ([ax, ay], [bx, by]) = (place(ends[0])?, place(ends[1])?);
     let metres = (ax - bx).hypot(ay - by) / 1_000.0;
-    Some(Link { snr: Snr::Distance { loss, walk: vec![(Time::ZERO, metres)] }, fading: None })
+    Some(Link { snr: Snr::Distance { loss, walk: vec![(Time::ZERO, metres)] }, fading })
 }
 
 /// Reports what a mesh does not have.

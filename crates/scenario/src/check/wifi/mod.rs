@@ -16,8 +16,8 @@ use crate::read::{Context, Entry, Quantity};
 use crate::{Scenario, Standard, phy, raw};
 use lasthop_radio::queue;
 use lasthop_radio::wifi::{
-    Amsdu, Background, Beacons, GuardInterval, LinkParams, Mcs, Mode, NodeParams, Params, PathLoss, Plan, Profile,
-    RateChoice, ReachMatrix, Role,
+    Amsdu, Background, Beacons, Fading, GuardInterval, LinkParams, Mcs, Mode, NodeParams, Params, PathLoss, Plan,
+    Profile, RateChoice, ReachMatrix, Role,
 };
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Span};
@@ -89,6 +89,7 @@ pub(super) fn hop(hop: &raw::WifiHop, raw: &raw::Scenario, run: Run, cx: &mut Co
     let (reach, homes, further_channels) = (hearing?, homes?, further_channels?);
     let reach = separated(reach, raw, (channel?, &further_channels), &homes)?;
     let links = single_links::links(hop, raw, (&homes, &reach), air, cx);
+    let fading = mesh::fading(hop, cx);
 
     // Too many stations were reported with their names.
     let guard_interval = phy::radio_guard_interval(guard_interval?)?;
@@ -131,7 +132,7 @@ pub(super) fn hop(hop: &raw::WifiHop, raw: &raw::Scenario, run: Run, cx: &mut Co
         amsdu: amsdu?,
         beacons: Some(Beacons { interval: beacon_interval?, ..Beacons::default() }),
         background,
-        links: strengths(links?, &reach, hop, raw, loss?)?,
+        links: strengths(links?, &reach, (hop, raw), (loss?, fading?))?,
         reach,
         capture: hop.capture.get()?,
         ..Params::new(standard, phy::radio_width(width?)?, guard_interval, nodes)
@@ -164,13 +165,12 @@ fn separated(
 fn strengths(
     mut links: Vec<LinkParams>,
     reach: &ReachMatrix,
-    hop: &raw::WifiHop,
-    raw: &raw::Scenario,
-    loss: PathLoss,
+    (hop, raw): (&raw::WifiHop, &raw::Scenario),
+    air: (PathLoss, Option<Fading>),
 ) -> Option<Vec<LinkParams>> {
     if hop.mesh.given && hop.capture.get()? {
         let (mesh, stations) = (hop.mesh.get()?, raw.station.get()?);
-        single_links::add_strengths(&mut links, reach, |a, b| mesh::strength(&mesh, &stations, loss, [a, b]));
+        single_links::add_strengths(&mut links, reach, |a, b| mesh::strength(&mesh, &stations, air, [a, b]));
     }
     Some(links)
 }
