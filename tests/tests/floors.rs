@@ -9,7 +9,7 @@ const FLOORS: &[&[&str]] = &[
     &["units"],
     &["signals"],
     &["wire"],
-    &["laws"],
+    &["laws", "routing"],
     &["transport", "radio", "report"],
     &["scenario", "system"],
     &["sim", "lab", "agents"],

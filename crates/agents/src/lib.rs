@@ -11,6 +11,7 @@ pub mod host;
 pub mod monitor;
 #[cfg(feature = "bpf")]
 mod netns;
+pub mod olsr;
 pub mod proxy;
 mod remedy;
 #[cfg(feature = "bpf")]

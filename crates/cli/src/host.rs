@@ -187,6 +187,7 @@ mod tests {
             interval: Span::from_millis(700),
             standing: Span::from_millis(9),
             packets: 17,
+            window: 23,
             beside: Beside::Compete,
         };
         let law = Choice::named(Place::Terminal, "terminal").expect("a law").with(params.settings());

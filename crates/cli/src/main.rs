@@ -13,6 +13,7 @@ mod host;
 mod lab;
 mod law;
 mod monitor;
+mod olsr;
 mod pair;
 mod place;
 mod progress;
@@ -81,6 +82,12 @@ enum Command {
     /// stops, is killed, or stands still, connections are plain CUBIC again within a second, and nothing stays attached. It cannot help QUIC,
     /// UDP, connections that began before it, or those over another congestion control than CUBIC.
     Host(host::Args),
+    /// Be the routing agent on a node of a mesh: find neighbours, and ways to all others (OLSR, RFC 3626)
+    ///
+    /// Speaks at UDP port 698 of one interface, installs a route to every node that can be reached, and prints what changes. Routes have
+    /// protocol 98; they are removed at the end, and those of a killed agent by the next. OLSR has no authentication: see
+    /// docs/how-to/route-a-mesh.md.
+    Olsr(olsr::Args),
     /// Make a key for a station and its edge proxy
     ///
     /// Run it where the proxy is, once for every station, and carry the station's file to the station by a way that you trust.
@@ -131,6 +138,7 @@ fn main() -> ExitCode {
         Command::Proxy(args) => proxy::proxy(&args),
         Command::Station(args) => station::station(&args),
         Command::Host(args) => host::host(&args),
+        Command::Olsr(args) => olsr::olsr(&args),
         Command::Pair(args) => pair::pair(&args),
         Command::Send(args) => stream::send::send(&args),
         Command::Recv(args) => stream::recv::recv(&args),

@@ -10,7 +10,7 @@ use lasthop_laws::{Place, Transport};
 use lasthop_radio::wifi::Role;
 use lasthop_report::StreamInfo;
 use lasthop_scenario::graph::{Graph, HostRole, Medium};
-use lasthop_scenario::{Hop, Program, Scenario, SetUp, Stream, StreamKind};
+use lasthop_scenario::{Hop, MeshRouting, Program, Scenario, SetUp, Stream, StreamKind};
 use lasthop_signals::{HostId, Node};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use std::collections::BTreeSet;
@@ -57,6 +57,9 @@ fn beyond(scenario: &Scenario, law: &SetUp) -> Option<String> {
     }
     if matches!(scenario.hop(), Hop::Cell(_)) {
         return Some("the lab has no cells".to_owned());
+    }
+    if scenario.mesh_routing() != MeshRouting::Static {
+        return Some("the lab's meshes have static routes".to_owned());
     }
     let terminals = law.parts.iter().any(|part| part.place == Place::Terminal);
     if terminals

@@ -114,6 +114,11 @@ pub struct Forwarding {
 }
 
 impl Forwarding {
+    /// A table of these steps alone, by host number.
+    pub fn of(entries: Vec<Option<Step>>) -> Forwarding {
+        Forwarding { default: None, entries }
+    }
+
     /// The next step towards `to`; `None` if there is no way.
     #[inline]
     pub fn next(&self, to: HostId) -> Option<Step> {

@@ -22,6 +22,6 @@ pub use model::{
     Hop, Queue, REQUEST, Stream, StreamKind, TraceHop, UDP_HEADERS, UnknownHost, UnknownLaw, WiredHop, stream_infos,
 };
 pub use problem::{Error, Kind, Problem};
-pub use raw::{Program, Standard, World};
+pub use raw::{MeshRouting, Program, Standard, World};
 pub use schema::{json_schema, reference_page};
 pub use set_up::{Hosts, Part, SetUp};

@@ -3,7 +3,7 @@
 use crate::check::Scenario;
 use crate::graph::{Cable, Graph, Host, HostRole, Link, Medium, Route};
 use crate::read::nearest;
-use crate::{Program, SetUp, World};
+use crate::{MeshRouting, Program, SetUp, World};
 use lasthop_laws::{Choice, Place, Transport};
 use lasthop_radio::{AccessClass, cell, queue, trace, wifi, wired};
 use lasthop_report::{Direction, Key, NOBODY, StreamInfo};
@@ -249,6 +249,11 @@ impl Scenario {
     /// True if the stations forward each other's packets.
     pub fn is_mesh(&self) -> bool {
         self.hop.is_mesh()
+    }
+
+    /// Where the routes of a mesh's nodes come from; static for whatever is no mesh.
+    pub fn mesh_routing(&self) -> MeshRouting {
+        self.mesh_routing
     }
 
     /// True if there are hosts, links or routes beside the short form's.

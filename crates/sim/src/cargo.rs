@@ -1,5 +1,6 @@
 //! What packets carry in the simulator, and how long that makes them.
 
+use crate::routing::Octets;
 use lasthop_scenario::REQUEST;
 use lasthop_signals::{HostId, Node, Notice, StationFeedback};
 use lasthop_transport::atp;
@@ -52,6 +53,8 @@ pub enum Cargo {
     Tunnel(Tunnel),
     /// A terminal tells its neighbours that it sends: to all of its BSS, and to no host.
     Notice(Box<Notice>),
+    /// An OLSR packet: to all that hear its node, and to no host.
+    Routing(Box<Octets>),
     /// A UDP packet of a probe stream.
     Probe {
         /// The source that sent it.

@@ -16,6 +16,7 @@ mod net;
 mod proxy;
 mod received;
 mod record;
+mod routing;
 mod run;
 mod saturate;
 mod sharing;

@@ -4,6 +4,7 @@ use crate::access_point::Agent;
 use crate::hook::Hook;
 use crate::net::{Carrier, Link, Net};
 use crate::proxy::Proxy;
+use crate::routing;
 use crate::source::Source;
 use crate::station;
 use crate::terminal::Terminal;
@@ -18,7 +19,7 @@ use lasthop_radio::wifi::Wifi;
 use lasthop_radio::wired::Wire;
 use lasthop_report::{Recorder, RunRecord, Window};
 use lasthop_scenario::graph::{Graph, HostRole, Medium};
-use lasthop_scenario::{Hop, Part, Scenario, SetUp, Stream, StreamKind};
+use lasthop_scenario::{Hop, MeshRouting, Part, Scenario, SetUp, Stream, StreamKind};
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Seed, Span, Time};
 
@@ -130,6 +131,10 @@ pub fn build(scenario: &Scenario, law: &SetUp, seed: Seed, keep_packets: bool) -
     let terminals = terminals(scenario, law, seed)?;
     let hop_delays = hop_delays(law, &hop);
     let senders = graph.hosts.iter().map(|host| law.sender(&host.name).clone()).collect();
+    let routers = match scenario.mesh_routing() {
+        MeshRouting::Static => Vec::new(),
+        MeshRouting::Olsr => routing::routers(&graph, last_hop, &graph.forwarding(), seed),
+    };
     Ok(World::new(Parts {
         net: net(
             &graph,
@@ -147,6 +152,7 @@ pub fn build(scenario: &Scenario, law: &SetUp, seed: Seed, keep_packets: bool) -
         hooks,
         proxy: proxy.map(|(proxies, stations)| (proxies, stations, scenario.edge())),
         terminals,
+        routers,
         hop_delays,
         sources: scenario.streams_for(seed).into_iter().map(|stream| Source::new(stream, seed)).collect(),
         senders,

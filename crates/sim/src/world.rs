@@ -12,6 +12,7 @@ use crate::hook::{Forwarded, Hook, Interface, Lost};
 use crate::net::{Effect, Effects, Net};
 use crate::proxy::{Proxy, Stream};
 use crate::received::Received;
+use crate::routing::Router;
 use crate::source::Source;
 use crate::station;
 use crate::terminal::Terminal;
@@ -44,6 +45,8 @@ pub struct World {
     hooks: Vec<Vec<Box<dyn Hook>>>,
     pub(crate) edge: Option<Edge>,
     pub(crate) terminals: Vec<Terminal>,
+    /// The nodes of a mesh that find their routes themselves.
+    pub(crate) routers: Vec<Router>,
     /// The ATP connection of each source, if it has one.
     pub(crate) atp: Vec<Option<atp::Connection>>,
     /// D of each node of the last hop; empty where no sender speaks ATP.
@@ -115,6 +118,8 @@ pub struct Parts {
     pub proxy: Option<(Vec<Proxy>, Vec<station::Agent>, HostId)>,
     /// The stations that bound their own windows.
     pub terminals: Vec<Terminal>,
+    /// The nodes of a mesh that find their routes themselves; empty where routes are given.
+    pub routers: Vec<Router>,
     /// D of each node of the last hop at first; empty where no sender speaks ATP.
     pub hop_delays: Vec<HopDelay>,
     /// What starts traffic.
@@ -131,7 +136,7 @@ impl World {
     /// A world at its beginning.
     pub fn new(parts: Parts) -> World {
         let Parts { net, last_hop, host_delay, radio, access_points, stations, small_queues, hooks, proxy, .. } = parts;
-        let Parts { terminals, hop_delays, sources, senders, seed, recorder, .. } = parts;
+        let Parts { terminals, routers, hop_delays, sources, senders, seed, recorder, .. } = parts;
         let meters = match access_points.nodes.len() {
             1 => vec![HopMeter::new(radio)],
             several => vec![HopMeter::of_one_of_several(); several],
@@ -146,6 +151,7 @@ impl World {
             hooks,
             edge: None,
             terminals,
+            routers,
             atp: vec![None; sources.len()],
             hop_delays,
             meters,
@@ -173,6 +179,7 @@ impl World {
         world.agenda.set(world.sampler(), Some(Time::ZERO + SAMPLE));
         world.begin_edge();
         world.begin_terminals();
+        world.begin_routers();
         world
     }
 
@@ -269,7 +276,8 @@ impl World {
             match self.sources.get((number - self.first_source()) as usize) {
                 Some(_) => self.start((number - self.first_source()) as usize),
                 None if number < self.first_terminal() => self.wake_edge(component),
-                None if number < self.first_atp() => self.wake_terminal((number - self.first_terminal()) as usize),
+                None if number < self.first_router() => self.wake_terminal((number - self.first_terminal()) as usize),
+                None if number < self.first_atp() => self.wake_router((number - self.first_router()) as usize),
                 None if number < self.first_pair() => self.wake_atp((number - self.first_atp()) as usize),
                 None => {
                     let place = (number - self.first_pair()) as usize;
@@ -338,6 +346,9 @@ impl World {
         self.carried[to.index()] += packet.len;
         if let Cargo::Notice(notice) = &packet.payload.cargo {
             return self.heard(at, to, notice);
+        }
+        if let Cargo::Routing(octets) = &packet.payload.cargo {
+            return self.routed(at, to, octets);
         }
         if self.access_points.place(to).is_some() {
             self.recorder.uplink_delivery(at, queued_at, packet.src);
@@ -495,7 +506,9 @@ impl World {
         if !small && self.terminals.iter().all(|terminal| terminal.station != station) {
             return;
         }
-        if self.net.next(from, to).is_some_and(|step| usize::from(step.link) == self.last_hop) {
+        let step = self.net.next(from, to);
+        // Who knows no way yet will find one over the last hop.
+        if step.map_or(!self.routers.is_empty(), |step| usize::from(step.link) == self.last_hop) {
             if small {
                 self.pairs[number].end(end).set_small_queue(Some(SmallQueue::WIFI));
             }
@@ -558,7 +571,7 @@ impl World {
             },
             Cargo::Atp { source, packet } => self.at_atp(at, host, source as usize, &packet),
             // It has been taken in where it was heard.
-            Cargo::Notice(_) => {}
+            Cargo::Notice(_) | Cargo::Routing(_) => {}
         }
     }
 
@@ -570,7 +583,7 @@ impl World {
             Cargo::Udp { source, sent, .. } => {
                 self.recorder.datagram_lost(self.sources[*source as usize].stream.number, *sent);
             }
-            Cargo::Notice(_) => return,
+            Cargo::Notice(_) | Cargo::Routing(_) => return,
             _ => {}
         }
         // TCP finds out by itself, and so does the tunnel.
@@ -720,7 +733,7 @@ impl World {
         }
     }
 
-    // Components: links, the look at the bulk senders, what hosts have received, sources, the edge, terminals, ends of connections.
+    // Components: links, the look at the bulk senders, what hosts have received, sources, the edge, terminals, routers, ends of connections.
 
     fn sampler(&self) -> Component {
         Component(self.net.len() as u32)
@@ -748,9 +761,14 @@ impl World {
         self.first_source() + self.sources.len() as u32 + self.edge.as_ref().map_or(0, Edge::components)
     }
 
+    /// The component number of the first router.
+    pub(crate) fn first_router(&self) -> u32 {
+        self.first_terminal() + self.terminals.len() as u32
+    }
+
     /// The component number of the first ATP connection's sender.
     pub(crate) fn first_atp(&self) -> u32 {
-        self.first_terminal() + self.terminals.len() as u32
+        self.first_router() + self.routers.len() as u32
     }
 
     /// The component number of the first connection's first end.

@@ -15,6 +15,7 @@ mod flow;
 pub mod ip;
 pub mod monitor;
 pub mod notice;
+pub mod olsr;
 mod packet;
 pub mod pcap;
 pub mod proxy;

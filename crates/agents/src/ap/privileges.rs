@@ -5,7 +5,7 @@ use nix::unistd::{Gid, Uid, User, getresgid, getresuid, setgroups, setresgid, se
 use std::io;
 
 /// May change network configuration: attach filters.
-pub(super) const NET_ADMIN: u32 = 12;
+pub(crate) const NET_ADMIN: u32 = 12;
 /// May do everything that has no capability of its own; what eBPF needed before Linux 5.8.
 pub(crate) const SYS_ADMIN: u32 = 21;
 /// May have eBPF programs whose loops the verifier would refuse others, for fear of speculation (Linux 5.8).
@@ -55,6 +55,17 @@ pub(crate) fn drop_all_but(keep: &[u32]) -> Result<(), Error> {
         return Err(Error::Privileges(io::Error::last_os_error()));
     }
     nix::sys::prctl::set_no_new_privs().map_err(|error| Error::Privileges(error.into()))
+}
+
+/// Makes the process another user's, if one is named, and leaves the calling thread with at most `keep`, which that user does not lack then.
+///
+/// # Errors
+/// [`Error::Become`], [`Error::Privileges`].
+pub(crate) fn become_with(account: Option<&Account>, keep: &[u32]) -> Result<(), Error> {
+    // Else the change of user would take what is permitted.
+    nix::sys::prctl::set_keepcaps(true).map_err(|error| Error::Privileges(error.into()))?;
+    account.map_or(Ok(()), Account::assume)?;
+    drop_all_but(keep)
 }
 
 /// A user whom the process is to become, found while nothing has been opened yet.

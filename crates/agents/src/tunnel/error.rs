@@ -1,4 +1,4 @@
-//! What can go wrong with a proxy, a station or a host.
+//! What can go wrong with a proxy, a station, a host or a node of a mesh.
 
 use super::keys::KeyError;
 use crate::remedy;
@@ -6,7 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Why a proxy, a station or a host could not start or go on.
+/// Why a proxy, a station, a host or a node could not start or go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -53,6 +53,9 @@ pub enum Error {
     /// Bounds on the windows of this machine's uploads.
     #[error("bounds on windows: {0}")]
     Bounds(String),
+    /// Routes of this machine, or the interface that they lead through.
+    #[error("routes: {0}")]
+    Routes(String),
     /// Privileges, or the eBPF programs that take them.
     #[error(transparent)]
     Kernel(#[from] crate::ap::Error),

@@ -57,6 +57,7 @@ pub struct Scenario {
     pub(crate) wire: Cable,
     pub(crate) backhaul: Option<Cable>,
     pub(crate) hop: Hop,
+    pub(crate) mesh_routing: raw::MeshRouting,
     pub(crate) host_delay: Span,
     pub(crate) stations: Vec<String>,
     pub(crate) further: Further,
@@ -105,6 +106,7 @@ pub(crate) fn scenario(name: &str, mut raw: raw::Scenario, cx: &mut Context) -> 
         wire: wire?,
         backhaul: backhaul?,
         hop: hop?,
+        mesh_routing: mesh_routing(&raw).unwrap_or(raw::MeshRouting::Static),
         host_delay: host_delay?,
         stations: stations?,
         further: further?.made?,
@@ -291,6 +293,12 @@ fn monitors(raw: &raw::Scenario) -> Vec<usize> {
     let stations = raw.station.get().unwrap_or_default();
     let wanted = stations.iter().enumerate().filter(|(_, station)| station.monitor.get() == Some(true));
     wanted.map(|(place, _)| place).collect()
+}
+
+/// Where the routes of a mesh's nodes come from; `None` without a mesh.
+fn mesh_routing(raw: &raw::Scenario) -> Option<raw::MeshRouting> {
+    let wifi = raw.hop.get()?.wifi.get()?;
+    if wifi.mesh.given { wifi.mesh.get()?.routing.get() } else { None }
 }
 
 /// Places of the stations whose TCP keeps the queue in the station small.

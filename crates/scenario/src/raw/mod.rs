@@ -10,7 +10,7 @@ pub(crate) use words::{
     BurstSizes, CellLoad, CellScheduler, Class, FadingKind, Measure, Modulation, QueueKind, RateControl, RateSet,
     Reach, TrafficKind,
 };
-pub use words::{Program, Standard, World};
+pub use words::{MeshRouting, Program, Standard, World};
 
 use crate::quantity::{Decibels, Hertz, Metres, Packets, Watts};
 use crate::read::{Named, Quantity, Trace, table};
@@ -362,6 +362,8 @@ table! {
         /// With `hop.wifi.capture`: fading of every link around the mean that follows from where its ends stand. Each link fades by itself,
         /// and in each direction.
         optional fading: Fading,
+        /// Where the nodes' routes come from.
+        default("\"static\"") routing: MeshRouting,
     }
 }
 

@@ -49,6 +49,17 @@ words! {
 }
 
 words! {
+    /// Where the routes of a mesh's nodes come from.
+    MeshRouting {
+        /// They are the shortest by hops from the beginning on.
+        Static = "static",
+        /// The nodes find them by OLSR (RFC 3626, with its times), whose packets cross the hop as group frames: in the simulator only. There is no way to
+        /// anybody in the first seconds.
+        Olsr = "olsr",
+    }
+}
+
+words! {
     /// A queue discipline.
     QueueKind {
         /// One queue for all stations, drop-tail: the classic access point. A frame takes up packets for the head packet's receiver from

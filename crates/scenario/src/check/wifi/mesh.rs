@@ -30,6 +30,9 @@ pub(super) fn peers(nodes: &mut [NodeParams], gateway: queue::Kind) {
 pub(super) fn hearing(mesh: &raw::Mesh, raw: &raw::Scenario, cx: &mut Context) -> Option<ReachMatrix> {
     let stations = raw.station.get()?;
     foreign(raw, &stations, cx);
+    if mesh.routing.get() == Some(raw::MeshRouting::Olsr) {
+        given_routes(raw, &stations, cx);
+    }
     let decodes = range(&mesh.range, cx);
     let senses = optional(&mesh.carrier_sense_range, decodes, "range", cx);
     let interferes = optional(&mesh.interference_range, senses, "carrier-sense-range", cx);
@@ -124,6 +127,18 @@ fn foreign(raw: &raw::Scenario, stations: &[raw::Station], cx: &mut Context) {
     let tables = neighbours.iter().map(|table| &table.place).chain(access_points.iter().map(|table| &table.place));
     for at in tables {
         cx.impossible(at, "a mesh has one gateway and no other BSS beside it", "delete this table, or the key `mesh`");
+    }
+}
+
+/// Reports routes from node to node that the nodes would find themselves.
+fn given_routes(raw: &raw::Scenario, stations: &[raw::Station], cx: &mut Context) {
+    let is_node =
+        |name: String| name == "ap" || stations.iter().any(|station| station.name.get() == Some(name.clone()));
+    for route in raw.route.get().unwrap_or_default() {
+        if route.at.get().is_some_and(is_node) && route.via.get().is_some_and(is_node) {
+            let what = "between nodes of the mesh, routes are found by OLSR";
+            cx.impossible(&route.at.at, what, "delete this table, or the key `routing` of `mesh`");
+        }
     }
 }
 
