@@ -10,7 +10,6 @@ use toml::{Table, Value};
 
 const TESTBEDS: [(&str, Shipped); 2] = [("A", shipped!("atp", "testbed-a")), ("B", shipped!("atp", "testbed-b"))];
 const FLOWS: [usize; 3] = [1, 2, 5];
-const HOPS: [u32; 4] = [1, 2, 3, 4];
 
 /// So many flows from the node that is so many hops away to the gateway.
 fn traffic(flows: usize, hops: u32) -> Value {
@@ -47,18 +46,23 @@ fn jain(runs: &[Results], law: &str) -> f64 {
 }
 
 pub(super) fn testbeds(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
+    let hop_counts: &[u32] = if runner.quick { &[1, 4] } else { &[1, 2, 3, 4] };
     let (mut table, mut checks, mut charts) = (by_law(), Vec::new(), Vec::new());
     for (testbed, scenario) in TESTBEDS {
         for flows in FLOWS {
             let runs: Result<Vec<Results>, _> =
-                HOPS.iter().map(|hops| runner.run(scenario, &[("traffic", traffic(flows, *hops))])).collect();
+                hop_counts.iter().map(|hops| runner.run(scenario, &[("traffic", traffic(flows, *hops))])).collect();
             let runs = runs?;
-            for (hops, run) in HOPS.iter().zip(&runs) {
+            for (hops, run) in hop_counts.iter().zip(&runs) {
                 table.rows.extend(rows(&format!("{testbed}, {flows} flows, {hops} hops"), run));
             }
             checks.extend(judged(testbed, flows, &runs));
             let line = |law: &str| -> Vec<(f64, Estimate)> {
-                HOPS.iter().zip(&runs).map(|(hops, run)| (f64::from(*hops), run.of(law, Key::Throughput))).collect()
+                hop_counts
+                    .iter()
+                    .zip(&runs)
+                    .map(|(hops, run)| (f64::from(*hops), run.of(law, Key::Throughput)))
+                    .collect()
             };
             charts.push(Chart {
                 file: format!("atp-testbed-{}-{flows}", testbed.to_lowercase()),
