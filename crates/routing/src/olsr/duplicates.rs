@@ -1,5 +1,5 @@
 //! Messages that have come before.
-//! Source:     [rfc3626] sections 3.4 (duplicate set) and 3.4.1 (default forwarding).
+//! Source:     RFC 3626, sections 3.4 (duplicate set) and 3.4.1 (default forwarding).
 //! Deviations: with one interface the set's list of interfaces has that one from the first copy on, so D_retransmitted decides nothing, and
 //!             is not kept. Where the set is full, a message counts as new but is not forwarded: what cannot be remembered must not go around.
 

@@ -1,4 +1,4 @@
-//! Messages of others that wait to be forwarded, each for a random moment ([rfc3626] section 3.4.1, step 8: jitter).
+//! Messages of others that wait to be forwarded, each for a random moment (RFC 3626, section 3.4.1, step 8: jitter).
 
 use lasthop_units::Time;
 use lasthop_wire::olsr::{MESSAGE_HEADER_LEN, Message};

@@ -1,5 +1,5 @@
 //! Link sensing: who is heard, and who hears us.
-//! Source:     [rfc3626] sections 4.2.1 (link set), 7.1 (how HELLOs change it), 6.2 (what HELLOs say of it).
+//! Source:     RFC 3626, sections 4.2.1 (link set), 7.1 (how HELLOs change it), 6.2 (what HELLOs say of it).
 //! Symbols:    L_ASYM_time -> `heard`, L_SYM_time -> `symmetric`, L_time -> `kept`, L_neighbor_iface_addr -> the map's key
 //! Deviations: no hysteresis (section 14, an option): one HELLO is enough.
 

@@ -1,5 +1,5 @@
 //! OLSR: optimised link state routing for meshes.
-//! Source:     [rfc3626] sections 3.4, 6 to 10; wire formats in `lasthop_wire::olsr`.
+//! Source:     RFC 3626, sections 3.4, 6 to 10; wire formats in `lasthop_wire::olsr`.
 //!
 //! Nodes find their neighbours by HELLOs, which go one hop. From these a node learns who is two hops away, and chooses multipoint relays
 //! (MPRs) among its neighbours so that all those are reached. Relays tell the whole mesh by TCs for whom they forward; TCs are forwarded by

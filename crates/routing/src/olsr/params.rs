@@ -35,7 +35,7 @@ pub struct ParamsError {
 }
 
 impl Default for Params {
-    /// Those of [rfc3626] section 18.
+    /// Those of RFC 3626, section 18.
     fn default() -> Params {
         Params::with_interval(Span::from_secs(2))
     }

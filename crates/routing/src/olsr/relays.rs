@@ -1,5 +1,5 @@
 //! Multipoint relays (MPRs): the neighbours that a node chooses so that what they forward reaches all two hops away.
-//! Source:     [rfc3626] section 8.3.1, the heuristic with its optimisation (step 5).
+//! Source:     RFC 3626, section 8.3.1, the heuristic with its optimisation (step 5).
 //! Symbols:    N -> `neighbours`, N2 -> `far`, D(y) -> `degree`
 //! Deviations: none. Where the RFC leaves it open (equal willingness, reachability and degree) the least address is chosen, so that equal
 //!             neighbourhoods give equal relays.

@@ -1,5 +1,5 @@
 //! The routing table: shortest paths by hops, from what neighbours and TCs have told.
-//! Source:     [rfc3626] section 10, steps 1 to 3.
+//! Source:     RFC 3626, section 10, steps 1 to 3.
 //! Deviations: none in what is reached and at how many hops. Of several ways of one length the more willing neighbour is taken for two
 //!             hops, and then the least address, so that equal sets give equal tables.
 //! Checked by: tests/olsr_mesh.rs, against breadth-first search on the true topology

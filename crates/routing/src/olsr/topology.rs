@@ -1,5 +1,5 @@
 //! What TC messages have told: which node is the last hop to which.
-//! Source:     [rfc3626] sections 4.4 (topology set), 9.5 (how TCs change it).
+//! Source:     RFC 3626, sections 4.4 (topology set), 9.5 (how TCs change it).
 //! Symbols:    T_last_addr -> the map's key, T_dest_addr -> the inner key, T_seq -> `ansn`, T_time -> the inner value
 //! Deviations: none.
 

@@ -1,5 +1,5 @@
 //! Neighbours of neighbours.
-//! Source:     [rfc3626] sections 4.3.2 (2-hop neighbour set), 8.2.1 (how HELLOs change it).
+//! Source:     RFC 3626, sections 4.3.2 (2-hop neighbour set), 8.2.1 (how HELLOs change it).
 //! Symbols:    N_neighbor_main_addr -> the first of the key, N_2hop_addr -> the second, N_time -> the value
 //! Deviations: addresses of neighbours' interfaces are taken for main addresses, since MID messages are not acted on.
 

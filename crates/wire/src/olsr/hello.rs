@@ -1,4 +1,4 @@
-//! HELLO: what a node hears of its neighbours, and which it has chosen to forward for it ([rfc3626] section 6.1).
+//! HELLO: what a node hears of its neighbours, and which it has chosen to forward for it (RFC 3626, section 6.1).
 //!
 //! | offset | size | field |
 //! | --- | --- | --- |

@@ -1,4 +1,4 @@
-//! Messages that are lists of addresses: TC, MID and HNA ([rfc3626] sections 9.1, 5.1 and 12.1).
+//! Messages that are lists of addresses: TC, MID and HNA (RFC 3626, sections 9.1, 5.1 and 12.1).
 
 use super::{ADDRESS_LEN, Sequence, addresses, put};
 use crate::{Error, be16};

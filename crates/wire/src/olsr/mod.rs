@@ -1,5 +1,5 @@
 //! Packets of OLSR, the routing protocol of meshes.
-//! Source:     [rfc3626] sections 3.3 (packets), 6.1 (HELLO), 9.1 (TC), 5.1 (MID), 12.1 (HNA), 18 (constants).
+//! Source:     RFC 3626, sections 3.3 (packets), 6.1 (HELLO), 9.1 (TC), 5.1 (MID), 12.1 (HNA), 18 (constants).
 //!
 //! A packet is a UDP datagram, at port [`PORT`], that holds messages:
 //!

@@ -1,4 +1,4 @@
-//! Packets and the headers of messages ([rfc3626] section 3.3).
+//! Packets and the headers of messages (RFC 3626, section 3.3).
 
 use super::{Sequence, Validity};
 use crate::{Error, be16, take};

@@ -1,4 +1,4 @@
-//! Numbers that wrap around: of packets, of messages, and of what a node advertises ([rfc3626] section 19).
+//! Numbers that wrap around: of packets, of messages, and of what a node advertises (RFC 3626, section 19).
 
 use std::fmt;
 

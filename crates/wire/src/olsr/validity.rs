@@ -1,5 +1,5 @@
 //! How long what a message tells is valid: a span in one octet.
-//! Source:     [rfc3626] section 18.3.
+//! Source:     RFC 3626, section 18.3.
 //! Equations:  T = C (1 + a/16) 2^b, with C = 1/16 s, `a` the upper four bits and `b` the lower.
 //! Deviations: none; what lies between two values becomes the greater one, what is beyond the greatest becomes that.
 
