@@ -59,8 +59,8 @@ is that of the reference data S6 (ns-3), and was fixed before the law ran in it:
 of the hop. ARF takes collisions for a bad channel; that is what makes uploads collapse. Under minstrel or at a fixed rate they do not, and bounds can
 only cost: the last two sections say how much.
 
-Hosts take 20 µs to answer, as Linux was measured to (`docs/decisions/0024-hosts-take-time.md`). Until 26 November 2026 they took no time, as in ns-3: an answer was there before
-the station's own MAC acknowledgement and went without a backoff, and that flattered bounds. The first section has these rows as well.
+Hosts take 20 µs to answer, as Linux was measured to (`docs/decisions/0024-hosts-take-time.md`). ns-3's take no time: an answer is there before
+the station's own MAC acknowledgement and goes without a backoff, and that flatters bounds. The first section has rows of such hosts as well, called `at once`.
 
 Rows: `cubic` is CUBIC alone; `count` bounds its window by the number of terminals every 10 s, which is the authors' earlier method; `tables` also by the
 ratio of round trips every 0.5 s, which is the paper's; `model` is ours in place of the tables, for any bandwidth, delay and number of terminals
