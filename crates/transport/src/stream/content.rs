@@ -83,7 +83,7 @@ mod tests {
         content.put(5, 2, b"----g");
         let mut seen = Vec::new();
         content.copy(4, 9, &mut seen);
-        assert_eq!((seen.as_slice(), content.base(), content.len()), (&b"eXg"[..], 4, 3));
+        assert_eq!((seen.as_slice(), content.base(), content.len()), (&b"e-g"[..], 4, 3));
         content.forget(6);
         assert_eq!((content.base(), content.len()), (6, 1));
         content.forget(100);
