@@ -67,7 +67,7 @@ fn beyond(scenario: &Scenario, law: &SetUp) -> Option<String> {
     {
         return Some("the lab's mesh stations run no law that bounds the windows of their own connections".to_owned());
     }
-    if law.senders().any(|sender| sender.transport() != Transport::Tcp) {
+    if law.senders().any(|sender| sender.transport() != Transport::TCP) {
         return Some(
             "senders are the kernel's, which has neither ATP nor TCP without SACK, and tells no capacity".to_owned(),
         );

@@ -22,7 +22,7 @@ pub use intake::{Intake, Pool, Ramp, Share};
 pub use lasthop_signals::Bounds;
 pub use observation::Observation;
 pub use param::{ParamError, Parameters, Settings, Value};
-pub use registry::{BuildError, Choice, Entry, Place, Transport};
+pub use registry::{BuildError, Choice, Entry, Place, Repair, Transport};
 
 use dyn_clone::DynClone;
 use lasthop_signals::{FlowId, Node, Signal};

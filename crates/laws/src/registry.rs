@@ -93,17 +93,51 @@ pub type BuildHop = fn(&Settings) -> Result<Box<dyn HopLaw>, ParamError>;
 /// Makes a law of a receiver from what was set of it and from what every receiver is told.
 pub type BuildReceiver = fn(&Settings, ReceiverSetup) -> Result<Box<dyn ReceiverLaw>, ParamError>;
 
+/// How a TCP sender finds losses and repairs them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Repair {
+    /// By selective acknowledgements and time (RFC 8985), with tail loss probes: as hosts do it today.
+    #[default]
+    Rack,
+    /// By selective acknowledgements and their number (RFC 6675).
+    Sack,
+    /// By duplicate acknowledgements; recovery ends when everything sent before it is acknowledged (RFC 6582).
+    NewReno,
+    /// By duplicate acknowledgements; recovery ends at the first acknowledgement of new data (RFC 5681).
+    Reno,
+    /// By duplicate acknowledgements; everything from the first hole on is sent again (Jacobson 1988).
+    GoBackN,
+}
+
+impl Repair {
+    /// True if the receiver says which segments have come.
+    pub const fn has_sack(self) -> bool {
+        matches!(self, Repair::Rack | Repair::Sack)
+    }
+}
+
 /// What carries the payload of a sender with a law.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transport {
-    /// TCP as hosts have it today: with SACK and RACK.
-    Tcp,
-    /// TCP without both: everything from the first hole on is sent again.
-    GoBackN,
+    /// TCP, with this way to repair losses.
+    Tcp(Repair),
     /// ATP: its sender is told what the path's slowest hop takes, and its receiver has a law of its own.
     Atp,
     /// TCP whose receiver runs the law of the same name, and tells in an option of its segments what that decides.
     Told,
+}
+
+impl Transport {
+    /// TCP as hosts have it today.
+    pub const TCP: Transport = Transport::Tcp(Repair::Rack);
+
+    /// How losses are repaired where TCP does it.
+    pub const fn repair(self) -> Repair {
+        match self {
+            Transport::Tcp(repair) => repair,
+            Transport::Atp | Transport::Told => Repair::Rack,
+        }
+    }
 }
 
 /// One law of the registry.
@@ -140,7 +174,7 @@ impl PartialEq for Entry {
 impl Entry {
     /// A congestion control. Without parameters, `table` is empty.
     pub const fn sender(name: &'static str, doc: &'static str, table: &'static [Param], build: BuildSender) -> Entry {
-        let (transport, place) = (Transport::Tcp, Place::Sender);
+        let (transport, place) = (Transport::TCP, Place::Sender);
         Entry { place, transport, name, aliases: &[], doc, table, build: Build::Sender(build) }
     }
 
@@ -152,7 +186,7 @@ impl Entry {
         table: &'static [Param],
         build: BuildHop,
     ) -> Entry {
-        Entry { place, transport: Transport::Tcp, name, aliases: &[], doc, table, build: Build::Hop(build) }
+        Entry { place, transport: Transport::TCP, name, aliases: &[], doc, table, build: Build::Hop(build) }
     }
 
     /// A law that decides at a receiver, at `place`, what it tells.
@@ -163,7 +197,7 @@ impl Entry {
         table: &'static [Param],
         build: BuildReceiver,
     ) -> Entry {
-        Entry { place, transport: Transport::Tcp, name, aliases: &[], doc, table, build: Build::Receiver(build) }
+        Entry { place, transport: Transport::TCP, name, aliases: &[], doc, table, build: Build::Receiver(build) }
     }
 
     /// The same, for another transport than TCP.
@@ -277,7 +311,7 @@ impl Choice {
 
     /// What carries the payload of a sender with this law. The kernel's congestion controls are TCP's.
     pub fn transport(&self) -> Transport {
-        self.entry().map_or(Transport::Tcp, |entry| entry.transport)
+        self.entry().map_or(Transport::TCP, |entry| entry.transport)
     }
 
     /// The law of the receivers of a sender with this one, which is called as it is and has what is set of it; `None` if they have none.

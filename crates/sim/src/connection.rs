@@ -60,6 +60,8 @@ pub struct Opening {
     pub from: HostId,
     /// Who gets them.
     pub to: HostId,
+    /// Links between the two.
+    pub hops: u32,
     /// The station whose figures it counts for.
     pub node: Node,
     /// The stream that it belongs to.
@@ -132,7 +134,7 @@ impl Pair {
     /// that gets the data, or the one that sends them where only that is a station. Each end has the congestion control of its host;
     /// `None` if one of them is not ours.
     pub fn open(now: Time, opening: Opening, calls: End, senders: &[Choice], seed: Seed) -> Option<Pair> {
-        let Opening { number, from, to, node, stream, app, class, send_buffer } = opening;
+        let Opening { number, from, to, hops, node, stream, app, class, send_buffer } = opening;
         // Ports from the ephemeral range of RFC 6335; numbers repeat only after 16 384 connections.
         let port = 49_152 + (number % 16_384) as u16;
         let mut numbers = seed.stream(&format!("tcp/{number}/initial-sequence"));
@@ -146,14 +148,15 @@ impl Pair {
             remote_port,
             initial_seq: numbers.next_u32(),
             send_buffer,
-            go_back_n: senders[host.index()].transport() == Transport::GoBackN,
+            repair: senders[host.index()].transport().repair(),
             wants_capacity: senders[host.index()].transport() == Transport::Told,
             ..Config::default()
         };
         let (caller, answerer) = (config(hosts[1], port, SERVER_PORT), config(hosts[0], SERVER_PORT, port));
         let law = |host: HostId, end: &str| {
             let mss = Bytes::new(u64::from(Config::default().mss));
-            senders[host.index()].sender(Setup::new(mss, seed.stream(&format!("tcp/{number}/{end}")))).ok()
+            let random = seed.stream(&format!("tcp/{number}/{end}"));
+            senders[host.index()].sender(Setup { hops, ..Setup::new(mss, random) }).ok()
         };
         let key = FlowKey {
             source: address(hosts[0]),

@@ -155,6 +155,20 @@ impl Net {
         self.tables[at.index()].next(to)
     }
 
+    /// Links that a packet from one host to another takes; 1 if there is no way.
+    pub(crate) fn hops(&self, from: HostId, to: HostId) -> u32 {
+        let mut at = from;
+        for passed in 0..self.tables.len() as u32 {
+            if at == to {
+                return passed.max(1);
+            }
+            let next = self.next(at, to).and_then(|step| self.links[usize::from(step.link)].hosts[step.to.index()]);
+            let Some(next) = next else { return 1 };
+            at = next;
+        }
+        1
+    }
+
     /// A packet enters a link. Returns when the link wants to be woken.
     #[inline(always)]
     pub(crate) fn enqueue(

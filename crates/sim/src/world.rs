@@ -463,7 +463,8 @@ impl World {
             _ => None,
         };
         let lasthop_scenario::Stream { from, to, number: own, class, .. } = *stream;
-        let opening = Opening { number, from, to, node, stream: own, app, class, send_buffer };
+        let hops = self.net.hops(from, to);
+        let opening = Opening { number, from, to, hops, node, stream: own, app, class, send_buffer };
         let pair = Pair::open(self.now, opening, receiver, &self.senders, self.seed);
         let pair = pair.expect("the scenario names a law that exists");
         // The proxy carries what servers send to stations.

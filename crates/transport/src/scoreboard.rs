@@ -1,7 +1,7 @@
 //! What is in the network: every segment sent and not yet cumulatively acknowledged.
 //! Source:     RFC 6675 sections 2 to 4 (pipe, the order of retransmission); losses are marked by RFC 8985, whose
-//!             deadlines the caller supplies, instead of RFC 6675's IsLost.
-//! Equations:  pipe = payload in state `Sent` or `Resent`
+//!             deadlines the caller supplies, by RFC 6675's IsLost, or one by one as the caller says.
+//! Equations:  pipe = payload in state `Sent` or `Resent`, less what duplicate acknowledgements have told of without naming it
 //! Deviations: none.     Validity: segments are never split once sent; a cumulative ACK may end inside one.
 //! Checked by: tests::*, tests/props.rs
 //!
@@ -15,6 +15,9 @@ use crate::ranges::Ranges;
 use lasthop_units::{Span, Time};
 use std::collections::VecDeque;
 use std::ops::Range;
+
+/// As many reports of what was sent later make a loss (RFC 5681, section 3.2; RFC 6675, section 3).
+pub(crate) const DUPLICATES: u64 = 3;
 
 /// One segment. Offsets are those of [`crate::sequence`].
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +67,8 @@ pub(crate) struct Scoreboard {
     sacked_segments: usize,
     lost_segments: usize,
     in_flight: u64,
+    /// Payload that has arrived, nobody knows which: a duplicate acknowledgement without SACK tells of one segment.
+    departed: u64,
     /// No segment that begins below this is lost.
     first_lost: u64,
     /// Every first transmission below this has been judged: SACKed, lost or retransmitted.
@@ -83,6 +88,7 @@ impl Scoreboard {
             sacked_segments: 0,
             lost_segments: 0,
             in_flight: 0,
+            departed: 0,
             first_lost: start,
             judged: start,
             resent: VecDeque::new(),
@@ -101,7 +107,22 @@ impl Scoreboard {
 
     /// Sequence space in the network.
     pub(crate) fn in_flight(&self) -> u64 {
-        self.in_flight
+        self.in_flight.saturating_sub(self.departed)
+    }
+
+    /// `len` more has arrived, nobody knows which.
+    pub(crate) fn depart(&mut self, len: u64) {
+        self.departed = (self.departed + len).min(self.in_flight);
+    }
+
+    /// So much of what had arrived unnamed is acknowledged now.
+    pub(crate) fn name_departures(&mut self, len: u64) {
+        self.departed = self.departed.saturating_sub(len).min(self.in_flight);
+    }
+
+    /// Everything that had arrived unnamed is acknowledged, or counts no more.
+    pub(crate) fn forget_departures(&mut self) {
+        self.departed = 0;
     }
 
     /// Segments reported by SACK above the cumulative acknowledgement.
@@ -306,6 +327,35 @@ impl Scoreboard {
             self.resent.pop_front();
         }
         (lost, again)
+    }
+
+    /// Marks lost what RFC 6675's IsLost says of first transmissions: three parts above it, or more than two segments of `mss`, are reported.
+    /// Calls `marked` with each such segment. Returns how much was marked.
+    pub(crate) fn count_losses(&mut self, mss: u64, mut marked: impl FnMut(&Segment)) -> u64 {
+        let (mut parts, mut above) = (0, 0);
+        let enough = self.sacked.iter().rev().find(|range| {
+            parts += 1;
+            above += range.end - range.start;
+            parts >= DUPLICATES || above > mss * (DUPLICATES - 1)
+        });
+        let Some(limit) = enough.map(|range| range.start) else { return 0 };
+        let mut lost = 0;
+        let mut index = self.index_of(self.judged);
+        while let Some(segment) = self.segments.get(index).filter(|segment| segment.end() <= limit) {
+            let (state, end) = (segment.state, segment.end());
+            if state == State::Sent {
+                lost += self.mark_lost(index, &mut marked);
+            }
+            self.judged = end;
+            index += 1;
+        }
+        lost
+    }
+
+    /// Marks the first segment lost, unless it waits already to be sent again. Calls `marked` with it. Returns how much was marked.
+    pub(crate) fn lose_first(&mut self, mut marked: impl FnMut(&Segment)) -> u64 {
+        let outstanding = self.segments.front().is_some_and(|head| matches!(head.state, State::Sent | State::Resent));
+        if outstanding { self.mark_lost(0, &mut marked) } else { 0 }
     }
 
     /// The retransmission timer expired: marks lost the head and everything else sent longer than `patience` ago. If

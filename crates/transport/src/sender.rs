@@ -1,5 +1,6 @@
 //! The sending half: what may leave, in which order, and what the law is shown.
-//! Source:     RFC 6675 section 5 (order of transmission), RFC 8985 sections 6 and 7 (RACK, tail loss probe),
+//! Source:     RFC 6675 section 5 (order of transmission), RFC 8985 sections 6 and 7 (RACK, tail loss probe); without them RFC 6582, RFC 5681
+//!             and Jacobson 1988, as [`Repair`] says;
 //!             RFC 6298 section 5 (timer), RFC 9293 sections 3.8.6.1 (zero-window probes) and 3.10.7.4 (window
 //!             updates); where they leave a choice, Linux 6.x.
 //! Deviations: no F-RTO and no undo of needless reductions; data beyond a window that was taken back is retransmitted
@@ -8,6 +9,7 @@
 //! Checked by: tests/props.rs, tests/endpoint.rs, tests/bottleneck.rs
 
 mod ack;
+mod duplicates;
 mod timers;
 
 use crate::config::Config;
@@ -18,7 +20,8 @@ use crate::rtt::RttEstimator;
 use crate::scoreboard::{Scoreboard, Segment};
 use crate::send_buffer::SendBuffer;
 use crate::small_queue::{HostQueue, SmallQueue};
-use lasthop_laws::{Bounds, Decision, SenderLaw};
+use duplicates::Duplicates;
+use lasthop_laws::{Bounds, Decision, Repair, SenderLaw};
 use lasthop_signals::{CellCapacity, Sent, Signal};
 use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::tcp_info::CaState;
@@ -62,10 +65,9 @@ pub(crate) struct Sender {
     /// How far the application writes ahead of what is acknowledged; `None`: at will.
     send_buffer: Option<SendBuffer>,
     max_retries: u32,
-    /// Without SACK and RACK: the acknowledgements that have repeated the last one; `None` with them.
-    repeated: Option<u32>,
-    /// What had been sent when everything began anew last.
-    recover: u64,
+    /// How losses are found.
+    repair: Repair,
+    duplicates: Duplicates,
     counters: Counters,
 }
 
@@ -176,8 +178,8 @@ impl Sender {
             limit_since: now,
             max_retries: config.max_retries,
             send_buffer: config.send_buffer.map(|size| SendBuffer::new(size, u64::from(config.mss))),
-            repeated: config.go_back_n.then_some(0),
-            recover: 0,
+            repair: config.repair,
+            duplicates: Duplicates::default(),
             counters: Counters::default(),
         }
     }
@@ -265,9 +267,7 @@ impl Sender {
     /// Where loss recovery is, in Linux's words.
     pub(crate) fn ca_state(&self) -> CaState {
         match self.recovery {
-            Recovery::Open if self.board.sacked_segments() > 0 || self.repeated.is_some_and(|times| times > 0) => {
-                CaState::Disorder
-            }
+            Recovery::Open if self.board.sacked_segments() > 0 || self.duplicates.seen() => CaState::Disorder,
             Recovery::Open => CaState::Open,
             Recovery::Fast(_) => CaState::Recovery,
             Recovery::Loss(_) => CaState::Loss,
@@ -468,7 +468,7 @@ impl Sender {
             self.pacer.on_sent(now, Bytes::new(u64::from(segment.len)), rate, Bytes::new(self.mss));
         }
         // The timer waits for the first segment that is not acknowledged: it starts anew when that one leaves again.
-        if self.timers.retransmission.is_none() || segment.start == self.board.una() {
+        if self.timers.retransmission.is_none() || segment.start == self.board.una() && !self.duplicates.timer_runs_on() {
             self.timers.retransmission = Some(now + self.rtt.rto());
         }
         self.timers.persist = None;
@@ -488,9 +488,10 @@ impl Sender {
     /// A probe takes the timer's place while nothing is known to be missing (RFC 8985, section 7.2).
     fn arm_tail_probe(&mut self, now: Time) {
         self.timers.tail_probe = None;
-        let rack = self.repeated.is_none();
-        let quiet =
-            rack && self.recovery == Recovery::Open && self.board.sacked_segments() == 0 && !self.board.is_empty();
+        let quiet = self.repair == Repair::Rack
+            && self.recovery == Recovery::Open
+            && self.board.sacked_segments() == 0
+            && !self.board.is_empty();
         let (Some(srtt), true, TailProbe::None) = (self.rtt.srtt(), quiet, self.probe) else { return };
         // A lone segment may meet a delayed acknowledgement; the timeout's floor covers that.
         let slack = if self.board.len() == 1 { self.rtt.rto().saturating_sub(srtt) } else { PROBE_SLACK };

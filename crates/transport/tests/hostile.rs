@@ -2,6 +2,7 @@
 
 use lasthop_laws::atp::{Average, HopDelay, Params, Rate, Variant};
 use lasthop_laws::tcp::{Setup, by_name};
+use lasthop_laws::{Choice, Place};
 use lasthop_transport::stream::{AtpReceiver, AtpSender, StreamReceiver, StreamSender, TcpReceiver, TcpSender};
 use lasthop_units::{Seed, Span, Stream, Time};
 use lasthop_wire::datagram::{Datagram, raise_delay};
@@ -34,8 +35,13 @@ enum Law {
     Tcp(&'static str),
 }
 
-const LAWS: [Law; 4] =
-    [Law::Atp(Variant::Default), Law::Atp(Variant::Aggressive), Law::Atp(Variant::Adaptive), Law::Tcp("cubic")];
+const LAWS: [Law; 5] = [
+    Law::Atp(Variant::Default),
+    Law::Atp(Variant::Aggressive),
+    Law::Atp(Variant::Adaptive),
+    Law::Tcp("cubic"),
+    Law::Tcp("newreno"),
+];
 
 type Ends = (Box<dyn StreamSender>, Box<dyn StreamReceiver>);
 
@@ -49,7 +55,8 @@ fn ends(law: Law, seed: u64) -> Ends {
         }
         Law::Tcp(name) => {
             let law = |who| by_name(name, Setup::new(TcpSender::mss(DATAGRAM), Seed(seed).stream(who)));
-            let sender = TcpSender::new(now, 7, seed as u32, law("sender").expect("a law"), DATAGRAM);
+            let repair = Choice::named(Place::Sender, name).expect("a law").transport().repair();
+            let sender = TcpSender::new(now, 7, seed as u32, law("sender").expect("a law"), repair, DATAGRAM);
             let receiver = TcpReceiver::new(now, 7, !seed as u32, law("receiver").expect("a law"), DATAGRAM);
             (Box::new(sender), Box::new(receiver))
         }

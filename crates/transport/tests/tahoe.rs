@@ -6,6 +6,7 @@
 mod harness;
 
 use harness::net::{Net, Way, law_called};
+use lasthop_laws::Repair;
 use lasthop_transport::Config;
 use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::tcp::TcpHeader;
@@ -30,7 +31,7 @@ fn sent(packets: u64, lost: &[u64]) -> Vec<u64> {
 /// The same with this delay of acknowledgements, over a path that takes `each` for a packet.
 fn sent_over(packets: u64, lost: &[u64], delayed_ack: Span, each: Span) -> Vec<u64> {
     let mut lost: BTreeSet<u64> = lost.iter().copied().collect();
-    let config = Config { go_back_n: true, delayed_ack, ..Config::default() };
+    let config = Config { repair: Repair::GoBackN, delayed_ack, ..Config::default() };
     let (mut numbered, mut free) = (numbering(), Time::ZERO);
     let network = Box::new(move |now: Time, way: Way, header: &mut TcpHeader| {
         let gone = way == Way::ToB && header.payload_len > 0 && lost.remove(&numbered(header));
@@ -78,26 +79,71 @@ fn several_losses_of_a_window_are_one_step_back_each() {
     }
 }
 
-/// What was lost in ns-2's runs, and the first packets that its sender sent after it had sent the first of them again.
-const RECORDED: [(&[u64], [u64; 6]); 4] = [
-    (&[14], [29, 30, 31, 32, 33, 34]),
-    (&[14, 28], [28, 29, 30, 31, 32, 33]),
-    (&[14, 26, 28], [26, 27, 28, 29, 30, 31]),
-    (&[14, 24, 26, 28], [24, 25, 26, 27, 28, 29]),
+/// What was lost in ns-2's runs, and the packets that its sender sent after it had sent the first of them again, up to the first new one.
+const RECORDED: [(&[u64], &[u64]); 4] = [
+    (&[14], &[29]),
+    (&[14, 28], &[28, 29]),
+    (&[14, 26, 28], &[26, 27, 28, 29]),
+    (&[14, 24, 26, 28], &[24, 25, 26, 27, 28, 29]),
 ];
+
+/// What follows the second copy of packet 14, up to packet `last`.
+fn after_the_first_loss(sent: &[u64], last: u64) -> &[u64] {
+    let again = sent.iter().enumerate().filter(|(_, packet)| **packet == 14).nth(1).expect("sent twice").0;
+    let end = sent[again..].iter().position(|packet| *packet == last).expect("sent later") + again;
+    &sent[again + 1..=end]
+}
 
 #[test]
 fn after_a_loss_packets_go_out_in_the_order_of_the_recorded_runs() {
     for (lost, recorded) in RECORDED {
         // ns-2's receiver acknowledges each packet; its path takes 10 ms for one.
         let sent = sent_over(120, lost, Span::ZERO, Span::from_millis(10));
-        let again = sent.iter().rposition(|packet| *packet == 14).expect("sent twice");
+        assert_eq!(after_the_first_loss(&sent, 29), recorded, "{lost:?}: {sent:?}");
+    }
+}
+
+/// Packets of a recorded run of ns-2 in the order in which they came to the link that was watched and left it. They are numbered modulo 60.
+fn watched(text: &str) -> Vec<u64> {
+    let section = text.lines().skip_while(|line| !line.starts_with("\"packets")).skip(1);
+    let points = section.take_while(|line| !line.starts_with('"'));
+    let number = |line: &str| line.split_whitespace().nth(1)?.parse::<f64>().ok();
+    points.filter_map(number).map(|number| ((number - 1.0) * 100.0).round() as u64).collect()
+}
+
+#[test]
+fn the_recorded_runs_say_so() {
+    let names = ["one-drop", "two-drops", "three-drops", "four-drops"];
+    for ((_, recorded), name) in RECORDED.iter().zip(names) {
+        let path = format!("{}/../../../shared/reference/tahoe/ns-tahoe-{name}.txt", env!("CARGO_MANIFEST_DIR"));
+        let Ok(text) = std::fs::read_to_string(&path) else {
+            eprintln!("SKIPPED: no reference data at {path}");
+            return;
+        };
+        // The first copy of packet 14 was lost before that link.
+        let watched = watched(&text);
+        let again = watched.iter().position(|packet| *packet == 14).expect("sent");
         let mut after: Vec<u64> = Vec::new();
-        for packet in &sent[again + 1..] {
+        for packet in watched[again..].iter().filter(|packet| **packet != 14) {
             if !after.contains(packet) {
                 after.push(*packet);
             }
         }
-        assert_eq!(after[..6], recorded, "{lost:?}: {sent:?}");
+        assert_eq!(after[..recorded.len()], **recorded, "{name}");
+    }
+}
+
+/// WiFu's runs over loopback, whose packets are numbered from 0 to 138: what was lost, and the order of departure.
+#[test]
+fn timeouts_go_back_as_in_the_recorded_runs() {
+    let runs: [(&[u64], Vec<u64>); 3] = [
+        (&[14], (0..29).chain([14]).chain(29..139).collect()),
+        // All of a window of slow start.
+        (&[7, 8, 9, 10, 11, 12, 13, 14], (0..15).chain(7..139).collect()),
+        // All of a window of congestion avoidance, after a loss that was seen by duplicates.
+        (&[14, 51, 52, 53, 54, 55, 56, 57, 58, 59], (0..29).chain([14]).chain(29..60).chain(51..139).collect()),
+    ];
+    for (lost, recorded) in runs {
+        assert_eq!(sent_over(139, lost, Span::ZERO, Span::from_millis(1)), recorded, "{lost:?}");
     }
 }

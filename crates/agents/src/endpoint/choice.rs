@@ -30,7 +30,7 @@ const VARIANTS: [(&str, &str, Variant); 3] = [
 
 /// The laws that can be chosen: name and meaning.
 pub fn laws() -> Vec<(&'static str, &'static str)> {
-    let tcp = Place::Sender.laws().filter(|law| law.transport == LawTransport::Tcp).map(|law| (law.name, law.doc));
+    let tcp = Place::Sender.laws().filter(|law| matches!(law.transport, LawTransport::Tcp(_))).map(|law| (law.name, law.doc));
     VARIANTS.iter().map(|(name, doc, _)| (*name, *doc)).chain(tcp).collect()
 }
 
@@ -72,8 +72,9 @@ impl Law {
             }
             Law::Tcp(name) => {
                 let setup = Setup::new(TcpSender::mss(datagram), Seed(seed).stream("sender"));
-                let law = Choice::named(Place::Sender, name).expect("it is in the list of laws").sender(setup)?;
-                Box::new(TcpSender::new(now, connection, seed as u32, law, datagram))
+                let choice = Choice::named(Place::Sender, name).expect("it is in the list of laws");
+                let repair = choice.transport().repair();
+                Box::new(TcpSender::new(now, connection, seed as u32, choice.sender(setup)?, repair, datagram))
             }
         })
     }

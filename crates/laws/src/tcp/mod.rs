@@ -1,8 +1,10 @@
 //! Sender laws of classic TCP: what kernels run today, and the baselines of every comparison.
 
+pub mod adaptive_pacing;
 pub mod bbr;
 pub mod cubic;
 mod hystart;
+pub mod newreno;
 mod prr;
 pub mod reno;
 pub mod tahoe;
@@ -13,8 +15,10 @@ pub mod vivace;
 pub mod westwood;
 mod window;
 
+pub use adaptive_pacing::AdaptivePacing;
 pub use bbr::Bbr;
 pub use cubic::Cubic;
+pub use newreno::NewReno;
 pub use reno::Reno;
 pub use tahoe::Tahoe;
 pub use vegas::Vegas;
@@ -25,7 +29,19 @@ use crate::{Choice, Entry, Place, SenderLaw};
 use lasthop_units::{Bytes, Stream};
 
 /// The congestion controls: one line a law.
-pub const LAWS: &[Entry] = &[reno::LAW, cubic::LAW, bbr::LAW, vegas::LAW, tahoe::LAW, vivace::LAW, westwood::LAW];
+pub const LAWS: &[Entry] = &[
+    reno::LAW,
+    cubic::LAW,
+    bbr::LAW,
+    vegas::LAW,
+    tahoe::LAW,
+    newreno::CLASSIC_RENO,
+    newreno::NEWRENO,
+    newreno::SACK_RENO,
+    adaptive_pacing::LAW,
+    vivace::LAW,
+    westwood::LAW,
+];
 
 /// What every sender law is told when it is created.
 #[derive(Clone, Debug)]
@@ -34,6 +50,8 @@ pub struct Setup {
     pub mss: Bytes,
     /// Initial window in segments (RFC 6928: 10).
     pub initial_segments: u32,
+    /// Links on the way to the peer, as routes say when the connection begins; 1 where nobody knows.
+    pub hops: u32,
     /// Where the law draws its random choices from.
     pub random: Stream,
 }
@@ -41,7 +59,7 @@ pub struct Setup {
 impl Setup {
     /// Segments of `mss`, the usual initial window of 10 segments, randomness from `random`.
     pub fn new(mss: Bytes, random: Stream) -> Setup {
-        Setup { mss, initial_segments: 10, random }
+        Setup { mss, initial_segments: 10, hops: 1, random }
     }
 
     pub(crate) fn initial_window(&self) -> Bytes {

@@ -38,6 +38,8 @@ enum Phase {
     Open,
     /// Fast recovery.
     Recovery(Prr),
+    /// Fast recovery of a law that has halved the window at once.
+    Halved,
     /// After a timeout; `progress` once anything has been acknowledged since.
     Loss {
         progress: bool,
@@ -78,9 +80,9 @@ impl Window {
         self.cwnd < self.ssthresh
     }
 
-    /// True during fast recovery, when PRR owns the window.
+    /// True during fast recovery, when nothing grows.
     pub(super) fn in_recovery(&self) -> bool {
-        matches!(self.phase, Phase::Recovery(_))
+        matches!(self.phase, Phase::Recovery(_) | Phase::Halved)
     }
 
     /// From now on the window stays between these; `None`: it is the law's alone.
@@ -193,6 +195,7 @@ impl Window {
                 }
                 return Bytes::ZERO;
             }
+            Phase::Halved => return Bytes::ZERO,
             Phase::Loss { progress } => *progress |= !ack.newly_acked.is_zero(),
             Phase::Open => {}
         }
@@ -236,6 +239,21 @@ impl Window {
         self.cwnd = prr.begin(loss.in_flight, self.mss);
         self.credit = Bytes::ZERO;
         self.phase = Phase::Recovery(prr);
+        self.keep_bounds();
+    }
+
+    /// Fast recovery begins with a window of `ssthresh`, which stays until it ends.
+    pub(super) fn on_halving(&mut self, loss: &Loss, ssthresh: Bytes) {
+        self.set_mss(loss.mss);
+        self.ssthresh = ssthresh.max(self.mss * 2);
+        (self.cwnd, self.credit) = (self.ssthresh, Bytes::ZERO);
+        self.phase = Phase::Halved;
+        self.keep_bounds();
+    }
+
+    /// The window is no longer than this; the threshold stays.
+    pub(super) fn deflate(&mut self, most: Bytes) {
+        self.cwnd = self.cwnd.min(most).max(self.mss);
         self.keep_bounds();
     }
 

@@ -2,7 +2,7 @@
 
 use super::{PeerWindow, Recovery, Sender, TailProbe};
 use crate::scoreboard::Segment;
-use lasthop_laws::SenderLaw;
+use lasthop_laws::{Repair, SenderLaw};
 use lasthop_signals::{Ack, Loss, Lost, Signal};
 use lasthop_units::{Bytes, Span, Time};
 use std::ops::Range;
@@ -39,8 +39,6 @@ struct Digest {
     repaired: bool,
 }
 
-/// As many acknowledgements that repeat the last one tell of a loss (RFC 5681, section 3.2).
-const DUPLICATES: u32 = 3;
 /// Of the clock of timestamps.
 const TICK: Span = Span::from_millis(1);
 
@@ -77,18 +75,14 @@ impl Sender {
         // What left before the latest copy of the first segment is still arriving, so that copy may be on its way too.
         // What left after it does not count: it would put the timeout off until the whole window has arrived.
         let behind = self.board.first_sent_at().zip(digest.sacked).is_some_and(|(first, sacked)| sacked < first);
-        if advanced > 0 || behind {
+        if !self.repair.has_sack() {
+            self.count_duplicates(now, repeats, una, advanced);
+        }
+        if advanced > 0 && !self.duplicates.timer_runs_on() || behind {
             self.timers.retransmission = (!self.board.is_empty()).then(|| now + self.rtt.rto());
         }
         if digest.duplicate && !matches!(self.probe, TailProbe::Repeated(_)) {
             self.rack.on_duplicate(self.board.una(), self.board.nxt());
-        }
-        if let Some(repeated) = &mut self.repeated {
-            *repeated = if repeats { repeated.saturating_add(1) } else { 0 };
-            // Duplicates of what was sent before do not tell of a new loss (RFC 6582, section 3.2).
-            if *repeated == DUPLICATES && self.recovery == Recovery::Open && una > self.recover {
-                self.go_back(now);
-            }
         }
         if digest.delivered == 0 && !digest.duplicate {
             return;
@@ -211,8 +205,8 @@ impl Sender {
     /// A timeout was spurious if what is acknowledged first is a copy from before its repair: the Eifel detection (RFC
     /// 3522) by the echoed timestamp, whose clock ticks in milliseconds.
     fn judge_timeout(&mut self, now: Time, echoed: Option<Span>) {
-        let (Recovery::Loss(_), Some(repaired), Some(echoed), None) =
-            (self.recovery, self.first_repair, echoed, self.repeated)
+        let (Recovery::Loss(_), Some(repaired), Some(echoed), Repair::Rack) =
+            (self.recovery, self.first_repair, echoed, self.repair)
         else {
             return;
         };
@@ -236,12 +230,14 @@ impl Sender {
 
     /// Marks what is lost by now and arms the reordering timer for the next. Returns how much was marked.
     pub(super) fn detect_losses(&mut self, now: Time) -> u64 {
-        if self.repeated.is_some() {
-            return 0;
-        }
         let window = self.reorder_window();
-        let Sender { board, rack, law, .. } = self;
-        let (lost, again) = board.detect_losses(now, rack, window, |segment| tell_lost(law.as_mut(), now, segment));
+        let Sender { board, rack, law, repair, mss, .. } = self;
+        let lost = |segment: &Segment| tell_lost(law.as_mut(), now, segment);
+        let (lost, again) = match repair {
+            Repair::Rack => board.detect_losses(now, rack, window, lost),
+            Repair::Sack => (board.count_losses(*mss, lost), None),
+            Repair::NewReno | Repair::Reno | Repair::GoBackN => return 0,
+        };
         if lost > 0 {
             self.ask(now);
         }

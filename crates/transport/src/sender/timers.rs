@@ -2,6 +2,7 @@
 
 use super::ack::tell_lost;
 use super::{Recovery, Sender, TailProbe};
+use lasthop_laws::Repair;
 use lasthop_signals::{Loss, Signal};
 use lasthop_units::{Bytes, Span, Time};
 
@@ -99,19 +100,17 @@ impl Sender {
         self.begin_anew(now);
     }
 
-    /// Without SACK, the third duplicate acknowledgement does what a timeout does, but that the timer is not backed off.
-    pub(super) fn go_back(&mut self, now: Time) {
-        self.counters.recoveries += 1;
-        self.begin_anew(now);
-    }
-
     /// What is in the network counts as lost.
-    fn begin_anew(&mut self, now: Time) {
+    pub(super) fn begin_anew(&mut self, now: Time) {
         let prior_in_flight = self.board.in_flight();
-        let patience = if self.repeated.is_some() { Span::ZERO } else { self.rack.rtt() + self.reorder_window() };
+        let patience = match self.repair {
+            Repair::Rack => self.rack.rtt() + self.reorder_window(),
+            _ => Span::ZERO,
+        };
         let Sender { board, law, .. } = self;
         let lost = board.time_out(now, patience, |segment| tell_lost(law.as_mut(), now, segment));
-        self.recover = self.board.nxt();
+        self.duplicates.begin_anew(self.board.nxt());
+        self.board.forget_departures();
         self.timed_out_at = now;
         self.probe = TailProbe::None;
         self.timers.tail_probe = None;

@@ -3,7 +3,7 @@
 use super::content::Content;
 use super::{Figures, Party, StreamReceiver, StreamSender};
 use crate::{Config, Connection};
-use lasthop_laws::SenderLaw;
+use lasthop_laws::{Repair, SenderLaw};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use lasthop_wire::datagram::{Datagram, SEGMENT_PREFIX};
 use lasthop_wire::tcp::{Flags, TcpHeader};
@@ -13,10 +13,11 @@ const HEADER: usize = 32;
 /// Octets that a sender keeps, and a receiver at most.
 const BUFFER: usize = 16 << 20;
 
-fn config(initial_seq: u32, datagram: usize) -> Config {
+fn config(initial_seq: u32, datagram: usize, repair: Repair) -> Config {
     let mss = datagram.saturating_sub(SEGMENT_PREFIX + HEADER).max(1);
     Config {
         initial_seq,
+        repair,
         mss: u16::try_from(mss).unwrap_or(u16::MAX),
         rmem_max: Bytes::new(BUFFER as u64),
         // The application says what it has read.
@@ -48,11 +49,19 @@ pub struct TcpSender {
 }
 
 impl TcpSender {
-    /// The sender of a connection whose datagrams have at most `datagram` octets. Its sequence numbers begin at `initial_seq`.
-    pub fn new(now: Time, number: u32, initial_seq: u32, law: Box<dyn SenderLaw>, datagram: usize) -> TcpSender {
+    /// The sender of a connection whose datagrams have at most `datagram` octets, and whose losses `repair` finds. Its sequence numbers begin
+    /// at `initial_seq`.
+    pub fn new(
+        now: Time,
+        number: u32,
+        initial_seq: u32,
+        law: Box<dyn SenderLaw>,
+        repair: Repair,
+        datagram: usize,
+    ) -> TcpSender {
         TcpSender {
             number,
-            connection: Connection::connect(now, config(initial_seq, datagram), law),
+            connection: Connection::connect(now, config(initial_seq, datagram, repair), law),
             first: initial_seq.wrapping_add(1),
             content: Content::default(),
             closed: false,
@@ -63,7 +72,7 @@ impl TcpSender {
 
     /// Payload of a full segment in datagrams of at most so many octets.
     pub fn mss(datagram: usize) -> Bytes {
-        Bytes::new(u64::from(config(0, datagram).mss))
+        Bytes::new(u64::from(config(0, datagram, Repair::Rack).mss))
     }
 }
 
@@ -147,7 +156,7 @@ impl TcpReceiver {
     pub fn new(now: Time, number: u32, initial_seq: u32, law: Box<dyn SenderLaw>, datagram: usize) -> TcpReceiver {
         TcpReceiver {
             number,
-            connection: Connection::accept(now, config(initial_seq, datagram), law),
+            connection: Connection::accept(now, config(initial_seq, datagram, Repair::Rack), law),
             first: None,
             content: Content::default(),
             delay: None,
