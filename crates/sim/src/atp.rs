@@ -3,9 +3,9 @@
 use crate::agenda::Component;
 use crate::cargo::{Cargo, Datagram, index, udp_packet};
 use crate::world::World;
-use lasthop_laws::atp::RECEIVER;
+use lasthop_laws::atp::{Params, RECEIVER};
 use lasthop_laws::tcp::Setup;
-use lasthop_laws::{BuildError, Choice, ReceiverSetup};
+use lasthop_laws::{BuildError, Choice, Parameters, ReceiverSetup};
 use lasthop_radio::Packet;
 use lasthop_report::Segments;
 use lasthop_scenario::graph::Step;
@@ -52,6 +52,7 @@ impl Connection {
         let number = index(stream.number);
         let random = seed.stream(&format!("atp/{number}"));
         let receiver = Choice::of(&RECEIVER).with(law.settings().clone());
+        let apart = Params::with(law.settings()).is_ok_and(|params| params.reports_apart());
         let epoch = ReceiverSetup { node, slot: 0, start: now, end: Time::MAX, interval: Span::MAX, idle_slots: None };
         let mut sender = Sender::new(now, number, law.sender(Setup::new(Bytes::new(u64::from(atp::PAYLOAD)), random))?);
         match stream.kind {
@@ -63,7 +64,7 @@ impl Connection {
         }
         Ok(Connection {
             sender,
-            receiver: Receiver::new(number, receiver.receiver(epoch)?),
+            receiver: Receiver::new(number, receiver.receiver(epoch)?).with_reports_apart(apart),
             from: stream.from,
             to: stream.to,
             node,

@@ -35,10 +35,11 @@ enum Law {
     Tcp(&'static str),
 }
 
-const LAWS: [Law; 5] = [
+const LAWS: [Law; 6] = [
     Law::Atp(Variant::Default),
     Law::Atp(Variant::Aggressive),
     Law::Atp(Variant::Adaptive),
+    Law::Atp(Variant::OnChange),
     Law::Tcp("cubic"),
     Law::Tcp("newreno"),
 ];
@@ -50,8 +51,9 @@ fn ends(law: Law, seed: u64) -> Ends {
     match law {
         Law::Atp(variant) => {
             let params = Params { variant, ..Params::default() };
+            let apart = params.reports_apart();
             let sender = AtpSender::new(now, 7, Box::new(Rate::new(params.clone())), DATAGRAM);
-            (Box::new(sender), Box::new(AtpReceiver::new(7, Box::new(Average::new(params)))))
+            (Box::new(sender), Box::new(AtpReceiver::new(7, Box::new(Average::new(params)), apart)))
         }
         Law::Tcp(name) => {
             let law = |who| by_name(name, Setup::new(TcpSender::mss(DATAGRAM), Seed(seed).stream(who)));

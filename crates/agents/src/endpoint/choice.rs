@@ -18,7 +18,7 @@ pub enum Law {
 }
 
 /// The variants of ATP, by name.
-const VARIANTS: [(&str, &str, Variant); 3] = [
+const VARIANTS: [(&str, &str, Variant); 4] = [
     (
         "adaptive",
         "ATP that tells as often as twenty packets come, and at once when the path changes",
@@ -26,6 +26,7 @@ const VARIANTS: [(&str, &str, Variant); 3] = [
     ),
     ("default", "ATP that tells every second", Variant::Default),
     ("aggressive", "ATP that tells every 40 ms", Variant::Aggressive),
+    ("on-change", "ATP that tells of the path when it changes, and of packets apart from that", Variant::OnChange),
 ];
 
 /// The laws that can be chosen: name and meaning.
@@ -97,7 +98,11 @@ pub(super) fn receiver(
     datagram: usize,
 ) -> Box<dyn StreamReceiver> {
     match transport {
-        Transport::Atp(variant) => Box::new(AtpReceiver::new(connection, Box::new(Average::new(params(variant))))),
+        Transport::Atp(variant) => {
+            let params = params(variant);
+            let apart = params.reports_apart();
+            Box::new(AtpReceiver::new(connection, Box::new(Average::new(params)), apart))
+        }
         Transport::Tcp => {
             let setup = Setup::new(TcpSender::mss(datagram), Seed(seed).stream("receiver"));
             let law = lasthop_laws::tcp::by_name("reno", setup).expect("a law that there is");
@@ -111,6 +116,7 @@ fn params(variant: Variant) -> Params {
         Variant::Default => AtpVariant::Default,
         Variant::Aggressive => AtpVariant::Aggressive,
         Variant::Adaptive => AtpVariant::Adaptive,
+        Variant::OnChange => AtpVariant::OnChange,
     };
     Params { variant, ..Params::default() }
 }

@@ -4,7 +4,7 @@
 //! Symbols:    beta = 0.85 -> `KEPT`; D, the largest of the path, from each packet -> `Signal::Stamp`
 //! Deviations: the paper says only that Adaptive's epoch is dynamic; the rule here is the specification's. It also tells at once when D_avg
 //!             has changed by more than a quarter since it was last told, or when 16 holes are in what has come, though never sooner than
-//!             40 ms after that.
+//!             40 ms after that. `on-change` tells when D_avg has changed by a tenth, below which a sender does not speed up, or after a second.
 //! Validity:   it tells for as long as packets come, and three epochs longer.     Checked by: tests::*, tests/conformance
 
 use super::{Params, SHORTEST_EPOCH, Variant};
@@ -14,11 +14,9 @@ use lasthop_units::{Span, Time};
 
 /// What is kept of the average at a new packet.
 const KEPT: f64 = 0.85;
-/// Packets that make an adaptive epoch: the average has settled to a twentieth after 18.
-const PACKETS: u64 = 20;
 const LONGEST: Span = Span::from_secs(1);
-/// By which part the average must have changed to be told at once.
-const CHANGE: f64 = 0.25;
+/// By which part the average must have changed for `on-change` to tell.
+const NOTICED: f64 = 0.1;
 /// Holes in what has come that are told at once: a report has room for twenty blocks.
 const HOLES: usize = 16;
 /// Epochs without a packet after which nothing is told any more.
@@ -52,10 +50,10 @@ impl Average {
 
     fn epoch(&self) -> Span {
         match self.params.variant {
-            Variant::Default => LONGEST,
+            Variant::Default | Variant::OnChange => LONGEST,
             Variant::Aggressive => SHORTEST_EPOCH,
             Variant::Adaptive => {
-                let settled = self.average.unwrap_or(Span::ZERO) * PACKETS;
+                let settled = self.average.unwrap_or(Span::ZERO) * u64::from(self.params.packets);
                 settled.max(self.round_trip).clamp(SHORTEST_EPOCH, LONGEST)
             }
         }
@@ -68,17 +66,22 @@ impl Average {
         (self.heard, self.quiet) = (true, 0);
         let epoch = self.epoch();
         self.due.get_or_insert(now + epoch);
+        let noticed = match self.params.variant {
+            Variant::Default | Variant::Aggressive => return,
+            Variant::Adaptive => self.params.change,
+            Variant::OnChange => NOTICED,
+        };
         if let Some((_, told)) = self.told {
             let change = (average.as_secs_f64() - told.as_secs_f64()).abs();
-            if change > CHANGE * told.as_secs_f64() {
+            if change > noticed * told.as_secs_f64() {
                 self.tell_soon(now);
             }
         }
     }
 
-    /// Adaptive tells before its epoch is over.
+    /// It tells before its epoch is over.
     fn tell_soon(&mut self, now: Time) {
-        if let (Variant::Adaptive, Some((at, _)), Some(due)) = (self.params.variant, self.told, self.due) {
+        if let (Some((at, _)), Some(due)) = (self.told, self.due) {
             self.due = Some(due.min((at + SHORTEST_EPOCH).max(now)));
         }
     }
@@ -104,7 +107,7 @@ impl ReceiverLaw for Average {
         match signal {
             Signal::Stamp(delay) => self.on_stamp(now, *delay),
             Signal::RoundTrip(round_trip) => self.round_trip = *round_trip,
-            Signal::Holes(holes) if *holes >= HOLES => self.tell_soon(now),
+            Signal::Holes(holes) if *holes >= HOLES && self.params.variant == Variant::Adaptive => self.tell_soon(now),
             Signal::Wakeup => self.on_wakeup(now),
             _ => {}
         }
@@ -197,6 +200,16 @@ mod tests {
         assert_eq!(seen[0], (800, ms(40)));
         assert_eq!(seen[1].0, 1_020);
         assert_eq!(told(&mut receiver(Variant::Default), 2_000, stamp).len(), 1);
+    }
+
+    #[test]
+    fn on_change_tells_of_a_tenth_and_otherwise_once_a_second() {
+        let stamp = |now| Some(ms(if now < 1_510 { 40 } else { 48 }));
+        let seen = told(&mut receiver(Variant::OnChange), 3_000, stamp);
+        // The fifth packet of 48 ms brings the average to 44.45: by more than a tenth. Then it settles, by less than that.
+        assert_eq!(seen[0], (1_000, ms(40)));
+        assert_eq!(seen[1].0, 1_550, "{seen:?}");
+        assert_eq!(seen.len(), 3, "{seen:?}");
     }
 
     #[test]

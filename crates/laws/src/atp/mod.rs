@@ -43,16 +43,25 @@ params! {
         variant: Variant = "adaptive";
         /// What part of the way to the path's rate a step up takes. 0: what the variant's authors give it, 0.2 for `default` and 0.5 for the others.
         increase: f64 = "0", |p| crate::param::from_to(p.increase, 0.0, 1.0) => "from 0 to 1";
+        /// Packets that make an epoch of `adaptive`: the average has settled to a twentieth after 18.
+        packets: u32 = "20", |p| (1..=10_000).contains(&p.packets) => "from 1 to 10000";
+        /// By which part the average must have changed for `adaptive` to tell at once.
+        change: f64 = "0.25", |p| crate::param::from_to(p.change, 0.0, 100.0) => "from 0 to 100";
     }
 }
 
 impl Params {
+    /// True if a receiver tells of what has come apart from what its law tells of the path.
+    pub fn reports_apart(&self) -> bool {
+        self.variant == Variant::OnChange
+    }
+
     /// The part of the way that a step up takes.
     fn step(&self) -> f64 {
         match self.variant {
             _ if self.increase > 0.0 => self.increase,
             Variant::Default => 0.2,
-            Variant::Aggressive | Variant::Adaptive => 0.5,
+            Variant::Aggressive | Variant::Adaptive | Variant::OnChange => 0.5,
         }
     }
 }
@@ -66,5 +75,7 @@ words! {
         Aggressive = "aggressive",
         /// As often as twenty packets come, and at once when the path changes.
         Adaptive = "adaptive",
+        /// When the average has changed by a tenth, or after a second. What has come is told apart from that, as often as twenty packets have.
+        OnChange = "on-change",
     }
 }

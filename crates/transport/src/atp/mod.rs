@@ -5,6 +5,7 @@
 //! either until it answers `None`. Payload has a length and no content.
 
 mod receiver;
+mod reports;
 mod sender;
 
 pub use receiver::Receiver;

@@ -5,6 +5,7 @@
 //!             place of a shorter D.     Checked by: src/atp/tests.rs, tests/hostile.rs
 
 use super::Packet;
+use super::reports::Reports;
 use crate::ranges::Ranges;
 use lasthop_laws::ReceiverLaw;
 use lasthop_laws::atp::SHORTEST_EPOCH;
@@ -47,6 +48,8 @@ pub struct Receiver {
     window: u16,
     /// How long the application takes for a packet.
     drain: Span,
+    /// When what has come is reported, if that is not with what the law tells.
+    apart: Option<Reports>,
 }
 
 impl Receiver {
@@ -70,7 +73,13 @@ impl Receiver {
             unread: 0,
             window: ROOM,
             drain: Span::ZERO,
+            apart: None,
         }
+    }
+
+    /// The same that reports what has come apart from what its law tells of the path, if `apart`.
+    pub fn with_reports_apart(self, apart: bool) -> Receiver {
+        Receiver { apart: apart.then(Reports::default), ..self }
     }
 
     /// The same with room for so many packets, one at least.
@@ -118,7 +127,7 @@ impl Receiver {
 
     /// When `on_timeout` is to be called if nothing comes before.
     pub fn next_timeout(&self) -> Option<Time> {
-        self.revisit
+        [self.revisit, self.apart.and_then(|apart| apart.due())].into_iter().flatten().min()
     }
 
     /// Acts on what is due. To be followed by `poll_transmit`.
@@ -143,7 +152,11 @@ impl Receiver {
             }
             Kind::Data | Kind::Last => {
                 if let Some(answered) = self.answered.take() {
-                    self.tell(now, &Signal::RoundTrip(now.since(answered)));
+                    let round_trip = now.since(answered);
+                    self.tell(now, &Signal::RoundTrip(round_trip));
+                    if let Some(apart) = &mut self.apart {
+                        apart.on_round_trip(round_trip);
+                    }
                 }
                 self.tell(now, &Signal::Stamp(delay));
                 if serial.wrapping_sub(self.serial) as i32 > 0 {
@@ -152,6 +165,9 @@ impl Receiver {
                 let was_done = self.is_done();
                 self.take(number, packet.payload, kind == Kind::Last);
                 let holes = self.beyond.iter().count();
+                if let Some(apart) = &mut self.apart {
+                    apart.on_packet(now, holes);
+                }
                 if holes > 0 {
                     self.tell(now, &Signal::Holes(holes));
                 }
@@ -164,12 +180,24 @@ impl Receiver {
     }
 
     /// What leaves now; `None` if nothing.
-    pub fn poll_transmit(&mut self, _now: Time) -> Option<Packet> {
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
         if let Some(told) = self.answer.take() {
-            return Some(self.packet(Kind::Answer, told));
+            return Some(self.packet(Kind::Answer, told.average.max(self.drain), told.epoch));
         }
-        let told = self.report.take()?;
-        Some(self.packet(Kind::Ack, told))
+        if let Some(told) = self.report.take() {
+            self.has_reported(now);
+            return Some(self.packet(Kind::Ack, told.average.max(self.drain), told.epoch));
+        }
+        let apart = self.apart.filter(|apart| apart.due().is_some_and(|due| due <= now))?;
+        self.has_reported(now);
+        Some(self.packet(Kind::Ack, Span::ZERO, apart.wait()))
+    }
+
+    fn has_reported(&mut self, now: Time) {
+        let holes = self.beyond.iter().count();
+        if let Some(apart) = &mut self.apart {
+            apart.on_report(now, holes);
+        }
     }
 
     /// How long it is to the next report, as its law has it.
@@ -177,15 +205,15 @@ impl Receiver {
         self.revisit.map_or(Span::ZERO, |at| at.since(now)).max(SHORTEST_EPOCH)
     }
 
-    fn packet(&mut self, kind: Kind, told: PathDelay) -> Packet {
+    fn packet(&mut self, kind: Kind, average: Span, epoch: Span) -> Packet {
         self.window = self.room - self.unread;
         let blocks = self.beyond.iter().take(BLOCKS).map(|range| (range.start as u32, range.end as u32));
         let header = Header {
             kind,
             window: self.window,
             delay: Span::ZERO,
-            average: told.average.max(self.drain),
-            epoch: told.epoch,
+            average,
+            epoch,
             connection: self.connection,
             number: self.next as u32,
             serial: self.serial,

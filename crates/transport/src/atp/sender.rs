@@ -229,6 +229,10 @@ impl Sender {
         }
         self.epoch = epoch.max(SHORTEST_EPOCH);
         self.on_ack(now, (number, serial), &packet.header.blocks, window);
+        // A report without D_avg tells of packets alone.
+        if average.is_zero() {
+            return;
+        }
         let average = average.max(self.own_delay);
         self.tell(now, &Signal::PathDelay(PathDelay { average, epoch }));
     }

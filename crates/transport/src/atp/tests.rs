@@ -25,9 +25,10 @@ struct Run {
 const DELAY: Span = Span::from_millis(1);
 
 fn ends(variant: Variant, increase: f64) -> (Sender, Receiver) {
-    let params = Params { variant, increase };
+    let params = Params { variant, increase, ..Params::default() };
     let sender = Sender::new(Time::ZERO, 7, Box::new(Rate::new(params.clone())));
-    (sender, Receiver::new(7, Box::new(Average::new(params))))
+    let apart = params.reports_apart();
+    (sender, Receiver::new(7, Box::new(Average::new(params))).with_reports_apart(apart))
 }
 
 /// Lets both ends run until `until` or until both are done.
@@ -98,7 +99,7 @@ const NONE: Path<'_> = Path { service: Span::from_millis(2), loses: &|_| false, 
 
 #[test]
 fn a_transfer_arrives_whole_whatever_is_lost() {
-    for variant in [Variant::Default, Variant::Aggressive, Variant::Adaptive] {
+    for variant in [Variant::Default, Variant::Aggressive, Variant::Adaptive, Variant::OnChange] {
         for one_in in [u64::MAX, 20, 5] {
             let (mut sender, receiver) = ends(variant, 0.5);
             sender.write(Bytes::new(1_000_000));

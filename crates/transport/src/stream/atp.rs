@@ -152,10 +152,10 @@ impl Drain {
 }
 
 impl AtpReceiver {
-    /// The receiver of a connection.
-    pub fn new(connection: u32, law: Box<dyn ReceiverLaw>) -> AtpReceiver {
+    /// The receiver of a connection, which reports what has come apart from what its law tells of the path if `apart`.
+    pub fn new(connection: u32, law: Box<dyn ReceiverLaw>, apart: bool) -> AtpReceiver {
         AtpReceiver {
-            receiver: Receiver::new(connection, law).with_room(ROOM),
+            receiver: Receiver::new(connection, law).with_room(ROOM).with_reports_apart(apart),
             early: BTreeMap::new(),
             ready: VecDeque::new(),
             read: 0,

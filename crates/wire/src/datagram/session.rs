@@ -37,10 +37,12 @@ pub enum Variant {
     Aggressive = 1,
     /// As often as twenty packets come.
     Adaptive = 2,
+    /// When the path changes; what has come is told apart from that.
+    OnChange = 3,
 }
 
 impl Variant {
-    const ALL: [Variant; 3] = [Variant::Default, Variant::Aggressive, Variant::Adaptive];
+    const ALL: [Variant; 4] = [Variant::Default, Variant::Aggressive, Variant::Adaptive, Variant::OnChange];
 }
 
 impl Transport {
