@@ -106,7 +106,7 @@ fn referred(schema: &Json) -> Option<&str> {
 }
 
 /// Tables that come first, under headings that tell where they stand.
-const TABLES: [(&str, &str); 27] = [
+const TABLES: [(&str, &str); 28] = [
     ("`[wire]`", "Wire"),
     ("`[backhaul]`", "Backhaul"),
     ("`changes` of a backhaul or link", "RateStep"),
@@ -125,6 +125,7 @@ const TABLES: [(&str, &str); 27] = [
     ("Steps of `mcs-trace`", "McsStep"),
     ("Steps of `snr-trace`", "SnrStep"),
     ("Points of `walk`", "WalkPoint"),
+    ("Points of `path`", "PathPoint"),
     ("Steps of `cqi-trace`", "CqiStep"),
     ("`fading`", "Fading"),
     ("`[[neighbour]]`", "Neighbour"),

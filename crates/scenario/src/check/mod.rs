@@ -378,7 +378,7 @@ fn hop(raw: &raw::Scenario, run: Run, cx: &mut Context) -> Option<Hop> {
 }
 
 /// Keys of a station that only mean something on Wi-Fi, where they are given.
-fn wifi_keys(station: &raw::Station) -> [Option<&At>; 17] {
+fn wifi_keys(station: &raw::Station) -> [Option<&At>; 18] {
     [
         station.nss.given_at(),
         station.mcs.given_at(),
@@ -397,6 +397,7 @@ fn wifi_keys(station: &raw::Station) -> [Option<&At>; 17] {
         station.tcp_small_queues.given_at(),
         station.access_point.given_at(),
         station.position.given_at(),
+        station.path.given_at(),
     ]
 }
 

@@ -472,6 +472,10 @@ table! {
         optional walk: Trace<WalkPoint>,
         /// In a mesh: where it stands, as two coordinates.
         optional position: Vec<Quantity<Metres>>,
+        /// In a mesh with `capture`, in place of `position`: where it walks, as a list of `{ at = "20 s", position = ["5 m", "10 m"] }`, the first at
+        /// 0 s; in between at constant speed in a straight line. What changes is its signal-to-noise ratios; who hears it at all, by `range` and
+        /// the other ranges, is as where the two come nearest to each other.
+        optional path: Vec<PathPoint>,
         /// Block fading about the mean signal-to-noise ratio.
         optional fading: Fading,
         /// Wi-Fi: names of stations, neighbours and access points that neither hear it nor are heard by it. It is then
@@ -540,6 +544,16 @@ table! {
         required at: Quantity<Span>,
         /// How far from the access point that is.
         required distance: Quantity<Metres>,
+    }
+}
+
+table! {
+    /// One point of the path of a mesh's node.
+    PathPoint {
+        /// When the node is there, from the start of the run.
+        required at: Quantity<Span>,
+        /// Where that is, as two coordinates.
+        required position: Vec<Quantity<Metres>>,
     }
 }
 

@@ -1,16 +1,14 @@
 //! A mesh: who hears whom follows from where nodes stand.
 
 use super::links;
+use super::places::{self, Places};
 use crate::quantity::{Metres, show};
 use crate::raw;
 use crate::read::{Context, Entry, Quantity};
 use lasthop_radio::queue;
 use lasthop_radio::wifi::{Fading, Link, NodeParams, PathLoss, Reach, ReachMatrix, Role, Snr};
 use lasthop_signals::Node;
-use lasthop_units::Time;
 
-/// Coordinates and distances, in thousandths of a metre.
-const MOST: Metres = Metres(10_000_000);
 const LEAST_RANGE: Metres = Metres(1_000);
 
 /// Makes peers of access point and stations, which are the first nodes.
@@ -36,24 +34,18 @@ pub(super) fn hearing(mesh: &raw::Mesh, raw: &raw::Scenario, cx: &mut Context) -
     let decodes = range(&mesh.range, cx);
     let senses = optional(&mesh.carrier_sense_range, decodes, "range", cx);
     let interferes = optional(&mesh.interference_range, senses, "carrier-sense-range", cx);
-    let mut places = vec![position(&mesh.position, cx)];
+    let mut places = vec![places::standing(&mesh.position, cx)];
     for station in &stations {
-        if !station.position.given {
-            let remedy = "add `position = [\"100 m\", \"0 m\"]`";
-            cx.problem(crate::problem::Kind::Missing, &station.place, "a node of a mesh needs a position", remedy);
-            places.push(None);
-            continue;
-        }
-        places.push(position(&station.position, cx));
+        places.push(place(station, raw, cx));
     }
     let (decodes, senses, interferes) = (decodes?, senses?, interferes?);
-    let places = places.into_iter().collect::<Option<Vec<[u64; 2]>>>()?;
+    let places = places.into_iter().collect::<Option<Vec<Places>>>()?;
     let mut reach = ReachMatrix::nobody(places.len());
     let node = |place: usize| u16::try_from(place).ok().map(Node);
     for (a, from) in places.iter().enumerate() {
         for (b, to) in places.iter().enumerate().skip(a + 1) {
-            let squares = [0, 1].map(|axis| u128::from(from[axis].abs_diff(to[axis])).pow(2));
-            let within = |range: Metres| squares[0] + squares[1] <= u128::from(range.0).pow(2);
+            let square = places::nearest(from, to);
+            let within = |range: Metres| square <= u128::from(range.0).pow(2);
             let how = match () {
                 () if within(decodes) => Reach::Decodes,
                 () if within(senses) => Reach::Senses,
@@ -94,17 +86,37 @@ pub(super) fn strength(
     (loss, fading): (PathLoss, Option<Fading>),
     ends: [Node; 2],
 ) -> Option<Link> {
-    let place = |node: Node| {
-        let entry = match node.index().checked_sub(1) {
-            Some(station) => &stations.get(station)?.position,
-            None => &mesh.position,
-        };
-        let coordinates = entry.get()?;
-        Some([coordinates.first()?.0.0 as f64, coordinates.get(1)?.0.0 as f64])
+    let place = |node: Node| match node.index().checked_sub(1) {
+        None => Places::of(&mesh.position, None),
+        Some(station) => {
+            let station = stations.get(station)?;
+            Places::of(&station.position, Some(&station.path))
+        }
     };
-    let ([ax, ay], [bx, by]) = (place(ends[0])?, place(ends[1])?);
-    let metres = (ax - bx).hypot(ay - by) / 1_000.0;
-    Some(Link { snr: Snr::Distance { loss, walk: vec![(Time::ZERO, metres)] }, fading })
+    let walk = places::distances(&place(ends[0])?, &place(ends[1])?);
+    Some(Link { snr: Snr::Distance { loss, walk }, fading })
+}
+
+/// Where a station stands or walks; what is wrong with that is reported.
+fn place(station: &raw::Station, raw: &raw::Scenario, cx: &mut Context) -> Option<Places> {
+    if station.path.given {
+        if station.position.given {
+            cx.impossible(&station.path.at, "`position` and `path` contradict each other", "keep one of them");
+            return None;
+        }
+        if !raw.hop.get()?.wifi.get()?.capture.get()? {
+            let remedy = "add `capture = true` to `[hop.wifi]`, or write `position`";
+            cx.impossible(&station.path.at, "a `path` changes powers, and there are none without `capture`", remedy);
+            return None;
+        }
+        return places::walking(&station.path, cx);
+    }
+    if !station.position.given {
+        let remedy = "add `position = [\"100 m\", \"0 m\"]`";
+        cx.problem(crate::problem::Kind::Missing, &station.place, "a node of a mesh needs a position", remedy);
+        return None;
+    }
+    places::standing(&station.position, cx)
 }
 
 /// Reports what a mesh does not have.
@@ -145,19 +157,16 @@ fn given_routes(raw: &raw::Scenario, stations: &[raw::Station], cx: &mut Context
 /// A position without a mesh says nothing.
 pub(super) fn no_mesh(raw: &raw::Scenario, cx: &mut Context) {
     for station in raw.station.get().unwrap_or_default() {
-        if let Some(at) = station.position.given_at() {
-            cx.impossible(
-                at,
-                "`position` has a meaning in a mesh only",
-                "delete this key, or add `mesh` to `[hop.wifi]`",
-            );
+        for at in [station.position.given_at(), station.path.given_at()].into_iter().flatten() {
+            let what = format!("`{}` has a meaning in a mesh only", at.name());
+            cx.impossible(at, what, "delete this key, or add `mesh` to `[hop.wifi]`");
         }
     }
 }
 
 fn range(entry: &Entry<Quantity<Metres>>, cx: &mut Context) -> Option<Metres> {
     let why = "radios reach some metres, and not over the horizon";
-    cx.within(&crate::check::plain(entry), (LEAST_RANGE, MOST), show, why)
+    cx.within(&crate::check::plain(entry), (LEAST_RANGE, places::MOST), show, why)
 }
 
 /// A range that is `below` unless it is given, and at least that.
@@ -175,21 +184,6 @@ fn optional(entry: &Entry<Quantity<Metres>>, below: Option<Metres>, of: &str, cx
 }
 
 /// Two coordinates.
-fn position(entry: &Entry<Vec<Quantity<Metres>>>, cx: &mut Context) -> Option<[u64; 2]> {
-    let coordinates = entry.get()?;
-    let [Quantity(x), Quantity(y)] = coordinates[..] else {
-        let what = format!("a position has two coordinates, and here are {}", coordinates.len());
-        cx.impossible(&entry.at, what, "write `[\"100 m\", \"0 m\"]`");
-        return None;
-    };
-    if x > MOST || y > MOST {
-        let what = format!("a coordinate beyond {}", show(MOST));
-        cx.problem(crate::problem::Kind::OutOfRange, &entry.at, what, format!("write 0 m to {}", show(MOST)));
-        return None;
-    }
-    Some([x.0, y.0])
-}
-
 /// True if every station has a way to the access point; otherwise those that have none are reported.
 fn connected(reach: &ReachMatrix, stations: &[raw::Station], range: Metres, cx: &mut Context) -> bool {
     let count = reach.nodes();
@@ -207,7 +201,7 @@ fn connected(reach: &ReachMatrix, stations: &[raw::Station], range: Metres, cx: 
     for (station, _) in stations.iter().zip(&found[1..]).filter(|(_, found)| !**found) {
         let what =
             format!("no way leads from here to the access point: no node that has one is within {}", show(range));
-        cx.impossible(&station.position.at, what, "move it nearer, or make `range` larger");
+        cx.impossible(station.path.given_at().unwrap_or(&station.position.at), what, "move it nearer, or make `range` larger");
     }
     found.into_iter().all(|found| found)
 }

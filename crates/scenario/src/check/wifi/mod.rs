@@ -4,6 +4,7 @@ mod channels;
 mod hearing;
 mod links;
 mod mesh;
+mod places;
 mod neighbours;
 mod rates;
 mod single_links;
