@@ -1,62 +1,17 @@
 //! `lasthop send` and `lasthop recv` as their users start them: over loopback, between namespaces, stopped and killed.
 
+use lasthop_tests::stream::{Pair, Receiver, file};
 use lasthop_tests::{Ended, PATIENCE, ends_within, eventually, inside, is_root, lasthop, program, run};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 
 const SIZE: usize = 64 << 20;
-
-/// A file whose octets do not repeat within its length.
-fn file(folder: &Path, len: usize) -> PathBuf {
-    let path = folder.join("sent");
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    let octets = (0..len.div_ceil(8)).flat_map(|_| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state ^ state >> 33).to_le_bytes()
-    });
-    fs::write(&path, octets.take(len).collect::<Vec<u8>>()).expect("room");
-    path
-}
-
-/// A receiver that listens, and where.
-struct Receiver {
-    child: Child,
-    address: String,
-    lines: BufReader<std::process::ChildStderr>,
-}
-
-impl Receiver {
-    fn start(mut command: Command) -> Receiver {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-        let mut lines = BufReader::new(child.stderr.take().expect("piped"));
-        let mut line = String::new();
-        lines.read_line(&mut line).expect("it says where it listens");
-        let address = line.strip_prefix("listening at ").unwrap_or_else(|| panic!("{line}")).trim().to_owned();
-        Receiver { child, address, lines }
-    }
-
-    fn here(arguments: &[&str]) -> Receiver {
-        Receiver::start(lasthop([&["recv", "--bind", "127.0.0.1:0"], arguments].concat()))
-    }
-
-    fn end(mut self) -> Ended {
-        let mut err = String::new();
-        self.lines.read_to_string(&mut err).expect("text");
-        let ended = ends_within(self.child, PATIENCE);
-        assert!(!err.contains("panicked"), "{err}");
-        Ended { err, ..ended }
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.child.id() as i32), signal).expect("our child");
-    }
-}
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("a path of letters")
@@ -218,34 +173,6 @@ fn what_cannot_be_is_told_with_what_would_be_right() {
     }
 }
 
-/// Two namespaces and a pair of interfaces between them; they go with it.
-struct Pair([String; 2]);
-
-impl Pair {
-    fn new() -> Pair {
-        let names = ["a", "b"].map(|end| format!("lasthop-streams-{}-{end}", std::process::id()));
-        names.iter().for_each(|name| ip(&format!("netns add {name}")));
-        let [a, b] = &names;
-        ip(&format!("link add v0 netns {a} type veth peer name v0 netns {b}"));
-        for (name, address) in [(a, "10.77.0.1/24"), (b, "10.77.0.2/24")] {
-            ip(&format!("-n {name} addr add {address} dev v0"));
-            ip(&format!("-n {name} link set v0 up"));
-        }
-        Pair(names)
-    }
-}
-
-impl Drop for Pair {
-    fn drop(&mut self) {
-        self.0.iter().for_each(|name| ip(&format!("netns del {name}")));
-    }
-}
-
-fn ip(arguments: &str) {
-    let done = Command::new("ip").args(arguments.split(' ')).status().expect("iproute2 is there");
-    assert!(done.success() || std::thread::panicking(), "ip {arguments}");
-}
-
 #[test]
 fn over_a_slow_interface_atp_knows_its_delay_and_loses_nothing() {
     if !is_root() {
@@ -253,9 +180,7 @@ fn over_a_slow_interface_atp_knows_its_delay_and_loses_nothing() {
     }
     let pair = Pair::new();
     let [a, b] = &pair.0;
-    let shaped = "qdisc add dev v0 root tbf rate 50mbit burst 4kb limit 300kb";
-    let shaped = Command::new("tc").args(["-n", a]).args(shaped.split(' ')).status();
-    if !shaped.is_ok_and(|status| status.success()) {
+    if !pair.shaped("rate 50mbit burst 4kb limit 300kb") {
         let _ = writeln!(std::io::stderr(), "SKIPPED: no tc with TBF here");
         return;
     }

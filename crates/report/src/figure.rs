@@ -121,6 +121,10 @@ figures! {
         better: Better::Higher, needs: Needs::Uploads, usual: true, group: Group::Served,
         ..named("throughput_up_mbit_s", "Throughput up", counted("Mbit/s"))
     };
+    /// Throughput of a bulk flow while it lasted, from its beginning to its end or the run's; mean over the flows.
+    FlowRate = Column {
+        better: Better::Higher, needs: Needs::Bulk, ..named("flow_rate_mbit_s", "Flow rate", counted("Mbit/s"))
+    };
     /// Round-trip time that the bulk senders measured, mean over their samples (the lab: of the smoothed one, every 10 ms).
     RttMean = Column { needs: Needs::Bulk, ..named("rtt_mean_ms", "RTT, mean", TIME) };
     /// The smoothed round-trip time of the bulk senders, 95th percentile over senders and time (looked at every 10 ms).

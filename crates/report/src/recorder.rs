@@ -435,6 +435,7 @@ impl Recorder {
         let share = (airtime > Span::ZERO).then(|| airtime.as_secs_f64() / window);
         let mut figures = BTreeMap::from([
             (Key::Throughput, self.throughput(flows())),
+            (Key::FlowRate, self.flow_rate(flows())),
             (Key::HopDelayMean, Figure::or_absent(delays.mean_ms(), no_delay)),
             (Key::HopDelayP95, Figure::or_absent(delays.quantile_ms(0.95), no_delay)),
             (Key::HopDelayP99, Figure::or_absent(delays.quantile_ms(0.99), no_delay)),
@@ -489,6 +490,16 @@ impl Recorder {
             Some(rate) => Figure::exact(rate.as_mbit_f64()),
             None => Figure::absent("the warm-up leaves no time to measure in"),
         }
+    }
+
+    /// A flow's throughput while it lasted, in Mbit/s.
+    fn lasting(&self, flow: &Flow) -> Option<f64> {
+        let end = flow.ended.unwrap_or(self.window.end).min(self.window.end);
+        Some(Rate::of(flow.payload, end.since(flow.began.max(self.window.warm_up)))?.as_mbit_f64())
+    }
+
+    fn flow_rate<'a>(&self, flows: impl Iterator<Item = &'a Flow>) -> Figure {
+        Figure::or_absent(flows.filter_map(|flow| self.lasting(flow)).collect::<Moments>().mean(), NO_BULK)
     }
 
     fn retransmissions<'a>(&self, flows: impl Iterator<Item = &'a Flow>) -> Figure {
@@ -568,6 +579,7 @@ impl Recorder {
                 ]),
                 _ => BTreeMap::from([
                     (Key::Throughput, self.throughput(flows())),
+                    (Key::FlowRate, self.flow_rate(flows())),
                     (Key::RttMean, self.round_trip(flows(), |of| of.round_trip_sum)),
                     (Key::RttVariationMean, self.round_trip(flows(), |of| of.deviation_sum)),
                     (Key::RetransmissionRatio, self.retransmissions(flows())),
@@ -606,12 +618,7 @@ impl Recorder {
         const FLOOR_KBIT_S: f64 = 1.0;
         /// The part of an equal share below which a flow starves.
         const STARVED: f64 = 0.1;
-        let kbit_s = |flow: &Flow| {
-            let alive =
-                flow.ended.unwrap_or(self.window.end).min(self.window.end).since(flow.began.max(self.window.warm_up));
-            Some(Rate::of(flow.payload, alive)?.as_mbit_f64() * 1e3)
-        };
-        let rates: Option<Vec<f64>> = self.flows.values().map(kbit_s).collect();
+        let rates: Option<Vec<f64>> = self.flows.values().map(|flow| Some(self.lasting(flow)? * 1e3)).collect();
         let rates = rates.filter(|rates| rates.len() > 1);
         let figure = |of: &dyn Fn(&[f64]) -> f64| {
             Figure::or_absent(rates.as_deref().map(of), "one flow alone has nobody to share with")

@@ -153,6 +153,8 @@ series! {
     Capacity = of("hop", "capacity", "Mbit/s").drawn(CAPACITY, Whole::Own);
     /// PHY rate towards it.
     PhyRate = of("station", "phy_rate", "Mbit/s").held().drawn("PHY rate", Whole::Own);
+    /// D of a mesh's node: what it tells packets of its own hop, where a sender speaks ATP.
+    NodeDelay = of("station", "node_delay", "ms");
     /// Share of time that the channel is busy; of a cell, share of its resource blocks that are given away.
     ChannelBusy = of("hop", "channel_busy", "1").drawn_as("Channel busy", ("%", 100.0), Whole::Own);
     /// Packets in a frame.

@@ -169,6 +169,12 @@ impl Results {
         bins.into_iter().map(|(bin, values)| ((bin as f64 + 0.5) * width, Estimate::of(kind.unit(), &values))).collect()
     }
 
+    /// Mean of a station's series between two moments, in seconds.
+    pub fn between_of(run: &Run, kind: SeriesKind, station: &str, (from, to): (f64, f64)) -> Option<f64> {
+        let values = Results::series_of(run, kind, station, 0.1).into_iter().filter(|(at, _)| (from..to).contains(at));
+        values.map(|(_, value)| value).collect::<Moments>().mean()
+    }
+
     /// Mean of a series between two moments.
     pub fn between(run: &Run, kind: SeriesKind, (from, to): (f64, f64)) -> Option<f64> {
         let values = Results::series(run, kind, 0.02).into_iter().filter(|(at, _)| (from..to).contains(at));

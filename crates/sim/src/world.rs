@@ -682,6 +682,10 @@ impl World {
     fn on_report(&mut self, at: Time, link: usize, of: Node, report: &HopReport) {
         if let Some(place) = self.access_points.place(of).filter(|_| link == self.last_hop) {
             self.meters[place].add(&mut self.recorder, at, report);
+            for (node, delay) in self.hop_delays.iter().enumerate().skip(1) {
+                let gauge = Gauge::Station(SeriesKind::NodeDelay, Node(node as u16));
+                self.recorder.sample(at, gauge, delay.delay(at).as_millis_f64());
+            }
         }
         if let Some(host) = self.net.links[link].hosts[of.index()] {
             self.hooks[host.index()].iter_mut().for_each(|hook| hook.report(at, (link, of), report));

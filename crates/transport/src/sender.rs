@@ -468,7 +468,8 @@ impl Sender {
             self.pacer.on_sent(now, Bytes::new(u64::from(segment.len)), rate, Bytes::new(self.mss));
         }
         // The timer waits for the first segment that is not acknowledged: it starts anew when that one leaves again.
-        if self.timers.retransmission.is_none() || segment.start == self.board.una() && !self.duplicates.timer_runs_on() {
+        if self.timers.retransmission.is_none() || segment.start == self.board.una() && !self.duplicates.timer_runs_on()
+        {
             self.timers.retransmission = Some(now + self.rtt.rto());
         }
         self.timers.persist = None;

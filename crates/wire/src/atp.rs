@@ -6,7 +6,7 @@
 //! | 1 | 1 | number of SACK blocks, 0 to 20 |
 //! | 2 | 2 | window: packets from the next expected one on that the receiver takes |
 //! | 4 | 4 | D: the largest delay of a hop so far, microseconds; relays raise it |
-//! | 8 | 4 | D_avg: what the receiver has averaged, microseconds; 0 in a report that tells of packets alone |
+//! | 8 | 4 | D_avg: what the receiver has averaged, microseconds; all ones in a report that tells of packets alone |
 //! | 12 | 4 | how often the receiver tells, microseconds |
 //! | 16 | 4 | connection |
 //! | 20 | 4 | data: number of the packet; otherwise: the next one expected |
@@ -20,6 +20,8 @@ use lasthop_units::Span;
 
 /// Octets without SACK blocks.
 pub const HEADER_LEN: usize = 28;
+/// D_avg of a report that tells of packets alone.
+pub const NOT_TOLD: Span = Span::from_micros(u32::MAX as u64);
 /// SACK blocks that a header holds.
 pub const BLOCKS: usize = 20;
 

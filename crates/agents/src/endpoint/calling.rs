@@ -180,6 +180,10 @@ impl Calling {
             Reason::Failed => Failure::CannotKeep,
             Reason::Kept | Reason::Sent | Reason::Over => return,
         };
+        // The other end need not wait for a sign that it was heard.
+        if matches!(failure, Failure::Stopped | Failure::CannotKeep) {
+            self.last_words = Some(Reason::Over);
+        }
         self.end = Some(Err(failure));
     }
 

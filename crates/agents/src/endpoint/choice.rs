@@ -31,7 +31,8 @@ const VARIANTS: [(&str, &str, Variant); 4] = [
 
 /// The laws that can be chosen: name and meaning.
 pub fn laws() -> Vec<(&'static str, &'static str)> {
-    let tcp = Place::Sender.laws().filter(|law| matches!(law.transport, LawTransport::Tcp(_))).map(|law| (law.name, law.doc));
+    let tcp =
+        Place::Sender.laws().filter(|law| matches!(law.transport, LawTransport::Tcp(_))).map(|law| (law.name, law.doc));
     VARIANTS.iter().map(|(name, doc, _)| (*name, *doc)).chain(tcp).collect()
 }
 

@@ -90,6 +90,14 @@ impl Inbound {
         self.transmit(clock::now())
     }
 
+    /// [`Inbound::step`] ends early, too, when there is something to read from `file`.
+    ///
+    /// # Errors
+    /// [`Error::System`].
+    pub fn watch(&self, file: &impl AsFd) -> Result<(), Error> {
+        self.poll.add_level(file, 1).map_err(Error::system("epoll"))
+    }
+
     /// What there is to tell of the present stream; `None` without one.
     pub fn figures(&self) -> Option<Figures> {
         self.listening.figures()

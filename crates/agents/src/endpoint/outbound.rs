@@ -124,6 +124,14 @@ impl Outbound {
         self.calling.is_open()
     }
 
+    /// [`Outbound::step`] ends early, too, when there is something to read from `file`.
+    ///
+    /// # Errors
+    /// [`Error::System`].
+    pub fn watch(&self, file: &impl AsFd) -> Result<(), Error> {
+        self.poll.add_level(file, 1).map_err(Error::system("epoll"))
+    }
+
     /// What there is to tell of the stream.
     pub fn figures(&self) -> Figures {
         self.calling.figures()

@@ -27,12 +27,10 @@ pub const NEWRENO: Entry = entry(
     |_, setup| Ok(Box::new(NewReno::new(&setup, "newreno", true))),
 );
 /// Reno with SACK alone.
-pub const SACK_RENO: Entry = entry(
-    "sack-reno",
-    "Reno with SACK and without RACK (RFC 6675).",
-    Repair::Sack,
-    |_, setup| Ok(Box::new(NewReno::new(&setup, "sack-reno", false))),
-);
+pub const SACK_RENO: Entry =
+    entry("sack-reno", "Reno with SACK and without RACK (RFC 6675).", Repair::Sack, |_, setup| {
+        Ok(Box::new(NewReno::new(&setup, "sack-reno", false)))
+    });
 
 const fn entry(name: &'static str, doc: &'static str, repair: Repair, build: crate::registry::BuildSender) -> Entry {
     Entry::sender(name, doc, &[], build).over(Transport::Tcp(repair))

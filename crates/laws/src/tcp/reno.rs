@@ -15,7 +15,9 @@ use lasthop_units::{Bytes, Time};
 pub const NAME: &str = "reno";
 /// Its entry in the registry.
 pub const LAW: Entry =
-    Entry::sender(NAME, "Reno's window with SACK, RACK and PRR, as Linux has it (RFC 5681).", &[], |_, setup| Ok(Box::new(Reno::new(&setup))));
+    Entry::sender(NAME, "Reno's window with SACK, RACK and PRR, as Linux has it (RFC 5681).", &[], |_, setup| {
+        Ok(Box::new(Reno::new(&setup)))
+    });
 
 /// Reno for one flow.
 #[derive(Clone, Debug)]

@@ -43,7 +43,7 @@ pub struct Curve {
 pub const MEANS: &str = "Lines: means over the seeds. Bands and whiskers: 95 % confidence intervals of these means.";
 
 /// Colours that people with the common colour blindnesses can tell apart (Okabe and Ito).
-const COLOURS: [RGBColor; 8] = [
+pub(super) const COLOURS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
@@ -63,7 +63,7 @@ const SAMPLE: i32 = 22;
 const ROOM: i32 = 24;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Drawn<'a> = Result<(), DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>>;
+pub(super) type Drawn<'a> = Result<(), DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>>;
 
 impl Curve {
     /// A measured curve.
@@ -249,7 +249,7 @@ fn decade(value: f64) -> String {
 }
 
 /// A number on an axis: no more digits than it has.
-fn plain(value: f64) -> String {
+pub(super) fn plain(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

@@ -42,9 +42,11 @@ impl Draft {
         let incomplete = self.incomplete();
         let beside = self.dir.join(&incomplete);
         fs::create_dir_all(&beside)?;
-        for chart in &section.charts {
-            let file = format!("{}.svg", chart.file);
-            replace(&beside.join(&file), &chart.svg())?;
+        let charts = section.charts.iter().map(|chart| (&chart.file, chart.svg()));
+        let others = section.pictures.iter().map(|picture| (&picture.file, picture.svg.clone()));
+        for (name, svg) in charts.chain(others) {
+            let file = format!("{name}.svg");
+            replace(&beside.join(&file), &svg)?;
             self.pictures.push(file);
         }
         self.page.sections.push(section);

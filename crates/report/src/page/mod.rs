@@ -1,11 +1,15 @@
 //! The page that a reproduction leaves behind: what the paper says, what came out, and whether it is met.
 
+mod bars;
 mod chart;
 mod draft;
+mod map;
 mod provenance;
 
+pub use bars::Bars;
 pub use chart::{Chart, Curve, MEANS};
 pub use draft::Draft;
+pub use map::{Map, Place};
 pub use provenance::Ran;
 
 use crate::Estimate;
@@ -26,8 +30,23 @@ pub struct Section {
     pub tables: Vec<Table>,
     /// What is required, and whether it is so.
     pub checks: Vec<Check>,
-    /// Pictures.
+    /// Curves.
     pub charts: Vec<Chart>,
+    /// Other pictures.
+    pub pictures: Vec<Picture>,
+}
+
+/// A picture.
+#[derive(Clone, Debug, Default)]
+pub struct Picture {
+    /// Name of its file, without extension.
+    pub file: String,
+    /// What it shows.
+    pub title: String,
+    /// The picture itself.
+    pub svg: String,
+    /// What its marks are; stands below it.
+    pub note: String,
 }
 
 /// A table of text.
@@ -142,10 +161,12 @@ impl Page {
                     let _ = writeln!(text, "{}", line(row));
                 }
             }
-            for chart in &section.charts {
-                let _ = write!(text, "\n![{}]({pictures}/{}.svg)\n", chart.title, chart.file);
-                if !chart.note.is_empty() {
-                    let _ = write!(text, "\n*{}*\n", chart.note);
+            let charts = section.charts.iter().map(|chart| (&chart.title, &chart.file, &chart.note));
+            let others = section.pictures.iter().map(|picture| (&picture.title, &picture.file, &picture.note));
+            for (title, file, note) in charts.chain(others) {
+                let _ = write!(text, "\n![{title}]({pictures}/{file}.svg)\n");
+                if !note.is_empty() {
+                    let _ = write!(text, "\n*{note}*\n");
                 }
             }
         }

@@ -1,12 +1,15 @@
 //! "ATP in wireless mesh networks" (Zhang, Buck and Zappala 2011).
 
+mod peers;
+mod robust;
 mod testbeds;
+mod transfers;
+mod walking;
 
 use crate::study::{Results, Runner, Shipped, shipped};
 use crate::{Figure, System};
 use lasthop_experiment::ExperimentError;
-use lasthop_report::page::{Chart, Curve, MEANS};
-use lasthop_report::page::{Check, Section, Table, digits, mean, shown};
+use lasthop_report::page::{Bars, Chart, Check, Curve, MEANS, Section, Table, digits, mean, shown};
 use lasthop_report::{Estimate, Key};
 
 pub(super) const SYSTEM: System = System {
@@ -16,9 +19,13 @@ pub(super) const SYSTEM: System = System {
         Figure { id: "stack", title: "Three flows, the middle one between the others", make: stack },
         Figure { id: "chains", title: "One flow over one to four hops", make: chains },
         Figure { id: "testbeds", title: "One, two and five flows on two testbeds", make: testbeds::testbeds },
+        Figure { id: "transfers", title: "32 random transfers over a whole mesh", make: transfers::transfers },
+        Figure { id: "walk", title: "A node that walks", make: walking::walking },
+        Figure { id: "peers", title: "Beside other transports: Reno, NewReno, BBR, TCP-AP", make: peers::peers },
+        Figure { id: "robust", title: "Adaptive's constants halved and doubled", make: robust::robust },
     ],
     preface: PREFACE,
-    headlines: &["stack", "chains", "testbeds"],
+    headlines: &["stack", "chains", "testbeds", "transfers"],
 };
 
 const PREFACE: &str = "
@@ -44,12 +51,13 @@ Log utility is the sum of the logarithms of the flows' throughputs in kbit/s, no
 A flow starves if it gets less than a tenth of an equal share.
 
 Rows: `tahoe` is TCP Tahoe without SACK and RACK, the paper's comparison; `cubic` today's TCP; `default`, `aggressive` and `adaptive` are ATP with feedback
-every second, every 40 ms, and every twenty packets. The paper says of Adaptive's rule only that it is dynamic: ours is our own.
+every second, every 40 ms, and every twenty packets. The paper says of Adaptive's rule only that it is dynamic: ours is our own. `on-change` is a fourth variant, which the
+paper's authors wish for: it tells of the rate when that has changed by a tenth, and of packets apart from that.
 ";
 
 const STACK: Shipped = shipped!("atp", "stack");
 const CHAIN: Shipped = shipped!("atp", "chain");
-const LAWS: [&str; 5] = ["cubic", "tahoe", "default", "aggressive", "adaptive"];
+const LAWS: [&str; 6] = ["cubic", "tahoe", "default", "aggressive", "adaptive", "on-change"];
 
 /// An empty table of what each law makes of a world.
 fn by_law() -> Table {
@@ -66,8 +74,8 @@ fn by_law() -> Table {
     ])
 }
 
-fn rows<'r>(world: &'r str, run: &'r Results) -> impl Iterator<Item = Vec<String>> + 'r {
-    LAWS.into_iter().map(move |law| {
+fn rows<'r>(world: &'r str, run: &'r Results, laws: &'r [&str]) -> impl Iterator<Item = Vec<String>> + 'r {
+    laws.iter().map(move |law| {
         let keys = [
             Key::Throughput,
             Key::LogUtility,
@@ -77,7 +85,7 @@ fn rows<'r>(world: &'r str, run: &'r Results) -> impl Iterator<Item = Vec<String
             Key::EndDelayMean,
             Key::RetransmissionRatio,
         ];
-        run.row(&[world, law], law, &keys)
+        run.row(&[world, *law], law, &keys)
     })
 }
 
@@ -91,7 +99,7 @@ fn order(run: &Results, laws: &[&'static str], key: Key) -> Vec<&'static str> {
 fn stack(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let run = runner.run(STACK, &[])?;
     let mut table = by_law();
-    table.rows.extend(rows("stack", &run));
+    table.rows.extend(rows("stack", &run, &LAWS));
     let mut flows = Table::new(&["law", "outer (Mbit/s)", "middle", "outer"]);
     for law in LAWS {
         let rate = |station: &str| shown(&run.of_station(law, station, Key::Throughput));
@@ -110,7 +118,18 @@ fn stack(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
             None,
         )
         .headline(),
+        fourth("the stack", &run),
     ];
+    let bar = |law: &str| -> Vec<Estimate> {
+        ["a", "b-sink", "c-sink"].map(|station| run.of_station(law, station, Key::Throughput)).into()
+    };
+    let bars = Bars {
+        file: "atp-stack".into(),
+        title: "Goodput of the stack's flows".into(),
+        y: "goodput (Mbit/s)".into(),
+        groups: ["outer", "middle", "outer"].map(String::from).into(),
+        bars: LAWS.into_iter().map(|law| (law.to_owned(), bar(law))).collect(),
+    };
     Ok(Section {
         title: "The stack".into(),
         text: "Three flows over one hop each. The nodes of the middle link hear all others; those of the outer links do not hear each other and leave the \
@@ -119,8 +138,24 @@ fn stack(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
             .into(),
         checks,
         tables: vec![table, flows],
+        pictures: vec![bars.picture()],
         ..Section::default()
     })
+}
+
+/// What is asked of the fourth variant in a world.
+fn fourth(world: &str, run: &Results) -> Check {
+    let of = |law, key| mean(&run.of(law, key));
+    let [(utility, goodput), (adaptive, least)] =
+        ["on-change", "adaptive"].map(|law| (of(law, Key::LogUtility), of(law, Key::Throughput)));
+    let (more, part) = (utility - adaptive, goodput / least);
+    Check::new(
+        &format!("{world}: the fourth variant beside Adaptive: log utility (ln), goodput"),
+        "more, and no less (issue)",
+        format!("{}{}, {}", if more < 0.0 { "" } else { "+" }, digits(more), digits(part)),
+        more > 0.0 && part >= 1.0,
+    )
+    .headline()
 }
 
 fn chains(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
@@ -129,7 +164,7 @@ fn chains(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let mut above = Vec::new();
     for hops in 1..=4 {
         let run = runner.run(CHAIN, &[("traffic.0.from", format!("n{hops}").into())])?;
-        table.rows.extend(rows(&format!("{hops} hops"), &run));
+        table.rows.extend(rows(&format!("{hops} hops"), &run, &LAWS));
         for (line, law) in lines.iter_mut().zip(LAWS) {
             line.push((f64::from(hops), run.of(law, Key::Throughput)));
         }

@@ -3,7 +3,7 @@
 use super::{LAWS, by_law, rows};
 use crate::study::{Results, Runner, Shipped, shipped};
 use lasthop_experiment::ExperimentError;
-use lasthop_report::page::{Chart, Check, Curve, MEANS, Section, digits, mean};
+use lasthop_report::page::{Bars, Chart, Check, Curve, MEANS, Section, digits, mean};
 use lasthop_report::{Estimate, Key, Run};
 use lasthop_units::stats;
 use toml::{Table, Value};
@@ -47,14 +47,14 @@ fn jain(runs: &[Results], law: &str) -> f64 {
 
 pub(super) fn testbeds(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let hop_counts: &[u32] = if runner.quick { &[1, 4] } else { &[1, 2, 3, 4] };
-    let (mut table, mut checks, mut charts) = (by_law(), Vec::new(), Vec::new());
+    let (mut table, mut checks, mut charts, mut pictures) = (by_law(), Vec::new(), Vec::new(), Vec::new());
     for (testbed, scenario) in TESTBEDS {
         for flows in FLOWS {
             let runs: Result<Vec<Results>, _> =
                 hop_counts.iter().map(|hops| runner.run(scenario, &[("traffic", traffic(flows, *hops))])).collect();
             let runs = runs?;
             for (hops, run) in hop_counts.iter().zip(&runs) {
-                table.rows.extend(rows(&format!("{testbed}, {flows} flows, {hops} hops"), run));
+                table.rows.extend(rows(&format!("{testbed}, {flows} flows, {hops} hops"), run, &LAWS));
             }
             checks.extend(judged(testbed, flows, &runs));
             let line = |law: &str| -> Vec<(f64, Estimate)> {
@@ -64,6 +64,18 @@ pub(super) fn testbeds(runner: &Runner<'_>) -> Result<Section, ExperimentError> 
                     .map(|(hops, run)| (f64::from(*hops), run.of(law, Key::Throughput)))
                     .collect()
             };
+            let bar = |law: &str| -> Vec<Estimate> { runs.iter().map(|run| run.of(law, Key::Throughput)).collect() };
+            if flows == 1 {
+                let bars = Bars {
+                    file: format!("atp-testbed-{}-bars", testbed.to_lowercase()),
+                    title: format!("Testbed {testbed}: one flow"),
+                    y: "goodput (Mbit/s)".into(),
+                    groups: hop_counts.iter().map(|hops| format!("{hops} hops")).collect(),
+                    bars: LAWS.into_iter().map(|law| (law.to_owned(), bar(law))).collect(),
+                };
+                pictures.push(bars.picture());
+                continue;
+            }
             charts.push(Chart {
                 file: format!("atp-testbed-{}-{flows}", testbed.to_lowercase()),
                 title: format!("Testbed {testbed}: total goodput of {flows} flows over one to four hops"),
@@ -83,6 +95,7 @@ pub(super) fn testbeds(runner: &Runner<'_>) -> Result<Section, ExperimentError> 
         checks,
         tables: vec![table],
         charts,
+        pictures,
         ..Section::default()
     })
 }

@@ -11,7 +11,7 @@ use lasthop_laws::ReceiverLaw;
 use lasthop_laws::atp::SHORTEST_EPOCH;
 use lasthop_signals::{Feedback, PathDelay, Signal};
 use lasthop_units::{Bytes, Span, Time};
-use lasthop_wire::atp::{BLOCKS, Blocks, Header, Kind};
+use lasthop_wire::atp::{BLOCKS, Blocks, Header, Kind, NOT_TOLD};
 use std::collections::BTreeMap;
 
 /// Packets that a receiver has room for if nobody says otherwise.
@@ -182,15 +182,20 @@ impl Receiver {
     /// What leaves now; `None` if nothing.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
         if let Some(told) = self.answer.take() {
-            return Some(self.packet(Kind::Answer, told.average.max(self.drain), told.epoch));
+            return Some(self.packet(Kind::Answer, self.slower(told), told.epoch));
         }
         if let Some(told) = self.report.take() {
             self.has_reported(now);
-            return Some(self.packet(Kind::Ack, told.average.max(self.drain), told.epoch));
+            return Some(self.packet(Kind::Ack, self.slower(told), told.epoch));
         }
         let apart = self.apart.filter(|apart| apart.due().is_some_and(|due| due <= now))?;
         self.has_reported(now);
-        Some(self.packet(Kind::Ack, Span::ZERO, apart.wait()))
+        Some(self.packet(Kind::Ack, NOT_TOLD, apart.wait()))
+    }
+
+    /// What a packet takes the path, or the application if that takes longer.
+    fn slower(&self, told: PathDelay) -> Span {
+        told.average.max(self.drain).min(NOT_TOLD - Span::from_micros(1))
     }
 
     fn has_reported(&mut self, now: Time) {

@@ -10,7 +10,7 @@ use lasthop_laws::SenderLaw;
 use lasthop_laws::atp::SHORTEST_EPOCH;
 use lasthop_signals::{PathDelay, Signal};
 use lasthop_units::{Bytes, Span, Time};
-use lasthop_wire::atp::{BLOCKS, Blocks, Header, Kind};
+use lasthop_wire::atp::{BLOCKS, Blocks, Header, Kind, NOT_TOLD};
 use std::collections::VecDeque;
 
 /// Between two probes that nobody answers, before an epoch is known.
@@ -229,8 +229,7 @@ impl Sender {
         }
         self.epoch = epoch.max(SHORTEST_EPOCH);
         self.on_ack(now, (number, serial), &packet.header.blocks, window);
-        // A report without D_avg tells of packets alone.
-        if average.is_zero() {
+        if average == NOT_TOLD {
             return;
         }
         let average = average.max(self.own_delay);

@@ -201,7 +201,11 @@ fn connected(reach: &ReachMatrix, stations: &[raw::Station], range: Metres, cx: 
     for (station, _) in stations.iter().zip(&found[1..]).filter(|(_, found)| !**found) {
         let what =
             format!("no way leads from here to the access point: no node that has one is within {}", show(range));
-        cx.impossible(station.path.given_at().unwrap_or(&station.position.at), what, "move it nearer, or make `range` larger");
+        cx.impossible(
+            station.path.given_at().unwrap_or(&station.position.at),
+            what,
+            "move it nearer, or make `range` larger",
+        );
     }
     found.into_iter().all(|found| found)
 }

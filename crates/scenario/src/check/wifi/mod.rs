@@ -4,8 +4,8 @@ mod channels;
 mod hearing;
 mod links;
 mod mesh;
-mod places;
 mod neighbours;
+mod places;
 mod rates;
 mod single_links;
 

@@ -16,10 +16,7 @@ pub(super) struct Places(Vec<(Time, [u64; 2])>);
 
 impl Places {
     /// What has been found right; `None` if it has not.
-    pub(super) fn of(
-        position: &Entry<Vec<Quantity<Metres>>>,
-        path: Option<&Entry<Vec<PathPoint>>>,
-    ) -> Option<Places> {
+    pub(super) fn of(position: &Entry<Vec<Quantity<Metres>>>, path: Option<&Entry<Vec<PathPoint>>>) -> Option<Places> {
         let coordinates = |entry: &Entry<Vec<Quantity<Metres>>>| match entry.get()?[..] {
             [Quantity(x), Quantity(y)] => Some([x.0, y.0]),
             _ => None,
