@@ -3,6 +3,7 @@
 // Each test program and the benchmark use a part of this.
 #![allow(dead_code)]
 
+pub mod abuse;
 pub mod net;
 
 use lasthop_laws::SenderLaw;
