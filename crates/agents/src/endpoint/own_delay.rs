@@ -79,7 +79,7 @@ impl Averages {
 
 /// Looks at some of the packets that a socket sends.
 #[derive(Debug, Default)]
-pub(super) struct OwnDelay {
+pub(crate) struct OwnDelay {
     averages: Averages,
     samples: VecDeque<Sample>,
     next: u32,
@@ -90,7 +90,7 @@ pub(super) struct OwnDelay {
 
 impl OwnDelay {
     /// So many datagrams are about to be sent at once. If they are looked at, `end` is to be called behind them.
-    pub(super) fn begin(&mut self, now: Time, socket: &impl AsFd, datagrams: u64) -> bool {
+    pub(crate) fn begin(&mut self, now: Time, socket: &impl AsFd, datagrams: u64) -> bool {
         // Of a train the first is stamped.
         let first = self.datagrams + 1;
         self.datagrams += datagrams;
@@ -110,13 +110,13 @@ impl OwnDelay {
     }
 
     /// The datagrams have been sent.
-    pub(super) fn end(&self, socket: &impl AsFd) {
+    pub(crate) fn end(&self, socket: &impl AsFd) {
         // What cannot be turned off costs a stamp a packet, and no more.
         let _ = ask(socket, KEPT_ON);
     }
 
     /// Reads the stamps that are there.
-    pub(super) fn look(&mut self, now: Time, socket: &impl AsFd) {
+    pub(crate) fn look(&mut self, now: Time, socket: &impl AsFd) {
         while let Some((kind, id, stamp)) = stamp(socket) {
             let Some(place) = self.samples.iter().position(|sample| sample.id == id) else { continue };
             match (kind, self.samples[place].queued) {
@@ -133,7 +133,7 @@ impl OwnDelay {
     }
 
     /// D now; zero if it is not known.
-    pub(super) fn delay(&mut self, now: Time) -> Span {
+    pub(crate) fn delay(&mut self, now: Time) -> Span {
         if now.since(self.heard) > LOST {
             self.averages.queueing = Span::ZERO;
         }
@@ -157,7 +157,7 @@ fn ask(socket: &impl AsFd, flags: u32) -> Result<()> {
 }
 
 /// Octets of memory that the host holds for datagrams that have not gone; zero if the kernel does not say.
-pub(super) fn held(socket: &impl AsFd) -> usize {
+pub(crate) fn held(socket: &impl AsFd) -> usize {
     let mut held: libc::c_int = 0;
     // SAFETY: the kernel writes an int to `held`, which outlives the call.
     let failed = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ, &mut held) };
