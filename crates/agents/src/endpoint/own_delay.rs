@@ -6,8 +6,9 @@
 //!             second was queued before the first had gone
 //! Deviations: the driver's and the card's own queues are not seen, nor contention for the air: with byte queue limits (BQL) little waits
 //!             there; the lab's driver records see all of it. One packet in a millisecond is looked at. Without a queue nothing is known of T,
-//!             and D is zero until there is one; what was learnt of T holds for as long as the connection, and Q is forgotten after a second
-//!             without a packet.
+//!             and D is zero until there is one. While others fill the queue T holds their packets too, and at the pace of such a T there is
+//!             never a queue again: while packets pass without one, T shrinks every quarter of a second, by a sixteenth and then by ever more.
+//!             Q is forgotten after a second without a packet.
 //! Validity:   interfaces whose queue is a queueing discipline of this host (qdisc).     Checked by: tests::*
 
 use lasthop_units::{Span, Time};
@@ -22,6 +23,10 @@ const EVERY: Span = Span::from_millis(1);
 const LOST: Span = Span::from_secs(1);
 /// What is kept of an average at a new sample.
 const KEPT: f64 = 0.75;
+/// How often T shrinks where nothing shows that it is right…
+const AGE: Span = Span::from_millis(250);
+/// …and by which parts, one after the other, the last again and again.
+const SHRINKS: [f64; 4] = [1.0 / 16.0, 1.0 / 8.0, 1.0 / 4.0, 1.0 / 2.0];
 
 /// `linux/net_tstamp.h` and `linux/errqueue.h`.
 const TX_SOFTWARE: u32 = 1 << 1;
@@ -53,6 +58,9 @@ const SAMPLES: usize = 256;
 struct Averages {
     queueing: Span,
     service: Option<Span>,
+    /// When that was measured or has shrunk last, and how often it has shrunk since it was measured.
+    aged: Time,
+    shrunk: usize,
     /// The last sample: when the driver got it, and datagrams up to it.
     last: Option<(Time, u64)>,
 }
@@ -66,6 +74,11 @@ impl Averages {
         {
             let service = sent.since(last) / (datagrams - before);
             self.service = Some(self.service.map_or(service, |known| average(known, service)));
+            (self.aged, self.shrunk) = (sent, 0);
+        } else if sent.since(self.aged) >= AGE {
+            let part = SHRINKS[self.shrunk.min(SHRINKS.len() - 1)];
+            self.service = self.service.map(|known| known.scale(1.0 - part));
+            (self.aged, self.shrunk) = (sent, self.shrunk + 1);
         }
         let waited = sent.since(queued).saturating_sub(self.service.unwrap_or(Span::ZERO));
         self.queueing = average(self.queueing, waited);
@@ -222,6 +235,29 @@ mod tests {
             averages.on_sent(at(1_000_000 + 500 * n), at(1_000_000 + 500 * n), 200 + n);
         }
         assert!(averages.delay().since_about(Span::from_micros(200)), "{}", averages.delay());
+    }
+
+    #[test]
+    fn what_others_have_filled_the_queue_with_is_forgotten_when_they_have_gone() {
+        let mut averages = Averages::default();
+        // Ten packets of others between two of ours, all in one queue.
+        for n in 1..100 {
+            averages.on_sent(at(2_200 * n), at(2_200 * (n + 4)), n);
+        }
+        assert!(averages.delay() > Span::from_millis(8), "{}", averages.delay());
+        // At the pace of that, nothing waits any more.
+        let mut seen = Vec::new();
+        for n in 0..1_200 {
+            averages.on_sent(at(1_000_000 + 2_200 * n), at(1_000_000 + 2_200 * n), 100 + n);
+            seen.push(averages.delay());
+        }
+        assert!(seen[200] > Span::from_millis(1), "not all at once: {}", seen[200]);
+        assert!(averages.delay() < Span::from_micros(200), "after two and a half seconds: {}", averages.delay());
+        // The first queue shows it again.
+        for n in 1..40 {
+            averages.on_sent(at(5_000_000 + 200 * n), at(5_000_000 + 200 * (n + 1)), 2_000 + n);
+        }
+        assert!(averages.service.is_some_and(|service| service.since_about(Span::from_micros(200))), "{averages:?}");
     }
 
     trait About {
