@@ -25,11 +25,14 @@ struct Left {
 /// D as a packet meets it: by when it leaves, and a random source.
 type Stamp = Box<dyn FnMut(Time, &mut Stream) -> Span>;
 
+/// A packet that is under way: to which end, its number, itself, and D.
+type UnderWay = (usize, u64, Vec<u8>, Span);
+
 struct World {
     now: Time,
     /// The gateway that calls, and the other.
     ends: [Endpoint; 2],
-    under_way: BTreeMap<(Time, u64), (usize, u64, Vec<u8>, Span)>,
+    under_way: BTreeMap<(Time, u64), UnderWay>,
     seen: [BTreeSet<u64>; 2],
     lose: [f64; 2],
     repeat: f64,
