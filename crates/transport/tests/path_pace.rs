@@ -355,6 +355,22 @@ fn what_comes_is_acknowledged_once_an_epoch() {
 }
 
 #[test]
+fn who_asks_for_a_sign_of_life_hears_one_before_it_asks_again() {
+    let mut world = World::new(Variant::Default, 4, Span::from_micros(500));
+    let number = world.stream(0);
+    world.transfer(0, number, 1_000_000, usize::MAX);
+    world.run_for(Span::from_secs(5));
+    for _ in 0..20 {
+        world.left = Default::default();
+        world.ends[0].ping();
+        world.run_for(Span::from_millis(500));
+        let acks = world.left[1].iter().filter(|left| left.ack).count();
+        // What is idle costs the way a ping and its answer.
+        assert_eq!((world.left[0].len(), acks, world.left[1].len()), (1, 1, 1));
+    }
+}
+
+#[test]
 fn the_last_packets_are_sent_again_when_they_are_lost() {
     for variant in [Variant::Adaptive, Variant::Default] {
         let mut world = World::new(variant, 5, Span::from_millis(1));

@@ -7,7 +7,7 @@
 //! Deviations: the driver's and the card's own queues are not seen, nor contention for the air: with byte queue limits (BQL) little waits
 //!             there; the lab's driver records see all of it. One packet in a millisecond is looked at. Without a queue nothing is known of T,
 //!             and D is zero until there is one. While others fill the queue T holds their packets too, and at the pace of such a T there is
-//!             never a queue again: while packets pass without one, T shrinks every quarter of a second, by a sixteenth and then by ever more.
+//!             never a queue again: while packets pass without one, T shrinks by a sixteenth every tenth of a second.
 //!             Q is forgotten after a second without a packet.
 //! Validity:   interfaces whose queue is a queueing discipline of this host (qdisc).     Checked by: tests::*
 
@@ -23,10 +23,9 @@ const EVERY: Span = Span::from_millis(1);
 const LOST: Span = Span::from_secs(1);
 /// What is kept of an average at a new sample.
 const KEPT: f64 = 0.75;
-/// How often T shrinks where nothing shows that it is right…
-const AGE: Span = Span::from_millis(250);
-/// …and by which parts, one after the other, the last again and again.
-const SHRINKS: [f64; 4] = [1.0 / 16.0, 1.0 / 8.0, 1.0 / 4.0, 1.0 / 2.0];
+/// How often T shrinks where nothing shows that it is right, and by which part: no more than a sixteenth too fast is soon seen, as a queue.
+const AGE: Span = Span::from_millis(100);
+const SHRINKS: f64 = 1.0 / 16.0;
 
 /// `linux/net_tstamp.h` and `linux/errqueue.h`.
 const TX_SOFTWARE: u32 = 1 << 1;
@@ -58,9 +57,8 @@ const SAMPLES: usize = 256;
 struct Averages {
     queueing: Span,
     service: Option<Span>,
-    /// When that was measured or has shrunk last, and how often it has shrunk since it was measured.
+    /// When that was measured or has shrunk last.
     aged: Time,
-    shrunk: usize,
     /// The last sample: when the driver got it, and datagrams up to it.
     last: Option<(Time, u64)>,
 }
@@ -74,11 +72,10 @@ impl Averages {
         {
             let service = sent.since(last) / (datagrams - before);
             self.service = Some(self.service.map_or(service, |known| average(known, service)));
-            (self.aged, self.shrunk) = (sent, 0);
+            self.aged = sent;
         } else if sent.since(self.aged) >= AGE {
-            let part = SHRINKS[self.shrunk.min(SHRINKS.len() - 1)];
-            self.service = self.service.map(|known| known.scale(1.0 - part));
-            (self.aged, self.shrunk) = (sent, self.shrunk + 1);
+            self.service = self.service.map(|known| known.scale(1.0 - SHRINKS));
+            self.aged = sent;
         }
         let waited = sent.since(queued).saturating_sub(self.service.unwrap_or(Span::ZERO));
         self.queueing = average(self.queueing, waited);
@@ -247,15 +244,15 @@ mod tests {
         assert!(averages.delay() > Span::from_millis(8), "{}", averages.delay());
         // At the pace of that, nothing waits any more.
         let mut seen = Vec::new();
-        for n in 0..1_200 {
+        for n in 0..2_000 {
             averages.on_sent(at(1_000_000 + 2_200 * n), at(1_000_000 + 2_200 * n), 100 + n);
             seen.push(averages.delay());
         }
         assert!(seen[200] > Span::from_millis(1), "not all at once: {}", seen[200]);
-        assert!(averages.delay() < Span::from_micros(200), "after two and a half seconds: {}", averages.delay());
+        assert!(averages.delay() < Span::from_micros(200), "after four and a half seconds: {}", averages.delay());
         // The first queue shows it again.
         for n in 1..40 {
-            averages.on_sent(at(5_000_000 + 200 * n), at(5_000_000 + 200 * (n + 2)), 2_000 + n);
+            averages.on_sent(at(6_000_000 + 200 * n), at(6_000_000 + 200 * (n + 2)), 3_000 + n);
         }
         assert!(averages.service.is_some_and(|service| service.since_about(Span::from_micros(200))), "{averages:?}");
     }

@@ -5,8 +5,8 @@
 //! Symbols:    gap -> `gap`, the longest time while the path is unknown; epoch -> `peer_epoch`; timeout -> that of RFC 6298, which cuts nothing here
 //! States:     unknown (probes, each with one packet's data) -> known (a gap), by a path delay; known -> unknown, by three epochs without one
 //! Deviations: losses are found by packet number (`ledger`), not by the serial number of a transmission: numbers never repeat. Acknowledgements
-//!             leave with path delays, that is once an epoch; besides, what is missing is told at once if nothing was told for 40 ms, and
-//!             whatever was told 16 times. The last packets, after which none comes, are found lost by the probe behind them. An acknowledgement never
+//!             leave with path delays, that is once an epoch, but within 400 ms: who pings twice a second is to hear of it. Besides, what is
+//!             missing is told at once if nothing was told for 40 ms, or if it is the 16th time. The last packets, after which none comes, are found lost by the probe behind them. An acknowledgement never
 //!             changes the rate, nor does a loss. What carries neither data nor a probe (windows, answers) is not paced, and brings no D: it is
 //!             a packet in hundreds.
 //! Validity:   packets carry D where relays can raise it.     Checked by: tests/path_pace.rs
@@ -23,6 +23,8 @@ use lasthop_wire::tunnel::Frame;
 const PROBE_AGAIN: Span = Span::from_secs(1);
 /// Packets that are acknowledged whatever the epoch: an eighth of those that may wait for it.
 const PACKETS: u32 = 4096;
+/// How long an acknowledgement waits at most, whatever the epoch.
+const LATEST: Span = Span::from_millis(400);
 /// A full packet, where a rate of packets is wanted as one of octets.
 const FULL: Bytes = Bytes::new(1500);
 
@@ -100,7 +102,7 @@ impl PathPace {
 
     /// When what has come is acknowledged.
     pub(super) fn ack_rule(&self) -> AckRule {
-        AckRule { delay: self.epoch, packets: PACKETS, between_gaps: SHORTEST_EPOCH, gaps: HOLES as u32 }
+        AckRule { delay: self.epoch.min(LATEST), packets: PACKETS, between_gaps: SHORTEST_EPOCH, gaps: HOLES as u32 }
     }
 
     /// When the laws want to be woken next.
