@@ -1,9 +1,9 @@
 //! Datagrams of any bytes: nothing panics, what is understood means the same when it is written again, a relay changes D alone, and a seal is taken
-//! off as it was put on.
+//! off as it was put on, as is the preamble of a tunnel's datagram.
 #![no_main]
 
 use lasthop_units::Span;
-use lasthop_wire::datagram::{Datagram, raise_delay, sealed};
+use lasthop_wire::datagram::{Datagram, preamble, raise_delay, sealed};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -18,6 +18,9 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!((&raised[..4], &raised[8..]), (&bytes[..4], &bytes[8..]));
     } else {
         assert_eq!(raised, bytes);
+    }
+    if let Ok((delay, inner)) = preamble::strip(bytes) {
+        assert_eq!([preamble::preamble(delay).as_slice(), inner].concat(), bytes);
     }
     let _ = sealed::open(bytes);
     if bytes.len() >= 8 {

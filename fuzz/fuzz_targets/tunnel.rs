@@ -2,6 +2,7 @@
 //! being written and read again, and an endpoint that is fed them stays within its limits.
 #![no_main]
 
+use lasthop_laws::atp::{Average, Params, Rate as PathRate};
 use lasthop_transport::tunnel::{Config, Endpoint};
 use lasthop_units::{Rate, Span, Time};
 use lasthop_wire::proxy::{connect, socks5};
@@ -23,8 +24,15 @@ fuzz_target!(|bytes: &[u8]| {
             assert_eq!(read, [Ok(frame)]);
         }
     }
-    let mut end = Endpoint::new(Config::proxy());
-    end.set_pacing(Time::ZERO, Rate::from_mbit(100), lasthop_units::Bytes::new(100_000));
+    let mut set = Endpoint::new(Config::proxy());
+    set.set_pacing(Time::ZERO, Rate::from_mbit(100), lasthop_units::Bytes::new(100_000));
+    feed(set, bytes);
+    let laws = (PathRate::new(Params::default()), Average::new(Params::default()));
+    feed(Endpoint::new(Config::gateway(false)).with_path_pace(Box::new(laws.0), Box::new(laws.1)), bytes);
+});
+
+/// Feeds an end packets, and lets it answer.
+fn feed(mut end: Endpoint, bytes: &[u8]) {
     let (mut now, mut out) = (Time::ZERO, Vec::new());
     let stream = end.open("host", 80);
     end.write(stream, &[7; 5_000], now);
@@ -36,7 +44,8 @@ fuzz_target!(|bytes: &[u8]| {
         let (packet, tail) = tail.split_at(len);
         rest = tail;
         now += Span::from_micros(700);
-        if end.on_packet(now, number, packet).is_err() {
+        let delay = Span::from_micros(u64::from(head[0]) << (head[1] % 32));
+        if end.on_stamped_packet(now, number, packet, delay).is_err() {
             return;
         }
         end.on_timeout(now);
@@ -48,4 +57,4 @@ fuzz_target!(|bytes: &[u8]| {
             assert!(out.len() <= MAX_PACKET);
         }
     }
-});
+}

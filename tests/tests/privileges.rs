@@ -56,7 +56,7 @@ fn keys(folder: &Path) -> (String, String) {
 }
 
 #[test]
-fn proxy_and_station_become_the_user_that_they_are_told_and_keep_nothing_of_root() {
+fn proxy_station_and_gateway_become_the_user_that_they_are_told_and_keep_nothing_of_root() {
     if !is_root() {
         return;
     }
@@ -66,6 +66,19 @@ fn proxy_and_station_become_the_user_that_they_are_told_and_keep_nothing_of_root
     let agents = [
         vec!["proxy", "--keys", &proxy, "--listen", at, "--user", NOBODY],
         vec!["station", "--key", &station, "--proxy", "127.0.0.1:9", "--listen", at, "--user", NOBODY],
+        vec![
+            "mesh-gateway",
+            "--key",
+            &station,
+            "--peer",
+            "127.0.0.1:9",
+            "--bind",
+            at,
+            "--socks5",
+            at,
+            "--user",
+            NOBODY,
+        ],
     ];
     for arguments in agents {
         let agent = Agent::start(&arguments);

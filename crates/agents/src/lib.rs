@@ -7,6 +7,7 @@ mod bpf_links;
 #[cfg(test)]
 mod documented;
 pub mod endpoint;
+pub mod gateway;
 pub mod host;
 pub mod monitor;
 #[cfg(feature = "bpf")]

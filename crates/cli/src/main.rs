@@ -9,6 +9,7 @@ mod check;
 mod console;
 mod doctor;
 mod flag;
+mod gateway;
 mod host;
 mod lab;
 mod law;
@@ -88,10 +89,16 @@ enum Command {
     /// protocol 98; they are removed at the end, and those of a killed agent by the next. OLSR has no authentication: see
     /// docs/how-to/route-a-mesh.md.
     Olsr(olsr::Args),
-    /// Make a key for a station and its edge proxy
+    /// Be a gateway of a mesh: carry TCP connections to another gateway over ATP
+    ///
+    /// One gateway calls the other (--peer), and from then on connections may begin at either: programs use it as SOCKS5 or HTTP CONNECT proxy,
+    /// connect to a forwarded port, or are led to it without their knowing (--transparent); the other gateway makes their connections. Packets
+    /// are encrypted, and leave no faster than the slowest hop of the way allows, as relays on it and this machine's own interface tell.
+    MeshGateway(gateway::Args),
+    /// Make a key for a station and its edge proxy, or for two gateways of a mesh
     ///
     /// Run it where the proxy is, once for every station, and carry the station's file to the station by a way that you trust.
-    /// Both files are secret and readable by you alone.
+    /// Both files are secret and readable by you alone. Of two gateways the one that is called has the place of the proxy.
     Pair(pair::Args),
     /// Send a file, standard input or a measuring stream over ATP, or another of our transports, in UDP
     ///
@@ -139,6 +146,7 @@ fn main() -> ExitCode {
         Command::Station(args) => station::station(&args),
         Command::Host(args) => host::host(&args),
         Command::Olsr(args) => olsr::olsr(&args),
+        Command::MeshGateway(args) => gateway::gateway(&args),
         Command::Pair(args) => pair::pair(&args),
         Command::Send(args) => stream::send::send(&args),
         Command::Recv(args) => stream::recv::recv(&args),

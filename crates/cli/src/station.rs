@@ -117,7 +117,8 @@ pub fn station(args: &Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn forward(text: &str) -> Result<Forward, String> {
+/// A local port and where it leads.
+pub fn forward(text: &str) -> Result<Forward, String> {
     let (listen, target) =
         text.split_once('=').ok_or("write ADDRESS:PORT=HOST:PORT, such as 127.0.0.1:5201=10.0.0.1:5201")?;
     let listen = flag::address(listen).map_err(|why| format!("`{listen}`: {why}"))?;

@@ -73,6 +73,8 @@ fn any_frame() -> impl Strategy<Value = (Frame<'static>, Vec<u8>)> {
         any::<u64>().prop_map(move |limit| plain(Frame::Budget { limit })),
         any::<[u8; 8]>().prop_map(move |data| plain(Frame::PathChallenge(data))),
         any::<[u8; 8]>().prop_map(move |data| plain(Frame::PathAnswer(data))),
+        Just(plain(Frame::Probe)),
+        (micros(), micros()).prop_map(move |(average, epoch)| plain(Frame::PathDelay { average, epoch })),
         any_feedback().prop_map(move |feedback| plain(Frame::Feedback(feedback))),
     ]
 }
@@ -210,6 +212,9 @@ fn full_packets_are_as_long_as_the_path_allows_within_bounds() {
     }
     assert_eq!(PacketSize::of_path(false, 1500), PacketSize::ETHERNET);
     assert_eq!(PacketSize::ETHERNET.packet(), MAX_PACKET);
+    // Over a mesh IP packets are as long, and hold eight octets less.
+    let mesh = PacketSize::ETHERNET.over_mesh();
+    assert_eq!((mesh.packet(), mesh.sealed_ip_len(mesh.packet())), (MAX_PACKET - 8, 1500));
 }
 
 #[test]

@@ -24,7 +24,7 @@ mod error;
 mod inbound;
 mod listening;
 mod outbound;
-mod own_delay;
+pub(crate) mod own_delay;
 mod seals;
 
 #[cfg(test)]
@@ -49,7 +49,7 @@ const ASK: Span = Span::from_millis(200);
 const LINGER: Span = Span::from_secs(3);
 
 /// Octets of the kernel's random source.
-fn random<const N: usize>() -> Result<[u8; N], crate::tunnel::Error> {
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], crate::tunnel::Error> {
     use std::io::Read;
     let mut octets = [0; N];
     let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut octets));

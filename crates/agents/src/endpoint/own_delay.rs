@@ -6,8 +6,9 @@
 //!             second was queued before the first had gone
 //! Deviations: the driver's and the card's own queues are not seen, nor contention for the air: with byte queue limits (BQL) little waits
 //!             there; the lab's driver records see all of it. One packet in a millisecond is looked at. Without a queue nothing is known of T,
-//!             and D is zero until there is one; what was learnt of T holds for as long as the connection, and Q is forgotten after a second
-//!             without a packet.
+//!             and D is zero until there is one. While others fill the queue T holds their packets too, and at the pace of such a T there is
+//!             never a queue again: while packets pass without one, T shrinks by a sixteenth every tenth of a second.
+//!             Q is forgotten after a second without a packet.
 //! Validity:   interfaces whose queue is a queueing discipline of this host (qdisc).     Checked by: tests::*
 
 use lasthop_units::{Span, Time};
@@ -22,6 +23,9 @@ const EVERY: Span = Span::from_millis(1);
 const LOST: Span = Span::from_secs(1);
 /// What is kept of an average at a new sample.
 const KEPT: f64 = 0.75;
+/// How often T shrinks where nothing shows that it is right, and by which part: no more than a sixteenth too fast is soon seen, as a queue.
+const AGE: Span = Span::from_millis(100);
+const SHRINKS: f64 = 1.0 / 16.0;
 
 /// `linux/net_tstamp.h` and `linux/errqueue.h`.
 const TX_SOFTWARE: u32 = 1 << 1;
@@ -53,6 +57,8 @@ const SAMPLES: usize = 256;
 struct Averages {
     queueing: Span,
     service: Option<Span>,
+    /// When that was measured or has shrunk last.
+    aged: Time,
     /// The last sample: when the driver got it, and datagrams up to it.
     last: Option<(Time, u64)>,
 }
@@ -66,6 +72,10 @@ impl Averages {
         {
             let service = sent.since(last) / (datagrams - before);
             self.service = Some(self.service.map_or(service, |known| average(known, service)));
+            self.aged = sent;
+        } else if sent.since(self.aged) >= AGE {
+            self.service = self.service.map(|known| known.scale(1.0 - SHRINKS));
+            self.aged = sent;
         }
         let waited = sent.since(queued).saturating_sub(self.service.unwrap_or(Span::ZERO));
         self.queueing = average(self.queueing, waited);
@@ -79,7 +89,7 @@ impl Averages {
 
 /// Looks at some of the packets that a socket sends.
 #[derive(Debug, Default)]
-pub(super) struct OwnDelay {
+pub(crate) struct OwnDelay {
     averages: Averages,
     samples: VecDeque<Sample>,
     next: u32,
@@ -90,7 +100,7 @@ pub(super) struct OwnDelay {
 
 impl OwnDelay {
     /// So many datagrams are about to be sent at once. If they are looked at, `end` is to be called behind them.
-    pub(super) fn begin(&mut self, now: Time, socket: &impl AsFd, datagrams: u64) -> bool {
+    pub(crate) fn begin(&mut self, now: Time, socket: &impl AsFd, datagrams: u64) -> bool {
         // Of a train the first is stamped.
         let first = self.datagrams + 1;
         self.datagrams += datagrams;
@@ -110,13 +120,13 @@ impl OwnDelay {
     }
 
     /// The datagrams have been sent.
-    pub(super) fn end(&self, socket: &impl AsFd) {
+    pub(crate) fn end(&self, socket: &impl AsFd) {
         // What cannot be turned off costs a stamp a packet, and no more.
         let _ = ask(socket, KEPT_ON);
     }
 
     /// Reads the stamps that are there.
-    pub(super) fn look(&mut self, now: Time, socket: &impl AsFd) {
+    pub(crate) fn look(&mut self, now: Time, socket: &impl AsFd) {
         while let Some((kind, id, stamp)) = stamp(socket) {
             let Some(place) = self.samples.iter().position(|sample| sample.id == id) else { continue };
             match (kind, self.samples[place].queued) {
@@ -133,7 +143,7 @@ impl OwnDelay {
     }
 
     /// D now; zero if it is not known.
-    pub(super) fn delay(&mut self, now: Time) -> Span {
+    pub(crate) fn delay(&mut self, now: Time) -> Span {
         if now.since(self.heard) > LOST {
             self.averages.queueing = Span::ZERO;
         }
@@ -157,7 +167,7 @@ fn ask(socket: &impl AsFd, flags: u32) -> Result<()> {
 }
 
 /// Octets of memory that the host holds for datagrams that have not gone; zero if the kernel does not say.
-pub(super) fn held(socket: &impl AsFd) -> usize {
+pub(crate) fn held(socket: &impl AsFd) -> usize {
     let mut held: libc::c_int = 0;
     // SAFETY: the kernel writes an int to `held`, which outlives the call.
     let failed = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ, &mut held) };
@@ -217,11 +227,34 @@ mod tests {
         }
         assert_eq!(averages.service, Some(Span::from_micros(200)));
         assert!(averages.delay().since_about(Span::from_micros(800)), "{}", averages.delay());
-        // Without a queue T stays.
+        // Without a queue T stays, but for what it shrinks by in a rest.
         for n in 0..60 {
             averages.on_sent(at(1_000_000 + 500 * n), at(1_000_000 + 500 * n), 200 + n);
         }
-        assert!(averages.delay().since_about(Span::from_micros(200)), "{}", averages.delay());
+        assert!(averages.delay().since_about(Span::from_micros(188)), "{}", averages.delay());
+    }
+
+    #[test]
+    fn what_others_have_filled_the_queue_with_is_forgotten_when_they_have_gone() {
+        let mut averages = Averages::default();
+        // Ten packets of others between two of ours, all in one queue.
+        for n in 1..100 {
+            averages.on_sent(at(2_200 * n), at(2_200 * (n + 4)), n);
+        }
+        assert!(averages.delay() > Span::from_millis(8), "{}", averages.delay());
+        // At the pace of that, nothing waits any more.
+        let mut seen = Vec::new();
+        for n in 0..2_000 {
+            averages.on_sent(at(1_000_000 + 2_200 * n), at(1_000_000 + 2_200 * n), 100 + n);
+            seen.push(averages.delay());
+        }
+        assert!(seen[200] > Span::from_millis(1), "not all at once: {}", seen[200]);
+        assert!(averages.delay() < Span::from_micros(200), "after four and a half seconds: {}", averages.delay());
+        // The first queue shows it again.
+        for n in 1..40 {
+            averages.on_sent(at(6_000_000 + 200 * n), at(6_000_000 + 200 * (n + 2)), 3_000 + n);
+        }
+        assert!(averages.service.is_some_and(|service| service.since_about(Span::from_micros(200))), "{averages:?}");
     }
 
     trait About {

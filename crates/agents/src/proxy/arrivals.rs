@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 /// What has happened and not been told yet.
 #[derive(Debug, Default)]
-pub(super) struct Arrivals {
+pub(crate) struct Arrivals {
     begun: Gathered<(Node, SocketAddr)>,
     silent: Gathered<Node>,
     forbidden: Gathered<(Node, SocketAddr)>,
@@ -15,23 +15,23 @@ pub(super) struct Arrivals {
 
 impl Arrivals {
     /// A station's session has begun, from there.
-    pub(super) fn begun(&mut self, now: Time, station: Node, from: SocketAddr) {
+    pub(crate) fn begun(&mut self, now: Time, station: Node, from: SocketAddr) {
         let from = SocketAddr::new(from.ip().to_canonical(), from.port());
         self.begun.add(now, (station, from));
     }
 
     /// A station's session has ended, since nothing was heard of it for long.
-    pub(super) fn silent(&mut self, now: Time, station: Node) {
+    pub(crate) fn silent(&mut self, now: Time, station: Node) {
         self.silent.add(now, station);
     }
 
     /// A station wanted to be connected to this machine.
-    pub(super) fn forbidden(&mut self, now: Time, station: Node, to: SocketAddr) {
+    pub(crate) fn forbidden(&mut self, now: Time, station: Node, to: SocketAddr) {
         self.forbidden.add(now, (station, to));
     }
 
     /// Tells what is due.
-    pub(super) fn tell(&mut self, now: Time, say: impl Fn(&str)) {
+    pub(crate) fn tell(&mut self, now: Time, say: impl Fn(&str)) {
         if let Some((number, (Node(station), from))) = self.begun.take(now) {
             say(&format!("{} begun, the last of station {station} at {from}", count(number, "session")));
         }

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 /// A file of keys, and which state of it was read last.
-pub(super) struct KeyFile {
+pub(crate) struct KeyFile {
     path: PathBuf,
     read: Option<Stamp>,
     looked: Time,
@@ -25,7 +25,7 @@ impl KeyFile {
     ///
     /// # Errors
     /// [`KeyError`].
-    pub(super) fn open(path: PathBuf) -> Result<(KeyFile, BTreeMap<Node, Key>), KeyError> {
+    pub(crate) fn open(path: PathBuf) -> Result<(KeyFile, BTreeMap<Node, Key>), KeyError> {
         let mut file = KeyFile { path, read: None, looked: Time::ZERO };
         // Before it is read: what changes meanwhile is seen at the next look.
         file.read = file.stamp();
@@ -34,7 +34,7 @@ impl KeyFile {
     }
 
     /// The keys, if the file has changed since it was read; what is wrong with it is told once for every change.
-    pub(super) fn look(&mut self, now: Time) -> Option<Result<BTreeMap<Node, Key>, KeyError>> {
+    pub(crate) fn look(&mut self, now: Time) -> Option<Result<BTreeMap<Node, Key>, KeyError>> {
         if now.since(self.looked) < EVERY {
             return None;
         }

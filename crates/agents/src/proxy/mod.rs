@@ -20,17 +20,17 @@
 //! allowed then comes, up to 1.9 times the bound. What has been sent stands in the hop's queue, where the law measures it.
 //! `budget` has the equations.
 
-mod arrivals;
+pub(crate) mod arrivals;
 mod budget;
 mod config;
 mod control;
-mod key_file;
+pub(crate) mod key_file;
 mod log;
-mod reception;
-mod refusals;
-mod resolve;
+pub(crate) mod reception;
+pub(crate) mod refusals;
+pub(crate) mod resolve;
 mod rotation;
-mod route;
+pub(crate) mod route;
 mod run;
 mod server;
 mod session;
@@ -39,4 +39,3 @@ mod window;
 
 pub use config::{Config, Doubted, Rule, Summary};
 pub use run::{Proxy, run};
-pub(crate) use server::result_of as open_result;

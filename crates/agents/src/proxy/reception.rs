@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 /// Everything that is known of stations without a session.
-pub(super) struct Reception {
+pub(crate) struct Reception {
     keys: BTreeMap<Node, Key>,
     challenger: Challenger,
     /// What each station has asked not long ago, the oldest first.
@@ -24,9 +24,9 @@ pub(super) struct Reception {
     forgot: Time,
     next_number: u32,
     /// Initiations that were answered with keys.
-    pub(super) granted: u64,
+    pub(crate) granted: u64,
     /// Initiations that were answered with a challenge.
-    pub(super) challenged: u64,
+    pub(crate) challenged: u64,
 }
 
 /// A question, and what was answered: the same question gets the same answer.
@@ -49,22 +49,22 @@ struct Open {
 }
 
 /// Keys with which a station has sealed a packet.
-pub(super) struct Confirmed {
-    pub(super) station: Node,
+pub(crate) struct Confirmed {
+    pub(crate) station: Node,
     /// Where the station was when it asked for them: what was sent there has reached it.
-    pub(super) at: SocketAddr,
+    pub(crate) at: SocketAddr,
     /// Our number for them.
-    pub(super) number: u32,
-    pub(super) sealer: Sealer,
+    pub(crate) number: u32,
+    pub(crate) sealer: Sealer,
     /// The session's name if it is a new one.
-    pub(super) id: SessionId,
+    pub(crate) id: SessionId,
     /// Our number for the session that goes on with them.
-    pub(super) continues: Option<u32>,
+    pub(crate) continues: Option<u32>,
 }
 
 /// Why an initiation is not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unanswered {
+pub(crate) enum Unanswered {
     /// There is no key for this station.
     Unknown,
     /// It was made with another key than the station's.
@@ -78,7 +78,7 @@ const MOST_ASKED: usize = 8;
 
 impl Reception {
     /// For stations that hold these keys. `first`: where our numbers begin.
-    pub(super) fn new(keys: BTreeMap<Node, Key>, secret: [u8; 32], first: u32) -> Reception {
+    pub(crate) fn new(keys: BTreeMap<Node, Key>, secret: [u8; 32], first: u32) -> Reception {
         let challenger = Challenger::new(secret);
         Reception {
             keys,
@@ -96,7 +96,7 @@ impl Reception {
     ///
     /// # Errors
     /// [`Unanswered`].
-    pub(super) fn greet(
+    pub(crate) fn greet(
         &mut self,
         now: Time,
         from: SocketAddr,
@@ -134,7 +134,7 @@ impl Reception {
     }
 
     /// Takes out the keys that we number so if this packet was sealed with them. Nothing else uses up keys.
-    pub(super) fn confirm(&mut self, number: u32, packet: u64, sealed: &[u8]) -> Option<Confirmed> {
+    pub(crate) fn confirm(&mut self, number: u32, packet: u64, sealed: &[u8]) -> Option<Confirmed> {
         let station = *self.open.get(&number)?;
         let asked = self.asked.get_mut(&station)?.iter_mut().find(|asked| asked.number == number)?;
         let mut trial = [0; 2048];
@@ -146,17 +146,17 @@ impl Reception {
     }
 
     /// What path challenges are made with.
-    pub(super) fn challenger(&self) -> &Challenger {
+    pub(crate) fn challenger(&self) -> &Challenger {
         &self.challenger
     }
 
     /// Stations that are known.
-    pub(super) fn stations(&self) -> usize {
+    pub(crate) fn stations(&self) -> usize {
         self.keys.len()
     }
 
     /// From now on these keys are right; says whose has changed or is no more. What these have been answered is void.
-    pub(super) fn rekey(&mut self, keys: BTreeMap<Node, Key>) -> Vec<Node> {
+    pub(crate) fn rekey(&mut self, keys: BTreeMap<Node, Key>) -> Vec<Node> {
         let before = std::mem::replace(&mut self.keys, keys);
         let changed = |(station, key): (Node, Key)| (self.keys.get(&station) != Some(&key)).then_some(station);
         let changed: Vec<Node> = before.into_iter().filter_map(changed).collect();
@@ -166,7 +166,7 @@ impl Reception {
     }
 
     /// Forgets what has become old.
-    pub(super) fn forget(&mut self, now: Time) {
+    pub(crate) fn forget(&mut self, now: Time) {
         if now.since(self.forgot) < Span::from_secs(1) {
             return;
         }

@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 
 /// Refusals that have not been told yet.
 #[derive(Debug)]
-pub(super) struct Refusals {
+pub(crate) struct Refusals {
     rarely: Rarely,
     /// Requests of stations that are known, under other keys than theirs.
     wrong_key: Tally<Node>,
@@ -35,7 +35,7 @@ struct Tally<T> {
 
 /// Why a datagram was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     /// A request of this station under another key.
     WrongKey(Node),
     /// A request of a station that has none.
@@ -52,7 +52,7 @@ const IN_A_ROW: Span = Span::from_secs(60);
 const GATHER: Span = Span::from_secs(1);
 
 impl Refusals {
-    pub(super) fn new() -> Refusals {
+    pub(crate) fn new() -> Refusals {
         Refusals {
             rarely: Rarely::new(GATHER),
             wrong_key: Tally::none(),
@@ -65,7 +65,7 @@ impl Refusals {
     }
 
     /// A datagram from there has been refused.
-    pub(super) fn add(&mut self, now: Time, from: SocketAddr, why: Refusal) {
+    pub(crate) fn add(&mut self, now: Time, from: SocketAddr, why: Refusal) {
         self.rarely.goes_on(now);
         match why {
             Refusal::WrongKey(station) => self.wrong_key.add(station, from),
@@ -77,7 +77,7 @@ impl Refusals {
 
     /// A new session of this station, from there, has ended one that was in use. An agent that was killed and started again at once does that,
     /// but not twice in a row.
-    pub(super) fn replaced(&mut self, now: Time, from: SocketAddr, station: Node) {
+    pub(crate) fn replaced(&mut self, now: Time, from: SocketAddr, station: Node) {
         let before = self.replaced.replace((station, now));
         if before.is_some_and(|(of, at)| of == station && now.since(at) < IN_A_ROW) {
             self.rarely.goes_on(now);
@@ -86,7 +86,7 @@ impl Refusals {
     }
 
     /// A line about those since the last one, if it is time for one.
-    pub(super) fn take(&mut self, now: Time) -> Option<String> {
+    pub(crate) fn take(&mut self, now: Time) -> Option<String> {
         if !self.rarely.is_due(now) {
             return None;
         }

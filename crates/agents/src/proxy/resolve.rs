@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// A resolver whose file becomes readable when there are answers.
-pub(super) struct Resolver {
+pub(crate) struct Resolver {
     bell: Arc<EventFd>,
     answers: (Sender<Answer>, Receiver<Answer>),
     /// Names that are being asked for, by station: who begins a new session has its old questions still.
@@ -19,11 +19,11 @@ pub(super) struct Resolver {
 }
 
 /// The addresses for one stream of one session.
-pub(super) struct Answer {
-    pub(super) session: u32,
-    pub(super) stream: u32,
+pub(crate) struct Answer {
+    pub(crate) session: u32,
+    pub(crate) stream: u32,
     /// Empty if the host has none.
-    pub(super) addresses: Vec<SocketAddr>,
+    pub(crate) addresses: Vec<SocketAddr>,
     /// The station for which a name was asked for.
     asked: Option<Node>,
 }
@@ -34,13 +34,13 @@ const MOST: usize = 16;
 const MOST_IN_ALL: usize = 256;
 
 impl Resolver {
-    pub(super) fn new() -> io::Result<Resolver> {
+    pub(crate) fn new() -> io::Result<Resolver> {
         let bell = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)?;
         Ok(Resolver { bell: Arc::new(bell), answers: channel(), open: BTreeMap::new() })
     }
 
     /// Asks for a stream of a station's session. An address needs no asking, but the answer comes the same way.
-    pub(super) fn ask(&mut self, station: Node, (session, stream): (u32, u32), host: &str, port: u16) {
+    pub(crate) fn ask(&mut self, station: Node, (session, stream): (u32, u32), host: &str, port: u16) {
         let (sender, bell) = (self.answers.0.clone(), Arc::clone(&self.bell));
         let answer = move |asked, addresses| {
             // Nobody may be left to hear it.
@@ -67,7 +67,7 @@ impl Resolver {
     }
 
     /// The next answer. After the last one the bell is silent until there is another.
-    pub(super) fn answer(&mut self) -> Option<Answer> {
+    pub(crate) fn answer(&mut self) -> Option<Answer> {
         let answer = self.next(|bell| _ = bell.read())?;
         if let Some(Entry::Occupied(mut open)) = answer.asked.map(|station| self.open.entry(station)) {
             *open.get_mut() -= 1;

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// True if packets to an address stay on this machine: it is one of any interface, of a range that is local, or a broadcast address.
 /// Where there is no way the answer is no: no connection will be made either. Where the kernel does not answer it is yes, for nobody can
 /// tell.
-pub(super) fn is_own(address: IpAddr) -> bool {
+pub(crate) fn is_own(address: IpAddr) -> bool {
     match kind(address.to_canonical()) {
         Ok(kind) => matches!(kind, RouteType::Local | RouteType::Broadcast | RouteType::Anycast | RouteType::Multicast),
         Err(error) => !is_no_way(&error),

@@ -11,7 +11,6 @@ use super::refusals::{Refusal, Refusals};
 use super::resolve::Resolver;
 use super::rotation::{self, Hurry, Rotation};
 use super::route;
-use super::server;
 use super::session::{Ask, Session};
 use super::window;
 use crate::ap::Stop;
@@ -20,6 +19,7 @@ use crate::ap::privileges::Account;
 use crate::tunnel::doorway::Doorway;
 use crate::tunnel::link::Link;
 use crate::tunnel::log::Log;
+use crate::tunnel::outgoing;
 use crate::tunnel::path::Path;
 use crate::tunnel::poll::{Poll, Ready};
 use crate::tunnel::punctual::{Punctual, Until};
@@ -243,7 +243,7 @@ impl Proxy {
                     let count = answer.addresses.len();
                     let mut allowed = answer.addresses.clone();
                     let local = self.allow_local;
-                    allowed.retain(|to| server::is_allowed(to.ip(), local) && (local || !route::is_own(to.ip())));
+                    allowed.retain(|to| outgoing::is_allowed(to.ip(), local) && (local || !route::is_own(to.ip())));
                     match count > 0 && allowed.is_empty() {
                         true => {
                             self.arrivals.forbidden(now, session.station, answer.addresses[0]);

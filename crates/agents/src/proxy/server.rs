@@ -1,16 +1,12 @@
 //! Connections to servers.
-//!
-//! A host's addresses are tried one after the other: the next as soon as one fails, or has not answered within its share of the time
-//! (RFC 8305, section 5, which tries the next beside it after 250 ms).
 
 use super::window::{self, MSS, Window};
+use crate::tunnel::outgoing::{Addresses, Attempt};
 use crate::tunnel::pipe::Pipe;
 use lasthop_laws::Intake;
 use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::tunnel::OpenResult;
-use socket2::{Domain, Protocol, Socket, Type};
-use std::io::{self, ErrorKind};
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::TcpStream;
 
 /// A connection that is one end of a stream, in some state of being made.
 pub(super) struct Server {
@@ -47,19 +43,8 @@ pub(super) enum State {
     Up(Pipe),
 }
 
-/// Addresses of a host that have not been tried yet, in reverse order of preference.
-pub(super) struct Addresses {
-    left: Vec<SocketAddr>,
-    /// When the host has taken too long to answer at any of them.
-    end: Time,
-}
-
 /// A server that has sent nothing for two round trips, and for no less than this, may have nothing to send.
 const LULL: Span = Span::from_millis(100);
-/// How long a server may take to answer, at whichever of its addresses.
-const PATIENCE: Span = Span::from_secs(10);
-/// An address has no less of that while there is as much: when the first SYN is lost, the second leaves after one second (RFC 6298).
-const LEAST_PATIENCE: Span = Span::from_secs(2);
 /// What a server may send that has sent nothing of late: ten segments (RFC 6928).
 pub(super) const INITIAL_WINDOW: u64 = 10 * MSS as u64;
 
@@ -101,18 +86,10 @@ impl Server {
     }
 
     /// Begins to connect to the first of the addresses that can be tried. `window`: the first window, in octets.
-    pub(super) fn connect(now: Time, mut addresses: Addresses, window: u64) -> Result<State, OpenResult> {
-        let mut failed = OpenResult::HostUnreachable;
-        while let Some(address) = addresses.left.pop() {
-            match connecting(address, window) {
-                Ok(socket) => {
-                    let until = addresses.next_end(now);
-                    return Ok(State::Connecting { socket, until, left: addresses });
-                }
-                Err(error) => failed = result_of(&error),
-            }
-        }
-        Err(failed)
+    pub(super) fn connect(now: Time, addresses: Addresses, window: u64) -> Result<State, OpenResult> {
+        let attempt = addresses.connect(now, |socket| window::prepare(socket, window))?;
+        let Attempt { socket, until, left } = attempt;
+        Ok(State::Connecting { socket, until, left })
     }
 
     /// True if a server has not answered in time at the address that is being tried.
@@ -211,81 +188,5 @@ impl Server {
             let lull = (self.min_rtt.unwrap_or(Span::ZERO) * 2).max(LULL);
             self.expected_until.get_or_insert(now + lull);
         }
-    }
-}
-
-impl Addresses {
-    /// Of a host, in order of preference.
-    pub(super) fn new(now: Time, mut all: Vec<SocketAddr>) -> Addresses {
-        all.reverse();
-        Addresses { left: all, end: now + PATIENCE }
-    }
-
-    /// True if there is one left, and time to try it.
-    pub(super) fn go_on(&self, now: Time) -> bool {
-        !self.left.is_empty() && now < self.end
-    }
-
-    /// How many are left.
-    #[cfg(test)]
-    pub(super) fn count(&self) -> usize {
-        self.left.len()
-    }
-
-    /// When an address that is tried now has taken too long to answer: those that are left have as much time.
-    fn next_end(&self, now: Time) -> Time {
-        let share = self.end.since(now) / (self.left.len() as u64 + 1);
-        (now + share.max(LEAST_PATIENCE)).min(self.end)
-    }
-}
-
-fn connecting(address: SocketAddr, window: u64) -> io::Result<TcpStream> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_nonblocking(true)?;
-    window::prepare(&socket, window)?;
-    match socket.connect(&address.into()) {
-        Ok(()) => {}
-        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}
-        Err(error) => return Err(error),
-    }
-    Ok(socket.into())
-}
-
-/// What the kernel's error means to the station.
-pub(crate) fn result_of(error: &io::Error) -> OpenResult {
-    match error.kind() {
-        ErrorKind::ConnectionRefused => OpenResult::Refused,
-        ErrorKind::NetworkUnreachable => OpenResult::NetworkUnreachable,
-        ErrorKind::HostUnreachable => OpenResult::HostUnreachable,
-        ErrorKind::TimedOut => OpenResult::TimedOut,
-        ErrorKind::PermissionDenied => OpenResult::Forbidden,
-        _ => OpenResult::Failed,
-    }
-}
-
-/// True if a station may be connected to an address: not to this machine's links or loopback, unless that is allowed. Its other
-/// addresses are for [`super::route::is_own`] to tell.
-pub(super) fn is_allowed(address: IpAddr, local: bool) -> bool {
-    let address = address.to_canonical();
-    let anyone = !(address.is_unspecified() || address.is_multicast());
-    let near = match address {
-        IpAddr::V4(v4) => v4.is_loopback() || v4.is_link_local() || v4.is_broadcast(),
-        IpAddr::V6(v6) => v6.is_loopback() || v6.is_unicast_link_local(),
-    };
-    anyone && (local || !near)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn this_machine_is_not_for_stations() {
-        let allowed = |text: &str, local| is_allowed(text.parse().expect("an address"), local);
-        assert!(allowed("192.0.2.1", false) && allowed("2001:db8::1", false) && allowed("10.0.0.1", false));
-        for near in ["127.0.0.1", "127.8.0.1", "::1", "::ffff:127.0.0.1", "169.254.1.1", "fe80::1"] {
-            assert!(!allowed(near, false) && allowed(near, true), "{near}");
-        }
-        assert!(!allowed("0.0.0.0", true) && !allowed("224.0.0.1", true) && !allowed("::", true));
     }
 }

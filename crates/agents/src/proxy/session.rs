@@ -1,18 +1,19 @@
 //! One station's session: its tunnel and its connections to servers, kept to what may be held for it ([`Budget`]).
 
 mod rest;
-mod roaming;
 
 use super::budget::{Budget, Given, Servers, Terms};
 use super::config::Doubted;
 use super::control::Decided;
-use super::server::{self, Addresses, Server, State};
+use super::server::{Server, State};
 use super::window::LEAST;
 use crate::tunnel::challenge::Challenger;
 use crate::tunnel::link::Link;
+use crate::tunnel::outgoing::{self, Addresses};
 use crate::tunnel::path::Path;
 use crate::tunnel::pipe::{self, Pipe, Turns};
 use crate::tunnel::poll::Poll;
+use crate::tunnel::roaming::Roaming;
 use crate::tunnel::sealer::{Refused, Sealer};
 use crate::tunnel::spread::Spread;
 use crate::tunnel::{Keyring, farewell};
@@ -22,7 +23,6 @@ use lasthop_transport::tunnel::{Config as TunnelConfig, Endpoint, Event};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use lasthop_wire::tunnel::{MAX_PACKET, OpenResult};
 use rest::{Begins, Rest};
-use roaming::Roaming;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
@@ -215,7 +215,7 @@ impl Session {
         let Some(server) = self.servers.get_mut(&stream) else { return };
         let watched = Server::connect(now, addresses, first).and_then(|state| {
             if let State::Connecting { socket, .. } = &state {
-                poll.add_edge(socket, token(self.number, stream)).map_err(|error| server::result_of(&error))?;
+                poll.add_edge(socket, token(self.number, stream)).map_err(|error| outgoing::result_of(&error))?;
             }
             Ok(state)
         });
@@ -284,7 +284,7 @@ impl Session {
                 self.endpoint.opened(stream, OpenResult::Connected);
                 self.push(now, stream);
             }
-            Err(error) => self.fall_back(now, stream, left, server::result_of(&error), poll),
+            Err(error) => self.fall_back(now, stream, left, outgoing::result_of(&error), poll),
         }
     }
 

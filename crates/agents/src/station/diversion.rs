@@ -30,7 +30,7 @@ mod skeleton {
 use skeleton::{DivertSkel, DivertSkelBuilder};
 
 /// Connections are led to the agent as long as this lives.
-pub(super) struct Diversion {
+pub(crate) struct Diversion {
     /// Until when they are.
     until: Time,
     /// Networks that are left alone, and when they were looked up.
@@ -64,7 +64,7 @@ const YES: [u8; 4] = 1u32.to_ne_bytes();
 
 impl Diversion {
     /// Begins, for the processes of a cgroup (version 2). Connections come to the listeners.
-    pub(super) fn begin(
+    pub(crate) fn begin(
         cgroup: &Path,
         proxies: impl Iterator<Item = SocketAddr>,
         now: Time,
@@ -101,7 +101,7 @@ impl Diversion {
     }
 
     /// True if the programs were still on their cgroup at the last look, half a second ago at most.
-    pub(super) fn is_attached(&mut self, now: Time) -> bool {
+    pub(crate) fn is_attached(&mut self, now: Time) -> bool {
         if now.since(self.checked) < CHECK {
             return true;
         }
@@ -110,7 +110,7 @@ impl Diversion {
     }
 
     /// Leads connections here as long as the proxy is heard.
-    pub(super) fn look(&mut self, now: Time, heard: Option<Time>) -> libbpf_rs::Result<()> {
+    pub(crate) fn look(&mut self, now: Time, heard: Option<Time>) -> libbpf_rs::Result<()> {
         if now.since(self.looked) >= LOOK {
             self.look_up(now);
         }
@@ -131,13 +131,13 @@ impl Diversion {
     /// # Errors
     /// If the kernel lets nobody change maps who has given up the right to make them (before Linux 5.19, where
     /// `kernel.unprivileged_bpf_disabled` is not 0).
-    pub(super) fn set_until(&self) -> libbpf_rs::Result<()> {
+    pub(crate) fn set_until(&self) -> libbpf_rs::Result<()> {
         let until = clock::monotonic(self.until).as_nanos();
         self.skeleton.maps.serving.update(&0u32.to_ne_bytes(), &until.to_ne_bytes(), MapFlags::ANY)
     }
 
     /// Where somebody who has come to a listener meant to go; `None` if it came by itself.
-    pub(super) fn meant(&self, socket: &TcpStream) -> Option<SocketAddr> {
+    pub(crate) fn meant(&self, socket: &TcpStream) -> Option<SocketAddr> {
         let from = place(socket.peer_addr().ok()?);
         let to = self.skeleton.maps.asked.lookup(&from, MapFlags::ANY).ok()??;
         let _ = self.skeleton.maps.asked.delete(&from);
@@ -147,7 +147,7 @@ impl Diversion {
     }
 
     /// Leaves connections to a service alone, which the proxy does not make: the next one takes its ordinary way.
-    pub(super) fn pass(&mut self, to: SocketAddr) -> libbpf_rs::Result<()> {
+    pub(crate) fn pass(&mut self, to: SocketAddr) -> libbpf_rs::Result<()> {
         if self.passed.len() >= MOST_PASSED {
             self.forget();
         }
@@ -207,7 +207,7 @@ fn key((address, bits): Network) -> [u8; 20] {
 }
 
 /// What a connection that was led here asks the proxy for.
-pub(super) fn target(to: SocketAddr) -> Option<Target> {
+pub(crate) fn target(to: SocketAddr) -> Option<Target> {
     Target::new(&to.ip().to_string(), to.port()).ok()
 }
 

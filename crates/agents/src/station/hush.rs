@@ -1,4 +1,4 @@
-//! What a station's agent says while it hears nothing of the proxy: for how long, and what it knows of the reason.
+//! What an agent says while it hears nothing of the tunnel's other end: for how long, and what it knows of the reason.
 
 use crate::tunnel::path::Unsent;
 use crate::tunnel::rarely::Rarely;
@@ -7,8 +7,10 @@ use std::net::SocketAddr;
 
 /// Silence, as it is told.
 #[derive(Debug)]
-pub(super) struct Hush {
+pub(crate) struct Hush {
     rarely: Rarely,
+    /// What is listened to, and what this is to it.
+    roles: [&'static str; 2],
     /// Since when nothing has been heard; since the agent began, before the proxy has answered for the first time.
     since: Time,
     told: bool,
@@ -19,27 +21,34 @@ pub(super) struct Hush {
 
 /// What is known when it is looked.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sight {
+pub(crate) struct Sight {
     /// Where the proxy is asked.
-    pub(super) proxy: SocketAddr,
+    pub(crate) proxy: SocketAddr,
     /// When something was last heard in the session, if there is one.
-    pub(super) heard: Option<Time>,
+    pub(crate) heard: Option<Time>,
     /// Datagrams that came and were refused, since the agent began.
-    pub(super) refused: u64,
+    pub(crate) refused: u64,
     /// Datagrams that could not be sent, likewise.
-    pub(super) unsent: Unsent,
+    pub(crate) unsent: Unsent,
 }
 
 /// A silence of so long is told: the proxy has been asked ten times, or pinged six times.
 const TOLD_AFTER: Span = Span::from_secs(3);
 
 impl Hush {
-    pub(super) fn new(now: Time) -> Hush {
-        Hush { rarely: Rarely::new(Span::ZERO), since: now, told: false, refused: 0, unsent: Unsent::default() }
+    /// Of a proxy, at a station.
+    pub(crate) fn new(now: Time) -> Hush {
+        Hush::between(now, ["proxy", "station"])
+    }
+
+    /// Of the other end, by what it is, and what this one is.
+    pub(crate) fn between(now: Time, roles: [&'static str; 2]) -> Hush {
+        let rarely = Rarely::new(Span::ZERO);
+        Hush { rarely, roles, since: now, told: false, refused: 0, unsent: Unsent::default() }
     }
 
     /// A line, if it is time for one: about the silence, or its end.
-    pub(super) fn look(&mut self, now: Time, sight: Sight) -> Option<String> {
+    pub(crate) fn look(&mut self, now: Time, sight: Sight) -> Option<String> {
         let Sight { proxy, heard, refused, unsent } = sight;
         if let Some(heard) = heard.filter(|heard| *heard > self.since) {
             let told = std::mem::take(&mut self.told);
@@ -58,7 +67,8 @@ impl Hush {
         self.told = true;
         let mut line = format!("nothing heard from {proxy} for {} s", silent.as_nanos() / 1_000_000_000);
         if heard.is_none() {
-            line += ": no proxy there, UDP does not pass, or it has another key for this station, or none";
+            let [other, own] = self.roles;
+            line += &format!(": no {other} there, UDP does not pass, or it has another key for this {own}, or none");
         }
         let wrong = refused - self.refused;
         if wrong > 0 {
@@ -74,7 +84,7 @@ impl Hush {
     }
 
     /// When it has to be looked at the latest.
-    pub(super) fn next(&self) -> Time {
+    pub(crate) fn next(&self) -> Time {
         self.rarely.not_before().max(self.since + TOLD_AFTER)
     }
 }

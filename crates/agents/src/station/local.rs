@@ -6,12 +6,12 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 /// A connection of a local program.
-pub(super) struct Local {
-    pub(super) socket: TcpStream,
+pub(crate) struct Local {
+    pub(crate) socket: TcpStream,
     said: Vec<u8>,
     dialect: Dialect,
     /// Where a connection goes that was led here without its program's knowing.
-    pub(super) diverted: Option<SocketAddr>,
+    pub(crate) diverted: Option<SocketAddr>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ enum Dialect {
 }
 
 /// What came of listening to it.
-pub(super) enum Heard {
+pub(crate) enum Heard {
     /// It has more to say.
     More,
     /// It wants to be connected.
@@ -38,18 +38,23 @@ pub(super) enum Heard {
 const MOST: usize = connect::MAX_REQUEST + 1024;
 
 impl Local {
-    pub(super) fn new(socket: TcpStream) -> io::Result<Local> {
+    pub(crate) fn new(socket: TcpStream) -> io::Result<Local> {
         socket.set_nonblocking(true)?;
         Ok(Local { socket, said: Vec::new(), dialect: Dialect::Unknown, diverted: None })
     }
 
     /// A connection whose target is known.
-    pub(super) fn silent(socket: TcpStream) -> io::Result<Local> {
+    pub(crate) fn silent(socket: TcpStream) -> io::Result<Local> {
         Ok(Local { dialect: Dialect::Silent, ..Local::new(socket)? })
     }
 
+    /// True if it is told nothing: neither that it is connected, nor why it is not.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.dialect == Dialect::Silent
+    }
+
     /// Reads what there is.
-    pub(super) fn listen(&mut self) -> Heard {
+    pub(crate) fn listen(&mut self) -> Heard {
         let mut piece = [0; 2048];
         loop {
             match self.socket.read(&mut piece) {
@@ -124,7 +129,7 @@ impl Local {
     }
 
     /// Tells the program how it went; what it has said already beyond its request is given back with its connection.
-    pub(super) fn answer(mut self, result: OpenResult) -> (TcpStream, Vec<u8>) {
+    pub(crate) fn answer(mut self, result: OpenResult) -> (TcpStream, Vec<u8>) {
         match self.dialect {
             Dialect::Socks => self.say(&socks5::result_reply(result)),
             Dialect::Http => self.say(connect::answer(result)),
@@ -134,7 +139,7 @@ impl Local {
     }
 
     /// It has not said in time what it wants. Who has begun to speak HTTP is told so; SOCKS5 has no word for it.
-    pub(super) fn give_up(mut self) {
+    pub(crate) fn give_up(mut self) {
         if self.dialect == Dialect::Http {
             self.say(connect::TIMED_OUT);
         }

@@ -7,13 +7,14 @@
 
 mod config;
 #[cfg(feature = "bpf")]
-mod diversion;
+pub(crate) mod diversion;
+pub(crate) mod doors;
 mod frames;
-mod hush;
-mod local;
+pub(crate) mod hush;
+pub(crate) mod local;
 mod log;
 mod run;
-mod search;
+pub(crate) mod search;
 mod session;
 mod tunnel;
 

@@ -1,18 +1,15 @@
 //! The station's loop.
 
 use super::config::{Config, Summary};
-#[cfg(feature = "bpf")]
-use super::diversion::{self, Diversion};
+use super::doors::{Doors, Guest, Wanted};
 use super::frames::Frames;
 use super::hush::{Hush, Sight};
-use super::local::{Heard, Local};
 use super::log;
 use super::search::Search;
 use super::tunnel::{Answered, Tunnel};
 use crate::ap::Stop;
 use crate::ap::privileges::Account;
 use crate::tunnel::Error;
-use crate::tunnel::doorway::Doorway;
 use crate::tunnel::keys;
 use crate::tunnel::link::Link;
 use crate::tunnel::log::Log;
@@ -26,10 +23,8 @@ use lasthop_laws::{ReceiverLaw, ReceiverSetup};
 use lasthop_signals::{Arrival, Feedback, Node, Received, Signal, StationFeedback};
 use lasthop_transport::tunnel::Delay;
 use lasthop_units::{Bytes, Span, Time, count};
-use lasthop_wire::proxy::Target;
 use lasthop_wire::tunnel::{Datagram, LEAST_DATAGRAM, OpenResult};
-use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Serves local programs until `stop` is set.
 ///
@@ -48,12 +43,7 @@ pub struct Station {
     /// Until it has answered.
     search: Option<Search>,
     poll: Poll,
-    doorways: Vec<(Doorway, Leads)>,
-    #[cfg(feature = "bpf")]
-    diversion: Option<Diversion>,
-    /// Programs that have not said yet what they want, and when they came: in that order.
-    locals: BTreeMap<u32, (Time, Local)>,
-    next_local: u32,
+    doors: Doors,
     tunnel: Tunnel,
     hush: Hush,
     begun: Gathered<SocketAddr>,
@@ -71,24 +61,11 @@ pub struct Station {
     summary: Summary,
 }
 
-/// Where a doorway leads.
-#[derive(Clone)]
-enum Leads {
-    /// Where the program says, in SOCKS5 or HTTP.
-    WhereAsked,
-    To(Target),
-    /// Where the connection was meant to go before it was led here.
-    #[cfg(feature = "bpf")]
-    WhereMeant,
-}
-
 const UDP: u64 = 0;
 const LISTENER: u64 = 1 << 32;
 const LOCAL: u64 = 2 << 32;
 const PIPE: u64 = 3 << 32;
 const PING: Span = Span::from_millis(500);
-/// Who has not said by then where it wants to go is not waited for.
-const GREETING: Span = Span::from_secs(10);
 const PRIORITY: i32 = 10;
 
 impl Station {
@@ -104,33 +81,14 @@ impl Station {
         let log = config.log.as_deref().map(|path| Log::create(path, config.say)).transpose()?;
         let poll = Poll::new().map_err(Error::system("epoll"))?;
         let (search, link) = Search::begin(clock::now(), config.proxies(), |to| link_to(to, &poll))?;
-        let mut listeners = Vec::new();
-        let wanted = config.listen.map(|address| (address, Leads::WhereAsked));
-        let forwards = config.forwards.iter().map(|forward| (forward.listen, Leads::To(forward.target.clone())));
-        for (address, leads) in wanted.into_iter().chain(forwards) {
-            let listener = TcpListener::bind(address)
-                .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
-                .map_err(|source| Error::Address { what: "cannot listen on", address, source })?;
-            listeners.push((listener, leads));
-        }
-        #[cfg(not(feature = "bpf"))]
-        if config.transparent.is_some() {
-            return Err(crate::ap::Error::NotBuilt.into());
-        }
-        #[cfg(feature = "bpf")]
-        let diversion = match &config.transparent {
-            Some(cgroup) => {
-                let (diversion, own) = Diversion::begin(cgroup, config.proxies(), clock::now())?;
-                listeners.extend(own.into_iter().map(|listener| (listener, Leads::WhereMeant)));
-                Some(diversion)
-            }
-            None => None,
+        let others: Vec<SocketAddr> = config.proxies().collect();
+        let wanted = Wanted {
+            listen: config.listen,
+            forwards: &config.forwards,
+            transparent: config.transparent.as_deref(),
+            others: &others,
         };
-        let open = |(index, (listener, leads))| {
-            let doorway = Doorway::open(listener, LISTENER | index as u64, &poll).map_err(Error::system("epoll"))?;
-            Ok((doorway, leads))
-        };
-        let doorways = listeners.into_iter().enumerate().map(open).collect::<Result<_, Error>>()?;
+        let doors = Doors::open(clock::now(), &wanted, &poll, [LISTENER, LOCAL])?;
         let frames = Frames::open(config.monitor.as_deref(), config.say)?;
         match &config.monitor {
             Some(name) => (config.say)(&format!("frames are told from what {name} shows")),
@@ -143,12 +101,7 @@ impl Station {
         if config.drop_privileges {
             crate::ap::drop_all_privileges(account.as_ref())?;
         }
-        #[cfg(feature = "bpf")]
-        if let Some(diversion) = &diversion {
-            // Better now than when the proxy is first heard.
-            let told = |error| Error::Transparent(format!("eBPF maps without privileges (Linux 5.19): {error:#}"));
-            diversion.set_until().map_err(told)?;
-        }
+        doors.check()?;
         let now = clock::now();
         let tunnel = Tunnel::new(node, key, config.renew, (now.as_nanos() >> 20) as u32);
         let first = first_slot(node, now, config.slot);
@@ -161,11 +114,7 @@ impl Station {
             path: Path::new(search.tried()),
             search: Some(search),
             poll,
-            doorways,
-            #[cfg(feature = "bpf")]
-            diversion,
-            locals: BTreeMap::new(),
-            next_local: 0,
+            doors,
             tunnel,
             hush: Hush::new(now),
             begun: Gathered::new(),
@@ -185,9 +134,7 @@ impl Station {
     /// # Errors
     /// If the kernel does not say.
     pub fn addresses(&self) -> Result<Vec<SocketAddr>, Error> {
-        let named = self.doorways.iter().filter(|(_, leads)| matches!(leads, Leads::WhereAsked | Leads::To(_)));
-        let addresses = named.map(|(doorway, _)| doorway.address());
-        addresses.collect::<Result<_, _>>().map_err(Error::system("the address of a socket"))
+        self.doors.addresses()
     }
 
     /// Serves until `stop` is set.
@@ -208,8 +155,7 @@ impl Station {
             }
         }
         // First of all nobody is led here any more.
-        #[cfg(feature = "bpf")]
-        drop(self.diversion.take());
+        self.doors.release();
         self.tunnel.end(clock::now(), &self.link, &mut self.path, &mut self.summary);
         let spread = |spread: &Spread| spread.quantile(0.5).zip(spread.quantile(0.95));
         self.summary.hop_delay = spread(&self.hop[1]);
@@ -223,8 +169,14 @@ impl Station {
         let number = event.token as u32;
         match event.token & !u64::from(u32::MAX) {
             UDP => return self.receive(now),
-            LISTENER => self.accept(now, number as usize),
-            LOCAL => self.listen(number),
+            LISTENER => {
+                let guests = self.doors.accept(now, number as usize, &self.poll);
+                guests.into_iter().for_each(|guest| self.connect(now, guest));
+            }
+            LOCAL => {
+                let guest = self.doors.listen(number, &self.poll);
+                guest.into_iter().for_each(|guest| self.connect(now, guest));
+            }
             _ => {
                 if let Some(session) = self.tunnel.session() {
                     session.on_ready(now, number, event.readable, event.writable);
@@ -280,54 +232,9 @@ impl Station {
         self.tunnel.ask_anew();
     }
 
-    fn accept(&mut self, now: Time, index: usize) {
-        for _ in 0..Doorway::BUDGET {
-            let (doorway, leads) = &mut self.doorways[index];
-            let Some(socket) = doorway.admit(now, &self.poll) else { return };
-            match leads.clone() {
-                Leads::To(target) => {
-                    if let Ok(local) = Local::silent(socket) {
-                        self.connect(now, local, &target);
-                    }
-                }
-                #[cfg(feature = "bpf")]
-                Leads::WhereMeant => {
-                    // Who has come by itself wants nothing that we know.
-                    let meant = self.diversion.as_ref().and_then(|diversion| diversion.meant(&socket));
-                    let target = meant.and_then(|to| Some((to, diversion::target(to)?)));
-                    if let (Some((to, target)), Ok(mut local)) = (target, Local::silent(socket)) {
-                        local.diverted = Some(to);
-                        self.connect(now, local, &target);
-                    }
-                }
-                Leads::WhereAsked => {
-                    let Ok(local) = Local::new(socket) else { continue };
-                    let number = self.next_local;
-                    self.next_local = self.next_local.wrapping_add(1);
-                    if self.poll.add_level(&local.socket, LOCAL | u64::from(number)).is_ok() {
-                        self.locals.insert(number, (now, local));
-                        self.listen(number);
-                    }
-                }
-            }
-        }
-    }
-
-    fn listen(&mut self, number: u32) {
-        let Some((since, mut local)) = self.locals.remove(&number) else { return };
-        match local.listen() {
-            Heard::More => drop(self.locals.insert(number, (since, local))),
-            Heard::Wants(target) => {
-                self.poll.remove(&local.socket);
-                self.connect(clock::now(), local, &target);
-            }
-            Heard::Over => {}
-        }
-    }
-
-    fn connect(&mut self, now: Time, local: Local, target: &Target) {
+    fn connect(&mut self, now: Time, (local, target): Guest) {
         match self.tunnel.session() {
-            Some(session) => session.open(local, target),
+            Some(session) => session.open(local, &target),
             None => {
                 self.refused.add(now, ());
                 drop(local.answer(OpenResult::NetworkUnreachable));
@@ -335,28 +242,12 @@ impl Station {
         }
     }
 
-    /// Ends connections that have said nothing sensible for long, and asks again where there was no room.
-    fn look_after_locals(&mut self, now: Time) {
-        while let Some(oldest) = self.locals.first_entry().filter(|oldest| now.since(oldest.get().0) >= GREETING) {
-            oldest.remove().1.give_up();
-        }
-        self.doorways.iter_mut().for_each(|(doorway, _)| doorway.look_after(now, &self.poll));
-    }
-
     /// Leads programs' connections here as long as that does them good.
-    #[cfg(feature = "bpf")]
     fn divert(&mut self, now: Time) -> Result<(), Error> {
-        let Some(diversion) = &mut self.diversion else { return Ok(()) };
-        let failed = |error: libbpf_rs::Error| Error::Transparent(format!("an eBPF map: {error:#}"));
-        if !diversion.is_attached(now) {
-            let why = "the programs are not attached to the cgroup any more, which has gone: start the station's agent again (as a \
-                       service, with a restart on failure)";
-            return Err(Error::Transparent(why.to_owned()));
-        }
         let session = self.tunnel.session();
-        diversion.look(now, session.as_ref().map(|session| session.heard)).map_err(failed)?;
+        let heard = session.as_ref().map(|session| session.heard);
         let forbidden = session.map(|session| std::mem::take(&mut session.forbidden)).unwrap_or_default();
-        forbidden.into_iter().try_for_each(|to| diversion.pass(to)).map_err(failed)
+        self.doors.divert(now, heard, forbidden)
     }
 
     /// Says what is known of a proxy that is silent.
@@ -375,8 +266,7 @@ impl Station {
     }
 
     fn service(&mut self, now: Time) -> Result<(), Error> {
-        self.look_after_locals(now);
-        #[cfg(feature = "bpf")]
+        self.doors.look_after(now, &self.poll);
         self.divert(now)?;
         self.listen_for_the_proxy(now);
         self.search(now);
@@ -444,9 +334,8 @@ impl Station {
         });
         let tunnel = self.tunnel.next_wake().min(session.unwrap_or(Time::MAX));
         let again = self.again.as_ref().map_or(Time::MAX, |(at, _)| *at);
-        let local = self.locals.first_key_value().map(|(_, (since, _))| *since + GREETING);
         let search = self.search.as_ref().and_then(Search::next_look);
-        let times = self.doorways.iter().filter_map(|(doorway, _)| doorway.next_look()).chain(local).chain(search);
+        let times = self.doors.next_look().into_iter().chain(search);
         let frames = if self.frames.has_more() { now } else { Time::MAX };
         times.fold(tunnel.min(self.slot.1).min(again).min(self.hush.next()).min(frames), Time::min)
     }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 /// A round through the addresses.
-pub(super) struct Search {
+pub(crate) struct Search {
     /// The one that is tried, and then the others, the next first.
     addresses: VecDeque<SocketAddr>,
     since: Time,
@@ -25,7 +25,7 @@ impl Search {
     ///
     /// # Panics
     /// Without an address.
-    pub(super) fn begin<L, E>(
+    pub(crate) fn begin<L, E>(
         now: Time,
         addresses: impl Iterator<Item = SocketAddr>,
         mut open: impl FnMut(SocketAddr) -> Result<L, E>,
@@ -39,17 +39,17 @@ impl Search {
     }
 
     /// The address that is tried.
-    pub(super) fn tried(&self) -> SocketAddr {
+    pub(crate) fn tried(&self) -> SocketAddr {
         *self.addresses.front().expect("never none")
     }
 
     /// When the next address is to be tried, if there is another.
-    pub(super) fn next_look(&self) -> Option<Time> {
+    pub(crate) fn next_look(&self) -> Option<Time> {
         (self.addresses.len() > 1).then(|| self.since + TRIED)
     }
 
     /// Goes on to the next address, when this one has had its time, with a socket of its own: who opens one knows the family.
-    pub(super) fn look<L, E>(&mut self, now: Time, open: impl FnMut(SocketAddr) -> Result<L, E>) -> Option<L> {
+    pub(crate) fn look<L, E>(&mut self, now: Time, open: impl FnMut(SocketAddr) -> Result<L, E>) -> Option<L> {
         self.next_look().filter(|at| now >= *at)?;
         self.since = now;
         self.go_on(open)

@@ -2,6 +2,7 @@
 
 use super::local::Local;
 use crate::tunnel::link::Link;
+use crate::tunnel::outgoing;
 use crate::tunnel::path::Path;
 use crate::tunnel::pipe::{Pipe, State, Turns};
 use crate::tunnel::poll::Poll;
@@ -104,7 +105,7 @@ impl Session {
                     });
                     match begun {
                         Ok(socket) => drop(self.serving.insert(stream, (socket, now))),
-                        Err(error) => self.endpoint.opened(stream, crate::proxy::open_result(&error)),
+                        Err(error) => self.endpoint.opened(stream, outgoing::result_of(&error)),
                     }
                 }
                 Event::Readable(stream) => self.push(now, stream),
@@ -154,7 +155,7 @@ impl Session {
                 self.pipes.insert(stream, pipe);
                 self.push(now, stream);
             }
-            Err(error) => self.endpoint.opened(stream, crate::proxy::open_result(&error)),
+            Err(error) => self.endpoint.opened(stream, outgoing::result_of(&error)),
         }
     }
 

@@ -10,6 +10,7 @@ use lasthop_units::Time;
 pub fn farewell(now: Time, endpoint: &mut Endpoint, keys: &mut Keyring, link: &Link, path: &mut Path) {
     endpoint.close();
     let (mut packet, mut datagram) = (Vec::new(), Vec::new());
+    path.preface(&mut datagram);
     if let Some(departure) = endpoint.poll_transmit(now, &mut packet)
         && keys.seal(now, departure.number, &packet, &mut datagram)
     {

@@ -19,6 +19,7 @@
 //! way between proxy and server, which is plain TCP as it would be without the proxy. Somebody who may read the key
 //! file can be that station, or the proxy. Datagrams that are held back or reordered are noticed only as losses.
 
+pub mod asking;
 pub mod challenge;
 pub mod clock;
 pub mod doorway;
@@ -29,10 +30,12 @@ pub mod keyring;
 pub mod keys;
 pub mod link;
 pub mod log;
+pub(crate) mod outgoing;
 pub mod path;
 pub mod pipe;
 pub mod rarely;
 pub(crate) mod replay;
+pub(crate) mod roaming;
 pub mod sealer;
 pub mod spread;
 

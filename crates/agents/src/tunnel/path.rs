@@ -2,6 +2,7 @@
 
 use super::link::Link;
 use lasthop_units::{Span, Time};
+use lasthop_wire::datagram::preamble::preamble;
 use lasthop_wire::tunnel::PacketSize;
 use nix::errno::Errno;
 use nix::sys::socket::{getsockopt, sockopt};
@@ -16,6 +17,8 @@ use std::os::fd::AsRawFd;
 pub struct Path {
     to: SocketAddr,
     size: PacketSize,
+    /// D of our own interface, which stands before what goes over a mesh; `None` elsewhere.
+    own_delay: Option<Span>,
     /// The kernel may be asked to cut a train into datagrams.
     pub(super) segmentation: bool,
     asked: Option<Time>,
@@ -38,7 +41,23 @@ impl Path {
     /// A path of which nothing is known but where it ends.
     pub fn new(to: SocketAddr) -> Path {
         let size = PacketSize::of_path(is_ipv6(to), 1500);
-        Path { to, size, segmentation: true, asked: None, unsent: Unsent::default() }
+        Path { to, size, own_delay: None, segmentation: true, asked: None, unsent: Unsent::default() }
+    }
+
+    /// A path over a mesh: before every datagram stand octets in which relays raise D ([`lasthop_wire::datagram::preamble`]).
+    pub fn over_mesh(to: SocketAddr) -> Path {
+        let path = Path::new(to);
+        Path { size: path.size.over_mesh(), own_delay: Some(Span::ZERO), ..path }
+    }
+
+    /// D of our own interface is this from now on; of no account but over a mesh.
+    pub fn set_own_delay(&mut self, delay: Span) {
+        self.own_delay = self.own_delay.map(|_| delay);
+    }
+
+    /// Appends what stands before a datagram: nothing but over a mesh.
+    pub fn preface(&self, out: &mut Vec<u8>) {
+        out.extend(self.own_delay.map(preamble).iter().flatten());
     }
 
     /// Where it ends.
@@ -59,7 +78,8 @@ impl Path {
     /// The other end is at this address now.
     pub fn lead_to(&mut self, to: SocketAddr) {
         if self.to != to {
-            *self = Path { unsent: self.unsent, ..Path::new(to) };
+            let new = if self.own_delay.is_some() { Path::over_mesh(to) } else { Path::new(to) };
+            *self = Path { unsent: self.unsent, own_delay: self.own_delay, ..new };
         }
     }
 
@@ -76,7 +96,8 @@ impl Path {
         self.asked = Some(now);
         // What it does not know of a path it will know when there is one.
         let Ok(mtu) = mtu(link.address().ok(), self.to) else { return };
-        self.size = PacketSize::of_path(is_ipv6(self.to), mtu);
+        let size = PacketSize::of_path(is_ipv6(self.to), mtu);
+        self.size = if self.own_delay.is_some() { size.over_mesh() } else { size };
         // A train is cut into packets that pass, or not at all. Whether this device can do it is tried again.
         self.segmentation = self.size.ip_len(self.size.datagram()) <= mtu;
     }

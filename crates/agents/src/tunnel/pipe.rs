@@ -157,9 +157,19 @@ impl Pipe {
 
     /// Makes the other end see that the connection has failed, not that it has ended.
     pub fn abort(self) {
-        let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-        // Refusal costs the other end the distinction.
-        let _ = nix::sys::socket::setsockopt(&self.socket, nix::sys::socket::sockopt::Linger, &linger);
+        fail_when_closed(&self.socket, true);
+    }
+
+    /// From now on the other end sees that the connection has failed whenever the socket is closed, also where the process is killed; unless it
+    /// ends by [`Pipe::finish`].
+    pub fn fail_when_killed(self) -> Pipe {
+        fail_when_closed(&self.socket, true);
+        self
+    }
+
+    /// Both directions have ended in order: what has not been acknowledged yet still arrives.
+    pub fn finish(self) {
+        fail_when_closed(&self.socket, false);
     }
 
     /// Octets that wait in the kernel to be read.
@@ -169,6 +179,13 @@ impl Pipe {
         let failed = unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::FIONREAD, &mut count) };
         if failed == 0 { u64::try_from(count).unwrap_or(0) } else { 0 }
     }
+}
+
+/// Whether a connection is reset when its socket is closed.
+pub fn fail_when_closed(socket: &TcpStream, fails: bool) {
+    let linger = libc::linger { l_onoff: fails.into(), l_linger: 0 };
+    // Refusal costs the other end the distinction.
+    let _ = nix::sys::socket::setsockopt(socket, nix::sys::socket::sockopt::Linger, &linger);
 }
 
 impl AsFd for Pipe {

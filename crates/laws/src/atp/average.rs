@@ -7,23 +7,17 @@
 //!             40 ms after that. `on-change` tells when D_avg has changed by a tenth, below which a sender does not speed up, or after a second.
 //! Validity:   it tells for as long as packets come, and three epochs longer.     Checked by: tests::*, tests/conformance
 
-use super::{Params, SHORTEST_EPOCH, Variant};
+use super::{HOLES, LONGEST_DELAY, LONGEST_EPOCH, Params, SHORTEST_EPOCH, Variant};
 use crate::{Decision, ReceiverLaw, Why};
 use lasthop_signals::{Feedback, PathDelay, Signal};
 use lasthop_units::{Span, Time};
 
 /// What is kept of the average at a new packet.
 const KEPT: f64 = 0.85;
-const LONGEST: Span = Span::from_secs(1);
 /// By which part the average must have changed for `on-change` to tell.
 const NOTICED: f64 = 0.1;
-/// Holes in what has come that are told at once: a report has room for twenty blocks.
-const HOLES: usize = 16;
 /// Epochs without a packet after which nothing is told any more.
 const QUIET: u32 = 3;
-/// No longer D is believed: at a packet in more than that the receiver would fall silent between two. D is not authenticated, and what a
-/// damaged or a forged one does is over after as long.
-const MOST: Span = Span::from_secs(4);
 
 /// The law of one receiver.
 #[derive(Clone, Debug)]
@@ -50,17 +44,17 @@ impl Average {
 
     fn epoch(&self) -> Span {
         match self.params.variant {
-            Variant::Default | Variant::OnChange => LONGEST,
+            Variant::Default | Variant::OnChange => LONGEST_EPOCH,
             Variant::Aggressive => SHORTEST_EPOCH,
             Variant::Adaptive => {
                 let settled = self.average.unwrap_or(Span::ZERO) * u64::from(self.params.packets);
-                settled.max(self.round_trip).clamp(SHORTEST_EPOCH, LONGEST)
+                settled.max(self.round_trip).clamp(SHORTEST_EPOCH, LONGEST_EPOCH)
             }
         }
     }
 
     fn on_stamp(&mut self, now: Time, delay: Span) {
-        let delay = delay.min(MOST);
+        let delay = delay.min(LONGEST_DELAY);
         let average = self.average.map_or(delay, |known| known.scale(KEPT) + delay.scale(1.0 - KEPT));
         self.average = Some(average);
         (self.heard, self.quiet) = (true, 0);

@@ -16,6 +16,13 @@ use lasthop_units::Span;
 
 /// No receiver tells more often.
 pub const SHORTEST_EPOCH: Span = Span::from_millis(40);
+/// No receiver tells more rarely while packets come.
+pub const LONGEST_EPOCH: Span = Span::from_secs(1);
+/// No longer D is believed: at a packet in more than that the receiver would fall silent between two. D is not authenticated, and what a
+/// damaged or a forged one does is over after as long.
+pub const LONGEST_DELAY: Span = Span::from_secs(4);
+/// Holes in what has come that are told at once: a report has room for twenty blocks.
+pub const HOLES: usize = 16;
 
 /// The name of the laws.
 pub const NAME: &str = "atp";

@@ -17,6 +17,8 @@ pub(super) struct Arrivals {
     owed_since: Time,
     /// Something is missing, or was late, of which the last acknowledgement did not tell.
     gap: bool,
+    /// How often that was so.
+    gaps: u32,
     acknowledged: Time,
 }
 
@@ -37,6 +39,7 @@ impl Arrivals {
             }
             self.owed += 1;
             self.gap |= number != next;
+            self.gaps += u32::from(number != next);
         }
     }
 
@@ -44,7 +47,7 @@ impl Arrivals {
     pub(super) fn due(&self, rule: &AckRule) -> Option<Time> {
         match self.owed {
             0 => None,
-            owed if owed >= rule.packets => Some(Time::ZERO),
+            owed if owed >= rule.packets || self.gaps >= rule.gaps => Some(Time::ZERO),
             _ if self.gap => Some((self.owed_since + rule.delay).min(self.acknowledged + rule.between_gaps)),
             _ => Some(self.owed_since + rule.delay),
         }
@@ -55,11 +58,16 @@ impl Arrivals {
         self.owed > 0
     }
 
+    /// How often something was missing, or late, of which no acknowledgement has told.
+    pub(super) fn gaps(&self) -> usize {
+        self.gaps as usize
+    }
+
     /// The acknowledgement, which counts as sent; `None` if nothing has arrived yet.
     pub(super) fn acknowledge(&mut self, now: Time) -> Option<Frame<'static>> {
         let (_, arrived) = self.largest?;
         let ranges = self.seen.iter().rev().map(|range| AckRange { first: range.start, last: range.end - 1 }).collect();
-        (self.owed, self.gap, self.acknowledged) = (0, false, now);
+        (self.owed, self.gap, self.gaps, self.acknowledged) = (0, false, 0, now);
         let delay: Span = now.since(arrived);
         Some(Frame::Ack { delay, ranges })
     }
@@ -85,7 +93,8 @@ mod tests {
 
     #[test]
     fn acknowledgements_wait_a_little_unless_something_is_missing() {
-        let rule = AckRule { delay: Span::from_millis(1), packets: 64, between_gaps: Span::from_micros(3) };
+        let rule =
+            AckRule { delay: Span::from_millis(1), packets: 64, between_gaps: Span::from_micros(3), gaps: u32::MAX };
         let mut arrivals = Arrivals::default();
         assert_eq!(arrivals.acknowledge(at(0)), None);
         arrivals.on_packet(at(10), 0, true);
@@ -100,6 +109,20 @@ mod tests {
         assert_eq!(arrivals.due(&rule), None, "nobody asked");
         arrivals.on_packet(at(36), 6, true);
         assert_eq!(arrivals.due(&rule), Some(at(38)), "another gap, 1 us after the first was told");
+    }
+
+    #[test]
+    fn many_gaps_are_told_without_waiting() {
+        let rule = AckRule { gaps: 3, between_gaps: Span::from_millis(40), ..AckRule::RARE };
+        let mut arrivals = Arrivals::default();
+        arrivals.on_packet(at(0), 0, true);
+        assert!(arrivals.acknowledge(at(1)).is_some());
+        for n in 1..=3u64 {
+            assert_ne!(arrivals.due(&rule), Some(Time::ZERO));
+            arrivals.on_packet(at(n), 2 * n, true);
+        }
+        assert_eq!((arrivals.due(&rule), arrivals.gaps()), (Some(Time::ZERO), 3));
+        assert!(arrivals.acknowledge(at(5)).is_some() && arrivals.gaps() == 0);
     }
 
     #[test]

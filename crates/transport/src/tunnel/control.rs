@@ -1,5 +1,6 @@
 //! How much may be in the network, and how fast it may leave: set from outside, or decided by a law.
 
+use super::path_pace::PathPace;
 use crate::rtt::RttEstimator;
 use lasthop_laws::SenderLaw;
 use lasthop_signals::{Ack, Loss, Sent, Signal};
@@ -17,6 +18,8 @@ pub(super) enum Control {
     },
     /// A sender law.
     Law(LawControl),
+    /// The delay of the path's slowest hop, as packets bring it.
+    Path(Box<PathPace>),
 }
 
 /// A law, and what it wants to be told that nobody else needs.

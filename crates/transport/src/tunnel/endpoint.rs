@@ -65,6 +65,18 @@ impl Config {
             ..Config::station()
         }
     }
+
+    /// An end of the tunnel between two gateways of a mesh, the one that calls or the other: what both may hold is alike. Acknowledgements are
+    /// by [`Endpoint::with_path_pace`].
+    pub fn gateway(calls: bool) -> Config {
+        Config {
+            first_stream: if calls { 1 } else { 2 },
+            window: 4 << 20,
+            budget: 16 << 20,
+            horizon: Span::from_micros(50),
+            ..Config::station()
+        }
+    }
 }
 
 /// When an end acknowledges.
@@ -76,15 +88,18 @@ pub struct AckRule {
     pub packets: u32,
     /// Time from one acknowledgement to the next that a gap may call for.
     pub between_gaps: Span,
+    /// Gaps that are told without waiting even for that.
+    pub gaps: u32,
 }
 
 impl AckRule {
     /// The station's. Its acknowledgements are accesses to the channel that carries the data, and nothing waits for them: a law,
     /// not their arrival, says how fast the proxy sends. What is missing is told at once, but not for every single loss of many.
     pub const RARE: AckRule =
-        AckRule { delay: Span::from_millis(100), packets: 512, between_gaps: Span::from_millis(10) };
+        AckRule { delay: Span::from_millis(100), packets: 512, between_gaps: Span::from_millis(10), gaps: u32::MAX };
     /// The proxy's. What the station may have under way depends on them.
-    pub const PROMPT: AckRule = AckRule { delay: Span::from_millis(1), packets: 64, between_gaps: Span::ZERO };
+    pub const PROMPT: AckRule =
+        AckRule { delay: Span::from_millis(1), packets: 64, between_gaps: Span::ZERO, gaps: u32::MAX };
 }
 
 /// The window of a stream before either end has said anything.
@@ -315,6 +330,7 @@ impl Endpoint {
         let (rate, budget) = match &self.control {
             Control::Set { rate, budget } => (*rate, budget.saturating_sub(self.held)),
             Control::Law(law) => (law.rate(now), law.window(now).saturating_sub(self.held)),
+            Control::Path(path) => (path.rate(), Bytes::MAX),
         };
         // No stream is given more than it may send, so that all that is unsent here can leave.
         let ahead = rate.bytes_in(READ_AHEAD).get().clamp(least_ahead, MOST_AHEAD).saturating_sub(self.unsent.get());
@@ -433,22 +449,33 @@ impl Endpoint {
     /// # Errors
     /// [`Violation`]: the session cannot go on. Whatever comes after it is refused for the same reason.
     pub fn on_packet(&mut self, now: Time, number: u64, packet: &[u8]) -> Result<Time, Violation> {
+        self.on_stamped_packet(now, number, packet, Span::ZERO)
+    }
+
+    /// The same of a packet that has brought this D of the way here.
+    ///
+    /// # Errors
+    /// As [`Endpoint::on_packet`].
+    pub fn on_stamped_packet(&mut self, now: Time, number: u64, packet: &[u8], delay: Span) -> Result<Time, Violation> {
         if let Some(violation) = &self.violation {
             return Err(violation.clone());
         }
-        let taken = self.take_packet(now, number, packet);
+        let taken = self.take_packet(now, number, packet, delay);
         // Half of the packet has been taken in, perhaps. What the other end builds on it cannot be made sense of.
         self.violation = taken.as_ref().err().cloned();
         taken
     }
 
-    fn take_packet(&mut self, now: Time, number: u64, packet: &[u8]) -> Result<Time, Violation> {
+    fn take_packet(&mut self, now: Time, number: u64, packet: &[u8], delay: Span) -> Result<Time, Violation> {
         let (sent_at, frames) = open_packet(packet)?;
         self.path_answered = None;
         let (mut wants_ack, mut acks, mut whole) = (false, 0, true);
+        let (mut data, mut probe) = (false, false);
         for frame in frames {
             let frame = frame?;
             wants_ack |= !is_told_once(&frame);
+            data |= matches!(frame, Frame::Data(_));
+            probe |= frame == Frame::Probe;
             // Each is looked up in all that is under way.
             acks += usize::from(matches!(frame, Frame::Ack { .. }));
             if acks > 1 {
@@ -469,6 +496,9 @@ impl Endpoint {
             return Ok(sent_at);
         }
         self.arrivals.on_packet(now, number, wants_ack);
+        if data || probe {
+            self.on_stamp(now, delay, probe);
+        }
         self.on_life(now);
         self.delays.push(Delay::Hop(self.clock.there(now).since(sent_at)));
         Ok(sent_at)
@@ -477,7 +507,8 @@ impl Endpoint {
     /// Takes a frame in; false if there is no room for it now.
     fn on_frame(&mut self, now: Time, sent_at: Time, frame: Frame<'_>) -> Result<bool, Violation> {
         match frame {
-            Frame::Ping => {}
+            Frame::Ping | Frame::Probe => {}
+            Frame::PathDelay { average, epoch } => self.on_path_delay(now, average, epoch),
             Frame::Ack { delay, ranges } => self.on_ack(now, sent_at, delay, &ranges),
             Frame::Data(data) => return self.on_data(&data, sent_at),
             Frame::Open { stream: number, host, port } => {
@@ -583,6 +614,9 @@ impl Endpoint {
     /// What [`Endpoint::next_timeout`] announced has come.
     pub fn on_timeout(&mut self, now: Time) {
         self.collect_lost(now);
+        if let Control::Path(path) = &mut self.control {
+            path.on_timeout(now);
+        }
         if self.probe_time().is_none_or(|at| at > now) {
             return;
         }
@@ -623,7 +657,11 @@ impl Endpoint {
 
     /// The part of [`Endpoint::next_timeout`] that may be late by tens of microseconds: acknowledgements, probes, losses.
     pub fn next_timer(&self) -> Option<Time> {
-        let timers = [self.ledger.loss_time(&self.rtt), self.probe_time(), self.arrivals.due(&self.config.acks)];
+        let path = match &self.control {
+            Control::Path(path) => path.timer().into_iter().chain(self.asks_at()).min(),
+            Control::Set { .. } | Control::Law(_) => None,
+        };
+        let timers = [self.ledger.loss_time(&self.rtt), self.probe_time(), self.arrivals.due(&self.ack_rule()), path];
         timers.into_iter().flatten().min()
     }
 
@@ -683,6 +721,10 @@ impl Endpoint {
     }
 
     pub(super) fn probe_time(&self) -> Option<Time> {
+        // Who goes by the path asks by `asks_at`, and holds nothing back for it.
+        if matches!(self.control, Control::Path(_)) {
+            return None;
+        }
         Some(self.ledger.waiting_since()? + self.rtt.rto() + self.config.peer_acks.delay)
     }
 
@@ -736,7 +778,13 @@ impl Endpoint {
 fn is_told_once(frame: &Frame<'_>) -> bool {
     matches!(
         frame,
-        Frame::Ack { .. } | Frame::Feedback(_) | Frame::PathChallenge(_) | Frame::PathAnswer(_) | Frame::Close
+        Frame::Ack { .. }
+            | Frame::Feedback(_)
+            | Frame::PathChallenge(_)
+            | Frame::PathAnswer(_)
+            | Frame::Probe
+            | Frame::PathDelay { .. }
+            | Frame::Close
     )
 }
 

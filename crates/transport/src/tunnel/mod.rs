@@ -2,8 +2,8 @@
 //!
 //! An [`Endpoint`] is one end of a session. It multiplexes byte streams, acknowledges with ranges, repeats what was
 //! lost, holds the other side's windows, and lets packets leave no faster than it is told: by a rate that somebody else
-//! sets for the hop ([`Endpoint::set_pacing`]), or by a [`lasthop_laws::SenderLaw`] of its own. It knows neither
-//! sockets nor keys nor clocks: it is given opened packets and the time, and hands back packets to be sealed.
+//! sets for the hop ([`Endpoint::set_pacing`]), by a [`lasthop_laws::SenderLaw`] of its own, or by what packets bring of
+//! the delay of a mesh's slowest hop ([`Endpoint::with_path_pace`]). It knows neither sockets nor keys nor clocks: it is given opened packets and the time, and hands back packets to be sealed.
 //!
 //! The world's loop is: [`Endpoint::on_packet`] for what arrived, [`Endpoint::on_timeout`] when
 //! [`Endpoint::next_timeout`] has come, [`Endpoint::write`] as much as [`Endpoint::wants`] says, and then
@@ -16,7 +16,7 @@
 //!             by packet and time threshold, probe timeouts); RFC 6298 for the timer's base.
 //! Deviations: one kind of packet, one ledger of numbers; no congestion window of its own; acknowledgements by [`AckRule`]
 //!             rather than for every second packet, because each costs the hop a channel access; after a probe
-//!             timeout nothing but probes leaves until something is acknowledged.
+//!             timeout nothing but probes leaves until something is acknowledged (`path_pace` has neither).
 //! Validity:   a path that seldom reorders by more than three packets (802.11 delivers in order).
 //! Checked by: tests/tunnel.rs (exact delivery for any loss, duplication and order), tests/credit.rs, tests/memory.rs,
 //!             ledger::tests::*, pacer::tests::*
@@ -29,6 +29,7 @@ mod endpoint;
 mod frames;
 mod ledger;
 mod pacer;
+mod path_pace;
 mod recv_half;
 mod send_half;
 mod streams;
@@ -36,4 +37,5 @@ mod transmit;
 
 pub use clock::ClockOffset;
 pub use endpoint::{AckRule, Backlog, Config, Delay, Endpoint, Event, Violation};
+pub use path_pace::PathFigures;
 pub use transmit::Departure;

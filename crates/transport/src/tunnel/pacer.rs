@@ -32,6 +32,18 @@ impl Pacer {
         due
     }
 
+    /// A packet leaves at `now`, `gap` before the next one however long it is; returns when it should have left, likewise.
+    pub(super) fn on_sent_every(&mut self, now: Time, gap: Span) -> Time {
+        let due = self.due.max(now.saturating_sub(CATCH_UP));
+        self.due = due + gap;
+        due
+    }
+
+    /// What a longer gap would have made wait need not wait beyond `at` any more.
+    pub(super) fn wait_at_most(&mut self, at: Time) {
+        self.due = self.due.min(at);
+    }
+
     /// The rate was `old` and is `new` from `now` on: what was to be waited at the old one is not waited for at the new. (The packet before
     /// may have left at one a second.)
     pub(super) fn change(&mut self, now: Time, old: Rate, new: Rate) {

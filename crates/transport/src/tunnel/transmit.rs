@@ -1,10 +1,10 @@
 //! Putting packets together.
 
 use super::control::Control;
-use super::endpoint::{Endpoint, MOST_SENT};
+use super::endpoint::{AckRule, Endpoint, MOST_SENT};
 use super::frames::{Content, Item, Part};
 use lasthop_units::{Bytes, Rate, Span, Time};
-use lasthop_wire::tunnel::{self, Data, Frame, OpenResult, PathData, SEALED_HEADER, TAG};
+use lasthop_wire::tunnel::{self, Data, Frame, OpenResult, PathData};
 
 /// Less room than this is not worth another part of a stream.
 const LEAST_PART: usize = 64;
@@ -22,16 +22,20 @@ impl Endpoint {
     /// The next packet that may leave now: `out` is filled with it. `None` if nothing may.
     pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Departure> {
         let probing = self.probes > 0;
-        let data = !self.ready.is_empty() && (probing || self.may_send(now));
-        let ack = self.arrivals.due(&self.config.acks).is_some_and(|due| due <= now);
-        if !(data || ack || probing || self.is_to_tell()) {
+        let asks = self.asks_at().is_some_and(|at| at <= now);
+        // A probe is a packet anyway: it takes data along where no other may.
+        let with_probe = asks && self.is_path_unknown();
+        let data = !self.ready.is_empty() && (probing || with_probe || self.may_send(now));
+        let ack = self.arrivals.due(&self.ack_rule()).is_some_and(|due| due <= now);
+        if !(data || ack || probing || asks || self.is_to_tell()) {
             return None;
         }
         out.clear();
         out.extend_from_slice(&tunnel::packet_header(now));
-        if self.arrivals.is_owed() {
+        if self.takes_ack(ack, data) {
             self.put_ack(now, out);
         }
+        self.put_path(now, asks, out);
         let mut content = Content::default();
         self.put_items(out, &mut content);
         if data {
@@ -43,8 +47,8 @@ impl Endpoint {
         }
         self.probes = self.probes.saturating_sub(1);
         let number = self.ledger.next_number();
-        let len = Bytes::new(self.size.ip_len(SEALED_HEADER + out.len() + TAG) as u64);
-        let due = self.account(now, len, (!content.is_empty()).then_some(content));
+        let len = Bytes::new(self.size.sealed_ip_len(out.len()) as u64);
+        let due = self.account(now, len, asks, (!content.is_empty()).then_some(content));
         Some(Departure { number, due })
     }
 
@@ -64,14 +68,36 @@ impl Endpoint {
         out.extend_from_slice(&tunnel::packet_header(now));
         put(out, &Frame::PathChallenge(data));
         let number = self.ledger.next_number();
-        let len = Bytes::new(self.size.ip_len(SEALED_HEADER + out.len() + TAG) as u64);
+        let len = Bytes::new(self.size.sealed_ip_len(out.len()) as u64);
         self.ledger.on_sent(now, len, None);
         number
     }
 
     /// True if there is something to send that does not wait for the pacer.
     fn is_to_tell(&self) -> bool {
-        !(self.items.is_empty() && self.feedback.is_empty() && self.path_answers.is_empty()) || self.close
+        let report = matches!(&self.control, Control::Path(path) if path.has_report());
+        !(self.items.is_empty() && self.feedback.is_empty() && self.path_answers.is_empty()) || self.close || report
+    }
+
+    fn is_path_unknown(&self) -> bool {
+        matches!(&self.control, Control::Path(path) if path.is_unknown())
+    }
+
+    /// When what has come is acknowledged.
+    pub(super) fn ack_rule(&self) -> AckRule {
+        match &self.control {
+            Control::Path(path) => path.ack_rule(),
+            Control::Set { .. } | Control::Law(_) => self.config.acks,
+        }
+    }
+
+    /// Whether the next packet tells what has come. `due`: it must; `data`: it has better use for its room.
+    fn takes_ack(&self, due: bool, data: bool) -> bool {
+        match &self.control {
+            // Who tells of the path tells what has come of it, again if need be.
+            Control::Path(path) => due || path.has_report() || self.arrivals.is_owed() && !data,
+            Control::Set { .. } | Control::Law(_) => self.arrivals.is_owed(),
+        }
     }
 
     fn may_send(&mut self, now: Time) -> bool {
@@ -99,6 +125,7 @@ impl Endpoint {
         match &self.control {
             Control::Set { .. } => many,
             Control::Law(law) => many || self.ledger.in_flight() >= law.window(now),
+            Control::Path(path) => many || path.is_unknown(),
         }
     }
 
@@ -106,14 +133,14 @@ impl Endpoint {
         match &self.control {
             Control::Set { rate, .. } => *rate,
             Control::Law(law) => law.rate(now),
+            Control::Path(path) => path.rate(),
         }
     }
 
     /// Enters the packet into the books; returns when it was due if it asked for an acknowledgement.
-    fn account(&mut self, now: Time, len: Bytes, content: Option<Content>) -> Option<Time> {
+    fn account(&mut self, now: Time, len: Bytes, asks: bool, content: Option<Content>) -> Option<Time> {
         let has_data = content.as_ref().is_some_and(|content| content.data.is_some());
-        let rate = self.rate(now);
-        let due = self.pacer.on_sent(now, len, rate);
+        let due = self.pace(now, len, asks, content.as_ref());
         self.starved = self.ready.is_empty().then_some(now);
         let waits = content.is_some();
         self.ledger.on_sent(now, len, content);

@@ -1,4 +1,5 @@
-//! What `lasthop send` and `lasthop recv` put into UDP datagrams: packets of ATP, segments of TCP, and what sets a connection up and ends it.
+//! What `lasthop send` and `lasthop recv` put into UDP datagrams: packets of ATP, segments of TCP, and what sets a connection up and ends it;
+//! and what a mesh's gateways put before the tunnel's.
 //!
 //! All begin alike, so that a relay finds D without knowing the rest ([`raise_delay`]):
 //!
@@ -8,7 +9,7 @@
 //! | 1 | 3 | of ATP: [`crate::atp`]; otherwise zero |
 //! | 4 | 4 | D: the largest delay of a hop so far, microseconds; relays raise it |
 //!
-//! Kinds 0 to 4 are those of [`crate::atp`]. The others go on with the connection's number at offset 8:
+//! Kinds 0 to 4 are those of [`crate::atp`]; 12 is a datagram of the tunnel between two gateways ([`preamble`]). The others go on with the connection's number at offset 8:
 //!
 //! | kind | packet | from offset 12 |
 //! | --- | --- | --- |
@@ -19,6 +20,7 @@
 //!
 //! Where both ends have a key, what [`sealed`] describes follows each of them but a challenge and the first `Open`.
 
+pub mod preamble;
 pub mod sealed;
 mod session;
 
@@ -40,6 +42,8 @@ const SEGMENT: u8 = 8;
 const OPEN: u8 = 9;
 const CHALLENGE: u8 = 10;
 const CLOSE: u8 = 11;
+/// Not of `send` and `recv`.
+const TUNNEL: u8 = 12;
 
 /// A datagram that was read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -161,7 +165,7 @@ pub fn raise_delay(bytes: &mut [u8], own: Span) -> bool {
 }
 
 fn is_known(kind: u8) -> bool {
-    kind <= LAST_OF_ATP || (SEGMENT..=CLOSE).contains(&kind)
+    kind <= LAST_OF_ATP || (SEGMENT..=TUNNEL).contains(&kind)
 }
 
 #[cfg(test)]

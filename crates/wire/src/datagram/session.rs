@@ -200,7 +200,7 @@ fn whole(bytes: &[u8], len: usize, field: &'static str) -> Result<(), Error> {
     }
 }
 
-fn zeros(bytes: &[u8], range: std::ops::Range<usize>) -> Result<(), Error> {
+pub(super) fn zeros(bytes: &[u8], range: std::ops::Range<usize>) -> Result<(), Error> {
     let other = bytes.get(range).unwrap_or_default().iter().find(|octet| **octet != 0);
     other.map_or(Ok(()), |octet| Err(Error::Unknown { what: "octet that is to be zero", value: u64::from(*octet) }))
 }

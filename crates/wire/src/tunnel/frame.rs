@@ -17,10 +17,15 @@
 //! | 11 | budget | octets of all streams together up to which data may be sent (8) |
 //! | 12 | path challenge | octets that nobody can guess (8), to be sent back at once |
 //! | 13 | path answer | the octets of a path challenge (8) |
+//! | 14 | probe | none: asks for a path delay at once |
+//! | 15 | path delay | D_avg in µs (4), µs to the next one (4) |
 //!
 //! Streams that the station opens have odd numbers, those of the proxy even ones. The *age* of data is how long its
 //! first octet has been on its way when the packet was sealed: in the proxy, and an estimate of its time on the wire
 //! from the server.
+//!
+//! Probe and path delay are ATP's, and stand only in packets that have a [`crate::datagram::preamble`] before them: no end of the plain
+//! tunnel sends or gets one, so that they are no other version.
 
 use super::feedback;
 use crate::{Error, be16, be32, take};
@@ -46,6 +51,8 @@ const CLOSE: u8 = 10;
 const BUDGET: u8 = 11;
 const PATH_CHALLENGE: u8 = 12;
 const PATH_ANSWER: u8 = 13;
+const PROBE: u8 = 14;
+const PATH_DELAY: u8 = 15;
 
 /// What a path challenge holds.
 pub type PathData = [u8; 8];
@@ -105,6 +112,15 @@ pub enum Frame<'a> {
     PathChallenge(PathData),
     /// Says so.
     PathAnswer(PathData),
+    /// Asks for a path delay at once.
+    Probe,
+    /// How long a packet takes at the slowest hop of the way on which the other end's come.
+    PathDelay {
+        /// The average of D, to a microsecond.
+        average: Span,
+        /// Time to the next such frame, to a microsecond.
+        epoch: Span,
+    },
     /// Ends the session.
     Close,
 }
@@ -198,7 +214,8 @@ impl Frame<'_> {
     /// Octets that [`Frame::encode`] appends.
     pub fn encoded_len(&self) -> usize {
         match self {
-            Frame::Ping | Frame::Close => 1,
+            Frame::Ping | Frame::Probe | Frame::Close => 1,
+            Frame::PathDelay { .. } => 1 + 4 + 4,
             Frame::Ack { ranges, .. } => ack_len(ranges.len()),
             Frame::Data(data) => data_header() + data.bytes.len(),
             Frame::Open { host, .. } => 1 + 4 + 2 + 1 + host.len(),
@@ -262,6 +279,12 @@ impl Frame<'_> {
                 out.push(PATH_ANSWER);
                 out.extend_from_slice(data);
             }
+            Frame::Probe => out.push(PROBE),
+            Frame::PathDelay { average, epoch } => {
+                out.push(PATH_DELAY);
+                out.extend_from_slice(&micros(*average).to_be_bytes());
+                out.extend_from_slice(&micros(*epoch).to_be_bytes());
+            }
             Frame::Feedback(feedback) => {
                 out.push(FEEDBACK);
                 feedback::encode(out, feedback);
@@ -324,6 +347,11 @@ impl<'a> Frames<'a> {
             BUDGET => Ok(Frame::Budget { limit: self.u64()? }),
             PATH_CHALLENGE => self.array().map(Frame::PathChallenge),
             PATH_ANSWER => self.array().map(Frame::PathAnswer),
+            PROBE => Ok(Frame::Probe),
+            PATH_DELAY => {
+                let [average, epoch] = [self.u32()?, self.u32()?].map(|us| Span::from_micros(us.into()));
+                Ok(Frame::PathDelay { average, epoch })
+            }
             FEEDBACK => feedback::decode(self.slice(feedback::FEEDBACK_LEN)?).map(Frame::Feedback),
             kind => Err(Error::Unknown { what: "kind of frame", value: kind.into() }),
         }

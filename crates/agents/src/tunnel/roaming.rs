@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 
 /// What a session knows of where its station may have gone.
 #[derive(Debug, Default)]
-pub(super) struct Roaming {
+pub(crate) struct Roaming {
     /// Where a new packet came from that is not where the station was, and what is to be asked there: it may have moved, or somebody repeats
     /// what it sends.
     strange: Option<(SocketAddr, PathData)>,
@@ -27,7 +27,7 @@ const CHALLENGES: Span = Span::from_secs(1);
 
 impl Roaming {
     /// The newest packet of a station came `from` there, with this `answer` to what was asked, if any; its packets go along `path`.
-    pub(super) fn look(
+    pub(crate) fn look(
         &mut self,
         now: Time,
         (station, from): (Node, SocketAddr),
@@ -47,7 +47,7 @@ impl Roaming {
     }
 
     /// What is to be asked now, and where.
-    pub(super) fn question(&mut self) -> Option<(SocketAddr, PathData)> {
+    pub(crate) fn question(&mut self) -> Option<(SocketAddr, PathData)> {
         self.strange.take()
     }
 }
