@@ -13,6 +13,7 @@ pub mod monitor;
 mod netns;
 pub mod olsr;
 pub mod proxy;
+pub mod relay;
 mod remedy;
 #[cfg(feature = "bpf")]
 mod said;
