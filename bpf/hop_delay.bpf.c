@@ -11,8 +11,8 @@
  * segments some packets on their way out of the queue, and frees them then; the segments are others, and are of the oldest such packet that has
  * any left. What is dropped in the queue counts for nothing.
  *
- * Packets are known by their address. One of which nothing is heard any more goes when its place is needed (LRU), and the agent counts
- * what waits anew when nothing has left for a second.
+ * Packets are known by their address. One of which nothing is heard any more goes when its place is needed (LRU), and the agent counts what
+ * waits anew twice a second: the kernel leaves out a program that it would have to interrupt by itself.
  */
 #include <linux/bpf.h>
 #include <stddef.h>
@@ -25,12 +25,14 @@
 #define TRAINS 64
 /* Segments of one packet that are averaged one by one: after so many the average is their own. */
 #define AVERAGED 32
-#define TRIES 64
+#define TRIES 1024
+/* A packet that found credit lowers T by a 512th: some hundreds of them come before senders have heard that T has fallen. */
+#define CREDIT_SHIFT 9
 #define NS_PER_S 1000000000ull
 /* An interface that has sent nothing for so long has rested. */
 #define IDLE NS_PER_S
 /* Segments of a packet that was queued before: lost track of. */
-#define FORGOTTEN (4 * NS_PER_S)
+#define FORGOTTEN (2 * NS_PER_S)
 
 /* Of the kernel's structs, what is used. */
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -130,9 +132,13 @@ static __always_inline int place_of(struct net_device *dev)
 	return -1;
 }
 
-/* Fails while the other holder does not go on: it may be what this processor was interrupted in. */
-static __always_inline int lock(struct hop_delay *hop)
+/*
+ * Fails while the other holder does not go on: it may be what this processor was interrupted in. A function that the verifier looks at once, as
+ * on_done: what follows would be looked at anew for every try.
+ */
+__noinline int lock(__u32 place)
 {
+	struct hop_delay *hop = at(place);
 	int i;
 
 	for (i = 0; i < TRIES; i++)
@@ -160,17 +166,23 @@ static __always_inline __u64 average(__u64 kept, __u64 sample)
 	return (3 * kept + sample) / 4;
 }
 
-/* The driver is done with a packet. HopDelay::on_done, a segment at a time. */
-static __always_inline void on_done(struct hop_delay *hop, __u64 now, __u64 queued, __u32 segments)
+/*
+ * The driver is done with a packet. HopDelay::on_done, a segment at a time. Where a driver hands packets on at once, what takes them time is a
+ * queueing discipline that shapes, and a packet that has waited for none shows its credit alone. Then T falls by a little, and stands where packets
+ * begin to wait.
+ */
+__noinline int on_done(__u32 place, __u64 now, __u64 queued, __u32 segments, int handed_on)
 {
+	struct hop_delay *hop = at(place);
 	__u64 head, each, wait;
+	int shows_service;
 	__u32 i;
 
 	__sync_fetch_and_add(&hop->waiting, -(__s64)segments);
 	__sync_fetch_and_add(&hop->done, segments);
-	if (!segments || !lock(hop)) {
+	if (!segments || !lock(place)) {
 		__sync_fetch_and_add(&hop->missed, 1);
-		return;
+		return 0;
 	}
 	head = queued > hop->last ? queued : hop->last;
 	/* Another processor's completion may be a moment ahead. */
@@ -178,16 +190,22 @@ static __always_inline void on_done(struct hop_delay *hop, __u64 now, __u64 queu
 		head = now;
 	each = (now - head) / segments;
 	wait = head > queued ? head - queued : 0;
+	shows_service = !handed_on || queued < hop->last;
 	for (i = 0; i < AVERAGED && i < segments; i++) {
-		int rested = !hop->last || (!i && now >= hop->last + IDLE);
+		__u64 done = head + (i + 1) * each;
+		int rested = !hop->last || done >= hop->last + IDLE;
 
 		hop->queueing = rested ? wait : average(hop->queueing, wait);
-		hop->service = hop->last ? average(hop->service, each) : each;
-		hop->last = head + (i + 1) * each;
+		if (shows_service)
+			hop->service = hop->last && (hop->service || !handed_on) ? average(hop->service, each) : each;
+		else if (each < hop->service)
+			hop->service -= hop->service >> CREDIT_SHIFT;
+		hop->last = done;
 		wait += each;
 	}
 	hop->last = now;
 	unlock(hop);
+	return 0;
 }
 
 static __always_inline void on_dropped(struct hop_delay *hop, __u32 segments)
@@ -197,11 +215,12 @@ static __always_inline void on_dropped(struct hop_delay *hop, __u32 segments)
 }
 
 /* A packet's segments go on in its place. */
-static __always_inline void on_segmented(struct hop_delay *hop, __u64 queued, __u32 segments)
+static __always_inline void on_segmented(__u32 place, __u64 queued, __u32 segments)
 {
+	struct hop_delay *hop = at(place);
 	struct train *train;
 
-	if (!lock(hop)) {
+	if (!lock(place)) {
 		on_dropped(hop, segments);
 		return;
 	}
@@ -217,13 +236,14 @@ static __always_inline void on_segmented(struct hop_delay *hop, __u64 queued, __
 }
 
 /* When the packet was queued whose segment the driver gets now; zero if there is none. */
-static __always_inline __u64 take_segment(struct hop_delay *hop, __u64 now, __u32 segments)
+static __always_inline __u64 take_segment(__u32 place, __u64 now, __u32 segments)
 {
+	struct hop_delay *hop = at(place);
 	__u64 queued = 0, lost = 0;
 	struct train *train;
 	int i;
 
-	if (hop->first_train == hop->next_train || !lock(hop))
+	if (hop->first_train == hop->next_train || !lock(place))
 		return 0;
 	for (i = 0; i < TRAINS && hop->first_train != hop->next_train; i++) {
 		train = &hop->trains[hop->first_train % TRAINS];
@@ -245,11 +265,12 @@ static __always_inline __u64 take_segment(struct hop_delay *hop, __u64 now, __u3
 }
 
 /* A segment was dropped in the queue: one of the newest. */
-static __always_inline void drop_segment(struct hop_delay *hop)
+static __always_inline void drop_segment(__u32 place)
 {
+	struct hop_delay *hop = at(place);
 	struct train *train;
 
-	if (hop->first_train == hop->next_train || !lock(hop))
+	if (hop->first_train == hop->next_train || !lock(place))
 		return;
 	if (hop->first_train != hop->next_train) {
 		train = &hop->trains[(hop->next_train - 1) % TRAINS];
@@ -275,7 +296,7 @@ int BPF_PROG(hop_delay_queued, struct sk_buff *skb)
 	if (before) {
 		/* It comes through an interface above this one, or was lost track of. */
 		if (before->started)
-			on_done(at(before->place), bpf_ktime_get_ns(), before->queued, before->segments);
+			on_done(before->place, bpf_ktime_get_ns(), before->queued, before->segments, 1);
 		else
 			on_dropped(at(before->place), before->segments);
 	}
@@ -302,7 +323,7 @@ int BPF_PROG(hop_delay_started, struct sk_buff *skb, struct net_device *dev)
 		return 0;
 	}
 	packet.segments = segments_of(skb);
-	packet.queued = take_segment(at(place), bpf_ktime_get_ns(), packet.segments);
+	packet.queued = take_segment(place, bpf_ktime_get_ns(), packet.segments);
 	packet.place = place;
 	packet.started = 1;
 	if (packet.queued)
@@ -311,23 +332,24 @@ int BPF_PROG(hop_delay_started, struct sk_buff *skb, struct net_device *dev)
 }
 
 /* A packet that the driver had is done with. */
-static __always_inline int finish(struct sk_buff *skb)
+static __always_inline int finish(struct sk_buff *skb, int handed_on)
 {
 	__u64 key = (__u64)skb;
 	struct packet *known = bpf_map_lookup_elem(&packets, &key), packet;
 
-	if (!known || !known->started)
+	/* What was handed on has been the driver's, though that may have been missed: a program does not interrupt itself. */
+	if (!known || !(known->started || handed_on))
 		return 0;
 	packet = *known;
 	bpf_map_delete_elem(&packets, &key);
-	on_done(at(packet.place), bpf_ktime_get_ns(), packet.queued, packet.segments);
+	on_done(packet.place, bpf_ktime_get_ns(), packet.queued, packet.segments, handed_on);
 	return 1;
 }
 
 SEC("tp_btf/netif_rx")
 int BPF_PROG(hop_delay_handed_on, struct sk_buff *skb)
 {
-	finish(skb);
+	finish(skb, 1);
 	return 0;
 }
 
@@ -337,7 +359,7 @@ int BPF_PROG(hop_delay_consumed, struct sk_buff *skb)
 	__u64 key = (__u64)skb;
 	struct packet *known, packet;
 
-	if (finish(skb))
+	if (finish(skb, 0))
 		return 0;
 	known = bpf_map_lookup_elem(&packets, &key);
 	if (!known)
@@ -345,7 +367,7 @@ int BPF_PROG(hop_delay_consumed, struct sk_buff *skb)
 	/* Before the driver had it: others go in its place. */
 	packet = *known;
 	bpf_map_delete_elem(&packets, &key);
-	on_segmented(at(packet.place), packet.queued, packet.segments);
+	on_segmented(packet.place, packet.queued, packet.segments);
 	return 0;
 }
 
@@ -354,23 +376,28 @@ int BPF_PROG(hop_delay_freed, struct sk_buff *skb, void *location, enum skb_drop
 {
 	__u64 key = (__u64)skb;
 	struct packet *known, packet;
-	int place;
+	int place, by_queue;
 
-	if (finish(skb))
+	if (finish(skb, 0))
 		return 0;
+	by_queue = bpf_core_enum_value_exists(enum skb_drop_reason, SKB_DROP_REASON_QDISC_DROP) &&
+		   reason == bpf_core_enum_value(enum skb_drop_reason, SKB_DROP_REASON_QDISC_DROP);
 	known = bpf_map_lookup_elem(&packets, &key);
 	if (known) {
 		packet = *known;
 		bpf_map_delete_elem(&packets, &key);
-		on_dropped(at(packet.place), packet.segments);
+		/* TBF drops a packet that it has segmented, none of whose segments found room, by itself: they are dropped one by one. */
+		if (packet.segments > 1 && !by_queue)
+			on_segmented(packet.place, packet.queued, packet.segments);
+		else
+			on_dropped(at(packet.place), packet.segments);
 		return 0;
 	}
-	if (!bpf_core_enum_value_exists(enum skb_drop_reason, SKB_DROP_REASON_QDISC_DROP) ||
-	    reason != bpf_core_enum_value(enum skb_drop_reason, SKB_DROP_REASON_QDISC_DROP))
+	if (!by_queue)
 		return 0;
 	place = place_of(skb->dev);
 	if (place >= 0)
-		drop_segment(at(place));
+		drop_segment(place);
 	return 0;
 }
 
@@ -379,12 +406,13 @@ struct completion {
 	__u64 now;
 	__u64 queued;
 	__u64 segments;
+	__u64 handed_on;
 };
 
 SEC("syscall")
 int hop_delay_complete(struct completion *completion)
 {
-	on_done(at(0), completion->now, completion->queued, completion->segments);
+	on_done(0, completion->now, completion->queued, completion->segments, completion->handed_on);
 	return 0;
 }
 

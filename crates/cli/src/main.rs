@@ -19,6 +19,7 @@ mod place;
 mod progress;
 mod proxy;
 mod ready;
+mod relay;
 mod reproduce;
 mod run;
 mod station;
@@ -88,6 +89,12 @@ enum Command {
     /// protocol 98; they are removed at the end, and those of a killed agent by the next. OLSR has no authentication: see
     /// docs/how-to/route-a-mesh.md.
     Olsr(olsr::Args),
+    /// Be a relay of ATP on a node of a mesh: write the node's own delay D into datagrams that leave with a smaller one
+    ///
+    /// Attaches an eBPF program to the egress of the interfaces, and keeps D as packets show it that pass them, or as the driver tells it. When it stops, is
+    /// killed, or stands still, datagrams leave untouched within half a second, and nothing stays attached, but for the filters of a killed relay where there is
+    /// no TCX (before Linux 6.6): --clean removes them.
+    Relay(relay::Args),
     /// Make a key for a station and its edge proxy
     ///
     /// Run it where the proxy is, once for every station, and carry the station's file to the station by a way that you trust.
@@ -139,6 +146,7 @@ fn main() -> ExitCode {
         Command::Station(args) => station::station(&args),
         Command::Host(args) => host::host(&args),
         Command::Olsr(args) => olsr::olsr(&args),
+        Command::Relay(args) => relay::relay(&args),
         Command::Pair(args) => pair::pair(&args),
         Command::Send(args) => stream::send::send(&args),
         Command::Recv(args) => stream::recv::recv(&args),

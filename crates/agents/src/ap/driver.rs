@@ -45,20 +45,15 @@ impl SocketDriver {
         Ok(SocketDriver { path: path.to_owned(), socket, buffer: vec![0; driver::MAX_LEN + 1], behind: None })
     }
 
-    fn wait(&self, patience: Span) -> io::Result<bool> {
-        let mut fds = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
-        let ms = u16::try_from(patience.as_nanos().div_ceil(1_000_000)).unwrap_or(u16::MAX);
-        match poll(&mut fds, PollTimeout::from(ms)) {
-            // A signal: the caller looks whether it is to stop.
-            Err(nix::Error::EINTR) => Ok(false),
-            Err(error) => Err(error.into()),
-            Ok(ready) => Ok(ready > 0),
-        }
-    }
-}
-
-impl DriverSource for SocketDriver {
-    fn newest(&mut self, patience: Span) -> io::Result<Option<Record>> {
+    /// The newest record that `decode` reads, as [`DriverSource::newest`].
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn newest_of<T>(
+        &mut self,
+        patience: Span,
+        decode: impl Fn(&[u8]) -> Result<T, lasthop_wire::Error>,
+    ) -> io::Result<Option<T>> {
         if let Some(error) = self.behind.take() {
             return Err(error);
         }
@@ -71,7 +66,7 @@ impl DriverSource for SocketDriver {
                 Ok(0) if newest.is_none() => return Err(io::ErrorKind::ConnectionReset.into()),
                 // The end of the connection: told next time, after what came before it has been used.
                 Ok(0) => return Ok(newest),
-                Ok(len) => match driver::decode(&self.buffer[..len]) {
+                Ok(len) => match decode(&self.buffer[..len]) {
                     Ok(record) => newest = Some(record),
                     Err(error) => {
                         let error = io::Error::new(io::ErrorKind::InvalidData, error);
@@ -88,6 +83,23 @@ impl DriverSource for SocketDriver {
             }
         }
         Ok(newest)
+    }
+
+    fn wait(&self, patience: Span) -> io::Result<bool> {
+        let mut fds = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
+        let ms = u16::try_from(patience.as_nanos().div_ceil(1_000_000)).unwrap_or(u16::MAX);
+        match poll(&mut fds, PollTimeout::from(ms)) {
+            // A signal: the caller looks whether it is to stop.
+            Err(nix::Error::EINTR) => Ok(false),
+            Err(error) => Err(error.into()),
+            Ok(ready) => Ok(ready > 0),
+        }
+    }
+}
+
+impl DriverSource for SocketDriver {
+    fn newest(&mut self, patience: Span) -> io::Result<Option<Record>> {
+        self.newest_of(patience, driver::decode)
     }
 
     fn reconnect(&mut self) -> io::Result<()> {

@@ -25,7 +25,7 @@ mod consistency;
 pub(crate) mod device;
 mod driver;
 mod error;
-mod fraglist;
+pub(crate) mod fraglist;
 #[cfg(feature = "bpf")]
 pub mod kernel;
 mod log;
