@@ -39,9 +39,12 @@ fn row(net: u8) -> Option<Row> {
         return None;
     }
     let row = Row::new(net);
-    for (netns, device, end) in
-        [(&row.server, "s0", "1::1"), (&row.proxy, "p0", "1::2"), (&row.proxy, "p1", "2::1"), (&row.station, "t0", "2::2")]
-    {
+    for (netns, device, end) in [
+        (&row.server, "s0", "1::1"),
+        (&row.proxy, "p0", "1::2"),
+        (&row.proxy, "p1", "2::1"),
+        (&row.station, "t0", "2::2"),
+    ] {
         netns.ip(&format!("addr add fd00:{net:x}:{end}/64 dev {device} nodad"));
     }
     row.server.ip(&format!("route add default via 10.{net}.1.2"));
@@ -84,7 +87,9 @@ impl Driver {
                 let queueing = delay.saturating_sub(service);
                 let delay = NodeDelay { queueing, service, last: Some(now), waiting: 0 };
                 let record = encode_node(&NodeRecord { at: now, node: 1, delay });
-                readers.retain(|reader: &Socket| reader.send_with_flags(&record, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL).is_ok());
+                readers.retain(|reader: &Socket| {
+                    reader.send_with_flags(&record, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL).is_ok()
+                });
                 std::thread::sleep(Duration::from_millis(20));
             }
         });
@@ -210,7 +215,8 @@ impl Way {
             let mut buffer = [0; 1500];
             let mut slices = [IoSliceMut::new(&mut buffer)];
             let mut control = nix::cmsg_space!(i32, i32);
-            let message = recvmsg::<()>(self.to.as_raw_fd(), &mut slices, Some(&mut control), MsgFlags::empty()).ok()?;
+            let message =
+                recvmsg::<()>(self.to.as_raw_fd(), &mut slices, Some(&mut control), MsgFlags::empty()).ok()?;
             let mut class = 0;
             for one in message.cmsgs().ok()? {
                 match one {
@@ -247,9 +253,11 @@ fn datagrams_leave_with_the_delay_of_the_node_and_right_checksums() {
     let (net, folder) = (131, tempfile::tempdir().expect("a directory"));
     let Some(row) = row(net) else { return };
     let driver = Driver::begin(folder.path(), Span::from_millis(10));
-    let relay = Relay::start(&row, &["--d-source", &driver.source(), "--port", "4900", "--port", "53", "--user", NOBODY]);
+    let relay =
+        Relay::start(&row, &["--d-source", &driver.source(), "--port", "4900", "--port", "53", "--user", NOBODY]);
     assert!(relay.ready.starts_with("relay: p1 (") && relay.ready.contains("UDP ports 4900, 53"), "{}", relay.ready);
-    let mut ways: Vec<Way> = [(false, 4900), (true, 4900), (true, 53)].map(|(v6, port)| Way::new(&row, net, v6, port)).into();
+    let mut ways: Vec<Way> =
+        [(false, 4900), (true, 4900), (true, 53)].map(|(v6, port)| Way::new(&row, net, v6, port)).into();
     assert!(ways.iter_mut().all(|way| way.comes_with(10_000)));
     // First the kernel leaves checksums to the devices; then the relay's device cannot, and the kernel does it behind the program; then the
     // sender's cannot, and they are complete when they come to it. A receiver that finds one wrong drops the datagram.
@@ -258,7 +266,9 @@ fn datagrams_leave_with_the_delay_of_the_node_and_right_checksums() {
             netns.as_on_air(device);
         }
         for way in &mut ways {
-            for (first, delay, comes) in [(0x12, 0, 10_000), (0x1f, 9_999, 10_000), (0x12, 10_001, 10_001), (0x22, 0, 0)] {
+            for (first, delay, comes) in
+                [(0x12, 0, 10_000), (0x1f, 9_999, 10_000), (0x12, 10_001, 10_001), (0x22, 0, 0)]
+            {
                 let found = (0..5).find_map(|_| way.send(first, delay));
                 assert_eq!(found.map(|found| found.0), Some(comes), "{first:x} {delay} {device}");
             }
@@ -283,7 +293,12 @@ fn datagrams_leave_with_the_delay_of_the_node_and_right_checksums() {
     let ended = relay.end(Signal::SIGTERM).succeeded();
     let number = account(&ended);
     assert!(number("stamped") > 20 && number("stale") > 0 && number("other") >= 9, "{}", ended.out);
-    assert_eq!((number("largest_us"), number("driver_losses"), number("refused_records")), (10_000, 1, 0), "{}", ended.out);
+    assert_eq!(
+        (number("largest_us"), number("driver_losses"), number("refused_records")),
+        (10_000, 1, 0),
+        "{}",
+        ended.out
+    );
     assert!(number("records") > 0, "{}", ended.out);
     assert!(ended.err.contains("has gone"), "{}", ended.err);
 }
@@ -308,7 +323,8 @@ fn a_relay_that_stands_still_or_is_killed_stamps_nobody() {
         let ended = relay.end(Signal::SIGKILL);
         assert_eq!(ended.status, 128 + 9);
         assert!(way.comes_with(0), "it is dead");
-        let clean = || run(&mut inside(row.proxy.name(), program(), &["relay", "--dev", "p1", "--clean"])).succeeded().out;
+        let clean =
+            || run(&mut inside(row.proxy.name(), program(), &["relay", "--dev", "p1", "--clean"])).succeeded().out;
         let left = if attach == "clsact" { "p1: 1 filter removed" } else { "p1: 0 filters removed" };
         assert_eq!((clean().trim(), clean().trim()), (left, "p1: 0 filters removed"));
     }
@@ -346,7 +362,8 @@ fn packets_are_marked_above_the_threshold_in_the_kernel_and_at_user_level() {
             }
         }
         let rules = || {
-            let listed = Command::new("ip").args(["netns", "exec", row.proxy.name(), "iptables", "-t", "mangle", "-S"]).output();
+            let listed =
+                Command::new("ip").args(["netns", "exec", row.proxy.name(), "iptables", "-t", "mangle", "-S"]).output();
             String::from_utf8_lossy(&listed.expect("iptables").stdout).contains("NFQUEUE")
         };
         if by == "nfqueue" {
@@ -368,10 +385,12 @@ fn packets_are_marked_above_the_threshold_in_the_kernel_and_at_user_level() {
 /// Packets sent, and those again, in a transfer over a shaped interface; and payload that came.
 fn transfer(row: &Row, net: u8) -> (f64, f64, f64) {
     let to = format!("10.{net}.2.2:4900");
-    let mut receiver = inside(row.station.name(), program(), &["recv", "--bind", &to, "--once"]).spawn().expect("it starts");
+    let mut receiver =
+        inside(row.station.name(), program(), &["recv", "--bind", &to, "--once"]).spawn().expect("it starts");
     let mut heard = BufReader::new(receiver.stderr.take().expect("piped"));
     heard.read_line(&mut String::new()).expect("it listens");
-    let sender = inside(row.server.name(), program(), &["send", &to, "--time", "4s", "--json"]).output().expect("it starts");
+    let sender =
+        inside(row.server.name(), program(), &["send", &to, "--time", "4s", "--json"]).output().expect("it starts");
     let printed = String::from_utf8_lossy(&sender.stdout).into_owned();
     let last = printed.lines().last().and_then(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let _ = receiver.kill();
@@ -386,7 +405,9 @@ fn a_sender_goes_as_the_relay_says() {
     let net = 134;
     let Some(row) = row(net) else { return };
     let line = "qdisc add dev p1 root tbf rate 20mbit burst 16kb limit 100kb";
-    assert!(Command::new("tc").args(["-n", row.proxy.name()]).args(line.split(' ')).status().expect("iproute2").success());
+    assert!(
+        Command::new("tc").args(["-n", row.proxy.name()]).args(line.split(' ')).status().expect("iproute2").success()
+    );
     let mut said = Vec::new();
     for _ in 0..4 {
         let without = transfer(&row, net);
@@ -397,7 +418,11 @@ fn a_sender_goes_as_the_relay_says() {
         said.push(format!("without {without:?}, with {with:?}, {}", ended.out));
         // Of what nobody slows down most is lost; what is told of the queue loses little, and goes on.
         let share = |(packets, again, _): (f64, f64, f64)| again / packets;
-        if share(without) > 2.0 * share(with) && with.2 > without.2 / 5.0 && number("measured") > 0 && number("stamped") > 100 {
+        if share(without) > 2.0 * share(with)
+            && with.2 > without.2 / 5.0
+            && number("measured") > 0
+            && number("stamped") > 100
+        {
             println!("{}", said.join("\n"));
             return;
         }

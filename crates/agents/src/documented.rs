@@ -74,7 +74,8 @@ fn page() -> BTreeMap<String, BTreeMap<String, (String, String)>> {
 #[test]
 fn every_part_of_the_page_is_of_a_kind_of_line_and_every_field_has_its_unit_and_a_meaning() {
     let page = page();
-    let kinds = BTreeSet::from([AP_INTERVAL, AP_OPENED, AP_GONE, AP_DRIVER, PROXY, HOST, STATION, OLSR, RELAY, MONITOR]);
+    let kinds =
+        BTreeSet::from([AP_INTERVAL, AP_OPENED, AP_GONE, AP_DRIVER, PROXY, HOST, STATION, OLSR, RELAY, MONITOR]);
     assert_eq!(page.keys().map(String::as_str).collect::<BTreeSet<_>>(), kinds);
     const ENDINGS: [(&str, &str); 7] = [
         ("_ns", "ns"),

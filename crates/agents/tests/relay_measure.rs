@@ -129,7 +129,8 @@ fn a_reader_that_takes_its_time_shows_in_the_delay() {
         // Thirty at once, and a reader that takes 2 ms for each: what it really took is its own record.
         let queued = now();
         (0..30).for_each(|_| assert_eq!(socket.send_to(&[0; 500], "10.7.0.2:9").expect("sent"), 500));
-        let (mut node, mut last) = (HopDelay::of(NodeDelay { last: measure.delay(0).last, ..measure.delay(0) }), queued);
+        let (mut node, mut last) =
+            (HopDelay::of(NodeDelay { last: measure.delay(0).last, ..measure.delay(0) }), queued);
         for _ in 0..30 {
             std::thread::sleep(Duration::from_millis(2));
             if !readable(&tap, 1000) || tap.read(&mut [0; 2048]).is_err() {

@@ -132,7 +132,8 @@ pub fn encode_node(record: &NodeRecord) -> [u8; HEADER_LEN] {
 /// # Errors
 /// [`Error::Magic`], [`Error::RecordKind`], and [`Error::Truncated`] or [`Error::Length`] if the message is shorter or longer than the record.
 pub fn decode_node(message: &[u8]) -> Result<NodeRecord, Error> {
-    let record: [u8; HEADER_LEN] = take(message, 0).ok_or(Error::Truncated { needed: HEADER_LEN, got: message.len() })?;
+    let record: [u8; HEADER_LEN] =
+        take(message, 0).ok_or(Error::Truncated { needed: HEADER_LEN, got: message.len() })?;
     let mut fields = Fields(&record);
     let magic = u32::from_le_bytes(fields.array());
     if magic != MAGIC {

@@ -140,9 +140,9 @@ struct Rules {
 impl Rules {
     fn install(devices: &[String], queue: u16) -> Result<Rules, Error> {
         let failed = |error: io::Error| match error.kind() {
-            io::ErrorKind::NotFound => {
-                Error::Relay("handlers at user level need iptables, which is not there: `apt-get install iptables`".to_owned())
-            }
+            io::ErrorKind::NotFound => Error::Relay(
+                "handlers at user level need iptables, which is not there: `apt-get install iptables`".to_owned(),
+            ),
             _ => Error::Relay(format!("iptables: {error}")),
         };
         let number = queue.to_string();

@@ -150,8 +150,10 @@ impl Measure {
     /// # Errors
     /// [`Error::Map`].
     pub fn complete(&self, now: Time, queued: Time, segments: u64, handed_on: bool) -> Result<(), Error> {
-        let mut context: Vec<u8> =
-            [now.as_nanos(), queued.as_nanos(), segments, handed_on.into()].iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let mut context: Vec<u8> = [now.as_nanos(), queued.as_nanos(), segments, handed_on.into()]
+            .iter()
+            .flat_map(|word| word.to_ne_bytes())
+            .collect();
         let input = ProgramInput { context_in: Some(&mut context), ..ProgramInput::default() };
         self.skeleton.progs.hop_delay_complete.test_run(input).map_err(Error::map).map(|_| ())
     }

@@ -216,7 +216,9 @@ mod tests {
 
     fn message(id: u32, packet: &[u8]) -> Vec<u8> {
         let mut body = vec![2, 0, 0, 7];
-        for (kind, value) in [(3u16, &[1u8, 2, 3][..]), (PACKET_HDR, &[id.to_be_bytes(), [8, 0, 4, 0]].concat()), (PAYLOAD, packet)] {
+        for (kind, value) in
+            [(3u16, &[1u8, 2, 3][..]), (PACKET_HDR, &[id.to_be_bytes(), [8, 0, 4, 0]].concat()), (PAYLOAD, packet)]
+        {
             body.extend_from_slice(&(value.len() as u16 + 4).to_ne_bytes());
             body.extend_from_slice(&kind.to_ne_bytes());
             body.extend_from_slice(value);

@@ -1,11 +1,11 @@
 //! A relay's loop: D from its source to the program, ever anew.
 
-use super::config::{Config, Device, Summary};
+use super::Counters;
 use super::PerHop;
+use super::config::{Config, Device, Summary};
 use super::handler::{Handler, Prepared};
 use super::source::Feed;
 use super::stamper::{Place, Stamper};
-use super::Counters;
 use crate::ap::attach::{self, RELAY};
 use crate::ap::owner::{self, Claim};
 use crate::ap::privileges::{self, Account};
@@ -185,7 +185,9 @@ impl Relay {
             Err(_) => Some(format!("{} has gone", hop.name)),
         });
         let why = gone.unwrap_or_else(|| "somebody has removed the program from the interface".to_owned());
-        Err(Error::Relay(format!("{why}; nothing is stamped: start it again (as a service, with a restart on failure)")))
+        Err(Error::Relay(format!(
+            "{why}; nothing is stamped: start it again (as a service, with a restart on failure)"
+        )))
     }
 
     fn write(&mut self, now: Time) {

@@ -113,7 +113,10 @@ impl Driver {
             Ok(Some(_)) => self.refused += 1,
             Err(error) if error.kind() == ErrorKind::InvalidData => {
                 if self.refused == 0 {
-                    (self.say)(&format!("the driver at {}: {error}; such messages are passed over", self.path.display()));
+                    (self.say)(&format!(
+                        "the driver at {}: {error}; such messages are passed over",
+                        self.path.display()
+                    ));
                 }
                 self.refused += 1;
             }
