@@ -43,7 +43,7 @@ fn the_averages_are_those_of_the_law() {
         let measure = Measure::load(&[1]).expect("a kernel that takes the programs");
         let (mut node, mut now) = (HopDelay::new(Span::ZERO), Time::from_nanos(10_000_000_000));
         for (gap, waited, segments, rests) in steps {
-            now = now + Span::from_nanos(gap + if rests { 1_200_000_000 } else { 0 });
+            now += Span::from_nanos(gap + if rests { 1_200_000_000 } else { 0 });
             let queued = now.saturating_sub(Span::from_nanos(waited));
             measure.complete(now, queued, segments, false).expect("a test run");
             let head = node.node().last.map_or(queued, |last| last.max(queued)).min(now);

@@ -80,8 +80,10 @@ const MAGIC: u32 = u32::from_le_bytes(*b"LHDR");
 const VERSION: u8 = 3;
 /// Could not say that a counter is lacking; the same otherwise.
 const VERSION_WITHOUT_GAPS: u8 = 2;
-const KIND_HOP: u8 = 1;
-const KIND_NODE: u8 = 2;
+/// The kind of records of an access point.
+pub const KIND_HOP: u8 = 1;
+/// The kind of records of a node's delay.
+pub const KIND_NODE: u8 = 2;
 const HEADER_LEN: usize = 48;
 const STATION_LEN: usize = 128;
 /// No station's address: what a driver writes that does not know it.
@@ -109,6 +111,17 @@ pub struct NodeRecord {
     pub node: u16,
     /// Its averages.
     pub delay: NodeDelay,
+}
+
+/// What was read, or nothing where it is of another kind that is known: a socket may carry both.
+///
+/// # Errors
+/// What was wrong otherwise.
+pub fn other_kind<T>(read: Result<T, Error>, other: u8) -> Result<Option<T>, Error> {
+    match read {
+        Err(Error::RecordKind { version: VERSION, kind }) if kind == other => Ok(None),
+        read => read.map(Some),
+    }
 }
 
 /// A node's record as a message.

@@ -103,7 +103,10 @@ impl Driver {
             }
             return;
         }
-        match self.socket.newest_of(patience, driver::decode_node) {
+        match self
+            .socket
+            .newest_of(patience, |message| driver::other_kind(driver::decode_node(message), driver::KIND_HOP))
+        {
             Ok(None) => {}
             Ok(Some(record)) if record.at <= now + patience + AHEAD && record.at + age_limit > now => {
                 self.backoff.succeeded();
