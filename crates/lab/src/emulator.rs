@@ -98,6 +98,7 @@ impl Emulator {
             shelf: Shelf { pool: Pool::with(4096), lateness: Lateness::default(), refused: 0, clock },
             logs,
             strays: 0,
+            told: Time::ZERO,
         };
         let thread = std::thread::Builder::new()
             .name("lasthop-emulator".into())
@@ -143,6 +144,9 @@ const PRIORITY: i32 = 50;
 /// One part in so many of the time that it does not work may be spent watching the clock: what it runs beside needs the processor too.
 const WATCHING: u64 = 4;
 
+/// How often drivers tell the delays of their nodes at most; [`LONGEST_WAIT`] says how seldom.
+const TELL: Span = Span::from_millis(4);
+
 /// How long the thread may be deaf to `stop`.
 const LONGEST_WAIT: Span = Span::from_millis(20);
 
@@ -159,6 +163,8 @@ struct Driven {
     shelf: Shelf,
     stop: Arc<AtomicBool>,
     strays: u64,
+    /// When drivers last told the delays of their nodes.
+    told: Time,
 }
 
 /// What all hops share.
@@ -212,6 +218,22 @@ impl Driven {
             let log = logged.then_some(log);
             let mut exit = Exit { ports, log, drivers, delays, monitors, shelf: &mut self.shelf };
             model.advance(now, &mut exit);
+        }
+        if now.since(self.told) >= TELL {
+            self.told = now;
+            self.tell(now);
+        }
+    }
+
+    /// Has the drivers of nodes that know their own delay tell it.
+    fn tell(&mut self, now: Time) {
+        let clock = self.clock;
+        for Segment { drivers, delays, .. } in &mut self.segments {
+            for (of, driver) in drivers {
+                let Some(node) = delays.get(of.index()).map(HopDelay::node) else { continue };
+                let delay = NodeDelay { last: node.last.map(|last| clock.on_monotonic(last)), ..node };
+                driver.send_node(&NodeRecord { at: clock.on_monotonic(now), node: of.0, delay });
+            }
         }
     }
 
@@ -326,13 +348,7 @@ impl Outbox<Frame> for Exit<'_> {
     fn driver(&mut self, at: Time, of: Node, signal: &Signal) {
         let Signal::Hop(report) = signal else { return };
         if let Some((_, driver)) = self.drivers.iter_mut().find(|(node, _)| *node == of) {
-            let clock = self.shelf.clock;
-            driver.send(clock.on_monotonic(at), report);
-            if let Some(delay) = self.delays.get(of.index()) {
-                let node = delay.node();
-                let delay = NodeDelay { last: node.last.map(|last| clock.on_monotonic(last)), ..node };
-                driver.send_node(&NodeRecord { at: clock.on_monotonic(at), node: of.0, delay });
-            }
+            driver.send(self.shelf.clock.on_monotonic(at), report);
             self.shelf.lateness.add(Kind::DriverReport, self.shelf.clock.now().since(at));
         }
         if let Some(log) = &mut self.log {

@@ -86,9 +86,9 @@ impl Relay {
         let claim = |device: &device::Device| owner::claim(owner::RELAY, device.index);
         let claims = devices.iter().map(claim).collect::<Result<Vec<_>, _>>()?;
         let indices: Vec<i32> = devices.iter().map(|device| device.index).collect();
-        // What is measured takes a moment to begin; only then is there anything to stamp.
-        let feed = Feed::open(&config.source, &indices, config.say)?;
+        // Loading takes a moment, in which a driver that is connected would not be heard; and before D is measured there is nothing to stamp.
         let mut stamper = Stamper::load(&config.ports, config.mark_above)?;
+        let feed = Feed::open(&config.source, &indices, config.say)?;
         let mut hops = Vec::new();
         for ((device, name), claim) in devices.iter().zip(&config.devices).zip(claims) {
             let place = stamper.add(device.index, device.link_len);
