@@ -30,6 +30,8 @@ mod bpf {
             "bounds.bpf.c",
             "cubic.h",
             "cong_state.bpf.c",
+            "relay.bpf.c",
+            "hop_delay.bpf.c",
         ] {
             println!("cargo::rerun-if-changed={}", sources.join(source).display());
         }
@@ -37,7 +39,8 @@ mod bpf {
         let clang = clang().unwrap_or_else(|| panic!("no clang found: {WHAT_TO_INSTALL}"));
         let tests = Path::new(&env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("tests/bpf");
         println!("cargo::rerun-if-changed={}", tests.join("watch.bpf.c").display());
-        let own = ["rwnd", "tproxy", "divert", "bounds", "cong_state"].map(|name| (&sources, name));
+        let own =
+            ["rwnd", "tproxy", "divert", "bounds", "cong_state", "relay", "hop_delay"].map(|name| (&sources, name));
         // What watches the others in tests.
         for (folder, name) in own.into_iter().chain([(&tests, "watch")]) {
             let built = SkeletonBuilder::new()

@@ -9,4 +9,8 @@ fuzz_target!(|bytes: &[u8]| {
         let message = driver::encode(&record).expect("as many stations as were read");
         assert_eq!(driver::decode(&message), Ok(record));
     }
+    if let Ok(record) = driver::decode_node(bytes) {
+        assert!(driver::decode(bytes).is_err(), "a message is of one kind");
+        assert_eq!(driver::decode_node(&driver::encode_node(&record)), Ok(record));
+    }
 });

@@ -9,6 +9,7 @@ mod support;
 
 use lasthop_agents::ap::Method;
 use lasthop_agents::ap::kernel::{Direction, Load, Rewriter, enable_statistics, run_time};
+use lasthop_agents::relay::stamper::Stamper;
 use lasthop_units::{Bytes, Span, Time, stats::Samples};
 use lasthop_wire::tcp::{Flags, TcpHeader, TcpOptions, Timestamps};
 use lasthop_wire::{FlowKey, ethernet, ip, ip_tcp_packet};
@@ -31,6 +32,7 @@ fn main() {
         return;
     }
     warm();
+    relay();
     let _statistics = enable_statistics().expect("root");
     let air = Path::new(true);
     let costs = air.measure(rounds, Flow::Unknown);
@@ -168,6 +170,48 @@ fn warm() {
     }
     time("bpf.rwnd.warm_uplink_ns", Direction::Uplink, &ack);
     time("bpf.rwnd.warm_downlink_ns", Direction::Downlink, &data);
+}
+
+/// What the relay's program costs a packet: of another protocol, of ours with a larger D in it, and of ours whose D is raised, which takes a D that
+/// grows all the time, since a test run hands on what the run before has written.
+fn relay() {
+    let mut stamper = Stamper::load(&[4900], None).expect("a kernel that takes the program");
+    let place = stamper.add(1, 14);
+    let frame = |delay: u32, port: u16| {
+        let [from, to] = [[10, 2, 0, 2], [10, 1, 0, 2]].map(IpAddr::from);
+        let mut udp = [port, port, 8 + 1_400, 0].map(u16::to_be_bytes).concat();
+        udp.extend_from_slice(&[0x12, 0, 0, 0]);
+        udp.extend_from_slice(&delay.to_be_bytes());
+        udp.resize(8 + 1_400, 7);
+        let sum = lasthop_wire::checksum::transport(from, to, ip::UDP, &udp);
+        udp[6..8].copy_from_slice(&sum.to_be_bytes());
+        let mut frame = Vec::new();
+        ethernet::write(&mut frame, [2; 6], [4; 6], ethernet::IPV4);
+        ip::write(&mut frame, from, to, ip::UDP, ip::Ecn::NotEct, udp.len()).expect("one family");
+        frame.extend_from_slice(&udp);
+        frame
+    };
+    let time = |name, packet: &[u8]| {
+        let each = stamper.time_test_runs(packet, 200_000).expect("a test run");
+        println!("{name} {} ns", each.as_nanos());
+    };
+    stamper.set(place, Span::from_millis(1), Time::MAX);
+    time("bpf.relay.warm_other_port_ns", &frame(0, 4901));
+    time("bpf.relay.warm_larger_ns", &frame(1_000_000, 4900));
+    let before = stamper.counters(place).stamped;
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut delay = 1u64;
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                delay += 1;
+                stamper.set(place, Span::from_micros(delay), Time::MAX);
+            }
+        });
+        time("bpf.relay.warm_raised_ns", &frame(0, 4900));
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    eprintln!("relay: D raised in {} of 200000 runs", stamper.counters(place).stamped - before);
 }
 
 #[derive(Default)]

@@ -14,6 +14,7 @@ pub mod monitor;
 mod netns;
 pub mod olsr;
 pub mod proxy;
+pub mod relay;
 mod remedy;
 #[cfg(feature = "bpf")]
 mod said;

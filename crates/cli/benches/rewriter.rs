@@ -116,6 +116,7 @@ impl Path {
             logged: false,
             watched: 0..0,
             drivers: Vec::new(),
+            delays: Vec::new(),
             monitors: Vec::new(),
         };
         let segments = vec![

@@ -51,14 +51,26 @@ pub struct Args {
     log: Option<PathBuf>,
 }
 
+/// How to attach to an interface.
 #[derive(Clone, Copy, ValueEnum)]
-enum AttachArg {
+pub enum AttachArg {
     /// TCX where the kernel has it, else clsact
     Best,
     /// TCX links (Linux 6.6)
     Tcx,
     /// Filters on the clsact qdisc
     Clsact,
+}
+
+impl AttachArg {
+    /// The method that it names.
+    pub fn method(self) -> Method {
+        match self {
+            AttachArg::Best => Method::Best,
+            AttachArg::Tcx => Method::Tcx,
+            AttachArg::Clsact => Method::Clsact,
+        }
+    }
 }
 
 /// Runs the agent until it is told to stop.
@@ -156,11 +168,7 @@ impl Args {
             stations: self.stations.clone(),
             age_limit: self.age_limit.unwrap_or(default.age_limit),
             max_flows: self.max_flows.unwrap_or(default.max_flows),
-            method: match self.attach {
-                AttachArg::Best => Method::Best,
-                AttachArg::Tcx => Method::Tcx,
-                AttachArg::Clsact => Method::Clsact,
-            },
+            method: self.attach.method(),
             allow_offload: self.allow_offload,
             log: self.log.clone(),
             say: |line| note!("{line}"),

@@ -20,6 +20,7 @@ mod place;
 mod progress;
 mod proxy;
 mod ready;
+mod relay;
 mod reproduce;
 mod run;
 mod station;
@@ -95,6 +96,12 @@ enum Command {
     /// connect to a forwarded port, or are led to it without their knowing (--transparent); the other gateway makes their connections. Packets
     /// are encrypted, and leave no faster than the slowest hop of the way allows, as relays on it and this machine's own interface tell.
     MeshGateway(gateway::Args),
+    /// Be a relay of ATP on a node of a mesh: write the node's own delay D into datagrams that leave with a smaller one
+    ///
+    /// Attaches an eBPF program to the egress of the interfaces, and keeps D as packets show it that pass them, or as the driver tells it. When it stops, is
+    /// killed, or stands still, datagrams leave untouched within half a second, and nothing stays attached, but for the filters of a killed relay where there is
+    /// no TCX (before Linux 6.6): --clean removes them.
+    Relay(relay::Args),
     /// Make a key for a station and its edge proxy, or for two gateways of a mesh
     ///
     /// Run it where the proxy is, once for every station, and carry the station's file to the station by a way that you trust.
@@ -147,6 +154,7 @@ fn main() -> ExitCode {
         Command::Host(args) => host::host(&args),
         Command::Olsr(args) => olsr::olsr(&args),
         Command::MeshGateway(args) => gateway::gateway(&args),
+        Command::Relay(args) => relay::relay(&args),
         Command::Pair(args) => pair::pair(&args),
         Command::Send(args) => stream::send::send(&args),
         Command::Recv(args) => stream::recv::recv(&args),

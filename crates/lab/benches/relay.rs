@@ -68,7 +68,15 @@ impl Bench {
         let clock = Clock::start();
         let emulator = Emulator::start(
             clock,
-            vec![Segment { model, ports, logged: false, watched: 0..0, drivers: Vec::new(), monitors: Vec::new() }],
+            vec![Segment {
+                model,
+                ports,
+                logged: false,
+                watched: 0..0,
+                drivers: Vec::new(),
+                delays: Vec::new(),
+                monitors: Vec::new(),
+            }],
         )?;
         std::thread::sleep(Duration::from_millis(100));
         Ok(Bench { hosts, emulator, clock, _run: run })

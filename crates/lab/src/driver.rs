@@ -55,9 +55,19 @@ impl DriverSocket {
         // Only more stations than a record has room for can fail, and the lab has no room for so many.
         let addresses = report.stations.iter().map(|s| (s.station, mac(LAST, s.station))).collect();
         let record = driver::Record { at, report: report.clone(), addresses };
-        let Ok(record) = driver::encode(&record) else { return };
+        if let Ok(record) = driver::encode(&record) {
+            self.tell(&record);
+        }
+    }
+
+    /// Sends what a node knows of its own delay to every reader, likewise.
+    pub fn send_node(&mut self, record: &driver::NodeRecord) {
+        self.tell(&driver::encode_node(record));
+    }
+
+    fn tell(&mut self, record: &[u8]) {
         let mut unread = 0;
-        self.readers.retain(|reader| match reader.send_with_flags(&record, libc::MSG_NOSIGNAL) {
+        self.readers.retain(|reader| match reader.send_with_flags(record, libc::MSG_NOSIGNAL) {
             Ok(_) => true,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 unread += 1;
@@ -101,6 +111,11 @@ mod tests {
         let len = reader.read(&mut record).expect("one was sent");
         let expected = driver::Record { at: Time::from_nanos(7), ..driver::Record::default() };
         assert_eq!(driver::decode(&record[..len]), Ok(expected));
+
+        let node = driver::NodeRecord { at: Time::from_nanos(8), node: 2, ..driver::NodeRecord::default() };
+        driver.send_node(&node);
+        let len = reader.read(&mut record).expect("one was sent");
+        assert_eq!(driver::decode_node(&record[..len]), Ok(node));
 
         (0..100_000).for_each(|n| driver.send(Time::from_nanos(n), &report));
         assert!(driver.unread() > 0, "the socket buffer is finite");

@@ -13,16 +13,18 @@ use crate::log::{Crossing, Departure, EmulatorLog, FrameSeen, HopLog, Loss};
 use crate::monitor::Monitor;
 use crate::sched;
 use crate::tap::Tap;
+use lasthop_laws::atp::HopDelay;
 use lasthop_radio::star::Star;
 use lasthop_radio::trace;
 use lasthop_radio::wifi::{Air, MpduRecord, PpduKind, PpduRecord, Wifi};
 use lasthop_radio::wired::Wire;
-use lasthop_radio::{Dest, Drop as Dropped, Ecn, Hop, NextEvent, Outbox, Packet, RxInfo};
-use lasthop_signals::{Node, Signal};
+use lasthop_radio::{Completion, Dest, Drop as Dropped, Ecn, Hop, NextEvent, Outbox, Packet, RxInfo};
+use lasthop_signals::{Node, NodeDelay, Signal};
 use lasthop_system::poll::Poll;
 use lasthop_system::punctual::{Punctual, Until};
 use lasthop_system::wakeful::Wakeful;
 use lasthop_units::{Span, Time};
+use lasthop_wire::driver::NodeRecord;
 use lasthop_wire::{ip, tcp};
 use std::ops::Range;
 use std::sync::Arc;
@@ -55,6 +57,8 @@ pub struct Segment {
     pub watched: Range<u16>,
     /// Who is told what the driver of a node reports.
     pub drivers: Vec<(Node, DriverSocket)>,
+    /// What each node knows of its own delay, by their numbers, for drivers to tell; empty where none does.
+    pub delays: Vec<HopDelay>,
     /// Monitor interfaces of its nodes.
     pub monitors: Vec<Monitor>,
 }
@@ -94,6 +98,7 @@ impl Emulator {
             shelf: Shelf { pool: Pool::with(4096), lateness: Lateness::default(), refused: 0, clock },
             logs,
             strays: 0,
+            told: Time::ZERO,
         };
         let thread = std::thread::Builder::new()
             .name("lasthop-emulator".into())
@@ -139,6 +144,9 @@ const PRIORITY: i32 = 50;
 /// One part in so many of the time that it does not work may be spent watching the clock: what it runs beside needs the processor too.
 const WATCHING: u64 = 4;
 
+/// How often drivers tell the delays of their nodes at most; [`LONGEST_WAIT`] says how seldom.
+const TELL: Span = Span::from_millis(4);
+
 /// How long the thread may be deaf to `stop`.
 const LONGEST_WAIT: Span = Span::from_millis(20);
 
@@ -155,6 +163,8 @@ struct Driven {
     shelf: Shelf,
     stop: Arc<AtomicBool>,
     strays: u64,
+    /// When drivers last told the delays of their nodes.
+    told: Time,
 }
 
 /// What all hops share.
@@ -199,22 +209,38 @@ impl Driven {
     fn advance(&mut self) {
         let now = self.clock.now();
         for (segment, log) in self.segments.iter_mut().zip(&mut self.logs) {
-            let Segment { model, ports, logged, drivers, monitors, .. } = segment;
+            let Segment { model, ports, logged, drivers, delays, monitors, .. } = segment;
             if let Some(due) = model.next_event()
                 && due <= now
             {
                 self.shelf.lateness.add(Kind::ModelEvent, now.since(due));
             }
             let log = logged.then_some(log);
-            let mut exit = Exit { ports, log, drivers, monitors, shelf: &mut self.shelf };
+            let mut exit = Exit { ports, log, drivers, delays, monitors, shelf: &mut self.shelf };
             model.advance(now, &mut exit);
+        }
+        if now.since(self.told) >= TELL {
+            self.told = now;
+            self.tell(now);
+        }
+    }
+
+    /// Has the drivers of nodes that know their own delay tell it.
+    fn tell(&mut self, now: Time) {
+        let clock = self.clock;
+        for Segment { drivers, delays, .. } in &mut self.segments {
+            for (of, driver) in drivers {
+                let Some(node) = delays.get(of.index()).map(HopDelay::node) else { continue };
+                let delay = NodeDelay { last: node.last.map(|last| clock.on_monotonic(last)), ..node };
+                driver.send_node(&NodeRecord { at: clock.on_monotonic(now), node: of.0, delay });
+            }
         }
     }
 
     /// Takes what the interface behind `token` has sent.
     fn receive(&mut self, token: u64) -> Result<()> {
         let (hop, node) = ((token >> 32) as usize, token as u32 as usize);
-        let Segment { model, ports, logged, watched, drivers, monitors } = &mut self.segments[hop];
+        let Segment { model, ports, logged, watched, drivers, delays, monitors } = &mut self.segments[hop];
         if let Some(place) = node.checked_sub(DRIVERS) {
             drivers.get_mut(place).map(|(_, driver)| driver.admit());
             return Ok(());
@@ -234,7 +260,10 @@ impl Driven {
                         self.logs[hop].departures.extend(departure(now, packet.payload.packet()));
                     }
                     let log = logged.then_some(&mut self.logs[hop]);
-                    let mut exit = Exit { ports, log, drivers, monitors, shelf: &mut self.shelf };
+                    if let Some(delay) = delays.get_mut(src.index()) {
+                        delay.on_queued();
+                    }
+                    let mut exit = Exit { ports, log, drivers, delays, monitors, shelf: &mut self.shelf };
                     model.enqueue(now, packet, &mut exit);
                 }
                 Err(frame) => {
@@ -267,6 +296,7 @@ struct Exit<'a> {
     ports: &'a [Option<Tap>],
     log: Option<&'a mut HopLog>,
     drivers: &'a mut [(Node, DriverSocket)],
+    delays: &'a mut [HopDelay],
     monitors: &'a mut [Monitor],
     shelf: &'a mut Shelf,
 }
@@ -291,6 +321,10 @@ impl Outbox<Frame> for Exit<'_> {
     }
 
     fn dropped(&mut self, at: Time, packet: Packet<Frame>, why: Dropped) {
+        // Of a packet that was given up, its transmitter has said so.
+        if let Some(delay) = self.delays.get_mut(packet.src.index()).filter(|_| why != Dropped::RetryLimit) {
+            delay.on_dropped();
+        }
         if let Some(log) = &mut self.log {
             let to = match packet.dst {
                 Dest::Node(node) => Some(node),
@@ -299,6 +333,16 @@ impl Outbox<Frame> for Exit<'_> {
             log.losses.push(Loss { at, from: packet.src, to, why });
         }
         self.shelf.pool.give(packet.payload);
+    }
+
+    fn wants_completions(&self) -> bool {
+        !self.delays.is_empty()
+    }
+
+    fn completed(&mut self, at: Time, completion: &Completion) {
+        if let Some(delay) = self.delays.get_mut(completion.from.index()) {
+            delay.on_done(at, completion.queued_at, completion.head_at);
+        }
     }
 
     fn driver(&mut self, at: Time, of: Node, signal: &Signal) {

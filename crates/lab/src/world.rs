@@ -19,6 +19,7 @@ use crate::topology::{Hosts, LAST, WIRE};
 use crate::traffic::all::Traffic;
 use crate::traffic::{Period, TICK};
 use crate::tunnel::Tunnel;
+use lasthop_laws::atp::HopDelay;
 use lasthop_radio::star::Star;
 use lasthop_radio::trace;
 use lasthop_radio::wifi::Wifi;
@@ -250,11 +251,24 @@ fn segments(
             let wire = Wire::new(Node(0), Node(1), *there, *back);
             let model = Model::Wire(wire.impaired(impairments, spec.seed, &format!("cable/{place}")));
             let watched = if logged && place == usize::from(WIRE.0) { 0..1 } else { 0..0 };
-            Ok(Segment { model, ports, logged: false, watched, drivers: Vec::new(), monitors: Vec::new() })
+            Ok(Segment {
+                model,
+                ports,
+                logged: false,
+                watched,
+                drivers: Vec::new(),
+                delays: Vec::new(),
+                monitors: Vec::new(),
+            })
         }
         Medium::LastHop => {
             let (drivers, monitors) = last.take().ok_or_else(|| LabError::Spec("a second last hop".into()))?;
-            Ok(Segment { model: last_hop(spec)?, ports, logged, watched: uploaders.clone(), drivers, monitors })
+            let delays = if spec.is_mesh() {
+                spec.hop.lone_exchanges().into_iter().map(HopDelay::new).collect()
+            } else {
+                Vec::new()
+            };
+            Ok(Segment { model: last_hop(spec)?, ports, logged, watched: uploaders.clone(), drivers, delays, monitors })
         }
     };
     spec.graph.links.iter().zip(taps).enumerate().map(segment).collect()

@@ -429,6 +429,18 @@ impl Hop {
         matches!(self, Hop::Wifi(plan) if plan.params().nodes.iter().any(|node| node.role == wifi::Role::Peer))
     }
 
+    /// What a lone packet of 1500 octets takes each node of an 802.11 channel: what it tells as its delay before it has sent anything. Empty for
+    /// other hops.
+    pub fn lone_exchanges(&self) -> Vec<Span> {
+        match self {
+            Hop::Wifi(plan) => {
+                let nodes = (0..plan.params().nodes.len()).map(|node| Node(node as u16));
+                nodes.map(|node| plan.lone_exchange(node, Bytes::new(1500))).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// Pairs of nodes of a mesh that exchange packets, in both directions; `None` if the hop is no mesh.
     pub(crate) fn mesh(&self) -> Option<Vec<(Node, Node)>> {
         match self {

@@ -17,6 +17,22 @@ pub struct HopReport {
     pub stations: Vec<StationReport>,
 }
 
+/// What a node's driver knows of the delay of its own hop: ATP's averages, and what D follows from beside them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct NodeDelay {
+    /// Q: from the queue to the head of the line, averaged.
+    #[serde(rename = "queueing_ns")]
+    pub queueing: Span,
+    /// T: from there until the node is done with a packet, averaged.
+    #[serde(rename = "service_ns")]
+    pub service: Span,
+    /// When it was done with the last one; `None` before the first.
+    #[serde(rename = "last_ns")]
+    pub last: Option<Time>,
+    /// Packets that wait or are being sent.
+    pub waiting: u32,
+}
+
 /// Cumulative channel occupation seen by one radio (nl80211 survey: `time`, `time_busy`, `time_rx`, `time_tx`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ChannelTime {

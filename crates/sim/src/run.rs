@@ -21,7 +21,7 @@ use lasthop_report::{Recorder, RunRecord, Window};
 use lasthop_scenario::graph::{Graph, HostRole, Medium};
 use lasthop_scenario::{Hop, MeshRouting, Part, Scenario, SetUp, Stream, StreamKind};
 use lasthop_signals::Node;
-use lasthop_units::{Bytes, Seed, Span, Time};
+use lasthop_units::{Seed, Span, Time};
 
 /// Why a scenario cannot be simulated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -205,9 +205,8 @@ fn access_points(scenario: &Scenario) -> AccessPoints {
 /// D of each node of a radio hop before it has sent anything, if any sender speaks ATP.
 fn hop_delays(law: &SetUp, hop: &Hop) -> Vec<HopDelay> {
     match hop {
-        Hop::Wifi(plan) if law.senders().any(|sender| sender.transport() == Transport::Atp) => {
-            let nodes = (0..plan.params().nodes.len()).map(|node| Node(node as u16));
-            nodes.map(|node| HopDelay::new(plan.lone_exchange(node, Bytes::new(1500)))).collect()
+        Hop::Wifi(_) if law.senders().any(|sender| sender.transport() == Transport::Atp) => {
+            hop.lone_exchanges().into_iter().map(HopDelay::new).collect()
         }
         _ => Vec::new(),
     }

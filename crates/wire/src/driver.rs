@@ -1,4 +1,4 @@
-//! Driver records: what an access point's driver tells an agent, as bytes on a Unix socket.
+//! Driver records: what the driver of an access point, or of a mesh's node, tells an agent, as bytes on a Unix socket.
 //!
 //! The driver side listens on a Unix socket of type `SOCK_SEQPACKET` and sends every connected reader one record a
 //! message, 250 a second by default, without waiting for readers: a reader that does not keep up misses records and
@@ -6,7 +6,7 @@
 //! driver has gone.
 //!
 //! All integers are little-endian, times and lengths of time in nanoseconds, moments on `CLOCK_MONOTONIC`. A message
-//! holds exactly one record, header first:
+//! holds exactly one record. One of an access point, header first:
 //!
 //! | offset | size | field |
 //! | --- | --- | --- |
@@ -45,14 +45,29 @@
 //! | 120 | 6 | its MAC address on the air, zeros if the driver does not know it |
 //! | 126 | 2 | zero |
 //!
-//! What the fields count is said at [`HopReport`] and [`StationReport`]. Writers set the zero fields to zero, readers
+//! A record of the delay of a mesh's node ([`NodeRecord`]), which a relay reads; it stands alone:
+//!
+//! | offset | size | field |
+//! | --- | --- | --- |
+//! | 0 | 4 | magic, as above |
+//! | 4 | 1 | version, 3 |
+//! | 5 | 1 | kind: 2 = node delays |
+//! | 6 | 2 | node number |
+//! | 8 | 8 | when this was so |
+//! | 16 | 8 | Q: from the queue to the head of the line, averaged |
+//! | 24 | 8 | T: from there to the acknowledgement, averaged |
+//! | 32 | 8 | when the node was done with its last packet; all ones before the first |
+//! | 40 | 4 | packets that wait or are being sent |
+//! | 44 | 4 | zero |
+//!
+//! What the fields count is said at [`HopReport`], [`StationReport`] and [`NodeDelay`]. Writers set the zero fields to zero, readers
 //! ignore them. Of the channel times but the first, of the airtimes and of the PPDUs a driver writes all ones
 //! (`0xffff_ffff_ffff_ffff`) where it does not count them: a zero would say that nothing was counted. A change of this layout, or
 //! of what it means, is a new version number; version 2 had no way to leave counters out and is read all the same, version 1 had no
-//! MAC addresses and is not.
+//! MAC addresses and is not. Kinds are added without one: a reader refuses those that it does not know. Node delays came with version 3.
 
 use crate::{Error, take};
-use lasthop_signals::{ChannelTime, HopReport, Node, StationReport};
+use lasthop_signals::{ChannelTime, HopReport, Node, NodeDelay, StationReport};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::BTreeMap;
 
@@ -65,7 +80,10 @@ const MAGIC: u32 = u32::from_le_bytes(*b"LHDR");
 const VERSION: u8 = 3;
 /// Could not say that a counter is lacking; the same otherwise.
 const VERSION_WITHOUT_GAPS: u8 = 2;
-const KIND_HOP: u8 = 1;
+/// The kind of records of an access point.
+pub const KIND_HOP: u8 = 1;
+/// The kind of records of a node's delay.
+pub const KIND_NODE: u8 = 2;
 const HEADER_LEN: usize = 48;
 const STATION_LEN: usize = 128;
 /// No station's address: what a driver writes that does not know it.
@@ -82,6 +100,71 @@ pub struct Record {
     pub report: HopReport,
     /// MAC addresses of stations, as far as the driver knows them; of those in the report only.
     pub addresses: BTreeMap<Node, [u8; 6]>,
+}
+
+/// What one message says of a mesh's node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct NodeRecord {
+    /// When this was so, on `CLOCK_MONOTONIC`.
+    pub at: Time,
+    /// Which node, as the driver numbers them.
+    pub node: u16,
+    /// Its averages.
+    pub delay: NodeDelay,
+}
+
+/// What was read, or nothing where it is of another kind that is known: a socket may carry both.
+///
+/// # Errors
+/// What was wrong otherwise.
+pub fn other_kind<T>(read: Result<T, Error>, other: u8) -> Result<Option<T>, Error> {
+    match read {
+        Err(Error::RecordKind { version: VERSION, kind }) if kind == other => Ok(None),
+        read => read.map(Some),
+    }
+}
+
+/// A node's record as a message.
+pub fn encode_node(record: &NodeRecord) -> [u8; HEADER_LEN] {
+    let NodeRecord { at, node, delay } = record;
+    let last = delay.last.map_or(LACKING, Time::as_nanos);
+    let words = [at.as_nanos(), delay.queueing.as_nanos(), delay.service.as_nanos(), last];
+    let mut out = [0; HEADER_LEN];
+    out[..4].copy_from_slice(&MAGIC.to_le_bytes());
+    out[4..6].copy_from_slice(&[VERSION, KIND_NODE]);
+    out[6..8].copy_from_slice(&node.to_le_bytes());
+    for (place, word) in out[8..40].chunks_exact_mut(8).zip(words) {
+        place.copy_from_slice(&word.to_le_bytes());
+    }
+    out[40..44].copy_from_slice(&delay.waiting.to_le_bytes());
+    out
+}
+
+/// What a message says of a node.
+///
+/// # Errors
+/// [`Error::Magic`], [`Error::RecordKind`], and [`Error::Truncated`] or [`Error::Length`] if the message is shorter or longer than the record.
+pub fn decode_node(message: &[u8]) -> Result<NodeRecord, Error> {
+    let record: [u8; HEADER_LEN] =
+        take(message, 0).ok_or(Error::Truncated { needed: HEADER_LEN, got: message.len() })?;
+    let mut fields = Fields(&record);
+    let magic = u32::from_le_bytes(fields.array());
+    if magic != MAGIC {
+        return Err(Error::Magic(magic));
+    }
+    let [version, kind] = fields.array();
+    if (version, kind) != (VERSION, KIND_NODE) {
+        return Err(Error::RecordKind { version, kind });
+    }
+    if message.len() > HEADER_LEN {
+        return Err(Error::Length { field: "length of a record of a node", value: message.len() });
+    }
+    let node = u16::from_le_bytes(fields.array());
+    let at = Time::from_nanos(fields.u64());
+    let (queueing, service) = (fields.span(), fields.span());
+    let last = fields.counted().map(Time::from_nanos);
+    let waiting = u32::from_le_bytes(fields.array());
+    Ok(NodeRecord { at, node, delay: NodeDelay { queueing, service, last, waiting } })
 }
 
 /// A record as a message.

@@ -20,6 +20,7 @@ mod packet;
 pub mod pcap;
 pub mod proxy;
 pub mod radiotap;
+pub mod relay;
 pub mod sock_diag;
 pub mod tcp;
 pub mod tcp_info;

@@ -1,6 +1,6 @@
 //! Properties of the parsers and writers, over arbitrary bytes and arbitrary headers.
 
-use lasthop_signals::{CellCapacity, ChannelTime, HopReport, Node, StationReport};
+use lasthop_signals::{CellCapacity, ChannelTime, HopReport, Node, NodeDelay, StationReport};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use lasthop_wire::ip::Ecn;
 use lasthop_wire::tcp::{Capacity, Flags, SackBlock, SackBlocks, TcpHeader, TcpOptions, Timestamps};
@@ -101,6 +101,7 @@ fn swallow(bytes: &[u8]) {
     let _ = ip::parse(bytes);
     let _ = tcp::parse(bytes);
     let _ = driver::decode(bytes);
+    let _ = driver::decode_node(bytes);
     let _ = FlowKey::of_packet(bytes);
     let mut scratch = bytes.to_vec();
     ip::mark_ce(&mut scratch);
@@ -285,4 +286,29 @@ fn ipv6_extension_headers_are_looked_through_and_fragments_seen() {
     assert_eq!(TcpPacket::parse(&with(&[0, 44]), Link::Ip), Ok(None));
     assert_eq!(FlowKey::of_packet(&with(&[44])).map(|f| f.source_port), Ok(0));
     assert!(TcpPacket::parse(&with(&[60; 5]), Link::Ip).is_err());
+}
+
+proptest! {
+    #[test]
+    fn records_of_nodes_say_what_was_written_and_no_length_but_theirs_is_read(
+        at: u64, node: u16, spans: (u64, u64), last in prop::option::of(0..u64::MAX), waiting: u32, more in 1usize..9,
+    ) {
+        let delay = NodeDelay {
+            queueing: Span::from_nanos(spans.0),
+            service: Span::from_nanos(spans.1),
+            last: last.map(Time::from_nanos),
+            waiting,
+        };
+        let record = driver::NodeRecord { at: Time::from_nanos(at), node, delay };
+        let message = driver::encode_node(&record);
+        prop_assert_eq!(driver::decode_node(&message), Ok(record));
+        prop_assert!(driver::decode(&message).is_err(), "it is none of an access point");
+        prop_assert!(driver::decode_node(&message[..message.len() - more]).is_err());
+        prop_assert!(driver::decode_node(&[&message[..], &vec![0; more]].concat()).is_err());
+        for (place, octet) in [(0, b'X'), (4, 2), (4, 4), (5, 1), (5, 3)] {
+            let mut other = message;
+            other[place] = octet;
+            prop_assert!(driver::decode_node(&other).is_err());
+        }
+    }
 }

@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 
 /// One attached program; dropping it detaches.
-pub(super) enum Attachment {
+pub(crate) enum Attachment {
     /// The link detaches on drop, or when its process ends.
     Tcx(Link),
     /// A filter, and with it the qdisc if it was not there before.
@@ -24,7 +24,7 @@ pub(super) enum Attachment {
 
 impl Attachment {
     /// True if the program is still where it was attached.
-    pub(super) fn is_there(&self) -> bool {
+    pub(crate) fn is_there(&self) -> bool {
         match self {
             Attachment::Tcx(link) => bpf_links::is_attached(link),
             Attachment::Clsact(filter) => filter.is_present(),
@@ -32,38 +32,58 @@ impl Attachment {
     }
 }
 
-/// Ingress sees what comes from stations, egress what goes to them.
-const SIDES: [(TcAttachPoint, u32); 2] =
-    [(TC_INGRESS, libbpf_sys::BPF_TCX_INGRESS), (TC_EGRESS, libbpf_sys::BPF_TCX_EGRESS)];
-/// Our programs' names begin with this.
-const NAME_PREFIX: &[u8] = b"rwnd_";
+/// The programs of one kind of agent.
+pub(crate) struct Family {
+    /// Their names begin with this.
+    name_prefix: &'static [u8],
+    /// Marks their filters among others. The program's name is checked too before anything is removed.
+    priority: u32,
+    /// Where they stand.
+    sides: &'static [(TcAttachPoint, u32)],
+}
 
-/// Attaches `[uplink, downlink]` programs to an interface, which is the caller's.
-pub(super) fn attach(
+const INGRESS: (TcAttachPoint, u32) = (TC_INGRESS, libbpf_sys::BPF_TCX_INGRESS);
+const EGRESS: (TcAttachPoint, u32) = (TC_EGRESS, libbpf_sys::BPF_TCX_EGRESS);
+
+/// Those of an access point's agent: ingress sees what comes from stations, egress what goes to them. The priority reads "LH".
+pub(super) static REWRITER: Family = Family { name_prefix: b"rwnd_", priority: 0x4c48, sides: &[INGRESS, EGRESS] };
+/// That of a relay. The priority reads "LR".
+pub(crate) static RELAY: Family = Family { name_prefix: b"relay_", priority: 0x4c52, sides: &[EGRESS] };
+
+impl Family {
+    /// For filters on a qdisc that was made for them and goes with them.
+    fn priority_own_qdisc(&self) -> u32 {
+        self.priority + 1
+    }
+}
+
+/// Attaches programs to an interface, which is the caller's: one for each side of the family.
+pub(crate) fn attach(
+    family: &'static Family,
     ifindex: i32,
-    programs: [NonNull<bpf_program>; 2],
+    programs: &[NonNull<bpf_program>],
     method: Method,
 ) -> Result<(Method, Vec<Attachment>), Error> {
-    for (_, side) in SIDES {
-        if tcx_programs(ifindex, side).is_ok_and(|ids| ids.into_iter().any(is_ours)) {
+    for (_, side) in family.sides {
+        if tcx_programs(ifindex, *side).is_ok_and(|ids| ids.into_iter().any(|id| is_ours(family, id))) {
             return Err(Error::Busy);
         }
     }
     // What a killed agent left behind on an old kernel.
-    remove_filters(ifindex);
+    remove_filters(family, ifindex);
     match method {
         Method::Tcx => attach_tcx(ifindex, programs).map(|links| (Method::Tcx, links)),
-        Method::Clsact => attach_clsact(ifindex, programs).map(|filters| (Method::Clsact, filters)),
+        Method::Clsact => attach_clsact(family, ifindex, programs).map(|filters| (Method::Clsact, filters)),
         Method::Best => match attach_tcx(ifindex, programs) {
             Ok(links) => Ok((Method::Tcx, links)),
-            Err(_) => attach_clsact(ifindex, programs).map(|filters| (Method::Clsact, filters)),
+            Err(_) => attach_clsact(family, ifindex, programs).map(|filters| (Method::Clsact, filters)),
         },
     }
 }
 
-fn attach_tcx(ifindex: i32, programs: [NonNull<bpf_program>; 2]) -> Result<Vec<Attachment>, Error> {
+fn attach_tcx(ifindex: i32, programs: &[NonNull<bpf_program>]) -> Result<Vec<Attachment>, Error> {
     let said = Captured::begin();
-    let one = |program: NonNull<bpf_program>| {
+    let one = |program: &NonNull<bpf_program>| {
         let opts = libbpf_sys::bpf_tcx_opts { sz: size_of::<libbpf_sys::bpf_tcx_opts>() as _, ..Default::default() };
         // SAFETY: the program is loaded and alive, and `opts` says its own size.
         let link = unsafe { libbpf_sys::bpf_program__attach_tcx(program.as_ptr(), ifindex, &opts) };
@@ -73,11 +93,12 @@ fn attach_tcx(ifindex: i32, programs: [NonNull<bpf_program>; 2]) -> Result<Vec<A
         // SAFETY: a fresh link, owned by nobody else.
         Ok(Attachment::Tcx(unsafe { Link::from_ptr(link) }))
     };
-    programs.into_iter().map(one).collect()
+    programs.iter().map(one).collect()
 }
 
 /// A filter on the clsact qdisc.
-pub(super) struct Filter {
+pub(crate) struct Filter {
+    family: &'static Family,
     ifindex: i32,
     point: TcAttachPoint,
     priority: u32,
@@ -86,24 +107,24 @@ pub(super) struct Filter {
     program: Option<u32>,
 }
 
-/// "LH": marks our filters among others. The program's name is checked too before anything is removed.
-const PRIORITY: u32 = 0x4c48;
-/// As above, for filters on a qdisc that was made for them and goes with them.
-const PRIORITY_OWN_QDISC: u32 = 0x4c49;
 const HANDLE: u32 = 1;
 
-fn attach_clsact(ifindex: i32, programs: [NonNull<bpf_program>; 2]) -> Result<Vec<Attachment>, Error> {
+fn attach_clsact(
+    family: &'static Family,
+    ifindex: i32,
+    programs: &[NonNull<bpf_program>],
+) -> Result<Vec<Attachment>, Error> {
     let said = Captured::begin();
     let failed = |source: io::Error| Error::Attach { method: "clsact", source, said: said.text() };
     let made = make_qdisc(ifindex).map_err(failed)?;
-    let priority = if made { PRIORITY_OWN_QDISC } else { PRIORITY };
+    let priority = if made { family.priority_own_qdisc() } else { family.priority };
     let mut filters = Vec::new();
-    for (program, (point, _)) in programs.into_iter().zip(SIDES) {
+    for (program, (point, _)) in programs.iter().zip(family.sides) {
         // SAFETY: the program is loaded, so that it has a descriptor, which lives as long as it does.
         let fd = unsafe { BorrowedFd::borrow_raw(libbpf_sys::bpf_program__fd(program.as_ptr())) };
-        let hook = TcHookBuilder::new(fd).ifindex(ifindex).handle(HANDLE).priority(priority).hook(point);
+        let hook = TcHookBuilder::new(fd).ifindex(ifindex).handle(HANDLE).priority(priority).hook(*point);
         let program = Some(program_info(fd).map_err(failed)?.id);
-        let filter = Filter { ifindex, point, priority, program };
+        let filter = Filter { family, ifindex, point: *point, priority, program };
         // Where a filter of somebody else stands, the kernel refuses.
         if let Err(error) = { hook }.attach() {
             if made && filters.is_empty() {
@@ -144,7 +165,9 @@ impl Filter {
     /// True if the filter is there and ours.
     fn is_present(&self) -> bool {
         let _quiet = Captured::begin();
-        self.hook(self.point).query().is_ok_and(|id| self.program.map_or_else(|| is_ours(id), |own| own == id))
+        self.hook(self.point)
+            .query()
+            .is_ok_and(|id| self.program.map_or_else(|| is_ours(self.family, id), |own| own == id))
     }
 
     /// Removes the filter if it is ours; true if there was one.
@@ -162,7 +185,7 @@ impl Filter {
 
     /// Removes the qdisc if it was made for our filters and has none any more.
     fn remove_empty_qdisc(&self) {
-        if self.priority == PRIORITY_OWN_QDISC && is_qdisc_empty(self.ifindex) {
+        if self.priority == self.family.priority_own_qdisc() && is_qdisc_empty(self.ifindex) {
             let _ = self.hook(TC_INGRESS | TC_EGRESS).destroy();
         }
     }
@@ -174,17 +197,18 @@ impl Drop for Filter {
     }
 }
 
-/// Where filters of any agent may stand on an interface.
-fn possible_filters(ifindex: i32) -> impl Iterator<Item = ManuallyDrop<Filter>> {
-    SIDES.into_iter().flat_map(move |(point, _)| {
-        let filter = move |priority| ManuallyDrop::new(Filter { ifindex, point, priority, program: None });
-        [PRIORITY, PRIORITY_OWN_QDISC].map(filter)
+/// Where filters of any agent of a kind may stand on an interface.
+fn possible_filters(family: &'static Family, ifindex: i32) -> impl Iterator<Item = ManuallyDrop<Filter>> {
+    family.sides.iter().flat_map(move |(point, _)| {
+        let filter =
+            move |priority| ManuallyDrop::new(Filter { family, ifindex, point: *point, priority, program: None });
+        [family.priority, family.priority_own_qdisc()].map(filter)
     })
 }
 
 /// Removes filters of earlier agents; gives how many there were.
-pub(super) fn remove_filters(ifindex: i32) -> usize {
-    possible_filters(ifindex).filter(|filter| filter.is_present() && filter.remove()).count()
+pub(crate) fn remove_filters(family: &'static Family, ifindex: i32) -> usize {
+    possible_filters(family, ifindex).filter(|filter| filter.is_present() && filter.remove()).count()
 }
 
 /// True if the clsact qdisc has no filter on either side.
@@ -196,13 +220,19 @@ fn is_qdisc_empty(ifindex: i32) -> bool {
         .all(|parent| super::netlink::filters(ifindex, parent).is_ok_and(|filters| filters == 0))
 }
 
-/// How many of our programs are attached to an interface, by either method.
+/// How many programs of an access point's agent are attached to an interface, by either method.
 pub fn attached(ifindex: i32) -> usize {
+    attached_of(&REWRITER, ifindex)
+}
+
+/// As [`attached`], of any kind.
+pub(crate) fn attached_of(family: &'static Family, ifindex: i32) -> usize {
     let _quiet = Captured::begin();
-    let tcx =
-        |(_, side)| tcx_programs(ifindex, side).map_or(0, |ids| ids.into_iter().filter(|id| is_ours(*id)).count());
-    let filters = possible_filters(ifindex).filter(|filter| filter.is_present()).count();
-    SIDES.into_iter().map(tcx).sum::<usize>() + filters
+    let tcx = |(_, side): &(_, u32)| {
+        tcx_programs(ifindex, *side).map_or(0, |ids| ids.into_iter().filter(|id| is_ours(family, *id)).count())
+    };
+    let filters = possible_filters(family, ifindex).filter(|filter| filter.is_present()).count();
+    family.sides.iter().map(tcx).sum::<usize>() + filters
 }
 
 /// Identifiers of the programs on one side of an interface's TCX.
@@ -224,8 +254,8 @@ pub(super) fn tcx_programs(ifindex: i32, side: u32) -> io::Result<Vec<u32>> {
     Ok(ids.iter().copied().take(count).collect())
 }
 
-/// True if the program with this identifier is one of ours, by its name.
-fn is_ours(id: u32) -> bool {
+/// True if the program with this identifier is one of a family, by its name.
+fn is_ours(family: &Family, id: u32) -> bool {
     // SAFETY: takes a number, gives a descriptor or an error.
     let fd = unsafe { libbpf_sys::bpf_prog_get_fd_by_id(id) };
     if fd < 0 {
@@ -235,7 +265,7 @@ fn is_ours(id: u32) -> bool {
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
     program_info(fd.as_fd()).is_ok_and(|info| {
         let name = info.name.map(|c| c as u8);
-        name.starts_with(NAME_PREFIX)
+        name.starts_with(family.name_prefix)
     })
 }
 

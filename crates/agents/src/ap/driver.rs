@@ -45,20 +45,15 @@ impl SocketDriver {
         Ok(SocketDriver { path: path.to_owned(), socket, buffer: vec![0; driver::MAX_LEN + 1], behind: None })
     }
 
-    fn wait(&self, patience: Span) -> io::Result<bool> {
-        let mut fds = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
-        let ms = u16::try_from(patience.as_nanos().div_ceil(1_000_000)).unwrap_or(u16::MAX);
-        match poll(&mut fds, PollTimeout::from(ms)) {
-            // A signal: the caller looks whether it is to stop.
-            Err(nix::Error::EINTR) => Ok(false),
-            Err(error) => Err(error.into()),
-            Ok(ready) => Ok(ready > 0),
-        }
-    }
-}
-
-impl DriverSource for SocketDriver {
-    fn newest(&mut self, patience: Span) -> io::Result<Option<Record>> {
+    /// The newest record that `decode` reads, as [`DriverSource::newest`]. Records of another kind, of which it makes `None`, are passed over.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn newest_of<T>(
+        &mut self,
+        patience: Span,
+        decode: impl Fn(&[u8]) -> Result<Option<T>, lasthop_wire::Error>,
+    ) -> io::Result<Option<T>> {
         if let Some(error) = self.behind.take() {
             return Err(error);
         }
@@ -71,8 +66,8 @@ impl DriverSource for SocketDriver {
                 Ok(0) if newest.is_none() => return Err(io::ErrorKind::ConnectionReset.into()),
                 // The end of the connection: told next time, after what came before it has been used.
                 Ok(0) => return Ok(newest),
-                Ok(len) => match driver::decode(&self.buffer[..len]) {
-                    Ok(record) => newest = Some(record),
+                Ok(len) => match decode(&self.buffer[..len]) {
+                    Ok(record) => newest = record.or(newest),
                     Err(error) => {
                         let error = io::Error::new(io::ErrorKind::InvalidData, error);
                         if newest.is_none() {
@@ -88,6 +83,23 @@ impl DriverSource for SocketDriver {
             }
         }
         Ok(newest)
+    }
+
+    fn wait(&self, patience: Span) -> io::Result<bool> {
+        let mut fds = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
+        let ms = u16::try_from(patience.as_nanos().div_ceil(1_000_000)).unwrap_or(u16::MAX);
+        match poll(&mut fds, PollTimeout::from(ms)) {
+            // A signal: the caller looks whether it is to stop.
+            Err(nix::Error::EINTR) => Ok(false),
+            Err(error) => Err(error.into()),
+            Ok(ready) => Ok(ready > 0),
+        }
+    }
+}
+
+impl DriverSource for SocketDriver {
+    fn newest(&mut self, patience: Span) -> io::Result<Option<Record>> {
+        self.newest_of(patience, |message| driver::other_kind(driver::decode(message), driver::KIND_NODE))
     }
 
     fn reconnect(&mut self) -> io::Result<()> {
@@ -178,6 +190,12 @@ mod tests {
         }
         let newest = driver.newest(Span::from_millis(1_000)).expect("connected");
         assert_eq!(newest, Some(record(3)));
+        // Records of a node's delay are for others.
+        let node = driver::encode_node(&driver::NodeRecord::default());
+        for message in [&driver::encode(&record(3)).expect("few stations")[..], &node] {
+            send(end.as_raw_fd(), message, MsgFlags::empty()).expect("room");
+        }
+        assert_eq!(driver.newest(Span::from_millis(1_000)).expect("connected"), Some(record(3)));
         // A message that is no record takes none with it.
         for message in [&driver::encode(&record(4)).expect("few stations")[..], b"nonsense"] {
             send(end.as_raw_fd(), message, MsgFlags::empty()).expect("room");

@@ -140,7 +140,7 @@ pub enum Error {
 
 #[cfg(feature = "bpf")]
 impl Error {
-    pub(super) fn map(source: libbpf_rs::Error) -> Error {
+    pub(crate) fn map(source: libbpf_rs::Error) -> Error {
         match source.kind() {
             libbpf_rs::ErrorKind::PermissionDenied => Error::Permission { what: "eBPF maps" },
             _ => Error::Map { source: source.into() },

@@ -16,7 +16,7 @@ const NAME: &str = "rx-gro-list";
 ///
 /// # Errors
 /// [`Error::System`] if the kernel does not answer.
-pub(super) fn is_on(iface: &str) -> Result<bool, Error> {
+pub(crate) fn is_on(iface: &str) -> Result<bool, Error> {
     let failed = |source| Error::System { what: "the interface's offload features", source };
     let answer = features(iface).map_err(failed);
     answer.map(|features| features.is_some_and(|features| features.is_active()))

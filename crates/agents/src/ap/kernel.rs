@@ -143,7 +143,7 @@ impl Rewriter {
     /// [`Error::Attach`], [`Error::Busy`] if another agent holds the interface.
     pub fn attach(&mut self, ifindex: i32, method: Method) -> Result<Method, Error> {
         let pair = [Direction::Uplink, Direction::Downlink].map(|d| self.program(d).as_libbpf_object());
-        let (method, attachments) = attach::attach(ifindex, pair, method)?;
+        let (method, attachments) = attach::attach(&attach::REWRITER, ifindex, &pair, method)?;
         self.attachments.extend(attachments);
         Ok(method)
     }

@@ -18,14 +18,14 @@ pub mod abi;
 mod absent;
 mod agent;
 #[cfg(feature = "bpf")]
-mod attach;
+pub(crate) mod attach;
 mod config;
 mod consistency;
 #[cfg(feature = "bpf")]
 pub(crate) mod device;
 mod driver;
 mod error;
-mod fraglist;
+pub(crate) mod fraglist;
 #[cfg(feature = "bpf")]
 pub mod kernel;
 mod log;
@@ -36,7 +36,7 @@ mod netlink;
 mod news;
 mod offload;
 #[cfg(feature = "bpf")]
-mod owner;
+pub(crate) mod owner;
 pub(crate) mod privileges;
 mod probe;
 #[cfg(feature = "bpf")]

@@ -1,4 +1,4 @@
-//! Whose an interface is: one agent's at a time, for as long as that lives.
+//! Whose an interface is: one agent's of a kind at a time, for as long as that lives.
 //!
 //! A claim is an abstract Unix socket that bears the interface's number. It is of the network namespace that the interface is in,
 //! so that whoever could attach to the one sees the other, and the kernel takes it away with its process, however that ends. A process
@@ -14,18 +14,23 @@ use nix::sys::socket::{
 use nix::unistd::geteuid;
 use std::os::fd::{AsRawFd, OwnedFd};
 
+/// The kind of an access point's agent.
+pub(crate) const AP: &str = "ap";
+/// The kind of a relay.
+pub(crate) const RELAY: &str = "relay";
+
 /// An interface is this process's until this is dropped.
 #[derive(Debug)]
-pub(super) struct Claim(#[expect(dead_code, reason = "held for its drop")] OwnedFd);
+pub(crate) struct Claim(#[expect(dead_code, reason = "held for its drop")] OwnedFd);
 
-/// Claims an interface.
+/// Claims an interface for an agent of a kind.
 ///
 /// # Errors
 /// [`Error::Busy`] if a process that lives has it; [`Error::System`].
-pub(super) fn claim(ifindex: i32) -> Result<Claim, Error> {
+pub(crate) fn claim(kind: &str, ifindex: i32) -> Result<Claim, Error> {
     let failed = |errno: Errno| Error::System { what: "the claim of an interface", source: errno.into() };
     let fd = unix().map_err(failed)?;
-    match bind(fd.as_raw_fd(), &name(ifindex).map_err(failed)?) {
+    match bind(fd.as_raw_fd(), &name(kind, ifindex).map_err(failed)?) {
         Ok(()) => {}
         Err(Errno::EADDRINUSE) => return Err(Error::Busy),
         Err(errno) => return Err(failed(errno)),
@@ -35,9 +40,9 @@ pub(super) fn claim(ifindex: i32) -> Result<Claim, Error> {
     Ok(Claim(fd))
 }
 
-/// True if a process that lives has claimed an interface.
-pub(super) fn is_claimed(ifindex: i32) -> bool {
-    let Ok((fd, name)) = unix().and_then(|fd| Ok((fd, name(ifindex)?))) else { return false };
+/// True if an agent of a kind that lives has claimed an interface.
+pub(crate) fn is_claimed(kind: &str, ifindex: i32) -> bool {
+    let Ok((fd, name)) = unix().and_then(|fd| Ok((fd, name(kind, ifindex)?))) else { return false };
     match connect(fd.as_raw_fd(), &name) {
         Ok(()) => {
             getsockopt(&fd, PeerCredentials).is_ok_and(|owner| owner.uid() == 0 || owner.uid() == geteuid().as_raw())
@@ -52,8 +57,8 @@ fn unix() -> nix::Result<OwnedFd> {
     socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK, None)
 }
 
-fn name(ifindex: i32) -> nix::Result<UnixAddr> {
-    UnixAddr::new_abstract(format!("lasthop-ap/{ifindex}").as_bytes())
+fn name(kind: &str, ifindex: i32) -> nix::Result<UnixAddr> {
+    UnixAddr::new_abstract(format!("lasthop-{kind}/{ifindex}").as_bytes())
 }
 
 #[cfg(test)]
@@ -64,14 +69,15 @@ mod tests {
     fn an_interface_is_one_agents_until_that_ends() {
         // No interface has such a number.
         let ifindex = i32::MAX - 7;
-        assert!(!is_claimed(ifindex));
-        let first = claim(ifindex).expect("nobody has it");
+        assert!(!is_claimed(AP, ifindex));
+        let first = claim(AP, ifindex).expect("nobody has it");
+        assert!(!is_claimed(RELAY, ifindex), "a relay beside it is another kind");
         for _ in 0..4 {
-            assert!(is_claimed(ifindex));
+            assert!(is_claimed(AP, ifindex));
         }
-        assert!(matches!(claim(ifindex), Err(Error::Busy)));
+        assert!(matches!(claim(AP, ifindex), Err(Error::Busy)));
         drop(first);
-        assert!(!is_claimed(ifindex));
-        drop(claim(ifindex).expect("free again"));
+        assert!(!is_claimed(AP, ifindex));
+        drop(claim(AP, ifindex).expect("free again"));
     }
 }

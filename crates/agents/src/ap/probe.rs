@@ -149,7 +149,7 @@ fn btf() -> Check {
         name: "kernel BTF",
         found: ok.into(),
         detail: if ok { "yes" } else { "no" }.to_owned(),
-        remedy: "a kernel with CONFIG_DEBUG_INFO_BTF; the access point's agent does not need it",
+        remedy: "a kernel with CONFIG_DEBUG_INFO_BTF; the access point's agent works without it, `lasthop relay --d-source kernel` does not",
         required: false,
     }
 }

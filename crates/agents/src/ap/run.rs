@@ -61,7 +61,7 @@ impl Attached {
     fn prepare(config: &Config) -> Result<Attached, Error> {
         config.validate()?;
         let device = device::find(&config.iface)?;
-        let claim = owner::claim(device.index)?;
+        let claim = owner::claim(owner::AP, device.index)?;
         let lookout = if config.allow_offload {
             None
         } else {
@@ -131,7 +131,11 @@ pub fn clean(iface: &str) -> Result<Cleaned, Error> {
         return Err(Error::Permission { what: "the eBPF programs on an interface" });
     }
     // What a living agent has attached is its own, however it has done that.
-    let removed = if owner::is_claimed(device.index) { 0 } else { attach::remove_filters(device.index) };
+    let removed = if owner::is_claimed(owner::AP, device.index) {
+        0
+    } else {
+        attach::remove_filters(&attach::REWRITER, device.index)
+    };
     Ok(Cleaned { removed, still_attached: attach::attached(device.index) })
 }
 

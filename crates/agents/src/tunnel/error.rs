@@ -56,6 +56,9 @@ pub enum Error {
     /// Routes of this machine, or the interface that they lead through.
     #[error("routes: {0}")]
     Routes(String),
+    /// A relay, or the interfaces that it is at.
+    #[error("relay: {0}")]
+    Relay(String),
     /// Privileges, or the eBPF programs that take them.
     #[error(transparent)]
     Kernel(#[from] crate::ap::Error),

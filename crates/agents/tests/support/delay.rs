@@ -104,7 +104,7 @@ fn tun(name: &str) -> File {
 }
 
 /// A device of this kind in the calling thread's namespace, as long as the file is open.
-pub(super) fn device(name: &str, kind: libc::c_int) -> File {
+pub fn device(name: &str, kind: libc::c_int) -> File {
     const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
     let file = File::options().read(true).write(true).open("/dev/net/tun").expect("TUN");
     // SAFETY: all zeros is a value of this struct of integers.

@@ -6,6 +6,7 @@
 //!             T stays. While a packet is at the head of the line, T is at least the time that it has been there.
 //! Validity:   completions in order of time.     Checked by: tests::*
 
+use lasthop_signals::NodeDelay;
 use lasthop_units::{Span, Time};
 
 /// What is kept of an average at a new sample.
@@ -17,50 +18,53 @@ const IDLE: Span = Span::from_secs(1);
 
 /// The averages of one node.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct HopDelay {
-    queueing: Span,
-    service: Span,
-    /// When the last packet was done with; `None` before the first.
-    last: Option<Time>,
-    /// Packets that wait or are being sent.
-    waiting: u32,
-}
+pub struct HopDelay(NodeDelay);
 
 impl HopDelay {
     /// A node that has sent nothing: a lone packet would take it `service`.
     pub fn new(service: Span) -> HopDelay {
-        HopDelay { queueing: Span::ZERO, service, last: None, waiting: 0 }
+        HopDelay(NodeDelay { service, ..NodeDelay::default() })
+    }
+
+    /// A node whose averages somebody else keeps: a driver, or the kernel.
+    pub fn of(node: NodeDelay) -> HopDelay {
+        HopDelay(node)
+    }
+
+    /// The averages, and what D follows from beside them.
+    pub fn node(&self) -> NodeDelay {
+        self.0
     }
 
     /// A packet has entered the node's queue, or tried to.
     pub fn on_queued(&mut self) {
-        self.waiting += 1;
+        self.0.waiting += 1;
     }
 
     /// A packet has left the queue without having been sent.
     pub fn on_dropped(&mut self) {
-        self.waiting = self.waiting.saturating_sub(1);
+        self.0.waiting = self.0.waiting.saturating_sub(1);
     }
 
     /// The node is done with a packet that entered its queue at `queued_at` and was at the head of the line from `head_at` on.
     pub fn on_done(&mut self, now: Time, queued_at: Time, head_at: Time) {
-        self.waiting = self.waiting.saturating_sub(1);
+        self.0.waiting = self.0.waiting.saturating_sub(1);
         let (queueing, service) = (head_at.since(queued_at), now.since(head_at));
         let average = |kept: Span, sample: Span| kept.scale(KEPT) + sample.scale(1.0 - KEPT);
         // What was before a rest says nothing of now.
-        let rested = self.last.is_none_or(|last| now.since(last) >= IDLE);
-        self.queueing = if rested { queueing } else { average(self.queueing, queueing) };
-        self.service = if self.last.is_none() { service } else { average(self.service, service) };
-        self.last = Some(now);
+        let rested = self.0.last.is_none_or(|last| now.since(last) >= IDLE);
+        self.0.queueing = if rested { queueing } else { average(self.0.queueing, queueing) };
+        self.0.service = if self.0.last.is_none() { service } else { average(self.0.service, service) };
+        self.0.last = Some(now);
     }
 
     /// D now.
     pub fn delay(&self, now: Time) -> Span {
-        match self.last {
+        match self.0.last {
             // What is at the head of the line is there since the last one left, at least.
-            Some(last) if self.waiting > 0 => self.queueing + self.service.max(now.since(last)),
-            Some(last) if now.since(last) < IDLE => self.queueing + self.service,
-            _ => self.service * OWN_CONTENTION,
+            Some(last) if self.0.waiting > 0 => self.0.queueing + self.0.service.max(now.since(last)),
+            Some(last) if now.since(last) < IDLE => self.0.queueing + self.0.service,
+            _ => self.0.service * OWN_CONTENTION,
         }
     }
 }

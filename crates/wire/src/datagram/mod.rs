@@ -153,19 +153,32 @@ fn micros(span: Span) -> u32 {
 }
 
 /// What a relay does to a datagram, whatever its kind and whether or not it is sealed: its own delay stands in it if it is the larger one. It
-/// looks at the first eight octets alone. Anything that does not begin as a datagram of ours stays as it is. Returns whether D was raised; the
-/// UDP checksum is the caller's.
+/// looks at the first eight octets alone, and of them at the version: kinds that come later need no other relays. Anything that does not begin as
+/// a datagram of ours stays as it is. Returns whether D was raised; the UDP checksum is the caller's.
 pub fn raise_delay(bytes: &mut [u8], own: Span) -> bool {
-    let ours = matches!(bytes.first(), Some(first) if first >> 4 == VERSION && is_known(first & 15));
-    if !ours || bytes.len() < SEGMENT_PREFIX || delay(bytes).is_ok_and(|delay| micros(delay) >= micros(own)) {
-        return false;
-    }
-    bytes[DELAY_AT..CONNECTION_AT].copy_from_slice(&micros(own).to_be_bytes());
-    true
+    matches!(raise_to(bytes, micros(own)), Raised::From(_))
 }
 
-fn is_known(kind: u8) -> bool {
-    kind <= LAST_OF_ATP || (SEGMENT..=TUNNEL).contains(&kind)
+/// What became of a datagram's D.
+pub(crate) enum Raised {
+    /// The datagram is none of ours.
+    Foreign,
+    /// It was as large already.
+    Not,
+    /// It was this one, in microseconds.
+    From(u32),
+}
+
+pub(crate) fn raise_to(bytes: &mut [u8], own: u32) -> Raised {
+    let ours = bytes.first().is_some_and(|first| first >> 4 == VERSION);
+    match be32(bytes, DELAY_AT).ok().filter(|_| ours) {
+        None => Raised::Foreign,
+        Some(delay) if delay >= own => Raised::Not,
+        Some(delay) => {
+            bytes[DELAY_AT..CONNECTION_AT].copy_from_slice(&own.to_be_bytes());
+            Raised::From(delay)
+        }
+    }
 }
 
 #[cfg(test)]
