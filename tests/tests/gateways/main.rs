@@ -14,7 +14,7 @@ mod world;
 
 use lasthop_tests::{PATIENCE, eventually, is_root};
 use nix::sys::signal::Signal;
-use on_the_way::{Lies, OnTheWay};
+use on_the_way::{Does, Lies, OnTheWay};
 use server::{FILE, Server};
 use std::io::Write as _;
 use std::net::UdpSocket;
@@ -170,11 +170,33 @@ fn a_gateway_that_is_killed_resets_its_connections_and_leaves_nothing() {
 }
 
 #[test]
+fn the_delay_that_a_relay_writes_is_the_time_between_packets() {
+    let Some(world) = world(145) else { return };
+    let _server = Server::start(&world.b, &world.at("2.2:80"));
+    let called = world.called(&[]);
+    let way = OnTheWay::begin(&world.gb, &world.at("9.2:4901"), &world.at("9.2:4900"), Does::Raises(5_000));
+    let door = world.at("1.1:1080");
+    let calling = world.calling_at(&world.at("9.2:4901"), &["--socks5", &door]);
+    world.until_up(&door);
+    let (url, began) = (format!("http://{}/short", world.at("2.2:80")), Instant::now());
+    let got = world.curl(&world.a, &["--socks5-hostname", &door], &url).succeeded_with_file();
+    let took = began.elapsed();
+    assert!(got == FILE[..server::SHORT], "other octets");
+    // 143 packets 5 ms apart.
+    assert!(took > Duration::from_millis(650), "{took:?}");
+    way.end();
+    calling.stop();
+    let told = called.stop().err;
+    assert!(told.contains("delay of the slowest hop: 5.0 ms"), "{told}");
+}
+
+#[test]
 fn lies_repetitions_and_forgeries_on_the_way_do_no_harm() {
     let Some(world) = world(144) else { return };
     let _server = Server::start(&world.b, &world.at("2.2:80"));
     let called = world.called(&["--least-delay", "200us"]);
-    let way = OnTheWay::begin(&world.gb, &world.at("9.2:4901"), &world.at("9.2:4900"), Lies { seed: 7, of: 60 });
+    let way =
+        OnTheWay::begin(&world.gb, &world.at("9.2:4901"), &world.at("9.2:4900"), Does::Lies(Lies { seed: 7, of: 60 }));
     let door = world.at("1.1:1080");
     let calling = world.calling_at(&world.at("9.2:4901"), &["--socks5", &door, "--least-delay", "200us"]);
     world.until_up(&door);

@@ -1,4 +1,4 @@
-//! Somebody on the way between two gateways, who changes, repeats, cuts and forges datagrams.
+//! Somebody on the way between two gateways: a relay that raises D, or who changes, repeats, cuts and forges datagrams.
 
 use super::support::netns::Netns;
 use std::net::{SocketAddr, UdpSocket};
@@ -7,7 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How much is done to datagrams.
+/// What is done to datagrams.
+#[derive(Clone, Copy)]
+pub enum Does {
+    /// What a relay does whose own delay is so many microseconds.
+    Raises(u32),
+    Lies(Lies),
+}
+
+/// How much is changed and made up.
 #[derive(Clone, Copy)]
 pub struct Lies {
     pub seed: u64,
@@ -30,7 +38,7 @@ pub struct OnTheWay {
 
 impl OnTheWay {
     /// Passes on what comes to `here`, to `there`, and what comes back to who called.
-    pub fn begin(at: &Netns, here: &str, there: &str, lies: Lies) -> OnTheWay {
+    pub fn begin(at: &Netns, here: &str, there: &str, does: Does) -> OnTheWay {
         let there: SocketAddr = there.parse().expect("an address");
         let (front, back, strange) = at.within(|| {
             let bind = |at: &str| UdpSocket::bind(at).expect("a socket");
@@ -43,16 +51,17 @@ impl OnTheWay {
         let stop = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
-            let (mut random, mut done, mut caller, mut kept) = (lies.seed, Done::default(), None, Vec::new());
+            let seed = if let Does::Lies(lies) = does { lies.seed } else { 0 };
+            let (mut random, mut done, mut caller, mut kept) = (seed, Done::default(), None, Vec::new());
             let mut bytes = [0; 2048];
             while !asked.load(Ordering::Relaxed) {
                 while let Ok((len, from)) = front.recv_from(&mut bytes) {
                     caller = Some(from);
-                    pass((&back, &strange), there, &mut bytes[..len], lies, (&mut random, &mut done, &mut kept));
+                    pass((&back, &strange), there, &mut bytes[..len], does, (&mut random, &mut done, &mut kept));
                 }
                 while let Ok(len) = back.recv(&mut bytes) {
                     if let Some(caller) = caller {
-                        pass((&front, &strange), caller, &mut bytes[..len], lies, (&mut random, &mut done, &mut kept));
+                        pass((&front, &strange), caller, &mut bytes[..len], does, (&mut random, &mut done, &mut kept));
                     }
                 }
             }
@@ -84,9 +93,20 @@ fn pass(
     (from, strange): (&UdpSocket, &UdpSocket),
     to: SocketAddr,
     bytes: &mut [u8],
-    lies: Lies,
+    does: Does,
     (random, done, kept): (&mut u64, &mut Done, &mut Vec<Vec<u8>>),
 ) {
+    let lies = match does {
+        Does::Raises(own) => {
+            if let Some(field) = bytes.get_mut(4..8) {
+                let delay = u32::from_be_bytes(field.try_into().expect("four octets")).max(own);
+                field.copy_from_slice(&delay.to_be_bytes());
+            }
+            let _ = from.send_to(bytes, to);
+            return;
+        }
+        Does::Lies(lies) => lies,
+    };
     let original = bytes.to_vec();
     if next(random).is_multiple_of(lies.of) && bytes.len() > 8 {
         bytes[4 + next(random) as usize % 4] ^= 1 << (next(random) % 8);
