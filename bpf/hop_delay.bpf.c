@@ -82,6 +82,8 @@ struct hop_delay {
 	__u64 service;
 	/* When the driver was done with the last packet; zero before the first. */
 	__u64 last;
+	/* When a packet came that found none before it. */
+	__u64 busy;
 	/* Segments that wait or are being sent. */
 	__s64 waiting;
 	__u64 done;
@@ -93,7 +95,7 @@ struct hop_delay {
 	struct train trains[TRAINS];
 };
 
-_Static_assert(sizeof(struct hop_delay) == 80 + 16 * TRAINS, "crates/agents/src/relay/measure.rs has it too");
+_Static_assert(sizeof(struct hop_delay) == 88 + 16 * TRAINS, "crates/agents/src/relay/measure.rs has it too");
 
 struct hop_delay hops[HOPS] = {};
 
@@ -303,8 +305,11 @@ int BPF_PROG(hop_delay_queued, struct sk_buff *skb)
 	packet.queued = bpf_ktime_get_ns();
 	packet.segments = segments_of(skb);
 	packet.place = place;
-	if (!bpf_map_update_elem(&packets, &key, &packet, BPF_ANY))
-		__sync_fetch_and_add(&at(place)->waiting, packet.segments);
+	if (bpf_map_update_elem(&packets, &key, &packet, BPF_ANY))
+		return 0;
+	if (at(place)->waiting <= 0)
+		at(place)->busy = packet.queued;
+	__sync_fetch_and_add(&at(place)->waiting, packet.segments);
 	return 0;
 }
 

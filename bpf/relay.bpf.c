@@ -83,6 +83,8 @@ struct found {
 	__u32 udp;
 	/* Behind the last octet of payload. */
 	__u32 end;
+	/* They have a checksum. */
+	__u32 has_sum;
 };
 
 static __always_inline void count(__u64 *counter)
@@ -248,7 +250,6 @@ static __always_inline void stamp(struct __sk_buff *skb, struct relay_hop *hop, 
 		__u8 more[DELAY_AT - 1];
 		__be32 delay;
 	} head;
-	struct udphdr udp;
 	__be32 own = bpf_htonl(hop->delay);
 
 	if (bpf_skb_load_bytes(skb, at, &head, sizeof(head)) || head.first >> 4 != VERSION) {
@@ -262,12 +263,11 @@ static __always_inline void stamp(struct __sk_buff *skb, struct relay_hop *hop, 
 	}
 	if (bpf_ntohl(head.delay) >= bpf_ntohl(own))
 		return;
-	if (bpf_skb_load_bytes(skb, found->udp, &udp, sizeof(udp)))
-		return;
 	/* With a checksum of its own, the packet's sum is the same afterwards; without one, the kernel's has to follow (CHECKSUM_COMPLETE). */
-	if (bpf_skb_store_bytes(skb, at + DELAY_AT, &own, sizeof(own), udp.check ? 0 : BPF_F_RECOMPUTE_CSUM))
+	if (bpf_skb_store_bytes(skb, at + DELAY_AT, &own, sizeof(own), found->has_sum ? 0 : BPF_F_RECOMPUTE_CSUM))
 		return;
-	bpf_l4_csum_replace(skb, found->udp + offsetof(struct udphdr, check), head.delay, own, BPF_F_MARK_MANGLED_0 | sizeof(own));
+	if (found->has_sum)
+		bpf_l4_csum_replace(skb, found->udp + offsetof(struct udphdr, check), head.delay, own, BPF_F_MARK_MANGLED_0 | sizeof(own));
 	count(&hop->stamped);
 }
 
@@ -285,6 +285,7 @@ int relay_egress(struct __sk_buff *skb)
 	if (bpf_skb_load_bytes(skb, found.udp, &udp, sizeof(udp)) || (!is_ours(udp.source) && !is_ours(udp.dest)))
 		return PASS;
 	len = bpf_ntohs(udp.len);
+	found.has_sum = udp.check;
 	/* A whole datagram ends where its own length says, before any padding; of a first fragment all is payload. */
 	if (!is_fragment) {
 		if (len < sizeof(udp) || found.udp + len > found.end) {

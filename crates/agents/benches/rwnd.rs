@@ -198,7 +198,6 @@ fn relay() {
     stamper.set(place, Span::from_millis(1), Time::MAX);
     time("bpf.relay.warm_other_port_ns", &frame(0, 4901));
     time("bpf.relay.warm_larger_ns", &frame(1_000_000, 4900));
-    let before = stamper.counters(place).stamped;
     let done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -208,10 +207,18 @@ fn relay() {
                 stamper.set(place, Span::from_micros(delay), Time::MAX);
             }
         });
-        time("bpf.relay.warm_raised_ns", &frame(0, 4900));
+        // Those thousands of runs count in nearly all of which D had grown: the other thread was at work then.
+        let (began, mut each) = (Instant::now(), Samples::default());
+        while each.count() < 100 && began.elapsed() < Duration::from_secs(10) {
+            let before = stamper.counters(place).stamped;
+            let took = stamper.time_test_runs(&frame(0, 4900), 1_000).expect("a test run");
+            if stamper.counters(place).stamped - before >= 900 {
+                each.add(took.as_nanos() as f64);
+            }
+        }
+        print("bpf.relay.warm_raised_ns", &each);
         done.store(true, std::sync::atomic::Ordering::Relaxed);
     });
-    eprintln!("relay: D raised in {} of 200000 runs", stamper.counters(place).stamped - before);
 }
 
 #[derive(Default)]

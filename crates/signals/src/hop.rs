@@ -26,7 +26,7 @@ pub struct NodeDelay {
     /// T: from there until the node is done with a packet, averaged.
     #[serde(rename = "service_ns")]
     pub service: Span,
-    /// When it was done with the last one; `None` before the first.
+    /// When it was done with the last one; while packets wait, when the first of them came, if that is later. `None` before the first.
     #[serde(rename = "last_ns")]
     pub last: Option<Time>,
     /// Packets that wait or are being sent.

@@ -56,7 +56,7 @@
 //! | 8 | 8 | when this was so |
 //! | 16 | 8 | Q: from the queue to the head of the line, averaged |
 //! | 24 | 8 | T: from there to the acknowledgement, averaged |
-//! | 32 | 8 | when the node was done with its last packet; all ones before the first |
+//! | 32 | 8 | when the node was done with its last packet, or what waits came to an empty queue, if that is later; all ones before the first |
 //! | 40 | 4 | packets that wait or are being sent |
 //! | 44 | 4 | zero |
 //!

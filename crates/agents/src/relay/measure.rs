@@ -90,12 +90,15 @@ impl Measure {
     pub fn delay(&self, place: usize) -> NodeDelay {
         let hop = self.hop(place);
         let read = |word| shared(word).load(Ordering::Relaxed);
-        let last = read(&hop.last);
+        let waiting = u32::try_from(self.waiting(place).load(Ordering::Relaxed) as i64).unwrap_or(0);
+        let done = read(&hop.last);
+        // What waits has not been at the head of the line since before it came.
+        let last = if waiting > 0 && done > 0 { done.max(read(&hop.busy)) } else { done };
         NodeDelay {
             queueing: Span::from_nanos(read(&hop.queueing)),
             service: Span::from_nanos(read(&hop.service)),
             last: (last > 0).then_some(Time::from_nanos(last)),
-            waiting: u32::try_from(self.waiting(place).load(Ordering::Relaxed) as i64).unwrap_or(0),
+            waiting,
         }
     }
 
@@ -183,6 +186,6 @@ fn read_packet(bytes: &[u8]) -> Option<(Time, u32, usize)> {
 
 const _: () = {
     use std::mem::offset_of;
-    assert!(offset_of!(hop_delay, queueing) == 8 && offset_of!(hop_delay, waiting) == 32);
-    assert!(offset_of!(hop_delay, trains) == 80);
+    assert!(offset_of!(hop_delay, queueing) == 8 && offset_of!(hop_delay, waiting) == 40);
+    assert!(offset_of!(hop_delay, trains) == 88);
 };
