@@ -73,7 +73,7 @@ fn what_is_no_datagram_is_refused() {
     assert!(with(0, 0x29).contains("version of a datagram: 2"));
     assert!(with(0, 0x1f).contains("kind of a datagram: 15"));
     assert!(with(12, 2).contains("transport: 2"));
-    assert!(with(13, 3).contains("variant of ATP: 3"));
+    assert!(with(13, 4).contains("variant of ATP: 4"));
     assert!(with(2, 1).contains("zero"));
     assert!(Datagram::decode(&[&bytes[..], &[0]].concat()).is_err());
 }
