@@ -57,9 +57,8 @@ pub struct Segment {
     pub watched: Range<u16>,
     /// Who is told what the driver of a node reports.
     pub drivers: Vec<(Node, DriverSocket)>,
-    /// What each node knows of its own delay, by their numbers, for drivers to tell, and when a packet came last that found none before it; empty
-    /// where none does.
-    pub delays: Vec<(HopDelay, Time)>,
+    /// What each node knows of its own delay, by their numbers, for drivers to tell; empty where none does.
+    pub delays: Vec<HopDelay>,
     /// Monitor interfaces of its nodes.
     pub monitors: Vec<Monitor>,
 }
@@ -231,11 +230,8 @@ impl Driven {
         let clock = self.clock;
         for Segment { drivers, delays, .. } in &mut self.segments {
             for (of, driver) in drivers {
-                let Some((delay, busy)) = delays.get(of.index()) else { continue };
-                let node = delay.node();
-                // What waits has not been at the head of the line since before it came.
-                let last = node.last.map(|last| if node.waiting > 0 { last.max(*busy) } else { last });
-                let delay = NodeDelay { last: last.map(|last| clock.on_monotonic(last)), ..node };
+                let Some(node) = delays.get(of.index()).map(HopDelay::node) else { continue };
+                let delay = NodeDelay { last: node.last.map(|last| clock.on_monotonic(last)), ..node };
                 driver.send_node(&NodeRecord { at: clock.on_monotonic(now), node: of.0, delay });
             }
         }
@@ -264,11 +260,8 @@ impl Driven {
                         self.logs[hop].departures.extend(departure(now, packet.payload.packet()));
                     }
                     let log = logged.then_some(&mut self.logs[hop]);
-                    if let Some((delay, busy)) = delays.get_mut(src.index()) {
-                        if delay.node().waiting == 0 {
-                            *busy = now;
-                        }
-                        delay.on_queued();
+                    if let Some(delay) = delays.get_mut(src.index()) {
+                        delay.on_queued(now);
                     }
                     let mut exit = Exit { ports, log, drivers, delays, monitors, shelf: &mut self.shelf };
                     model.enqueue(now, packet, &mut exit);
@@ -303,7 +296,7 @@ struct Exit<'a> {
     ports: &'a [Option<Tap>],
     log: Option<&'a mut HopLog>,
     drivers: &'a mut [(Node, DriverSocket)],
-    delays: &'a mut [(HopDelay, Time)],
+    delays: &'a mut [HopDelay],
     monitors: &'a mut [Monitor],
     shelf: &'a mut Shelf,
 }
@@ -329,7 +322,7 @@ impl Outbox<Frame> for Exit<'_> {
 
     fn dropped(&mut self, at: Time, packet: Packet<Frame>, why: Dropped) {
         // Of a packet that was given up, its transmitter has said so.
-        if let Some((delay, _)) = self.delays.get_mut(packet.src.index()).filter(|_| why != Dropped::RetryLimit) {
+        if let Some(delay) = self.delays.get_mut(packet.src.index()).filter(|_| why != Dropped::RetryLimit) {
             delay.on_dropped();
         }
         if let Some(log) = &mut self.log {
@@ -347,7 +340,7 @@ impl Outbox<Frame> for Exit<'_> {
     }
 
     fn completed(&mut self, at: Time, completion: &Completion) {
-        if let Some((delay, _)) = self.delays.get_mut(completion.from.index()) {
+        if let Some(delay) = self.delays.get_mut(completion.from.index()) {
             delay.on_done(at, completion.queued_at, completion.head_at);
         }
     }

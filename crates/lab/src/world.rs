@@ -264,7 +264,7 @@ fn segments(
         Medium::LastHop => {
             let (drivers, monitors) = last.take().ok_or_else(|| LabError::Spec("a second last hop".into()))?;
             let delays = if spec.is_mesh() {
-                spec.hop.lone_exchanges().into_iter().map(|lone| (HopDelay::new(lone), Time::ZERO)).collect()
+                spec.hop.lone_exchanges().into_iter().map(HopDelay::new).collect()
             } else {
                 Vec::new()
             };

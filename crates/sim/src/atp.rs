@@ -211,7 +211,7 @@ impl World {
     /// A packet is about to wait at a node of the last hop.
     pub(crate) fn queued(&mut self, step: Step) {
         if usize::from(step.link) == self.last_hop {
-            self.hop_delays[step.from.index()].on_queued();
+            self.hop_delays[step.from.index()].on_queued(self.now);
         }
     }
 

@@ -18,53 +18,64 @@ const IDLE: Span = Span::from_secs(1);
 
 /// The averages of one node.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct HopDelay(NodeDelay);
+pub struct HopDelay {
+    node: NodeDelay,
+    /// When a packet came to the empty queue last.
+    busy: Time,
+}
 
 impl HopDelay {
     /// A node that has sent nothing: a lone packet would take it `service`.
     pub fn new(service: Span) -> HopDelay {
-        HopDelay(NodeDelay { service, ..NodeDelay::default() })
+        HopDelay::of(NodeDelay { service, ..NodeDelay::default() })
     }
 
     /// A node whose averages somebody else keeps: a driver, or the kernel.
     pub fn of(node: NodeDelay) -> HopDelay {
-        HopDelay(node)
+        HopDelay { node, busy: Time::ZERO }
     }
 
     /// The averages, and what D follows from beside them.
     pub fn node(&self) -> NodeDelay {
-        self.0
+        // What waits has not been at the head of the line since before it came.
+        let last = self.node.last.map(|last| if self.node.waiting > 0 { last.max(self.busy) } else { last });
+        NodeDelay { last, ..self.node }
     }
 
     /// A packet has entered the node's queue, or tried to.
-    pub fn on_queued(&mut self) {
-        self.0.waiting += 1;
+    pub fn on_queued(&mut self, now: Time) {
+        if self.node.waiting == 0 {
+            self.busy = now;
+        }
+        self.node.waiting += 1;
     }
 
     /// A packet has left the queue without having been sent.
     pub fn on_dropped(&mut self) {
-        self.0.waiting = self.0.waiting.saturating_sub(1);
+        self.node.waiting = self.node.waiting.saturating_sub(1);
     }
 
     /// The node is done with a packet that entered its queue at `queued_at` and was at the head of the line from `head_at` on.
     pub fn on_done(&mut self, now: Time, queued_at: Time, head_at: Time) {
-        self.0.waiting = self.0.waiting.saturating_sub(1);
+        let node = &mut self.node;
+        node.waiting = node.waiting.saturating_sub(1);
         let (queueing, service) = (head_at.since(queued_at), now.since(head_at));
         let average = |kept: Span, sample: Span| kept.scale(KEPT) + sample.scale(1.0 - KEPT);
         // What was before a rest says nothing of now.
-        let rested = self.0.last.is_none_or(|last| now.since(last) >= IDLE);
-        self.0.queueing = if rested { queueing } else { average(self.0.queueing, queueing) };
-        self.0.service = if self.0.last.is_none() { service } else { average(self.0.service, service) };
-        self.0.last = Some(now);
+        let rested = node.last.is_none_or(|last| now.since(last) >= IDLE);
+        node.queueing = if rested { queueing } else { average(node.queueing, queueing) };
+        node.service = if node.last.is_none() { service } else { average(node.service, service) };
+        node.last = Some(now);
     }
 
     /// D now.
     pub fn delay(&self, now: Time) -> Span {
-        match self.0.last {
-            // What is at the head of the line is there since the last one left, at least.
-            Some(last) if self.0.waiting > 0 => self.0.queueing + self.0.service.max(now.since(last)),
-            Some(last) if now.since(last) < IDLE => self.0.queueing + self.0.service,
-            _ => self.0.service * OWN_CONTENTION,
+        let NodeDelay { queueing, service, last, waiting } = self.node();
+        match last {
+            // What is at the head of the line is there since then, at least.
+            Some(last) if waiting > 0 => queueing + service.max(now.since(last)),
+            Some(last) if now.since(last) < IDLE => queueing + service,
+            _ => service * OWN_CONTENTION,
         }
     }
 }
@@ -90,11 +101,22 @@ mod tests {
     #[test]
     fn a_node_that_gets_no_turn_is_not_idle() {
         let mut node = HopDelay::new(Span::from_millis(1));
-        (0..2).for_each(|_| node.on_queued());
+        (0..2).for_each(|_| node.on_queued(at(0)));
         node.on_done(at(2_000), at(0), at(1_000));
         assert_eq!(node.delay(at(1_502_000)), Span::from_millis(1_501));
         node.on_dropped();
         assert_eq!(node.delay(at(1_502_000)), Span::from_millis(3));
+    }
+
+    #[test]
+    fn a_packet_that_comes_after_a_rest_was_not_waiting_meanwhile() {
+        let mut node = HopDelay::new(Span::from_millis(1));
+        node.on_queued(at(0));
+        node.on_done(at(1_000), at(0), at(0));
+        // A minute later two come, the second right behind the first.
+        node.on_queued(at(60_000_000));
+        assert_eq!(node.delay(at(60_000_100)), Span::from_millis(1));
+        assert_eq!(node.delay(at(60_005_000)), Span::from_millis(5), "and it does wait from then on");
     }
 
     #[test]

@@ -142,7 +142,7 @@ pub fn run((mut sender, mut receiver): Ends, data: &[u8], abuse: Abuse, reader: 
             if waiting.len() >= QUEUE {
                 continue;
             }
-            hop.on_queued();
+            hop.on_queued(now);
             raise_delay(&mut bytes, hop.delay(now));
             let head = free.max(now);
             free = head + SERVICE;
