@@ -61,12 +61,13 @@ impl Account {
         let bytes = figures.delivered.saturating_sub(before.delivered);
         let mbit_s = bytes.bits() as f64 / took / 1e6;
         let (from, to) = (since.since(self.began).as_secs_f64(), now.since(self.began).as_secs_f64());
-        let resent = figures.resent - before.resent;
+        let (packets, resent) = (figures.packets - before.packets, figures.resent - before.resent);
         self.since = (now, *figures);
         if self.json {
             let mut object = base("interval", figures, mbit_s, bytes.get());
             object.insert("from_s".into(), json!(from));
             object.insert("to_s".into(), json!(to));
+            object.insert("packets".into(), json!(packets));
             object.insert("retransmitted".into(), json!(resent));
             return print(&Value::Object(object));
         }
@@ -119,6 +120,15 @@ impl Account {
             self.print(&format!("{key}: {value}"))?;
         }
         Ok(())
+    }
+
+    /// The stream was ended by this end's user: the summary is of what was done by then.
+    ///
+    /// # Errors
+    /// If standard output cannot be written.
+    pub fn interrupt(self, figures: &Figures, name: &str) -> anyhow::Result<()> {
+        let more = if self.json { Map::from_iter([("interrupted".to_owned(), json!(true))]) } else { Map::new() };
+        self.finish(figures, name, more)
     }
 
     /// The stream has ended before its end: what there is to tell goes to standard error.

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods)]
 
 pub mod agent;
+mod carrier;
 mod error;
 mod host;
 mod plan;

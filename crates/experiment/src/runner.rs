@@ -1,8 +1,8 @@
 //! Runs a plan.
 
-use crate::{ExperimentError, Place, Plan, agent, host, terminal, tunnel};
+use crate::{ExperimentError, Place, Plan, agent, carrier, host, terminal, tunnel};
 use lasthop_lab::{LabError, Spec, Stop};
-use lasthop_laws::Place as Where;
+use lasthop_laws::{Place as Where, Transport};
 use lasthop_report::{
     AgentAccount, Incomplete, Lateness, Regulated, Run, RunInfo, RunStatus, Summary, TerminalAccount,
 };
@@ -131,7 +131,7 @@ fn one_by_one(plan: &Plan<'_>, progress: &dyn Progress, stop: &Stop) -> Vec<Resu
 }
 
 /// One run of `scenario` under `law` as the lab makes it: the law's agent, or its edge proxy with
-/// the stations' agents, is the running program, started again.
+/// the stations' agents, or what carries its transfers over UDP with the relays, is the running program, started again.
 ///
 /// # Errors
 /// [`ExperimentError::OwnProgram`] if the running program cannot find itself.
@@ -151,6 +151,12 @@ pub fn lab_spec(scenario: &Scenario, law: &SetUp, seed: u64) -> Result<Spec, Exp
         }
     }
     spec.terminals = terminals;
+    for (carrier, host) in spec.carriers.iter_mut().zip(scenario.hosts()) {
+        *carrier = program().map(|program| carrier::command(program, law.sender(&host.name)))?;
+    }
+    if law.senders().any(|sender| sender.transport() == Transport::Atp) {
+        spec.relay = Some(carrier::relay(program()?, spec.carried_ports()));
+    }
     Ok(spec)
 }
 
@@ -185,6 +191,7 @@ fn emulate(
         regulated: spec.tunnel.as_ref().map(|_| regulated(&spec, &outcome)).unwrap_or_default(),
         agent: outcome.agents.iter().cloned().reduce(AgentAccount::and),
         terminals: outcome.terminals.iter().cloned().reduce(TerminalAccount::and),
+        relays: outcome.relays.clone(),
     };
     Ok((Run { law: law.name.clone(), seed, record }, status))
 }

@@ -1,6 +1,6 @@
-//! A program that acts on the access point while a run lasts.
+//! Programs that act on the access point, or on the nodes of a mesh, while a run lasts.
 
-use crate::child::Child;
+use crate::child::{Child, Ended};
 use crate::driver::DriverSocket;
 use crate::error::{LabError, Result};
 use crate::netns::Namespace;
@@ -8,7 +8,6 @@ use crate::run_dir::RunDir;
 use crate::spec::AgentSpec;
 use crate::stop::Stop;
 use crate::topology::AP;
-use lasthop_report::AgentAccount;
 use lasthop_signals::Node;
 use lasthop_units::Span;
 use std::path::PathBuf;
@@ -20,18 +19,19 @@ pub(crate) struct Agent {
     program: String,
 }
 
-/// How long an agent may take to load its programs and connect.
+/// How long one may take to load its programs and connect.
 const PATIENCE: Span = Span::from_secs(10);
 
 /// How long it may take to open windows and to detach what it attached.
 const FAREWELL: Span = Span::from_secs(2);
 
 impl Agent {
-    /// Starts the agent in the access point's namespace, on an interface with its driver's socket, and waits until it has connected to
-    /// `driver`, which it does once it is ready.
+    /// Starts the agent in a node's namespace, on an interface with its driver's socket, and waits until it has connected to
+    /// `driver`, which it does once it is ready. `name`: what messages call it.
     pub(crate) fn start(
         spec: &AgentSpec,
-        (ap, interface, socket): (&Namespace, &str, PathBuf),
+        name: String,
+        (host, interface, socket): (&Namespace, &str, PathBuf),
         driver: &mut DriverSocket,
         stop: &Stop,
     ) -> Result<Agent> {
@@ -42,11 +42,12 @@ impl Agent {
                 .replace("{wire}", "eth0")
         };
         let arguments: Vec<String> = spec.arguments.iter().map(replaced).collect();
-        let child = Child::start(ap, spec.program.as_os_str(), &arguments)?;
-        let mut agent = Agent { child, program: format!("the agent {}", spec.program.display()) };
+        let others = driver.admit();
+        let child = Child::start(host, spec.program.as_os_str(), &arguments)?;
+        let mut agent = Agent { child, program: name };
         let step = Span::from_millis(5);
         let mut waited = Span::ZERO;
-        while driver.admit() == 0 {
+        while driver.admit() == others {
             if stop.is_raised() {
                 return Err(LabError::Stopped);
             }
@@ -83,11 +84,9 @@ impl Agent {
         self.child.ask();
     }
 
-    /// Asks it to end, and takes what it said, and its account of itself if it gave one. Its farewell lasts no longer than
-    /// until `stop` is raised.
-    pub(crate) fn stop(self, stop: &Stop) -> Result<(String, Option<AgentAccount>)> {
-        let ended = self.child.stop(FAREWELL, stop)?;
-        Ok((ended.stderr, AgentAccount::find(&ended.stdout)))
+    /// Asks it to end, and takes what it printed. Its farewell lasts no longer than until `stop` is raised.
+    pub(crate) fn stop(self, stop: &Stop) -> Result<Ended> {
+        self.child.stop(FAREWELL, stop)
     }
 }
 

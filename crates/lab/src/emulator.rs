@@ -340,8 +340,10 @@ impl Outbox<Frame> for Exit<'_> {
     }
 
     fn completed(&mut self, at: Time, completion: &Completion) {
-        if let Some(delay) = self.delays.get_mut(completion.from.index()) {
-            delay.on_done(at, completion.queued_at, completion.head_at);
+        match (self.delays.get_mut(completion.from.index()), completion.dst) {
+            (Some(delay), Dest::Node(_)) => delay.on_done(at, completion.queued_at, completion.head_at),
+            (Some(delay), Dest::Group) => delay.on_group_done(at),
+            (None, _) => {}
         }
     }
 

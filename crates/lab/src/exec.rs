@@ -105,10 +105,10 @@ pub fn exec(exec: &Exec<'_>, begun: impl FnOnce(&Setting), stop: &Stop) -> Resul
     let stayed = stay(exec, &spec, &mut world, has_iperf3, begun, stop);
     let dropped = world.dropped();
     world.kill_programs();
-    let World { emulator, tunnel, agents, terminals, hosts, run, .. } = world;
+    let World { emulator, tunnel, agents, terminals, relays, hosts, run, .. } = world;
     // Its error comes first: if it failed, everything else failed because of it.
     let log = emulator.finish();
-    drop((tunnel, agents, terminals));
+    drop((tunnel, agents, terminals, relays));
     processes::end_all(hosts.all().map(Namespace::file));
     drop(hosts);
     drop(run);

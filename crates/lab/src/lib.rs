@@ -49,7 +49,7 @@ pub use lateness::{Kind as LatenessKind, Lateness};
 pub use netns::Namespace;
 pub use outcome::{Doubt, LATEST, Outcome, StreamLog};
 pub use run_dir::{PREFIX, RunDir};
-pub use spec::{AgentSpec, Spec, TerminalSpec, TunnelSpec};
+pub use spec::{AgentSpec, CarrierSpec, Spec, TerminalSpec, TunnelSpec};
 pub use stop::Stop;
 pub use tap::{MTU, Tap};
 pub use world::run;

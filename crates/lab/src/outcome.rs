@@ -4,13 +4,15 @@ use crate::histogram::Summary;
 use crate::lateness::Kind;
 use crate::log::{Blocks, Departure, HopLog};
 use crate::traffic::bulk::{BIN, BulkLog};
+use crate::traffic::carried::CarriedLog;
 use crate::traffic::fetch::Fetch;
 use crate::traffic::iperf3::Iperf3Log;
 use crate::traffic::probe::Probe;
 use lasthop_laws::observation::Slot;
-use lasthop_report::{AgentAccount, TerminalAccount};
+use lasthop_report::{AgentAccount, RelayAccount, TerminalAccount};
 use lasthop_signals::Node;
 use lasthop_units::{Rate, Span, Time};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Everything measured in a run, in the run's own time.
@@ -40,6 +42,8 @@ pub struct Outcome {
     pub terminals: Vec<TerminalAccount>,
     /// What those printed to their standard errors.
     pub terminals_said: String,
+    /// The accounts of relays, by the name of their node.
+    pub relays: BTreeMap<String, RelayAccount>,
 }
 
 /// One stream's log.
@@ -50,6 +54,8 @@ pub enum StreamLog {
     Bulk(BulkLog),
     /// A bulk transfer by `iperf3`.
     Iperf3(Iperf3Log),
+    /// A bulk transfer by programs with a transport of their own.
+    Carried(CarriedLog),
     /// Probes.
     Probe(Vec<Probe>),
     /// Datagrams of a UDP load.
@@ -83,6 +89,10 @@ pub enum Doubt {
     TerminalsSilent(usize),
     /// So many stations that send had no connection that their agent looked after.
     NotAdopted(usize),
+    /// So many relays ended without an account of themselves.
+    RelaysSilent(usize),
+    /// So many times a relay no longer heard its node's driver.
+    DelayUnknown(u64),
 }
 
 /// The 99th percentile of lateness up to which a run counts.
@@ -106,6 +116,13 @@ impl Outcome {
                 Rate::of(bins.copied().sum(), to.since(from))
             }
             StreamLog::Iperf3(log) => Some(log.goodput),
+            StreamLog::Carried(log) => {
+                let inside = log.received.iter().filter(|bin| {
+                    let start = log.start + bin.start;
+                    start >= from && start + bin.length <= to
+                });
+                Rate::of(inside.map(|bin| bin.payload).sum(), to.since(from))
+            }
             StreamLog::Probe(_) | StreamLog::Udp(_) | StreamLog::Fetch(_) => None,
         }
     }
@@ -124,6 +141,8 @@ impl fmt::Display for Doubt {
             Doubt::AgentSilent => write!(f, "the agent gave no account of itself"),
             Doubt::TerminalsSilent(n) => write!(f, "the agents of {n} stations gave no account of themselves"),
             Doubt::NotAdopted(n) => write!(f, "the agents of {n} stations looked after no connection"),
+            Doubt::RelaysSilent(n) => write!(f, "the relays of {n} nodes gave no account of themselves"),
+            Doubt::DelayUnknown(n) => write!(f, "relays lost their drivers {n} times, and wrote no delays meanwhile"),
             Doubt::UnreadReports(n) => write!(f, "the agent missed {n} driver reports"),
             Doubt::UnreadFrames(n) => {
                 write!(f, "stations' agents did not read {n} frames of their monitors in time: the machine was busy")

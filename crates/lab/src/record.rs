@@ -5,6 +5,7 @@ use crate::outcome::{Outcome, StreamLog};
 use crate::spec::Spec;
 use crate::traffic::all;
 use crate::traffic::bulk::{BIN, BulkLog};
+use crate::traffic::carried::CarriedLog;
 use crate::traffic::iperf3::Iperf3Log;
 use lasthop_report::{Gauge, HopMeter, NOBODY, Recorder, RunRecord, Segments, SeriesKind, Window};
 use lasthop_scenario::{Hop, Scenario, Stream, StreamKind};
@@ -30,6 +31,7 @@ impl Outcome {
                     self.record_ends(&mut recorder, (all::port(number), stream.from), station, log);
                 }
                 StreamLog::Iperf3(log) => record_iperf3(&mut recorder, flow, station, stream, log),
+                StreamLog::Carried(log) => record_carried(&mut recorder, flow, station, stream, log),
                 StreamLog::Probe(_) | StreamLog::Udp(_) => {}
                 StreamLog::Fetch(fetches) => {
                     for fetch in fetches {
@@ -198,6 +200,30 @@ fn record_iperf3(recorder: &mut Recorder, flow: FlowId, station: Node, stream: &
         recorder.goodput(stream.start + *start, flow, station, *payload);
     }
     recorder.bulk_flow_ended(stream.stop, flow);
+}
+
+fn record_carried(recorder: &mut Recorder, flow: FlowId, station: Node, stream: &Stream, log: &CarriedLog) {
+    recorder.bulk_flow(stream.start, flow, station, &format!("bulk {}", flow.0));
+    // Its programs were asked to end when it ended: what they say of the time behind that is of no world.
+    for bin in log.received.iter().filter(|bin| log.start + bin.start + bin.length <= stream.stop) {
+        recorder.goodput(log.start + bin.start, flow, station, bin.payload);
+    }
+    recorder.bulk_flow_ended(stream.stop, flow);
+    let (mut round_trips, mut round_trip_sum) = (0, Span::ZERO);
+    for sent in &log.sent {
+        let at = (log.start + sent.at).min(stream.stop);
+        if let Some(rtt) = sent.round_trip {
+            round_trips += 1;
+            round_trip_sum += rtt;
+            recorder.round_trip_at(at, flow, rtt);
+        }
+        let (sent, retransmitted) = (sent.packets, sent.again);
+        recorder.segments(
+            at,
+            flow,
+            Segments { sent, retransmitted, round_trips, round_trip_sum, ..Segments::default() },
+        );
+    }
 }
 
 /// For every segment that left for the first time: how much of the stream had left with it, and when. Sequence numbers may wrap.

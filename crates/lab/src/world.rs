@@ -24,11 +24,12 @@ use lasthop_radio::star::Star;
 use lasthop_radio::trace;
 use lasthop_radio::wifi::Wifi;
 use lasthop_radio::wired::Wire;
-use lasthop_report::{AgentAccount, TerminalAccount};
+use lasthop_report::{AgentAccount, RelayAccount, TerminalAccount};
 use lasthop_scenario::graph::{Cable, Link, Medium};
 use lasthop_scenario::{Hop, Scenario, Stream, StreamKind};
 use lasthop_signals::{HostId, Node};
 use lasthop_units::{Span, Time};
+use std::collections::BTreeMap;
 
 /// Runs `spec`: builds the hosts, brings the hops to life, lets traffic flow, takes everything down. `progress` is told
 /// some twenty times a second how much of the duration has passed.
@@ -53,6 +54,8 @@ pub(crate) struct World {
     pub(crate) tunnel: Option<Tunnel>,
     pub(crate) agents: Vec<Agent>,
     pub(crate) terminals: Vec<Terminal>,
+    /// By the name of their node.
+    pub(crate) relays: Vec<(String, Agent)>,
     pub(crate) hosts: Hosts,
     pub(crate) clock: Clock,
     /// Packets that interfaces had dropped before it began to live.
@@ -79,9 +82,11 @@ impl World {
             for (node, interface) in &hosts.radios {
                 let Some((_, driver)) = drivers.iter_mut().find(|(of, _)| of == node) else { continue };
                 let at = (ap, interface.as_str(), driver_path(&run, *node));
-                agents.push(Agent::start(agent, at, driver, stop)?);
+                let name = format!("the agent {}", agent.program.display());
+                agents.push(Agent::start(agent, name, at, driver, stop)?);
             }
         }
+        let relays = relays(spec, &hosts, &run, &mut drivers, stop)?;
         // A station's agent opens its monitor when it starts.
         let monitors = monitors(spec, &hosts)?;
         let start_tunnel = |tunnel| Tunnel::start(tunnel, spec, &hosts, &run, stop);
@@ -89,7 +94,7 @@ impl World {
         let terminals = Terminal::start_all(spec, &hosts, &run, stop)?;
         let clock = Clock::start_after(HEAD_START);
         let emulator = Emulator::start(clock, segments(spec, logged, taps, drivers, monitors)?)?;
-        Ok(World { hosts, emulator, agents, terminals, tunnel, clock, dropped_before, run })
+        Ok(World { hosts, emulator, agents, terminals, relays, tunnel, clock, dropped_before, run })
     }
 
     /// True if something that should live as long as the world has ended.
@@ -97,7 +102,8 @@ impl World {
         let agent_ended = self.agents.iter_mut().any(Agent::has_ended);
         let tunnel_ended = self.tunnel.as_mut().is_some_and(Tunnel::has_ended);
         let terminal_ended = self.terminals.iter_mut().any(Terminal::has_ended);
-        self.emulator.has_ended() || agent_ended || tunnel_ended || terminal_ended
+        let relay_ended = self.relays.iter_mut().any(|(_, relay)| relay.has_ended());
+        self.emulator.has_ended() || agent_ended || tunnel_ended || terminal_ended || relay_ended
     }
 
     /// Packets that interfaces have dropped outside the models since it began.
@@ -110,6 +116,7 @@ impl World {
         self.agents.iter_mut().for_each(Agent::kill);
         self.tunnel.iter_mut().for_each(Tunnel::kill);
         self.terminals.iter_mut().for_each(Terminal::kill);
+        self.relays.iter_mut().for_each(|(_, relay)| relay.kill());
     }
 
     /// Why a program ended too early, if one has.
@@ -119,6 +126,9 @@ impl World {
         }
         if let Some(place) = self.terminals.iter_mut().position(Terminal::has_ended) {
             return Some(self.terminals.swap_remove(place).explain());
+        }
+        if let Some(place) = self.relays.iter_mut().position(|(_, relay)| relay.has_ended()) {
+            return Some(self.relays.swap_remove(place).1.explain());
         }
         self.tunnel.take_if(Tunnel::has_ended).map(|mut tunnel| tunnel.explain())
     }
@@ -156,18 +166,27 @@ fn attempt(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
     if let Some(complaint) = world.complaint() {
         return Err(complaint);
     }
-    let World { emulator, tunnel, agents, terminals, hosts: _hosts, run: _run, .. } = world;
+    let World { emulator, tunnel, agents, terminals, relays, hosts: _hosts, run: _run, .. } = world;
     let tunnel_left = tunnel.map(|tunnel| tunnel.stop(stop)).transpose()?.unwrap_or_default();
     let (mut agent_said, mut accounts, had) = (String::new(), Vec::new(), agents.len());
     // All at once: their farewells need not add up.
     agents.iter().for_each(Agent::ask);
+    terminals.iter().for_each(Terminal::ask);
+    relays.iter().for_each(|(_, relay)| relay.ask());
     for agent in agents {
-        let (said, account) = agent.stop(stop)?;
-        agent_said.push_str(&said);
-        accounts.extend(account);
+        let ended = agent.stop(stop)?;
+        agent_said.push_str(&ended.stderr);
+        accounts.extend(AgentAccount::find(&ended.stdout));
+    }
+    let mut relayed = BTreeMap::new();
+    let mut silent_relays = 0;
+    for (node, relay) in relays {
+        match RelayAccount::find(&relay.stop(stop)?.stdout) {
+            Some(account) => drop(relayed.insert(node, account)),
+            None => silent_relays += 1,
+        }
     }
     let had_terminals = terminals.len();
-    terminals.iter().for_each(Terminal::ask);
     let left = terminals.into_iter().map(|terminal| terminal.stop(stop)).collect::<Result<Vec<_>>>()?;
     let terminals_said = left.iter().map(|left| left.said.as_str()).collect();
     let terminals: Vec<TerminalAccount> = left.into_iter().filter_map(|left| left.account).collect();
@@ -182,6 +201,7 @@ fn attempt(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
     let unread = Unread { dropped, datagrams: untaken, frames: unread_frames };
     let mut doubts = doubts(&log, unread, late_start, had, &accounts);
     doubts.extend(of_terminals(had_terminals, &terminals));
+    doubts.extend(of_relays(silent_relays, relayed.values()));
     let slots = regulated::parse(&tunnel_left.log, clock.on_monotonic(Time::ZERO));
     let EmulatorLog { hops, lateness, realtime, .. } = log;
     let mut hops = hops.into_iter();
@@ -198,6 +218,7 @@ fn attempt(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
         agents: accounts,
         terminals,
         terminals_said,
+        relays: relayed,
         slots,
         tunnel_said: tunnel_left.said,
     })
@@ -229,6 +250,29 @@ fn reporters(spec: &Spec) -> Vec<Node> {
         None => false,
     };
     owned.filter(|(_, end)| has(end)).map(|(node, _)| node).collect()
+}
+
+/// A relay on each node of the last hop that says what its delay is, by the node's name.
+fn relays(
+    spec: &Spec,
+    hosts: &Hosts,
+    run: &RunDir,
+    drivers: &mut [(Node, DriverSocket)],
+    stop: &Stop,
+) -> Result<Vec<(String, Agent)>> {
+    let Some(program) = &spec.relay else { return Ok(Vec::new()) };
+    let mut relays = Vec::new();
+    for (node, driver) in drivers {
+        let Some(owner) = spec.graph.links[usize::from(LAST.0)].ends[node.index()] else { continue };
+        let Some(host) = hosts.of(owner) else { continue };
+        let own = hosts.radios.iter().find(|(radio, _)| owner == Scenario::AP_HOST && radio == node);
+        let interface = own.map_or_else(|| hosts.interface(owner), |(_, name)| name.as_str());
+        let name = spec.host_name(owner).to_owned();
+        let at = (host, interface, driver_path(run, *node));
+        let relay = Agent::start(program, format!("the relay on {name}"), at, driver, stop)?;
+        relays.push((name, relay));
+    }
+    Ok(relays)
 }
 
 /// The models, with the interfaces of their nodes.
@@ -323,6 +367,14 @@ pub(crate) fn doubts(
 fn of_terminals(had: usize, accounts: &[TerminalAccount]) -> impl Iterator<Item = Doubt> {
     let (silent, idle) = (had - accounts.len(), accounts.iter().filter(|account| account.adopted == 0).count());
     let found = [(silent > 0).then_some(Doubt::TerminalsSilent(silent)), (idle > 0).then_some(Doubt::NotAdopted(idle))];
+    found.into_iter().flatten()
+}
+
+/// Why a run with relays should not be believed.
+fn of_relays<'a>(silent: usize, accounts: impl Iterator<Item = &'a RelayAccount>) -> impl Iterator<Item = Doubt> {
+    let losses: u64 = accounts.map(|account| account.driver_losses).sum();
+    let found =
+        [(silent > 0).then_some(Doubt::RelaysSilent(silent)), (losses > 0).then_some(Doubt::DelayUnknown(losses))];
     found.into_iter().flatten()
 }
 

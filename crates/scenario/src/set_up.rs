@@ -2,7 +2,7 @@
 
 use crate::Queue;
 use lasthop_laws::aggregation::{FRAMES, StationParams};
-use lasthop_laws::{Choice, Parameters, Place};
+use lasthop_laws::{Choice, Parameters, Place, Transport};
 use lasthop_signals::FrameSource;
 
 /// What the senders run, and what runs beside them.
@@ -78,9 +78,11 @@ impl SetUp {
         self.part(Place::AccessPoint, SetUp::AP).map(|part| &part.law)
     }
 
-    /// True if the lab needs an agent with eBPF programs for it: on the access point, or on stations that bound their own windows.
+    /// True if the lab needs an agent with eBPF programs for it: on the access point, on stations that bound their own windows, or on the
+    /// nodes between senders of ATP.
     pub fn needs_programs(&self) -> bool {
-        self.agent().is_some() || self.parts.iter().any(|part| part.place == Place::Terminal)
+        let relayed = self.senders().any(|sender| sender.transport() == Transport::Atp);
+        relayed || self.agent().is_some() || self.parts.iter().any(|part| part.place == Place::Terminal)
     }
 
     /// The law of the edge proxy, if there is one.

@@ -6,7 +6,7 @@ use crate::world::World;
 use lasthop_laws::atp::{Params, RECEIVER};
 use lasthop_laws::tcp::Setup;
 use lasthop_laws::{BuildError, Choice, Parameters, ReceiverSetup};
-use lasthop_radio::Packet;
+use lasthop_radio::{Dest, Packet};
 use lasthop_report::Segments;
 use lasthop_scenario::graph::Step;
 use lasthop_scenario::{Stream, StreamKind};
@@ -216,9 +216,11 @@ impl World {
     }
 
     /// A transmitter of the last hop is done with a packet.
-    pub(crate) fn served(&mut self, at: Time, from: Node, (queued_at, head_at): (Time, Time)) {
-        if let Some(delay) = self.hop_delays.get_mut(from.index()) {
-            delay.on_done(at, queued_at, head_at);
+    pub(crate) fn served(&mut self, at: Time, (from, dst): (Node, Dest), (queued_at, head_at): (Time, Time)) {
+        match (self.hop_delays.get_mut(from.index()), dst) {
+            (Some(delay), Dest::Node(_)) => delay.on_done(at, queued_at, head_at),
+            (Some(delay), Dest::Group) => delay.on_group_done(at),
+            (None, _) => {}
         }
     }
 }

@@ -10,7 +10,7 @@ use lasthop_radio::star::{CENTRE, Duplex as _, Star};
 use lasthop_radio::trace;
 use lasthop_radio::wifi::{Air, PpduKind, PpduRecord, Wifi};
 use lasthop_radio::wired::Wire;
-use lasthop_radio::{Completion, Drop, Hop, NextEvent, Outbox, Packet, RxInfo};
+use lasthop_radio::{Completion, Dest, Drop, Hop, NextEvent, Outbox, Packet, RxInfo};
 use lasthop_scenario::graph::{Forwarding, Step};
 use lasthop_signals::{CellSubframe, HopReport, HostId, Node, Signal};
 use lasthop_units::{Bytes, Rate, Span, Time};
@@ -67,7 +67,7 @@ pub(crate) enum Effect {
     /// A packet is lost. `told`: its transmitter has said that it is done with it.
     Lost { at: Time, link: usize, src: Node, datagram: Datagram, told: bool },
     /// A transmitter of the last hop is done with a packet, which was queued and came to the head of the line then.
-    Completed { at: Time, from: Node, flow_hash: u32, len: Bytes, waited: (Time, Time) },
+    Completed { at: Time, from: Node, dst: Dest, flow_hash: u32, len: Bytes, waited: (Time, Time) },
     /// A frame to a station is over.
     Frame { at: Time, to: Node, packets: u16, rate: Rate, airtime: Span },
     /// A data frame of a station has come to its access point.
@@ -106,9 +106,9 @@ impl Outbox<Datagram> for Collect<'_> {
     }
 
     fn completed(&mut self, at: Time, completion: &Completion) {
-        let Completion { from, flow_hash, len, queued_at, head_at, .. } = *completion;
+        let Completion { from, dst, flow_hash, len, queued_at, head_at, .. } = *completion;
         let waited = (queued_at, head_at);
-        self.effects.0.push_back(Effect::Completed { at, from, flow_hash, len, waited });
+        self.effects.0.push_back(Effect::Completed { at, from, dst, flow_hash, len, waited });
     }
 
     fn dropped(&mut self, at: Time, packet: Packet<Datagram>, why: Drop) {

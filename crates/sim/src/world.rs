@@ -308,8 +308,8 @@ impl World {
                         }
                     }
                 }
-                Effect::Completed { at, from, flow_hash, len, waited } => {
-                    self.served(at, from, waited);
+                Effect::Completed { at, from, dst, flow_hash, len, waited } => {
+                    self.served(at, (from, dst), waited);
                     self.taken(from, flow_hash, len);
                 }
                 Effect::Uplink { at, from } => self.recorder.uplink_frame(at, from),

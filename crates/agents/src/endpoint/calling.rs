@@ -159,6 +159,8 @@ impl Calling {
                     self.seals = Seals::new(key.as_ref(), &salt, End::Sender);
                     self.sealed_for = challenge.cookie;
                 }
+                // The first question met nodes that were as idle as the stream will find them.
+                self.stream.set_first_delay(challenge.delay);
                 self.cookie = Some((now, challenge.cookie));
                 self.again = now;
             }

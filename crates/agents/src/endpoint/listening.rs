@@ -162,9 +162,10 @@ impl Listening {
         if let Ok(Datagram::Open(open)) = Datagram::decode(bytes)
             && open.cookie == NO_COOKIE
         {
-            let (station, connection) = (Node(open.connection as u16), open.connection);
-            let cookie = self.challenger.challenge(now, station, from);
-            self.answer(from, &Datagram::Challenge(Challenge { connection, keyed: self.key.is_some(), cookie }), None);
+            let Open { connection, delay, .. } = open;
+            let cookie = self.challenger.challenge(now, Node(connection as u16), from);
+            let challenge = Challenge { connection, delay, keyed: self.key.is_some(), cookie };
+            self.answer(from, &Datagram::Challenge(challenge), None);
             return Some(());
         }
         let body = match &self.key {

@@ -88,8 +88,17 @@ pub fn recv(args: &Args) -> anyhow::Result<ExitCode> {
     loop {
         if stop.is_asked() {
             inbound.stop().map_err(failed)?;
-            let left = current.map(|current| current.sink).or(spare).and_then(Sink::abandon);
+            let (sink, account) = match current {
+                Some(Current { sink, account, name, figures }) => {
+                    (Some(sink), account.map(|account| (account, name, figures)))
+                }
+                None => (spare, None),
+            };
+            let left = sink.and_then(Sink::abandon);
             note!("stopped{}", left.map_or_else(String::new, |left| format!(": {left}")));
+            if let Some((account, name, figures)) = account {
+                account.interrupt(&figures, name)?;
+            }
             return Ok(ExitCode::from(INTERRUPTED));
         }
         let due = current.as_ref().and_then(|current| current.account.as_ref()).map(Account::due);

@@ -157,11 +157,13 @@ pub fn send(args: &Args) -> anyhow::Result<ExitCode> {
     loop {
         if stop.is_asked() && outbound.end().is_none() {
             outbound.stop().map_err(failed)?;
-            let told = account.take().map(|account| account.abandon(&outbound.figures()));
             note!(
                 "stopped{}",
-                if told.is_some() { "; the receiver has been told" } else { " before the receiver answered" }
+                if account.is_some() { "; the receiver has been told" } else { " before the receiver answered" }
             );
+            if let Some(account) = account {
+                account.interrupt(&outbound.figures(), args.law.name())?;
+            }
             return Ok(ExitCode::from(INTERRUPTED));
         }
         if outbound.is_open() && account.is_none() {

@@ -1,6 +1,7 @@
 //! All streams of a run together.
 
 use super::bulk::{Bulk, Upload};
+use super::carried::Carried;
 use super::door::Door;
 use super::fetch::{FetchStream, Fetches};
 use super::iperf3::{self, Iperf3};
@@ -31,6 +32,8 @@ enum Running {
     /// To be started by the run's own thread when its time has come.
     Due(Period),
     Iperf3(Period, Iperf3),
+    /// Its sender, too, is started when its time has come.
+    Carried(Period, Carried),
     /// The next of [`Traffic::probes`].
     Probe,
     /// The next of [`Traffic::loads`].
@@ -91,6 +94,12 @@ impl Traffic {
                 let (sender, receiver) = (host(hosts, stream.from)?, host(hosts, stream.to)?);
                 Ok(ProbeStream { sender, receiver, address, every, size, tos: tos(stream.class), start, stop })
             };
+            if let Some(carrier) = spec.carrier(stream) {
+                let address = SocketAddr::new(spec.address(stream.to, stream.from), spec.carried_at(number));
+                let receiver = Carried::receive(host(hosts, stream.to)?, carrier, address, &own)?;
+                streams.push(Running::Carried(own, receiver));
+                continue;
+            }
             streams.push(match stream.kind {
                 StreamKind::Bulk { size, program: Program::Own, send_buffer } => {
                     let (call, sender) = call(spec, hosts, number, stream)?;
@@ -124,6 +133,13 @@ impl Traffic {
     /// Starts the programs whose time has come. To be called again and again from one and the same thread.
     pub(crate) fn start_due_programs(&mut self, spec: &Spec, hosts: &Hosts) -> Result<()> {
         for (number, (running, stream)) in self.streams.iter_mut().zip(&spec.streams).enumerate() {
+            if let Running::Carried(own, transfer) = running
+                && !transfer.has_begun()
+                && own.clock.until(own.start).is_zero()
+                && let (Some(carrier), StreamKind::Bulk { size, .. }) = (spec.carrier(stream), stream.kind)
+            {
+                transfer.send(host(hosts, stream.from)?, carrier, size, own)?;
+            }
             if let Running::Due(own) = running
                 && own.clock.until(own.start).is_zero()
             {
@@ -175,6 +191,7 @@ impl Running {
         Ok(match self {
             Running::Bulk(bulk) => Ended::Log(StreamLog::Bulk(bulk.finish()?)),
             Running::Iperf3(own, test) => Ended::Log(StreamLog::Iperf3(test.finish(&own)?)),
+            Running::Carried(own, transfer) => Ended::Log(StreamLog::Carried(transfer.finish(&own)?)),
             Running::Due(..) => return Err(LabError::Stopped),
             Running::Probe => Ended::Probe,
             Running::Load => Ended::Load,

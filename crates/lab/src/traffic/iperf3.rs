@@ -1,5 +1,6 @@
 //! `iperf3` as the program behind a bulk transfer: from its client to its server, or with `--reverse` back.
 
+use super::listening::{Transport, is_taken};
 use super::{Call, End, Period};
 use crate::child::{Child, Ended};
 use crate::error::{LabError, Result};
@@ -123,7 +124,7 @@ impl Server {
     pub(crate) fn start(namespace: &Namespace, stop: &Stop) -> Result<Option<Server>> {
         let mut child = Child::start(namespace, OsStr::new(PROGRAM), &["--server"])?;
         let (step, mut waited) = (Span::from_millis(5), Span::ZERO);
-        while !namespace.within(|| Ok(is_taken(PORT)))? {
+        while !namespace.within(|| Ok(is_taken(Transport::Tcp, PORT)))? {
             if waited >= PATIENCE || stop.is_raised() || child.has_ended() {
                 return Ok(None);
             }
@@ -136,23 +137,6 @@ impl Server {
 
 /// How long a server may take until it listens.
 const PATIENCE: Span = Span::from_secs(3);
-
-/// True if a program listens at TCP port `port` in the calling thread's network namespace
-/// (proc_net_tcp in the kernel's documentation: the second field is the local address, the fourth
-/// the state, and 0A is LISTEN).
-fn is_taken(port: u16) -> bool {
-    let tables = ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"];
-    tables.iter().any(|table| std::fs::read_to_string(table).is_ok_and(|text| lists(&text, port)))
-}
-
-fn lists(table: &str, port: u16) -> bool {
-    let listens = |line: &str| {
-        let mut fields = line.split_whitespace().skip(1);
-        let at_port = fields.next().is_some_and(|local| local.ends_with(&format!(":{port:04X}")));
-        at_port && fields.nth(1) == Some("0A")
-    };
-    table.lines().any(listens)
-}
 
 /// Seconds between two of its accounts.
 const INTERVAL: &str = "0.1";
@@ -182,13 +166,6 @@ fn parse(client: &Value, receiver: &Value) -> std::result::Result<Iperf3Log, Str
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn a_listening_port_is_found_and_a_connected_one_is_not() {
-        let table = "  sl  local_address rem_address   st tx_queue rx_queue\n   0: 00000000:1451 00000000:0000 0A 00000000:00000000\n   \
-                     1: 0100007F:1452 0100007F:9C40 01 00000000:00000000\n";
-        assert!(lists(table, 5201) && !lists(table, 5202) && !lists(table, 5203));
-    }
 
     #[test]
     fn a_reverse_test_is_read() {

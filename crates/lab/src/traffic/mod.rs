@@ -1,13 +1,15 @@
-//! What crosses the hops: our own senders and receivers over kernel sockets, and `iperf3`.
+//! What crosses the hops: our own senders and receivers over kernel sockets, `iperf3`, and programs with a transport of their own.
 //!
 //! Sockets are made inside a host's namespace and used from any thread. Every thread watches a [`Stop`] and wakes at
 //! least every `TICK`, so that a run ends when it should.
 
 pub(crate) mod all;
 pub mod bulk;
+pub mod carried;
 pub(crate) mod door;
 pub mod fetch;
 pub mod iperf3;
+pub(crate) mod listening;
 pub mod probe;
 pub mod tcp_info;
 

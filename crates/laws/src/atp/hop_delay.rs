@@ -20,7 +20,7 @@ const IDLE: Span = Span::from_secs(1);
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct HopDelay {
     node: NodeDelay,
-    /// When a packet came to the empty queue last.
+    /// When a packet came to the empty queue last, or behind one to a group to the head of the line.
     busy: Time,
 }
 
@@ -53,6 +53,13 @@ impl HopDelay {
     /// A packet has left the queue without having been sent.
     pub fn on_dropped(&mut self) {
         self.node.waiting = self.node.waiting.saturating_sub(1);
+    }
+
+    /// The node has sent a packet to a group, which nobody acknowledges: it says nothing of what a neighbour's takes.
+    pub fn on_group_done(&mut self, now: Time) {
+        self.node.waiting = self.node.waiting.saturating_sub(1);
+        // The next one has been at the head of the line since now.
+        self.busy = now;
     }
 
     /// The node is done with a packet that entered its queue at `queued_at` and was at the head of the line from `head_at` on.
@@ -96,6 +103,20 @@ mod tests {
             node.on_done(at(682 * (n + 3)), at(682 * (n - 1)), at(682 * (n + 2)));
         }
         assert_eq!(node.delay(at(682 * 63)), Span::from_micros(4 * 682));
+    }
+
+    #[test]
+    fn what_is_sent_to_a_group_changes_no_average_and_leaves_the_head_of_the_line() {
+        let mut node = HopDelay::new(Span::from_millis(1));
+        node.on_queued(at(0));
+        node.on_group_done(at(100));
+        assert_eq!(node.delay(at(200)), Span::from_millis(3), "a node that has sent nothing to a neighbour is idle");
+        node.on_queued(at(1_000));
+        node.on_done(at(2_000), at(1_000), at(1_000));
+        (0..2).for_each(|_| node.on_queued(at(2_000)));
+        node.on_group_done(at(52_000));
+        // The second of them has been at the head for 3 ms, and not since the last one was done.
+        assert_eq!(node.delay(at(55_000)), Span::from_millis(3));
     }
 
     #[test]

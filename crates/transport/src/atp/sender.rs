@@ -82,6 +82,8 @@ pub struct Sender {
     full: u16,
     /// D of the sender's own interface, if it is known.
     own_delay: Span,
+    /// The first answer tells at least this D.
+    first_delay: Span,
     /// Packets whose time was no longer ago than this leave together.
     lateness: Span,
 }
@@ -113,6 +115,7 @@ impl Sender {
             made: 0,
             full: PAYLOAD,
             own_delay: Span::ZERO,
+            first_delay: Span::ZERO,
             lateness: Span::ZERO,
         }
     }
@@ -132,6 +135,11 @@ impl Sender {
     /// believed. Zero: not known.
     pub fn set_own_delay(&mut self, delay: Span) {
         self.own_delay = delay;
+    }
+
+    /// D that packets met before the first probe: those that open a connection. A node that was idle then is not any more, and they are short.
+    pub fn set_first_delay(&mut self, delay: Span) {
+        self.first_delay = delay;
     }
 
     /// Where the payload of that packet begins in the stream, in octets; `None` unless it waits for its acknowledgement.
@@ -232,7 +240,7 @@ impl Sender {
         if average == NOT_TOLD {
             return;
         }
-        let average = average.max(self.own_delay);
+        let average = average.max(self.own_delay).max(std::mem::take(&mut self.first_delay));
         self.tell(now, &Signal::PathDelay(PathDelay { average, epoch }));
     }
 

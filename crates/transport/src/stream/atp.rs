@@ -105,6 +105,10 @@ impl StreamSender for AtpSender {
     fn set_own_delay(&mut self, delay: Span) {
         self.sender.set_own_delay(delay);
     }
+
+    fn set_first_delay(&mut self, delay: Span) {
+        self.sender.set_first_delay(delay);
+    }
 }
 
 /// The end that receives.

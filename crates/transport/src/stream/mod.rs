@@ -46,6 +46,9 @@ pub trait StreamSender: Party {
 
     /// D of the own interface from now on; zero if it is not known.
     fn set_own_delay(&mut self, delay: Span);
+
+    /// D that the connection's first datagram met, before any of the stream left.
+    fn set_first_delay(&mut self, delay: Span);
 }
 
 /// The end of a stream that receives.

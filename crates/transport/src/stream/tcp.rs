@@ -137,6 +137,10 @@ impl StreamSender for TcpSender {
     fn set_own_delay(&mut self, delay: Span) {
         self.own_delay = delay;
     }
+
+    fn set_first_delay(&mut self, _delay: Span) {
+        // TCP starts by its window.
+    }
 }
 
 /// The end that receives.

@@ -113,6 +113,8 @@ impl Open {
 pub struct Challenge {
     /// The connection's number.
     pub connection: u32,
+    /// D so far: it leaves with that of the [`Open`] that it answers.
+    pub delay: Span,
     /// The receiver has a key, and takes only what is sealed with it.
     pub keyed: bool,
     /// The cookie.
@@ -121,7 +123,7 @@ pub struct Challenge {
 
 impl Challenge {
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
-        prefix(out, CHALLENGE, Span::ZERO, self.connection);
+        prefix(out, CHALLENGE, self.delay, self.connection);
         out.extend_from_slice(&[u8::from(self.keyed), 0, 0, 0]);
         out.extend_from_slice(&self.cookie);
     }
@@ -134,8 +136,8 @@ impl Challenge {
         if keyed > 1 {
             return Err(Error::Unknown { what: "mark of a keyed receiver", value: u64::from(keyed) });
         }
-        let connection = be32(bytes, CONNECTION_AT)?;
-        Ok(Challenge { connection, keyed: keyed == 1, cookie: part(bytes, BODY_AT + 4)? })
+        let (connection, delay) = (be32(bytes, CONNECTION_AT)?, delay(bytes)?);
+        Ok(Challenge { connection, delay, keyed: keyed == 1, cookie: part(bytes, BODY_AT + 4)? })
     }
 }
 

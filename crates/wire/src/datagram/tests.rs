@@ -44,7 +44,7 @@ fn octets_stand_where_the_table_says() {
 
 #[test]
 fn whatever_is_written_is_read() {
-    let challenge = Challenge { connection: 3, keyed: true, cookie: [8; 32] };
+    let challenge = Challenge { connection: 3, delay: Span::from_micros(7), keyed: true, cookie: [8; 32] };
     let close = Close { connection: 4, reason: Reason::Kept, octets: u64::MAX };
     for datagram in [Datagram::Open(open()), Datagram::Challenge(challenge), Datagram::Close(close), segment(b"abc")] {
         assert_eq!(Datagram::decode(&octets(&datagram)), Ok(datagram));
@@ -55,7 +55,7 @@ fn whatever_is_written_is_read() {
 
 #[test]
 fn an_answer_to_a_stranger_is_shorter_than_the_question() {
-    let challenge = Challenge { connection: 3, keyed: true, cookie: [8; 32] };
+    let challenge = Challenge { connection: 3, delay: Span::from_micros(7), keyed: true, cookie: [8; 32] };
     assert!(octets(&Datagram::Challenge(challenge)).len() < octets(&Datagram::Open(open())).len());
 }
 
