@@ -12,7 +12,11 @@
  * any left. What is dropped in the queue counts for nothing.
  *
  * Packets are known by their address. One of which nothing is heard any more goes when its place is needed (LRU), and the agent counts what
- * waits anew twice a second: the kernel leaves out a program that it would have to interrupt by itself.
+ * waits anew twice a second.
+ *
+ * The kernel leaves out a program that it would have to interrupt by itself: a timer that takes a packet from a shaper may come while the same
+ * program looks at another packet. A packet whose end was left out would seem to wait. So there are two of each program that sees an end, of which
+ * one runs at least: what one has done, the other finds done.
  */
 #include <linux/bpf.h>
 #include <stddef.h>
@@ -313,8 +317,7 @@ int BPF_PROG(hop_delay_queued, struct sk_buff *skb)
 	return 0;
 }
 
-SEC("tp_btf/net_dev_start_xmit")
-int BPF_PROG(hop_delay_started, struct sk_buff *skb, struct net_device *dev)
+static __always_inline int on_started(struct sk_buff *skb, struct net_device *dev)
 {
 	struct packet *known, packet = {};
 	int place = place_of(dev);
@@ -334,6 +337,18 @@ int BPF_PROG(hop_delay_started, struct sk_buff *skb, struct net_device *dev)
 	if (packet.queued)
 		bpf_map_update_elem(&packets, &key, &packet, BPF_ANY);
 	return 0;
+}
+
+SEC("tp_btf/net_dev_start_xmit")
+int BPF_PROG(hop_delay_started, struct sk_buff *skb, struct net_device *dev)
+{
+	return on_started(skb, dev);
+}
+
+SEC("tp_btf/net_dev_start_xmit")
+int BPF_PROG(hop_delay_started_too, struct sk_buff *skb, struct net_device *dev)
+{
+	return on_started(skb, dev);
 }
 
 /* A packet that the driver had is done with. */
@@ -358,8 +373,14 @@ int BPF_PROG(hop_delay_handed_on, struct sk_buff *skb)
 	return 0;
 }
 
-SEC("tp_btf/consume_skb")
-int BPF_PROG(hop_delay_consumed, struct sk_buff *skb)
+SEC("tp_btf/netif_rx")
+int BPF_PROG(hop_delay_handed_on_too, struct sk_buff *skb)
+{
+	finish(skb, 1);
+	return 0;
+}
+
+static __always_inline int on_consumed(struct sk_buff *skb)
 {
 	__u64 key = (__u64)skb;
 	struct packet *known, packet;
@@ -376,33 +397,61 @@ int BPF_PROG(hop_delay_consumed, struct sk_buff *skb)
 	return 0;
 }
 
-SEC("tp_btf/kfree_skb")
-int BPF_PROG(hop_delay_freed, struct sk_buff *skb, void *location, enum skb_drop_reason reason)
+SEC("tp_btf/consume_skb")
+int BPF_PROG(hop_delay_consumed, struct sk_buff *skb)
+{
+	return on_consumed(skb);
+}
+
+SEC("tp_btf/consume_skb")
+int BPF_PROG(hop_delay_consumed_too, struct sk_buff *skb)
+{
+	return on_consumed(skb);
+}
+
+/* True if it was known. */
+static __always_inline int on_freed(struct sk_buff *skb, enum skb_drop_reason reason, int *by_queue)
 {
 	__u64 key = (__u64)skb;
 	struct packet *known, packet;
-	int place, by_queue;
 
 	if (finish(skb, 0))
-		return 0;
-	by_queue = bpf_core_enum_value_exists(enum skb_drop_reason, SKB_DROP_REASON_QDISC_DROP) &&
+		return 1;
+	*by_queue = bpf_core_enum_value_exists(enum skb_drop_reason, SKB_DROP_REASON_QDISC_DROP) &&
 		   reason == bpf_core_enum_value(enum skb_drop_reason, SKB_DROP_REASON_QDISC_DROP);
 	known = bpf_map_lookup_elem(&packets, &key);
-	if (known) {
-		packet = *known;
-		bpf_map_delete_elem(&packets, &key);
-		/* TBF drops a packet that it has segmented, none of whose segments found room, by itself: they are dropped one by one. */
-		if (packet.segments > 1 && !by_queue)
-			on_segmented(packet.place, packet.queued, packet.segments);
-		else
-			on_dropped(at(packet.place), packet.segments);
+	if (!known)
 		return 0;
-	}
-	if (!by_queue)
+	packet = *known;
+	bpf_map_delete_elem(&packets, &key);
+	/* TBF drops a packet that it has segmented, none of whose segments found room, by itself: they are dropped one by one. */
+	if (packet.segments > 1 && !*by_queue)
+		on_segmented(packet.place, packet.queued, packet.segments);
+	else
+		on_dropped(at(packet.place), packet.segments);
+	return 1;
+}
+
+/* Before its twin, which would leave nothing of a packet to tell it from a segment that nobody knows. */
+SEC("tp_btf/kfree_skb")
+int BPF_PROG(hop_delay_freed, struct sk_buff *skb, void *location, enum skb_drop_reason reason)
+{
+	int place, by_queue = 0;
+
+	if (on_freed(skb, reason, &by_queue) || !by_queue)
 		return 0;
 	place = place_of(skb->dev);
 	if (place >= 0)
 		drop_segment(place);
+	return 0;
+}
+
+SEC("tp_btf/kfree_skb")
+int BPF_PROG(hop_delay_freed_too, struct sk_buff *skb, void *location, enum skb_drop_reason reason)
+{
+	int by_queue = 0;
+
+	on_freed(skb, reason, &by_queue);
 	return 0;
 }
 

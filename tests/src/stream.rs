@@ -6,7 +6,7 @@ use nix::unistd::Pid;
 use std::fs;
 use std::io::{BufRead as _, BufReader, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 
 /// A file whose octets do not repeat within its length.
 pub fn file(folder: &Path, len: usize) -> PathBuf {
@@ -22,10 +22,9 @@ pub fn file(folder: &Path, len: usize) -> PathBuf {
     path
 }
 
-/// A receiver that listens, and where.
+/// A receiver that listens, and where. It is killed when dropped.
 pub struct Receiver {
-    /// Its process.
-    pub child: Child,
+    child: Option<Child>,
     /// Where it listens.
     pub address: String,
     lines: BufReader<ChildStderr>,
@@ -39,7 +38,7 @@ impl Receiver {
         let mut line = String::new();
         lines.read_line(&mut line).expect("it says where it listens");
         let address = line.strip_prefix("listening at ").unwrap_or_else(|| panic!("{line}")).trim().to_owned();
-        Receiver { child, address, lines }
+        Receiver { child: Some(child), address, lines }
     }
 
     /// One at a free port of loopback, with these arguments.
@@ -47,18 +46,36 @@ impl Receiver {
         Receiver::start(lasthop([&["recv", "--bind", "127.0.0.1:0"], arguments].concat()))
     }
 
+    /// What it writes to standard output.
+    ///
+    /// # Panics
+    /// If somebody has taken it before.
+    pub fn output(&mut self) -> ChildStdout {
+        self.child.as_mut().and_then(|child| child.stdout.take()).expect("piped, and taken once")
+    }
+
     /// Waits for its end.
     pub fn end(mut self) -> Ended {
         let mut err = String::new();
         self.lines.read_to_string(&mut err).expect("text");
-        let ended = ends_within(self.child, PATIENCE);
+        let ended = ends_within(self.child.take().expect("it runs"), PATIENCE);
         assert!(!err.contains("panicked"), "{err}");
         Ended { err, ..ended }
     }
 
     /// Sends it a signal.
     pub fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.child.id() as i32), signal).expect("our child");
+        let pid = self.child.as_ref().expect("it runs").id();
+        kill(Pid::from_raw(pid as i32), signal).expect("our child");
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 

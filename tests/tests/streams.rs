@@ -54,7 +54,7 @@ fn standard_input_goes_to_standard_output() {
     let mut send = lasthop(["send", &receiver.address, "-"]);
     let mut send = send.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     let mut input = send.stdin.take().expect("piped");
-    let mut output = receiver.child.stdout.take().expect("piped");
+    let mut output = receiver.output();
     for word in ["one ", "two ", "three"] {
         input.write_all(word.as_bytes()).expect("it reads");
         let mut seen = vec![0; word.len()];

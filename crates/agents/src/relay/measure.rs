@@ -51,9 +51,13 @@ impl Measure {
         // Whoever frees packets first knows of none: no completion is missed.
         let order = [
             &programs.hop_delay_freed,
+            &programs.hop_delay_freed_too,
             &programs.hop_delay_consumed,
+            &programs.hop_delay_consumed_too,
             &programs.hop_delay_handed_on,
+            &programs.hop_delay_handed_on_too,
             &programs.hop_delay_started,
+            &programs.hop_delay_started_too,
             &programs.hop_delay_queued,
         ];
         let links = order.into_iter().map(|program| program.attach()).collect::<Result<Vec<_>, _>>().map_err(failed)?;

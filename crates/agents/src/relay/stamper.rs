@@ -95,13 +95,8 @@ impl Stamper {
     pub fn counters(&self, place: Place) -> Counters {
         let hop = self.hop(place);
         let read = |word| shared(word).load(Ordering::Relaxed);
-        Counters {
-            seen: read(&hop.seen),
-            stamped: read(&hop.stamped),
-            stale: read(&hop.stale),
-            other: read(&hop.other),
-            marked: read(&hop.marked),
-        }
+        let (kept, stamped, stale) = (read(&hop.kept), read(&hop.stamped), read(&hop.stale));
+        Counters { seen: kept + stamped + stale, stamped, stale, other: read(&hop.other), marked: read(&hop.marked) }
     }
 
     /// Runs one packet through the program without a device (BPF_PROG_TEST_RUN, which lets it leave through the loopback interface, number 1) and
@@ -180,5 +175,5 @@ pub(super) fn shared32(word: &u32) -> &AtomicU32 {
 
 const _: () = {
     use std::mem::offset_of;
-    assert!(size_of::<relay_hop>() == 64 && offset_of!(relay_hop, until) == 8 && offset_of!(relay_hop, seen) == 24);
+    assert!(size_of::<relay_hop>() == 128 && offset_of!(relay_hop, until) == 8 && offset_of!(relay_hop, kept) == 64);
 };
