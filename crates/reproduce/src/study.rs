@@ -64,7 +64,10 @@ impl<'a> Runner<'a> {
     /// Runs all laws of a scenario under its seeds (one, if it must be quick), with `edits` made to it first.
     pub(crate) fn run(&self, shipped: Shipped, edits: &[Edit<'_>]) -> Result<Results, ExperimentError> {
         let Shipped { folder, name, text } = shipped;
-        self.ran.lock().unwrap_or_else(PoisonError::into_inner).add((folder, name), edits);
+        self.ran
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .add((folder, name), &edits.iter().map(|(key, value)| (*key, told(value))).collect::<Vec<_>>());
         let mut table: Table = toml::from_str(text).expect("shipped scenarios are TOML: a test reads them all");
         edits.iter().for_each(|(path, value)| set(&mut table, path, value.clone()));
         let text = toml::to_string(&table).expect("a table is TOML");
@@ -84,6 +87,16 @@ impl<'a> Runner<'a> {
     /// What has been run since this was asked last.
     pub(crate) fn take_ran(&self) -> Ran {
         std::mem::take(&mut *self.ran.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A value as a page tells it: a list of like tables by one of them and their number.
+fn told(value: &Value) -> String {
+    match value.as_array().map(Vec::as_slice) {
+        Some([first @ Value::Table(_), rest @ ..]) if !rest.is_empty() && rest.iter().all(|other| other == first) => {
+            format!("{} × {first}", rest.len() + 1)
+        }
+        _ => value.to_string(),
     }
 }
 

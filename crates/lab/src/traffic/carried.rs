@@ -6,7 +6,6 @@ use crate::child::{Child, Ended};
 use crate::error::{LabError, Result};
 use crate::netns::Namespace;
 use crate::spec::CarrierSpec;
-use crate::stop::Stop;
 use lasthop_units::{Bytes, Span, Time};
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -131,10 +130,13 @@ impl Carried {
         if period.stop.is_raised() {
             return Err(LabError::Stopped);
         }
-        sender.ask();
-        receiver.ask();
-        let sent = left("sender", address, sender.wait(FAREWELL, &period.stop)?, &period.stop)?;
-        let received = left("receiver", address, receiver.wait(FAREWELL, &period.stop)?, &period.stop)?;
+        // The end of one tells the other to end.
+        let over = [receiver.has_ended(), sender.has_ended()];
+        let received = left(("receiver", address), receiver.stop(FAREWELL, &period.stop)?, over[0])?;
+        let sent = left(("sender", address), sender.stop(FAREWELL, &period.stop)?, over[1])?;
+        if period.stop.is_raised() {
+            return Err(LabError::Stopped);
+        }
         let wrong = |end, why| LabError::Program { program: of(end, address), why };
         Ok(CarriedLog {
             start: period.start,
@@ -153,14 +155,14 @@ fn patience(period: &Period) -> String {
     format!("{} s", (period.end.since(period.start) + Span::from_secs(60)).as_secs_f64().ceil())
 }
 
-/// Exit status of a program of ours that was asked to end.
-const INTERRUPTED: i32 = 130;
+/// Exit status of a program of ours that was asked to end, and of one whose other end was.
+const INTERRUPTED: [i32; 2] = [130, 1];
 
-/// What an end printed. It ended by itself, or since it was asked to.
-fn left(end: &str, address: SocketAddr, ended: Ended, stop: &Stop) -> Result<String> {
+/// What an end printed, which had ended by itself if `over`.
+fn left((end, address): (&str, SocketAddr), ended: Ended, over: bool) -> Result<String> {
     match ended.status.code() {
-        Some(0 | INTERRUPTED) => Ok(ended.stdout),
-        _ if stop.is_raised() => Err(LabError::Stopped),
+        Some(0) => Ok(ended.stdout),
+        Some(code) if !over && INTERRUPTED.contains(&code) => Ok(ended.stdout),
         _ => Err(LabError::Program { program: of(end, address), why: ended.complaint() }),
     }
 }

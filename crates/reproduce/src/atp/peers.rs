@@ -1,6 +1,6 @@
 //! ATP beside transports that it was not compared with in the paper.
 
-use super::{CHAIN, STACK, by_law, rows};
+use super::{CHAIN, STACK, by_law, count, rows};
 use crate::study::{Results, Runner};
 use lasthop_experiment::ExperimentError;
 use lasthop_report::page::{Chart, Check, Curve, MEANS, Section, digits, mean};
@@ -17,7 +17,7 @@ pub(super) fn peers(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
         hops.clone().map(|hops| runner.run(CHAIN, &[("traffic.0.from", format!("n{hops}").into())])).collect();
     let chains = chains?;
     for (hops, run) in hops.clone().zip(&chains) {
-        table.rows.extend(rows(&format!("{hops} hops"), run, &PEERS));
+        table.rows.extend(rows(&count(hops as usize, "hop"), run, &PEERS));
     }
     let line = |law: &str| -> Vec<(f64, Estimate)> {
         hops.clone().zip(&chains).map(|(hops, run)| (f64::from(hops), run.of(law, Key::EndDelayMean))).collect()
