@@ -4,6 +4,7 @@
 //! Symbols:    alpha = 0.75 -> `KEPT`; eta = 3 -> `OWN_CONTENTION`; q, from the queue to the head of the line; t, from there to the acknowledgement
 //! Deviations: the source keeps a node's last Q for ever. Here a node that has sent nothing for a second, and has nothing to send, has no queue, and
 //!             T stays. While a packet is at the head of the line, T is at least the time that it has been there.
+//!             Packets to a group, which nobody acknowledges, count for nothing.
 //! Validity:   completions in order of time.     Checked by: tests::*
 
 use lasthop_signals::NodeDelay;

@@ -3,7 +3,7 @@
 //! A [`StreamSender`] and a [`StreamReceiver`] are the two ends of one stream, passive as everything here: `on_datagram` for what came, `on_timeout`
 //! when `next_timeout` has come, `poll_transmit` after either, or after a write or a read, until it answers false. How a connection comes to be,
 //! reliability and rate are apart: set-up and authentication are the world's, [`crate::atp`] and [`crate::Connection`] send again what was
-//! lost, and a law sets the pace. A new transport is a law, header fields, and two implementations of these traits.
+//! lost, and a law sets the pace. A new transport is a law, header fields, and two implementations of these traits (docs/how-to/build-a-transport.md).
 
 mod atp;
 mod content;
