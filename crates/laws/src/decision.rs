@@ -96,6 +96,6 @@ pub enum Why {
     RoundTrip,
     /// Terminal: what the path holds at the rate that the connection gets bounds the window.
     Model,
-    /// Terminal: others fill the hop, and the window is TCP's own.
+    /// Terminal: others fill the hop, and the window is TCP's own. Copa: others fill the queue, and the flow takes its part.
     Competing,
 }

@@ -2,6 +2,7 @@
 
 pub mod adaptive_pacing;
 pub mod bbr;
+pub mod copa;
 pub mod cubic;
 mod hystart;
 pub mod newreno;
@@ -17,6 +18,7 @@ mod window;
 
 pub use adaptive_pacing::AdaptivePacing;
 pub use bbr::Bbr;
+pub use copa::Copa;
 pub use cubic::Cubic;
 pub use newreno::NewReno;
 pub use reno::Reno;
@@ -34,6 +36,7 @@ pub const LAWS: &[Entry] = &[
     cubic::LAW,
     bbr::LAW,
     vegas::LAW,
+    copa::LAW,
     tahoe::LAW,
     newreno::CLASSIC_RENO,
     newreno::NEWRENO,

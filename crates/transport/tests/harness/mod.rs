@@ -4,6 +4,7 @@
 #![allow(dead_code)]
 
 pub mod abuse;
+pub mod link;
 pub mod net;
 
 use lasthop_laws::SenderLaw;
