@@ -84,7 +84,7 @@ struct Carrier {
     window: VecDeque<(u64, Sums)>,
     /// Over the window.
     sums: Sums,
-    prb: u8,
+    prb: u16,
     own: Option<Rnti>,
     /// The last subframe, and when it was.
     number: u64,

@@ -22,7 +22,7 @@ const SHARED: Rnti = Rnti(0xfff4);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Users {
     /// By subframe: who was given how many PRB pairs.
-    window: VecDeque<(u64, Vec<(Rnti, u8)>)>,
+    window: VecDeque<(u64, Vec<(Rnti, u16)>)>,
     active: BTreeMap<Rnti, Activity>,
 }
 
@@ -51,7 +51,7 @@ impl Users {
     }
 
     /// Forgets all subframes up to `last`. The list of one of them comes back empty, for the next.
-    fn forget(&mut self, last: u64) -> Vec<(Rnti, u8)> {
+    fn forget(&mut self, last: u64) -> Vec<(Rnti, u16)> {
         let mut spare = Vec::new();
         while self.window.front().is_some_and(|(number, _)| *number <= last) {
             let Some((_, given)) = self.window.pop_front() else { break };
