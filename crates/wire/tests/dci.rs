@@ -105,7 +105,7 @@ fn the_uplink_is_told_apart() {
 fn rows_and_names_of_columns_are_told_apart() {
     let log = Log::written("nrscope.csv");
     assert_eq!((log.records.len(), log.headers), (29, 2));
-    assert_eq!(log.unread, ["line 32: 2 columns; the line with their names has another number of them"]);
+    assert_eq!(log.unread, ["line 33: 2 columns; the names above have another number"]);
     let (slots, counts) = ordered(&log.of_direction(Direction::Down));
     assert_eq!((counts.records, counts.out_of_order, counts.duplicates), (27, 1, 0));
     assert_eq!(slots.last().map(|slot| slot.number), Some(72));

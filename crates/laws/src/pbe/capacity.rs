@@ -75,6 +75,11 @@ impl Capacity {
         sum.block = if blocks > 0 { bits as f64 / f64::from(blocks) } else { 0.0 };
         Some(sum)
     }
+
+    /// The terminals of a carrier that have been active lately; `None` before its first subframe.
+    pub(super) fn users(&self, carrier: u8) -> Option<&Users> {
+        self.carriers.get(&carrier).map(|carrier| &carrier.users)
+    }
 }
 
 /// One carrier.

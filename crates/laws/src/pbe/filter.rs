@@ -16,7 +16,7 @@ const SUBFRAMES: u32 = 1;
 /// A terminal that had no more PRB pairs in a subframe, on average, likewise.
 const PRB: u32 = 4;
 /// RNTIs from here on are no terminal's: reserved, multicast, paging, system information.
-const SHARED: Rnti = Rnti(0xfff4);
+pub(super) const SHARED: Rnti = Rnti(0xfff4);
 
 /// The terminals of a carrier that have been active lately.
 #[derive(Clone, Debug, Default)]
@@ -71,10 +71,15 @@ impl Users {
 
     /// N. The terminal itself, which is `own` here, always counts; the others do if they pass, or all of them without a filter.
     pub(super) fn count(&self, own: Option<Rnti>, filter: bool) -> u32 {
-        let counts =
-            |activity: &Activity| !filter || activity.subframes > SUBFRAMES && activity.prb > PRB * activity.subframes;
-        let others = self.active.iter().filter(|(rnti, activity)| Some(**rnti) != own && counts(activity));
-        1 + others.count() as u32
+        1 + self.passing(filter).filter(|rnti| Some(*rnti) != own).count() as u32
+    }
+
+    /// The terminals that pass; all that were active without a filter.
+    pub(super) fn passing(&self, filter: bool) -> impl Iterator<Item = Rnti> + '_ {
+        let passes = move |activity: &Activity| {
+            !filter || activity.subframes > SUBFRAMES && activity.prb > PRB * activity.subframes
+        };
+        self.active.iter().filter(move |(_, activity)| passes(activity)).map(|(rnti, _)| *rnti)
     }
 }
 

@@ -96,7 +96,7 @@ fn tell(places: &mut Option<Places>, number: u64, line: Result<&str, Why>, each:
         let places = match places {
             Some(places) if places.count == count => places,
             Some(_) => {
-                return Err(Why::Columns { got: count, want: "the line with their names has another number of them" });
+                return Err(Why::Columns { got: count, want: "the names above have another number" });
             }
             None => places.insert(Places::usual(count)?),
         };
