@@ -2,7 +2,8 @@
 //! Source:     Xie, Yi, Jamieson 2020 section 4.2.1, as specified in systems/pbe.md E.1 and E.2.
 //! Equations:  those of `capacity` and `filter`, whose code this is
 //! Symbols:    N, C_f, C_p -> `Sight::sharing`, `fair`, `available`
-//! Deviations: a log has no terminal of its own. N counts one that joins then, and C_f and C_p are what it would have. Which
+//! Deviations: a log has no terminal of its own. N counts one that joins then, and C_f and C_p are what it would have; where
+//!             nobody has a new block within 40 ms, at the mean rate of a PRB that users have had so far. Which
 //!             terminals are false is no part of the paper; see [`Class`].
 //! Validity:   slots in order. What was not decoded looks idle.     Checked by: tests::*, tests/dci_log.rs
 //!
@@ -105,6 +106,8 @@ pub struct Sight {
     pub fair_tcp: Rate,
     /// The rate of a PRB is that of other terminals, or a guess.
     pub coarse: bool,
+    /// No user has had a new block so far: it is a guess.
+    pub guessed: bool,
 }
 
 /// All that came.
@@ -137,6 +140,8 @@ pub struct Meter {
     terminals: BTreeMap<Rnti, Terminal>,
     totals: Totals,
     last: Option<u64>,
+    /// PRB pairs and bits of new blocks of users.
+    learnt: (u64, u64),
     sight: Option<Sight>,
 }
 
@@ -156,6 +161,7 @@ impl Meter {
             terminals: BTreeMap::new(),
             totals: Totals::default(),
             last: None,
+            learnt: (0, 0),
             sight: None,
         }
     }
@@ -182,6 +188,7 @@ impl Meter {
         }
         if fresh {
             self.capacity = Capacity::default();
+            self.capacity.assume(self.rate());
         }
         if let Some(last) = before {
             self.pass(last + 1..number, each);
@@ -285,7 +292,26 @@ impl Meter {
             available: rate(seen.available),
             fair_tcp: rate(translate::transport(&self.params, &self.repeats, seen.block, seen.fair)),
             coarse: seen.coarse,
+            guessed: seen.guessed,
         });
+        self.learn(dcis, &passing);
+    }
+
+    /// New blocks of users tell what a PRB carries for a terminal that joins while nobody has any.
+    fn learn(&mut self, dcis: &[Dci], users: &[Rnti]) {
+        for dci in dcis.iter().filter(|dci| dci.is_possible() && users.binary_search(&dci.rnti).is_ok()) {
+            let bits: u64 = dci.blocks.iter().flatten().map(|block| u64::from(block.bits)).sum();
+            if bits > 0 && !dci.blocks.iter().flatten().any(|block| block.is_repeat() || block.bits == 0) {
+                self.learnt = (self.learnt.0 + u64::from(dci.prb), self.learnt.1 + bits);
+            }
+        }
+        self.capacity.assume(self.rate());
+    }
+
+    /// Bits of a PRB pair in new blocks of users, all together.
+    pub fn rate(&self) -> Option<f64> {
+        let (prb, bits) = self.learnt;
+        (prb > 0).then(|| bits as f64 / prb as f64)
     }
 
     /// All that came so far.
@@ -388,6 +414,11 @@ mod tests {
         // One is there, then nobody, then the same again.
         assert_eq!([49, 60, 500, 1049, 1099].map(|n| sights[n].sharing), [2, 2, 1, 1, 2]);
         assert_eq!([49, 500].map(|n| sights[n].idle), [0.0, 100.0]);
+        // The whole carrier at the rate that the only user had.
+        assert_eq!(sights[500].fair.as_bps() / 1000, 75_376);
+        assert!(!sights[500].guessed && sights[500].coarse);
+        let nobody = run(&mut Meter::new(LTE), 0..50, |_| vec![dci(Rnti(0xffff), 4, 60)]);
+        assert!(last(&nobody).guessed, "system information is for everybody");
         assert_eq!(sights[500].available, sights[500].fair);
     }
 
