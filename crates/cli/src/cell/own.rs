@@ -75,5 +75,5 @@ fn destination(link: u32, bytes: &[u8]) -> Option<IpAddr> {
         _ if LINKS_IP.contains(&link) => 0,
         _ => cooked?,
     };
-    ip::parse(bytes.get(at..)?).ok().map(|header| header.destination)
+    ip::destination(bytes.get(at..)?)
 }

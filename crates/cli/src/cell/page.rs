@@ -15,7 +15,9 @@ use std::path::Path;
 const NAMED: usize = 4;
 /// Terminals in the page's table.
 const ROWS: usize = 40;
-const SECTIONS: usize = 5;
+const SECTIONS: usize = 6;
+/// More points make no better line.
+const POINTS: usize = 190;
 
 /// Writes it.
 pub fn write(dir: &Path, args: &Args, format: Format, account: &Account) -> io::Result<()> {
@@ -47,42 +49,39 @@ pub fn write(dir: &Path, args: &Args, format: Format, account: &Account) -> io::
         pictures: vec![parts.second(account).picture()],
         ..Section::default()
     })?;
-    let who = if account.owns.is_empty() { "a terminal that joins" } else { "the own terminal" };
     draft.add(Section {
-        title: "Users".into(),
-        text: "How many terminals share the carrier, as the paper counts them, and all RNTIs of terminals, each over the last 40 ms.".into(),
-        charts: vec![Chart {
-            file: "users".into(),
-            title: "Terminals of the last 40 ms".into(),
-            x: "time (s)".into(),
-            y: "terminals".into(),
-            curves: vec![
-                curve(account, "users", Part::users),
-                curve(account, "all RNTIs", Part::active),
-            ],
-            note: "Lines: means over the slots of each part of the picture.".into(),
-            ..Chart::default()
-        }],
+        title: "Idle blocks".into(),
+        text: "What nobody had, of all that the carrier has. What was not decoded looks idle.".into(),
+        charts: vec![chart(
+            "idle",
+            "PRB pairs that nobody had",
+            "PRB pairs (%)",
+            vec![curve(account, "idle", |part| 100.0 * (1.0 - part.given()))],
+        )],
         ..Section::default()
     })?;
     draft.add(Section {
+        title: "Users".into(),
+        text: "How many terminals share the carrier, as the paper counts them, and all RNTIs of terminals, each over the last 40 ms.".into(),
+        charts: vec![chart("users", "Terminals of the last 40 ms", "terminals", vec![
+            curve(account, "all RNTIs", Part::active),
+            curve(account, "users", Part::users),
+        ])],
+        ..Section::default()
+    })?;
+    let who = if account.owns.is_empty() { "a terminal that joins" } else { "the own terminal" };
+    let free = Curve { reference: true, ..curve(account, "free now", Part::available) };
+    draft.add(Section {
         title: "Fair share".into(),
         text: format!(
-            "What {who} could have. Its fair share is the carrier divided by the terminals that share it, itself among them, at the rate of a PRB that \
-             new blocks of the last 40 ms had, or else the mean of users' so far. What is free now is its own part and its share of what nobody had."
+            "What {who} could have, as the physical layer counts it. Its fair share is the carrier divided by the terminals that share it, itself \
+             among them. What is free now is its own part and its share of what nobody had. Both are at the rate of a PRB that new blocks of the last \
+             40 ms had, its own or else those of others, or else the mean of users' so far."
         ),
-        charts: vec![Chart {
-            file: "share".into(),
-            title: format!("What {who} could have"),
-            x: "time (s)".into(),
-            y: "rate (Mbit/s)".into(),
-            curves: vec![
-                curve(account, "fair share", Part::fair),
-                curve(account, "free now", Part::available),
-            ],
-            note: "Lines: means over the slots of each part of the picture. Rates are the physical layer's.".into(),
-            ..Chart::default()
-        }],
+        charts: vec![chart("share", &format!("What {who} could have"), "rate (Mbit/s)", vec![
+            curve(account, "fair share", Part::fair),
+            free,
+        ])],
         ..Section::default()
     })?;
     let mut table = Table::new(&COLUMNS);
@@ -101,13 +100,21 @@ fn escaped(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
+fn chart(file: &str, title: &str, y: &str, curves: Vec<Curve>) -> Chart {
+    let [file, title, y] = [file, title, y].map(str::to_owned);
+    let note = "Lines: means over the slots of each part of the log.".to_owned();
+    Chart { file, title, x: "time (s)".into(), y, curves, note, ..Chart::default() }
+}
+
 /// A value of each part of the log in which slots were seen.
 fn curve(account: &Account, name: &str, value: fn(&Part) -> f64) -> Curve {
-    let per = account.timeline.per;
-    let seen = account.timeline.parts.iter().enumerate().filter(|(_, (part, _))| part.slots > 0);
-    let points =
-        seen.map(|(at, (part, _))| (account.seconds(per * at as u64) + account.seconds(per) / 2.0, value(part)));
-    Curve::measured(name, points.collect())
+    let parts = &account.timeline.parts;
+    let together = parts.len().div_ceil(POINTS).max(1);
+    let length = account.seconds(account.timeline.per * together as u64);
+    let joined =
+        parts.chunks(together).map(|parts| parts.iter().fold(Part::default(), |sum, (part, _)| sum.with(part)));
+    let seen = joined.enumerate().filter(|(_, part)| part.slots > 0);
+    Curve::measured(name, seen.map(|(at, part)| ((at as f64 + 0.5) * length, value(&part))).collect())
 }
 
 /// Which part of a column each RNTI belongs to.
@@ -190,7 +197,7 @@ impl Parts {
             let from = account.seconds(*number);
             (from, from + slot, self.column(given.iter().map(|(rnti, prb)| (*rnti, f64::from(*prb)))))
         });
-        // The axis is the whole second, whatever is in it.
+        // The axis is the whole second, or what the log has of it.
         let begins = account.seconds(second.begins);
         let columns: Vec<_> =
             [(begins, begins, vec![]), (begins + 1.0, begins + 1.0, vec![])].into_iter().chain(columns).collect();

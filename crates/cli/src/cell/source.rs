@@ -100,16 +100,12 @@ const LOOK: Duration = Duration::from_millis(50);
 
 impl Followed {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<Got> {
-        if self.stop.is_asked() {
+        if self.stop.is_urgent() {
             return Ok(Got::End);
         }
         let Some(file) = &mut self.file else {
             self.file = opened(&self.path)?;
-            if self.file.is_none() {
-                std::thread::sleep(LOOK);
-                return Ok(Got::Nothing);
-            }
-            return Ok(Got::Anew);
+            return if self.file.is_none() { Ok(self.wait()) } else { Ok(Got::Anew) };
         };
         match file.read(buffer) {
             Ok(0) => {}
@@ -139,8 +135,16 @@ impl Followed {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
+        Ok(self.wait())
+    }
+
+    /// There is nothing more for now: for good, if it was asked to stop.
+    fn wait(&self) -> Got {
+        if self.stop.is_asked() {
+            return Got::End;
+        }
         std::thread::sleep(LOOK);
-        Ok(Got::Nothing)
+        Got::Nothing
     }
 }
 

@@ -45,6 +45,12 @@ impl Part {
         self.guessed += u64::from(sight.guessed);
     }
 
+    /// Both together.
+    pub fn with(mut self, other: &Part) -> Part {
+        self.join(other);
+        self
+    }
+
     fn join(&mut self, other: &Part) {
         self.slots += other.slots;
         self.users += other.users;

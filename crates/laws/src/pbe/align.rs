@@ -165,6 +165,11 @@ fn alike(
     from: i64,
     (least, most): (i64, i64),
 ) -> Option<(f64, i64, f64)> {
+    let begin = given.partition_point(|(at, _)| *at < from.saturating_add(least));
+    let end = given.partition_point(|(at, _)| *at < from.saturating_add(most + WINDOW_NS));
+    if given[begin..end].iter().map(|(_, bits)| bits).sum::<f64>() < needed {
+        return None;
+    }
     let at = |offset: i64| {
         let given = bins(given, from, offset);
         if given.iter().sum::<f64>() < needed { None } else { correlation(came, &given) }

@@ -1,5 +1,5 @@
 //! Logs of decoders of a cell's control channel: who was given which resource blocks in which slot.
-//! Source:     what NG-Scope (Xie, Yi 2022; LTE) and NR-Scope (NR) write, and recordings of both. No standard describes them.
+//! Source:     what NG-Scope (Xie, Jamieson 2022; LTE) and NR-Scope (Wan et al. 2024; NR) write, and recordings of both. No standard describes them.
 //! Deviations: PRB pairs that are allocated in all are not read: they are the sum of what was decoded in the slot.
 //! Checked by: tests beside each reader, tests/dci.rs, fuzz targets `dci_text`, `dci_json`, `dci_csv`
 //!
