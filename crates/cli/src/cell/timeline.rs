@@ -228,7 +228,7 @@ mod tests {
             fair: Rate::from_mbit(20),
             available: Rate::from_mbit(10),
             fair_tcp: Rate::from_mbit(18),
-            coarse: number % 2 == 0,
+            coarse: number.is_multiple_of(2),
             guessed: false,
         }
     }
