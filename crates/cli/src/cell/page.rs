@@ -199,8 +199,9 @@ impl Parts {
         });
         // The axis is the whole second, or what the log has of it.
         let begins = account.seconds(second.begins);
-        let columns: Vec<_> =
-            [(begins, begins, vec![]), (begins + 1.0, begins + 1.0, vec![])].into_iter().chain(columns).collect();
+        let ends = (begins + 1.0).min(account.length());
+        let axis = [begins, ends].map(|end| (end, end, vec![]));
+        let columns: Vec<_> = axis.into_iter().chain(columns).collect();
         self.stack(account, "busiest", "PRB pairs of each slot".into(), columns)
     }
 }
