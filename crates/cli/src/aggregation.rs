@@ -2,26 +2,22 @@
 
 mod table;
 
+use crate::input::{self, Pipe};
 use crate::{flag, note, say};
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args as ClapArgs;
-use lasthop_agents::ap::{Stop, stop_on_signals};
+use lasthop_agents::ap::stop_on_signals;
 use lasthop_agents::monitor::{MonitorError, MonitorReader, drop_privileges};
 use lasthop_laws::aggregation::meter::{Frame, Grouping, Meter, Tally};
 use lasthop_signals::MacAddress;
 use lasthop_units::{Span, Time};
 use lasthop_wire::monitor::Captured;
 use lasthop_wire::pcap;
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _};
-use std::os::fd::AsFd as _;
-use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 
 /// What to measure.
 #[derive(ClapArgs)]
@@ -146,8 +142,7 @@ impl<'a> Printer<'a> {
 /// What a capture is read from.
 enum Source {
     File(File),
-    /// Standard input, until it ends; when it is asked to stop, for a little longer.
-    Pipe(&'static Stop),
+    Pipe(Pipe),
 }
 
 impl Source {
@@ -158,50 +153,19 @@ impl Source {
                     "a capture cannot be typed: name a file, or send one here, as with `tcpdump -i mon0 -w - | lasthop aggregation -`"
                 );
             }
-            return Ok(Source::Pipe(stop_on_signals()?));
+            return Ok(Source::Pipe(Pipe::open()?));
         }
-        let unreadable = || format!("cannot read the capture {}", path.display());
-        // A device may have no end. Pipes have one.
-        if std::fs::metadata(path).with_context(unreadable)?.file_type().is_char_device() {
-            bail!("{} is a device: name a file, or `-i` and an interface", path.display());
-        }
-        Ok(Source::File(File::open(path).with_context(unreadable)?))
+        input::file(path, "the capture", "name a file, or `-i` and an interface").map(Source::File)
     }
 
-    /// The next octets; none at the end. `end`: until when those of a pipe are awaited, once we have been asked to stop.
-    fn read(&mut self, buffer: &mut [u8], end: &mut Option<Instant>) -> io::Result<usize> {
-        let Source::Pipe(stop) = self else {
-            let Source::File(file) = self else { return Ok(0) };
-            return file.read(buffer);
-        };
-        let input = io::stdin();
-        loop {
-            let mut fds = [PollFd::new(input.as_fd(), PollFlags::POLLIN)];
-            let ready = match poll(&mut fds, PollTimeout::try_from(LOOK).unwrap_or(PollTimeout::ZERO)) {
-                Ok(ready) => ready,
-                Err(Errno::EINTR) => 0,
-                Err(error) => return Err(error.into()),
-            };
-            // Ctrl-C reaches who writes here, too, and what that has still to say is worth waiting for.
-            if stop.is_asked() {
-                let end = *end.get_or_insert_with(|| Instant::now() + PATIENCE);
-                if Instant::now() >= end || stop.is_urgent() {
-                    return Ok(0);
-                }
-            }
-            if ready > 0 {
-                match nix::unistd::read(&input, buffer) {
-                    Err(Errno::EINTR | Errno::EAGAIN) => {}
-                    read => return Ok(read?),
-                }
-            }
+    /// The next octets; none at the end.
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Source::File(file) => file.read(buffer),
+            Source::Pipe(pipe) => pipe.read(buffer),
         }
     }
 }
-
-/// How often a pipe is asked whether it has something, and how long it may go on when we are asked to stop.
-const LOOK: Duration = Duration::from_millis(50);
-const PATIENCE: Duration = Duration::from_secs(1);
 
 fn capture(path: &Path, args: &Args) -> anyhow::Result<()> {
     let mut source = Source::open(path)?;
@@ -214,10 +178,10 @@ fn capture(path: &Path, args: &Args) -> anyhow::Result<()> {
             pcap::LINK_RADIOTAP
         )
     };
-    let (mut stream, mut buffer, mut end) = (pcap::Stream::new(), vec![0; 1 << 16], None);
+    let (mut stream, mut buffer) = (pcap::Stream::new(), vec![0; 1 << 16]);
     let (mut radios, mut others) = (BTreeMap::<usize, Radio>::new(), BTreeSet::new());
     loop {
-        let count = match source.read(&mut buffer, &mut end) {
+        let count = match source.read(&mut buffer) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             read => read.with_context(|| format!("cannot read the capture {}", place()))?,
         };

@@ -5,12 +5,14 @@
 
 mod aggregation;
 mod ap;
+mod cell;
 mod check;
 mod console;
 mod doctor;
 mod flag;
 mod gateway;
 mod host;
+mod input;
 mod lab;
 mod law;
 mod monitor;
@@ -124,6 +126,11 @@ enum Command {
     Monitor(monitor::Args),
     /// Measure how frames are aggregated: in a capture, or live on a monitor interface
     Aggregation(aggregation::Args),
+    /// Measure who shares a cell and what it has left: from a log of its control channel, whole or while it grows
+    ///
+    /// Reads what NG-Scope (LTE, lines or JSON) and NR-Scope (NR, CSV) write. Tells which terminals are users, as PBE-CC counts them, which PRB nobody has,
+    /// and what a terminal that joins could have: its fair share. With a capture of what a terminal received it finds that terminal in the log.
+    Cell(cell::Args),
     /// Packet-delivery traces of links: what one carries, recording one, making one of rates
     ///
     /// A trace is a file with a time in milliseconds a line, at each of which a link delivers up to 1504 bytes, as mahimahi records and plays it.
@@ -160,6 +167,7 @@ fn main() -> ExitCode {
         Command::Recv(args) => stream::recv::recv(&args),
         Command::Monitor(args) => monitor::monitor(&args),
         Command::Aggregation(args) => aggregation::aggregation(&args),
+        Command::Cell(args) => cell::cell(&args),
         Command::Trace(args) => trace::trace(&args),
         Command::Lab(args) => lab::lab(&args),
     };

@@ -254,7 +254,7 @@ fn saturated_terminals_have_equal_shares() {
 }
 
 /// PRBs by terminal in each subframe.
-fn prbs(log: &Log) -> Vec<BTreeMap<u16, u8>> {
+fn prbs(log: &Log) -> Vec<BTreeMap<u16, u16>> {
     log.seen_by(Node(1)).map(|shown| shown.dcis.iter().map(|dci| (dci.rnti.0 - 0x3d, dci.prb)).collect()).collect()
 }
 

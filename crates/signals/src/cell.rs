@@ -16,8 +16,8 @@ pub struct CellSubframe {
     pub carrier: u8,
     /// Counts subframes.
     pub number: u64,
-    /// PRB pairs of the carrier.
-    pub prb: u8,
+    /// PRB pairs of the carrier: up to 110 in LTE, 275 in NR.
+    pub prb: u16,
     /// The number that the terminal itself has there; `None` while the carrier is not activated for it.
     pub own: Option<Rnti>,
     /// What was decoded, in no order.
@@ -25,12 +25,12 @@ pub struct CellSubframe {
 }
 
 /// One downlink assignment.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Dci {
     /// To which terminal.
     pub rnti: Rnti,
     /// PRB pairs that it is given.
-    pub prb: u8,
+    pub prb: u16,
     /// Its HARQ process.
     pub process: u8,
     /// A block for each layer that is used.
@@ -49,7 +49,7 @@ impl Dci {
 }
 
 /// A transport block as its assignment describes it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Block {
     /// MCS index: 29 to 31 (28 to 31 with 256QAM) are reserved, and stand for a repeat whose size is that of the first.
     pub mcs: u8,
@@ -101,7 +101,7 @@ mod tests {
         };
         // Four layers of 168 resource elements of 8 bits.
         assert!(dci(1, 5376).is_possible() && !dci(1, 5377).is_possible());
-        assert!(dci(255, 255 * 5376).is_possible() && !dci(255, u32::MAX).is_possible());
+        assert!(dci(275, 275 * 5376).is_possible() && !dci(275, u32::MAX).is_possible());
         assert!(!dci(0, 0).is_possible(), "it gives nothing");
     }
 }

@@ -6,6 +6,7 @@
 pub mod atp;
 pub mod checksum;
 pub mod datagram;
+pub mod dci;
 pub mod delivery;
 pub mod dot11;
 pub mod driver;

@@ -5,13 +5,14 @@
 //! Symbols:    R_w, bits of a PRB pair -> `rate`; P_a -> `own`; P_idle -> `idle`; sums are over carriers, each with an
 //!             N of its own; all are averages over the last round trip's subframes
 //! Deviations: a DCI with a block that was sent before says nothing of R_w. Without blocks of its own in the window a
-//!             terminal has the R_w of all others, without those its own last one, and failing that the middle of the
+//!             terminal has the R_w of all others but system
+//!             information and paging, without those its own last one, and failing that the middle of the
 //!             CQI table; then the estimate is marked coarse. A DCI with more bits than its PRB can carry is none, and
 //!             no terminal has more PRB than there are.
 //! Validity:   a PRB is a pair, one for each slot of the subframe. What was not decoded looks idle.     Checked by:
 //!             tests::*
 
-use super::filter::Users;
+use super::filter::{SHARED, Users};
 use lasthop_signals::{CellSubframe, Dci, Rnti};
 use lasthop_units::{Span, Time};
 use std::collections::{BTreeMap, VecDeque};
@@ -28,6 +29,8 @@ pub(super) const SILENT: Span = Span::from_millis(200);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Capacity {
     carriers: BTreeMap<u8, Carrier>,
+    /// R_w of a terminal of which none is known, before the middle of the CQI table.
+    assumed: Option<f64>,
 }
 
 /// What a terminal can have, all its carriers together.
@@ -39,6 +42,8 @@ pub(super) struct Estimate {
     pub(super) fair: f64,
     /// R_w of some carrier is not from own blocks.
     pub(super) coarse: bool,
+    /// It is the middle of the CQI table.
+    pub(super) guessed: bool,
     /// PRB pairs a subframe: what the terminal has, what its fair shares are, what nobody has, and all there are.
     pub(super) own: f64,
     /// Its fair shares.
@@ -68,12 +73,22 @@ impl Capacity {
         let mut sum = Estimate::default();
         let (mut bits, mut blocks) = (0, 0);
         for carrier in active {
-            carrier.add_to(&mut sum, filter);
+            carrier.add_to(&mut sum, filter, self.assumed);
             bits += carrier.sums.own.bits;
             blocks += carrier.sums.own.blocks;
         }
         sum.block = if blocks > 0 { bits as f64 / f64::from(blocks) } else { 0.0 };
         Some(sum)
+    }
+
+    /// From now on this is R_w of a terminal of which none is known.
+    pub(super) fn assume(&mut self, rate: Option<f64>) {
+        self.assumed = rate;
+    }
+
+    /// The terminals of a carrier that have been active lately; `None` before its first subframe.
+    pub(super) fn users(&self, carrier: u8) -> Option<&Users> {
+        self.carriers.get(&carrier).map(|carrier| &carrier.users)
     }
 }
 
@@ -84,7 +99,7 @@ struct Carrier {
     window: VecDeque<(u64, Sums)>,
     /// Over the window.
     sums: Sums,
-    prb: u8,
+    prb: u16,
     own: Option<Rnti>,
     /// The last subframe, and when it was.
     number: u64,
@@ -138,13 +153,15 @@ impl Carrier {
         self.known = self.sums.own.rate().or(self.known);
     }
 
-    fn add_to(&self, sum: &mut Estimate, filter: bool) {
+    fn add_to(&self, sum: &mut Estimate, filter: bool, assumed: Option<f64>) {
         let subframes = self.window.len().max(1) as f64;
         let (given, idle) = (f64::from(self.sums.given) / subframes, f64::from(self.sums.idle) / subframes);
         let (all, users) = (f64::from(self.prb), f64::from(self.users.count(self.own, filter)));
         let rate = self.sums.own.rate();
         sum.coarse |= rate.is_none();
-        let rate = rate.or_else(|| self.sums.others.rate()).or(self.known).unwrap_or(MIDDLE);
+        let rate = rate.or_else(|| self.sums.others.rate()).or(self.known).or(assumed);
+        sum.guessed |= rate.is_none();
+        let rate = rate.unwrap_or(MIDDLE);
         sum.available += rate * (given + idle / users);
         sum.fair += rate * all / users;
         sum.own += given;
@@ -164,8 +181,12 @@ impl Sums {
             if own {
                 sums.given += u32::from(dci.prb);
             }
-            let side = if own { &mut sums.own } else { &mut sums.others };
-            side.add(dci);
+            match own {
+                true => sums.own.add(dci),
+                // System information and paging are sent so that the whole cell can decode them.
+                false if dci.rnti < SHARED => sums.others.add(dci),
+                false => {}
+            }
         }
         let all = u32::from(subframe.prb);
         sums.idle = all.saturating_sub(taken);
@@ -284,8 +305,9 @@ mod tests {
         let other = Rnti(200);
         let seen = after(40, (0..40).map(|n| subframe(n, vec![dci(other, 60, 30_000)])));
         assert_eq!((seen.coarse, seen.fair, seen.available), (true, 25_000.0, 10_000.0));
-        let empty = after(40, (0..40).map(|n| subframe(n, vec![])));
-        assert_eq!((empty.coarse, empty.fair), (true, 100.0 * MIDDLE));
+        let empty = after(40, (0..40).map(|n| subframe(n, vec![dci(Rnti(0xffff), 4, 60)])));
+        assert_eq!((empty.coarse, empty.guessed, empty.fair), (true, true, 100.0 * MIDDLE));
+        assert!(!seen.guessed);
     }
 
     #[test]

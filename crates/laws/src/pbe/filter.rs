@@ -16,13 +16,13 @@ const SUBFRAMES: u32 = 1;
 /// A terminal that had no more PRB pairs in a subframe, on average, likewise.
 const PRB: u32 = 4;
 /// RNTIs from here on are no terminal's: reserved, multicast, paging, system information.
-const SHARED: Rnti = Rnti(0xfff4);
+pub(super) const SHARED: Rnti = Rnti(0xfff4);
 
 /// The terminals of a carrier that have been active lately.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Users {
     /// By subframe: who was given how many PRB pairs.
-    window: VecDeque<(u64, Vec<(Rnti, u8)>)>,
+    window: VecDeque<(u64, Vec<(Rnti, u16)>)>,
     active: BTreeMap<Rnti, Activity>,
 }
 
@@ -51,7 +51,7 @@ impl Users {
     }
 
     /// Forgets all subframes up to `last`. The list of one of them comes back empty, for the next.
-    fn forget(&mut self, last: u64) -> Vec<(Rnti, u8)> {
+    fn forget(&mut self, last: u64) -> Vec<(Rnti, u16)> {
         let mut spare = Vec::new();
         while self.window.front().is_some_and(|(number, _)| *number <= last) {
             let Some((_, given)) = self.window.pop_front() else { break };
@@ -71,10 +71,15 @@ impl Users {
 
     /// N. The terminal itself, which is `own` here, always counts; the others do if they pass, or all of them without a filter.
     pub(super) fn count(&self, own: Option<Rnti>, filter: bool) -> u32 {
-        let counts =
-            |activity: &Activity| !filter || activity.subframes > SUBFRAMES && activity.prb > PRB * activity.subframes;
-        let others = self.active.iter().filter(|(rnti, activity)| Some(**rnti) != own && counts(activity));
-        1 + others.count() as u32
+        1 + self.passing(filter).filter(|rnti| Some(*rnti) != own).count() as u32
+    }
+
+    /// The terminals that pass; all that were active without a filter.
+    pub(super) fn passing(&self, filter: bool) -> impl Iterator<Item = Rnti> + '_ {
+        let passes = move |activity: &Activity| {
+            !filter || activity.subframes > SUBFRAMES && activity.prb > PRB * activity.subframes
+        };
+        self.active.iter().filter(move |(_, activity)| passes(activity)).map(|(rnti, _)| *rnti)
     }
 }
 

@@ -5,18 +5,25 @@
 //! can have (`translate`). From the delays of packets (`delay`) it tells whether the cell is the narrowest place at all
 //! (`bottleneck`). The sender ([`Pbe`]) paces at what it is told, or, while another place is the narrowest, as BBR
 //! would (`cellular`).
+//!
+//! Logs of a cell's control channel are looked at with the same code: [`Meter`] says who shares the cell and what it has left, and [`Align`]
+//! finds which of its terminals is the own one.
 
+mod align;
 mod bottleneck;
 mod capacity;
 mod cellular;
 mod delay;
 mod filter;
+mod meter;
 mod receiver;
 mod sender;
 #[cfg(test)]
 mod test_cell;
 mod translate;
 
+pub use align::{Align, Own, Unfound};
+pub use meter::{Cell, Class, Meter, Sight, Terminal, Totals};
 pub use receiver::Receiver;
 pub use sender::Pbe;
 

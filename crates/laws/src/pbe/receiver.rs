@@ -171,12 +171,12 @@ mod tests {
     fn run(
         law: &mut Receiver,
         ms: std::ops::Range<u64>,
-        (prb, others): (u8, u8),
+        (prb, others): (u16, u16),
         (packets, delay): (u64, u64),
     ) -> CellCapacity {
         let mut told = None;
         for now in ms {
-            let given = |rnti, prb: u8| dci(rnti, prb, u32::from(prb) * FULL / 100);
+            let given = |rnti, prb: u16| dci(rnti, prb, u32::from(prb) * FULL / 100);
             let seen = subframe(now, vec![given(OWN, prb), given(Rnti(9), others)]);
             law.sense(at(now), &Signal::Subframe(seen));
             for _ in 0..packets {
@@ -281,11 +281,11 @@ mod tests {
     }
 
     /// PRB pairs of the cell in Figure 5, and bits of each.
-    const ALL: u8 = 90;
+    const ALL: u16 = 90;
     const PAIR: u32 = 500;
 
     /// A carrier of 90 PRB in which these have so many.
-    fn shared(number: u64, given: &[(Rnti, u8)], own: Rnti) -> Signal {
+    fn shared(number: u64, given: &[(Rnti, u16)], own: Rnti) -> Signal {
         let dcis = given.iter().map(|(rnti, prb)| dci(*rnti, *prb, PAIR * u32::from(*prb))).collect();
         Signal::Subframe(CellSubframe { prb: ALL, own: Some(own), ..subframe(number, dcis) })
     }
@@ -298,11 +298,11 @@ mod tests {
         const STEP: u64 = 40;
         let [one, two, gone] = [1, 2, 3].map(Rnti);
         let mut laws = [one, two].map(|own| (own, Receiver::new(Params::default())));
-        let (mut asked, mut idle) = ([30_u8; 2], Vec::new());
+        let (mut asked, mut idle) = ([30_u16; 2], Vec::new());
         for n in 1..=12 {
             let first = if n >= 9 { 29 } else { asked[0] };
             let given = [(one, first), (two, asked[1]), (gone, if n <= 6 { 30 } else { 0 })];
-            idle.push(ALL - given.iter().map(|(_, prb)| prb).sum::<u8>());
+            idle.push(ALL - given.iter().map(|(_, prb)| prb).sum::<u16>());
             for ((own, law), asked) in laws.iter_mut().zip(&mut asked) {
                 (STEP * n..STEP * (n + 1)).for_each(|ms| law.sense(at(ms), &shared(ms, &given, *own)));
                 let Some(Feedback::Cell(told)) = law.decide(at(STEP * (n + 1) - 1)).feedback else {
@@ -311,7 +311,7 @@ mod tests {
                 // What is told is sent, with the headers, after a round trip.
                 if n % 2 == 1 {
                     let bits = told.available.as_bps() as f64 / 1000.0 * (1.0 + law.params.overhead);
-                    *asked = (bits / f64::from(PAIR)).round() as u8;
+                    *asked = (bits / f64::from(PAIR)).round() as u16;
                 }
             }
         }

@@ -8,13 +8,13 @@ pub(super) const OWN: Rnti = Rnti(100);
 pub(super) const FULL: u32 = 75_376;
 
 /// `prb` PRB pairs for a new block of `bits`.
-pub(super) fn dci(rnti: Rnti, prb: u8, bits: u32) -> Dci {
+pub(super) fn dci(rnti: Rnti, prb: u16, bits: u32) -> Dci {
     let block = Block { mcs: 28, redundancy: 0, new_data: true, bits };
     Dci { rnti, prb, process: 0, blocks: [Some(block), None] }
 }
 
 /// The same for a block that is sent again.
-pub(super) fn repeat(rnti: Rnti, prb: u8) -> Dci {
+pub(super) fn repeat(rnti: Rnti, prb: u16) -> Dci {
     let block = Block { mcs: 29, redundancy: 2, new_data: true, bits: 0 };
     Dci { rnti, prb, process: 0, blocks: [Some(block), None] }
 }

@@ -51,13 +51,14 @@ fn cell() -> impl Strategy<Value = Signal> {
     let rnti = || prop_oneof![4 => (0u16..5).prop_map(Rnti), 1 => any::<u16>().prop_map(Rnti)];
     let block = (0u8..32, 0u8..4, any::<bool>(), prop_oneof![0u32..100_000, any::<u32>()])
         .prop_map(|(mcs, redundancy, new_data, bits)| Block { mcs, redundancy, new_data, bits });
-    let dci = (rnti(), any::<u8>(), 0u8..8, prop::option::of(block.clone()), prop::option::of(block))
+    let prb = || prop_oneof![4 => 0u16..=275, 1 => any::<u16>()];
+    let dci = (rnti(), prb(), 0u8..8, prop::option::of(block.clone()), prop::option::of(block))
         .prop_map(|(rnti, prb, process, one, other)| Dci { rnti, prb, process, blocks: [one, other] });
     let number = prop_oneof![4 => 0u64..200, 1 => any::<u64>()];
     let carrier = prop_oneof![4 => 0u8..3, 1 => any::<u8>()];
     let dcis = prop::collection::vec(dci, 0..6);
     let subframe =
-        (carrier, number, any::<u8>(), prop::option::of(rnti()), dcis).prop_map(|(carrier, number, prb, own, dcis)| {
+        (carrier, number, prb(), prop::option::of(rnti()), dcis).prop_map(|(carrier, number, prb, own, dcis)| {
             Signal::Subframe(CellSubframe { carrier, number, prb, own, dcis })
         });
     let told = (rate(), rate(), any::<bool>(), any::<bool>(), any::<bool>()).prop_map(

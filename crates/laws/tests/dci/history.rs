@@ -35,6 +35,7 @@ impl Input<'_> {
     /// `next` is the number that subframes have come to.
     fn subframe(&mut self, next: &mut u64) -> Option<CellSubframe> {
         let [carrier, step, prb, own, count] = self.take()?;
+        let prb = u16::from(prb);
         // Mostly the next one, seldom one of the past.
         *next = if step >= 250 { next.saturating_sub(u64::from(step - 249)) } else { *next + u64::from(step / 64) };
         let own = (own < 240).then(|| Rnti(u16::from(own % 4)));
@@ -47,6 +48,7 @@ impl Input<'_> {
 
     fn dci(&mut self) -> Option<Dci> {
         let [rnti, prb, process, shape] = self.take()?;
+        let prb = u16::from(prb);
         let rnti = if rnti < 250 { Rnti(u16::from(rnti % 8)) } else { Rnti(0xff00 | u16::from(rnti)) };
         let mut blocks = [None; 2];
         for block in &mut blocks[..usize::from(shape % 3)] {
@@ -63,7 +65,7 @@ impl Input<'_> {
 #[derive(Default)]
 struct Limit {
     /// PRB pairs of each carrier.
-    carriers: BTreeMap<u8, u8>,
+    carriers: BTreeMap<u8, u16>,
     /// The most bits of a pair.
     densest: f64,
 }

@@ -1,8 +1,12 @@
-//! Whatever a terminal decodes of its cell, PBE's receiver tells no more than the cell's carriers can carry.
+//! Whatever a terminal decodes of its cell, PBE's receiver and the meter of logs tell no more than the cell's carriers can carry.
 
 mod history;
+mod log;
+mod recorded;
 
+use lasthop_wire::dci::Format;
 use proptest::prelude::*;
+use std::path::Path;
 
 /// Subframes one after the other, mostly, with arrivals between them.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
@@ -39,6 +43,43 @@ proptest! {
     #[test]
     fn so_do_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..3000)) {
         history::play(&bytes);
+    }
+}
+
+/// The logs that are written for the readers' tests.
+fn written(name: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wire/tests/dci").join(name);
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+const LOGS: [(Format, &str, u64); 4] = [
+    (Format::NgScope, "ngscope_dl.dciLog", 60),
+    (Format::NgScope, "ngscope_ul.dciLog", 30),
+    (Format::NgScopeJson, "ngscope_dl.json", 60),
+    (Format::NrScope, "nrscope.csv", 143),
+];
+
+#[test]
+fn every_slot_of_a_log_is_measured() {
+    for (format, name, slots) in LOGS {
+        assert_eq!(log::play(format, &written(name)), slots, "{name}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn logs_with_wrong_octets_are_measured(which in 0usize..4, wrong in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..20), cut: prop::sample::Index) {
+        let (format, name, _) = LOGS[which];
+        let mut bytes = written(name);
+        for (at, octet) in wrong {
+            let at = at.index(bytes.len());
+            // Mostly digits, so that rows stay rows.
+            bytes[at] = if bytes[at].is_ascii_digit() { b'0' + octet % 10 } else { octet };
+        }
+        bytes.truncate(cut.index(bytes.len() + 1));
+        log::play(format, &bytes);
     }
 }
 

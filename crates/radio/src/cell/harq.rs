@@ -83,7 +83,12 @@ impl Assignment {
     /// As the control channel has it.
     pub fn dci(&self) -> Dci {
         let process = (self.subframe % PROCESSES) as u8;
-        Dci { rnti: self.rnti, prb: self.prb, process, blocks: self.blocks.map(|sent| sent.map(Sent::block)) }
+        Dci {
+            rnti: self.rnti,
+            prb: u16::from(self.prb),
+            process,
+            blocks: self.blocks.map(|sent| sent.map(Sent::block)),
+        }
     }
 }
 

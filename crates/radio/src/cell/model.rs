@@ -182,8 +182,8 @@ impl<P> Cell<P> {
             for terminal in self.terminals.iter_mut().filter(|terminal| terminal.decodes) {
                 let Some(node) = terminal.node else { continue };
                 let own = terminal.carriers.has(number, subframe, &self.rule).then_some(terminal.rnti);
-                let shown =
-                    CellSubframe { carrier: number as u8, number: subframe, prb: carrier.prb, own, dcis: dcis.clone() };
+                let (carrier, prb) = (number as u8, u16::from(carrier.prb));
+                let shown = CellSubframe { carrier, number: subframe, prb, own, dcis: dcis.clone() };
                 out.driver(now, node, &Signal::Subframe(shown));
             }
         }

@@ -5,12 +5,14 @@ mod chart;
 mod draft;
 mod map;
 mod provenance;
+mod stack;
 
 pub use bars::Bars;
 pub use chart::{Chart, Curve, MEANS};
 pub use draft::Draft;
 pub use map::{Map, Place};
 pub use provenance::Ran;
+pub use stack::Stack;
 
 use crate::Estimate;
 use std::fmt::Write as _;

@@ -8,7 +8,7 @@ mod v6;
 pub use ecn::{Ecn, mark_ce};
 pub use v6::MAX_EXTENSIONS;
 
-use crate::Error;
+use crate::{Error, take};
 use std::net::IpAddr;
 
 /// Protocol number of TCP.
@@ -60,6 +60,15 @@ pub fn parse(packet: &[u8]) -> Result<IpHeader, Error> {
     }
 }
 
+/// To whom a packet of either version goes, although it may be cut short behind its fixed header, as in captures.
+pub fn destination(packet: &[u8]) -> Option<IpAddr> {
+    match packet.first()? >> 4 {
+        4 => take::<4>(packet, 16).map(IpAddr::from),
+        6 => take::<16>(packet, 24).map(IpAddr::from),
+        _ => None,
+    }
+}
+
 /// Writes a header without options or extensions, for a payload of `payload_len` octets that follows it.
 ///
 /// # Errors
@@ -85,3 +94,33 @@ pub fn write(
 
 /// Hop limit of packets written here: what most stacks start with.
 const HOP_LIMIT: u8 = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_destination_is_that_of_the_whole_header_however_short_the_packet_is_cut() {
+        for (source, to) in [("192.0.2.1", "192.0.2.9"), ("2001:db8::1", "2001:db8::9")] {
+            let address = |text: &str| text.parse::<IpAddr>().expect("an address");
+            let mut packet = vec![0; 60];
+            packet[0] = if address(to).is_ipv4() { 0x45 } else { 0x60 };
+            let fixed = match (address(source), address(to)) {
+                (IpAddr::V4(source), IpAddr::V4(to)) => {
+                    packet[12..20].copy_from_slice(&[source.octets(), to.octets()].concat());
+                    20
+                }
+                (IpAddr::V6(source), IpAddr::V6(to)) => {
+                    packet[8..40].copy_from_slice(&[source.octets(), to.octets()].concat());
+                    40
+                }
+                _ => unreachable!("both are of one version"),
+            };
+            for cut in 0..packet.len() {
+                let want = (cut >= fixed).then(|| address(to));
+                assert_eq!(destination(&packet[..cut]), want, "{to} cut to {cut}");
+            }
+        }
+        assert_eq!(destination(&[0x15; 60]), None);
+    }
+}
