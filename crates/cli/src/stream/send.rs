@@ -19,6 +19,8 @@ use std::process::ExitCode;
 
 /// Octets that are read and written at once.
 const PAGE: usize = 1 << 16;
+/// Octets that are written ahead of the network where a time is to be kept: a quarter of a second at 1 Mbit/s.
+const AHEAD: Bytes = Bytes::new(1 << 15);
 
 /// Its command line.
 #[derive(ClapArgs)]
@@ -150,6 +152,9 @@ pub fn send(args: &Args) -> anyhow::Result<ExitCode> {
         patience: args.patience,
     };
     let mut outbound = Outbound::connect(to, &options).map_err(failed)?;
+    if matches!(source, Source::Until(_)) {
+        outbound.limit_unsent(AHEAD);
+    }
     let (mut page, mut filled, mut ended) = (vec![0; PAGE], 0..0, false);
     let mut digest = args.sha256.then(Digest::default);
     let mut account: Option<Account> = None;
