@@ -71,9 +71,14 @@ pub fn of_tunnel(error: tunnel::Error) -> anyhow::Error {
     }
 }
 
-/// An address with a port, of this machine or of another.
-pub fn address(text: &str) -> Result<SocketAddr, String> {
-    let right = "write an IP address and a port, such as 192.0.2.1:4848 or [2001:db8::1]:4848";
+/// The port of a proxy, if nobody says otherwise.
+pub const PROXY: u16 = 4848;
+/// That of streams, and of gateways of a mesh.
+pub const MESH: u16 = 4900;
+
+/// An address with a port, of this machine or of another. `USUAL`: a port that is right there.
+pub fn address<const USUAL: u16>(text: &str) -> Result<SocketAddr, String> {
+    let right = format!("write an IP address and a port, such as 192.0.2.1:{USUAL} or [2001:db8::1]:{USUAL}");
     text.parse().map_err(|_| match text.rsplit_once(':') {
         Some((host, port)) if !host.contains(':') && port.parse::<u16>().is_ok() => {
             format!("`{host}` is not an IP address, and names are not looked up; {right}")
@@ -113,9 +118,11 @@ impl fmt::Display for Destination {
     }
 }
 
-/// The host and the port of somebody who is to be reached.
-pub fn destination(text: &str) -> Result<Destination, String> {
-    let right = "write a host and a port, such as proxy.example.org:4848, 192.0.2.1:4848 or [2001:db8::1]:4848";
+/// The host and the port of somebody who is to be reached. `USUAL`: a port at which one listens.
+pub fn destination<const USUAL: u16>(text: &str) -> Result<Destination, String> {
+    let right = format!(
+        "write a host and a port, such as host.example.org:{USUAL}, 192.0.2.1:{USUAL} or [2001:db8::1]:{USUAL}"
+    );
     let (host, port) = text.rsplit_once(':').ok_or(format!("there is no port; {right}"))?;
     let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     let is_name = |host: &str| {
@@ -184,16 +191,17 @@ mod tests {
 
     #[test]
     fn an_address_that_is_none_is_told_with_what_would_be_right() {
-        assert_eq!(address("[::1]:0"), Ok("[::1]:0".parse().expect("an address")));
+        assert_eq!(address::<PROXY>("[::1]:0"), Ok("[::1]:0".parse().expect("an address")));
         for (wrong, says) in [
             ("4848", "not an address with a port"),
             ("::1:80", "[2001:db8::1]:4848"),
             ("10.0.0.1", "such as 192.0.2.1:4848"),
             ("example.org:80", "`example.org` is not an IP address, and names are not looked up"),
         ] {
-            let told = address(wrong).expect_err(wrong);
+            let told = address::<PROXY>(wrong).expect_err(wrong);
             assert!(told.contains(says), "{told}");
         }
+        assert!(address::<MESH>("4900").is_err_and(|told| told.ends_with("192.0.2.1:4900 or [2001:db8::1]:4900")));
     }
 
     #[test]
@@ -206,7 +214,7 @@ mod tests {
             ("[2001:db8::1]:4848", "2001:db8::1"),
             ("[fe80::1%eth0]:4848", "fe80::1%eth0"),
         ] {
-            let found = destination(right).expect(right);
+            let found = destination::<PROXY>(right).expect(right);
             assert_eq!((found.host.as_str(), found.to_string().as_str()), (host, right));
         }
         for (wrong, says) in [
@@ -221,14 +229,17 @@ mod tests {
             ("[example.org]:4848", "no IPv6 address"),
             ("http://example.org:80", "is neither"),
         ] {
-            let told = destination(wrong).expect_err(wrong);
+            let told = destination::<PROXY>(wrong).expect_err(wrong);
             assert!(told.contains(says), "{wrong}: {told}");
         }
+        assert!(
+            destination::<MESH>("host").is_err_and(|told| told.contains("192.0.2.1:4900") && !told.contains("4848"))
+        );
     }
 
     #[test]
     fn addresses_are_looked_up_where_they_are_not_given() {
-        let resolve = |text: &str| destination(text).expect("legal").resolve();
+        let resolve = |text: &str| destination::<PROXY>(text).expect("legal").resolve();
         let one = |text: &str| vec![text.parse::<SocketAddr>().expect("an address")];
         assert_eq!(resolve("192.0.2.1:4848").expect("given"), one("192.0.2.1:4848"));
         assert_eq!(resolve("[2001:db8::1]:1").expect("given"), one("[2001:db8::1]:1"));

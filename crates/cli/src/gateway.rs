@@ -5,7 +5,7 @@ use crate::station::forward;
 use crate::{note, say};
 use anyhow::bail;
 use clap::Args as ClapArgs;
-use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser as _};
 use lasthop_agents::ap;
 use lasthop_agents::gateway::{Config, Gateway, Network, Peer};
 use lasthop_agents::station::Forward;
@@ -13,7 +13,7 @@ use lasthop_laws::atp::Variant;
 use lasthop_signals::Node;
 use lasthop_units::{Span, count};
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -21,7 +21,7 @@ use std::process::ExitCode;
 #[derive(ClapArgs)]
 pub struct Args {
     /// UDP address: others call here, and everything is sent from here
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = flag::address, default_value = "0.0.0.0:4900")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = flag::address::<{ flag::MESH }>, default_value_t = (Ipv4Addr::UNSPECIFIED, flag::MESH).into())]
     bind: SocketAddr,
     /// File of keys, one for each other gateway, made by `lasthop pair`
     #[arg(long, value_name = "FILE")]
@@ -37,7 +37,7 @@ pub struct Args {
     #[arg(long, value_name = "NUMBER")]
     via: Option<u16>,
     /// Where local programs find SOCKS5 and HTTP CONNECT
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = flag::address)]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = flag::address::<1080>)]
     socks5: Option<SocketAddr>,
     /// A local port that leads to one target, which the other gateway connects to; repeat for more
     #[arg(long = "forward", value_name = "ADDRESS:PORT=HOST:PORT", value_parser = forward)]
@@ -158,14 +158,18 @@ fn callee(text: &str) -> Result<Callee, String> {
             (Some(Node(number)), at)
         }
     };
-    Ok(Callee { key, at: flag::destination(at)? })
+    Ok(Callee { key, at: flag::destination::<{ flag::MESH }>(at)? })
 }
 
 fn variants() -> impl clap::builder::TypedValueParser<Value = Variant> {
-    // The tunnel's acknowledgements leave with D_avg, and not apart from it.
-    let known = || Variant::ALL.iter().copied().filter(|variant| *variant != Variant::OnChange);
-    let names = PossibleValuesParser::new(known().map(|variant| variant.as_str()));
-    names.try_map(move |name| known().find(|one| one.as_str() == name).ok_or("there is no such variant"))
+    let name = |variant: &Variant| PossibleValue::new(variant.as_str()).hide(*variant == Variant::OnChange);
+    PossibleValuesParser::new(Variant::ALL.iter().map(name)).try_map(|name| {
+        let known = Variant::ALL.iter().copied().find(|one| one.as_str() == name);
+        match known.ok_or("there is no such variant")? {
+            Variant::OnChange => Err("this variant reports packets apart from the path, and the tunnel acknowledges them together with it; use adaptive, default or aggressive"),
+            known => Ok(known),
+        }
+    })
 }
 
 #[cfg(test)]
@@ -186,7 +190,7 @@ mod tests {
 
     #[test]
     fn who_is_called_may_have_a_number_before_it() {
-        let at = |text: &str| flag::destination(text).expect("legal");
+        let at = |text: &str| flag::destination::<{ flag::MESH }>(text).expect("legal");
         assert_eq!(callee("b.mesh:4900"), Ok(Callee { key: None, at: at("b.mesh:4900") }));
         assert_eq!(callee("3=[fd00::2]:4900"), Ok(Callee { key: Some(Node(3)), at: at("[fd00::2]:4900") }));
         for (wrong, says) in
@@ -205,7 +209,7 @@ mod tests {
         assert_eq!((args.law, args.allow.len(), args.socks5), (Variant::Adaptive, 0, None));
         for (wrong, says) in [
             ("--law fast", "adaptive"),
-            ("--law on-change", "adaptive"),
+            ("--law on-change", "the tunnel acknowledges them together with it; use adaptive"),
             ("--allow 10.2.0.1/16", "did you mean 10.2.0.0/16?"),
             ("--allow mesh", "not an IP address"),
             ("--bind 4900", "not an address with a port"),

@@ -57,7 +57,7 @@ fn every(text: &str) -> Result<Span, String> {
 fn listen(text: &str) -> Result<SocketAddr, String> {
     match text.strip_prefix(':').unwrap_or(text).parse::<u16>() {
         Ok(port) => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
-        Err(_) => flag::address(text).map_err(|why| format!("{why}, or a port alone")),
+        Err(_) => flag::address::<9100>(text).map_err(|why| format!("{why}, or a port alone")),
     }
 }
 

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 #[command(override_usage = "lasthop proxy --keys <FILE> [OPTIONS]\n       lasthop proxy --clean")]
 pub struct Args {
     /// UDP address for stations
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = flag::address, default_value = "0.0.0.0:4848")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = flag::address::<{ flag::PROXY }>, default_value_t = (Ipv4Addr::UNSPECIFIED, flag::PROXY).into())]
     listen: SocketAddr,
     /// File of keys, made by `lasthop pair`
     #[arg(long, value_name = "FILE", required_unless_present = "clean")]

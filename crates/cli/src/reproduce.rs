@@ -3,7 +3,7 @@
 use crate::flag::Wrong;
 use crate::{INTERRUPTED, console, note, say};
 use anyhow::Context;
-use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use comfy_table::{ContentArrangement, LineStyle, Table, TableStyle};
 use lasthop_experiment::ExperimentError;
 use lasthop_lab::Stop;
@@ -36,7 +36,7 @@ pub struct Args {
     #[arg(long)]
     quick: bool,
     /// Only this figure; may be repeated [default: all]
-    #[arg(long = "figure", value_name = "ID", value_parser = figure(), requires = "system")]
+    #[arg(long = "figure", value_name = "ID", value_parser = FigureId, requires = "system")]
     figures: Vec<String>,
     /// Write the page and its pictures into this directory
     #[arg(long, value_name = "DIR", default_value = "out/reproduction")]
@@ -51,13 +51,29 @@ fn system() -> PossibleValuesParser {
     PossibleValuesParser::new(SYSTEMS.iter().map(|system| PossibleValue::new(system.name).help(system.title)))
 }
 
-/// Knows the figures of all systems by their names.
-fn figure() -> PossibleValuesParser {
-    let figures = SYSTEMS.iter().flat_map(|system| system.figures.iter().map(move |figure| (system, figure)));
-    PossibleValuesParser::new(
-        figures
-            .map(|(system, figure)| PossibleValue::new(figure.id).help(format!("{} ({})", figure.title, system.name))),
-    )
+/// Shows the figures of all systems in the help. Which of them there are is known with the system ([`Args::refuse_unknown`]).
+#[derive(Clone)]
+struct FigureId;
+
+impl TypedValueParser for FigureId {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &std::ffi::OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let figures = SYSTEMS.iter().flat_map(|system| system.figures.iter().map(move |figure| (system, figure)));
+        let shown = |(system, figure): (&System, &Figure)| {
+            PossibleValue::new(figure.id).help(format!("{} ({})", figure.title, system.name))
+        };
+        Some(Box::new(figures.map(shown)))
+    }
 }
 
 /// Runs the scenarios, writes the page and says what is not met.
@@ -65,11 +81,7 @@ pub fn reproduce(args: &Args) -> anyhow::Result<ExitCode> {
     Stop::on_signals().context("cannot watch for Ctrl-C")?;
     let Some(system) = args.system.as_deref().and_then(System::named) else { return headlines(args) };
     let System { figures: all, preface, .. } = system;
-    let known = |id: &&String| all.iter().any(|figure| figure.id == **id);
-    if let Some(other) = args.figures.iter().find(|id| !known(id)) {
-        let own: Vec<&str> = all.iter().map(|figure| figure.id).collect();
-        return Err(Wrong::line(format!("{} has no figure `{other}`; it has {}", system.name, own.join(", "))));
-    }
+    args.refuse_unknown(system)?;
     let chosen = args.chosen(all);
     std::fs::create_dir_all(&args.out).with_context(|| format!("cannot write into {}", args.out.display()))?;
     let (began, stop) = (Instant::now(), Stop::default());
@@ -147,6 +159,14 @@ fn verdict(check: &Check) -> &'static str {
 const QUICK: &str = "\n**A quick run: one seed, fewer points. Not to be quoted.**\n";
 
 impl Args {
+    /// Refuses figures that the system has not.
+    fn refuse_unknown(&self, system: &System) -> anyhow::Result<()> {
+        let known = |id: &&String| system.figures.iter().any(|figure| figure.id == **id);
+        let Some(other) = self.figures.iter().find(|id| !known(id)) else { return Ok(()) };
+        let own: Vec<&str> = system.figures.iter().map(|figure| figure.id).collect();
+        Err(Wrong::line(format!("{} has no figure `{other}`; it has {}", system.name, own.join(", "))))
+    }
+
     /// The figures to be run, in the page's order, each once.
     fn chosen<'f>(&self, all: &'f [Figure]) -> Vec<&'f Figure> {
         let wanted = |figure: &&Figure| self.figures.is_empty() || self.figures.iter().any(|id| *id == figure.id);
@@ -198,6 +218,17 @@ mod tests {
         for figure in SYSTEMS.iter().flat_map(|system| system.figures) {
             assert!(help.contains(&format!("- {}:", figure.id)), "{} in {help}", figure.id);
         }
-        assert!(Line::try_parse_from(["reproduce", "aggregation", "--figure", "3"]).is_err());
+        for system in SYSTEMS {
+            let refused = |figure: &str| {
+                let args = Line::parse_from(["reproduce", system.name, "--figure", figure]).args;
+                args.refuse_unknown(system).map_err(|error| error.to_string())
+            };
+            let own: Vec<&str> = system.figures.iter().map(|figure| figure.id).collect();
+            assert!(own.iter().all(|figure| refused(figure).is_ok()));
+            let told = format!("{} has no figure `nosuch`; it has {}", system.name, own.join(", "));
+            assert_eq!(refused("nosuch"), Err(told));
+        }
+        let args = Line::parse_from(["reproduce", "aggregation", "--figure", "3"]).args;
+        assert!(args.refuse_unknown(System::named("aggregation").expect("a system")).is_err());
     }
 }

@@ -22,13 +22,13 @@ pub struct Args {
     /// A name is looked up once, when the agent starts. Where it has several addresses they are tried in turn, 2 s each, until one
     /// has answered; the agent stays with that one. It does not ask again: when the proxy moves to another address, the tunnel
     /// falls silent, and the agent has to be started again.
-    #[arg(long, value_name = "HOST:PORT", value_parser = flag::destination)]
+    #[arg(long, value_name = "HOST:PORT", value_parser = flag::destination::<{ flag::PROXY }>)]
     proxy: Destination,
     /// File of the station's key, made by `lasthop pair`
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
     /// Where local programs find SOCKS5 and HTTP CONNECT
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = flag::address, default_value = "127.0.0.1:1080")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = flag::address::<1080>, default_value = "127.0.0.1:1080")]
     listen: SocketAddr,
     /// A local port that leads to one target; repeat for more
     #[arg(long = "forward", value_name = "ADDRESS:PORT=HOST:PORT", value_parser = forward)]
@@ -121,7 +121,7 @@ pub fn station(args: &Args) -> anyhow::Result<ExitCode> {
 pub fn forward(text: &str) -> Result<Forward, String> {
     let (listen, target) =
         text.split_once('=').ok_or("write ADDRESS:PORT=HOST:PORT, such as 127.0.0.1:5201=10.0.0.1:5201")?;
-    let listen = flag::address(listen).map_err(|why| format!("`{listen}`: {why}"))?;
+    let listen = flag::address::<8080>(listen).map_err(|why| format!("`{listen}`: {why}"))?;
     let (host, port) = target.rsplit_once(':').ok_or(format!("`{target}` has no port"))?;
     let host = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
     let port = port.parse().map_err(|_| format!("`{port}` is not a port"))?;

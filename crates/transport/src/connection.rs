@@ -235,6 +235,11 @@ impl Connection {
         Bytes::new(self.sender.acked())
     }
 
+    /// Payload that was written and has not been sent yet; the most there is for one that writes without end.
+    pub fn unsent(&self) -> Bytes {
+        Bytes::new(self.sender.unsent())
+    }
+
     /// True once the handshake is complete, until the connection dies.
     pub fn is_established(&self) -> bool {
         self.phase == Phase::Established

@@ -233,6 +233,11 @@ impl Sender {
         self.board.una()
     }
 
+    /// Octets that were written and have not been sent yet; the most there are for one that writes without end.
+    pub(crate) fn unsent(&self) -> u64 {
+        if self.written == u64::MAX { u64::MAX } else { self.written.saturating_sub(self.board.nxt().max(1)) }
+    }
+
     /// Next new offset.
     pub(crate) fn nxt(&self) -> u64 {
         self.board.nxt()

@@ -109,6 +109,11 @@ impl Calling {
         self.written
     }
 
+    /// Octets that were written and have not been in a packet yet.
+    pub fn unsent(&self) -> u64 {
+        self.stream.unsent()
+    }
+
     /// What there is to tell of the stream.
     pub fn figures(&self) -> Figures {
         self.stream.figures()
@@ -256,6 +261,10 @@ impl Calling {
         if now.since(self.heard) >= self.call.patience {
             let patience = self.call.patience;
             self.end = Some(Err(if self.open { Failure::Silent(patience) } else { Failure::NoAnswer(patience) }));
+            return;
+        }
+        if self.stream.contradicted().is_some_and(|since| now.since(since) >= self.call.patience) {
+            (self.end, self.last_words) = (Some(Err(Failure::Contradicted)), Some(Reason::Stopped));
             return;
         }
         if self.cookie.is_some_and(|(since, _)| !self.open && now.since(since) >= COOKIE_AGE) {

@@ -22,6 +22,11 @@ pub enum Failure {
         "the receiver has no key, and would take a stream from anybody: start it with --key, or leave --key out here"
     )]
     NoKey,
+    /// The receiver asks for what it has acknowledged.
+    #[error(
+        "the receiver lacks what it is said to have: somebody has forged an acknowledgement; give both ends the same --key, and send again"
+    )]
+    Contradicted,
     /// The receiver serves another sender.
     #[error("the receiver is busy with another stream: wait, or start another one at another port")]
     Busy,

@@ -11,7 +11,7 @@ use crate::tunnel::poll::Poll;
 use crate::tunnel::punctual::{Punctual, Until};
 use crate::tunnel::{Error, Key, clock};
 use lasthop_transport::stream::Figures;
-use lasthop_units::{Span, Time};
+use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::datagram::UNKNOWN_SIZE;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -51,6 +51,9 @@ pub struct Outbound {
     calling: Calling,
     own: OwnDelay,
     train: Vec<u8>,
+    /// The most that may be written and not yet sent, and whether a write was cut short by that.
+    ahead: Option<u64>,
+    short: bool,
     /// The host's queue was full when something was to be sent last.
     full: bool,
 }
@@ -91,13 +94,30 @@ impl Outbound {
             calling,
             own,
             train: Vec::new(),
+            ahead: None,
+            short: false,
             full: false,
         })
     }
 
     /// Takes as many octets as there is room for, and says how many those are.
     pub fn write(&mut self, bytes: &[u8]) -> usize {
-        self.calling.write(bytes)
+        let ahead = self.ahead.map_or(u64::MAX, |ahead| ahead.saturating_sub(self.calling.unsent()));
+        let room = usize::try_from(ahead).unwrap_or(usize::MAX);
+        let count = self.calling.write(&bytes[..bytes.len().min(room)]);
+        self.short = count == room && count < bytes.len();
+        count
+    }
+
+    /// From now on no more is taken than so many octets ahead of what has been sent (as `TCP_NOTSENT_LOWAT` of Linux), two at least: what is
+    /// written goes into the network soon. [`Outbound::step`] then ends early when half of that has been sent.
+    pub fn limit_unsent(&mut self, most: Bytes) {
+        self.ahead = Some(most.get().max(2));
+    }
+
+    /// True if the application was cut short, and what it has written is about to run out.
+    fn runs_dry(&self) -> bool {
+        self.short && self.ahead.is_some_and(|ahead| self.calling.unsent() <= ahead / 2)
     }
 
     /// The stream ends with what was written.
@@ -148,6 +168,9 @@ impl Outbound {
     /// [`Error::System`].
     pub fn step(&mut self, until: Time) -> Result<(), Error> {
         self.transmit(clock::now())?;
+        if self.runs_dry() {
+            return Ok(());
+        }
         let now = clock::now();
         let due = if self.full { Some(now + HELD_AGAIN) } else { self.calling.next_timeout() };
         if due.is_none_or(|due| due > now) {
@@ -214,5 +237,28 @@ fn same(one: SocketAddr, other: SocketAddr) -> bool {
 impl AsFd for Outbound {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.link.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_taken_ahead_of_the_network_than_was_said() {
+        for law in ["adaptive", "cubic"] {
+            let law = Law::named(law).expect("a law");
+            let options = OutboundOptions { law, key: None, size: None, patience: Span::from_secs(15) };
+            // Nobody is asked: nothing leaves before `step`.
+            let mut outbound = Outbound::connect(([127, 0, 0, 1], 9).into(), &options).expect("a socket");
+            assert_eq!((outbound.write(&[1; 5_000]), outbound.runs_dry()), (5_000, false), "nothing was said");
+            outbound.limit_unsent(Bytes::new(12_000));
+            assert_eq!((outbound.write(&[1; 3_000]), outbound.write(&[1; 9_000])), (3_000, 4_000));
+            assert_eq!(outbound.write(&[1; 100]), 0);
+            assert!(!outbound.runs_dry(), "12 000 octets wait");
+            outbound.limit_unsent(Bytes::new(30_000));
+            assert!(outbound.runs_dry(), "less than half of what may wait");
+            assert_eq!((outbound.write(&[1; 100]), outbound.runs_dry()), (100, false), "it was not cut short");
+        }
     }
 }

@@ -7,6 +7,7 @@ use super::listening::{Event, Listening};
 use super::seals::Seals;
 use crate::tunnel::Key;
 use lasthop_units::{Seed, Span, Stream, Time};
+use lasthop_wire::atp::{Blocks, Header};
 use lasthop_wire::datagram::{Datagram, NO_COOKIE, Open};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
@@ -46,10 +47,33 @@ struct Bad {
     turned: u64,
     repeated: u64,
     forged: u64,
+    /// What is added beside every so many datagrams of ATP, of those on one way (true: to the receiver) that it can be made of.
+    lie: Option<Lie>,
+    every: u64,
+    /// And not more often than that.
+    lies: u64,
     /// From when on the receiver is dead.
     dead: Option<Time>,
     /// When the run begins.
     from: Time,
+}
+
+/// Which way, and what is changed of a header that passes.
+type Lie = (bool, fn(&mut Header));
+
+const LONGEST: Span = Span::from_micros(u32::MAX as u64 - 1);
+const FAR: u32 = 1 << 30;
+
+/// A copy of a datagram with another header.
+fn forged(bytes: &[u8], to_receiver: bool, (way, lie): Lie) -> Option<Vec<u8>> {
+    let Ok(Datagram::Atp { mut header, payload }) = Datagram::decode(bytes) else { return None };
+    (way == to_receiver).then(|| {
+        lie(&mut header);
+        let mut out = Vec::new();
+        header.encode(&mut out);
+        out.extend_from_slice(payload);
+        out
+    })
 }
 
 struct Run {
@@ -59,6 +83,8 @@ struct Run {
     now: Time,
     recorded: Vec<Vec<u8>>,
     listening: Listening,
+    /// Headers that were forged.
+    lies: u64,
 }
 
 fn run(mut calling: Calling, mut listening: Listening, data: &[u8], bad: Bad, until: Time) -> Run {
@@ -66,6 +92,7 @@ fn run(mut calling: Calling, mut listening: Listening, data: &[u8], bad: Bad, un
     let mut sky: BTreeMap<(Time, u64), (bool, Vec<u8>)> = BTreeMap::new();
     let (mut number, mut written, mut now, mut got, mut events) = (0u64, 0, bad.from, Vec::new(), Vec::new());
     let (mut recorded, mut page) = (Vec::<Vec<u8>>::new(), vec![0; 1 << 16]);
+    let (mut passed, mut lies) = (0u64, 0u64);
     let harm = |random: &mut Stream, bytes: Vec<u8>, recorded: &mut Vec<Vec<u8>>| {
         let mut draw = |below: u64| random.next_u64() % below.max(1);
         let mut out = Vec::new();
@@ -103,8 +130,12 @@ fn run(mut calling: Calling, mut listening: Listening, data: &[u8], bad: Bad, un
         if written == data.len() {
             calling.close();
         }
-        let mut cast = |random: &mut Stream, to: bool, bytes, recorded: &mut Vec<Vec<u8>>| {
-            for one in harm(random, bytes, recorded) {
+        let mut cast = |random: &mut Stream, to: bool, bytes: Vec<u8>, recorded: &mut Vec<Vec<u8>>| {
+            let lie = bad.lie.and_then(|lie| forged(&bytes, to, lie));
+            passed += u64::from(lie.is_some());
+            let lie = lie.filter(|_| passed.is_multiple_of(bad.every) && lies < bad.lies);
+            lies += u64::from(lie.is_some());
+            for one in harm(random, bytes, recorded).into_iter().chain(lie) {
                 number += 1;
                 let late = Span::from_micros(5_000 + random.next_u64() % 2_000);
                 sky.insert((now + late, number), (to, one));
@@ -149,7 +180,7 @@ fn run(mut calling: Calling, mut listening: Listening, data: &[u8], bad: Bad, un
         calling.on_timeout(now);
         listening.on_timeout(now);
     }
-    Run { got, end: calling.end().cloned(), events, now, recorded, listening }
+    Run { got, end: calling.end().cloned(), events, now, recorded, listening, lies }
 }
 
 fn data(len: usize) -> Vec<u8> {
@@ -184,9 +215,66 @@ fn without_a_key_nothing_panics_whatever_comes() {
             let bad = Bad { seed, lost: 20, cut: 50, turned: 50, repeated: 100, forged: 200, ..Bad::default() };
             // What arrives may be damaged then, or not arrive: that it ends at all is what counts.
             let run = run(calling(law, None, 1), listening(None), &data(60_000), bad, at(60.0));
+            assert!(run.end.is_some() || law == "cubic", "{law}, {seed}: {:?}", run.events);
             assert!(run.got.len() <= 10_000_000, "{law}");
         }
     }
+}
+
+#[test]
+fn without_a_key_a_forged_header_keeps_no_stream_from_its_end() {
+    let all: [(&str, Lie); 9] = [
+        ("an echo from far ahead", (false, |header| header.serial = header.serial.wrapping_add(FAR))),
+        ("an echo from a little ahead", (false, |header| header.serial = header.serial.wrapping_add(3))),
+        ("a serial number from far ahead", (true, |header| header.serial = header.serial.wrapping_add(FAR))),
+        ("no window", (false, |header| header.window = 0)),
+        ("the longest epoch", (false, |header| header.epoch = LONGEST)),
+        ("the longest D_avg", (false, |header| header.average = LONGEST)),
+        ("the longest D", (true, |header| header.delay = LONGEST)),
+        ("what was never made", (false, |header| header.number = header.number.wrapping_add(40_000))),
+        (
+            "blocks of what has not come",
+            (false, |header| {
+                header.blocks = Blocks::of([(header.number.wrapping_add(1), header.number.wrapping_add(50))]);
+            }),
+        ),
+    ];
+    let data = data(3_000_000);
+    for law in ["adaptive", "aggressive", "default", "on-change"] {
+        for (what, lie) in all {
+            // A long D slows a sender down for as long as somebody goes on, and each for some seconds more.
+            let slows = what.starts_with("the longest D");
+            let (most, within) = if slows { (3, at(60.0)) } else { (u64::MAX, at(15.0)) };
+            // One alone, which no other lie mends; and again and again.
+            for (every, lies) in [(1, 1), (2, most), (10, most)] {
+                let bad = Bad { seed: every, lost: 20, lie: Some(lie), every, lies, ..Bad::default() };
+                // Packets leave a millisecond apart, so that there are reports to forge.
+                let mut calling = calling(law, None, 1);
+                calling.set_own_delay(Span::from_millis(1));
+                let run = run(calling, listening(None), &data, bad, at(90.0));
+                assert!(run.lies > 0 || every > 2, "{law}, {what}: nothing was forged");
+                println!("{law}, {what}, one in {every}: {} forged, {}", run.lies, run.now.since(Time::ZERO));
+                assert_eq!(run.end, Some(Ok(())), "{law}, {what}, one in {every}: {:?}", run.now);
+                assert!(run.got == data, "{law}, {what}: {} octets", run.got.len());
+                assert!(run.now < within, "{law}, {what}, one in {every}: {:?}", run.now);
+            }
+        }
+    }
+}
+
+#[test]
+fn without_a_key_a_forged_acknowledgement_ends_a_stream_with_the_reason() {
+    let lie: Lie = (false, |header| header.number = header.number.wrapping_add(40));
+    let data = data(3_000_000);
+    let mut ends = Vec::new();
+    for seed in 0..8 {
+        let bad = Bad { seed, lost: 100, lie: Some(lie), every: 1, lies: 4, ..Bad::default() };
+        let run = run(calling("adaptive", None, 1), listening(None), &data, bad, at(60.0));
+        assert!(run.end != Some(Ok(())) || run.got == data);
+        ends.push((run.end, run.now));
+    }
+    assert!(ends.iter().any(|(end, _)| *end == Some(Err(Failure::Contradicted))), "{ends:?}");
+    assert!(ends.iter().all(|(end, now)| end.is_some() && *now < at(30.0)), "{ends:?}");
 }
 
 #[test]

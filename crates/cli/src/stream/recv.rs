@@ -10,7 +10,7 @@ use lasthop_agents::tunnel::{clock, keys};
 use lasthop_transport::stream::Figures;
 use lasthop_units::Span;
 use serde_json::{Map, json};
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -21,7 +21,7 @@ const PAGE: usize = 1 << 18;
 #[derive(ClapArgs)]
 pub struct Args {
     /// Where to listen
-    #[arg(long, value_name = "ADDR:PORT", default_value = "[::]:4900", value_parser = flag::address)]
+    #[arg(long, value_name = "ADDR:PORT", default_value_t = (Ipv6Addr::UNSPECIFIED, flag::MESH).into(), value_parser = flag::address::<{ flag::MESH }>)]
     bind: SocketAddr,
     /// Put one stream into this file, or on standard output (`-`), and end; without it, what comes is counted and forgotten
     ///
@@ -37,7 +37,7 @@ pub struct Args {
     #[arg(long)]
     once: bool,
     /// Give a stream up when its sender has not been heard for so long
-    #[arg(long, value_name = "TIME", default_value = "15 s", value_parser = patience)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "15 s", value_parser = patience)]
     patience: Span,
     /// Tell the SHA-256 of what came
     #[arg(long)]

@@ -19,21 +19,23 @@ use std::process::ExitCode;
 
 /// Octets that are read and written at once.
 const PAGE: usize = 1 << 16;
+/// Octets that are written ahead of the network where a time is to be kept: a quarter of a second at 1 Mbit/s.
+const AHEAD: Bytes = Bytes::new(1 << 15);
 
 /// Its command line.
 #[derive(ClapArgs)]
 pub struct Args {
     /// Where `lasthop recv` listens: a host, by name or address, and a port
-    #[arg(value_name = "HOST:PORT", value_parser = flag::destination)]
+    #[arg(value_name = "HOST:PORT", value_parser = flag::destination::<{ flag::MESH }>)]
     to: flag::Destination,
     /// What to send: a file, or `-` for standard input; without it, as much as goes in ten seconds
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// Send for so long, whatever there is
-    #[arg(long, value_name = "TIME", value_parser = flag::quantity::<Span>, conflicts_with_all = ["file", "bytes"])]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>, conflicts_with_all = ["file", "bytes"])]
     time: Option<Span>,
     /// Send so many octets, whatever there is
-    #[arg(long, value_name = "BYTES", value_parser = flag::quantity::<Bytes>, conflicts_with = "file")]
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = flag::quantity::<Bytes>, conflicts_with = "file")]
     bytes: Option<Bytes>,
     /// What sets the pace, and by that the transport: ATP by the name of its variant, or TCP by that of its congestion control
     #[arg(long, value_name = "NAME", default_value = "adaptive", value_parser = law_parser())]
@@ -44,7 +46,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
     /// Give up when the receiver has not been heard for so long
-    #[arg(long, value_name = "TIME", default_value = "15 s", value_parser = super::recv::patience)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "15 s", value_parser = super::recv::patience)]
     patience: Span,
     /// Tell the SHA-256 of what was sent
     #[arg(long)]
@@ -150,6 +152,9 @@ pub fn send(args: &Args) -> anyhow::Result<ExitCode> {
         patience: args.patience,
     };
     let mut outbound = Outbound::connect(to, &options).map_err(failed)?;
+    if matches!(source, Source::Until(_)) {
+        outbound.limit_unsent(AHEAD);
+    }
     let (mut page, mut filled, mut ended) = (vec![0; PAGE], 0..0, false);
     let mut digest = args.sha256.then(Digest::default);
     let mut account: Option<Account> = None;
@@ -226,4 +231,34 @@ pub fn send(args: &Args) -> anyhow::Result<ExitCode> {
 
 fn why_of(why: Failure, to: std::net::SocketAddr) -> anyhow::Error {
     anyhow::Error::new(why).context(format!("the stream to {to} has failed"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn a_flag_that_cannot_be_is_told_with_what_would_be_right() {
+        for (wrong, says) in [
+            ("h:1 --bytes -3", "invalid value '-3' for '--bytes"),
+            ("h:1 --time -1s", "invalid value '-1s' for '--time"),
+            ("h:1 --patience -2s", "invalid value '-2s' for '--patience"),
+            ("h:1 --patience 1s", "at least 2 s"),
+            ("h:1 --law nosuch", "adaptive"),
+            ("h", "such as host.example.org:4900"),
+        ] {
+            let words = ["send"].into_iter().chain(wrong.split_whitespace());
+            let told = Line::try_parse_from(words).map(drop).expect_err(wrong).to_string();
+            assert!(told.contains(says) && !told.contains("-- -"), "{wrong}: {told}");
+        }
+        let args = Line::parse_from(["send", "h:1", "--bytes", "3 kB"]).args;
+        assert_eq!(args.bytes, Some(Bytes::new(3_000)));
+    }
 }

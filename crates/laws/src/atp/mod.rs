@@ -18,6 +18,11 @@ use lasthop_units::Span;
 pub const SHORTEST_EPOCH: Span = Span::from_millis(40);
 /// No receiver tells more rarely while packets come.
 pub const LONGEST_EPOCH: Span = Span::from_secs(1);
+/// How often a receiver tells, from what a header or a frame says of it: no sender believes a time that no receiver's law can have.
+pub fn believed_epoch(told: Span) -> Span {
+    told.clamp(SHORTEST_EPOCH, LONGEST_EPOCH)
+}
+
 /// No longer D is believed: at a packet in more than that the receiver would fall silent between two. D is not authenticated, and what a
 /// damaged or a forged one does is over after as long.
 pub const LONGEST_DELAY: Span = Span::from_secs(4);

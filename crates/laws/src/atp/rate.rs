@@ -3,10 +3,11 @@
 //!             2005), as specified in systems/atp.md D.1.
 //! Equations:  R = 1 / D_avg;   S > R: S' = R;   S < R - phi S: S' = S + (R - S) / k;   otherwise S' = S
 //! Symbols:    S -> `rate`, packets a second; R from `PathDelay`; 1 / k -> `Params::step`; phi = 0.1 -> `THRESHOLD`
-//! Deviations: D below the time of a lone packet on the fastest hop would be a lie: R is at most 100 000 packets a second.
+//! Deviations: D below the time of a lone packet on the fastest hop would be a lie: R is at most 100 000 packets a second. D above 4 s
+//!             counts as 4 s, and an epoch as one from 40 ms to 1 s: the report may be forged.
 //! Validity:   every packet counts alike, however long it is.     Checked by: tests::*, tests/conformance
 
-use super::{Params, SHORTEST_EPOCH};
+use super::{LONGEST_DELAY, Params, believed_epoch};
 use crate::{Decision, SenderLaw, Why};
 use lasthop_signals::{PathDelay, Signal};
 use lasthop_units::{Span, Time};
@@ -41,7 +42,7 @@ impl Rate {
     }
 
     fn on_feedback(&mut self, now: Time, told: &PathDelay) {
-        let feedback = 1.0 / told.average.max(LEAST).as_secs_f64();
+        let feedback = 1.0 / told.average.clamp(LEAST, LONGEST_DELAY).as_secs_f64();
         let (rate, why) = match self.rate {
             // Quick start: what the probe met is what the path has.
             None => (feedback, Why::QuickStart),
@@ -52,7 +53,7 @@ impl Rate {
             Some(rate) => (rate, Why::Maintain),
         };
         (self.rate, self.why) = (Some(rate), why);
-        (self.epoch, self.missed) = (told.epoch.max(SHORTEST_EPOCH), 0);
+        (self.epoch, self.missed) = (believed_epoch(told.epoch), 0);
         self.due = Some(now + self.epoch.scale(PATIENCE));
     }
 
@@ -133,5 +134,14 @@ mod tests {
         assert_eq!(seen, [(at(1500), ms(20)), (at(2500), ms(40)), (at(3500), Span::MAX)]);
         law.sense(at(9000), &told(5_000));
         assert_eq!(law.decide(at(9000)).gap, Some(ms(5)), "a probe that is answered starts it again");
+    }
+
+    #[test]
+    fn no_report_makes_it_wait_longer_than_a_receiver_could() {
+        let forged = Span::from_micros(u64::from(u32::MAX));
+        let mut law = Rate::new(Params::default());
+        law.sense(at(0), &Signal::PathDelay(PathDelay { average: forged, epoch: forged }));
+        let decision = law.decide(at(0));
+        assert_eq!((decision.gap, decision.revisit), (Some(LONGEST_DELAY), Some(at(1_500))));
     }
 }

@@ -1,6 +1,8 @@
 //! The receiving end: what has come, and what its law tells of the path.
 //! Source:     Zhang, Buck, Zappala 2011, as specified in systems/atp.md D.1.
-//! Deviations: a transfer that has come whole is reported at once, and again for each packet that comes after that.
+//! Deviations: 64 packets in a row with serial numbers below the highest show that the highest was forged: it is forgotten, and the highest of
+//!             those counts. A network that reorders that deep makes the echo go back for a moment, which its sender passes over.
+//!             A transfer that has come whole is reported at once, and again for each packet that comes after that.
 //! Validity:   the window is what the application has room for; where it reads more slowly than packets come, what it takes for one is told in
 //!             place of a shorter D.     Checked by: src/atp/tests.rs, tests/hostile.rs
 
@@ -16,6 +18,9 @@ use std::collections::BTreeMap;
 
 /// Packets that a receiver has room for if nobody says otherwise.
 const ROOM: u16 = 4096;
+/// Packets in a row, all with lower serial numbers than the highest, after which that one is not believed: as many as no network reorders,
+/// and a part of what a sender may have under way.
+const BEHIND: u32 = 64;
 /// A window that has opened by this part of all room is told at once.
 const OPENED: u16 = 4;
 
@@ -33,7 +38,10 @@ pub struct Receiver {
     received: u64,
     /// The last packet, if it is known.
     last: Option<u64>,
+    /// The highest serial number that has come; how many packets came since with lower ones, and the highest of those.
     serial: u32,
+    behind: u32,
+    highest_behind: u32,
     /// What is to be sent now: an answer to a probe, a report.
     answer: Option<PathDelay>,
     report: Option<PathDelay>,
@@ -64,6 +72,8 @@ impl Receiver {
             received: 0,
             last: None,
             serial: 0,
+            behind: 0,
+            highest_behind: 0,
             answer: None,
             report: None,
             revisit: None,
@@ -159,9 +169,7 @@ impl Receiver {
                     }
                 }
                 self.tell(now, &Signal::Stamp(delay));
-                if serial.wrapping_sub(self.serial) as i32 > 0 {
-                    self.serial = serial;
-                }
+                self.on_serial(serial);
                 let was_done = self.is_done();
                 self.take(number, packet.payload, kind == Kind::Last);
                 let holes = self.beyond.iter().count();
@@ -225,6 +233,22 @@ impl Receiver {
             blocks: Blocks::of(blocks),
         };
         Packet { header, payload: 0 }
+    }
+
+    /// A packet has come whose transmission has that number.
+    fn on_serial(&mut self, serial: u32) {
+        let ahead = |of: u32| serial.wrapping_sub(of) as i32;
+        if ahead(self.serial) > 0 {
+            (self.serial, self.behind) = (serial, 0);
+        } else if ahead(self.serial) < 0 {
+            if self.behind == 0 || ahead(self.highest_behind) > 0 {
+                self.highest_behind = serial;
+            }
+            self.behind += 1;
+            if self.behind >= BEHIND {
+                (self.serial, self.behind) = (self.highest_behind, 0);
+            }
+        }
     }
 
     /// Takes in the packet of that number.

@@ -5,12 +5,13 @@
 //!             and they left an epoch and a round trip ago.
 //! Validity:   fewer than 2^31 packets in flight.     Checked by: src/atp/tests.rs
 
+mod report;
+
 use super::{PAYLOAD, Packet};
 use lasthop_laws::SenderLaw;
-use lasthop_laws::atp::SHORTEST_EPOCH;
-use lasthop_signals::{PathDelay, Signal};
+use lasthop_signals::Signal;
 use lasthop_units::{Bytes, Span, Time};
-use lasthop_wire::atp::{BLOCKS, Blocks, Header, Kind, NOT_TOLD};
+use lasthop_wire::atp::{Blocks, Header, Kind};
 use std::collections::VecDeque;
 
 /// Between two probes that nobody answers, before an epoch is known.
@@ -71,6 +72,8 @@ pub struct Sender {
     revisit: Option<Time>,
     /// The serial number that was echoed last.
     echoed: u32,
+    /// Since when answers ask for packets that were acknowledged.
+    contradicted: Option<Time>,
     /// When a packet or probe left last, and how long the last probe's answer took.
     left: Time,
     round_trip: Span,
@@ -108,6 +111,7 @@ impl Sender {
             epoch: PROBE_AGAIN,
             revisit: None,
             echoed: 0,
+            contradicted: None,
             left: now,
             round_trip: Span::ZERO,
             counters: Counters::default(),
@@ -155,6 +159,17 @@ impl Sender {
     /// How long the last probe's answer took; zero before the first.
     pub fn round_trip(&self) -> Span {
         self.round_trip
+    }
+
+    /// Octets that were written and are not yet in a packet; the most there are for a stream without end.
+    pub fn unsent(&self) -> u64 {
+        self.unsent.unwrap_or(u64::MAX)
+    }
+
+    /// Since when the receiver has answered probes by asking for packets that were acknowledged, and nothing else has come: an
+    /// acknowledgement was forged, and the stream cannot be completed. `None` unless it is so.
+    pub fn contradicted(&self) -> Option<Time> {
+        self.contradicted.filter(|_| self.probe.is_some() && self.has_work())
     }
 
     /// The application writes `len` octets. Ignored after `close`.
@@ -218,30 +233,6 @@ impl Sender {
             }
             self.tell(now, &Signal::Wakeup);
         }
-    }
-
-    /// A packet of the receiver has come.
-    pub fn on_packet(&mut self, now: Time, packet: &Packet) {
-        let Header { kind, connection, number, serial, average, epoch, window, .. } = packet.header;
-        if connection != self.connection || !matches!(kind, Kind::Answer | Kind::Ack) {
-            return;
-        }
-        // What a later report has overtaken, or somebody has kept, says nothing of now.
-        let behind = |own: u32, seen: u32| (own.wrapping_sub(seen) as i32) < 0;
-        if behind(number, self.una) || behind(serial, self.echoed) {
-            return;
-        }
-        match kind {
-            Kind::Answer => self.round_trip = now.since(self.left),
-            _ => self.counters.reports += 1,
-        }
-        self.epoch = epoch.max(SHORTEST_EPOCH);
-        self.on_ack(now, (number, serial), &packet.header.blocks, window);
-        if average == NOT_TOLD {
-            return;
-        }
-        let average = average.max(self.own_delay).max(std::mem::take(&mut self.first_delay));
-        self.tell(now, &Signal::PathDelay(PathDelay { average, epoch }));
     }
 
     /// What may leave now; `None` if nothing.
@@ -327,45 +318,6 @@ impl Sender {
         self.flying.push_back(Flying { from: self.made, payload, serial: None, acked: false, last });
         self.made += u64::from(payload);
         Some(self.flying.len() - 1)
-    }
-
-    fn on_ack(&mut self, now: Time, (next, serial): (u32, u32), blocks: &Blocks, window: u16) {
-        let advance = next.wrapping_sub(self.una);
-        if advance as usize > self.flying.len() {
-            // Of another age, or a lie.
-            return;
-        }
-        for flying in self.flying.drain(..advance as usize) {
-            self.acked += if flying.acked { 0 } else { u64::from(flying.payload) };
-        }
-        self.una = next;
-        self.window = u32::from(window);
-        for (from, to) in blocks.as_slice() {
-            let (from, to) = (from.wrapping_sub(next) as usize, to.wrapping_sub(next) as usize);
-            for flying in self.flying.iter_mut().take(to).skip(from) {
-                self.acked += if flying.acked { 0 } else { u64::from(flying.payload) };
-                flying.acked = true;
-            }
-        }
-        // What left before something that has come is lost. So is all the rest where nothing has come between two reports though the last of
-        // it left long enough ago.
-        let before = |of: u32, than: u32| (than.wrapping_sub(of) as i32) > 0;
-        let stalled = serial == self.echoed && now.since(self.left) >= self.epoch + self.round_trip;
-        self.echoed = serial;
-        self.lost = 0;
-        // A report that is full says nothing of what lies beyond its last block.
-        let known = match blocks.as_slice() {
-            full @ [.., (_, to)] if full.len() == BLOCKS => to.wrapping_sub(next) as usize,
-            _ => usize::MAX,
-        };
-        for (place, flying) in self.flying.iter_mut().enumerate().filter(|(_, flying)| !flying.acked) {
-            if place < known && flying.serial.is_some_and(|own| stalled || before(own, serial)) {
-                flying.serial = None;
-            }
-            if flying.serial.is_none() {
-                self.lost = place + 1;
-            }
-        }
     }
 
     /// Shows the law what happened and asks what follows.

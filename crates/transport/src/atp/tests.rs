@@ -3,6 +3,8 @@
 use super::{PAYLOAD, Packet, Receiver, Sender};
 use lasthop_laws::atp::{Average, HopDelay, Params, Rate, Variant};
 use lasthop_units::{Bytes, Span, Time};
+use lasthop_wire::atp::{Blocks, Header, Kind};
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 /// A hop that serves a packet in `service`, one after the other, and loses those that `loses` says, by their place among all.
@@ -11,6 +13,8 @@ struct Path<'l> {
     loses: &'l dyn Fn(u64) -> bool,
     /// Reports get through.
     back: &'l dyn Fn(Time) -> bool,
+    /// What somebody puts behind a packet that passes, by its place among those of its way; true: on the way to the receiver.
+    forges: &'l dyn Fn(u64, bool, &Header) -> Option<Header>,
 }
 
 struct Run {
@@ -40,6 +44,7 @@ fn run((mut sender, mut receiver): (Sender, Receiver), path: &Path<'_>, until: T
     let mut there: VecDeque<(Time, Packet)> = VecDeque::new();
     let mut back: VecDeque<(Time, Packet)> = VecDeque::new();
     let (mut now, mut count, mut left, mut most_queued) = (Time::ZERO, 0, Vec::new(), 0);
+    let mut answers = 0;
     loop {
         while let Some(mut packet) = sender.poll_transmit(now) {
             if packet.payload > 0 {
@@ -52,6 +57,9 @@ fn run((mut sender, mut receiver): (Sender, Receiver), path: &Path<'_>, until: T
             if (path.back)(now) {
                 back.push_back((now + DELAY, packet));
             }
+            answers += 1;
+            let forged = (path.forges)(answers, false, &packet.header);
+            back.extend(forged.map(|header| (now + DELAY, Packet { header, ..packet })));
         }
         if serving.is_none()
             && let Some((queued, packet)) = queue.pop_front()
@@ -78,6 +86,8 @@ fn run((mut sender, mut receiver): (Sender, Receiver), path: &Path<'_>, until: T
             if !(path.loses)(count) {
                 there.push_back((now + DELAY, packet));
             }
+            let forged = (path.forges)(count, true, &packet.header);
+            there.extend(forged.map(|header| (now + DELAY, Packet { header, ..packet })));
         }
         while let Some((_, packet)) = there.pop_front_if(|(at, _)| *at <= now) {
             receiver.on_packet(now, &packet);
@@ -95,7 +105,33 @@ fn at(secs: f64) -> Time {
     Time::ZERO + Span::from_secs_f64(secs)
 }
 
-const NONE: Path<'_> = Path { service: Span::from_millis(2), loses: &|_| false, back: &|_| true };
+const NONE: Path<'_> =
+    Path { service: Span::from_millis(2), loses: &|_| false, back: &|_| true, forges: &|_, _, _| None };
+
+const LONGEST: Span = Span::from_micros(u32::MAX as u64 - 1);
+const FAR: u32 = 1 << 30;
+
+/// What may be forged of a report, or of a packet on its way to the receiver, without a change to what the stream holds.
+type Lie = (&'static str, bool, fn(&mut Header));
+const LIES: [Lie; 10] = [
+    ("an echo from far ahead", false, |header| header.serial = header.serial.wrapping_add(FAR)),
+    ("an echo from a little ahead", false, |header| header.serial = header.serial.wrapping_add(3)),
+    ("an echo from far behind", false, |header| header.serial = header.serial.wrapping_sub(FAR)),
+    ("a serial number from far ahead", true, |header| header.serial = header.serial.wrapping_add(FAR)),
+    ("no window", false, |header| header.window = 0),
+    ("the largest window", false, |header| header.window = u16::MAX),
+    ("the longest epoch", false, |header| header.epoch = LONGEST),
+    ("no D_avg", false, |header| header.average = Span::ZERO),
+    ("packets expected that were never made", false, |header| header.number = header.number.wrapping_add(40_000)),
+    ("blocks of what has not come", false, |header| {
+        header.blocks = Blocks::of([(header.number.wrapping_add(1), header.number.wrapping_add(50))]);
+    }),
+];
+/// What slows a sender down for as long as somebody goes on.
+const SLOWING: [Lie; 2] = [
+    ("the longest D_avg", false, |header| header.average = LONGEST),
+    ("the longest D", true, |header| header.delay = LONGEST),
+];
 
 #[test]
 fn a_transfer_arrives_whole_whatever_is_lost() {
@@ -204,4 +240,142 @@ fn packets_of_another_connection_and_reports_of_the_future_change_nothing() {
     sender.on_packet(at(0.0), &answer);
     let first = sender.poll_transmit(at(0.002)).expect("it knows the path");
     assert_eq!((first.header.number, sender.acked()), (0, Bytes::ZERO));
+}
+
+#[test]
+fn a_forged_header_stops_no_stream() {
+    const DATA: u64 = 3_000_000;
+    let transfer = |variant, forges: &dyn Fn(u64, bool, &Header) -> Option<Header>| {
+        let (mut sender, receiver) = ends(variant, 0.5);
+        sender.write(Bytes::new(DATA));
+        sender.close();
+        let path = Path { loses: &|count| count % 40 == 39, forges, ..NONE };
+        let run = run((sender, receiver), &path, at(200.0));
+        let whole = run.sender.is_done() && run.receiver.is_done() && run.receiver.received().get() == DATA;
+        (whole, run.now.since(Time::ZERO).as_secs_f64())
+    };
+    for variant in [Variant::Default, Variant::Aggressive, Variant::Adaptive, Variant::OnChange] {
+        let (whole, alone) = transfer(variant, &|_, _, _| None);
+        assert!(whole, "{variant:?}: {alone} s");
+        let lies = LIES.into_iter().map(|lie| (lie, true)).chain(SLOWING.into_iter().map(|lie| (lie, false)));
+        for ((what, way, lie), again) in lies {
+            // Once, early; once, late; and every twentieth packet.
+            let cases = [("third", 3, 0), ("tenth", 10, 0), ("every twentieth", 7, 20)];
+            for (when, first, every) in cases.into_iter().take(if again { 3 } else { 2 }) {
+                let is_when = |n: u64| n == first || every > 0 && n % every == first;
+                let forges = |n, to_receiver, header: &Header| {
+                    let is_there = to_receiver == way && is_when(n);
+                    is_there.then(|| {
+                        let mut header = *header;
+                        lie(&mut header);
+                        header
+                    })
+                };
+                let (whole, took) = transfer(variant, &forges);
+                println!("{variant:?}, {when}, {what}: {took:.2} s, {alone:.2} without");
+                assert!(whole, "{variant:?}, {when}, {what}: {took} s and not whole");
+                // Three epochs and a half of a second until it probes, and one until the tail is sent again. Without D_avg it sends a second's
+                // packets at once, for which the hop takes four, and its queue has no bound.
+                assert!(took < alone + 20.0, "{variant:?}, {when}, {what}: {took} s, {alone} s without");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_forged_acknowledgement_of_what_never_came_is_noticed() {
+    let (mut sender, receiver) = ends(Variant::Adaptive, 0.5);
+    sender.write_forever();
+    // Packets are lost, and while the receiver asks for the first of them a report says that it has come.
+    let lost = |count: u64| (1_000..1_020).contains(&count);
+    let done = Cell::new(false);
+    let forges = |_, to_receiver: bool, header: &Header| {
+        let is_it = !to_receiver && header.kind == Kind::Ack && !header.blocks.as_slice().is_empty();
+        (is_it && !done.replace(true)).then(|| Header {
+            number: header.number + 5,
+            blocks: Blocks::default(),
+            ..*header
+        })
+    };
+    let run = run((sender, receiver), &Path { loses: &lost, forges: &forges, ..NONE }, at(30.0));
+    let since = run.sender.contradicted().expect("probes are answered with a packet that was acknowledged");
+    assert!(done.get() && since > at(1.0) && since < at(10.0), "{since:?}");
+}
+
+/// A sender that knows the path and has sent so many packets, 2 ms apart, and a receiver; and when that is.
+fn under_way(count: u64) -> (Sender, Receiver, Vec<Packet>, Time) {
+    let (mut sender, mut receiver) = ends(Variant::Default, 0.5);
+    sender.write_forever();
+    let mut probe = sender.poll_transmit(at(0.0)).expect("it asks");
+    probe.header.delay = Span::from_millis(2);
+    receiver.on_packet(at(0.0), &probe);
+    sender.on_packet(at(0.0), &receiver.poll_transmit(at(0.0)).expect("it answers"));
+    let (mut sent, mut now) = (Vec::new(), at(0.0));
+    while (sent.len() as u64) < count {
+        now += Span::from_millis(2);
+        sender.on_timeout(now);
+        sent.extend(sender.poll_transmit(now));
+    }
+    (sender, receiver, sent, now)
+}
+
+fn report(number: u32, serial: u32, delay: Span) -> Packet {
+    let header = Header {
+        kind: Kind::Ack,
+        window: 4096,
+        delay: Span::ZERO,
+        average: delay,
+        epoch: Span::from_secs(1),
+        connection: 7,
+        number,
+        serial,
+        blocks: Blocks::default(),
+    };
+    Packet { header, payload: 0 }
+}
+
+#[test]
+fn a_report_counts_right_behind_one_whose_echo_was_never_used() {
+    let (mut sender, _, sent, now) = under_way(10);
+    let used = sent.last().expect("ten").header.serial;
+    sender.on_packet(now, &report(3, used.wrapping_add(FAR), Span::from_millis(2)));
+    assert_eq!((sender.acked().get(), sender.counters().resent), (3 * u64::from(PAYLOAD), 0), "its packets count");
+    // What it shows as missing is not lost: nobody knows how old the report is.
+    assert!(sender.poll_transmit(now).is_none());
+    sender.on_packet(now, &report(5, 4, Span::from_millis(8)));
+    assert_eq!((sender.acked().get(), sender.gap()), (5 * u64::from(PAYLOAD), Span::from_millis(8)));
+}
+
+#[test]
+fn a_receiver_forgets_a_serial_number_that_nothing_confirms() {
+    let (_, mut receiver, sent, now) = under_way(80);
+    let mut forged = sent[0];
+    forged.header.serial = FAR;
+    receiver.on_packet(now, &forged);
+    let mut echoed = Vec::new();
+    for packet in &sent {
+        receiver.on_packet(now, packet);
+        // A probe has the receiver say what it has seen.
+        receiver.on_packet(now, &Packet { header: Header { kind: Kind::Probe, ..packet.header }, payload: 0 });
+        echoed.push(receiver.poll_transmit(now).expect("it answers").header.serial);
+    }
+    assert!(echoed[..63].iter().all(|serial| *serial == FAR));
+    assert!((63..80).all(|n| echoed[n] == sent[n].header.serial), "{echoed:?}");
+}
+
+#[test]
+fn an_echo_that_went_ahead_does_not_keep_the_last_packet_from_being_sent_again() {
+    for variant in [Variant::Default, Variant::Aggressive, Variant::Adaptive, Variant::OnChange] {
+        let (mut sender, receiver) = ends(variant, 0.5);
+        sender.write(Bytes::new(10 * u64::from(PAYLOAD)));
+        sender.close();
+        // The probe is the first; the tenth packet is lost, and its number echoed.
+        let done = Cell::new(false);
+        let forges = |_, to_receiver: bool, header: &Header| {
+            let is_it = !to_receiver && header.number == 9 && !done.replace(true);
+            is_it.then(|| Header { serial: 9, ..*header })
+        };
+        let run = run((sender, receiver), &Path { loses: &|count| count == 11, forges: &forges, ..NONE }, at(20.0));
+        assert!(done.get() && run.sender.is_done() && run.receiver.is_done(), "{variant:?}: {:?}", run.now);
+    }
 }

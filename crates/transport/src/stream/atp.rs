@@ -102,6 +102,14 @@ impl StreamSender for AtpSender {
         self.sender.is_done()
     }
 
+    fn unsent(&self) -> u64 {
+        self.sender.unsent()
+    }
+
+    fn contradicted(&self) -> Option<Time> {
+        self.sender.contradicted()
+    }
+
     fn set_own_delay(&mut self, delay: Span) {
         self.sender.set_own_delay(delay);
     }

@@ -44,6 +44,12 @@ pub trait StreamSender: Party {
     /// True once the peer has everything up to the end.
     fn is_done(&self) -> bool;
 
+    /// Octets that were written and have not been in a packet yet.
+    fn unsent(&self) -> u64;
+
+    /// Since when the peer asks for what it is said to have: the stream cannot be completed. `None` unless that is so.
+    fn contradicted(&self) -> Option<Time>;
+
     /// D of the own interface from now on; zero if it is not known.
     fn set_own_delay(&mut self, delay: Span);
 

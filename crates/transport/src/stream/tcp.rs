@@ -134,6 +134,15 @@ impl StreamSender for TcpSender {
         self.connection.is_closed() && !self.connection.is_aborted()
     }
 
+    fn unsent(&self) -> u64 {
+        self.connection.unsent().get()
+    }
+
+    fn contradicted(&self) -> Option<Time> {
+        // Its retransmission timer gives up, and the other end is silent then.
+        None
+    }
+
     fn set_own_delay(&mut self, delay: Span) {
         self.own_delay = delay;
     }

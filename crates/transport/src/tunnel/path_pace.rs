@@ -13,7 +13,7 @@
 
 use super::endpoint::{AckRule, Endpoint};
 use super::{control::Control, frames::Content};
-use lasthop_laws::atp::{HOLES, LONGEST_DELAY, LONGEST_EPOCH, SHORTEST_EPOCH};
+use lasthop_laws::atp::{HOLES, LONGEST_DELAY, SHORTEST_EPOCH, believed_epoch};
 use lasthop_laws::{ReceiverLaw, SenderLaw, Why};
 use lasthop_signals::{Feedback, PathDelay, Signal};
 use lasthop_units::{Bytes, Rate, Span, Time};
@@ -149,7 +149,7 @@ impl PathPace {
     /// The other end has told of the way there.
     pub(super) fn on_told(&mut self, now: Time, average: Span, epoch: Span) {
         let average = average.min(LONGEST_DELAY);
-        let epoch = epoch.clamp(SHORTEST_EPOCH, LONGEST_EPOCH);
+        let epoch = believed_epoch(epoch);
         (self.peer_epoch, self.heard) = (Some(epoch), Some(average));
         // Nobody makes this end faster than its own interface.
         self.tell_sender(now, &Signal::PathDelay(PathDelay { average: average.max(self.own_delay), epoch }));
