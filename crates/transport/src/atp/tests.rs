@@ -373,7 +373,7 @@ fn an_echo_that_went_ahead_does_not_keep_the_last_packet_from_being_sent_again()
         let done = Cell::new(false);
         let forges = |_, to_receiver: bool, header: &Header| {
             let is_it = !to_receiver && header.number == 9 && !done.replace(true);
-            is_it.then(|| Header { serial: 9, ..*header })
+            is_it.then_some(Header { serial: 9, ..*header })
         };
         let run = run((sender, receiver), &Path { loses: &|count| count == 11, forges: &forges, ..NONE }, at(20.0));
         assert!(done.get() && run.sender.is_done() && run.receiver.is_done(), "{variant:?}: {:?}", run.now);
