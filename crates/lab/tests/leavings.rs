@@ -55,6 +55,8 @@ fn spec(duration: Span) -> Spec {
         agent: None,
         tunnel: None,
         terminals: Vec::new(),
+        carriers: Vec::new(),
+        relay: None,
         beyond: None,
         monitors: Vec::new(),
     }

@@ -67,6 +67,8 @@ fn spec() -> Spec {
         agent: None,
         tunnel: None,
         terminals: Vec::new(),
+        carriers: Vec::new(),
+        relay: None,
         beyond: None,
         monitors: vec![0],
     }

@@ -47,6 +47,8 @@ fn spec(congestion: &str, duration: Span) -> Spec {
         agent: None,
         tunnel: None,
         terminals: Vec::new(),
+        carriers: Vec::new(),
+        relay: None,
         beyond: None,
         monitors: Vec::new(),
     }

@@ -38,6 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         doubts: if run.seed == 4 && run.law == "bbr" { vec!["an imaginary doubt".into()] } else { Vec::new() },
         agent: None,
         terminals: None,
+        relays: [].into(),
     };
     let info = RunInfo {
         lasthop: env!("CARGO_PKG_VERSION").into(),

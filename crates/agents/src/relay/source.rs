@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 /// A source that is open.
 pub(super) enum Feed {
-    Kernel(Measure),
+    Kernel(Box<Measure>),
     Driver(Driver),
 }
 
@@ -37,7 +37,7 @@ impl Feed {
     /// Opens a source for these interfaces.
     pub(super) fn open(source: &Source, devices: &[i32], say: Say) -> Result<Feed, Error> {
         match source {
-            Source::Kernel => Measure::begin(devices).map(Feed::Kernel),
+            Source::Kernel => Measure::begin(devices).map(|measure| Feed::Kernel(Box::new(measure))),
             Source::Driver(path) => Driver::connect(path, say).map(Feed::Driver),
         }
     }
