@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn times_that_do_not_fit_the_count_are_misplaced() {
         let mut records: Vec<Record> = (0..300).map(|n| record(n, 2, 70)).collect();
-        records[100].at = records[100].at + Span::from_secs(4);
+        records[100].at += Span::from_secs(4);
         records[101].slot = 10;
         let (slots, counts) = run(&records);
         assert_eq!((slots.len(), counts.misplaced), (298, 2));

@@ -103,7 +103,7 @@ mod tests {
     fn a_destination_is_that_of_the_whole_header_however_short_the_packet_is_cut() {
         for (source, to) in [("192.0.2.1", "192.0.2.9"), ("2001:db8::1", "2001:db8::9")] {
             let address = |text: &str| text.parse::<IpAddr>().expect("an address");
-            let mut packet = vec![0; 60];
+            let mut packet = [0; 60];
             packet[0] = if address(to).is_ipv4() { 0x45 } else { 0x60 };
             let fixed = match (address(source), address(to)) {
                 (IpAddr::V4(source), IpAddr::V4(to)) => {
