@@ -190,7 +190,7 @@ fn the_own_terminal_is_found_by_what_it_received() {
     // Bursts whose lengths and distances do not repeat; another terminal has others; the number changes after 5 s.
     let on = |n: u64, of: u64| {
         let mixed = ((n / 37) ^ (of << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32 & 7 < 3
+        ((mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32) & 7 < 3
     };
     let number = |n: u64| if n < 5000 { 20_001 } else { 20_007 };
     let dcis = |n: u64| {
