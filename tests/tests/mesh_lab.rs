@@ -71,7 +71,8 @@ fn what_the_lab_cannot_send_is_refused_with_a_remedy() {
         return;
     }
     refused(&scenario("atp/chain"), "tcp-ap", &["by tcp-ap take no parameters", "--world sim"]);
-    let iperf3 = chain(folder.path(), &[("to = \"ap\"", "to = \"ap\"\nprogram = \"iperf3\"")]);
+    let lab = ("world = \"sim\"", "world = \"lab\"");
+    let iperf3 = chain(folder.path(), &[lab, ("to = \"ap\"", "to = \"ap\"\nprogram = \"iperf3\"")]);
     refused(&iperf3, "adaptive", &["iperf3 sends over the kernel's TCP", "program = \"own\""]);
     let tuned = chain(folder.path(), &[("variant = \"adaptive\"", "variant = \"adaptive\", packets = 10")]);
     refused(&tuned, "adaptive", &["by atp take no parameters from a scenario but ATP's variant"]);
