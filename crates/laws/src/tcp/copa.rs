@@ -3,8 +3,8 @@
 //! Equations:  lambda_t = 1 / (delta d_q),  d_q = RTT_standing - RTT_min;   lambda = cwnd / RTT_standing
 //!             an acknowledged packet: lambda <= lambda_t: cwnd' = cwnd + v / (delta cwnd);   otherwise cwnd' = cwnd - v / (delta cwnd)
 //!             slow start: cwnd doubles a round trip until lambda > lambda_t;   pacing: 2 cwnd / RTT_standing
-//! Symbols:    RTT_min, the least of ten seconds -> `least`; RTT_standing, the least of srtt / 2 -> `standing`; v -> [`Velocity`];
-//!             delta -> [`mode::Mode`]; cwnd in packets
+//! Symbols:    RTT_min, the least of ten seconds -> `least`; RTT_standing, the least of srtt / 2 -> `standing`; v -> `Velocity`;
+//!             delta -> `mode::Mode`; cwnd in packets
 //! Deviations: lambda is taken by the window with which the round trip began, which is what the delay of the packets acknowledged now shows: by the
 //!             present one the flow comes to rest where one acknowledgement raises the window and the next lowers it, the queue is never
 //!             nearly empty, and the flow takes itself for somebody else. v is at most what doubles the window in a round trip, as in the authors' sender for UDP. Losses set no window in either mode; after a
