@@ -186,15 +186,17 @@ fn over_a_slow_interface_atp_knows_its_delay_and_loses_nothing() {
     }
     let receiver = Receiver::start(inside(b, program(), &["recv", "--bind", "10.77.0.2:0"]));
     for law in ["adaptive", "cubic"] {
-        let arguments = ["send", &receiver.address, "--bytes", "8 MB", "--law", law, "--json"];
+        let arguments = ["send", &receiver.address, "--bytes", "20 MB", "--law", law, "--json"];
         let ended = run(&mut inside(a, program(), &arguments)).succeeded();
-        let summary: Value = serde_json::from_str(ended.out.lines().last().expect("a line")).expect("JSON");
+        let lines: Vec<Value> = ended.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let summary = lines.last().expect("a line");
         // How much of it a busy machine lets through is the machine's; more than the interface has is nobody's.
         let goodput = summary["goodput_mbit_s"].as_f64().expect("a number");
         assert!(goodput > 1.0 && goodput < 50.0, "{summary}");
         if law == "adaptive" {
-            // 1514 octets at 50 Mbit/s take 0.242 ms, and D is that or more once anything has waited.
-            assert!(summary["delay_ms"].as_f64() > Some(0.15), "{summary}");
+            // 1514 octets at 50 Mbit/s take 0.242 ms, and D is that or more when something has waited; it falls while nothing does.
+            let largest = lines.iter().filter_map(|line| line["delay_ms"].as_f64()).fold(0.0, f64::max);
+            assert!(largest > 0.15, "{lines:?}");
         }
         assert!(summary["retransmitted"].as_u64() < Some(200), "{summary}");
     }
