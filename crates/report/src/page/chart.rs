@@ -1,5 +1,6 @@
 //! Line charts as SVG.
 
+use super::legend::{self, LETTER, LINE};
 use crate::Estimate;
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
@@ -56,9 +57,7 @@ pub(super) const COLOURS: [RGBColor; 8] = [
 const SIZE: (u32, u32) = (760, 420);
 /// More points than this are a trace: no marks, and a band in place of whiskers.
 const FEW: usize = 40;
-/// The legend: height of a line, width of a letter, of a sample, and of the room after a name, in pixels.
-const LINE: i32 = 20;
-const LETTER: i32 = 7;
+/// The legend: width of a sample, and of the room after a name, in pixels.
 const SAMPLE: i32 = 22;
 const ROOM: i32 = 24;
 
@@ -104,9 +103,8 @@ impl Chart {
         let mut text = String::new();
         {
             let legend = self.legend();
-            let lines = legend.iter().map(|(line, _)| line + 1).max().unwrap_or(0);
-            let below = u32::try_from(lines * LINE + 8).unwrap_or(0);
-            let area = SVGBackend::with_string(&mut text, (SIZE.0, SIZE.1 + below)).into_drawing_area();
+            let size = (SIZE.0, SIZE.1 + legend::height(&legend));
+            let area = SVGBackend::with_string(&mut text, size).into_drawing_area();
             // Drawing into a string cannot fail but for a chart without extent, which then stays empty.
             let _ = self.draw(&area, &legend).and_then(|()| area.present());
         }
@@ -204,17 +202,7 @@ impl Chart {
 
     /// Line and place of each curve's entry in the legend, which stands below the axes so that it covers nothing.
     fn legend(&self) -> Vec<(i32, i32)> {
-        let (first, last) = (70, i32::try_from(SIZE.0).unwrap_or(i32::MAX));
-        let (mut line, mut at) = (0, first);
-        let entry = |curve: &Curve| {
-            let width = SAMPLE + LETTER * i32::try_from(curve.name.chars().count()).unwrap_or(0) + ROOM;
-            if at > first && at + width > last {
-                (line, at) = (line + 1, first);
-            }
-            at += width;
-            (line, at - width)
-        };
-        self.curves.iter().map(entry).collect()
+        legend::places(self.curves.iter().map(|curve| curve.name.as_str()), SIZE.0, (SAMPLE, ROOM))
     }
 
     fn draw_legend<'a>(&self, area: &Area<'a>, places: &[(i32, i32)]) -> Drawn<'a> {

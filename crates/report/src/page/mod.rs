@@ -3,6 +3,7 @@
 mod bars;
 mod chart;
 mod draft;
+mod legend;
 mod map;
 mod provenance;
 mod stack;

@@ -1,6 +1,7 @@
 //! Columns that lie side by side, each of parts on top of each other: who has which part of a whole over time.
 
 use super::Picture;
+use super::legend::{self, LINE};
 use crate::page::chart::{COLOURS, Drawn, plain};
 use plotters::prelude::*;
 
@@ -27,13 +28,9 @@ pub struct Stack {
 }
 
 const SIZE: (u32, u32) = (760, 420);
-/// Height of a line of the legend, width of a letter, of a sample and of the room after a name, in pixels.
-const LINE: i32 = 20;
-const LETTER: i32 = 7;
+/// The legend: width of a sample, and of the room after a name, in pixels.
 const SAMPLE: i32 = 17;
 const ROOM: i32 = 20;
-/// Where the legend begins.
-const LEFT: i32 = 70;
 
 impl Stack {
     /// The picture.
@@ -46,9 +43,8 @@ impl Stack {
         let mut text = String::new();
         {
             let legend = self.legend();
-            let lines = legend.iter().map(|(line, _)| line + 1).max().unwrap_or(0);
-            let below = u32::try_from(lines * LINE + 8).unwrap_or(0);
-            let area = SVGBackend::with_string(&mut text, (SIZE.0, SIZE.1 + below)).into_drawing_area();
+            let size = (SIZE.0, SIZE.1 + legend::height(&legend));
+            let area = SVGBackend::with_string(&mut text, size).into_drawing_area();
             // Drawing into a string cannot fail but for a picture without extent, which then stays empty.
             let _ = self.draw(&area, &legend).and_then(|()| area.present());
         }
@@ -99,17 +95,7 @@ impl Stack {
 
     /// Line and place of each name in the legend.
     fn legend(&self) -> Vec<(i32, i32)> {
-        let last = i32::try_from(SIZE.0).unwrap_or(i32::MAX);
-        let (mut line, mut at) = (0, LEFT);
-        let entry = |name: &String| {
-            let width = SAMPLE + LETTER * i32::try_from(name.chars().count()).unwrap_or(0) + ROOM;
-            if at > LEFT && at + width > last {
-                (line, at) = (line + 1, LEFT);
-            }
-            at += width;
-            (line, at - width)
-        };
-        self.names.iter().map(entry).collect()
+        legend::places(self.names.iter().map(String::as_str), SIZE.0, (SAMPLE, ROOM))
     }
 }
 
