@@ -58,7 +58,7 @@ pub(super) fn transfers(runner: &Runner<'_>) -> Result<Section, ExperimentError>
                on where the line is drawn and on how long one looks, so both are varied: the paper states neither. OLSR's routes are the shortest by hops, so many \
                of its links are weak; its HELLOs are lost where nodes saturate the air. ATP sends at 1/D whatever is lost, so it gets through \
                weak links that hold Tahoe back. Aggressive's receiver falls silent after three epochs of 40 ms without a packet: where D is above 120 ms packets come more rarely than that, and the sender goes back to \
-               probing. Nodes here have a D of 100 ms and more (see the map). After 300 s most of what there is to send has come, which is 0.853 Mbit/s at most: what the air carries shows at 60 s."
+               probing. Some nodes have a D of 100 ms and more under Adaptive (see the map); that this is why flows starve under Aggressive was not shown. After 300 s most of what there is to send has come, which is 0.853 Mbit/s at most: what the air carries shows at 60 s."
             .into(),
         checks: checks(watched, &runs),
         tables: vec![table, shares],
