@@ -118,6 +118,7 @@ impl Path {
             drivers: Vec::new(),
             delays: Vec::new(),
             monitors: Vec::new(),
+            controls: Vec::new(),
         };
         let segments = vec![
             segment(Model::Wire(Wire::new(Node(0), Node(1), LINE, LINE)), wire),

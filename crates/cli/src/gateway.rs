@@ -128,8 +128,8 @@ pub fn gateway(args: &Args) -> anyhow::Result<ExitCode> {
         summary.received,
         count(summary.refused, "datagram")
     );
-    if let Some(delay) = summary.delay {
-        note!("delay of the slowest hop: {delay:.1}");
+    if let (Some(delay), Some(most)) = (summary.delay, summary.most_delay) {
+        note!("delay of the slowest hop: {most:.1} at most, {delay:.1} at last");
     }
     if summary.unsent.count > 0 {
         note!("{}", summary.unsent);

@@ -76,6 +76,7 @@ impl Bench {
                 drivers: Vec::new(),
                 delays: Vec::new(),
                 monitors: Vec::new(),
+                controls: Vec::new(),
             }],
         )?;
         std::thread::sleep(Duration::from_millis(100));
@@ -165,7 +166,7 @@ fn lost_over_trace(lasts: Span) -> Result<u64, LabError> {
     // 250 packets of 1500 bytes in 3 ms.
     let stamps = (1..=3).flat_map(|ms| std::iter::repeat_n(ms, if ms == 3 { 84 } else { 83 }));
     let trace = DeliveryTrace::new(stamps.collect()).expect("in order");
-    let params = trace::Params { trace, queue: trace::Discipline::Infinite, delay: Span::from_millis(1) };
+    let params = trace::Params { trace, queue: trace::Discipline::Infinite, delay: Span::from_millis(1), shown: false };
     let bench = Bench::over(Model::Trace(trace::Link::star(1, &params, &params, Seed(1))))?;
     let (server, station) = bench.sockets()?;
     segments(&server)?;

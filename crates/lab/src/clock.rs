@@ -7,18 +7,22 @@ use nix::time::{ClockId, clock_gettime};
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     origin_ns: u64,
+    /// By how much `CLOCK_REALTIME` was ahead of it when the world was made.
+    ahead_ns: u64,
 }
 
 impl Clock {
     /// A world that begins now.
     pub fn start() -> Clock {
-        Clock { origin_ns: monotonic_ns() }
+        Clock::start_after(Span::ZERO)
     }
 
     /// A world that begins after `delay`: what takes part in it can be put up meanwhile, and nothing in it happens
     /// early because of that.
     pub fn start_after(delay: Span) -> Clock {
-        Clock { origin_ns: monotonic_ns().saturating_add(delay.as_nanos()) }
+        let now = monotonic_ns();
+        let ahead_ns = nanos(ClockId::CLOCK_REALTIME).saturating_sub(now);
+        Clock { origin_ns: now.saturating_add(delay.as_nanos()), ahead_ns }
     }
 
     /// Time since the world began; zero until then.
@@ -36,6 +40,11 @@ impl Clock {
         Time::from_nanos(self.origin_ns.saturating_add(moment.as_nanos()))
     }
 
+    /// `moment` since 1970, by the machine's clock as it went when the world was made.
+    pub fn on_the_wall(self, moment: Time) -> Time {
+        Time::from_nanos(self.on_monotonic(moment).as_nanos().saturating_add(self.ahead_ns))
+    }
+
     /// Sleeps until `moment`; returns at once if it has passed.
     pub fn sleep_until(self, moment: Time) {
         let span = self.until(moment);
@@ -46,8 +55,12 @@ impl Clock {
 }
 
 fn monotonic_ns() -> u64 {
-    // CLOCK_MONOTONIC exists on every Linux and cannot be negative.
-    clock_gettime(ClockId::CLOCK_MONOTONIC)
+    nanos(ClockId::CLOCK_MONOTONIC)
+}
+
+fn nanos(clock: ClockId) -> u64 {
+    // Both clocks exist on every Linux and cannot be negative.
+    clock_gettime(clock)
         .map_or(0, |at| (at.tv_sec() as u64).wrapping_mul(1_000_000_000).wrapping_add(at.tv_nsec() as u64))
 }
 

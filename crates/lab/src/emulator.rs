@@ -4,6 +4,7 @@
 use crate::address::HopId;
 use crate::classify;
 use crate::clock::Clock;
+use crate::control_channel::ControlChannels;
 use crate::driver::DriverSocket;
 use crate::error::{Doing, LabError, Result};
 use crate::frame::{Frame, Pool};
@@ -14,6 +15,7 @@ use crate::monitor::Monitor;
 use crate::sched;
 use crate::tap::Tap;
 use lasthop_laws::atp::HopDelay;
+use lasthop_radio::cell::Cell;
 use lasthop_radio::star::Star;
 use lasthop_radio::trace;
 use lasthop_radio::wifi::{Air, MpduRecord, PpduKind, PpduRecord, Wifi};
@@ -42,6 +44,8 @@ pub enum Model {
     Trace(Star<trace::Link<Frame>>),
     /// An 802.11 channel with everybody on it.
     Wifi(Box<Wifi<Frame>>),
+    /// An LTE cell: node 0 is the base station.
+    Cell(Box<Cell<Frame>>),
 }
 
 /// A hop and the interfaces of its nodes.
@@ -61,6 +65,8 @@ pub struct Segment {
     pub delays: Vec<HopDelay>,
     /// Monitor interfaces of its nodes.
     pub monitors: Vec<Monitor>,
+    /// What its stations decode of their cell.
+    pub controls: Vec<ControlChannels>,
 }
 
 /// A running emulator; stopped when dropped.
@@ -203,20 +209,21 @@ impl Driven {
             strays: self.strays,
             refused: self.shelf.refused,
             unread_reports: self.segments.iter().flat_map(|s| &s.drivers).map(|(_, driver)| driver.unread()).sum(),
+            unread_subframes: self.segments.iter().flat_map(|s| &s.controls).map(ControlChannels::unread).sum(),
         })
     }
 
     fn advance(&mut self) {
         let now = self.clock.now();
         for (segment, log) in self.segments.iter_mut().zip(&mut self.logs) {
-            let Segment { model, ports, logged, drivers, delays, monitors, .. } = segment;
+            let Segment { model, ports, logged, drivers, delays, monitors, controls, .. } = segment;
             if let Some(due) = model.next_event()
                 && due <= now
             {
                 self.shelf.lateness.add(Kind::ModelEvent, now.since(due));
             }
             let log = logged.then_some(log);
-            let mut exit = Exit { ports, log, drivers, delays, monitors, shelf: &mut self.shelf };
+            let mut exit = Exit { ports, log, drivers, delays, monitors, controls, shelf: &mut self.shelf };
             model.advance(now, &mut exit);
         }
         if now.since(self.told) >= TELL {
@@ -240,7 +247,7 @@ impl Driven {
     /// Takes what the interface behind `token` has sent.
     fn receive(&mut self, token: u64) -> Result<()> {
         let (hop, node) = ((token >> 32) as usize, token as u32 as usize);
-        let Segment { model, ports, logged, watched, drivers, delays, monitors } = &mut self.segments[hop];
+        let Segment { model, ports, logged, watched, drivers, delays, monitors, controls } = &mut self.segments[hop];
         if let Some(place) = node.checked_sub(DRIVERS) {
             drivers.get_mut(place).map(|(_, driver)| driver.admit());
             return Ok(());
@@ -263,7 +270,7 @@ impl Driven {
                     if let Some(delay) = delays.get_mut(src.index()) {
                         delay.on_queued(now);
                     }
-                    let mut exit = Exit { ports, log, drivers, delays, monitors, shelf: &mut self.shelf };
+                    let mut exit = Exit { ports, log, drivers, delays, monitors, controls, shelf: &mut self.shelf };
                     model.enqueue(now, packet, &mut exit);
                 }
                 Err(frame) => {
@@ -298,6 +305,7 @@ struct Exit<'a> {
     drivers: &'a mut [(Node, DriverSocket)],
     delays: &'a mut [HopDelay],
     monitors: &'a mut [Monitor],
+    controls: &'a mut [ControlChannels],
     shelf: &'a mut Shelf,
 }
 
@@ -348,7 +356,16 @@ impl Outbox<Frame> for Exit<'_> {
     }
 
     fn driver(&mut self, at: Time, of: Node, signal: &Signal) {
-        let Signal::Hop(report) = signal else { return };
+        let report = match signal {
+            Signal::Hop(report) => report,
+            Signal::Subframe(shown) => {
+                if let Some(control) = self.controls.iter_mut().find(|control| control.station() == of) {
+                    control.show(self.shelf.clock.on_the_wall(at), shown);
+                }
+                return;
+            }
+            _ => return,
+        };
         if let Some((_, driver)) = self.drivers.iter_mut().find(|(node, _)| *node == of) {
             driver.send(self.shelf.clock.on_monotonic(at), report);
             self.shelf.lateness.add(Kind::DriverReport, self.shelf.clock.now().since(at));
@@ -390,6 +407,7 @@ impl<O: Air<Frame>> Hop<Frame, O> for Model {
             Model::Star(hop) => hop.enqueue(now, packet, out),
             Model::Trace(hop) => hop.enqueue(now, packet, out),
             Model::Wifi(hop) => hop.enqueue(now, packet, out),
+            Model::Cell(hop) => hop.enqueue(now, packet, out),
         }
     }
 
@@ -399,6 +417,7 @@ impl<O: Air<Frame>> Hop<Frame, O> for Model {
             Model::Star(hop) => hop.advance(now, out),
             Model::Trace(hop) => hop.advance(now, out),
             Model::Wifi(hop) => hop.advance(now, out),
+            Model::Cell(hop) => hop.advance(now, out),
         }
     }
 }
@@ -410,6 +429,7 @@ impl NextEvent for Model {
             Model::Star(hop) => hop.next_event(),
             Model::Trace(hop) => hop.next_event(),
             Model::Wifi(hop) => hop.next_event(),
+            Model::Cell(hop) => hop.next_event(),
         }
     }
 }

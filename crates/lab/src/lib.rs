@@ -10,6 +10,7 @@ mod classify;
 mod clean;
 mod clock;
 mod congestion;
+mod control_channel;
 pub mod doctor;
 pub mod driver;
 pub mod emulator;

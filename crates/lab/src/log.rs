@@ -102,6 +102,8 @@ pub struct EmulatorLog {
     pub refused: u64,
     /// Driver reports that an agent was too slow to take.
     pub unread_reports: u64,
+    /// Subframes of control channels that a reader was too slow to take.
+    pub unread_subframes: u64,
 }
 
 /// A list that never moves what it holds.

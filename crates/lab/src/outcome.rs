@@ -77,6 +77,8 @@ pub enum Doubt {
     Refused(u64),
     /// The agent missed driver reports.
     UnreadReports(u64),
+    /// A reader of a control channel missed so many subframes.
+    UnreadSubframes(u64),
     /// A host's programs did not take datagrams in time: what waited in their sockets was in no model's queue.
     UnreadDatagrams(u64),
     /// Stations' agents did not read so many frames of their monitor interfaces in time: what they reported is not what the radio did.
@@ -144,6 +146,7 @@ impl fmt::Display for Doubt {
             Doubt::RelaysSilent(n) => write!(f, "the relays of {n} nodes gave no account of themselves"),
             Doubt::DelayUnknown(n) => write!(f, "relays lost their drivers {n} times, and wrote no delays meanwhile"),
             Doubt::UnreadReports(n) => write!(f, "the agent missed {n} driver reports"),
+            Doubt::UnreadSubframes(n) => write!(f, "a reader of a station's control channel missed {n} subframes"),
             Doubt::UnreadFrames(n) => {
                 write!(f, "stations' agents did not read {n} frames of their monitors in time: the machine was busy")
             }

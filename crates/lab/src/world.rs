@@ -3,6 +3,7 @@
 use crate::agent::{Agent, driver_path};
 use crate::clean::clean;
 use crate::clock::Clock;
+use crate::control_channel::ControlChannels;
 use crate::driver::DriverSocket;
 use crate::emulator::{Emulator, Model, Segment};
 use crate::error::{LabError, Result};
@@ -20,6 +21,7 @@ use crate::traffic::all::Traffic;
 use crate::traffic::{Period, TICK};
 use crate::tunnel::Tunnel;
 use lasthop_laws::atp::HopDelay;
+use lasthop_radio::cell::Cell;
 use lasthop_radio::star::Star;
 use lasthop_radio::trace;
 use lasthop_radio::wifi::Wifi;
@@ -89,11 +91,12 @@ impl World {
         let relays = relays(spec, &hosts, &run, &mut drivers, stop)?;
         // A station's agent opens its monitor when it starts.
         let monitors = monitors(spec, &hosts)?;
+        let controls = controls(spec, &run)?;
         let start_tunnel = |tunnel| Tunnel::start(tunnel, spec, &hosts, &run, stop);
         let tunnel = spec.tunnel.as_ref().map(start_tunnel).transpose()?;
         let terminals = Terminal::start_all(spec, &hosts, &run, stop)?;
         let clock = Clock::start_after(HEAD_START);
-        let emulator = Emulator::start(clock, segments(spec, logged, taps, drivers, monitors)?)?;
+        let emulator = Emulator::start(clock, segments(spec, logged, taps, (drivers, monitors, controls))?)?;
         Ok(World { hosts, emulator, agents, terminals, relays, tunnel, clock, dropped_before, run })
     }
 
@@ -240,6 +243,14 @@ fn monitors(spec: &Spec, hosts: &Hosts) -> Result<Vec<Monitor>> {
     (0..spec.stations().len()).filter(wanted).map(make).collect()
 }
 
+/// The control channels of a cell's stations that decode them.
+fn controls(spec: &Spec, run: &RunDir) -> Result<Vec<ControlChannels>> {
+    let Hop::Cell(plan) = &spec.hop else { return Ok(Vec::new()) };
+    let cell = plan.params();
+    let decode = cell.stations.iter().enumerate().filter(|(_, station)| station.decodes);
+    decode.map(|(place, _)| ControlChannels::make(run, Scenario::station_node(place), cell.carriers.len())).collect()
+}
+
 /// The nodes of the last hop whose driver has a socket: the access points, and everybody in a mesh.
 fn reporters(spec: &Spec) -> Vec<Node> {
     let ends = &spec.graph.links[usize::from(LAST.0)].ends;
@@ -280,8 +291,7 @@ fn segments(
     spec: &Spec,
     logged: bool,
     taps: Vec<Vec<Option<Tap>>>,
-    drivers: Vec<(Node, DriverSocket)>,
-    monitors: Vec<Monitor>,
+    shown: (Vec<(Node, DriverSocket)>, Vec<Monitor>, Vec<ControlChannels>),
 ) -> Result<Vec<Segment>> {
     let is_upload =
         |stream: &Stream| matches!(stream.kind, StreamKind::Bulk { .. }) && spec.station_of(stream.from).is_some();
@@ -289,7 +299,7 @@ fn segments(
         true => 1..spec.stations().len() as u16 + 1,
         false => 0..0,
     };
-    let mut last = Some((drivers, monitors));
+    let mut last = Some(shown);
     let segment = |(place, (link, ports)): (usize, (&Link, Vec<Option<Tap>>))| match &link.medium {
         Medium::Cable(Cable { lines: [there, back], impairments }) => {
             let wire = Wire::new(Node(0), Node(1), *there, *back);
@@ -303,16 +313,19 @@ fn segments(
                 drivers: Vec::new(),
                 delays: Vec::new(),
                 monitors: Vec::new(),
+                controls: Vec::new(),
             })
         }
         Medium::LastHop => {
-            let (drivers, monitors) = last.take().ok_or_else(|| LabError::Spec("a second last hop".into()))?;
+            let (drivers, monitors, controls) =
+                last.take().ok_or_else(|| LabError::Spec("a second last hop".into()))?;
             let delays = if spec.is_mesh() {
                 spec.hop.lone_exchanges().into_iter().map(HopDelay::new).collect()
             } else {
                 Vec::new()
             };
-            Ok(Segment { model: last_hop(spec)?, ports, logged, watched: uploaders.clone(), drivers, delays, monitors })
+            let (model, watched) = (last_hop(spec)?, uploaders.clone());
+            Ok(Segment { model, ports, logged, watched, drivers, delays, monitors, controls })
         }
     };
     spec.graph.links.iter().zip(taps).enumerate().map(segment).collect()
@@ -324,7 +337,7 @@ fn last_hop(spec: &Spec) -> Result<Model> {
         Hop::Wired(hop) => Model::Star(Star::new(stations, hop.down, hop.up).impaired(&hop.impairments, spec.seed)),
         Hop::Wifi(plan) => Model::Wifi(Box::new(Wifi::new(plan.as_ref().clone(), spec.seed))),
         Hop::Trace(hop) => Model::Trace(trace::Link::star(stations, &hop.down, &hop.up, spec.seed)),
-        Hop::Cell(_) => return Err(LabError::Spec("an LTE cell: use the simulator (--world sim)".into())),
+        Hop::Cell(plan) => Model::Cell(Box::new(Cell::new(plan.as_ref().clone(), spec.seed))),
     })
 }
 
@@ -357,6 +370,7 @@ pub(crate) fn doubts(
         (unread.datagrams > 0).then_some(Doubt::UnreadDatagrams(unread.datagrams)),
         (unread.frames > 0).then_some(Doubt::UnreadFrames(unread.frames)),
         (log.unread_reports > 0).then_some(Doubt::UnreadReports(log.unread_reports)),
+        (log.unread_subframes > 0).then_some(Doubt::UnreadSubframes(log.unread_subframes)),
         (driver_losses > 0).then_some(Doubt::DriverSilent(driver_losses)),
         (accounts.len() < agents).then_some(Doubt::AgentSilent),
     ];

@@ -91,10 +91,15 @@ impl Scenario {
     /// # Panics
     /// If `law` is not this scenario's and its queue cannot be.
     pub fn hop_under(&self, law: &SetUp) -> Hop {
-        match law.queue {
+        let mut hop = match law.queue {
             None => self.hop.clone(),
             Some(queue) => self.hop.with_queue(queue).expect("checked when the scenario was read"),
+        };
+        // Receivers that tell of their cell are shown what a recorded link could carry.
+        if let Hop::Trace(trace) = &mut hop {
+            trace.down.shown = law.senders().any(|sender| sender.transport() == Transport::Told);
         }
+        hop
     }
 
     /// The access point on its hop.

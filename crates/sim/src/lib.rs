@@ -30,4 +30,5 @@ pub use agenda::{Agenda, Component};
 pub use cargo::{Cargo, Datagram, TUNNEL_PAYLOAD, Tunnel};
 pub use record::record;
 pub use run::{SimError, build, run};
+pub use saturate::Could;
 pub use world::World;

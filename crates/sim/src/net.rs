@@ -274,6 +274,14 @@ impl Net {
         }
     }
 
+    /// Octets that a node of a link has decoded, in order or not; `None` where packets come whole.
+    pub(crate) fn decoded(&self, link: usize, node: Node) -> Option<Bytes> {
+        match &self.links[link].carrier {
+            Carrier::Cell(cell) => Some(cell.decoded(node)),
+            _ => None,
+        }
+    }
+
     /// The component of a link.
     pub(crate) fn component(link: usize) -> Component {
         Component(link as u32)

@@ -16,13 +16,22 @@ const FLOOD: usize = 4096;
 /// Length of each.
 const LEN: Bytes = Bytes::new(1500);
 
+/// What a station could have had, in octets of packets.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Could {
+    /// What the hop would have carried. In a cell: what would have been decoded, whether what came before it was or not.
+    pub carried: Rate,
+    /// What would have come out of it. In a cell blocks that come again hold back those behind them.
+    pub handed_up: Rate,
+}
+
 impl World {
     /// Octets of packets a second that the last hop would bring to `station` from `settle` on, for `over`, if its queue were full
     /// from now on. Everybody else does what they would have done.
     ///
     /// # Panics
     /// If `over` is zero, or the world has no such station.
-    pub fn saturated(&self, station: Node, settle: Span, over: Span) -> Rate {
+    pub fn saturated(&self, station: Node, settle: Span, over: Span) -> Could {
         let mut fork = self.clone();
         let (now, host) = (fork.now, fork.host_of(station));
         for _ in 0..FLOOD {
@@ -49,9 +58,17 @@ impl World {
             fork.agenda.set(Net::component(fork.last_hop), next);
         }
         fork.run_until(now + settle);
-        let before = fork.carried(station);
+        let before = fork.has_had(station);
         fork.run_until(now + settle + over);
-        Rate::of(fork.carried(station) - before, over).expect("a time that is not zero")
+        let after = fork.has_had(station);
+        let rate = |of: usize| Rate::of(after[of] - before[of], over).expect("a time that is not zero");
+        Could { carried: rate(0), handed_up: rate(1) }
+    }
+
+    /// What has been carried to a station, and what has come out of the hop there.
+    fn has_had(&self, station: Node) -> [Bytes; 2] {
+        let out = self.carried(station);
+        [self.net.decoded(self.last_hop, station).unwrap_or(out), out]
     }
 
     /// What a station's connection tells its sender of the cell, if one does.

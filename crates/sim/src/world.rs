@@ -695,7 +695,8 @@ impl World {
     /// A station has decoded a carrier's control channel: what its connections tell of the cell follows from that. All stations are
     /// shown the same: the first one's tells how much of the cell is given away.
     fn on_subframe(&mut self, at: Time, station: Node, shown: CellSubframe) {
-        if station == FIRST_STATION {
+        // A recorded link may have nothing in a subframe.
+        if station == FIRST_STATION && shown.prb > 0 {
             let given: u32 = shown.dcis.iter().map(|dci| u32::from(dci.prb)).sum();
             let share = f64::from(given) / f64::from(shown.prb);
             self.recorder.sample(at, Gauge::Hop(SeriesKind::ChannelBusy), share);

@@ -37,7 +37,8 @@ fn errors(text: &str) -> (f64, f64) {
         world.run_until(Time::ZERO + Span::from_millis(3_000 + 101 * look));
         let told = world.told(Node(1)).expect("it tells from the first packet on").available.as_mbit_f64();
         // What is decided now is decoded 4 ms later.
-        let could = world.saturated(Node(1), Span::from_millis(4), Span::from_millis(40)).as_mbit_f64() * PAYLOAD;
+        let could =
+            world.saturated(Node(1), Span::from_millis(4), Span::from_millis(40)).carried.as_mbit_f64() * PAYLOAD;
         (absolute, signed, all) = (absolute + (told - could).abs(), signed + told - could, all + could);
     }
     (absolute / all, signed / all)

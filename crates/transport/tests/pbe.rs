@@ -3,7 +3,7 @@
 mod harness;
 
 use harness::net::{Net, Network, Way, law_called, perfect};
-use lasthop_laws::{Choice, Place, ReceiverSetup, Why};
+use lasthop_laws::{Choice, Place, ReceiverSetup, Settings, Value, Why};
 use lasthop_signals::{Block, CellCapacity, CellSubframe, Dci, Node, Rnti, Signal};
 use lasthop_transport::Config;
 use lasthop_units::{Bytes, Rate, Span, Time};
@@ -39,7 +39,10 @@ fn world(sender: Config, network: Network, tells: bool) -> Net {
         let law = Choice::named(Place::Receiver, "pbe").expect("it is in the registry");
         let (start, interval) = (Time::ZERO, Span::MAX);
         let setup = ReceiverSetup { node: Node(1), slot: 0, start, end: Time::MAX, interval, idle_slots: None };
-        net.b.tell_by(law.receiver(setup).expect("nothing is set"));
+        // What comes here are not the cell's blocks: their headers cannot be measured.
+        let mut settings = Settings::default();
+        settings.set("measured-overhead", Value::Flag(false));
+        net.b.tell_by(law.with(settings).receiver(setup).expect("a parameter of the law"));
     }
     net.a.write_forever();
     net

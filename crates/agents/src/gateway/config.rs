@@ -165,6 +165,8 @@ pub struct Summary {
     pub unsent: Unsent,
     /// D as the other ends told it last, the largest.
     pub delay: Option<Span>,
+    /// The most that they have told.
+    pub most_delay: Option<Span>,
 }
 
 #[cfg(test)]

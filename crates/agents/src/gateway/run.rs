@@ -501,7 +501,10 @@ fn close_books(summary: &mut Summary, mut session: Session) {
     summary.lost += session.endpoint.lost_packets();
     summary.received += session.endpoint.arrived().0;
     summary.unsent.add(session.path.unsent());
-    summary.delay = summary.delay.max(session.endpoint.path_figures().and_then(|figures| figures.heard));
+    if let Some(figures) = session.endpoint.path_figures() {
+        summary.delay = summary.delay.max(figures.heard);
+        summary.most_delay = summary.most_delay.max(figures.most);
+    }
     session.end();
 }
 

@@ -22,9 +22,6 @@ pub(super) fn beyond(scenario: &Scenario, law: &SetUp) -> Option<String> {
     if law.regulator().is_some() && (scenario.backhaul().is_some() || scenario.access_points().len() > 1) {
         return Some("the lab's edge proxy stands at the one access point".to_owned());
     }
-    if matches!(scenario.hop(), Hop::Cell(_)) {
-        return Some("the lab has no cells".to_owned());
-    }
     if scenario.mesh_routing() != MeshRouting::Static {
         return Some("the lab's meshes have static routes".to_owned());
     }
@@ -74,12 +71,11 @@ impl Spec {
         if let Some(place) = self.monitors.iter().find(|place| **place >= self.stations().len()) {
             return wrong(format!("a monitor interface for station {place} of {}", self.stations().len()));
         }
-        if matches!(self.hop, Hop::Wired(_) | Hop::Trace(_)) && !self.monitors.is_empty() {
+        if !matches!(self.hop, Hop::Wifi(_)) && !self.monitors.is_empty() {
             return wrong("a monitor interface on a hop that has no radio".into());
         }
         let last = match &self.hop {
             Hop::Wired(hop) => hop.down.rate.min(hop.up.rate),
-            Hop::Cell(_) => return wrong("an LTE cell, and the lab has none: use the simulator (--world sim)".into()),
             Hop::Wifi(plan) if plan.params().nodes.len() <= self.stations().len() => {
                 return wrong(format!(
                     "{} stations on a hop with {} nodes",
@@ -87,7 +83,7 @@ impl Spec {
                     plan.params().nodes.len()
                 ));
             }
-            Hop::Wifi(_) | Hop::Trace(_) => Rate::MAX,
+            Hop::Wifi(_) | Hop::Trace(_) | Hop::Cell(_) => Rate::MAX,
         };
         let cables = self.graph.links.iter().filter_map(|link| match &link.medium {
             Medium::Cable(cable) => Some(cable.lines[0].rate.min(cable.lines[1].rate)),

@@ -99,7 +99,6 @@ struct Carrier {
     window: VecDeque<(u64, Sums)>,
     /// Over the window.
     sums: Sums,
-    prb: u16,
     own: Option<Rnti>,
     /// The last subframe, and when it was.
     number: u64,
@@ -114,6 +113,7 @@ struct Sums {
     /// PRB pairs of the terminal, whatever for.
     given: u32,
     idle: u32,
+    all: u32,
     own: New,
     others: New,
 }
@@ -136,11 +136,11 @@ impl Carrier {
         if other_cell || subframe.number < self.number {
             *self = Carrier::default();
         }
-        let (own, prb, number) = (subframe.own, subframe.prb, subframe.number);
+        let (own, number) = (subframe.own, subframe.number);
         if number == self.number && !self.window.is_empty() {
             return;
         }
-        (self.own, self.prb, self.number, self.heard) = (own, prb, number, now);
+        (self.own, self.number, self.heard) = (own, number, now);
         self.users.on_subframe(number, &subframe.dcis, length.max(USERS));
         let outside = |seen: u64| number.checked_sub(length).is_some_and(|last| seen <= last);
         while let Some((_, gone)) = self.window.front().copied().filter(|(seen, _)| outside(*seen)) {
@@ -156,7 +156,7 @@ impl Carrier {
     fn add_to(&self, sum: &mut Estimate, filter: bool, assumed: Option<f64>) {
         let subframes = self.window.len().max(1) as f64;
         let (given, idle) = (f64::from(self.sums.given) / subframes, f64::from(self.sums.idle) / subframes);
-        let (all, users) = (f64::from(self.prb), f64::from(self.users.count(self.own, filter)));
+        let (all, users) = (f64::from(self.sums.all) / subframes, f64::from(self.users.count(self.own, filter)));
         let rate = self.sums.own.rate();
         sum.coarse |= rate.is_none();
         let rate = rate.or_else(|| self.sums.others.rate()).or(self.known).or(assumed);
@@ -189,7 +189,7 @@ impl Sums {
             }
         }
         let all = u32::from(subframe.prb);
-        sums.idle = all.saturating_sub(taken);
+        (sums.all, sums.idle) = (all, all.saturating_sub(taken));
         sums.given = sums.given.min(all);
         sums
     }
@@ -197,6 +197,7 @@ impl Sums {
     fn change(&mut self, by: Sums, count: fn(&mut u32, u32), bits: fn(&mut u64, u64)) {
         count(&mut self.given, by.given);
         count(&mut self.idle, by.idle);
+        count(&mut self.all, by.all);
         for (side, by) in [(&mut self.own, by.own), (&mut self.others, by.others)] {
             count(&mut side.prb, by.prb);
             count(&mut side.blocks, by.blocks);

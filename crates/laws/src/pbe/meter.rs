@@ -293,7 +293,12 @@ impl Meter {
             idle: seen.idle,
             fair: rate(seen.fair),
             available: rate(seen.available),
-            fair_tcp: rate(translate::transport(&self.params, &self.repeats, seen.block, seen.fair)),
+            fair_tcp: rate(translate::transport(
+                (self.params.translation, self.params.overhead),
+                &self.repeats,
+                seen.block,
+                seen.fair,
+            )),
             coarse: seen.coarse,
             guessed: seen.guessed,
         });

@@ -16,6 +16,7 @@ mod cellular;
 mod delay;
 mod filter;
 mod meter;
+mod overhead;
 mod receiver;
 mod sender;
 #[cfg(test)]
@@ -61,8 +62,10 @@ params! {
     pub struct Params {
         /// How what a cell's blocks carry becomes what TCP can have.
         translation: Translation = "of-goodput";
-        /// What headers add to the payload.
+        /// What headers add to the payload, where it is not measured, and at most.
         overhead: f64 = "0.068", |p| crate::param::from_to(p.overhead, 0.0, 0.5) => "from 0 to 0.5";
+        /// What they add is measured, from the lengths of blocks and packets. `false`: as published.
+        measured_overhead: bool = "true";
         /// Terminals count only if they were active in more than one subframe, with more than four PRB on average.
         user_filter: bool = "true";
         /// How long a block that was not decoded takes to come again. 8 ms in LTE with FDD.

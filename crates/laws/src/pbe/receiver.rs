@@ -10,6 +10,7 @@
 use super::bottleneck::{Bottleneck, Narrowest, Sight};
 use super::capacity::{Capacity, Estimate, SILENT};
 use super::delay::{Delay, Least};
+use super::overhead::Overhead;
 use super::translate::{self, Repeats};
 use super::{Params, SUBFRAME};
 use crate::{Decision, ReceiverLaw, Why};
@@ -33,6 +34,7 @@ pub struct Receiver {
     params: Params,
     capacity: Capacity,
     repeats: Repeats,
+    overhead: Overhead,
     delay: Delay,
     bottleneck: Bottleneck,
     round_trips: Least<Span>,
@@ -57,6 +59,7 @@ impl Receiver {
             params,
             capacity: Capacity::default(),
             repeats: Repeats::default(),
+            overhead: Overhead::default(),
             delay: Delay::new(),
             bottleneck: Bottleneck::new(),
             round_trips: Least::new(),
@@ -77,12 +80,14 @@ impl Receiver {
             self.bottleneck.restart();
         }
         self.repeats.on_subframe(subframe);
+        self.overhead.on_subframe(now, subframe);
         self.heard = now;
         self.seen = self.capacity.estimate(now, self.params.user_filter);
         self.tell(now);
     }
 
     fn on_arrival(&mut self, now: Time, arrival: &Arrival) {
+        self.overhead.on_packet(now, arrival.len);
         let Some(sent) = arrival.sent else { return };
         let (delay, late) = self.delay.on_packet(now, arrival.at, sent, &self.params);
         let Some(seen) = self.seen else { return };
@@ -100,7 +105,9 @@ impl Receiver {
 
     /// What a flow can have of so many bits a subframe.
     fn transport(&self, seen: &Estimate, physical: f64) -> Rate {
-        let bits = translate::transport(&self.params, &self.repeats, seen.block, physical);
+        let most = self.params.overhead;
+        let overhead = if self.params.measured_overhead { self.overhead.get(most) } else { most };
+        let bits = translate::transport((self.params.translation, overhead), &self.repeats, seen.block, physical);
         Rate::from_bps(1).scale(bits / SUBFRAME.as_secs_f64() / f64::from(self.flows))
     }
 

@@ -3,13 +3,13 @@
 //!             items 4 and 8.
 //! Equations:  C_t = C_p / (1 + gamma + e), or C_p (1 - gamma - e);   at least 0.3 C_p;   p = 1 - (1 - e)^(1 / L);   e'
 //!             = 1 - (1 - p)^L'
-//! Symbols:    gamma -> `Params::overhead`; e, the part of blocks that are sent again; L, L' -> `length`, in bits
+//! Symbols:    gamma -> `overhead`; e, the part of blocks that are sent again; L, L' -> `length`, in bits
 //! Deviations: p is not taken from the signal's quality but measured: x is the mean of 1 for each own block that is a
 //!             repeat, and 0 for each other (weight 0.02). Where a repeat is always decoded e = x / (1 - x); where it
 //!             fails as often as any block e = x. C_f is translated alike.
 //! Validity:   own blocks only.     Checked by: tests::*
 
-use super::{Params, Translation};
+use super::Translation;
 use lasthop_signals::CellSubframe;
 
 /// The weight of a block in the averages.
@@ -55,15 +55,15 @@ fn of_length(error: f64, times: f64) -> f64 {
     1.0 - (1.0 - error).powf(times)
 }
 
-/// What TCP can have where blocks carry `physical`.
-pub(super) fn transport(params: &Params, repeats: &Repeats, length: f64, physical: f64) -> f64 {
-    with_error(params, repeats.error(params.translation, length), physical)
+/// What TCP can have where blocks carry `physical`, `by` this form and gamma.
+pub(super) fn transport(by: (Translation, f64), repeats: &Repeats, length: f64, physical: f64) -> f64 {
+    with_error(by, repeats.error(by.0, length), physical)
 }
 
-fn with_error(params: &Params, error: f64, physical: f64) -> f64 {
-    let part = match params.translation {
-        Translation::OfGoodput => 1.0 / (1.0 + params.overhead + error),
-        Translation::OfPhysical => 1.0 - params.overhead - error,
+fn with_error((translation, overhead): (Translation, f64), error: f64, physical: f64) -> f64 {
+    let part = match translation {
+        Translation::OfGoodput => 1.0 / (1.0 + overhead + error),
+        Translation::OfPhysical => 1.0 - overhead - error,
     };
     physical * part.max(LEAST)
 }
@@ -74,19 +74,17 @@ mod tests {
     use super::*;
     use lasthop_signals::Rnti;
 
-    fn params(translation: Translation) -> Params {
-        Params { translation, ..Params::default() }
-    }
+    const GAMMA: f64 = 0.068;
 
     #[test]
     fn both_forms_by_the_specifications_table() {
         for (bits, physical, goodput) in [(30e3, 0.846, 0.866), (60e3, 0.767, 0.811), (100e3, 0.673, 0.753)] {
             let error = 1.0 - (1.0 - 3e-6_f64).powf(bits);
-            let part = |translation| with_error(&params(translation), error, 1.0);
+            let part = |translation| with_error((translation, GAMMA), error, 1.0);
             assert!((part(Translation::OfPhysical) - physical).abs() < 0.0006, "{}", part(Translation::OfPhysical));
             assert!((part(Translation::OfGoodput) - goodput).abs() < 0.0006, "{}", part(Translation::OfGoodput));
         }
-        assert_eq!(with_error(&params(Translation::OfPhysical), 0.9, 1000.0), 300.0);
+        assert_eq!(with_error((Translation::OfPhysical, GAMMA), 0.9, 1000.0), 300.0);
     }
 
     #[test]

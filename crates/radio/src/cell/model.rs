@@ -130,6 +130,12 @@ impl<P> Cell<P> {
         self.station(station)?.rlc.oldest()
     }
 
+    /// Octets of packets that a station has decoded, PDCP's headers included, whether they are complete and in order or not; zero for any other
+    /// node.
+    pub fn decoded(&self, station: Node) -> Bytes {
+        self.station(station).map_or(Bytes::ZERO, |terminal| Bytes::new(terminal.rlc.decoded()))
+    }
+
     /// Packets that waited to leave a station when its uplink was last advanced; zero for any other node.
     pub fn uplink_backlog(&self, station: Node) -> usize {
         let uplink = station.index().checked_sub(1).and_then(|place| self.uplinks.get(place));

@@ -34,6 +34,8 @@ pub(super) struct Rlc<P> {
     window: VecDeque<Pdu>,
     /// The sequence number of the first of them.
     first: u64,
+    /// Octets that were decoded, in order or not.
+    decoded: u64,
 }
 
 /// One packet, or a burst that is nobody's.
@@ -54,6 +56,8 @@ struct Pdu {
     first: u64,
     last: u64,
     complete: u64,
+    /// Octets of those parts.
+    octets: u64,
     state: State,
 }
 
@@ -76,7 +80,7 @@ pub(super) struct HandedUp<P> {
 
 impl<P> Rlc<P> {
     pub fn new() -> Rlc<P> {
-        Rlc { sdus: VecDeque::new(), base: 0, cursor: 0, waiting: 0, window: VecDeque::new(), first: 0 }
+        Rlc { sdus: VecDeque::new(), base: 0, cursor: 0, waiting: 0, window: VecDeque::new(), first: 0, decoded: 0 }
     }
 
     /// Takes a packet in, unless more than `limit` octets would wait then.
@@ -107,6 +111,11 @@ impl<P> Rlc<P> {
     /// Packets that wait, the one that is half sent included.
     pub fn packets(&self) -> usize {
         self.sdus.len() - (self.cursor - self.base) as usize
+    }
+
+    /// Octets that the terminal has decoded, PDCP's headers included, whether what came before them has come or not.
+    pub fn decoded(&self) -> u64 {
+        self.decoded
     }
 
     /// When the oldest of them came.
@@ -140,7 +149,7 @@ impl<P> Rlc<P> {
             return None;
         }
         self.waiting -= used;
-        let pdu = Pdu { first, last: first + parts - 1, complete: self.cursor, state: State::OnAir };
+        let pdu = Pdu { first, last: first + parts - 1, complete: self.cursor, octets: used, state: State::OnAir };
         self.window.push_back(pdu);
         Some(self.first + self.window.len() as u64 - 1)
     }
@@ -149,6 +158,7 @@ impl<P> Rlc<P> {
     pub fn settle(&mut self, sequence: u64, bits: Option<u32>, mut hand_up: impl FnMut(HandedUp<P>)) {
         let place = (sequence - self.first) as usize;
         self.window[place].state = bits.map_or(State::Lost, State::Decoded);
+        self.decoded += bits.map_or(0, |_| self.window[place].octets);
         while let Some(pdu) = self.window.front().filter(|pdu| !matches!(pdu.state, State::OnAir)).copied() {
             self.window.pop_front();
             self.first += 1;

@@ -3,8 +3,9 @@
 use super::Params;
 use super::peak::Peaks;
 use super::queue::Queue;
+use super::shown::Shown;
 use crate::{Completion, Outbox, Outcome, Packet, RxInfo};
-use lasthop_signals::Node;
+use lasthop_signals::{Node, Signal};
 use lasthop_units::{Bytes, Rate, Span, Stream, Time};
 use lasthop_wire::delivery::{DeliveryTrace, OPPORTUNITY};
 use std::collections::VecDeque;
@@ -46,13 +47,15 @@ pub(super) struct Line<P> {
     flying: VecDeque<(Time, Waiting<P>)>,
     /// Number of the next opportunity. While nothing waits it lags behind.
     next: u64,
+    shown: Option<Shown>,
 }
 
 impl<P> Line<P> {
     pub fn new(params: Params, chance: Stream) -> Line<P> {
-        let Params { trace, queue, delay } = params;
-        let peaks = Peaks::new(&trace);
-        Line { trace, peaks, delay, queue: Queue::new(queue, chance), served: None, flying: VecDeque::new(), next: 0 }
+        let Params { trace, queue, delay, shown } = params;
+        let (peaks, shown) = (Peaks::new(&trace), shown.then(Shown::default));
+        let queue = Queue::new(queue, chance);
+        Line { trace, peaks, delay, queue, served: None, flying: VecDeque::new(), next: 0, shown }
     }
 
     /// Takes a packet; all opportunities up to `now` are over.
@@ -71,10 +74,17 @@ impl<P> Line<P> {
             self.next += 1;
         }
         self.arrive(now, to, out);
+        let Line { trace, delay, shown: Some(shown), .. } = self else { return };
+        while shown.next_event(*delay) <= now {
+            let at = shown.next_event(*delay);
+            out.driver(at, to, &Signal::Subframe(shown.show(trace)));
+        }
     }
 
     pub fn next_event(&self) -> Option<Time> {
-        self.flying.front().map(|(at, _)| *at).into_iter().chain(self.next_opportunity()).min()
+        let arrives = self.flying.front().map(|(at, _)| *at);
+        let shows = self.shown.as_ref().map(|shown| shown.next_event(self.delay));
+        arrives.into_iter().chain(self.next_opportunity()).chain(shows).min()
     }
 
     pub fn backlog(&self) -> (usize, Bytes) {
@@ -119,6 +129,7 @@ impl<P> Line<P> {
             };
             let part = room.min(served.rest);
             (room, served.rest) = (room - part, served.rest - part);
+            self.shown.iter_mut().for_each(|shown| shown.on_served(at, part));
             if !served.rest.is_zero() {
                 self.served = Some(served);
                 return;

@@ -14,6 +14,7 @@
 mod line;
 mod peak;
 mod queue;
+mod shown;
 #[cfg(test)]
 mod tests;
 
@@ -35,6 +36,8 @@ pub struct Params {
     pub queue: Discipline,
     /// From the opportunity that serves a packet's last byte to its arrival.
     pub delay: Span,
+    /// The receiving end is shown its opportunities, as [`lasthop_signals::Signal::Subframe`]s of a cell in which it is alone.
+    pub shown: bool,
 }
 
 /// A link between two nodes.

@@ -10,6 +10,8 @@ struct Log {
     marked: usize,
     completed: Vec<(u64, u64, u64)>,
     reports: usize,
+    /// When a subframe was shown, its number, its PRBs and those that were used.
+    shown: Vec<(u64, u64, u16, u16)>,
 }
 
 impl Outbox<u32> for Log {
@@ -27,8 +29,13 @@ impl Outbox<u32> for Log {
         let ms = |at: Time| at.as_nanos() / 1_000_000;
         self.completed.push((ms(completion.queued_at), ms(completion.head_at), ms(at)));
     }
-    fn driver(&mut self, _at: Time, _of: Node, signal: &Signal) {
+    fn driver(&mut self, at: Time, of: Node, signal: &Signal) {
         self.reports += usize::from(matches!(signal, Signal::Hop(_)));
+        if let Signal::Subframe(shown) = signal {
+            let given = shown.dcis.iter().map(|dci| dci.prb).sum();
+            assert!(of == Node(1) && shown.dcis.iter().all(lasthop_signals::Dci::is_possible));
+            self.shown.push((at.as_nanos() / 1_000_000, shown.number, shown.prb, given));
+        }
     }
 }
 
@@ -42,8 +49,8 @@ fn trace(stamps: &[u32]) -> DeliveryTrace {
 }
 
 fn link(stamps: &[u32], queue: Discipline, delay: Span) -> Link<u32> {
-    let down = Params { trace: trace(stamps), queue, delay };
-    let up = Params { trace: trace(&[1]), queue: Discipline::Infinite, delay };
+    let down = Params { trace: trace(stamps), queue, delay, shown: false };
+    let up = Params { trace: trace(&[1]), queue: Discipline::Infinite, delay, shown: false };
     Link::new(CENTRE, Node(1), &down, &up, Seed(1), "test")
 }
 
@@ -66,6 +73,32 @@ fn an_opportunity_serves_what_came_before_it_and_unused_ones_are_lost() {
     (4..8).for_each(|n| link.offer(ms(101), packet(1500, n), &mut log));
     link.run_to(ms(200), &mut log);
     assert_eq!(log.delivered, [(108, 4), (113, 5), (113, 6), (118, 7)]);
+}
+
+#[test]
+fn the_terminal_is_shown_what_it_could_have_had_and_what_it_had() {
+    let down =
+        Params { trace: trace(&[2, 2, 5]), queue: Discipline::Infinite, delay: Span::from_millis(3), shown: true };
+    let up = Params { shown: false, ..down.clone() };
+    let (mut link, mut log) = (Link::new(CENTRE, Node(1), &down, &up, Seed(1), "test"), Log::default());
+    (0..3).for_each(|n| link.offer(ms(0), packet(1500, n), &mut log));
+    link.offer(ms(1), packet(373, 3), &mut log);
+    while let Some(at) = link.next_event().filter(|at| *at <= ms(10)) {
+        link.run_to(at, &mut log);
+    }
+    // An opportunity is sixteen PRBs: two at 2 ms, one at 5 ms, and the lap begins again at 5 ms. 377 octets are five PRBs of 94.
+    let want = [
+        (3, 0, 0, 0),
+        (4, 1, 0, 0),
+        (5, 2, 32, 32),
+        (6, 3, 0, 0),
+        (7, 4, 0, 0),
+        (8, 5, 16, 16),
+        (9, 6, 0, 0),
+        (10, 7, 32, 5),
+    ];
+    assert_eq!(log.shown, want);
+    assert_eq!(log.delivered, [(5, 0), (5, 1), (8, 2), (10, 3)]);
 }
 
 #[test]
@@ -148,7 +181,7 @@ fn each_discipline_keeps_the_queue_that_it_is_for() {
 
 #[test]
 fn a_star_of_traces_reports_what_its_links_are_capable_of() {
-    let down = Params { trace: trace(&[1]), queue: Discipline::Infinite, delay: Span::ZERO };
+    let down = Params { trace: trace(&[1]), queue: Discipline::Infinite, delay: Span::ZERO, shown: false };
     let (mut star, mut log) = (Link::<u32>::star(2, &down, &down, Seed(1)), Log::default());
     Hop::enqueue(&mut star, ms(1), packet(1500, 1), &mut log);
     Hop::advance(&mut star, ms(400), &mut log);

@@ -16,7 +16,7 @@ pub(super) fn hop(hop: &raw::TraceHop, raw: &raw::Scenario, cx: &mut Context) ->
         false => queue,
     };
     let (raw::DeliveryFile(down), raw::DeliveryFile(up)) = (hop.downlink.get()?, hop.uplink.get()?);
-    let params = |trace, queue| trace::Params { trace, queue, delay: delay.unwrap_or_default() };
+    let params = |trace, queue| trace::Params { trace, queue, delay: delay.unwrap_or_default(), shown: false };
     delay?;
     Some(TraceHop { down: params(down, queue?), up: params(up, uplink_queue?) })
 }

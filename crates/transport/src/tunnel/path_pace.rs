@@ -38,8 +38,9 @@ pub(super) struct PathPace {
     wakes: Option<Time>,
     /// How often the other end tells; `None` before it has.
     peer_epoch: Option<Span>,
-    /// What it told last.
+    /// What it told last, and at most.
     heard: Option<Span>,
+    most: Option<Span>,
     /// When a probe left last.
     asked: Option<Time>,
     own_delay: Span,
@@ -62,6 +63,8 @@ pub struct PathFigures {
     pub why: Why,
     /// D of the way there, as the other end averages it; `None` before it has told.
     pub heard: Option<Span>,
+    /// The most that it has told.
+    pub most: Option<Span>,
     /// D of the way here, as it was told last; `None` before it was.
     pub told: Option<Span>,
 }
@@ -75,6 +78,7 @@ impl PathPace {
             wakes: None,
             peer_epoch: None,
             heard: None,
+            most: None,
             asked: None,
             own_delay: Span::ZERO,
             receiver,
@@ -150,7 +154,7 @@ impl PathPace {
     pub(super) fn on_told(&mut self, now: Time, average: Span, epoch: Span) {
         let average = average.min(LONGEST_DELAY);
         let epoch = believed_epoch(epoch);
-        (self.peer_epoch, self.heard) = (Some(epoch), Some(average));
+        (self.peer_epoch, self.heard, self.most) = (Some(epoch), Some(average), self.most.max(Some(average)));
         // Nobody makes this end faster than its own interface.
         self.tell_sender(now, &Signal::PathDelay(PathDelay { average: average.max(self.own_delay), epoch }));
     }
@@ -212,7 +216,7 @@ impl Endpoint {
     pub fn path_figures(&self) -> Option<PathFigures> {
         let Control::Path(path) = &self.control else { return None };
         let gap = (!path.is_unknown()).then(|| path.gap());
-        Some(PathFigures { gap, why: path.why, heard: path.heard, told: path.told })
+        Some(PathFigures { gap, why: path.why, heard: path.heard, most: path.most, told: path.told })
     }
 
     pub(super) fn on_stamp(&mut self, now: Time, delay: Span, probe: bool) {

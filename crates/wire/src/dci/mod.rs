@@ -12,12 +12,14 @@ mod ngscope;
 mod ngscope_json;
 mod nrscope;
 mod order;
+mod write;
 
 pub use detect::{Format, HEAD, NotALog, detect};
 pub use ngscope::NgScope;
 pub use ngscope_json::NgScopeJson;
 pub use nrscope::NrScope;
 pub use order::{Counts, LONGEST_WINDOW, Order, Slot};
+pub use write::write_ngscope;
 
 use lasthop_signals::{Block, Dci, Rnti};
 use lasthop_units::Time;
