@@ -6,6 +6,7 @@
 mod cell;
 
 use cell::{Log, cqi, packet, saturated, station, uniform};
+use lasthop_radio::cell::mcs::Tables;
 use lasthop_radio::cell::{
     Aggregation, Background, BlockError, Bursts, Cell, Params, Plan, Scheduler, StationParams, Step,
 };
@@ -371,6 +372,25 @@ fn two_layers_are_two_blocks_each_with_its_own_repeats() {
 }
 
 #[test]
+fn three_and_four_layers_are_two_blocks_one_of_them_on_two() {
+    // 36.213 tables 7.1.7.2.1-1 and 7.1.7.2.2-1 at MCS 28 and 100 PRB pairs.
+    for (layers, want) in [(3, [75_376, 149_776]), (4, [149_776, 149_776])] {
+        let mut params = Params::new(vec![100], vec![StationParams { layers, ..station(15) }]);
+        params.lead = 0;
+        let log = saturated(params, 200);
+        for shown in log.seen_by(Node(1)).skip(1) {
+            let bits: Vec<u32> =
+                shown.dcis.iter().flat_map(|dci| dci.blocks.iter().flatten()).map(|block| block.bits).collect();
+            assert_eq!(bits, want, "subframe {}", shown.number);
+        }
+        // 1452 octets of packets in what headers leave.
+        let rate = log.delivered.iter().filter(|(at, ..)| *at > ms(100)).count() as f64 * 1452.0 * 8.0 / 0.1;
+        let blocks = f64::from(want[0] + want[1]) * 1000.0;
+        assert!((0.99..0.9985).contains(&(rate / blocks)), "{rate} of {blocks}");
+    }
+}
+
+#[test]
 fn the_control_channel_tells_new_blocks_from_repeats() {
     let mut one = station(15);
     one.channel[0].errors = BlockError::Fixed { first: 0.2, repeat: 0.5 };
@@ -426,6 +446,8 @@ fn the_background_takes_what_it_was_given() {
     let background = vec![
         Background::Data {
             carrier: 0,
+            layers: 1,
+            tables: Tables::Qam64,
             cqi: cqi(10),
             errors: BlockError::NONE,
             rate: 20.0,

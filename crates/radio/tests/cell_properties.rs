@@ -5,7 +5,9 @@ mod cell;
 
 use cell::{Log, cqi, packet, uplink};
 use lasthop_radio::cell::mcs::Tables;
-use lasthop_radio::cell::{Aggregation, Background, BlockError, Bursts, Cell, Params, Scheduler, StationParams, Step};
+use lasthop_radio::cell::{
+    Aggregation, Background, BlockError, Bursts, Cell, DecoderErrors, Handovers, Params, Scheduler, StationParams, Step,
+};
 use lasthop_radio::{Hop, NextEvent, wired};
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
@@ -24,17 +26,27 @@ fn errors() -> impl Strategy<Value = BlockError> {
 /// Terminals stay in range: what waits for one that is not would wait for ever.
 fn station() -> impl Strategy<Value = StationParams> {
     let step = (1u8..=15, errors());
-    (vec(step, 1..4), any::<bool>(), 1u8..=2, 1u8..=3, any::<bool>()).prop_map(
-        |(steps, high, layers, carriers, decodes)| {
-            let at = |n: usize| Time::ZERO + Span::from_millis(20) * n as u64;
+    let decoder = (0.0..1.0f64, 0.0..1.0f64);
+    let handovers = (vec(1u64..150, 0..3), 0u64..30);
+    ((vec(step, 1..4), any::<bool>(), 1u8..=4), (0u8..3, 1u8..=3), (any::<bool>(), decoder), handovers).prop_map(
+        |((steps, high, layers), (primary, carriers), (decodes, (missed, spurious)), (mut at, interruption))| {
+            let ms = |n: u64| Time::ZERO + Span::from_millis(n);
             let steps = steps.into_iter().enumerate();
+            // Times in steps of the interruption: in order, and far enough apart.
+            at.sort_unstable();
+            let at = at.iter().enumerate().map(|(n, at)| ms(*at + (interruption + 1) * n as u64)).collect();
             StationParams {
-                channel: steps.map(|(n, (quality, errors))| Step { at: at(n), cqi: cqi(quality), errors }).collect(),
+                channel: steps
+                    .map(|(n, (quality, errors))| Step { at: ms(20 * n as u64), cqi: cqi(quality), errors })
+                    .collect(),
                 tables: if high { Tables::Qam256 } else { Tables::Qam64 },
                 layers,
+                primary,
                 carriers,
                 uplink: wired::Params { rate: Rate::from_mbit(10), delay: Span::from_millis(5), queue_packets: 20 },
                 decodes,
+                decoder: DecoderErrors { missed, spurious },
+                handovers: Handovers { at, interruption: Span::from_millis(interruption) },
             }
         },
     )
@@ -42,12 +54,16 @@ fn station() -> impl Strategy<Value = StationParams> {
 
 fn background() -> impl Strategy<Value = Background> {
     prop_oneof![
-        (1u8..=15, errors(), 1.0..100.0f64, 1u64..20_000).prop_map(|(quality, errors, rate, size)| Background::Data {
-            carrier: 0,
-            cqi: cqi(quality),
-            errors,
-            rate,
-            bursts: Bursts::Exponential(Bytes::new(size)),
+        (1u8..=15, errors(), 1.0..100.0f64, 1u64..20_000, 1u8..=4).prop_map(|(quality, errors, rate, size, layers)| {
+            Background::Data {
+                carrier: 0,
+                layers,
+                tables: if layers % 2 == 0 { Tables::Qam256 } else { Tables::Qam64 },
+                cqi: cqi(quality),
+                errors,
+                rate,
+                bursts: Bursts::Exponential(Bytes::new(size)),
+            }
         }),
         (1u8..=15, 1.0..1000.0f64).prop_map(|(quality, rate)| Background::Control {
             carrier: 0,
@@ -67,7 +83,9 @@ fn params() -> impl Strategy<Value = Params> {
             let ms = Span::from_millis;
             let aggregation = Aggregation { window: ms(window), share, delay: ms(delay), unused: Some(ms(unused)) };
             let queue = Bytes::new(queue);
-            Params { carriers, scheduler, use_remainder, lead, queue, stations, background, aggregation }
+            let (mut stations, truth) = (stations, true);
+            stations.iter_mut().for_each(|station| station.primary %= carriers.len() as u8);
+            Params { carriers, scheduler, use_remainder, lead, queue, stations, background, aggregation, truth }
         },
     )
 }
@@ -139,7 +157,7 @@ proptest! {
     fn no_carrier_gives_more_than_it_has(params in params(), arrivals in arrivals(), seed in any::<u64>()) {
         let plan = params.clone().validate().expect("legal parameters");
         let (log, _) = run(Cell::new(plan, Seed(seed)), &params, &arrivals, None);
-        for (_, _, shown) in &log.reports {
+        for shown in log.seen_by(Node(0)) {
             let given: u32 = shown.dcis.iter().map(|dci| u32::from(dci.prb)).sum();
             prop_assert!(given <= u32::from(shown.prb));
             let mut rntis: Vec<_> = shown.dcis.iter().map(|dci| dci.rnti).collect();
@@ -165,5 +183,38 @@ proptest! {
         prop_assert_eq!(sorted(&often), sorted(&rarely));
         prop_assert_eq!(&often.reports, &rarely.reports);
         prop_assert_eq!(often.dropped, rarely.dropped);
+    }
+    #[test]
+    fn what_decoders_get_wrong_changes_nothing_of_the_radio(params in params(), arrivals in arrivals(), seed in any::<u64>()) {
+        let mut right = params.clone();
+        right.stations.iter_mut().for_each(|station| station.decoder = DecoderErrors::default());
+        let log = |params: &Params| run(Cell::new(params.clone().validate().expect("legal parameters"), Seed(seed)), params, &arrivals, None).0;
+        let (wrong, right) = (log(&params), log(&right));
+        prop_assert_eq!(&wrong.delivered, &right.delivered);
+        prop_assert_eq!(&wrong.dropped, &right.dropped);
+        prop_assert!(wrong.seen_by(Node(0)).eq(right.seen_by(Node(0))));
+        prop_assert_eq!(wrong.reports.len(), right.reports.len());
+        // A decoder that errs in nothing sees what was sent.
+        for station in (1..=params.stations.len() as u16).filter(|n| params.stations[usize::from(*n) - 1].decodes) {
+            for seen in right.seen_by(Node(station)) {
+                let sent = right.seen_by(Node(0)).find(|sent| (sent.number, sent.carrier) == (seen.number, seen.carrier));
+                prop_assert_eq!(sent.map(|sent| &sent.dcis), Some(&seen.dcis));
+            }
+        }
+    }
+
+    #[test]
+    fn a_handover_loses_nothing(params in params(), arrivals in arrivals(), seed in any::<u64>()) {
+        let mut kind = params.clone();
+        // Nobody else, no block that is given up, and room for all.
+        (kind.background, kind.queue) = (Vec::new(), Bytes::new(1_000_000));
+        for station in &mut kind.stations {
+            station.channel.iter_mut().for_each(|step| step.errors = BlockError::Fixed { first: 0.3, repeat: 0.0 });
+            station.uplink.queue_packets = 1000;
+        }
+        let plan = kind.clone().validate().expect("legal parameters");
+        let (log, _) = run(Cell::new(plan, Seed(seed)), &kind, &arrivals, None);
+        prop_assert_eq!(log.delivered.len(), arrivals.len());
+        prop_assert!(log.dropped.is_empty());
     }
 }

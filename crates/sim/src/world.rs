@@ -20,7 +20,7 @@ use lasthop_laws::atp::HopDelay;
 use lasthop_laws::{Choice, Transport};
 use lasthop_radio::{AccessClass, Dest, Ecn, Packet};
 use lasthop_report::{Gauge, HopMeter, NOBODY, Recorder, Segments, SeriesKind};
-use lasthop_scenario::StreamKind;
+use lasthop_scenario::{Scenario, StreamKind};
 use lasthop_signals::{CellSubframe, FlowId, HopReport, HostId, Node, Signal};
 use lasthop_transport::SmallQueue;
 use lasthop_units::{Bytes, Seed, Span, Time};
@@ -28,8 +28,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Time between two looks at the bulk senders, as in the lab.
 const SAMPLE: Span = Span::from_millis(10);
-/// Every last hop has it.
-const FIRST_STATION: Node = Node(1);
 
 /// Everything there is.
 #[derive(Clone)]
@@ -692,14 +690,14 @@ impl World {
         }
     }
 
-    /// A station has decoded a carrier's control channel: what its connections tell of the cell follows from that. All stations are
-    /// shown the same: the first one's tells how much of the cell is given away.
+    /// A station has decoded a carrier's control channel: what its connections tell of the cell follows from that. The base station's report
+    /// tells how much of the cell is given away.
     fn on_subframe(&mut self, at: Time, station: Node, shown: CellSubframe) {
-        // A recorded link may have nothing in a subframe.
-        if station == FIRST_STATION && shown.prb > 0 {
+        if station == Scenario::AP {
             let given: u32 = shown.dcis.iter().map(|dci| u32::from(dci.prb)).sum();
             let share = f64::from(given) / f64::from(shown.prb);
             self.recorder.sample(at, Gauge::Hop(SeriesKind::ChannelBusy), share);
+            return;
         }
         if self.telling.is_empty() {
             return;

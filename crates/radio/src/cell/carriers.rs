@@ -34,12 +34,14 @@ impl Rule {
     }
 }
 
-/// The carriers `first..` of one terminal. Questions and events come in the order of subframes.
+/// The carriers of one terminal: `first` of the cell's and those that follow it, in a circle. Questions and events come in the order of subframes.
 #[derive(Clone, Debug)]
 pub(super) struct Carriers {
     first: usize,
     active: usize,
     most: usize,
+    /// How many the cell has.
+    all: usize,
     /// PRBs given, by subframe, in the window.
     given: VecDeque<(u64, u8)>,
     sum: u64,
@@ -50,9 +52,22 @@ pub(super) struct Carriers {
 }
 
 impl Carriers {
-    /// One carrier, and up to `most`.
-    pub fn new(first: usize, most: usize) -> Carriers {
-        Carriers { first, active: 1, most, given: VecDeque::new(), sum: 0, used: [0; MOST_CARRIERS], coming: None }
+    /// Carrier `first` of `all` that the cell has, and up to `most`.
+    pub fn new(first: usize, most: usize, all: usize) -> Carriers {
+        let most = most.min(all);
+        Carriers { first, active: 1, most, all, given: VecDeque::new(), sum: 0, used: [0; MOST_CARRIERS], coming: None }
+    }
+
+    /// Gives up all but the first.
+    pub fn release(&mut self) {
+        self.active = 1;
+        self.coming = None;
+        self.begin_anew();
+    }
+
+    /// When a carrier of the cell would become this terminal's: 0 for its first.
+    fn turn(&self, carrier: usize) -> usize {
+        (carrier + self.all - self.first) % self.all
     }
 
     /// How many it has in subframe `now`.
@@ -75,12 +90,12 @@ impl Carriers {
 
     /// True if it has this one of the cell's carriers in subframe `now`.
     pub fn has(&mut self, carrier: usize, now: u64, rule: &Rule) -> bool {
-        (self.first..self.first + self.active(now, rule)).contains(&carrier)
+        self.turn(carrier) < self.active(now, rule)
     }
 
     /// It is given `prb` of a carrier in subframe `now`; `sizes`: the cell's carriers.
     pub fn give(&mut self, carrier: usize, now: u64, prb: u8, sizes: &[u8], rule: &Rule) {
-        self.used[carrier - self.first] = now;
+        self.used[self.turn(carrier)] = now;
         if self.active == self.most {
             return;
         }
@@ -90,7 +105,8 @@ impl Carriers {
             self.sum -= u64::from(*old);
             self.given.pop_front();
         }
-        let all: u64 = sizes[self.first..self.first + self.active].iter().map(|prb| u64::from(*prb)).sum();
+        let own = sizes.iter().cycle().skip(self.first).take(self.active);
+        let all: u64 = own.map(|prb| u64::from(*prb)).sum();
         if self.coming.is_none() && self.sum as f64 >= rule.share * (all * rule.window) as f64 {
             self.coming = Some(now + rule.delay);
         }
@@ -121,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_carrier_comes_with_use_and_goes_without() {
-        let mut carriers = Carriers::new(0, 3);
+        let mut carriers = Carriers::new(0, 3, 3);
         use_first(&mut carriers, 0..1000, 39);
         assert_eq!(carriers.active(1000, &rule()), 1);
         use_first(&mut carriers, 1000..1100, 40);
@@ -133,7 +149,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_late_is_answered_alike() {
-        let mut carriers = Carriers::new(0, 3);
+        let mut carriers = Carriers::new(0, 3, 3);
         use_first(&mut carriers, 0..100, 50);
         assert_eq!(carriers.clone().active(130, &rule()), 2);
         assert_eq!(carriers.active(2000, &rule()), 1);
@@ -141,7 +157,7 @@ mod tests {
 
     #[test]
     fn the_second_has_to_be_used_as_well_before_a_third_comes() {
-        let mut carriers = Carriers::new(0, 3);
+        let mut carriers = Carriers::new(0, 3, 3);
         use_first(&mut carriers, 0..100, 50);
         assert_eq!(carriers.active(200, &rule()), 2);
         use_first(&mut carriers, 200..300, 50);
@@ -151,5 +167,22 @@ mod tests {
             carriers.give(1, now, 80, &SIZES, &rule());
         }
         assert_eq!(carriers.active(460, &rule()), 3);
+    }
+    #[test]
+    fn carriers_follow_the_first_in_a_circle() {
+        let mut carriers = Carriers::new(2, 2, 3);
+        assert_eq!([0, 1, 2].map(|carrier| carriers.has(carrier, 0, &rule())), [false, false, true]);
+        for now in 0..100 {
+            carriers.give(2, now, 20, &SIZES, &rule());
+        }
+        assert_eq!([0, 1, 2].map(|carrier| carriers.has(carrier, 130, &rule())), [true, false, true]);
+        // Four fifths of 25 + 50 PRBs, and no third: it has as many as it can use.
+        for now in 130..330 {
+            carriers.give(2, now, 25, &SIZES, &rule());
+            carriers.give(0, now, 50, &SIZES, &rule());
+        }
+        assert_eq!(carriers.active(400, &rule()), 2);
+        carriers.release();
+        assert_eq!([0, 1, 2].map(|carrier| carriers.has(carrier, 400, &rule())), [false, false, true]);
     }
 }

@@ -74,6 +74,12 @@ impl Harq {
         self.repeats.pop_front()
     }
 
+    /// Forgets all assignments of the terminal at `place`, those on the air too.
+    pub fn forget(&mut self, place: u16) {
+        self.air.retain(|sent| sent.terminal != Some(place));
+        self.repeats.retain(|repeat| repeat.terminal != Some(place));
+    }
+
     pub fn is_empty(&self) -> bool {
         self.air.is_empty() && self.repeats.is_empty()
     }

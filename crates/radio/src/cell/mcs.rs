@@ -75,6 +75,14 @@ const FOR_CQI_64: [u8; 15] = [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26,
 const FOR_CQI_256: [u8; 15] = [0, 2, 4, 6, 8, 10, 11, 13, 15, 17, 19, 21, 23, 25, 27];
 
 impl Cqi {
+    /// No scheme is good enough.
+    pub const OUT_OF_RANGE: Cqi = Cqi(0);
+
+    /// All that are in range, the lowest first.
+    pub fn all() -> impl DoubleEndedIterator<Item = Cqi> {
+        (1..=15).map(Cqi)
+    }
+
     /// The report of this number; `None` above 15.
     pub const fn new(number: u8) -> Option<Cqi> {
         if number <= 15 { Some(Cqi(number)) } else { None }

@@ -4,17 +4,21 @@
 
 mod background;
 mod carriers;
+pub mod codewords;
+mod decoder;
+mod handover;
 mod harq;
+mod link;
 pub mod mcs;
 mod model;
 mod params;
 mod rlc;
 mod scheduler;
+mod station;
 pub mod tbs;
 mod terminal;
 
+pub use link::Link;
 pub use model::Cell;
-pub use params::{
-    Aggregation, Background, BlockError, Bursts, Error, MOST_CARRIERS, Params, Plan, Scheduler, StationParams, Step,
-    UPLINK,
-};
+pub use params::{Aggregation, Background, Bursts, Error, MOST_CARRIERS, Params, Plan, Scheduler, UPLINK};
+pub use station::{BlockError, DecoderErrors, Handovers, StationParams, Step};

@@ -2,19 +2,22 @@
 //! Source:     3GPP TS 36.300 sections 5 and 11 (downlink transmission, scheduling), 36.211 section 4 (subframes of 1 ms).
 //! Equations:  delay of a packet without a queue = what is left of its subframe + `lead` ms + 1 ms
 //! Deviations: the uplink is a line of its own for each station, which shares nothing (3GPP TR 25.913 for its delay); it takes no
-//!             grants. Propagation takes no time. No handover, no discontinuous reception, no system information; control
+//!             grants. Propagation takes no time. No discontinuous reception, no system information; control
 //!             channels are not part of a subframe's PRBs. A CQI decides the scheme of blocks and no more: one that falls damages
 //!             none of those that are on their way.
-//! Validity:   FDD, at most 110 PRBs a carrier; terminals keep still, apart from the quality that they are given.
+//! Validity:   FDD, at most 110 PRBs a carrier; terminals keep still, apart from the quality and the handovers that they are given.
 //! Checked by: tests/cell.rs against reference data S5 and ns-3's own tests, crates/sim/tests/cell.rs against reference data S7
 
 use super::background::{Act, CONTROL_PRB, Source};
 use super::carriers::{Carriers, Rule, SUBFRAME};
+use super::decoder::Decoder;
+use super::handover::{self, Course};
 use super::harq::{Assignment, Harq, MOST_REPEATS, Sent};
 use super::mcs::{Mcs, Tables};
-use super::params::{Background, Params, Plan, Scheduler, Step};
+use super::params::{Background, Params, Plan, Scheduler};
 use super::rlc::HandedUp;
 use super::scheduler::{Candidate, Room, Turns};
+use super::station::Step;
 use super::terminal::{Make, Terminal};
 use crate::wired::Wire;
 use crate::{Completion, Dest, Drop, Hop, NextEvent, Outbox, Outcome, Packet, RxInfo};
@@ -24,7 +27,7 @@ use lasthop_units::{Bytes, Rate, Seed, Time};
 /// The base station.
 const BASE: Node = Node(0);
 /// RNTIs that terminals may have (36.321 table 7.1-1).
-const RNTIS: (u16, u16) = (0x003d, 0xfff3);
+pub(super) const RNTIS: (u16, u16) = (0x003d, 0xfff3);
 
 /// An LTE cell: node 0 is the base station, nodes 1 and on are stations.
 #[derive(Clone, Debug)]
@@ -32,13 +35,14 @@ pub struct Cell<P> {
     params: Params,
     rule: Rule,
     /// The stations, then the terminals of the background.
-    terminals: Vec<Terminal<P>>,
-    carriers: Vec<Carrier>,
+    pub(super) terminals: Vec<Terminal<P>>,
+    pub(super) carriers: Vec<Carrier>,
     sources: Vec<Source>,
     /// Of each station, node 0 at its far end.
     uplinks: Vec<Wire<P>>,
-    /// The RNTI of the next terminal that comes for one block.
+    /// The RNTI of the next terminal that comes for one block, and the first of them.
     fresh: u16,
+    first_fresh: u16,
     /// The first boundary that has not been passed: boundary n is the beginning of subframe n.
     next: u64,
     scratch: Scratch,
@@ -46,9 +50,9 @@ pub struct Cell<P> {
 
 /// One carrier at work.
 #[derive(Clone, Debug)]
-struct Carrier {
+pub(super) struct Carrier {
     prb: u8,
-    harq: Harq,
+    pub(super) harq: Harq,
     turns: Turns,
     /// Qualities of terminals that wait for their block of signalling.
     signals: Vec<Mcs>,
@@ -69,15 +73,19 @@ impl<P> Cell<P> {
         let params = plan.params().clone();
         let count = params.carriers.len();
         let mut terminals: Vec<Terminal<P>> = Vec::new();
+        let data = params.background.iter().filter(|background| matches!(background, Background::Data { .. }));
+        // Numbers of terminals that stay, of those that have changed their cell, and of those that come for one block.
+        let mut numbers = params.stations.len() + data.count();
         for (place, station) in params.stations.iter().enumerate() {
             let make = Make {
                 node: Some(node(place)),
                 rnti: rnti(place),
-                decodes: station.decodes,
+                decoder: station.decodes.then(|| Decoder::new(station.decoder, place, seed)),
+                course: Course::new(&station.handovers, &mut numbers),
                 channel: station.channel.clone(),
                 tables: station.tables,
                 layers: station.layers,
-                carriers: Carriers::new(0, usize::from(station.carriers).min(count)),
+                carriers: Carriers::new(usize::from(station.primary), usize::from(station.carriers), count),
                 draws: seed.stream(&format!("cell/station{place}/blocks")),
             };
             terminals.push(Terminal::new(make, count));
@@ -85,15 +93,16 @@ impl<P> Cell<P> {
         let mut sources = Vec::new();
         for (index, background) in params.background.iter().enumerate() {
             sources.push(Source::new(*background, index, terminals.len(), seed));
-            let Background::Data { carrier, cqi, errors, .. } = *background else { continue };
+            let Background::Data { carrier, cqi, errors, layers, tables, .. } = *background else { continue };
             let make = Make {
                 node: None,
                 rnti: rnti(terminals.len()),
-                decodes: false,
+                decoder: None,
+                course: Course::default(),
                 channel: vec![Step { at: Time::ZERO, cqi, errors }],
-                tables: Tables::Qam64,
-                layers: 1,
-                carriers: Carriers::new(usize::from(carrier), 1),
+                tables,
+                layers,
+                carriers: Carriers::new(usize::from(carrier), 1, count),
                 draws: seed.stream(&format!("cell/background{index}/blocks")),
             };
             terminals.push(Terminal::new(make, count));
@@ -104,13 +113,19 @@ impl<P> Cell<P> {
             turns: Turns::new(params.scheduler, params.use_remainder),
             signals: Vec::new(),
         };
-        let uplinks = params.stations.iter().enumerate();
+        let uplinks = params.stations.iter().enumerate().map(|(n, station)| {
+            let impairments = handover::uplink(&station.handovers, station.uplink.rate);
+            let wire = Wire::new(node(n), BASE, station.uplink, station.uplink);
+            wire.impaired(&impairments, seed, &format!("cell/station{n}/uplink"))
+        });
+        let fresh = rnti(numbers).0;
         Cell {
             rule: Rule::new(&params.aggregation),
             carriers: params.carriers.iter().map(carrier).collect(),
             sources,
-            uplinks: uplinks.map(|(n, station)| Wire::new(node(n), BASE, station.uplink, station.uplink)).collect(),
-            fresh: rnti(terminals.len()).0,
+            uplinks: uplinks.collect(),
+            fresh,
+            first_fresh: fresh,
             next: 0,
             scratch: Scratch { served: vec![false; terminals.len()], ..Scratch::default() },
             terminals,
@@ -158,12 +173,13 @@ impl<P> Cell<P> {
 
     /// The next boundary at which something happens.
     fn due(&self) -> Option<u64> {
-        let busy = self.carriers.iter().any(|carrier| !carrier.harq.is_empty() || !carrier.signals.is_empty())
-            || self.terminals.iter().any(|terminal| terminal.decodes || terminal.rlc.waiting() > 0);
+        let busy = self.params.truth
+            || self.carriers.iter().any(|carrier| !carrier.harq.is_empty() || !carrier.signals.is_empty())
+            || self.terminals.iter().any(|terminal| terminal.decoder.is_some() || terminal.rlc.waiting() > 0);
         if busy {
             return Some(self.next);
         }
-        let acts = self.sources.iter().map(|source| source.next).min()?;
+        let acts = self.sources.iter().map(|source| source.next).chain(self.next_handover()).min()?;
         Some(self.next.max(acts.as_nanos().div_ceil(SUBFRAME.as_nanos())))
     }
 
@@ -173,24 +189,36 @@ impl<P> Cell<P> {
             self.report(now, over, out);
             (0..self.carriers.len()).for_each(|carrier| self.receive(now, carrier, over, out));
         }
+        self.hand_over(boundary);
         self.take_background(now);
         (0..self.carriers.len()).for_each(|carrier| self.decide(boundary, carrier));
         self.next = boundary + 1;
     }
 
-    /// Tells stations what the control channels of a subframe have shown.
+    /// Tells what the control channels of a subframe have shown: node 0 what was sent, stations what they have decoded.
     fn report(&mut self, now: Time, subframe: u64, out: &mut impl Outbox<P>) {
-        if !self.terminals.iter().any(|terminal| terminal.decodes) {
+        let truth = self.params.truth;
+        if !truth && self.terminals.iter().all(|terminal| terminal.decoder.is_none()) {
             return;
         }
         for (number, carrier) in self.carriers.iter().enumerate() {
-            let dcis: Vec<Dci> = carrier.harq.in_subframe(subframe).map(Assignment::dci).collect();
-            for terminal in self.terminals.iter_mut().filter(|terminal| terminal.decodes) {
-                let Some(node) = terminal.node else { continue };
-                let own = terminal.carriers.has(number, subframe, &self.rule).then_some(terminal.rnti);
+            let sent: Vec<Dci> = carrier.harq.in_subframe(subframe).map(Assignment::dci).collect();
+            let shown = |own: Option<Rnti>, dcis: Vec<Dci>| {
                 let (carrier, prb) = (number as u8, u16::from(carrier.prb));
-                let shown = CellSubframe { carrier, number: subframe, prb, own, dcis: dcis.clone() };
-                out.driver(now, node, &Signal::Subframe(shown));
+                Signal::Subframe(CellSubframe { carrier, number: subframe, prb, own, dcis })
+            };
+            for terminal in &mut self.terminals {
+                let (Some(node), Some(decoder)) = (terminal.node, &mut terminal.decoder) else { continue };
+                let seen = decoder.see(carrier.prb, &sent);
+                // Between cells there is none to listen to.
+                if terminal.course.is_away(at(subframe)) {
+                    continue;
+                }
+                let own = terminal.carriers.has(number, subframe, &self.rule).then_some(terminal.rnti);
+                out.driver(now, node, &shown(own, seen));
+            }
+            if truth {
+                out.driver(now, BASE, &shown(None, sent));
             }
         }
     }
@@ -300,8 +328,8 @@ impl<P> Cell<P> {
         room.take(fit as u8 * CONTROL_PRB);
         for mcs in signals.drain(..fit) {
             let rnti = Rnti(self.fresh);
-            // Those of terminals that stay come first.
-            self.fresh = if self.fresh == RNTIS.1 { rnti_after(self.terminals.len()) } else { self.fresh + 1 };
+            // Those of terminals that stay come before.
+            self.fresh = if self.fresh == RNTIS.1 { self.first_fresh } else { self.fresh + 1 };
             let bits = mcs.bits(Tables::Qam64, CONTROL_PRB).unwrap_or(0);
             let sent = Sent { sequence: 0, bits, mcs, tables: Tables::Qam64, new_data: true, repeats: 0 };
             let blocks = [Some(sent), None];
@@ -368,7 +396,7 @@ fn leave<P>(now: Time, node: Node, up: HandedUp<P>, out: &mut impl Outbox<P>) {
 }
 
 /// When a subframe begins.
-fn at(boundary: u64) -> Time {
+pub(super) fn at(boundary: u64) -> Time {
     Time::ZERO + SUBFRAME * boundary
 }
 
@@ -377,11 +405,8 @@ fn node(place: usize) -> Node {
     Node(u16::try_from(place + 1).expect("a plan has at most 1023 stations"))
 }
 
-/// The number of a terminal that stays, by its place.
-fn rnti(place: usize) -> Rnti {
-    Rnti(rnti_after(place))
-}
-
-fn rnti_after(terminals: usize) -> u16 {
-    RNTIS.0 + u16::try_from(terminals).expect("a plan has at most 1023 stations and 1000 sources")
+/// The numbers of terminals, in order.
+pub(super) fn rnti(place: usize) -> Rnti {
+    let place = u16::try_from(place).expect("a plan has at most 1023 stations with 50 handovers each and 1000 sources");
+    Rnti(RNTIS.0 + place)
 }

@@ -5,9 +5,11 @@
 //! Checked by: tests::*, and the scenario files that must be refused
 
 use super::background::CONTROL_PRB;
-use super::mcs::{Cqi, Mcs, Tables};
+use super::codewords::MOST_LAYERS;
+use super::mcs::{Cqi, Tables};
+use super::station::{BlockError, StationParams, probabilities};
 use crate::wired;
-use lasthop_units::{Bytes, Rate, Span, Time};
+use lasthop_units::{Bytes, Rate, Span};
 
 /// The most carriers that a terminal can use at once (36.331: five serving cells).
 pub const MOST_CARRIERS: usize = 5;
@@ -24,7 +26,8 @@ pub const UPLINK: wired::Params =
 /// A base station with its stations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
-    /// PRB pairs of each carrier, in the order in which they are activated; every station has the first.
+    /// PRB pairs of each carrier. A station has its primary carrier from the beginning, and those that follow it, in a circle, as they
+    /// are activated.
     pub carriers: Vec<u8>,
     /// How resource blocks are shared out.
     pub scheduler: Scheduler,
@@ -42,6 +45,8 @@ pub struct Params {
     pub background: Vec<Background>,
     /// When a station gets another carrier, and when it loses it.
     pub aggregation: Aggregation,
+    /// Node 0 tells what was sent on each carrier, as a decoder would that never errs: what stations' decoders are held against.
+    pub truth: bool,
 }
 
 /// Which terminals are given resource block groups.
@@ -61,117 +66,17 @@ impl Scheduler {
     pub const PROPORTIONAL_FAIR: Scheduler = Scheduler::ProportionalFair { window: 99 };
 }
 
-/// A station of the cell.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StationParams {
-    /// Its channel over time: the first step at zero, times rising.
-    pub channel: Vec<Step>,
-    /// Its tables.
-    pub tables: Tables,
-    /// Blocks that it receives at once, 1 or 2.
-    pub layers: u8,
-    /// Carriers that it can use, at least 1; more than the cell has are none.
-    pub carriers: u8,
-    /// Its way to the base station.
-    pub uplink: wired::Params,
-    /// It decodes the whole control channel of every carrier: [`lasthop_signals::Signal::Subframe`] tells what it sees.
-    pub decodes: bool,
-}
-
-impl StationParams {
-    /// One layer up to 64QAM at a constant quality without errors, on every carrier; it decodes the control channel.
-    pub fn new(cqi: Cqi) -> StationParams {
-        StationParams {
-            channel: vec![Step { at: Time::ZERO, cqi, errors: BlockError::NONE }],
-            tables: Tables::Qam64,
-            layers: 1,
-            carriers: MOST_CARRIERS as u8,
-            uplink: UPLINK,
-            decodes: true,
-        }
-    }
-
-    /// The most that a carrier of `prb` PRB pairs carries to it at the best quality that it has, headers and repeats included: new blocks
-    /// in every subframe and layer.
-    pub fn most(&self, prb: u8) -> Rate {
-        let bits = |step: &Step| Mcs::for_cqi(step.cqi, self.tables)?.bits(self.tables, prb);
-        let most = self.channel.iter().filter_map(bits).max().unwrap_or(0);
-        Rate::from_bps(u64::from(most) * u64::from(self.layers) * 1000)
-    }
-}
-
-/// What a channel is like from a time on.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Step {
-    /// From when on.
-    pub at: Time,
-    /// Its quality, which the base station knows at once. Out of range: nothing is sent.
-    pub cqi: Cqi,
-    /// Which blocks are damaged.
-    pub errors: BlockError,
-}
-
-/// Which transport blocks are damaged.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum BlockError {
-    /// Blocks of L bits with probability 1 - (1 - rate)^L.
-    BitErrorRate {
-        /// Probability that a bit is wrong after decoding, each by itself.
-        rate: f64,
-        /// Each repeat multiplies the block's probability by this, since the receiver combines it with what it has.
-        combining: f64,
-    },
-    /// Whatever their length.
-    Fixed {
-        /// Probability for a block that is sent for the first time.
-        first: f64,
-        /// For a repeat.
-        repeat: f64,
-    },
-}
-
-impl BlockError {
-    /// No block is ever damaged.
-    pub const NONE: BlockError = BlockError::Fixed { first: 0.0, repeat: 0.0 };
-    /// What a repeat leaves of the probability of an error. Link adaptation aims at one first transmission in ten that fails
-    /// (36.213 section 7.2.3), and with its repeat at one in a hundred. ns-3's tests lte-harq have 0.07 and 0.25 where every
-    /// first transmission fails.
-    pub const COMBINING: f64 = 0.1;
-
-    /// The probability that a block is damaged which has been repeated `repeats` times.
-    pub(super) fn probability(self, bits: u32, repeats: u8) -> f64 {
-        match self {
-            // Small rates lose all their digits in 1 - rate.
-            BlockError::BitErrorRate { rate, combining } => {
-                let first = -f64::exp_m1(f64::from(bits) * f64::ln_1p(-rate));
-                first * combining.powi(i32::from(repeats))
-            }
-            BlockError::Fixed { first, repeat } => {
-                if repeats == 0 {
-                    first
-                } else {
-                    repeat
-                }
-            }
-        }
-    }
-
-    fn numbers(self) -> [f64; 2] {
-        match self {
-            BlockError::BitErrorRate { rate, combining } => [rate, combining],
-            BlockError::Fixed { first, repeat } => [first, repeat],
-        }
-    }
-}
-
 /// Terminals that the cell serves beside the stations.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Background {
-    /// One terminal that is sent bursts of data, at the times of a Poisson process. It has one layer, the tables up to 64QAM and
-    /// the queue that it needs.
+    /// One terminal that is sent bursts of data, at the times of a Poisson process. It has the queue that it needs.
     Data {
-        /// On which carrier.
+        /// On which carrier; it has no other.
         carrier: u8,
+        /// Layers that it receives at once, 1 to 4.
+        layers: u8,
+        /// Its tables.
+        tables: Tables,
         /// Its quality.
         cqi: Cqi,
         /// Its block errors.
@@ -252,6 +157,7 @@ impl Params {
             stations,
             background: Vec::new(),
             aggregation: Aggregation::default(),
+            truth: false,
         }
     }
 
@@ -271,7 +177,7 @@ impl Params {
         within("queue", self.queue.get() as f64, (1.0, 1e12))?;
         within("stations", self.stations.len() as f64, (1.0, 1023.0))?;
         for (n, station) in self.stations.iter().enumerate() {
-            station.check(&format!("stations[{n}]"))?;
+            station.check(&format!("stations[{n}]"), self.carriers.len())?;
         }
         within("background", self.background.len() as f64, (0.0, 1000.0))?;
         for (n, background) in self.background.iter().enumerate() {
@@ -284,7 +190,8 @@ impl Params {
                 Background::Data { .. } => 1e5,
             };
             within(&key("rate"), background.rate(), (1e-6, most))?;
-            if let Background::Data { errors, bursts, .. } = background {
+            if let Background::Data { layers, errors, bursts, .. } = background {
+                within(&key("layers"), f64::from(*layers), (1.0, f64::from(MOST_LAYERS)))?;
                 probabilities(&key("errors"), *errors)?;
                 let (Bursts::Fixed(size) | Bursts::Exponential(size)) = bursts;
                 within(&key("bursts"), size.get() as f64, (1.0, 1e12))?;
@@ -303,25 +210,8 @@ impl Params {
     }
 }
 
-impl StationParams {
-    fn check(&self, key: &str) -> Result<(), Error> {
-        within(&format!("{key}.layers"), f64::from(self.layers), (1.0, 2.0))?;
-        within(&format!("{key}.carriers"), f64::from(self.carriers), (1.0, MOST_CARRIERS as f64))?;
-        within(&format!("{key}.uplink.rate"), self.uplink.rate.as_bps() as f64, (1.0, f64::MAX))?;
-        let first = self.channel.first().is_some_and(|step| step.at == Time::ZERO);
-        if !first || !self.channel.is_sorted_by(|a, b| a.at < b.at) {
-            return Err(Error::Steps(key.to_owned()));
-        }
-        self.channel.iter().try_for_each(|step| probabilities(&format!("{key}.channel.errors"), step.errors))
-    }
-}
-
-fn probabilities(key: &str, errors: BlockError) -> Result<(), Error> {
-    errors.numbers().into_iter().try_for_each(|number| within(key, number, (0.0, 1.0)))
-}
-
 /// Written so that NaN is outside.
-fn within(key: &str, got: f64, (min, max): (f64, f64)) -> Result<(), Error> {
+pub(super) fn within(key: &str, got: f64, (min, max): (f64, f64)) -> Result<(), Error> {
     if min <= got && got <= max {
         return Ok(());
     }
@@ -347,6 +237,9 @@ pub enum Error {
     /// Steps that do not begin at zero or do not rise.
     #[error("{0}.channel must begin at zero and rise in time")]
     Steps(String),
+    /// Handovers that overlap, or the first of which is at zero.
+    #[error("{0}.handovers.at must be above zero, rise, and leave time for each interruption")]
+    Handovers(String),
 }
 
 /// A description from which a cell can be built.
@@ -363,19 +256,10 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lasthop_units::Time;
 
     fn station() -> StationParams {
         StationParams::new(Cqi::new(15).expect("in range"))
-    }
-
-    #[test]
-    fn a_station_has_at_most_a_block_of_each_layer_at_its_best_quality() {
-        // CQI 15 is MCS 28, with 75 376 bits in 100 PRB pairs (36.213 table 7.1.7.2.1-1).
-        assert_eq!(station().most(100), Rate::from_bps(75_376_000));
-        let mut two = StationParams { layers: 2, ..station() };
-        assert_eq!(two.most(100), Rate::from_bps(150_752_000));
-        two.channel.push(Step { at: Time::from_nanos(1), cqi: Cqi::new(1).expect("in range"), ..two.channel[0] });
-        assert_eq!(two.most(100), Rate::from_bps(150_752_000), "not that of its worst");
     }
 
     #[test]
@@ -392,16 +276,5 @@ mod tests {
         assert!(matches!(broken.validate(), Err(Error::OutOfRange { key, .. }) if key.ends_with("errors")));
         let data = Background::Control { carrier: 1, cqi: Cqi::new(7).expect("in range"), rate: 1.0 };
         assert!(Params { background: vec![data], ..good }.validate().is_err());
-    }
-
-    #[test]
-    fn longer_blocks_fail_more_often_and_repeats_less() {
-        let errors = BlockError::BitErrorRate { rate: 3e-6, combining: 0.1 };
-        // 1 - (1 - 3e-6)^L for blocks of 30, 60 and 100 kbit.
-        for (bits, want) in [(30_000, 0.0861), (60_000, 0.1647), (100_000, 0.2592)] {
-            assert!((errors.probability(bits, 0) - want).abs() < 1e-4, "{bits}");
-        }
-        assert!((errors.probability(30_000, 2) - 0.000_861).abs() < 1e-6);
-        assert!(BlockError::BitErrorRate { rate: 1.0, combining: 1.0 }.probability(8, 3) > 0.999);
     }
 }

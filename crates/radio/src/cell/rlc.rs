@@ -5,7 +5,7 @@
 //! Symbols:    n - 1 length indicators of 12 bits; 1: the MAC subheader; 2: the RLC header with a sequence number of 10 bits;
 //!             each packet has 2 more, PDCP's
 //! Deviations: the terminal passes over a lost block when its last repeat has failed, where a real one waits for a timer
-//!             (t-Reordering). Sequence numbers do not wrap. No header compression, no segmentation status, no mode with
+//!             (t-Reordering). At a handover it forwards whole packets, as the mode with acknowledgements does. Sequence numbers do not wrap. No header compression, no segmentation status, no mode with
 //!             acknowledgements.
 //! Validity:   a block that ends with padding has room for the padding's subheaders, which are not counted; packets up to 2047 octets.
 //! Checked by: tests::*, tests/cell.rs (order and losses; the share of headers in reference data S7)
@@ -46,6 +46,8 @@ struct Sdu<P> {
     queued_at: Time,
     /// When its first part was taken.
     head_at: Option<Time>,
+    /// Octets, PDCP's header included.
+    octets: u64,
     /// Octets that have not been sent.
     unsent: u64,
 }
@@ -100,7 +102,7 @@ impl<P> Rlc<P> {
 
     fn add(&mut self, now: Time, packet: Option<Packet<P>>, octets: u64) {
         self.waiting += octets;
-        self.sdus.push_back(Sdu { packet, queued_at: now, head_at: None, unsent: octets });
+        self.sdus.push_back(Sdu { packet, queued_at: now, head_at: None, octets, unsent: octets });
     }
 
     /// Octets that wait, PDCP's headers included.
@@ -152,6 +154,17 @@ impl<P> Rlc<P> {
         let pdu = Pdu { first, last: first + parts - 1, complete: self.cursor, octets: used, state: State::OnAir };
         self.window.push_back(pdu);
         Some(self.first + self.window.len() as u64 - 1)
+    }
+
+    /// The terminal goes to another cell, and no block of before counts: all that has not been handed up waits again, whole and in its
+    /// order. What has lost a part before is lost.
+    pub fn forward(&mut self) {
+        self.first += self.window.len() as u64;
+        self.window.clear();
+        self.sdus.retain(|sdu| sdu.packet.is_some());
+        self.sdus.iter_mut().for_each(|sdu| sdu.unsent = sdu.octets);
+        self.waiting = self.sdus.iter().map(|sdu| sdu.octets).sum();
+        self.cursor = self.base;
     }
 
     /// Block `sequence` has been decoded and had `bits`, or is given up. Hands up what is complete in order then.
@@ -268,6 +281,22 @@ mod tests {
         assert_eq!((rlc.waiting(), rlc.packets()), (150, 2));
         rlc.fill(Time::ZERO, 200).expect("something waits");
         assert_eq!(settle(&mut rlc, 1, Some(8)), [(1, true)]);
+    }
+
+    #[test]
+    fn what_is_forwarded_is_sent_again_whole_and_in_order() {
+        // Packet 0 has arrived, 1 has lost a part, 2 has come but waits for 1's end, 3 is half sent.
+        let mut rlc = queue(&[98, 198, 48, 148]);
+        let all: Vec<_> = [103, 103, 155, 80].into_iter().map(|octets| rlc.fill(Time::ZERO, octets)).collect();
+        assert_eq!(all, [0, 1, 2, 3].map(Some));
+        assert_eq!(settle(&mut rlc, 0, Some(8)), [(0, true)]);
+        assert_eq!(settle(&mut rlc, 1, None), [(1, false)]);
+        assert_eq!(settle(&mut rlc, 3, Some(8)), []);
+        rlc.forward();
+        assert_eq!((rlc.waiting(), rlc.packets()), (50 + 150, 2));
+        assert_eq!((rlc.fill(Time::ZERO, 1000), rlc.waiting()), (Some(4), 0));
+        assert_eq!(settle(&mut rlc, 4, Some(8)), [(2, true), (3, true)]);
+        assert_eq!((rlc.sdus.len(), rlc.window.len()), (0, 0));
     }
 
     #[test]

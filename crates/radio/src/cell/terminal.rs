@@ -6,11 +6,14 @@
 
 use super::background::uniform;
 use super::carriers::Carriers;
+use super::codewords;
+use super::decoder::Decoder;
+use super::handover::Course;
 use super::harq::{PROCESSES, Sent};
 use super::mcs::{Cqi, Mcs, Tables};
-use super::params::{BlockError, Step};
 use super::rlc::Rlc;
 use super::scheduler::{Average, Candidate};
+use super::station::{BlockError, Step};
 use crate::{Drop, Outbox, Packet};
 use lasthop_signals::{Node, Rnti};
 use lasthop_units::{Stream, Time};
@@ -24,7 +27,9 @@ pub(super) struct Terminal<P> {
     /// `None` in the background.
     pub node: Option<Node>,
     pub rnti: Rnti,
-    pub decodes: bool,
+    /// What it sees of the control channel, if it decodes that.
+    pub decoder: Option<Decoder>,
+    pub course: Course,
     pub rlc: Rlc<P>,
     pub carriers: Carriers,
     /// By carrier of the cell.
@@ -33,8 +38,9 @@ pub(super) struct Terminal<P> {
     /// The step that holds.
     step: usize,
     tables: Tables,
-    layers: u8,
-    /// The new data indicators: by carrier of the cell, process and layer.
+    /// Layers of each codeword.
+    codewords: &'static [u8],
+    /// The new data indicators: by carrier of the cell, process and codeword.
     new_data: Vec<[[bool; 2]; PROCESSES as usize]>,
     draws: Stream,
 }
@@ -44,7 +50,9 @@ pub(super) struct Terminal<P> {
 pub(super) struct Make {
     pub node: Option<Node>,
     pub rnti: Rnti,
-    pub decodes: bool,
+    /// What it sees of the control channel, if it decodes that.
+    pub decoder: Option<Decoder>,
+    pub course: Course,
     pub channel: Vec<Step>,
     pub tables: Tables,
     pub layers: u8,
@@ -55,18 +63,19 @@ pub(super) struct Make {
 impl<P> Terminal<P> {
     /// A terminal of a cell with so many carriers.
     pub fn new(make: Make, carriers: usize) -> Terminal<P> {
-        let Make { node, rnti, decodes, channel, tables, layers, carriers: own, draws } = make;
+        let Make { node, rnti, decoder, course, channel, tables, layers, carriers: own, draws } = make;
         Terminal {
             node,
             rnti,
-            decodes,
+            decoder,
+            course,
             rlc: Rlc::new(),
             carriers: own,
             averages: vec![Average::new(); carriers],
             channel,
             step: 0,
             tables,
-            layers,
+            codewords: codewords::layers_of_codewords(layers),
             new_data: vec![[[false; 2]; PROCESSES as usize]; carriers],
             draws,
         }
@@ -87,36 +96,37 @@ impl<P> Terminal<P> {
         (self.channel[self.step].cqi, self.channel[self.step].errors)
     }
 
-    /// How it is sent to at `now`; `None` out of range.
+    /// How it is sent to at `now`; `None` out of range and between cells.
     pub fn mcs(&mut self, now: Time) -> Option<Mcs> {
+        if self.course.is_away(now) {
+            return None;
+        }
         Mcs::for_cqi(self.channel(now).0, self.tables)
     }
 
     /// What it would be given on a carrier of `prb`, if anything waits and it is in range. `average`: what it had lately.
     pub fn candidate(&mut self, place: usize, now: Time, prb: u8, average: f64) -> Option<Candidate> {
         let mcs = self.mcs(now).filter(|_| self.rlc.waiting() > 0)?;
-        let (tables, layers) = (self.tables, u32::from(self.layers));
-        let bits = |prb| mcs.bits(tables, prb).unwrap_or(0);
-        let most = bits(prb) * layers;
-        let needs = self.rlc.needs(u64::from(layers)) * 8;
+        let (tables, codewords) = (self.tables, self.codewords);
+        let block = |prb, layers: &u8| codewords::bits(mcs, tables, prb, *layers).unwrap_or(0);
+        let bits = |prb| codewords.iter().map(|layers| block(prb, layers)).sum::<u32>();
+        let most = bits(prb);
+        let needs = self.rlc.needs(codewords.len() as u64) * 8;
         let fewest = |enough: &dyn Fn(u8) -> bool| (1..prb).find(|n| enough(*n)).unwrap_or(prb);
-        let least = fewest(&|n| bits(n) >= 8 * LEAST_OCTETS);
-        let wants = if u64::from(most) <= needs {
-            prb
-        } else {
-            fewest(&|n| n >= least && u64::from(bits(n) * layers) >= needs)
-        };
+        // Every codeword's block must be of use, and the first has the fewest layers.
+        let least = fewest(&|n| codewords.first().is_some_and(|layers| block(n, layers) >= 8 * LEAST_OCTETS));
+        let wants = if u64::from(most) <= needs { prb } else { fewest(&|n| n >= least && u64::from(bits(n)) >= needs) };
         Some(Candidate { terminal: place as u16, least, wants, metric: f64::from(most) / average })
     }
 
-    /// Fills the layers of an assignment of `prb` in which nothing is repeated; all empty if nothing waits or fits.
+    /// Fills the codewords of an assignment of `prb` in which nothing is repeated; all empty if nothing waits or fits.
     pub fn fill(&mut self, now: Time, on: (usize, u64), prb: u8, blocks: &mut [Option<Sent>; 2]) {
         let Some(mcs) = self.mcs(now) else { return };
-        let Some(bits) = mcs.bits(self.tables, prb) else { return };
         let (carrier, subframe) = on;
         let indicators = &mut self.new_data[carrier][(subframe % PROCESSES) as usize];
-        let layers = blocks.iter_mut().zip(indicators).take(usize::from(self.layers));
-        for (block, new_data) in layers.filter(|(block, _)| block.is_none()) {
+        let codewords = blocks.iter_mut().zip(indicators).zip(self.codewords);
+        for ((block, new_data), layers) in codewords.filter(|((block, _), _)| block.is_none()) {
+            let Some(bits) = codewords::bits(mcs, self.tables, prb, *layers) else { return };
             let Some(sequence) = self.rlc.fill(now, u64::from(bits / 8)) else { return };
             *new_data = !*new_data;
             *block = Some(Sent { sequence, bits, mcs, tables: self.tables, new_data: *new_data, repeats: 0 });

@@ -1,10 +1,12 @@
 //! The tables of a scenario file as they are written. Their doc comments are the reference page and the JSON Schema.
 
 mod laws;
+mod power;
 mod values;
 mod words;
 
 pub(crate) use laws::{Agent, Part, Picked, Regulator, Senders};
+pub(crate) use power::Dbm;
 pub(crate) use values::{Bandwidth, DeliveryFile, Load, Seeds};
 pub(crate) use words::{
     BurstSizes, CellLoad, CellScheduler, Class, FadingKind, Measure, Modulation, QueueKind, RateControl, RateSet,
@@ -296,8 +298,8 @@ table! {
     /// An LTE cell (FDD): a base station that gives its stations parts of one or more carriers, a millisecond at a time. It has a queue for
     /// each station.
     CellHop {
-        /// The carriers, in the order in which stations get them: the bandwidth of each, 1.4, 3, 5, 10, 15 or 20 MHz, or a number of
-        /// PRB pairs, 6 to 110. Every station has the first.
+        /// The carriers: the bandwidth of each, 1.4, 3, 5, 10, 15 or 20 MHz, or a number of PRB pairs, 6 to 110. A station has its
+        /// `primary-carrier` from the beginning and gets those that follow it in turn.
         required carriers: Vec<Bandwidth>,
         /// How resource blocks are shared out.
         default("\"proportional-fair\"") scheduler: CellScheduler,
@@ -323,6 +325,10 @@ table! {
         default("\"24 ms\"") activation_delay: Quantity<Span>,
         /// A station loses its last carrier when it was given nothing there for so long (sCellDeactivationTimer).
         default("\"320 ms\"") deactivate_after: Quantity<Span>,
+        /// For stations with an `rsrp-trace`: noise figure of their receivers (default as in 3GPP TR 36.942).
+        default("\"9 dB\"") noise_figure: Quantity<Decibels>,
+        /// Likewise: by how much noise and other cells' signals together are above the noise, anywhere in the cell.
+        default("\"3 dB\"") interference_margin: Quantity<Decibels>,
         /// Terminals that the cell serves beside the stations, one `[[hop.cell.background]]` each.
         default("[]") background: Vec<CellBackground>,
     }
@@ -345,6 +351,10 @@ table! {
         optional sizes: BurstSizes,
         /// `data`: as of a station (default 0).
         optional bit_error_rate: f64,
+        /// `data`: layers that it receives at once, 1 to 4 (default 1).
+        optional layers: u64,
+        /// `data`: the tables that it uses (default `"64qam"`).
+        optional modulation: Modulation,
     }
 }
 
@@ -495,15 +505,32 @@ table! {
         /// Cell: in place of `cqi`, over time: a list of `{ at = "2 s", cqi = 9 }`, the first at 0 s, or the path of a CSV file with the columns
         /// `at_s,cqi`, relative to the scenario.
         optional cqi_trace: Trace<CqiStep>,
+        /// Cell: in place of `cqi`, the power of the cell's reference signals (RSRP) over time: a list of `{ at = "2 s", rsrp = "-95 dBm" }`, the
+        /// first at 0 s, or the path of a CSV file with the columns `at_s,rsrp_dbm`, relative to the scenario; in between it changes evenly.
+        /// The quality follows from it by noise, `interference-margin` and the efficiency that ns-3 reckons with.
+        optional rsrp_trace: Trace<RsrpStep>,
+        /// Cell: when it is handed over to another cell, a list of times. The other cell is like this one. What has not arrived is sent there
+        /// again; the station has another RNTI and its primary carrier only.
+        optional handovers: Vec<Quantity<Span>>,
+        /// Cell: how long nothing is sent to it at a handover, and nothing leaves it (default 50 ms; 3GPP TR 36.881 has 49.5 ms as typical).
+        optional handover_interruption: Quantity<Span>,
         /// Cell: probability p that a bit is wrong, so that a block of L bits fails with probability 1 - (1 - p)^L, and is repeated 8 ms later, up to
         /// three times; each repeat fails a tenth as often. Some 1e-6 to 5e-6 in use (default 0).
         optional bit_error_rate: f64,
-        /// Cell: blocks that it receives at once, 1 or 2 (default 1).
+        /// Cell: layers that it receives at once, 1 to 4: one block on one layer, two blocks on more (default 1).
         optional layers: u64,
         /// Cell: the tables that it uses (default `"64qam"`).
         optional modulation: Modulation,
-        /// Cell: how many of the carriers it can use, from the first on. Without it: all.
+        /// Cell: on which of the carriers, counted from 1, it begins (default 1).
+        optional primary_carrier: u64,
+        /// Cell: how many of the carriers it can use: its primary one and those that follow it, after the last the first. Without it: all.
         optional carriers: u64,
+        /// Cell: probability with which it misses an assignment on the control channel, each by itself (default 0). It is sent its own all the
+        /// same: what errs is the decoder that watches everybody's.
+        optional missed_dci: f64,
+        /// Cell: probability with which it sees one assignment that is none, for each subframe and carrier: of a random RNTI, with random PRBs
+        /// and a random MCS (default 0).
+        optional false_dci: f64,
     }
 }
 
@@ -514,6 +541,16 @@ table! {
         required at: Quantity<Span>,
         /// The channel quality indicator from then on.
         required cqi: u64,
+    }
+}
+
+table! {
+    /// One point of an RSRP trace.
+    RsrpStep {
+        /// When, from the start of the run.
+        required at: Quantity<Span>,
+        /// The power of the reference signals then, such as `"-95 dBm"`.
+        required rsrp: Dbm,
     }
 }
 

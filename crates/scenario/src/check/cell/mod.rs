@@ -1,17 +1,20 @@
 //! An LTE cell: its carriers, its stations and what it serves beside them.
 
-use super::{line, plain, span, trace};
+mod station;
+
+use super::{line, plain, span};
 use crate::problem::Kind;
-use crate::quantity::show;
+use crate::quantity::{Decibels, show};
 use crate::raw::{BurstSizes, CellLoad, CellScheduler, Modulation};
 use crate::read::{At, Context, Entry};
 use crate::{World, raw};
+use lasthop_radio::cell::codewords::MOST_LAYERS;
 use lasthop_radio::cell::mcs::{Cqi, Tables};
 use lasthop_radio::cell::{
-    Aggregation, Background, BlockError, Bursts, MOST_CARRIERS, Params, Plan, Scheduler, StationParams, Step,
+    Aggregation, Background, BlockError, Bursts, Link, MOST_CARRIERS, Params, Plan, Scheduler, StationParams,
 };
-use lasthop_radio::wired;
-use lasthop_units::{Bytes, Span, Time};
+use lasthop_radio::wifi::Db;
+use lasthop_units::{Bytes, Span};
 
 /// Above this hardly a block of the shortest kinds arrives.
 const MOST_ERRORS: f64 = 0.01;
@@ -27,8 +30,10 @@ pub(super) fn hop(hop: &raw::CellHop, raw: &raw::Scenario, cx: &mut Context) -> 
     let queue = cx.within(&plain(&hop.queue), (Bytes::new(2_000), Bytes::new(1_000_000_000)), show, why);
     let uplink = line(&hop.uplink_rate, &hop.uplink_delay, &hop.uplink_queue, cx);
     let aggregation = aggregation(hop, cx);
+    let link = link(hop, cx);
     let tables = raw.station.get()?;
-    let stations: Vec<Option<StationParams>> = tables.iter().map(|table| station(table, uplink, count, cx)).collect();
+    let stations: Vec<Option<StationParams>> =
+        tables.iter().map(|table| station::station(table, (uplink, link), count, cx)).collect();
     let tables = hop.background.get();
     let background: Option<Vec<Option<Background>>> =
         tables.map(|tables| tables.iter().map(|table| self::background(table, carriers.as_deref(), cx)).collect());
@@ -38,6 +43,8 @@ pub(super) fn hop(hop: &raw::CellHop, raw: &raw::Scenario, cx: &mut Context) -> 
         queue: queue?,
         background: background?.into_iter().collect::<Option<_>>()?,
         aggregation: aggregation?,
+        // How much of a carrier is given away is told by the base station, whatever decoders see.
+        truth: true,
         ..Params::new(carriers?, stations.into_iter().collect::<Option<_>>()?)
     };
     // Whatever is left has been checked above, with its place.
@@ -45,8 +52,14 @@ pub(super) fn hop(hop: &raw::CellHop, raw: &raw::Scenario, cx: &mut Context) -> 
 }
 
 /// Keys of a station that only mean something in a cell, where they are given.
-pub(super) fn keys(station: &raw::Station) -> [Option<&At>; 6] {
+pub(super) fn keys(station: &raw::Station) -> [Option<&At>; 12] {
     [
+        station.rsrp_trace.given_at(),
+        station.handovers.given_at(),
+        station.handover_interruption.given_at(),
+        station.primary_carrier.given_at(),
+        station.missed_dci.given_at(),
+        station.false_dci.given_at(),
         station.cqi.given_at(),
         station.cqi_trace.given_at(),
         station.bit_error_rate.given_at(),
@@ -114,45 +127,14 @@ fn aggregation(hop: &raw::CellHop, cx: &mut Context) -> Option<Aggregation> {
     Some(Aggregation { window: window?, share: share?, delay: delay?, unused: Some(unused?) })
 }
 
-fn station(
-    table: &raw::Station,
-    uplink: Option<wired::Params>,
-    carriers: Option<usize>,
-    cx: &mut Context,
-) -> Option<StationParams> {
-    let errors = errors(&table.bit_error_rate, cx);
-    let steps = match (table.cqi.given, table.cqi_trace.given) {
-        (true, true) => {
-            let remedy = "keep one of `cqi` and `cqi-trace`";
-            cx.impossible(&table.cqi_trace.at, "two keys say what the channel is like", remedy);
-            None
-        }
-        (false, false) => {
-            let at = table.place.below("cqi");
-            cx.problem(Kind::Missing, &at, "nothing says what the channel is like", "add `cqi = 12`, or `cqi-trace`");
-            None
-        }
-        (true, false) => cqi(&table.cqi, 0, cx).map(|cqi| vec![(Time::ZERO, cqi)]),
-        (false, true) => {
-            table.cqi_trace.get().and_then(|trace| trace::steps(&trace, |entry, cx| cqi(entry, 0, cx), cx))
-        }
-    };
-    let layers = optional(&table.layers, 1, (1, 2), "one or two layers are modelled", cx);
-    let most = carriers.map_or(MOST_CARRIERS, |count| count) as u64;
-    let use_of = optional(&table.carriers, most, (1, most), "the carriers of the hop", cx);
-    let tables = if table.modulation.given { table.modulation.get()? } else { Modulation::Qam64 };
-    let errors = errors?;
-    Some(StationParams {
-        channel: steps?.into_iter().map(|(at, cqi)| Step { at, cqi, errors }).collect(),
-        tables: match tables {
-            Modulation::Qam64 => Tables::Qam64,
-            Modulation::Qam256 => Tables::Qam256,
-        },
-        layers: layers?,
-        carriers: use_of?,
-        uplink: uplink?,
-        decodes: true,
-    })
+/// What stands between a station's power and its quality.
+fn link(hop: &raw::CellHop, cx: &mut Context) -> Option<Link> {
+    let why = "a receiver adds some noise";
+    let noise = cx.within(&plain(&hop.noise_figure), (Decibels(0), Decibels(30_000)), show, why);
+    let why = "0 dB without other cells, some 30 dB beside a strong one";
+    let margin = cx.within(&plain(&hop.interference_margin), (Decibels(0), Decibels(60_000)), show, why);
+    let db = |ratio: Decibels| Db(ratio.0 as f64 / 1_000.0);
+    Some(Link { noise_figure: db(noise?), margin: db(margin?) })
 }
 
 fn background(table: &raw::CellBackground, carriers: Option<&[u8]>, cx: &mut Context) -> Option<Background> {
@@ -168,7 +150,13 @@ fn background(table: &raw::CellBackground, carriers: Option<&[u8]>, cx: &mut Con
     };
     let rate = cx.within(&table.per_second, (0.001, fastest), |rate| rate.to_string(), why);
     if kind == CellLoad::Control {
-        let data = [table.size.given_at(), table.sizes.given_at(), table.bit_error_rate.given_at()];
+        let data = [
+            table.size.given_at(),
+            table.sizes.given_at(),
+            table.bit_error_rate.given_at(),
+            table.layers.given_at(),
+            table.modulation.given_at(),
+        ];
         for at in data.into_iter().flatten() {
             let what = format!("signalling has no `{}`", at.name());
             cx.impossible(at, what, "delete this key, or write `kind = \"data\"`");
@@ -176,6 +164,8 @@ fn background(table: &raw::CellBackground, carriers: Option<&[u8]>, cx: &mut Con
         return Some(Background::Control { carrier: carrier?, cqi: cqi?, rate: rate? });
     }
     let errors = errors(&table.bit_error_rate, cx);
+    let layers = layers(&table.layers, cx);
+    let tables = tables(&table.modulation);
     let size = if table.size.given {
         let bounds = (Bytes::new(1), Bytes::new(1_000_000_000));
         cx.within(&plain(&table.size), bounds, show, "a byte at least")
@@ -187,7 +177,15 @@ fn background(table: &raw::CellBackground, carriers: Option<&[u8]>, cx: &mut Con
         BurstSizes::Fixed => Bursts::Fixed(size?),
         BurstSizes::Exponential => Bursts::Exponential(size?),
     };
-    Some(Background::Data { carrier: carrier?, cqi: cqi?, errors: errors?, rate: rate?, bursts })
+    Some(Background::Data {
+        carrier: carrier?,
+        layers: layers?,
+        tables: tables?,
+        cqi: cqi?,
+        errors: errors?,
+        rate: rate?,
+        bursts,
+    })
 }
 
 fn cqi(entry: &Entry<u64>, least: u64, cx: &mut Context) -> Option<Cqi> {
@@ -202,6 +200,17 @@ fn errors(entry: &Entry<f64>, cx: &mut Context) -> Option<BlockError> {
     let why = "a probability for each bit; above it hardly a block arrives";
     let rate = cx.within(entry, (0.0, MOST_ERRORS), |p| p.to_string(), why)?;
     Some(BlockError::BitErrorRate { rate, combining: BlockError::COMBINING })
+}
+
+fn layers(entry: &Entry<u64>, cx: &mut Context) -> Option<u8> {
+    optional(entry, 1, (1, u64::from(MOST_LAYERS)), "one to four layers are modelled", cx)
+}
+
+fn tables(entry: &Entry<Modulation>) -> Option<Tables> {
+    match if entry.given { entry.get()? } else { Modulation::Qam64 } {
+        Modulation::Qam64 => Some(Tables::Qam64),
+        Modulation::Qam256 => Some(Tables::Qam256),
+    }
 }
 
 fn optional(entry: &Entry<u64>, default: u64, bounds: (u64, u64), why: &str, cx: &mut Context) -> Option<u8> {
