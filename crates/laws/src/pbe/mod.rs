@@ -66,6 +66,8 @@ params! {
         overhead: f64 = "0.068", |p| crate::param::from_to(p.overhead, 0.0, 0.5) => "from 0 to 0.5";
         /// What they add is measured, from the lengths of blocks and packets. `false`: as published.
         measured_overhead: bool = "true";
+        /// What it can have is its fair share at least, whatever it has had: whoever asks for that is given it. `false`: as published.
+        least_fair: bool = "true";
         /// Terminals count only if they were active in more than one subframe, with more than four PRB on average.
         user_filter: bool = "true";
         /// How long a block that was not decoded takes to come again. 8 ms in LTE with FDD.

@@ -4,7 +4,8 @@
 //! Symbols:    RTprop, the least round trip of the last 10 s -> `round_trip`, 40 ms until one is known
 //! Deviations: averages are over at most a second. `CellCapacity::restart` stays set for a round trip, since the
 //!             segment that tells it may be lost. A receiver that has heard nothing of its cell for 200 ms tells that it
-//!             does not know. Flows of one terminal have equal parts of what it can have. Of a cell that is full of others it tells the least rate that is not zero.
+//!             does not know. C_t is C_f at least: beside a terminal whose queue never empties nothing is idle, and P_a is what
+//!             this one has asked for. Flows of one terminal have equal parts of what it can have. Of a cell that is full of others it tells the least rate that is not zero.
 //! Validity:   subframes of each carrier in order.     Checked by: tests::*, tests/conformance
 
 use super::bottleneck::{Bottleneck, Narrowest, Sight};
@@ -95,12 +96,18 @@ impl Receiver {
             delay: Span::from_nanos(delay),
             late,
             explained: seen.own >= SHARE * seen.share && seen.idle <= IDLE * seen.all,
-            capacity: self.transport(&seen, seen.available),
+            capacity: self.transport(&seen, self.available(&seen)),
             round_trip: self.round_trip,
             jitter: self.params.jitter,
         };
         self.bottleneck.on_packet(now, arrival.len, &sight);
         self.tell(now);
+    }
+
+    /// C_p, or C_f where that is more.
+    fn available(&self, seen: &Estimate) -> f64 {
+        let least = if self.params.least_fair { seen.fair } else { 0.0 };
+        seen.available.max(least)
     }
 
     /// What a flow can have of so many bits a subframe.
@@ -122,7 +129,7 @@ impl Receiver {
 
     fn tell(&mut self, now: Time) {
         let known = self.seen.map(|seen| CellCapacity {
-            available: self.transport(&seen, seen.available).max(LEAST),
+            available: self.transport(&seen, self.available(&seen)).max(LEAST),
             fair: self.transport(&seen, seen.fair).max(LEAST),
             elsewhere: self.bottleneck.place() == Narrowest::Internet,
             restart: self.restart.is_some_and(|until| now < until),
