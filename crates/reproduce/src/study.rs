@@ -6,6 +6,7 @@ use lasthop_report::combined;
 use lasthop_report::page::{self, Ran, shown};
 use lasthop_report::{Entity, Estimate, Figure, Key, Run, SeriesKind, Track};
 use lasthop_scenario::Scenario;
+use lasthop_units::Seed;
 use lasthop_units::stats::Moments;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -63,17 +64,18 @@ impl<'a> Runner<'a> {
 
     /// Runs all laws of a scenario under its seeds (one, if it must be quick), with `edits` made to it first.
     pub(crate) fn run(&self, shipped: Shipped, edits: &[Edit<'_>]) -> Result<Results, ExperimentError> {
-        let Shipped { folder, name, text } = shipped;
-        self.ran
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .add((folder, name), &edits.iter().map(|(key, value)| (*key, told(value))).collect::<Vec<_>>());
-        let mut table: Table = toml::from_str(text).expect("shipped scenarios are TOML: a test reads them all");
-        edits.iter().for_each(|(path, value)| set(&mut table, path, value.clone()));
-        let text = toml::to_string(&table).expect("a table is TOML");
-        let scenario = Scenario::parse(name, &text, Path::new("."))
-            .unwrap_or_else(|error| panic!("an edited scenario is wrong: {}", error.plain()));
-        let seeds = if self.quick { scenario.seeds()[..1].to_vec() } else { scenario.seeds().to_vec() };
+        self.run_as(shipped, edits, edits)
+    }
+
+    /// The same, of which the page says that `told` was changed.
+    pub(crate) fn run_as(
+        &self,
+        shipped: Shipped,
+        edits: &[Edit<'_>],
+        told: &[Edit<'_>],
+    ) -> Result<Results, ExperimentError> {
+        let (name, scenario) = (shipped.name, self.parsed(shipped, edits, told));
+        let seeds = self.seed_numbers(&scenario);
         (self.tell)(&format!("{name}: {} laws x {} seeds", scenario.laws().len(), seeds.len()));
         let laws = scenario.laws().to_vec();
         let plan = Plan { scenario: &scenario, place: Place::Sim, laws, seeds, keep_packets: false };
@@ -84,10 +86,40 @@ impl<'a> Runner<'a> {
         Ok(Results { scenario, outcome })
     }
 
+    /// A scenario with `edits` made to it, for a study that looks at its world by itself.
+    pub(crate) fn scenario(&self, shipped: Shipped, edits: &[Edit<'_>]) -> Scenario {
+        (self.tell)(&format!("{}: looked at from within", shipped.name));
+        self.parsed(shipped, edits, edits)
+    }
+
+    /// The seeds under which it is looked at: one, if it must be quick.
+    pub(crate) fn seeds(&self, scenario: &Scenario) -> Vec<Seed> {
+        self.seed_numbers(scenario).into_iter().map(Seed).collect()
+    }
+
+    fn seed_numbers(&self, scenario: &Scenario) -> Vec<u64> {
+        let all = scenario.seeds();
+        all[..if self.quick { 1 } else { all.len() }].to_vec()
+    }
+
+    fn parsed(&self, shipped: Shipped, edits: &[Edit<'_>], said: &[Edit<'_>]) -> Scenario {
+        let said: Vec<_> = said.iter().map(|(key, value)| (*key, told(value))).collect();
+        self.ran.lock().unwrap_or_else(PoisonError::into_inner).add((shipped.folder, shipped.name), &said);
+        Scenario::parse(shipped.name, &edited(shipped, edits), Path::new("."))
+            .unwrap_or_else(|error| panic!("an edited scenario is wrong: {}", error.plain()))
+    }
+
     /// What has been run since this was asked last.
     pub(crate) fn take_ran(&self) -> Ran {
         std::mem::take(&mut *self.ran.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// The text of a scenario with some of its keys changed.
+pub(crate) fn edited(shipped: Shipped, edits: &[Edit<'_>]) -> String {
+    let mut table: Table = toml::from_str(shipped.text).expect("shipped scenarios are TOML: a test reads them all");
+    edits.iter().for_each(|(path, value)| set(&mut table, path, value.clone()));
+    toml::to_string(&table).expect("a table is TOML")
 }
 
 /// A value as a page tells it: a list of like tables by one of them and their number.

@@ -282,6 +282,22 @@ impl Net {
         }
     }
 
+    /// Octets that wait for a station of a cell at its base station; zero elsewhere.
+    pub(crate) fn waits(&self, link: usize, station: Node) -> Bytes {
+        match &self.links[link].carrier {
+            Carrier::Cell(cell) => cell.backlog(station).1,
+            _ => Bytes::ZERO,
+        }
+    }
+
+    /// Carriers of a cell that a station has; zero elsewhere.
+    pub(crate) fn active_carriers(&mut self, link: usize, station: Node) -> usize {
+        match &mut self.links[link].carrier {
+            Carrier::Cell(cell) => cell.active_carriers(station),
+            _ => 0,
+        }
+    }
+
     /// The component of a link.
     pub(crate) fn component(link: usize) -> Component {
         Component(link as u32)

@@ -77,6 +77,22 @@ impl World {
         self.pairs.iter().find_map(|pair| pair.told_from(host))
     }
 
+    /// The least round trip that the sender of that connection has seen lately, if it has seen one.
+    pub fn least_round_trip(&self, station: Node) -> Option<Span> {
+        let host = self.host_of(station);
+        self.pairs.iter().find(|pair| pair.told_from(host).is_some())?.sender().stats().min_rtt
+    }
+
+    /// Octets that wait for a station at the last hop's other end, where its packets have a queue of their own: in a cell.
+    pub fn waits(&self, station: Node) -> Bytes {
+        self.net.waits(self.last_hop, station)
+    }
+
+    /// How many carriers of a cell a station has; zero elsewhere.
+    pub fn active_carriers(&mut self, station: Node) -> usize {
+        self.net.active_carriers(self.last_hop, station)
+    }
+
     /// What the sender of that connection does, by its law.
     pub fn does(&self, station: Node) -> Option<Why> {
         let host = self.host_of(station);

@@ -1,5 +1,15 @@
 //! "PBE-CC: Congestion Control via Endpoint-Centric, Physical-Layer Bandwidth Measurements" (Xie, Yi and Jamieson 2020).
 
+mod capacity;
+mod changing;
+mod forty;
+mod place;
+mod recorded;
+mod sharing;
+mod states;
+
+pub use place::{Place, places};
+
 use crate::study::{Results, Runner, Shipped, shipped};
 use crate::{Figure, System};
 use lasthop_experiment::ExperimentError;
@@ -20,9 +30,23 @@ pub(super) const SYSTEM: System = System {
         Figure { id: "ns3", title: "CUBIC and BBR over the cell, beside ns-3", make: beside_ns3 },
         Figure { id: "carrier", title: "One download and a second carrier", make: carrier },
         Figure { id: "wire", title: "A wire that becomes narrower than the cell", make: wire },
+        Figure {
+            id: "capacity",
+            title: "What a receiver tells, and what the cell would have carried",
+            make: capacity::capacity,
+        },
+        Figure { id: "states", title: "States and starts", make: states::states },
+        Figure { id: "forty", title: "Forty places", make: forty::forty },
+        Figure { id: "mobility", title: "A walk", make: changing::mobility },
+        Figure { id: "onoff", title: "A load that comes and goes", make: changing::on_off },
+        Figure { id: "handover", title: "A drive with handovers", make: changing::handover },
+        Figure { id: "users", title: "Two and three users", make: sharing::users },
+        Figure { id: "distances", title: "Servers at unequal distances", make: sharing::distances },
+        Figure { id: "friends", title: "Beside CUBIC and BBR", make: sharing::friends },
+        Figure { id: "recorded", title: "Recorded links", make: recorded::recorded },
     ],
     preface: PREFACE,
-    headlines: &["one-cell"],
+    headlines: &["one-cell", "forty"],
 };
 
 const PREFACE: &str = "
