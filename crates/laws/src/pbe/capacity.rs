@@ -40,6 +40,8 @@ pub(super) struct Estimate {
     pub(super) available: f64,
     /// C_f, bits a subframe.
     pub(super) fair: f64,
+    /// What it has of full queues beside it: its part of the PRBs that no block is sent in again, and those of its own that one is.
+    pub(super) least: f64,
     /// R_w of some carrier is not from own blocks.
     pub(super) coarse: bool,
     /// It is the middle of the CQI table.
@@ -114,6 +116,9 @@ struct Sums {
     given: u32,
     idle: u32,
     all: u32,
+    /// PRB pairs in which a block was sent again: everybody's, and the terminal's.
+    again: u32,
+    own_again: u32,
     own: New,
     others: New,
 }
@@ -164,6 +169,8 @@ impl Carrier {
         let rate = rate.unwrap_or(MIDDLE);
         sum.available += rate * (given + idle / users);
         sum.fair += rate * all / users;
+        let (again, own_again) = (f64::from(self.sums.again) / subframes, f64::from(self.sums.own_again) / subframes);
+        sum.least += rate * ((all - again).max(0.0) / users + own_again);
         sum.own += given;
         sum.share += all / users;
         sum.idle += idle;
@@ -178,8 +185,11 @@ impl Sums {
         for dci in subframe.dcis.iter().filter(|dci| dci.is_possible()) {
             taken += u32::from(dci.prb);
             let own = Some(dci.rnti) == subframe.own;
+            let again = if dci.blocks.iter().flatten().any(|block| block.is_repeat()) { u32::from(dci.prb) } else { 0 };
+            sums.again += again;
             if own {
                 sums.given += u32::from(dci.prb);
+                sums.own_again += again;
             }
             match own {
                 true => sums.own.add(dci),
@@ -198,6 +208,8 @@ impl Sums {
         count(&mut self.given, by.given);
         count(&mut self.idle, by.idle);
         count(&mut self.all, by.all);
+        count(&mut self.again, by.again);
+        count(&mut self.own_again, by.own_again);
         for (side, by) in [(&mut self.own, by.own), (&mut self.others, by.others)] {
             count(&mut side.prb, by.prb);
             count(&mut side.blocks, by.blocks);

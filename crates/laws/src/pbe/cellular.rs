@@ -5,7 +5,9 @@
 //!             BtlBw, max(3/4 BtlBw, 2 BtlBw - C_probe), then BtlBw for six;   cwnd = 2 BtlBw RTprop
 //! Symbols:    BtlBw, max of delivery rate over 10 rounds -> `bandwidth`; C_f -> the argument `fair`
 //! Deviations: what was delivered before the drain was over is no measure: BtlBw begins with the last sample in it. As
-//!             in BBR, the cycle begins in a phase drawn at random. Without pacing margin, policers and allowance for
+//!             in BBR, the cycle begins in a phase drawn at random. A probe that found an eighth more is followed by
+//!             the next one, without the six phases between: the other place may be gone, and six round trips of each eight would be
+//!             lost on the way back (`Params::keep_probing`). Without pacing margin, policers and allowance for
 //!             clumps of ACKs.
 //! Validity:   needs delivery-rate samples.     Checked by: tests of `sender`, tests/conformance
 
@@ -18,6 +20,8 @@ use lasthop_units::{Bytes, Rate, Span, Stream, Time};
 
 const DRAIN: f64 = 0.5;
 const PROBE: f64 = 1.25;
+/// A probe that found so many times as much is followed by another.
+const FOUND: f64 = 1.125;
 const LEAST_AFTER_PROBE: f64 = 0.75;
 const CWND: f64 = 2.0;
 /// How long an RTprop is probed for.
@@ -28,6 +32,9 @@ const PROBE_RTT: Span = Span::from_millis(200);
 pub(super) struct Cellular {
     phase: Phase,
     bandwidth: MaxFilter,
+    /// BtlBw when the last probe began.
+    before: Rate,
+    keep_probing: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -57,10 +64,10 @@ pub(super) struct Known<'a> {
 
 impl Cellular {
     /// From now on another place is the narrowest; it has delivered at `rate` lately.
-    pub(super) fn new(now: Time, round: u64, rate: Rate, min_rtt: Span) -> Cellular {
+    pub(super) fn new(now: Time, (round, min_rtt): (u64, Span), rate: Rate, keep_probing: bool) -> Cellular {
         let mut bandwidth = MaxFilter::new(ROUNDS);
         bandwidth.update(round, rate);
-        Cellular { phase: Phase::Drain { until: now + min_rtt }, bandwidth }
+        Cellular { phase: Phase::Drain { until: now + min_rtt }, bandwidth, before: Rate::MAX, keep_probing }
     }
 
     /// An ACK arrived.
@@ -82,7 +89,17 @@ impl Cellular {
             }
             Phase::Probe(_) if expired => self.phase = Phase::ProbeRtt { until: None, round_done: false },
             // Each phase lasts an RTprop, whatever is in flight.
-            Phase::Probe(cycle) => cycle.on_ack(now, cycle.gain(), min_rtt, Bytes::MAX, Bytes::ZERO, false),
+            Phase::Probe(cycle) => {
+                let (gain, bandwidth) = (cycle.gain(), self.bandwidth.get());
+                cycle.on_ack(now, gain, min_rtt, Bytes::MAX, Bytes::ZERO, false);
+                let drained = gain < 1.0 && cycle.gain() >= 1.0;
+                if drained && self.keep_probing && bandwidth >= self.before.scale(FOUND) {
+                    cycle.probe(now);
+                }
+                if cycle.is_probing() && (gain <= 1.0 || self.before == Rate::MAX) {
+                    self.before = bandwidth;
+                }
+            }
             Phase::ProbeRtt { until: until @ None, .. } if ack.in_flight <= ack.mss * LEAST_SEGMENTS => {
                 *until = Some(now + PROBE_RTT);
             }

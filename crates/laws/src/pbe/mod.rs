@@ -68,6 +68,8 @@ params! {
         measured_overhead: bool = "true";
         /// What it can have is its fair share at least, whatever it has had: whoever asks for that is given it. `false`: as published.
         least_fair: bool = "true";
+        /// Where another place is the narrowest, a probe that found more is followed by the next one at once. `false`: as published.
+        keep_probing: bool = "true";
         /// Terminals count only if they were active in more than one subframe, with more than four PRB on average.
         user_filter: bool = "true";
         /// How long a block that was not decoded takes to come again. 8 ms in LTE with FDD.

@@ -4,8 +4,8 @@
 //! Symbols:    RTprop, the least round trip of the last 10 s -> `round_trip`, 40 ms until one is known
 //! Deviations: averages are over at most a second. `CellCapacity::restart` stays set for a round trip, since the
 //!             segment that tells it may be lost. A receiver that has heard nothing of its cell for 200 ms tells that it
-//!             does not know. C_t is C_f at least: beside a terminal whose queue never empties nothing is idle, and P_a is what
-//!             this one has asked for. Flows of one terminal have equal parts of what it can have. Of a cell that is full of others it tells the least rate that is not zero.
+//!             does not know. C_t is at least what C_f leaves beside repeats: beside a terminal whose queue never empties nothing
+//!             is idle, and P_a is what this one has asked for. Flows of one terminal have equal parts of what it can have. Of a cell that is full of others it tells the least rate that is not zero.
 //! Validity:   subframes of each carrier in order.     Checked by: tests::*, tests/conformance
 
 use super::bottleneck::{Bottleneck, Narrowest, Sight};
@@ -104,9 +104,9 @@ impl Receiver {
         self.tell(now);
     }
 
-    /// C_p, or C_f where that is more.
+    /// C_p, or what it has beside full queues where that is more.
     fn available(&self, seen: &Estimate) -> f64 {
-        let least = if self.params.least_fair { seen.fair } else { 0.0 };
+        let least = if self.params.least_fair { seen.least } else { 0.0 };
         seen.available.max(least)
     }
 

@@ -190,7 +190,7 @@ impl Pbe {
 
     fn elsewhere(&self, now: Time) -> State {
         let rate = if self.newest.is_zero() { self.delivered.get() } else { self.newest };
-        State::Internet(Cellular::new(now, self.rounds.count(), rate, self.rtt()))
+        State::Internet(Cellular::new(now, (self.rounds.count(), self.rtt()), rate, self.params.keep_probing))
     }
 
     fn on_sent(&mut self, now: Time, sent: &Sent) {

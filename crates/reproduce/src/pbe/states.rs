@@ -34,7 +34,7 @@ fn each_ms(scenario: &Scenario, law: &SetUp, seed: Seed, from: u64, mut look: im
 }
 
 fn is_elsewhere(why: Option<Why>) -> bool {
-    matches!(why, Some(Why::PbeDrain | Why::PbeInternet))
+    matches!(why, Some(Why::PbeDrain | Why::PbeInternet | Why::BbrProbeRtt))
 }
 
 /// The part of the time, in percent, for which the state is wrong: `narrow` says when the wire is the narrowest place.

@@ -25,6 +25,11 @@ impl Cycle {
         self.advance(now);
     }
 
+    /// Probes again at once.
+    pub(crate) fn probe(&mut self, now: Time) {
+        (self.phase, self.began) = (0, now);
+    }
+
     fn advance(&mut self, now: Time) {
         self.phase = (self.phase + 1) % GAINS.len();
         self.began = now;
