@@ -171,7 +171,7 @@ impl ReceiverLaw for Receiver {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_cell::{FULL, OWN, dci, subframe};
+    use super::super::test_cell::{FULL, OWN, dci, repeat, subframe};
     use super::*;
     use lasthop_signals::Rnti;
     use lasthop_units::Bytes;
@@ -250,10 +250,23 @@ mod tests {
 
     #[test]
     fn a_cell_that_others_fill_is_known() {
-        let mut law = Receiver::new(Params::default());
+        let mut law = Receiver::new(Params { least_fair: false, ..Params::default() });
         let told = run(&mut law, 0..100, (0, 100), (0, 8));
         assert_eq!(told.available, LEAST);
         assert!(told.fair > Rate::from_mbit(30), "{told:?}");
+    }
+
+    #[test]
+    fn beside_a_full_queue_it_has_its_part_of_what_is_not_sent_again() {
+        let mut law = Receiver::new(Params::default());
+        for n in 0..100 {
+            // The other one's blocks come again in every fifth subframe.
+            let other = if n % 5 == 0 { repeat(Rnti(9), 90) } else { dci(Rnti(9), 90, 60_000) };
+            law.sense(at(n), &Signal::Subframe(subframe(n, vec![dci(OWN, 10, FULL / 10), other])));
+        }
+        let Some(Feedback::Cell(told)) = law.decide(at(99)).feedback else { panic!("it tells") };
+        // (100 - 90 / 5) / 2 = 41 of 100 PRB, where P_a is 10.
+        assert!((told.available.as_mbit_f64() / (0.41 * 75.37 / 1.068) - 1.0).abs() < 0.01, "{told:?}");
     }
 
     #[test]

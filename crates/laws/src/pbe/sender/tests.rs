@@ -16,7 +16,11 @@ fn mbit(mbit: u64) -> Rate {
 
 /// As published: what fills the path is in flight, and no more.
 fn published() -> Params {
-    Params { headroom: Span::ZERO, ..Params::default() }
+    Params { headroom: Span::ZERO, keep_probing: false, ..Params::default() }
+}
+
+fn published_but_for_probes() -> Params {
+    Params { keep_probing: true, ..published() }
 }
 
 fn told(available: Rate, fair: Rate) -> CellCapacity {
@@ -39,7 +43,11 @@ struct Path {
 
 impl Path {
     fn new() -> Path {
-        let mut law = Pbe::new(published(), setup());
+        Path::of(published())
+    }
+
+    fn of(params: Params) -> Path {
+        let mut law = Pbe::new(params, setup());
         law.sense(at(0), &Signal::Cell(told(Rate::ZERO, Rate::ZERO)));
         let mut path = Path {
             law,
@@ -176,6 +184,27 @@ fn elsewhere_it_probes_up_to_the_fair_share() {
     // Eight phases of 40 ms: a probe every 320 ms.
     let probing = settled.iter().filter(|rate| **rate > 21.0).count();
     assert!((150..=210).contains(&probing), "{probing} of 1400 ms");
+}
+
+/// The other place is gone: how long until the rate is nine tenths of what the cell has.
+fn back_after(params: Params) -> usize {
+    let mut path = Path::of(params);
+    let elsewhere = CellCapacity { elsewhere: true, ..told(mbit(40), mbit(40)) };
+    path.run(300, mbit(40), Some(told(mbit(40), mbit(40))));
+    path.run(1000, mbit(10), Some(elsewhere));
+    assert_eq!(path.law.decide(at(path.ms)).why, Why::PbeInternet);
+    let back = (0..5000).position(|_| path.step(mbit(40), Some(elsewhere)).pacing >= Some(mbit(36)));
+    back.expect("it comes back")
+}
+
+#[test]
+fn a_probe_that_found_more_is_followed_by_the_next() {
+    let published = back_after(published());
+    let ours = back_after(published_but_for_probes());
+    // The sixth probe goes at 38 Mbit/s: five steps of a quarter lie before it, of two round trips of 40 ms each. The first begins within
+    // eight.
+    assert!((5 * 80..5 * 80 + 400).contains(&ours), "{ours} ms");
+    assert!(published > 2 * ours, "{published} ms");
 }
 
 #[test]
