@@ -7,6 +7,7 @@ mod pbe;
 mod study;
 mod terminal;
 
+pub use pbe::{Place, places};
 pub use study::Runner;
 
 use lasthop_experiment::ExperimentError;

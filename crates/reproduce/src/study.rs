@@ -63,14 +63,12 @@ impl<'a> Runner<'a> {
 
     /// Runs all laws of a scenario under its seeds (one, if it must be quick), with `edits` made to it first.
     pub(crate) fn run(&self, shipped: Shipped, edits: &[Edit<'_>]) -> Result<Results, ExperimentError> {
-        let Shipped { folder, name, text } = shipped;
+        let Shipped { folder, name, .. } = shipped;
         self.ran
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .add((folder, name), &edits.iter().map(|(key, value)| (*key, told(value))).collect::<Vec<_>>());
-        let mut table: Table = toml::from_str(text).expect("shipped scenarios are TOML: a test reads them all");
-        edits.iter().for_each(|(path, value)| set(&mut table, path, value.clone()));
-        let text = toml::to_string(&table).expect("a table is TOML");
+        let text = edited(shipped, edits);
         let scenario = Scenario::parse(name, &text, Path::new("."))
             .unwrap_or_else(|error| panic!("an edited scenario is wrong: {}", error.plain()));
         let seeds = if self.quick { scenario.seeds()[..1].to_vec() } else { scenario.seeds().to_vec() };
@@ -88,6 +86,13 @@ impl<'a> Runner<'a> {
     pub(crate) fn take_ran(&self) -> Ran {
         std::mem::take(&mut *self.ran.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// The text of a scenario with some of its keys changed.
+pub(crate) fn edited(shipped: Shipped, edits: &[Edit<'_>]) -> String {
+    let mut table: Table = toml::from_str(shipped.text).expect("shipped scenarios are TOML: a test reads them all");
+    edits.iter().for_each(|(path, value)| set(&mut table, path, value.clone()));
+    toml::to_string(&table).expect("a table is TOML")
 }
 
 /// A value as a page tells it: a list of like tables by one of them and their number.

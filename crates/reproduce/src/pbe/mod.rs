@@ -1,5 +1,9 @@
 //! "PBE-CC: Congestion Control via Endpoint-Centric, Physical-Layer Bandwidth Measurements" (Xie, Yi and Jamieson 2020).
 
+mod place;
+
+pub use place::{Place, places};
+
 use crate::study::{Results, Runner, Shipped, shipped};
 use crate::{Figure, System};
 use lasthop_experiment::ExperimentError;
