@@ -95,3 +95,41 @@ fn the_report_tells_how_much_of_the_cell_is_used() {
     // 48 of 50 PRBs, from the end of slow start on.
     assert!((0.93..=0.96).contains(&mean), "{mean}");
 }
+
+/// The shipped cell with other users for some seconds, with `keys` for its first station.
+fn one_cell(keys: &str) -> String {
+    let text = std::fs::read_to_string(shipped("pbe/one-cell.toml")).expect("a shipped scenario");
+    let first = "name = \"near\"\n";
+    assert!(text.contains(first) && text.contains("duration = \"22 s\""));
+    text.replace("duration = \"22 s\"", "duration = \"6 s\"").replace(first, &format!("{first}{keys}"))
+}
+
+#[test]
+fn what_decoders_get_wrong_changes_nothing_for_a_law_that_does_not_listen() {
+    let run = |keys: &str| simulate(&parse(&one_cell(keys)), "bbr", 3);
+    let (right, wrong) = (run(""), run("missed-dci = 0.2\nfalse-dci = 0.2\n"));
+    for key in [Key::Throughput, Key::HopDelayMean, Key::HopDelayP99, Key::ProbeDelayP95] {
+        assert_eq!(value(&right, key), value(&wrong, key), "{key}");
+    }
+    // The use of the channel is what was sent, not what the first station saw.
+    let busy = |record: &RunRecord| {
+        record.tracks.iter().find(|track| track.kind == SeriesKind::ChannelBusy).expect("it is observed").values.clone()
+    };
+    assert_eq!(busy(&right), busy(&wrong));
+    assert!(busy(&wrong).iter().flatten().all(|share| *share <= 1.0));
+}
+
+#[test]
+fn a_handover_costs_the_time_that_it_takes() {
+    let text = std::fs::read_to_string(shipped("pbe/ns3-one.toml")).expect("a shipped scenario");
+    let goodput = |keys: &str| {
+        let text = text.replace("name = \"t0\"\n", &format!("name = \"t0\"\n{keys}"));
+        value(&simulate(&parse(&text), "cubic", 1), Key::Throughput)
+    };
+    let times = [8, 10, 12, 14].map(|second| format!("\"{second} s\"")).join(", ");
+    let (still, moved) = (goodput(""), goodput(&format!("handovers = [{times}]\n")));
+    // CUBIC always has something waiting here. Four of 50 ms in 15 s are 1.3 %; what was on its way is sent again, and the new cell begins with
+    // what a block takes.
+    let share = moved / still;
+    assert!((0.97..=0.9867).contains(&share), "{moved} of {still} Mbit/s");
+}

@@ -21,19 +21,19 @@ use super::station::Step;
 use super::terminal::{Make, Terminal};
 use crate::wired::Wire;
 use crate::{Completion, Dest, Drop, Hop, NextEvent, Outbox, Outcome, Packet, RxInfo};
-use lasthop_signals::{CellSubframe, Dci, Node, Rnti, Signal};
+use lasthop_signals::{Node, Rnti};
 use lasthop_units::{Bytes, Rate, Seed, Time};
 
 /// The base station.
-const BASE: Node = Node(0);
+pub(super) const BASE: Node = Node(0);
 /// RNTIs that terminals may have (36.321 table 7.1-1).
 pub(super) const RNTIS: (u16, u16) = (0x003d, 0xfff3);
 
 /// An LTE cell: node 0 is the base station, nodes 1 and on are stations.
 #[derive(Clone, Debug)]
 pub struct Cell<P> {
-    params: Params,
-    rule: Rule,
+    pub(super) params: Params,
+    pub(super) rule: Rule,
     /// The stations, then the terminals of the background.
     pub(super) terminals: Vec<Terminal<P>>,
     pub(super) carriers: Vec<Carrier>,
@@ -51,7 +51,7 @@ pub struct Cell<P> {
 /// One carrier at work.
 #[derive(Clone, Debug)]
 pub(super) struct Carrier {
-    prb: u8,
+    pub(super) prb: u8,
     pub(super) harq: Harq,
     turns: Turns,
     /// Qualities of terminals that wait for their block of signalling.
@@ -193,34 +193,6 @@ impl<P> Cell<P> {
         self.take_background(now);
         (0..self.carriers.len()).for_each(|carrier| self.decide(boundary, carrier));
         self.next = boundary + 1;
-    }
-
-    /// Tells what the control channels of a subframe have shown: node 0 what was sent, stations what they have decoded.
-    fn report(&mut self, now: Time, subframe: u64, out: &mut impl Outbox<P>) {
-        let truth = self.params.truth;
-        if !truth && self.terminals.iter().all(|terminal| terminal.decoder.is_none()) {
-            return;
-        }
-        for (number, carrier) in self.carriers.iter().enumerate() {
-            let sent: Vec<Dci> = carrier.harq.in_subframe(subframe).map(Assignment::dci).collect();
-            let shown = |own: Option<Rnti>, dcis: Vec<Dci>| {
-                let (carrier, prb) = (number as u8, u16::from(carrier.prb));
-                Signal::Subframe(CellSubframe { carrier, number: subframe, prb, own, dcis })
-            };
-            for terminal in &mut self.terminals {
-                let (Some(node), Some(decoder)) = (terminal.node, &mut terminal.decoder) else { continue };
-                let seen = decoder.see(carrier.prb, &sent);
-                // Between cells there is none to listen to.
-                if terminal.course.is_away(at(subframe)) {
-                    continue;
-                }
-                let own = terminal.carriers.has(number, subframe, &self.rule).then_some(terminal.rnti);
-                out.driver(now, node, &shown(own, seen));
-            }
-            if truth {
-                out.driver(now, BASE, &shown(None, sent));
-            }
-        }
     }
 
     /// The blocks of a subframe have been on the air.

@@ -19,7 +19,11 @@ impl Dbm {
     /// What is wrong with it.
     fn parse(text: &str) -> Result<Dbm, String> {
         let (digits, sign) = text.strip_prefix('-').map_or((text, 1), |digits| (digits, -1));
-        let Quantity(Decibels(size)) = number(digits, "dB").map_err(|_| format!("`{text}` is not a number of dBm"))?;
+        let wrong = || format!("`{text}` is not a number of dBm");
+        if !digits.starts_with(|c: char| c.is_ascii_digit()) {
+            return Err(wrong());
+        }
+        let Quantity(Decibels(size)) = number(digits, "dB").map_err(|_| wrong())?;
         i64::try_from(size).map(|size| Dbm(sign * size)).map_err(|_| format!("`{text}` is too large"))
     }
 
@@ -80,6 +84,17 @@ impl Step for RsrpStep {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_text_panics_and_what_is_read_is_shown(text in "\\PC{0,24}|-?[0-9]{1,12}(\\.[0-9]{0,5})?") {
+            if let Ok(power) = Dbm::parse(&text) {
+                let shown = power.show();
+                prop_assert_eq!(Dbm::parse(shown.trim_end_matches(" dBm")), Ok(power));
+            }
+        }
+    }
 
     #[test]
     fn powers_have_a_sign_and_three_decimals() {
