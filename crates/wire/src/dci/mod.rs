@@ -12,6 +12,7 @@ mod ngscope;
 mod ngscope_json;
 mod nrscope;
 mod order;
+mod sizes;
 
 pub use detect::{Format, HEAD, NotALog, detect};
 pub use ngscope::NgScope;
