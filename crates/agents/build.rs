@@ -29,6 +29,12 @@ mod bpf {
             "divert.bpf.c",
             "bounds.bpf.c",
             "cubic.h",
+            "bbr.h",
+            "pbe_option.h",
+            "pbe_law.h",
+            "pbe_sender.bpf.c",
+            "pbe_receiver.h",
+            "pbe_receiver.bpf.c",
             "cong_state.bpf.c",
             "relay.bpf.c",
             "hop_delay.bpf.c",
@@ -40,7 +46,8 @@ mod bpf {
         let tests = Path::new(&env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("tests/bpf");
         println!("cargo::rerun-if-changed={}", tests.join("watch.bpf.c").display());
         let own =
-            ["rwnd", "tproxy", "divert", "bounds", "cong_state", "relay", "hop_delay"].map(|name| (&sources, name));
+            ["rwnd", "tproxy", "divert", "bounds", "cong_state", "relay", "hop_delay", "pbe_sender", "pbe_receiver"]
+                .map(|name| (&sources, name));
         // What watches the others in tests.
         for (folder, name) in own.into_iter().chain([(&tests, "watch")]) {
             let built = SkeletonBuilder::new()
