@@ -369,7 +369,7 @@ static __always_inline void pbe_refresh(struct pbe *pbe, const struct path *path
 	case START:
 		risen = pbe->from;
 		if (fair > risen)
-			risen += (fair - risen) / 1000 * (path->now - pbe->began) / rise * 1000;
+			risen += (fair - risen) * (path->now - pbe->began) / rise;
 		rate = least(least(risen, fair), believed + (pbe->risen ? 0 : fair / 2));
 		break;
 	case WIRELESS:

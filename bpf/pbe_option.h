@@ -91,12 +91,12 @@ static __always_inline void watch_listener(struct bpf_sock_ops *ctx)
 	bpf_setsockopt(ctx, SOL_TCP, TCP_SAVE_SYN, &on, sizeof(on));
 }
 
-/* True for the SYN of a connection whose segments are asked about, and for the answer to a SYN with the option. */
-static __always_inline int offers(struct bpf_sock_ops *ctx)
+/* True for the SYN of a connection of this network namespace, and for the answer to a SYN with the option. */
+static __always_inline int offers(struct bpf_sock_ops *ctx, __u64 netns)
 {
 	struct capacity_option option;
 
-	if (!(ctx->skb_tcp_flags & TCPHDR_SYN))
+	if (!(ctx->skb_tcp_flags & TCPHDR_SYN) || bpf_get_netns_cookie(ctx) != netns)
 		return 0;
 	return !(ctx->skb_tcp_flags & TCPHDR_ACK) || find_option(ctx, &option, BPF_LOAD_HDR_OPT_TCP_SYN);
 }

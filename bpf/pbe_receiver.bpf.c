@@ -109,7 +109,10 @@ static __always_inline void write_option(struct bpf_sock_ops *ctx)
 	struct told *told;
 	__u32 *number;
 
-	if (!(ctx->skb_tcp_flags & TCPHDR_SYN)) {
+	if (ctx->skb_tcp_flags & TCPHDR_SYN) {
+		if (!offers(ctx, netns))
+			return;
+	} else {
 		number = sk ? bpf_sk_storage_get(&numbers, sk, NULL, 0) : NULL;
 		if (!number)
 			return;
@@ -129,7 +132,7 @@ static __always_inline void reserve(struct bpf_sock_ops *ctx)
 	struct bpf_sock *sk = ctx->sk;
 
 	if (ctx->skb_tcp_flags & TCPHDR_SYN) {
-		if (!offers(ctx))
+		if (!offers(ctx, netns))
 			return;
 	} else if (!sk || !bpf_sk_storage_get(&numbers, sk, NULL, 0)) {
 		return;

@@ -34,6 +34,8 @@ __u64 overtaken = 0;
 
 struct flow {
 	struct pbe pbe;
+	/* The peer's SYN had the option. */
+	__u8 agreed;
 	/* What the last option said, if nobody has looked at it yet. */
 	__u8 value[4];
 	__u8 news;
@@ -274,8 +276,8 @@ static __always_inline void read_option(struct bpf_sock_ops *ctx)
 
 	if (!sk || !find_option(ctx, &option, 0))
 		return;
-	flow = bpf_sk_storage_get(&flows, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!flow)
+	flow = bpf_sk_storage_get(&flows, sk, NULL, 0);
+	if (!flow || !flow->agreed)
 		return;
 	number = option.value[3] & 0xf;
 	if (flow->numbered && ((flow->number - number) & 0xf) <= OVERTAKEN) {
@@ -304,6 +306,7 @@ static __always_inline void agree(struct bpf_sock_ops *ctx, __u64 where)
 	if (!flow)
 		return;
 	set_flags(ctx, BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG);
+	flow->agreed = 1;
 	flow->news = 1;
 	__sync_fetch_and_add(&promised, 1);
 }
@@ -340,11 +343,11 @@ int hear(struct bpf_sock_ops *ctx)
 			set_flags(ctx, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
 		break;
 	case BPF_SOCK_OPS_HDR_OPT_LEN_CB:
-		if (offers(ctx))
+		if (offers(ctx, netns))
 			bpf_reserve_hdr_opt(ctx, OPTION_LEN, 0);
 		break;
 	case BPF_SOCK_OPS_WRITE_HDR_OPT_CB:
-		if (offers(ctx))
+		if (offers(ctx, netns))
 			bpf_store_hdr_opt(ctx, &option, sizeof(option), 0);
 		break;
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:

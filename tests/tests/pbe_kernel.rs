@@ -362,8 +362,8 @@ fn untouched(value: [u8; 4]) -> Option<[u8; 4]> {
 }
 
 /// As much as an option can say.
-fn forged(_: [u8; 4]) -> Option<[u8; 4]> {
-    Some([0xff, 0xf0, 0xff, 0xf0])
+fn forged([.., last]: [u8; 4]) -> Option<[u8; 4]> {
+    Some([0xff, 0xf0, 0xff, 0xf0 | last & 0xf])
 }
 
 #[test]
