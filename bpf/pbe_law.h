@@ -167,7 +167,7 @@ static __always_inline void heard(struct pbe *pbe)
 /* A rise that had something to send is over: there is one whose rate nothing shows. */
 static __always_inline void end_rise(struct pbe *pbe, const struct path *path)
 {
-	if (pbe->state != START)
+	if (pbe->state != START || path->sent < pbe->sent_before)
 		return;
 	pbe->sent += path->sent - pbe->sent_before;
 	pbe->sent_before = path->sent;
@@ -318,11 +318,14 @@ static __always_inline void pbe_on_idle(struct pbe *pbe, const struct path *path
 	end_rise(pbe, path);
 	if (!pbe->known)
 		return;
+	/* The rise had nothing to send. */
 	if (pbe->state == START)
-		/* The rise had nothing to send. */
 		pbe->began = path->now;
-	else if (pbe->state == WIRELESS && path->delivered * 2 < least(pbe->fair, params->most))
+	else if (pbe->state == WIRELESS && path->delivered * 2 < least(pbe->fair, params->most)) {
 		begin_rise(pbe, path, segments(path, pbe->initial));
+		/* The segment that begins it does not count. */
+		pbe->sent_before += path->mss;
+	}
 }
 
 /* The timer has expired; the kernel has made the window as small as this. */

@@ -107,6 +107,8 @@ fn subframe(number: u64) -> String {
 
 /// Options that segments had on their way: whether the segment was a SYN, and from which end it came.
 type Seen = Arc<Mutex<Vec<(usize, bool, Capacity)>>>;
+/// The terminal's segments with so many SACK blocks that there is no room for the option, and those of them which had it.
+type Crowded = Arc<Mutex<(u64, u64)>>;
 
 /// A terminal and a server, the wire between them, and what the wire has seen.
 struct World {
@@ -115,6 +117,7 @@ struct World {
     cgroup: PathBuf,
     folder: tempfile::TempDir,
     seen: Seen,
+    crowded: Crowded,
     net: u8,
     _wire: DelayWire,
 }
@@ -122,6 +125,16 @@ struct World {
 impl World {
     /// `change` is a middle box: it gets the four octets of an option's value, and what it gives is there in their place; `None`: no operations.
     fn new(net: u8, what: &str, change: fn([u8; 4]) -> Option<[u8; 4]>) -> Option<World> {
+        World::that_loses(net, what, change, |_| false)
+    }
+
+    /// The same, but some of the server's segments with data are lost: which, by their number.
+    fn that_loses(
+        net: u8,
+        what: &str,
+        change: fn([u8; 4]) -> Option<[u8; 4]>,
+        is_lost: fn(u64) -> bool,
+    ) -> Option<World> {
         let cgroup = available(what).then(|| cgroup::own(what)).flatten()?;
         let doctor = run(&mut lasthop(["doctor"]));
         if !doctor.out.contains("The agent can run here.") {
@@ -131,8 +144,8 @@ impl World {
         }
         let (server, terminal) = (Netns::new("srv"), Netns::new("ue"));
         let queue = Queue { octets_a_second: 40e6 / 8.0, packets: 200 };
-        let seen = Seen::default();
-        let middle = middle_box(Arc::clone(&seen), change);
+        let (seen, crowded) = (Seen::default(), Crowded::default());
+        let middle = middle_box((Arc::clone(&seen), Arc::clone(&crowded)), change, is_lost);
         let ends = ((&server, "s0"), (&terminal, "w0"));
         let wire = DelayWire::with(ends.0, ends.1, Duration::from_millis(10), Some(queue), middle);
         for (netns, device, end) in [(&server, "s0", 1), (&terminal, "w0", 2)] {
@@ -141,7 +154,7 @@ impl World {
         }
         let folder = tempfile::tempdir().expect("a directory");
         nix::unistd::mkfifo(&folder.path().join("dci"), nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
-        Some(World { terminal, server, cgroup, folder, seen, net, _wire: wire })
+        Some(World { terminal, server, cgroup, folder, seen, crowded, net, _wire: wire })
     }
 
     fn pipe(&self) -> PathBuf {
@@ -193,9 +206,27 @@ impl World {
 }
 
 /// Notes options, and changes them.
-fn middle_box(seen: Seen, change: fn([u8; 4]) -> Option<[u8; 4]>) -> MiddleBox {
+fn middle_box(
+    (seen, crowded): (Seen, Crowded),
+    change: fn([u8; 4]) -> Option<[u8; 4]>,
+    is_lost: fn(u64) -> bool,
+) -> MiddleBox {
+    let mut count = 0;
     Box::new(move |from, packet| {
         let Some((at, header)) = tcp_of(packet) else { return };
+        if from == 0 && header.payload_len > 0 {
+            count += 1;
+            if is_lost(count) {
+                // No device takes a packet without octets.
+                packet.clear();
+                return;
+            }
+        }
+        if from == 1 && header.options.sack.as_slice().len() >= 3 {
+            let mut crowded = crowded.lock().expect("no panic");
+            crowded.0 += 1;
+            crowded.1 += u64::from(header.options.capacity.is_some());
+        }
         let Some(option) = header.options.capacity else { return };
         let syn = header.flags.contains(tcp::Flags::SYN);
         seen.lock().expect("no panic").push((from, syn, option));
@@ -417,9 +448,7 @@ fn a_connection_goes_at_what_it_is_told_until_nobody_tells() {
     other.ends();
     download.ends();
     kill(Pid::from_raw(receiver.id() as i32), Signal::SIGTERM).expect("our child");
-    let ended = ends_within(receiver, PATIENCE).succeeded();
-    let account = ended.out.lines().find_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let account = account.expect("its account");
+    let account = account(&ends_within(receiver, PATIENCE).succeeded().out);
     assert_eq!(account["pbe_receiver"]["agreed"], 1, "{account}");
     assert!(account["pbe_receiver"]["written"].as_u64() > Some(10), "{account}");
     assert!(eventually(PATIENCE, || programs.iter().all(|id| !bpf::is_loaded(*id))), "programs are left");
@@ -479,6 +508,30 @@ fn a_forged_capacity_is_believed_within_bounds() {
     assert!(done, "{:?}", download.info());
     assert!(fastest <= Rate::from_mbit(60) && fastest > available_rate().scale(2.0), "{fastest}");
     download.ends();
+}
+
+#[test]
+fn segments_without_room_for_the_option_change_nothing() {
+    // Six holes at once, every 400 segments: more SACK blocks than leave room for the option.
+    let holes = |count: u64| count % 400 < 12 && count % 2 == 0;
+    let Some(world) = World::that_loses(137, "PBE beside SACK blocks", untouched, holes) else { return };
+    let (_sender, _receiver) = (Ended(world.sender(&[])), Ended(world.receiver()));
+    let _decoder = Decoder::start(&world.pipe());
+    let download = world.download();
+    reaches_capacity(|| download.info());
+    (0..3).for_each(|_| download.goes_on());
+    reaches_capacity(|| download.info());
+    let info = download.info();
+    assert!(info.total_retrans > 6, "{info:?}");
+    download.ends();
+    let (crowded, with) = *world.crowded.lock().expect("no panic");
+    assert!(crowded > 3 && with == 0, "{with} of {crowded}");
+}
+
+/// What an agent says at its end.
+fn account(out: &str) -> serde_json::Value {
+    let line = out.lines().find_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    line.expect("its account")
 }
 
 /// An agent that is killed at the test's end, however that comes.

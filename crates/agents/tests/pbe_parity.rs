@@ -274,6 +274,8 @@ fn random_histories_have_the_same_decisions() {
         if draw(3) > 0 {
             pair.cell(CellCapacity::UNKNOWN);
         }
+        // The first capacity comes at once, or it takes its time, or too long.
+        (0..draw(100)).for_each(|_| pair.ack(Rate::from_mbit(1), false));
         let mut told = mbit(1 + draw(80), 1 + draw(60));
         let mut rate = 1 + draw(5);
         for _ in 0..600 {

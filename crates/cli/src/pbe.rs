@@ -140,10 +140,9 @@ fn receiver(args: &ReceiverArgs) -> anyhow::Result<ExitCode> {
     let summary = receiver.run(stop).map_err(wrong)?;
     say!("{}", serde_json::json!({ "pbe_receiver": summary }))?;
     note!(
-        "{} with a peer that has the option; {} with it, {} without room; {}, {} unread",
+        "{} with a peer that has the option; {} with it; {}, {} unread",
         count(summary.agreed, "connection"),
         count(summary.written, "segment"),
-        summary.crowded,
         count(summary.subframes, "subframe"),
         count(summary.unread, "row")
     );

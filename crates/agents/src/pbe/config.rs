@@ -120,8 +120,6 @@ pub struct ReceiverSummary {
     pub agreed: u64,
     /// Segments that had the option.
     pub written: u64,
-    /// Segments without room for it.
-    pub crowded: u64,
     /// Packets of these connections that came.
     pub arrived: u64,
     /// News of the kernel that found no place.

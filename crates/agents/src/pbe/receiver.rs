@@ -75,7 +75,6 @@ impl Receiver {
         Ok(ReceiverSummary {
             agreed: counters.agreed,
             written: counters.written,
-            crowded: counters.crowded,
             lost: counters.lost,
             arrived: self.flows.arrived(),
             subframes: self.subframes,

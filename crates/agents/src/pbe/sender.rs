@@ -84,7 +84,6 @@ impl Sender {
                 let why = "the program is not attached to the cgroup any more: somebody has removed it, or the cgroup";
                 return Err(Error::Pbe(why.to_owned()));
             }
-            // A signal ends it.
             std::thread::park_timeout(LOOK);
         }
         Ok(self.summary())

@@ -36,7 +36,6 @@ pub(super) struct Teller {
 pub(super) struct Counters {
     pub(super) agreed: u64,
     pub(super) written: u64,
-    pub(super) crowded: u64,
     pub(super) lost: u64,
 }
 
@@ -116,7 +115,6 @@ impl Teller {
         Counters {
             agreed: read(|data| &data.agreed),
             written: read(|data| &data.written),
-            crowded: read(|data| &data.crowded),
             lost: read(|data| &data.lost),
         }
     }
