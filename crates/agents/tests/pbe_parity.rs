@@ -134,7 +134,7 @@ impl<'a> Pair<'a> {
 
     /// An ACK after a millisecond, in which `rate` was delivered.
     fn ack(&mut self, rate: Rate, in_recovery: bool) {
-        self.now = self.now + STEP;
+        self.now += STEP;
         self.rate = rate.as_bps() / 8 * 8;
         self.most = self.most.max(self.rate);
         let newly = (self.rate / 8 / 1000 / MSS).max(1);
