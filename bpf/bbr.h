@@ -12,9 +12,8 @@
 /* Users without privileges may choose it. */
 #define TCP_CONG_NON_RESTRICTED 1
 
-/* tcp_ca_state. */
-#define CA_DISORDER 1
-#define CA_RECOVERY 3
+/* tcp_ca_state: nothing is lost and nothing is repaired; the timer has expired. */
+#define CA_OPEN 0
 #define CA_LOSS 4
 
 /* BBR counts segments a microsecond, in units of 2^-24. */

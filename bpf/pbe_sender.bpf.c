@@ -162,7 +162,6 @@ void BPF_PROG(pbe_main, struct sock *sk, __u32 ack, int flag, const struct rate_
 	struct flow *flow = bpf_sk_storage_get(&flows, sk, NULL, 0);
 	__u32 round = bbr_of(sk)->rtt_cnt, stamp = bbr_of(sk)->min_rtt_stamp, limited = tp->app_limited;
 	struct path path = {};
-	__u8 state;
 
 	if (!flow) {
 		bbr_main(sk, ack, flag, rs);
@@ -177,8 +176,7 @@ void BPF_PROG(pbe_main, struct sock *sk, __u32 ack, int flag, const struct rate_
 	path.app_limited = rs->is_app_limited;
 	if (rs->delivered > 0 && rs->interval_us > 0)
 		path.newest = (__u64)rs->delivered * path.mss * SECOND / (__u64)rs->interval_us;
-	state = ((struct inet_connection_sock *)sk)->icsk_ca_state;
-	path.in_recovery = state == CA_DISORDER || state == CA_RECOVERY || state == CA_LOSS;
+	path.in_recovery = ((struct inet_connection_sock *)sk)->icsk_ca_state != CA_OPEN;
 	take_news(flow, &path);
 	pbe_on_ack(&flow->pbe, &path);
 	decide(sk, flow, &path);
