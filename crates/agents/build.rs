@@ -29,6 +29,12 @@ mod bpf {
             "divert.bpf.c",
             "bounds.bpf.c",
             "cubic.h",
+            "bbr.h",
+            "pbe_option.h",
+            "pbe_law.h",
+            "pbe_sender.bpf.c",
+            "pbe_receiver.h",
+            "pbe_receiver.bpf.c",
             "cong_state.bpf.c",
             "relay.bpf.c",
             "hop_delay.bpf.c",
@@ -38,11 +44,14 @@ mod bpf {
         let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
         let clang = clang().unwrap_or_else(|| panic!("no clang found: {WHAT_TO_INSTALL}"));
         let tests = Path::new(&env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("tests/bpf");
-        println!("cargo::rerun-if-changed={}", tests.join("watch.bpf.c").display());
+        for name in ["watch", "pbe_law"] {
+            println!("cargo::rerun-if-changed={}", tests.join(format!("{name}.bpf.c")).display());
+        }
         let own =
-            ["rwnd", "tproxy", "divert", "bounds", "cong_state", "relay", "hop_delay"].map(|name| (&sources, name));
-        // What watches the others in tests.
-        for (folder, name) in own.into_iter().chain([(&tests, "watch")]) {
+            ["rwnd", "tproxy", "divert", "bounds", "cong_state", "relay", "hop_delay", "pbe_sender", "pbe_receiver"]
+                .map(|name| (&sources, name));
+        // What watches the others in tests, and what runs a part of them alone.
+        for (folder, name) in own.into_iter().chain(["watch", "pbe_law"].map(|name| (&tests, name))) {
             let built = SkeletonBuilder::new()
                 .source(folder.join(format!("{name}.bpf.c")))
                 .clang(&clang)

@@ -4,6 +4,8 @@ pub mod ap;
 mod backoff;
 #[cfg(feature = "bpf")]
 mod bpf_links;
+#[cfg(feature = "bpf")]
+mod cgroup;
 #[cfg(test)]
 mod documented;
 pub mod endpoint;
@@ -13,6 +15,7 @@ pub mod monitor;
 #[cfg(feature = "bpf")]
 mod netns;
 pub mod olsr;
+pub mod pbe;
 pub mod proxy;
 pub mod relay;
 mod remedy;

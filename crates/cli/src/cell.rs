@@ -83,13 +83,13 @@ fn interval(text: &str) -> Result<Span, String> {
     if span >= SHORTEST { Ok(span) } else { Err(format!("must be at least {SHORTEST}")) }
 }
 
-fn window(text: &str) -> Result<Span, String> {
+pub(crate) fn window(text: &str) -> Result<Span, String> {
     let span = interval(text)?;
     if span <= LONGEST_WINDOW { Ok(span) } else { Err(format!("must be at most {LONGEST_WINDOW}")) }
 }
 
 /// Slots of a frame of 10 ms, of the distance between subcarriers.
-fn spacing(text: &str) -> Result<u8, String> {
+pub(crate) fn spacing(text: &str) -> Result<u8, String> {
     let number = text.strip_suffix("kHz").map(str::trim_end);
     match number {
         Some("15") => Ok(10),

@@ -18,6 +18,7 @@ mod law;
 mod monitor;
 mod olsr;
 mod pair;
+mod pbe;
 mod place;
 mod progress;
 mod proxy;
@@ -131,6 +132,9 @@ enum Command {
     /// Reads what NG-Scope (LTE, lines or JSON) and NR-Scope (NR, CSV) write. Tells which terminals are users, as PBE-CC counts them, which PRB nobody has,
     /// and what a terminal that joins could have: its fair share. With a capture of what a terminal received it finds that terminal in the log.
     Cell(cell::Args),
+    /// Be one end of PBE-CC on kernel TCP: the sender's congestion control, or what a terminal in a cell tells senders
+    #[command(subcommand)]
+    Pbe(pbe::Args),
     /// Packet-delivery traces of links: what one carries, recording one, making one of rates
     ///
     /// A trace is a file with a time in milliseconds a line, at each of which a link delivers up to 1504 bytes, as mahimahi records and plays it.
@@ -168,6 +172,7 @@ fn main() -> ExitCode {
         Command::Monitor(args) => monitor::monitor(&args),
         Command::Aggregation(args) => aggregation::aggregation(&args),
         Command::Cell(args) => cell::cell(&args),
+        Command::Pbe(args) => pbe::pbe(&args),
         Command::Trace(args) => trace::trace(&args),
         Command::Lab(args) => lab::lab(&args),
     };

@@ -1,48 +1,13 @@
-//! How many flows share what a station has in its cell.
-//!
-//! A flow counts that got at least a tenth of what the largest one got in the last tenths of a second: what trickles takes nothing from a download.
+//! Which flows share what a station has in its cell.
 
 use crate::world::World;
 use lasthop_signals::HostId;
-use lasthop_units::{Bytes, Time};
-
-/// A flow that got so much less than the largest one does not count.
-const LESS: u64 = 10;
-
-/// What each flow of a station has got lately, of those whose receivers tell of their cell.
-pub(crate) struct Sharing {
-    got: Vec<Bytes>,
-}
-
-impl Sharing {
-    /// How many flows share with one that has got `own`, itself among them.
-    pub(crate) fn with(&self, own: Bytes) -> u32 {
-        let most = self.got.iter().copied().max().unwrap_or(Bytes::ZERO);
-        let counts = |got: Bytes| !got.is_zero() && got * LESS >= most;
-        let count = self.got.iter().filter(|got| counts(**got)).count() + usize::from(!counts(own));
-        u32::try_from(count).unwrap_or(u32::MAX)
-    }
-}
+use lasthop_transport::Sharing;
+use lasthop_units::Time;
 
 impl World {
     /// The flows that get data at `host`, of these connections.
     pub(crate) fn sharing(&self, at: Time, host: HostId, numbers: &[usize]) -> Sharing {
-        let got = numbers.iter().filter_map(|number| self.pairs[*number].received_lately(at, host));
-        Sharing { got: got.collect() }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_trickle_does_not_count_but_for_itself() {
-        let sharing = |got: &[u64]| Sharing { got: got.iter().copied().map(Bytes::new).collect() };
-        let of = |got: &[u64]| -> Vec<u32> { got.iter().map(|own| sharing(got).with(Bytes::new(*own))).collect() };
-        assert_eq!(of(&[1000]), [1]);
-        assert_eq!(of(&[0]), [1]);
-        assert_eq!(of(&[1000, 100]), [2, 2]);
-        assert_eq!(of(&[1000, 99, 0]), [1, 2, 2]);
+        Sharing::of(numbers.iter().filter_map(|number| self.pairs[*number].received_lately(at, host)))
     }
 }

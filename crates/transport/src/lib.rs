@@ -30,6 +30,7 @@ mod scoreboard;
 mod send_buffer;
 mod sender;
 mod sequence;
+mod sharing;
 mod small_queue;
 mod stats;
 pub mod stream;
@@ -39,5 +40,7 @@ mod window;
 
 pub use config::Config;
 pub use connection::Connection;
+pub use sharing::Sharing;
 pub use small_queue::SmallQueue;
 pub use stats::Stats;
+pub use told::Telling;

@@ -12,9 +12,9 @@ use lasthop_signals::{Arrival, CellCapacity, Feedback, Signal};
 use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::tcp::Capacity;
 
-/// The receiving end.
+/// The receiving end of a connection that tells of its cell: shows a law what comes, and keeps what that decides.
 #[derive(Clone)]
-pub(crate) struct Telling {
+pub struct Telling {
     law: Box<dyn ReceiverLaw>,
     revisit: Option<Time>,
     latest: Option<CellCapacity>,
@@ -54,7 +54,8 @@ impl Lately {
 }
 
 impl Telling {
-    pub(crate) fn new(law: Box<dyn ReceiverLaw>) -> Telling {
+    /// An end at which nothing has come yet.
+    pub fn new(law: Box<dyn ReceiverLaw>) -> Telling {
         Telling {
             law,
             revisit: None,
@@ -67,7 +68,7 @@ impl Telling {
     }
 
     /// Shows the law something and keeps what it tells.
-    pub(crate) fn sense(&mut self, now: Time, signal: &Signal) {
+    pub fn sense(&mut self, now: Time, signal: &Signal) {
         self.law.sense(now, signal);
         let decision = self.law.decide(now);
         self.revisit = decision.revisit;
@@ -77,20 +78,20 @@ impl Telling {
     }
 
     /// A packet of `len` octets has come whose timestamp is `stamp`, if it has one.
-    pub(crate) fn on_packet(&mut self, now: Time, stamp: Option<u32>, len: Bytes) {
+    pub fn on_packet(&mut self, now: Time, stamp: Option<u32>, len: Bytes) {
         let sent = stamp.map(|stamp| self.clock.read(stamp));
         self.lately.add(now, len);
         self.sense(now, &Signal::Arrival(Arrival { at: now, sent, len }));
     }
 
     /// What has come in the last tenths of a second: one whole, and the present one.
-    pub(crate) fn lately(&self, now: Time) -> Bytes {
+    pub fn lately(&self, now: Time) -> Bytes {
         let Lately { now, before, .. } = self.lately.at(now);
         now + before
     }
 
     /// So many flows share what the station has.
-    pub(crate) fn share(&mut self, now: Time, flows: u32) {
+    pub fn share(&mut self, now: Time, flows: u32) {
         if flows != self.flows {
             self.flows = flows;
             self.sense(now, &Signal::Flows(flows));
@@ -98,24 +99,24 @@ impl Telling {
     }
 
     /// When the law wants to be woken; `Time::MAX` for never.
-    pub(crate) fn next_timeout(&self) -> Time {
+    pub fn next_timeout(&self) -> Time {
         self.revisit.unwrap_or(Time::MAX)
     }
 
     /// Wakes the law if that is due.
-    pub(crate) fn on_timeout(&mut self, now: Time) {
+    pub fn on_timeout(&mut self, now: Time) {
         if self.revisit.is_some_and(|at| at <= now) {
             self.sense(now, &Signal::Wakeup);
         }
     }
 
     /// What the law has told last.
-    pub(crate) fn latest(&self) -> Option<CellCapacity> {
+    pub fn latest(&self) -> Option<CellCapacity> {
         self.latest
     }
 
     /// What to say in the next segment; `None` while nothing is known.
-    pub(crate) fn option(&mut self) -> Option<Capacity> {
+    pub fn option(&mut self) -> Option<Capacity> {
         let told = self.latest?;
         self.number = (self.number + 1) % 16;
         Some(Capacity::of(&told, self.number))

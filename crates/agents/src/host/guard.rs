@@ -7,6 +7,7 @@
 use super::Way;
 use crate::ap::kernel::run_time;
 use crate::bpf_links;
+use crate::cgroup;
 use crate::netns;
 use crate::said::Captured;
 use crate::tunnel::Error;
@@ -15,11 +16,9 @@ use lasthop_units::{Span, Time};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags};
 use std::collections::HashMap;
-use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::mem::MaybeUninit;
 use std::net::UdpSocket;
-use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -67,11 +66,7 @@ impl Guard {
 
     fn by(cgroup: &Path, way: Way) -> Result<Guard, Error> {
         let told = |why: String| Error::Bounds(why);
-        let directory = File::open(cgroup).map_err(|error| told(format!("cgroup {}: {error}", cgroup.display())))?;
-        if !cgroup.join("cgroup.procs").exists() {
-            let wanted = "give a directory of a cgroup2 file system, such as /sys/fs/cgroup";
-            return Err(told(format!("{} is no cgroup: {wanted}", cgroup.display())));
-        }
+        let directory = cgroup::open(cgroup).map_err(told)?;
         let said = Captured::begin();
         let failed = |error: libbpf_rs::Error| Error::Bounds(format!("the eBPF programs: {}", said.explain(&error)));
         let socket = UdpSocket::bind("127.0.0.1:0").or_else(|_| UdpSocket::bind("[::]:0"));
@@ -107,11 +102,7 @@ impl Guard {
             links.push(skeleton.maps.within.attach_struct_ops().map_err(failed)?);
         }
         let program = if within { &skeleton.progs.adopt } else { &skeleton.progs.clamp };
-        let attached = program.attach_cgroup(directory.as_raw_fd());
-        links.push(
-            attached
-                .map_err(|error| told(format!("cgroup {}: {error:#} (it must be of version 2)", cgroup.display())))?,
-        );
+        links.push(cgroup::attach(program, &directory, cgroup).map_err(told)?);
         // Who adopts goes before what it gives.
         links.reverse();
         let name = if within { name } else { "cubic".to_owned() };

@@ -59,6 +59,9 @@ pub enum Error {
     /// A relay, or the interfaces that it is at.
     #[error("relay: {0}")]
     Relay(String),
+    /// PBE-CC on kernel TCP, or the log of a cell that it needs.
+    #[error("PBE: {0}")]
+    Pbe(String),
     /// Privileges, or the eBPF programs that take them.
     #[error(transparent)]
     Kernel(#[from] crate::ap::Error),

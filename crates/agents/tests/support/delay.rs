@@ -25,13 +25,27 @@ impl DelayWire {
 
     /// The same, but what goes from `a` to `b` waits in a queue before it, if there is one.
     pub fn narrow(a: (&Netns, &str), b: (&Netns, &str), one_way: Duration, queue: Option<Queue>) -> DelayWire {
+        DelayWire::with(a, b, one_way, queue, Box::new(|_, _| {}))
+    }
+
+    /// The same with a middle box in it, which sees each packet, and whether it comes from `a` (0) or from `b` (1), and may change it.
+    pub fn with(
+        a: (&Netns, &str),
+        b: (&Netns, &str),
+        one_way: Duration,
+        queue: Option<Queue>,
+        mut middle: MiddleBox,
+    ) -> DelayWire {
         let ends = [a, b].map(|(netns, name)| netns.within(|| tun(name)));
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
-        let thread = Some(std::thread::spawn(move || carry(ends, one_way, queue, &seen)));
+        let thread = Some(std::thread::spawn(move || carry(ends, one_way, queue, &mut middle, &seen)));
         DelayWire { stop, thread }
     }
 }
+
+/// What a wire does with packets on their way.
+pub type MiddleBox = Box<dyn FnMut(usize, &mut Vec<u8>) + Send>;
 
 /// A queue of so many packets before a wire that carries so many octets a second.
 #[derive(Clone, Copy)]
@@ -71,7 +85,7 @@ impl Drop for DelayWire {
     }
 }
 
-fn carry(mut ends: [File; 2], delay: Duration, queue: Option<Queue>, stop: &AtomicBool) {
+fn carry(mut ends: [File; 2], delay: Duration, queue: Option<Queue>, middle: &mut MiddleBox, stop: &AtomicBool) {
     let mut leaving = queue.map(|queue| Leaving { queue, free: Instant::now(), waiting: VecDeque::new() });
     let mut queues: [VecDeque<(Instant, Vec<u8>)>; 2] = Default::default();
     let mut buffer = vec![0; 65_536];
@@ -87,7 +101,9 @@ fn carry(mut ends: [File; 2], delay: Duration, queue: Option<Queue>, stop: &Atom
                     _ => Some(now),
                 };
                 if let Some(gone) = gone {
-                    queues[from].push_back((gone + delay, buffer[..len].to_vec()));
+                    let mut packet = buffer[..len].to_vec();
+                    middle(from, &mut packet);
+                    queues[from].push_back((gone + delay, packet));
                 }
             }
             while queues[from].front().is_some_and(|(due, _)| *due <= Instant::now()) {

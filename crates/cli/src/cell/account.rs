@@ -1,6 +1,6 @@
 //! All that a log has shown.
 
-use super::choice::{Choice, most};
+use super::choice::Choice;
 use super::timeline::{Part, Timeline};
 use lasthop_laws::pbe::{Class, Meter, Own, Sight, Terminal, Totals};
 use lasthop_signals::Rnti;
@@ -114,8 +114,8 @@ impl Account {
                 return;
             }
         };
-        if let Some(before) = self.choice.guessed.filter(|before| most(&record) > *before) {
-            let most = most(&record).max(before);
+        if let Some(before) = self.choice.guessed.filter(|before| record.reach() > *before) {
+            let most = record.reach().max(before);
             self.choice.guessed = Some(most);
             let size = self.choice.next_size(most);
             if size > self.choice.prb {

@@ -29,7 +29,7 @@ impl Survey {
     pub fn add(&mut self, record: &Record) {
         let seen = self.seen.entry((record.direction, record.carrier)).or_default();
         seen.rows += 1;
-        seen.prb = seen.prb.max(most(record));
+        seen.prb = seen.prb.max(record.reach());
         self.last_slot = self.last_slot.max(record.slot);
         self.rows += 1;
         let (from, to) = self.times.unwrap_or((record.at, record.at));
@@ -54,21 +54,6 @@ impl Survey {
         self.times.map_or(Span::ZERO, |(from, to)| to.since(from))
     }
 }
-
-/// PRB that a carrier has at least in which there is this assignment.
-pub fn most(record: &Record) -> u16 {
-    record.dci.map_or(0, |dci| dci.prb.max(record.edge))
-}
-
-/// PRB that carriers of LTE have (3GPP TS 36.101 table 5.6-1).
-const LTE: &[u16] = &[6, 15, 25, 50, 75, 100];
-/// And of NR with 15, 30, 60 and 120 kHz between subcarriers (3GPP TS 38.101-1 and -2, table 5.3.2-1).
-const NR: [&[u16]; 4] = [
-    &[15, 25, 52, 79, 106, 133, 160, 188, 216, 242, 270],
-    &[11, 24, 38, 51, 65, 78, 92, 106, 119, 133, 162, 189, 217, 245, 273],
-    &[11, 18, 24, 31, 38, 44, 51, 58, 65, 79, 93, 107, 121, 135, 264],
-    &[32, 66, 132, 264],
-];
 
 /// What is looked at.
 #[derive(Clone, Copy)]
@@ -130,14 +115,7 @@ impl Choice {
 
     /// The next size that a carrier can have.
     pub fn next_size(&self, most: u16) -> u16 {
-        let sizes = match self.slots {
-            _ if self.format.is_lte() => LTE,
-            20 => NR[1],
-            40 => NR[2],
-            80 => NR[3],
-            _ => NR[0],
-        };
-        sizes.iter().copied().find(|size| *size >= most).unwrap_or(most)
+        self.format.next_size(self.slots, most)
     }
 
     /// True for rows that are looked at.

@@ -12,6 +12,7 @@ mod ngscope;
 mod ngscope_json;
 mod nrscope;
 mod order;
+mod sizes;
 mod write;
 
 pub use detect::{Format, HEAD, NotALog, detect};

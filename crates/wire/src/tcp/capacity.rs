@@ -92,8 +92,8 @@ impl Capacity {
         CellCapacity { available: available.rate(), fair: fair.rate(), elsewhere, restart, coarse }
     }
 
-    /// From the four octets behind the experiment's identifier.
-    pub(super) fn parse([a, b, c, d]: [u8; 4]) -> Capacity {
+    /// From the four octets behind the experiment's identifier. All of them mean something.
+    pub fn parse([a, b, c, d]: [u8; 4]) -> Capacity {
         let (first, second) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
         Capacity {
             available: LogRate(first >> 4),
@@ -106,7 +106,7 @@ impl Capacity {
     }
 
     /// Those octets.
-    pub(super) fn to_bytes(self) -> [u8; 4] {
+    pub fn to_bytes(self) -> [u8; 4] {
         let flag = |set: bool, bit: u16| if set { bit } else { 0 };
         let flags = flag(self.elsewhere, ELSEWHERE) | flag(self.restart, RESTART) | flag(self.coarse, COARSE);
         let [a, b] = (self.available.0 << 4 | flags).to_be_bytes();

@@ -1,0 +1,153 @@
+//! What an operator may choose, and what there is to say at the end.
+
+use crate::tunnel::{Error, Say};
+use lasthop_laws::Choice;
+use lasthop_signals::Rnti;
+use lasthop_units::{Rate, Span};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// What the congestion control is called if nothing else is said.
+pub const NAME: &str = "lasthop_pbe";
+/// Octets of a congestion control's name.
+const LONGEST_NAME: usize = 15;
+/// Carriers of a terminal.
+pub const MOST_CARRIERS: usize = 8;
+
+/// How a sender runs.
+#[derive(Clone, Debug)]
+pub struct SenderConfig {
+    /// The cgroup (version 2) whose programs may use it.
+    pub cgroup: PathBuf,
+    /// What the congestion control is called: names are the whole kernel's, not a network namespace's.
+    pub name: String,
+    /// No capacity above this one is believed.
+    pub most: Rate,
+    /// What may be in flight beyond what fills the path, as a time.
+    pub headroom: Span,
+    /// Give up all privileges once everything is open.
+    pub drop_privileges: bool,
+    /// The user, by name or number, whom the process becomes then; `None` to stay who it is. Only with `drop_privileges`.
+    pub user: Option<String>,
+}
+
+impl SenderConfig {
+    /// A sender for the programs of a cgroup, with the law's defaults.
+    pub fn new(cgroup: impl Into<PathBuf>) -> SenderConfig {
+        let params = lasthop_laws::pbe::Params::default();
+        SenderConfig {
+            cgroup: cgroup.into(),
+            name: NAME.to_owned(),
+            most: params.most,
+            headroom: params.headroom,
+            drop_privileges: true,
+            user: None,
+        }
+    }
+
+    pub(super) fn validate(&self) -> Result<(), Error> {
+        let fits = |octet: u8| octet.is_ascii_alphanumeric() || b"_-".contains(&octet);
+        if self.name.is_empty() || self.name.len() > LONGEST_NAME || !self.name.bytes().all(fits) {
+            let bound = "1 to 15 letters, digits, `_` or `-`";
+            return Err(Error::Config { key: "name", got: self.name.clone(), bound });
+        }
+        if self.most < Rate::from_mbit(1) {
+            return Err(Error::Config { key: "most", got: self.most.to_string(), bound: "at least 1 Mbit/s" });
+        }
+        if self.headroom > Span::from_millis(100) {
+            return Err(Error::Config { key: "headroom", got: self.headroom.to_string(), bound: "at most 100 ms" });
+        }
+        Ok(())
+    }
+}
+
+/// What a sender did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct SenderSummary {
+    /// Connections whose peer had the option in its SYN.
+    pub promised: u64,
+    /// Options that were read.
+    pub options: u64,
+    /// Options that a later one had overtaken.
+    pub overtaken: u64,
+}
+
+/// How a receiver runs.
+#[derive(Clone, Debug)]
+pub struct ReceiverConfig {
+    /// The cgroup (version 2) for whose programs' connections senders are told.
+    pub cgroup: PathBuf,
+    /// The logs of the terminal's carriers, the first one its primary cell's; `-` is standard input. 1 to [`MOST_CARRIERS`].
+    pub logs: Vec<PathBuf>,
+    /// PRB pairs of each carrier: none, one for all, or as many as there are logs. Without it the next size that carriers have above the largest assignment.
+    pub prb: Vec<u16>,
+    /// Slots of a frame of 10 ms; `None`: ten, as in LTE. A log of NR needs it.
+    pub slots: Option<u8>,
+    /// The terminal's own number in the cell.
+    pub rnti: Rnti,
+    /// How long a row may come after those of later slots.
+    pub window: Span,
+    /// The law that decides what is told.
+    pub law: Choice,
+    /// Give up all privileges once everything is open.
+    pub drop_privileges: bool,
+    /// The user, by name or number, whom the process becomes then; `None` to stay who it is. Only with `drop_privileges`.
+    pub user: Option<String>,
+    /// Who is told what happens meanwhile.
+    pub say: Say,
+}
+
+impl ReceiverConfig {
+    pub(super) fn validate(&self) -> Result<(), Error> {
+        let refuse = |key, got: String, bound| Err(Error::Config { key, got, bound });
+        if self.logs.is_empty() || self.logs.len() > MOST_CARRIERS {
+            return refuse("dci", self.logs.len().to_string(), "given 1 to 8 times");
+        }
+        if self.logs.iter().filter(|log| log.as_os_str() == "-").count() > 1 {
+            return refuse("dci", "- -".to_owned(), "standard input once at most");
+        }
+        if self.prb.len() > 1 && self.prb.len() != self.logs.len() {
+            return refuse("prb", self.prb.len().to_string(), "given once, or once for each --dci");
+        }
+        Ok(())
+    }
+}
+
+/// What a receiver did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct ReceiverSummary {
+    /// Connections whose peer had the option in its SYN.
+    pub agreed: u64,
+    /// Segments that had the option.
+    pub written: u64,
+    /// Packets of these connections that came.
+    pub arrived: u64,
+    /// News of the kernel that found no place.
+    pub lost: u64,
+    /// Subframes of all carriers.
+    pub subframes: u64,
+    /// Rows of logs that say nothing that can be understood.
+    pub unread: u64,
+    /// How often what is told to a connection was changed.
+    pub changes: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_is_refused_by_the_name_of_its_flag() {
+        let refused = |config: &SenderConfig| config.validate().err().map(|error| error.to_string());
+        let config = SenderConfig::new("/sys/fs/cgroup");
+        assert_eq!(refused(&config), None);
+        for name in ["", "sixteen_letters_", "with space", "ä"] {
+            let said = refused(&SenderConfig { name: name.to_owned(), ..config.clone() }).expect(name);
+            assert!(said.contains("name") && said.contains("1 to 15 letters"), "{said}");
+        }
+        let said = refused(&SenderConfig { most: Rate::ZERO, ..config.clone() });
+        assert!(said.is_some_and(|said| said.contains("at least 1 Mbit/s")));
+        let said = refused(&SenderConfig { headroom: Span::from_secs(1), ..config });
+        assert!(said.is_some_and(|said| said.contains("at most 100 ms")));
+    }
+}

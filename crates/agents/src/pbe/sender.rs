@@ -1,0 +1,123 @@
+//! The sender's programs in the kernel: `bpf/pbe_sender.bpf.c`.
+//!
+//! They need nobody who decides. The congestion control and what reads options go with the agent; connections that have it by then keep
+//! it, hear nothing any more, and are the kernel's BBR.
+
+use super::config::{SenderConfig, SenderSummary};
+use crate::ap::Stop;
+use crate::ap::kernel::run_time;
+use crate::ap::privileges::Account;
+use crate::tunnel::Error;
+use crate::{bpf_links, cgroup, netns, said::Captured};
+use lasthop_units::Span;
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{ErrorKind, Link};
+use std::mem::MaybeUninit;
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+#[allow(clippy::undocumented_unsafe_blocks, clippy::all, missing_docs, unsafe_op_in_unsafe_fn)]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/pbe_sender.skel.rs"));
+}
+
+use skeleton::{PbeSenderSkel, PbeSenderSkelBuilder};
+
+/// How often it is looked whether the programs are where they were left.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// The congestion control is there as long as this lives.
+pub struct Sender {
+    // The links go first: nothing is to run while the rest goes.
+    links: Vec<Link>,
+    skeleton: PbeSenderSkel<'static>,
+}
+
+impl Sender {
+    /// Registers the congestion control, attaches what reads options to the cgroup, and gives up what is not needed any more. Connections
+    /// of the calling thread's network namespace that begin from now on can use it.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn open(config: &SenderConfig) -> Result<Sender, Error> {
+        config.validate()?;
+        let account = config.user.as_deref().map(Account::find).transpose()?;
+        let directory = cgroup::open(&config.cgroup).map_err(Error::Pbe)?;
+        let said = Captured::begin();
+        let failed = |error: libbpf_rs::Error| {
+            let needs = "it needs struct_ops, BTF and BBR's kernel functions (Linux 6.10 with CONFIG_TCP_CONG_BBR)";
+            Error::Pbe(format!("the eBPF programs: {}\n{needs}", said.explain(&error)))
+        };
+        let socket = UdpSocket::bind("127.0.0.1:0").or_else(|_| UdpSocket::bind("[::]:0"));
+        let socket = socket.map_err(Error::system("a socket of this network namespace"))?;
+        let object = Box::leak(Box::new(MaybeUninit::uninit()));
+        let mut open = PbeSenderSkelBuilder::default().open(object).map_err(failed)?;
+        let constants = open.maps.rodata_data.as_deref_mut().expect("the programs have constants");
+        constants.netns = netns::cookie(&socket).map_err(Error::system("the network namespace's cookie"))?;
+        constants.most = config.most.as_bps() / 8;
+        constants.headroom = u32::try_from(config.headroom.as_nanos() / 1000).unwrap_or(u32::MAX);
+        write_name(&mut constants.name, &config.name);
+        write_name(&mut open.struct_ops.pbe_mut().name, &config.name);
+        let mut skeleton = open.load().map_err(failed)?;
+        let registered = skeleton.maps.pbe.attach_struct_ops().map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => Error::Pbe(format!(
+                "there is a congestion control {name} already, of another agent: names are the whole kernel's, so choose another one with --name",
+                name = config.name
+            )),
+            _ => failed(error),
+        })?;
+        let heard = cgroup::attach(&skeleton.progs.hear, &directory, &config.cgroup).map_err(Error::Pbe)?;
+        if config.drop_privileges {
+            crate::ap::drop_all_privileges(account.as_ref())?;
+        }
+        Ok(Sender { links: vec![heard, registered], skeleton })
+    }
+
+    /// Waits until `stop` is set.
+    ///
+    /// # Errors
+    /// [`Error::Pbe`] if somebody has taken the programs away.
+    pub fn run(self, stop: &Stop) -> Result<SenderSummary, Error> {
+        while !stop.is_asked() {
+            if !bpf_links::is_attached(&self.links[0]) {
+                let why = "the program is not attached to the cgroup any more: somebody has removed it, or the cgroup";
+                return Err(Error::Pbe(why.to_owned()));
+            }
+            std::thread::park_timeout(LOOK);
+        }
+        Ok(self.summary())
+    }
+
+    /// What has been counted so far.
+    pub fn summary(&self) -> SenderSummary {
+        let read = |of: fn(&skeleton::types::bss) -> &u64| {
+            let data = self.skeleton.maps.bss_data.as_deref().expect("the skeleton maps .bss");
+            // SAFETY: the words lie in memory that the map shares with the kernel for as long as the skeleton lives, aligned to 8,
+            // and every access on this side is atomic.
+            unsafe { AtomicU64::from_ptr(std::ptr::from_ref(of(data)).cast_mut()) }.load(Ordering::Relaxed)
+        };
+        SenderSummary {
+            promised: read(|data| &data.promised),
+            options: read(|data| &data.options),
+            overtaken: read(|data| &data.overtaken),
+        }
+    }
+
+    /// Runs and run time of the programs, by name, since they were loaded: counted while the kernel's statistics are on.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`].
+    pub fn cost(&self) -> Result<Vec<(&'static str, u64, Span)>, Error> {
+        let programs = &self.skeleton.progs;
+        let each = [("cong_control", &programs.pbe_main), ("options", &programs.hear)];
+        let cost = |(name, program)| run_time(program).map(|(runs, time)| (name, runs, time)).map_err(Error::from);
+        each.into_iter().map(cost).collect()
+    }
+}
+
+/// A name as C has it.
+fn write_name(to: &mut [i8], name: &str) {
+    to.fill(0);
+    to.iter_mut().zip(name.bytes()).for_each(|(to, from)| *to = from as i8);
+}

@@ -1,0 +1,161 @@
+//! `lasthop pbe`.
+
+use crate::{cell, flag, note, say};
+use anyhow::Context as _;
+use clap::{Args as ClapArgs, Subcommand};
+use lasthop_agents::pbe::{NAME, Receiver, ReceiverConfig, Sender, SenderConfig};
+use lasthop_agents::{ap, tunnel};
+use lasthop_laws::pbe::Params;
+use lasthop_laws::{Choice, Place};
+use lasthop_signals::Rnti;
+use lasthop_units::{Rate, Span, count};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Which end.
+#[derive(Subcommand)]
+pub enum Args {
+    /// Be a sender: register the congestion control `lasthop_pbe`, which goes at the capacity that receivers tell
+    ///
+    /// Programs of the cgroup choose it for a connection (TCP_CONGESTION; `iperf3 -C lasthop_pbe`). Where the other end tells nothing, a connection is the
+    /// kernel's BBR. When the agent stops or is killed, connections are BBR within six round trips. Needs Linux 6.10 with BTF and BBR.
+    Sender(SenderArgs),
+    /// Be a terminal in a cell: tell senders what its connections can have of the cell
+    ///
+    /// Reads what a decoder of the cell's control channel writes (NG-Scope, NR-Scope), while it is written, and tells what follows in a TCP option of segments
+    /// that leave. A peer that does not want to be told sees the option in a SYN alone. When the agent stops, is killed, or hears nothing of the cell, nothing is
+    /// told within a second. It cannot help QUIC, UDP, or connections that began before it.
+    Receiver(ReceiverArgs),
+}
+
+/// The sender's command line.
+#[derive(ClapArgs)]
+#[command(after_help = "\
+Example:
+  lasthop pbe sender --cgroup /sys/fs/cgroup --user nobody
+  iperf3 -c 192.0.2.1 -C lasthop_pbe")]
+pub struct SenderArgs {
+    /// For the connections of this cgroup's programs
+    ///
+    /// A directory of a cgroup2 file system: /sys/fs/cgroup (or /sys/fs/cgroup/unified) for the whole machine, or that of a service
+    /// or a container. A server that listens already is to be started again.
+    #[arg(long, value_name = "CGROUP")]
+    cgroup: PathBuf,
+    /// What the congestion control is called: a name of its own for each agent of a kernel
+    #[arg(long, value_name = "NAME", default_value = NAME)]
+    name: String,
+    /// No capacity above this one is believed
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = flag::quantity::<Rate>, default_value_t = Params::default().most)]
+    most: Rate,
+    /// What may be in flight beyond what fills the path, as a time at the rate that is told
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>, default_value_t = Params::default().headroom)]
+    headroom: Span,
+    /// Become this user (name or number) once everything is open that needs root
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
+}
+
+/// The receiver's.
+#[derive(ClapArgs)]
+#[command(after_help = "\
+Examples:
+  lasthop pbe receiver --cgroup /sys/fs/cgroup --dci dci_raw_log_dl_freq_2127500000.dciLog --prb 50 --rnti 20001
+  ssh sniffer tail -n +1 -F capture.csv | lasthop pbe receiver --cgroup /sys/fs/cgroup --dci - --scs \"30 kHz\" --rnti 17921")]
+pub struct ReceiverArgs {
+    /// For the connections of this cgroup's programs
+    ///
+    /// A directory of a cgroup2 file system: /sys/fs/cgroup (or /sys/fs/cgroup/unified) for the whole machine, or that of a service
+    /// or a container. A server that listens already is to be started again.
+    #[arg(long, value_name = "CGROUP")]
+    cgroup: PathBuf,
+    /// A decoder's log of a carrier, a pipe, or `-` for standard input; repeat for each carrier, that of the primary cell first
+    #[arg(long = "dci", value_name = "FILE", required = true)]
+    logs: Vec<PathBuf>,
+    /// PRB pairs of the carrier; repeat for each. Without it the next size that carriers have above the largest assignment
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=275))]
+    prb: Vec<u16>,
+    /// How far apart an NR carrier's subcarriers are: 15, 30, 60 or 120 kHz; a log of NR needs it
+    #[arg(long, value_name = "SPACING", value_parser = cell::spacing)]
+    scs: Option<u8>,
+    /// The terminal's own number in the cell (`lasthop cell --traffic` finds it)
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=65523))]
+    rnti: u16,
+    /// How long a row may come after those of later slots: what is told is so much later
+    #[arg(long, value_name = "TIME", default_value = "2 ms", allow_hyphen_values = true, value_parser = cell::window)]
+    window: Span,
+    /// Become this user (name or number) once everything is open that needs root
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
+}
+
+/// Runs an end until it is told to stop.
+pub fn pbe(args: &Args) -> anyhow::Result<ExitCode> {
+    match args {
+        Args::Sender(args) => sender(args),
+        Args::Receiver(args) => receiver(args),
+    }
+}
+
+fn sender(args: &SenderArgs) -> anyhow::Result<ExitCode> {
+    let stop = ap::stop_on_signals()?;
+    let config = SenderConfig {
+        name: args.name.clone(),
+        most: args.most,
+        headroom: args.headroom,
+        user: args.user.clone(),
+        ..SenderConfig::new(&args.cgroup)
+    };
+    let sender = Sender::open(&config).map_err(wrong)?;
+    let (name, cgroup) = (&args.name, args.cgroup.display());
+    say!("pbe sender: programs of {cgroup} can choose {name}, as with iperf3 -C {name}")?;
+    let summary = sender.run(stop).map_err(wrong)?;
+    say!("{}", serde_json::json!({ "pbe_sender": summary }))?;
+    note!(
+        "{} with a peer that tells; {} read",
+        count(summary.promised, "connection"),
+        count(summary.options, "option")
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+fn receiver(args: &ReceiverArgs) -> anyhow::Result<ExitCode> {
+    let stop = ap::stop_on_signals()?;
+    let law =
+        Choice::named(Place::Receiver, lasthop_laws::pbe::NAME).context("the registry has no law for a receiver")?;
+    let config = ReceiverConfig {
+        cgroup: args.cgroup.clone(),
+        logs: args.logs.clone(),
+        prb: args.prb.clone(),
+        slots: args.scs,
+        rnti: Rnti(args.rnti),
+        window: args.window,
+        law,
+        drop_privileges: true,
+        user: args.user.clone(),
+        say: |line| note!("{line}"),
+    };
+    let receiver = Receiver::open(&config).map_err(wrong)?;
+    let carriers = count(args.logs.len() as u64, "carrier");
+    say!("pbe receiver: connections of {} tell what RNTI {} can have of {carriers}", args.cgroup.display(), args.rnti)?;
+    let summary = receiver.run(stop).map_err(wrong)?;
+    say!("{}", serde_json::json!({ "pbe_receiver": summary }))?;
+    note!(
+        "{} with a peer that has the option; {} with it; {}, {} unread",
+        count(summary.agreed, "connection"),
+        count(summary.written, "segment"),
+        count(summary.subframes, "subframe"),
+        count(summary.unread, "row")
+    );
+    if summary.lost > 0 {
+        note!("{} of packets found no place: the agent was too slow", summary.lost);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A value that cannot be, by its flag.
+fn wrong(error: tunnel::Error) -> anyhow::Error {
+    match error {
+        tunnel::Error::Config { key, got, bound } => flag::Wrong::line(format!("--{key} {got}: it must be {bound}")),
+        other => flag::of_tunnel(other),
+    }
+}
