@@ -109,8 +109,10 @@ fn the_estimate_is_what_the_cell_would_carry() {
     ];
     for (name, text, most) in cases {
         let errors = errors(&text);
-        println!("{name}: {errors:.3?}");
-        assert!(errors.mean <= most, "{name}: {errors:?}");
+        let Errors { mean, p95, bias, floor } = errors;
+        println!("{name}: mean {mean:.3}, p95 {p95:.3}, bias {bias:+.3}; floor {floor:.3}");
+        // A steady bias of a tenth would be a wrong estimate, whatever the cell's chance does.
+        assert!(mean <= most && bias.abs() < 0.1, "{name}: {errors:?}");
     }
 }
 

@@ -46,7 +46,10 @@ impl Shown {
         self.next += 1;
         let before = number.checked_sub(1).map_or(0, |before| trace.until(Time::ZERO + SUBFRAME * before));
         let opportunities = trace.until(Time::ZERO + SUBFRAME * number) - before;
-        let used = self.used.pop_front_if(|(of, _)| *of == number).map_or(Bytes::ZERO, |(_, used)| used);
+        let used = self.used.front().filter(|(of, _)| *of == number).map_or(Bytes::ZERO, |(_, used)| *used);
+        if !used.is_zero() {
+            self.used.pop_front();
+        }
         let prb = |octets: u64| u16::try_from(octets.div_ceil(PART)).unwrap_or(u16::MAX);
         let (all, given) = (prb(opportunities * OPPORTUNITY.get()), prb(used.get()));
         let bits = u32::from(given) * PART as u32 * 8;
