@@ -3,7 +3,7 @@
  * The rate of a PBE sender, in whole numbers: what crates/laws/src/pbe/{sender,cellular}.rs decide, with their states, rules and
  * bounds. Rates are octets a second, times are microseconds.
  *
- * Deviations from the law: it is asked at ACKs alone, so a rise goes in their steps. ALLOWANCE. The round trip, rounds, and the most that was
+ * Deviations from the law: it is asked at ACKs alone, so a rise goes in their steps. The round trip, rounds, and the most that was
  * delivered in ten of them are those of the kernel's BBR.
  */
 #ifndef LASTHOP_PBE_LAW_H
@@ -17,11 +17,6 @@
 #define HOLDS 3
 #define FORGOTTEN 6
 #define LEAST_SEGMENTS 4
-/*
- * Segments beyond two BDP while another place is the narrowest: three bursts of two, as the kernel's BBR has it. A slow connection that delayed ACKs
- * hold back would measure that, and stay as slow.
- */
-#define ALLOWANCE 6
 /* Rounds that deliveries are remembered for. */
 #define ROUNDS 10
 /* Places for them: a power of two, so that the verifier sees that a place is one. */
@@ -109,6 +104,11 @@ struct path {
 struct pbe_params {
 	__u64 most;
 	__u32 headroom;
+	/*
+	 * Segments beyond two BDP while another place is the narrowest. The law has none; but a slow connection that delayed ACKs hold back
+	 * would measure that, and stay as slow.
+	 */
+	__u32 allowance;
 };
 
 static __always_inline __u64 least(__u64 a, __u64 b)
@@ -395,7 +395,7 @@ static __always_inline void pbe_refresh(struct pbe *pbe, const struct path *path
 	else if (pbe->phase == PROBING_RTT)
 		octets = 0;
 	else
-		octets = 2 * bandwidth(pbe) * path->rtt / SECOND + ALLOWANCE * (__u64)path->mss;
+		octets = 2 * bandwidth(pbe) * path->rtt / SECOND + (__u64)params->allowance * path->mss;
 	window = most_of(least(octets / path->mss, 1 << 20), LEAST_SEGMENTS);
 	if (pbe->repairing && pbe->cwnd >= window)
 		pbe->repairing = 0;

@@ -207,13 +207,7 @@ impl<'a> Pair<'a> {
             return;
         }
         let window = decision.cwnd.expect("it has a window").upper.get() / MSS;
-        if decision.why == Why::PbeDrain || decision.why == Why::PbeInternet {
-            // Up to six segments more, which the law does not have.
-            let more = u64::from(pbe.cwnd).saturating_sub(window);
-            assert!(u64::from(pbe.cwnd) + 1 >= window && more <= 7, "{window} beside {pbe:?}");
-        } else {
-            assert!(window.abs_diff(u64::from(pbe.cwnd)) <= 1, "{window} beside {pbe:?} {:?}", decision.why);
-        }
+        assert!(window.abs_diff(u64::from(pbe.cwnd)) <= 1, "{window} beside {pbe:?} {:?}", decision.why);
         let (ours, theirs) = (pbe.rate * 8, decision.pacing.expect("it paces").as_bps());
         if decision.why == Why::PbeInternet {
             // The cycle begins by chance: rates are between those that drain and probe.
