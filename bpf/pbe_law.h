@@ -104,6 +104,11 @@ struct path {
 struct pbe_params {
 	__u64 most;
 	__u32 headroom;
+	/*
+	 * Segments beyond two BDP while another place is the narrowest. The law has none; but a slow connection that delayed ACKs hold back
+	 * would measure that, and stay as slow.
+	 */
+	__u32 allowance;
 };
 
 static __always_inline __u64 least(__u64 a, __u64 b)
@@ -390,7 +395,7 @@ static __always_inline void pbe_refresh(struct pbe *pbe, const struct path *path
 	else if (pbe->phase == PROBING_RTT)
 		octets = 0;
 	else
-		octets = 2 * bandwidth(pbe) * path->rtt / SECOND;
+		octets = 2 * bandwidth(pbe) * path->rtt / SECOND + (__u64)params->allowance * path->mss;
 	window = most_of(least(octets / path->mss, 1 << 20), LEAST_SEGMENTS);
 	if (pbe->repairing && pbe->cwnd >= window)
 		pbe->repairing = 0;

@@ -17,6 +17,8 @@
 
 /* An option whose number is behind by no more than this was overtaken. */
 #define OVERTAKEN 4
+/* Three bursts of two segments, as BBR has them beyond two BDP. */
+#define ALLOWANCE 6
 #define TCP_CONGESTION 13
 
 /* The agent's network namespace. */
@@ -115,7 +117,7 @@ static __always_inline void take_over(struct sock *sk, struct flow *flow)
 
 static __always_inline void decide(struct sock *sk, struct flow *flow, struct path *path)
 {
-	struct pbe_params params = { .most = most, .headroom = headroom };
+	struct pbe_params params = { .most = most, .headroom = headroom, .allowance = ALLOWANCE };
 
 	pbe_refresh(&flow->pbe, path, &params);
 	take_over(sk, flow);
@@ -212,7 +214,7 @@ void BPF_PROG(pbe_set_state, struct sock *sk, __u8 new_state)
 SEC("struct_ops")
 void BPF_PROG(pbe_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
-	struct pbe_params params = { .most = most, .headroom = headroom };
+	struct pbe_params params = { .most = most, .headroom = headroom, .allowance = ALLOWANCE };
 	struct flow *flow = bpf_sk_storage_get(&flows, sk, NULL, 0);
 	struct path path = {};
 

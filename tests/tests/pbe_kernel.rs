@@ -29,6 +29,7 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -165,7 +166,12 @@ impl World {
     fn agent(&self, at: &Netns, arguments: &[&str]) -> Child {
         let cgroup = self.cgroup.to_string_lossy().into_owned();
         let arguments = [&["pbe"], arguments, &["--cgroup", &cgroup]].concat();
-        let mut child = inside(at.name(), program(), &arguments).spawn().expect("it starts");
+        let mut command = inside(at.name(), program(), &arguments);
+        // It does not outlive its test, however that ends.
+        let with_parent = || nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(std::io::Error::from);
+        // SAFETY: a system call, and nothing else, between fork and exec.
+        unsafe { command.pre_exec(with_parent) };
+        let mut child = command.spawn().expect("it starts");
         // The line that it is ready.
         let mut line = Vec::new();
         let out = child.stdout.as_mut().expect("piped");
