@@ -59,7 +59,7 @@ pub(super) fn forty(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let slow = |busy, law: usize| over("", among(busy).map(|at| at[bbr].mean / at[law].mean));
     let check = |what: &str, paper: &str, of: &dyn Fn(Option<bool>, usize) -> Estimate, least: f64| {
         let [all, busy, idle] = [None, Some(true), Some(false)].map(|busy| of(busy, pbe));
-        let ours = format!("{}; busy {}, idle {}", shown(&all), shown(&busy), shown(&idle));
+        let ours = format!("{} (busy {}, idle {})", shown(&all), shown(&busy), shown(&idle));
         Check::new(what, paper, ours, mean(&all) >= least)
     };
     let checks = vec![

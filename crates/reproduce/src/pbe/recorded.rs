@@ -77,7 +77,8 @@ pub(super) fn recorded(runner: &Runner<'_>) -> Result<Section, ExperimentError> 
         title,
         text: "Three links of commercial networks, recorded by saturating a telephone in a car (mahimahi's traces), each played for a minute with a queue without end. PBE-CC's \
                receiver sees the opportunities, used and unused, as it would see a cell's resource blocks; the paper could not have run on them. The paper finds Copa's throughput a \
-               tenth of PBE-CC's; on these links that is not so, neither for our Copa nor for its own program."
+               tenth of PBE-CC's; on these links that is not so for its own program. Ours uses less of them than that one, and PBE-CC's \
+               figures are BBR's: the reasons of both were not found."
             .into(),
         checks,
         tables: vec![table],

@@ -74,11 +74,11 @@ pub(super) fn distances(runner: &Runner<'_>) -> Result<Section, ExperimentError>
 /// Beside CUBIC and BBR.
 pub(super) fn friends(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let run = runner.run(FRIENDS, &[])?;
-    let rate = |law: &str, station: &str| run.of_station(law, station, Key::Throughput);
+    let rate = |law: &str, station: &str| run.of_station(&format!("with-{law}"), station, Key::Throughput);
     let mut table = Table::new(&["own law", "own (Mbit/s)", "CUBIC's", "BBR's", "own p95 of the delay (ms)"]);
     for law in LAWS {
         let rates = ["own", "cubic", "bbr"].map(|station| shown(&rate(law, station)));
-        let late = shown(&run.of_station(law, "own", Key::EndDelayP95));
+        let late = shown(&run.of_station(&format!("with-{law}"), "own", Key::EndDelayP95));
         table.rows.push([law.to_owned()].into_iter().chain(rates).chain([late]).collect());
     }
     // What they would have beside one of their kind.
