@@ -191,6 +191,10 @@ impl<P, O: Outbox<P>> Outbox<P> for Counted<'_, O> {
     fn completed(&mut self, at: Time, completion: &Completion) {
         self.out.completed(at, completion);
     }
+
+    fn driver(&mut self, at: Time, of: Node, signal: &Signal) {
+        self.out.driver(at, of, signal);
+    }
 }
 
 #[cfg(test)]

@@ -184,3 +184,26 @@ fn behind_a_narrow_wire_it_is_as_bbr() {
     assert!(pbe.0 > 0.96 * 9.52, "{pbe:?}");
     assert!(pbe.1 < 1.1 * bbr.1 && pbe.2 < 1.1 * bbr.2, "{pbe:?}, BBR {bbr:?}");
 }
+
+/// A recorded link shows its opportunities: PBE goes by them, and its queue is a fraction of BBR's.
+#[test]
+fn a_recorded_link_is_gone_by_as_a_cell() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/pbe");
+    let text = std::fs::read_to_string(format!("{folder}/recorded.toml")).expect("a shipped scenario");
+    let scenario =
+        lasthop_scenario::Scenario::parse("recorded", &text, std::path::Path::new(folder)).expect("it is right");
+    let law = scenario.law("pbe").expect("a law of the scenario");
+    let mut world = build(&scenario, &law, Seed(1), false).expect("valid parameters");
+    let states = (10..60).map(|n| {
+        world.run_until(Time::ZERO + Span::from_millis(100 * n));
+        world.does(Node(1))
+    });
+    let by_the_cell = states.filter(|why| *why == Some(Why::PbeWireless)).count();
+    assert!(by_the_cell > 45, "{by_the_cell} of 50");
+    let [pbe, bbr] = ["pbe", "bbr"].map(|law| {
+        let record = simulate(&scenario, law, 1);
+        (value(&record, Key::Throughput), value(&record, Key::HopDelayP95) - 20.0)
+    });
+    println!("PBE {pbe:?}, BBR {bbr:?}");
+    assert!(pbe.0 > 0.6 * bbr.0 && pbe.1 < bbr.1 / 3.0, "{pbe:?}, BBR {bbr:?}");
+}

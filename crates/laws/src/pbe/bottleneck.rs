@@ -2,8 +2,8 @@
 //! Source:     Xie, Yi, Jamieson 2020 sections 4.1 and 4.2.2, as specified in systems/pbe.md E.3 and its second
 //!             reading, item 16.
 //! Equations:  N_pkt = 6 C_t / MSS, at least 4; the rest is in the states below
-//! Deviations: a queue that the cell itself explains is no reason to leave it: the terminal has nine tenths of its fair
-//!             share, and less than a twentieth of the cell is idle. The rule for the start looks at quarters of a
+//! Deviations: a queue that the cell itself explains is no reason to leave it: while the packet waited the terminal had
+//!             nine tenths of its fair share, and less than a twentieth of the cell was idle. The rule for the start looks at quarters of a
 //!             round trip: in each the least delay is no smaller than in the one before, in all it has grown by more
 //!             than the jitter, and the rate by less than a twentieth. It holds for five round trips of packets, in
 //!             which the rise is over. Rates are of whole packets over a round trip.

@@ -83,6 +83,20 @@ impl Capacity {
         Some(sum)
     }
 
+    /// PRB pairs of the last `count` subframes of all carriers that are its own: what it had, its fair shares, what nobody had, and all.
+    pub(super) fn lately(&self, now: Time, count: u64, filter: bool) -> [f64; 4] {
+        let mut sum = [0.0; 4];
+        for carrier in self.carriers.values().filter(|carrier| carrier.is_active(now)) {
+            let users = f64::from(carrier.users.count(carrier.own, filter));
+            let newest = carrier.window.iter().rev().take_while(|(number, _)| number + count > carrier.number);
+            for (_, sums) in newest {
+                let [given, idle, all] = [sums.given, sums.idle, sums.all].map(f64::from);
+                [given, all / users, idle, all].iter().zip(&mut sum).for_each(|(part, sum)| *sum += part);
+            }
+        }
+        sum
+    }
+
     /// From now on this is R_w of a terminal of which none is known.
     pub(super) fn assume(&mut self, rate: Option<f64>) {
         self.assumed = rate;

@@ -95,13 +95,21 @@ impl Receiver {
         let sight = Sight {
             delay: Span::from_nanos(delay),
             late,
-            explained: seen.own >= SHARE * seen.share && seen.idle <= IDLE * seen.all,
+            explained: self.explains(now, late.then(|| Span::from_nanos(delay))),
             capacity: self.transport(&seen, self.available(&seen)),
             round_trip: self.round_trip,
             jitter: self.params.jitter,
         };
         self.bottleneck.on_packet(now, arrival.len, &sight);
         self.tell(now);
+    }
+
+    /// The cell explains that a packet has waited so long: meanwhile the terminal had its fair share, and nothing was idle. Of a packet in time:
+    /// over the window of the averages.
+    fn explains(&self, now: Time, waited: Option<Span>) -> bool {
+        let count = waited.map_or(u64::MAX, |waited| waited.as_nanos() / SUBFRAME.as_nanos() + 1).min(1 << 32);
+        let [own, share, idle, all] = self.capacity.lately(now, count, self.params.user_filter);
+        own >= SHARE * share && idle <= IDLE * all
     }
 
     /// C_p, or what it has beside full queues where that is more.
