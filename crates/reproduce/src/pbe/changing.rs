@@ -16,8 +16,8 @@ const DRIVE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../sce
 /// The walk.
 pub(super) fn mobility(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let run = runner.run(MOBILITY, &[])?;
-    let text = "Power falls by 20 dB in 10 s and rises again; the paper's walk has the same span, and its times are not public. The paper's figures are read as \
-                far as the specification has them: it gives none of its own for this one.";
+    let text = "Power falls by 20 dB in 10 s and rises again; the paper's walk has the same span, and its times are not public. No figure \
+                of the paper's walk is at hand.";
     let curve = |law: &str, kind| Curve::estimated(law, run.traced(law, kind, 0.5));
     let rates = ["bbr", "pbe"].map(|law| curve(law, SeriesKind::Rate)).to_vec();
     let delays = ["bbr", "pbe"].map(|law| curve(law, SeriesKind::HopDelay)).to_vec();
@@ -50,7 +50,8 @@ pub(super) fn on_off(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
 /// A drive.
 pub(super) fn handover(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let edits: [Edit<'_>; 1] = [("station.0.cqi-trace", Value::from(steps(DRIVE)))];
-    let run = runner.run(HANDOVER, &edits)?;
+    // As the file itself says it.
+    let run = runner.run_as(HANDOVER, &edits, &[])?;
     let text = "A measured minute of a drive, in which the cell changes three times and each change interrupts the station for 50 ms. The paper has no drive.";
     Ok(section(&run, "A drive with handovers", text, Table::new(&[])))
 }

@@ -84,7 +84,8 @@ impl Place {
     /// # Errors
     /// Those of [`lasthop_experiment::run`].
     pub fn run(&self, runner: &Runner<'_>) -> Result<Results, ExperimentError> {
-        runner.run(PLACE, &self.edits())
+        let row = Value::from(i64::from(self.number));
+        runner.run_as(PLACE, &self.edits(), &[("row of places.csv", row)])
     }
 
     fn background(&self) -> Vec<Value> {
