@@ -430,6 +430,9 @@ impl Connection {
         self.agreed = Agreed::with(&self.config, self.cell(None), &segment.options);
         if !self.agreed.capacity {
             self.telling = None;
+        } else if self.telling.is_none() {
+            // A peer that tells of its cell does so in each segment.
+            self.receiver.shorten_segments(CAPACITY_LEN as u64);
         }
         if self.agreed.peer_scale.is_none() {
             self.receiver.window().disable_scaling();

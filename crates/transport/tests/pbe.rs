@@ -207,3 +207,20 @@ fn a_cell_that_falls_silent_is_not_believed_in_any_more() {
     assert!(whys[725..].iter().all(|why| !matches!(why, Why::PbeWireless | Why::PbeStart)), "{:?}", whys[725]);
     assert!(net.a.acked() > Bytes::new(1000 * MSS));
 }
+
+/// The end that sends tells of its cell, the other one wants to be told: each segment has the option in it, and is none the less a full one.
+#[test]
+fn a_window_opens_for_segments_that_tell() {
+    let mut net = Net::new(law_called("cubic"), Config::default(), wants(), perfect(DELAY));
+    let law = Choice::named(Place::Receiver, "pbe").expect("it is in the registry");
+    let (start, interval) = (Time::ZERO, Span::MAX);
+    let setup = ReceiverSetup { node: Node(1), slot: 0, start, end: Time::MAX, interval, idle_slots: None };
+    net.a.tell_by(law.receiver(setup).expect("a law of the registry"));
+    net.a.write_forever();
+    net.run_until(at(1000), |_| false);
+    let before = net.a.acked();
+    net.run_until(at(2000), |_| false);
+    let goodput = Rate::of(net.a.acked() - before, Span::from_secs(1)).expect("not zero");
+    // 64 kB in 40 ms are 13 Mbit/s.
+    assert!(goodput > Rate::from_mbit(50), "{goodput}");
+}
