@@ -214,7 +214,9 @@ impl Sums {
         }
         let all = u32::from(subframe.prb);
         (sums.all, sums.idle) = (all, all.saturating_sub(taken));
-        sums.given = sums.given.min(all);
+        for sum in [&mut sums.given, &mut sums.again, &mut sums.own_again] {
+            *sum = (*sum).min(all);
+        }
         sums
     }
 
