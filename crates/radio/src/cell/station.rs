@@ -53,7 +53,7 @@ pub struct Handovers {
 }
 
 impl Handovers {
-    /// 49.5 ms is typical for LTE (TR 36.881), in whole subframes.
+    /// 49.5 ms is typical for LTE (TR 36.881, cited from memory), in whole subframes.
     pub const INTERRUPTION: Span = Span::from_millis(50);
     /// The most of a station's: each takes a number that no other terminal has.
     const MOST: usize = 50;

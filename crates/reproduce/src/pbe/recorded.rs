@@ -75,7 +75,7 @@ pub(super) fn recorded(runner: &Runner<'_>) -> Result<Section, ExperimentError> 
     }
     Ok(Section {
         title,
-        text: "Three links of commercial networks, recorded by saturating a telephone in a car (mahimahi's traces), each played for a minute with a queue without end. PBE-CC's \
+        text: "Three links of commercial networks, recorded by saturating a telephone in a car (mahimahi's traces), each played for a minute with a queue without end, with three seeds. PBE-CC's \
                receiver sees the opportunities, used and unused, as it would see a cell's resource blocks; the paper could not have run on them. The paper finds Copa's throughput a \
                tenth of PBE-CC's; on these links that is not so for its own program. Ours uses less of them than that one; why was not \
                found. What these links carry changes within a round trip: what is told is old when it is gone by, and a queue as short as PBE-CC's is empty when \

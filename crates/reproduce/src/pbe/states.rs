@@ -182,7 +182,7 @@ pub(super) fn states(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
         title: "States and starts".into(),
         text: "The sender's state, looked at each millisecond from 2 s on, against which place is the narrowest: the wire, while the scenario makes it narrower than the \
                cell, and the cell at all other times. A wire of half the rate cannot be noticed within 52 ms: its queue grows by a millisecond in each, and the paper's \
-               threshold is 27 ms; with those 79 ms are the least. After a cut the sender needs half a second to grow again. A queue is what waits at the base station, as a time at the fair share that the receiver tells."
+               threshold is 27 ms; with those the sum is 79 ms. After a cut the sender needs half a second to grow again. A queue is what waits at the base station, as a time at the fair share that the receiver tells."
             .into(),
         checks,
         tables: vec![table],

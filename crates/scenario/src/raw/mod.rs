@@ -512,7 +512,7 @@ table! {
         /// Cell: when it is handed over to another cell, a list of times. The other cell is like this one. What has not arrived is sent there
         /// again; the station has another RNTI and its primary carrier only.
         optional handovers: Vec<Quantity<Span>>,
-        /// Cell: how long nothing is sent to it at a handover, and nothing leaves it (default 50 ms; 3GPP TR 36.881 has 49.5 ms as typical).
+        /// Cell: how long nothing is sent to it at a handover, and nothing leaves it (default 50 ms; 3GPP TR 36.881 has 49.5 ms as typical, cited from memory).
         optional handover_interruption: Quantity<Span>,
         /// Cell: probability p that a bit is wrong, so that a block of L bits fails with probability 1 - (1 - p)^L, and is repeated 8 ms later, up to
         /// three times; each repeat fails a tenth as often. Some 1e-6 to 5e-6 in use (default 0).
