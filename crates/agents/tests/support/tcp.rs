@@ -41,12 +41,7 @@ impl Bulk {
         let (before, began) = (self.info(), Instant::now());
         std::thread::sleep(span);
         let (after, took) = (self.info(), began.elapsed().as_secs_f64());
-        let share = (after.rwnd_limited_us - before.rwnd_limited_us) as f64 / 1e6 / took;
-        Watched {
-            mbit_s: (after.bytes_acked - before.bytes_acked) as f64 * 8.0 / took / 1e6,
-            rwnd_limited: share,
-            after,
-        }
+        Watched { mbit_s: (after.bytes_acked - before.bytes_acked) as f64 * 8.0 / took / 1e6, after }
     }
 }
 
@@ -63,8 +58,6 @@ impl Drop for Bulk {
 #[derive(Clone, Copy, Debug)]
 pub struct Watched {
     pub mbit_s: f64,
-    /// Share of the time in which the receive window held the sender back.
-    pub rwnd_limited: f64,
     pub after: Info,
 }
 
