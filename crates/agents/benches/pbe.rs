@@ -1,5 +1,5 @@
-//! What a PBE sender's programs cost an ACK, live: kernel TCP between two namespaces, counted by the kernel's BPF statistics, whose own
-//! two clock readings a run are inside.
+//! What PBE-CC costs, live: kernel TCP between two namespaces. The sender's programs an ACK, counted by the kernel's BPF statistics, whose
+//! own two clock readings a run are inside; and the receiver of a busy cell, by processor time.
 //!
 //! Prints `name value unit` lines; without root, one line on standard error.
 #![allow(clippy::disallowed_methods, reason = "real time is what is measured")]
@@ -13,9 +13,10 @@ use lasthop_agents::pbe::{NAME, Receiver, ReceiverConfig, Sender, SenderConfig};
 use lasthop_laws::{Choice, Place};
 use lasthop_signals::Rnti;
 use lasthop_units::{Rate, Span, stats::Samples};
-use std::fs::OpenOptions;
+use nix::time::{ClockId, clock_gettime};
+use std::fs::{File, OpenOptions};
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use support::cgroup;
@@ -25,9 +26,14 @@ use support::upload::Upload;
 const ROUNDS: usize = 7;
 const ROUND: Duration = Duration::from_millis(700);
 const OWN: Rnti = Rnti(100);
-/// All of a carrier of 275 PRB: a little more than 1 Gbit/s.
-const PRB: u64 = 275;
-const BITS: u64 = PRB * 4000;
+/// Bits of a PRB pair.
+const RATE: u64 = 4000;
+/// A carrier of 275 PRB that is the terminal's alone: a little more than 1 Gbit/s.
+const ALONE: Cell = Cell { carriers: 1, prb: 275, users: 1, assigned: 1 };
+/// Four carriers of 20 MHz, each with a hundred terminals, of which eight are given something in a subframe.
+const BUSY: Cell = Cell { carriers: 4, prb: 100, users: 100, assigned: 8 };
+/// How long the receiver of a busy cell is watched.
+const WATCHED: Duration = Duration::from_secs(10);
 
 fn main() {
     // `cargo test --benches` asks for a quick look only.
@@ -47,7 +53,7 @@ fn main() {
     let plain = measure(&sender, rounds, &upload());
     print("bpf.pbe.plain_ns_per_ack", &plain[0]);
     let folder = tempfile::tempdir().expect("a directory");
-    let telling = Telling::start(&terminal, &cgroup, &folder.path().join("dci"));
+    let telling = Telling::start(&terminal, &cgroup, folder.path(), ALONE);
     let told = upload();
     told.until("it is told", |info| {
         info.pacing_rate.is_some_and(|rate| rate > Rate::from_mbit(900) && rate < Rate::from_mbit(1200))
@@ -57,6 +63,12 @@ fn main() {
     print("bpf.pbe.option_ns_per_call", &costs[1]);
     drop(told);
     telling.end();
+
+    let telling = Telling::start(&terminal, &cgroup, folder.path(), BUSY);
+    let told = upload();
+    std::thread::sleep(if rounds == ROUNDS { WATCHED } else { ROUND });
+    drop(told);
+    println!("pbe.receiver_of_4_carriers_100_users_ms_per_s {:.1} ms", telling.end());
 }
 
 /// What a run of the congestion control, and of what reads options, costs.
@@ -78,20 +90,45 @@ fn measure(sender: &Sender, rounds: usize, _upload: &Upload) -> [Samples; 2] {
     samples
 }
 
-/// A terminal that tells, and the log that it reads.
+/// Carriers, each with so many terminals, of which so many are given equal parts of a subframe, in turn.
+#[derive(Clone, Copy)]
+struct Cell {
+    carriers: usize,
+    prb: u64,
+    users: u64,
+    assigned: u64,
+}
+
+impl Cell {
+    /// The rows of a subframe.
+    fn rows(self, number: u64) -> String {
+        let (tti, at) = (number % 10_240, 1_700_000_000_000_000 + number * 1000);
+        let prb = self.prb / self.assigned;
+        let row = |place| {
+            let rnti = u64::from(OWN.0) + (number * self.assigned + place) % self.users;
+            format!("{tti}\t{rnti}\t{prb}\t{prb}\t20\t0\t{}\t0\t0\t0\t0\t{at}\t1\t0\t\n", prb * RATE)
+        };
+        (0..self.assigned).map(row).collect()
+    }
+}
+
+/// A terminal that tells, and the logs that it reads.
 struct Telling {
     stop: &'static Stop,
-    threads: Vec<JoinHandle<()>>,
+    agent: JoinHandle<f64>,
+    decoder: JoinHandle<()>,
 }
 
 impl Telling {
-    fn start(terminal: &Netns, cgroup: &Path, pipe: &Path) -> Telling {
-        nix::unistd::mkfifo(pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+    fn start(terminal: &Netns, cgroup: &Path, folder: &Path, cell: Cell) -> Telling {
+        let logs: Vec<PathBuf> =
+            (0..cell.carriers).map(|carrier| folder.join(format!("{}-{carrier}", cell.users))).collect();
+        logs.iter().for_each(|log| nix::unistd::mkfifo(log, nix::sys::stat::Mode::S_IRWXU).expect("a pipe"));
         let stop: &'static Stop = Box::leak(Box::default());
         let config = ReceiverConfig {
             cgroup: cgroup.to_owned(),
-            logs: vec![pipe.to_owned()],
-            prb: vec![PRB as u16],
+            logs: logs.clone(),
+            prb: vec![cell.prb as u16],
             slots: None,
             rnti: OWN,
             window: Span::from_millis(2),
@@ -106,38 +143,39 @@ impl Telling {
             Netns::of_another(name).enter();
             let receiver = Receiver::open(&config).expect("an agent");
             ready.send(()).expect("somebody waits");
+            let (began, busy) = (Instant::now(), thread_time());
             receiver.run(stop).expect("the kernel takes nothing away");
+            (thread_time() - busy).as_secs_f64() * 1e3 / began.elapsed().as_secs_f64()
         });
         is_ready.recv().expect("it is ready");
-        let pipe = pipe.to_owned();
         let decoder = std::thread::spawn(move || {
-            let mut pipe = OpenOptions::new().read(true).write(true).open(pipe).expect("a pipe");
+            let open = |log| OpenOptions::new().read(true).write(true).open(log).expect("a pipe");
+            let mut pipes: Vec<File> = logs.iter().map(open).collect();
             let (began, mut written) = (Instant::now(), 0);
             while !stop.is_asked() {
                 let passed = began.elapsed().as_millis() as u64;
-                let rows: String = (written..passed).map(row).collect();
+                let rows: String = (written..passed).map(|number| cell.rows(number)).collect();
                 written = passed.max(written);
-                if pipe.write_all(rows.as_bytes()).is_err() {
+                if pipes.iter_mut().any(|pipe| pipe.write_all(rows.as_bytes()).is_err()) {
                     return;
                 }
-                std::thread::sleep(Duration::from_millis(5));
+                std::thread::sleep(Duration::from_millis(1));
             }
         });
-        Telling { stop, threads: vec![agent, decoder] }
+        Telling { stop, agent, decoder }
     }
 
-    fn end(self) {
+    /// Milliseconds of processor time that the agent had a second.
+    fn end(self) -> f64 {
         self.stop.ask();
-        for thread in self.threads {
-            thread.join().expect("no panic");
-        }
+        self.decoder.join().expect("no panic");
+        self.agent.join().expect("no panic")
     }
 }
 
-/// The terminal has all of a subframe.
-fn row(number: u64) -> String {
-    let (tti, at) = (number % 10_240, 1_700_000_000_000_000 + number * 1000);
-    format!("{tti}\t{}\t{PRB}\t{PRB}\t20\t0\t{BITS}\t0\t0\t0\t0\t{at}\t1\t0\t\n", OWN.0)
+/// Processor time that the calling thread has had.
+fn thread_time() -> Duration {
+    Duration::from(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("it is always there"))
 }
 
 fn print(name: &str, samples: &Samples) {

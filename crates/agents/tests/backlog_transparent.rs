@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use support::delay::DelayWire;
 use support::edge::Edge;
 use support::netns::{Netns, available};
+use support::others::Others;
 use support::slots::{self, SEGMENT, Slot, TWO_PACKETS};
 
 const RATE: Rate = Rate::from_mbit(50);
@@ -30,9 +31,18 @@ const SERVICE: &str = "10.97.3.2:8080";
 /// How long all call, and send what they can.
 const LASTS: Duration = Duration::from_secs(3);
 
-/// `count` callers connect at one moment, and send what they can. Gives the proxy's slots, how much of each caller came, and how long
-/// the proxy took to end while all went on.
-fn call_together(count: usize) -> (Vec<Slot>, Vec<usize>, Duration) {
+/// What `count` callers that connect at one moment, and send what they can, do to the proxy.
+struct Called {
+    slots: Vec<Slot>,
+    /// Octets of each that came.
+    brought: Vec<usize>,
+    /// Whether nobody else needed the machine meanwhile.
+    quiet: bool,
+    /// How long it took to end while all went on.
+    ending: Duration,
+}
+
+fn call_together(count: usize) -> Called {
     let wire = |server: &Netns, proxy: &Netns| DelayWire::new((server, "s0"), (proxy, "p0"), ROUND_TRIP / 2);
     let (edge, _wire) = Edge::joined(97, wire);
     let log = edge.path("log");
@@ -66,6 +76,7 @@ fn call_together(count: usize) -> (Vec<Slot>, Vec<usize>, Duration) {
     }
     std::thread::sleep(Duration::from_millis(500));
     let (before, tried) = (slots::count(&log), counts.lock().expect("no panic").len());
+    let others = Others::look();
     let calling = edge.server.within(|| (0..count).map(|_| call()).collect::<Vec<TcpStream>>());
     for mut socket in calling {
         // It waits until the connection stands.
@@ -74,10 +85,10 @@ fn call_together(count: usize) -> (Vec<Slot>, Vec<usize>, Duration) {
     std::thread::sleep(LASTS);
     let read = |count: &Arc<AtomicUsize>| count.load(Ordering::Relaxed);
     let brought = counts.lock().expect("no panic")[tried..].iter().map(read).collect();
-    let slots = slots::read(&log, before);
+    let (slots, quiet) = (slots::read(&log, before), others.were_quiet("the bound, the throughput and fairness"));
     let began = Instant::now();
     proxy.end();
-    (slots, brought, began.elapsed())
+    Called { slots, brought, quiet, ending: began.elapsed() }
 }
 
 /// Octets that have come, by connection.
@@ -115,7 +126,7 @@ fn many_that_call_at_one_moment_stay_within_the_bound_and_are_served_alike() {
         return;
     }
     for count in [1, 32, 256] {
-        let (slots, brought, ending) = call_together(count);
+        let Called { slots, brought, quiet, ending } = call_together(count);
         let filled: Vec<u64> = slots.iter().map(|slot| slot.backlog as u64).collect();
         let sum = brought.iter().sum::<usize>() as f64;
         let squares = brought.iter().map(|octets| (*octets as f64).powi(2)).sum::<f64>();
@@ -127,11 +138,16 @@ fn many_that_call_at_one_moment_stay_within_the_bound_and_are_served_alike() {
         // A segment each, and the part of the allowance that those that send leave.
         let spare = RATE.bytes_in(ALLOWANCE - Intake::standing(ALLOWANCE)).get() as f64;
         let forced = SEGMENT * count as f64 + spare + TWO_PACKETS;
+        println!("{fullest:?}, {forced} forced");
+        assert_eq!(brought.len(), count, "connections that the agent made");
+        assert!(brought.iter().all(|octets| *octets > 0), "{count} callers: {brought:?}");
+        if !quiet {
+            continue;
+        }
         // A process that is held up cannot close windows: what all were allowed then comes, up to 1.9 times the bound.
         assert!(fullest.backlog <= 1.9 * fullest.bound.max(forced), "{count} callers: {fullest:?}, {forced} forced");
-        assert_eq!(brought.len(), count, "connections that the agent made");
         // How much less than the rate it is depends on what else the machine does.
         assert!(mbit > 10.0, "{count} callers: {mbit:.1} Mbit/s of {RATE}");
-        assert!(jain > 0.5 && brought.iter().all(|octets| *octets > 0), "{count} callers: {jain:.3}, {brought:?}");
+        assert!(jain > 0.5, "{count} callers: {jain:.3}, {brought:?}");
     }
 }

@@ -9,6 +9,7 @@ pub mod driver;
 pub mod edge;
 pub mod monitor;
 pub mod netns;
+pub mod others;
 pub mod pump;
 pub mod slots;
 pub mod tcp;
