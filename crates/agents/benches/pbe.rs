@@ -32,6 +32,8 @@ const RATE: u64 = 4000;
 const ALONE: Cell = Cell { carriers: 1, prb: 275, users: 1, assigned: 1 };
 /// Four carriers of 20 MHz, each with a hundred terminals, of which eight are given something in a subframe.
 const BUSY: Cell = Cell { carriers: 4, prb: 100, users: 100, assigned: 8 };
+/// A terminal's fair share there.
+const SHARE: Rate = Rate::from_mbit(16);
 /// How long the receiver of a busy cell is watched.
 const WATCHED: Duration = Duration::from_secs(10);
 
@@ -66,6 +68,7 @@ fn main() {
 
     let telling = Telling::start(&terminal, &cgroup, folder.path(), BUSY);
     let told = upload();
+    told.no_faster_than(SHARE);
     std::thread::sleep(if rounds == ROUNDS { WATCHED } else { ROUND });
     drop(told);
     println!("pbe.receiver_of_4_carriers_100_users_ms_per_s {:.1} ms", telling.end());
@@ -144,7 +147,8 @@ impl Telling {
             let receiver = Receiver::open(&config).expect("an agent");
             ready.send(()).expect("somebody waits");
             let (began, busy) = (Instant::now(), thread_time());
-            receiver.run(stop).expect("the kernel takes nothing away");
+            let did = receiver.run(stop).expect("the kernel takes nothing away");
+            eprintln!("pbe.receiver: {} packets and {} subframes in {:?}", did.arrived, did.subframes, began.elapsed());
             (thread_time() - busy).as_secs_f64() * 1e3 / began.elapsed().as_secs_f64()
         });
         is_ready.recv().expect("it is ready");

@@ -2,6 +2,7 @@
 
 use super::netns::Netns;
 use super::pump::pump;
+use lasthop_units::Rate;
 use lasthop_wire::tcp_info::{ROOM, TcpInfo};
 use socket2::{Domain, Socket, Type};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -59,6 +60,17 @@ impl Upload {
     pub fn congestion(&self) -> String {
         let name = socket2::SockRef::from(&self.socket).tcp_congestion().expect("TCP has one");
         String::from_utf8_lossy(&name).trim_end_matches('\0').to_owned()
+    }
+
+    /// From now on the kernel sends no faster than this.
+    pub fn no_faster_than(&self, rate: Rate) {
+        let octets = rate.as_bps() / 8;
+        // SAFETY: the value is read, and has eight octets.
+        let failed = unsafe {
+            let from = (&raw const octets).cast();
+            libc::setsockopt(self.socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, from, 8)
+        };
+        assert_eq!(failed, 0, "SO_MAX_PACING_RATE");
     }
 
     /// Waits until its state is so.

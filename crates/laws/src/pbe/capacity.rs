@@ -88,10 +88,15 @@ impl Capacity {
         let mut sum = [0.0; 4];
         for carrier in self.carriers.values().filter(|carrier| carrier.is_active(now)) {
             let users = f64::from(carrier.users.count(carrier.own, filter));
-            let newest = carrier.window.iter().rev().take_while(|(number, _)| number + count > carrier.number);
-            for (_, sums) in newest {
+            let mut add = |sums: &Sums| {
                 let [given, idle, all] = [sums.given, sums.idle, sums.all].map(f64::from);
                 [given, all / users, idle, all].iter().zip(&mut sum).for_each(|(part, sum)| *sum += part);
+            };
+            if carrier.window.front().is_some_and(|(oldest, _)| oldest + count > carrier.number) {
+                add(&carrier.sums);
+            } else {
+                let newest = carrier.window.iter().rev().take_while(|(number, _)| number + count > carrier.number);
+                newest.for_each(|(_, sums)| add(sums));
             }
         }
         sum

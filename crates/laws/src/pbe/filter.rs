@@ -24,12 +24,27 @@ pub(super) struct Users {
     /// By subframe: who was given how many PRB pairs.
     window: VecDeque<(u64, Vec<(Rnti, u16)>)>,
     active: BTreeMap<Rnti, Activity>,
+    /// How many of those pass.
+    passing: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Activity {
     subframes: u32,
     prb: u32,
+}
+
+impl Activity {
+    fn passes(self) -> bool {
+        self.subframes > SUBFRAMES && self.prb > PRB * self.subframes
+    }
+
+    /// Changes it, and counts it among those that are `passing` if it passes then.
+    fn change(&mut self, passing: &mut u32, change: impl FnOnce(&mut Activity)) {
+        *passing -= u32::from(self.passes());
+        change(self);
+        *passing += u32::from(self.passes());
+    }
 }
 
 impl Users {
@@ -43,9 +58,10 @@ impl Users {
             }
         }
         for (rnti, prb) in &given {
-            let activity = self.active.entry(*rnti).or_default();
-            activity.subframes += 1;
-            activity.prb += u32::from(*prb);
+            self.active.entry(*rnti).or_default().change(&mut self.passing, |activity| {
+                activity.subframes += 1;
+                activity.prb += u32::from(*prb);
+            });
         }
         self.window.push_back((number, given));
     }
@@ -57,8 +73,10 @@ impl Users {
             let Some((_, given)) = self.window.pop_front() else { break };
             for (rnti, prb) in &given {
                 let Some(activity) = self.active.get_mut(rnti) else { continue };
-                activity.subframes -= 1;
-                activity.prb -= u32::from(*prb);
+                activity.change(&mut self.passing, |activity| {
+                    activity.subframes -= 1;
+                    activity.prb -= u32::from(*prb);
+                });
                 if activity.subframes == 0 {
                     self.active.remove(rnti);
                 }
@@ -71,15 +89,14 @@ impl Users {
 
     /// N. The terminal itself, which is `own` here, always counts; the others do if they pass, or all of them without a filter.
     pub(super) fn count(&self, own: Option<Rnti>, filter: bool) -> u32 {
-        1 + self.passing(filter).filter(|rnti| Some(*rnti) != own).count() as u32
+        let own = own.and_then(|own| self.active.get(&own)).is_some_and(|activity| !filter || activity.passes());
+        let all = if filter { self.passing } else { self.active.len() as u32 };
+        1 + all - u32::from(own)
     }
 
     /// The terminals that pass; all that were active without a filter.
     pub(super) fn passing(&self, filter: bool) -> impl Iterator<Item = Rnti> + '_ {
-        let passes = move |activity: &Activity| {
-            !filter || activity.subframes > SUBFRAMES && activity.prb > PRB * activity.subframes
-        };
-        self.active.iter().filter(move |(_, activity)| passes(activity)).map(|(rnti, _)| *rnti)
+        self.active.iter().filter(move |(_, activity)| !filter || activity.passes()).map(|(rnti, _)| *rnti)
     }
 }
 
@@ -87,6 +104,26 @@ impl Users {
 mod tests {
     use super::super::test_cell::{OWN, dci};
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_counted_is_what_passes(
+            subframes in proptest::collection::vec((1u64..60, proptest::collection::vec((98u16..104, 0u16..9), 0..6)), 1..80),
+            length in 1u64..50,
+        ) {
+            let (mut users, mut number) = (Users::default(), 0);
+            for (step, given) in subframes {
+                number += if step < 50 { 1 } else { step };
+                let dcis: Vec<Dci> = given.iter().map(|(rnti, prb)| dci(Rnti(*rnti), *prb, 0)).collect();
+                users.on_subframe(number, &dcis, length);
+                for (own, filter) in [(Some(OWN), true), (Some(OWN), false), (None, true), (None, false)] {
+                    let others = users.passing(filter).filter(|rnti| Some(*rnti) != own).count() as u32;
+                    prop_assert_eq!(users.count(own, filter), 1 + others);
+                }
+            }
+        }
+    }
 
     #[test]
     fn control_messages_make_no_user() {
