@@ -3,7 +3,7 @@
 mod check;
 mod programs;
 
-pub use programs::{AgentSpec, CarrierSpec, TerminalSpec, TunnelSpec};
+pub use programs::{AgentSpec, CarrierSpec, PbeReceiverSpec, PbeSenderSpec, PbeSpec, TerminalSpec, TunnelSpec};
 
 use crate::address::{self, Family, HopId};
 use crate::topology;
@@ -47,6 +47,8 @@ pub struct Spec {
     pub carriers: Vec<Option<CarrierSpec>>,
     /// A program on each node of a mesh that writes the node's delay into datagrams.
     pub relay: Option<AgentSpec>,
+    /// Agents of PBE-CC at both ends of the kernel's TCP.
+    pub pbe: Option<PbeSpec>,
     /// What the scenario has that only the simulator can have, as a sentence of which the subject is the lab or its senders.
     pub beyond: Option<String>,
     /// Stations with a monitor interface, by their place in `stations`: on a Wi-Fi hop only.
@@ -86,6 +88,7 @@ impl Spec {
             terminals: Vec::new(),
             carriers: vec![None; hosts.len()],
             relay: None,
+            pbe: None,
             beyond: check::beyond(scenario, law),
             monitors: scenario.monitors().to_vec(),
         }
@@ -171,6 +174,14 @@ impl Spec {
     /// True for what an edge proxy carries: downloads over TCP from a wired host to a station.
     pub(crate) fn is_proxied(&self, stream: &Stream) -> bool {
         self.tunnel.is_some() && self.station_of(stream.to).is_some() && self.station_of(stream.from).is_none()
+    }
+
+    /// True for what goes over TCP to be sent at the capacity that its receiver tells.
+    pub(crate) fn is_told(&self, stream: &Stream) -> bool {
+        let over_tcp = matches!(stream.kind, StreamKind::Bulk { .. } | StreamKind::Fetch { .. });
+        let name = self.congestion.get(stream.from.index());
+        let brings = |sender: &PbeSenderSpec| sender.host == stream.from && name == Some(&sender.name);
+        over_tcp && self.pbe.iter().flat_map(|pbe| &pbe.senders).any(brings)
     }
 
     /// What carries a stream in place of the kernel's TCP, if anything does.
