@@ -293,7 +293,10 @@ fn a_probe_that_found_more_is_followed_by_the_next_one_if_that_was_chosen() {
     for (keep_probing, between) in [(true, 41), (false, 7 * 41)] {
         let stretches = between_probes(&mut bpf, keep_probing);
         let whole = &stretches[1..stretches.len() - 1];
-        assert!(whole.len() > 3 && whole.iter().all(|stretch| stretch.abs_diff(between) <= 7), "{keep_probing}: {stretches:?}");
+        assert!(
+            whole.len() > 3 && whole.iter().all(|stretch| stretch.abs_diff(between) <= 7),
+            "{keep_probing}: {stretches:?}"
+        );
     }
 }
 

@@ -23,7 +23,8 @@ pub fn add(program: PathBuf, scenario: &Scenario, law: &SetUp, spec: &mut Spec) 
     // Who sends to a station, or would if a program asked it to. Others' connections have a congestion control that is there already: nobody tells
     // them anything.
     let sends = |host: &HostId| {
-        let to_station = spec.streams.iter().filter(|stream| stream.from == *host && spec.station_of(stream.to).is_some());
+        let to_station =
+            spec.streams.iter().filter(|stream| stream.from == *host && spec.station_of(stream.to).is_some());
         let over_tcp = |kind| matches!(kind, StreamKind::Bulk { .. } | StreamKind::Fetch { .. });
         *host == Scenario::SERVER || to_station.map(|stream| stream.kind).any(over_tcp)
     };

@@ -3,9 +3,7 @@
 use crate::log::EmulatorLog;
 use crate::outcome::{Doubt, LATEST};
 use crate::pbe;
-use crate::spec::Spec;
 use lasthop_report::{AgentAccount, RelayAccount, TerminalAccount};
-use lasthop_scenario::Stream;
 use lasthop_units::Span;
 
 /// What was lost because somebody was late.
@@ -52,24 +50,21 @@ pub(crate) fn of_terminals(had: usize, accounts: &[TerminalAccount]) -> impl Ite
 }
 
 /// Why a run with relays should not be believed.
-pub(crate) fn of_relays<'a>(silent: usize, accounts: impl Iterator<Item = &'a RelayAccount>) -> impl Iterator<Item = Doubt> {
+pub(crate) fn of_relays<'a>(
+    silent: usize,
+    accounts: impl Iterator<Item = &'a RelayAccount>,
+) -> impl Iterator<Item = Doubt> {
     let losses: u64 = accounts.map(|account| account.driver_losses).sum();
     let found =
         [(silent > 0).then_some(Doubt::RelaysSilent(silent)), (losses > 0).then_some(Doubt::DelayUnknown(losses))];
     found.into_iter().flatten()
 }
 
-/// Why a run with the pair of PBE-CC should not be believed.
-pub(crate) fn of_pbe(spec: &Spec, left: &[pbe::Left]) -> impl Iterator<Item = Doubt> {
+/// Why a run with the pair of PBE-CC should not be believed, in which so many connections at least were to be told.
+pub(crate) fn of_pbe(expected: u64, left: &[pbe::Left]) -> impl Iterator<Item = Doubt> {
     let accounts = || left.iter().filter_map(|left| left.account);
     let silent = left.len() - accounts().count();
     let lost: u64 = accounts().map(|account| account.lost).sum();
-    let receives = |stream: &Stream| {
-        let station = spec.station_of(stream.to);
-        let agents = spec.pbe.iter().flat_map(|pbe| &pbe.receivers);
-        agents.into_iter().any(|agent| Some(agent.station) == station) && spec.is_told(stream)
-    };
-    let expected = spec.streams.iter().filter(|stream| receives(stream)).count() as u64;
     let agreed: u64 = accounts().map(|account| account.agreed).sum();
     let found = [
         (silent > 0).then_some(Doubt::PbeSilent(silent)),
@@ -82,14 +77,26 @@ pub(crate) fn of_pbe(spec: &Spec, left: &[pbe::Left]) -> impl Iterator<Item = Do
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lasthop_report::PbeAccount;
 
     #[test]
     fn a_run_in_which_monitors_were_not_read_in_time_is_not_to_be_believed() {
         let of = |frames| {
             let unread = Unread { frames, ..Unread::default() };
-            doubts(&EmulatorLog::default(), unread, Span::ZERO, 0, &[])
+            of_run(&EmulatorLog::default(), unread, Span::ZERO, 0, &[])
         };
         assert_eq!((of(0), of(3)), (vec![], vec![Doubt::UnreadFrames(3)]));
         assert!(of(3)[0].to_string().contains("did not read 3 frames of their monitors"));
+    }
+
+    #[test]
+    fn pbe_counts_if_all_agents_say_that_their_ends_agreed_and_kept_up() {
+        let left = |account| pbe::Left { account, said: String::new() };
+        let account = |agreed, lost| Some(PbeAccount { agreed, lost, ..PbeAccount::default() });
+        let of = |expected, left: &[pbe::Left]| of_pbe(expected, left).collect::<Vec<_>>();
+        let both = [left(account(0, 0)), left(account(2, 0))];
+        assert_eq!((of(2, &both), of(3, &both)), (vec![], vec![Doubt::NotAgreed(1)]));
+        let wrong = [left(None), left(account(2, 7))];
+        assert_eq!(of(2, &wrong), [Doubt::PbeSilent(1), Doubt::UnreadArrivals(7)]);
     }
 }

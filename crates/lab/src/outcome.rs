@@ -154,7 +154,9 @@ impl fmt::Display for Doubt {
             Doubt::TerminalsSilent(n) => write!(f, "the agents of {n} stations gave no account of themselves"),
             Doubt::NotAdopted(n) => write!(f, "the agents of {n} stations looked after no connection"),
             Doubt::PbeSilent(n) => write!(f, "{n} agents of PBE-CC gave no account of themselves"),
-            Doubt::UnreadArrivals(n) => write!(f, "stations' agents were too slow for {n} packets: the machine was busy"),
+            Doubt::UnreadArrivals(n) => {
+                write!(f, "stations' agents were too slow for {n} packets: the machine was busy")
+            }
             Doubt::NotAgreed(n) => write!(f, "{n} connections of PBE-CC did not agree on its option"),
             Doubt::RelaysSilent(n) => write!(f, "the relays of {n} nodes gave no account of themselves"),
             Doubt::DelayUnknown(n) => write!(f, "relays lost their drivers {n} times, and wrote no delays meanwhile"),

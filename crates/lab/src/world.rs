@@ -216,7 +216,7 @@ fn attempt(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
     let mut doubts = doubts::of_run(&log, unread, late_start, had, &accounts);
     doubts.extend(doubts::of_terminals(had_terminals, &terminals));
     doubts.extend(doubts::of_relays(silent_relays, relayed.values()));
-    doubts.extend(doubts::of_pbe(spec, &pbe));
+    doubts.extend(doubts::of_pbe(spec.told(), &pbe));
     let slots = regulated::parse(&tunnel_left.log, clock.on_monotonic(Time::ZERO));
     let EmulatorLog { hops, lateness, realtime, .. } = log;
     let mut hops = hops.into_iter();

@@ -62,7 +62,8 @@ mod tests {
 
     #[test]
     fn accounts_of_both_ends_are_found_and_added_up() {
-        let sender = PbeAccount::find("pbe sender: hello\n{\"pbe_sender\":{\"promised\":1,\"options\":9,\"overtaken\":2}}\n");
+        let sender =
+            PbeAccount::find("pbe sender: hello\n{\"pbe_sender\":{\"promised\":1,\"options\":9,\"overtaken\":2}}\n");
         let sender = sender.expect("an account");
         assert_eq!((sender.promised, sender.options, sender.overtaken), (1, 9, 2));
         let receiver = PbeAccount::find("{\"pbe_receiver\":{\"agreed\":1,\"written\":10,\"subframes\":77}}");

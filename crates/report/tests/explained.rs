@@ -1,8 +1,8 @@
 //! Whatever the report writes, docs/reference/report.md explains: figures, fields of both JSON files, series, columns.
 
 use lasthop_report::{
-    AgentAccount, Direction, Figure, Group, Key, Lateness, PbeAccount, Recorder, Regulated, Run, RunInfo, RunStatus, SeriesKind,
-    StreamInfo, Summary, TerminalAccount, Window, World, write_packets, write_series,
+    AgentAccount, Direction, Figure, Group, Key, Lateness, PbeAccount, Recorder, Regulated, Run, RunInfo, RunStatus,
+    SeriesKind, StreamInfo, Summary, TerminalAccount, Window, World, write_packets, write_series,
 };
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Time};

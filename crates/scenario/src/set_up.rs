@@ -82,7 +82,9 @@ impl SetUp {
     /// nodes between senders of ATP, or at both ends of senders that are told a capacity.
     pub fn needs_programs(&self) -> bool {
         let needs = |sender: &Choice| matches!(sender.transport(), Transport::Atp | Transport::Told);
-        self.senders().any(needs) || self.agent().is_some() || self.parts.iter().any(|part| part.place == Place::Terminal)
+        self.senders().any(needs)
+            || self.agent().is_some()
+            || self.parts.iter().any(|part| part.place == Place::Terminal)
     }
 
     /// The law of the edge proxy, if there is one.

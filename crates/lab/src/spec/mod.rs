@@ -176,12 +176,17 @@ impl Spec {
         self.tunnel.is_some() && self.station_of(stream.to).is_some() && self.station_of(stream.from).is_none()
     }
 
-    /// True for what goes over TCP to be sent at the capacity that its receiver tells.
-    pub(crate) fn is_told(&self, stream: &Stream) -> bool {
-        let over_tcp = matches!(stream.kind, StreamKind::Bulk { .. } | StreamKind::Fetch { .. });
-        let name = self.congestion.get(stream.from.index());
-        let brings = |sender: &PbeSenderSpec| sender.host == stream.from && name == Some(&sender.name);
-        over_tcp && self.pbe.iter().flat_map(|pbe| &pbe.senders).any(brings)
+    /// Streams to be sent at the capacity that their receivers tell: connections at least, since fetches have more than one.
+    pub(crate) fn told(&self) -> u64 {
+        let Some(pbe) = &self.pbe else { return 0 };
+        let is_told = |stream: &&Stream| {
+            let over_tcp = matches!(stream.kind, StreamKind::Bulk { .. } | StreamKind::Fetch { .. });
+            let name = self.congestion.get(stream.from.index());
+            let sends = pbe.senders.iter().any(|agent| agent.host == stream.from && name == Some(&agent.name));
+            let station = self.station_of(stream.to);
+            over_tcp && sends && pbe.receivers.iter().any(|agent| Some(agent.station) == station)
+        };
+        self.streams.iter().filter(is_told).count() as u64
     }
 
     /// What carries a stream in place of the kernel's TCP, if anything does.

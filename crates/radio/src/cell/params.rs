@@ -7,8 +7,8 @@
 use super::background::CONTROL_PRB;
 use super::codewords::MOST_LAYERS;
 use super::mcs::{Cqi, Tables};
-use super::station::{BlockError, StationParams, probabilities};
 use super::model::rnti;
+use super::station::{BlockError, StationParams, probabilities};
 use crate::wired;
 use lasthop_signals::Rnti;
 use lasthop_units::{Bytes, Rate, Span};
