@@ -67,6 +67,8 @@ struct pbe {
 	__u64 phase_ends;
 	__u64 phase_began;
 	__u64 best[PLACES];
+	/* The most that was delivered when the last probe began; 0: there was none. */
+	__u64 before;
 	__u32 best_round;
 	__u8 phase;
 	__u8 cycle;
@@ -109,6 +111,8 @@ struct pbe_params {
 	 * would measure that, and stay as slow.
 	 */
 	__u32 allowance;
+	/* While another place is the narrowest, a probe that found an eighth more is followed by the next one. */
+	__u32 keep_probing;
 };
 
 static __always_inline __u64 least(__u64 a, __u64 b)
@@ -201,6 +205,7 @@ static __always_inline void leave_cell(struct pbe *pbe, const struct path *path)
 {
 	end_rise(pbe, path);
 	measure_anew(pbe, path->round, path->newest ? path->newest : path->delivered);
+	pbe->before = 0;
 	pbe->phase = DRAIN;
 	pbe->phase_ends = path->now + path->rtt;
 	pbe->state = INTERNET;
@@ -255,8 +260,26 @@ static __always_inline void pbe_on_cell(struct pbe *pbe, const struct path *path
 	}
 }
 
+/* Time passes in the cycle. */
+static __always_inline void turn_cycle(struct pbe *pbe, const struct path *path, const struct pbe_params *params)
+{
+	__u64 known = bandwidth(pbe);
+	__u8 last = pbe->cycle;
+
+	if (path->now > pbe->phase_began + path->rtt) {
+		pbe->cycle = (pbe->cycle + 1) % PHASES;
+		pbe->phase_began = path->now;
+		/* It was drained. */
+		if (pbe->cycle == 2 && params->keep_probing && pbe->before && known * 8 >= pbe->before * 9)
+			pbe->cycle = 0;
+	}
+	if (!pbe->cycle && (last || !pbe->before))
+		pbe->before = known;
+}
+
 /* An ACK while another place is the narrowest. */
-static __always_inline void on_ack_elsewhere(struct pbe *pbe, const struct path *path, int expired)
+static __always_inline void on_ack_elsewhere(struct pbe *pbe, const struct path *path, const struct pbe_params *params,
+					     int expired)
 {
 	if (path->newest &&
 	    ((pbe->phase != PROBING_RTT && !path->app_limited) || path->newest >= bandwidth(pbe)))
@@ -275,9 +298,8 @@ static __always_inline void on_ack_elsewhere(struct pbe *pbe, const struct path 
 			pbe->phase = PROBING_RTT;
 			pbe->phase_ends = 0;
 			pbe->round_done = 0;
-		} else if (path->now > pbe->phase_began + path->rtt) {
-			pbe->cycle = (pbe->cycle + 1) % PHASES;
-			pbe->phase_began = path->now;
+		} else {
+			turn_cycle(pbe, path, params);
 		}
 		break;
 	default:
@@ -293,7 +315,7 @@ static __always_inline void on_ack_elsewhere(struct pbe *pbe, const struct path 
 }
 
 /* An ACK has come. */
-static __always_inline void pbe_on_ack(struct pbe *pbe, const struct path *path)
+static __always_inline void pbe_on_ack(struct pbe *pbe, const struct path *path, const struct pbe_params *params)
 {
 	int expired = pbe->rtt_seen && path->now > pbe->rtt_seen + RTT_HOLDS;
 	__u64 missed;
@@ -310,7 +332,7 @@ static __always_inline void pbe_on_ack(struct pbe *pbe, const struct path *path)
 	if (pbe->state == WAITING && !pbe->until)
 		pbe->until = path->now + PATIENCE * (__u64)path->rtt;
 	if (pbe->state == INTERNET)
-		on_ack_elsewhere(pbe, path, expired);
+		on_ack_elsewhere(pbe, path, params, expired);
 	if (pbe->state > WAITING && pbe->missed >= FORGOTTEN)
 		fall_back(pbe, path);
 	if (pbe->repairing)

@@ -28,6 +28,8 @@ const volatile char name[NAME_LEN] = "lasthop_pbe";
 /* No capacity above this one is believed, octets a second; what may be in flight beyond what fills the path, µs. */
 const volatile __u64 most = 250000000;
 const volatile __u32 headroom = 8000;
+/* A probe that found more is followed by the next one. */
+const volatile __u32 keep_probing = 1;
 
 /* Connections whose peer tells; options that were read; those that a later one had overtaken. */
 __u64 promised = 0;
@@ -115,9 +117,21 @@ static __always_inline void take_over(struct sock *sk, struct flow *flow)
 	flow->taken = 1;
 }
 
+static __always_inline struct pbe_params chosen(void)
+{
+	struct pbe_params params = {
+		.most = most,
+		.headroom = headroom,
+		.allowance = ALLOWANCE,
+		.keep_probing = keep_probing,
+	};
+
+	return params;
+}
+
 static __always_inline void decide(struct sock *sk, struct flow *flow, struct path *path)
 {
-	struct pbe_params params = { .most = most, .headroom = headroom, .allowance = ALLOWANCE };
+	struct pbe_params params = chosen();
 
 	pbe_refresh(&flow->pbe, path, &params);
 	take_over(sk, flow);
@@ -163,6 +177,7 @@ void BPF_PROG(pbe_main, struct sock *sk, __u32 ack, int flag, const struct rate_
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct flow *flow = bpf_sk_storage_get(&flows, sk, NULL, 0);
 	__u32 round = bbr_of(sk)->rtt_cnt, stamp = bbr_of(sk)->min_rtt_stamp, limited = tp->app_limited;
+	struct pbe_params params = chosen();
 	struct path path = {};
 
 	if (!flow) {
@@ -180,7 +195,7 @@ void BPF_PROG(pbe_main, struct sock *sk, __u32 ack, int flag, const struct rate_
 		path.newest = (__u64)rs->delivered * path.mss * SECOND / (__u64)rs->interval_us;
 	path.in_recovery = ((struct inet_connection_sock *)sk)->icsk_ca_state != CA_OPEN;
 	take_news(flow, &path);
-	pbe_on_ack(&flow->pbe, &path);
+	pbe_on_ack(&flow->pbe, &path, &params);
 	decide(sk, flow, &path);
 	/* While it does not decide, BBR does not empty the path, and what it measures counts. */
 	if (flow->taken)
@@ -214,7 +229,7 @@ void BPF_PROG(pbe_set_state, struct sock *sk, __u8 new_state)
 SEC("struct_ops")
 void BPF_PROG(pbe_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
-	struct pbe_params params = { .most = most, .headroom = headroom, .allowance = ALLOWANCE };
+	struct pbe_params params = chosen();
 	struct flow *flow = bpf_sk_storage_get(&flows, sk, NULL, 0);
 	struct path path = {};
 

@@ -72,6 +72,7 @@ impl<'a> Pair<'a> {
         data.pbe = skeleton::types::pbe { initial: 10, ..skeleton::types::pbe::default() };
         data.params.most = params.most.as_bps() / 8;
         data.params.headroom = (params.headroom.as_nanos() / 1000) as u32;
+        data.params.keep_probing = u32::from(params.keep_probing);
         let rust = Pbe::new(params, Setup::new(Bytes::new(MSS), Seed(1).stream("parity")));
         let now = Time::ZERO + Span::from_secs(1);
         let mut pair = Pair {
@@ -258,6 +259,47 @@ fn a_connection_by_hand_from_the_handshake_to_silence() {
     assert_eq!(pair.bpf.maps.bss_data.as_deref().expect("memory").pbe.state, PLAIN);
 }
 
+/// Another place is the narrowest, and what it delivers grows by a quarter with each probe. The lengths of the stretches, in milliseconds, in which the law
+/// does not probe.
+fn between_probes(bpf: &mut PbeLawSkel<'static>, keep_probing: bool) -> Vec<u64> {
+    let mut pair = Pair::new(bpf, Params { keep_probing, ..Params::default() });
+    let elsewhere = CellCapacity { elsewhere: true, ..mbit(1000, 1000) };
+    let (mut rate, mut probing, mut stretches) = (4.0, false, vec![0]);
+    for _ in 0..2_000 {
+        pair.cell(elsewhere);
+        pair.send(false);
+        pair.ack(Rate::from_bps((rate * 1e6) as u64), false);
+        let pbe = pair.bpf.maps.bss_data.as_deref().expect("memory").pbe;
+        let probes = pbe.state == INTERNET && pbe.phase == 1 && pbe.cycle == 0;
+        match (probing, probes) {
+            // What was sent more comes back as a quarter more.
+            (true, false) => {
+                rate *= 1.25;
+                stretches.push(0);
+            }
+            (false, false) => *stretches.last_mut().expect("one") += 1,
+            _ => {}
+        }
+        probing = probes;
+    }
+    stretches
+}
+
+#[test]
+fn a_probe_that_found_more_is_followed_by_the_next_one_if_that_was_chosen() {
+    let Some(mut bpf) = loaded() else { return };
+    // A phase lasts an RTprop of 40 ms and the ACK behind it: one that drains, or seven that do not probe. The first stretch begins anywhere, the last
+    // one is cut off.
+    for (keep_probing, between) in [(true, 41), (false, 7 * 41)] {
+        let stretches = between_probes(&mut bpf, keep_probing);
+        let whole = &stretches[1..stretches.len() - 1];
+        assert!(
+            whole.len() > 3 && whole.iter().all(|stretch| stretch.abs_diff(between) <= 7),
+            "{keep_probing}: {stretches:?}"
+        );
+    }
+}
+
 #[test]
 fn random_histories_have_the_same_decisions() {
     let Some(mut bpf) = loaded() else { return };
@@ -267,6 +309,7 @@ fn random_histories_have_the_same_decisions() {
         let params = Params {
             most: Rate::from_mbit([2000, 50][history % 2]),
             headroom: Span::from_millis([8, 0, 20][history % 3]),
+            keep_probing: history % 4 < 2,
             ..Params::default()
         };
         let mut pair = Pair::new(&mut bpf, params);

@@ -108,7 +108,7 @@ fn flag_of<A: Agent>(param: &Param) -> String {
 }
 
 /// What a flag's value may be.
-fn parser(kind: Kind) -> ValueParser {
+pub(crate) fn parser(kind: Kind) -> ValueParser {
     match kind {
         Kind::Word(words) => {
             let all = words.words.iter().map(|(word, doc)| PossibleValue::new(*word).help(short(&prose(doc))));
@@ -118,8 +118,21 @@ fn parser(kind: Kind) -> ValueParser {
     }
 }
 
+/// What help calls such a value.
+pub(crate) fn value_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Time => "TIME",
+        Kind::Rate => "RATE",
+        Kind::Bytes => "BYTES",
+        Kind::Number => "X",
+        Kind::Count => "N",
+        Kind::Flag => "BOOL",
+        Kind::Word(_) => "WORD",
+    }
+}
+
 /// Help has no full stop at its end.
-fn short(text: &str) -> String {
+pub(crate) fn short(text: &str) -> String {
     text.trim_end_matches('.').to_owned()
 }
 
@@ -146,15 +159,7 @@ impl<A: Agent> Args for Law<A> {
         let law = Arg::new("law").long("law").value_name("NAME").default_value(A::DEFAULT);
         let law = law.value_parser(PossibleValuesParser::new(names)).help("What decides");
         A::PLACE.parameters().into_iter().fold(command.arg(law), |command, (param, laws)| {
-            let value = match param.kind {
-                Kind::Time => "TIME",
-                Kind::Rate => "RATE",
-                Kind::Bytes => "BYTES",
-                Kind::Number => "X",
-                Kind::Count => "N",
-                Kind::Flag => "BOOL",
-                Kind::Word(_) => "WORD",
-            };
+            let value = value_name(param.kind);
             let arg = Arg::new(param.key)
                 .long(agent::flag(A::PLACE, param.key))
                 .value_name(value)

@@ -1,14 +1,15 @@
 //! `lasthop pbe`.
 
+mod params;
+
 use crate::{cell, flag, note, say};
-use anyhow::Context as _;
 use clap::{Args as ClapArgs, Subcommand};
 use lasthop_agents::pbe::{NAME, Receiver, ReceiverConfig, Sender, SenderConfig};
 use lasthop_agents::{ap, tunnel};
-use lasthop_laws::pbe::Params;
-use lasthop_laws::{Choice, Place};
+use lasthop_laws::{Choice, Parameters as _, Place};
 use lasthop_signals::Rnti;
-use lasthop_units::{Rate, Span, count};
+use lasthop_units::{Span, count};
+use params::Params;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -44,12 +45,8 @@ pub struct SenderArgs {
     /// What the congestion control is called: a name of its own for each agent of a kernel
     #[arg(long, value_name = "NAME", default_value = NAME)]
     name: String,
-    /// No capacity above this one is believed
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = flag::quantity::<Rate>, default_value_t = Params::default().most)]
-    most: Rate,
-    /// What may be in flight beyond what fills the path, as a time at the rate that is told
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>, default_value_t = Params::default().headroom)]
-    headroom: Span,
+    #[command(flatten)]
+    law: Params<true>,
     /// Become this user (name or number) once everything is open that needs root
     #[arg(long, value_name = "USER")]
     user: Option<String>,
@@ -83,6 +80,8 @@ pub struct ReceiverArgs {
     /// How long a row may come after those of later slots: what is told is so much later
     #[arg(long, value_name = "TIME", default_value = "2 ms", allow_hyphen_values = true, value_parser = cell::window)]
     window: Span,
+    #[command(flatten)]
+    law: Params<false>,
     /// Become this user (name or number) once everything is open that needs root
     #[arg(long, value_name = "USER")]
     user: Option<String>,
@@ -98,10 +97,12 @@ pub fn pbe(args: &Args) -> anyhow::Result<ExitCode> {
 
 fn sender(args: &SenderArgs) -> anyhow::Result<ExitCode> {
     let stop = ap::stop_on_signals()?;
+    let law = lasthop_laws::pbe::Params::with(&args.law.0).map_err(|error| flag::of_law(error, Place::Sender))?;
     let config = SenderConfig {
         name: args.name.clone(),
-        most: args.most,
-        headroom: args.headroom,
+        most: law.most,
+        headroom: law.headroom,
+        keep_probing: law.keep_probing,
         user: args.user.clone(),
         ..SenderConfig::new(&args.cgroup)
     };
@@ -120,8 +121,8 @@ fn sender(args: &SenderArgs) -> anyhow::Result<ExitCode> {
 
 fn receiver(args: &ReceiverArgs) -> anyhow::Result<ExitCode> {
     let stop = ap::stop_on_signals()?;
-    let law =
-        Choice::named(Place::Receiver, lasthop_laws::pbe::NAME).context("the registry has no law for a receiver")?;
+    let law = Choice::of(&lasthop_laws::pbe::RECEIVER).with(args.law.0.clone());
+    law.check().map_err(|error| flag::of_law(error, Place::Receiver))?;
     let config = ReceiverConfig {
         cgroup: args.cgroup.clone(),
         logs: args.logs.clone(),

@@ -7,6 +7,7 @@ pub mod agent;
 mod carrier;
 mod error;
 mod host;
+mod pbe;
 mod plan;
 mod record;
 mod runner;

@@ -1,6 +1,6 @@
 //! Runs a plan.
 
-use crate::{ExperimentError, Place, Plan, agent, carrier, host, terminal, tunnel};
+use crate::{ExperimentError, Place, Plan, agent, carrier, host, pbe, terminal, tunnel};
 use lasthop_lab::{LabError, Spec, Stop};
 use lasthop_laws::{Place as Where, Transport};
 use lasthop_report::{
@@ -131,7 +131,7 @@ fn one_by_one(plan: &Plan<'_>, progress: &dyn Progress, stop: &Stop) -> Vec<Resu
 }
 
 /// One run of `scenario` under `law` as the lab makes it: the law's agent, or its edge proxy with
-/// the stations' agents, or what carries its transfers over UDP with the relays, is the running program, started again.
+/// the stations' agents, what carries its transfers over UDP with the relays, or PBE-CC's pair, is the running program, started again.
 ///
 /// # Errors
 /// [`ExperimentError::OwnProgram`] if the running program cannot find itself.
@@ -157,6 +157,7 @@ pub fn lab_spec(scenario: &Scenario, law: &SetUp, seed: u64) -> Result<Spec, Exp
     if law.senders().any(|sender| sender.transport() == Transport::Atp) {
         spec.relay = Some(carrier::relay(program()?, spec.carried_ports()));
     }
+    pbe::add(program()?, scenario, law, &mut spec);
     Ok(spec)
 }
 
@@ -192,6 +193,7 @@ fn emulate(
         agent: outcome.agents.iter().cloned().reduce(AgentAccount::and),
         terminals: outcome.terminals.iter().cloned().reduce(TerminalAccount::and),
         relays: outcome.relays.clone(),
+        pbe: outcome.pbe,
     };
     Ok((Run { law: law.name.clone(), seed, record }, status))
 }

@@ -13,6 +13,8 @@ use std::io::{self, Read};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -21,6 +23,7 @@ use std::time::Duration;
 pub struct Child {
     program: String,
     process: std::process::Child,
+    spoke: Arc<AtomicBool>,
     stdout: Option<JoinHandle<String>>,
     stderr: Option<JoinHandle<String>>,
 }
@@ -61,14 +64,20 @@ impl Child {
             },
             _ => LabError::System { doing: format!("starting {name}"), source: error },
         })?;
-        let stdout = process.stdout.take().map(drain);
-        let stderr = process.stderr.take().map(drain);
-        Ok(Child { program: name, process, stdout, stderr })
+        let spoke = Arc::new(AtomicBool::new(false));
+        let stdout = process.stdout.take().map(|pipe| drain(pipe, Arc::clone(&spoke)));
+        let stderr = process.stderr.take().map(|pipe| drain(pipe, Arc::default()));
+        Ok(Child { program: name, process, spoke, stdout, stderr })
     }
 
     /// True if it has ended.
     pub fn has_ended(&mut self) -> bool {
         !matches!(self.process.try_wait(), Ok(None))
+    }
+
+    /// True once it has printed something to its standard output: agents do so when everything is open.
+    pub(crate) fn has_spoken(&self) -> bool {
+        self.spoke.load(Ordering::Relaxed)
     }
 
     /// Waits at most `patience`, and no longer than until `stop` is raised, for it to end by itself; then kills it.
@@ -149,12 +158,18 @@ impl Ended {
     }
 }
 
-/// Reads a pipe to its end on a thread of its own, so that the program never blocks on it.
-fn drain(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
+/// Reads a pipe to its end on a thread of its own, so that the program never blocks on it. `spoke` is set once something was there.
+fn drain(mut pipe: impl Read + Send + 'static, spoke: Arc<AtomicBool>) -> JoinHandle<String> {
     std::thread::spawn(move || {
-        let mut bytes = Vec::new();
+        let mut bytes = vec![0];
         // A broken pipe ends the text where it broke.
-        let _ = pipe.read_to_end(&mut bytes);
+        match pipe.read_exact(&mut bytes) {
+            Ok(()) => {
+                spoke.store(true, Ordering::Relaxed);
+                let _ = pipe.read_to_end(&mut bytes);
+            }
+            Err(_) => bytes.clear(),
+        }
         String::from_utf8_lossy(&bytes).into_owned()
     })
 }

@@ -28,7 +28,7 @@ pub(crate) fn exists(name: &str) -> bool {
 
 /// The congestion controls that are registered in the running kernel
 /// (net.ipv4.tcp_available_congestion_control), in its order.
-pub(crate) fn registered() -> Vec<String> {
+pub fn registered() -> Vec<String> {
     let offered = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
     offered.split_whitespace().map(str::to_owned).collect()
 }

@@ -12,7 +12,7 @@ use nix::unistd::mkfifo;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The control channels of a station.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl ControlChannels {
     /// Makes the pipes of a station, whose cell has so many carriers.
     pub fn make(run: &RunDir, station: Node, carriers: usize) -> Result<ControlChannels> {
         let make = |carrier: usize| {
-            let path = run.file(&format!("control-{}-{carrier}.dciLog", station.0));
+            let path = ControlChannels::path(run, station, carrier);
             mkfifo(&path, Mode::S_IRUSR | Mode::S_IWUSR).doing(|| format!("making {}", path.display()))?;
             Ok(Pipe { path, file: None })
         };
@@ -43,14 +43,14 @@ impl ControlChannels {
         Ok(ControlChannels { station, carriers, unread: 0, line: String::new() })
     }
 
+    /// The pipe of a station's carrier.
+    pub fn path(run: &RunDir, station: Node, carrier: usize) -> PathBuf {
+        run.file(&format!("control-{}-{carrier}.dciLog", station.0))
+    }
+
     /// Whose they are.
     pub fn station(&self) -> Node {
         self.station
-    }
-
-    /// The pipes, by carrier.
-    pub fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.carriers.iter().map(|pipe| pipe.path.as_path())
     }
 
     /// Subframes that a reader did not take in time.

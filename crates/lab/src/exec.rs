@@ -1,6 +1,7 @@
 //! Runs a program of the user's own on a host of a world, for as long as the program likes.
 
 use crate::congestion;
+use crate::doubts::{self, Unread};
 use crate::error::{LabError, Result};
 use crate::netns::Namespace;
 use crate::processes;
@@ -11,7 +12,7 @@ use crate::traffic::all::Traffic;
 use crate::traffic::iperf3::{self, Server};
 use crate::traffic::{Period, TICK};
 use crate::tunnel::{self, DOOR};
-use crate::world::{Unread, World, doubts};
+use crate::world::World;
 use lasthop_scenario::Scenario;
 use lasthop_signals::HostId;
 use lasthop_units::{Span, Time};
@@ -105,16 +106,16 @@ pub fn exec(exec: &Exec<'_>, begun: impl FnOnce(&Setting), stop: &Stop) -> Resul
     let stayed = stay(exec, &spec, &mut world, has_iperf3, begun, stop);
     let dropped = world.dropped();
     world.kill_programs();
-    let World { emulator, tunnel, agents, terminals, relays, hosts, run, .. } = world;
+    let World { emulator, tunnel, agents, terminals, relays, pbe, hosts, run, .. } = world;
     // Its error comes first: if it failed, everything else failed because of it.
     let log = emulator.finish();
-    drop((tunnel, agents, terminals, relays));
+    drop((tunnel, agents, terminals, relays, pbe));
     processes::end_all(hosts.all().map(Namespace::file));
     drop(hosts);
     drop(run);
     let (log, stayed) = (log?, stayed?);
     let unread = Unread { dropped: dropped?, ..Unread::default() };
-    let found = doubts(&log, unread, Span::ZERO, 0, &[]);
+    let found = doubts::of_run(&log, unread, Span::ZERO, 0, &[]);
     let doubts = found.iter().map(ToString::to_string).chain(stayed.complaint).collect();
     Ok(Exited { status: stayed.status, doubts })
 }

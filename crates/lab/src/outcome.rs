@@ -9,7 +9,7 @@ use crate::traffic::fetch::Fetch;
 use crate::traffic::iperf3::Iperf3Log;
 use crate::traffic::probe::Probe;
 use lasthop_laws::observation::Slot;
-use lasthop_report::{AgentAccount, RelayAccount, TerminalAccount};
+use lasthop_report::{AgentAccount, PbeAccount, RelayAccount, TerminalAccount};
 use lasthop_signals::Node;
 use lasthop_units::{Rate, Span, Time};
 use std::collections::BTreeMap;
@@ -44,6 +44,10 @@ pub struct Outcome {
     pub terminals_said: String,
     /// The accounts of relays, by the name of their node.
     pub relays: BTreeMap<String, RelayAccount>,
+    /// The accounts of PBE-CC's agents as one.
+    pub pbe: Option<PbeAccount>,
+    /// What those printed to their standard errors.
+    pub pbe_said: String,
 }
 
 /// One stream's log.
@@ -91,6 +95,12 @@ pub enum Doubt {
     TerminalsSilent(usize),
     /// So many stations that send had no connection that their agent looked after.
     NotAdopted(usize),
+    /// So many agents of PBE-CC ended without an account of themselves.
+    PbeSilent(usize),
+    /// A station's agent of PBE-CC was too slow for so many packets.
+    UnreadArrivals(u64),
+    /// So many connections that PBE-CC was to send did not agree on its option.
+    NotAgreed(u64),
     /// So many relays ended without an account of themselves.
     RelaysSilent(usize),
     /// So many times a relay no longer heard its node's driver.
@@ -143,6 +153,11 @@ impl fmt::Display for Doubt {
             Doubt::AgentSilent => write!(f, "the agent gave no account of itself"),
             Doubt::TerminalsSilent(n) => write!(f, "the agents of {n} stations gave no account of themselves"),
             Doubt::NotAdopted(n) => write!(f, "the agents of {n} stations looked after no connection"),
+            Doubt::PbeSilent(n) => write!(f, "{n} agents of PBE-CC gave no account of themselves"),
+            Doubt::UnreadArrivals(n) => {
+                write!(f, "stations' agents were too slow for {n} packets: the machine was busy")
+            }
+            Doubt::NotAgreed(n) => write!(f, "{n} connections of PBE-CC did not agree on its option"),
             Doubt::RelaysSilent(n) => write!(f, "the relays of {n} nodes gave no account of themselves"),
             Doubt::DelayUnknown(n) => write!(f, "relays lost their drivers {n} times, and wrote no delays meanwhile"),
             Doubt::UnreadReports(n) => write!(f, "the agent missed {n} driver reports"),

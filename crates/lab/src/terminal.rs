@@ -3,6 +3,7 @@
 //! All sockets of a run are in the cgroup of this process; each agent looks after those of its own network namespace.
 
 use crate::address::mac;
+use crate::cgroup;
 use crate::child::Child;
 use crate::error::{Doing, LabError, Result};
 use crate::run_dir::RunDir;
@@ -46,7 +47,7 @@ impl Terminal {
         if spec.terminals.is_empty() {
             return Ok(Vec::new());
         }
-        let (key, cgroup) = (run.file("network.key"), own_cgroup()?);
+        let (key, cgroup) = (run.file("network.key"), cgroup::own()?);
         write_key(&key)?;
         // Nobody changes access points: they are one network.
         let bssid = MacAddress(mac(LAST, spec.access_points()[0]));
@@ -120,25 +121,6 @@ impl Terminal {
         let ended = self.child.stop(FAREWELL, stop)?;
         let said = ended.stderr.lines().map(|line| format!("{}: {line}\n", self.name)).collect();
         Ok(Left { account: TerminalAccount::find(&ended.stdout), said })
-    }
-}
-
-/// The directory of the cgroup (version 2) that this process is in.
-fn own_cgroup() -> Result<PathBuf> {
-    let read = |path: &str| fs::read_to_string(path).doing(|| format!("reading {path}"));
-    let (own, mounts) = (read("/proc/self/cgroup")?, read("/proc/self/mounts")?);
-    let path = own.lines().find_map(|line| line.strip_prefix("0::/"));
-    let mount = mounts.lines().find_map(|line| {
-        let mut words = line.split(' ').skip(1);
-        let (at, kind) = (words.next()?, words.next()?);
-        (kind == "cgroup2").then_some(at)
-    });
-    match (mount, path) {
-        (Some(mount), Some(path)) => Ok(Path::new(mount).join(path)),
-        _ => Err(LabError::Missing {
-            what: "a cgroup of version 2, by which stations' agents find their connections".into(),
-            get: "mount -t cgroup2 none /sys/fs/cgroup/unified".into(),
-        }),
     }
 }
 

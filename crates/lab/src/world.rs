@@ -4,12 +4,14 @@ use crate::agent::{Agent, driver_path};
 use crate::clean::clean;
 use crate::clock::Clock;
 use crate::control_channel::ControlChannels;
+use crate::doubts::{self, Unread};
 use crate::driver::DriverSocket;
 use crate::emulator::{Emulator, Model, Segment};
 use crate::error::{LabError, Result};
 use crate::log::EmulatorLog;
 use crate::monitor::{Hears, Monitor, View};
-use crate::outcome::{Doubt, LATEST, Outcome};
+use crate::outcome::Outcome;
+use crate::pbe::Pbe;
 use crate::regulated;
 use crate::run_dir::RunDir;
 use crate::spec::Spec;
@@ -26,7 +28,7 @@ use lasthop_radio::star::Star;
 use lasthop_radio::trace;
 use lasthop_radio::wifi::Wifi;
 use lasthop_radio::wired::Wire;
-use lasthop_report::{AgentAccount, RelayAccount, TerminalAccount};
+use lasthop_report::{AgentAccount, PbeAccount, RelayAccount, TerminalAccount};
 use lasthop_scenario::graph::{Cable, Link, Medium};
 use lasthop_scenario::{Hop, Scenario, Stream, StreamKind};
 use lasthop_signals::{HostId, Node};
@@ -58,6 +60,7 @@ pub(crate) struct World {
     pub(crate) terminals: Vec<Terminal>,
     /// By the name of their node.
     pub(crate) relays: Vec<(String, Agent)>,
+    pub(crate) pbe: Vec<Pbe>,
     pub(crate) hosts: Hosts,
     pub(crate) clock: Clock,
     /// Packets that interfaces had dropped before it began to live.
@@ -95,9 +98,10 @@ impl World {
         let start_tunnel = |tunnel| Tunnel::start(tunnel, spec, &hosts, &run, stop);
         let tunnel = spec.tunnel.as_ref().map(start_tunnel).transpose()?;
         let terminals = Terminal::start_all(spec, &hosts, &run, stop)?;
+        let pbe = Pbe::start_all(spec, &hosts, &run, stop)?;
         let clock = Clock::start_after(HEAD_START);
         let emulator = Emulator::start(clock, segments(spec, logged, taps, (drivers, monitors, controls))?)?;
-        Ok(World { hosts, emulator, agents, terminals, relays, tunnel, clock, dropped_before, run })
+        Ok(World { hosts, emulator, agents, terminals, relays, pbe, tunnel, clock, dropped_before, run })
     }
 
     /// True if something that should live as long as the world has ended.
@@ -106,7 +110,8 @@ impl World {
         let tunnel_ended = self.tunnel.as_mut().is_some_and(Tunnel::has_ended);
         let terminal_ended = self.terminals.iter_mut().any(Terminal::has_ended);
         let relay_ended = self.relays.iter_mut().any(|(_, relay)| relay.has_ended());
-        self.emulator.has_ended() || agent_ended || tunnel_ended || terminal_ended || relay_ended
+        let pbe_ended = self.pbe.iter_mut().any(Pbe::has_ended);
+        self.emulator.has_ended() || agent_ended || tunnel_ended || terminal_ended || relay_ended || pbe_ended
     }
 
     /// Packets that interfaces have dropped outside the models since it began.
@@ -120,6 +125,7 @@ impl World {
         self.tunnel.iter_mut().for_each(Tunnel::kill);
         self.terminals.iter_mut().for_each(Terminal::kill);
         self.relays.iter_mut().for_each(|(_, relay)| relay.kill());
+        self.pbe.iter_mut().for_each(Pbe::kill);
     }
 
     /// Why a program ended too early, if one has.
@@ -132,6 +138,9 @@ impl World {
         }
         if let Some(place) = self.relays.iter_mut().position(|(_, relay)| relay.has_ended()) {
             return Some(self.relays.swap_remove(place).1.explain());
+        }
+        if let Some(place) = self.pbe.iter_mut().position(Pbe::has_ended) {
+            return Some(self.pbe.swap_remove(place).explain());
         }
         self.tunnel.take_if(Tunnel::has_ended).map(|mut tunnel| tunnel.explain())
     }
@@ -169,13 +178,14 @@ fn attempt(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
     if let Some(complaint) = world.complaint() {
         return Err(complaint);
     }
-    let World { emulator, tunnel, agents, terminals, relays, hosts: _hosts, run: _run, .. } = world;
+    let World { emulator, tunnel, agents, terminals, relays, pbe, hosts: _hosts, run: _run, .. } = world;
     let tunnel_left = tunnel.map(|tunnel| tunnel.stop(stop)).transpose()?.unwrap_or_default();
     let (mut agent_said, mut accounts, had) = (String::new(), Vec::new(), agents.len());
     // All at once: their farewells need not add up.
     agents.iter().for_each(Agent::ask);
     terminals.iter().for_each(Terminal::ask);
     relays.iter().for_each(|(_, relay)| relay.ask());
+    pbe.iter().for_each(Pbe::ask);
     for agent in agents {
         let ended = agent.stop(stop)?;
         agent_said.push_str(&ended.stderr);
@@ -193,6 +203,7 @@ fn attempt(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
     let left = terminals.into_iter().map(|terminal| terminal.stop(stop)).collect::<Result<Vec<_>>>()?;
     let terminals_said = left.iter().map(|left| left.said.as_str()).collect();
     let terminals: Vec<TerminalAccount> = left.into_iter().filter_map(|left| left.account).collect();
+    let pbe = pbe.into_iter().map(|agent| agent.stop(stop)).collect::<Result<Vec<_>>>()?;
     // Its error comes first: if it failed, everything else failed because of it.
     let log = emulator.finish()?;
     if ended_early || stop.is_raised() {
@@ -202,9 +213,10 @@ fn attempt(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
     progress(spec.duration);
     let unread_frames = tunnel_left.station_logs.iter().map(|log| regulated::missed(log)).sum();
     let unread = Unread { dropped, datagrams: untaken, frames: unread_frames };
-    let mut doubts = doubts(&log, unread, late_start, had, &accounts);
-    doubts.extend(of_terminals(had_terminals, &terminals));
-    doubts.extend(of_relays(silent_relays, relayed.values()));
+    let mut doubts = doubts::of_run(&log, unread, late_start, had, &accounts);
+    doubts.extend(doubts::of_terminals(had_terminals, &terminals));
+    doubts.extend(doubts::of_relays(silent_relays, relayed.values()));
+    doubts.extend(doubts::of_pbe(spec.told(), &pbe));
     let slots = regulated::parse(&tunnel_left.log, clock.on_monotonic(Time::ZERO));
     let EmulatorLog { hops, lateness, realtime, .. } = log;
     let mut hops = hops.into_iter();
@@ -222,6 +234,8 @@ fn attempt(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
         terminals,
         terminals_said,
         relays: relayed,
+        pbe: pbe.iter().filter_map(|left| left.account).reduce(PbeAccount::and),
+        pbe_said: pbe.iter().map(|left| left.said.as_str()).collect(),
         slots,
         tunnel_said: tunnel_left.said,
     })
@@ -339,70 +353,4 @@ fn last_hop(spec: &Spec) -> Result<Model> {
         Hop::Trace(hop) => Model::Trace(trace::Link::star(stations, &hop.down, &hop.up, spec.seed)),
         Hop::Cell(plan) => Model::Cell(Box::new(Cell::new(plan.as_ref().clone(), spec.seed))),
     })
-}
-
-/// What was lost because somebody was late.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Unread {
-    /// Packets that interfaces dropped.
-    pub dropped: u64,
-    /// Datagrams that stations' programs did not take.
-    pub datagrams: u64,
-    /// Frames of monitors that stations' agents did not take.
-    pub frames: u64,
-}
-
-/// What makes a run unreliable.
-pub(crate) fn doubts(
-    log: &EmulatorLog,
-    unread: Unread,
-    late_start: Span,
-    agents: usize,
-    accounts: &[AgentAccount],
-) -> Vec<Doubt> {
-    let driver_losses: u64 = accounts.iter().map(|account| account.driver_losses).sum();
-    let late = log.lateness.summaries().into_iter().filter(|(_, summary)| summary.p99 > LATEST);
-    let late = late.map(|(kind, summary)| Doubt::Late(kind, summary.p99));
-    let found = [
-        (!late_start.is_zero()).then_some(Doubt::LateStart(late_start)),
-        (unread.dropped > 0).then_some(Doubt::InterfaceDrops(unread.dropped)),
-        (log.refused > 0).then_some(Doubt::Refused(log.refused)),
-        (unread.datagrams > 0).then_some(Doubt::UnreadDatagrams(unread.datagrams)),
-        (unread.frames > 0).then_some(Doubt::UnreadFrames(unread.frames)),
-        (log.unread_reports > 0).then_some(Doubt::UnreadReports(log.unread_reports)),
-        (log.unread_subframes > 0).then_some(Doubt::UnreadSubframes(log.unread_subframes)),
-        (driver_losses > 0).then_some(Doubt::DriverSilent(driver_losses)),
-        (accounts.len() < agents).then_some(Doubt::AgentSilent),
-    ];
-    found.into_iter().flatten().chain(late).collect()
-}
-
-/// Why a run with so many stations' agents should not be believed.
-fn of_terminals(had: usize, accounts: &[TerminalAccount]) -> impl Iterator<Item = Doubt> {
-    let (silent, idle) = (had - accounts.len(), accounts.iter().filter(|account| account.adopted == 0).count());
-    let found = [(silent > 0).then_some(Doubt::TerminalsSilent(silent)), (idle > 0).then_some(Doubt::NotAdopted(idle))];
-    found.into_iter().flatten()
-}
-
-/// Why a run with relays should not be believed.
-fn of_relays<'a>(silent: usize, accounts: impl Iterator<Item = &'a RelayAccount>) -> impl Iterator<Item = Doubt> {
-    let losses: u64 = accounts.map(|account| account.driver_losses).sum();
-    let found =
-        [(silent > 0).then_some(Doubt::RelaysSilent(silent)), (losses > 0).then_some(Doubt::DelayUnknown(losses))];
-    found.into_iter().flatten()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_run_in_which_monitors_were_not_read_in_time_is_not_to_be_believed() {
-        let of = |frames| {
-            let unread = Unread { frames, ..Unread::default() };
-            doubts(&EmulatorLog::default(), unread, Span::ZERO, 0, &[])
-        };
-        assert_eq!((of(0), of(3)), (vec![], vec![Doubt::UnreadFrames(3)]));
-        assert!(of(3)[0].to_string().contains("did not read 3 frames of their monitors"));
-    }
 }

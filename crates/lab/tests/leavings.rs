@@ -57,6 +57,7 @@ fn spec(duration: Span) -> Spec {
         terminals: Vec::new(),
         carriers: Vec::new(),
         relay: None,
+        pbe: None,
         beyond: None,
         monitors: Vec::new(),
     }

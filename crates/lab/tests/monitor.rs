@@ -69,6 +69,7 @@ fn spec() -> Spec {
         terminals: Vec::new(),
         carriers: Vec::new(),
         relay: None,
+        pbe: None,
         beyond: None,
         monitors: vec![0],
     }

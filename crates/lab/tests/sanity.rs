@@ -49,6 +49,7 @@ fn spec(congestion: &str, duration: Span) -> Spec {
         terminals: Vec::new(),
         carriers: Vec::new(),
         relay: None,
+        pbe: None,
         beyond: None,
         monitors: Vec::new(),
     }

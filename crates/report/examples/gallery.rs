@@ -39,6 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         agent: None,
         terminals: None,
         relays: [].into(),
+        pbe: None,
     };
     let info = RunInfo {
         lasthop: env!("CARGO_PKG_VERSION").into(),

@@ -3,7 +3,7 @@
 //! [`RunInfo`] becomes `run.json`. Everything that may differ between two equal simulator runs (host, clock, duration)
 //! lives there, so that `result.json` can be compared byte by byte.
 
-use crate::{RelayAccount, RunRecord, TerminalAccount};
+use crate::{PbeAccount, RelayAccount, RunRecord, TerminalAccount};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -126,6 +126,9 @@ pub struct RunStatus {
     /// What relays say they have done, by the name of their node; empty without them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub relays: BTreeMap<String, RelayAccount>,
+    /// What the agents of PBE-CC on kernel TCP say they have done, together; none without them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pbe: Option<PbeAccount>,
 }
 
 /// An access point's agent's account of itself: the last line that it prints, and a part of `run.json`.

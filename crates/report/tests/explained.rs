@@ -1,8 +1,8 @@
 //! Whatever the report writes, docs/reference/report.md explains: figures, fields of both JSON files, series, columns.
 
 use lasthop_report::{
-    AgentAccount, Direction, Figure, Group, Key, Lateness, Recorder, Regulated, Run, RunInfo, RunStatus, SeriesKind,
-    StreamInfo, Summary, TerminalAccount, Window, World, write_packets, write_series,
+    AgentAccount, Direction, Figure, Group, Key, Lateness, PbeAccount, Recorder, Regulated, Run, RunInfo, RunStatus,
+    SeriesKind, StreamInfo, Summary, TerminalAccount, Window, World, write_packets, write_series,
 };
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Time};
@@ -94,6 +94,7 @@ fn everything() -> (Vec<Run>, RunInfo) {
         regulated: vec![regulated],
         agent: Some(AgentAccount::default()),
         terminals: Some(TerminalAccount::default()),
+        pbe: Some(PbeAccount::default()),
         ..RunStatus::default()
     };
     (vec![run(1), run(2)], RunInfo { git_revision: Some("1".into()), runs: vec![status], ..RunInfo::default() })

@@ -78,11 +78,13 @@ impl SetUp {
         self.part(Place::AccessPoint, SetUp::AP).map(|part| &part.law)
     }
 
-    /// True if the lab needs an agent with eBPF programs for it: on the access point, on stations that bound their own windows, or on the
-    /// nodes between senders of ATP.
+    /// True if the lab needs an agent with eBPF programs for it: on the access point, on stations that bound their own windows, on the
+    /// nodes between senders of ATP, or at both ends of senders that are told a capacity.
     pub fn needs_programs(&self) -> bool {
-        let relayed = self.senders().any(|sender| sender.transport() == Transport::Atp);
-        relayed || self.agent().is_some() || self.parts.iter().any(|part| part.place == Place::Terminal)
+        let needs = |sender: &Choice| matches!(sender.transport(), Transport::Atp | Transport::Told);
+        self.senders().any(needs)
+            || self.agent().is_some()
+            || self.parts.iter().any(|part| part.place == Place::Terminal)
     }
 
     /// The law of the edge proxy, if there is one.

@@ -25,6 +25,8 @@ pub struct SenderConfig {
     pub most: Rate,
     /// What may be in flight beyond what fills the path, as a time.
     pub headroom: Span,
+    /// Where another place is the narrowest, a probe that found more is followed by the next one at once.
+    pub keep_probing: bool,
     /// Give up all privileges once everything is open.
     pub drop_privileges: bool,
     /// The user, by name or number, whom the process becomes then; `None` to stay who it is. Only with `drop_privileges`.
@@ -40,6 +42,7 @@ impl SenderConfig {
             name: NAME.to_owned(),
             most: params.most,
             headroom: params.headroom,
+            keep_probing: params.keep_probing,
             drop_privileges: true,
             user: None,
         }

@@ -57,6 +57,7 @@ impl Sender {
         constants.netns = netns::cookie(&socket).map_err(Error::system("the network namespace's cookie"))?;
         constants.most = config.most.as_bps() / 8;
         constants.headroom = u32::try_from(config.headroom.as_nanos() / 1000).unwrap_or(u32::MAX);
+        constants.keep_probing = u32::from(config.keep_probing);
         write_name(&mut constants.name, &config.name);
         write_name(&mut open.struct_ops.pbe_mut().name, &config.name);
         let mut skeleton = open.load().map_err(failed)?;

@@ -30,7 +30,7 @@ int step(void *ctx)
 		pbe_on_cell(&pbe, &path, available, fair, flags);
 		break;
 	case ACK:
-		pbe_on_ack(&pbe, &path);
+		pbe_on_ack(&pbe, &path, &params);
 		break;
 	case IDLE:
 		pbe_on_idle(&pbe, &path, &params);

@@ -6,6 +6,7 @@ use crate::congestion;
 use crate::error::{LabError, Result};
 use crate::tap::MTU;
 use crate::traffic::iperf3;
+use lasthop_laws::pbe::OF_SENDERS;
 use lasthop_laws::{Choice, Place, Transport};
 use lasthop_scenario::graph::Medium;
 use lasthop_scenario::{Hop, MeshRouting, Program, Scenario, SetUp, Stream, StreamKind};
@@ -29,14 +30,18 @@ pub(super) fn beyond(scenario: &Scenario, law: &SetUp) -> Option<String> {
     if terminals && is_mesh(scenario.hop()) {
         return Some("the lab's mesh stations run no law that bounds the windows of their own connections".to_owned());
     }
-    if law.senders().any(|sender| sender.transport() == Transport::Told) {
-        return Some("the lab has no receivers that tell capacity".to_owned());
-    }
     if law.senders().any(|sender| sender.transport() == Transport::Atp) && !is_mesh(scenario.hop()) {
         return Some("the lab has relays of ATP in meshes only".to_owned());
     }
-    // The kernel's congestion control has parameters of its own, or none; of ATP's, the variant is what a program can be told.
-    let told = |law: &Choice, key: &str| law.transport() == Transport::Atp && key == "variant";
+    if let Some(beyond) = beyond_telling(scenario, law) {
+        return Some(beyond.to_owned());
+    }
+    // The kernel's congestion control has parameters of its own, or none; of ATP's, the variant is what a program can be told; PBE-CC's agents take all.
+    let told = |law: &Choice, key: &str| match law.transport() {
+        Transport::Told => true,
+        Transport::Atp => key == "variant",
+        Transport::Tcp(_) => false,
+    };
     let adjusted = law.senders().find(|law| law.settings().iter().any(|(key, _)| !told(law, key)))?;
     Some(match adjusted.transport() {
         Transport::TCP => {
@@ -44,6 +49,26 @@ pub(super) fn beyond(scenario: &Scenario, law: &SetUp) -> Option<String> {
         }
         _ => format!("the lab's senders by {} take no parameters from a scenario but ATP's variant", adjusted.name()),
     })
+}
+
+/// What the lab does not have where senders are told a capacity: the agents of stations read the control channels of a cell, know one number of
+/// their station, and have one law for all of its connections.
+fn beyond_telling(scenario: &Scenario, law: &SetUp) -> Option<&'static str> {
+    let mut told = law.senders().filter(|sender| sender.transport() == Transport::Told).peekable();
+    let first = *told.peek()?;
+    let Hop::Cell(plan) = scenario.hop() else {
+        return Some("the lab has receivers that tell capacity in cells only");
+    };
+    let changes_cell = plan.params().stations.iter().any(|station| station.decodes && !station.handovers.at.is_empty());
+    if changes_cell {
+        return Some("the lab's receivers that tell capacity do not follow their number through handovers");
+    }
+    let receivers = |sender: &Choice| -> Vec<_> {
+        let values = sender.values().into_iter();
+        values.filter(|(param, _)| !OF_SENDERS.contains(&param.key)).map(|(_, value)| value).collect()
+    };
+    let differ = told.any(|sender| receivers(sender) != receivers(first));
+    differ.then_some("a receiver that tells capacity has one set of parameters in the lab, whoever sends")
 }
 
 impl Spec {
@@ -120,7 +145,8 @@ impl Spec {
 
     fn check_congestion(&self, host: usize) -> Result<()> {
         let name = &self.congestion[host];
-        if congestion::exists(name) {
+        let mut brought = self.pbe.iter().flat_map(|pbe| &pbe.senders);
+        if brought.any(|sender| sender.name == *name) || congestion::exists(name) {
             return Ok(());
         }
         Err(LabError::no_congestion_control(name))

@@ -3,7 +3,7 @@
 mod check;
 mod programs;
 
-pub use programs::{AgentSpec, CarrierSpec, TerminalSpec, TunnelSpec};
+pub use programs::{AgentSpec, CarrierSpec, PbeReceiverSpec, PbeSenderSpec, PbeSpec, TerminalSpec, TunnelSpec};
 
 use crate::address::{self, Family, HopId};
 use crate::topology;
@@ -47,6 +47,8 @@ pub struct Spec {
     pub carriers: Vec<Option<CarrierSpec>>,
     /// A program on each node of a mesh that writes the node's delay into datagrams.
     pub relay: Option<AgentSpec>,
+    /// Agents of PBE-CC at both ends of the kernel's TCP.
+    pub pbe: Option<PbeSpec>,
     /// What the scenario has that only the simulator can have, as a sentence of which the subject is the lab or its senders.
     pub beyond: Option<String>,
     /// Stations with a monitor interface, by their place in `stations`: on a Wi-Fi hop only.
@@ -86,6 +88,7 @@ impl Spec {
             terminals: Vec::new(),
             carriers: vec![None; hosts.len()],
             relay: None,
+            pbe: None,
             beyond: check::beyond(scenario, law),
             monitors: scenario.monitors().to_vec(),
         }
@@ -171,6 +174,19 @@ impl Spec {
     /// True for what an edge proxy carries: downloads over TCP from a wired host to a station.
     pub(crate) fn is_proxied(&self, stream: &Stream) -> bool {
         self.tunnel.is_some() && self.station_of(stream.to).is_some() && self.station_of(stream.from).is_none()
+    }
+
+    /// Streams to be sent at the capacity that their receivers tell: connections at least, since fetches have more than one.
+    pub(crate) fn told(&self) -> u64 {
+        let Some(pbe) = &self.pbe else { return 0 };
+        let is_told = |stream: &&Stream| {
+            let over_tcp = matches!(stream.kind, StreamKind::Bulk { .. } | StreamKind::Fetch { .. });
+            let name = self.congestion.get(stream.from.index());
+            let sends = pbe.senders.iter().any(|agent| agent.host == stream.from && name == Some(&agent.name));
+            let station = self.station_of(stream.to);
+            over_tcp && sends && pbe.receivers.iter().any(|agent| Some(agent.station) == station)
+        };
+        self.streams.iter().filter(is_told).count() as u64
     }
 
     /// What carries a stream in place of the kernel's TCP, if anything does.

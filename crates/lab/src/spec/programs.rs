@@ -1,5 +1,6 @@
 //! Programs that take part in a run.
 
+use lasthop_signals::HostId;
 use std::path::PathBuf;
 
 /// An edge proxy and the agents of the stations.
@@ -59,4 +60,42 @@ pub struct CarrierSpec {
     pub receive: Vec<String>,
     /// The arguments of the sender.
     pub send: Vec<String>,
+}
+
+/// PBE-CC's pair on the kernel's TCP: senders' agents, which bring a congestion control, and agents of stations in a cell, which tell senders what they
+/// decode.
+///
+/// In their arguments `{cgroup}` becomes the directory of the cgroup in which all sockets of the run are. Each prints a line once everything is
+/// open.
+#[derive(Clone, Debug)]
+pub struct PbeSpec {
+    /// The program of both.
+    pub program: PathBuf,
+    /// On hosts that send.
+    pub senders: Vec<PbeSenderSpec>,
+    /// On stations that decode their cell.
+    pub receivers: Vec<PbeReceiverSpec>,
+}
+
+/// An agent of a sender.
+#[derive(Clone, Debug)]
+pub struct PbeSenderSpec {
+    /// In whose network namespace it runs.
+    pub host: HostId,
+    /// The kernel's name of the congestion control that it brings; names are the whole kernel's.
+    pub name: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+}
+
+/// An agent of a station.
+#[derive(Clone, Debug)]
+pub struct PbeReceiverSpec {
+    /// The station, by its place among the scenario's.
+    pub station: usize,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// Further arguments for each carrier, that of the station's primary cell first: `{control}` becomes the pipe of what the station decodes there,
+    /// `{prb}` how many PRB pairs the carrier has.
+    pub carrier: Vec<String>,
 }

@@ -50,6 +50,9 @@ pub const RECEIVER: Entry = Entry::receiver(
     |settings, _| Ok(Box::new(Receiver::new(Params::with(settings)?))),
 );
 
+/// The parameters that senders look at, by their keys; the others are receivers'.
+pub const OF_SENDERS: [&str; 3] = ["headroom", "keep-probing", "most"];
+
 /// Rounds that deliveries are remembered for.
 const ROUNDS: u64 = 10;
 /// Segments that may be in flight at least.
@@ -91,5 +94,15 @@ words! {
         OfGoodput = "of-goodput",
         /// Both are parts of what the cell carries: C_t = C_p (1 - overhead - error). A block that is sent again fails as often.
         OfPhysical = "of-physical",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_senders_look_at_are_parameters() {
+        assert!(OF_SENDERS.iter().all(|key| LAW.param(key).is_some()));
     }
 }

@@ -7,8 +7,10 @@
 use super::background::CONTROL_PRB;
 use super::codewords::MOST_LAYERS;
 use super::mcs::{Cqi, Tables};
+use super::model::rnti;
 use super::station::{BlockError, StationParams, probabilities};
 use crate::wired;
+use lasthop_signals::Rnti;
 use lasthop_units::{Bytes, Rate, Span};
 
 /// The most carriers that a terminal can use at once (36.331: five serving cells).
@@ -250,6 +252,14 @@ impl Plan {
     /// What was validated.
     pub fn params(&self) -> &Params {
         &self.0
+    }
+
+    /// The number that a station has until its first handover, by its place in [`Params::stations`].
+    ///
+    /// # Panics
+    /// If a cell cannot have so many.
+    pub fn rnti(&self, station: usize) -> Rnti {
+        rnti(station)
     }
 }
 

@@ -159,7 +159,7 @@ table! {
         optional wired: WiredHop,
         /// An 802.11 BSS.
         optional wifi: WifiHop,
-        /// An LTE cell: in the simulator only.
+        /// An LTE cell.
         optional cell: CellHop,
         /// A link that delivers when a recorded trace says so.
         optional trace: TraceHop,
