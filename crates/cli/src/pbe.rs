@@ -1,13 +1,13 @@
 //! `lasthop pbe`.
 
-use crate::{cell, flag, note, say};
+use crate::logs::LogArgs;
+use crate::{flag, note, say};
 use anyhow::Context as _;
-use clap::{Args as ClapArgs, Subcommand};
+use clap::{ArgGroup, Args as ClapArgs, Subcommand};
 use lasthop_agents::pbe::{NAME, Receiver, ReceiverConfig, Sender, SenderConfig};
 use lasthop_agents::{ap, tunnel};
 use lasthop_laws::pbe::Params;
 use lasthop_laws::{Choice, Place};
-use lasthop_signals::Rnti;
 use lasthop_units::{Rate, Span, count};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -61,6 +61,7 @@ pub struct SenderArgs {
 Examples:
   lasthop pbe receiver --cgroup /sys/fs/cgroup --dci dci_raw_log_dl_freq_2127500000.dciLog --prb 50 --rnti 20001
   ssh sniffer tail -n +1 -F capture.csv | lasthop pbe receiver --cgroup /sys/fs/cgroup --dci - --scs \"30 kHz\" --rnti 17921")]
+#[command(group(ArgGroup::new("cell").arg("logs").required(true)))]
 pub struct ReceiverArgs {
     /// For the connections of this cgroup's programs
     ///
@@ -68,21 +69,8 @@ pub struct ReceiverArgs {
     /// or a container. A server that listens already is to be started again.
     #[arg(long, value_name = "CGROUP")]
     cgroup: PathBuf,
-    /// A decoder's log of a carrier, a pipe, or `-` for standard input; repeat for each carrier, that of the primary cell first
-    #[arg(long = "dci", value_name = "FILE", required = true)]
-    logs: Vec<PathBuf>,
-    /// PRB pairs of the carrier; repeat for each. Without it the next size that carriers have above the largest assignment
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=275))]
-    prb: Vec<u16>,
-    /// How far apart an NR carrier's subcarriers are: 15, 30, 60 or 120 kHz; a log of NR needs it
-    #[arg(long, value_name = "SPACING", value_parser = cell::spacing)]
-    scs: Option<u8>,
-    /// The terminal's own number in the cell (`lasthop cell --traffic` finds it)
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=65523))]
-    rnti: u16,
-    /// How long a row may come after those of later slots: what is told is so much later
-    #[arg(long, value_name = "TIME", default_value = "2 ms", allow_hyphen_values = true, value_parser = cell::window)]
-    window: Span,
+    #[command(flatten)]
+    logs: LogArgs,
     /// Become this user (name or number) once everything is open that needs root
     #[arg(long, value_name = "USER")]
     user: Option<String>,
@@ -122,21 +110,18 @@ fn receiver(args: &ReceiverArgs) -> anyhow::Result<ExitCode> {
     let stop = ap::stop_on_signals()?;
     let law =
         Choice::named(Place::Receiver, lasthop_laws::pbe::NAME).context("the registry has no law for a receiver")?;
+    let logs = args.logs.given().context("clap asks for --dci")?;
+    let (carriers, rnti) = (count(logs.files.len() as u64, "carrier"), logs.rnti.0);
     let config = ReceiverConfig {
         cgroup: args.cgroup.clone(),
-        logs: args.logs.clone(),
-        prb: args.prb.clone(),
-        slots: args.scs,
-        rnti: Rnti(args.rnti),
-        window: args.window,
+        logs,
         law,
         drop_privileges: true,
         user: args.user.clone(),
         say: |line| note!("{line}"),
     };
     let receiver = Receiver::open(&config).map_err(wrong)?;
-    let carriers = count(args.logs.len() as u64, "carrier");
-    say!("pbe receiver: connections of {} tell what RNTI {} can have of {carriers}", args.cgroup.display(), args.rnti)?;
+    say!("pbe receiver: connections of {} tell what RNTI {rnti} can have of {carriers}", args.cgroup.display())?;
     let summary = receiver.run(stop).map_err(wrong)?;
     say!("{}", serde_json::json!({ "pbe_receiver": summary }))?;
     note!(
