@@ -80,6 +80,16 @@ impl Carriers {
         Ok(())
     }
 
+    /// Lets go of what wakes up `poll`.
+    pub(crate) fn close(self, poll: &Poll) {
+        self.each.iter().filter_map(Carrier::waits_on).for_each(|file| poll.remove(&file));
+    }
+
+    /// True if a log is a file that grows, and is to be looked at.
+    pub(crate) fn grows(&self) -> bool {
+        self.each.iter().any(|carrier| !carrier.is_over() && carrier.waits_on().is_none())
+    }
+
     /// True if nothing will come any more.
     pub(crate) fn is_over(&self) -> bool {
         self.each.iter().all(Carrier::is_over)

@@ -1,12 +1,14 @@
-//! The station's log: one JSON object for every slot. What it holds: docs/reference/logs.md.
+//! The station's log: one JSON object for every slot, or every so often one on its cell. What they hold: docs/reference/logs.md.
 
+use super::cell::Cell;
 use crate::tunnel::clock;
 use crate::tunnel::log::Log;
 use crate::tunnel::spread::Spread;
 use lasthop_laws::observation::{Account, Delays};
 use lasthop_signals::StationFeedback;
-use lasthop_transport::tunnel::ClockOffset;
-use lasthop_units::{Span, Time};
+use lasthop_transport::tunnel::{ClockOffset, Endpoint};
+use lasthop_units::{Rate, Span, Time};
+use serde::Serialize;
 
 pub(super) fn slot(
     log: &mut Log,
@@ -21,6 +23,47 @@ pub(super) fn slot(
         told: *told,
         mean_packets: told.mean_packets(),
         monitor_missed,
+        hop_delay: delays(hop),
+        data_delay: delays(data),
+        clock_ahead_us: clock.map(|clock| clock.ahead as f64 / 1e3),
+        clock_error_us: clock.map(|clock| clock.error.as_nanos() as f64 / 1e3),
+    });
+}
+
+/// What a station tells of its cell, and what comes of it.
+#[derive(Serialize)]
+struct Line {
+    #[serde(rename = "t_ns")]
+    at: Time,
+    available_bps: Rate,
+    fair_bps: Rate,
+    elsewhere: bool,
+    restart: bool,
+    coarse: bool,
+    subframes: u64,
+    unread: u64,
+    received: u64,
+    round_trip_ns: Option<Span>,
+    hop_delay: Delays,
+    data_delay: Delays,
+    clock_ahead_us: Option<f64>,
+    clock_error_us: Option<f64>,
+}
+
+/// A line on the cell.
+pub(super) fn cell(log: &mut Log, now: Time, cell: &Cell, endpoint: &Endpoint, [hop, data]: [&Spread; 2]) {
+    let (told, (subframes, unread), clock) = (cell.told(), cell.counts(), endpoint.clock_offset(now));
+    log.line(&Line {
+        at: clock::monotonic(now),
+        available_bps: told.available,
+        fair_bps: told.fair,
+        elsewhere: told.elsewhere,
+        restart: told.restart,
+        coarse: told.coarse,
+        subframes,
+        unread,
+        received: endpoint.arrived().0,
+        round_trip_ns: endpoint.latest_round_trip(),
         hop_delay: delays(hop),
         data_delay: delays(data),
         clock_ahead_us: clock.map(|clock| clock.ahead as f64 / 1e3),
