@@ -1,8 +1,9 @@
 //! Flags that name the logs of a terminal's carriers, for every command that measures its cell.
 
-use crate::cell;
+use crate::{cell, flag};
 use clap::Args as ClapArgs;
 use lasthop_agents::pbe::Logs;
+use lasthop_agents::tunnel::Error;
 use lasthop_signals::Rnti;
 use lasthop_units::Span;
 use std::path::PathBuf;
@@ -38,5 +39,13 @@ impl LogArgs {
             rnti: Rnti(rnti),
             window: self.window,
         })
+    }
+}
+
+/// A value that cannot be, by its flag.
+pub fn wrong(error: Error) -> anyhow::Error {
+    match error {
+        Error::Config { key, got, bound } => flag::Wrong::line(format!("--{key} {got}: it must be {bound}")),
+        other => flag::of_tunnel(other),
     }
 }

@@ -1,11 +1,11 @@
 //! `lasthop pbe`.
 
-use crate::logs::LogArgs;
+use crate::logs::{LogArgs, wrong};
 use crate::{flag, note, say};
 use anyhow::Context as _;
 use clap::{ArgGroup, Args as ClapArgs, Subcommand};
+use lasthop_agents::ap;
 use lasthop_agents::pbe::{NAME, Receiver, ReceiverConfig, Sender, SenderConfig};
-use lasthop_agents::{ap, tunnel};
 use lasthop_laws::pbe::Params;
 use lasthop_laws::{Choice, Place};
 use lasthop_units::{Rate, Span, count};
@@ -135,12 +135,4 @@ fn receiver(args: &ReceiverArgs) -> anyhow::Result<ExitCode> {
         note!("{} of packets found no place: the agent was too slow", summary.lost);
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// A value that cannot be, by its flag.
-fn wrong(error: tunnel::Error) -> anyhow::Error {
-    match error {
-        tunnel::Error::Config { key, got, bound } => flag::Wrong::line(format!("--{key} {got}: it must be {bound}")),
-        other => flag::of_tunnel(other),
-    }
 }

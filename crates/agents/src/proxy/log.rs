@@ -135,9 +135,9 @@ mod tests {
     use super::super::session::tests::session;
     use super::*;
     use crate::documented::{PROXY, PROXY_CELL, lines, lists_exactly};
-    use lasthop_laws::{Choice, Place};
     use lasthop_laws::aggregation::LAW;
     use lasthop_laws::tcp::Setup;
+    use lasthop_laws::{Choice, Place};
     use lasthop_signals::Doubt;
     use lasthop_units::{Bytes, Seed};
     use serde_json::json;

@@ -86,8 +86,12 @@ fn delays(spread: &Spread) -> Delays {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::documented::{STATION, lines, lists_exactly};
-    use lasthop_signals::Node;
+    use crate::documented::{STATION, STATION_CELL, lines, lists_exactly};
+    use crate::pbe::Logs;
+    use crate::tunnel::poll::Poll;
+    use lasthop_signals::{Node, Rnti};
+    use lasthop_transport::tunnel::Config;
+    use serde_json::json;
 
     #[test]
     fn the_page_on_logs_lists_every_field_and_no_other() {
@@ -104,5 +108,27 @@ mod tests {
         let lines = lines(&path);
         assert_eq!(lines.len(), 1);
         lists_exactly(STATION, &lines[0]);
+    }
+
+    #[test]
+    fn the_page_on_logs_lists_every_field_of_a_cell_and_no_other() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let path = folder.path().join("station.log");
+        let mut log = Log::create(&path, |_| {}).expect("writable");
+        let poll = Poll::new().expect("epoll");
+        let logs = Logs {
+            files: vec![folder.path().join("dci")],
+            prb: vec![50],
+            slots: None,
+            rnti: Rnti(100),
+            window: Span::from_millis(1),
+        };
+        let now = Time::from_nanos(1_000_000_000_000);
+        let told = Cell::open(&logs, now, &poll, 0, |_| {}).expect("a log that may come later");
+        cell(&mut log, now, &told, &Endpoint::new(Config::station()), [&Spread::default(), &Spread::default()]);
+        assert!(log.finish().is_none());
+        let lines = lines(&path);
+        assert_eq!((lines.len(), &lines[0]["available_bps"], &lines[0]["coarse"]), (1, &json!(0), &json!(true)));
+        lists_exactly(STATION_CELL, &lines[0]);
     }
 }
