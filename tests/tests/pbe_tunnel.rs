@@ -425,7 +425,7 @@ fn a_fixed_rate_is_that_of_stations_in_cells_too() {
 
 #[test]
 fn options_that_contradict_each_other_are_refused() {
-    let key = ["station", "--proxy", "192.0.2.1", "--key", "no.key"];
+    let key = ["station", "--proxy", "192.0.2.1:4848", "--key", "no.key"];
     let dci = ["--dci", "a.log", "--rnti", "7"];
     for (more, says) in [
         (&[&dci[..], &["--monitor", "mon0"]].concat()[..], "--monitor"),
