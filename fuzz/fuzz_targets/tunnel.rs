@@ -3,8 +3,9 @@
 #![no_main]
 
 use lasthop_laws::atp::{Average, Params, Rate as PathRate};
-use lasthop_transport::tunnel::{Config, Endpoint};
-use lasthop_units::{Rate, Span, Time};
+use lasthop_laws::{pbe, tcp};
+use lasthop_transport::tunnel::{Config, Endpoint, Event};
+use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use lasthop_wire::proxy::{connect, socks5};
 use lasthop_wire::tunnel::{Datagram, Grant, MAX_PACKET, Wish, open_packet};
 use libfuzzer_sys::fuzz_target;
@@ -25,7 +26,7 @@ fuzz_target!(|bytes: &[u8]| {
         }
     }
     let mut set = Endpoint::new(Config::proxy());
-    set.set_pacing(Time::ZERO, Rate::from_mbit(100), lasthop_units::Bytes::new(100_000));
+    set.set_pacing(Time::ZERO, Rate::from_mbit(100), Bytes::new(100_000));
     feed(set, bytes);
     let laws = (PathRate::new(Params::default()), Average::new(Params::default()));
     feed(Endpoint::new(Config::gateway(false)).with_path_pace(Box::new(laws.0), Box::new(laws.1)), bytes);
@@ -49,7 +50,12 @@ fn feed(mut end: Endpoint, bytes: &[u8]) {
             return;
         }
         end.on_timeout(now);
-        while end.next_event().is_some() {}
+        while let Some(event) = end.next_event() {
+            if let Event::Cell(_) = event {
+                let setup = tcp::Setup::new(Bytes::new(1500), Seed(1).stream("law"));
+                end.follow_cell(now, Box::new(pbe::Pbe::new(pbe::Params::default(), setup)));
+            }
+        }
         for _ in 0..64 {
             if end.poll_transmit(now, &mut out).is_none() {
                 break;

@@ -9,7 +9,7 @@ mod support;
 
 use lasthop_agents::ap::Stop;
 use lasthop_agents::ap::kernel::enable_statistics;
-use lasthop_agents::pbe::{NAME, Receiver, ReceiverConfig, Sender, SenderConfig};
+use lasthop_agents::pbe::{Logs, NAME, Receiver, ReceiverConfig, Sender, SenderConfig};
 use lasthop_laws::{Choice, Place};
 use lasthop_signals::Rnti;
 use lasthop_units::{Rate, Span, stats::Samples};
@@ -130,11 +130,13 @@ impl Telling {
         let stop: &'static Stop = Box::leak(Box::default());
         let config = ReceiverConfig {
             cgroup: cgroup.to_owned(),
-            logs: logs.clone(),
-            prb: vec![cell.prb as u16],
-            slots: None,
-            rnti: OWN,
-            window: Span::from_millis(2),
+            logs: Logs {
+                files: logs.clone(),
+                prb: vec![cell.prb as u16],
+                slots: None,
+                rnti: OWN,
+                window: Span::from_millis(2),
+            },
             law: Choice::named(Place::Receiver, "pbe").expect("a law"),
             drop_privileges: false,
             user: None,

@@ -10,8 +10,10 @@ pub(crate) const AP_OPENED: &str = "`lasthop ap --log`: a flow is there";
 pub(crate) const AP_GONE: &str = "`lasthop ap --log`: a flow has gone";
 pub(crate) const AP_DRIVER: &str = "`lasthop ap --log`: the driver";
 pub(crate) const PROXY: &str = "`lasthop proxy --log`";
+pub(crate) const PROXY_CELL: &str = "`lasthop proxy --log`: a cell";
 pub(crate) const HOST: &str = "`lasthop host --log`";
 pub(crate) const STATION: &str = "`lasthop station --log`";
+pub(crate) const STATION_CELL: &str = "`lasthop station --log`: a cell";
 pub(crate) const OLSR: &str = "`lasthop olsr --json`";
 pub(crate) const RELAY: &str = "`lasthop relay --log`";
 pub(crate) const MONITOR: &str = "`lasthop monitor --json` and `--parquet`";
@@ -74,8 +76,20 @@ fn page() -> BTreeMap<String, BTreeMap<String, (String, String)>> {
 #[test]
 fn every_part_of_the_page_is_of_a_kind_of_line_and_every_field_has_its_unit_and_a_meaning() {
     let page = page();
-    let kinds =
-        BTreeSet::from([AP_INTERVAL, AP_OPENED, AP_GONE, AP_DRIVER, PROXY, HOST, STATION, OLSR, RELAY, MONITOR]);
+    let kinds = BTreeSet::from([
+        AP_INTERVAL,
+        AP_OPENED,
+        AP_GONE,
+        AP_DRIVER,
+        PROXY,
+        PROXY_CELL,
+        HOST,
+        STATION,
+        STATION_CELL,
+        OLSR,
+        RELAY,
+        MONITOR,
+    ]);
     assert_eq!(page.keys().map(String::as_str).collect::<BTreeSet<_>>(), kinds);
     const ENDINGS: [(&str, &str); 7] = [
         ("_ns", "ns"),

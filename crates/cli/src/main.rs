@@ -15,6 +15,7 @@ mod host;
 mod input;
 mod lab;
 mod law;
+mod logs;
 mod monitor;
 mod olsr;
 mod pair;

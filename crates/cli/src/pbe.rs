@@ -2,13 +2,14 @@
 
 mod params;
 
-use crate::{cell, flag, note, say};
-use clap::{Args as ClapArgs, Subcommand};
+use crate::logs::{LogArgs, wrong};
+use crate::{flag, note, say};
+use anyhow::Context as _;
+use clap::{ArgGroup, Args as ClapArgs, Subcommand};
+use lasthop_agents::ap;
 use lasthop_agents::pbe::{NAME, Receiver, ReceiverConfig, Sender, SenderConfig};
-use lasthop_agents::{ap, tunnel};
 use lasthop_laws::{Choice, Parameters as _, Place};
-use lasthop_signals::Rnti;
-use lasthop_units::{Span, count};
+use lasthop_units::count;
 use params::Params;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -58,6 +59,7 @@ pub struct SenderArgs {
 Examples:
   lasthop pbe receiver --cgroup /sys/fs/cgroup --dci dci_raw_log_dl_freq_2127500000.dciLog --prb 50 --rnti 20001
   ssh sniffer tail -n +1 -F capture.csv | lasthop pbe receiver --cgroup /sys/fs/cgroup --dci - --scs \"30 kHz\" --rnti 17921")]
+#[command(group(ArgGroup::new("cell").arg("logs").required(true)))]
 pub struct ReceiverArgs {
     /// For the connections of this cgroup's programs
     ///
@@ -65,21 +67,8 @@ pub struct ReceiverArgs {
     /// or a container. A server that listens already is to be started again.
     #[arg(long, value_name = "CGROUP")]
     cgroup: PathBuf,
-    /// A decoder's log of a carrier, a pipe, or `-` for standard input; repeat for each carrier, that of the primary cell first
-    #[arg(long = "dci", value_name = "FILE", required = true)]
-    logs: Vec<PathBuf>,
-    /// PRB pairs of the carrier; repeat for each. Without it the next size that carriers have above the largest assignment
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=275))]
-    prb: Vec<u16>,
-    /// How far apart an NR carrier's subcarriers are: 15, 30, 60 or 120 kHz; a log of NR needs it
-    #[arg(long, value_name = "SPACING", value_parser = cell::spacing)]
-    scs: Option<u8>,
-    /// The terminal's own number in the cell (`lasthop cell --traffic` finds it)
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=65523))]
-    rnti: u16,
-    /// How long a row may come after those of later slots: what is told is so much later
-    #[arg(long, value_name = "TIME", default_value = "2 ms", allow_hyphen_values = true, value_parser = cell::window)]
-    window: Span,
+    #[command(flatten)]
+    logs: LogArgs,
     #[command(flatten)]
     law: Params<false>,
     /// Become this user (name or number) once everything is open that needs root
@@ -123,21 +112,18 @@ fn receiver(args: &ReceiverArgs) -> anyhow::Result<ExitCode> {
     let stop = ap::stop_on_signals()?;
     let law = Choice::of(&lasthop_laws::pbe::RECEIVER).with(args.law.0.clone());
     law.check().map_err(|error| flag::of_law(error, Place::Receiver))?;
+    let logs = args.logs.given().context("clap asks for --dci")?;
+    let (carriers, rnti) = (count(logs.files.len() as u64, "carrier"), logs.rnti.0);
     let config = ReceiverConfig {
         cgroup: args.cgroup.clone(),
-        logs: args.logs.clone(),
-        prb: args.prb.clone(),
-        slots: args.scs,
-        rnti: Rnti(args.rnti),
-        window: args.window,
+        logs,
         law,
         drop_privileges: true,
         user: args.user.clone(),
         say: |line| note!("{line}"),
     };
     let receiver = Receiver::open(&config).map_err(wrong)?;
-    let carriers = count(args.logs.len() as u64, "carrier");
-    say!("pbe receiver: connections of {} tell what RNTI {} can have of {carriers}", args.cgroup.display(), args.rnti)?;
+    say!("pbe receiver: connections of {} tell what RNTI {rnti} can have of {carriers}", args.cgroup.display())?;
     let summary = receiver.run(stop).map_err(wrong)?;
     say!("{}", serde_json::json!({ "pbe_receiver": summary }))?;
     note!(
@@ -151,12 +137,4 @@ fn receiver(args: &ReceiverArgs) -> anyhow::Result<ExitCode> {
         note!("{} of packets found no place: the agent was too slow", summary.lost);
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// A value that cannot be, by its flag.
-fn wrong(error: tunnel::Error) -> anyhow::Error {
-    match error {
-        tunnel::Error::Config { key, got, bound } => flag::Wrong::line(format!("--{key} {got}: it must be {bound}")),
-        other => flag::of_tunnel(other),
-    }
 }

@@ -6,7 +6,7 @@ use clap::Args as ClapArgs;
 use lasthop_agents::ap;
 use lasthop_agents::proxy::{Config, Proxy, Rule};
 use lasthop_agents::transparent;
-use lasthop_laws::Place;
+use lasthop_laws::{Place, Settings, Value, pbe};
 use lasthop_signals::Node;
 use lasthop_units::{Rate, Span, count};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -38,6 +38,12 @@ pub struct Args {
     /// Serve every station at this rate of IP packets instead
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = flag::quantity::<Rate>, conflicts_with = "law")]
     rate: Option<Rate>,
+    /// No capacity above this one is believed of a station that tells of its cell
+    ///
+    /// Such a station (`lasthop station --dci`) is served by PBE-CC, whatever law serves the others. Nor is more believed than twice what it was delivered in the best
+    /// of ten round trips.
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = cell_most, conflicts_with = "rate", default_value_t = pbe::Params::default().most)]
+    cell_most: Rate,
     /// What may be held for a station beyond what fills the wires, as time at its rate
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>, default_value = "10 ms")]
     allowance: Span,
@@ -99,6 +105,7 @@ impl Args {
     fn config(&self) -> Config {
         let default = Config::new(self.listen, self.keys.clone().unwrap_or_default(), self.rule());
         Config {
+            cells: default.cells.map(|law| law.with(self.cell_settings())),
             allowance: self.allowance,
             allow_local: self.allow_local,
             transparent: self
@@ -113,10 +120,24 @@ impl Args {
         }
     }
 
+    /// What is set of the law that serves stations in cells.
+    fn cell_settings(&self) -> Settings {
+        let mut settings = Settings::default();
+        settings.set("most", Value::Rate(self.cell_most));
+        settings
+    }
+
     /// What paces, from parameters that are legal.
     fn rule(&self) -> Rule {
         self.rate.map_or_else(|| Rule::Law(self.law.choice()), Rule::Fixed)
     }
+}
+
+/// A capacity that the law takes for the most.
+fn cell_most(text: &str) -> Result<Rate, String> {
+    let rate = flag::quantity::<Rate>(text)?;
+    let least = Rate::from_mbit(1);
+    if rate >= least { Ok(rate) } else { Err(format!("must be at least {least}")) }
 }
 
 #[cfg(test)]
@@ -151,6 +172,24 @@ mod tests {
         let wanted = PiParams { interval: Span::from_secs(1), ..PiParams::default() };
         assert_eq!((other.name(), PiParams::with(other.settings())), ("linear-pi", Ok(wanted)));
         assert_eq!(rule("--rate 100Mbit/s"), Rule::Fixed(Rate::from_mbit(100)));
+    }
+
+    #[test]
+    fn stations_in_cells_are_served_by_pbe_unless_all_have_one_rate() {
+        let line = |line: &str| {
+            let line = ["proxy", "--keys", "k"].into_iter().chain(line.split_whitespace());
+            Line::try_parse_from(line).map(|line| line.args.config().cells)
+        };
+        let most = |text: &str| {
+            let law = line(text).expect("legal").expect("a law for cells");
+            (law.name().to_owned(), pbe::Params::with(law.settings()).expect("legal").most)
+        };
+        assert_eq!(most(""), ("pbe".to_owned(), pbe::Params::default().most));
+        assert_eq!(most("--law linear-pi --cell-most 50Mbit/s"), ("pbe".to_owned(), Rate::from_mbit(50)));
+        assert_eq!(line("--rate 1Mbit/s").expect("legal"), None);
+        for wrong in ["--rate 1Mbit/s --cell-most 50Mbit/s", "--cell-most 1kbit/s"] {
+            assert!(line(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `lasthop station`.
 
 use crate::flag::{self, Destination};
+use crate::logs::{self, LogArgs};
 use crate::{note, say};
 use anyhow::bail;
 use clap::Args as ClapArgs;
@@ -16,6 +17,10 @@ use std::process::ExitCode;
 
 /// Its command line.
 #[derive(ClapArgs)]
+#[command(after_help = "\
+Examples:
+  lasthop station --proxy proxy.example.org:4848 --key station-1.key
+  lasthop station --proxy proxy.example.org:4848 --key station-1.key --dci dci_raw_log_dl_freq_2127500000.dciLog --prb 50 --rnti 20001")]
 pub struct Args {
     /// Where the edge proxy is (UDP): its name or address, and its port
     ///
@@ -45,10 +50,13 @@ pub struct Args {
     #[arg(long = "serve", value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     serve: Vec<u16>,
     /// Monitor interface (link type radiotap) that shows the frames received
-    #[arg(long, value_name = "DEV")]
+    #[arg(long, value_name = "DEV", conflicts_with = "logs")]
     monitor: Option<String>,
+    // Then it tells of a cell, not of frames.
+    #[command(flatten)]
+    cell: LogArgs,
     /// Length of a reported slot: the control interval of the proxy's law
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>, default_value_t = SLOT)]
+    #[arg(long, value_name = "TIME", conflicts_with = "logs", allow_hyphen_values = true, value_parser = flag::quantity::<Span>, default_value_t = SLOT)]
     slot: Span,
     /// Write what was measured in every slot to this file (JSON lines: docs/reference/logs.md)
     #[arg(long, value_name = "FILE")]
@@ -73,6 +81,7 @@ pub fn station(args: &Args) -> anyhow::Result<ExitCode> {
         transparent: args.transparent.clone(),
         serve: args.serve.clone(),
         monitor: args.monitor.clone(),
+        cell: args.cell.given(),
         slot: args.slot,
         log: args.log.clone(),
         realtime: args.realtime,
@@ -80,7 +89,7 @@ pub fn station(args: &Args) -> anyhow::Result<ExitCode> {
         say: |line| note!("{line}"),
         ..Config::new(proxy, args.key.clone())
     };
-    let station = Station::open(&config).map_err(flag::of_tunnel)?;
+    let station = Station::open(&config).map_err(logs::wrong)?;
     for (index, address) in station.addresses()?.into_iter().enumerate() {
         if !address.ip().is_loopback() {
             note!("station: whoever reaches {address} from elsewhere can use it: it asks nobody who they are");
@@ -93,6 +102,10 @@ pub fn station(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(cgroup) = &args.transparent {
         say!("station: connections of {} are led here", cgroup.display())?;
     }
+    if let Some(logs) = &config.cell {
+        let carriers = count(logs.files.len() as u64, "carrier");
+        say!("station: tells what RNTI {} can have of {carriers}", logs.rnti.0)?;
+    }
     let summary = station.run(stop)?;
     note!(
         "{}, {}; {} received; {} refused",
@@ -101,6 +114,9 @@ pub fn station(args: &Args) -> anyhow::Result<ExitCode> {
         count(summary.packets, "packet"),
         count(summary.refused, "datagram")
     );
+    if let Some((subframes, unread)) = summary.cell {
+        note!("{}, {} unread", count(subframes, "subframe"), count(unread, "row"));
+    }
     if summary.unsent.count > 0 {
         note!("{}", summary.unsent);
     }

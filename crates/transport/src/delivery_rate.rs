@@ -67,6 +67,12 @@ impl DeliveryRate {
         }
     }
 
+    /// Something is reported delivered that left before anybody asked for the rate.
+    pub(crate) fn on_uncounted(&mut self, now: Time, bytes: u64) {
+        self.delivered += bytes;
+        self.delivered_at = now;
+    }
+
     /// The sample of the ACK whose deliveries were just reported; `None` if it delivered nothing or cannot be trusted.
     pub(crate) fn sample(&mut self, now: Time, min_rtt: Option<Span>) -> Option<DeliverySample> {
         if self.app_limited_until.is_some_and(|until| self.delivered > until) {

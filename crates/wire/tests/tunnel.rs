@@ -1,7 +1,7 @@
 //! Properties of the tunnel's packets and of requests to a proxy, over arbitrary bytes and arbitrary frames.
 
-use lasthop_signals::{FrameSource, Node, StationFeedback};
-use lasthop_units::{Span, Time};
+use lasthop_signals::{CellCapacity, FrameSource, Node, StationFeedback};
+use lasthop_units::{Rate, Span, Time};
 use lasthop_wire::Error;
 use lasthop_wire::proxy::{Target, connect, socks5};
 use lasthop_wire::tunnel::{AckRange, Data, Datagram, Frame, MAX_ACK_RANGES, OpenResult};
@@ -36,6 +36,17 @@ fn any_feedback() -> impl Strategy<Value = StationFeedback> {
             }
         },
     )
+}
+
+fn any_cell() -> impl Strategy<Value = CellCapacity> {
+    let rate = || any::<u32>().prop_map(|kbit| Rate::from_bps(u64::from(kbit) * 1000));
+    (rate(), rate(), any::<[bool; 3]>()).prop_map(|(available, fair, [elsewhere, restart, coarse])| CellCapacity {
+        available,
+        fair,
+        elsewhere,
+        restart,
+        coarse,
+    })
 }
 
 fn any_ranges() -> impl Strategy<Value = Vec<AckRange>> {
@@ -76,6 +87,7 @@ fn any_frame() -> impl Strategy<Value = (Frame<'static>, Vec<u8>)> {
         Just(plain(Frame::Probe)),
         (micros(), micros()).prop_map(move |(average, epoch)| plain(Frame::PathDelay { average, epoch })),
         any_feedback().prop_map(move |feedback| plain(Frame::Feedback(feedback))),
+        any_cell().prop_map(move |told| plain(Frame::Cell(told))),
     ]
 }
 

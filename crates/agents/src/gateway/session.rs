@@ -185,7 +185,8 @@ impl Session {
                         pipe.abort();
                     }
                 }
-                Event::Feedback(_) => {}
+                // Who goes by the path is told of no slots and no cells.
+                Event::Feedback(_) | Event::Cell(_) => {}
                 Event::Closed => (self.closed, self.closed_by_other) = (true, true),
             }
         }

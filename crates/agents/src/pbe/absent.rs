@@ -36,7 +36,7 @@ impl Receiver {
     /// # Errors
     /// Always.
     pub fn open(config: &ReceiverConfig) -> Result<Receiver, Error> {
-        config.validate()?;
+        config.logs.validate()?;
         Err(crate::ap::Error::NotBuilt.into())
     }
 

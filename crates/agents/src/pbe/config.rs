@@ -1,8 +1,8 @@
 //! What an operator may choose, and what there is to say at the end.
 
+use super::logs::Logs;
 use crate::tunnel::{Error, Say};
 use lasthop_laws::Choice;
-use lasthop_signals::Rnti;
 use lasthop_units::{Rate, Span};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -11,8 +11,6 @@ use std::path::PathBuf;
 pub const NAME: &str = "lasthop_pbe";
 /// Octets of a congestion control's name.
 const LONGEST_NAME: usize = 15;
-/// Carriers of a terminal.
-pub const MOST_CARRIERS: usize = 8;
 
 /// How a sender runs.
 #[derive(Clone, Debug)]
@@ -80,16 +78,8 @@ pub struct SenderSummary {
 pub struct ReceiverConfig {
     /// The cgroup (version 2) for whose programs' connections senders are told.
     pub cgroup: PathBuf,
-    /// The logs of the terminal's carriers, the first one its primary cell's; `-` is standard input. 1 to [`MOST_CARRIERS`].
-    pub logs: Vec<PathBuf>,
-    /// PRB pairs of each carrier: none, one for all, or as many as there are logs. Without it the next size that carriers have above the largest assignment.
-    pub prb: Vec<u16>,
-    /// Slots of a frame of 10 ms; `None`: ten, as in LTE. A log of NR needs it.
-    pub slots: Option<u8>,
-    /// The terminal's own number in the cell.
-    pub rnti: Rnti,
-    /// How long a row may come after those of later slots.
-    pub window: Span,
+    /// What is written of the terminal's cell.
+    pub logs: Logs,
     /// The law that decides what is told.
     pub law: Choice,
     /// Give up all privileges once everything is open.
@@ -98,22 +88,6 @@ pub struct ReceiverConfig {
     pub user: Option<String>,
     /// Who is told what happens meanwhile.
     pub say: Say,
-}
-
-impl ReceiverConfig {
-    pub(super) fn validate(&self) -> Result<(), Error> {
-        let refuse = |key, got: String, bound| Err(Error::Config { key, got, bound });
-        if self.logs.is_empty() || self.logs.len() > MOST_CARRIERS {
-            return refuse("dci", self.logs.len().to_string(), "given 1 to 8 times");
-        }
-        if self.logs.iter().filter(|log| log.as_os_str() == "-").count() > 1 {
-            return refuse("dci", "- -".to_owned(), "standard input once at most");
-        }
-        if self.prb.len() > 1 && self.prb.len() != self.logs.len() {
-            return refuse("prb", self.prb.len().to_string(), "given once, or once for each --dci");
-        }
-        Ok(())
-    }
 }
 
 /// What a receiver did.

@@ -17,6 +17,7 @@ mod carrier;
 mod config;
 mod flows;
 mod input;
+mod logs;
 #[cfg(feature = "bpf")]
 mod receiver;
 #[cfg(feature = "bpf")]
@@ -26,7 +27,9 @@ mod teller;
 
 #[cfg(not(feature = "bpf"))]
 pub use absent::{Receiver, Sender};
-pub use config::{MOST_CARRIERS, NAME, ReceiverConfig, ReceiverSummary, SenderConfig, SenderSummary};
+pub use config::{NAME, ReceiverConfig, ReceiverSummary, SenderConfig, SenderSummary};
+pub(crate) use logs::Carriers;
+pub use logs::{Logs, MOST_CARRIERS};
 #[cfg(feature = "bpf")]
 pub use receiver::{HOLD, Receiver};
 #[cfg(feature = "bpf")]

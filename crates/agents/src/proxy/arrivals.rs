@@ -11,6 +11,7 @@ pub(crate) struct Arrivals {
     begun: Gathered<(Node, SocketAddr)>,
     silent: Gathered<Node>,
     forbidden: Gathered<(Node, SocketAddr)>,
+    tells: Gathered<(Node, bool)>,
 }
 
 impl Arrivals {
@@ -30,6 +31,11 @@ impl Arrivals {
         self.forbidden.add(now, (station, to));
     }
 
+    /// A station tells of its cell, and is served by that, or is not.
+    pub(crate) fn tells(&mut self, now: Time, station: Node, served: bool) {
+        self.tells.add(now, (station, served));
+    }
+
     /// Tells what is due.
     pub(crate) fn tell(&mut self, now: Time, say: impl Fn(&str)) {
         if let Some((number, (Node(station), from))) = self.begun.take(now) {
@@ -43,6 +49,11 @@ impl Arrivals {
             say(&format!(
                 "{connections} refused, the last of station {station} to {to}, which is this machine (--allow-local)"
             ));
+        }
+        if let Some((number, (Node(station), served))) = self.tells.take(now) {
+            let sessions = count(number, "session");
+            let what = if served { "pbe serves it" } else { "it is served at the rate of all the same (--rate)" };
+            say(&format!("{sessions} of stations that tell of their cell, the last of station {station}: {what}"));
         }
     }
 }
@@ -62,13 +73,16 @@ mod tests {
                 arrivals.begun(now, Node(3), from);
                 arrivals.silent(now, Node(4));
                 arrivals.forbidden(now, Node(3), from);
+                arrivals.tells(now, Node(5), ms % 20 == 0);
             }
             arrivals.tell(now, |line| said.borrow_mut().push(line.to_owned()));
         }
         let said = said.into_inner();
-        assert_eq!(said.len(), 3 * 4, "{said:?}");
+        assert_eq!(said.len(), 4 * 4, "{said:?}");
         assert_eq!(said[0], "101 sessions begun, the last of station 3 at 192.0.2.9:4000");
         assert_eq!(said[1], "101 sessions ended in silence, the last of station 4");
         assert!(said[2].starts_with("101 connections refused, the last of station 3 to "), "{}", said[2]);
+        let tells = "101 sessions of stations that tell of their cell, the last of station 5: pbe serves it";
+        assert_eq!(said[3], tells);
     }
 }

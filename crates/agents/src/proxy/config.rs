@@ -2,7 +2,7 @@
 
 use crate::tunnel::path::Unsent;
 use crate::tunnel::{Error, Say};
-use lasthop_laws::{Choice, Intake};
+use lasthop_laws::{Choice, Intake, Place, pbe};
 use lasthop_signals::Doubt;
 use lasthop_units::{Rate, Span};
 use std::collections::BTreeMap;
@@ -28,6 +28,8 @@ pub struct Config {
     pub keys: PathBuf,
     /// How fast stations are served.
     pub rule: Rule,
+    /// The law by which stations are served that tell of their cells, in place of `rule`. `None`: like all others.
+    pub cells: Option<Choice>,
     /// What may wait for a station beyond what fills the wire from its servers, as time at its rate.
     pub allowance: Span,
     /// Stations may be connected to addresses of this machine and of its links.
@@ -47,12 +49,14 @@ pub struct Config {
 }
 
 impl Config {
-    /// A configuration with the defaults.
+    /// A configuration with the defaults: stations that tell of their cells are served by PBE-CC, unless all have one rate.
     pub fn new(listen: SocketAddr, keys: PathBuf, rule: Rule) -> Config {
+        let cells = matches!(rule, Rule::Law(_)).then(|| Choice::named(Place::Sender, pbe::NAME)).flatten();
         Config {
             listen,
             keys,
             rule,
+            cells,
             allowance: Intake::ALLOWANCE,
             allow_local: false,
             transparent: None,
@@ -73,6 +77,7 @@ impl Config {
             Rule::Fixed(_) => {}
             Rule::Law(choice) => choice.check()?,
         }
+        self.cells.iter().try_for_each(Choice::check)?;
         let mut numbers = BTreeMap::new();
         for (address, station) in self.transparent.iter().flat_map(|transparent| &transparent.stations) {
             if let Some(other) = numbers.insert(address, station).filter(|other| *other != station) {

@@ -1,12 +1,16 @@
-//! The controller's log: one JSON object for every slot that a station has reported. What it holds: docs/reference/logs.md.
+//! The controller's log: one JSON object for every slot that a station has reported, and every so often one for a station that tells of its cell. What they
+//! hold: docs/reference/logs.md.
 
 use super::control::Control;
 use super::session::Session;
 use crate::tunnel::clock;
 use crate::tunnel::log::Log;
+use lasthop_laws::Why;
 use lasthop_laws::observation::Slot;
-use lasthop_signals::StationFeedback;
-use lasthop_units::Time;
+use lasthop_signals::{Node, StationFeedback};
+use lasthop_transport::tunnel::CellFigures;
+use lasthop_units::{Rate, Span, Time};
+use serde::Serialize;
 
 pub(super) fn slot(log: &mut Log, now: Time, control: &Control, session: &mut Session, feedback: &StationFeedback) {
     let decided = session.decided;
@@ -46,16 +50,96 @@ pub(super) fn slot(log: &mut Log, now: Time, control: &Control, session: &mut Se
     });
 }
 
+/// A station that tells of its cell.
+#[derive(Serialize)]
+struct Cell {
+    #[serde(rename = "t_ns")]
+    at: Time,
+    station: Node,
+    law: &'static str,
+    rate_bps: Rate,
+    window_bytes: u64,
+    why: Why,
+    cell: Told,
+    sent_packets: u64,
+    sent_bytes: u64,
+    waiting: bool,
+    backlog_bytes: u64,
+    bound_bytes: u64,
+    over_bound: f64,
+    pacing_error_us_p50: Option<f64>,
+    pacing_error_us_p99: Option<f64>,
+    unacknowledged_bytes: u64,
+    packet_bytes: usize,
+    unsent_packets: u64,
+    min_rtt_ns: Option<Span>,
+    srtt_ns: Option<Span>,
+    lost_packets: u64,
+    streams: usize,
+}
+
+/// What it has told last.
+#[derive(Serialize)]
+struct Told {
+    available_bps: Rate,
+    fair_bps: Rate,
+    elsewhere: bool,
+    restart: bool,
+    coarse: bool,
+}
+
+/// A line on a station that tells of its cell.
+pub(super) fn cell(log: &mut Log, now: Time, session: &mut Session, figures: &CellFigures) {
+    let CellFigures { told, rate, window, why } = *figures;
+    let (size, unsent) = (session.path.size(), session.path.unsent().count);
+    let endpoint = session.endpoint();
+    let (unacknowledged, streams) = (endpoint.backlog().unacknowledged, endpoint.stream_count());
+    let (min_rtt, srtt, lost_packets) = (endpoint.min_rtt(), endpoint.srtt(), endpoint.lost_packets());
+    let stats = &session.stats;
+    let micros = |q| stats.pacing.quantile(q).map(|span| span.as_nanos() as f64 / 1e3);
+    log.line(&Cell {
+        at: clock::monotonic(now),
+        station: session.station,
+        law: lasthop_laws::pbe::NAME,
+        rate_bps: rate,
+        window_bytes: window.get(),
+        why,
+        cell: Told {
+            available_bps: told.available,
+            fair_bps: told.fair,
+            elsewhere: told.elsewhere,
+            restart: told.restart,
+            coarse: told.coarse,
+        },
+        sent_packets: stats.packets,
+        sent_bytes: stats.octets,
+        waiting: session.waiting,
+        backlog_bytes: stats.backlog.get(),
+        bound_bytes: stats.bound.get(),
+        over_bound: f64::from(stats.over) / f64::from(stats.looks.max(1)),
+        pacing_error_us_p50: micros(0.5),
+        pacing_error_us_p99: micros(0.99),
+        unacknowledged_bytes: unacknowledged.get(),
+        packet_bytes: size.ip_len(size.datagram()),
+        unsent_packets: unsent,
+        min_rtt_ns: min_rtt,
+        srtt_ns: srtt,
+        lost_packets,
+        streams,
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::config::Rule;
     use super::super::session::tests::session;
     use super::*;
-    use crate::documented::{PROXY, lines, lists_exactly};
-    use lasthop_laws::Choice;
+    use crate::documented::{PROXY, PROXY_CELL, lines, lists_exactly};
     use lasthop_laws::aggregation::LAW;
-    use lasthop_signals::{Doubt, Node};
-    use lasthop_units::Span;
+    use lasthop_laws::tcp::Setup;
+    use lasthop_laws::{Choice, Place};
+    use lasthop_signals::Doubt;
+    use lasthop_units::{Bytes, Seed};
     use serde_json::json;
 
     #[test]
@@ -76,5 +160,25 @@ mod tests {
         let lines = lines(&path);
         assert_eq!((lines.len(), &lines[0]["law"], lines[0]["mu_n"].is_number()), (1, &json!("aggregation"), true));
         lists_exactly(PROXY, &lines[0]);
+    }
+
+    #[test]
+    fn the_page_on_logs_lists_every_field_of_a_cell_and_no_other() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let path = folder.path().join("proxy.log");
+        let mut log = Log::create(&path, |_| {}).expect("writable");
+        let (now, mut session) = (Time::from_nanos(1_000_000_000_000), session());
+        assert_eq!((session.cell(now), session.follows()), (None, false));
+        let law = Choice::named(Place::Sender, "pbe").expect("a law");
+        let setup = Setup::new(Bytes::new(1500), Seed(1).stream("law"));
+        session.follow(now, law.sender(setup).expect("the default"));
+        assert!(session.follows() && session.begins(now).is_none());
+        session.stats.pacing.add(Span::from_micros(5));
+        let figures = session.cell(now).expect("it follows");
+        cell(&mut log, now, &mut session, &figures);
+        assert!(log.finish().is_none());
+        let lines = lines(&path);
+        assert_eq!((lines.len(), &lines[0]["law"], &lines[0]["cell"]["available_bps"]), (1, &json!("pbe"), &json!(0)));
+        lists_exactly(PROXY_CELL, &lines[0]);
     }
 }

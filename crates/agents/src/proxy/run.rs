@@ -11,7 +11,7 @@ use super::refusals::{Refusal, Refusals};
 use super::resolve::Resolver;
 use super::rotation::{self, Hurry, Rotation};
 use super::route;
-use super::session::{Ask, Session};
+use super::session::{Ask, CELL_LINES, Session};
 use super::window;
 use crate::ap::Stop;
 use crate::ap::privileges::Account;
@@ -28,9 +28,10 @@ use crate::tunnel::spread::Spread;
 use crate::tunnel::wakeful::Wakeful;
 use crate::tunnel::{Error, Keyring, SILENCE, Say};
 use crate::tunnel::{clock, files};
-use lasthop_laws::Why;
+use lasthop_laws::tcp::Setup;
+use lasthop_laws::{Choice, Why};
 use lasthop_signals::{Node, Signal, StationFeedback, StreamReport};
-use lasthop_units::{Rate, Span, Time};
+use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use lasthop_wire::tunnel::{Datagram, OpenResult};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -51,6 +52,8 @@ pub struct Proxy {
     #[cfg(feature = "bpf")]
     interception: Option<Taking>,
     control: Control,
+    /// Serves stations that tell of their cells.
+    cells: Option<Choice>,
     log: Option<Log>,
     terms: Terms,
     allow_local: bool,
@@ -105,6 +108,8 @@ const ATTACHMENT: Span = Span::from_millis(500);
 const DRAIN: Span = Span::from_secs(1);
 /// Before the law has said anything of a station.
 const FIRST_RATE: Rate = Rate::from_mbit(1);
+/// A full IP packet, before a law has been shown any.
+const PACKET: Bytes = Bytes::new(1500);
 /// Real-time priority, below that of the kernel's own threads.
 const PRIORITY: i32 = 10;
 /// One part in so many of the time that it does not work may be spent watching the clock.
@@ -166,6 +171,7 @@ impl Proxy {
             #[cfg(feature = "bpf")]
             interception,
             control,
+            cells: config.cells.clone(),
             log,
             terms: Terms { slack: config.allowance, retracts: window::may_be_taken_back() },
             allow_local: config.allow_local,
@@ -373,12 +379,14 @@ impl Proxy {
                 match ask {
                     Ask::Resolve { stream, host, port } => self.resolver.ask(station, (number, stream), &host, port),
                     Ask::Feedback(feedback) => self.on_feedback(now, number, &feedback),
+                    Ask::Follow => self.follow(now, number)?,
                     Ask::Refused(to) => self.pass_by(to),
                 }
             }
         }
         if self.wake.is_some_and(|wake| wake <= now) {
-            let streams: Vec<StreamReport> = self.sessions.values().map(Session::report).collect();
+            let regulated = self.sessions.values().filter(|session| !session.follows());
+            let streams: Vec<StreamReport> = regulated.map(Session::report).collect();
             self.control.sense(now, &streams, None);
             self.decide(now);
         }
@@ -405,6 +413,14 @@ impl Proxy {
             let Some(session) = self.sessions.get_mut(number) else { continue };
             session.housekeep(now, &self.poll);
             self.moves.extend(session.begins(now));
+            if let Some(log) = &mut self.log
+                && now.since(session.logged) >= CELL_LINES
+                && let Some(figures) = session.cell(now)
+            {
+                log::cell(log, now, session, &figures);
+                self.pacing.merge(&session.stats.pacing);
+                session.begin_line(now);
+            }
         }
     }
 
@@ -504,10 +520,21 @@ impl Proxy {
         if let Some(log) = &mut self.log {
             log::slot(log, now, &self.control, session, feedback);
         }
-        let stats = &mut session.stats;
-        self.pacing.merge(&stats.pacing);
-        stats.pacing.clear();
-        (stats.looks, stats.over, stats.backlog) = (0, 0, lasthop_units::Bytes::ZERO);
+        self.pacing.merge(&session.stats.pacing);
+        session.begin_line(now);
+    }
+
+    /// A station tells of its cell. The law of the others hears no more of it.
+    fn follow(&mut self, now: Time, number: u32) -> Result<(), Error> {
+        let Some(session) = self.sessions.get_mut(&number) else { return Ok(()) };
+        let station = session.station;
+        self.arrivals.tells(now, station, self.cells.is_some());
+        if let Some(choice) = &self.cells {
+            let random = Seed(u64::from(number)).stream("cell");
+            session.follow(now, choice.sender(Setup::new(PACKET, random))?);
+            self.moves.push(Signal::Idle(station));
+        }
+        Ok(())
     }
 
     /// Asks the law and passes on what it says.

@@ -1,5 +1,6 @@
 //! One station's session: its tunnel and its connections to servers, kept to what may be held for it ([`Budget`]).
 
+mod cell;
 mod rest;
 
 use super::budget::{Budget, Given, Servers, Terms};
@@ -17,6 +18,7 @@ use crate::tunnel::roaming::Roaming;
 use crate::tunnel::sealer::{Refused, Sealer};
 use crate::tunnel::spread::Spread;
 use crate::tunnel::{Keyring, farewell};
+pub(super) use cell::LINES as CELL_LINES;
 use lasthop_laws::{Intake, Why};
 use lasthop_signals::{Node, Signal, StationFeedback, StreamReport};
 use lasthop_transport::tunnel::{Config as TunnelConfig, Endpoint, Event};
@@ -55,6 +57,10 @@ pub(super) struct Session {
     /// Something waits for its turn.
     pub(super) waiting: bool,
     rest: Rest,
+    /// The station tells of its cell, and that decides.
+    follows: bool,
+    /// When a line on its cell was logged last.
+    pub(super) logged: Time,
     pub(super) stats: Stats,
 }
 
@@ -81,6 +87,8 @@ pub(super) enum Ask {
     Resolve { stream: u32, host: String, port: u16 },
     /// Here is what the station says.
     Feedback(StationFeedback),
+    /// The station tells of its cell: a law that is told of it may serve it.
+    Follow,
     /// The station does not serve this.
     #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
     Refused(SocketAddr),
@@ -109,6 +117,8 @@ impl Session {
             left: Bytes::ZERO,
             waiting: false,
             rest: Rest::default(),
+            follows: false,
+            logged: Time::ZERO,
             stats: Stats::default(),
         }
     }
@@ -157,8 +167,11 @@ impl Session {
         !self.closed && now.since(self.heard) <= within
     }
 
-    /// Takes a decision over.
+    /// Takes a decision of the proxy's law over, unless another one decides.
     pub(super) fn pace(&mut self, now: Time, decided: Decided) {
+        if self.follows {
+            return;
+        }
         self.decided = decided;
         self.limit(now);
     }
@@ -197,6 +210,7 @@ impl Session {
                         }
                     }
                 }
+                Event::Cell(_) => ask.push(Ask::Follow),
                 Event::Closed => (self.closed, self.closed_by_station) = (true, true),
             }
         }
@@ -384,7 +398,8 @@ impl Session {
     /// What the law is to be told of it: that something has begun to wait for the station, or that nothing has for a while. To be asked once in
     /// every look.
     pub(super) fn begins(&mut self, now: Time) -> Option<Signal> {
-        Some(match self.rest.look(now, self.waiting, self.stats.packets)? {
+        let begins = self.rest.look(now, self.waiting, self.stats.packets).filter(|_| !self.follows)?;
+        Some(match begins {
             Begins::Wait => Signal::Stream(StreamReport { waiting: true, ..self.report() }),
             Begins::Rest => Signal::Idle(self.station),
         })
@@ -392,10 +407,14 @@ impl Session {
 
     /// Closes windows as far as the bound on what waits here demands.
     fn limit(&mut self, now: Time) {
+        let follows = self.take_over(now);
         let rate = self.decided.rate;
         let gives = self.budget.look(now, rate, self.left, &mut self.servers);
         self.watch(gives.bound);
-        self.endpoint.set_pacing(now, rate, Intake::under_way(rate, self.endpoint.min_rtt().unwrap_or(Span::ZERO)));
+        if !follows {
+            let under_way = Intake::under_way(rate, self.endpoint.min_rtt().unwrap_or(Span::ZERO));
+            self.endpoint.set_pacing(now, rate, under_way);
+        }
         for server in self.servers.values_mut() {
             let Given { open, limit, room, quiet, takes_back } = gives.to(now, server);
             let (queued, rtt) = (server.queued, server.round_trip());
@@ -424,6 +443,13 @@ impl Session {
         if held > self.stats.backlog {
             (self.stats.backlog, self.stats.bound) = (held, bound);
         }
+    }
+
+    /// A line of the log has been written: what the next one is of begins.
+    pub(super) fn begin_line(&mut self, now: Time) {
+        self.logged = now;
+        self.stats.pacing.clear();
+        (self.stats.looks, self.stats.over, self.stats.backlog) = (0, 0, Bytes::ZERO);
     }
 
     /// When the session must be serviced next if no packet is due.

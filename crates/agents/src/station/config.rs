@@ -1,5 +1,6 @@
 //! What an operator may choose, and what there is to say at the end.
 
+use crate::pbe::Logs;
 use crate::tunnel::path::Unsent;
 use crate::tunnel::{Error, Say};
 use lasthop_laws::aggregation::SLOT;
@@ -36,6 +37,8 @@ pub struct Config {
     pub serve: Vec<u16>,
     /// Monitor interface that shows the frames received.
     pub monitor: Option<String>,
+    /// What decoders write of the cell that this station is in: then it tells of that, and of no slots.
+    pub cell: Option<Logs>,
     /// Length of a slot; the law at the proxy must have the same.
     pub slot: Span,
     /// Keys are renewed when they are as old as this.
@@ -64,6 +67,7 @@ impl Config {
             transparent: None,
             serve: Vec::new(),
             monitor: None,
+            cell: None,
             slot: SLOT,
             renew: crate::tunnel::keyring::RENEW_AFTER,
             log: None,
@@ -88,6 +92,13 @@ impl Config {
             let (key, got) = ("slot", self.slot.to_string());
             return Err(Error::Config { key, got, bound: "from 10 ms to 60 s" });
         }
+        self.cell.iter().try_for_each(Logs::validate)?;
+        if self.cell.is_some()
+            && let Some(got) = &self.monitor
+        {
+            let bound = "left out with --dci: a station tells either of a cell or of frames";
+            return Err(Error::Config { key: "monitor", got: got.clone(), bound });
+        }
         if !(Span::from_secs(1)..=crate::tunnel::keyring::RENEW_AFTER).contains(&self.renew) {
             let (key, got) = ("renew", self.renew.to_string());
             return Err(Error::Config { key, got, bound: "from 1 s to 120 s" });
@@ -111,6 +122,8 @@ pub struct Summary {
     pub refused: u64,
     /// Datagrams that the kernel did not take.
     pub unsent: Unsent,
+    /// Subframes of the cell, and rows of its logs that make no sense; `None` for a station that does not tell of a cell.
+    pub cell: Option<(u64, u64)>,
     /// From the proxy to here: median and 95th percentile.
     pub hop_delay: Option<(Span, Span)>,
     /// From the server to the local program: median and 95th percentile.

@@ -1,11 +1,13 @@
 //! The station's loop.
 
+use super::cell::Cell;
 use super::config::{Config, Summary};
 use super::doors::{Doors, Guest, Wanted};
 use super::frames::Frames;
 use super::hush::{Hush, Sight};
 use super::log;
 use super::search::Search;
+use super::slots::Slots;
 use super::tunnel::{Answered, Tunnel};
 use crate::ap::Stop;
 use crate::ap::privileges::Account;
@@ -18,9 +20,7 @@ use crate::tunnel::poll::{Poll, Ready};
 use crate::tunnel::rarely::Gathered;
 use crate::tunnel::spread::Spread;
 use crate::tunnel::{clock, files};
-use lasthop_laws::aggregation::station::Station as Law;
-use lasthop_laws::{ReceiverLaw, ReceiverSetup};
-use lasthop_signals::{Arrival, Feedback, Node, Received, Signal, StationFeedback};
+use lasthop_signals::{Arrival, Signal};
 use lasthop_transport::tunnel::Delay;
 use lasthop_units::{Bytes, Span, Time, count};
 use lasthop_wire::tunnel::{Datagram, LEAST_DATAGRAM, OpenResult};
@@ -48,11 +48,7 @@ pub struct Station {
     hush: Hush,
     begun: Gathered<SocketAddr>,
     refused: Gathered<()>,
-    frames: Frames,
-    law: Law,
-    slot: (Time, Time),
-    /// The last slot's account, to be sent a second time.
-    again: Option<(Time, StationFeedback)>,
+    tells: Tells,
     hop: [Spread; 2],
     data: [Spread; 2],
     log: Option<Log>,
@@ -61,10 +57,17 @@ pub struct Station {
     summary: Summary,
 }
 
+/// What it tells the proxy of.
+enum Tells {
+    Slots(Box<Slots>),
+    Cell(Box<Cell>),
+}
+
 const UDP: u64 = 0;
 const LISTENER: u64 = 1 << 32;
 const LOCAL: u64 = 2 << 32;
 const PIPE: u64 = 3 << 32;
+const LOG: u64 = 4 << 32;
 const PING: Span = Span::from_millis(500);
 const PRIORITY: i32 = 10;
 
@@ -89,11 +92,18 @@ impl Station {
             others: &others,
         };
         let doors = Doors::open(clock::now(), &wanted, &poll, [LISTENER, LOCAL])?;
-        let frames = Frames::open(config.monitor.as_deref(), config.say)?;
-        match &config.monitor {
-            Some(name) => (config.say)(&format!("frames are told from what {name} shows")),
-            None => (config.say)("frames are told from the arrival times of packets: no --monitor"),
-        }
+        let now = clock::now();
+        let tells = match &config.cell {
+            Some(logs) => Tells::Cell(Box::new(Cell::open(logs, now, &poll, LOG, config.say)?)),
+            None => {
+                let frames = Frames::open(config.monitor.as_deref(), config.say)?;
+                (config.say)(&match &config.monitor {
+                    Some(name) => format!("frames are told from what {name} shows"),
+                    None => "frames are told from the arrival times of packets: no --monitor".to_owned(),
+                });
+                Tells::Slots(Box::new(Slots::open(config, frames, node, now)))
+            }
+        };
         clock::sharpen_timers();
         if config.realtime {
             clock::ask_for_realtime(PRIORITY, config.say);
@@ -103,12 +113,9 @@ impl Station {
         }
         doors.check()?;
         let now = clock::now();
-        let tunnel = Tunnel::new(node, key, config.renew, (now.as_nanos() >> 20) as u32);
-        let first = first_slot(node, now, config.slot);
+        let tunnel = Tunnel::new(node, key, config.renew, (now.as_nanos() >> 20) as u32, config.cell.is_some());
         Ok(Station {
-            law: Law::new(frames.source(), first),
-            slot: (first.start, first.end),
-            again: None,
+            tells,
             config: config.clone(),
             link,
             path: Path::new(search.tried()),
@@ -119,7 +126,6 @@ impl Station {
             hush: Hush::new(now),
             begun: Gathered::new(),
             refused: Gathered::new(),
-            frames,
             hop: Default::default(),
             data: Default::default(),
             log,
@@ -161,6 +167,9 @@ impl Station {
         self.summary.hop_delay = spread(&self.hop[1]);
         self.summary.data_delay = spread(&self.data[1]);
         self.summary.unsent = self.path.unsent();
+        if let Tells::Cell(cell) = &self.tells {
+            self.summary.cell = Some(cell.counts());
+        }
         self.summary.log_error = self.log.take().and_then(Log::finish);
         Ok(self.summary)
     }
@@ -169,6 +178,8 @@ impl Station {
         let number = event.token as u32;
         match event.token & !u64::from(u32::MAX) {
             UDP => return self.receive(now),
+            // What it has to say is read with all that comes.
+            LOG => {}
             LISTENER => {
                 let guests = self.doors.accept(now, number as usize, &self.poll);
                 guests.into_iter().for_each(|guest| self.connect(now, guest));
@@ -194,10 +205,15 @@ impl Station {
                 Ok(Datagram::Sealed { session: keys, number, sealed }) => {
                     let sent = self.tunnel.session().map(|session| session.on_sealed(now, keys, number, sealed));
                     let sent = sent.and_then(Result::ok);
-                    // Shorter ones are never full.
-                    if let Some(sent) = sent.filter(|_| bytes.len() >= LEAST_DATAGRAM) {
+                    if let Some(sent) = sent {
                         let (at, len) = (arrival.at.unwrap_or(now), self.path.size().ip_len(bytes.len()));
-                        self.law.sense(now, &Signal::Arrival(Arrival { at, sent, len: Bytes::new(len as u64) }));
+                        let arrival = Arrival { at, sent, len: Bytes::new(len as u64) };
+                        match &mut self.tells {
+                            // Shorter ones are never full.
+                            Tells::Slots(slots) if bytes.len() >= LEAST_DATAGRAM => slots.on_arrival(now, arrival),
+                            Tells::Slots(_) => {}
+                            Tells::Cell(cell) => cell.on_arrival(arrival),
+                        }
                     }
                     sent.is_some()
                 }
@@ -205,9 +221,14 @@ impl Station {
                     let answered = self.tunnel.on_response(now, session, message, &mut self.summary);
                     if answered == Answered::Begun {
                         self.begun.add(now, self.path.to());
-                        // A new session counts anew.
-                        self.law.sense(now, &Signal::Received(Received::default()));
-                        self.again = None;
+                        match &mut self.tells {
+                            Tells::Slots(slots) => slots.begin(now),
+                            Tells::Cell(cell) => {
+                                cell.begin(now)?;
+                                // The first packet of the session says so.
+                                cell.look(now, &self.poll, self.tunnel.session());
+                            }
+                        }
                         self.search = None;
                     }
                     answered != Answered::Refused
@@ -278,7 +299,9 @@ impl Station {
                 match delay {
                     Delay::Hop(span) => {
                         self.hop.iter_mut().for_each(|spread| spread.add(span));
-                        self.law.sense(now, &Signal::OneWay(span));
+                        if let Tells::Slots(slots) = &mut self.tells {
+                            slots.sense(now, &Signal::OneWay(span));
+                        }
                     }
                     Delay::Data(span) => self.data.iter_mut().for_each(|spread| spread.add(span)),
                 }
@@ -288,37 +311,35 @@ impl Station {
                 session.endpoint.ping();
             }
         }
-        self.frames.look(now, &mut |signal| self.law.sense(now, signal))?;
-        if self.slot.1 <= now {
-            self.end_slot()?;
-        }
+        self.tell(now)?;
         let Some(session) = self.tunnel.session() else { return Ok(()) };
-        if let Some((_, account)) = self.again.take_if(|(at, _)| *at <= now) {
-            session.endpoint.tell(account);
-        }
         session.service(now, &self.link, &mut self.path, &mut self.scratch).map_err(Error::system("sending datagrams"))
     }
 
-    /// Tells the proxy what the law has to tell of the slot that is over, and begins the next.
-    fn end_slot(&mut self) -> Result<(), Error> {
-        let ((start, end), now) = (self.slot, clock::now());
-        self.frames.end_slot(now, (start, end), &mut |signal| self.law.sense(now, signal))?;
-        if let Some(session) = self.tunnel.session() {
-            let (packets, highest) = session.endpoint.arrived();
-            let given = highest.map_or(0, |highest| highest + 1);
-            self.law.sense(now, &Signal::Received(Received { packets, given }));
-        }
-        self.law.sense(now, &Signal::Wakeup);
-        let decision = self.law.decide(now);
-        self.slot = (end, decision.revisit.unwrap_or(Time::MAX));
-        self.again = None;
-        if let (Some(session), Some(Feedback::Station(account))) = (self.tunnel.session(), decision.feedback) {
-            session.endpoint.tell(account);
-            // Datagrams are lost in bursts: the second copy takes its time.
-            self.again = Some((end + self.config.slot / 20, account));
-            if let Some(log) = &mut self.log {
-                let clock = session.endpoint.clock_offset(now);
-                log::slot(log, end, &account, self.frames.missed(), [&self.hop[0], &self.data[0]], clock);
+    /// Tells the proxy what there is to tell, and writes a line of the log when that is due.
+    fn tell(&mut self, now: Time) -> Result<(), Error> {
+        let mut session = self.tunnel.session();
+        let spreads = [&self.hop[0], &self.data[0]];
+        match &mut self.tells {
+            Tells::Slots(slots) => {
+                slots.look(now, session.as_deref_mut())?;
+                if !slots.is_over(now) {
+                    return Ok(());
+                }
+                let now = clock::now();
+                let told = slots.end(now, session.as_deref_mut())?;
+                if let (Some(log), Some((end, account)), Some(session)) = (&mut self.log, told, session) {
+                    log::slot(log, end, &account, slots.missed(), spreads, session.endpoint.clock_offset(now));
+                }
+            }
+            Tells::Cell(cell) => {
+                cell.look(now, &self.poll, session.as_deref_mut());
+                if !cell.takes_line(now) {
+                    return Ok(());
+                }
+                if let (Some(log), Some(session)) = (&mut self.log, session) {
+                    log::cell(log, now, cell, &session.endpoint, spreads);
+                }
             }
         }
         self.hop[0].clear();
@@ -333,11 +354,13 @@ impl Station {
             session.endpoint.next_timeout(now).unwrap_or(Time::MAX).min(self.pinged + PING).min(over)
         });
         let tunnel = self.tunnel.next_wake().min(session.unwrap_or(Time::MAX));
-        let again = self.again.as_ref().map_or(Time::MAX, |(at, _)| *at);
+        let tells = match &self.tells {
+            Tells::Slots(slots) => slots.next(now),
+            Tells::Cell(cell) => cell.next(now),
+        };
         let search = self.search.as_ref().and_then(Search::next_look);
         let times = self.doors.next_look().into_iter().chain(search);
-        let frames = if self.frames.has_more() { now } else { Time::MAX };
-        times.fold(tunnel.min(self.slot.1).min(again).min(self.hush.next()).min(frames), Time::min)
+        times.fold(tunnel.min(tells).min(self.hush.next()), Time::min)
     }
 }
 
@@ -351,11 +374,4 @@ fn link_to(proxy: SocketAddr, poll: &Poll) -> Result<Link, Error> {
     let link = Link::bind(address).map_err(|source| Error::Address { what: "cannot send from", address, source })?;
     poll.add_level(&link, UDP).map_err(Error::system("epoll"))?;
     Ok(link)
-}
-
-/// The slot in which `now` lies. Slots are numbered by the clock, so that a station that was started again goes on.
-fn first_slot(node: Node, now: Time, interval: Span) -> ReceiverSetup {
-    let number = now.as_nanos() / interval.as_nanos();
-    let start = Time::from_nanos(number * interval.as_nanos());
-    ReceiverSetup { node, slot: number as u32, start, end: start + interval, interval, idle_slots: None }
 }

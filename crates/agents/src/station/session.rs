@@ -9,7 +9,7 @@ use crate::tunnel::poll::Poll;
 use crate::tunnel::sealer::Refused;
 use crate::tunnel::{Keyring, Sealer, farewell};
 use lasthop_laws::tcp::{self, Setup};
-use lasthop_transport::tunnel::{Config as TunnelConfig, Endpoint, Event};
+use lasthop_transport::tunnel::{AckRule, Config as TunnelConfig, Endpoint, Event};
 use lasthop_units::{Bytes, Seed, Span, Time};
 use lasthop_wire::proxy::Target;
 use lasthop_wire::tunnel::{MAX_PACKET, OpenResult};
@@ -39,11 +39,12 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// A session whose first keys we number so.
-    pub(super) fn new(now: Time, number: u32, keys: Keyring) -> Session {
+    /// A session whose first keys we number so. `prompt`: what comes is acknowledged at once, since what goes with acknowledgements is waited for.
+    pub(super) fn new(now: Time, number: u32, keys: Keyring, prompt: bool) -> Session {
         let setup = Setup::new(Bytes::new(1500), Seed(u64::from(number)).stream("uplink"));
         let law = tcp::by_name(tcp::cubic::NAME, setup).expect("a law that there is");
-        let mut endpoint = Endpoint::new(TunnelConfig::station()).with_law(law);
+        let acks = if prompt { AckRule::PROMPT } else { AckRule::RARE };
+        let mut endpoint = Endpoint::new(TunnelConfig { acks, ..TunnelConfig::station() }).with_law(law);
         // The first packet makes the session count at the proxy.
         endpoint.ping();
         Session {
@@ -116,7 +117,7 @@ impl Session {
                         pipe.abort();
                     }
                 }
-                Event::Feedback(_) => {}
+                Event::Feedback(_) | Event::Cell(_) => {}
                 Event::Closed => (self.closed, self.closed_by_proxy) = (true, true),
             }
         }

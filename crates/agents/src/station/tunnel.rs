@@ -16,6 +16,8 @@ use std::io;
 pub(super) struct Tunnel {
     asking: Asking,
     session: Option<Box<Session>>,
+    /// Sessions acknowledge at once.
+    prompt: bool,
 }
 
 /// What came of a response.
@@ -30,9 +32,9 @@ pub(super) enum Answered {
 }
 
 impl Tunnel {
-    /// Nothing yet. `first`: the number of the first keys.
-    pub(super) fn new(node: Node, key: Key, renew: Span, first: u32) -> Tunnel {
-        Tunnel { asking: Asking::new(node, key, renew, first), session: None }
+    /// Nothing yet. `first`: the number of the first keys. `prompt`: see [`Session::new`].
+    pub(super) fn new(node: Node, key: Key, renew: Span, first: u32, prompt: bool) -> Tunnel {
+        Tunnel { asking: Asking::new(node, key, renew, first), session: None, prompt }
     }
 
     /// The session, if there is one.
@@ -53,7 +55,7 @@ impl Tunnel {
                 // Whoever held the other end of the old session is no more.
                 self.close_books(summary);
                 let keys = Keyring::new(now, agreed.id, number, agreed.sealer);
-                self.session = Some(Box::new(Session::new(now, number, keys)));
+                self.session = Some(Box::new(Session::new(now, number, keys, self.prompt)));
                 summary.sessions += 1;
                 Answered::Begun
             }

@@ -25,6 +25,7 @@ mod translate;
 
 pub use align::{Align, Own, Unfound};
 pub use meter::{Cell, Class, Meter, Sight, Terminal, Totals};
+pub use overhead::HEADERS;
 pub use receiver::Receiver;
 pub use sender::Pbe;
 

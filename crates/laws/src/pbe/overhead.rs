@@ -11,8 +11,8 @@
 use lasthop_signals::CellSubframe;
 use lasthop_units::{Bytes, Span, Time};
 
-/// Headers of a packet above the radio's own, in octets: IPv4 20, TCP with timestamps 32.
-const HEADERS: u64 = 52;
+/// Headers of a packet above the radio's own, which capacities are told without: IPv4 20, TCP with timestamps 32.
+pub const HEADERS: Bytes = Bytes::new(52);
 /// Sums are over one to two of these.
 const MOMENT: Span = Span::from_secs(1);
 
@@ -50,7 +50,7 @@ impl Overhead {
         let Some(before) = self.before else { return most };
         let add = |of: fn(&Sums) -> u64| of(&before).saturating_add(of(&self.now));
         let (packets, octets) = (add(|sums| sums.packets), add(|sums| sums.octets));
-        let headers = packets.saturating_mul(HEADERS);
+        let headers = packets.saturating_mul(HEADERS.get());
         let Some(payload) = octets.checked_sub(headers).filter(|payload| *payload > 0) else { return most };
         let payload = payload as f64;
         let least = headers as f64 / payload;

@@ -1,8 +1,9 @@
 //! One end of a session.
 
 use super::arrivals::Arrivals;
+use super::cell::Cells;
 use super::clock::{Clock, ClockOffset};
-use super::control::{Control, LawControl, News};
+use super::control::{Control, LawControl, News, RoundTrips};
 use super::credit::{Credit, Overdrawn};
 use super::frames::{Content, Item};
 use super::ledger::Ledger;
@@ -12,7 +13,7 @@ use super::streams::Stream;
 use crate::ranges::Ranges;
 use crate::rtt::RttEstimator;
 use lasthop_laws::SenderLaw;
-use lasthop_signals::StationFeedback;
+use lasthop_signals::{CellCapacity, Signal, StationFeedback};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use lasthop_wire::tunnel::{
     AckRange, Data, Frame, OpenResult, PACKET_HEADER, PacketSize, PathData, data_header, open_packet,
@@ -97,7 +98,8 @@ impl AckRule {
     /// not their arrival, says how fast the proxy sends. What is missing is told at once, but not for every single loss of many.
     pub const RARE: AckRule =
         AckRule { delay: Span::from_millis(100), packets: 512, between_gaps: Span::from_millis(10), gaps: u32::MAX };
-    /// The proxy's. What the station may have under way depends on them.
+    /// The proxy's. What the station may have under way depends on them. A station in a cell acknowledges so too, since what its law tells is another
+    /// thing every subframe, and what the proxy sends depends on that.
     pub const PROMPT: AckRule =
         AckRule { delay: Span::from_millis(1), packets: 64, between_gaps: Span::ZERO, gaps: u32::MAX };
 }
@@ -130,6 +132,8 @@ pub enum Event {
     Reset(u32),
     /// A station's account of a slot.
     Feedback(StationFeedback),
+    /// The other end tells of its cell, for the first time. Later news go to the law of [`Endpoint::follow_cell`] alone.
+    Cell(CellCapacity),
     /// The other end has closed the session.
     Closed,
 }
@@ -218,6 +222,7 @@ pub struct Endpoint {
     pub(super) items: VecDeque<Item>,
     /// Accounts to send, once.
     pub(super) feedback: VecDeque<StationFeedback>,
+    pub(super) cells: Cells,
     /// Answers to path challenges, to send once: whoever hears none asks again.
     pub(super) path_answers: VecDeque<PathData>,
     /// The last path answer that has come.
@@ -259,6 +264,7 @@ impl Endpoint {
             ready: VecDeque::new(),
             items: VecDeque::from([Item::Budget]),
             feedback: VecDeque::new(),
+            cells: Cells::default(),
             path_answers: VecDeque::new(),
             path_answered: None,
             close: false,
@@ -481,6 +487,9 @@ impl Endpoint {
             if acks > 1 {
                 return Err(Violation::Acks);
             }
+            if let Frame::Cell(told) = frame {
+                self.on_cell(now, number, told);
+            }
             whole &= self.on_frame(now, sent_at, frame)?;
         }
         let most = self.config.max_streams;
@@ -507,7 +516,7 @@ impl Endpoint {
     /// Takes a frame in; false if there is no room for it now.
     fn on_frame(&mut self, now: Time, sent_at: Time, frame: Frame<'_>) -> Result<bool, Violation> {
         match frame {
-            Frame::Ping | Frame::Probe => {}
+            Frame::Ping | Frame::Probe | Frame::Cell(_) => {}
             Frame::PathDelay { average, epoch } => self.on_path_delay(now, average, epoch),
             Frame::Ack { delay, ranges } => self.on_ack(now, sent_at, delay, &ranges),
             Frame::Data(data) => return self.on_data(&data, sent_at),
@@ -584,7 +593,7 @@ impl Endpoint {
 
     fn on_ack(&mut self, now: Time, sent_at: Time, delay: Span, ranges: &[AckRange]) {
         let before = self.ledger.in_flight();
-        let outcome = self.ledger.on_ack(now, delay, ranges);
+        let outcome = self.ledger.on_ack(now, delay, ranges, self.control.delivery());
         if outcome.delivered.is_empty() {
             return;
         }
@@ -603,19 +612,22 @@ impl Endpoint {
         }
         let lost = self.collect_lost(now);
         let after = self.ledger.in_flight();
-        if let Control::Law(law) = &mut self.control {
-            let largest = ranges.first().map_or(0, |range| range.last);
-            let (rtt, round_over, next) = (outcome.rtt, outcome.round_over, self.ledger.next_number());
-            let news = News { delivered: outcome.delivered_len, lost, before, after, rtt, round_over, largest, next };
-            law.on_ack(now, &news, &self.rtt);
-        }
+        let largest = ranges.first().map_or(0, |range| range.last);
+        let (rtt, round_over, next) = (outcome.rtt, outcome.round_over, self.ledger.next_number());
+        let news = News { delivered: outcome.delivered_len, lost, before, after, rtt, round_over, largest, next };
+        let rtt = RoundTrips { least: self.rtt.min_rtt(), smoothed: self.rtt.srtt() };
+        self.law_senses(now, |law| law.on_ack(now, &news, rtt));
     }
 
     /// What [`Endpoint::next_timeout`] announced has come.
     pub fn on_timeout(&mut self, now: Time) {
         self.collect_lost(now);
-        if let Control::Path(path) = &mut self.control {
-            path.on_timeout(now);
+        match &mut self.control {
+            Control::Path(path) => path.on_timeout(now),
+            Control::Law(law) if law.timer().is_some_and(|at| at <= now) => {
+                self.law_senses(now, |law| law.sense(now, &Signal::Wakeup));
+            }
+            Control::Law(_) | Control::Set { .. } => {}
         }
         if self.probe_time().is_none_or(|at| at > now) {
             return;
@@ -624,12 +636,9 @@ impl Endpoint {
         self.rtt.back_off();
         self.probe();
         let (after, next) = (self.ledger.in_flight(), self.ledger.next_number());
-        if let Control::Law(law) = &mut self.control {
-            let lost = before.saturating_sub(after);
-            let news =
-                News { delivered: Bytes::ZERO, lost, before, after, rtt: None, round_over: false, largest: 0, next };
-            law.on_timeout(now, &news);
-        }
+        let lost = before.saturating_sub(after);
+        let news = News { delivered: Bytes::ZERO, lost, before, after, rtt: None, round_over: false, largest: 0, next };
+        self.law_senses(now, |law| law.on_timeout(now, &news));
     }
 
     /// The other end speaks. If it has been asked in vain, the next question may be seconds away, and it is there now.
@@ -657,11 +666,12 @@ impl Endpoint {
 
     /// The part of [`Endpoint::next_timeout`] that may be late by tens of microseconds: acknowledgements, probes, losses.
     pub fn next_timer(&self) -> Option<Time> {
-        let path = match &self.control {
+        let laws = match &self.control {
             Control::Path(path) => path.timer().into_iter().chain(self.asks_at()).min(),
-            Control::Set { .. } | Control::Law(_) => None,
+            Control::Law(law) => law.timer(),
+            Control::Set { .. } => None,
         };
-        let timers = [self.ledger.loss_time(&self.rtt), self.probe_time(), self.arrivals.due(&self.ack_rule()), path];
+        let timers = [self.ledger.loss_time(&self.rtt), self.probe_time(), self.arrivals.due(&self.ack_rule()), laws];
         timers.into_iter().flatten().min()
     }
 
@@ -780,6 +790,7 @@ fn is_told_once(frame: &Frame<'_>) -> bool {
         frame,
         Frame::Ack { .. }
             | Frame::Feedback(_)
+            | Frame::Cell(_)
             | Frame::PathChallenge(_)
             | Frame::PathAnswer(_)
             | Frame::Probe

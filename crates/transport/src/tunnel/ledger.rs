@@ -11,6 +11,7 @@
 //! Validity:   numbers are given out in order.     Checked by: tests::*, tests/tunnel.rs
 
 use super::frames::Content;
+use crate::delivery_rate::{DeliveryRate, Snapshot};
 use crate::rtt::RttEstimator;
 use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::tunnel::AckRange;
@@ -44,6 +45,8 @@ pub(super) struct Sent {
     pub(super) len: Bytes,
     /// What it carried; `None` once it is accounted for.
     pub(super) content: Option<Content>,
+    /// What was delivered when it left, where a law asks for it.
+    snapshot: Option<Snapshot>,
 }
 
 /// What an acknowledgement brought.
@@ -91,7 +94,7 @@ impl Ledger {
         if content.is_some() {
             self.in_flight += len;
             self.last_eliciting = at;
-            self.sent.push_back(Sent { number: self.next, at, len, content });
+            self.sent.push_back(Sent { number: self.next, at, len, content, snapshot: None });
         } else {
             self.quiet.push_back((self.next, at));
             if self.quiet.len() > MOST_QUIET {
@@ -101,8 +104,21 @@ impl Ledger {
         self.next += 1;
     }
 
-    /// What the other side says to have. Numbers that were never sent are ignored.
-    pub(super) fn on_ack(&mut self, now: Time, delay: Span, ranges: &[AckRange]) -> Outcome {
+    /// Keeps with the packet that was sent last what was delivered when it left.
+    pub(super) fn keep(&mut self, snapshot: Snapshot) {
+        if let Some(sent) = self.sent.back_mut() {
+            sent.snapshot = Some(snapshot);
+        }
+    }
+
+    /// What the other side says to have. Numbers that were never sent are ignored. `rate` counts what is delivered.
+    pub(super) fn on_ack(
+        &mut self,
+        now: Time,
+        delay: Span,
+        ranges: &[AckRange],
+        mut rate: Option<&mut DeliveryRate>,
+    ) -> Outcome {
         let mut outcome = Outcome::default();
         let next = self.next_number();
         let Some(largest) = ranges.first().map(|range| range.last).filter(|largest| *largest < next) else {
@@ -115,6 +131,13 @@ impl Ledger {
                 self.in_flight = self.in_flight.saturating_sub(sent.len);
                 outcome.delivered_len += sent.len;
                 outcome.delivered.push(content);
+                match (&mut rate, &sent.snapshot) {
+                    (Some(rate), Some(snapshot)) => {
+                        rate.on_delivered(now, sent.len.get(), sent.number, sent.at, snapshot);
+                    }
+                    (Some(rate), None) => rate.on_uncounted(now, sent.len.get()),
+                    (None, _) => {}
+                }
                 if sent.number == largest {
                     outcome.largest_sent = Some(sent.at);
                 }
@@ -194,6 +217,11 @@ impl Ledger {
         self.in_flight
     }
 
+    /// The last round trip, without the other side's delay.
+    pub(super) fn latest_rtt(&self) -> Option<Span> {
+        self.latest_rtt
+    }
+
     /// The least round trip of the session.
     pub(super) fn min_rtt(&self) -> Option<Span> {
         self.min_rtt
@@ -234,7 +262,7 @@ mod tests {
     #[test]
     fn three_numbers_below_the_largest_is_lost() {
         let mut ledger = sent(6);
-        let outcome = ledger.on_ack(at(40), Span::from_millis(1), &[AckRange { first: 3, last: 3 }]);
+        let outcome = ledger.on_ack(at(40), Span::from_millis(1), &[AckRange { first: 3, last: 3 }], None);
         assert_eq!((outcome.delivered.len(), outcome.rtt), (1, Some(Span::from_millis(36))));
         let mut lost = Vec::new();
         assert_eq!(ledger.take_lost(at(40), &rtt(), &mut lost), FULL, "packet 0; 1 and 2 may still come");
@@ -247,7 +275,7 @@ mod tests {
     #[test]
     fn an_acknowledgement_of_what_was_never_sent_changes_nothing() {
         let mut ledger = sent(3);
-        let outcome = ledger.on_ack(at(9), Span::ZERO, &[AckRange { first: 0, last: 3 }]);
+        let outcome = ledger.on_ack(at(9), Span::ZERO, &[AckRange { first: 0, last: 3 }], None);
         assert!(outcome.delivered.is_empty());
         assert_eq!(ledger.in_flight(), FULL * 3);
     }
@@ -265,15 +293,15 @@ mod tests {
         (1..10_000).for_each(|n| ledger.on_sent(at(n), FULL, (n == 5000).then(Content::default)));
         assert_eq!((ledger.sent.len(), ledger.next_number(), ledger.in_flight()), (2, 10_000, FULL * 2));
         // They count where numbers do: 5000 is three below 5003, which asked for nothing.
-        ledger.on_ack(at(10_000), Span::ZERO, &[AckRange { first: 5001, last: 5002 }]);
+        ledger.on_ack(at(10_000), Span::ZERO, &[AckRange { first: 5001, last: 5002 }], None);
         let mut lost = Vec::new();
         ledger.latest_rtt = Some(Span::from_secs(60));
         assert_eq!(ledger.take_lost(at(10_000), &rtt(), &mut lost), FULL, "packet 0");
-        ledger.on_ack(at(10_000), Span::ZERO, &[AckRange { first: 5003, last: 5003 }]);
+        ledger.on_ack(at(10_000), Span::ZERO, &[AckRange { first: 5003, last: 5003 }], None);
         assert_eq!(ledger.take_lost(at(10_000), &rtt(), &mut lost), FULL, "packet 5000");
         assert_eq!((ledger.sent.len(), ledger.next_number(), ledger.in_flight()), (0, 10_000, Bytes::ZERO));
         ledger.on_sent(at(10_001), FULL, Some(Content::default()));
-        let outcome = ledger.on_ack(at(10_002), Span::ZERO, &[AckRange { first: 7, last: 10_000 }]);
+        let outcome = ledger.on_ack(at(10_002), Span::ZERO, &[AckRange { first: 7, last: 10_000 }], None);
         assert_eq!((outcome.delivered.len(), outcome.largest_sent), (1, Some(at(10_001))));
     }
 
@@ -281,11 +309,11 @@ mod tests {
     fn only_the_largest_number_gives_a_round_trip_and_only_once() {
         let mut ledger = sent(6);
         // Number 5 left at 5 ms and waited 4 ms there.
-        let outcome = ledger.on_ack(at(30), Span::from_millis(4), &[AckRange { first: 5, last: 5 }]);
+        let outcome = ledger.on_ack(at(30), Span::from_millis(4), &[AckRange { first: 5, last: 5 }], None);
         assert_eq!((outcome.rtt, outcome.largest_sent), (Some(Span::from_millis(21)), Some(at(5))));
         // What was late has come, and the delay that is named is number 5's by now: 26 - 24 - 2 of number 2 would be none at all.
         let late = [AckRange { first: 5, last: 5 }, AckRange { first: 0, last: 2 }];
-        let outcome = ledger.on_ack(at(50), Span::from_millis(24), &late);
+        let outcome = ledger.on_ack(at(50), Span::from_millis(24), &late, None);
         assert_eq!((outcome.delivered.len(), outcome.rtt, outcome.largest_sent), (3, None, None));
         assert_eq!((ledger.latest_rtt, ledger.min_rtt()), (Some(Span::from_millis(21)), Some(Span::from_millis(25))));
     }
@@ -295,15 +323,15 @@ mod tests {
         let mut ledger = sent(1);
         ledger.on_sent(at(5), FULL, None);
         let both = [AckRange { first: 0, last: 1 }];
-        let outcome = ledger.on_ack(at(30), Span::from_millis(3), &both);
+        let outcome = ledger.on_ack(at(30), Span::from_millis(3), &both, None);
         assert_eq!((outcome.delivered.len(), outcome.rtt), (1, Some(Span::from_millis(22))));
         ledger.on_sent(at(31), FULL, None);
-        let outcome = ledger.on_ack(at(90), Span::ZERO, &[AckRange { first: 0, last: 2 }]);
+        let outcome = ledger.on_ack(at(90), Span::ZERO, &[AckRange { first: 0, last: 2 }], None);
         assert_eq!((outcome.delivered.len(), outcome.rtt), (0, None), "nobody asked");
         // Of many only the last are known: no sample then, and no other one's departure in its place.
         ledger.on_sent(at(100), FULL, Some(Content::default()));
         (0..=MOST_QUIET as u64).for_each(|n| ledger.on_sent(at(101 + n), FULL, None));
-        let outcome = ledger.on_ack(at(300), Span::ZERO, &[AckRange { first: 0, last: 4 }]);
+        let outcome = ledger.on_ack(at(300), Span::ZERO, &[AckRange { first: 0, last: 4 }], None);
         assert_eq!((outcome.delivered.len(), outcome.rtt), (1, None));
     }
 
@@ -311,7 +339,7 @@ mod tests {
     fn before_there_was_a_round_trip_what_is_late_has_time() {
         let mut ledger = sent(1);
         ledger.on_sent(at(1), FULL, None);
-        ledger.on_ack(at(20), Span::ZERO, &[AckRange { first: 1, last: 1 }]);
+        ledger.on_ack(at(20), Span::ZERO, &[AckRange { first: 1, last: 1 }], None);
         let mut lost = Vec::new();
         assert_eq!(ledger.take_lost(at(300), &rtt(), &mut lost), Bytes::ZERO);
         assert_eq!(ledger.take_lost(at(400), &rtt(), &mut lost), FULL);

@@ -2,7 +2,8 @@
 //!
 //! An [`Endpoint`] is one end of a session. It multiplexes byte streams, acknowledges with ranges, repeats what was
 //! lost, holds the other side's windows, and lets packets leave no faster than it is told: by a rate that somebody else
-//! sets for the hop ([`Endpoint::set_pacing`]), by a [`lasthop_laws::SenderLaw`] of its own, or by what packets bring of
+//! sets for the hop ([`Endpoint::set_pacing`]), by a [`lasthop_laws::SenderLaw`] of its own, by one that is told of the other end's cell
+//! ([`Endpoint::follow_cell`]), or by what packets bring of
 //! the delay of a mesh's slowest hop ([`Endpoint::with_path_pace`]). It knows neither sockets nor keys nor clocks: it is given opened packets and the time, and hands back packets to be sealed.
 //!
 //! The world's loop is: [`Endpoint::on_packet`] for what arrived, [`Endpoint::on_timeout`] when
@@ -22,6 +23,7 @@
 //!             ledger::tests::*, pacer::tests::*
 
 mod arrivals;
+mod cell;
 mod clock;
 mod control;
 mod credit;
@@ -35,6 +37,7 @@ mod send_half;
 mod streams;
 mod transmit;
 
+pub use cell::CellFigures;
 pub use clock::ClockOffset;
 pub use endpoint::{AckRule, Backlog, Config, Delay, Endpoint, Event, Violation};
 pub use path_pace::PathFigures;

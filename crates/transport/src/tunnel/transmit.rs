@@ -32,7 +32,11 @@ impl Endpoint {
         }
         out.clear();
         out.extend_from_slice(&tunnel::packet_header(now));
-        if self.takes_ack(ack, data) {
+        let acknowledges = self.takes_ack(ack, data);
+        if let Some(cell) = self.cell_frame(acknowledges || !data) {
+            put(out, &cell);
+        }
+        if acknowledges {
             self.put_ack(now, out);
         }
         self.put_path(now, asks, out);
@@ -113,6 +117,11 @@ impl Endpoint {
         }
         // Who had nothing to send when its turn came has no turn to make up for.
         if self.starved.take().is_some() {
+            if let Control::Law(law) = &mut self.control
+                && self.pacer.due() < now
+            {
+                law.on_starved(self.ledger.in_flight());
+            }
             self.pacer.idle(now);
         }
         self.pacer.due() <= now + self.config.horizon
@@ -144,10 +153,10 @@ impl Endpoint {
         self.starved = self.ready.is_empty().then_some(now);
         let waits = content.is_some();
         self.ledger.on_sent(now, len, content);
-        if let Control::Law(law) = &mut self.control
-            && waits
-        {
-            law.on_sent(now, len, self.ledger.in_flight());
+        if waits {
+            let (in_flight, mut snapshot) = (self.ledger.in_flight(), None);
+            self.law_senses(now, |law| snapshot = Some(law.on_sent(now, len, in_flight)));
+            snapshot.into_iter().for_each(|snapshot| self.ledger.keep(snapshot));
         }
         has_data.then_some(due)
     }

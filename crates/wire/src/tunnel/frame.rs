@@ -19,17 +19,18 @@
 //! | 13 | path answer | the octets of a path challenge (8) |
 //! | 14 | probe | none: asks for a path delay at once |
 //! | 15 | path delay | D_avg in µs (4), µs to the next one (4) |
+//! | 16 | cell | what a terminal's cell has: [`super::CELL_LEN`] octets, see `cell.rs` |
 //!
 //! Streams that the station opens have odd numbers, those of the proxy even ones. The *age* of data is how long its
 //! first octet has been on its way when the packet was sealed: in the proxy, and an estimate of its time on the wire
 //! from the server.
 //!
 //! Probe and path delay are ATP's, and stand only in packets that have a [`crate::datagram::preamble`] before them: no end of the plain
-//! tunnel sends or gets one, so that they are no other version.
+//! tunnel sends or gets one, so that they are no other version. Neither is a cell: a station sends it that was told to read a log of one.
 
-use super::feedback;
+use super::{cell, feedback};
 use crate::{Error, be16, be32, take};
-use lasthop_signals::StationFeedback;
+use lasthop_signals::{CellCapacity, StationFeedback};
 use lasthop_units::Span;
 
 /// Ranges beyond the first in one acknowledgement.
@@ -53,6 +54,7 @@ const PATH_CHALLENGE: u8 = 12;
 const PATH_ANSWER: u8 = 13;
 const PROBE: u8 = 14;
 const PATH_DELAY: u8 = 15;
+const CELL: u8 = 16;
 
 /// What a path challenge holds.
 pub type PathData = [u8; 8];
@@ -108,6 +110,8 @@ pub enum Frame<'a> {
     },
     /// A station's account of a control slot.
     Feedback(StationFeedback),
+    /// What a station in a cell can have of it; unlike the account of a slot it goes with acknowledgements.
+    Cell(CellCapacity),
     /// Asks whether the other end is where this was sent to.
     PathChallenge(PathData),
     /// Says so.
@@ -224,6 +228,7 @@ impl Frame<'_> {
             Frame::Reset { .. } => 1 + 4 + 8,
             Frame::Budget { .. } | Frame::PathChallenge(_) | Frame::PathAnswer(_) => 1 + 8,
             Frame::Feedback(_) => 1 + feedback::FEEDBACK_LEN,
+            Frame::Cell(_) => 1 + cell::CELL_LEN,
         }
     }
 
@@ -289,6 +294,10 @@ impl Frame<'_> {
                 out.push(FEEDBACK);
                 feedback::encode(out, feedback);
             }
+            Frame::Cell(told) => {
+                out.push(CELL);
+                cell::encode(out, told);
+            }
         }
         Ok(())
     }
@@ -353,6 +362,7 @@ impl<'a> Frames<'a> {
                 Ok(Frame::PathDelay { average, epoch })
             }
             FEEDBACK => feedback::decode(self.slice(feedback::FEEDBACK_LEN)?).map(Frame::Feedback),
+            CELL => cell::decode(self.slice(cell::CELL_LEN)?).map(Frame::Cell),
             kind => Err(Error::Unknown { what: "kind of frame", value: kind.into() }),
         }
     }

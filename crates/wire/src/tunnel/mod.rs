@@ -32,11 +32,13 @@
 //! full packet is as long as the path allows ([`PacketSize`]): at most [`MAX_PACKET`] octets, so that over IPv4 it is an IP
 //! packet of exactly 1500 octets.
 
+mod cell;
 mod feedback;
 mod frame;
 mod handshake;
 mod size;
 
+pub use cell::CELL_LEN;
 pub use feedback::FEEDBACK_LEN;
 pub use frame::{
     AckRange, Data, Frame, Frames, MAX_ACK_RANGES, MAX_HOST, OpenResult, PathData, ack_len, data_header,
