@@ -18,6 +18,8 @@ use std::time::Duration;
 
 /// The number of a cell's first station (36.321 table 7.1-1).
 const PHONE: u64 = 0x3d;
+/// Subframes of the run.
+const SUBFRAMES: u64 = 5_000;
 /// Octets of IP and TCP headers of a full segment with timestamps, and of its payload.
 const SEGMENT: (f64, f64) = (52.0, 1448.0);
 
@@ -46,6 +48,18 @@ fn copy(pipe: &Path, run: &mut Child, into: &Path) {
     }
 }
 
+/// Leaves the rows of the run's own time in a log, and gives its first subframe; `None` if the beginning is missing. The cell goes on while the run is
+/// taken down.
+fn cut(log: &Path) -> Option<u64> {
+    let number = |row: &str| row.split('\t').next()?.parse::<u64>().ok();
+    let text = fs::read_to_string(log).expect("text");
+    let rows: Vec<&str> = text.lines().filter(|row| number(row).is_some_and(|number| number < SUBFRAMES)).collect();
+    // No round trip is shorter: nothing was sent by then.
+    let begins = rows.first().and_then(|row| number(row)).filter(|begins| *begins < 20)?;
+    fs::write(log, rows.join("\n") + "\n").expect("written");
+    Some(begins)
+}
+
 fn of_phone(log: &Value) -> &Value {
     let mut terminals = log["terminals"].as_array().expect("a list").iter();
     terminals.find(|terminal| terminal["rnti"] == PHONE).unwrap_or_else(|| panic!("{PHONE} is not in {log}"))
@@ -68,6 +82,11 @@ fn what_a_station_decodes_is_what_it_was_given() {
     if reliable(attempt).is_none() {
         return;
     }
+    let Some(begins) = cut(&log) else {
+        // Past the capture of test output.
+        let _ = writeln!(std::io::stderr(), "SKIPPED: what a station decodes: the pipe was opened too late");
+        return;
+    };
     let told =
         run(lasthop(["cell", "--json", "--prb", "50", "--top", "9999", "--rnti"]).arg(PHONE.to_string()).arg(&log));
     let told: Value = serde_json::from_str(told.succeeded().out.lines().last().expect("an object")).expect("JSON");
@@ -76,16 +95,15 @@ fn what_a_station_decodes_is_what_it_was_given() {
         assert_eq!(rows[none], 0, "{none}: {rows}");
     }
     assert_eq!((&told["slots_not_decoded"], &told["dcis"]["impossible"]), (&0.into(), &0.into()), "{told}");
-    // Of the run's five seconds all are there but for the first ones, before the pipe was opened.
-    let slots = told["slots"].as_u64().expect("a count");
-    assert!((4_900..=5_010).contains(&slots), "{slots} subframes");
+    assert_eq!(told["slots"], SUBFRAMES - begins, "{told}");
     let phone = of_phone(&told);
     assert_eq!(phone["class"], "user", "{phone}");
     let given = phone["mbit_s"].as_f64().expect("a rate") * told["length_s"].as_f64().expect("a length") * 1e6 / 8.0;
     let carried = mean(&json(&folder.path().join("result.json")), "cubic", "throughput_mbit_s") * 5e6 / 8.0;
-    // What was given holds the payload, with its headers, and what was on its way at the end. A twentieth beside them is padding of blocks, headers of
-    // RLC and PDCP, and what was sent again.
+    // What was given holds the payload, with its headers. A twentieth beside them is padding of blocks, headers of RLC and PDCP, what was sent again, and
+    // what was on its way at the end.
     let whole = carried * (SEGMENT.0 + SEGMENT.1) / SEGMENT.1;
+    println!("given / carried with headers: {}", given / whole);
     assert!(given >= whole && given <= whole * 1.05, "given {given} octets, carried {carried}, with headers {whole}");
     // Others are there: terminals with signalling alone, a hundred a second.
     let others = told["rntis"].as_u64().expect("a count") - 1;
