@@ -9,7 +9,7 @@ mod support;
 
 use lasthop_agents::ap::Stop;
 use lasthop_agents::ap::kernel::enable_statistics;
-use lasthop_agents::pbe::{Logs, NAME, Receiver, ReceiverConfig, Sender, SenderConfig};
+use lasthop_agents::pbe::{Logs, Receiver, ReceiverConfig, Sender, SenderConfig};
 use lasthop_laws::{Choice, Place};
 use lasthop_signals::Rnti;
 use lasthop_units::{Rate, Span, stats::Samples};
@@ -23,6 +23,8 @@ use support::cgroup;
 use support::netns::{Netns, available};
 use support::upload::Upload;
 
+/// Of the congestion control: no other agent's.
+const NAME: &str = "lasthop_bench";
 const ROUNDS: usize = 7;
 const ROUND: Duration = Duration::from_millis(700);
 const OWN: Rnti = Rnti(100);
@@ -48,7 +50,7 @@ fn main() {
         netns.ip(&format!("addr add 10.138.1.{end}/24 dev {device}"));
         netns.ip(&format!("link set {device} up"));
     }
-    let config = SenderConfig { drop_privileges: false, ..SenderConfig::new(&cgroup) };
+    let config = SenderConfig { drop_privileges: false, name: NAME.into(), ..SenderConfig::new(&cgroup) };
     let sender = server.within(|| Sender::open(&config).map_err(|error| error.to_string())).expect("a kernel that can");
     let upload = || Upload::start(&server, &terminal, "10.138.1.2:0", NAME);
 

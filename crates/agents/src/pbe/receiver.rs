@@ -16,6 +16,8 @@ pub const HOLD: Span = Span::from_millis(500);
 const BEAT: Span = Span::from_millis(100);
 /// How often a file is looked at that grows, and time passes for the laws.
 const LOOK: Span = Span::from_millis(2);
+/// How long a look and the next are apart at least: a subframe, so that those of all carriers, and what packets came in it, are looked at together.
+const PACE: Span = Span::from_millis(1);
 
 /// A receiver with everything open and its privileges given up.
 pub struct Receiver {
@@ -58,6 +60,8 @@ impl Receiver {
             let now = clock::monotonic(clock::now());
             self.service(now)?;
             self.poll.wait(LOOK).map_err(Error::system("waiting for news"))?;
+            let passed = clock::monotonic(clock::now()).since(now);
+            std::thread::sleep(PACE.saturating_sub(passed).into());
         }
         self.teller.hold_until(Time::ZERO);
         let counters = self.teller.counters();
