@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods)]
 
 pub mod bpf;
+pub mod decoder;
 pub mod stream;
 
 use std::ffi::OsStr;

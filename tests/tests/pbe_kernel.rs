@@ -16,6 +16,7 @@ mod support {
     pub mod upload;
 }
 
+use lasthop_tests::decoder::{BITS, Decoder, GIVEN, OTHERS, OVERHEAD, OWN};
 use lasthop_tests::{PATIENCE, bpf, ends_within, eventually, inside, lasthop, program, run};
 use lasthop_units::{Rate, Span};
 use lasthop_wire::tcp::{self, Capacity, LogRate};
@@ -25,29 +26,19 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use socket2::{Domain, SockRef, Socket, Type};
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use support::cgroup;
 use support::delay::{DelayWire, MiddleBox, Queue};
 use support::netns::{Netns, available};
 use support::upload::Upload;
-
-const OWN: u16 = 100;
-/// PRB that the terminal is given in a subframe, those of the other terminal, and bits of a PRB.
-const GIVEN: u64 = 30;
-const OTHERS: u64 = 20;
-const BITS: u64 = 600;
-/// What headers take at most: what comes is no more than the blocks of the log have without them, so that no less is measured.
-const OVERHEAD: f64 = 0.068;
 
 /// C_t of that cell: nothing is idle.
 fn available_rate() -> Rate {
@@ -57,54 +48,6 @@ fn available_rate() -> Rate {
 /// C_f: two terminals share it.
 fn fair_rate() -> Rate {
     Rate::from_bps((GIVEN + OTHERS) * BITS * 1000 / 2).scale(1.0 / (1.0 + OVERHEAD))
-}
-
-/// A decoder that writes what it has seen of the cell into a pipe.
-struct Decoder {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Decoder {
-    /// Rows of NG-Scope: every 5 ms those of the subframes that have passed.
-    fn start(path: &Path) -> Decoder {
-        let stop = Arc::new(AtomicBool::new(false));
-        let (seen, path) = (Arc::clone(&stop), path.to_owned());
-        let thread = std::thread::spawn(move || {
-            // Neither opening nor writing waits for an agent: what finds no place is lost.
-            let mut options = File::options();
-            options.read(true).write(true).custom_flags(libc::O_NONBLOCK);
-            let mut pipe = options.open(path).expect("a pipe");
-            let began = Instant::now();
-            let mut written = 0;
-            while !seen.load(Ordering::Relaxed) {
-                let passed = began.elapsed().as_millis() as u64;
-                let rows: String = (written..passed).map(subframe).collect();
-                written = passed.max(written);
-                let _ = pipe.write_all(rows.as_bytes());
-                std::thread::sleep(Duration::from_millis(5));
-            }
-        });
-        Decoder { stop, thread: Some(thread) }
-    }
-}
-
-impl Drop for Decoder {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-/// The rows of a subframe.
-fn subframe(number: u64) -> String {
-    let (tti, at) = (number % 10_240, 1_700_000_000_000_000 + number * 1000);
-    let row = |rnti: u16, prb: u64| {
-        format!("{tti}\t{rnti}\t{}\t{prb}\t20\t0\t{}\t0\t0\t0\t0\t{at}\t1\t0\t\n", GIVEN + OTHERS, prb * BITS)
-    };
-    row(OWN, GIVEN) + &row(200, OTHERS)
 }
 
 /// Options that segments had on their way: whether the segment was a SYN, and from which end it came.

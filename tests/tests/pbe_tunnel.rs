@@ -13,17 +13,16 @@ mod support {
     pub mod pump;
 }
 
+use lasthop_tests::decoder::{BITS, Decoder, GIVEN, OVERHEAD, OWN};
 use lasthop_tests::{PATIENCE, ends_within, eventually, inside, lasthop, program, run};
 use lasthop_units::Rate;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -32,14 +31,6 @@ use std::time::{Duration, Instant};
 use support::delay::{DelayWire, Queue};
 use support::netns::{Netns, available};
 
-const OWN: u16 = 100;
-/// PRB that the terminal is given in a subframe, and those of the other terminal.
-const GIVEN: u64 = 30;
-const OTHERS: u64 = 20;
-/// Bits of a PRB.
-const BITS: u64 = 600;
-/// What headers take at most: what comes is no more than the blocks of the log have without them, so that no less is measured.
-const OVERHEAD: f64 = 0.068;
 const PATH: f64 = 40e6;
 
 /// C_t of that cell with so many bits a PRB: nothing is idle.
@@ -50,53 +41,6 @@ fn available_rate(bits: u64) -> Rate {
 /// The same of the tunnel's IP packets: C_t is of payload, of which packets of 1500 octets have 1448 where it is TCP's.
 fn pace(bits: u64) -> Rate {
     available_rate(bits).scale(1500.0 / 1448.0)
-}
-
-/// A decoder that writes what it has seen of the cell into a pipe, every 5 ms.
-struct Decoder {
-    stop: Arc<AtomicBool>,
-    bits: Arc<AtomicU64>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Decoder {
-    fn start(path: &Path) -> Decoder {
-        let (stop, bits) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(BITS)));
-        let (seen, prb, path) = (Arc::clone(&stop), Arc::clone(&bits), path.to_owned());
-        let thread = std::thread::spawn(move || {
-            // Neither opening nor writing waits for an agent: what finds no place is lost.
-            let mut options = File::options();
-            options.read(true).write(true).custom_flags(libc::O_NONBLOCK);
-            let mut pipe = options.open(path).expect("a pipe");
-            let (began, mut written) = (Instant::now(), 0);
-            while !seen.load(Ordering::Relaxed) {
-                let (passed, bits) = (began.elapsed().as_millis() as u64, prb.load(Ordering::Relaxed));
-                let rows: String = (written..passed).map(|number| subframe(number, bits)).collect();
-                written = passed.max(written);
-                let _ = pipe.write_all(rows.as_bytes());
-                std::thread::sleep(Duration::from_millis(5));
-            }
-        });
-        Decoder { stop, bits, thread: Some(thread) }
-    }
-}
-
-impl Drop for Decoder {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-/// The rows of a subframe.
-fn subframe(number: u64, bits: u64) -> String {
-    let (tti, at) = (number % 10_240, 1_700_000_000_000_000 + number * 1000);
-    let row = |rnti: u16, prb: u64| {
-        format!("{tti}\t{rnti}\t{}\t{prb}\t20\t0\t{}\t0\t0\t0\t0\t{at}\t1\t0\t\n", GIVEN + OTHERS, prb * bits)
-    };
-    row(OWN, GIVEN) + &row(200, OTHERS)
 }
 
 /// A terminal, a machine with a server and the proxy, and the wire between them.
@@ -365,7 +309,7 @@ fn the_proxy_goes_at_what_a_station_tells_until_nothing_is_known() {
     let left = between("sent_bytes") as f64 * 8e9 / between("t_ns") as f64;
     assert!(left < pace(BITS).as_bps() as f64 * 1.1, "{left} bit/s: {first} {later}");
     // Half as much comes in a PRB.
-    decoder.bits.store(BITS / 2, Ordering::Relaxed);
+    decoder.set_bits(BITS / 2);
     world.goes_at(BITS / 2);
     download.goes_on();
     drop(decoder);
