@@ -93,6 +93,12 @@ impl World {
         self.net.active_carriers(self.last_hop, station)
     }
 
+    /// The rate at which the sender of that connection sends, by its law, if that says one.
+    pub fn pace(&self, station: Node) -> Option<Rate> {
+        let host = self.host_of(station);
+        self.pairs.iter().find(|pair| pair.told_from(host).is_some())?.sender().decision().pacing
+    }
+
     /// What the sender of that connection does, by its law.
     pub fn does(&self, station: Node) -> Option<Why> {
         let host = self.host_of(station);

@@ -5,7 +5,7 @@ use anyhow::{Context as _, bail};
 use lasthop_agents::ap::{Stop, stop_on_signals};
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, IsTerminal as _, Read as _, Seek as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -51,6 +51,12 @@ impl Source {
                 Err(error) if missing(&error) => None,
                 file => Some(file?),
             };
+            // A pipe ends with its writer, and has no beginning to go back to.
+            if let Some(file) =
+                file.as_ref().filter(|file| file.metadata().is_ok_and(|file| file.file_type().is_fifo()))
+            {
+                return Ok(Source::File(file.try_clone()?));
+            }
             return Ok(Source::Followed(Followed { path: path.to_owned(), file, at: 0, stop }));
         }
         let file = file?;
