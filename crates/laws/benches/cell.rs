@@ -33,7 +33,7 @@ impl Cell {
         let prb = PRB / self.assigned as u16;
         let dci = |place: u64| {
             let user = (number * self.assigned + place) % self.users;
-            let new_data = number / 8 % 2 == 0;
+            let new_data = (number / 8).is_multiple_of(2);
             let block = Block { mcs: 20, redundancy: 0, new_data, bits: u32::from(prb) * 500 };
             Dci { rnti: Rnti(OWN.0 + user as u16), prb, process: (number % 8) as u8, blocks: [Some(block), None] }
         };
