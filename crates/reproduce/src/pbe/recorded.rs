@@ -79,7 +79,7 @@ pub(super) fn recorded(runner: &Runner<'_>) -> Result<Section, ExperimentError> 
                receiver sees the opportunities, used and unused, as it would see a cell's resource blocks; the paper could not have run on them. The paper finds Copa's throughput a \
                tenth of PBE-CC's; on these links that is not so for its own program. Ours uses less of them \
                than that one with the paper's delta of 0.5. The reference does not say with which delta that one ran: *copa-tenth* is ours with 0.1, chosen because it comes near. What these links carry changes within a round trip: what is told is old when it is gone by, and a queue as short as PBE-CC's is empty when \
-               more comes. *Roomy* is the same law with room in flight for a round trip (40 ms) in place of 8 ms."
+               more comes."
             .into(),
         checks,
         tables: vec![table],
