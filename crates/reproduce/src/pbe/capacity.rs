@@ -131,7 +131,7 @@ pub(super) fn capacity(runner: &Runner<'_>) -> Result<Section, ExperimentError> 
     Ok(Section {
         title: "What it tells, and what it could have".into(),
         text: format!(
-            "At {LOOKS} moments of each run the world is copied. In the copy the first station's queue is full from then on; what it decodes in the {ROUND_TRIP} to come is \
+            "At {LOOKS} moments of each run the world is copied. In the copy the first station's queue is full from then on; what it decodes in {ROUND_TRIP}, about a round trip of this world, from {AIR} on (what is decided in the copy at once comes then), is \
              what it could have had. All errors are shares of the mean of that. A decoder that *errs* misses a DCI in twenty, and shows a false one in one subframe \
              of a hundred. *Floor* is the mean error of an estimate that knows the mean of all looks and no more: beside a steady load nothing that does not know \
              which blocks will fail, and whose turn it will be, is much better. *In order*: the error against what comes out of the cell, where a block that comes \
