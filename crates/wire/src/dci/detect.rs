@@ -74,7 +74,9 @@ pub enum NotALog {
     #[error("it is a capture of packets")]
     Capture,
     /// Octets that are no text.
-    #[error("it is no text")]
+    #[error(
+        "it is no text: logs of a modem, as MobileInsight reads them, are not read; take one that a decoder of the control channel writes"
+    )]
     Binary,
     /// Anything else.
     #[error(
