@@ -19,6 +19,9 @@ const ACTIVE: Span = Span::from_millis(1280);
 /// Slots without a row that count as idle, where a log leaves those out: a longer gap is one of the decoder.
 const LONGEST_IDLE: u64 = 1000;
 
+/// Octets that are read at once.
+const AT_ONCE: usize = 1 << 14;
+
 /// What is known of carriers beforehand.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
@@ -43,6 +46,8 @@ pub(super) struct Carrier {
     log: Option<Log>,
     over: bool,
     unread: u64,
+    /// Room for what is read at once.
+    buffer: Vec<u8>,
     say: Say,
 }
 
@@ -75,7 +80,18 @@ impl Carrier {
     pub(super) fn open(number: u8, path: &Path, known: Known, say: Say) -> Result<Carrier, Error> {
         let name = if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() };
         let input = Input::open(path).map_err(|error| Error::Pbe(format!("cannot read the log {name}: {error}")))?;
-        Ok(Carrier { number, name, known, input, head: Vec::new(), log: None, over: false, unread: 0, say })
+        Ok(Carrier {
+            number,
+            name,
+            known,
+            input,
+            head: Vec::new(),
+            log: None,
+            over: false,
+            unread: 0,
+            buffer: Vec::new(),
+            say,
+        })
     }
 
     /// What tells that there is something to read; `None`: it is to be looked for.
@@ -95,11 +111,23 @@ impl Carrier {
 
     /// Reads what there is, and gives the subframes that are whole with it.
     pub(super) fn read(&mut self, now: Time, each: &mut dyn FnMut(&CellSubframe)) -> Result<(), Error> {
-        let mut buffer = [0; 1 << 14];
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.resize(AT_ONCE, 0);
+        let done = self.read_into(&mut buffer, now, each);
+        self.buffer = buffer;
+        done
+    }
+
+    fn read_into(&mut self, buffer: &mut [u8], now: Time, each: &mut dyn FnMut(&CellSubframe)) -> Result<(), Error> {
         while !self.over {
-            let got = self.input.read(&mut buffer);
+            let got = self.input.read(buffer);
             match got.map_err(|error| Error::Pbe(format!("cannot read the log {}: {error}", self.name)))? {
-                Got::Octets(count) => self.take(now, &buffer[..count], each)?,
+                Got::Octets(count) => {
+                    self.take(now, &buffer[..count], each)?;
+                    if count < buffer.len() {
+                        break;
+                    }
+                }
                 Got::Nothing => break,
                 Got::Anew => {
                     self.head.clear();
