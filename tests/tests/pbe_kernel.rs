@@ -461,29 +461,6 @@ fn a_forged_capacity_is_believed_within_bounds() {
     download.ends();
 }
 
-/// Without `--most` too: at most twice what was delivered, so that the queue at the path's narrowest place holds what is too much.
-#[test]
-fn a_forged_capacity_fills_no_path_beyond_twice_what_it_delivers() {
-    let Some(world) = World::new(139, "a forged capacity without a bound", forged) else { return };
-    let (_sender, _receiver) = (Ended(world.sender(&[])), Ended(world.receiver()));
-    let _decoder = Decoder::start(&world.pipe());
-    let download = world.download();
-    let (mut looks, before) = (Vec::new(), download.acked());
-    let done = eventually(PATIENCE, || {
-        looks.push(pacing(&download.info()).as_mbit_f64());
-        download.acked() > before + 20_000_000
-    });
-    let info = download.info();
-    assert!(done, "{info:?}");
-    looks.sort_by(f64::total_cmp);
-    let median = looks[looks.len() / 2];
-    // Twice 40 Mbit/s, and ten segments a round trip of 20 ms.
-    assert!((available_rate().as_mbit_f64()..90.0).contains(&median), "{median} Mbit/s of 40: {info:?}");
-    let sent = info.data_segs_out.expect("the kernel counts");
-    assert!(u64::from(info.total_retrans) * 20 < u64::from(sent), "{info:?}");
-    download.ends();
-}
-
 #[test]
 fn segments_without_room_for_the_option_change_nothing() {
     // Six holes at once, every 400 segments: more SACK blocks than leave room for the option.
