@@ -1,4 +1,4 @@
-//! Programs that act on the access point, or on the nodes of a mesh, while a run lasts.
+//! Agents that run while a run of the lab lasts: on the access point, on nodes of a mesh, on stations and on hosts that send.
 
 use crate::child::{Child, Ended};
 use crate::driver::DriverSocket;
@@ -10,25 +10,41 @@ use crate::stop::Stop;
 use crate::topology::AP;
 use lasthop_signals::Node;
 use lasthop_units::Span;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 /// A running agent.
 #[derive(Debug)]
 pub(crate) struct Agent {
     child: Child,
-    program: String,
+    name: String,
 }
 
-/// How long one may take to load its programs and connect.
-const PATIENCE: Span = Span::from_secs(10);
+/// What an agent leaves.
+#[derive(Debug)]
+pub(crate) struct Left<A> {
+    /// Its account of itself, if it gave one.
+    pub account: Option<A>,
+    /// What it printed to standard error, with its name.
+    pub said: String,
+}
 
-/// How long it may take to open windows and to detach what it attached.
+/// How long one may take to be ready: to load its programs and to connect.
+const PATIENCE: Span = Span::from_secs(10);
+/// How often it is looked whether it is.
+const STEP: Span = Span::from_millis(5);
+/// How long it may take to end: to open windows and to detach what it attached.
 const FAREWELL: Span = Span::from_secs(2);
 
 impl Agent {
-    /// Starts the agent in a node's namespace, on an interface with its driver's socket, and waits until it has connected to
-    /// `driver`, which it does once it is ready. `name`: what messages call it.
-    pub(crate) fn start(
+    /// Starts an agent in a namespace. `name`: what messages call it.
+    pub(crate) fn start(host: &Namespace, program: &OsStr, arguments: &[String], name: String) -> Result<Agent> {
+        Ok(Agent { child: Child::start(host, program, arguments)?, name })
+    }
+
+    /// Starts an agent in a node's namespace, on an interface with its driver's socket, and waits until it has connected to `driver`, which it
+    /// does once it is ready.
+    pub(crate) fn on_driver(
         spec: &AgentSpec,
         name: String,
         (host, interface, socket): (&Namespace, &str, PathBuf),
@@ -43,25 +59,33 @@ impl Agent {
         };
         let arguments: Vec<String> = spec.arguments.iter().map(replaced).collect();
         let others = driver.admit();
-        let child = Child::start(host, spec.program.as_os_str(), &arguments)?;
-        let mut agent = Agent { child, program: name };
-        let step = Span::from_millis(5);
+        let agent = Agent::start(host, spec.program.as_os_str(), &arguments, name)?;
+        let unready = format!("it did not connect to {} within {PATIENCE}", socket.display());
+        agent.once(stop, &unready, |_| driver.admit() != others)
+    }
+
+    /// The agent once it has printed something, as agents do when everything is open.
+    pub(crate) fn once_it_has_spoken(self, stop: &Stop) -> Result<Agent> {
+        self.once(stop, &format!("it was not ready after {PATIENCE}"), Child::has_spoken)
+    }
+
+    /// The agent once it is `ready`; `unready`: what to say of one that never is.
+    pub(crate) fn once(mut self, stop: &Stop, unready: &str, mut ready: impl FnMut(&Child) -> bool) -> Result<Agent> {
         let mut waited = Span::ZERO;
-        while driver.admit() == others {
+        while !ready(&self.child) {
             if stop.is_raised() {
                 return Err(LabError::Stopped);
             }
-            if agent.has_ended() {
-                return Err(agent.explain());
+            if self.has_ended() {
+                return Err(self.explain());
             }
             if waited >= PATIENCE {
-                let why = format!("it did not connect to {} within {PATIENCE}", socket.display());
-                return Err(LabError::Program { program: agent.program, why });
+                return Err(LabError::Program { program: self.name, why: unready.to_owned() });
             }
-            std::thread::sleep(step.into());
-            waited += step;
+            std::thread::sleep(STEP.into());
+            waited += STEP;
         }
-        Ok(agent)
+        Ok(self)
     }
 
     /// True if it has ended, which it should not do by itself.
@@ -71,10 +95,10 @@ impl Agent {
 
     /// Why it ended too early.
     pub(crate) fn explain(self) -> LabError {
-        LabError::Program { why: self.child.ended_early(), program: self.program }
+        LabError::Program { why: self.child.ended_early(), program: self.name }
     }
 
-    /// Ends it without a farewell: what it attached goes with the access point's namespace.
+    /// Ends it without a farewell: what it attached goes with its namespace.
     pub(crate) fn kill(&mut self) {
         self.child.kill();
     }
@@ -87,6 +111,13 @@ impl Agent {
     /// Asks it to end, and takes what it printed. Its farewell lasts no longer than until `stop` is raised.
     pub(crate) fn stop(self, stop: &Stop) -> Result<Ended> {
         self.child.stop(FAREWELL, stop)
+    }
+
+    /// The same of one that gives an account of itself, which `find` finds in what it printed.
+    pub(crate) fn leave<A>(self, stop: &Stop, find: impl Fn(&str) -> Option<A>) -> Result<Left<A>> {
+        let ended = self.child.stop(FAREWELL, stop)?;
+        let said = ended.stderr.lines().map(|line| format!("{}: {line}\n", self.name)).collect();
+        Ok(Left { account: find(&ended.stdout), said })
     }
 }
 

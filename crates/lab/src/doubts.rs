@@ -1,9 +1,9 @@
 //! Why a run should not be believed.
 
+use crate::agent::Left;
 use crate::log::EmulatorLog;
 use crate::outcome::{Doubt, LATEST};
-use crate::pbe;
-use lasthop_report::{AgentAccount, RelayAccount, TerminalAccount};
+use lasthop_report::{AgentAccount, PbeAccount, RelayAccount, TerminalAccount};
 use lasthop_units::Span;
 
 /// What was lost because somebody was late.
@@ -61,7 +61,7 @@ pub(crate) fn of_relays<'a>(
 }
 
 /// Why a run with the pair of PBE-CC should not be believed, in which so many connections at least were to be told.
-pub(crate) fn of_pbe(expected: u64, left: &[pbe::Left]) -> impl Iterator<Item = Doubt> {
+pub(crate) fn of_pbe(expected: u64, left: &[Left<PbeAccount>]) -> impl Iterator<Item = Doubt> {
     let accounts = || left.iter().filter_map(|left| left.account);
     let silent = left.len() - accounts().count();
     let lost: u64 = accounts().map(|account| account.lost).sum();
@@ -77,7 +77,6 @@ pub(crate) fn of_pbe(expected: u64, left: &[pbe::Left]) -> impl Iterator<Item = 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lasthop_report::PbeAccount;
 
     #[test]
     fn a_run_in_which_monitors_were_not_read_in_time_is_not_to_be_believed() {
@@ -91,9 +90,9 @@ mod tests {
 
     #[test]
     fn pbe_counts_if_all_agents_say_that_their_ends_agreed_and_kept_up() {
-        let left = |account| pbe::Left { account, said: String::new() };
+        let left = |account| Left { account, said: String::new() };
         let account = |agreed, lost| Some(PbeAccount { agreed, lost, ..PbeAccount::default() });
-        let of = |expected, left: &[pbe::Left]| of_pbe(expected, left).collect::<Vec<_>>();
+        let of = |expected, left: &[Left<PbeAccount>]| of_pbe(expected, left).collect::<Vec<_>>();
         let both = [left(account(0, 0)), left(account(2, 0))];
         assert_eq!((of(2, &both), of(3, &both)), (vec![], vec![Doubt::NotAgreed(1)]));
         let wrong = [left(None), left(account(2, 7))];

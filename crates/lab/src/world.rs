@@ -11,13 +11,13 @@ use crate::error::{LabError, Result};
 use crate::log::EmulatorLog;
 use crate::monitor::{Hears, Monitor, View};
 use crate::outcome::Outcome;
-use crate::pbe::Pbe;
+use crate::pbe;
 use crate::regulated;
 use crate::run_dir::RunDir;
 use crate::spec::Spec;
 use crate::stop::Stop;
 use crate::tap::Tap;
-use crate::terminal::Terminal;
+use crate::terminal;
 use crate::topology::{Hosts, LAST, WIRE};
 use crate::traffic::all::Traffic;
 use crate::traffic::{Period, TICK};
@@ -57,10 +57,10 @@ pub(crate) struct World {
     pub(crate) emulator: Emulator,
     pub(crate) tunnel: Option<Tunnel>,
     pub(crate) agents: Vec<Agent>,
-    pub(crate) terminals: Vec<Terminal>,
+    pub(crate) terminals: Vec<Agent>,
     /// By the name of their node.
     pub(crate) relays: Vec<(String, Agent)>,
-    pub(crate) pbe: Vec<Pbe>,
+    pub(crate) pbe: Vec<Agent>,
     pub(crate) hosts: Hosts,
     pub(crate) clock: Clock,
     /// Packets that interfaces had dropped before it began to live.
@@ -88,7 +88,7 @@ impl World {
                 let Some((_, driver)) = drivers.iter_mut().find(|(of, _)| of == node) else { continue };
                 let at = (ap, interface.as_str(), driver_path(&run, *node));
                 let name = format!("the agent {}", agent.program.display());
-                agents.push(Agent::start(agent, name, at, driver, stop)?);
+                agents.push(Agent::on_driver(agent, name, at, driver, stop)?);
             }
         }
         let relays = relays(spec, &hosts, &run, &mut drivers, stop)?;
@@ -97,8 +97,8 @@ impl World {
         let controls = controls(spec, &run)?;
         let start_tunnel = |tunnel| Tunnel::start(tunnel, spec, &hosts, &run, stop);
         let tunnel = spec.tunnel.as_ref().map(start_tunnel).transpose()?;
-        let terminals = Terminal::start_all(spec, &hosts, &run, stop)?;
-        let pbe = Pbe::start_all(spec, &hosts, &run, stop)?;
+        let terminals = terminal::start_all(spec, &hosts, &run, stop)?;
+        let pbe = pbe::start_all(spec, &hosts, &run, stop)?;
         let clock = Clock::start_after(HEAD_START);
         let emulator = Emulator::start(clock, segments(spec, logged, taps, (drivers, monitors, controls))?)?;
         Ok(World { hosts, emulator, agents, terminals, relays, pbe, tunnel, clock, dropped_before, run })
@@ -108,9 +108,9 @@ impl World {
     pub(crate) fn has_ended(&mut self) -> bool {
         let agent_ended = self.agents.iter_mut().any(Agent::has_ended);
         let tunnel_ended = self.tunnel.as_mut().is_some_and(Tunnel::has_ended);
-        let terminal_ended = self.terminals.iter_mut().any(Terminal::has_ended);
+        let terminal_ended = self.terminals.iter_mut().any(Agent::has_ended);
         let relay_ended = self.relays.iter_mut().any(|(_, relay)| relay.has_ended());
-        let pbe_ended = self.pbe.iter_mut().any(Pbe::has_ended);
+        let pbe_ended = self.pbe.iter_mut().any(Agent::has_ended);
         self.emulator.has_ended() || agent_ended || tunnel_ended || terminal_ended || relay_ended || pbe_ended
     }
 
@@ -123,9 +123,9 @@ impl World {
     pub(crate) fn kill_programs(&mut self) {
         self.agents.iter_mut().for_each(Agent::kill);
         self.tunnel.iter_mut().for_each(Tunnel::kill);
-        self.terminals.iter_mut().for_each(Terminal::kill);
+        self.terminals.iter_mut().for_each(Agent::kill);
         self.relays.iter_mut().for_each(|(_, relay)| relay.kill());
-        self.pbe.iter_mut().for_each(Pbe::kill);
+        self.pbe.iter_mut().for_each(Agent::kill);
     }
 
     /// Why a program ended too early, if one has.
@@ -133,13 +133,13 @@ impl World {
         if let Some(place) = self.agents.iter_mut().position(Agent::has_ended) {
             return Some(self.agents.swap_remove(place).explain());
         }
-        if let Some(place) = self.terminals.iter_mut().position(Terminal::has_ended) {
+        if let Some(place) = self.terminals.iter_mut().position(Agent::has_ended) {
             return Some(self.terminals.swap_remove(place).explain());
         }
         if let Some(place) = self.relays.iter_mut().position(|(_, relay)| relay.has_ended()) {
             return Some(self.relays.swap_remove(place).1.explain());
         }
-        if let Some(place) = self.pbe.iter_mut().position(Pbe::has_ended) {
+        if let Some(place) = self.pbe.iter_mut().position(Agent::has_ended) {
             return Some(self.pbe.swap_remove(place).explain());
         }
         self.tunnel.take_if(Tunnel::has_ended).map(|mut tunnel| tunnel.explain())
@@ -183,9 +183,9 @@ fn attempt(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
     let (mut agent_said, mut accounts, had) = (String::new(), Vec::new(), agents.len());
     // All at once: their farewells need not add up.
     agents.iter().for_each(Agent::ask);
-    terminals.iter().for_each(Terminal::ask);
+    terminals.iter().for_each(Agent::ask);
     relays.iter().for_each(|(_, relay)| relay.ask());
-    pbe.iter().for_each(Pbe::ask);
+    pbe.iter().for_each(Agent::ask);
     for agent in agents {
         let ended = agent.stop(stop)?;
         agent_said.push_str(&ended.stderr);
@@ -200,10 +200,13 @@ fn attempt(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
         }
     }
     let had_terminals = terminals.len();
-    let left = terminals.into_iter().map(|terminal| terminal.stop(stop)).collect::<Result<Vec<_>>>()?;
+    let left = terminals
+        .into_iter()
+        .map(|terminal| terminal.leave(stop, TerminalAccount::find))
+        .collect::<Result<Vec<_>>>()?;
     let terminals_said = left.iter().map(|left| left.said.as_str()).collect();
     let terminals: Vec<TerminalAccount> = left.into_iter().filter_map(|left| left.account).collect();
-    let pbe = pbe.into_iter().map(|agent| agent.stop(stop)).collect::<Result<Vec<_>>>()?;
+    let pbe = pbe.into_iter().map(|agent| agent.leave(stop, PbeAccount::find)).collect::<Result<Vec<_>>>()?;
     // Its error comes first: if it failed, everything else failed because of it.
     let log = emulator.finish()?;
     if ended_early || stop.is_raised() {
@@ -294,7 +297,7 @@ fn relays(
         let interface = own.map_or_else(|| hosts.interface(owner), |(_, name)| name.as_str());
         let name = spec.host_name(owner).to_owned();
         let at = (host, interface, driver_path(run, *node));
-        let relay = Agent::start(program, format!("the relay on {name}"), at, driver, stop)?;
+        let relay = Agent::on_driver(program, format!("the relay on {name}"), at, driver, stop)?;
         relays.push((name, relay));
     }
     Ok(relays)

@@ -12,55 +12,9 @@ use lasthop_transport::tunnel::CellFigures;
 use lasthop_units::{Rate, Span, Time};
 use serde::Serialize;
 
-pub(super) fn slot(log: &mut Log, now: Time, control: &Control, session: &mut Session, feedback: &StationFeedback) {
-    let decided = session.decided;
-    let (size, unsent) = (session.path.size(), session.path.unsent().count);
-    let endpoint = session.endpoint();
-    let (unacknowledged, streams) = (endpoint.backlog().unacknowledged, endpoint.stream_count());
-    let (min_rtt, srtt, lost_packets) = (endpoint.min_rtt(), endpoint.srtt(), endpoint.lost_packets());
-    let stats = &session.stats;
-    let micros = |q| stats.pacing.quantile(q).map(|span| span.as_nanos() as f64 / 1e3);
-    log.line(&Slot {
-        at: clock::monotonic(now),
-        slot: feedback.slot,
-        station: session.station,
-        law: control.name().to_owned(),
-        seen: control.observe(session.station),
-        x_pps: decided.rate.as_bps() as f64 / 12_000.0,
-        rate: decided.rate,
-        why: decided.why,
-        station_report: *feedback,
-        sent_packets: stats.packets,
-        sent_bytes: stats.octets,
-        waiting: session.waiting,
-        backlog_bytes: stats.backlog.get(),
-        bound_bytes: stats.bound.get(),
-        over_bound: f64::from(stats.over) / f64::from(stats.looks.max(1)),
-        pacing_error_us_p50: micros(0.5),
-        pacing_error_us_p99: micros(0.99),
-        refused_reports: stats.doubted.count,
-        refused_why: stats.doubted.why.map(|why| why.to_string()),
-        unacknowledged_bytes: unacknowledged.get(),
-        packet_bytes: size.ip_len(size.datagram()),
-        unsent_packets: unsent,
-        min_rtt,
-        srtt,
-        lost_packets,
-        streams,
-    });
-}
-
-/// A station that tells of its cell.
+/// What a session has carried since the last line on it, and its path.
 #[derive(Serialize)]
-struct Cell {
-    #[serde(rename = "t_ns")]
-    at: Time,
-    station: Node,
-    law: &'static str,
-    rate_bps: Rate,
-    window_bytes: u64,
-    why: Why,
-    cell: Told,
+struct Carried {
     sent_packets: u64,
     sent_bytes: u64,
     waiting: bool,
@@ -78,6 +32,83 @@ struct Cell {
     streams: usize,
 }
 
+impl Carried {
+    fn by(session: &mut Session) -> Carried {
+        let (size, unsent) = (session.path.size(), session.path.unsent().count);
+        let endpoint = session.endpoint();
+        let (unacknowledged, streams) = (endpoint.backlog().unacknowledged, endpoint.stream_count());
+        let (min_rtt, srtt, lost_packets) = (endpoint.min_rtt(), endpoint.srtt(), endpoint.lost_packets());
+        let stats = &session.stats;
+        let micros = |q| stats.pacing.quantile(q).map(|span| span.as_nanos() as f64 / 1e3);
+        Carried {
+            sent_packets: stats.packets,
+            sent_bytes: stats.octets,
+            waiting: session.waiting,
+            backlog_bytes: stats.backlog.get(),
+            bound_bytes: stats.bound.get(),
+            over_bound: f64::from(stats.over) / f64::from(stats.looks.max(1)),
+            pacing_error_us_p50: micros(0.5),
+            pacing_error_us_p99: micros(0.99),
+            unacknowledged_bytes: unacknowledged.get(),
+            packet_bytes: size.ip_len(size.datagram()),
+            unsent_packets: unsent,
+            min_rtt_ns: min_rtt,
+            srtt_ns: srtt,
+            lost_packets,
+            streams,
+        }
+    }
+}
+
+pub(super) fn slot(log: &mut Log, now: Time, control: &Control, session: &mut Session, feedback: &StationFeedback) {
+    let decided = session.decided;
+    let carried = Carried::by(session);
+    let doubted = &session.stats.doubted;
+    log.line(&Slot {
+        at: clock::monotonic(now),
+        slot: feedback.slot,
+        station: session.station,
+        law: control.name().to_owned(),
+        seen: control.observe(session.station),
+        x_pps: decided.rate.as_bps() as f64 / 12_000.0,
+        rate: decided.rate,
+        why: decided.why,
+        station_report: *feedback,
+        sent_packets: carried.sent_packets,
+        sent_bytes: carried.sent_bytes,
+        waiting: carried.waiting,
+        backlog_bytes: carried.backlog_bytes,
+        bound_bytes: carried.bound_bytes,
+        over_bound: carried.over_bound,
+        pacing_error_us_p50: carried.pacing_error_us_p50,
+        pacing_error_us_p99: carried.pacing_error_us_p99,
+        refused_reports: doubted.count,
+        refused_why: doubted.why.map(|why| why.to_string()),
+        unacknowledged_bytes: carried.unacknowledged_bytes,
+        packet_bytes: carried.packet_bytes,
+        unsent_packets: carried.unsent_packets,
+        min_rtt: carried.min_rtt_ns,
+        srtt: carried.srtt_ns,
+        lost_packets: carried.lost_packets,
+        streams: carried.streams,
+    });
+}
+
+/// A station that tells of its cell.
+#[derive(Serialize)]
+struct Cell {
+    #[serde(rename = "t_ns")]
+    at: Time,
+    station: Node,
+    law: &'static str,
+    rate_bps: Rate,
+    window_bytes: u64,
+    why: Why,
+    cell: Told,
+    #[serde(flatten)]
+    carried: Carried,
+}
+
 /// What it has told last.
 #[derive(Serialize)]
 struct Told {
@@ -91,12 +122,7 @@ struct Told {
 /// A line on a station that tells of its cell.
 pub(super) fn cell(log: &mut Log, now: Time, session: &mut Session, figures: &CellFigures) {
     let CellFigures { told, rate, window, why } = *figures;
-    let (size, unsent) = (session.path.size(), session.path.unsent().count);
-    let endpoint = session.endpoint();
-    let (unacknowledged, streams) = (endpoint.backlog().unacknowledged, endpoint.stream_count());
-    let (min_rtt, srtt, lost_packets) = (endpoint.min_rtt(), endpoint.srtt(), endpoint.lost_packets());
-    let stats = &session.stats;
-    let micros = |q| stats.pacing.quantile(q).map(|span| span.as_nanos() as f64 / 1e3);
+    let carried = Carried::by(session);
     log.line(&Cell {
         at: clock::monotonic(now),
         station: session.station,
@@ -111,21 +137,7 @@ pub(super) fn cell(log: &mut Log, now: Time, session: &mut Session, figures: &Ce
             restart: told.restart,
             coarse: told.coarse,
         },
-        sent_packets: stats.packets,
-        sent_bytes: stats.octets,
-        waiting: session.waiting,
-        backlog_bytes: stats.backlog.get(),
-        bound_bytes: stats.bound.get(),
-        over_bound: f64::from(stats.over) / f64::from(stats.looks.max(1)),
-        pacing_error_us_p50: micros(0.5),
-        pacing_error_us_p99: micros(0.99),
-        unacknowledged_bytes: unacknowledged.get(),
-        packet_bytes: size.ip_len(size.datagram()),
-        unsent_packets: unsent,
-        min_rtt_ns: min_rtt,
-        srtt_ns: srtt,
-        lost_packets,
-        streams,
+        carried,
     });
 }
 
