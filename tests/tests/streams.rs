@@ -198,7 +198,12 @@ fn over_a_slow_interface_atp_knows_its_delay_and_loses_nothing() {
             let largest = lines.iter().filter_map(|line| line["delay_ms"].as_f64()).fold(0.0, f64::max);
             assert!(largest > 0.15, "{lines:?}");
         }
-        assert!(summary["retransmitted"].as_u64() < Some(200), "{summary}");
+        let [retransmitted, packets] =
+            ["retransmitted", "packets"].map(|name| summary[name].as_u64().expect("a count"));
+        println!("{law}: {retransmitted} of {packets} again");
+        // ATP hears of the queue before it is full. CUBIC knows that it is full by losing: a slow start that a busy machine's delays
+        // keep going loses what it had on the way.
+        assert!(retransmitted < if law == "adaptive" { 200 } else { packets / 10 }, "{summary}");
     }
     receiver.signal(Signal::SIGINT);
     assert_eq!(receiver.end().status, 130);
