@@ -12,6 +12,7 @@ pub mod endpoint;
 pub mod gateway;
 pub mod host;
 pub mod monitor;
+mod netlink;
 #[cfg(feature = "bpf")]
 mod netns;
 pub mod olsr;

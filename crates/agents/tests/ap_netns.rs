@@ -179,7 +179,8 @@ fn agent_process() {
         stations: ["10.2.0.2", "fd00:2::2"].map(station).to_vec(),
         method: if method == "clsact" { Method::Clsact } else { Method::Best },
         say: |line| println!("{line}"),
-        ..Config::new(std::env::var("LASTHOP_TEST_IFACE").expect("set with the other"), driver)
+        driver: Some(driver),
+        ..Config::new(std::env::var("LASTHOP_TEST_IFACE").expect("set with the other"))
     };
     let stop = ap::stop_on_signals().expect("handlers");
     let law = Box::new(support::Fixed::new(Bytes::new(WINDOW)));

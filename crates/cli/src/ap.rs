@@ -15,22 +15,21 @@ use std::process::ExitCode;
 
 /// Its command line.
 #[derive(ClapArgs)]
-#[command(
-    override_usage = "lasthop ap --iface <DEV> --driver <PATH> [OPTIONS]\n       lasthop ap --iface <DEV> --clean"
-)]
+#[command(override_usage = "lasthop ap --iface <DEV> [OPTIONS]\n       lasthop ap --iface <DEV> --clean")]
 pub struct Args {
-    /// The wireless interface
+    /// The interface towards the stations: an access point's, or one whose queue is a bottleneck
     #[arg(long, value_name = "DEV")]
     iface: String,
-    /// Socket of the driver that reports the radio's counters (docs/reference/driver-interface.md)
-    #[arg(long, value_name = "PATH", required_unless_present = "clean")]
+    /// Socket of a driver that reports the radio's counters (docs/reference/driver-interface.md) [default: the kernel's own, by nl80211
+    /// and qdisc statistics]
+    #[arg(long, value_name = "PATH")]
     driver: Option<PathBuf>,
     /// A station that driver and neighbour table do not give away: its address and its number in the driver's reports; repeat
     /// for each. Flows of addresses that nobody knows are left alone
     #[arg(long = "station", value_name = "ADDRESS=NUMBER", value_parser = |text: &str| flag::station::<IpAddr>(text, "IP"))]
     stations: Vec<(IpAddr, Node)>,
     /// Remove what a killed agent left on the interface, and end
-    #[arg(long, conflicts_with_all = ["driver", "stations", "log"])]
+    #[arg(long, conflicts_with_all = ["driver", "stations", "log", "shadow"])]
     clean: bool,
     #[command(flatten)]
     law: Law<AccessPoint>,
@@ -43,6 +42,9 @@ pub struct Args {
     /// How to attach to the interface
     #[arg(long, value_enum, default_value_t = AttachArg::Best)]
     attach: AttachArg,
+    /// Change nothing: observe, decide, and say and log which windows would be ordered
+    #[arg(long)]
+    shadow: bool,
     /// Begin although hardware flow offload or hardware NAT may carry flows past the agent
     #[arg(long)]
     allow_offload: bool,
@@ -101,10 +103,12 @@ pub fn ap(args: Args) -> anyhow::Result<ExitCode> {
     let tally = summary.tally;
     say!("{}", account(&summary).line())?;
     note!(
-        "{} managed in {}, {} ordered; longest interval {}",
+        "{} {} in {}, {} {}ordered; longest interval {}",
         count(tally.flows, "flow"),
+        if summary.shadow { "watched" } else { "managed" },
         count(tally.intervals, "interval"),
         count(tally.orders, "window"),
+        if summary.shadow { "would have been " } else { "" },
         tally.longest_work
     );
     if tally.refused_reports > 0 {
@@ -140,6 +144,7 @@ fn account(summary: &Summary) -> AgentAccount {
             _ => "tcx",
         }
         .to_owned(),
+        shadow: summary.shadow,
         intervals: tally.intervals,
         stale_reports: tally.stale_reports,
         refused_reports: tally.refused_reports,
@@ -163,12 +168,14 @@ fn account(summary: &Summary) -> AgentAccount {
 
 impl Args {
     fn config(&self) -> Config {
-        let default = Config::new(&self.iface, self.driver.clone().unwrap_or_default());
+        let default = Config::new(&self.iface);
         Config {
+            driver: self.driver.clone(),
             stations: self.stations.clone(),
             age_limit: self.age_limit.unwrap_or(default.age_limit),
             max_flows: self.max_flows.unwrap_or(default.max_flows),
             method: self.attach.method(),
+            shadow: self.shadow,
             allow_offload: self.allow_offload,
             log: self.log.clone(),
             say: |line| note!("{line}"),

@@ -184,7 +184,7 @@ mod tests {
         let error = of_tunnel(tunnel::Error::Law(params.validate().expect_err("no time at all")));
         assert_eq!(error.to_string(), "--slot 0 ns: it must be from 10 ms to 60 s");
         assert!(error.is::<Wrong>());
-        let config = ap::Config { max_flows: 1, ..ap::Config::new("lo", "driver") };
+        let config = ap::Config { max_flows: 1, ..ap::Config::new("lo") };
         let error = of_ap(config.validate().expect_err("too few"));
         assert_eq!(error.to_string(), "--max-flows 1: it must be 128 to 1048576");
     }

@@ -118,7 +118,7 @@ impl Netlink {
             IpAddr::V6(address) => NeighbourAddress::Inet6(address),
         };
         message.attributes =
-            vec![NeighbourAttribute::Destination(destination), NeighbourAttribute::LinkLocalAddress(mac.to_vec())];
+            vec![NeighbourAttribute::Destination(destination), NeighbourAttribute::LinkLayerAddress(mac.to_vec())];
         self.create(RouteNetlinkMessage::NewNeighbour(message), || format!("adding neighbour {address}"))
     }
 

@@ -173,7 +173,8 @@ impl Link {
         let Some(msdu) = per_f64(bytes, packets) else { return };
         // Small packets (ACKs, probes) say nothing of what a full frame costs.
         self.msdu = msdu.max(200.0);
-        let attempts = new.tx_attempts - old.tx_attempts;
+        // Of a driver that does not count repeats, every frame is taken to have arrived at once.
+        let attempts = attempts(old, new).unwrap_or(packets);
         self.success = per(packets, attempts).unwrap_or(1.0).clamp(0.05, 1.0);
         if since < self.moved {
             // The counts span two rates: neither their overhead nor their goodput belongs to the new one.
@@ -242,6 +243,11 @@ pub(crate) fn grown(old: Option<Span>, new: Option<Span>) -> Option<f64> {
     Some(new?.saturating_sub(old?).as_secs_f64())
 }
 
+/// Attempts between two reports, if the driver counts them.
+pub(crate) fn attempts(old: &StationReport, new: &StationReport) -> Option<u64> {
+    Some(new.tx_attempts? - old.tx_attempts?)
+}
+
 pub(crate) fn per(amount: u64, count: u64) -> Option<f64> {
     per_f64(amount as f64, count)
 }
@@ -266,11 +272,11 @@ pub(crate) mod tests {
             station: Node(1),
             backlog_packets: 100,
             backlog_bytes: Bytes::new(150_000),
-            head_wait: Span::from_millis(4),
+            head_wait: Some(Span::from_millis(4)),
             queue_drops: 0,
-            tx_attempts: exchanges * 32,
-            tx_retries: 0,
-            tx_failed: 0,
+            tx_attempts: Some(exchanges * 32),
+            tx_retries: Some(0),
+            tx_failed: Some(0),
             tx_packets: exchanges * 32,
             tx_bytes: Bytes::new(exchanges * 32 * 1500),
             rx_packets: 0,
@@ -281,8 +287,15 @@ pub(crate) mod tests {
             phy_rate: Rate::from_mbit(390),
         };
         HopReport {
-            channel: ChannelTime { active, busy: Some(tx + others), rx: Some(Span::ZERO), tx: Some(tx) },
+            channel: ChannelTime {
+                active,
+                busy: Some(tx + others),
+                rx: Some(Span::ZERO),
+                tx: Some(tx),
+                ..ChannelTime::default()
+            },
             stations: vec![station],
+            ..HopReport::default()
         }
     }
 

@@ -69,6 +69,10 @@ pub trait HopLaw: DynClone + Send {
         false
     }
 
+    /// Nothing that the law decides is done: it is only asked what it would do. A law that learns from what it does must know. Said before
+    /// anything is sensed.
+    fn only_watches(&mut self) {}
+
     /// Calls `each` once for every flow that the law limits, in order of flow number. A flow that is not named is not
     /// limited. Pure.
     fn decide(&self, now: Time, each: &mut dyn FnMut(FlowId, Decision));

@@ -88,7 +88,7 @@ impl Driver {
             };
             let station = self.stations.entry(number).or_insert_with(|| StationReport::unseen(Node(number)));
             let sent = did.exchanges * did.frames;
-            station.tx_attempts += sent;
+            *station.tx_attempts.get_or_insert(0) += sent;
             station.tx_packets += sent;
             station.tx_bytes += Bytes::new(sent * 1500);
             *station.tx_ppdus.get_or_insert(0) += did.exchanges;
@@ -100,8 +100,14 @@ impl Driver {
             station.backlog_bytes = Bytes::new(u64::from(did.backlog) * 1500);
             station.phy_rate = Rate::from_mbit(did.phy_mbit);
         }
-        let channel = ChannelTime { active: self.active, busy: Some(self.tx), rx: Some(Span::ZERO), tx: Some(self.tx) };
-        HopReport { channel, stations: self.stations.values().copied().collect() }
+        let channel = ChannelTime {
+            active: self.active,
+            busy: Some(self.tx),
+            rx: Some(Span::ZERO),
+            tx: Some(self.tx),
+            ..ChannelTime::default()
+        };
+        HopReport { channel, stations: self.stations.values().copied().collect(), ..HopReport::default() }
     }
 }
 

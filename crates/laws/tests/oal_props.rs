@@ -102,19 +102,31 @@ fn run(history: &[(u64, Event)]) -> Told {
                 let report = |node| StationReport {
                     backlog_packets: *one as u32,
                     backlog_bytes: Bytes::new(one * 1500),
-                    head_wait: Span::from_micros(*two),
+                    head_wait: Some(Span::from_micros(*two)),
                     queue_drops: ns / 1_000_000 + three,
-                    tx_attempts: ns / 10_000 + two,
-                    tx_failed: ns / 50_000_000 + one / 500,
+                    tx_attempts: Some(ns / 10_000 + two),
+                    tx_failed: Some(ns / 50_000_000 + one / 500),
                     tx_bytes: Bytes::new(ns / 100),
                     tx_airtime: Some(Span::from_nanos(ns / 2)),
                     phy_rate: Rate::from_mbit(*three),
                     ..StationReport::unseen(Node(node))
                 };
                 let (active, busy) = (Span::from_nanos(ns), Span::from_nanos(ns / 3));
-                let channel = ChannelTime { active, busy: Some(busy), rx: Some(Span::ZERO), tx: Some(busy) };
-                collector
-                    .sense(now, &Signal::Hop(HopReport { channel, stations: (1..=*stations).map(report).collect() }));
+                let channel = ChannelTime {
+                    active,
+                    busy: Some(busy),
+                    rx: Some(Span::ZERO),
+                    tx: Some(busy),
+                    ..ChannelTime::default()
+                };
+                collector.sense(
+                    now,
+                    &Signal::Hop(HopReport {
+                        channel,
+                        stations: (1..=*stations).map(report).collect(),
+                        ..HopReport::default()
+                    }),
+                );
                 let vectors = collector.sampler().vectors().iter();
                 let bits = vectors.flat_map(|(node, vector)| {
                     std::iter::once(u32::from(node.0)).chain(vector.iter().map(|value| value.to_bits()))

@@ -88,7 +88,7 @@ impl<L> Star<L> {
             StationReport {
                 backlog_packets: u32::try_from(packets).unwrap_or(u32::MAX),
                 backlog_bytes: bytes,
-                head_wait: arm.link.oldest(CENTRE).map_or(Span::ZERO, |since| now.since(since)),
+                head_wait: Some(arm.link.oldest(CENTRE).map_or(Span::ZERO, |since| now.since(since))),
                 phy_rate: arm.link.rate(now, CENTRE),
                 ..arm.count
             }
@@ -96,8 +96,8 @@ impl<L> Star<L> {
         let stations: Vec<_> = self.arms.iter_mut().map(station).collect();
         // The links do not share a medium; the busiest stands for the channel, and what one of them carries says nothing of others.
         let busy = stations.iter().filter_map(|station| station.tx_airtime).max();
-        let channel = ChannelTime { active: now.since(Time::ZERO), busy, rx: None, tx: None };
-        HopReport { channel, stations }
+        let channel = ChannelTime { active: now.since(Time::ZERO), busy, ..ChannelTime::default() };
+        HopReport { channel, stations, ..HopReport::default() }
     }
 
     fn advance_links<P>(&mut self, now: Time, out: &mut impl Outbox<P>)
@@ -169,7 +169,7 @@ impl<P, O: Outbox<P>> Outbox<P> for Counted<'_, O> {
             *self.count.rx_airtime.get_or_insert(Span::ZERO) += rx.rate.time_for(packet.len).unwrap_or_default();
         } else {
             self.count.tx_packets += 1;
-            self.count.tx_attempts += 1;
+            *self.count.tx_attempts.get_or_insert(0) += 1;
             *self.count.tx_ppdus.get_or_insert(0) += 1;
             self.count.tx_bytes += packet.len;
             *self.count.tx_airtime.get_or_insert(Span::ZERO) += rx.rate.time_for(packet.len).unwrap_or_default();

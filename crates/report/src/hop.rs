@@ -18,8 +18,14 @@ pub struct HopMeter {
 }
 
 /// What has been counted before the first report.
-const NOTHING: ChannelTime =
-    ChannelTime { active: Span::ZERO, busy: Some(Span::ZERO), rx: Some(Span::ZERO), tx: Some(Span::ZERO) };
+const NOTHING: ChannelTime = ChannelTime {
+    active: Span::ZERO,
+    busy: Some(Span::ZERO),
+    rx: Some(Span::ZERO),
+    tx: Some(Span::ZERO),
+    scan: None,
+    noise: None,
+};
 
 impl HopMeter {
     /// A meter for a radio hop, or a wired one.

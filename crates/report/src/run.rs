@@ -136,6 +136,9 @@ pub struct RunStatus {
 pub struct AgentAccount {
     /// How its programs were attached.
     pub method: String,
+    /// It was in shadow mode: the windows were those that it would have ordered, and nothing was changed.
+    #[serde(default)]
+    pub shadow: bool,
     /// Driver reports that it acted on.
     pub intervals: u64,
     /// Driver reports that were too old when they came.
@@ -190,6 +193,7 @@ impl AgentAccount {
     pub fn and(self, other: AgentAccount) -> AgentAccount {
         AgentAccount {
             method: self.method,
+            shadow: self.shadow,
             intervals: self.intervals + other.intervals,
             stale_reports: self.stale_reports + other.stale_reports,
             refused_reports: self.refused_reports + other.refused_reports,

@@ -13,8 +13,31 @@ pub struct HopReport {
     /// How the channel was used.
     #[serde(flatten)]
     pub channel: ChannelTime,
-    /// One entry an associated station, in the order of their numbers.
+    /// One entry an associated station, in the order of their numbers. A wired hop has one: all that is behind it.
     pub stations: Vec<StationReport>,
+    /// Queues of the interface that packets of all stations share before the driver takes them (qdiscs), in the order of their numbers.
+    /// Empty if there are none, as above mac80211's own queues.
+    #[serde(default)]
+    pub queues: Vec<QueueReport>,
+}
+
+/// Cumulative counters of one queue of an interface, and what waits in it now (`struct gnet_stats_basic`, `struct gnet_stats_queue`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct QueueReport {
+    /// Its number among the interface's queues, from 1: the first hardware queue's under `mq`; 1 where there is only one.
+    pub queue: u16,
+    /// Packets that wait in it.
+    pub backlog_packets: u32,
+    /// Their link-layer bytes.
+    pub backlog_bytes: Bytes,
+    /// Packets dropped by it.
+    pub drops: u64,
+    /// Packets that the driver gave back to it for want of room.
+    pub requeues: u64,
+    /// Packets that left it towards the driver.
+    pub tx_packets: u64,
+    /// Their link-layer bytes.
+    pub tx_bytes: Bytes,
 }
 
 /// What a node's driver knows of the delay of its own hop: ATP's averages, and what D follows from beside them.
@@ -33,7 +56,7 @@ pub struct NodeDelay {
     pub waiting: u32,
 }
 
-/// Cumulative channel occupation seen by one radio (nl80211 survey: `time`, `time_busy`, `time_rx`, `time_tx`).
+/// Cumulative channel occupation seen by one radio (nl80211 survey: `time`, `time_busy`, `time_rx`, `time_tx`, `time_scan`), and its noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ChannelTime {
     /// Time the radio has been on the channel: the clock of the counters.
@@ -48,6 +71,14 @@ pub struct ChannelTime {
     /// Time spent transmitting.
     #[serde(rename = "tx_ns")]
     pub tx: Option<Span>,
+    /// Time spent scanning, other channels included.
+    #[serde(rename = "scan_ns")]
+    #[serde(default)]
+    pub scan: Option<Span>,
+    /// The noise now, in dBm.
+    #[serde(rename = "noise_dbm")]
+    #[serde(default)]
+    pub noise: Option<i8>,
 }
 
 /// Cumulative counters of one station, and its queue now.
@@ -61,16 +92,16 @@ pub struct StationReport {
     pub backlog_bytes: Bytes,
     /// How long the oldest of them has waited.
     #[serde(rename = "head_wait_ns")]
-    pub head_wait: Span,
+    pub head_wait: Option<Span>,
     /// MSDUs dropped before transmission: queue overflow and queue management.
     pub queue_drops: u64,
     /// MPDU transmission attempts.
-    pub tx_attempts: u64,
+    pub tx_attempts: Option<u64>,
     /// Attempts that were repeats of an earlier one.
-    pub tx_retries: u64,
+    pub tx_retries: Option<u64>,
     /// MSDUs given up after the retry limit.
-    pub tx_failed: u64,
-    /// MSDUs acknowledged by the station.
+    pub tx_failed: Option<u64>,
+    /// MSDUs acknowledged by the station; on a wired hop those that were sent.
     pub tx_packets: u64,
     /// Their network-layer bytes.
     pub tx_bytes: Bytes,
@@ -86,7 +117,7 @@ pub struct StationReport {
     pub rx_airtime: Option<Span>,
     /// PPDUs sent to it that carried data.
     pub tx_ppdus: Option<u64>,
-    /// Current PHY rate towards it.
+    /// Current PHY rate towards it; zero if it is not known.
     #[serde(rename = "phy_rate_bps")]
     pub phy_rate: Rate,
 }
@@ -98,11 +129,11 @@ impl StationReport {
             station,
             backlog_packets: 0,
             backlog_bytes: Bytes::ZERO,
-            head_wait: Span::ZERO,
+            head_wait: Some(Span::ZERO),
             queue_drops: 0,
-            tx_attempts: 0,
-            tx_retries: 0,
-            tx_failed: 0,
+            tx_attempts: Some(0),
+            tx_retries: Some(0),
+            tx_failed: Some(0),
             tx_packets: 0,
             tx_bytes: Bytes::ZERO,
             rx_packets: 0,

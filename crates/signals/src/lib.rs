@@ -19,7 +19,7 @@ pub use arrival::{Arrival, MonitorEvent, Received, ReceivedFrame};
 pub use atp::PathDelay;
 pub use cell::{Block, CellCapacity, CellSubframe, Dci, Rnti};
 pub use feedback::{Doubt, Feedback, FrameSource, StationFeedback, StreamReport};
-pub use hop::{ChannelTime, FlowReport, HopReport, NodeDelay, StationReport};
+pub use hop::{ChannelTime, FlowReport, HopReport, NodeDelay, QueueReport, StationReport};
 pub use mpdu::{MacAddress, ReceivedMpdu, Subframe};
 pub use segment::{SackRanges, Segment, Way};
 pub use sender::{Ack, DeliverySample, Loss, Lost, Sent};

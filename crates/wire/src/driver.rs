@@ -11,7 +11,7 @@
 //! | offset | size | field |
 //! | --- | --- | --- |
 //! | 0 | 4 | magic `0x5244_484c` (octets `LHDR`) |
-//! | 4 | 1 | version, 3 |
+//! | 4 | 1 | version, 4 |
 //! | 5 | 1 | kind: 1 = hop report |
 //! | 6 | 2 | number of stations that follow, at most 1024 |
 //! | 8 | 8 | when the counters were read |
@@ -19,7 +19,12 @@
 //! | 24 | 8 | channel: time busy |
 //! | 32 | 8 | channel: time receiving |
 //! | 40 | 8 | channel: time transmitting |
-//! | 48 | 128 each | stations, in the order of their numbers |
+//! | 48 | 8 | channel: time scanning |
+//! | 56 | 2 | channel: noise in dBm, two's complement; `0x7fff` if it is not known |
+//! | 58 | 2 | number of the interface's queues that follow the stations, at most 64 |
+//! | 60 | 4 | zero |
+//! | 64 | 128 each | stations, in the order of their numbers |
+//! | | 48 each | queues, in the order of their numbers |
 //!
 //! A station:
 //!
@@ -45,12 +50,25 @@
 //! | 120 | 6 | its MAC address on the air, zeros if the driver does not know it |
 //! | 126 | 2 | zero |
 //!
+//! A queue:
+//!
+//! | offset | size | field |
+//! | --- | --- | --- |
+//! | 0 | 2 | its number |
+//! | 2 | 2 | zero |
+//! | 4 | 4 | backlog, packets |
+//! | 8 | 8 | backlog, octets |
+//! | 16 | 8 | drops |
+//! | 24 | 8 | requeues |
+//! | 32 | 8 | packets sent |
+//! | 40 | 8 | octets sent |
+//!
 //! A record of the delay of a mesh's node ([`NodeRecord`]), which a relay reads; it stands alone:
 //!
 //! | offset | size | field |
 //! | --- | --- | --- |
 //! | 0 | 4 | magic, as above |
-//! | 4 | 1 | version, 3 |
+//! | 4 | 1 | version, as above |
 //! | 5 | 1 | kind: 2 = node delays |
 //! | 6 | 2 | node number |
 //! | 8 | 8 | when this was so |
@@ -60,36 +78,47 @@
 //! | 40 | 4 | packets that wait or are being sent |
 //! | 44 | 4 | zero |
 //!
-//! What the fields count is said at [`HopReport`], [`StationReport`] and [`NodeDelay`]. Writers set the zero fields to zero, readers
-//! ignore them. Of the channel times but the first, of the airtimes and of the PPDUs a driver writes all ones
-//! (`0xffff_ffff_ffff_ffff`) where it does not count them: a zero would say that nothing was counted. A change of this layout, or
-//! of what it means, is a new version number; version 2 had no way to leave counters out and is read all the same, version 1 had no
+//! What the fields count is said at [`HopReport`], [`StationReport`], [`QueueReport`] and [`NodeDelay`]. Writers set the zero fields to
+//! zero, readers ignore them. Of the channel times but the first, the wait of the oldest packet, attempts, retries, packets given up,
+//! airtimes and PPDUs a driver writes all ones (`0xffff_ffff_ffff_ffff`) where it does not count them: a zero would say that nothing was
+//! counted. A change of this layout, or of what it means, is a new version number. Version 3 had no scan time, noise nor queues (its
+//! header ends at 48) and no gaps but in times, airtimes and PPDUs, version 2 had no gaps at all: both are read. Version 1 had no
 //! MAC addresses and is not. Kinds are added without one: a reader refuses those that it does not know. Node delays came with version 3.
 
 use crate::{Error, take};
-use lasthop_signals::{ChannelTime, HopReport, Node, NodeDelay, StationReport};
+use lasthop_signals::{ChannelTime, HopReport, Node, NodeDelay, QueueReport, StationReport};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::BTreeMap;
 
 /// Stations that fit into one record. Keeps a message below Linux's default socket buffer.
 pub const MAX_STATIONS: usize = 1024;
+/// Queues of the interface that fit into one record: as many as a device with a queue a processor has.
+pub const MAX_QUEUES: usize = 64;
 /// Octets of the longest record.
-pub const MAX_LEN: usize = HEADER_LEN + MAX_STATIONS * STATION_LEN;
+pub const MAX_LEN: usize = HEADER_LEN + MAX_STATIONS * STATION_LEN + MAX_QUEUES * QUEUE_LEN;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"LHDR");
-const VERSION: u8 = 3;
-/// Could not say that a counter is lacking; the same otherwise.
+const VERSION: u8 = 4;
+/// Had neither scan time, noise nor queues.
+const VERSION_WITHOUT_QUEUES: u8 = 3;
+/// Could not say that a counter is lacking, either.
 const VERSION_WITHOUT_GAPS: u8 = 2;
 /// The kind of records of an access point.
 pub const KIND_HOP: u8 = 1;
 /// The kind of records of a node's delay.
 pub const KIND_NODE: u8 = 2;
-const HEADER_LEN: usize = 48;
+const HEADER_LEN: usize = 64;
+/// Of versions that had no queues.
+const SHORT_HEADER_LEN: usize = 48;
 const STATION_LEN: usize = 128;
+const QUEUE_LEN: usize = 48;
+const NODE_LEN: usize = 48;
 /// No station's address: what a driver writes that does not know it.
 const UNKNOWN: [u8; 6] = [0; 6];
 /// What stands in place of a counter that the driver does not have.
 const LACKING: u64 = u64::MAX;
+/// What stands in place of a noise that it does not know.
+const NO_NOISE: i16 = i16::MAX;
 
 /// What one message says.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -119,17 +148,17 @@ pub struct NodeRecord {
 /// What was wrong otherwise.
 pub fn other_kind<T>(read: Result<T, Error>, other: u8) -> Result<Option<T>, Error> {
     match read {
-        Err(Error::RecordKind { version: VERSION, kind }) if kind == other => Ok(None),
+        Err(Error::RecordKind { version: VERSION | VERSION_WITHOUT_QUEUES, kind }) if kind == other => Ok(None),
         read => read.map(Some),
     }
 }
 
 /// A node's record as a message.
-pub fn encode_node(record: &NodeRecord) -> [u8; HEADER_LEN] {
+pub fn encode_node(record: &NodeRecord) -> [u8; NODE_LEN] {
     let NodeRecord { at, node, delay } = record;
     let last = delay.last.map_or(LACKING, Time::as_nanos);
     let words = [at.as_nanos(), delay.queueing.as_nanos(), delay.service.as_nanos(), last];
-    let mut out = [0; HEADER_LEN];
+    let mut out = [0; NODE_LEN];
     out[..4].copy_from_slice(&MAGIC.to_le_bytes());
     out[4..6].copy_from_slice(&[VERSION, KIND_NODE]);
     out[6..8].copy_from_slice(&node.to_le_bytes());
@@ -145,18 +174,17 @@ pub fn encode_node(record: &NodeRecord) -> [u8; HEADER_LEN] {
 /// # Errors
 /// [`Error::Magic`], [`Error::RecordKind`], and [`Error::Truncated`] or [`Error::Length`] if the message is shorter or longer than the record.
 pub fn decode_node(message: &[u8]) -> Result<NodeRecord, Error> {
-    let record: [u8; HEADER_LEN] =
-        take(message, 0).ok_or(Error::Truncated { needed: HEADER_LEN, got: message.len() })?;
+    let record: [u8; NODE_LEN] = take(message, 0).ok_or(Error::Truncated { needed: NODE_LEN, got: message.len() })?;
     let mut fields = Fields(&record);
     let magic = u32::from_le_bytes(fields.array());
     if magic != MAGIC {
         return Err(Error::Magic(magic));
     }
     let [version, kind] = fields.array();
-    if (version, kind) != (VERSION, KIND_NODE) {
+    if !matches!((version, kind), (VERSION | VERSION_WITHOUT_QUEUES, KIND_NODE)) {
         return Err(Error::RecordKind { version, kind });
     }
-    if message.len() > HEADER_LEN {
+    if message.len() > NODE_LEN {
         return Err(Error::Length { field: "length of a record of a node", value: message.len() });
     }
     let node = u16::from_le_bytes(fields.array());
@@ -170,52 +198,74 @@ pub fn decode_node(message: &[u8]) -> Result<NodeRecord, Error> {
 /// A record as a message.
 ///
 /// # Errors
-/// [`Error::TooManyStations`].
+/// [`Error::TooManyStations`], [`Error::TooManyQueues`].
 pub fn encode(record: &Record) -> Result<Vec<u8>, Error> {
     let Record { at, report, addresses } = record;
-    let count = report.stations.len();
-    let stations = u16::try_from(count).ok().filter(|_| count <= MAX_STATIONS).ok_or(Error::TooManyStations(count))?;
-    let mut out = Vec::with_capacity(HEADER_LEN + count * STATION_LEN);
+    let (stations, queues) = (report.stations.len(), report.queues.len());
+    let count = |count: usize, most: usize| u16::try_from(count).ok().filter(|_| count <= most);
+    let stations = count(stations, MAX_STATIONS).ok_or(Error::TooManyStations(stations))?;
+    let queues = count(queues, MAX_QUEUES).ok_or(Error::TooManyQueues(queues))?;
+    let len = HEADER_LEN + report.stations.len() * STATION_LEN + report.queues.len() * QUEUE_LEN;
+    let mut out = Vec::with_capacity(len);
     out.extend_from_slice(&MAGIC.to_le_bytes());
     out.extend_from_slice(&[VERSION, KIND_HOP]);
     out.extend_from_slice(&stations.to_le_bytes());
-    let ChannelTime { active, busy, rx, tx } = report.channel;
-    for word in [at.as_nanos(), active.as_nanos(), span_or_gap(busy), span_or_gap(rx), span_or_gap(tx)] {
+    let ChannelTime { active, busy, rx, tx, scan, noise } = report.channel;
+    let times = [busy, rx, tx, scan].map(span_or_gap);
+    for word in [at.as_nanos(), active.as_nanos()].into_iter().chain(times) {
         out.extend_from_slice(&word.to_le_bytes());
     }
+    out.extend_from_slice(&noise.map_or(NO_NOISE, i16::from).to_le_bytes());
+    out.extend_from_slice(&queues.to_le_bytes());
+    out.extend_from_slice(&[0; 4]);
     for station in &report.stations {
         encode_station(&mut out, station, addresses.get(&station.station).unwrap_or(&UNKNOWN));
     }
+    report.queues.iter().for_each(|queue| encode_queue(&mut out, queue));
     Ok(out)
 }
 
 /// What a message says.
 ///
 /// # Errors
-/// [`Error::Magic`], [`Error::RecordKind`], [`Error::TooManyStations`], and [`Error::Truncated`] or [`Error::Length`]
-/// if the message is shorter or longer than its number of stations says.
+/// [`Error::Magic`], [`Error::RecordKind`], [`Error::TooManyStations`], [`Error::TooManyQueues`], and [`Error::Truncated`] or
+/// [`Error::Length`] if the message is shorter or longer than its numbers of stations and queues say.
 pub fn decode(message: &[u8]) -> Result<Record, Error> {
     let short = |needed| Error::Truncated { needed, got: message.len() };
-    let head: [u8; HEADER_LEN] = take(message, 0).ok_or(short(HEADER_LEN))?;
+    let head: [u8; SHORT_HEADER_LEN] = take(message, 0).ok_or(short(SHORT_HEADER_LEN))?;
     let mut fields = Fields(&head);
     let magic = u32::from_le_bytes(fields.array());
     if magic != MAGIC {
         return Err(Error::Magic(magic));
     }
     let [version, kind] = fields.array();
-    if !matches!((version, kind), (VERSION | VERSION_WITHOUT_GAPS, KIND_HOP)) {
-        return Err(Error::RecordKind { version, kind });
-    }
+    let header_len = match (version, kind) {
+        (VERSION, KIND_HOP) => HEADER_LEN,
+        (VERSION_WITHOUT_QUEUES | VERSION_WITHOUT_GAPS, KIND_HOP) => SHORT_HEADER_LEN,
+        _ => return Err(Error::RecordKind { version, kind }),
+    };
     let count = usize::from(u16::from_le_bytes(fields.array()));
     if count > MAX_STATIONS {
         return Err(Error::TooManyStations(count));
     }
-    let needed = HEADER_LEN + count * STATION_LEN;
+    let head = message.get(..header_len).ok_or(short(header_len))?;
+    let mut more = Fields(&head[SHORT_HEADER_LEN..]);
+    let (scan, noise, queues) = if header_len == HEADER_LEN {
+        let (scan, noise) = (more.counted_span(), i16::from_le_bytes(more.array()));
+        (scan, i8::try_from(noise).ok(), usize::from(u16::from_le_bytes(more.array())))
+    } else {
+        (None, None, 0)
+    };
+    if queues > MAX_QUEUES {
+        return Err(Error::TooManyQueues(queues));
+    }
+    let behind_stations = header_len + count * STATION_LEN;
+    let needed = behind_stations + queues * QUEUE_LEN;
     if message.len() < needed {
         return Err(short(needed));
     }
     if message.len() > needed {
-        return Err(Error::Length { field: "number of stations", value: count });
+        return Err(Error::Length { field: "number of stations and queues", value: count + queues });
     }
     let at = Time::from_nanos(fields.u64());
     let channel = ChannelTime {
@@ -223,17 +273,43 @@ pub fn decode(message: &[u8]) -> Result<Record, Error> {
         busy: fields.counted_span(),
         rx: fields.counted_span(),
         tx: fields.counted_span(),
+        scan,
+        noise,
     };
     let mut addresses = BTreeMap::new();
     let mut stations = Vec::with_capacity(count);
-    for bytes in message[HEADER_LEN..].chunks_exact(STATION_LEN) {
+    for bytes in message[header_len..behind_stations].chunks_exact(STATION_LEN) {
         let (station, address) = decode_station(bytes);
         if address != UNKNOWN {
             addresses.insert(station.station, address);
         }
         stations.push(station);
     }
-    Ok(Record { at, report: HopReport { channel, stations }, addresses })
+    let queues = message[behind_stations..].chunks_exact(QUEUE_LEN).map(decode_queue).collect();
+    Ok(Record { at, report: HopReport { channel, stations, queues }, addresses })
+}
+
+fn encode_queue(out: &mut Vec<u8>, queue: &QueueReport) {
+    out.extend_from_slice(&queue.queue.to_le_bytes());
+    out.extend_from_slice(&[0; 2]);
+    out.extend_from_slice(&queue.backlog_packets.to_le_bytes());
+    let words = [queue.backlog_bytes.get(), queue.drops, queue.requeues, queue.tx_packets, queue.tx_bytes.get()];
+    words.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
+}
+
+fn decode_queue(bytes: &[u8]) -> QueueReport {
+    let mut fields = Fields(bytes);
+    let queue = u16::from_le_bytes(fields.array());
+    let _zero: [u8; 2] = fields.array();
+    QueueReport {
+        queue,
+        backlog_packets: u32::from_le_bytes(fields.array()),
+        backlog_bytes: Bytes::new(fields.u64()),
+        drops: fields.u64(),
+        requeues: fields.u64(),
+        tx_packets: fields.u64(),
+        tx_bytes: Bytes::new(fields.u64()),
+    }
 }
 
 fn encode_station(out: &mut Vec<u8>, station: &StationReport, address: &[u8; 6]) {
@@ -242,11 +318,11 @@ fn encode_station(out: &mut Vec<u8>, station: &StationReport, address: &[u8; 6])
     out.extend_from_slice(&station.backlog_packets.to_le_bytes());
     let words = [
         station.backlog_bytes.get(),
-        station.head_wait.as_nanos(),
+        span_or_gap(station.head_wait),
         station.queue_drops,
-        station.tx_attempts,
-        station.tx_retries,
-        station.tx_failed,
+        station.tx_attempts.unwrap_or(LACKING),
+        station.tx_retries.unwrap_or(LACKING),
+        station.tx_failed.unwrap_or(LACKING),
         station.tx_packets,
         station.tx_bytes.get(),
         station.rx_packets,
@@ -269,11 +345,11 @@ fn decode_station(bytes: &[u8]) -> (StationReport, [u8; 6]) {
         station,
         backlog_packets: u32::from_le_bytes(fields.array()),
         backlog_bytes: Bytes::new(fields.u64()),
-        head_wait: fields.span(),
+        head_wait: fields.counted_span(),
         queue_drops: fields.u64(),
-        tx_attempts: fields.u64(),
-        tx_retries: fields.u64(),
-        tx_failed: fields.u64(),
+        tx_attempts: fields.counted(),
+        tx_retries: fields.counted(),
+        tx_failed: fields.counted(),
         tx_packets: fields.u64(),
         tx_bytes: Bytes::new(fields.u64()),
         rx_packets: fields.u64(),

@@ -49,6 +49,9 @@ pub enum Error {
     /// More stations than one record may hold.
     #[error("{0} stations in one record; at most 1024 fit")]
     TooManyStations(usize),
+    /// More queues than one record may hold.
+    #[error("{0} queues of the interface in one record; at most 64 fit")]
+    TooManyQueues(usize),
     /// A radiotap header of another version.
     #[error("radiotap version {0}; 0 is the only one there is")]
     Radiotap(u8),

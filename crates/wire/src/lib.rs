@@ -15,6 +15,8 @@ pub mod ethernet;
 mod flow;
 pub mod ip;
 pub mod monitor;
+pub mod nl80211;
+pub mod nla;
 pub mod notice;
 pub mod olsr;
 mod packet;

@@ -11,6 +11,7 @@
 //! One socket is one message: a netlink header (16 octets), `struct inet_diag_msg` (72), attributes. Numbers are in the byte order of
 //! this host; ports and addresses in network order.
 
+use crate::nla::{Attribute, Attributes};
 use crate::tcp_info::{TcpInfo, TcpState};
 use crate::{Error, be16, take};
 use lasthop_units::Bytes;
@@ -250,19 +251,13 @@ fn socket(body: &[u8]) -> Result<Socket, Error> {
         congestion_control: CongestionControl::default(),
         info: None,
     };
-    let mut rest = &body[SOCKET..];
-    while !rest.is_empty() {
-        let (len, kind) = (usize::from(half(rest, 0)?), half(rest, 2)?);
-        if len < 4 {
-            return Err(Error::Length { field: "nla_len", value: len });
-        }
-        let value = rest.get(4..len).ok_or(Error::Truncated { needed: len, got: rest.len() })?;
+    for attribute in Attributes::new(&body[SOCKET..]) {
+        let Attribute { kind, value } = attribute?;
         match kind {
             INET_DIAG_INFO => socket.info = TcpInfo::parse(value).ok(),
             INET_DIAG_CONG => socket.congestion_control = CongestionControl::new(value),
             _ => {}
         }
-        rest = rest.get(len.next_multiple_of(ALIGNMENT)..).unwrap_or(&[]);
     }
     Ok(socket)
 }

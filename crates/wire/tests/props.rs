@@ -1,6 +1,6 @@
 //! Properties of the parsers and writers, over arbitrary bytes and arbitrary headers.
 
-use lasthop_signals::{CellCapacity, ChannelTime, HopReport, Node, NodeDelay, StationReport};
+use lasthop_signals::{CellCapacity, ChannelTime, HopReport, Node, NodeDelay, QueueReport, StationReport};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use lasthop_wire::ip::Ecn;
 use lasthop_wire::tcp::{Capacity, Flags, SackBlock, SackBlocks, TcpHeader, TcpOptions, Timestamps};
@@ -79,11 +79,11 @@ fn any_station() -> impl Strategy<Value = StationReport> {
         station: Node(station),
         backlog_packets,
         backlog_bytes: Bytes::new(n[0]),
-        head_wait: Span::from_nanos(n[1]),
+        head_wait: counted(n[1]).map(Span::from_nanos),
         queue_drops: n[2],
-        tx_attempts: n[3],
-        tx_retries: n[4],
-        tx_failed: n[5],
+        tx_attempts: counted(n[3]),
+        tx_retries: counted(n[4]),
+        tx_failed: counted(n[5]),
         tx_packets: n[6],
         tx_bytes: Bytes::new(n[7]),
         rx_packets: n[8],
@@ -92,6 +92,18 @@ fn any_station() -> impl Strategy<Value = StationReport> {
         rx_airtime: counted(n[11]).map(Span::from_nanos),
         tx_ppdus: counted(n[12]),
         phy_rate: Rate::from_bps(n[13]),
+    })
+}
+
+fn any_queue() -> impl Strategy<Value = QueueReport> {
+    (any::<u16>(), any::<u32>(), any::<[u64; 5]>()).prop_map(|(queue, backlog_packets, n)| QueueReport {
+        queue,
+        backlog_packets,
+        backlog_bytes: Bytes::new(n[0]),
+        drops: n[1],
+        requeues: n[2],
+        tx_packets: n[3],
+        tx_bytes: Bytes::new(n[4]),
     })
 }
 
@@ -202,15 +214,15 @@ proptest! {
 
     #[test]
     fn driver_records_survive_the_trip(
-        at in any::<u64>(), channel in any::<[u64; 4]>(),
+        at in any::<u64>(), channel in any::<[u64; 5]>(), noise in any::<Option<i8>>(), queues in vec(any_queue(), 0..8),
         stations in vec((any_station(), any::<Option<[u8; 6]>>()), 0..20),
     ) {
         let active = Span::from_nanos(channel[0]);
-        let [busy, rx, tx] = [1, 2, 3].map(|n| counted(channel[n]).map(Span::from_nanos));
+        let [busy, rx, tx, scan] = [1, 2, 3, 4].map(|n| counted(channel[n]).map(Span::from_nanos));
         let known = stations.iter().filter_map(|(station, address)| Some((station.station, (*address)?)));
         let addresses = known.filter(|(_, address)| *address != [0; 6]).collect();
         let stations = stations.iter().map(|(station, _)| *station).collect();
-        let report = HopReport { channel: ChannelTime { active, busy, rx, tx }, stations };
+        let report = HopReport { channel: ChannelTime { active, busy, rx, tx, scan, noise }, stations, queues };
         let record = driver::Record { at: Time::from_nanos(at), report, addresses };
         let message = driver::encode(&record).expect("few stations");
         prop_assert_eq!(driver::decode(&message), Ok(record));
@@ -221,12 +233,33 @@ proptest! {
 }
 
 #[test]
+fn a_record_of_the_version_before_queues_is_read() {
+    let station = StationReport::unseen(Node(7));
+    let record = driver::Record {
+        at: Time::from_nanos(5),
+        report: HopReport { stations: vec![station], ..HopReport::default() },
+        ..driver::Record::default()
+    };
+    let message = driver::encode(&record).expect("few stations");
+    let mut before = [&message[..48], &message[64..]].concat();
+    before[4] = 3;
+    assert_eq!(driver::decode(&before), Ok(record));
+    before[4] = 1;
+    assert!(driver::decode(&before).is_err());
+}
+
+#[test]
 fn a_record_of_too_many_stations_is_refused() {
     let station = StationReport::unseen(Node(0));
-    let with = |n| HopReport { channel: ChannelTime::default(), stations: vec![station; n] };
-    let record = |n| driver::Record { report: with(n), ..driver::Record::default() };
-    assert_eq!(driver::encode(&record(1024)).map(|m| m.len()), Ok(driver::MAX_LEN));
-    assert!(driver::encode(&record(1025)).is_err());
+    let with = |n, queues| HopReport {
+        stations: vec![station; n],
+        queues: vec![QueueReport::default(); queues],
+        ..HopReport::default()
+    };
+    let record = |n, queues| driver::Record { report: with(n, queues), ..driver::Record::default() };
+    assert_eq!(driver::encode(&record(1024, 64)).map(|m| m.len()), Ok(driver::MAX_LEN));
+    assert!(driver::encode(&record(1025, 0)).is_err());
+    assert!(driver::encode(&record(0, 65)).is_err());
 }
 
 #[test]

@@ -167,6 +167,7 @@ impl<'a> Agent<'a> {
 
     /// Runs until `stop` is asked or packets pass the programs by, and then until every window is open.
     pub(super) fn run(&mut self, driver: &mut dyn DriverSource, clock: &dyn Clock, stop: &Stop) -> Result<(), Error> {
+        self.stations.take_all_for(driver.everybody());
         // Short enough to see `stop`, to keep the heart beating, and to notice in time that the driver is silent.
         let patience = Span::from_nanos(self.age_limit.as_nanos() / 4).min(BREATH);
         let mut heard = clock.now();

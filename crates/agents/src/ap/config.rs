@@ -15,8 +15,9 @@ use std::path::PathBuf;
 pub struct Config {
     /// The wireless interface.
     pub iface: String,
-    /// Path of the driver's socket (see [`lasthop_wire::driver`]).
-    pub driver: PathBuf,
+    /// Path of a driver's socket (see [`lasthop_wire::driver`]); without one, the kernel's own counters of the interface: nl80211 and
+    /// qdiscs.
+    pub driver: Option<PathBuf>,
     /// Which address belongs to which station, where driver and neighbour table do not say so or are not to be believed.
     /// Flows of addresses that nobody knows are left alone.
     pub stations: Vec<(IpAddr, Node)>,
@@ -26,6 +27,8 @@ pub struct Config {
     pub max_flows: u32,
     /// How to attach.
     pub method: Method,
+    /// Act on nothing: observe, decide and log what would be done. No segment is changed.
+    pub shadow: bool,
     /// Begin although something may carry packets past the programs ([`super::bypasses`]).
     pub allow_offload: bool,
     /// Where to write the decision log (JSON lines), if anywhere.
@@ -38,15 +41,16 @@ pub struct Config {
 }
 
 impl Config {
-    /// An agent on `iface` with reports from `driver` and defaults for everything else.
-    pub fn new(iface: impl Into<String>, driver: impl Into<PathBuf>) -> Config {
+    /// An agent on `iface` with the kernel's counters and defaults for everything else.
+    pub fn new(iface: impl Into<String>) -> Config {
         Config {
             iface: iface.into(),
-            driver: driver.into(),
+            driver: None,
             stations: Vec::new(),
             age_limit: Span::from_millis(500),
             max_flows: 4096,
             method: Method::Best,
+            shadow: false,
             allow_offload: false,
             log: None,
             say: |_| {},
@@ -97,6 +101,8 @@ impl fmt::Display for Method {
 pub struct Summary {
     /// How it was attached.
     pub method: Method,
+    /// It was in shadow mode: what it ordered was not done.
+    pub shadow: bool,
     /// What its loop did.
     pub tally: Tally,
     /// What its eBPF program counted.

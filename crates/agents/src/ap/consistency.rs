@@ -212,6 +212,7 @@ impl Consistency {
         total.busy = onward_if(total.busy, old.busy, new.busy);
         total.rx = onward_if(total.rx, old.rx, new.rx);
         total.tx = onward_if(total.tx, old.tx, new.tx);
+        total.scan = onward_if(total.scan, old.scan, new.scan);
         // What is lacking now is kept for when it is there again, and not told.
         let mut told = HopReport {
             channel: ChannelTime {
@@ -219,8 +220,11 @@ impl Consistency {
                 busy: new.busy.and(total.busy),
                 rx: new.rx.and(total.rx),
                 tx: new.tx.and(total.tx),
+                scan: new.scan.and(total.scan),
+                noise: new.noise,
             },
             stations: Vec::with_capacity(record.report.stations.len()),
+            queues: record.report.queues.clone(),
         };
         stations.retain(|node, _| of(&record.report, *node).is_some());
         for new in &record.report.stations {
@@ -264,7 +268,7 @@ impl Station {
         new: &StationReport,
     ) -> Result<(), Contradiction> {
         let packets = new.tx_packets.saturating_sub(old.tx_packets);
-        let attempts = new.tx_attempts.saturating_sub(old.tx_attempts);
+        let attempts = new.tx_attempts.zip(old.tx_attempts).map_or(packets, |(new, old)| new.saturating_sub(old));
         let bytes = new.tx_bytes.saturating_sub(old.tx_bytes).get();
         // Repeats are as long as what arrives is on average; an aggregate of several packets in one attempt is longer.
         let octets = u128::from(bytes) * u128::from(attempts.max(packets)) / u128::from(packets.max(1));
@@ -303,9 +307,9 @@ impl Station {
         let total = self.told;
         self.told = StationReport {
             queue_drops: onward(total.queue_drops, old.queue_drops, new.queue_drops),
-            tx_attempts: onward(total.tx_attempts, old.tx_attempts, new.tx_attempts),
-            tx_retries: onward(total.tx_retries, old.tx_retries, new.tx_retries),
-            tx_failed: onward(total.tx_failed, old.tx_failed, new.tx_failed),
+            tx_attempts: onward_if(total.tx_attempts, old.tx_attempts, new.tx_attempts),
+            tx_retries: onward_if(total.tx_retries, old.tx_retries, new.tx_retries),
+            tx_failed: onward_if(total.tx_failed, old.tx_failed, new.tx_failed),
             tx_packets: onward(total.tx_packets, old.tx_packets, new.tx_packets),
             tx_bytes: onward(total.tx_bytes, old.tx_bytes, new.tx_bytes),
             rx_packets: onward(total.rx_packets, old.rx_packets, new.rx_packets),
@@ -317,6 +321,9 @@ impl Station {
             ..*new
         };
         StationReport {
+            tx_attempts: new.tx_attempts.and(self.told.tx_attempts),
+            tx_retries: new.tx_retries.and(self.told.tx_retries),
+            tx_failed: new.tx_failed.and(self.told.tx_failed),
             tx_airtime: new.tx_airtime.and(self.told.tx_airtime),
             rx_airtime: new.rx_airtime.and(self.told.rx_airtime),
             tx_ppdus: new.tx_ppdus.and(self.told.tx_ppdus),
@@ -356,7 +363,8 @@ fn agrees_with_itself(report: &HopReport) -> Result<(), Contradiction> {
     let within = |part: Option<Span>, whole: Option<Span>, slack: Span| {
         part.zip(whole).is_none_or(|(part, whole)| part <= whole + slack)
     };
-    let ChannelTime { active, busy, rx, tx } = report.channel;
+    let ChannelTime { active, busy, rx, tx, .. } = report.channel;
+    let among = |part: Option<u64>, whole: Option<u64>| part.zip(whole).is_none_or(|(part, whole)| part <= whole);
     let parts = [
         ("busy time", "the time on the channel", within(busy, Some(active), CLOCK)),
         ("receiving time", "the time on the channel", within(rx, Some(active), BOOKED)),
@@ -368,12 +376,8 @@ fn agrees_with_itself(report: &HopReport) -> Result<(), Contradiction> {
     let of_stations = report.stations.iter().flat_map(|station| {
         let longest = u64::from(station.backlog_packets) * LONGEST_PACKET;
         [
-            ("the repeats of a station", "its attempts", station.tx_retries <= station.tx_attempts),
-            (
-                "the PPDUs of a station",
-                "its attempts",
-                station.tx_ppdus.is_none_or(|ppdus| ppdus <= station.tx_attempts),
-            ),
+            ("the repeats of a station", "its attempts", among(station.tx_retries, station.tx_attempts)),
+            ("the PPDUs of a station", "its attempts", among(station.tx_ppdus, station.tx_attempts)),
             ("the backlog of a station", "its packets hold", station.backlog_bytes.get() <= longest),
         ]
     });
@@ -402,9 +406,9 @@ fn fell(old: &HopReport, new: &HopReport) -> Option<&'static str> {
     let station = |s: &StationReport| {
         [
             ("a station's count of drops", Some(s.queue_drops)),
-            ("a station's count of attempts", Some(s.tx_attempts)),
-            ("a station's count of repeats", Some(s.tx_retries)),
-            ("a station's count of packets given up", Some(s.tx_failed)),
+            ("a station's count of attempts", s.tx_attempts),
+            ("a station's count of repeats", s.tx_retries),
+            ("a station's count of packets given up", s.tx_failed),
             ("a station's count of packets", Some(s.tx_packets)),
             ("a station's count of octets", Some(s.tx_bytes.get())),
             ("a station's count of packets received", Some(s.rx_packets)),

@@ -1,5 +1,6 @@
 //! Where the agent learns what the driver knows.
 
+use lasthop_signals::Node;
 use lasthop_units::Span;
 use lasthop_wire::driver::{self, Record};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -8,7 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// A source of driver reports. Here a socket; readers of nl80211 and of queue disciplines will be others.
+/// A source of driver reports: a socket, or the kernel itself ([`super::sources`]).
 pub trait DriverSource {
     /// The newest report, waiting for one up to `patience`; `None` if none came. Older reports that came meanwhile are
     /// skipped: counters are cumulative. However many there are, it returns soon.
@@ -17,6 +18,11 @@ pub trait DriverSource {
     /// [`io::ErrorKind::InvalidData`]: what came was no record; the next one may be. Any other: the driver has gone, and
     /// [`DriverSource::reconnect`] may find it again.
     fn newest(&mut self, patience: Span) -> io::Result<Option<Record>>;
+
+    /// The one station that stands for everybody behind the interface, where there is no more to know; `None` where flows are told apart.
+    fn everybody(&self) -> Option<Node> {
+        None
+    }
 
     /// Tries to reach a driver that has gone.
     ///

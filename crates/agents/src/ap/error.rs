@@ -103,6 +103,23 @@ pub enum Error {
         /// What failed.
         source: io::Error,
     },
+    /// A wireless interface that is no access point's.
+    #[error(
+        "{iface} is a wireless interface, but no access point's: `lasthop ap` runs where stations associate (`iw dev` shows `type AP`)"
+    )]
+    NotAccessPoint {
+        /// The interface.
+        iface: String,
+    },
+    /// An interface in which packets never wait.
+    #[error(
+        "{iface} has no queue of its own (`tc qdisc show dev {iface}`: noqueue), so its hop cannot be known: name the interface \
+         where packets wait, give it a qdisc, or name a driver's socket with --driver"
+    )]
+    NoQueue {
+        /// The interface.
+        iface: String,
+    },
     /// The decision log.
     #[error("decision log {path}: {source}{}", remedy::of_output(source))]
     Log {

@@ -19,6 +19,8 @@ mod absent;
 mod agent;
 #[cfg(feature = "bpf")]
 pub(crate) mod attach;
+#[cfg(feature = "bpf")]
+mod clock;
 mod config;
 mod consistency;
 #[cfg(feature = "bpf")]
@@ -42,6 +44,8 @@ mod probe;
 #[cfg(feature = "bpf")]
 mod run;
 mod signals;
+#[cfg(feature = "bpf")]
+mod sources;
 mod stations;
 mod table;
 mod watch;

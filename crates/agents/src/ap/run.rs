@@ -6,24 +6,31 @@ use super::kernel::{Load, Rewriter};
 use super::log::Log;
 use super::lookout::Lookout;
 use super::owner::{self, Claim};
+use super::sources::Kernel;
 use super::stations::Stations;
 use super::table::Slot;
 use super::watch::{Attention, Seen};
-use super::{Cleaned, Config, Error, Method, Stop, Summary, attach, device, offload, privileges};
+use super::{Cleaned, Config, Error, Method, Stop, Summary, attach, clock, device, offload, privileges};
 use lasthop_laws::HopLaw;
 use lasthop_units::{Bytes, Span, Time};
-use nix::time::{ClockId, clock_gettime};
 
-/// Runs the agent with reports from the socket at `config.driver` until `stop` is asked; nothing is left attached.
+/// Runs the agent with reports from `config.driver`, or from the kernel, until `stop` is asked; nothing is left attached.
 ///
 /// # Errors
 /// [`Error`] if it cannot start, or if the kernel takes away what it needs. A driver that goes away is no error.
 pub fn run(config: &Config, law: Box<dyn HopLaw>, stop: &Stop) -> Result<Summary, Error> {
-    let failed = |source| Error::Driver { path: config.driver.clone(), source };
+    config.validate()?;
+    let Some(path) = &config.driver else {
+        let mut kernel = Kernel::open(&config.iface, &device::find(&config.iface)?)?;
+        let attached = Attached::prepare(config)?;
+        (config.say)(&format!("the kernel's counters of {}: {}", config.iface, kernel.tells()));
+        return attached.run(config, law, &mut kernel, stop);
+    };
+    let failed = |source| Error::Driver { path: path.clone(), source };
     let attached = Attached::prepare(config)?;
     // Only now: who serves the driver's socket may take the connection as the sign that no flow will be missed.
-    let mut driver = SocketDriver::connect(&config.driver).map_err(failed)?;
-    (config.say)(&format!("the driver at {} is connected", config.driver.display()));
+    let mut driver = SocketDriver::connect(path).map_err(failed)?;
+    (config.say)(&format!("the driver at {} is connected", path.display()));
     attached.run(config, law, &mut driver, stop)
 }
 
@@ -54,6 +61,8 @@ struct Programs {
     lookout: Option<Lookout>,
     iface: String,
     ifindex: i32,
+    /// No target is ever set.
+    shadow: bool,
     _claim: Claim,
 }
 
@@ -88,17 +97,23 @@ impl Attached {
         if config.allow_offload {
             (config.say)("flows may be carried past the agent: nobody looks whether they are (--allow-offload)");
         }
-        let (iface, ifindex) = (config.iface.clone(), device.index);
-        Ok(Attached { programs: Programs { rewriter, lookout, iface, ifindex, _claim: claim }, method, log })
+        if config.shadow {
+            (config.say)("shadow: nothing is changed; orders are those that would be given");
+        }
+        let (iface, ifindex, shadow) = (config.iface.clone(), device.index, config.shadow);
+        Ok(Attached { programs: Programs { rewriter, lookout, iface, ifindex, shadow, _claim: claim }, method, log })
     }
 
     fn run(
         mut self,
         config: &Config,
-        law: Box<dyn HopLaw>,
+        mut law: Box<dyn HopLaw>,
         driver: &mut dyn DriverSource,
         stop: &Stop,
     ) -> Result<Summary, Error> {
+        if config.shadow {
+            law.only_watches();
+        }
         let (tally, log) = {
             let stations = Stations::new(&config.stations);
             let mut agent = Agent::new(
@@ -115,7 +130,7 @@ impl Attached {
         let counters = self.programs.rewriter.counters()?;
         self.programs.rewriter.detach();
         let log_error = log.and_then(Log::finish);
-        Ok(Summary { method: self.method, tally, counters, log_error })
+        Ok(Summary { method: self.method, shadow: config.shadow, tally, counters, log_error })
     }
 }
 
@@ -145,7 +160,8 @@ impl Enforcer for Programs {
     }
 
     fn set_target(&self, slot: Slot, born: Time, target: Option<Bytes>) -> bool {
-        self.rewriter.set_target_at(slot, born, target)
+        // In shadow mode only whether it could be set.
+        if self.shadow { self.rewriter.holds_at(slot, born) } else { self.rewriter.set_target_at(slot, born, target) }
     }
 
     fn forget(&self, slot: Slot, born: Time) {
@@ -182,9 +198,7 @@ struct Monotonic;
 
 impl Clock for Monotonic {
     fn now(&self) -> Time {
-        let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("CLOCK_MONOTONIC is always there");
-        let (s, ns) = (u64::try_from(now.tv_sec()).unwrap_or(0), u64::try_from(now.tv_nsec()).unwrap_or(0));
-        Time::from_nanos(s * 1_000_000_000 + ns)
+        clock::now()
     }
 
     fn rest(&self, span: Span) {

@@ -11,11 +11,18 @@ pub(super) struct Stations {
     named: BTreeMap<IpAddr, Node>,
     /// By hardware address, as the driver last said.
     heard: BTreeMap<[u8; 6], Node>,
+    /// Who is behind the interface, if nobody is told apart.
+    everybody: Option<Node>,
 }
 
 impl Stations {
     pub(super) fn new(named: &[(IpAddr, Node)]) -> Stations {
-        Stations { named: named.iter().copied().collect(), heard: BTreeMap::new() }
+        Stations { named: named.iter().copied().collect(), heard: BTreeMap::new(), everybody: None }
+    }
+
+    /// Takes every flow for one of this station that nobody has named another of.
+    pub(super) fn take_all_for(&mut self, everybody: Option<Node>) {
+        self.everybody = everybody;
     }
 
     /// Takes in what the driver says.
@@ -29,7 +36,7 @@ impl Stations {
 
     /// The station behind an address or a hardware address; `None` if nobody knows. A name that the operator gave goes first.
     pub(super) fn of(&self, address: IpAddr, hardware: Option<[u8; 6]>) -> Option<Node> {
-        self.named.get(&address).copied().or_else(|| self.heard.get(&hardware?).copied())
+        self.named.get(&address).copied().or_else(|| self.heard.get(&hardware?).copied()).or(self.everybody)
     }
 }
 
@@ -48,5 +55,8 @@ mod tests {
         assert_eq!(stations.of(a.0, None), None, "its SYN has not passed");
         stations.update(&BTreeMap::from([(Node(6), [2, 0, 0, 0, 0, 1])]));
         assert_eq!(stations.of(a.0, a.1), Some(Node(6)), "it associated anew");
+        stations.take_all_for(Some(Node(1)));
+        let found = [a, b, c].map(|(address, hardware)| stations.of(address, hardware));
+        assert_eq!(found, [Some(Node(6)), Some(Node(9)), Some(Node(1))]);
     }
 }

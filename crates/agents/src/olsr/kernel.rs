@@ -1,19 +1,15 @@
 //! Routes in the kernel's main table, over rtnetlink(7).
 
+use crate::netlink::Netlink;
 use lasthop_routing::olsr::Routes;
-use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
-};
+use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
-use socket2::{Domain, Protocol, Socket, Type};
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io;
 use std::net::Ipv4Addr;
-use std::os::fd::AsRawFd;
-use std::time::Duration;
 
 /// The protocol number of the agent's routes (`proto` of ip-route(8)): no other program's in iproute2's list.
 pub const PROTOCOL: u8 = 98;
@@ -22,8 +18,7 @@ pub const METRIC: u32 = 698;
 
 /// The routes of one interface.
 pub(super) struct KernelRoutes {
-    socket: Socket,
-    sequence: u32,
+    netlink: Netlink,
     index: u32,
     /// From which address packets of this host go.
     source: Ipv4Addr,
@@ -37,10 +32,8 @@ impl KernelRoutes {
     /// # Errors
     /// What the kernel refuses.
     pub(super) fn open(index: u32, source: Ipv4Addr) -> io::Result<KernelRoutes> {
-        let socket = Socket::new(Domain::from(libc::AF_NETLINK), Type::RAW, Some(Protocol::from(libc::NETLINK_ROUTE)))?;
-        socket.set_read_timeout(Some(Duration::from_secs(5)))?;
-        filter_in_kernel(&socket);
-        let mut routes = KernelRoutes { socket, sequence: 0, index, source, installed: BTreeMap::new() };
+        let netlink = Netlink::open(libc::NETLINK_ROUTE)?;
+        let mut routes = KernelRoutes { netlink, index, source, installed: BTreeMap::new() };
         routes.look()?;
         Ok(routes)
     }
@@ -138,50 +131,19 @@ impl KernelRoutes {
         message
     }
 
-    /// Sends a request, hands over the routes in the answer, and returns when that has ended.
+    /// Sends a request and hands over the routes in the answer. Of a route of somebody else's that the library does not know nothing is
+    /// said. Of ours it knows all.
     fn exchange(
         &mut self,
         message: RouteNetlinkMessage,
         flags: u16,
         mut each: impl FnMut(&RouteMessage),
     ) -> io::Result<()> {
-        self.sequence = self.sequence.wrapping_add(1);
-        let mut header = NetlinkHeader::default();
-        header.flags = NLM_F_REQUEST | flags;
-        header.sequence_number = self.sequence;
-        let mut request = NetlinkMessage::new(header, NetlinkPayload::from(message));
-        request.finalize();
-        let mut bytes = vec![0; request.buffer_len()];
-        request.serialize(&mut bytes);
-        self.socket.send(&bytes)?;
-
-        let mut answer = vec![0; 65_536];
-        loop {
-            let len = (&self.socket).read(&mut answer)?;
-            let mut rest = &answer[..len];
-            while !rest.is_empty() {
-                let invalid =
-                    |error: &dyn std::fmt::Display| io::Error::new(io::ErrorKind::InvalidData, error.to_string());
-                let size = rest.get(..4).and_then(|size| size.try_into().ok()).map_or(0, u32::from_ne_bytes) as usize;
-                let one = rest.get(..size).filter(|one| one.len() >= 16).ok_or_else(|| invalid(&"a message is cut"))?;
-                rest = rest.get(size.next_multiple_of(4)..).unwrap_or(&[]);
-                let answer = match NetlinkMessage::<RouteNetlinkMessage>::deserialize(one) {
-                    Ok(answer) => answer,
-                    // A route of somebody else's that the library does not know. Of ours it knows all.
-                    Err(_) if flags & NLM_F_DUMP == NLM_F_DUMP => continue,
-                    Err(error) => return Err(invalid(&error)),
-                };
-                if answer.header.sequence_number != self.sequence {
-                    continue;
-                }
-                match answer.payload {
-                    NetlinkPayload::Error(error) if error.code.is_some() => return Err(error.to_io()),
-                    NetlinkPayload::Error(_) | NetlinkPayload::Done(_) => return Ok(()),
-                    NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewRoute(route)) => each(&route),
-                    _ => {}
-                }
+        self.netlink.ask(message, flags, |answer| {
+            if let Ok(RouteNetlinkMessage::NewRoute(route)) = answer {
+                each(&route);
             }
-        }
+        })
     }
 }
 
@@ -210,17 +172,4 @@ fn own(route: &RouteMessage, index: u32) -> Option<(Ipv4Addr, Ipv4Addr)> {
         && (oif, metric) == (Some(index), Some(METRIC));
     let destination = destination.filter(|_| ours)?;
     Some((destination, gateway.unwrap_or(destination)))
-}
-
-/// Has the kernel look at what a question for routes says (`NETLINK_GET_STRICT_CHK`, Linux 4.20), so that it does not list all the others.
-/// Older ones do list them, and they are passed over here.
-fn filter_in_kernel(socket: &Socket) {
-    const NETLINK_GET_STRICT_CHK: libc::c_int = 12;
-    let on: libc::c_int = 1;
-    let len = size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: `on` is an int that outlives the call.
-    unsafe {
-        let value = std::ptr::from_ref(&on).cast();
-        libc::setsockopt(socket.as_raw_fd(), libc::SOL_NETLINK, NETLINK_GET_STRICT_CHK, value, len)
-    };
 }

@@ -15,6 +15,7 @@ impl Drop for AskAtEnd {
 }
 
 /// Processor time of this thread.
+#[allow(dead_code, reason = "not every user of this module asks")]
 pub fn busy() -> Duration {
     let usage = getrusage(UsageWho::RUSAGE_THREAD).expect("an account");
     let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();

@@ -1,6 +1,6 @@
 //! A driver with one station and nothing to say of it, 250 times a second.
 
-use lasthop_signals::{ChannelTime, HopReport, Node, StationReport};
+use lasthop_signals::{HopReport, Node, StationReport};
 use lasthop_units::Time;
 use lasthop_wire::driver::{self, Record};
 use nix::sys::socket::{
@@ -66,7 +66,7 @@ pub fn tell(readers: &mut Vec<OwnedFd>, record: &[u8]) {
 pub fn idle_record(station: [u8; 6]) -> Vec<u8> {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("always there");
     let at = Time::from_nanos(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64);
-    let report = HopReport { channel: ChannelTime::default(), stations: vec![StationReport::unseen(Node(1))] };
+    let report = HopReport { stations: vec![StationReport::unseen(Node(1))], ..HopReport::default() };
     driver::encode(&Record { at, report, addresses: [(Node(1), station)].into() }).expect("one station")
 }
 

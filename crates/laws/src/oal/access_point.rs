@@ -41,11 +41,20 @@ pub struct AccessPoint {
     capacity: Capacity,
     predictor: Box<dyn Predictor>,
     hysteresis: Hysteresis,
+    /// Nobody does what it decides.
+    watches: bool,
     /// The worst of all stations.
     class: LossClass,
-    /// Queue drops counted so far, by station: what is new is what came after its first report.
-    drops: BTreeMap<Node, u64>,
+    /// Queue drops counted so far: what is new is what came after its first report.
+    drops: BTreeMap<Place, u64>,
     flows: BTreeMap<FlowId, Flow>,
+}
+
+/// Where packets are dropped: a station's queue, or one that all share.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Place {
+    Station(Node),
+    Queue(u16),
 }
 
 #[derive(Clone, Debug)]
@@ -84,6 +93,7 @@ impl AccessPoint {
             capacity: Capacity::default(),
             predictor,
             hysteresis,
+            watches: false,
             class: LossClass::Good,
             drops: BTreeMap::new(),
             flows: BTreeMap::new(),
@@ -116,14 +126,16 @@ impl AccessPoint {
             self.class = self.class.max(class);
         }
         let tight = self.hysteresis.update(self.class.acts()) && !self.predictor.abstains(now);
-        self.predictor.acted(tight);
+        self.predictor.acted(tight && !self.watches);
         self.allocate(now, tight);
     }
 
     fn new_drops(&mut self, report: &HopReport) -> u64 {
         let before = std::mem::take(&mut self.drops);
-        self.drops = report.stations.iter().map(|station| (station.station, station.queue_drops)).collect();
-        let new = |(station, drops): (&Node, &u64)| drops.saturating_sub(*before.get(station).unwrap_or(drops));
+        let stations = report.stations.iter().map(|station| (Place::Station(station.station), station.queue_drops));
+        let queues = report.queues.iter().map(|queue| (Place::Queue(queue.queue), queue.drops));
+        self.drops = stations.chain(queues).collect();
+        let new = |(place, drops): (&Place, &u64)| drops.saturating_sub(*before.get(place).unwrap_or(drops));
         self.drops.iter().map(new).sum()
     }
 
@@ -200,6 +212,10 @@ impl HopLaw for AccessPoint {
 
     fn wants_segments(&self) -> bool {
         self.predictor.wants_segments()
+    }
+
+    fn only_watches(&mut self) {
+        self.watches = true;
     }
 
     fn decide(&self, _now: Time, each: &mut dyn FnMut(FlowId, Decision)) {
@@ -299,11 +315,11 @@ mod tests {
             station: Node(station),
             backlog_packets: backlog,
             backlog_bytes: Bytes::new(u64::from(backlog) * 1500),
-            head_wait: Span::ZERO,
+            head_wait: Some(Span::ZERO),
             queue_drops: 0,
-            tx_attempts: n * 40,
-            tx_retries: 0,
-            tx_failed: 0,
+            tx_attempts: Some(n * 40),
+            tx_retries: Some(0),
+            tx_failed: Some(0),
             tx_packets: n * 40,
             tx_bytes: Bytes::new(n * 40 * 1500),
             rx_packets: 0,
@@ -320,8 +336,10 @@ mod tests {
                 busy: Some(tx),
                 rx: Some(Span::ZERO),
                 tx: Some(tx),
+                ..ChannelTime::default()
             },
             stations: vec![station(1), station(2)],
+            ..HopReport::default()
         })
     }
 

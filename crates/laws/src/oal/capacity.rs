@@ -5,15 +5,18 @@
 //!             C_paper = goodput of the newest slot that was used over 60 % and not congested
 //! Symbols:    b, f -> time since the last report over `YIELD_HORIZON`, `FORGET_HORIZON`, y -> `yield_`, A -> `airtime()`; g and F are
 //!             [`Airtime`]'s
-//! Deviations: what the model leaves out (collisions, uplink contention) is learned as the yield y while the hop is backlogged.
-//! Validity:   as [`Airtime`]; without PPDUs the yield is not learned.
+//! Deviations: what the model leaves out (collisions, uplink contention) is learned as the yield y while the hop is backlogged. Of a driver
+//!             that does not count PPDUs, exchanges are taken for as long as a backlogged station's turn lets them be. A hop without
+//!             airtime (a wired one) carries what its queue drains at ([`Drain`]), and its yield is 1.
+//! Validity:   as [`Airtime`], or as [`Drain`].
 //! Checked by: tests::*, sim scenarios
 
+use super::drain::Drain;
 use super::predictor::LossClass;
-use crate::airtime::{Airtime, CONTENTION, grown, pairs, per, went_back};
+use crate::airtime::{self, Airtime, CONTENTION, SERVICE_ROUND, grown, pairs, per, went_back};
 use lasthop_signals::{HopReport, Node, StationReport};
 use lasthop_units::{Bytes, Rate, Span, Time};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Time constant of the yield estimate: several windows, so that one burst of collisions is not learned.
 const YIELD_HORIZON: Span = Span::from_millis(200);
@@ -34,12 +37,14 @@ const SLOT_UTILISATION: f64 = 0.6;
 pub struct Capacity {
     hop: Airtime,
     yield_: f64,
+    /// Of a hop without airtime.
+    drains: BTreeMap<Node, Drain>,
     slots: Slots,
 }
 
 impl Default for Capacity {
     fn default() -> Capacity {
-        Capacity { hop: Airtime::default(), yield_: 1.0, slots: Slots::default() }
+        Capacity { hop: Airtime::default(), yield_: 1.0, drains: BTreeMap::new(), slots: Slots::default() }
     }
 }
 
@@ -48,14 +53,19 @@ impl Capacity {
     pub fn update(&mut self, now: Time, report: &HopReport, class: LossClass) {
         let span = self.hop.update(now, report);
         self.slots.update(now, report, class);
-        if let Some(span) = span {
+        self.drains.retain(|station, _| report.stations.iter().any(|reported| reported.station == *station));
+        if has_no_air(report) {
+            for station in &report.stations {
+                self.drains.entry(station.station).or_default().update(now, station);
+            }
+        } else if let Some(span) = span {
             self.learn_yield(span);
         }
     }
 
-    /// As [`Airtime::link`].
+    /// As [`Airtime::link`]; of a hop without airtime, bits a second that its queue drains at.
     pub fn link(&self, station: Node, round: Span) -> Option<f64> {
-        self.hop.link(station, round)
+        self.hop.link(station, round).or_else(|| self.drains.get(&station)?.rate())
     }
 
     /// How long the hop takes to send what waits; stations of unknown rate are left out.
@@ -63,7 +73,11 @@ impl Capacity {
         let airtime =
             |station: &StationReport| Some(station.backlog_bytes.bits() as f64 / self.link(station.station, round)?);
         let airtime: f64 = report.stations.iter().filter_map(airtime).sum();
-        Span::from_secs_f64(airtime / self.airtime())
+        // Whose packets wait in the queues before the driver is not known: they take what a mean link takes.
+        let links: Vec<f64> = report.stations.iter().filter_map(|station| self.link(station.station, round)).collect();
+        let shared: u64 = report.queues.iter().map(|queue| queue.backlog_bytes.bits()).sum();
+        let shared: f64 = links.iter().map(|link| shared as f64 / links.len() as f64 / link).sum();
+        Span::from_secs_f64((airtime + shared) / self.airtime())
     }
 
     /// The fraction of time that this BSS can have for its downlink exchanges, contention included.
@@ -93,7 +107,7 @@ impl Capacity {
         let mut approach = |target: f64, horizon: Span| {
             self.yield_ += (passed / horizon.as_secs_f64()).min(1.0) * (target - self.yield_);
         };
-        let backlogged = |(_, report): &(Time, HopReport)| report.stations.iter().any(|s| s.backlog_packets > 0);
+        let backlogged = |(_, report): &(Time, HopReport)| has_backlog(report);
         if !reports.iter().all(backlogged) {
             return approach(1.0, FORGET_HORIZON);
         }
@@ -102,11 +116,17 @@ impl Capacity {
         }
         let (first, last) = (&reports[0].1, &reports[reports.len() - 1].1);
         let used = |(old, new): (&StationReport, &StationReport)| {
-            let (packets, attempts) = (new.tx_packets - old.tx_packets, new.tx_attempts - old.tx_attempts);
+            let packets = new.tx_packets - old.tx_packets;
+            let attempts = airtime::attempts(old, new).unwrap_or(packets);
             if (packets, attempts) == (0, 0) {
                 return Some(0.0);
             }
-            let ppdus = new.tx_ppdus? - old.tx_ppdus?;
+            let (Some(before), Some(ppdus)) = (old.tx_ppdus, new.tx_ppdus) else {
+                // What exchanges that delivered nothing took, nobody knows.
+                let bits = (new.tx_bytes - old.tx_bytes).bits() as f64;
+                return self.hop.link(new.station, SERVICE_ROUND).filter(|_| packets > 0).map(|link| bits / link);
+            };
+            let ppdus = ppdus - before;
             let frames = per(attempts, ppdus)?;
             if packets == 0 {
                 // Exchanges that deliver nothing take time from the others all the same.
@@ -131,13 +151,24 @@ impl Capacity {
         let reports = self.hop.reports();
         let mut progress = (reports[0].0, packets(&reports[0].1));
         reports.iter().any(|(at, report)| {
-            let waits = report.stations.iter().any(|s| s.backlog_packets > 0);
-            if !waits || packets(report) != progress.1 {
+            if !has_backlog(report) || packets(report) != progress.1 {
                 progress = (*at, packets(report));
             }
             at.since(progress.0) >= SILENCE
         })
     }
+}
+
+/// True of a hop whose driver knows neither a channel nor a rate of any station: a wired one.
+fn has_no_air(report: &HopReport) -> bool {
+    let wired = |station: &StationReport| station.phy_rate.is_zero() && station.tx_airtime.is_none();
+    report.channel.busy.is_none() && report.stations.iter().all(wired)
+}
+
+/// True if packets wait, for a station or in a queue of the interface.
+fn has_backlog(report: &HopReport) -> bool {
+    report.stations.iter().any(|station| station.backlog_packets > 0)
+        || report.queues.iter().any(|queue| queue.backlog_packets > 0)
 }
 
 /// The paper's capacity rule.

@@ -223,7 +223,7 @@ impl Sampler {
             let repairing = flows().filter(lately).filter(|flow| flow.recovering).count();
             let of_it = [
                 (FeatureId::Backlog, Some(f64::from(report.backlog_packets))),
-                (FeatureId::HeadWait, Some(report.head_wait.as_secs_f64())),
+                (FeatureId::HeadWait, report.head_wait.map(Span::as_secs_f64)),
                 (FeatureId::Drops100, long.rate(drops)),
                 (FeatureId::InFlight, Some(own_in_flight as f64)),
                 (FeatureId::Recovering, (live > 0).then(|| repairing as f64 / live as f64)),
@@ -333,8 +333,8 @@ mod tests {
             backlog_packets: 10,
             backlog_bytes: Bytes::new(15_000),
             queue_drops: packets / 10,
-            tx_attempts: 2 * packets,
-            tx_retries: packets,
+            tx_attempts: Some(2 * packets),
+            tx_retries: Some(packets),
             tx_packets: packets,
             tx_bytes: Bytes::new(1500 * packets),
             rx_bytes: Bytes::new(ms),
@@ -344,7 +344,14 @@ mod tests {
         };
         let (active, busy) = (Span::from_millis(ms), Span::from_millis(ms) / 4);
         HopReport {
-            channel: ChannelTime { active, busy: Some(busy), rx: Some(Span::ZERO), tx: Some(busy) },
+            channel: ChannelTime {
+                active,
+                busy: Some(busy),
+                rx: Some(Span::ZERO),
+                tx: Some(busy),
+                ..ChannelTime::default()
+            },
+            queues: Vec::new(),
             stations: vec![station],
         }
     }

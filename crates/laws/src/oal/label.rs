@@ -12,7 +12,7 @@
 //! Checked by: tests::*, tests/oal_props.rs (what comes later changes nothing), crates/sim/tests/oal_labels.rs
 
 use super::evidence::{Count, Evidence};
-use super::features::{Sampler, Vector};
+use super::features::{FeatureId, Sampler, Vector};
 use super::predictor::LossClass;
 use lasthop_signals::{HopReport, Node, Signal};
 use lasthop_units::{Span, Time};
@@ -198,14 +198,18 @@ impl Collector {
         }
     }
 
-    /// The driver only counts what the radio gives up: it entered about as long ago as the head of the queue has waited.
+    /// The driver only counts what the radio gives up: it entered about as long ago as the head of the queue has waited. Where a driver does
+    /// not tell that, it is what the backlog takes to drain. One that does not count leaves such losses among those of the queue.
     fn note_failures(&mut self, now: Time, report: &HopReport) {
         let before = std::mem::take(&mut self.failed);
         for station in &report.stations {
-            let failed = station.tx_failed;
+            let Some(failed) = station.tx_failed else { continue };
             let new = before.get(&station.station).map_or(0, |before| failed.saturating_sub(*before));
             if new > 0 {
-                self.evidence.mac_losses(now, station.station, now.saturating_sub(station.head_wait), new);
+                let drain = self.sampler.vector(station.station).map(|vector| vector[FeatureId::Drain as usize]);
+                let drain = drain.filter(|drain| drain.is_finite()).map(|drain| Span::from_secs_f64(f64::from(drain)));
+                let waited = station.head_wait.or(drain).unwrap_or(Span::ZERO);
+                self.evidence.mac_losses(now, station.station, now.saturating_sub(waited), new);
             }
             self.failed.insert(station.station, failed);
         }
@@ -256,12 +260,12 @@ mod tests {
     fn hop(ms: u64, failed: u64) -> Signal {
         let station = StationReport {
             backlog_packets: ms as u32,
-            tx_failed: failed,
-            head_wait: Span::from_millis(6),
+            tx_failed: Some(failed),
+            head_wait: Some(Span::from_millis(6)),
             ..StationReport::unseen(STATION)
         };
         let channel = ChannelTime { active: Span::from_millis(ms), ..ChannelTime::default() };
-        Signal::Hop(HopReport { channel, stations: vec![station] })
+        Signal::Hop(HopReport { channel, stations: vec![station], ..HopReport::default() })
     }
 
     fn data(number: u32) -> Signal {

@@ -8,6 +8,7 @@
 //! joins the two into items, [`trainer`] makes a [`tree`] of them, and [`learned`] predicts with the newest.
 
 pub mod capacity;
+pub mod drain;
 pub mod evidence;
 pub mod features;
 pub mod label;

@@ -138,10 +138,10 @@ fn hop() -> impl Strategy<Value = Signal> {
         |(station, backlog_packets, count, bytes, airtime, bps)| StationReport {
             backlog_packets,
             backlog_bytes: bytes,
-            head_wait: airtime,
+            head_wait: Some(airtime),
             queue_drops: count / 7,
-            tx_attempts: count,
-            tx_retries: count / 3,
+            tx_attempts: Some(count),
+            tx_retries: Some(count / 3),
             tx_packets: count,
             tx_bytes: bytes,
             tx_airtime: Some(airtime),
@@ -153,8 +153,9 @@ fn hop() -> impl Strategy<Value = Signal> {
     let stations = prop::collection::btree_map(0u16..6, station, 0..5);
     let report = (stations, span(), span()).prop_map(|(stations, active, tx)| {
         let stations = stations.into_iter().map(|(node, report)| StationReport { station: Node(node), ..report });
-        let channel = ChannelTime { active, busy: Some(tx), rx: Some(Span::ZERO), tx: Some(tx) };
-        Signal::Hop(HopReport { channel, stations: stations.collect() })
+        let channel =
+            ChannelTime { active, busy: Some(tx), rx: Some(Span::ZERO), tx: Some(tx), ..ChannelTime::default() };
+        Signal::Hop(HopReport { channel, stations: stations.collect(), ..HopReport::default() })
     });
     let round_trips = (prop::option::of(span()), prop::option::of(span()));
     let flow = (0u32..6, node(), amount(), amount(), round_trips, any::<bool>()).prop_map(

@@ -16,8 +16,13 @@ impl<P: Clone> Wifi<P> {
             if let Signal::Hop(report) = &mut signal {
                 let (busy, tx) = self.medium.channel_time(node, now);
                 let rx = self.medium.nodes[node].received;
-                report.channel =
-                    ChannelTime { active: now.since(Time::ZERO), busy: Some(busy), rx: Some(rx), tx: Some(tx) };
+                report.channel = ChannelTime {
+                    active: now.since(Time::ZERO),
+                    busy: Some(busy),
+                    rx: Some(rx),
+                    tx: Some(tx),
+                    ..ChannelTime::default()
+                };
                 report.stations.clear();
                 for slot in 0..self.ports[node].receivers.len() {
                     let station = self.peer_report(node, slot, now);
@@ -50,11 +55,11 @@ impl<P: Clone> Wifi<P> {
             station: Node(to),
             backlog_packets: u32::try_from(packets).unwrap_or(u32::MAX),
             backlog_bytes: Bytes::new(bytes),
-            head_wait: if packets == 0 { Span::ZERO } else { now.since(oldest) },
+            head_wait: Some(if packets == 0 { Span::ZERO } else { now.since(oldest) }),
             queue_drops: peer.queue_drops,
-            tx_attempts: peer.tx_attempts,
-            tx_retries: peer.tx_retries,
-            tx_failed: peer.tx_failed,
+            tx_attempts: Some(peer.tx_attempts),
+            tx_retries: Some(peer.tx_retries),
+            tx_failed: Some(peer.tx_failed),
             tx_packets: peer.tx_packets,
             tx_bytes: Bytes::new(peer.tx_bytes),
             rx_packets: peer.rx_packets,

@@ -16,7 +16,7 @@ fn truth(n: u64) -> Record {
     let station = |station| StationReport {
         backlog_packets: 100,
         backlog_bytes: Bytes::new(150_000),
-        tx_attempts: n * 40,
+        tx_attempts: Some(n * 40),
         tx_packets: n * 40,
         tx_bytes: Bytes::new(n * 40 * 1500),
         tx_airtime: Some(Span::from_micros(n * 2 * 725)),
@@ -25,8 +25,14 @@ fn truth(n: u64) -> Record {
         ..StationReport::unseen(Node(station))
     };
     let (tx, rx) = (Span::from_micros(n * 4 * 693), Span::from_micros(n * 4 * 32));
-    let channel = ChannelTime { active: Span::from_nanos(n * STEP), busy: Some(tx + rx), rx: Some(rx), tx: Some(tx) };
-    let report = HopReport { channel, stations: vec![station(1), station(2)] };
+    let channel = ChannelTime {
+        active: Span::from_nanos(n * STEP),
+        busy: Some(tx + rx),
+        rx: Some(rx),
+        tx: Some(tx),
+        ..ChannelTime::default()
+    };
+    let report = HopReport { channel, stations: vec![station(1), station(2)], ..HopReport::default() };
     Record { at: Time::from_nanos(BEGAN + n * STEP), report, addresses: BTreeMap::new() }
 }
 
@@ -184,7 +190,7 @@ fn records_without_frames_do_not_speak_for_a_rate() {
                 if n % 2 == first {
                     let before = truth(n - 1).report.stations[0];
                     record.report.stations[0] = StationReport {
-                        tx_attempts: before.tx_attempts + short,
+                        tx_attempts: before.tx_attempts.map(|before| before + short),
                         tx_packets: before.tx_packets + short,
                         tx_bytes: before.tx_bytes + Bytes::new(100 * short),
                         tx_ppdus: before.tx_ppdus.map(|ppdus| ppdus + short),
@@ -226,8 +232,8 @@ fn a_rate_that_falls_counts_once_frames_are_as_slow() {
         let station = &mut record.report.stations[0];
         let base = truth(100).report.stations[0];
         station.phy_rate = Rate::from_mbit(26);
-        station.tx_attempts = base.tx_attempts + (n - 100) * 4;
-        station.tx_packets = station.tx_attempts;
+        station.tx_attempts = base.tx_attempts.map(|attempts| attempts + (n - 100) * 4);
+        station.tx_packets = base.tx_packets + (n - 100) * 4;
         station.tx_bytes = base.tx_bytes + Bytes::new((n - 100) * 4 * 1500);
         station.tx_ppdus = base.tx_ppdus.map(|ppdus| ppdus + (n - 100));
         station.tx_airtime = base.tx_airtime.map(|airtime| airtime + Span::from_micros((n - 100) * 2_000));
@@ -275,7 +281,7 @@ fn what_a_driver_lacks_is_no_lie_and_no_sign_of_a_full_channel() {
 /// A counter that a lie may change: by its number.
 fn tell_a_lie(record: &mut Record, which: usize, by: u64) {
     let Record { at, report, .. } = record;
-    let HopReport { channel, stations } = report;
+    let HopReport { channel, stations, .. } = report;
     let (ms, station) = (Span::from_millis(by), &mut stations[0]);
     match which {
         0 => *channel.busy.get_or_insert_default() += ms,
@@ -283,7 +289,7 @@ fn tell_a_lie(record: &mut Record, which: usize, by: u64) {
         2 => channel.active += ms,
         3 => *station.tx_airtime.get_or_insert_default() += ms,
         4 => *station.rx_airtime.get_or_insert_default() += ms,
-        5 => station.tx_attempts += by,
+        5 => *station.tx_attempts.get_or_insert_default() += by,
         6 => *station.tx_ppdus.get_or_insert_default() += by,
         7 => station.tx_bytes += Bytes::new(by * 1000),
         8 => station.phy_rate = Rate::from_mbit(by % 390),
@@ -329,7 +335,7 @@ proptest! {
             let some = |n: usize| (w[n] % 4 != 0).then_some(w[n]);
             let span = |n: usize| some(n).map(Span::from_nanos);
             let station = StationReport {
-                tx_attempts: w[4],
+                tx_attempts: Some(w[4]),
                 tx_packets: w[5],
                 tx_bytes: Bytes::new(w[6]),
                 tx_airtime: span(7),
@@ -339,9 +345,9 @@ proptest! {
                 backlog_packets: w[11] as u32,
                 ..StationReport::unseen(Node(w[12] as u16 % 3))
             };
-            let channel = ChannelTime { active: Span::from_nanos(w[0]), busy: span(1), rx: span(2), tx: span(3) };
+            let channel = ChannelTime { active: Span::from_nanos(w[0]), busy: span(1), rx: span(2), tx: span(3), ..ChannelTime::default() };
             let at = Time::from_nanos(times[n % times.len()]);
-            let report = HopReport { channel, stations: vec![station; 1 + n % 2] };
+            let report = HopReport { channel, stations: vec![station; 1 + n % 2], ..HopReport::default() };
             let record = Record { at, report, addresses: BTreeMap::new() };
             drop(consistency.admit(Time::from_nanos(w[13]), record));
         }

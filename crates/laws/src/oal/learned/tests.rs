@@ -16,7 +16,7 @@ fn state(now: Time) -> StationState {
 fn hop(ms: u64, backlog: u32) -> Signal {
     let station = StationReport { backlog_packets: backlog, ..StationReport::unseen(STATION) };
     let channel = ChannelTime { active: Span::from_millis(ms), ..ChannelTime::default() };
-    Signal::Hop(HopReport { channel, stations: vec![station] })
+    Signal::Hop(HopReport { channel, stations: vec![station], ..HopReport::default() })
 }
 
 fn data(number: u64) -> Signal {
