@@ -141,13 +141,13 @@ fn the_pair_on_kernel_tcp_goes_at_what_the_cell_has_and_leaves_nothing() {
         let child = lab_run("pbe", "cell", folder.path()).spawn().expect("it starts");
         let id = child.id();
         let mut found = None;
+        // The programs are loaded first, and then the congestion control is registered.
         let began = eventually(PATIENCE, || {
             found = brought(&child);
-            found.is_some()
+            found.as_ref().is_some_and(|(name, _)| has_congestion_control(name))
         });
-        assert!(began, "no agents: {:?}", children(id));
+        assert!(began, "no agents, or no congestion control {found:?}: {:?}", children(id));
         let (name, programs) = found.expect("it was there");
-        assert!(has_congestion_control(&name), "{name}");
         ends_within(child, PATIENCE).succeeded();
         assert_eq!(leavings(id), [""; 0]);
         assert!(eventually(PATIENCE, || programs.iter().all(|id| !bpf::is_loaded(*id))), "programs are left");

@@ -262,7 +262,7 @@ mod tests {
         assert_eq!((*first, *second), (ms(4), ms(8)));
         let station = report.stations[0];
         assert_eq!((station.backlog_packets, station.backlog_bytes), (2, Bytes::new(3000)));
-        assert_eq!((station.head_wait, station.tx_airtime), (Span::from_millis(4), Some(Span::from_millis(4))));
+        assert_eq!((station.head_wait, station.tx_airtime), (Some(Span::from_millis(4)), Some(Span::from_millis(4))));
         assert_eq!((station.tx_packets, station.queue_drops), (4, 2));
     }
 
