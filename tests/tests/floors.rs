@@ -11,7 +11,7 @@ const FLOORS: &[&[&str]] = &[
     &["wire"],
     &["laws", "routing"],
     &["transport", "radio", "report"],
-    &["scenario", "system"],
+    &["scenario", "system", "dataset"],
     &["sim", "lab", "agents"],
     &["experiment"],
     &["reproduce"],

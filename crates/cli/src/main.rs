@@ -8,6 +8,7 @@ mod ap;
 mod cell;
 mod check;
 mod console;
+mod dataset;
 mod doctor;
 mod flag;
 mod gateway;
@@ -24,6 +25,7 @@ mod place;
 mod progress;
 mod proxy;
 mod ready;
+mod record;
 mod relay;
 mod reproduce;
 mod run;
@@ -59,6 +61,13 @@ enum Command {
     Compare(run::CompareArgs),
     /// Run the published results of a system again, and set the paper's figures beside ours
     Reproduce(reproduce::Args),
+    /// Record a data set: what access points saw of each station, and what it then lost
+    ///
+    /// One item an access point, station and 100 ms, in Parquet: features, driver's counters, segments that entered, segments that queues lost. Names are
+    /// keyed pseudonyms. `lasthop dataset` works on the file; docs/reference/data-set.md lists its columns.
+    Record(record::Args),
+    /// Data sets that `lasthop record` wrote: what is in one, merging, parting, studying
+    Dataset(dataset::Args),
     /// Check a scenario file without running it, or print the schema of scenario files
     Check(check::Args),
     /// Say what this machine can do, what is missing and how to get it
@@ -158,6 +167,8 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Compare(args) => run::compare(args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
+        Command::Record(args) => record::record(&args),
+        Command::Dataset(args) => dataset::dataset(&args),
         Command::Check(args) => check::check(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Ap(args) => ap::ap(args),

@@ -4,9 +4,11 @@
 #![allow(clippy::disallowed_methods)]
 
 pub mod agent;
+pub mod campus;
 mod carrier;
 mod error;
 mod host;
+mod observe;
 mod pbe;
 mod plan;
 mod record;
@@ -15,6 +17,7 @@ mod terminal;
 mod tunnel;
 
 pub use error::ExperimentError;
+pub use observe::{Names, ObserveError, Observed, observe, recording};
 pub use plan::{Place, Plan};
 pub use record::{Recorded, Recording, record};
 pub use runner::{Outcome, Progress, Silent, lab_spec, run};

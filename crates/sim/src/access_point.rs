@@ -2,8 +2,8 @@
 
 use crate::cargo::Cargo;
 use crate::hook::{Forwarded, Hook, Interface};
+use lasthop_laws::HopLaw;
 use lasthop_laws::oal::rwnd::Rewriter;
-use lasthop_laws::{BuildError, Choice, HopLaw};
 use lasthop_signals::{FlowId, HopReport, Segment, Signal, Way};
 use lasthop_units::{Bytes, Time};
 use lasthop_wire::FlowKey;
@@ -26,14 +26,6 @@ pub struct Agent {
 
 impl Agent {
     /// An agent with this law at this interface of an access point.
-    ///
-    /// # Errors
-    /// If the choice makes no law of a hop.
-    pub fn new(choice: &Choice, radio: Interface) -> Result<Agent, BuildError> {
-        Ok(Agent::with_law(choice.hop()?, radio))
-    }
-
-    /// An agent with this law.
     pub fn with_law(law: Box<dyn HopLaw>, radio: Interface) -> Agent {
         let segments = law.wants_segments();
         Agent { radio, rewriter: Rewriter::new(FLOWS), law, segments, targets: Vec::new() }

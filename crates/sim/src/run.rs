@@ -11,7 +11,7 @@ use crate::terminal::Terminal;
 use crate::world::{AccessPoints, Parts, World};
 use lasthop_laws::aggregation::SLOT;
 use lasthop_laws::atp::HopDelay;
-use lasthop_laws::{BuildError, Choice, ParamError, Place, Transport};
+use lasthop_laws::{BuildError, Choice, HopLaw, ParamError, Place, Transport};
 use lasthop_radio::cell::Cell;
 use lasthop_radio::star::Star;
 use lasthop_radio::trace;
@@ -91,6 +91,21 @@ pub fn run(
 /// # Errors
 /// See [`SimError`].
 pub fn build(scenario: &Scenario, law: &SetUp, seed: Seed, keep_packets: bool) -> Result<World, SimError> {
+    build_with(scenario, law, seed, keep_packets, &mut |_, law| law)
+}
+
+/// The same with other agents on its access points: `agent` is given each one's place among them, and the law that the set-up has for
+/// it, and answers which law its agent has; with `None` it has no agent.
+///
+/// # Errors
+/// See [`SimError`].
+pub fn build_with(
+    scenario: &Scenario,
+    law: &SetUp,
+    seed: Seed,
+    keep_packets: bool,
+    agent: &mut dyn FnMut(usize, Option<Box<dyn HopLaw>>) -> Option<Box<dyn HopLaw>>,
+) -> Result<World, SimError> {
     let greedy = |stream: &Stream| matches!(stream.kind, StreamKind::Udp { rate: None, .. });
     if let Some(kernel) = law.senders().find(|sender| sender.is_kernel()) {
         return Err(BuildError::Kernel { name: kernel.name().to_owned() }.into());
@@ -117,9 +132,10 @@ pub fn build(scenario: &Scenario, law: &SetUp, seed: Seed, keep_packets: bool) -
     let last_hop = last_hop.expect("a scenario has a last hop");
     let mut hooks: Vec<Vec<Box<dyn Hook>>> = vec![Vec::new(); graph.hosts.len()];
     let names = std::iter::once(SetUp::AP).chain(scenario.further_access_points().iter().map(String::as_str));
-    for (node, name) in access_points.nodes.iter().zip(names) {
-        if let Some(part) = law.part(Place::AccessPoint, name) {
-            hooks[Scenario::AP_HOST.index()].push(Box::new(Agent::new(&part.law, (last_hop, *node))?));
+    for (place, (node, name)) in access_points.nodes.iter().zip(names).enumerate() {
+        let own = law.part(Place::AccessPoint, name).map(|part| part.law.hop()).transpose()?;
+        if let Some(law) = agent(place, own) {
+            hooks[Scenario::AP_HOST.index()].push(Box::new(Agent::with_law(law, (last_hop, *node))));
         }
     }
     let proxy = law.regulator().map(|choice| proxies(&access_points, choice, law, (scenario, seed))).transpose()?;

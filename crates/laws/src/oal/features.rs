@@ -133,8 +133,14 @@ impl Sampler {
         self.flows.remove(&flow);
     }
 
-    /// The driver's report at `now`, which ends an interval.
+    /// The driver's report at `now`, which ends an interval, and of which features are asked for.
     pub fn hop(&mut self, now: Time, report: &HopReport) {
+        self.count(now, report);
+        self.compute();
+    }
+
+    /// The driver's report at `now`, which ends an interval: the features stay those of the moment before.
+    pub fn count(&mut self, now: Time, report: &HopReport) {
         let last = self.samples.back();
         if last.is_some_and(|last| report.channel.active < last.active || report.channel.busy < last.busy) {
             self.samples.clear();
@@ -168,7 +174,6 @@ impl Sampler {
         while self.samples.len() > 1 && self.samples[1].at + WINDOWS[W100] <= now {
             self.samples.pop_front();
         }
-        self.compute();
     }
 
     /// The features of every station at the last driver's report, in the order of their numbers.

@@ -88,6 +88,8 @@ pub struct Collector {
     last_acted: Option<Time>,
     /// Packets that the radio has given up, by station.
     failed: BTreeMap<Node, u64>,
+    /// Time between moments that items are made of, and the next one; `None`: every driver's report.
+    every: Option<(Span, Time)>,
 }
 
 /// An item whose label is not known yet.
@@ -115,7 +117,20 @@ impl Collector {
             first: 0,
             last_acted: None,
             failed: BTreeMap::new(),
+            every: None,
         }
+    }
+
+    /// The same, which makes items of the first driver's report at or after each multiple of `span` only.
+    #[must_use]
+    pub fn every(self, span: Span) -> Collector {
+        Collector { every: Some((span, Time::ZERO)), ..self }
+    }
+
+    /// The first multiple of `span` behind a moment.
+    pub fn moment_after(now: Time, span: Span) -> Time {
+        let span = span.as_nanos().max(1);
+        Time::from_nanos((now.as_nanos() / span + 1).saturating_mul(span))
     }
 
     /// Folds in flows' reports, passing segments, and the driver's report, which makes a moment.
@@ -154,6 +169,11 @@ impl Collector {
         self.pending.len()
     }
 
+    /// The moment of the oldest of them.
+    pub fn oldest_pending(&self) -> Option<Time> {
+        self.pending.front().map(|item| item.at)
+    }
+
     /// Items whose labels are final by the last moment, each once, in the order of their moments and stations.
     pub fn take(&mut self, mut each: impl FnMut(Item)) {
         while let Some(item) = self.pending.front() {
@@ -183,7 +203,12 @@ impl Collector {
         // First: what is final then is not told of what comes now.
         self.evidence.cut(now);
         self.note_failures(now, report);
-        self.sampler.hop(now, report);
+        let due = self.every.is_none_or(|(_, next)| now >= next);
+        if due {
+            self.sampler.hop(now, report);
+        } else {
+            self.sampler.count(now, report);
+        }
         // As long as nothing is decided, what held goes on.
         let acted = self.acted.back().copied().unwrap_or(false);
         self.acted.push_back(acted);
@@ -191,6 +216,12 @@ impl Collector {
             self.last_acted = Some(now);
         }
         let held = self.last_acted.is_some_and(|last| now.since(last) < REST);
+        if !due {
+            return;
+        }
+        if let Some((span, next)) = &mut self.every {
+            *next = Collector::moment_after(now, *span);
+        }
         let interval = self.evidence.interval();
         for (station, features) in self.sampler.vectors() {
             let until = now + self.horizon(*station);
