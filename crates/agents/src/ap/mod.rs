@@ -25,6 +25,8 @@ mod consistency;
 pub(crate) mod device;
 mod driver;
 mod error;
+#[cfg(feature = "bpf")]
+mod events;
 pub(crate) mod fraglist;
 #[cfg(feature = "bpf")]
 pub mod kernel;
@@ -37,6 +39,7 @@ mod news;
 mod offload;
 #[cfg(feature = "bpf")]
 pub(crate) mod owner;
+mod passing;
 pub(crate) mod privileges;
 mod probe;
 #[cfg(feature = "bpf")]
