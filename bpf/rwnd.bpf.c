@@ -70,6 +70,12 @@ struct {
 	__type(value, struct rwnd_counters);
 } counters SEC(".maps");
 
+/* For a law that wants to know of every segment. Its size is set at load: a page where none does. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} events SEC(".maps");
+
 inline_ struct rwnd_counters *counts(void)
 {
 	__u32 zero = 0;
@@ -284,8 +290,9 @@ inline_ int short_downlink(struct rwnd_flow *f, struct tcphdr *tcp, __u32 payloa
 
 	if (unlikely(((seen_of(f) & SEEN(SHORT_MASK, SHORT_MASK)) ^ SEEN(RWND_SYN, RWND_SYN)) | (seq ^ f->max_end)))
 		return 0;
-	if (!payload)
-		return 1;
+	/* One octet may probe a closed window: the long way tells of it. */
+	if (unlikely(payload <= 1))
+		return !payload;
 	if (unlikely(!f->sent_at && f->last_data != coarse_now()))
 		return 0;
 	if (unlikely(f->ack_at && !before(ecr, f->ack_val)))
@@ -612,6 +619,8 @@ apart_ int read_options(struct __sk_buff *skb, struct segment *s, __u32 at, __u3
 				 (__u32)o[(p + 8) & 63] << 8 | o[(p + 9) & 63];
 		} else if (kind == OPTION_SACK && size > 2 && (size - 2) % 8 == 0) {
 			s->has_sack = 1;
+			s->sacks = (size - 2) / 8;
+			s->sack_at = p + 2;
 		} else if (kind == OPTION_MD5 || kind == OPTION_AO || kind == OPTION_MPTCP) {
 			s->hands_off = 1;
 		}
@@ -629,6 +638,55 @@ inline_ void note_hardware(struct __sk_buff *skb, struct rwnd_flow *f, const str
 	    data + ETH_HLEN > (void *)(long)skb->data_end)
 		return;
 	__builtin_memcpy(f->hardware, data + ETH_ALEN, sizeof(f->hardware));
+}
+
+/* Whether a segment is one of which the flow's numbers would not tell. What they tell of is read there. */
+inline_ int is_news(const struct rwnd_flow *f, const struct segment *s, int uplink)
+{
+	if (likely(!control.events) || !is_manageable(f) || (s->flags & (SYN | RST)))
+		return 0;
+	if (uplink)
+		return s->has_sack;
+	if (!s->payload_len)
+		return before(f->max_end, s->seq);
+	return s->seq != f->max_end || s->payload_len == 1;
+}
+
+/* Before the flow takes the segment in: whoever has read the flow and then the ring knows of all that moved the numbers. */
+apart_ int tell(struct __sk_buff *skb, const struct rwnd_entry *entry, const struct segment *s, __u32 options_at,
+		__u32 uplink)
+{
+	struct rwnd_counters *count = counts();
+	struct rwnd_event *event;
+	__u32 i;
+
+	if (!entry || !s || !count)
+		return 0;
+	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+	if (!event) {
+		count->missed++;
+		return 0;
+	}
+	event->key = entry->key;
+	event->born = entry->flow.born;
+	event->at = exact_now();
+	event->max_end = entry->flow.max_end;
+	event->highest_ack = entry->flow.highest_ack;
+	event->seq = s->seq;
+	event->len = s->payload_len;
+	event->ack = s->ack;
+	event->count = skb->gso_segs;
+	event->uplink = !!uplink;
+	event->sacks = 0;
+	for (i = 0; i < RWND_SACKS; i++) {
+		event->sack[2 * i] = 0;
+		event->sack[2 * i + 1] = 0;
+		if (i < s->sacks && !bpf_skb_load_bytes(skb, options_at + s->sack_at + 8 * i, &event->sack[2 * i], 8))
+			event->sacks++;
+	}
+	/* It is read at every interval: nobody need be woken. A full barrier: the numbers follow. */
+	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+	return 0;
 }
 
 inline_ int long_way(struct __sk_buff *skb, int uplink, __u32 link_len)
@@ -696,6 +754,8 @@ inline_ int long_way(struct __sk_buff *skb, int uplink, __u32 link_len)
 	}
 	flow = &entry->flow;
 	count->apart++;
+	if (unlikely(is_news(flow, &s, uplink)))
+		tell(skb, entry, &s, place.tcp_at + TCP_MIN_LEN, uplink);
 	if (!uplink) {
 		on_downlink(flow, &s);
 		return PASS;

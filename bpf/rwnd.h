@@ -119,7 +119,7 @@ struct rwnd_control {
 	__u64 test_now_ns; /* under test the time */
 	__u64 seed;	   /* of the hash */
 	__u32 set_mask;	   /* sets, less one */
-	__u32 pad;
+	__u32 events;	   /* 1: events are told; 0: nobody reads them */
 };
 
 /* Rarely counted by the program, one set a processor. */
@@ -131,6 +131,30 @@ struct rwnd_counters {
 	__u64 evicted;	  /* of these, those that took the place of a flow that was not over */
 	__u64 refused;	  /* flows for which there was no place */
 	__u64 apart;	  /* segments of flows in the table that went the long way */
+	__u64 missed;	  /* events for which the ring had no room */
+};
+
+/* SACK blocks that fit into a header. */
+#define RWND_SACKS 4
+
+/*
+ * A segment of which its flow's numbers would not tell, with those numbers as they stood before it. What is told is data out
+ * of order, below or beyond what has passed; one octet, which may be a probe; a segment without data that is ahead; and
+ * acknowledgements with SACK blocks.
+ */
+struct rwnd_event {
+	struct rwnd_key key;
+	__u64 born; /* tells apart connections of one key */
+	__u64 at;   /* CLOCK_MONOTONIC */
+	__u32 max_end;
+	__u32 highest_ack;
+	__u32 seq;
+	__u32 len; /* payload */
+	__u32 ack;
+	__u16 count; /* segments that the kernel has merged into it; 0 counts as 1 */
+	__u8 uplink;
+	__u8 sacks; /* blocks */
+	__be32 sack[2 * RWND_SACKS]; /* left and right edges, as on the wire */
 };
 
 /* Argument of rwnd_heartbeat. */
@@ -153,7 +177,8 @@ _Static_assert(sizeof(struct rwnd_key) == 40, "rwnd_key");
 _Static_assert(sizeof(struct rwnd_entry) == 256, "rwnd_entry");
 _Static_assert(sizeof(struct rwnd_set) == 2048, "rwnd_set");
 _Static_assert(sizeof(struct rwnd_control) == 64, "rwnd_control");
-_Static_assert(sizeof(struct rwnd_counters) == 56, "rwnd_counters");
+_Static_assert(sizeof(struct rwnd_counters) == 64, "rwnd_counters");
+_Static_assert(sizeof(struct rwnd_event) == 112, "rwnd_event");
 RWND_AT(rwnd_flow, target, 8);
 RWND_AT(rwnd_flow, down_seen, 12);
 RWND_AT(rwnd_flow, up_seen, 14);
@@ -197,7 +222,20 @@ RWND_AT(rwnd_control, test_tick, 32);
 RWND_AT(rwnd_control, test_now_ns, 40);
 RWND_AT(rwnd_control, seed, 48);
 RWND_AT(rwnd_control, set_mask, 56);
+RWND_AT(rwnd_control, events, 60);
 RWND_AT(rwnd_counters, apart, 48);
+RWND_AT(rwnd_counters, missed, 56);
+RWND_AT(rwnd_event, born, 40);
+RWND_AT(rwnd_event, at, 48);
+RWND_AT(rwnd_event, max_end, 56);
+RWND_AT(rwnd_event, highest_ack, 60);
+RWND_AT(rwnd_event, seq, 64);
+RWND_AT(rwnd_event, len, 68);
+RWND_AT(rwnd_event, ack, 72);
+RWND_AT(rwnd_event, count, 76);
+RWND_AT(rwnd_event, uplink, 78);
+RWND_AT(rwnd_event, sacks, 79);
+RWND_AT(rwnd_event, sack, 80);
 #endif
 
 #endif

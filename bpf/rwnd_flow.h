@@ -51,6 +51,8 @@ struct segment {
 	__u8 has_timestamps;
 	__u8 has_sack;
 	__u8 hands_off;
+	__u8 sacks; /* SACK blocks */
+	__u8 sack_at; /* where they begin, from the first option on */
 };
 
 /*

@@ -9,6 +9,7 @@ pub(crate) const AP_INTERVAL: &str = "`lasthop ap --log`: an interval";
 pub(crate) const AP_OPENED: &str = "`lasthop ap --log`: a flow is there";
 pub(crate) const AP_GONE: &str = "`lasthop ap --log`: a flow has gone";
 pub(crate) const AP_DRIVER: &str = "`lasthop ap --log`: the driver";
+pub(crate) const AP_MISSED: &str = "`lasthop ap --log`: events missed";
 pub(crate) const PROXY: &str = "`lasthop proxy --log`";
 pub(crate) const PROXY_CELL: &str = "`lasthop proxy --log`: a cell";
 pub(crate) const HOST: &str = "`lasthop host --log`";
@@ -81,6 +82,7 @@ fn every_part_of_the_page_is_of_a_kind_of_line_and_every_field_has_its_unit_and_
         AP_OPENED,
         AP_GONE,
         AP_DRIVER,
+        AP_MISSED,
         PROXY,
         PROXY_CELL,
         HOST,

@@ -1,10 +1,11 @@
-//! The eBPF rewriter and the Rust rewriter, on the same packets: equal bytes out, equal state left behind.
+//! The eBPF rewriter and the Rust rewriter, on the same packets: equal bytes out, equal state left behind. And the program tells of the
+//! segments of which the state does not.
 //!
 //! Needs root (BPF_PROG_TEST_RUN); says so loudly and passes where that is missing.
 #![cfg(feature = "bpf")]
 
 use lasthop_agents::ap::Error;
-use lasthop_agents::ap::abi::Key;
+use lasthop_agents::ap::abi::{Event as Told, Key};
 use lasthop_agents::ap::kernel::{Direction, Load, Rewriter};
 use lasthop_laws::oal::rwnd::Flow;
 use lasthop_units::{Bytes, Span, Time};
@@ -260,6 +261,29 @@ fn frame(packet: &[u8], wrapping: &Wrapping) -> Vec<u8> {
     bytes
 }
 
+/// What an event says.
+#[derive(PartialEq, Debug)]
+struct News {
+    key: Key,
+    born: Time,
+    at: Time,
+    /// Highest sequence number and highest acknowledgement, before it.
+    numbers: (u32, u32),
+    up: bool,
+    /// Sequence number, payload, acknowledgement.
+    segment: (u32, u32, u32),
+    sack: Vec<(u32, u32)>,
+}
+
+impl News {
+    fn of(event: &Told) -> News {
+        // Of data the blocks say nothing that anybody uses.
+        let sack = event.sack().filter(|_| event.is_up()).collect();
+        let (numbers, segment) = ((event.max_end, event.highest_ack), (event.seq, event.len, event.ack));
+        News { key: event.key, born: event.born(), at: event.at(), numbers, up: event.is_up(), segment, sack }
+    }
+}
+
 struct Both<'a> {
     kernel: &'a Rewriter,
     reference: Reference,
@@ -269,12 +293,18 @@ struct Both<'a> {
     rewritten: u32,
     /// Segments of flows in the table.
     managed: u64,
+    told: u64,
 }
 
 impl Both<'_> {
     fn pass(&mut self, direction: Direction, bytes: &[u8]) -> Result<(), TestCaseError> {
         self.kernel.set_test_time(self.now);
+        let news = self.news(direction, bytes);
         let out = self.kernel.test_run(direction, bytes).expect("test run");
+        let mut told = Vec::new();
+        prop_assert!(self.kernel.events(&mut told).expect("a ring"));
+        self.told += told.len() as u64;
+        prop_assert_eq!(told.iter().map(News::of).collect::<Vec<_>>(), news.into_iter().collect::<Vec<_>>());
         let (expected, key) = self.reference.run(self.now, direction, bytes);
         prop_assert_eq!(&out, &expected, "bytes differ, {:?}", direction);
         self.rewritten += u32::from(out != bytes);
@@ -284,6 +314,33 @@ impl Both<'_> {
             prop_assert_eq!(state, self.reference.flows.get(&key).copied(), "state differs, {:?}", direction);
         }
         Ok(())
+    }
+
+    /// What the program is to tell of a segment: what the flow's numbers do not say.
+    fn news(&self, direction: Direction, bytes: &[u8]) -> Option<News> {
+        let found = TcpPacket::parse(bytes, Link::Ethernet).ok()??;
+        let up = direction == Direction::Uplink;
+        let key = Key::of_downlink(&if up { found.flow.reversed() } else { found.flow })?;
+        let flow = self.reference.flows.get(&key).filter(|flow| flow.is_manageable())?;
+        let TcpHeader { seq, ack, flags, options, payload_len: len, .. } = found.header;
+        let (end, highest_ack) = flow.progress();
+        let ahead = end.wrapping_sub(seq) as i32;
+        let is_news = match up {
+            true => !options.sack.is_empty(),
+            false => len == 1 || (len > 0 && seq != end) || (len == 0 && ahead < 0),
+        };
+        let sack = if up { options.sack.as_slice() } else { &[] };
+        let sack = sack.iter().map(|block| (block.left, block.right)).collect();
+        let news = News {
+            key,
+            born: flow.born(),
+            at: self.now,
+            numbers: (end, highest_ack),
+            up,
+            segment: (seq, len, ack),
+            sack,
+        };
+        (is_news && !flags.intersects(Flags::SYN | Flags::RST)).then_some(news)
     }
 
     fn segment(
@@ -376,7 +433,7 @@ impl Both<'_> {
 
 #[test]
 fn bpf_and_rust_agree_on_bytes_and_state() {
-    let load = Load { test_clock: true, age_limit: AGE_LIMIT, max_flows: 64, ..Load::default() };
+    let load = Load { test_clock: true, age_limit: AGE_LIMIT, max_flows: 64, events: true, ..Load::default() };
     let kernel = match Rewriter::load(load) {
         Ok(kernel) => kernel,
         Err(Error::Permission { what }) => {
@@ -391,7 +448,7 @@ fn bpf_and_rust_agree_on_bytes_and_state() {
     };
     let cases = 1024;
     let rewritten = std::cell::Cell::new(0);
-    let (hour, managed) = (std::cell::Cell::new(0), std::cell::Cell::new(0u64));
+    let (hour, managed, told) = (std::cell::Cell::new(0), std::cell::Cell::new(0u64), std::cell::Cell::new(0u64));
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
     // Most of what a flow sees is ordinary, which is what the program's short way is for.
     let event = prop_oneof![2 => any_event(), 1 => ordinary_event()];
@@ -403,10 +460,12 @@ fn bpf_and_rust_agree_on_bytes_and_state() {
         let start = Time::ZERO + Span::from_secs(3_600 * hour.get());
         kernel.heartbeat(start).expect("a heartbeat");
         let reference = Reference { heartbeat: start, ..Reference::default() };
-        let mut both = Both { kernel: &kernel, reference, now: start, at: [(0, 0); FLOWS], rewritten: 0, managed: 0 };
+        let mut both =
+            Both { kernel: &kernel, reference, now: start, at: [(0, 0); FLOWS], rewritten: 0, managed: 0, told: 0 };
         let result = history.iter().try_for_each(|(event, wrapping)| both.happen(event, wrapping));
         rewritten.set(rewritten.get() + both.rewritten);
         managed.set(managed.get() + both.managed);
+        told.set(told.get() + both.told);
         let left = kernel.flows();
         let expected: Vec<(Key, Flow)> = both.reference.flows.iter().map(|(key, flow)| (*key, *flow)).collect();
         for (key, _) in &left {
@@ -424,5 +483,10 @@ fn bpf_and_rust_agree_on_bytes_and_state() {
     let apart = kernel.counters().expect("counters").apart;
     let short = managed.get() - apart;
     assert!(10 * short > managed.get(), "only {short} of {} segments took the short way", managed.get());
-    println!("{} segments rewritten alike in {cases} histories; {short} short, {apart} long", rewritten.get());
+    assert!(told.get() > u64::from(cases), "only {} segments were told", told.get());
+    println!(
+        "{} segments told; {} segments rewritten alike in {cases} histories; {short} short, {apart} long",
+        told.get(),
+        rewritten.get()
+    );
 }

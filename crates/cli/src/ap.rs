@@ -93,9 +93,6 @@ pub fn ap(args: Args) -> anyhow::Result<ExitCode> {
     let choice = args.law.choice();
     choice.check().map_err(|error| flag::of_law(error, Place::AccessPoint))?;
     let law = choice.hop()?;
-    if law.wants_segments() {
-        bail!("`--predictor learned` runs in the simulator only: this agent does not show the law every segment yet");
-    }
     let config = args.config();
     config.validate().map_err(flag::of_ap)?;
     let stop = ap::stop_on_signals()?;
@@ -129,6 +126,9 @@ pub fn ap(args: Args) -> anyhow::Result<ExitCode> {
             tally.untimed
         );
     }
+    if tally.events_missed > 0 {
+        note!("{} of the program lost before they were read", count(tally.events_missed, "event"));
+    }
     match summary.log_error {
         Some(error) => Err(anyhow::Error::new(error).context("the decision log is incomplete")),
         None => Ok(ExitCode::SUCCESS),
@@ -153,6 +153,7 @@ fn account(summary: &Summary) -> AgentAccount {
         strangers: tally.strangers,
         untimed: tally.untimed,
         expired: tally.expired,
+        events_missed: tally.events_missed,
         orders: tally.orders,
         orders_spared: tally.spared,
         longest_work_us: tally.longest_work.as_nanos() as f64 / 1e3,

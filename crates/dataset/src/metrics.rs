@@ -121,8 +121,8 @@ impl Interval<'_> {
             (MetricId::Sent, bits(old.tx_bytes.get(), new.tx_bytes.get())),
             (MetricId::Received, bits(old.rx_bytes.get(), new.rx_bytes.get())),
             (MetricId::ReceivedPackets, grown(old.rx_packets, new.rx_packets)),
-            (MetricId::Retries, grown(old.tx_retries, new.tx_retries)),
-            (MetricId::Failed, grown(old.tx_failed, new.tx_failed)),
+            (MetricId::Retries, counted(old.tx_retries, new.tx_retries)),
+            (MetricId::Failed, counted(old.tx_failed, new.tx_failed)),
             (MetricId::Airtime, airtime.map(|(down, up)| down + up)),
         ] {
             metrics[id as usize] = self.rate(grown);
@@ -133,6 +133,11 @@ impl Interval<'_> {
 /// By how much a counter has grown; `None` if it fell.
 fn grown(old: u64, new: u64) -> Option<f64> {
     new.checked_sub(old).map(|grown| grown as f64)
+}
+
+/// The same of a counter that a driver may lack.
+fn counted(old: Option<u64>, new: Option<u64>) -> Option<f64> {
+    grown(old?, new?)
 }
 
 fn grown_span(old: Option<Span>, new: Option<Span>) -> Option<f64> {
@@ -155,7 +160,7 @@ mod tests {
         let station = |station| StationReport {
             queue_drops: ms / 100,
             tx_bytes: Bytes::new(ms * 125),
-            tx_retries: ms / 10,
+            tx_retries: Some(ms / 10),
             rx_packets: ms / 4,
             backlog_bytes: Bytes::new(ms),
             tx_airtime: Some(Span::from_micros(ms * 200)),
@@ -164,8 +169,9 @@ mod tests {
         };
         let (active, busy) = (Span::from_millis(ms), Some(Span::from_micros(ms * 500)));
         HopReport {
-            channel: ChannelTime { active, busy, rx: None, tx: Some(Span::from_micros(ms * 400)) },
+            channel: ChannelTime { active, busy, tx: Some(Span::from_micros(ms * 400)), ..ChannelTime::default() },
             stations: vec![station(1), station(2)],
+            ..HopReport::default()
         }
     }
 

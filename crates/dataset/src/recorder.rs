@@ -100,8 +100,9 @@ mod tests {
     fn hop(ms: u64) -> Signal {
         let active = Span::from_millis(ms);
         let busy = Some(Span::from_micros(500 * ms));
-        let channel = ChannelTime { active, busy, rx: None, tx: None };
-        Signal::Hop(HopReport { channel, stations: (1..=2).map(|n| StationReport::unseen(Node(n))).collect() })
+        let channel = ChannelTime { active, busy, ..ChannelTime::default() };
+        let stations = (1..=2).map(|n| StationReport::unseen(Node(n))).collect();
+        Signal::Hop(HopReport { channel, stations, ..HopReport::default() })
     }
 
     /// Station 1 gets a segment each 4 ms, of which those from 1000 to 1100 ms are sent again 200 ms later; station 2 gets nothing.

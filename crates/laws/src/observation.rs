@@ -8,7 +8,7 @@ mod host;
 mod proxy;
 mod station;
 
-pub use access_point::{Address, Driver, Flow, Gone, Interval, Opened};
+pub use access_point::{Address, Driver, Flow, Gone, Interval, Missed, Opened};
 pub use host::{Look, Upload};
 pub use proxy::Slot;
 pub use station::{Account, Delays};

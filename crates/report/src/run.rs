@@ -161,6 +161,9 @@ pub struct AgentAccount {
     /// Flows that left the table since no packet had used them for long.
     #[serde(default)]
     pub expired: u64,
+    /// Events of its program that were lost before it read them, and with them what was to be learned then.
+    #[serde(default)]
+    pub events_missed: u64,
     /// Windows that it ordered or lifted.
     pub orders: u64,
     /// Windows that were near enough to what was in force.
@@ -202,6 +205,7 @@ impl AgentAccount {
             strangers: self.strangers + other.strangers,
             untimed: self.untimed + other.untimed,
             expired: self.expired + other.expired,
+            events_missed: self.events_missed + other.events_missed,
             orders: self.orders + other.orders,
             orders_spared: self.orders_spared + other.orders_spared,
             longest_work_us: self.longest_work_us.max(other.longest_work_us),

@@ -79,6 +79,8 @@ pub enum Signal {
     Flow(FlowReport),
     /// A segment passes a middle box. Told only to a law that wants it, since it comes with every packet.
     Segment(Segment),
+    /// Segments have passed that were not told, nobody knows which.
+    SegmentsMissed,
     /// A flow will not be reported again.
     FlowGone(FlowId),
     /// A station's account of the frames that it received in one control slot.

@@ -3,6 +3,7 @@
 
 use lasthop_laws::oal::rwnd::Flow;
 use lasthop_laws::oal::rwnd::ways::WAYS;
+use lasthop_units::Time;
 use lasthop_wire::{FlowKey, ip};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -41,6 +42,76 @@ pub struct Counters {
     pub refused: u64,
     /// Segments of known flows that needed more than the program's short way.
     pub apart: u64,
+    /// Events for which the ring had no room.
+    pub missed: u64,
+}
+
+/// SACK blocks that fit into a header.
+const SACKS: usize = 4;
+
+/// A segment of which its flow's numbers do not tell, with those numbers as they stood before it (`struct rwnd_event`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
+pub struct Event {
+    /// The flow.
+    pub key: Key,
+    born: u64,
+    at: u64,
+    /// Highest sequence number that had been forwarded to the station.
+    pub max_end: u32,
+    /// Highest acknowledgement that had been forwarded from it.
+    pub highest_ack: u32,
+    /// Sequence number of its first payload octet.
+    pub seq: u32,
+    /// Payload octets.
+    pub len: u32,
+    /// Next sequence number that its sender expects.
+    pub ack: u32,
+    /// Segments that the kernel has merged into it; 0 counts as one.
+    pub count: u16,
+    up: u8,
+    sacks: u8,
+    sack: [u32; 2 * SACKS],
+}
+
+impl Event {
+    /// When its connection's first SYN passed.
+    pub fn born(&self) -> Time {
+        Time::from_nanos(self.born)
+    }
+
+    /// When it passed.
+    pub fn at(&self) -> Time {
+        Time::from_nanos(self.at)
+    }
+
+    /// True of a segment from the station.
+    pub fn is_up(&self) -> bool {
+        self.up != 0
+    }
+
+    /// The left and right edges of its SACK blocks, in the order of the option.
+    pub fn sack(&self) -> impl Iterator<Item = (u32, u32)> {
+        let edges = self.sack.map(u32::from_be);
+        (0..SACKS.min(usize::from(self.sacks))).map(move |block| (edges[2 * block], edges[2 * block + 1]))
+    }
+
+    /// As the program would write it: key, birth and time; both numbers; direction; sequence number, payload and acknowledgement; blocks.
+    #[cfg(test)]
+    pub(super) fn test(
+        (key, born, at): (Key, Time, Time),
+        (max_end, highest_ack): (u32, u32),
+        up: bool,
+        (seq, len, ack): (u32, u32, u32),
+        blocks: &[(u32, u32)],
+    ) -> Event {
+        let mut sack = [0; 2 * SACKS];
+        let edges = blocks.iter().flat_map(|(left, right)| [left.to_be(), right.to_be()]);
+        sack.iter_mut().zip(edges).for_each(|(word, edge)| *word = edge);
+        let (born, at) = (born.as_nanos(), at.as_nanos());
+        let sacks = blocks.len() as u8;
+        Event { key, born, at, max_end, highest_ack, seq, len, ack, count: 0, up: u8::from(up), sacks, sack }
+    }
 }
 
 /// A place of the table and what stands in it (`struct rwnd_entry`).
@@ -146,6 +217,8 @@ unsafe impl Plain for Counters {}
 // SAFETY: as above.
 unsafe impl Plain for Entry {}
 // SAFETY: as above.
+unsafe impl Plain for Event {}
+// SAFETY: as above.
 unsafe impl Plain for Beat {}
 
 /// A map's bytes as a value; `None` if there are not exactly as many as the value has.
@@ -175,7 +248,12 @@ const _: () = {
     assert!(size_of::<Entry>() == 256 && offset_of!(Entry, flow) == 40);
     assert!(size_of::<Set>() == 2048 && offset_of!(Set, lock) == 28 && offset_of!(Set, used) == 32);
     assert!(offset_of!(Set, ways) == 64);
-    assert!(size_of::<Counters>() == 56 && offset_of!(Counters, unattended) == 8);
+    assert!(size_of::<Event>() == 112 && offset_of!(Event, born) == 40 && offset_of!(Event, at) == 48);
+    assert!(offset_of!(Event, max_end) == 56 && offset_of!(Event, highest_ack) == 60 && offset_of!(Event, seq) == 64);
+    assert!(offset_of!(Event, len) == 68 && offset_of!(Event, ack) == 72 && offset_of!(Event, count) == 76);
+    assert!(offset_of!(Event, up) == 78 && offset_of!(Event, sacks) == 79 && offset_of!(Event, sack) == 80);
+    assert!(size_of::<Counters>() == 64 && offset_of!(Counters, missed) == 56);
+    assert!(offset_of!(Counters, unattended) == 8);
     assert!(offset_of!(Counters, malformed) == 16 && offset_of!(Counters, opened) == 24);
     assert!(offset_of!(Counters, evicted) == 32 && offset_of!(Counters, refused) == 40);
     assert!(offset_of!(Counters, apart) == 48);

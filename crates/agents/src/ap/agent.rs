@@ -1,10 +1,11 @@
 //! The agent's loop: signals in, law asked, limits out. Knows neither kernel nor clock: both are handed in.
 
-use super::abi::Key;
+use super::abi::{Event, Key};
 use super::consistency::Consistency;
 use super::driver::DriverSource;
 use super::log::Log;
 use super::news::News;
+use super::passing::Passing;
 use super::stations::Stations;
 use super::table::Slot;
 use super::watch::{Attention, Seen};
@@ -31,6 +32,10 @@ pub(super) trait Enforcer {
     fn heartbeat(&self, now: Time) -> Result<(), Error>;
     /// Refuses to go on when the programs are not attached any more, or packets may have begun to pass them by.
     fn sees_all(&self) -> Result<(), Error>;
+    /// Takes the program's events since the last call; false if one of those that moved a flow which was looked at is missing.
+    fn events(&self, into: &mut Vec<Event>) -> Result<bool, Error>;
+    /// Events for which the program had no room, so far.
+    fn missed(&self) -> u64;
     /// Flows that have lost their place in the table to others, or found none, so far.
     fn without_place(&self) -> u64;
 }
@@ -66,6 +71,8 @@ pub struct Tally {
     pub orders: u64,
     /// Targets that were not set, since what was in force was near enough.
     pub spared: u64,
+    /// Events of the program that were lost before they were read: what was to be learned then is not.
+    pub events_missed: u64,
     /// Times that the driver went silent for longer than the age limit.
     pub driver_losses: u64,
     /// The longest that one interval's work has taken.
@@ -86,6 +93,8 @@ pub(super) struct Agent<'a> {
     pub tally: Tally,
     consistency: Consistency,
     news: News,
+    /// `None` if the law does not want to know of every segment.
+    passing: Option<Passing>,
     known: BTreeMap<Key, Known>,
     /// Flows that carry nothing: the law does not know of them, and they have no target.
     resting: BTreeMap<Key, Known>,
@@ -148,6 +157,7 @@ impl<'a> Agent<'a> {
         say: Say,
     ) -> Agent<'a> {
         Agent {
+            passing: law.wants_segments().then(Passing::default),
             law,
             enforcer,
             stations,
@@ -200,7 +210,7 @@ impl<'a> Agent<'a> {
                             backoff.succeeded();
                             let all = now.since(surveyed) >= SURVEY;
                             surveyed = if all { now } else { surveyed };
-                            self.interval(now, record, all);
+                            self.interval(now, record, all)?;
                             self.tally.longest_work = self.tally.longest_work.max(clock.now().since(now));
                         }
                         Err(why) => {
@@ -267,10 +277,11 @@ impl<'a> Agent<'a> {
     }
 
     /// One control interval: flows, then the hop, then decisions.
-    fn interval(&mut self, now: Time, record: Record, all: bool) {
+    fn interval(&mut self, now: Time, record: Record, all: bool) -> Result<(), Error> {
         self.tally.intervals += 1;
         self.stations.update(&record.addresses);
         let mut lines = self.sense_flows(now, all);
+        self.sense_segments(now)?;
         self.sense_gone(now, all);
         let signal = Signal::Hop(record.report);
         self.law.sense(now, &signal);
@@ -283,6 +294,30 @@ impl<'a> Agent<'a> {
             }
             log.interval(now, hop, lines);
         }
+        Ok(())
+    }
+
+    /// Tells a law that wants to know of the segments that have passed since the last interval.
+    fn sense_segments(&mut self, now: Time) -> Result<(), Error> {
+        let Some(passing) = &mut self.passing else { return Ok(()) };
+        // After the flows were read: no number is ahead of what is taken here.
+        let whole = self.enforcer.events(&mut passing.events)?;
+        let missed = self.enforcer.missed();
+        let new = missed.saturating_sub(self.tally.events_missed);
+        self.tally.events_missed = missed;
+        if new > 0 || !whole {
+            passing.forget();
+            self.law.sense(now, &Signal::SegmentsMissed);
+        }
+        if new > 0 {
+            self.news.missed(now, new);
+            if let Some(log) = &mut self.log {
+                log.missed(now, new);
+            }
+        }
+        let (law, resting) = (&mut self.law, &self.resting);
+        passing.tell(now, |key| resting.contains_key(key), |at, segment| law.sense(at, &Signal::Segment(segment)));
+        Ok(())
     }
 
     /// Tells the law of every flow that can be managed and whose station is known, as often as there is news. With `all` it looks at
@@ -336,6 +371,9 @@ impl<'a> Agent<'a> {
             {
                 known.told = now;
                 self.law.sense(now, &Signal::Flow(report));
+            }
+            if let Some(passing) = &mut self.passing {
+                passing.saw(key, id, station, flow);
             }
             if self.log.is_some() {
                 let (window, target) = (flow.window(), None);

@@ -1,7 +1,8 @@
 //! The eBPF rewriter: loaded, its maps read and written, its programs attached.
 
-use super::abi::{Beat, Counters, Entry, Key, Set, as_bytes_mut, from_bytes};
+use super::abi::{Beat, Counters, Entry, Event, Key, Set, as_bytes_mut, from_bytes};
 use super::attach::{self, Attachment};
+use super::events::{self, Events};
 use super::table::{Slot, Table};
 use super::watch::{Attention, Seen, Watch};
 use super::{Error, Method, privileges};
@@ -35,13 +36,15 @@ pub struct Load {
     pub max_flows: u32,
     /// An older heartbeat means that everything passes untouched.
     pub age_limit: Span,
+    /// Tell of segments of which the flows' numbers do not ([`Rewriter::events`]).
+    pub events: bool,
     /// Take the time from [`Rewriter::set_test_time`] instead of the kernel's clock.
     pub test_clock: bool,
 }
 
 impl Default for Load {
     fn default() -> Load {
-        Load { link_len: 14, max_flows: 4096, age_limit: Span::from_millis(500), test_clock: false }
+        Load { link_len: 14, max_flows: 4096, age_limit: Span::from_millis(500), events: false, test_clock: false }
     }
 }
 
@@ -82,6 +85,8 @@ pub enum Direction {
 pub struct Rewriter {
     // Dropped first: nothing is to run while maps go away.
     attachments: Vec<Attachment>,
+    /// `None` where nobody wants events.
+    events: Option<Events>,
     skeleton: RwndSkel<'static>,
     table: Table,
     load: Load,
@@ -116,11 +121,15 @@ impl Rewriter {
         open.progs.rwnd_downlink_ip.set_autoload(!ethernet);
         let sets = load.sets();
         open.maps.flows.set_max_entries(sets).map_err(failed)?;
+        let ring = if load.events { events::RING_LEN } else { page_size() };
+        open.maps.events.set_max_entries(ring).map_err(failed)?;
         let skeleton = open.load().map_err(failed)?;
         let unmapped = |source| Error::System { what: "the table's memory", source };
         let table = Table::map(skeleton.maps.flows.as_fd(), sets).map_err(unmapped)?;
+        let events = load.events.then(|| Events::open(&skeleton.maps.events)).transpose()?;
         let rewriter = Rewriter {
             attachments: Vec::new(),
+            events,
             skeleton,
             table,
             load,
@@ -133,6 +142,7 @@ impl Rewriter {
         // Keyed, so that nobody outside can choose who shares a set with whom.
         control.seed.store(RandomState::new().build_hasher().finish(), Ordering::Relaxed);
         control.age_limit.store(load.age_ticks(), Ordering::Relaxed);
+        control.events.store(u32::from(load.events), Ordering::Relaxed);
         control.tick_mask.store(if load.test_clock { 0 } else { u64::MAX }, Ordering::Relaxed);
         Ok(rewriter)
     }
@@ -214,6 +224,15 @@ impl Rewriter {
         self.watch.borrow_mut().look(&self.table, (changes, self.tick.get(), self.load.tick_len()), all, each);
     }
 
+    /// Takes what has been told since the last call; false if one of the events is not there yet, and so one of those that moved the
+    /// numbers of a flow which was read before.
+    ///
+    /// # Errors
+    /// [`Error::Map`].
+    pub fn events(&self, into: &mut Vec<Event>) -> Result<bool, Error> {
+        self.events.as_ref().map_or(Ok(true), |events| events.take(into))
+    }
+
     pub(super) fn set_target_at(&self, slot: Slot, born: Time, target: Option<Bytes>) -> bool {
         let mut flow = Flow::new();
         flow.set_target(target);
@@ -259,6 +278,7 @@ impl Rewriter {
             evicted: a.evicted + b.evicted,
             refused: a.refused + b.refused,
             apart: a.apart + b.apart,
+            missed: a.missed + b.missed,
         };
         Ok(each.unwrap_or_default().iter().filter_map(|bytes| from_bytes(bytes)).fold(Counters::default(), sum))
     }
@@ -314,10 +334,8 @@ impl Rewriter {
             test_tick: shared(&control.test_tick),
             test_now_ns: shared(&control.test_now_ns),
             seed: shared(&control.seed),
-            set_mask: {
-                // SAFETY: as for `shared`.
-                unsafe { AtomicU32::from_ptr(std::ptr::from_ref(&control.set_mask).cast_mut()) }
-            },
+            set_mask: shared32(&control.set_mask),
+            events: shared32(&control.events),
         }
     }
 
@@ -331,6 +349,21 @@ fn shared(word: &u64) -> &AtomicU64 {
     // SAFETY: the words lie in memory that the map shares with the kernel for as long as the skeleton lives, aligned to 8,
     // and every access on this side is atomic.
     unsafe { AtomicU64::from_ptr(std::ptr::from_ref(word).cast_mut()) }
+}
+
+/// As [`shared`], of 32 bits.
+fn shared32(word: &u32) -> &AtomicU32 {
+    // SAFETY: as for `shared`, aligned to 4.
+    unsafe { AtomicU32::from_ptr(std::ptr::from_ref(word).cast_mut()) }
+}
+
+/// Octets of a page: the kernel makes no smaller ring.
+fn page_size() -> u32 {
+    nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE)
+        .ok()
+        .flatten()
+        .and_then(|len| u32::try_from(len).ok())
+        .unwrap_or(4096)
 }
 
 impl Load {
@@ -367,6 +400,7 @@ struct Control<'a> {
     test_now_ns: &'a AtomicU64,
     seed: &'a AtomicU64,
     set_mask: &'a AtomicU32,
+    events: &'a AtomicU32,
 }
 
 const _: () = {
@@ -378,4 +412,5 @@ const _: () = {
     assert!(size_of::<types::rwnd_set>() == size_of::<Set>());
     assert!(size_of::<types::rwnd_counters>() == size_of::<Counters>());
     assert!(size_of::<types::rwnd_control>() == 64 && offset_of!(types::rwnd_control, set_mask) == 56);
+    assert!(offset_of!(types::rwnd_control, events) == 60);
 };

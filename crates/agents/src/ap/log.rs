@@ -4,7 +4,7 @@
 
 use super::Error;
 use super::abi::Key;
-use lasthop_laws::observation::{Address, Driver, Flow, Gone, Interval, Opened};
+use lasthop_laws::observation::{Address, Driver, Flow, Gone, Interval, Missed, Opened};
 use lasthop_signals::{FlowId, FlowReport, HopReport};
 use lasthop_units::Time;
 use serde::Serialize;
@@ -47,6 +47,10 @@ impl Log {
         self.line(&Driver { at, driver: state.to_owned() });
     }
 
+    pub(super) fn missed(&mut self, at: Time, events_missed: u64) {
+        self.line(&Missed { at, events_missed });
+    }
+
     pub(super) fn interval(&mut self, at: Time, hop: &HopReport, flows: Vec<Flow>) {
         self.line(&Interval { at, hop: hop.clone(), flows });
     }
@@ -72,7 +76,7 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::documented::{AP_DRIVER, AP_GONE, AP_INTERVAL, AP_OPENED, lines, lists_exactly};
+    use crate::documented::{AP_DRIVER, AP_GONE, AP_INTERVAL, AP_MISSED, AP_OPENED, lines, lists_exactly};
     use lasthop_laws::Why;
     use lasthop_signals::{Node, StationReport};
     use lasthop_units::{Bytes, Span};
@@ -110,10 +114,11 @@ mod tests {
         log.interval(now, &hop, vec![Flow { report, window, target: window, why: Why::Tight }]);
         log.gone(now, flow);
         log.driver(now, "lost");
+        log.missed(now, 3);
         assert!(log.finish().is_none());
         let lines = lines(&path);
         assert_eq!(lines[0]["opened"]["station_address"], "10.0.0.2:50000");
-        let kinds = [AP_OPENED, AP_INTERVAL, AP_GONE, AP_DRIVER];
+        let kinds = [AP_OPENED, AP_INTERVAL, AP_GONE, AP_DRIVER, AP_MISSED];
         assert_eq!(lines.len(), kinds.len());
         kinds.iter().zip(&lines).for_each(|(kind, line)| lists_exactly(kind, line));
     }

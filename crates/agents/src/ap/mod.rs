@@ -27,6 +27,8 @@ mod consistency;
 pub(crate) mod device;
 mod driver;
 mod error;
+#[cfg(feature = "bpf")]
+mod events;
 pub(crate) mod fraglist;
 #[cfg(feature = "bpf")]
 pub mod kernel;
@@ -39,6 +41,7 @@ mod news;
 mod offload;
 #[cfg(feature = "bpf")]
 pub(crate) mod owner;
+mod passing;
 pub(crate) mod privileges;
 mod probe;
 #[cfg(feature = "bpf")]

@@ -24,6 +24,7 @@ pub(super) struct News {
     accepted: Gathered<(Node, IpAddr)>,
     strangers: Gathered<IpAddr>,
     crowded: Gathered<()>,
+    missed: Gathered<()>,
     /// Flows without a place in the table that have been counted.
     places: u64,
 }
@@ -40,6 +41,7 @@ impl News {
             accepted: Gathered::new(),
             strangers: Gathered::new(),
             crowded: Gathered::new(),
+            missed: Gathered::new(),
             places: 0,
         }
     }
@@ -91,6 +93,11 @@ impl News {
         self.strangers.add(now, address);
     }
 
+    /// Events of the program were lost before they were read.
+    pub(super) fn missed(&mut self, now: Time, events: u64) {
+        self.missed.add_many(now, events, ());
+    }
+
     /// So many flows in all lost their place in the table, or found none.
     pub(super) fn places(&mut self, now: Time, lacking: u64) {
         let new = lacking.saturating_sub(self.places);
@@ -116,6 +123,12 @@ impl News {
             let flows = count(number, "flow");
             (self.say)(&format!("{flows} more without a place in the table, which is full: see --max-flows"));
         }
+        if let Some((number, ())) = self.missed.take(now) {
+            let events = count(number, "event");
+            (self.say)(&format!(
+                "{events} more of the program lost before they were read: nothing is learned from the time around them"
+            ));
+        }
         if let Some((number, ())) = self.stale.take(now) {
             let records = count(number, "record");
             (self.say)(&format!("{records} more of the driver ignored: older than the age limit when they came"));
@@ -137,6 +150,7 @@ mod tests {
             news.accepted(at(ms), Node(3), IpAddr::from([10, 0, 0, 3]));
             news.stranger(at(ms), IpAddr::from([10, 0, 0, 9]));
             news.places(at(ms), ms * 2);
+            news.missed(at(ms), 3);
             news.stale(at(ms));
             news.silent(at(ms), Span::from_millis(500));
             news.heard();
@@ -144,11 +158,12 @@ mod tests {
             news.tell(at(ms));
         }
         let said = SAID.lock().expect("not poisoned").clone();
-        assert!((20..=30).contains(&said.len()), "{said:?}");
+        assert!((25..=36).contains(&said.len()), "{said:?}");
         for part in [
             "1001 flows more taken on, the last of station 3 at 10.0.0.3",
             "1001 flows more left alone, the last of 10.0.0.9: neither",
             "2002 flows more without a place",
+            "3003 events more of the program lost",
             "1001 records more of the driver ignored",
             "no record of the driver counted for 500 ms",
             "the driver is heard again",

@@ -1,5 +1,6 @@
 //! The agent on a real interface: set up, run, leave nothing behind.
 
+use super::abi::Event;
 use super::agent::{Agent, Clock, Enforcer};
 use super::driver::{DriverSource, SocketDriver};
 use super::kernel::{Load, Rewriter};
@@ -22,12 +23,12 @@ pub fn run(config: &Config, law: Box<dyn HopLaw>, stop: &Stop) -> Result<Summary
     config.validate()?;
     let Some(path) = &config.driver else {
         let mut kernel = Kernel::open(&config.iface, &device::find(&config.iface)?)?;
-        let attached = Attached::prepare(config)?;
+        let attached = Attached::prepare(config, law.wants_segments())?;
         (config.say)(&format!("the kernel's counters of {}: {}", config.iface, kernel.tells()));
         return attached.run(config, law, &mut kernel, stop);
     };
     let failed = |source| Error::Driver { path: path.clone(), source };
-    let attached = Attached::prepare(config)?;
+    let attached = Attached::prepare(config, law.wants_segments())?;
     // Only now: who serves the driver's socket may take the connection as the sign that no flow will be missed.
     let mut driver = SocketDriver::connect(path).map_err(failed)?;
     (config.say)(&format!("the driver at {} is connected", path.display()));
@@ -44,7 +45,7 @@ pub fn run_with(
     driver: &mut dyn DriverSource,
     stop: &Stop,
 ) -> Result<Summary, Error> {
-    Attached::prepare(config)?.run(config, law, driver, stop)
+    Attached::prepare(config, law.wants_segments())?.run(config, law, driver, stop)
 }
 
 /// Programs in place, privileges given up.
@@ -67,7 +68,8 @@ struct Programs {
 }
 
 impl Attached {
-    fn prepare(config: &Config) -> Result<Attached, Error> {
+    /// `segments`: whether the law wants to know of every one.
+    fn prepare(config: &Config, segments: bool) -> Result<Attached, Error> {
         config.validate()?;
         let device = device::find(&config.iface)?;
         let claim = owner::claim(owner::AP, device.index)?;
@@ -81,7 +83,7 @@ impl Attached {
         };
         let log = config.log.as_deref().map(Log::create).transpose()?;
         let Config { max_flows, age_limit, .. } = *config;
-        let load = Load { link_len: device.link_len, max_flows, age_limit, ..Load::default() };
+        let load = Load { link_len: device.link_len, max_flows, age_limit, events: segments, ..Load::default() };
         let mut rewriter = Rewriter::load(load)?;
         let method = rewriter.attach(device.index, config.method)?;
         if config.drop_privileges {
@@ -186,6 +188,14 @@ impl Enforcer for Programs {
             return Err(Error::Detached { iface: self.iface.clone(), why });
         }
         self.lookout.as_ref().map_or(Ok(()), Lookout::look)
+    }
+
+    fn events(&self, into: &mut Vec<Event>) -> Result<bool, Error> {
+        self.rewriter.events(into)
+    }
+
+    fn missed(&self) -> u64 {
+        self.rewriter.counted().map_or(0, |counters| counters.missed)
     }
 
     fn without_place(&self) -> u64 {

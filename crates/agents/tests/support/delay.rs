@@ -34,18 +34,32 @@ impl DelayWire {
         b: (&Netns, &str),
         one_way: Duration,
         queue: Option<Queue>,
-        mut middle: MiddleBox,
+        middle: MiddleBox,
+    ) -> DelayWire {
+        DelayWire::fated(a, b, one_way, queue, (middle, Box::new(|_, place| place)))
+    }
+
+    /// The same with somebody who decides which of the packets from `a` go on.
+    pub fn fated(
+        a: (&Netns, &str),
+        b: (&Netns, &str),
+        one_way: Duration,
+        queue: Option<Queue>,
+        (mut middle, mut fate): (MiddleBox, Fate),
     ) -> DelayWire {
         let ends = [a, b].map(|(netns, name)| netns.within(|| tun(name)));
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
-        let thread = Some(std::thread::spawn(move || carry(ends, one_way, queue, &mut middle, &seen)));
+        let thread = Some(std::thread::spawn(move || carry(ends, one_way, queue, (&mut middle, &mut fate), &seen)));
         DelayWire { stop, thread }
     }
 }
 
 /// What a wire does with packets on their way.
 pub type MiddleBox = Box<dyn FnMut(usize, &mut Vec<u8>) + Send>;
+
+/// Whether a packet goes on, which has found a place in the queue or has not. One that has none cannot.
+pub type Fate = Box<dyn FnMut(&[u8], bool) -> bool + Send>;
 
 /// A queue of so many packets before a wire that carries so many octets a second.
 #[derive(Clone, Copy)]
@@ -63,11 +77,12 @@ struct Leaving {
 
 impl Leaving {
     /// When a packet that comes now has left; `None` if it finds no place.
-    fn admit(&mut self, now: Instant, len: usize) -> Option<Instant> {
+    fn admit(&mut self, now: Instant, len: usize, fate: impl FnOnce(bool) -> bool) -> Option<Instant> {
         while self.waiting.front().is_some_and(|gone| *gone <= now) {
             self.waiting.pop_front();
         }
-        if self.waiting.len() >= self.queue.packets {
+        let place = self.waiting.len() < self.queue.packets;
+        if !fate(place) || !place {
             return None;
         }
         self.free = self.free.max(now) + Duration::from_secs_f64(len as f64 / self.queue.octets_a_second);
@@ -85,7 +100,13 @@ impl Drop for DelayWire {
     }
 }
 
-fn carry(mut ends: [File; 2], delay: Duration, queue: Option<Queue>, middle: &mut MiddleBox, stop: &AtomicBool) {
+fn carry(
+    mut ends: [File; 2],
+    delay: Duration,
+    queue: Option<Queue>,
+    (middle, fate): (&mut MiddleBox, &mut Fate),
+    stop: &AtomicBool,
+) {
     let mut leaving = queue.map(|queue| Leaving { queue, free: Instant::now(), waiting: VecDeque::new() });
     let mut queues: [VecDeque<(Instant, Vec<u8>)>; 2] = Default::default();
     let mut buffer = vec![0; 65_536];
@@ -97,7 +118,8 @@ fn carry(mut ends: [File; 2], delay: Duration, queue: Option<Queue>, middle: &mu
             while let Ok(len) = ends[from].read(&mut buffer) {
                 let now = Instant::now();
                 let gone = match &mut leaving {
-                    Some(leaving) if from == 0 => leaving.admit(now, len),
+                    Some(leaving) if from == 0 => leaving.admit(now, len, |place| fate(&buffer[..len], place)),
+                    None if from == 0 => fate(&buffer[..len], true).then_some(now),
                     _ => Some(now),
                 };
                 if let Some(gone) = gone {

@@ -45,6 +45,14 @@ struct Interval {
     /// When it ended; `None` while it lasts.
     end: Option<Time>,
     counts: BTreeMap<Node, Count>,
+    /// Segments that passed before its count was final were not told: the count says nothing.
+    void: bool,
+}
+
+impl Interval {
+    fn begun() -> Interval {
+        Interval { end: None, counts: BTreeMap::new(), void: false }
+    }
 }
 
 /// The account of all flows of an access point.
@@ -97,8 +105,8 @@ struct FirstCopy {
 impl Evidence {
     /// An account that hears of an interval's first copies until `repair` after its end.
     pub fn new(repair: Span) -> Evidence {
-        let begun = Interval { end: None, counts: BTreeMap::new() };
-        Evidence { repair, tracks: BTreeMap::new(), intervals: VecDeque::from([begun]), first: 0, open: 0 }
+        let intervals = VecDeque::from([Interval::begun()]);
+        Evidence { repair, tracks: BTreeMap::new(), intervals, first: 0, open: 0 }
     }
 
     /// The number of the interval that lasts.
@@ -122,7 +130,7 @@ impl Evidence {
         if let Some(last) = self.intervals.back_mut() {
             last.end = Some(now);
         }
-        self.intervals.push_back(Interval { end: None, counts: BTreeMap::new() });
+        self.intervals.push_back(Interval::begun());
         let memory = self.repair + INTERVAL_MAX;
         let old = |at: Time| at + memory < now;
         self.tracks.retain(|_, track| {
@@ -139,6 +147,18 @@ impl Evidence {
     /// What is known of an interval's first copies for a station.
     pub fn count(&self, interval: u64, station: Node) -> Count {
         self.get(interval).and_then(|interval| interval.counts.get(&station)).copied().unwrap_or_default()
+    }
+
+    /// False if segments were missed before the interval's count was final: it then says nothing.
+    pub fn is_whole(&self, interval: u64) -> bool {
+        self.get(interval).is_some_and(|interval| !interval.void)
+    }
+
+    /// Segments have passed that were not told: of what is not final by now nothing is known, and flows begin anew.
+    pub fn missed(&mut self) {
+        let open = self.open.saturating_sub(self.first) as usize;
+        self.intervals.range_mut(open..).for_each(|interval| interval.void = true);
+        self.tracks.clear();
     }
 
     /// True if an interval's count does not change any more.

@@ -7,7 +7,8 @@
 //!             station's flows, whoever shares their queue, and its features tell of the other stations' queues, too. The paper waits
 //!             for no repair: cut after 1.5 round trips, what a timeout repairs (200 ms or more) would count as carried. `repair` is
 //!             1.5 s by default: the longest of 3 round trips of 500 ms and RFC 6298's first timeout of a second.
-//! Validity:   a moment without a first copy in its horizon, or whose horizon has a gap of samples, makes no item. Moments 4 ms apart
+//! Validity:   a moment without a first copy in its horizon, or whose horizon has a gap of samples, makes no item, nor does one of which
+//!             segments were missed before its label was known. Moments 4 ms apart
 //!             make items that are nearly copies of each other.
 //! Checked by: tests::*, tests/oal_props.rs (what comes later changes nothing), crates/sim/tests/oal_labels.rs
 
@@ -138,6 +139,7 @@ impl Collector {
         match signal {
             Signal::Flow(report) => self.sampler.flow(report),
             Signal::Segment(segment) => self.evidence.segment(now, segment),
+            Signal::SegmentsMissed => self.evidence.missed(),
             Signal::FlowGone(flow) => {
                 self.sampler.flow_gone(*flow);
                 self.evidence.gone(*flow);
@@ -256,7 +258,7 @@ impl Collector {
         let (mut sum, mut begin) = (Count::default(), item.at);
         for interval in item.interval..=last {
             let end = self.evidence.end(interval)?;
-            if end.since(begin) > GAP {
+            if end.since(begin) > GAP || !self.evidence.is_whole(interval) {
                 return None;
             }
             begin = end;
@@ -387,5 +389,24 @@ mod tests {
         }
         assert!(items.iter().all(|item| *item < at(248) || *item >= at(500)), "50 ms ahead is no sample");
         assert!(items.contains(&at(244)) && items.contains(&at(500)));
+    }
+
+    #[test]
+    fn where_segments_were_missed_before_a_label_was_known_there_is_no_item() {
+        let timing = Timing { horizon: Span::from_millis(10), repair: Span::from_millis(100) };
+        let (mut collector, mut items) = (Collector::new(timing), Vec::new());
+        for ms in (0..1000).step_by(4) {
+            if ms == 600 {
+                collector.sense(at(ms), &Signal::SegmentsMissed);
+            }
+            collector.sense(at(ms), &hop(ms, 0));
+            collector.take(|item| items.push(item.at));
+            (0..10).for_each(|n| collector.sense(at(ms), &data(ms as u32 / 4 * 10 + n)));
+        }
+        // Known by 596 ms is what had entered by 496 ms; what entered from 600 ms on can be learned from again.
+        let missing = |time: &Time| *time > at(484) && *time < at(600);
+        assert!(!items.iter().any(missing), "{items:?}");
+        let expected = (0..=484).chain(600..=884).filter(|ms| ms % 4 == 0).map(at);
+        assert_eq!(items, expected.collect::<Vec<_>>());
     }
 }

@@ -64,6 +64,16 @@ pub struct Gone {
     pub gone: FlowId,
 }
 
+/// Events of the program were lost before the agent read them.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Missed {
+    /// When the agent found that out.
+    #[serde(rename = "t_ns")]
+    pub at: Time,
+    /// How many, since the last such line.
+    pub events_missed: u64,
+}
+
 /// The driver has fallen silent, or is heard again.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Driver {

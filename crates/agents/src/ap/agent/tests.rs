@@ -1,7 +1,7 @@
 //! The loop with a law of one line, a driver that plays a script, and maps in memory.
 
 use super::*;
-use lasthop_signals::{Node, StationReport};
+use lasthop_signals::{Node, Segment, StationReport};
 use lasthop_wire::FlowKey;
 use lasthop_wire::tcp::{Flags, TcpHeader, TcpOptions};
 use std::cell::{Cell, RefCell};
@@ -18,6 +18,14 @@ struct Fixed {
     window: Bytes,
     flows: BTreeMap<FlowId, Node>,
     gone: std::sync::Arc<std::sync::Mutex<Vec<FlowId>>>,
+    /// What it was told of segments, and of the ends of intervals; `None`: it does not want to know.
+    passed: Option<std::sync::Arc<std::sync::Mutex<Vec<String>>>>,
+}
+
+impl Fixed {
+    fn note(&self, line: String) {
+        self.passed.iter().for_each(|passed| passed.lock().expect("not poisoned").push(line.clone()));
+    }
 }
 
 impl HopLaw for Fixed {
@@ -28,8 +36,17 @@ impl HopLaw for Fixed {
                 self.flows.remove(id);
                 self.gone.lock().expect("not poisoned").push(*id);
             }
+            Signal::Segment(Segment { flow, station, way, seq, len, count, ack, .. }) => {
+                self.note(format!("{} {} {way:?} {seq}+{len} ({count}) {ack}", flow.0, station.0));
+            }
+            Signal::SegmentsMissed => self.note("missed".to_owned()),
+            Signal::Hop(_) => self.note("hop".to_owned()),
             _ => {}
         }
+    }
+
+    fn wants_segments(&self) -> bool {
+        self.passed.is_some()
     }
 
     fn decide(&self, _: Time, each: &mut dyn FnMut(FlowId, Decision)) {
@@ -54,6 +71,9 @@ struct Memory {
     shown: Cell<u64>,
     /// Packets have begun to pass the programs by.
     bypassed: Cell<bool>,
+    /// What the program tells, and how often it had no room for that.
+    events: RefCell<Vec<Event>>,
+    missed: Cell<u64>,
 }
 
 /// The last octets of a station's address stand for the place.
@@ -102,6 +122,15 @@ impl Enforcer for Memory {
     fn heartbeat(&self, now: Time) -> Result<(), Error> {
         self.beats.borrow_mut().push(now);
         Ok(())
+    }
+
+    fn events(&self, into: &mut Vec<Event>) -> Result<bool, Error> {
+        into.append(&mut self.events.borrow_mut());
+        Ok(true)
+    }
+
+    fn missed(&self) -> u64 {
+        self.missed.get()
     }
 
     fn without_place(&self) -> u64 {
@@ -244,8 +273,15 @@ fn play(memory: &Memory, turns: Vec<Turn>, log: Option<Log>) -> (Outcome, Option
 }
 
 fn play_saying(memory: &Memory, turns: Vec<Turn>, log: Option<Log>, say: Say) -> (Outcome, Option<Log>) {
-    let gone = std::sync::Arc::default();
-    let law = Fixed { window: Bytes::new(20_000), flows: BTreeMap::new(), gone: std::sync::Arc::clone(&gone) };
+    play_law(memory, turns, log, say, fixed())
+}
+
+fn fixed() -> Fixed {
+    Fixed { window: Bytes::new(20_000), flows: BTreeMap::new(), gone: std::sync::Arc::default(), passed: None }
+}
+
+fn play_law(memory: &Memory, turns: Vec<Turn>, log: Option<Log>, say: Say, law: Fixed) -> (Outcome, Option<Log>) {
+    let gone = std::sync::Arc::clone(&law.gone);
     let (now, stop) = (Cell::new(START), Stop::new());
     let stations = [(IpAddr::from([10, 0, 0, 1]), Node(1)), (IpAddr::from([10, 0, 0, 2]), Node(2))];
     let stations = Stations::new(&stations);
@@ -586,6 +622,14 @@ mod full_table {
             Ok(())
         }
 
+        fn events(&self, into: &mut Vec<Event>) -> Result<bool, Error> {
+            Rewriter::events(self, into)
+        }
+
+        fn missed(&self) -> u64 {
+            0
+        }
+
         fn without_place(&self) -> u64 {
             self.counted().expect("a map").evicted
         }
@@ -667,10 +711,43 @@ mod full_table {
             let station = StationReport::unseen(Node(3));
             record.report.stations = vec![StationReport { phy_rate: Rate::from_mbit(100), ..station }];
             let before = busy();
-            agent.interval(now, record, n.is_multiple_of(250));
+            agent.interval(now, record, n.is_multiple_of(250)).expect("a map");
             busy() - before
         };
         let costs = (1..=300).map(interval).collect();
         (held, agent.tally.flows, costs)
     }
+}
+
+#[test]
+fn a_law_that_wants_segments_hears_them_before_the_interval_ends_and_is_told_when_some_are_missing() {
+    let memory = Memory::default();
+    // From 8 on it has carried 1448 octets, three segments without an MSS option; then it repeats them.
+    let repeat = |memory: &Memory| {
+        let at = START + Span::from_millis(6);
+        let event =
+            Event::test((key([10, 0, 0, 1]), START + Span::from_millis(5), at), (1456, 8), false, (8, 1448, 6), &[]);
+        memory.events.borrow_mut().push(event);
+    };
+    let turns: Vec<Turn> = vec![
+        Turn::Report,
+        Turn::Then(Box::new(move |memory: &Memory| {
+            memory.flows.borrow_mut().insert(key([10, 0, 0, 1]), connection(START + Span::from_millis(5), 5));
+            repeat(memory);
+        })),
+        Turn::Report,
+        Turn::Then(Box::new(move |memory: &Memory| {
+            repeat(memory);
+            memory.missed.set(7);
+        })),
+        Turn::Report,
+        Turn::Report,
+    ];
+    let passed = std::sync::Arc::default();
+    let law = Fixed { passed: Some(std::sync::Arc::clone(&passed)), ..fixed() };
+    let (outcome, _) = play_law(&memory, turns, None, |_| {}, law);
+    outcome.ended.expect("memory does not fail");
+    let passed = passed.lock().expect("not poisoned").clone();
+    assert_eq!(passed, ["hop", "0 1 Down 8+1448 (3) 0", "0 1 Down 8+1448 (0) 0", "hop", "missed", "hop", "hop"]);
+    assert_eq!(outcome.tally.events_missed, 7);
 }

@@ -221,6 +221,16 @@ impl Flow {
         self.wired.min(now).or(handshake)
     }
 
+    /// Sequence number of the first octet towards the station; `None` before the SYN that says so.
+    pub fn first_octet(&self) -> Option<u32> {
+        (self.down_seen & seen::SYN != 0).then(|| self.down_isn.wrapping_add(1))
+    }
+
+    /// Highest sequence number forwarded to the station, and highest acknowledgement forwarded from it. SYN and FIN take numbers, too.
+    pub const fn progress(&self) -> (u32, u32) {
+        (self.max_end, self.highest_ack)
+    }
+
     /// s: the shift of the station's window field (rule 1).
     pub(super) fn shift(&self) -> u32 {
         u32::from(self.shift)
@@ -236,9 +246,9 @@ impl Flow {
         *self = Flow { rewritten: self.rewritten, ..Flow::new() };
     }
 
-    /// Largest payload of a segment towards the station: the smaller MSS option, as the other end's path may be
+    /// Largest payload of a segment towards the station, octets: the smaller MSS option, as the other end's path may be
     /// narrower, less what timestamps take from every segment.
-    pub(super) fn mss(&self) -> u32 {
+    pub fn mss(&self) -> u32 {
         let option = |mss: u16| u32::from(if mss == 0 { DEFAULT_MSS } else { mss });
         let payload = option(self.down_mss).min(option(self.up_mss));
         payload.saturating_sub(if self.has_timestamps() { TIMESTAMPS_LEN } else { 0 }).max(MIN_MSS)
