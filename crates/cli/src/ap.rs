@@ -1,17 +1,23 @@
 //! `lasthop ap`.
 
+mod metrics;
+
 use crate::law::{AccessPoint, Law};
 use crate::{flag, note, say};
 use anyhow::bail;
 use clap::{Args as ClapArgs, ValueEnum};
+use lasthop_agents::ap::status::Viewer;
 use lasthop_agents::ap::{self, Config, Method, Summary};
 use lasthop_laws::Place;
 use lasthop_report::AgentAccount;
 use lasthop_signals::Node;
 use lasthop_units::{Span, count};
-use std::net::IpAddr;
+use metrics::Exporter;
+use std::net::{IpAddr, SocketAddr};
+
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Its command line.
 #[derive(ClapArgs)]
@@ -29,7 +35,7 @@ pub struct Args {
     #[arg(long = "station", value_name = "ADDRESS=NUMBER", value_parser = |text: &str| flag::station::<IpAddr>(text, "IP"))]
     stations: Vec<(IpAddr, Node)>,
     /// Remove what a killed agent left on the interface, and end
-    #[arg(long, conflicts_with_all = ["driver", "stations", "log", "shadow"])]
+    #[arg(long, conflicts_with_all = ["driver", "stations", "log", "shadow", "listen"])]
     clean: bool,
     #[command(flatten)]
     law: Law<AccessPoint>,
@@ -48,6 +54,9 @@ pub struct Args {
     /// Begin although hardware flow offload or hardware NAT may carry flows past the agent
     #[arg(long)]
     allow_offload: bool,
+    /// Serve what the agent does at http://ADDR:PORT/metrics, for Prometheus
+    #[arg(long, value_name = "ADDR:PORT")]
+    listen: Option<SocketAddr>,
     /// Write every decision to this file (JSON lines: docs/reference/logs.md)
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
@@ -93,8 +102,13 @@ pub fn ap(args: Args) -> anyhow::Result<ExitCode> {
     let choice = args.law.choice();
     choice.check().map_err(|error| flag::of_law(error, Place::AccessPoint))?;
     let law = choice.hop()?;
-    let config = args.config();
+    let mut config = args.config();
     config.validate().map_err(flag::of_ap)?;
+    if let Some(address) = args.listen {
+        let exporter = Exporter::bind(address)?;
+        note!("metrics at http://{}/metrics", exporter.address()?);
+        config.viewer = Some(Arc::new(exporter) as Arc<dyn Viewer>);
+    }
     let stop = ap::stop_on_signals()?;
     let summary = ap::run(&config, law, stop).map_err(flag::of_ap)?;
     let tally = summary.tally;

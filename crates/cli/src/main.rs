@@ -13,6 +13,7 @@ mod doctor;
 mod flag;
 mod gateway;
 mod host;
+mod http;
 mod input;
 mod lab;
 mod law;
@@ -30,6 +31,7 @@ mod relay;
 mod reproduce;
 mod run;
 mod station;
+mod status;
 mod stream;
 mod trace;
 
@@ -79,6 +81,8 @@ enum Command {
     /// again within a second. Nothing stays attached, but for the filters of a killed agent where there is no TCX (before Linux
     /// 6.6): they let everything pass untouched, and --clean removes them. It cannot help QUIC, UDP, or TCP inside tunnels.
     Ap(ap::Args),
+    /// Ask the agents of access points that run here what they do
+    Status(status::Args),
     /// Be the edge proxy: pace what servers send to stations, so that nothing queues at their access point
     ///
     /// Ends TCP connections for stations and sends what comes out of them through an encrypted tunnel, paced for each station so
@@ -172,6 +176,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::check(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Ap(args) => ap::ap(args),
+        Command::Status(args) => status::status(&args),
         Command::Proxy(args) => proxy::proxy(&args),
         Command::Station(args) => station::station(&args),
         Command::Host(args) => host::host(&args),

@@ -1,7 +1,6 @@
 //! `lasthop monitor`.
 
 mod columns;
-mod http;
 mod live;
 mod metrics;
 mod view;

@@ -1,6 +1,7 @@
 //! The agent of a build without eBPF: says what is missing.
 
 use super::driver::DriverSource;
+use super::status::Status;
 use super::{Cleaned, Config, Error, Stop, Summary};
 use lasthop_laws::HopLaw;
 
@@ -27,5 +28,13 @@ pub fn run_with(config: &Config, _: Box<dyn HopLaw>, _: &mut dyn DriverSource, _
 /// # Errors
 /// Always.
 pub fn clean(_: &str) -> Result<Cleaned, Error> {
+    Err(Error::NotBuilt)
+}
+
+/// Always [`Error::NotBuilt`]: this binary has no agent that could be asked.
+///
+/// # Errors
+/// Always.
+pub fn ask(_: &str) -> Result<Option<Status>, Error> {
     Err(Error::NotBuilt)
 }

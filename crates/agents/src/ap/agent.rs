@@ -7,6 +7,7 @@ use super::log::Log;
 use super::news::News;
 use super::passing::Passing;
 use super::stations::Stations;
+use super::status::{self, Done, Flows, Status};
 use super::table::Slot;
 use super::watch::{Attention, Seen};
 use super::{Error, Stop};
@@ -14,7 +15,7 @@ use crate::backoff::Backoff;
 use crate::tunnel::Say;
 use lasthop_laws::oal::rwnd::Flow;
 use lasthop_laws::{Decision, HopLaw, Why, observation};
-use lasthop_signals::{FlowId, Node, Signal};
+use lasthop_signals::{FlowId, HopReport, Node, Signal};
 use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::driver::Record;
 use std::collections::BTreeMap;
@@ -38,6 +39,8 @@ pub(super) trait Enforcer {
     fn missed(&self) -> u64;
     /// Flows that have lost their place in the table to others, or found none, so far.
     fn without_place(&self) -> u64;
+    /// Shows the agent's status to whoever wants to see it.
+    fn show(&self, _status: &dyn Fn() -> Status) {}
 }
 
 /// The world's time.
@@ -101,6 +104,8 @@ pub(super) struct Agent<'a> {
     /// Flows of nobody knows whom that have been noted: when they were born, by their place in the table.
     strangers: BTreeMap<Slot, Time>,
     decisions: BTreeMap<FlowId, Decision>,
+    /// The last report that was acted on.
+    last: HopReport,
     next_id: u32,
 }
 
@@ -138,6 +143,7 @@ const LOOK: Span = Span::from_millis(4);
 /// A flow that the law has been told of.
 struct Known {
     id: FlowId,
+    station: Node,
     slot: Slot,
     born: Time,
     /// When the law was last told of it.
@@ -171,6 +177,7 @@ impl<'a> Agent<'a> {
             resting: BTreeMap::new(),
             strangers: BTreeMap::new(),
             decisions: BTreeMap::new(),
+            last: HopReport::default(),
             next_id: 0,
         }
     }
@@ -182,7 +189,7 @@ impl<'a> Agent<'a> {
         let patience = Span::from_nanos(self.age_limit.as_nanos() / 4).min(BREATH);
         let mut heard = clock.now();
         let mut lost = false;
-        let (mut looked, mut surveyed) = (heard, heard);
+        let (mut looked, mut surveyed, began_at) = (heard, heard, heard);
         let mut reason = Ok(());
         let (mut connected, mut backoff) = (true, Backoff::new());
         while !stop.is_asked() && reason.is_ok() {
@@ -245,11 +252,43 @@ impl<'a> Agent<'a> {
                 reason = self.enforcer.sees_all();
                 self.news.places(now, self.enforcer.without_place());
                 self.news.tell(now);
+                let agent = &*self;
+                agent.enforcer.show(&|| agent.status((began_at, heard, now), lost));
             }
             clock.rest(LEAST_INTERVAL.saturating_sub(clock.now().since(began)));
         }
         self.open_windows(clock, stop)?;
         reason
+    }
+
+    /// What there is to show. `times`: when it began, when a report was acted on last, now.
+    fn status(&self, (began, heard, now): (Time, Time, Time), lost: bool) -> Status {
+        let mut flows = Flows::default();
+        let mut of: BTreeMap<Node, usize> = BTreeMap::new();
+        for known in self.known.values() {
+            let decision = self.decisions.get(&known.id);
+            let decision = decision.filter(|decision| decision.rwnd.is_some() && !lost);
+            match decision.map(|decision| decision.why) {
+                Some(Why::Tight) => flows.tight += 1,
+                Some(_) => flows.ceiling += 1,
+                None => flows.free += 1,
+            }
+            *of.entry(known.station).or_default() += 1;
+        }
+        let count = |station| of.get(&station).copied().unwrap_or(0);
+        Status {
+            law: self.law.name().to_owned(),
+            pid: std::process::id(),
+            running_s: now.since(began).as_secs_f64(),
+            heard_s: now.since(heard).as_secs_f64(),
+            driver_lost: lost,
+            flows,
+            resting: self.resting.len(),
+            stations: self.last.stations.iter().map(|report| status::of_station(report, count)).collect(),
+            shared_backlog_packets: self.last.queues.iter().map(|queue| u64::from(queue.backlog_packets)).sum(),
+            done: Done::of(&self.tally),
+            ..Status::default()
+        }
     }
 
     /// Rule 10 to the end: what is still limited when the programs go is freed at once, and may send a burst.
@@ -293,6 +332,9 @@ impl<'a> Agent<'a> {
                 }
             }
             log.interval(now, hop, lines);
+        }
+        if let Signal::Hop(hop) = signal {
+            self.last = hop;
         }
         Ok(())
     }
@@ -354,7 +396,7 @@ impl<'a> Agent<'a> {
                 self.lay_to_rest(now, key, flow);
                 return Attention::OnChange;
             }
-            let Some((id, is_new)) = self.identify(now, slot, key, flow, &mut room) else {
+            let Some((id, is_new)) = self.identify(now, (slot, station), key, flow, &mut room) else {
                 return Attention::Always;
             };
             if is_new {
@@ -410,11 +452,18 @@ impl<'a> Agent<'a> {
 
     /// The number of a flow, and whether it is a new one: a connection that takes another's key is another flow. `None` for a new one
     /// if there is no more room for such in this interval.
-    fn identify(&mut self, now: Time, slot: Slot, key: &Key, flow: &Flow, room: &mut usize) -> Option<(FlowId, bool)> {
+    fn identify(
+        &mut self,
+        now: Time,
+        (slot, station): (Slot, Node),
+        key: &Key,
+        flow: &Flow,
+        room: &mut usize,
+    ) -> Option<(FlowId, bool)> {
         let seen = self.tally.intervals;
         if let Some(known) = self.known.get_mut(key).filter(|known| known.born == flow.born()) {
             known.seen = seen;
-            known.slot = slot;
+            (known.slot, known.station) = (slot, station);
             return Some((known.id, false));
         }
         *room = room.checked_sub(1)?;
@@ -425,7 +474,7 @@ impl<'a> Agent<'a> {
             Some(known) if known.born == flow.born() => {
                 // The law has forgotten it, and is told at once.
                 let id = known.id;
-                self.known.insert(*key, Known { slot, seen, told: Time::ZERO, ..known });
+                self.known.insert(*key, Known { slot, station, seen, told: Time::ZERO, ..known });
                 return Some((id, false));
             }
             Some(other) => self.note_gone(now, other.id),
@@ -435,7 +484,7 @@ impl<'a> Agent<'a> {
         self.next_id = self.next_id.wrapping_add(1);
         self.tally.flows += 1;
         // What the table says counts: an agent may find targets of its own from before a driver's loss.
-        let known = Known { id, slot, born: flow.born(), told: now, target: flow.target(), seen };
+        let known = Known { id, station, slot, born: flow.born(), told: now, target: flow.target(), seen };
         self.known.insert(*key, known);
         Some((id, true))
     }

@@ -3,12 +3,14 @@
 use super::Error;
 use super::abi::Counters;
 use super::agent::Tally;
+use super::status::Viewer;
 use crate::tunnel::Say;
 use lasthop_signals::Node;
 use lasthop_units::Span;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// How an agent runs.
 #[derive(Clone, Debug)]
@@ -31,6 +33,8 @@ pub struct Config {
     pub shadow: bool,
     /// Begin although something may carry packets past the programs ([`super::bypasses`]).
     pub allow_offload: bool,
+    /// Who is shown the agent's status as it runs, if anybody.
+    pub viewer: Option<Arc<dyn Viewer>>,
     /// Where to write the decision log (JSON lines), if anywhere.
     pub log: Option<PathBuf>,
     /// Who is told what happens while it runs.
@@ -52,6 +56,7 @@ impl Config {
             method: Method::Best,
             shadow: false,
             allow_offload: false,
+            viewer: None,
             log: None,
             say: |_| {},
             drop_privileges: true,

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
     use crate::documented::{AP_DRIVER, AP_GONE, AP_INTERVAL, AP_MISSED, AP_OPENED, lines, lists_exactly};
     use lasthop_laws::Why;
-    use lasthop_signals::{Node, StationReport};
+    use lasthop_signals::{Node, QueueReport, StationReport};
     use lasthop_units::{Bytes, Span};
     use lasthop_wire::FlowKey;
 
@@ -109,7 +109,11 @@ mod tests {
             protocol: lasthop_wire::ip::TCP,
         };
         let window = Some(Bytes::new(30_000));
-        let hop = HopReport { stations: vec![StationReport::unseen(station)], ..HopReport::default() };
+        let hop = HopReport {
+            stations: vec![StationReport::unseen(station)],
+            queues: vec![QueueReport::default()],
+            ..HopReport::default()
+        };
         log.opened(now, &Key::of_downlink(&between).expect("a TCP flow"), &report);
         log.interval(now, &hop, vec![Flow { report, window, target: window, why: Why::Tight }]);
         log.gone(now, flow);

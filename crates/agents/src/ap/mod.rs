@@ -18,6 +18,8 @@ pub mod abi;
 mod absent;
 mod agent;
 #[cfg(feature = "bpf")]
+mod asking;
+#[cfg(feature = "bpf")]
 pub(crate) mod attach;
 #[cfg(feature = "bpf")]
 mod clock;
@@ -50,12 +52,15 @@ mod signals;
 #[cfg(feature = "bpf")]
 mod sources;
 mod stations;
+pub mod status;
 mod table;
 mod watch;
 
 #[cfg(not(feature = "bpf"))]
-pub use absent::{clean, run, run_with};
+pub use absent::{ask, clean, run, run_with};
 pub use agent::Tally;
+#[cfg(feature = "bpf")]
+pub use asking::ask;
 #[cfg(feature = "bpf")]
 pub use attach::attached;
 pub use config::{Cleaned, Config, Method, Summary};

@@ -9,10 +9,12 @@ use super::Error;
 use nix::errno::Errno;
 use nix::sys::socket::sockopt::PeerCredentials;
 use nix::sys::socket::{
-    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, connect, getsockopt, listen, socket,
+    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, accept4, bind, connect, getsockopt, listen, socket,
 };
 use nix::unistd::geteuid;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 
 /// The kind of an access point's agent.
 pub(crate) const AP: &str = "ap";
@@ -21,7 +23,48 @@ pub(crate) const RELAY: &str = "relay";
 
 /// An interface is this process's until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Claim(#[expect(dead_code, reason = "held for its drop")] OwnedFd);
+pub(crate) struct Claim(OwnedFd);
+
+impl Claim {
+    /// Somebody who has called ([`call`]) and is root or this user; `None` if there is nobody. Does not wait. Others are hung up on.
+    pub(crate) fn asker(&self) -> Option<OwnedFd> {
+        loop {
+            let fd = match accept4(self.0.as_raw_fd(), SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK) {
+                // SAFETY: a fresh descriptor, owned by nobody else.
+                Ok(fd) => unsafe { OwnedFd::from_raw_fd(fd) },
+                Err(Errno::EINTR | Errno::ECONNABORTED) => continue,
+                Err(_) => return None,
+            };
+            if is_ours(&fd) {
+                return Some(fd);
+            }
+        }
+    }
+}
+
+/// Calls the agent of a kind that has claimed an interface, if one does, and it is root's or this user's.
+///
+/// # Errors
+/// What the kernel refuses; [`io::ErrorKind::PermissionDenied`] if the claim is another user's; [`io::ErrorKind::WouldBlock`] if others have
+/// called and the agent has not taken their calls.
+pub(crate) fn call(kind: &str, ifindex: i32) -> io::Result<Option<UnixStream>> {
+    let (fd, name) = (unix()?, name(kind, ifindex)?);
+    match connect(fd.as_raw_fd(), &name) {
+        Ok(()) if is_ours(&fd) => {
+            let stream = UnixStream::from(fd);
+            stream.set_nonblocking(false)?;
+            Ok(Some(stream))
+        }
+        Ok(()) => Err(io::Error::new(io::ErrorKind::PermissionDenied, "the interface is another user's")),
+        Err(Errno::ECONNREFUSED) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// True if at the other end there is root, or this user.
+fn is_ours(fd: &OwnedFd) -> bool {
+    getsockopt(fd, PeerCredentials).is_ok_and(|peer| peer.uid() == 0 || peer.uid() == geteuid().as_raw())
+}
 
 /// Claims an interface for an agent of a kind.
 ///
@@ -36,7 +79,7 @@ pub(crate) fn claim(kind: &str, ifindex: i32) -> Result<Claim, Error> {
         Err(errno) => return Err(failed(errno)),
     }
     // Who listens can be asked who it is.
-    listen(&fd, Backlog::new(1).map_err(failed)?).map_err(failed)?;
+    listen(&fd, Backlog::new(8).map_err(failed)?).map_err(failed)?;
     Ok(Claim(fd))
 }
 
@@ -44,9 +87,7 @@ pub(crate) fn claim(kind: &str, ifindex: i32) -> Result<Claim, Error> {
 pub(crate) fn is_claimed(kind: &str, ifindex: i32) -> bool {
     let Ok((fd, name)) = unix().and_then(|fd| Ok((fd, name(kind, ifindex)?))) else { return false };
     match connect(fd.as_raw_fd(), &name) {
-        Ok(()) => {
-            getsockopt(&fd, PeerCredentials).is_ok_and(|owner| owner.uid() == 0 || owner.uid() == geteuid().as_raw())
-        }
+        Ok(()) => is_ours(&fd),
         // It listens, and has been asked by others.
         Err(Errno::EAGAIN) => true,
         Err(_) => false,
@@ -76,7 +117,18 @@ mod tests {
             assert!(is_claimed(AP, ifindex));
         }
         assert!(matches!(claim(AP, ifindex), Err(Error::Busy)));
+        // Whoever calls is taken in turn; those before have only looked, and have gone.
+        let mut caller = call(AP, ifindex).expect("we may").expect("it is claimed");
+        let mut answered = 0;
+        while let Some(asker) = first.asker() {
+            let _ = nix::sys::socket::send(asker.as_raw_fd(), b"hello", nix::sys::socket::MsgFlags::MSG_NOSIGNAL);
+            answered += 1;
+        }
+        let mut said = String::new();
+        std::io::Read::read_to_string(&mut caller, &mut said).expect("an answer");
+        assert_eq!((said.as_str(), answered), ("hello", 5));
         drop(first);
+        assert!(call(AP, ifindex).expect("we may").is_none());
         assert!(!is_claimed(AP, ifindex));
         drop(claim(AP, ifindex).expect("free again"));
     }

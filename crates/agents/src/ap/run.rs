@@ -9,11 +9,13 @@ use super::lookout::Lookout;
 use super::owner::{self, Claim};
 use super::sources::Kernel;
 use super::stations::Stations;
+use super::status::{Status, Viewer};
 use super::table::Slot;
 use super::watch::{Attention, Seen};
-use super::{Cleaned, Config, Error, Method, Stop, Summary, attach, clock, device, offload, privileges};
+use super::{Cleaned, Config, Error, Method, Stop, Summary, asking, attach, clock, device, offload, privileges};
 use lasthop_laws::HopLaw;
 use lasthop_units::{Bytes, Span, Time};
+use std::sync::Arc;
 
 /// Runs the agent with reports from `config.driver`, or from the kernel, until `stop` is asked; nothing is left attached.
 ///
@@ -64,7 +66,9 @@ struct Programs {
     ifindex: i32,
     /// No target is ever set.
     shadow: bool,
-    _claim: Claim,
+    claim: Claim,
+    method: Method,
+    viewer: Option<Arc<dyn Viewer>>,
 }
 
 impl Attached {
@@ -102,8 +106,23 @@ impl Attached {
         if config.shadow {
             (config.say)("shadow: nothing is changed; orders are those that would be given");
         }
-        let (iface, ifindex, shadow) = (config.iface.clone(), device.index, config.shadow);
-        Ok(Attached { programs: Programs { rewriter, lookout, iface, ifindex, shadow, _claim: claim }, method, log })
+        if let Some(viewer) = config.viewer.clone() {
+            let serve = move || {
+                // It has what is left of the agent's privileges, and needs none.
+                if privileges::drop_all_but(&[]).is_ok() {
+                    viewer.serve();
+                }
+            };
+            let started = std::thread::Builder::new().name("lasthop-viewer".to_owned()).spawn(serve);
+            started.map_err(|source| Error::System { what: "a thread for the viewer", source })?;
+        }
+        let (iface, ifindex, shadow, viewer) =
+            (config.iface.clone(), device.index, config.shadow, config.viewer.clone());
+        Ok(Attached {
+            programs: Programs { rewriter, lookout, iface, ifindex, shadow, claim, method, viewer },
+            method,
+            log,
+        })
     }
 
     fn run(
@@ -200,6 +219,18 @@ impl Enforcer for Programs {
 
     fn without_place(&self) -> u64 {
         self.rewriter.counted().map_or(0, |counters| counters.evicted + counters.refused)
+    }
+
+    fn show(&self, status: &dyn Fn() -> Status) {
+        let method = match self.method {
+            Method::Clsact => "clsact",
+            _ => "tcx",
+        };
+        let whole = || Status { iface: self.iface.clone(), method: method.to_owned(), shadow: self.shadow, ..status() };
+        asking::answer(&self.claim, &whole);
+        if let Some(viewer) = &self.viewer {
+            viewer.show(&whole());
+        }
     }
 }
 

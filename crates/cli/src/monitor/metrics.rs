@@ -3,7 +3,7 @@
 //! Totals are of all connections. A connection has series of its own if it passes the filter, and if there are no more than
 //! [`MOST`] that are older: a host that opens thousands of connections a minute must not fill the server with series.
 
-use super::http;
+use crate::http;
 use anyhow::Context as _;
 use lasthop_agents::host::{Limit, Reading, Totals};
 use lasthop_wire::tcp_info::CaState;

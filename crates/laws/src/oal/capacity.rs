@@ -5,15 +5,15 @@
 //!             C_paper = goodput of the newest slot that was used over 60 % and not congested
 //! Symbols:    b, f -> time since the last report over `YIELD_HORIZON`, `FORGET_HORIZON`, y -> `yield_`, A -> `airtime()`; g and F are
 //!             [`Airtime`]'s
-//! Deviations: what the model leaves out (collisions, uplink contention) is learned as the yield y while the hop is backlogged. Of a driver
-//!             that does not count PPDUs, exchanges are taken for as long as a backlogged station's turn lets them be. A hop without
+//! Deviations: what the model leaves out (collisions, uplink contention) is learned as the yield y while the hop is backlogged. A hop without
 //!             airtime (a wired one) carries what its queue drains at ([`Drain`]), and its yield is 1.
-//! Validity:   as [`Airtime`], or as [`Drain`].
+//! Validity:   as [`Airtime`], or as [`Drain`]; without PPDUs the yield is not learned: short exchanges, which small windows make, would be
+//!             taken for a slow hop.
 //! Checked by: tests::*, sim scenarios
 
 use super::drain::Drain;
 use super::predictor::LossClass;
-use crate::airtime::{self, Airtime, CONTENTION, SERVICE_ROUND, grown, pairs, per, went_back};
+use crate::airtime::{self, Airtime, CONTENTION, grown, pairs, per, went_back};
 use lasthop_signals::{HopReport, Node, StationReport};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::{BTreeMap, VecDeque};
@@ -121,12 +121,7 @@ impl Capacity {
             if (packets, attempts) == (0, 0) {
                 return Some(0.0);
             }
-            let (Some(before), Some(ppdus)) = (old.tx_ppdus, new.tx_ppdus) else {
-                // What exchanges that delivered nothing took, nobody knows.
-                let bits = (new.tx_bytes - old.tx_bytes).bits() as f64;
-                return self.hop.link(new.station, SERVICE_ROUND).filter(|_| packets > 0).map(|link| bits / link);
-            };
-            let ppdus = ppdus - before;
+            let ppdus = new.tx_ppdus? - old.tx_ppdus?;
             let frames = per(attempts, ppdus)?;
             if packets == 0 {
                 // Exchanges that deliver nothing take time from the others all the same.

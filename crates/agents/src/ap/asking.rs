@@ -1,0 +1,68 @@
+//! How `lasthop status` asks an agent that runs: it calls the claim of the interface ([`owner`]), and the agent writes its status and hangs up.
+
+use super::status::Status;
+use super::{Error, device, owner};
+use nix::errno::Errno;
+use nix::sys::socket::{MsgFlags, send};
+use std::io::{self, Read as _};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// How long to wait for an agent's answer: it looks for who asks twice a second.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// Octets of an answer that is read at most: a thousand stations have a tenth of this.
+const LONGEST: u64 = 4 << 20;
+
+/// Asks the agent on an interface of this network namespace; `None` if there is none.
+///
+/// # Errors
+/// [`Error::NoInterface`]; [`Error::System`] if it does not answer within three seconds, or not as an agent does: one of another version,
+/// one that is stopped, or one of another user's that does not answer us.
+pub fn ask(iface: &str) -> Result<Option<Status>, Error> {
+    let device = device::find(iface)?;
+    let failed = |source| Error::System { what: "the agent's answer", source };
+    let Some(stream) = owner::call(owner::AP, device.index).map_err(failed)? else { return Ok(None) };
+    read(stream).map(Some).map_err(failed)
+}
+
+fn read(mut stream: UnixStream) -> io::Result<Status> {
+    #[allow(clippy::disallowed_methods, reason = "somebody waits for an answer")]
+    let now = Instant::now;
+    let deadline = now() + PATIENCE;
+    let mut text = Vec::new();
+    let mut piece = [0; 16_384];
+    loop {
+        let left = deadline.saturating_duration_since(now());
+        if left.is_zero() {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "none came within 3 s"));
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut piece) {
+            Ok(0) => break,
+            Ok(len) if text.len() as u64 + len as u64 <= LONGEST => text.extend_from_slice(&piece[..len]),
+            Ok(_) => return Err(io::Error::new(io::ErrorKind::InvalidData, "it does not end")),
+            Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if text.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it answers root and its own user only"));
+    }
+    serde_json::from_slice(&text).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// Answers everybody who has asked, without waiting for anybody: what does not fit into a socket's buffer is not sent.
+pub(super) fn answer(claim: &owner::Claim, status: &dyn Fn() -> Status) {
+    while let Some(asker) = claim.asker() {
+        let Ok(text) = serde_json::to_vec(&status()) else { return };
+        let mut rest = &text[..];
+        while !rest.is_empty() {
+            match send(asker.as_raw_fd(), rest, MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL) {
+                Ok(sent) => rest = &rest[sent..],
+                Err(Errno::EINTR) => {}
+                Err(_) => break,
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What an agent shows of itself while it runs: to whoever asks (`lasthop status`), and to a viewer that its program brings.
+
+use super::agent::Tally;
+use lasthop_signals::{Node, StationReport};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// An agent at one moment.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Status {
+    /// Its interface.
+    pub iface: String,
+    /// The law that decides.
+    pub law: String,
+    /// How its programs are attached: `tcx` or `clsact`.
+    pub method: String,
+    /// It changes nothing: windows are those that it would have ordered.
+    pub shadow: bool,
+    /// Its process.
+    pub pid: u32,
+    /// Seconds since it began.
+    pub running_s: f64,
+    /// Seconds since the driver, or the kernel, told something that could be acted on.
+    pub heard_s: f64,
+    /// The driver has been silent for longer than reports count: no window is lowered.
+    pub driver_lost: bool,
+    /// Flows that are managed, by whether windows are tight, are under a ceiling, or have no limit.
+    pub flows: Flows,
+    /// Flows that carry nothing at present.
+    pub resting: usize,
+    /// Stations, as the last report had them.
+    pub stations: Vec<StationStatus>,
+    /// Packets that wait in queues which all stations share.
+    pub shared_backlog_packets: u64,
+    /// What it has done so far.
+    pub done: Done,
+}
+
+/// Flows by what is done to them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Flows {
+    /// Their window is their share: the hop is about to lose, or to delay.
+    pub tight: usize,
+    /// Under a standing limit.
+    pub ceiling: usize,
+    /// Without a limit.
+    pub free: usize,
+}
+
+/// One station.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct StationStatus {
+    /// Its number.
+    pub station: u16,
+    /// Its managed flows.
+    pub flows: usize,
+    /// Packets that wait for it.
+    pub backlog_packets: u32,
+    /// Packets that its queue refused so far.
+    pub queue_drops: u64,
+    /// PHY rate towards it, Mbit/s; 0 if it is not known.
+    pub phy_rate_mbit_s: f64,
+}
+
+/// Counts since the agent began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Done {
+    /// Reports that were acted on.
+    pub intervals: u64,
+    /// Reports that were too old when they came.
+    pub stale_reports: u64,
+    /// Reports that could not be read, or contradicted themselves, the one before or the time.
+    pub refused_reports: u64,
+    /// Times that the driver fell silent.
+    pub driver_losses: u64,
+    /// Flows that were taken on.
+    pub flows: u64,
+    /// The most flows at once of nobody knows whom.
+    pub strangers: u64,
+    /// Windows that were ordered or lifted; in shadow mode those that would have been.
+    pub orders: u64,
+    /// The longest that the work of one interval took, microseconds.
+    pub longest_work_us: u64,
+}
+
+impl Done {
+    pub(super) fn of(tally: &Tally) -> Done {
+        Done {
+            intervals: tally.intervals,
+            stale_reports: tally.stale_reports,
+            refused_reports: tally.refused_reports,
+            driver_losses: tally.driver_losses,
+            flows: tally.flows,
+            strangers: tally.strangers,
+            orders: tally.orders,
+            longest_work_us: tally.longest_work.as_nanos() / 1_000,
+        }
+    }
+}
+
+/// Who is shown an agent's status as it runs.
+pub trait Viewer: fmt::Debug + Send + Sync {
+    /// Serves what was shown last, for ever, on a thread without any privilege that the agent starts once it is attached.
+    fn serve(&self);
+
+    /// Takes what is so now, twice a second; returns at once.
+    fn show(&self, status: &Status);
+}
+
+/// A station's line.
+pub(super) fn of_station(report: &StationReport, flows: impl Fn(Node) -> usize) -> StationStatus {
+    StationStatus {
+        station: report.station.0,
+        flows: flows(report.station),
+        backlog_packets: report.backlog_packets,
+        queue_drops: report.queue_drops,
+        phy_rate_mbit_s: report.phy_rate.as_mbit_f64(),
+    }
+}

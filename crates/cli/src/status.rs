@@ -1,0 +1,104 @@
+//! `lasthop status`.
+
+use crate::{flag, note, say};
+use anyhow::bail;
+use clap::Args as ClapArgs;
+use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
+use lasthop_agents::ap;
+use lasthop_agents::ap::status::Status;
+use lasthop_units::count;
+use std::process::ExitCode;
+
+/// Its command line.
+#[derive(ClapArgs)]
+pub struct Args {
+    /// The interface of the agent [default: every one of this network namespace]
+    #[arg(long, value_name = "DEV")]
+    iface: Option<String>,
+    /// Print each status as a line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Asks the agents that run, and prints what they answer.
+pub fn status(args: &Args) -> anyhow::Result<ExitCode> {
+    let ifaces = match &args.iface {
+        Some(iface) => vec![iface.clone()],
+        None => {
+            let all = nix::net::if_::if_nameindex()?;
+            all.iter().filter_map(|iface| Some(iface.name().to_str().ok()?.to_owned())).collect()
+        }
+    };
+    let mut found = Vec::new();
+    for iface in &ifaces {
+        match ap::ask(iface) {
+            Ok(status) => found.extend(status),
+            // Not every interface is one that an agent could be on.
+            Err(ap::Error::LinkType { .. } | ap::Error::NoInterface { .. }) if args.iface.is_none() => {}
+            Err(error) => return Err(flag::of_ap(error)),
+        }
+    }
+    if found.is_empty() {
+        match &args.iface {
+            Some(iface) => bail!("no agent runs on {iface}: `lasthop ap --iface {iface}` starts one"),
+            None => {
+                bail!("no agent of an access point runs in this network namespace: `lasthop ap --iface DEV` starts one")
+            }
+        }
+    }
+    for status in &found {
+        if args.json {
+            say!("{}", serde_json::to_string(status)?)?;
+        } else {
+            tell(status)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tell(status: &Status) -> anyhow::Result<()> {
+    let Status { iface, law, method, shadow, pid, running_s, heard_s, driver_lost, flows, resting, done, .. } = status;
+    let mode = if *shadow { "shadow, nothing is changed" } else { "acting" };
+    say!("{iface}: {law}, {mode}; attached by {method}; process {pid}, for {running_s:.0} s")?;
+    let driver = if *driver_lost { "silent: no window is lowered" } else { "heard" };
+    say!(
+        "driver: {driver}, last {heard_s:.2} s ago; {} acted on, {} refused, {} too old, {} silent",
+        count(done.intervals, "report"),
+        done.refused_reports,
+        done.stale_reports,
+        count(done.driver_losses, "time")
+    )?;
+    let total = flows.tight + flows.ceiling + flows.free;
+    say!(
+        "flows: {total} ({} tight, {} under a ceiling, {} without a limit), {resting} at rest, {} taken on so far; {}",
+        flows.tight,
+        flows.ceiling,
+        flows.free,
+        done.flows,
+        count(done.orders, "order")
+    )?;
+    if done.strangers > 0 {
+        note!("up to {} flows at once were of nobody knows whom, and left alone", done.strangers);
+    }
+    if status.shared_backlog_packets > 0 {
+        say!("waiting for all stations: {}", count(status.shared_backlog_packets, "packet"))?;
+    }
+    let mut table = Table::new();
+    let ruled = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+    table.load_style(ruled).set_header(["station", "flows", "waiting", "refused", "PHY rate, Mbit/s"]);
+    for station in &status.stations {
+        let rate = match station.phy_rate_mbit_s {
+            0.0 => "-".to_owned(),
+            rate => format!("{rate:.1}"),
+        };
+        table.add_row([
+            station.station.to_string(),
+            station.flows.to_string(),
+            station.backlog_packets.to_string(),
+            station.queue_drops.to_string(),
+            rate,
+        ]);
+    }
+    table.column_iter_mut().for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    say!("{table}")
+}
