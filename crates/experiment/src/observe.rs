@@ -95,6 +95,7 @@ pub fn observe<E>(
         takers.push(observer.taker());
         Some(Box::new(observer))
     })?;
+    world.without_meters();
     let hidden = |device, names: &[String]| -> Vec<_> {
         names.iter().map(|name| key.pseudonym(device, name.as_bytes())).collect()
     };
