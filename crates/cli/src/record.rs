@@ -3,7 +3,7 @@
 use crate::flag::Wrong;
 use crate::progress::Bar;
 use crate::{Shown, check, say};
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use lasthop_dataset::{DataSetError, PseudonymKey, Recording, Row, Writer, Written};
 use lasthop_experiment::campus::{CHANNELS, Day, PART, Part};
 use lasthop_experiment::{ExperimentError, Names, ObserveError, Observed, Progress as _, observe, recording};
@@ -92,11 +92,10 @@ fn law(scenario: &Scenario, args: &Args) -> anyhow::Result<SetUp> {
 fn one(args: &Args, path: &Path, key: &PseudonymKey) -> anyhow::Result<(Written, Span)> {
     let scenario = check::load(path)?;
     if !matches!(scenario.hop(), lasthop_scenario::Hop::Wifi(_)) {
-        let what = format!(
+        bail!(
             "{}: its last hop is no Wi-Fi, and only access points record: use a scenario with [hop.wifi]",
             path.display()
         );
-        return Err(Wrong::line(what));
     }
     let (names, duration) = (Names::of(&scenario), scenario.duration());
     let job = Job { name: scenario.name().to_owned(), scenario, names, shift: Span::ZERO };
@@ -205,7 +204,7 @@ fn simulate(
         Err(ObserveError::Sim(source)) => {
             return Err(ExperimentError::Sim { law: law.name, seed: args.seed, source }.into());
         }
-        Err(other) => anyhow::bail!("{other}"),
+        Err(other) => bail!("{other}"),
     };
     *brought.lock().expect("no holder of this lock panics") = Brought { rows, done: true };
     bar.ended(number);
