@@ -26,6 +26,9 @@ pub struct Args {
     /// In place of a scenario: a day of a campus library from the seed, with twelve access points on channels 1, 6 and 11
     #[arg(long)]
     campus: bool,
+    /// Where: in virtual time, which is the only world that records
+    #[arg(long, value_enum, default_value = "sim")]
+    world: World,
     /// --campus: only these hours of the day, as FROM-TO
     #[arg(long, value_name = "FROM-TO", requires = "campus", value_parser = hours, default_value = "0-24")]
     hours: Range<u32>,
@@ -44,6 +47,11 @@ pub struct Args {
     key: Option<PathBuf>,
 }
 
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum World {
+    Sim,
+}
+
 fn hours(text: &str) -> Result<Range<u32>, String> {
     let both = text.split_once('-').and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
     both.filter(|hours: &Range<u32>| hours.start < hours.end && hours.end <= 24)
@@ -60,6 +68,7 @@ struct Job {
 
 /// Records and says what it recorded.
 pub fn record(args: &Args) -> anyhow::Result<ExitCode> {
+    let World::Sim = args.world;
     Stop::on_signals().context("cannot watch for Ctrl-C")?;
     let key = match &args.key {
         Some(path) => PseudonymKey::load(path)?,
