@@ -3,7 +3,7 @@
 use crate::flag::Wrong;
 use crate::progress::Bar;
 use crate::{Shown, check, say};
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use lasthop_dataset::{DataSetError, PseudonymKey, Recording, Row, Writer, Written};
 use lasthop_experiment::campus::{CHANNELS, Day, PART, Part};
 use lasthop_experiment::{ExperimentError, Names, ObserveError, Observed, Progress as _, observe, recording};
@@ -26,6 +26,9 @@ pub struct Args {
     /// In place of a scenario: a day of a campus library from the seed, with twelve access points on channels 1, 6 and 11
     #[arg(long)]
     campus: bool,
+    /// Where: in virtual time, which is the only world that records
+    #[arg(long, value_enum, default_value = "sim")]
+    world: World,
     /// --campus: only these hours of the day, as FROM-TO
     #[arg(long, value_name = "FROM-TO", requires = "campus", value_parser = hours, default_value = "0-24")]
     hours: Range<u32>,
@@ -44,6 +47,11 @@ pub struct Args {
     key: Option<PathBuf>,
 }
 
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum World {
+    Sim,
+}
+
 fn hours(text: &str) -> Result<Range<u32>, String> {
     let both = text.split_once('-').and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
     both.filter(|hours: &Range<u32>| hours.start < hours.end && hours.end <= 24)
@@ -60,6 +68,7 @@ struct Job {
 
 /// Records and says what it recorded.
 pub fn record(args: &Args) -> anyhow::Result<ExitCode> {
+    let World::Sim = args.world;
     Stop::on_signals().context("cannot watch for Ctrl-C")?;
     let key = match &args.key {
         Some(path) => PseudonymKey::load(path)?,
@@ -92,11 +101,10 @@ fn law(scenario: &Scenario, args: &Args) -> anyhow::Result<SetUp> {
 fn one(args: &Args, path: &Path, key: &PseudonymKey) -> anyhow::Result<(Written, Span)> {
     let scenario = check::load(path)?;
     if !matches!(scenario.hop(), lasthop_scenario::Hop::Wifi(_)) {
-        let what = format!(
+        bail!(
             "{}: its last hop is no Wi-Fi, and only access points record: use a scenario with [hop.wifi]",
             path.display()
         );
-        return Err(Wrong::line(what));
     }
     let (names, duration) = (Names::of(&scenario), scenario.duration());
     let job = Job { name: scenario.name().to_owned(), scenario, names, shift: Span::ZERO };
@@ -205,7 +213,7 @@ fn simulate(
         Err(ObserveError::Sim(source)) => {
             return Err(ExperimentError::Sim { law: law.name, seed: args.seed, source }.into());
         }
-        Err(other) => anyhow::bail!("{other}"),
+        Err(other) => bail!("{other}"),
     };
     *brought.lock().expect("no holder of this lock panics") = Brought { rows, done: true };
     bar.ended(number);

@@ -67,9 +67,8 @@ pub fn gap(meta: &Meta, rows: &[Row]) -> Span {
 pub fn folds(meta: &Meta, rows: &[Row], by: By) -> Vec<Fold> {
     let folds = match by {
         By::Time => by_time(rows, gap(meta, rows)),
-        By::AccessPoint => {
-            by_group(rows, |row| (row.recording, row.access_point), |(_, name): &(u32, Pseudonym)| name.to_string())
-        }
+        // By its name: under one key an access point is the same in all recordings.
+        By::AccessPoint => by_group(rows, |row| row.access_point, Pseudonym::to_string),
         By::Seed => by_group(
             rows,
             |row| meta.recordings.get(row.recording as usize).and_then(|recording| recording.seed),

@@ -58,7 +58,7 @@ pub fn recording(of: &Observed<'_>, key: &PseudonymKey) -> Recording {
     let timing = Recorder::TIMING;
     let fingerprint = key.fingerprint();
     // The same world, law, seed and key make the same items.
-    let all = format!("{}\0{law:?}\0{seed}\0{timing:?}\0{fingerprint}", scenario.text());
+    let all = format!("{}\0{}\0{seed}\0{timing:?}\0{fingerprint}", scenario.text(), law.name);
     let id = digest(&SHA256, all.as_bytes()).as_ref().iter().take(8).map(|octet| format!("{octet:02x}")).collect();
     Recording {
         id,
@@ -95,6 +95,7 @@ pub fn observe<E>(
         takers.push(observer.taker());
         Some(Box::new(observer))
     })?;
+    world.without_meters();
     let hidden = |device, names: &[String]| -> Vec<_> {
         names.iter().map(|name| key.pseudonym(device, name.as_bytes())).collect()
     };
@@ -112,7 +113,7 @@ pub fn observe<E>(
                     continue;
                 };
                 let mut row = Row::new(recording, *access_point, *station, &observed);
-                row.at = row.at + shift;
+                row.at += shift;
                 each(row).map_err(ObserveError::Taker)?;
             }
         }

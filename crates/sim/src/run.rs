@@ -94,8 +94,11 @@ pub fn build(scenario: &Scenario, law: &SetUp, seed: Seed, keep_packets: bool) -
     build_with(scenario, law, seed, keep_packets, &mut |_, law| law)
 }
 
-/// The same with other agents on its access points: `agent` is given each one's place among them, and the law that the set-up has for
-/// it, and answers which law its agent has; with `None` it has no agent.
+/// Is given an access point's place among them, and the law that the set-up has for it, and answers which law its agent has; with `None` it
+/// has no agent.
+pub type Agents<'a> = dyn FnMut(usize, Option<Box<dyn HopLaw>>) -> Option<Box<dyn HopLaw>> + 'a;
+
+/// The same with other agents on its access points.
 ///
 /// # Errors
 /// See [`SimError`].
@@ -104,7 +107,7 @@ pub fn build_with(
     law: &SetUp,
     seed: Seed,
     keep_packets: bool,
-    agent: &mut dyn FnMut(usize, Option<Box<dyn HopLaw>>) -> Option<Box<dyn HopLaw>>,
+    agent: &mut Agents<'_>,
 ) -> Result<World, SimError> {
     let greedy = |stream: &Stream| matches!(stream.kind, StreamKind::Udp { rate: None, .. });
     if let Some(kernel) = law.senders().find(|sender| sender.is_kernel()) {

@@ -60,6 +60,8 @@ pub struct World {
     senders_of: BTreeMap<(Node, u32), (usize, End)>,
     pub(crate) sources: Vec<Source>,
     pub(crate) pairs: Vec<Pair>,
+    /// Those of bulk senders that were not done at the last look.
+    sampled: Vec<usize>,
     /// Those an end of which tells of its cell.
     telling: Vec<usize>,
     /// Octets that the last hop has brought to each of its nodes.
@@ -159,6 +161,7 @@ impl World {
             senders_of: BTreeMap::new(),
             sources,
             pairs: Vec::new(),
+            sampled: Vec::new(),
             telling: Vec::new(),
             carried,
             senders,
@@ -184,6 +187,11 @@ impl World {
     /// Puts something more into the forwarding path of a host, behind what stands there.
     pub fn add_hook(&mut self, host: HostId, hook: Box<dyn Hook>) {
         self.hooks[host.index()].push(hook);
+    }
+
+    /// From now on takes no figures from what drivers report: for those who only want what hooks see.
+    pub fn without_meters(&mut self) {
+        self.meters.clear();
     }
 
     /// An access point's interface on the last hop, by its place among them.
@@ -266,7 +274,7 @@ impl World {
             let next = self.net.advance(number as usize, self.now, &mut self.effects);
             self.agenda.set(component, next);
         } else if number == links {
-            (0..self.pairs.len()).for_each(|number| self.sample(number));
+            self.sample_all();
             self.agenda.set(component, Some(self.now + SAMPLE));
         } else if component == self.handing_up() {
             self.hand_up();
@@ -468,6 +476,9 @@ impl World {
         // The proxy carries what servers send to stations.
         let proxied = !only_sender && self.stations[stream.from.index()].is_none();
         let edge = self.edge.as_ref().filter(|_| proxied).map(Edge::host);
+        if matches!(app, App::Bulk { .. }) {
+            self.sampled.push(number);
+        }
         self.pairs.push(match edge {
             Some(edge) => pair.proxied(self.now, edge),
             None => pair,
@@ -679,7 +690,9 @@ impl World {
     /// A driver reports.
     fn on_report(&mut self, at: Time, link: usize, of: Node, report: &HopReport) {
         if let Some(place) = self.access_points.place(of).filter(|_| link == self.last_hop) {
-            self.meters[place].add(&mut self.recorder, at, report);
+            if let Some(meter) = self.meters.get_mut(place) {
+                meter.add(&mut self.recorder, at, report);
+            }
             for (node, delay) in self.hop_delays.iter().enumerate().skip(1) {
                 let gauge = Gauge::Station(SeriesKind::NodeDelay, Node(node as u16));
                 self.recorder.sample(at, gauge, delay.delay(at).as_millis_f64());
@@ -719,10 +732,17 @@ impl World {
         self.telling = telling;
     }
 
+    /// Looks at every bulk sender that is not done.
+    fn sample_all(&mut self) {
+        let pairs = &self.pairs;
+        self.sampled.retain(|number| !pairs[*number].is_complete());
+        (0..self.sampled.len()).for_each(|place| self.sample(self.sampled[place]));
+    }
+
     /// What a bulk sender knows, while it has a connection and something to send.
     fn sample(&mut self, number: usize) {
         let pair = &self.pairs[number];
-        if !matches!(pair.app, App::Bulk { .. }) || !pair.sender().is_established() || pair.is_complete() {
+        if !pair.sender().is_established() {
             return;
         }
         let (at, flow, stats) = (self.now, flow_id(number), pair.sender().stats());
