@@ -15,6 +15,7 @@ mod host;
 mod input;
 mod lab;
 mod law;
+mod learn;
 mod logs;
 mod monitor;
 mod olsr;
@@ -70,6 +71,11 @@ enum Command {
     /// again within a second. Nothing stays attached, but for the filters of a killed agent where there is no TCX (before Linux
     /// 6.6): they let everything pass untouched, and --clean removes them. It cannot help QUIC, UDP, or TCP inside tunnels.
     Ap(ap::Args),
+    /// Train the trees by which an access point's agent predicts losses, in a process of its own
+    ///
+    /// `lasthop ap --predictor learned --learn PATH` hands over what it has learned of its flows, without their contents or addresses, and takes trees
+    /// back, one a second. It needs no privileges. When it ends, the agent goes on with its last tree until that is too old.
+    Learn(learn::Args),
     /// Be the edge proxy: pace what servers send to stations, so that nothing queues at their access point
     ///
     /// Ends TCP connections for stations and sends what comes out of them through an encrypted tunnel, paced for each station so
@@ -161,6 +167,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::check(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Ap(args) => ap::ap(args),
+        Command::Learn(args) => learn::learn(args),
         Command::Proxy(args) => proxy::proxy(&args),
         Command::Station(args) => station::station(&args),
         Command::Host(args) => host::host(&args),
