@@ -285,7 +285,8 @@ impl Learned {
         let lessons = self.learner.lessons.as_mut().map(std::mem::take).unwrap_or_default();
         let Some(mut who) = self.elsewhere.take() else { return };
         lessons.iter().for_each(|lesson| who.hand(lesson));
-        while let Some((newest, bytes)) = who.tree(now) {
+        // One an interval: who never pauses shall not have the access point.
+        if let Some((newest, bytes)) = who.tree(now) {
             match self.adopt_bytes(newest.min(self.learner.newest), &bytes) {
                 Ok(()) => self.learner.warm(now),
                 Err(why) => who.refused(now, &why),

@@ -118,19 +118,26 @@ fn it_abstains_at_first_until_it_has_a_tree_or_time_is_up() {
 
 /// A school in the same process that never trains by itself, and what it was told.
 #[derive(Clone, Default)]
-struct Beside(Arc<std::sync::Mutex<(Vec<Lesson>, Vec<(Time, Vec<u8>)>, Vec<Refused>)>>);
+struct Beside(Arc<std::sync::Mutex<Table>>);
+
+#[derive(Default)]
+struct Table {
+    lessons: Vec<Lesson>,
+    trees: Vec<(Time, Vec<u8>)>,
+    refused: Vec<Refused>,
+}
 
 impl Elsewhere for Beside {
     fn hand(&mut self, lesson: &Lesson) {
-        self.0.lock().expect("one thread").0.push(*lesson);
+        self.0.lock().expect("one thread").lessons.push(*lesson);
     }
 
     fn tree(&mut self, _: Time) -> Option<(Time, Vec<u8>)> {
-        self.0.lock().expect("one thread").1.pop()
+        self.0.lock().expect("one thread").trees.pop()
     }
 
     fn refused(&mut self, _: Time, why: &Refused) {
-        self.0.lock().expect("one thread").2.push(why.clone());
+        self.0.lock().expect("one thread").refused.push(why.clone());
     }
 }
 
@@ -143,16 +150,16 @@ fn what_is_trained_elsewhere_decides_until_it_is_too_old_and_what_is_no_tree_cha
     assert!(learned.wants_segments());
     live(&mut learned, 0, 6000, |_| false);
     let mut school = crate::oal::lesson::School::new(Trainer::new(Growth::default()));
-    let lessons = beside.0.lock().expect("one thread").0.clone();
+    let lessons = beside.0.lock().expect("one thread").lessons.clone();
     assert!(lessons.len() > 50 && learned.learner().items().count() == 0, "handed on: {}", lessons.len());
     lessons.iter().for_each(|lesson| school.hear(*lesson));
     let (newest, tree) = school.train(9).expect("two classes");
     // Of the future nothing is believed.
-    beside.0.lock().expect("one thread").1 = vec![(Time::MAX, tree.encode()), (newest, b"nonsense".to_vec())];
+    beside.0.lock().expect("one thread").trees = vec![(Time::MAX, tree.encode()), (newest, b"nonsense".to_vec())];
     live(&mut learned, 6000, 6400, |_| false);
     assert_eq!(learned.tree(at(6400)).map(|tree| tree.version()), Some(9));
     assert_eq!(says(&mut learned, 6400), [LossClass::Bad, LossClass::Good]);
-    assert!(matches!(beside.0.lock().expect("one thread").2[..], [Refused::Invalid(_)]));
+    assert!(matches!(beside.0.lock().expect("one thread").refused[..], [Refused::Invalid(_)]));
     // Its newest item is of the time before the repair of 1.5 s.
     assert!(learned.tree(at(4000 + 60_000)).is_some());
     assert!(learned.tree(at(6400 + 60_001)).is_none(), "too old");
