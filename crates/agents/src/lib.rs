@@ -11,6 +11,7 @@ mod documented;
 pub mod endpoint;
 pub mod gateway;
 pub mod host;
+pub mod learn;
 pub mod monitor;
 mod netlink;
 #[cfg(feature = "bpf")]

@@ -4,18 +4,22 @@ mod metrics;
 
 use crate::law::{AccessPoint, Law};
 use crate::{flag, note, say};
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use clap::{Args as ClapArgs, ValueEnum};
 use lasthop_agents::ap::status::Viewer;
 use lasthop_agents::ap::{self, Config, Method, Summary};
-use lasthop_laws::Place;
+use lasthop_agents::learn::Desk;
+use lasthop_laws::oal::learned::Learned;
+use lasthop_laws::oal::predictor::BacklogThreshold;
+use lasthop_laws::oal::tree::Tree;
+use lasthop_laws::oal::{self, Params, Prediction};
+use lasthop_laws::{Choice, HopLaw, Parameters, Place};
 use lasthop_report::AgentAccount;
 use lasthop_signals::Node;
 use lasthop_units::{Span, count};
 use metrics::Exporter;
 use std::net::{IpAddr, SocketAddr};
-
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -39,6 +43,12 @@ pub struct Args {
     clean: bool,
     #[command(flatten)]
     law: Law<AccessPoint>,
+    /// With `--predictor learned`: let `lasthop learn` train, at a socket that is made here, in place of this process
+    #[arg(long, value_name = "PATH", conflicts_with = "clean")]
+    learn: Option<PathBuf>,
+    /// With `--predictor learned`: decide by this tree of `lasthop learn --out` while there is no newer one. Without --learn nothing is learned
+    #[arg(long, value_name = "FILE", conflicts_with = "clean")]
+    tree: Option<PathBuf>,
     /// Reports and decisions older than this do not count [default: 500 ms]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>)]
     age_limit: Option<Span>,
@@ -101,7 +111,7 @@ pub fn ap(args: Args) -> anyhow::Result<ExitCode> {
     args.law.refuse_idle_flags(None)?;
     let choice = args.law.choice();
     choice.check().map_err(|error| flag::of_law(error, Place::AccessPoint))?;
-    let law = choice.hop()?;
+    let law = args.hop(&choice)?;
     let mut config = args.config();
     config.validate().map_err(flag::of_ap)?;
     if let Some(address) = args.listen {
@@ -149,6 +159,13 @@ pub fn ap(args: Args) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// The tree in a file.
+fn tree(path: &Path) -> anyhow::Result<Tree> {
+    let bytes = std::fs::read(path).with_context(|| format!("tree {}", path.display()))?;
+    Tree::decode(&bytes)
+        .with_context(|| format!("tree {}: make one with `lasthop learn --out` of this version", path.display()))
+}
+
 /// The agent's account of itself, for programs to read.
 fn account(summary: &Summary) -> AgentAccount {
     let (tally, counters) = (&summary.tally, &summary.counters);
@@ -182,6 +199,31 @@ fn account(summary: &Summary) -> AgentAccount {
 }
 
 impl Args {
+    /// The law; what learns in it may be trained elsewhere, or have a tree already.
+    fn hop(&self, choice: &Choice) -> anyhow::Result<Box<dyn HopLaw>> {
+        if self.learn.is_none() && self.tree.is_none() {
+            return Ok(choice.hop()?);
+        }
+        let params = (choice.name() == oal::NAME).then(|| Params::with(choice.settings())).transpose()?;
+        let Some(params) = params.filter(|params| params.predictor == Prediction::Learned) else {
+            let flag = if self.learn.is_some() { "--learn" } else { "--tree" };
+            return Err(flag::Wrong::idle(flag, &["--predictor learned"], "--predictor threshold"));
+        };
+        let threshold = BacklogThreshold::new(params.trigger);
+        let learned = match &self.learn {
+            Some(path) => {
+                let desk = Desk::open(path, |line| note!("{line}"))?;
+                Learned::trained_elsewhere(params.learning(), threshold, Box::new(desk))
+            }
+            None => Learned::taught(params.learning(), threshold),
+        };
+        let learned = match &self.tree {
+            Some(path) => learned.with_fixed(Arc::new(tree(path)?)),
+            None => learned,
+        };
+        Ok(Box::new(oal::AccessPoint::with_predictor(params, Box::new(learned))?))
+    }
+
     fn config(&self) -> Config {
         let default = Config::new(&self.iface);
         Config {
@@ -204,8 +246,7 @@ mod tests {
     use super::*;
     use clap::Parser;
     use lasthop_experiment::agent;
-    use lasthop_laws::oal::{CapacityRule, Params, Prediction, Weights, WindowRule};
-    use lasthop_laws::{Choice, Parameters};
+    use lasthop_laws::oal::{CapacityRule, Weights, WindowRule};
 
     #[derive(Parser)]
     struct Line {

@@ -17,6 +17,7 @@ mod http;
 mod input;
 mod lab;
 mod law;
+mod learn;
 mod logs;
 mod monitor;
 mod olsr;
@@ -83,6 +84,11 @@ enum Command {
     Ap(ap::Args),
     /// Ask the agents of access points that run here what they do
     Status(status::Args),
+    /// Train the trees by which an access point's agent predicts losses, in a process of its own
+    ///
+    /// `lasthop ap --predictor learned --learn PATH` hands over what it has learned of its flows, without their contents or addresses, and takes trees
+    /// back, one a second. It needs no privileges. When it ends, the agent goes on with its last tree until that is too old.
+    Learn(learn::Args),
     /// Be the edge proxy: pace what servers send to stations, so that nothing queues at their access point
     ///
     /// Ends TCP connections for stations and sends what comes out of them through an encrypted tunnel, paced for each station so
@@ -177,6 +183,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Ap(args) => ap::ap(args),
         Command::Status(args) => status::status(&args),
+        Command::Learn(args) => learn::learn(args),
         Command::Proxy(args) => proxy::proxy(&args),
         Command::Station(args) => station::station(&args),
         Command::Host(args) => host::host(&args),

@@ -76,7 +76,7 @@ impl AccessPoint {
         let threshold = BacklogThreshold::new(params.trigger);
         let predictor: Box<dyn Predictor> = match params.predictor {
             Prediction::Threshold => Box::new(threshold),
-            Prediction::Learned => Box::new(Learned::new(learning(&params), threshold)),
+            Prediction::Learned => Box::new(Learned::new(params.learning(), threshold)),
         };
         AccessPoint::with_predictor(params, predictor)
     }
@@ -189,12 +189,14 @@ impl AccessPoint {
     }
 }
 
-/// How a learning predictor with these parameters learns.
-fn learning(params: &Params) -> Learning {
-    let timing = Timing { horizon: params.horizon, repair: params.repair };
-    let growth = Growth { depth: params.depth, ..Growth::default() };
-    let (explore, seed, age_limit) = (params.explore, params.explore_seed, params.tree_age_limit);
-    Learning { timing, growth, explore, seed, age_limit }
+impl Params {
+    /// How a learning predictor with these parameters learns.
+    pub fn learning(&self) -> Learning {
+        let timing = Timing { horizon: self.horizon, repair: self.repair };
+        let growth = Growth { depth: self.depth, ..Growth::default() };
+        let (explore, seed, age_limit) = (self.explore, self.explore_seed, self.tree_age_limit);
+        Learning { timing, growth, explore, seed, age_limit }
+    }
 }
 
 impl HopLaw for AccessPoint {

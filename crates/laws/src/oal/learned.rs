@@ -17,12 +17,14 @@
 
 use super::features::Vector;
 use super::label::{Collector, Item, Timing};
+use super::lesson::{Lesson, Store};
 use super::predictor::{BacklogThreshold, LossClass, Predictor, StationState};
 use super::trainer::{Growth, Trainer};
 use super::tree::{Tree, TreeError};
+use dyn_clone::DynClone;
 use lasthop_signals::{Node, Signal, Way};
 use lasthop_units::{Span, Time};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Items that are trained with: the newest.
@@ -91,9 +93,10 @@ pub struct Learner {
     learning: Learning,
     collector: Collector,
     trainer: Trainer,
-    /// Items of moments at which nothing was tight: of those at which nothing was allowed to be, and the others.
-    explored: VecDeque<Item>,
-    calm: VecDeque<Item>,
+    /// Items of moments at which nothing was tight.
+    store: Store<Item>,
+    /// `Some`: they are not kept here, but handed to who trains.
+    lessons: Option<Vec<Lesson>>,
     /// The end of the horizon of each station's last item.
     kept_until: BTreeMap<Node, Time>,
     /// The latest end of a horizon among all items, and among those of the last training.
@@ -123,8 +126,8 @@ impl Learner {
             learning,
             collector: Collector::new(learning.timing),
             trainer: Trainer::new(learning.growth),
-            explored: VecDeque::new(),
-            calm: VecDeque::new(),
+            store: Store::default(),
+            lessons: None,
             kept_until: BTreeMap::new(),
             newest: Time::ZERO,
             trained: None,
@@ -154,7 +157,7 @@ impl Learner {
     /// Keeps what has become final, if it says something new.
     fn keep(&mut self) {
         let (learning, salt, cold) = (self.learning, self.salt.unwrap_or(0), self.cold_until);
-        let Learner { explored, calm, kept_until, newest, .. } = self;
+        let Learner { store, lessons, kept_until, newest, .. } = self;
         self.collector.take(|item| {
             if item.acted || kept_until.get(&item.station).is_some_and(|until| item.at < *until) {
                 return;
@@ -162,11 +165,9 @@ impl Learner {
             kept_until.insert(item.station, item.until);
             *newest = item.until.max(*newest);
             let abstained = learning.explores(salt, item.at) || cold.is_none_or(|cold| item.at < cold);
-            let store = if abstained { &mut *explored } else { &mut *calm };
-            store.push_back(item);
-            if explored.len() + calm.len() > ITEMS {
-                let fuller = if explored.len() > ITEMS / 2 { &mut *explored } else { &mut *calm };
-                fuller.pop_front();
+            match lessons {
+                Some(lessons) => lessons.push(Lesson::of(&item, abstained)),
+                None => store.push(item, abstained),
             }
         });
     }
@@ -192,9 +193,8 @@ impl Learner {
         if self.trained.is_some_and(|trained| trained >= self.newest) {
             return None;
         }
-        let Learner { explored, calm, trainer, .. } = self;
-        let items: Vec<(&Vector, LossClass)> =
-            explored.iter().chain(&*calm).map(|item| (&item.features, item.class())).collect();
+        let Learner { store, trainer, .. } = self;
+        let items: Vec<(&Vector, LossClass)> = store.iter().map(|item| (&item.features, item.class())).collect();
         let tree = trainer.train(self.version + 1, items.into_iter())?;
         self.version += 1;
         self.trained = Some(self.newest);
@@ -203,7 +203,7 @@ impl Learner {
 
     /// The items that the next tree is trained with.
     pub fn items(&self) -> impl Iterator<Item = &Item> {
-        self.explored.iter().chain(&self.calm)
+        self.store.iter()
     }
 
     /// What makes them.
@@ -212,14 +212,30 @@ impl Learner {
     }
 }
 
+/// Trains somewhere else, in its own time. Nothing that it is asked waits.
+pub trait Elsewhere: DynClone + Send {
+    /// Takes a lesson there.
+    fn hand(&mut self, lesson: &Lesson);
+    /// The next tree that has come from there, as bytes, with the latest end of a horizon among its lessons as it says.
+    fn tree(&mut self, now: Time) -> Option<(Time, Vec<u8>)>;
+    /// The last one was not taken.
+    fn refused(&mut self, now: Time, why: &Refused);
+}
+
+dyn_clone::clone_trait_object!(Elsewhere);
+
 /// Predicts with the newest tree, and with a threshold as long as there is none.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Learned {
     learning: Learning,
     fallback: BacklogThreshold,
+    /// Decides in place of the threshold, if there is one.
+    fixed: Option<Arc<Tree>>,
     learner: Learner,
     /// Whether it trains, or waits for trees from elsewhere.
     trains: bool,
+    /// Who trains with what it learns.
+    elsewhere: Option<Box<dyn Elsewhere>>,
     in_force: Option<InForce>,
     /// For each station and class, until when it is predicted.
     standing: BTreeMap<Node, [Time; LossClass::ALL.len()]>,
@@ -238,8 +254,10 @@ impl Learned {
         Learned {
             learning,
             fallback,
+            fixed: None,
             learner: Learner::new(learning),
             trains: true,
+            elsewhere: None,
             in_force: None,
             standing: BTreeMap::new(),
         }
@@ -250,13 +268,46 @@ impl Learned {
         Learned { trains: false, ..Learned::new(learning, fallback) }
     }
 
+    /// A predictor whose items are trained with elsewhere, and whose trees come from there.
+    pub fn trained_elsewhere(learning: Learning, fallback: BacklogThreshold, who: Box<dyn Elsewhere>) -> Learned {
+        let mut learned = Learned { elsewhere: Some(who), ..Learned::taught(learning, fallback) };
+        learned.learner.lessons = Some(Vec::new());
+        learned
+    }
+
+    /// The same predictor with a tree that decides in place of the threshold. It has no age.
+    pub fn with_fixed(self, tree: Arc<Tree>) -> Learned {
+        Learned { fixed: Some(tree), ..self }
+    }
+
+    /// Hands on what was learned, and takes what has come. What is said of a tree's newest item is believed only of the past.
+    fn attend(&mut self, now: Time) {
+        let lessons = self.learner.lessons.as_mut().map(std::mem::take).unwrap_or_default();
+        let Some(mut who) = self.elsewhere.take() else { return };
+        lessons.iter().for_each(|lesson| who.hand(lesson));
+        // One an interval: who never pauses shall not have the access point.
+        if let Some((newest, bytes)) = who.tree(now) {
+            match self.adopt_bytes(newest.min(self.learner.newest), &bytes) {
+                Ok(()) => self.learner.warm(now),
+                Err(why) => who.refused(now, &why),
+            }
+        }
+        self.elsewhere = Some(who);
+    }
+
+    /// Whether it learns, here or elsewhere.
+    fn learns(&self) -> bool {
+        self.trains || self.elsewhere.is_some()
+    }
+
     /// Puts a tree in force whose newest item ended at `newest`.
     ///
     /// # Errors
     /// See [`Refused`]; the tree that was in force stays.
     pub fn adopt(&mut self, newest: Time, tree: Arc<Tree>) -> Result<(), Refused> {
-        if let Some(InForce { tree: old, .. }) = &self.in_force
+        if let Some(InForce { tree: old, newest: last }) = &self.in_force
             && tree.version() <= old.version()
+            && newest.since(*last) <= self.learning.age_limit
         {
             return Err(Refused::Old { got: tree.version(), in_force: old.version() });
         }
@@ -293,6 +344,7 @@ impl Predictor for Learned {
         if !matches!(signal, Signal::Hop(_)) {
             return;
         }
+        self.attend(now);
         if self.trains
             && let Some(Trained { tree, newest }) = self.learner.train(now)
         {
@@ -304,12 +356,14 @@ impl Predictor for Learned {
     }
 
     fn wants_segments(&self) -> bool {
-        self.trains
+        self.learns()
     }
 
     fn predict(&mut self, state: &StationState) -> LossClass {
         let vector = self.learner.collector.sampler().vector(state.station);
-        let Some((tree, vector)) = self.tree(state.now).zip(vector) else { return self.fallback.predict(state) };
+        let Some((tree, vector)) = self.tree(state.now).or(self.fixed.as_ref()).zip(vector) else {
+            return self.fallback.predict(state);
+        };
         let class = tree.classify(vector);
         // What is predicted is predicted of a whole horizon.
         let until = state.now + self.learner.collector.horizon(state.station);
@@ -319,7 +373,7 @@ impl Predictor for Learned {
     }
 
     fn abstains(&self, now: Time) -> bool {
-        self.trains && self.learner.abstains(now)
+        self.learns() && self.learner.abstains(now)
     }
 
     fn acted(&mut self, tight: bool) {

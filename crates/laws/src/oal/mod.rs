@@ -6,6 +6,7 @@
 //!
 //! A predictor may learn: [`features`] are what it knows at a moment, [`evidence`] tells from passing headers what was lost, [`label`]
 //! joins the two into items, [`trainer`] makes a [`tree`] of them, and [`learned`] predicts with the newest.
+//! Where training is to be done by another process, items go there as [`lesson`]s.
 
 pub mod capacity;
 pub mod drain;
@@ -13,6 +14,7 @@ pub mod evidence;
 pub mod features;
 pub mod label;
 pub mod learned;
+pub mod lesson;
 pub mod predictor;
 pub mod rwnd;
 pub mod share;

@@ -75,7 +75,7 @@ words! {
         /// From how long the backlog takes to drain (`trigger`), and from drops.
         Threshold = "threshold",
         /// From a decision tree that is trained anew every second on what the access point has seen: the paper's way. `trigger` decides
-        /// while there is none. It needs the headers of all segments, which only the simulator shows a law today.
+        /// while there is none. It needs to know of all segments that pass.
         Learned = "learned",
     }
 }

@@ -116,6 +116,60 @@ fn it_abstains_at_first_until_it_has_a_tree_or_time_is_up() {
     assert!(!never.abstains(at(0)));
 }
 
+/// A school in the same process that never trains by itself, and what it was told.
+#[derive(Clone, Default)]
+struct Beside(Arc<std::sync::Mutex<Table>>);
+
+#[derive(Default)]
+struct Table {
+    lessons: Vec<Lesson>,
+    trees: Vec<(Time, Vec<u8>)>,
+    refused: Vec<Refused>,
+}
+
+impl Elsewhere for Beside {
+    fn hand(&mut self, lesson: &Lesson) {
+        self.0.lock().expect("one thread").lessons.push(*lesson);
+    }
+
+    fn tree(&mut self, _: Time) -> Option<(Time, Vec<u8>)> {
+        self.0.lock().expect("one thread").trees.pop()
+    }
+
+    fn refused(&mut self, _: Time, why: &Refused) {
+        self.0.lock().expect("one thread").refused.push(why.clone());
+    }
+}
+
+#[test]
+fn what_is_trained_elsewhere_decides_until_it_is_too_old_and_what_is_no_tree_changes_nothing() {
+    let beside = Beside::default();
+    let (learning, fallback) =
+        (Learning { explore: 0.0, ..Learning::default() }, BacklogThreshold::new(Span::from_millis(5)));
+    let mut learned = Learned::trained_elsewhere(learning, fallback, Box::new(beside.clone()));
+    assert!(learned.wants_segments());
+    live(&mut learned, 0, 6000, |_| false);
+    let mut school = crate::oal::lesson::School::new(Trainer::new(Growth::default()));
+    let lessons = beside.0.lock().expect("one thread").lessons.clone();
+    assert!(lessons.len() > 50 && learned.learner().items().count() == 0, "handed on: {}", lessons.len());
+    lessons.iter().for_each(|lesson| school.hear(*lesson));
+    let (newest, tree) = school.train(9).expect("two classes");
+    // Of the future nothing is believed.
+    beside.0.lock().expect("one thread").trees = vec![(Time::MAX, tree.encode()), (newest, b"nonsense".to_vec())];
+    live(&mut learned, 6000, 6400, |_| false);
+    assert_eq!(learned.tree(at(6400)).map(|tree| tree.version()), Some(9));
+    assert_eq!(says(&mut learned, 6400), [LossClass::Bad, LossClass::Good]);
+    assert!(matches!(beside.0.lock().expect("one thread").refused[..], [Refused::Invalid(_)]));
+    // Its newest item is of the time before the repair of 1.5 s.
+    assert!(learned.tree(at(4000 + 60_000)).is_some());
+    assert!(learned.tree(at(6400 + 60_001)).is_none(), "too old");
+    // A fixed tree is none that ages.
+    let threshold = learned.predict(&state(at(80_000)));
+    let mut fixed = learned.clone().with_fixed(Arc::new(tree));
+    fixed.sense(at(80_000), &hop(80_000, 900));
+    assert_eq!((threshold, fixed.predict(&state(at(80_000)))), (LossClass::Good, LossClass::Bad));
+}
+
 #[test]
 fn an_old_tree_a_foreign_one_and_one_of_a_single_class_are_refused() {
     let mut learned = Learned::taught(Learning::default(), BacklogThreshold::new(Span::from_millis(5)));
@@ -182,14 +236,14 @@ fn a_class_holds_for_its_horizon_and_the_worst_that_holds_counts() {
 fn what_was_seen_while_it_abstained_is_not_crowded_out_and_no_place_is_left_empty() {
     let mut learned = learned(Learning { explore: 1e-9, ..Learning::default() });
     live(&mut learned, 0, 8000, |_| false);
-    let before = learned.learner().explored.len();
-    assert!(before > 0 && !learned.learner().calm.is_empty());
+    let before = learned.learner().store.explored.len();
+    assert!(before > 0 && !learned.learner().store.calm.is_empty());
     // Twenty items a second: more than the store takes.
     for ms in (8000..600_000).step_by(4) {
         learned.sense(at(ms), &hop(ms, 10));
         (0..10).for_each(|n| learned.sense(at(ms), &data(ms / 4 * 10 + n)));
     }
-    assert_eq!(learned.learner().explored.len(), before);
+    assert_eq!(learned.learner().store.explored.len(), before);
     assert_eq!(learned.learner().items().count(), ITEMS);
 }
 
