@@ -15,7 +15,7 @@ pub fn tau_b(mut pairs: Vec<(f32, f32)>) -> Option<f64> {
     let exchanges = sort(&mut values);
     let in_y = ties(&values, |one, other| one == other);
     let concordant = all as f64 - in_x as f64 - in_y as f64 + in_both as f64 - 2.0 * exchanges as f64;
-    let scale = ((all - in_x) as f64).sqrt() * ((all - in_y) as f64).sqrt();
+    let scale = ((all - in_x) as f64 * (all - in_y) as f64).sqrt();
     (scale > 0.0).then(|| concordant / scale)
 }
 

@@ -46,3 +46,37 @@ pub fn spread(rows: &[&Row]) -> Option<Spread> {
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
     Some(Spread { seconds: shares.len(), mean, p50: at(0.5)?, p90: at(0.9)?, p99: at(0.99)?, of_all: percent(all) })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Pseudonym;
+    use crate::metrics::METRICS;
+    use lasthop_laws::oal::features::FEATURES;
+    use lasthop_units::{Span, Time};
+
+    fn row(ms: u64, station: u64, copies: u32, lost: u32) -> Row {
+        Row {
+            recording: 0,
+            at: Time::from_nanos(ms * 1_000_000),
+            horizon: Span::from_millis(100),
+            access_point: Pseudonym(1),
+            station: Pseudonym(station),
+            features: [0.0; FEATURES.len()],
+            metrics: [0.0; METRICS.len()],
+            copies,
+            lost,
+            acted: false,
+        }
+    }
+
+    #[test]
+    fn seconds_of_stations_are_hand_worked() {
+        // The first second of one station: 3 of 30. The second: 5 of 10. The other's first: none of 60.
+        let rows = [row(100, 1, 10, 3), row(900, 1, 20, 0), row(1000, 1, 10, 5), row(200, 2, 60, 0)];
+        let of = spread(&rows.iter().collect::<Vec<_>>()).expect("items");
+        assert_eq!((of.seconds, of.p50, of.p90, of.p99), (3, 10.0, 10.0, 10.0));
+        assert!((of.mean - 20.0).abs() < 1e-9 && (of.of_all - 8.0).abs() < 1e-9, "{of:?}");
+        assert_eq!(spread(&[]), None);
+    }
+}
