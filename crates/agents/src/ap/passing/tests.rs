@@ -72,7 +72,8 @@ fn header(flags: Flags, seq: u32, ack: u32, options: TcpOptions, payload_len: u3
 struct Both {
     now: Time,
     flow: Flow,
-    /// Next octet to come.
+    /// The first octet, and the next one to come.
+    first: u32,
     next: u32,
     passing: Passing,
     whole: Evidence,
@@ -84,6 +85,7 @@ impl Both {
         let mut both = Both {
             now: Time::from_nanos(1_000_000_000),
             flow: Flow::new(),
+            first: isn.wrapping_add(1),
             next: isn.wrapping_add(1),
             passing: Passing::default(),
             whole: Evidence::new(REPAIR),
@@ -149,9 +151,12 @@ impl Both {
             }),
             Step::Skip { segments } => self.next = self.next.wrapping_add(segments * MSS),
             Step::Empty => self.down(self.next, 0),
+            // Nothing lies below the first octet of a connection.
             Step::Again { back, segments } => {
-                (0..*segments.min(back)).for_each(|n| self.down(self.back(back - n), MSS))
+                let back = (*back).min(self.next.wrapping_sub(self.first) / MSS);
+                (0..(*segments).min(back)).for_each(|n| self.down(self.back(back - n), MSS));
             }
+            Step::Octet { next: false } if self.next == self.first => {}
             Step::Octet { next: false } => self.down(self.next.wrapping_sub(1), 1),
             Step::Octet { next: true } => self.down(self.next, 1),
             Step::Ack { back, sacks } => {
