@@ -1,4 +1,4 @@
-//! How `lasthop status` asks an agent that runs: it calls the claim of the interface ([`owner`]), and the agent writes its status and hangs up.
+//! How `lasthop status` asks an agent that runs: it calls the claim of the interface (`owner`), and the agent writes its status and hangs up.
 
 use super::status::Status;
 use super::{Error, device, owner};

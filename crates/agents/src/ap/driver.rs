@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// A source of driver reports: a socket, or the kernel itself ([`super::sources`]).
+/// A source of driver reports: a socket, or the kernel itself.
 pub trait DriverSource {
     /// The newest report, waiting for one up to `patience`; `None` if none came. Older reports that came meanwhile are
     /// skipped: counters are cumulative. However many there are, it returns soon.
