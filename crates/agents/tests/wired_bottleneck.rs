@@ -75,10 +75,14 @@ impl World {
         shown[0]["backlog"].as_f64().expect("a number")
     }
 
-    fn download(&self) -> Seen {
+    fn flows(&self) -> Vec<Bulk> {
         let address = |text: &str| text.parse::<IpAddr>().expect("an address");
         let ends = ((&self.server, address("10.2.0.2")), (&self.station, address("10.1.0.2")));
-        let flows: Vec<Bulk> = (0..FLOWS).map(|_| Bulk::start(ends.0, ends.1, Opener::Receiver)).collect();
+        (0..FLOWS).map(|_| Bulk::start(ends.0, ends.1, Opener::Receiver)).collect()
+    }
+
+    fn download(&self) -> Seen {
+        let flows = self.flows();
         std::thread::sleep(BEGINS);
         let acked = || flows.iter().map(|flow| flow.info().bytes_acked).sum::<u64>();
         let (before, began) = (acked(), Instant::now());
@@ -93,11 +97,11 @@ impl World {
     }
 
     /// Starts the agent, and waits until it is attached.
-    fn agent(&self, stop: &'static Stop) -> JoinHandle<Result<ap::Summary, ap::Error>> {
+    fn agent(&self, stop: &'static Stop, shadow: bool) -> JoinHandle<Result<ap::Summary, ap::Error>> {
         let file = std::fs::File::open(format!("/run/netns/{}", self.router.name())).expect("a namespace");
         let thread = std::thread::spawn(move || {
             nix::sched::setns(file, nix::sched::CloneFlags::CLONE_NEWNET).expect("root");
-            let config = Config { say: |line| println!("{line}"), ..Config::new("lan0") };
+            let config = Config { shadow, say: |line| println!("{line}"), ..Config::new("lan0") };
             ap::run(&config, Box::new(AccessPoint::new(Params::default()).expect("in bounds")), stop)
         });
         let began = Instant::now();
@@ -123,7 +127,7 @@ fn a_wired_bottleneck_is_kept_short_by_its_qdisc_s_counters_alone() {
     let others = Others::look();
     let plain = world.download();
     let stop: &'static Stop = Box::leak(Box::new(Stop::new()));
-    let (thread, ask) = (world.agent(stop), AskAtEnd(stop));
+    let (thread, ask) = (world.agent(stop, false), AskAtEnd(stop));
     let managed = world.download();
     drop(ask);
     let summary = thread.join().expect("no panic").expect("nothing is taken from it");
@@ -134,4 +138,33 @@ fn a_wired_bottleneck_is_kept_short_by_its_qdisc_s_counters_alone() {
         assert!(managed.mbit_s >= 0.95 * plain.mbit_s, "{plain:?} {managed:?}");
         assert!(managed.p95_ms <= plain.p95_ms / 3.0, "{plain:?} {managed:?}");
     }
+}
+
+#[test]
+fn in_shadow_mode_it_says_what_it_would_order_and_changes_nothing() {
+    if !available("shadow mode") {
+        return;
+    }
+    let Some(world) = World::new() else { return };
+    let ask = || world.router.within(|| ap::ask("lan0")).expect("it may be asked");
+    assert_eq!(ask(), None, "no agent runs");
+    let stop: &'static Stop = Box::leak(Box::new(Stop::new()));
+    let (thread, asks) = (world.agent(stop, true), AskAtEnd(stop));
+    let flows = world.flows();
+    let began = Instant::now();
+    let status = loop {
+        let status = ask().expect("it runs");
+        if status.done.orders > 0 && status.flows.tight > 0 {
+            break status;
+        }
+        assert!(began.elapsed() < Duration::from_secs(30), "{status:?}");
+    };
+    assert!(status.shadow && status.law == "oal" && status.pid == std::process::id(), "{status:?}");
+    assert_eq!((status.stations.len(), status.stations[0].flows), (1, FLOWS), "{status:?}");
+    drop(flows);
+    drop(asks);
+    let summary = thread.join().expect("no panic").expect("nothing is taken from it");
+    assert!(summary.shadow && summary.tally.orders > 0, "{:?}", summary.tally);
+    assert_eq!(summary.counters.rewritten, 0, "{:?}", summary.counters);
+    assert_eq!(ask(), None, "it has gone");
 }

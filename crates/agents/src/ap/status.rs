@@ -7,7 +7,6 @@ use std::fmt;
 
 /// An agent at one moment.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
 pub struct Status {
     /// Its interface.
     pub iface: String,
@@ -50,7 +49,6 @@ pub struct Flows {
 
 /// One station.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
 pub struct StationStatus {
     /// Its number.
     pub station: u16,
@@ -66,7 +64,6 @@ pub struct StationStatus {
 
 /// Counts since the agent began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
 pub struct Done {
     /// Reports that were acted on.
     pub intervals: u64,

@@ -34,10 +34,13 @@ impl Others {
     }
 }
 
-/// Processor time of this process.
+/// Processor time of this process, and of the children that it has waited for.
 fn own() -> Duration {
-    let usage = getrusage(UsageWho::RUSAGE_SELF).expect("it is always there");
-    Duration::from_micros((usage.user_time() + usage.system_time()).num_microseconds() as u64)
+    let of = |who| {
+        let usage = getrusage(who).expect("it is always there");
+        Duration::from_micros((usage.user_time() + usage.system_time()).num_microseconds() as u64)
+    };
+    of(UsageWho::RUSAGE_SELF) + of(UsageWho::RUSAGE_CHILDREN)
 }
 
 /// Time in which processors were not idle, stolen time included (`/proc/stat`, proc(5): ticks of 10 ms).

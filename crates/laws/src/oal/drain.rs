@@ -66,7 +66,7 @@ impl Drain {
         }
     }
 
-    /// Bits a second that the queue drains at; `None` until it was not empty for [`WINDOW`] in all.
+    /// Bits a second that the queue drains at; `None` until it was not empty for 100 ms in all.
     pub fn rate(&self) -> Option<f64> {
         self.rate
     }
