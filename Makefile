@@ -6,7 +6,7 @@ OUT ?= out
 # Without clang and libelf the kernel side cannot be built: everything else still is.
 FEATURES = $(shell scripts/bpf-features)
 
-.PHONY: demo test test-long bench docs build check clean setup fuzz help
+.PHONY: demo test test-long test-hwsim bench docs build check clean setup fuzz help
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t12
@@ -30,6 +30,9 @@ test: check ## what must pass before a commit, at most a quarter of an hour
 
 test-long: setup ## the long tests: reproductions, long runs in the lab
 	@scripts/test-long
+
+test-hwsim: setup ## the access point's agent on mac80211, in a virtual machine with simulated radios
+	@scripts/test-hwsim
 
 bench: build ## one line a figure: name value unit
 	@scripts/bench

@@ -338,10 +338,14 @@ proptest! {
         prop_assert!(driver::decode(&message).is_err(), "it is none of an access point");
         prop_assert!(driver::decode_node(&message[..message.len() - more]).is_err());
         prop_assert!(driver::decode_node(&[&message[..], &vec![0; more]].concat()).is_err());
-        for (place, octet) in [(0, b'X'), (4, 2), (4, 4), (5, 1), (5, 3)] {
+        for (place, octet) in [(0, b'X'), (4, 2), (4, 5), (5, 1), (5, 3)] {
             let mut other = message;
             other[place] = octet;
             prop_assert!(driver::decode_node(&other).is_err());
         }
+        // The version before had the same records of nodes.
+        let mut before = message;
+        before[4] = 3;
+        prop_assert_eq!(driver::decode_node(&before), Ok(record));
     }
 }

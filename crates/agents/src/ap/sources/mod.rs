@@ -22,8 +22,10 @@ use std::io;
 
 /// Time between two looks: as the paper's 250 a second.
 const INTERVAL: Span = Span::from_millis(4);
-/// A look takes at most one part in so many of the time: where it takes longer (many stations, a slow driver) there are fewer.
+/// A look takes at most one part in so many of the time: where it takes longer (many stations, a slow driver) there are fewer,
 const SHARE: u64 = 8;
+/// but never a longer pause than this: one look that a busy machine held up says nothing of the next.
+const PAUSE: Span = Span::from_millis(50);
 /// Who is behind an interface that is no radio's.
 const EVERYBODY: Node = Node(1);
 
@@ -98,7 +100,7 @@ impl DriverSource for Kernel {
         let at = now();
         let record = self.look(at)?;
         let took = now().since(at);
-        self.next = (self.next + INTERVAL).max(at + took * SHARE);
+        self.next = (self.next + INTERVAL).max(at + took + (took * (SHARE - 1)).min(PAUSE));
         Ok(Some(record))
     }
 

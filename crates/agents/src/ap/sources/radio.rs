@@ -50,6 +50,8 @@ struct Known {
     /// The most of what has been told: packets given up are taken off what was sent, and are known later.
     delivered: u64,
     bytes: u64,
+    /// As above: frames without data are shorter than what is taken off for headers.
+    received: u64,
 }
 
 /// Header of a QoS data frame, and LLC/SNAP: what mac80211 counts with each packet.
@@ -174,7 +176,7 @@ impl Known {
     fn new(number: Node, associated: Option<Span>) -> Known {
         let wide = Wide::default();
         let (rx_packets, tx_packets, retries, failed) = (wide, wide, wide, wide);
-        Known { number, associated, rx_packets, tx_packets, retries, failed, delivered: 0, bytes: 0 }
+        Known { number, associated, rx_packets, tx_packets, retries, failed, delivered: 0, bytes: 0, received: 0 }
     }
 
     fn report(&mut self, station: &Station) -> StationReport {
@@ -189,6 +191,7 @@ impl Known {
         let arrived = u128::from(bytes) * u128::from(sent - lost) / u128::from(sent.max(1));
         self.delivered = self.delivered.max(sent - lost);
         self.bytes = self.bytes.max(u64::try_from(arrived).unwrap_or(u64::MAX));
+        self.received = self.received.max(network(station.rx_bytes, received));
         let Queues { backlog, packets, drops, .. } = station.queues.unwrap_or_default();
         StationReport {
             station: self.number,
@@ -202,7 +205,7 @@ impl Known {
             tx_packets: self.delivered,
             tx_bytes: Bytes::new(self.bytes),
             rx_packets: received,
-            rx_bytes: Bytes::new(network(station.rx_bytes, received)),
+            rx_bytes: Bytes::new(self.received),
             tx_airtime: station.tx_airtime.filter(|airtime| !airtime.is_zero() || sent == 0),
             rx_airtime: station.rx_airtime.filter(|airtime| !airtime.is_zero() || received == 0),
             tx_ppdus: None,
@@ -271,6 +274,10 @@ mod tests {
         assert_eq!((second.stations[1].tx_packets, second.stations[1].tx_failed), (10, Some(5)));
         let third = radio.told(channel, &[station(8, 30, 5)]);
         assert_eq!((third.stations[0].station, third.stations[0].tx_packets), (Node(2), 25));
+        // Frames without data are shorter than the headers that are taken off.
+        let heard = |packets, bytes| Station { rx_packets: Some(packets), rx_bytes: Some(bytes), ..station(8, 30, 5) };
+        let before = radio.told(channel, &[heard(10, 15_340)]).stations[0].rx_bytes;
+        assert_eq!(before, radio.told(channel, &[heard(11, 15_366)]).stations[0].rx_bytes);
         // One that comes takes the number that is free, and begins anew when it associates anew.
         let fourth = radio.told(channel, &[station(9, 1, 0), station(8, 30, 5)]);
         assert_eq!(fourth.addresses[&Node(1)], [2, 0, 0, 0, 0, 9]);
