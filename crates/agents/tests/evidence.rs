@@ -161,7 +161,8 @@ fn run(world: &World) -> Run {
     let config = Config {
         stations: vec![(IpAddr::from([10, 1, 0, 2]), Node(1))],
         log: Some(log.clone()),
-        ..Config::new("wlan0", dir.path().join("driver"))
+        driver: Some(dir.path().join("driver")),
+        ..Config::new("wlan0")
     };
     let listener = Listener::default();
     let law = Box::new(listener.clone());
