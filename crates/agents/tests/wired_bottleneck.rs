@@ -17,11 +17,13 @@ use std::process::Command;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use support::delay::DelayWire;
-use support::netns::{Netns, available};
+use support::netns::{Row, available};
 use support::others::Others;
 use support::tcp::{Bulk, Opener};
 
 const ONE_WAY: Duration = Duration::from_millis(10);
+/// The router's interface towards the station.
+const BOTTLENECK: &str = "p1";
 const TBF: &str = "rate 50mbit burst 16kb limit 1562500";
 /// Octets a millisecond of the bottleneck.
 const OCTETS_A_MS: f64 = 6250.0;
@@ -39,37 +41,28 @@ struct Seen {
 }
 
 struct World {
-    station: Netns,
-    router: Netns,
-    server: Netns,
+    row: Row,
     _wire: DelayWire,
 }
 
 impl World {
     /// `None` if the kernel has no TBF.
     fn new() -> Option<World> {
-        let (station, router, server) = (Netns::new("sta"), Netns::new("rtr"), Netns::new("srv"));
-        station.veth("sta0", &router, "lan0");
-        let wire = DelayWire::new((&server, "srv0"), (&router, "wan0"), ONE_WAY);
-        for (netns, device, address) in
-            [(&station, "sta0", "10.1.0.2"), (&router, "lan0", "10.1.0.1"), (&router, "wan0", "10.2.0.1")]
-        {
-            netns.ip(&format!("addr add {address}/24 dev {device}"));
-            netns.ip(&format!("link set {device} txqueuelen 10000 up"));
+        let (row, wire) = Row::joined(99, |server, router| DelayWire::new((server, "s0"), (router, "p0"), ONE_WAY));
+        for (netns, device) in [(&row.server, "s0"), (&row.proxy, "p0"), (&row.proxy, "p1"), (&row.station, "t0")] {
+            netns.ip(&format!("link set {device} txqueuelen 10000"));
         }
-        server.ip("addr add 10.2.0.2/24 dev srv0");
-        server.ip("link set srv0 txqueuelen 10000 up");
-        station.ip("route add default via 10.1.0.1");
-        server.ip("route add default via 10.2.0.1");
-        router.within(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").expect("our own namespace"));
-        let line = format!("-n {} qdisc add dev lan0 root tbf {TBF}", router.name());
+        row.station.ip("route add default via 10.99.2.1");
+        row.server.ip("route add default via 10.99.1.2");
+        row.proxy.within(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1")).expect("our own namespace");
+        let line = format!("-n {} qdisc add dev {BOTTLENECK} root tbf {TBF}", row.proxy.name());
         let shaped = Command::new("tc").args(line.split(' ')).status().is_ok_and(|status| status.success());
-        shaped.then_some(World { station, router, server, _wire: wire })
+        shaped.then_some(World { row, _wire: wire })
     }
 
     /// Octets that wait in the TBF, as tc(8) shows them.
     fn waits(&self) -> f64 {
-        let line = format!("-n {} -s -j qdisc show dev lan0 root", self.router.name());
+        let line = format!("-n {} -s -j qdisc show dev {BOTTLENECK} root", self.row.proxy.name());
         let output = Command::new("tc").args(line.split(' ')).output().expect("iproute2");
         let shown: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
         shown[0]["backlog"].as_f64().expect("a number")
@@ -77,7 +70,7 @@ impl World {
 
     fn flows(&self) -> Vec<Bulk> {
         let address = |text: &str| text.parse::<IpAddr>().expect("an address");
-        let ends = ((&self.server, address("10.2.0.2")), (&self.station, address("10.1.0.2")));
+        let ends = ((&self.row.server, address("10.99.1.1")), (&self.row.station, address("10.99.2.2")));
         (0..FLOWS).map(|_| Bulk::start(ends.0, ends.1, Opener::Receiver)).collect()
     }
 
@@ -98,15 +91,15 @@ impl World {
 
     /// Starts the agent, and waits until it is attached.
     fn agent(&self, stop: &'static Stop, shadow: bool) -> JoinHandle<Result<ap::Summary, ap::Error>> {
-        let file = std::fs::File::open(format!("/run/netns/{}", self.router.name())).expect("a namespace");
+        let file = std::fs::File::open(format!("/run/netns/{}", self.row.proxy.name())).expect("a namespace");
         let thread = std::thread::spawn(move || {
             nix::sched::setns(file, nix::sched::CloneFlags::CLONE_NEWNET).expect("root");
-            let config = Config { shadow, say: |line| println!("{line}"), ..Config::new("lan0") };
+            let config = Config { shadow, say: |line| println!("{line}"), ..Config::new(BOTTLENECK) };
             ap::run(&config, Box::new(AccessPoint::new(Params::default()).expect("in bounds")), stop)
         });
         let began = Instant::now();
-        let index = || nix::net::if_::if_nametoindex("lan0").expect("there") as i32;
-        while self.router.within(|| ap::attached(index())) == 0 {
+        let index = || nix::net::if_::if_nametoindex(BOTTLENECK).expect("there") as i32;
+        while self.row.proxy.within(|| ap::attached(index())) == 0 {
             assert!(!thread.is_finished() && began.elapsed() < Duration::from_secs(30), "it does not attach");
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -146,7 +139,7 @@ fn in_shadow_mode_it_says_what_it_would_order_and_changes_nothing() {
         return;
     }
     let Some(world) = World::new() else { return };
-    let ask = || world.router.within(|| ap::ask("lan0")).expect("it may be asked");
+    let ask = || world.row.proxy.within(|| ap::ask(BOTTLENECK)).expect("it may be asked");
     assert_eq!(ask(), None, "no agent runs");
     let stop: &'static Stop = Box::leak(Box::new(Stop::new()));
     let (thread, asks) = (world.agent(stop, true), AskAtEnd(stop));

@@ -170,11 +170,7 @@ fn tree(path: &Path) -> anyhow::Result<Tree> {
 fn account(summary: &Summary) -> AgentAccount {
     let (tally, counters) = (&summary.tally, &summary.counters);
     AgentAccount {
-        method: match summary.method {
-            Method::Clsact => "clsact",
-            _ => "tcx",
-        }
-        .to_owned(),
+        method: summary.method.name().to_owned(),
         shadow: summary.shadow,
         intervals: tally.intervals,
         stale_reports: tally.stale_reports,

@@ -1,6 +1,7 @@
 //! Standard output and error. `lasthop … | head` is no bug of ours: whoever reads may stop reading at any time, and a
 //! run must go on to write its results. So nothing here panics, unlike `println!`.
 
+use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
 
@@ -31,6 +32,24 @@ pub fn width() -> usize {
     let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let asked = || terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
     told.or_else(asked).filter(|columns| *columns > 0).unwrap_or(WIDTH)
+}
+
+/// An empty table with a line below its header, as wide as the screen at most.
+pub fn ruled() -> Table {
+    let mut table = Table::new();
+    table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─')));
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(u16::try_from(width()).unwrap_or(u16::MAX));
+    table
+}
+
+/// A table whose columns but the first stand to the right.
+pub fn table<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> Table {
+    let mut table = ruled();
+    table.set_header(head).add_rows(rows);
+    table.column_iter_mut().skip(1).for_each(|column| {
+        column.set_cell_alignment(CellAlignment::Right);
+    });
+    table
 }
 
 /// As `println!`, but an error is returned.

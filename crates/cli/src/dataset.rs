@@ -6,7 +6,6 @@ mod study;
 
 use crate::say;
 use clap::{Args as ClapArgs, Subcommand};
-use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use lasthop_dataset::{DataSet, Written, schema};
 use lasthop_units::count;
 use std::path::{Path, PathBuf};
@@ -68,17 +67,4 @@ fn merge(args: &Merge) -> anyhow::Result<ExitCode> {
 fn wrote(path: &Path, written: Written) -> anyhow::Result<()> {
     let (items, bytes) = (usize::try_from(written.rows)?, usize::try_from(written.bytes)?);
     say!("{}: {}, {}", path.display(), count(items, "item"), count(bytes, "byte"))
-}
-
-/// A table whose columns but the first stand to the right.
-fn table<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> Table {
-    let mut table = Table::new();
-    let ruled = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
-    let width = u16::try_from(crate::console::width()).unwrap_or(u16::MAX);
-    table.load_style(ruled).set_content_arrangement(ContentArrangement::Dynamic).set_width(width).set_header(head);
-    table.add_rows(rows);
-    table.column_iter_mut().skip(1).for_each(|column| {
-        column.set_cell_alignment(CellAlignment::Right);
-    });
-    table
 }

@@ -4,7 +4,6 @@ use crate::flag::Wrong;
 use crate::{INTERRUPTED, console, note, say};
 use anyhow::Context;
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
-use comfy_table::{ContentArrangement, LineStyle, Table, TableStyle};
 use lasthop_experiment::ExperimentError;
 use lasthop_lab::Stop;
 use lasthop_report::page::{Check, Draft};
@@ -123,16 +122,8 @@ pub fn reproduce(args: &Args) -> anyhow::Result<ExitCode> {
 fn headlines(args: &Args) -> anyhow::Result<ExitCode> {
     let stop = Stop::default();
     let runner = Runner::new(args.quick, &stop, &|what| note!("{what}"));
-    let mut table = Table::new();
-    let ruled = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
-    let width = u16::try_from(console::width()).unwrap_or(u16::MAX);
-    table.load_style(ruled).set_content_arrangement(ContentArrangement::Dynamic).set_width(width).set_header([
-        "system",
-        "what",
-        "paper or requirement",
-        "ours",
-        "",
-    ]);
+    let mut table = console::ruled();
+    table.set_header(["system", "what", "paper or requirement", "ours", ""]);
     let mut unmet = 0;
     for system in SYSTEMS {
         for check in system.headlines(&runner)? {

@@ -1,11 +1,10 @@
 //! `lasthop status`.
 
-use crate::{flag, note, say};
+use crate::{console, flag, note, say};
 use anyhow::bail;
 use clap::Args as ClapArgs;
-use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use lasthop_agents::ap;
-use lasthop_agents::ap::status::Status;
+use lasthop_agents::ap::status::{StationStatus, Status};
 use lasthop_units::count;
 use std::process::ExitCode;
 
@@ -83,22 +82,14 @@ fn tell(status: &Status) -> anyhow::Result<()> {
     if status.shared_backlog_packets > 0 {
         say!("waiting for all stations: {}", count(status.shared_backlog_packets, "packet"))?;
     }
-    let mut table = Table::new();
-    let ruled = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
-    table.load_style(ruled).set_header(["station", "flows", "waiting", "refused", "PHY rate, Mbit/s"]);
-    for station in &status.stations {
+    let row = |station: &StationStatus| {
         let rate = match station.phy_rate_mbit_s {
             0.0 => "-".to_owned(),
             rate => format!("{rate:.1}"),
         };
-        table.add_row([
-            station.station.to_string(),
-            station.flows.to_string(),
-            station.backlog_packets.to_string(),
-            station.queue_drops.to_string(),
-            rate,
-        ]);
-    }
-    table.column_iter_mut().for_each(|column| column.set_cell_alignment(CellAlignment::Right));
-    say!("{table}")
+        let StationStatus { station, flows, backlog_packets, queue_drops, .. } = station;
+        [station.to_string(), flows.to_string(), backlog_packets.to_string(), queue_drops.to_string(), rate]
+    };
+    let head = ["station", "flows", "waiting", "refused", "PHY rate, Mbit/s"];
+    say!("{}", console::table(head, status.stations.iter().map(row)))
 }

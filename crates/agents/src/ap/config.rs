@@ -91,6 +91,16 @@ pub enum Method {
     Clsact,
 }
 
+impl Method {
+    /// As accounts and statuses name what was attached: `tcx` or `clsact`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Method::Clsact => "clsact",
+            Method::Best | Method::Tcx => "tcx",
+        }
+    }
+}
+
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

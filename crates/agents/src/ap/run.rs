@@ -222,11 +222,8 @@ impl Enforcer for Programs {
     }
 
     fn show(&self, status: &dyn Fn() -> Status) {
-        let method = match self.method {
-            Method::Clsact => "clsact",
-            _ => "tcx",
-        };
-        let whole = || Status { iface: self.iface.clone(), method: method.to_owned(), shadow: self.shadow, ..status() };
+        let (iface, method) = (&self.iface, self.method.name());
+        let whole = || Status { iface: iface.clone(), method: method.to_owned(), shadow: self.shadow, ..status() };
         asking::answer(&self.claim, &whole);
         if let Some(viewer) = &self.viewer {
             viewer.show(&whole());

@@ -1,6 +1,6 @@
 //! `lasthop dataset info`.
 
-use super::table;
+use crate::console::table;
 use crate::{note, say};
 use lasthop_dataset::{DataSet, Pseudonym, Recording};
 use lasthop_laws::oal::predictor::LossClass;

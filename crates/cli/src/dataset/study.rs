@@ -1,6 +1,6 @@
 //! `lasthop dataset study`.
 
-use super::table;
+use crate::console::table;
 use crate::say;
 use lasthop_dataset::DataSet;
 use lasthop_dataset::study::information::BINS;
