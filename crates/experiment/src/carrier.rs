@@ -5,11 +5,12 @@ use lasthop_laws::atp::Params;
 use lasthop_laws::{Choice, Parameters as _, Transport};
 use std::path::PathBuf;
 
-/// `program send …` and `program recv …` under the law of a sender; `None` for what the kernel's TCP sends.
+/// `program send …` and `program recv …` under the law of a sender, if no kernel's TCP can have it.
 pub fn command(program: PathBuf, sender: &Choice) -> Option<CarrierSpec> {
     let law = match sender.transport() {
         Transport::Atp => Params::with(sender.settings()).ok()?.variant.as_str(),
-        Transport::TCP | Transport::Told => return None,
+        Transport::Told => return None,
+        Transport::TCP if !sender.is_ours_alone() => return None,
         Transport::Tcp(_) => sender.name(),
     };
     let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<String>>();
@@ -25,4 +26,23 @@ pub fn relay(program: PathBuf, ports: impl Iterator<Item = u16>) -> AgentSpec {
     let mut arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
     arguments.extend(ports.flat_map(|port| ["--port".to_owned(), port.to_string()]));
     AgentSpec { program, arguments }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lasthop_laws::Place;
+
+    #[test]
+    fn what_no_kernel_has_goes_over_udp() {
+        let carried = |name: &str| {
+            let law = Choice::of(Place::Sender.law(name).expect("a law"));
+            command(PathBuf::from("lasthop"), &law).map(|carrier| carrier.send.join(" "))
+        };
+        for kernels in lasthop_laws::tcp::LINUX {
+            assert_eq!(carried(kernels), None);
+        }
+        let vivace = carried("vivace").expect("no kernel has it");
+        assert!(vivace.ends_with("--law vivace"), "{vivace}");
+    }
 }

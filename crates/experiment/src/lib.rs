@@ -20,4 +20,4 @@ pub use error::ExperimentError;
 pub use observe::{Names, ObserveError, Observed, observe, recording};
 pub use plan::{Place, Plan};
 pub use record::{Recorded, Recording, record};
-pub use runner::{Outcome, Progress, Silent, lab_spec, run};
+pub use runner::{Outcome, Progress, Silent, Simulate, lab_spec, run, simulated};

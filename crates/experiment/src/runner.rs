@@ -4,9 +4,10 @@ use crate::{ExperimentError, Place, Plan, agent, carrier, host, pbe, terminal, t
 use lasthop_lab::{LabError, Spec, Stop};
 use lasthop_laws::{Place as Where, Transport};
 use lasthop_report::{
-    AgentAccount, Incomplete, Lateness, Regulated, Run, RunInfo, RunStatus, Summary, TerminalAccount,
+    AgentAccount, Incomplete, Lateness, Regulated, Run, RunInfo, RunRecord, RunStatus, Summary, TerminalAccount,
 };
 use lasthop_scenario::{Scenario, SetUp};
+use lasthop_sim::SimError;
 use lasthop_units::{Span, Time};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -48,15 +49,38 @@ const NOT_REAL_TIME: &str = "the emulator was not allowed real-time scheduling (
 /// One finished run and how it went.
 type Finished = (Run, RunStatus);
 
+/// Simulates one run: a set-up of the plan under a seed. Is given whom to tell how much time has passed, who answers whether to go on.
+pub type Simulate<'s> =
+    dyn Fn(&SetUp, u64, &mut dyn FnMut(Span) -> bool) -> Result<Option<RunRecord>, SimError> + Sync + 's;
+
 /// Runs every law under every seed. If `stop` is raised, what is done by then is the outcome.
 ///
 /// # Errors
 /// The first run that failed, or [`ExperimentError::Stopped`] if nothing was done yet.
 pub fn run(plan: &Plan<'_>, progress: &dyn Progress, stop: &Stop) -> Result<Outcome, ExperimentError> {
-    let finished = match plan.place {
-        Place::Sim => side_by_side(plan, progress, stop),
-        Place::Lab => one_by_one(plan, progress, stop),
+    let by_the_book = |law: &SetUp, seed: u64, on: &mut dyn FnMut(Span) -> bool| {
+        lasthop_sim::run(plan.scenario, law, seed, plan.keep_packets, on)
     };
+    match plan.place {
+        Place::Sim => simulated(plan, &by_the_book, progress, stop),
+        Place::Lab => outcome(plan, one_by_one(plan, progress, stop)),
+    }
+}
+
+/// The same in the simulator, with worlds of one's own.
+///
+/// # Errors
+/// Those of [`run`].
+pub fn simulated(
+    plan: &Plan<'_>,
+    simulate: &Simulate<'_>,
+    progress: &dyn Progress,
+    stop: &Stop,
+) -> Result<Outcome, ExperimentError> {
+    outcome(plan, side_by_side(plan, simulate, progress, stop))
+}
+
+fn outcome(plan: &Plan<'_>, finished: Vec<Result<Finished, ExperimentError>>) -> Result<Outcome, ExperimentError> {
     let stopped = |result: &Result<Finished, ExperimentError>| matches!(result, Err(ExperimentError::Stopped));
     let planned = plan.runs().len();
     let finished: Vec<Finished> = finished.into_iter().filter(|result| !stopped(result)).collect::<Result<_, _>>()?;
@@ -71,7 +95,12 @@ pub fn run(plan: &Plan<'_>, progress: &dyn Progress, stop: &Stop) -> Result<Outc
 }
 
 /// Simulated runs share nothing, so each core takes the next one.
-fn side_by_side(plan: &Plan<'_>, progress: &dyn Progress, stop: &Stop) -> Vec<Result<Finished, ExperimentError>> {
+fn side_by_side(
+    plan: &Plan<'_>,
+    simulate: &Simulate<'_>,
+    progress: &dyn Progress,
+    stop: &Stop,
+) -> Vec<Result<Finished, ExperimentError>> {
     let runs = plan.runs();
     let (next, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let results: Vec<Mutex<Option<Result<Finished, ExperimentError>>>> =
@@ -80,7 +109,7 @@ fn side_by_side(plan: &Plan<'_>, progress: &dyn Progress, stop: &Stop) -> Vec<Re
         while failed.load(Ordering::Relaxed) == 0 {
             let number = next.fetch_add(1, Ordering::Relaxed);
             let Some((law, seed)) = runs.get(number) else { break };
-            let result = simulate(plan, number, law, *seed, progress, stop);
+            let result = one(plan, number, (law, *seed), simulate, progress, stop);
             failed.fetch_add(usize::from(result.is_err()), Ordering::Relaxed);
             *results[number].lock().expect("no holder of this lock panics") = Some(result);
         }
@@ -95,11 +124,11 @@ fn side_by_side(plan: &Plan<'_>, progress: &dyn Progress, stop: &Stop) -> Vec<Re
     results.into_iter().filter_map(|result| result.into_inner().expect("no holder of this lock panics")).collect()
 }
 
-fn simulate(
+fn one(
     plan: &Plan<'_>,
     number: usize,
-    law: &SetUp,
-    seed: u64,
+    (law, seed): (&SetUp, u64),
+    simulate: &Simulate<'_>,
     progress: &dyn Progress,
     stop: &Stop,
 ) -> Result<Finished, ExperimentError> {
@@ -109,7 +138,7 @@ fn simulate(
         progress.advanced(number, done, total);
         !stop.is_raised()
     };
-    let record = lasthop_sim::run(plan.scenario, law, seed, plan.keep_packets, &mut on)
+    let record = simulate(law, seed, &mut on)
         .map_err(|source| ExperimentError::Sim { law: law.name.clone(), seed, source })?
         .ok_or(ExperimentError::Stopped)?;
     progress.ended(number);

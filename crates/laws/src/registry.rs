@@ -5,7 +5,7 @@
 //! conformance suite are made from them.
 
 use crate::param::{Param, Value};
-use crate::tcp::Setup;
+use crate::tcp::{self, Setup};
 use crate::{HopLaw, ParamError, ReceiverLaw, ReceiverSetup, SenderLaw, Settings};
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Seed, Span, Time};
@@ -297,6 +297,11 @@ impl Choice {
             Chosen::Ours(entry) => Some(entry),
             Chosen::Kernel(_) => None,
         }
+    }
+
+    /// True for a congestion control that no kernel has, though TCP would carry it.
+    pub fn is_ours_alone(&self) -> bool {
+        self.entry().is_some_and(|entry| entry.transport == Transport::TCP && !tcp::LINUX.contains(&entry.name))
     }
 
     /// True for a congestion control that only the kernel has.

@@ -199,7 +199,7 @@ proptest! {
 
     #[test]
     fn any_items_make_a_tree_that_survives_its_bytes(items in labelled(), leaf in 1usize..30, depth in 0u32..20) {
-        let growth = Growth { depth, leaf, weight_max: 10.0 };
+        let growth = Growth { depth, leaf, weight_max: 10.0, ..Growth::default() };
         let tree = Trainer::new(growth).train(3, items.iter().map(|(vector, class)| (vector, *class)));
         prop_assert_eq!(tree.is_none(), items.is_empty());
         let Some(tree) = tree else { return Ok(()) };

@@ -1,13 +1,14 @@
 //! Runs scenarios with some of their keys changed.
 
-use lasthop_experiment::{ExperimentError, Outcome, Place, Plan, Silent, run};
+use lasthop_experiment::{ExperimentError, Outcome, Place, Plan, Silent, run, simulated};
 use lasthop_lab::Stop;
 use lasthop_report::combined;
 use lasthop_report::page::{self, Ran, shown};
-use lasthop_report::{Entity, Estimate, Figure, Key, Run, SeriesKind, Track};
-use lasthop_scenario::Scenario;
-use lasthop_units::Seed;
+use lasthop_report::{Entity, Estimate, Figure, Key, Run, RunRecord, SeriesKind, Track};
+use lasthop_scenario::{Scenario, SetUp};
+use lasthop_sim::SimError;
 use lasthop_units::stats::Moments;
+use lasthop_units::{Seed, Span};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -56,6 +57,10 @@ pub struct Results {
 /// A key of a scenario file, `station.0.mcs`, and what it shall be.
 pub type Edit<'e> = (&'e str, Value);
 
+/// Simulates a set-up of a scenario under a seed.
+pub(crate) type Own =
+    dyn Fn(&Scenario, &SetUp, u64, &mut dyn FnMut(Span) -> bool) -> Result<Option<RunRecord>, SimError> + Sync;
+
 impl<'a> Runner<'a> {
     /// With fewer points and one seed if it must be `quick`; `stop` ends it early, and `tell` is told what is being run.
     pub fn new(quick: bool, stop: &'a Stop, tell: &'a (dyn Fn(&str) + Sync)) -> Runner<'a> {
@@ -74,12 +79,35 @@ impl<'a> Runner<'a> {
         edits: &[Edit<'_>],
         told: &[Edit<'_>],
     ) -> Result<Results, ExperimentError> {
-        let (name, scenario) = (shipped.name, self.parsed(shipped, edits, told));
-        let seeds = self.seed_numbers(&scenario);
-        (self.tell)(&format!("{name}: {} laws x {} seeds", scenario.laws().len(), seeds.len()));
+        let scenario = self.parsed(shipped, edits, told);
         let laws = scenario.laws().to_vec();
-        let plan = Plan { scenario: &scenario, place: Place::Sim, laws, seeds, keep_packets: false };
-        let outcome = run(&plan, &Silent, self.stop)?;
+        self.planned(scenario, laws, &|plan| run(plan, &Silent, self.stop))
+    }
+
+    /// Runs set-ups in worlds of one's own: `simulate` is given the scenario, and what [`Simulate`](lasthop_experiment::Simulate) is.
+    pub(crate) fn run_own(
+        &self,
+        shipped: Shipped,
+        edits: &[Edit<'_>],
+        laws: impl FnOnce(&Scenario) -> Vec<SetUp>,
+        simulate: &Own,
+    ) -> Result<Results, ExperimentError> {
+        let scenario = self.parsed(shipped, edits, edits);
+        let laws = laws(&scenario);
+        self.planned(scenario, laws, &|plan| {
+            simulated(plan, &|law, seed, on| simulate(plan.scenario, law, seed, on), &Silent, self.stop)
+        })
+    }
+
+    fn planned(
+        &self,
+        scenario: Scenario,
+        laws: Vec<SetUp>,
+        run: &dyn Fn(&Plan<'_>) -> Result<Outcome, ExperimentError>,
+    ) -> Result<Results, ExperimentError> {
+        let seeds = self.seed_numbers(&scenario);
+        (self.tell)(&format!("{}: {} laws x {} seeds", scenario.name(), laws.len(), seeds.len()));
+        let outcome = run(&Plan { scenario: &scenario, place: Place::Sim, laws, seeds, keep_packets: false })?;
         if outcome.summary.incomplete.is_some() {
             return Err(ExperimentError::Stopped);
         }

@@ -29,6 +29,6 @@ pub use access_point::Agent;
 pub use agenda::{Agenda, Component};
 pub use cargo::{Cargo, Datagram, TUNNEL_PAYLOAD, Tunnel};
 pub use record::record;
-pub use run::{Agents, SimError, build, build_with, run};
+pub use run::{Agents, SimError, build, build_with, drive, run};
 pub use saturate::Could;
 pub use world::World;

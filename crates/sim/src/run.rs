@@ -65,13 +65,24 @@ pub fn run(
     keep_packets: bool,
     progress: &mut dyn FnMut(Span) -> bool,
 ) -> Result<Option<RunRecord>, SimError> {
+    let world = build(scenario, law, Seed(seed), keep_packets)?;
+    Ok(drive(world, scenario, STEP, &mut |_, done| progress(done)))
+}
+
+/// Simulates a world of `scenario` from its beginning to its end. `progress` is shown it after every `step` of virtual time, told how much has
+/// passed, and answers whether to go on; `None` if it said no.
+pub fn drive(
+    mut world: World,
+    scenario: &Scenario,
+    step: Span,
+    progress: &mut dyn FnMut(&World, Span) -> bool,
+) -> Option<RunRecord> {
     let end = Time::ZERO + scenario.duration();
     let warm_up = Time::ZERO + scenario.warm_up();
-    let mut world = build(scenario, law, Seed(seed), keep_packets)?;
     let mut until = Time::ZERO;
     let mut counted = false;
     while until < end {
-        until = (until + STEP).min(end);
+        until = (until + step).min(end);
         if !counted && until >= warm_up {
             // Retransmissions of the warm-up are not counted: tell the recorder what there was at its end.
             world.run_until(warm_up);
@@ -79,11 +90,11 @@ pub fn run(
             counted = true;
         }
         world.run_until(until);
-        if !progress(until.since(Time::ZERO)) {
-            return Ok(None);
+        if !progress(&world, until.since(Time::ZERO)) {
+            return None;
         }
     }
-    Ok(Some(world.finish(end).finish()))
+    Some(world.finish(end).finish())
 }
 
 /// The world of a scenario at its beginning.

@@ -9,7 +9,7 @@
 use crate::row::Row;
 use crate::split::{self, By, Fold};
 use crate::{Meta, Pseudonym};
-use lasthop_laws::oal::features::{FeatureId, Vector};
+use lasthop_laws::oal::features::FeatureId;
 use lasthop_laws::oal::predictor::{BacklogThreshold, LossClass, Predictor, StationState};
 use lasthop_laws::oal::trainer::{Growth, Trainer};
 use lasthop_report::{Estimate, Figure};
@@ -20,10 +20,6 @@ use std::collections::BTreeMap;
 
 /// Items that one tree learns from at most.
 pub const LEARN_MAX: usize = 200_000;
-
-/// What tells of drops: a tree without it has only queues, airtime and flows to go by.
-const DROPS: [FeatureId; 5] =
-    [FeatureId::HopDrops4, FeatureId::HopDrops20, FeatureId::Drops100, FeatureId::DropShare100, FeatureId::SinceDrop];
 
 const CLASSES: usize = LossClass::ALL.len();
 
@@ -150,11 +146,10 @@ fn scores(rows: &[Row], known: &[LossClass], fold: &Fold) -> [Scores; Who::ALL.l
     let step = fold.learn.len().div_ceil(LEARN_MAX).max(1);
     let learn: Vec<&Row> = fold.learn.iter().step_by(step).map(|at| &rows[*at]).collect();
     let ask = || fold.ask.iter().map(|at| &rows[*at]);
-    let of_tree = |prepare: fn(&Vector) -> Vector| {
-        let items: Vec<(Vector, LossClass)> = learn.iter().map(|row| (prepare(&row.features), row.class())).collect();
-        let tree = Trainer::new(Growth::default()).train(1, items.iter().map(|(vector, class)| (vector, *class)));
+    let of_tree = |growth| {
+        let tree = Trainer::new(growth).train(1, learn.iter().map(|row| (&row.features, row.class())));
         score(ask().map(|row| {
-            let says = tree.as_ref().map_or(LossClass::Good, |tree| tree.classify(&prepare(&row.features)));
+            let says = tree.as_ref().map_or(LossClass::Good, |tree| tree.classify(&row.features));
             (row, says)
         }))
     };
@@ -165,18 +160,12 @@ fn scores(rows: &[Row], known: &[LossClass], fold: &Fold) -> [Scores; Who::ALL.l
     learn.iter().for_each(|row| counts[row.class() as usize] += 1);
     let most = LossClass::ALL.into_iter().max_by_key(|class| counts[*class as usize]).unwrap_or(LossClass::Good);
     [
-        of_tree(|vector| *vector),
-        of_tree(without_drops),
+        of_tree(Growth::default()),
+        of_tree(Growth { drops: false, ..Growth::default() }),
         score(fold.ask.iter().map(|at| (&rows[*at], known[*at]))),
         score(ask().zip(threshold(limit, ask()))),
         score(ask().map(|row| (row, most))),
     ]
-}
-
-fn without_drops(vector: &Vector) -> Vector {
-    let mut known = *vector;
-    DROPS.iter().for_each(|id| known[*id as usize] = f32::NAN);
-    known
 }
 
 fn threshold<'r>(limit: Span, rows: impl Iterator<Item = &'r Row>) -> impl Iterator<Item = LossClass> {

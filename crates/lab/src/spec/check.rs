@@ -44,7 +44,7 @@ pub(super) fn beyond(scenario: &Scenario, law: &SetUp) -> Option<String> {
     };
     let adjusted = law.senders().find(|law| law.settings().iter().any(|(key, _)| !told(law, key)))?;
     Some(match adjusted.transport() {
-        Transport::TCP => {
+        Transport::TCP if !adjusted.is_ours_alone() => {
             format!("senders are the kernel's, whose {} takes no parameters from a scenario", adjusted.name())
         }
         _ => format!("the lab's senders by {} take no parameters from a scenario but ATP's variant", adjusted.name()),

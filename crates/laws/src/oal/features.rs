@@ -57,6 +57,10 @@ features! {
 /// The features of one station at one moment, in the order of [`FEATURES`]; NaN: missing.
 pub type Vector = [f32; FEATURES.len()];
 
+/// Those that tell what queues dropped.
+pub const DROPS: [FeatureId; 5] =
+    [FeatureId::HopDrops4, FeatureId::HopDrops20, FeatureId::Drops100, FeatureId::DropShare100, FeatureId::SinceDrop];
+
 /// A number that stands for the list: a tree that was trained with another one is refused.
 pub const SCHEMA: u64 = schema(FEATURES);
 

@@ -9,7 +9,7 @@
 //! Validity:   any items; the same items in the same order give the same tree.
 //! Checked by: tests::*, crates/sim/tests/oal_learning.rs (beside scikit-learn's tree), the benchmark `law.oal.train_10000x16_ms`
 
-use super::features::{FEATURES, Vector};
+use super::features::{DROPS, FEATURES, Vector};
 use super::predictor::LossClass;
 use super::tree::{DEPTH_MAX, Node, Tree};
 use std::ops::Range;
@@ -29,13 +29,15 @@ pub struct Growth {
     pub leaf: usize,
     /// A class weighs at most so many times what it would if all were equally frequent, and at least its inverse.
     pub weight_max: f64,
+    /// Whether they may look at what queues dropped ([`DROPS`]).
+    pub drops: bool,
 }
 
 impl Default for Growth {
     fn default() -> Growth {
         // Chosen among leaves of 10 to 50 and weights up to 2 to 5, by macro-F on later items and on another run's: seeds 1 and 2 of the
         // worlds of crates/sim/tests/oal_learning.rs. The depth changes little there.
-        Growth { depth: 16, leaf: 20, weight_max: 2.0 }
+        Growth { depth: 16, leaf: 20, weight_max: 2.0, drops: true }
     }
 }
 
@@ -196,7 +198,8 @@ impl Trainer {
         whole: &[u32; CLASSES],
         weights: &[f64; CLASSES],
     ) -> Option<Split> {
-        if self.bounds[feature].is_empty() {
+        let unseen = !self.growth.drops && DROPS.iter().any(|id| *id as usize == feature);
+        if unseen || self.bounds[feature].is_empty() {
             return None;
         }
         let bins = &self.bins[feature];
@@ -409,7 +412,8 @@ mod tests {
                 vector
             })
             .collect();
-        let tree = train(Growth { depth: 1, leaf: 1, weight_max: 1.0 }, &vectors, |vector| of(vector[2]));
+        let tree =
+            train(Growth { depth: 1, leaf: 1, weight_max: 1.0, ..Growth::default() }, &vectors, |vector| of(vector[2]));
         let Node::Split { feature, threshold, .. } = tree.nodes()[0] else { panic!("it splits") };
         assert_eq!((feature, threshold), (2, 3.5), "the first of equals");
     }
@@ -419,7 +423,7 @@ mod tests {
         // Noise: every split is welcome.
         let items = vectors(3000, 3);
         let class = |vector: &Vector| LossClass::ALL[(vector[0] * 7.0 + vector[1] * 3.0) as usize % 4];
-        let growth = Growth { depth: 6, leaf: 40, weight_max: 10.0 };
+        let growth = Growth { depth: 6, leaf: 40, weight_max: 10.0, ..Growth::default() };
         let tree = train(growth, &items, class);
         let mut reached = vec![0; tree.nodes().len()];
         for vector in &items {
@@ -508,6 +512,18 @@ mod tests {
         for pair in values.windows(2) {
             let threshold = between(pair[0], pair[1]);
             assert!(pair[0] <= threshold && threshold < pair[1] && threshold.is_finite());
+        }
+    }
+
+    #[test]
+    fn a_tree_that_sees_no_drops_knows_nothing_where_only_they_tell() {
+        let vectors = vectors(400, 5);
+        for id in DROPS {
+            let class = |vector: &Vector| if vector[id as usize] > 50.0 { LossClass::Bad } else { LossClass::Good };
+            assert!(train(Growth::default(), &vectors, class).nodes().len() > 1);
+            let blind = train(Growth { drops: false, ..Growth::default() }, &vectors, class);
+            let looks = |node: &Node| matches!(node, Node::Split { feature, .. } if DROPS.iter().any(|id| *id as u8 == *feature));
+            assert!(!blind.nodes().iter().any(looks), "{id:?}");
         }
     }
 }

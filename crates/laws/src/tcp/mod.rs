@@ -46,6 +46,9 @@ pub const LAWS: &[Entry] = &[
     westwood::LAW,
 ];
 
+/// Those that Linux has too, by the same names. No kernel has the others.
+pub const LINUX: [&str; 5] = ["reno", "cubic", "bbr", "vegas", "westwood"];
+
 /// What every sender law is told when it is created.
 #[derive(Clone, Debug)]
 pub struct Setup {

@@ -99,6 +99,19 @@ fn vectors_of_the_specification() {
 }
 
 #[test]
+fn figure_2_of_the_paper_a_window_of_10000_is_made_7000() {
+    for scale in [None, Some(3)] {
+        let mut wire = Wire::station_opens(scale, scale);
+        let unit = 1 << scale.unwrap_or(0);
+        wire.data(0, 1_000_000);
+        // The SYN's edge, which cannot be taken back, has been passed.
+        wire.ack(64_000, 10_000 / unit);
+        wire.target(7_000);
+        assert_eq!(wire.ack(74_000, 10_000 / unit), 7_000 / unit, "{scale:?}");
+    }
+}
+
+#[test]
 fn rule_1_the_shift_counts_only_if_both_syns_had_the_option_and_is_at_most_14() {
     let first_limited = |mut wire: Wire| {
         wire.target(50_000);
