@@ -57,7 +57,7 @@ pub struct Spec {
 
 /// The kernel's name of the congestion control of a host's TCP: Linux's own choice where its law is of another transport.
 fn congestion(sender: &Choice) -> &str {
-    if sender.transport() == Transport::TCP { sender.congestion() } else { "cubic" }
+    if sender.transport() == Transport::TCP && !sender.is_ours_alone() { sender.congestion() } else { "cubic" }
 }
 
 /// True if the stations of a hop forward each other's packets.
