@@ -58,8 +58,8 @@ pub struct Results {
 pub type Edit<'e> = (&'e str, Value);
 
 /// Simulates a set-up of a scenario under a seed.
-pub(crate) type Own =
-    dyn Fn(&Scenario, &SetUp, u64, &mut dyn FnMut(Span) -> bool) -> Result<Option<RunRecord>, SimError> + Sync;
+pub(crate) type Own<'o> =
+    dyn Fn(&Scenario, &SetUp, u64, &mut dyn FnMut(Span) -> bool) -> Result<Option<RunRecord>, SimError> + Sync + 'o;
 
 impl<'a> Runner<'a> {
     /// With fewer points and one seed if it must be `quick`; `stop` ends it early, and `tell` is told what is being run.
@@ -84,15 +84,15 @@ impl<'a> Runner<'a> {
         self.planned(scenario, laws, &|plan| run(plan, &Silent, self.stop))
     }
 
-    /// Runs set-ups in worlds of one's own: `simulate` is given the scenario, and what [`Simulate`](lasthop_experiment::Simulate) is.
+    /// Runs set-ups in worlds of one's own, of which the page says that the second edits were made: `simulate` is given the scenario, and what [`Simulate`](lasthop_experiment::Simulate) is.
     pub(crate) fn run_own(
         &self,
         shipped: Shipped,
-        edits: &[Edit<'_>],
+        (edits, told): (&[Edit<'_>], &[Edit<'_>]),
         laws: impl FnOnce(&Scenario) -> Vec<SetUp>,
-        simulate: &Own,
+        simulate: &Own<'_>,
     ) -> Result<Results, ExperimentError> {
-        let scenario = self.parsed(shipped, edits, edits);
+        let scenario = self.parsed(shipped, edits, told);
         let laws = laws(&scenario);
         self.planned(scenario, laws, &|plan| {
             simulated(plan, &|law, seed, on| simulate(plan.scenario, law, seed, on), &Silent, self.stop)

@@ -85,7 +85,7 @@ pub(super) fn ablation(runner: &Runner<'_>) -> Result<Section, ExperimentError> 
     let short: [Edit<'_>; 2] = [("duration", "60 s".into()), ("seeds", 5.into())];
     let mut tables = Vec::new();
     for (world, shipped, edits) in [("library", LIBRARY, [].as_slice()), ("nine laptops", SET_UP, short.as_slice())] {
-        let run = runner.run_own(shipped, edits, set_ups, &simulate)?;
+        let run = runner.run_own(shipped, (edits, edits), set_ups, &simulate)?;
         let columns: Vec<(&str, Key)> = COLUMNS.into_iter().filter(|(_, key)| *key != Key::FetchP95).collect();
         let (headings, keys): (Vec<&str>, Vec<Key>) = columns.into_iter().unzip();
         let mut table = Table::new(&[&[&*format!("{world}: tight")], headings.as_slice()].concat());

@@ -1,6 +1,7 @@
 //! "On-AP learning": congestion prediction and receive-window rewriting on access points (Lin and Jiang 2020).
 
 mod ablation;
+mod closed_loop;
 mod library;
 mod moving;
 mod oracle;
@@ -20,6 +21,7 @@ pub(super) const SYSTEM: System = System {
         Figure { id: "library", title: "A library's access point that loses", make: library::library },
         Figure { id: "ablation", title: "What foresight is worth", make: ablation::ablation },
         Figure { id: "trees", title: "What trees foresee (Tables 2 and 4, Figure 3)", make: trees::trees },
+        Figure { id: "loop", title: "Ten minutes in a closed loop", make: closed_loop::closed_loop },
         Figure { id: "1", title: "A laptop that moves", make: moving::moving },
     ],
     preface: PREFACE,

@@ -17,7 +17,7 @@ const MARGIN: f64 = 0.05;
 const CLASSES: [&str; 4] = ["Good", "Acceptable", "Poor", "Bad"];
 
 /// What access points saw under CUBIC while nobody acted, once for each seed.
-fn watched(scenario: &Scenario, law: &SetUp, seeds: &[Seed]) -> Result<(Meta, Vec<Row>), ExperimentError> {
+pub(super) fn watched(scenario: &Scenario, law: &SetUp, seeds: &[Seed]) -> Result<(Meta, Vec<Row>), ExperimentError> {
     // Nobody's name is in it.
     let (key, names) = (PseudonymKey::new(&[0; KEY_LEN]), Names::of(scenario));
     let (mut recordings, mut rows) = (Vec::new(), Vec::new());
