@@ -58,7 +58,7 @@ fn params() -> impl Strategy<Value = Params> {
     let weights =
         prop_oneof![Just(Weights::Flow), Just(Weights::Station), Just(Weights::Airtime), Just(Weights::PotentialDelay)];
     let capacity = prop_oneof![Just(CapacityRule::Airtime), Just(CapacityRule::Paper)];
-    let window = prop_oneof![Just(WindowRule::Unloaded), Just(WindowRule::Paper)];
+    let window = prop_oneof![Just(WindowRule::Unloaded), Just(WindowRule::Paper), Just(WindowRule::Learned)];
     (weights, capacity, window).prop_map(|(weights, capacity, window)| Params {
         weights,
         capacity,

@@ -13,6 +13,7 @@
 use super::capacity::Capacity;
 use super::label::Timing;
 use super::learned::{Learned, Learning};
+use super::map::{self, Map};
 use super::predictor::{BacklogThreshold, Hysteresis, LossClass, Predictor, StationState};
 use super::share::{self, Claim};
 use super::trainer::Growth;
@@ -63,6 +64,8 @@ struct Flow {
     rate: Rate,
     measured_at: Time,
     measured_acked: Bytes,
+    /// Rates by windows, where windows come from it.
+    map: Option<Map>,
     given: Option<Rate>,
     decision: Decision,
 }
@@ -110,6 +113,7 @@ impl AccessPoint {
             rate: Rate::ZERO,
             measured_at: now,
             measured_acked: report.acked,
+            map: (self.params.window == WindowRule::Learned).then(Map::default),
             given: None,
             decision: Decision::unlimited(Why::Unmanaged),
         };
@@ -183,7 +187,7 @@ impl AccessPoint {
             flow.decision = match (alone, params.window) {
                 (None, _) => Decision::unlimited(Why::Unmanaged),
                 (Some(alone), WindowRule::Unloaded) => flow.unloaded(params, alone, slack, tight),
-                (Some(_), WindowRule::Paper) => flow.paper(tight),
+                (Some(_), WindowRule::Paper | WindowRule::Learned) => flow.paper(tight),
             };
         }
     }
@@ -240,6 +244,9 @@ impl Flow {
         self.rate = Rate::of(carried, span).unwrap_or(Rate::ZERO);
         self.measured_at = now;
         self.measured_acked = report.acked;
+        if let (Some(map), Some(window)) = (&mut self.map, map::inferred_window(report, self.rate)) {
+            map.learn(now, window, self.rate);
+        }
     }
 
     fn is_active(&self, now: Time) -> bool {
@@ -280,7 +287,8 @@ impl Flow {
         let round_trip = self.given.and_then(|_| window::loaded_round_trip(&self.report, self.rate));
         match (self.given, round_trip) {
             (Some(rate), Some(round_trip)) if tight => {
-                let rwnd = window::for_rate(rate, round_trip, Span::ZERO, self.report.mss);
+                let learned = self.map.and_then(|map| map.window(rate)).map(|window| window.max(self.report.mss * 2));
+                let rwnd = learned.unwrap_or_else(|| window::for_rate(rate, round_trip, Span::ZERO, self.report.mss));
                 Decision { rwnd: Some(rwnd), ..Decision::unlimited(Why::Tight) }
             }
             _ => Decision::unlimited(Why::Unmanaged),

@@ -15,6 +15,7 @@ pub mod features;
 pub mod label;
 pub mod learned;
 pub mod lesson;
+pub mod map;
 pub mod predictor;
 pub mod rwnd;
 pub mod share;

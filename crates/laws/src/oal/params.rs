@@ -88,5 +88,8 @@ words! {
         /// The paper's rule: rate times the round trip as it is, queue included, and no ceiling while the hop is well (the
         /// nearest computable reading of the paper's historical map from cwnd to rate).
         Paper = "paper",
+        /// From a map of each flow's own past windows and rates, and no ceiling while the hop is well: what the paper names without a
+        /// formula. `paper` while there is none.
+        Learned = "learned",
     }
 }

@@ -7,7 +7,7 @@ use lasthop_experiment::ExperimentError;
 use lasthop_laws::HopLaw;
 use lasthop_laws::oal::learned::Learned;
 use lasthop_laws::oal::predictor::{BacklogThreshold, LossClass, Predictor, StationState};
-use lasthop_laws::oal::{AccessPoint, Params};
+use lasthop_laws::oal::{AccessPoint, Params, WindowRule};
 use lasthop_report::page::{Section, Table};
 use lasthop_report::{Key, RunRecord};
 use lasthop_scenario::{Scenario, SetUp};
@@ -18,13 +18,15 @@ use lasthop_units::{Seed, Span, Time};
 const BASE: &str = "cubic+learned";
 
 /// Who says when windows are tight; in the order of the tables, behind CUBIC without an agent.
-const WHO: [(&str, &str); 6] = [
+const WHO: [(&str, &str); 8] = [
     ("never", "never: standing ceilings alone"),
     ("always", "always"),
     ("threshold", "threshold"),
     ("tree", "tree"),
     ("blind-tree", "tree that sees no drops"),
     ("oracle", "oracle"),
+    ("paper-window", "threshold; windows from the round trip as it is"),
+    ("learned-window", "threshold; windows from the learned map"),
 ];
 
 /// Says the same whatever it is shown.
@@ -44,7 +46,7 @@ fn predictor(who: &str, params: &Params, oracle: &Oracle) -> Box<dyn Predictor> 
     match who {
         "never" => Box::new(Stubborn(LossClass::Good)),
         "always" => Box::new(Stubborn(LossClass::Bad)),
-        "threshold" => Box::new(threshold),
+        "threshold" | "paper-window" | "learned-window" => Box::new(threshold),
         "oracle" => Box::new(oracle.clone()),
         _ => Box::new(Learned::new(learning, threshold)),
     }
@@ -57,7 +59,12 @@ fn simulate(
     on: &mut dyn FnMut(Span) -> bool,
 ) -> Result<Option<RunRecord>, SimError> {
     let oracle = (law.name == "oracle").then(Oracle::default);
-    let (params, known) = (Params::default(), oracle.clone().unwrap_or_default());
+    let window = match law.name.as_str() {
+        "paper-window" => WindowRule::Paper,
+        "learned-window" => WindowRule::Learned,
+        _ => WindowRule::Unloaded,
+    };
+    let (params, known) = (Params { window, ..Params::default() }, oracle.clone().unwrap_or_default());
     let own = || AccessPoint::with_predictor(params.clone(), predictor(&law.name, &params, &known));
     let mut agents =
         |_, law: Option<Box<dyn HopLaw>>| law.map(|_| -> Box<dyn HopLaw> { Box::new(own().expect("defaults")) });
@@ -98,7 +105,7 @@ pub(super) fn ablation(runner: &Runner<'_>) -> Result<Section, ExperimentError> 
         text: format!(
             "CUBIC behind one access-point law, whose windows are tight when somebody says so. The oracle copies the world every {} ms, lets the copy run on \
              with nothing tight, and knows so what share of the coming first copies a queue will lose; the tree has to foresee it, and acts on the same classes. \
-             Every row but the first has standing ceilings.",
+             All rows but the first and the last two have standing ceilings.",
             HORIZON.as_nanos() / 1_000_000,
         ),
         tables,

@@ -7,6 +7,7 @@ mod moving;
 mod oracle;
 mod three;
 mod trees;
+mod windows;
 
 use crate::study::{Results, Shipped, shipped};
 use crate::{Figure, System};
@@ -22,6 +23,11 @@ pub(super) const SYSTEM: System = System {
         Figure { id: "ablation", title: "What foresight is worth", make: ablation::ablation },
         Figure { id: "trees", title: "What trees foresee (Tables 2 and 4, Figure 3)", make: trees::trees },
         Figure { id: "loop", title: "Ten minutes in a closed loop", make: closed_loop::closed_loop },
+        Figure {
+            id: "windows",
+            title: "Windows that an access point infers, and what it makes of them",
+            make: windows::windows,
+        },
         Figure { id: "1", title: "A laptop that moves", make: moving::moving },
     ],
     preface: PREFACE,
