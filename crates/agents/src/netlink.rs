@@ -78,7 +78,10 @@ impl Netlink {
 }
 
 /// The next message of a datagram.
-fn next<'a>(rest: &mut &'a [u8]) -> io::Result<Option<&'a [u8]>> {
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidData`] if it does not end in there.
+pub(crate) fn next<'a>(rest: &mut &'a [u8]) -> io::Result<Option<&'a [u8]>> {
     if rest.is_empty() {
         return Ok(None);
     }

@@ -2,7 +2,7 @@
 //!
 //! Source:     linux/nl80211.h and linux/genetlink.h as of Linux 6.18; iw(8) for units.
 //! Deviations: of some two hundred attributes those are read that an access point's law uses.
-//! Checked by: the tests below, with messages that a kernel sent (`crates/wire/tests/nl80211`); the fuzz target `nl80211`.
+//! Checked by: the tests below; `tests/nl80211.rs`, with messages that a kernel sent; the fuzz target `nl80211`.
 //!
 //! The crate wl-nl80211 is not used: version 0.8 keeps the counters of a station's queues to itself, does not know which channel of a survey is
 //! in use, and fails a whole message for one attribute that it cannot read.
@@ -190,7 +190,7 @@ pub struct Station {
 /// The queues of a station (`enum nl80211_txq_stats`), added up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Queues {
-    /// Octets that wait.
+    /// Octets that wait, headers of the link layer included.
     pub backlog: Bytes,
     /// Packets that wait.
     pub packets: u32,

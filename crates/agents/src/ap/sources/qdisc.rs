@@ -64,28 +64,49 @@ impl Qdiscs {
     pub(crate) fn read(&mut self) -> io::Result<Queues> {
         let mut question = TcMessage::default();
         question.header.index = self.index;
-        let (index, counters) = (self.index, &mut self.counters);
-        let (mut root, mut children) = (None, Vec::new());
+        let (mut listed, index, counters) = (Listed::default(), self.index, &mut self.counters);
         self.netlink.ask(RouteNetlinkMessage::GetQueueDiscipline(question), NLM_F_DUMP, |answer| {
-            let Ok(RouteNetlinkMessage::NewQueueDiscipline(qdisc)) = answer else { return };
-            // Kernels list those of all interfaces.
-            if qdisc.header.index != index {
-                return;
-            }
-            let Some((kind, report)) = read(&qdisc, counters) else { return };
-            if qdisc.header.parent == TcHandle::ROOT {
-                root = Some((kind, report, qdisc.header.handle));
-            } else {
-                children.push((qdisc.header.parent, report));
+            if let Ok(RouteNetlinkMessage::NewQueueDiscipline(qdisc)) = answer {
+                listed.add(&qdisc, index, counters);
             }
         })?;
-        let Some((kind, root, handle)) = root else { return Ok(Queues::default()) };
+        Ok(listed.queues())
+    }
+}
+
+/// Qdiscs of one interface in the order in which the kernel lists them.
+#[derive(Default)]
+struct Listed {
+    root: Option<(String, QueueReport, TcHandle)>,
+    children: Vec<(TcHandle, QueueReport)>,
+}
+
+impl Listed {
+    /// One more, if it is of interface `index`: kernels list those of all.
+    fn add(&mut self, qdisc: &TcMessage, index: i32, counters: &mut BTreeMap<u32, Counters>) {
+        if qdisc.header.index != index {
+            return;
+        }
+        let Some((kind, report)) = read(qdisc, counters) else { return };
+        if qdisc.header.parent == TcHandle::ROOT {
+            self.root = Some((kind, report, qdisc.header.handle));
+        } else {
+            self.children.push((qdisc.header.parent, report));
+        }
+    }
+
+    fn queues(self) -> Queues {
+        let Some((kind, root, handle)) = self.root else { return Queues::default() };
         let root = QueueReport { queue: 1, ..root };
         let of_root = |(parent, report): &(TcHandle, QueueReport)| {
             (parent.major == handle.major).then_some(QueueReport { queue: parent.minor, ..*report })
         };
-        let each = if kind == "mq" { children.iter().filter_map(of_root).collect() } else { vec![root] };
-        Ok(Queues { kind, root, each })
+        let mut each = vec![root];
+        if kind == "mq" {
+            each = self.children.iter().filter_map(of_root).collect();
+            each.sort_by_key(|queue: &QueueReport| queue.queue);
+        }
+        Queues { kind, root, each }
     }
 }
 
@@ -127,4 +148,95 @@ fn read(qdisc: &TcMessage, counters: &mut BTreeMap<u32, Counters>) -> Option<(St
         tx_bytes: network(basic.bytes, tx_packets),
     };
     Some((kind?, report))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netlink::next;
+    use lasthop_wire::pcap::Stream;
+    use netlink_packet_core::{NetlinkMessage, NetlinkPayload};
+
+    /// What the kernel answered when `tc` asked (`tests/qdisc/README.md`), and what `tc` showed of it.
+    fn recorded() -> (Vec<TcMessage>, String) {
+        let file = |name| std::fs::read(format!("{}/tests/qdisc/{name}", env!("CARGO_MANIFEST_DIR"))).expect(name);
+        let mut stream = Stream::of(&file("qdisc.pcap"));
+        let mut qdiscs = Vec::new();
+        while let Some(packet) = stream.packet().expect("a capture") {
+            let mut rest = &packet.bytes[16..];
+            while let Some(one) = next(&mut rest).expect("messages") {
+                match NetlinkMessage::<RouteNetlinkMessage>::deserialize(one).expect("one that can be read").payload {
+                    NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewQueueDiscipline(qdisc)) => qdiscs.push(qdisc),
+                    _ => {}
+                }
+            }
+        }
+        (qdiscs, String::from_utf8(file("qdisc.txt")).expect("text"))
+    }
+
+    /// What `tc -s qdisc show` shows: kind, interface, class under which it stands, and its numbers.
+    fn shown(text: &str) -> Vec<(String, String, String, QueueReport)> {
+        let blocks = text.split("qdisc ").skip(1);
+        blocks
+            .map(|block| {
+                let words: Vec<&str> =
+                    block.split([' ', '\n', '(', ')', ',']).filter(|word| !word.is_empty()).collect();
+                let after = |key: &str| words.iter().position(|word| *word == key).map(|at| words[at + 1]);
+                let number = |key: &str| -> u64 {
+                    let digits = |c: char| !c.is_ascii_digit();
+                    after(key).and_then(|word| word.trim_end_matches(digits).parse().ok()).expect(key)
+                };
+                let nth = |key: &str, n: usize| {
+                    let at = words.iter().position(|word| *word == key).expect(key);
+                    words[at + n].trim_end_matches(|c: char| !c.is_ascii_digit()).parse::<u64>().expect(key)
+                };
+                let (packets, waiting) = (nth("Sent", 3), nth("backlog", 2));
+                let report = QueueReport {
+                    queue: 0,
+                    backlog_packets: u32::try_from(waiting).expect("few"),
+                    backlog_bytes: Bytes::new(number("backlog") - 14 * waiting),
+                    drops: number("dropped"),
+                    requeues: number("requeues"),
+                    tx_packets: packets,
+                    tx_bytes: Bytes::new(number("Sent") - 14 * packets),
+                };
+                let place = after("parent").unwrap_or("root");
+                (words[0].to_owned(), after("dev").expect("an interface").to_owned(), place.to_owned(), report)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn queues_are_those_that_tc_shows() {
+        let (qdiscs, text) = recorded();
+        let shown = shown(&text);
+        assert_eq!(qdiscs.len(), shown.len(), "{text}");
+        let queues = |interface: &str| {
+            let at = shown.iter().position(|(_, of, ..)| of == interface).expect(interface);
+            let (mut listed, index) = (Listed::default(), qdiscs[at].header.index);
+            qdiscs.iter().for_each(|qdisc| listed.add(qdisc, index, &mut BTreeMap::new()));
+            listed.queues()
+        };
+        let numbers = |interface: &str, parent: &str, queue| {
+            let (kind, .., report) =
+                shown.iter().find(|(_, of, under, _)| of == interface && under == parent).expect(parent);
+            (kind.clone(), QueueReport { queue, ..*report })
+        };
+        for interface in ["lo", "wlan0"] {
+            let (kind, root) = numbers(interface, "root", 1);
+            assert_eq!(queues(interface), Queues { kind, root, each: vec![root] });
+        }
+        assert!(
+            !queues("lo").holds_packets() && queues("wlan0").holds_packets() && queues("wlan0").root.tx_packets > 0
+        );
+        // One a hardware queue, whatever the order in which the kernel lists them; in the first packets wait.
+        let (kind, root) = numbers("many", "root", 1);
+        let each = [numbers("many", "2:1", 1).1, numbers("many", "2:2", 2).1];
+        assert_eq!(queues("many"), Queues { kind, root, each: each.to_vec() });
+        assert!(
+            each[0].backlog_packets > 0
+                && each[0].drops > 0
+                && each[1] == QueueReport { queue: 2, ..QueueReport::default() }
+        );
+    }
 }

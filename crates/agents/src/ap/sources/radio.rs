@@ -196,7 +196,7 @@ impl Known {
         StationReport {
             station: self.number,
             backlog_packets: packets,
-            backlog_bytes: backlog,
+            backlog_bytes: Bytes::new(network(Some(backlog.get()), u64::from(packets))),
             head_wait: None,
             queue_drops: drops,
             tx_attempts: retries.map(|retries| sent + retries),
