@@ -4,7 +4,7 @@ use crate::{console, flag, note, say};
 use anyhow::bail;
 use clap::Args as ClapArgs;
 use lasthop_agents::ap;
-use lasthop_agents::ap::status::{StationStatus, Status};
+use lasthop_agents::ap::status::{ModelStatus, StationStatus, Status};
 use lasthop_units::count;
 use std::process::ExitCode;
 
@@ -76,6 +76,20 @@ fn tell(status: &Status) -> anyhow::Result<()> {
         done.flows,
         count(done.orders, "order")
     )?;
+    if let Some(ModelStatus { decider, version, age_s, age_limit_s, items }) = &status.model {
+        let by = match decider.as_str() {
+            "learned" => "the learned tree",
+            "given" => "the given tree",
+            _ => "no tree",
+        };
+        let newest = version.zip(*age_s).map_or_else(
+            || "none learned yet".to_owned(),
+            |(version, age)| {
+                format!("newest tree {version}, its newest item {age:.1} s old of at most {age_limit_s:.1} s")
+            },
+        );
+        say!("model: {by} decides; {newest}; {} so far", count(*items, "item"))?;
+    }
     if done.strangers > 0 {
         note!("up to {} flows at once were of nobody knows whom, and left alone", done.strangers);
     }

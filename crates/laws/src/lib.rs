@@ -9,6 +9,7 @@ pub mod airtime;
 pub mod atp;
 mod decision;
 mod intake;
+mod model;
 pub mod oal;
 pub mod observation;
 pub mod param;
@@ -20,6 +21,7 @@ pub mod terminal;
 pub use decision::{Decision, Why};
 pub use intake::{Intake, Pool, Ramp, Share};
 pub use lasthop_signals::Bounds;
+pub use model::{Decider, Model};
 pub use observation::Observation;
 pub use param::{ParamError, Parameters, Settings, Value};
 pub use registry::{BuildError, Choice, Entry, Place, Repair, Transport};
@@ -80,6 +82,11 @@ pub trait HopLaw: DynClone + Send {
     /// What the law knows of a flow, for logs and plots. Pure.
     fn observe(&self, _flow: FlowId) -> Observation {
         Observation::default()
+    }
+
+    /// The model that it has learned, if it is one that learns. Pure.
+    fn model(&self, _now: Time) -> Option<Model> {
+        None
     }
 
     /// The name by which scenarios and reports call the law.

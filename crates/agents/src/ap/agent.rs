@@ -286,6 +286,7 @@ impl<'a> Agent<'a> {
             resting: self.resting.len(),
             stations: self.last.stations.iter().map(|report| status::of_station(report, count)).collect(),
             shared_backlog_packets: self.last.queues.iter().map(|queue| u64::from(queue.backlog_packets)).sum(),
+            model: self.law.model(now).map(Into::into),
             done: Done::of(&self.tally),
             ..Status::default()
         }

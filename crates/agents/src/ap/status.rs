@@ -1,7 +1,9 @@
 //! What an agent shows of itself while it runs: to whoever asks (`lasthop status`), and to a viewer that its program brings.
 
 use super::agent::Tally;
+use lasthop_laws::Model;
 use lasthop_signals::{Node, StationReport};
+use lasthop_units::Span;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -32,6 +34,9 @@ pub struct Status {
     pub stations: Vec<StationStatus>,
     /// Packets that wait in queues which all stations share.
     pub shared_backlog_packets: u64,
+    /// What a law that learns decides by; absent for one that does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelStatus>,
     /// What it has done so far.
     pub done: Done,
 }
@@ -60,6 +65,33 @@ pub struct StationStatus {
     pub queue_drops: u64,
     /// PHY rate towards it, Mbit/s; 0 if it is not known.
     pub phy_rate_mbit_s: f64,
+}
+
+/// The model of a law that learns.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct ModelStatus {
+    /// What decides: `learned`, the newest model; `given`, that of a file; `rule`, what stands in while there is none.
+    pub decider: String,
+    /// Version of the newest that was learned and taken; absent before the first.
+    pub version: Option<u64>,
+    /// Seconds since the newest of the items ended that it was trained with.
+    pub age_s: Option<f64>,
+    /// From which age on it is not believed, seconds.
+    pub age_limit_s: f64,
+    /// Items to learn from that were made so far.
+    pub items: u64,
+}
+
+impl From<Model> for ModelStatus {
+    fn from(model: Model) -> ModelStatus {
+        ModelStatus {
+            decider: model.decider.name().to_owned(),
+            version: model.version,
+            age_s: model.age.map(Span::as_secs_f64),
+            age_limit_s: model.age_limit.as_secs_f64(),
+            items: model.items,
+        }
+    }
 }
 
 /// Counts since the agent began.

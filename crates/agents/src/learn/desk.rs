@@ -2,10 +2,10 @@
 
 use super::{Error, MESSAGE_MAX};
 use crate::tunnel::Say;
-use crate::tunnel::rarely::Rarely;
+use crate::tunnel::rarely::{Gathered, Rarely};
 use lasthop_laws::oal::learned::{Elsewhere, Refused};
 use lasthop_laws::oal::lesson::Lesson;
-use lasthop_units::{Span, Time};
+use lasthop_units::{Span, Time, count};
 use nix::sys::socket::{
     AddressFamily, Backlog, MsgFlags, SockFlag, SockType, UnixAddr, accept4, bind, connect, listen, recv, send, socket,
 };
@@ -25,15 +25,15 @@ struct Inner {
     learner: Option<OwnedFd>,
     buffer: Vec<u8>,
     say: Say,
-    /// How often comings and goings are told, and what is refused.
+    /// Comings and goings.
     moves: Rarely,
-    refusals: Rarely,
+    /// Why trees were refused.
+    refusals: Gathered<String>,
+    /// Whether its trees decide, and from which age on they do not.
+    decides: (bool, Span),
+    /// When they began to, or ceased.
+    turns: Rarely,
 }
-
-/// Messages that are looked at in one interval: a learner that never pauses shall not have the agent.
-const BUDGET: usize = 4;
-/// Time between two lines of one kind.
-const PAUSE: Span = Span::from_secs(10);
 
 impl Desk {
     /// Listens at `path`, for this user alone. A socket that nobody listens to is taken over.
@@ -61,8 +61,10 @@ impl Desk {
         bound.map_err(|error| failed(error.into()))?;
         Backlog::new(1).and_then(|backlog| listen(&listener, backlog)).map_err(|error| failed(error.into()))?;
         let (path, buffer) = (path.to_owned(), vec![0; MESSAGE_MAX + 1]);
-        let (moves, refusals) = (Rarely::new(PAUSE), Rarely::new(PAUSE));
-        Ok(Desk(Arc::new(Mutex::new(Inner { path, listener, learner: None, buffer, say, moves, refusals }))))
+        // What has changed is told at once, and what changes again and again ever more rarely.
+        let [moves, turns] = [Span::ZERO; 2].map(Rarely::new);
+        let (learner, refusals, decides) = (None, Gathered::new(), (false, Span::ZERO));
+        Ok(Desk(Arc::new(Mutex::new(Inner { path, listener, learner, buffer, say, moves, refusals, decides, turns }))))
     }
 }
 
@@ -75,19 +77,47 @@ impl Inner {
         let learner = unsafe { OwnedFd::from_raw_fd(fd) };
         if self.learner.is_none() {
             self.learner = Some(learner);
-            self.moved(now, "a learner is connected");
+            self.moves.goes_on(now);
         }
     }
 
-    fn leave(&mut self, now: Time) {
-        self.learner = None;
-        self.moved(now, "the learner has gone: its last tree is used until it is too old");
+    /// The next message of the learner; `None` if there is none yet.
+    fn read(&mut self, now: Time) -> Option<(Time, Vec<u8>)> {
+        match recv(self.learner.as_ref()?.as_raw_fd(), &mut self.buffer, MsgFlags::MSG_DONTWAIT) {
+            Err(nix::Error::EAGAIN | nix::Error::EINTR) => None,
+            Ok(0) | Err(_) => {
+                self.learner = None;
+                self.moves.goes_on(now);
+                None
+            }
+            // A tree that is too short or too long is refused as such by whoever reads it.
+            Ok(len) => {
+                let message = &self.buffer[..len.min(MESSAGE_MAX + 1)];
+                let (until, tree) = message.split_first_chunk::<8>().unwrap_or((&[0; 8], &[]));
+                Some((Time::from_nanos(u64::from_be_bytes(*until)), tree.to_vec()))
+            }
+        }
     }
 
-    fn moved(&mut self, now: Time, line: &str) {
-        self.moves.goes_on(now);
+    /// Tells what is due, as it stands by now.
+    fn tell(&mut self, now: Time) {
         if self.moves.is_due(now) {
-            (self.say)(line);
+            (self.say)(match self.learner {
+                Some(_) => "a learner is connected",
+                None => "the learner has gone: its last tree is used until it is too old",
+            });
+        }
+        if self.turns.is_due(now) {
+            match self.decides {
+                (true, _) => (self.say)("a tree of the learner decides"),
+                (false, age_limit) => (self.say)(&format!(
+                    "the newest tree of the learner knows nothing of the last {age_limit}: what it ordered is released"
+                )),
+            }
+        }
+        if let Some((number, why)) = self.refusals.take(now) {
+            let trees = count(number, "tree");
+            (self.say)(&format!("{trees} more of the learner refused, the last since: {why}"));
         }
     }
 }
@@ -103,25 +133,11 @@ impl Elsewhere for Desk {
     fn tree(&mut self, now: Time) -> Option<(Time, Vec<u8>)> {
         let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let inner = &mut *inner;
+        // In this order: who comes when another has gone is not turned away.
+        let next = inner.read(now);
         inner.admit(now);
-        let mut newest = None;
-        for _ in 0..BUDGET {
-            let Some(learner) = &inner.learner else { break };
-            match recv(learner.as_raw_fd(), &mut inner.buffer, MsgFlags::MSG_DONTWAIT) {
-                Err(nix::Error::EAGAIN | nix::Error::EINTR) => break,
-                Ok(0) | Err(_) => {
-                    inner.leave(now);
-                    break;
-                }
-                // A tree that is too short or too long is refused as such by whoever reads it.
-                Ok(len) => {
-                    let message = &inner.buffer[..len.min(MESSAGE_MAX + 1)];
-                    let (until, tree) = message.split_first_chunk::<8>().unwrap_or((&[0; 8], &[]));
-                    newest = Some((Time::from_nanos(u64::from_be_bytes(*until)), tree.to_vec()));
-                }
-            }
-        }
-        newest
+        inner.tell(now);
+        next
     }
 
     fn refused(&mut self, now: Time, why: &Refused) {
@@ -130,10 +146,13 @@ impl Elsewhere for Desk {
         if matches!(why, Refused::OneClass(_)) {
             return;
         }
-        inner.refusals.goes_on(now);
-        if inner.refusals.is_due(now) {
-            (inner.say)(&format!("a tree of the learner is refused: {why}"));
-        }
+        inner.refusals.add(now, why.to_string());
+    }
+
+    fn decides(&mut self, now: Time, does: bool, age_limit: Span) {
+        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.decides = (does, age_limit);
+        inner.turns.goes_on(now);
     }
 }
 

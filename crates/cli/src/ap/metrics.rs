@@ -83,6 +83,19 @@ fn text(status: &Status) -> String {
     counter(&mut registry, "driver_losses", "Times that the driver fell silent", done.driver_losses);
     counter(&mut registry, "flows_managed", "Connections that were taken on", done.flows);
     counter(&mut registry, "orders", "Windows that were ordered or lifted", done.orders);
+    if let Some(model) = &status.model {
+        let decides = Family::<Labels, Gauge>::default();
+        for decider in ["learned", "given", "rule"] {
+            let labels = vec![("decider", decider.to_owned())];
+            decides.get_or_create(&labels).set(i64::from(decider == model.decider));
+        }
+        registry.register("model_decides", "1 for what decides: the learned tree, a given one, or none", decides);
+        let age = "Time since the newest item of the learned tree ended; absent before the first tree";
+        model.age_s.into_iter().for_each(|seconds| gauge(&mut registry, "model_age_seconds", age, seconds));
+        let limit = "Age from which on the learned tree does not decide";
+        gauge(&mut registry, "model_age_limit_seconds", limit, model.age_limit_s);
+        counter(&mut registry, "model_items", "Items to learn from that were made", model.items);
+    }
     let backlog = Family::<Labels, Gauge>::default();
     let (drops, rate) = (Family::<Labels, Counter>::default(), Family::<Labels, Gauge<f64, AtomicU64>>::default());
     for station in &status.stations {
@@ -102,7 +115,7 @@ fn text(status: &Status) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lasthop_agents::ap::status::{Done, Flows, StationStatus};
+    use lasthop_agents::ap::status::{Done, Flows, ModelStatus, StationStatus};
 
     #[test]
     fn a_status_is_served_with_its_stations() {
@@ -110,6 +123,7 @@ mod tests {
         let status = Status {
             flows: Flows { tight: 2, ..Flows::default() },
             stations: vec![station],
+            model: Some(ModelStatus { decider: "learned".to_owned(), age_s: Some(2.5), ..ModelStatus::default() }),
             done: Done { orders: 9, ..Done::default() },
             ..Status::default()
         };
@@ -119,6 +133,9 @@ mod tests {
             "lasthop_ap_station_backlog_packets{station=\"3\"} 17",
             "lasthop_ap_station_queue_drops_total{station=\"3\"} 4",
             "lasthop_ap_orders_total 9",
+            "lasthop_ap_model_decides{decider=\"learned\"} 1",
+            "lasthop_ap_model_decides{decider=\"rule\"} 0",
+            "lasthop_ap_model_age_seconds 2.5",
         ] {
             assert!(text.lines().any(|one| one == line), "{line} is not in:\n{text}");
         }

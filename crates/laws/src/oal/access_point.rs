@@ -19,7 +19,7 @@ use super::share::{self, Claim};
 use super::trainer::Growth;
 use super::window;
 use super::{CapacityRule, Params, Prediction, Weights, WindowRule};
-use crate::{Decision, HopLaw, ParamError, Why};
+use crate::{Decision, HopLaw, Model, ParamError, Why};
 use lasthop_signals::{FlowId, FlowReport, HopReport, Node, Signal};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::BTreeMap;
@@ -226,6 +226,10 @@ impl HopLaw for AccessPoint {
 
     fn decide(&self, _now: Time, each: &mut dyn FnMut(FlowId, Decision)) {
         self.flows.iter().for_each(|(id, flow)| each(*id, flow.decision));
+    }
+
+    fn model(&self, now: Time) -> Option<Model> {
+        self.predictor.model(now)
     }
 
     fn name(&self) -> &'static str {

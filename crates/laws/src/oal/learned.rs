@@ -21,6 +21,7 @@ use super::lesson::{Lesson, Store};
 use super::predictor::{BacklogThreshold, LossClass, Predictor, StationState};
 use super::trainer::{Growth, Trainer};
 use super::tree::{Tree, TreeError};
+use crate::{Decider, Model};
 use dyn_clone::DynClone;
 use lasthop_signals::{Node, Signal, Way};
 use lasthop_units::{Span, Time};
@@ -82,6 +83,9 @@ pub enum Refused {
         /// The version that stays.
         in_force: u64,
     },
+    /// It knows less of what happened last than the one in force.
+    #[error("its newest item ended {0} before that of the tree in force")]
+    Behind(Span),
     /// Its training has seen fewer than two classes.
     #[error("trained with {0} classes")]
     OneClass(u32),
@@ -101,6 +105,8 @@ pub struct Learner {
     kept_until: BTreeMap<Node, Time>,
     /// The latest end of a horizon among all items, and among those of the last training.
     newest: Time,
+    /// Items that were kept or handed on so far.
+    made: u64,
     trained: Option<Time>,
     next_training: Option<Time>,
     /// The first sequence number that passed.
@@ -130,6 +136,7 @@ impl Learner {
             lessons: None,
             kept_until: BTreeMap::new(),
             newest: Time::ZERO,
+            made: 0,
             trained: None,
             next_training: None,
             salt: None,
@@ -157,13 +164,14 @@ impl Learner {
     /// Keeps what has become final, if it says something new.
     fn keep(&mut self) {
         let (learning, salt, cold) = (self.learning, self.salt.unwrap_or(0), self.cold_until);
-        let Learner { store, lessons, kept_until, newest, .. } = self;
+        let Learner { store, lessons, kept_until, newest, made, .. } = self;
         self.collector.take(|item| {
             if item.acted || kept_until.get(&item.station).is_some_and(|until| item.at < *until) {
                 return;
             }
             kept_until.insert(item.station, item.until);
             *newest = item.until.max(*newest);
+            *made += 1;
             let abstained = learning.explores(salt, item.at) || cold.is_none_or(|cold| item.at < cold);
             match lessons {
                 Some(lessons) => lessons.push(Lesson::of(&item, abstained)),
@@ -220,6 +228,8 @@ pub trait Elsewhere: DynClone + Send {
     fn tree(&mut self, now: Time) -> Option<(Time, Vec<u8>)>;
     /// The last one was not taken.
     fn refused(&mut self, now: Time, why: &Refused);
+    /// From now on its trees decide, or do not since the newest is older than `age_limit`.
+    fn decides(&mut self, now: Time, does: bool, age_limit: Span);
 }
 
 dyn_clone::clone_trait_object!(Elsewhere);
@@ -237,6 +247,8 @@ pub struct Learned {
     /// Who trains with what it learns.
     elsewhere: Option<Box<dyn Elsewhere>>,
     in_force: Option<InForce>,
+    /// At the last driver's report a tree was in force, and not too old.
+    decided: bool,
     /// For each station and class, until when it is predicted.
     standing: BTreeMap<Node, [Time; LossClass::ALL.len()]>,
 }
@@ -259,6 +271,7 @@ impl Learned {
             trains: true,
             elsewhere: None,
             in_force: None,
+            decided: false,
             standing: BTreeMap::new(),
         }
     }
@@ -288,9 +301,14 @@ impl Learned {
         // One an interval: who never pauses shall not have the access point.
         if let Some((newest, bytes)) = who.tree(now) {
             match self.adopt_bytes(newest.min(self.learner.newest), &bytes) {
-                Ok(()) => self.learner.warm(now),
+                Ok(()) if self.tree(now).is_some() => self.learner.warm(now),
+                Ok(()) => {}
                 Err(why) => who.refused(now, &why),
             }
+        }
+        let decides = self.tree(now).is_some();
+        if std::mem::replace(&mut self.decided, decides) != decides {
+            who.decides(now, decides, self.learning.age_limit);
         }
         self.elsewhere = Some(who);
     }
@@ -305,11 +323,13 @@ impl Learned {
     /// # Errors
     /// See [`Refused`]; the tree that was in force stays.
     pub fn adopt(&mut self, newest: Time, tree: Arc<Tree>) -> Result<(), Refused> {
-        if let Some(InForce { tree: old, newest: last }) = &self.in_force
-            && tree.version() <= old.version()
-            && newest.since(*last) <= self.learning.age_limit
-        {
-            return Err(Refused::Old { got: tree.version(), in_force: old.version() });
+        if let Some(InForce { tree: old, newest: last }) = &self.in_force {
+            if newest < *last {
+                return Err(Refused::Behind(last.since(newest)));
+            }
+            if tree.version() <= old.version() && newest.since(*last) <= self.learning.age_limit {
+                return Err(Refused::Old { got: tree.version(), in_force: old.version() });
+            }
         }
         if tree.classes() < 2 {
             return Err(Refused::OneClass(tree.classes()));
@@ -378,6 +398,21 @@ impl Predictor for Learned {
 
     fn acted(&mut self, tight: bool) {
         self.learner.collector.acted(tight);
+    }
+
+    fn model(&self, now: Time) -> Option<Model> {
+        let decider = match (self.tree(now), &self.fixed) {
+            (Some(_), _) => Decider::Learned,
+            (None, Some(_)) => Decider::Given,
+            (None, None) => Decider::Rule,
+        };
+        Some(Model {
+            decider,
+            version: self.in_force.as_ref().map(|in_force| in_force.tree.version()),
+            age: self.in_force.as_ref().map(|in_force| now.since(in_force.newest)),
+            age_limit: self.learning.age_limit,
+            items: self.learner.made,
+        })
     }
 }
 

@@ -6,6 +6,7 @@
 //!             the paper's tree is [`Learned`](super::learned::Learned), behind the same trait.
 //! Checked by: tests::*
 
+use crate::Model;
 use dyn_clone::DynClone;
 use lasthop_signals::{Node, Signal};
 use lasthop_units::{Span, Time};
@@ -79,6 +80,11 @@ pub trait Predictor: DynClone + Send {
 
     /// Whether any window is tight from now on.
     fn acted(&mut self, _tight: bool) {}
+
+    /// What it decides by, if it learns.
+    fn model(&self, _now: Time) -> Option<Model> {
+        None
+    }
 }
 
 dyn_clone::clone_trait_object!(Predictor);

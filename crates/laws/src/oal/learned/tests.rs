@@ -125,6 +125,7 @@ struct Table {
     lessons: Vec<Lesson>,
     trees: Vec<(Time, Vec<u8>)>,
     refused: Vec<Refused>,
+    decides: Vec<bool>,
 }
 
 impl Elsewhere for Beside {
@@ -138,6 +139,10 @@ impl Elsewhere for Beside {
 
     fn refused(&mut self, _: Time, why: &Refused) {
         self.0.lock().expect("one thread").refused.push(why.clone());
+    }
+
+    fn decides(&mut self, _: Time, does: bool, _: Span) {
+        self.0.lock().expect("one thread").decides.push(does);
     }
 }
 
@@ -160,9 +165,17 @@ fn what_is_trained_elsewhere_decides_until_it_is_too_old_and_what_is_no_tree_cha
     assert_eq!(learned.tree(at(6400)).map(|tree| tree.version()), Some(9));
     assert_eq!(says(&mut learned, 6400), [LossClass::Bad, LossClass::Good]);
     assert!(matches!(beside.0.lock().expect("one thread").refused[..], [Refused::Invalid(_)]));
+    let model = learned.model(at(6400)).expect("it learns");
+    assert_eq!((model.decider, model.version, model.items), (Decider::Learned, Some(9), lessons.len() as u64 + 8));
     // Its newest item is of the time before the repair of 1.5 s.
     assert!(learned.tree(at(4000 + 60_000)).is_some());
     assert!(learned.tree(at(6400 + 60_001)).is_none(), "too old");
+    // Who hears of it hears once.
+    let mut later = learned.clone();
+    [70_000, 70_004].into_iter().for_each(|ms| later.sense(at(ms), &hop(ms, 10)));
+    assert_eq!(beside.0.lock().expect("one thread").decides, [true, false]);
+    let model = later.model(at(70_004)).expect("it learns");
+    assert!(model.decider == Decider::Rule && model.age > Some(model.age_limit), "{model:?}");
     // A fixed tree is none that ages.
     let threshold = learned.predict(&state(at(80_000)));
     let mut fixed = learned.clone().with_fixed(Arc::new(tree));
@@ -181,8 +194,11 @@ fn an_old_tree_a_foreign_one_and_one_of_a_single_class_are_refused() {
     foreign[5] ^= 1;
     assert!(matches!(learned.adopt_bytes(at(0), &foreign), Err(Refused::Invalid(TreeError::Schema(_)))));
     assert_eq!(learned.tree(at(0)).expect("stays").version(), 5);
-    assert_eq!(learned.adopt_bytes(at(0), &tree(6, 0b1001).encode()), Ok(()));
-    assert_eq!(says(&mut learned, 0), [LossClass::Bad, LossClass::Good]);
+    // A newer number does not make what it knows newer.
+    assert_eq!(learned.adopt(at(1), tree(6, 0b1001)), Ok(()));
+    assert_eq!(learned.adopt(at(0), tree(7, 0b1001)), Err(Refused::Behind(Span::from_millis(1))));
+    assert_eq!(learned.adopt_bytes(at(1), &tree(7, 0b1001).encode()), Ok(()));
+    assert_eq!(says(&mut learned, 1), [LossClass::Bad, LossClass::Good]);
 }
 
 #[test]
