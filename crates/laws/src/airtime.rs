@@ -42,6 +42,8 @@ const DEFAULT_OVERHEAD: Span = Span::from_micros(92);
 pub struct Airtime {
     reports: VecDeque<(Time, HopReport)>,
     links: BTreeMap<Node, Link>,
+    /// Links that carry something, or have something to carry.
+    active: usize,
     free: f64,
 }
 
@@ -61,7 +63,7 @@ struct Link {
 
 impl Default for Airtime {
     fn default() -> Airtime {
-        Airtime { reports: VecDeque::new(), links: BTreeMap::new(), free: 1.0 }
+        Airtime { reports: VecDeque::new(), links: BTreeMap::new(), active: 0, free: 1.0 }
     }
 }
 
@@ -69,6 +71,12 @@ impl Airtime {
     /// Folds one driver report in. Gives the time, by the counters' own clock, over which counters are compared; `None` while there is
     /// none.
     pub fn update(&mut self, now: Time, report: &HopReport) -> Option<f64> {
+        let span = self.fold(now, report);
+        self.active = self.links.values().filter(|link| link.active).count();
+        span
+    }
+
+    fn fold(&mut self, now: Time, report: &HopReport) -> Option<f64> {
         if self.reports.iter().any(|(_, old)| went_back(old, report)) {
             self.reports.clear();
         }
@@ -106,8 +114,7 @@ impl Airtime {
     /// Goodput, in bits, that `station`'s link carries a second of airtime when each of the active stations is served
     /// once in `round`; `None` for a station that the driver does not report, or reports without a rate.
     pub fn link(&self, station: Node, round: Span) -> Option<f64> {
-        let active = self.links.values().filter(|link| link.active).count().max(1);
-        let turn = round.as_secs_f64() / active as f64;
+        let turn = round.as_secs_f64() / self.active.max(1) as f64;
         self.links.get(&station).filter(|link| !link.phy_rate.is_zero()).map(|link| link.goodput(turn))
     }
 
@@ -219,8 +226,10 @@ pub(crate) fn pairs<'a>(
     old: &'a HopReport,
     new: &'a HopReport,
 ) -> impl Iterator<Item = (&'a StationReport, &'a StationReport)> + 'a {
-    new.stations.iter().filter_map(|station| {
-        let before = old.stations.iter().find(|before| before.station == station.station)?;
+    new.stations.iter().enumerate().filter_map(|(at, station)| {
+        // Where none came or went it stands at the same place.
+        let is_it = |before: &&StationReport| before.station == station.station;
+        let before = old.stations.get(at).filter(is_it).or_else(|| old.stations.iter().find(is_it))?;
         Some((before, station))
     })
 }

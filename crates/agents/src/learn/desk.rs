@@ -6,12 +6,13 @@ use crate::tunnel::rarely::{Gathered, Rarely};
 use lasthop_laws::oal::learned::{Elsewhere, Refused};
 use lasthop_laws::oal::lesson::Lesson;
 use lasthop_units::{Span, Time, count};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
     AddressFamily, Backlog, MsgFlags, SockFlag, SockType, UnixAddr, accept4, bind, connect, listen, recv, send, socket,
 };
 use nix::sys::stat::{Mode, umask};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -69,6 +70,17 @@ impl Desk {
 }
 
 impl Inner {
+    /// Whether a learner wants to be let in, and whether the one that is there has said something, or gone: asked for each interval, so in one call.
+    fn waits(&self) -> (bool, bool) {
+        let ends = std::iter::once(&self.listener).chain(&self.learner);
+        let mut fds: Vec<PollFd> = ends.map(|end| PollFd::new(end.as_fd(), PollFlags::POLLIN)).collect();
+        if !poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0) {
+            return (false, false);
+        }
+        let any = |at: usize| fds.get(at).is_some_and(|fd| fd.any().unwrap_or(true));
+        (any(0), any(1))
+    }
+
     /// Lets one learner in, and turns further ones away.
     fn admit(&mut self, now: Time) {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
@@ -133,9 +145,12 @@ impl Elsewhere for Desk {
     fn tree(&mut self, now: Time) -> Option<(Time, Vec<u8>)> {
         let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let inner = &mut *inner;
+        let (comes, says) = inner.waits();
         // In this order: who comes when another has gone is not turned away.
-        let next = inner.read(now);
-        inner.admit(now);
+        let next = if says { inner.read(now) } else { None };
+        if comes {
+            inner.admit(now);
+        }
         inner.tell(now);
         next
     }

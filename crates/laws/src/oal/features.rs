@@ -195,6 +195,16 @@ impl Sampler {
         self.flows.values().filter(|flow| flow.station == station).filter_map(|flow| flow.wired_rtt).max()
     }
 
+    /// [`Sampler::wired_round_trip`] of every station that has one.
+    pub fn wired_round_trips(&self) -> BTreeMap<Node, Span> {
+        let mut longest = BTreeMap::new();
+        for (station, wired) in self.flows.values().filter_map(|flow| Some((flow.station, flow.wired_rtt?))) {
+            let of_it = longest.entry(station).or_insert(wired);
+            *of_it = wired.max(*of_it);
+        }
+        longest
+    }
+
     fn compute(&mut self) {
         self.vectors.clear();
         let Some(new) = self.samples.back() else { return };
@@ -202,8 +212,17 @@ impl Sampler {
         let sum = |of: fn(&StationReport) -> u64| new.stations.iter().map(|s| of(&s.report) as f64).sum::<f64>();
         let hop_backlog = sum(|s| u64::from(s.backlog_packets));
         let in_flight: f64 = self.flows.values().map(|flow| flow.in_flight.get() as f64).sum();
-        let lately = |flow: &&FlowReport| !flow.forwarded.is_zero() && flow.last_data + WINDOWS[W100] >= new.at;
-        let flows = self.flows.values().filter(lately).count();
+        // In one pass: a busy access point has many stations, and many flows.
+        let mut own_flows: BTreeMap<Node, OwnFlows> = BTreeMap::new();
+        for flow in self.flows.values() {
+            let own = own_flows.entry(flow.station).or_default();
+            own.in_flight += flow.in_flight.get();
+            if !flow.forwarded.is_zero() && flow.last_data + WINDOWS[W100] >= new.at {
+                own.live += 1;
+                own.repairing += u32::from(flow.recovering);
+            }
+        }
+        let flows: u32 = own_flows.values().map(|own| own.live).sum();
         let drain: Option<f64> = new.stations.iter().map(|station| windows[W100].drain(station)).sum();
         let forwarded = windows[W20].old.map(|old| 8.0 * new.forwarded.wrapping_sub(old.forwarded) as f64);
         let hop = |window: usize, of: fn(&StationReport) -> u64| windows[window].rate(windows[window].grown(of));
@@ -213,7 +232,7 @@ impl Sampler {
             (FeatureId::HopDrops4, hop(W4, |s| s.queue_drops)),
             (FeatureId::HopDrops20, hop(W20, |s| s.queue_drops)),
             (FeatureId::Busy20, windows[W20].busy()),
-            (FeatureId::HopFlows100, Some(flows as f64)),
+            (FeatureId::HopFlows100, Some(f64::from(flows))),
             (FeatureId::HopSent20, hop(W20, |s| s.tx_bytes.bits())),
             (FeatureId::HopForwarded20, windows[W20].rate(forwarded)),
             (FeatureId::HopInFlight, Some(in_flight)),
@@ -226,16 +245,13 @@ impl Sampler {
             let drops = own(|s| s.queue_drops);
             let offered = drops.zip(own(|s| s.tx_packets)).map(|(drops, sent)| drops + sent);
             let share = drops.zip(offered.filter(|offered| *offered > 0.0)).map(|(drops, offered)| drops / offered);
-            let flows = || self.flows.values().filter(|flow| flow.station == report.station);
-            let own_in_flight: u64 = flows().map(|flow| flow.in_flight.get()).sum();
-            let live = flows().filter(lately).count();
-            let repairing = flows().filter(lately).filter(|flow| flow.recovering).count();
+            let OwnFlows { in_flight, live, repairing } = own_flows.get(&report.station).copied().unwrap_or_default();
             let of_it = [
                 (FeatureId::Backlog, Some(f64::from(report.backlog_packets))),
                 (FeatureId::HeadWait, report.head_wait.map(Span::as_secs_f64)),
                 (FeatureId::Drops100, long.rate(drops)),
-                (FeatureId::InFlight, Some(own_in_flight as f64)),
-                (FeatureId::Recovering, (live > 0).then(|| repairing as f64 / live as f64)),
+                (FeatureId::InFlight, Some(in_flight as f64)),
+                (FeatureId::Recovering, (live > 0).then(|| f64::from(repairing) / f64::from(live))),
                 (FeatureId::DropShare100, share),
             ];
             let mut vector = [f32::NAN; FEATURES.len()];
@@ -245,6 +261,15 @@ impl Sampler {
             self.vectors.push((report.station, vector));
         }
     }
+}
+
+/// The flows to one station.
+#[derive(Clone, Copy, Default)]
+struct OwnFlows {
+    in_flight: u64,
+    /// Of those that were sent data lately: how many, and how many of them repair losses.
+    live: u32,
+    repairing: u32,
 }
 
 impl Sample {

@@ -178,14 +178,18 @@ impl Collector {
 
     /// Items whose labels are final by the last moment, each once, in the order of their moments and stations.
     pub fn take(&mut self, mut each: impl FnMut(Item)) {
+        self.take_each(|_, _, item| item().into_iter().for_each(&mut each));
+    }
+
+    /// As [`Collector::take`], of each moment and station that has become final: the item is made only if it is asked for. `None`: there is
+    /// none of that moment.
+    pub fn take_each(&mut self, mut each: impl FnMut(Time, Node, &dyn Fn() -> Option<Item>)) {
         while let Some(item) = self.pending.front() {
             let Some(last) = self.last(item) else { break };
             if !self.evidence.is_final(last) {
                 break;
             }
-            if let Some(item) = self.finish(item, last) {
-                each(item);
-            }
+            each(item.at, item.station, &|| self.finish(item, last));
             self.pending.pop_front();
         }
         let needed = self.pending.front().map_or(self.evidence.interval(), |item| item.interval);
@@ -197,8 +201,12 @@ impl Collector {
 
     /// How far an item of this station looks ahead.
     pub fn horizon(&self, station: Node) -> Span {
-        let round_trip = self.sampler.wired_round_trip(station).unwrap_or(Span::ZERO);
-        round_trip.min(HORIZON_MAX).max(self.timing.horizon)
+        self.looks_ahead(self.sampler.wired_round_trip(station))
+    }
+
+    /// How far, behind a wire of this round trip.
+    fn looks_ahead(&self, wired: Option<Span>) -> Span {
+        wired.unwrap_or(Span::ZERO).min(HORIZON_MAX).max(self.timing.horizon)
     }
 
     fn hop(&mut self, now: Time, report: &HopReport) {
@@ -224,9 +232,9 @@ impl Collector {
         if let Some((span, next)) = &mut self.every {
             *next = Collector::moment_after(now, *span);
         }
-        let interval = self.evidence.interval();
+        let (interval, wired) = (self.evidence.interval(), self.sampler.wired_round_trips());
         for (station, features) in self.sampler.vectors() {
-            let until = now + self.horizon(*station);
+            let until = now + self.looks_ahead(wired.get(station).copied());
             self.pending.push_back(Pending { at: now, interval, until, station: *station, features: *features, held });
         }
     }

@@ -165,10 +165,11 @@ impl Learner {
     fn keep(&mut self) {
         let (learning, salt, cold) = (self.learning, self.salt.unwrap_or(0), self.cold_until);
         let Learner { store, lessons, kept_until, newest, made, .. } = self;
-        self.collector.take(|item| {
-            if item.acted || kept_until.get(&item.station).is_some_and(|until| item.at < *until) {
+        self.collector.take_each(|at, station, item| {
+            if kept_until.get(&station).is_some_and(|until| at < *until) {
                 return;
             }
+            let Some(item) = item().filter(|item| !item.acted) else { return };
             kept_until.insert(item.station, item.until);
             *newest = item.until.max(*newest);
             *made += 1;
