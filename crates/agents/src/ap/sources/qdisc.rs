@@ -165,10 +165,12 @@ mod tests {
         while let Some(packet) = stream.packet().expect("a capture") {
             let mut rest = &packet.bytes[16..];
             while let Some(one) = next(&mut rest).expect("messages") {
-                match NetlinkMessage::<RouteNetlinkMessage>::deserialize(one).expect("one that can be read").payload {
-                    NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewQueueDiscipline(qdisc)) => qdiscs.push(qdisc),
-                    _ => {}
-                }
+                let message = NetlinkMessage::<RouteNetlinkMessage>::deserialize(one).expect("one that can be read");
+                let NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewQueueDiscipline(qdisc)) = message.payload
+                else {
+                    continue;
+                };
+                qdiscs.push(qdisc);
             }
         }
         (qdiscs, String::from_utf8(file("qdisc.txt")).expect("text"))
