@@ -46,16 +46,22 @@ fn read(path: PathBuf) -> Recorded {
     let bytes = file("pcap");
     let mut stream = Stream::of(&bytes);
     let (mut questions, mut answers, mut ended) = (Vec::new(), Vec::new(), 0);
+    let mut asked = Vec::new();
     while let Some(packet) = stream.packet().expect("a capture") {
         assert_eq!((packet.on.link, packet.bytes.len()), (LINK_NETLINK, packet.original as usize));
         let mut rest = &packet.bytes[16..];
         while !rest.is_empty() {
             let half = |at: usize| u16::from_ne_bytes([rest[at], rest[at + 1]]);
             let len = u32::from_ne_bytes([rest[0], rest[1], rest[2], rest[3]]) as usize;
-            let body = rest[16..len].to_vec();
+            let (sequence, body) = (rest[8..12].to_vec(), rest[16..len].to_vec());
             match (half(4), half(6) & REQUEST) {
+                (_, REQUEST) => {
+                    questions.push(body);
+                    asked.push(sequence);
+                }
+                // What the kernel tells everybody, such as that the radio is back on its channel, is no answer.
+                _ if !asked.contains(&sequence) => {}
                 (ERROR | DONE, _) => ended += 1,
-                (_, REQUEST) => questions.push(body),
                 (family, _) => answers.push((family, body)),
             }
             rest = rest.get(len.next_multiple_of(4)..).unwrap_or_default();
