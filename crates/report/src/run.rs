@@ -47,7 +47,7 @@ impl World {
             }
             World::Lab => {
                 "The end hosts were real Linux network stacks with the kernel's own TCP, running in wall-clock time; laws \
-                 that no kernel has (ATP, Vivace, Copa) were Lasthop's own senders over UDP. The wired path and the radio hop between them were emulated by a model. Nothing ran on radio \
+                 that no kernel has (as ATP and Vivace) were Lasthop's own senders over UDP. The wired path and the radio hop between them were emulated by a model. Nothing ran on radio \
                  hardware."
             }
             World::Hardware => "The hop was real radio hardware; end hosts ran in wall-clock time.",

@@ -7,6 +7,7 @@ use lasthop_dataset::study::information::BINS;
 use lasthop_dataset::study::spread::PAPER;
 use lasthop_dataset::study::trees::{Mean, Split, Who};
 use lasthop_dataset::study::{ABSENT, Study, TABLE_4, study as of};
+use lasthop_laws::oal::predictor::LossClass;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -19,8 +20,6 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 }
-
-const CLASSES: [&str; 4] = ["Good", "Acceptable", "Poor", "Bad"];
 
 /// Reads it, and says what it tells.
 pub fn study(args: &Args) -> anyhow::Result<ExitCode> {
@@ -83,13 +82,6 @@ fn spread(study: &Study) -> anyhow::Result<()> {
     say!("{}", table(["", "mean", "p50", "p90", "p99"], rows))
 }
 
-fn shown(mean: &Mean) -> String {
-    match mean.ci95 {
-        Some([low, high]) => format!("{:.3} ± {:.3}", mean.mean, (high - low) / 2.0),
-        None => format!("{:.3}", mean.mean),
-    }
-}
-
 fn classes(split: &Split) -> anyhow::Result<()> {
     let what = match split.by {
         "random" => " (neighbours of what was learned: what copies pretend)",
@@ -102,10 +94,11 @@ fn classes(split: &Split) -> anyhow::Result<()> {
         split.folds
     )?;
     let paper = |at: usize, class: usize, measure: usize| format!("{:.3}", TABLE_4[at].1[class][measure]);
-    let rows = CLASSES.iter().enumerate().map(|(class, name)| {
+    let rows = LossClass::ALL.into_iter().map(|loss| {
+        let class = loss as usize;
         let [precision, recall, f] = split.tree[class].map(|measure| format!("{measure:.3}"));
         let theirs = |at: usize| [0, 1, 2].map(|measure| paper(at, class, measure)).join(" / ");
-        [(*name).to_owned(), precision, recall, f, theirs(0), theirs(1)]
+        [loss.name().to_owned(), precision, recall, f, theirs(0), theirs(1)]
     });
     say!("{}", table(["", "precision", "recall", "F", "paper's tree: P / R / F", "paper's forest"], rows))
 }
@@ -115,7 +108,7 @@ fn splits(study: &Study) -> anyhow::Result<()> {
         "\nMacro-F, mean over folds with 95 % interval; margin: the tree above the best of persistence, threshold and majority, fold by fold."
     )?;
     let rows = study.splits.iter().map(|split| {
-        let of = |who: Who| split.macro_f.get(&who).map_or("–".to_owned(), shown);
+        let of = |who: Who| split.macro_f.get(&who).map_or("–".to_owned(), Mean::to_string);
         [
             split.by.to_owned(),
             of(Who::Tree),
@@ -123,8 +116,8 @@ fn splits(study: &Study) -> anyhow::Result<()> {
             of(Who::Persistence),
             of(Who::Threshold),
             of(Who::Majority),
-            shown(&split.margin),
-            shown(&split.margin_without_drops),
+            split.margin.to_string(),
+            split.margin_without_drops.to_string(),
         ]
     });
     let head =

@@ -17,6 +17,7 @@ use lasthop_signals::Node;
 use lasthop_units::{Span, Time};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// Items that one tree learns from at most.
 pub const LEARN_MAX: usize = 200_000;
@@ -52,6 +53,15 @@ pub struct Mean {
     /// The ends of its interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ci95: Option<[f64; 2]>,
+}
+
+impl fmt::Display for Mean {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.ci95 {
+            Some([low, high]) => write!(f, "{:.3} ± {:.3}", self.mean, (high - low) / 2.0),
+            None => write!(f, "{:.3}", self.mean),
+        }
+    }
 }
 
 /// What a split gave.

@@ -38,6 +38,16 @@ impl LossClass {
         }
     }
 
+    /// Its name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            LossClass::Good => "Good",
+            LossClass::Acceptable => "Acceptable",
+            LossClass::Poor => "Poor",
+            LossClass::Bad => "Bad",
+        }
+    }
+
     /// True if windows must be tight.
     pub fn acts(self) -> bool {
         self >= LossClass::Poor

@@ -1,18 +1,17 @@
 //! What foresight is worth: the same windows, tightened by those who know more and by those who know less.
 
 use super::oracle::{HORIZON, Oracle};
-use super::{COLUMNS, LIBRARY, SET_UP};
+use super::{COLUMNS, LIBRARY, SET_UP, world};
 use crate::study::{Edit, Runner};
 use lasthop_experiment::ExperimentError;
-use lasthop_laws::HopLaw;
 use lasthop_laws::oal::learned::Learned;
 use lasthop_laws::oal::predictor::{BacklogThreshold, LossClass, Predictor, StationState};
-use lasthop_laws::oal::{AccessPoint, Params, WindowRule};
+use lasthop_laws::oal::{Params, WindowRule};
 use lasthop_report::page::{Section, Table};
 use lasthop_report::{Key, RunRecord};
 use lasthop_scenario::{Scenario, SetUp};
-use lasthop_sim::{SimError, build_with, drive};
-use lasthop_units::{Seed, Span, Time};
+use lasthop_sim::{SimError, drive};
+use lasthop_units::{Span, Time};
 
 /// The set-up whose windows all of them have.
 const BASE: &str = "cubic+learned";
@@ -65,10 +64,8 @@ fn simulate(
         _ => WindowRule::Unloaded,
     };
     let (params, known) = (Params { window, ..Params::default() }, oracle.clone().unwrap_or_default());
-    let own = || AccessPoint::with_predictor(params.clone(), predictor(&law.name, &params, &known));
-    let mut agents =
-        |_, law: Option<Box<dyn HopLaw>>| law.map(|_| -> Box<dyn HopLaw> { Box::new(own().expect("defaults")) });
-    let mut world = build_with(scenario, law, Seed(seed), false, &mut agents)?;
+    let known = || predictor(&law.name, &params, &known);
+    let mut world = world((scenario, law, seed), &params, &known)?;
     if let Some(oracle) = &oracle {
         world.add_hook(Scenario::AP_HOST, Box::new(oracle.clone()));
     }
@@ -93,8 +90,7 @@ pub(super) fn ablation(runner: &Runner<'_>) -> Result<Section, ExperimentError> 
     let mut tables = Vec::new();
     for (world, shipped, edits) in [("library", LIBRARY, [].as_slice()), ("nine laptops", SET_UP, short.as_slice())] {
         let run = runner.run_own(shipped, (edits, edits), set_ups, &simulate)?;
-        let columns: Vec<(&str, Key)> = COLUMNS.into_iter().filter(|(_, key)| *key != Key::FetchP95).collect();
-        let (headings, keys): (Vec<&str>, Vec<Key>) = columns.into_iter().unzip();
+        let (headings, keys): (Vec<&str>, Vec<Key>) = COLUMNS.into_iter().unzip();
         let mut table = Table::new(&[&[&*format!("{world}: tight")], headings.as_slice()].concat());
         let rows = [("cubic", "no agent")].into_iter().chain(WHO);
         table.rows = rows.map(|(law, name)| run.row(&[name], law, &keys)).collect();

@@ -1,20 +1,19 @@
 //! What learning from one's own deeds does over ten minutes: trees that are trained anew each second beside one tree for good.
 
 use super::trees::watched;
-use super::{LIBRARY, OURS};
+use super::{LIBRARY, OURS, world};
 use crate::study::{Edit, Results, Runner};
 use lasthop_experiment::ExperimentError;
-use lasthop_laws::HopLaw;
+use lasthop_laws::oal::Params;
 use lasthop_laws::oal::learned::{ITEMS, Learned};
 use lasthop_laws::oal::predictor::{BacklogThreshold, LossClass, Predictor, StationState};
 use lasthop_laws::oal::trainer::{Growth, Trainer};
 use lasthop_laws::oal::tree::Tree;
-use lasthop_laws::oal::{AccessPoint, Params};
 use lasthop_report::page::{Check, Section, Table, mean, shown};
 use lasthop_report::{Estimate, Figure, Run, RunRecord, SeriesKind};
 use lasthop_scenario::{Scenario, SetUp};
 use lasthop_signals::Signal;
-use lasthop_sim::{SimError, build_with, drive};
+use lasthop_sim::{SimError, drive};
 use lasthop_units::{Seed, Span, Time};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -118,9 +117,7 @@ fn simulate(
         _ => Learned::new(params.learning(), threshold),
     };
     let counted = Counted { inner, now: Time::ZERO, counts: Arc::default() };
-    let own = || AccessPoint::with_predictor(params.clone(), Box::new(counted.clone())).expect("defaults are valid");
-    let mut agents = |_, law: Option<Box<dyn HopLaw>>| law.map(|_| -> Box<dyn HopLaw> { Box::new(own()) });
-    let world = build_with(scenario, law, Seed(seed), false, &mut agents)?;
+    let world = world((scenario, law, seed), &params, &|| Box::new(counted.clone()))?;
     let record = drive(world, scenario, STEP, &mut |_, done| on(done));
     let counts = counted.counts.lock().unwrap_or_else(PoisonError::into_inner).clone();
     told.lock().unwrap_or_else(PoisonError::into_inner).insert((law.name.clone(), seed), counts);

@@ -8,13 +8,16 @@ use lasthop_report::page::{Section, shown};
 
 const LAWS: [&str; 5] = ["cubic", "bbr", "vivace", "cubic+threshold", "cubic+learned"];
 
+/// What only this world has.
+const PAGES: [(&str, Key); 1] = [("page object, p95 (ms)", Key::FetchP95)];
+
 pub(super) fn library(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let run = runner.run(LIBRARY, &[])?;
     Ok(Section {
         title: "A library's access point".into(),
         text: text(&run),
         checks: magnitudes(&run),
-        tables: vec![run.by_law(&LAWS, &COLUMNS)],
+        tables: vec![run.by_law(&LAWS, &[COLUMNS.as_slice(), &PAGES].concat())],
         ..Section::default()
     })
 }

@@ -11,8 +11,14 @@ mod windows;
 
 use crate::study::{Results, Shipped, shipped};
 use crate::{Figure, System};
+use lasthop_laws::HopLaw;
+use lasthop_laws::oal::predictor::Predictor;
+use lasthop_laws::oal::{AccessPoint, Params};
 use lasthop_report::Key;
 use lasthop_report::page::{Check, mean, shown};
+use lasthop_scenario::{Scenario, SetUp};
+use lasthop_sim::{SimError, World, build_with};
+use lasthop_units::Seed;
 
 pub(super) const SYSTEM: System = System {
     name: "oal",
@@ -62,15 +68,24 @@ const SET_UP: Shipped = shipped!("oal", "three-access-points");
 const OURS: &str = "cubic+learned";
 /// Whom the paper compares with, in the order of its bounds.
 const RIVALS: [(&str, &str); 2] = [("bbr", "BBR"), ("vivace", "Vivace")];
-const COLUMNS: [(&str, Key); 7] = [
+const COLUMNS: [(&str, Key); 6] = [
     ("total (Mbit/s)", Key::Throughput),
     ("round trip, mean (ms)", Key::RttMean),
     ("its deviation (ms)", Key::RttVariationMean),
     ("hop delay, mean (ms)", Key::HopDelayMean),
     ("p95", Key::HopDelayP95),
     ("sent again", Key::RetransmissionRatio),
-    ("page object, p95 (ms)", Key::FetchP95),
 ];
+
+/// The world of a set-up; access points that have an agent in it act by the law with these parameters and this predictor.
+fn world(
+    (scenario, law, seed): (&Scenario, &SetUp, u64),
+    params: &Params,
+    predictor: &dyn Fn() -> Box<dyn Predictor>,
+) -> Result<World, SimError> {
+    let own = || AccessPoint::with_predictor(params.clone(), predictor()).expect("the defaults are valid");
+    build_with(scenario, law, Seed(seed), false, &mut |_, law| law.map(|_| Box::new(own()) as Box<dyn HopLaw>))
+}
 
 /// What the paper says of one figure: ours as a multiple of BBR's and of Vivace's.
 struct Claim {

@@ -4,7 +4,7 @@ use crate::study::{Results, Runner, Shipped, shipped};
 use lasthop_experiment::ExperimentError;
 use lasthop_report::Estimate;
 use lasthop_report::page::{Chart, Curve, Section};
-use lasthop_report::{Figure, Key, SeriesKind};
+use lasthop_report::{Figure, SeriesKind};
 
 const MOVING: Shipped = shipped!("oal", "moving-laptop");
 const LAWS: [&str; 3] = ["cubic", "cubic+threshold", super::OURS];
@@ -51,20 +51,13 @@ pub(super) fn moving(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
         )
         .logarithmic(),
     ];
-    let columns = [
-        ("total (Mbit/s)", Key::Throughput),
-        ("round trip, mean (ms)", Key::RttMean),
-        ("hop delay, mean (ms)", Key::HopDelayMean),
-        ("p95", Key::HopDelayP95),
-        ("sent again", Key::RetransmissionRatio),
-    ];
     Ok(Section {
         title: "A laptop that moves".into(),
         text: "One laptop is carried from 3 m to 28 m and back while it downloads. The paper's Figure 1 shows that CUBIC's rate is seldom the preferred one. \
                That is here what the hop could carry for this laptop, from the driver's counters."
             .into(),
         charts,
-        tables: vec![run.by_law(&LAWS, &columns)],
+        tables: vec![run.by_law(&LAWS, &super::COLUMNS)],
         ..Section::default()
     })
 }

@@ -1,6 +1,6 @@
 //! The paper's set-up: three access points, nine laptops, nine downloads. Figures 8 to 11, and Jain's index over access points.
 
-use super::{CLAIMS, Claim, OURS, RIVALS, SET_UP, magnitudes};
+use super::{CLAIMS, COLUMNS, Claim, OURS, RIVALS, SET_UP, magnitudes};
 use crate::study::{Edit, Results, Runner};
 use lasthop_experiment::ExperimentError;
 use lasthop_report::page::{Bars, Check, Section, Table, mean, shown};
@@ -14,15 +14,6 @@ const MODERN: &str = "cubic+fq-codel-airtime";
 const LAWS: [&str; 7] = ["cubic", "bbr", "vivace", OURS, "cubic+paper-capacity", DEFAULT, MODERN];
 const ACCESS_POINTS: [&str; 3] = ["first", "second", "third"];
 const PLACES: [&str; 3] = ["near", "middle", "far"];
-
-const COLUMNS: [(&str, Key); 6] = [
-    ("total (Mbit/s)", Key::Throughput),
-    ("round trip, mean (ms)", Key::RttMean),
-    ("its deviation (ms)", Key::RttVariationMean),
-    ("hop delay, mean (ms)", Key::HopDelayMean),
-    ("p95", Key::HopDelayP95),
-    ("sent again", Key::RetransmissionRatio),
-];
 
 /// What the paper has a figure of: its number, what it shows, and by what that is multiplied.
 const FIGURES: [(u32, &str, Key, f64); 4] = [

@@ -7,6 +7,7 @@ use lasthop_dataset::study::trees::{Mean, Split, Who};
 use lasthop_dataset::study::{Metric, Study, TABLE_4, study};
 use lasthop_dataset::{KEY_LEN, Meta, PseudonymKey, Row};
 use lasthop_experiment::{ExperimentError, Names, Observed, observe, recording};
+use lasthop_laws::oal::predictor::LossClass;
 use lasthop_report::page::{Check, Section, Table, digits};
 use lasthop_scenario::{Scenario, SetUp};
 use lasthop_units::{Seed, Span};
@@ -14,7 +15,6 @@ use std::convert::Infallible;
 
 /// How far a tree must be above everyone who does not learn, in macro-F.
 const MARGIN: f64 = 0.05;
-const CLASSES: [&str; 4] = ["Good", "Acceptable", "Poor", "Bad"];
 
 /// What access points saw under CUBIC while nobody acted, once for each seed.
 pub(super) fn watched(scenario: &Scenario, law: &SetUp, seeds: &[Seed]) -> Result<(Meta, Vec<Row>), ExperimentError> {
@@ -33,20 +33,13 @@ pub(super) fn watched(scenario: &Scenario, law: &SetUp, seeds: &[Seed]) -> Resul
     Ok((Meta::new(recordings), rows))
 }
 
-fn shown(mean: &Mean) -> String {
-    match mean.ci95 {
-        Some([low, high]) => format!("{:.3} ± {:.3}", mean.mean, (high - low) / 2.0),
-        None => format!("{:.3}", mean.mean),
-    }
-}
-
 fn checks(study: &Study) -> Vec<Check> {
     let held_out = study.splits.iter().filter(|split| split.by != "random");
     let required = format!("at least {MARGIN} (Lasthop's own aim)");
     let of = |split: &Split| {
         [("tree", split.margin), ("tree that sees no drops", split.margin_without_drops)].map(|(who, margin)| {
             let what = format!("{who}, {} held out: macro-F above the best of those that do not learn", split.by);
-            Check::new(&what, &required, shown(&margin), margin.mean >= MARGIN)
+            Check::new(&what, &required, margin.to_string(), margin.mean >= MARGIN)
         })
     };
     held_out.flat_map(of).collect()
@@ -79,12 +72,13 @@ fn spread(study: &Study) -> Table {
 fn classes(split: &Split) -> Table {
     let mut table =
         Table::new(&["class", "precision", "recall", "F", "paper's tree: precision, recall, F", "paper's forest"]);
-    let row = |(class, name): (usize, &&str)| {
+    let row = |loss: LossClass| {
+        let class = loss as usize;
         let theirs = TABLE_4.map(|(_, classes)| classes[class].map(|measure| format!("{measure:.3}")).join(", "));
         let ours = split.tree[class].map(|measure| format!("{measure:.3}"));
-        [vec![(*name).to_owned()], ours.to_vec(), theirs.to_vec()].concat()
+        [vec![loss.name().to_owned()], ours.to_vec(), theirs.to_vec()].concat()
     };
-    table.rows = CLASSES.iter().enumerate().map(row).collect();
+    table.rows = LossClass::ALL.into_iter().map(row).collect();
     table
 }
 
@@ -100,7 +94,7 @@ fn scores(study: &Study) -> Table {
     let names = who.map(|(_, name)| name);
     let mut table = Table::new(&[&["macro-F; held out"], names.as_slice()].concat());
     let row = |split: &Split| {
-        let cells = who.map(|(who, _)| split.macro_f.get(&who).map_or("–".to_owned(), shown));
+        let cells = who.map(|(who, _)| split.macro_f.get(&who).map_or("–".to_owned(), Mean::to_string));
         [vec![split.by.to_owned()], cells.to_vec()].concat()
     };
     table.rows = study.splits.iter().map(row).collect();
