@@ -62,7 +62,7 @@ fn main() {
     // The learner is a process of its own; here it is a thread of its own, which is not counted.
     let socket = folder.path().join("learn");
     let params = law(Prediction::Learned);
-    let desk = Desk::open(&socket, |line| eprintln!("{line}")).expect("a free path");
+    let desk = Desk::open(&socket, None, |line| eprintln!("{line}")).expect("a free path");
     let threshold = BacklogThreshold::new(params.trigger);
     let learned = Learned::trained_elsewhere(params.learning(), threshold, Box::new(desk));
     let law = Box::new(AccessPoint::with_predictor(params, Box::new(learned)).expect("in bounds"));

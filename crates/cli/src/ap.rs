@@ -1,14 +1,15 @@
 //! `lasthop ap`.
 
 mod metrics;
+mod record;
 
 use crate::law::{AccessPoint, Law};
 use crate::{flag, note, say};
 use anyhow::{Context as _, bail};
 use clap::{Args as ClapArgs, ValueEnum};
-use lasthop_agents::ap::status::Viewer;
 use lasthop_agents::ap::{self, Config, Method, Summary};
 use lasthop_agents::learn::Desk;
+use lasthop_dataset::PseudonymKey;
 use lasthop_laws::oal::learned::Learned;
 use lasthop_laws::oal::predictor::BacklogThreshold;
 use lasthop_laws::oal::tree::Tree;
@@ -18,6 +19,7 @@ use lasthop_report::AgentAccount;
 use lasthop_signals::Node;
 use lasthop_units::{Span, count};
 use metrics::Exporter;
+use record::Tape;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -46,6 +48,9 @@ pub struct Args {
     /// With `--predictor learned`: let `lasthop learn` train, at a socket that is made here, in place of this process
     #[arg(long, value_name = "PATH", conflicts_with = "clean")]
     learn: Option<PathBuf>,
+    /// With --learn: let this user's `lasthop learn` in, by name or number [default: only the agent's own user's]
+    #[arg(long, value_name = "USER", requires = "learn")]
+    learner: Option<String>,
     /// With `--predictor learned`: decide by this tree of `lasthop learn --out` while there is no newer one. Without --learn nothing is learned
     #[arg(long, value_name = "FILE", conflicts_with = "clean")]
     tree: Option<PathBuf>,
@@ -70,6 +75,14 @@ pub struct Args {
     /// Write every decision to this file (JSON lines: docs/reference/logs.md)
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
+    /// Record what stations lose and what is known before into this file (docs/reference/data-set.md); with --shadow, of an access point
+    /// on which nobody acts
+    #[arg(long, value_name = "FILE", conflicts_with = "clean")]
+    record: Option<PathBuf>,
+    /// With --record: make pseudonyms with the key in this file (64 hexadecimal digits), so that devices can be known again in another data
+    /// set [default: a fresh one that nobody keeps]
+    #[arg(long, value_name = "FILE", requires = "record")]
+    key: Option<PathBuf>,
 }
 
 /// How to attach to an interface.
@@ -111,16 +124,38 @@ pub fn ap(args: Args) -> anyhow::Result<ExitCode> {
     args.law.refuse_idle_flags(None)?;
     let choice = args.law.choice();
     choice.check().map_err(|error| flag::of_law(error, Place::AccessPoint))?;
-    let law = args.hop(&choice)?;
+    let mut law = args.hop(&choice)?;
     let mut config = args.config();
     config.validate().map_err(flag::of_ap)?;
+    let mut tape = None;
+    if let Some(path) = &args.record {
+        let key = match &args.key {
+            Some(path) => PseudonymKey::load(path)?,
+            None => PseudonymKey::random()?,
+        };
+        let (begun, watched) = Tape::begin(path, key, &args.iface, law)?;
+        law = watched;
+        config.viewers.push(begun.clone());
+        tape = Some(begun);
+    }
     if let Some(address) = args.listen {
         let exporter = Exporter::bind(address)?;
         note!("metrics at http://{}/metrics", exporter.address()?);
-        config.viewer = Some(Arc::new(exporter) as Arc<dyn Viewer>);
+        config.viewers.push(Arc::new(exporter));
     }
     let stop = ap::stop_on_signals()?;
-    let summary = ap::run(&config, law, stop).map_err(flag::of_ap)?;
+    let ran = ap::run(&config, law, stop).map_err(flag::of_ap);
+    // What there is counts, whatever ended the agent.
+    let recorded = tape.map_or(Ok(()), |tape| tape.finish());
+    let summary = match (ran, &recorded) {
+        (Ok(summary), _) => summary,
+        (Err(error), recorded) => {
+            if let Err(lost) = recorded {
+                note!("{lost:#}");
+            }
+            return Err(error);
+        }
+    };
     let tally = summary.tally;
     say!("{}", account(&summary).line())?;
     note!(
@@ -153,6 +188,7 @@ pub fn ap(args: Args) -> anyhow::Result<ExitCode> {
     if tally.events_missed > 0 {
         note!("{} of the program lost before they were read", count(tally.events_missed, "event"));
     }
+    recorded?;
     match summary.log_error {
         Some(error) => Err(anyhow::Error::new(error).context("the decision log is incomplete")),
         None => Ok(ExitCode::SUCCESS),
@@ -208,7 +244,7 @@ impl Args {
         let threshold = BacklogThreshold::new(params.trigger);
         let learned = match &self.learn {
             Some(path) => {
-                let desk = Desk::open(path, |line| note!("{line}"))?;
+                let desk = Desk::open(path, self.learner.as_deref(), |line| note!("{line}"))?;
                 Learned::trained_elsewhere(params.learning(), threshold, Box::new(desk))
             }
             None => Learned::taught(params.learning(), threshold),

@@ -4,7 +4,7 @@ use crate::flag::Wrong;
 use crate::progress::Bar;
 use crate::{Shown, check, say};
 use anyhow::{Context as _, bail};
-use lasthop_dataset::{DataSetError, PseudonymKey, Recording, Row, Writer, Written};
+use lasthop_dataset::{DataSetError, PseudonymKey, Recorder, Recording, Row, Writer, Written};
 use lasthop_experiment::campus::{CHANNELS, Day, PART, Part};
 use lasthop_experiment::{ExperimentError, Names, ObserveError, Observed, Progress as _, observe, recording};
 use lasthop_lab::Stop;
@@ -109,7 +109,8 @@ fn one(args: &Args, path: &Path, key: &PseudonymKey) -> anyhow::Result<(Written,
     let (names, duration) = (Names::of(&scenario), scenario.duration());
     let job = Job { name: scenario.name().to_owned(), scenario, names, shift: Span::ZERO };
     let law = law(&job.scenario, args)?;
-    let of = Observed { scenario: &job.scenario, law: &law, seed: args.seed, names: &job.names };
+    let of =
+        Observed { scenario: &job.scenario, law: &law, seed: args.seed, names: &job.names, timing: Recorder::TIMING };
     let writer = Writer::create(&args.out, vec![recording(&of, key)])?;
     Ok((run(args, vec![job], key, writer)?, duration))
 }
@@ -133,7 +134,13 @@ fn campus(args: &Args, key: &PseudonymKey) -> anyhow::Result<(Written, Span)> {
         return Err(Wrong::line("--hours: nobody is there then: the library is open from 7 to 23 o'clock".to_owned()));
     };
     let law = law(&first.scenario, args)?;
-    let of = Observed { scenario: &first.scenario, law: &law, seed: args.seed, names: &first.names };
+    let of = Observed {
+        scenario: &first.scenario,
+        law: &law,
+        seed: args.seed,
+        names: &first.names,
+        timing: Recorder::TIMING,
+    };
     // One recording of all worlds: its name follows from the first, which has the seed in it, and the hours.
     let one = recording(&of, key);
     let id = format!("{}-{}-{}", one.id, args.hours.start, args.hours.end);
@@ -195,7 +202,7 @@ fn simulate(
 ) -> anyhow::Result<()> {
     let Job { name, scenario, names, shift } = job;
     let law = law(scenario, args)?;
-    let of = Observed { scenario, law: &law, seed: args.seed, names };
+    let of = Observed { scenario, law: &law, seed: args.seed, names, timing: Recorder::TIMING };
     bar.begun(number, name, args.seed);
     let total = scenario.duration();
     let mut on = |done: Span| {

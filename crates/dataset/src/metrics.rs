@@ -104,13 +104,20 @@ impl Interval<'_> {
             metrics[id as usize] = self.rate(grown_span(old, new));
         }
         let pairs = || self.report.stations.iter().filter_map(|new| Some((self.old(new.station)?, new)));
-        let drops = pairs().map(|(old, new)| grown(old.queue_drops, new.queue_drops)).sum();
+        let queues = || {
+            let old = |queue| self.old.queues.iter().find(|old| old.queue == queue);
+            self.report.queues.iter().filter_map(move |new| Some((old(new.queue)?, new)))
+        };
+        let own = pairs().map(|(old, new)| grown(old.queue_drops, new.queue_drops));
+        let drops = own.chain(queues().map(|(old, new)| grown(old.drops, new.drops))).sum();
         let entered = pairs().map(|(old, new)| {
             let backlog = new.backlog_bytes.get() as f64 - old.backlog_bytes.get() as f64;
             grown(old.tx_bytes.get(), new.tx_bytes.get()).map(|sent| 8.0 * (sent + backlog))
         });
         metrics[MetricId::HopDrops as usize] = self.rate(drops);
-        metrics[MetricId::HopEntered as usize] = self.rate(entered.sum());
+        let before = queues().map(|(old, new)| 8.0 * (new.backlog_bytes.get() as f64 - old.backlog_bytes.get() as f64));
+        let entered = entered.sum::<Option<f64>>().map(|entered| entered + before.sum::<f64>());
+        metrics[MetricId::HopEntered as usize] = self.rate(entered);
         metrics
     }
 

@@ -2,7 +2,7 @@
 
 use crate::recorder::{Observed, Recorder};
 use lasthop_laws::oal::label::Timing;
-use lasthop_laws::{Decision, HopLaw, Observation, Why};
+use lasthop_laws::{Decision, HopLaw, Model, Observation, Why};
 use lasthop_signals::{FlowId, Signal};
 use lasthop_units::Time;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,13 +15,15 @@ type Sink = Arc<Mutex<Vec<Observed>>>;
 pub struct Observer {
     recorder: Recorder,
     law: Option<Box<dyn HopLaw>>,
+    /// Nobody does what the law decides.
+    watches: bool,
     sink: Sink,
 }
 
 impl Observer {
     /// An observer of what `law` sees and does; without one of what passes, in shadow.
     pub fn new(timing: Timing, law: Option<Box<dyn HopLaw>>) -> Observer {
-        Observer { recorder: Recorder::new(timing), law, sink: Sink::default() }
+        Observer { recorder: Recorder::new(timing), law, watches: false, sink: Sink::default() }
     }
 
     /// Takes what has become final since the last call, from any copy.
@@ -33,7 +35,7 @@ impl Observer {
     /// Whether the law holds any window tight.
     fn acts(&self, now: Time) -> bool {
         let mut tight = false;
-        if let Some(law) = &self.law {
+        if let Some(law) = self.law.as_ref().filter(|_| !self.watches) {
             law.decide(now, &mut |_, decision| tight |= decision.why == Why::Tight);
         }
         tight
@@ -55,6 +57,17 @@ impl HopLaw for Observer {
 
     fn wants_segments(&self) -> bool {
         true
+    }
+
+    fn only_watches(&mut self) {
+        self.watches = true;
+        if let Some(law) = &mut self.law {
+            law.only_watches();
+        }
+    }
+
+    fn model(&self, now: Time) -> Option<Model> {
+        self.law.as_ref().and_then(|law| law.model(now))
     }
 
     fn decide(&self, now: Time, each: &mut dyn FnMut(FlowId, Decision)) {

@@ -99,6 +99,19 @@ impl Writer {
         Ok(())
     }
 
+    /// True if there are no items in it.
+    pub fn is_empty(&self) -> bool {
+        self.written == 0 && self.rows.is_empty()
+    }
+
+    /// Takes `FILE.part` away, and makes no file.
+    ///
+    /// # Errors
+    /// [`DataSetError::Write`].
+    pub fn discard(self) -> Result<(), DataSetError> {
+        std::fs::remove_file(&self.part).map_err(|source| DataSetError::Write { path: self.part, source })
+    }
+
     /// Makes one Parquet file of all rows, gives it its name, and takes `FILE.part` away.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 //!
 //! Prints a `name value unit` line.
 
-use lasthop_dataset::{KEY_LEN, PseudonymKey};
+use lasthop_dataset::{KEY_LEN, PseudonymKey, Recorder};
 use lasthop_experiment::campus::{Day, PART};
 use lasthop_experiment::{Observed, observe};
 use lasthop_scenario::Scenario;
@@ -30,7 +30,13 @@ fn main() {
         let Some(world) = day.world(part) else { continue };
         let scenario = Scenario::parse("campus", &world.text, Path::new("/"));
         let scenario = scenario.unwrap_or_else(|error| panic!("{}", error.plain()));
-        let of = Observed { scenario: &scenario, law: &scenario.laws()[0], seed: 1, names: &world.names };
+        let of = Observed {
+            scenario: &scenario,
+            law: &scenario.laws()[0],
+            seed: 1,
+            names: &world.names,
+            timing: Recorder::TIMING,
+        };
         observe(&of, &key, (0, Span::ZERO), &mut |_| true, &mut |_| {
             rows += 1;
             Ok::<(), Infallible>(())

@@ -1,6 +1,9 @@
 //! A data set of what the access points of a simulated scenario see and lose.
 
-use lasthop_dataset::{Device, Observer, PseudonymKey, Recorder, Recording, Row, World};
+#[cfg(doc)]
+use lasthop_dataset::Recorder;
+use lasthop_dataset::{Device, Observer, PseudonymKey, Recording, Row, World};
+use lasthop_laws::oal::label::Timing;
 use lasthop_scenario::{Scenario, SetUp};
 use lasthop_sim::{SimError, build_with};
 use lasthop_units::{Seed, Span, Time};
@@ -17,6 +20,8 @@ pub struct Observed<'a> {
     pub seed: u64,
     /// What devices are called where pseudonyms are made of their names.
     pub names: &'a Names,
+    /// How far labels look, and how long repairs are waited for: [`Recorder::TIMING`] for data sets.
+    pub timing: Timing,
 }
 
 /// What devices are called.
@@ -54,8 +59,7 @@ const STEP: Span = Span::from_millis(500);
 
 /// How a recording of this is described in a file.
 pub fn recording(of: &Observed<'_>, key: &PseudonymKey) -> Recording {
-    let Observed { scenario, law, seed, .. } = of;
-    let timing = Recorder::TIMING;
+    let Observed { scenario, law, seed, timing, .. } = of;
     let fingerprint = key.fingerprint();
     // The same world, law, seed and key make the same items.
     let all = format!("{}\0{}\0{seed}\0{timing:?}\0{fingerprint}", scenario.text(), law.name);
@@ -88,10 +92,10 @@ pub fn observe<E>(
     progress: &mut dyn FnMut(Span) -> bool,
     each: &mut dyn FnMut(Row) -> Result<(), E>,
 ) -> Result<bool, ObserveError<E>> {
-    let Observed { scenario, law, seed, names } = *of;
+    let Observed { scenario, law, seed, names, timing } = *of;
     let mut takers = Vec::new();
     let mut world = build_with(scenario, law, Seed(seed), false, &mut |_, law| {
-        let observer = Observer::new(Recorder::TIMING, law);
+        let observer = Observer::new(timing, law);
         takers.push(observer.taker());
         Some(Box::new(observer))
     })?;

@@ -15,7 +15,7 @@ fn scenario() -> Scenario {
 fn rows(scenario: &Scenario, law: &str, seconds: u64) -> Vec<Row> {
     let law = scenario.law(law).expect("it has it");
     let names = Names::of(scenario);
-    let of = Observed { scenario, law: &law, seed: 3, names: &names };
+    let of = Observed { scenario, law: &law, seed: 3, names: &names, timing: Recorder::TIMING };
     let (key, mut rows) = (PseudonymKey::new(&[5; KEY_LEN]), Vec::new());
     let mut on = |done| done < Span::from_secs(seconds);
     let whole = observe(&of, &key, (0, Span::from_secs(900)), &mut on, &mut |row| {

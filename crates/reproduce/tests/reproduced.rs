@@ -155,11 +155,17 @@ fn oal_in_the_papers_set_up() {
 
 #[test]
 fn oal_trees() {
-    let verge = Either("one seed has one time to come, which is like what was before or is not");
+    let verge = Either("one seed, and a quarter of the campus's hour, have one time to come and few losses");
     let margin = |what: &'static str| Exempt { what, bounds: &[AtLeast(-0.1), AtMost(0.3)], one_seed: verge };
     let missed = [
-        margin("tree, time held out: macro-F above the best of those that do not learn"),
-        margin("tree that sees no drops, time held out: macro-F above the best of those that do not learn"),
+        margin("library: tree, time held out: macro-F above the best of those that do not learn"),
+        margin("library: tree that sees no drops, time held out: macro-F above the best of those that do not learn"),
+        margin("campus: tree, time held out: macro-F above the best of those that do not learn"),
+        margin("campus: tree that sees no drops, time held out: macro-F above the best of those that do not learn"),
+        margin("campus: tree, access-point held out: macro-F above the best of those that do not learn"),
+        margin(
+            "campus: tree that sees no drops, access-point held out: macro-F above the best of those that do not learn",
+        ),
     ];
     still_reproduced("oal", "trees", &missed);
 }

@@ -92,7 +92,8 @@ impl Scene {
         let folder = tempfile::tempdir().expect("a directory");
         let path = |name: &str| folder.path().join(name).display().to_string();
         let world = World::new(&folder.path().join("driver"));
-        let (driver, learn, log, limit) = (path("driver"), path("learn"), path("log"), format!("{AGE_LIMIT_S} s"));
+        let [driver, learn, log, record] = ["driver", "learn", "log", "record"].map(path);
+        let limit = format!("{AGE_LIMIT_S} s");
         let arguments = [
             ["ap", "--iface"],
             ["wlan0", "--driver"],
@@ -106,8 +107,9 @@ impl Scene {
             ["19 ms", "--repair"],
             ["800 ms", "--explore"],
             ["0.4", "--tree-age-limit"],
+            [&limit, "--record"],
         ];
-        let arguments = [arguments.as_flattened(), &[limit.as_str()]].concat();
+        let arguments = [arguments.as_flattened(), &[record.as_str()]].concat();
         let command = inside(world.ap.name(), program(), &arguments);
         let agent = Process::start(command, folder.path().join("agent-said"));
         assert!(eventually(PATIENCE, || asked(&world).is_some()), "no agent: {}", agent.said());
@@ -128,6 +130,11 @@ impl Scene {
         self.folder.path().join("tree")
     }
 
+    /// That tree; empty before there is one.
+    fn newest(&self) -> Vec<u8> {
+        std::fs::read(self.tree()).unwrap_or_default()
+    }
+
     /// The agent's status once it is so.
     fn until(&self, what: &str, so: impl Fn(&Value) -> bool) -> Value {
         let (mut last, began) = (Value::Null, Instant::now());
@@ -143,8 +150,7 @@ impl Scene {
 
     /// A tree decides that is newer than this and tells moments apart, and makes windows tight.
     fn learns(&self, after: u64) -> u64 {
-        let splits = || std::fs::read(self.tree()).is_ok_and(|tree| tree.len() >= HEAD + 3 * NODE);
-        let newer = |status: &Value| decides(status) && version(status) > after && splits();
+        let newer = |status: &Value| decides(status) && version(status) > after && splits(&self.newest());
         let status = self.until("a newer tree decides", newer);
         self.until("windows are tight", |status| decides(status) && status["flows"]["tight"].as_u64() > Some(0));
         version(&status)
@@ -180,6 +186,11 @@ fn asked(world: &World) -> Option<Value> {
     let output =
         inside(world.ap.name(), program(), &["status", "--iface", "wlan0", "--json"]).output().expect("it starts");
     serde_json::from_slice(&output.stdout).ok()
+}
+
+/// A tree, as it is kept, tells moments apart.
+fn splits(tree: &[u8]) -> bool {
+    tree.len() >= HEAD + 3 * NODE && tree[HEAD] != 0xff
 }
 
 fn decides(status: &Value) -> bool {
@@ -236,7 +247,7 @@ fn nonsense(tree: &[u8]) -> Vec<Vec<u8>> {
         tree[at..at + octets.len()].copy_from_slice(octets);
         with(u64::MAX, &tree)
     };
-    assert!(tree.len() >= HEAD + 3 * NODE && tree[HEAD] != 0xff, "a tree that splits");
+    assert!(splits(tree), "{tree:?}");
     let mut all: Vec<Vec<u8>> = [1, 7, 8, 9, 64, 1_000, 65_535, 65_536, 65_537, 150_000].map(&mut random).into();
     all.extend([
         // Half a message; one that says it has more nodes than there are; one with octets behind its end.
@@ -314,9 +325,14 @@ fn whatever_becomes_of_the_learner_the_agent_lives_releases_and_learns_again() {
     let learner = scene.learner();
     let third = scene.learns(second);
 
-    // Something else takes its place, and sends nonsense.
+    // Something else takes its place, and sends nonsense made of a tree that was in force. Those of a calm moment are one leaf.
+    let mut tree = Vec::new();
+    let found = eventually(2 * PATIENCE, || {
+        tree = scene.newest();
+        splits(&tree)
+    });
+    assert!(found, "no tree splits: {}", scene.agent.said());
     drop(learner);
-    let tree = std::fs::read(scene.tree()).expect("it was kept");
     let other = stranger(&scene.folder.path().join("learn"));
     let before = scene.until("it still runs", |status| !status.is_null());
     let messages = nonsense(&tree);
@@ -348,6 +364,15 @@ fn whatever_becomes_of_the_learner_the_agent_lives_releases_and_learns_again() {
     let account: Value = serde_json::from_str(ended.out.lines().last().expect("an account")).expect("JSON");
     println!("{account}");
     assert!(account["agent"]["rewritten"].as_u64() > Some(0), "{account}");
+    let record = scene.folder.path().join("record");
+    let info = lasthop(["dataset".as_ref(), "info".as_ref(), record.as_os_str(), "--json".as_ref()])
+        .output()
+        .expect("it starts");
+    let recorded: Value = serde_json::from_slice(&info.stdout).expect("JSON");
+    println!("{recorded}");
+    let number = |field: &str| recorded["recordings"][0][field].as_u64().unwrap_or(0);
+    assert!(recorded["unfinished"] == false && number("lost") > 0, "{recorded}");
+    assert!((1..recorded["items"].as_u64().unwrap_or(0)).contains(&number("acted")), "{recorded}");
     let (intervals, tight) = logged(&scene.folder.path().join("log"));
     for Released { from, until, windows } in &released {
         // From the moment on at which the agent had said so, and its hysteresis was over.

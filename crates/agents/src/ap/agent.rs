@@ -284,7 +284,12 @@ impl<'a> Agent<'a> {
             driver_lost: lost,
             flows,
             resting: self.resting.len(),
-            stations: self.last.stations.iter().map(|report| status::of_station(report, count)).collect(),
+            stations: self
+                .last
+                .stations
+                .iter()
+                .map(|report| status::of_station(report, count, self.stations.address(report.station)))
+                .collect(),
             shared_backlog_packets: self.last.queues.iter().map(|queue| u64::from(queue.backlog_packets)).sum(),
             model: self.law.model(now).map(Into::into),
             done: Done::of(&self.tally),

@@ -33,8 +33,8 @@ pub struct Config {
     pub shadow: bool,
     /// Begin although something may carry packets past the programs ([`super::bypasses`]).
     pub allow_offload: bool,
-    /// Who is shown the agent's status as it runs, if anybody.
-    pub viewer: Option<Arc<dyn Viewer>>,
+    /// Who is shown the agent's status as it runs.
+    pub viewers: Vec<Arc<dyn Viewer>>,
     /// Where to write the decision log (JSON lines), if anywhere.
     pub log: Option<PathBuf>,
     /// Who is told what happens while it runs.
@@ -56,7 +56,7 @@ impl Config {
             method: Method::Best,
             shadow: false,
             allow_offload: false,
-            viewer: None,
+            viewers: Vec::new(),
             log: None,
             say: |_| {},
             drop_privileges: true,

@@ -20,15 +20,18 @@ use std::os::unix::net::UnixStream;
 pub(crate) const AP: &str = "ap";
 /// The kind of a relay.
 pub(crate) const RELAY: &str = "relay";
+/// Callers that are looked at in one turn: the backlog, twice.
+const TURN: usize = 16;
 
 /// An interface is this process's until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Claim(OwnedFd);
 
 impl Claim {
-    /// Somebody who has called ([`call`]) and is root or this user; `None` if there is nobody. Does not wait. Others are hung up on.
+    /// Somebody who has called ([`call`]) and is root or this user; `None` if there is nobody. Does not wait. Others are hung up on,
+    /// some at a time: whoever calls again and again does not hold the agent up.
     pub(crate) fn asker(&self) -> Option<OwnedFd> {
-        loop {
+        for _ in 0..TURN {
             let fd = match accept4(self.0.as_raw_fd(), SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK) {
                 // SAFETY: a fresh descriptor, owned by nobody else.
                 Ok(fd) => unsafe { OwnedFd::from_raw_fd(fd) },
@@ -39,6 +42,7 @@ impl Claim {
                 return Some(fd);
             }
         }
+        None
     }
 }
 

@@ -3,6 +3,7 @@
 use super::Error;
 use nix::unistd::{Gid, Uid, User, getresgid, getresuid, setgroups, setresgid, setresuid};
 use std::io;
+use std::path::Path;
 
 /// May change network configuration: attach filters.
 pub(crate) const NET_ADMIN: u32 = 12;
@@ -86,6 +87,14 @@ impl Account {
         let by_number = || User::from_uid(Uid::from_raw(name.parse().ok()?)).ok().flatten();
         let user = by_name.or_else(by_number).ok_or_else(|| Error::NoUser { name: name.to_owned() })?;
         Ok(Account { name: name.to_owned(), uid: user.uid, gid: user.gid })
+    }
+
+    /// Makes a file this user's.
+    ///
+    /// # Errors
+    /// What the kernel refuses: only root may give files away.
+    pub(crate) fn own(&self, path: &Path) -> io::Result<()> {
+        std::os::unix::fs::chown(path, Some(self.uid.as_raw()), Some(self.gid.as_raw()))
     }
 
     /// Makes the process, with all its threads, this user's, for good, and a member of that user's own group alone. Files that are

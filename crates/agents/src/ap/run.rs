@@ -68,7 +68,7 @@ struct Programs {
     shadow: bool,
     claim: Claim,
     method: Method,
-    viewer: Option<Arc<dyn Viewer>>,
+    viewers: Vec<Arc<dyn Viewer>>,
 }
 
 impl Attached {
@@ -106,7 +106,7 @@ impl Attached {
         if config.shadow {
             (config.say)("shadow: nothing is changed; orders are those that would be given");
         }
-        if let Some(viewer) = config.viewer.clone() {
+        for viewer in config.viewers.clone() {
             let serve = move || {
                 // It has what is left of the agent's privileges, and needs none.
                 if privileges::drop_all_but(&[]).is_ok() {
@@ -116,10 +116,10 @@ impl Attached {
             let started = std::thread::Builder::new().name("lasthop-viewer".to_owned()).spawn(serve);
             started.map_err(|source| Error::System { what: "a thread for the viewer", source })?;
         }
-        let (iface, ifindex, shadow, viewer) =
-            (config.iface.clone(), device.index, config.shadow, config.viewer.clone());
+        let (iface, ifindex, shadow, viewers) =
+            (config.iface.clone(), device.index, config.shadow, config.viewers.clone());
         Ok(Attached {
-            programs: Programs { rewriter, lookout, iface, ifindex, shadow, claim, method, viewer },
+            programs: Programs { rewriter, lookout, iface, ifindex, shadow, claim, method, viewers },
             method,
             log,
         })
@@ -225,8 +225,9 @@ impl Enforcer for Programs {
         let (iface, method) = (&self.iface, self.method.name());
         let whole = || Status { iface: iface.clone(), method: method.to_owned(), shadow: self.shadow, ..status() };
         asking::answer(&self.claim, &whole);
-        if let Some(viewer) = &self.viewer {
-            viewer.show(&whole());
+        if !self.viewers.is_empty() {
+            let status = whole();
+            self.viewers.iter().for_each(|viewer| viewer.show(&status));
         }
     }
 }

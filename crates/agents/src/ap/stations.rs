@@ -34,6 +34,13 @@ impl Stations {
         }
     }
 
+    /// What a station is called: its hardware address, or else one that the operator gave; `None` if it has neither.
+    pub(super) fn address(&self, station: Node) -> Option<String> {
+        let hardware = || self.heard.iter().find(|(_, node)| **node == station).map(|(mac, _)| *mac);
+        let named = || self.named.iter().find(|(_, node)| **node == station).map(|(address, _)| address.to_string());
+        hardware().map(|mac| mac.map(|octet| format!("{octet:02x}")).join(":")).or_else(named)
+    }
+
     /// The station behind an address or a hardware address; `None` if nobody knows. A name that the operator gave goes first.
     pub(super) fn of(&self, address: IpAddr, hardware: Option<[u8; 6]>) -> Option<Node> {
         self.named.get(&address).copied().or_else(|| self.heard.get(&hardware?).copied()).or(self.everybody)
@@ -55,6 +62,9 @@ mod tests {
         assert_eq!(stations.of(a.0, None), None, "its SYN has not passed");
         stations.update(&BTreeMap::from([(Node(6), [2, 0, 0, 0, 0, 1])]));
         assert_eq!(stations.of(a.0, a.1), Some(Node(6)), "it associated anew");
+        let called = |station| stations.address(Node(station));
+        assert_eq!([6, 9].map(called), [Some("02:00:00:00:00:01".to_owned()), Some("10.0.0.2".to_owned())]);
+        assert_eq!(called(4), None);
         stations.take_all_for(Some(Node(1)));
         let found = [a, b, c].map(|(address, hardware)| stations.of(address, hardware));
         assert_eq!(found, [Some(Node(6)), Some(Node(9)), Some(Node(1))]);

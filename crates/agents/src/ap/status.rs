@@ -53,10 +53,13 @@ pub struct Flows {
 }
 
 /// One station.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct StationStatus {
     /// Its number.
     pub station: u16,
+    /// What it is called: its hardware address, or else its IP address. For viewers in the agent's own process: nobody who asks is told.
+    #[serde(skip)]
+    pub address: Option<String>,
     /// Its managed flows.
     pub flows: usize,
     /// Packets that wait for it.
@@ -140,9 +143,14 @@ pub trait Viewer: fmt::Debug + Send + Sync {
 }
 
 /// A station's line.
-pub(super) fn of_station(report: &StationReport, flows: impl Fn(Node) -> usize) -> StationStatus {
+pub(super) fn of_station(
+    report: &StationReport,
+    flows: impl Fn(Node) -> usize,
+    address: Option<String>,
+) -> StationStatus {
     StationStatus {
         station: report.station.0,
+        address,
         flows: flows(report.station),
         backlog_packets: report.backlog_packets,
         queue_drops: report.queue_drops,

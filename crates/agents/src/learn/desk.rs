@@ -1,6 +1,7 @@
 //! The agent's end: listens for a learner, hands it lessons, takes its trees.
 
 use super::{Error, MESSAGE_MAX};
+use crate::ap::privileges::Account;
 use crate::tunnel::Say;
 use crate::tunnel::rarely::{Gathered, Rarely};
 use lasthop_laws::oal::learned::{Elsewhere, Refused};
@@ -37,11 +38,12 @@ struct Inner {
 }
 
 impl Desk {
-    /// Listens at `path`, for this user alone. A socket that nobody listens to is taken over.
+    /// Listens at `path`, for this user alone, or for `learner` (its name or number) and root. A socket that nobody listens to is taken over.
     ///
     /// # Errors
-    /// [`Error::Taken`], [`Error::Socket`].
-    pub fn open(path: &Path, say: Say) -> Result<Desk, Error> {
+    /// [`Error::Taken`], [`Error::Socket`], [`Error::Learner`].
+    pub fn open(path: &Path, learner: Option<&str>, say: Say) -> Result<Desk, Error> {
+        let owner = learner.map(Account::find).transpose().map_err(|error| Error::Learner(error.to_string()))?;
         let failed = |source: io::Error| Error::Socket { path: path.to_owned(), source };
         let address = UnixAddr::new(path).map_err(|error| failed(error.into()))?;
         let new = || {
@@ -60,6 +62,11 @@ impl Desk {
         let bound = bind(listener.as_raw_fd(), &address);
         umask(before);
         bound.map_err(|error| failed(error.into()))?;
+        if let Some(owner) = owner {
+            owner
+                .own(path)
+                .map_err(|source| Error::Learner(format!("the socket cannot be made that user's: {source}")))?;
+        }
         Backlog::new(1).and_then(|backlog| listen(&listener, backlog)).map_err(|error| failed(error.into()))?;
         let (path, buffer) = (path.to_owned(), vec![0; MESSAGE_MAX + 1]);
         // What has changed is told at once, and what changes again and again ever more rarely.
@@ -194,10 +201,10 @@ mod tests {
     fn lessons_go_out_and_trees_come_in_and_neither_end_waits() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("learn");
-        let mut desk = Desk::open(&path, |_| {}).expect("free");
+        let mut desk = Desk::open(&path, None, |_| {}).expect("free");
         let mode = std::fs::metadata(&path).expect("there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        assert!(matches!(Desk::open(&path, |_| {}), Err(Error::Taken { .. })));
+        assert!(matches!(Desk::open(&path, None, |_| {}), Err(Error::Taken { .. })));
         let now = Time::from_nanos(1_000_000_000_000);
         let lesson = Lesson { until: now, abstained: true, class: LossClass::Bad, features: [0.5; FEATURES.len()] };
         desk.hand(&lesson);
@@ -227,12 +234,30 @@ mod tests {
     }
 
     #[test]
+    fn the_socket_is_of_the_learner_that_is_named() {
+        use std::os::unix::fs::MetadataExt;
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("learn");
+        let error = Desk::open(&path, Some("no such user"), |_| {}).err().expect("nobody").to_string();
+        assert!(error.contains("no user") && !path.exists(), "{error}");
+        let nobody = nix::unistd::User::from_name("nobody").expect("a list of users").expect("there is always nobody");
+        match Desk::open(&path, Some("nobody"), |_| {}) {
+            Ok(_desk) => {
+                let there = std::fs::metadata(&path).expect("there");
+                assert_eq!((there.uid(), there.mode() & 0o777), (nobody.uid.as_raw(), 0o600));
+            }
+            // Only root may give it away.
+            Err(error) => assert!(!nix::unistd::geteuid().is_root() && error.to_string().contains("cannot"), "{error}"),
+        }
+    }
+
+    #[test]
     fn a_socket_that_was_left_behind_is_taken_over() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("learn");
         let left = socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None).expect("a socket");
         bind(left.as_raw_fd(), &UnixAddr::new(&path).expect("a short path")).expect("free");
         drop(left);
-        assert!(Desk::open(&path, |_| {}).is_ok());
+        assert!(Desk::open(&path, None, |_| {}).is_ok());
     }
 }

@@ -53,6 +53,11 @@ const BUDGET: usize = 1024;
 /// [`Error::Out`], [`Error::Privileges`].
 pub fn run(config: &Config, stop: &Stop) -> Result<Summary, Error> {
     ap::drop_all_privileges(None).map_err(|error| Error::Privileges(error.to_string()))?;
+    if nix::unistd::geteuid().is_root() {
+        (config.say)(
+            "learning as root, without capabilities: `lasthop ap --learner USER` lets another user's `lasthop learn` in",
+        );
+    }
     let mut school = School::new(Trainer::new(Growth { depth: config.depth, ..Growth::default() }));
     let mut summary = Summary::default();
     let (mut agent, mut backoff, mut trained) = (None, Backoff::new(), now());
@@ -192,7 +197,7 @@ mod tests {
             std::thread::scope(|scope| {
                 // The first learner comes before the agent, and waits for it.
                 let learner = scope.spawn(|| run(&config, &stop));
-                let desk = desk.get_or_insert_with(|| Desk::open(&socket, |_| {}).expect("free"));
+                let desk = desk.get_or_insert_with(|| Desk::open(&socket, None, |_| {}).expect("free"));
                 let (newest, tree) = tree(desk, 1 + round * 100_000);
                 let says = |n| tree.classify(&lesson(n).features);
                 assert_eq!((says(0), says(1)), (LossClass::Bad, LossClass::Good));

@@ -35,6 +35,9 @@ pub enum Error {
         /// Where.
         path: PathBuf,
     },
+    /// The user who is to learn is none, or the socket cannot be given to that user.
+    #[error("--learner: {0}")]
+    Learner(String),
     /// The newest tree cannot be kept.
     #[error("tree {path}: {source}")]
     Out {

@@ -9,7 +9,7 @@
 //! Validity:   counters are cumulative. One that went back begins anew; a rate that would span a gap or a restart is missing (NaN).
 //! Checked by: tests::*, tests/oal_props.rs (what comes later changes nothing)
 
-use lasthop_signals::{FlowId, FlowReport, HopReport, Node, StationReport};
+use lasthop_signals::{FlowId, FlowReport, HopReport, Node, QueueReport, StationReport};
 use lasthop_units::{Rate, Span, Time};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -115,6 +115,8 @@ struct Sample {
     forwarded: u64,
     /// By number.
     stations: Vec<Counters>,
+    /// Queues before the driver: while there are any, nobody knows whose packets wait, and whose are dropped.
+    queues: Vec<QueueReport>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -169,11 +171,19 @@ impl Sampler {
                 before.epoch == counters.epoch && before.report.queue_drops < counters.report.queue_drops
             })
         };
-        if stations.iter().any(refused) {
+        let shared = self.samples.back().is_some_and(|last| queue_drops(&last.queues, &report.queues) > 0);
+        if shared || stations.iter().any(refused) {
             self.dropped = Some(now);
         }
         let (active, busy) = (report.channel.active, report.channel.busy);
-        self.samples.push_back(Sample { at: now, active, busy, forwarded: self.forwarded, stations });
+        self.samples.push_back(Sample {
+            at: now,
+            active,
+            busy,
+            forwarded: self.forwarded,
+            stations,
+            queues: report.queues.clone(),
+        });
         // The oldest that is needed: the newest that is as old as the longest window.
         while self.samples.len() > 1 && self.samples[1].at + WINDOWS[W100] <= now {
             self.samples.pop_front();
@@ -210,7 +220,8 @@ impl Sampler {
         let Some(new) = self.samples.back() else { return };
         let windows = WINDOWS.map(|span| Window::of(&self.samples, new, span));
         let sum = |of: fn(&StationReport) -> u64| new.stations.iter().map(|s| of(&s.report) as f64).sum::<f64>();
-        let hop_backlog = sum(|s| u64::from(s.backlog_packets));
+        let shared_backlog: u64 = new.queues.iter().map(|queue| u64::from(queue.backlog_packets)).sum();
+        let hop_backlog = sum(|s| u64::from(s.backlog_packets)) + shared_backlog as f64;
         let in_flight: f64 = self.flows.values().map(|flow| flow.in_flight.get() as f64).sum();
         // In one pass: a busy access point has many stations, and many flows.
         let mut own_flows: BTreeMap<Node, OwnFlows> = BTreeMap::new();
@@ -223,14 +234,15 @@ impl Sampler {
             }
         }
         let flows: u32 = own_flows.values().map(|own| own.live).sum();
-        let drain: Option<f64> = new.stations.iter().map(|station| windows[W100].drain(station)).sum();
+        let drain = windows[W100].hop_drain();
         let forwarded = windows[W20].old.map(|old| 8.0 * new.forwarded.wrapping_sub(old.forwarded) as f64);
         let hop = |window: usize, of: fn(&StationReport) -> u64| windows[window].rate(windows[window].grown(of));
+        let hop_drops = |window: usize| windows[window].rate(windows[window].dropped());
         let shared = [
             (FeatureId::HopBacklog, Some(hop_backlog)),
             (FeatureId::Drain, drain),
-            (FeatureId::HopDrops4, hop(W4, |s| s.queue_drops)),
-            (FeatureId::HopDrops20, hop(W20, |s| s.queue_drops)),
+            (FeatureId::HopDrops4, hop_drops(W4)),
+            (FeatureId::HopDrops20, hop_drops(W20)),
             (FeatureId::Busy20, windows[W20].busy()),
             (FeatureId::HopFlows100, Some(f64::from(flows))),
             (FeatureId::HopSent20, hop(W20, |s| s.tx_bytes.bits())),
@@ -238,16 +250,17 @@ impl Sampler {
             (FeatureId::HopInFlight, Some(in_flight)),
             (FeatureId::SinceDrop, self.dropped.map(|dropped| new.at.since(dropped).as_secs_f64())),
         ];
+        let has_own_queues = new.queues.is_empty();
         for station in &new.stations {
             let report = &station.report;
             let long = &windows[W100];
             let own = |of: fn(&StationReport) -> u64| long.pair(station).map(|old| (of(report) - of(old)) as f64);
-            let drops = own(|s| s.queue_drops);
+            let drops = own(|s| s.queue_drops).filter(|_| has_own_queues);
             let offered = drops.zip(own(|s| s.tx_packets)).map(|(drops, sent)| drops + sent);
             let share = drops.zip(offered.filter(|offered| *offered > 0.0)).map(|(drops, offered)| drops / offered);
             let OwnFlows { in_flight, live, repairing } = own_flows.get(&report.station).copied().unwrap_or_default();
             let of_it = [
-                (FeatureId::Backlog, Some(f64::from(report.backlog_packets))),
+                (FeatureId::Backlog, has_own_queues.then(|| f64::from(report.backlog_packets))),
                 (FeatureId::HeadWait, report.head_wait.map(Span::as_secs_f64)),
                 (FeatureId::Drops100, long.rate(drops)),
                 (FeatureId::InFlight, Some(in_flight as f64)),
@@ -315,29 +328,57 @@ impl<'s> Window<'s> {
         Some(each.sum())
     }
 
+    /// Packets that the queues of all dropped.
+    fn dropped(&self) -> Option<f64> {
+        Some(self.grown(|s| s.queue_drops)? + queue_drops(&self.old?.queues, &self.new.queues) as f64)
+    }
+
     fn busy(&self) -> Option<f64> {
         let busy = self.old.and_then(|old| Some(self.new.busy?.saturating_sub(old.busy?).as_secs_f64()));
         self.rate(busy)
     }
 
+    /// Airtime that all that waits takes; `None` if nothing tells how fast a link is. Packets before the driver take what a mean link takes.
+    fn hop_drain(&self) -> Option<f64> {
+        let own: Option<f64> = self.new.stations.iter().map(|station| self.drain(station)).sum();
+        let shared = self.new.queues.iter().map(|queue| queue.backlog_bytes.bits()).sum::<u64>() as f64;
+        if shared == 0.0 {
+            return own;
+        }
+        let links: Vec<f64> = self.new.stations.iter().filter_map(|station| self.airtime_a_bit(station)).collect();
+        let mean = (!links.is_empty()).then(|| links.iter().sum::<f64>() / links.len() as f64);
+        Some(own? + shared * mean?)
+    }
+
     /// Airtime that a station's backlog takes; `None` if nothing tells how fast its link is.
     fn drain(&self, station: &Counters) -> Option<f64> {
+        let bits = station.report.backlog_bytes.bits() as f64;
+        if bits == 0.0 { Some(0.0) } else { Some(bits * self.airtime_a_bit(station)?) }
+    }
+
+    /// Airtime of a bit to a station: by what was sent, or else by the rate of its link.
+    fn airtime_a_bit(&self, station: &Counters) -> Option<f64> {
         let new = &station.report;
-        let bits = new.backlog_bytes.bits() as f64;
-        if bits == 0.0 {
-            return Some(0.0);
-        }
         let sent = self.pair(station).map(|old| {
             let grown = old.tx_airtime.zip(new.tx_airtime).map(|(old, new)| new.saturating_sub(old));
             let airtime = grown.unwrap_or(Span::ZERO).as_secs_f64();
             (new.tx_bytes.saturating_sub(old.tx_bytes).bits() as f64, airtime)
         });
         match (sent, new.phy_rate) {
-            (Some((sent, airtime)), _) if sent > 0.0 && airtime > 0.0 => Some(bits * airtime / sent),
+            (Some((sent, airtime)), _) if sent > 0.0 && airtime > 0.0 => Some(airtime / sent),
             (_, Rate::ZERO) => None,
-            (_, rate) => Some(bits / rate.as_bps() as f64),
+            (_, rate) => Some(1.0 / rate.as_bps() as f64),
         }
     }
+}
+
+/// Packets that queues before the driver dropped from one report to another; one that counts anew has no past.
+fn queue_drops(old: &[QueueReport], new: &[QueueReport]) -> u64 {
+    let grown = |new: &QueueReport| {
+        let old = old.iter().find(|old| old.queue == new.queue)?;
+        new.drops.checked_sub(old.drops)
+    };
+    new.iter().filter_map(grown).sum()
 }
 
 /// True if any counter that is used here fell: the station came back, or the driver was restarted.
@@ -427,6 +468,38 @@ mod tests {
         assert!(value(&sampler, FeatureId::DropShare100).is_nan() && value(&sampler, FeatureId::SinceDrop).is_nan());
         assert_eq!(value(&sampler, FeatureId::Backlog), 10.0);
         assert_eq!(value(&fed([0, 4, 8].into_iter(), 100), FeatureId::HopDrops4), 1000.0);
+    }
+
+    #[test]
+    fn what_waits_before_the_driver_counts_for_the_hop_and_for_no_station() {
+        let mut sampler = Sampler::default();
+        for ms in (0..=400).step_by(4) {
+            let mut report = report(ms, 100);
+            report.stations[0].backlog_packets = 0;
+            report.stations[0].backlog_bytes = Bytes::ZERO;
+            report.stations[0].queue_drops = 0;
+            let queue = |queue, each: u64| QueueReport {
+                queue,
+                backlog_packets: 20,
+                backlog_bytes: Bytes::new(30_000),
+                drops: each * ms,
+                ..QueueReport::default()
+            };
+            report.queues = vec![queue(1, 1), queue(2, 2)];
+            sampler.hop(at(ms), &report);
+        }
+        for id in [FeatureId::Backlog, FeatureId::Drops100, FeatureId::DropShare100] {
+            assert!(value(&sampler, id).is_nan(), "{id:?}");
+        }
+        for (id, expected) in [
+            (FeatureId::HopBacklog, 40.0),
+            (FeatureId::HopDrops4, 3000.0),
+            (FeatureId::HopDrops20, 3000.0),
+            (FeatureId::SinceDrop, 0.0),
+            (FeatureId::Drain, 480_000.0 / 240e6),
+        ] {
+            assert!((value(&sampler, id) - expected).abs() <= 1e-3 * expected, "{id:?}: {}", value(&sampler, id));
+        }
     }
 
     #[test]

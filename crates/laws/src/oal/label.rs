@@ -12,12 +12,13 @@
 //!             make items that are nearly copies of each other.
 //! Checked by: tests::*, tests/oal_props.rs (what comes later changes nothing), crates/sim/tests/oal_labels.rs
 
+use super::air::GivenUp;
 use super::evidence::{Count, Evidence};
 use super::features::{FeatureId, Sampler, Vector};
 use super::predictor::LossClass;
 use lasthop_signals::{HopReport, Node, Signal};
 use lasthop_units::{Span, Time};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// What is learned from one station at one moment.
 #[derive(Clone, Copy, Debug)]
@@ -87,8 +88,8 @@ pub struct Collector {
     first: u64,
     /// The last moment at which windows were tight.
     last_acted: Option<Time>,
-    /// Packets that the radio has given up, by station.
-    failed: BTreeMap<Node, u64>,
+    /// What the radio gives up.
+    air: GivenUp,
     /// Time between moments that items are made of, and the next one; `None`: every driver's report.
     every: Option<(Span, Time)>,
 }
@@ -117,7 +118,7 @@ impl Collector {
             acted: VecDeque::from([false]),
             first: 0,
             last_acted: None,
-            failed: BTreeMap::new(),
+            air: GivenUp::default(),
             every: None,
         }
     }
@@ -239,20 +240,20 @@ impl Collector {
         }
     }
 
-    /// The driver only counts what the radio gives up: it entered about as long ago as the head of the queue has waited. Where a driver does
+    /// The driver only counts what the radio gives up: its share of TCP's first copies entered about as long ago as the head of the queue has waited. Where a driver does
     /// not tell that, it is what the backlog takes to drain. One that does not count leaves such losses among those of the queue.
     fn note_failures(&mut self, now: Time, report: &HopReport) {
-        let before = std::mem::take(&mut self.failed);
+        self.air.retain(|node| report.stations.iter().any(|station| station.station == node));
+        let ended = self.evidence.interval().checked_sub(1);
         for station in &report.stations {
-            let Some(failed) = station.tx_failed else { continue };
-            let new = before.get(&station.station).map_or(0, |before| failed.saturating_sub(*before));
+            let copies = ended.map_or(0, |interval| self.evidence.count(interval, station.station).copies);
+            let new = self.air.since_last(now, station, copies);
             if new > 0 {
                 let drain = self.sampler.vector(station.station).map(|vector| vector[FeatureId::Drain as usize]);
                 let drain = drain.filter(|drain| drain.is_finite()).map(|drain| Span::from_secs_f64(f64::from(drain)));
                 let waited = station.head_wait.or(drain).unwrap_or(Span::ZERO);
                 self.evidence.mac_losses(now, station.station, now.saturating_sub(waited), new);
             }
-            self.failed.insert(station.station, failed);
         }
     }
 
@@ -291,6 +292,7 @@ mod tests {
     use super::*;
     use lasthop_signals::{ChannelTime, FlowId, FlowReport, SackRanges, Segment, StationReport, Way};
     use lasthop_units::Bytes;
+    use std::collections::BTreeMap;
 
     const STATION: Node = Node(1);
 

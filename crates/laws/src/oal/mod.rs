@@ -8,6 +8,7 @@
 //! joins the two into items, [`trainer`] makes a [`tree`] of them, and [`learned`] predicts with the newest.
 //! Where training is to be done by another process, items go there as [`lesson`]s.
 
+pub mod air;
 pub mod capacity;
 pub mod drain;
 pub mod evidence;

@@ -121,7 +121,7 @@ fn text(run: &Results) -> String {
          queue; and CUBIC over the queue that mac80211 has today.
 
 An access point with three downloads and FQ-CoDel loses little: CUBIC sends {} again, and the law acts from 5 % on. So the learned row is nearly CUBIC's: {} times its \
-         throughput, {} times its round trip. An oracle in place of the tree changes nothing (see below). What that row has over BBR and Vivace is CUBIC's lead over \
+         throughput, {} times its round trip. An oracle in place of the tree is never tight ([below](#what-foresight-is-worth)). What that row has over BBR and Vivace is CUBIC's lead over \
          them, where BBR sends {} again and Vivace {}.
 
 The default predictor acts on the queue and not on losses. It comes near to a third of the delay of today's queue, for less throughput.",

@@ -61,6 +61,11 @@ impl World {
         World { name: "library", seconds: 60, text }
     }
 
+    /// The same with further traffic (TOML).
+    pub fn beside(self, traffic: &str) -> World {
+        World { text: self.text.replacen("[hop.wifi]", &format!("{traffic}\n[hop.wifi]"), 1), ..self }
+    }
+
     pub fn scenario(&self) -> Scenario {
         crate::support::parse(&self.text)
     }

@@ -26,6 +26,8 @@ const INTERVAL: Span = Span::from_millis(4);
 const SHARE: u64 = 8;
 /// but never a longer pause than this: one look that a busy machine held up says nothing of the next.
 const PAUSE: Span = Span::from_millis(50);
+/// Of a driver without TXQs below no qdisc.
+const UNTOLD: &str = "the driver tells no station's queue, and the interface has no qdisc: nobody knows what waits (give it one: tc qdisc)";
 /// Who is behind an interface that is no radio's.
 const EVERYBODY: Node = Node(1);
 
@@ -51,7 +53,11 @@ impl Kernel {
         let queues = qdiscs.read().map_err(failed("the interface's qdiscs (rtnetlink)"))?;
         let radio = Radio::open(device.index.unsigned_abs()).map_err(failed("the interface's radio (nl80211)"))?;
         let (radio, tells) = match radio {
-            Some((radio, interface)) if interface.kind == Some(Interface::ACCESS_POINT) => {
+            Some((mut radio, interface)) if interface.kind == Some(Interface::ACCESS_POINT) => {
+                let look = radio.look(Span::ZERO).map_err(failed("the interface's stations (nl80211)"))?;
+                if !look.own_queues && !queues.holds_packets() {
+                    return Err(Error::NoQueue { iface: iface.to_owned() });
+                }
                 let tells = of_radio(&radio, &queues);
                 (Some(radio), tells)
             }
@@ -80,8 +86,12 @@ impl Kernel {
             return Ok(Record { at, report, addresses: BTreeMap::new() });
         };
         let look = radio.look(clock)?;
-        // Above mac80211's own queues there are none.
-        let queues = if queues.holds_packets() { queues.each } else { Vec::new() };
+        // Above mac80211's own queues there are none. Zeros would say that nothing ever waits.
+        let queues = match queues.holds_packets() {
+            true => queues.each,
+            false if look.own_queues => Vec::new(),
+            false => return Err(io::Error::new(io::ErrorKind::InvalidData, UNTOLD)),
+        };
         Ok(Record {
             at,
             report: HopReport { channel: look.channel, stations: look.stations, queues },

@@ -1,0 +1,100 @@
+//! How many of the packets that the radio gave up were first copies of TCP: a driver counts those of a station, whoever's they are.
+//! Source:     systems/second-reading/oal.md 7: only losses of the flow's own data are taken off.
+//! Equations:  entered = delivered + given up + dropped + waiting
+//!             share = sum copies / sum entered      over the last moments, forgotten with time constant `MEMORY`
+//! Symbols:    copies -> first copies of TCP that were forwarded to the station
+//! Deviations: the driver does not tell whose packet it gave up: of TCP were as many as of what entered.
+//! Validity:   a station that has queues of its own; otherwise `entered` lags by what waits before the driver.
+//! Checked by: tests::*, crates/sim/tests/oal_labels.rs
+
+use lasthop_signals::{Node, StationReport};
+use lasthop_units::{Span, Time};
+use std::collections::BTreeMap;
+
+/// As long as the longest window of a feature.
+const MEMORY: Span = Span::from_millis(100);
+
+/// What the radio gives up, by station.
+#[derive(Clone, Debug, Default)]
+pub struct GivenUp {
+    stations: BTreeMap<Node, Station>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Station {
+    at: Time,
+    entered: u64,
+    failed: u64,
+    /// Lately: all that entered, and first copies of TCP.
+    recent: (f64, f64),
+    /// The part of a packet that has not been told.
+    rest: f64,
+}
+
+impl GivenUp {
+    /// First copies of TCP among the packets that the radio has given up since the station's last report. `copies`: what was forwarded to it
+    /// meanwhile. A driver that does not count tells none.
+    pub fn since_last(&mut self, now: Time, report: &StationReport, copies: u64) -> u64 {
+        let Some(failed) = report.tx_failed else { return 0 };
+        let entered = report.tx_packets + failed + report.queue_drops + u64::from(report.backlog_packets);
+        let began = Station { at: now, entered, failed, recent: (0.0, 0.0), rest: 0.0 };
+        let station = self.stations.entry(report.station).or_insert(began);
+        let forgotten = (-now.since(station.at).as_secs_f64() / MEMORY.as_secs_f64()).exp();
+        let (all, tcp) = station.recent;
+        let grown = entered.saturating_sub(station.entered);
+        station.recent = (all * forgotten + grown as f64, tcp * forgotten + copies as f64);
+        let share = if station.recent.0 > 0.0 { (station.recent.1 / station.recent.0).min(1.0) } else { 1.0 };
+        let owed = station.rest + failed.saturating_sub(station.failed) as f64 * share;
+        (station.at, station.entered, station.failed, station.rest) = (now, entered, failed, owed.fract());
+        owed as u64
+    }
+
+    /// Only these stations are there still.
+    pub fn retain(&mut self, is_there: impl Fn(Node) -> bool) {
+        self.stations.retain(|station, _| is_there(*station));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A second in which a station is sent 1000 packets of which `tcp` are TCP's, a tenth of all fails, and some always wait.
+    fn told(tcp: u64) -> u64 {
+        let mut air = GivenUp::default();
+        let each = |tick: u64| {
+            let entered = 4 * tick;
+            let failed = entered / 10;
+            let waits = entered.min(40);
+            let report = StationReport {
+                tx_failed: Some(failed),
+                tx_packets: entered - failed - waits,
+                backlog_packets: waits as u32,
+                ..StationReport::unseen(Node(1))
+            };
+            air.since_last(Time::from_nanos(4_000_000 * (1 + tick)), &report, tcp * u64::from(tick > 0) * 4 / 1000)
+        };
+        (0..=250).map(each).sum()
+    }
+
+    #[test]
+    fn of_what_fails_tcp_has_its_share() {
+        assert_eq!([1000, 0].map(told), [100, 0]);
+        let three_quarters = told(750);
+        assert!((74..=76).contains(&three_quarters), "{three_quarters}");
+    }
+
+    #[test]
+    fn who_does_not_count_and_who_counts_anew_tells_none() {
+        let mut air = GivenUp::default();
+        let report = |failed| StationReport { tx_failed: failed, tx_packets: 50, ..StationReport::unseen(Node(1)) };
+        let mut at = 0;
+        let mut told = |failed| {
+            at += 4_000_000;
+            air.since_last(Time::from_nanos(at), &report(failed), 10)
+        };
+        assert_eq!([None, Some(7), Some(9), Some(1), Some(2)].map(&mut told), [0, 0, 2, 0, 1]);
+        air.retain(|_| false);
+        assert!(air.stations.is_empty());
+    }
+}
