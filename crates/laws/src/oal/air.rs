@@ -65,7 +65,7 @@ mod tests {
         let each = |tick: u64| {
             let entered = 4 * tick;
             let failed = entered / 10;
-            let waits = entered.min(40);
+            let waits = (entered - failed).min(40);
             let report = StationReport {
                 tx_failed: Some(failed),
                 tx_packets: entered - failed - waits,
