@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 
 /// As long as the longest window of a feature.
 const MEMORY: Span = Span::from_millis(100);
+/// To the nearest: most of a packet is told at once, and not when the next one fails. Losses pair off with what failed about then.
+const HALF: f64 = 0.5;
 
 /// What the radio gives up, by station.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +39,7 @@ impl GivenUp {
     pub fn since_last(&mut self, now: Time, report: &StationReport, copies: u64) -> u64 {
         let Some(failed) = report.tx_failed else { return 0 };
         let entered = report.tx_packets + failed + report.queue_drops + u64::from(report.backlog_packets);
-        let began = Station { at: now, entered, failed, recent: (0.0, 0.0), rest: 0.0 };
+        let began = Station { at: now, entered, failed, recent: (0.0, 0.0), rest: HALF };
         let station = self.stations.entry(report.station).or_insert(began);
         let forgotten = (-now.since(station.at).as_secs_f64() / MEMORY.as_secs_f64()).exp();
         let (all, tcp) = station.recent;
@@ -82,6 +84,23 @@ mod tests {
         assert_eq!([1000, 0].map(told), [100, 0]);
         let three_quarters = told(750);
         assert!((74..=76).contains(&three_quarters), "{three_quarters}");
+    }
+
+    #[test]
+    fn a_single_packet_is_told_when_it_fails() {
+        let mut air = GivenUp::default();
+        let mut told = |tick: u64| {
+            let report = StationReport {
+                tx_failed: Some(tick / 100),
+                tx_packets: 10 * tick - tick / 100,
+                ..StationReport::unseen(Node(1))
+            };
+            // One repeat in a hundred.
+            air.since_last(Time::from_nanos(4_000_000 * (1 + tick)), &report, if tick % 10 == 5 { 9 } else { 10 })
+        };
+        let all: Vec<u64> = (0..=500).map(&mut told).collect();
+        let failed = |tick: usize| u64::from(tick > 0 && tick.is_multiple_of(100));
+        assert_eq!(all, (0..=500).map(failed).collect::<Vec<_>>());
     }
 
     #[test]
