@@ -11,7 +11,7 @@ use crate::topology::AP;
 use lasthop_signals::Node;
 use lasthop_units::Span;
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A running agent.
 #[derive(Debug)]
@@ -42,14 +42,11 @@ impl Agent {
         Ok(Agent { child: Child::start(host, program, arguments)?, name })
     }
 
-    /// Starts an agent in a node's namespace, on an interface with its driver's socket, and waits until it has connected to `driver`, which it
-    /// does once it is ready.
+    /// Starts an agent in a node's namespace, on an interface with its driver's socket.
     pub(crate) fn on_driver(
         spec: &AgentSpec,
         name: String,
-        (host, interface, socket): (&Namespace, &str, PathBuf),
-        driver: &mut DriverSocket,
-        stop: &Stop,
+        (host, interface, socket): (&Namespace, &str, &Path),
     ) -> Result<Agent> {
         let replaced = |argument: &String| {
             argument
@@ -58,10 +55,13 @@ impl Agent {
                 .replace("{wire}", "eth0")
         };
         let arguments: Vec<String> = spec.arguments.iter().map(replaced).collect();
-        let others = driver.admit();
-        let agent = Agent::start(host, spec.program.as_os_str(), &arguments, name)?;
-        let unready = format!("it did not connect to {} within {PATIENCE}", socket.display());
-        agent.once(stop, &unready, |_| driver.admit() != others)
+        Agent::start(host, spec.program.as_os_str(), &arguments, name)
+    }
+
+    /// The agent once it has connected to `driver`, which had as many readers before: it is ready then.
+    pub(crate) fn once_on(self, driver: &mut DriverSocket, others: usize, stop: &Stop) -> Result<Agent> {
+        let unready = format!("it did not connect to its driver's socket within {PATIENCE}");
+        self.once(stop, &unready, |_| driver.admit() != others)
     }
 
     /// The agent once it has printed something, as agents do when everything is open.

@@ -82,15 +82,7 @@ impl World {
         let dropped_before = hosts.dropped()?;
         let bind = |node: Node| DriverSocket::bind(&driver_path(&run, node)).map(|driver| (node, driver));
         let mut drivers = reporters(spec).into_iter().map(bind).collect::<Result<Vec<_>>>()?;
-        let mut agents = Vec::new();
-        if let (Some(agent), Some(ap)) = (&spec.agent, &hosts.ap) {
-            for (node, interface) in &hosts.radios {
-                let Some((_, driver)) = drivers.iter_mut().find(|(of, _)| of == node) else { continue };
-                let at = (ap, interface.as_str(), driver_path(&run, *node));
-                let name = format!("the agent {}", agent.program.display());
-                agents.push(Agent::on_driver(agent, name, at, driver, stop)?);
-            }
-        }
+        let agents = access_point_agents(spec, &hosts, &run, &mut drivers, stop)?;
         let relays = relays(spec, &hosts, &run, &mut drivers, stop)?;
         // A station's agent opens its monitor when it starts.
         let monitors = monitors(spec, &hosts)?;
@@ -280,6 +272,30 @@ fn reporters(spec: &Spec) -> Vec<Node> {
     owned.filter(|(_, end)| has(end)).map(|(node, _)| node).collect()
 }
 
+/// An agent on each radio of the access point. All start at once: nobody's driver speaks before the last is ready, and who waits long takes
+/// its driver for silent.
+fn access_point_agents(
+    spec: &Spec,
+    hosts: &Hosts,
+    run: &RunDir,
+    drivers: &mut [(Node, DriverSocket)],
+    stop: &Stop,
+) -> Result<Vec<Agent>> {
+    let (Some(agent), Some(ap)) = (&spec.agent, &hosts.ap) else { return Ok(Vec::new()) };
+    let mut started = Vec::new();
+    for (node, interface) in &hosts.radios {
+        let Some((_, driver)) = drivers.iter_mut().find(|(of, _)| of == node) else { continue };
+        let name = format!("the agent {}", agent.program.display());
+        let others = driver.admit();
+        started.push((*node, others, Agent::on_driver(agent, name, (ap, interface, &driver_path(run, *node)))?));
+    }
+    let ready = |(node, others, agent): (Node, usize, Agent)| {
+        let (_, driver) = drivers.iter_mut().find(|(of, _)| *of == node).expect("found above");
+        agent.once_on(driver, others, stop)
+    };
+    started.into_iter().map(ready).collect()
+}
+
 /// A relay on each node of the last hop that says what its delay is, by the node's name.
 fn relays(
     spec: &Spec,
@@ -296,9 +312,10 @@ fn relays(
         let own = hosts.radios.iter().find(|(radio, _)| owner == Scenario::AP_HOST && radio == node);
         let interface = own.map_or_else(|| hosts.interface(owner), |(_, name)| name.as_str());
         let name = spec.host_name(owner).to_owned();
-        let at = (host, interface, driver_path(run, *node));
-        let relay = Agent::on_driver(program, format!("the relay on {name}"), at, driver, stop)?;
-        relays.push((name, relay));
+        let others = driver.admit();
+        let at = (host, interface, &*driver_path(run, *node));
+        let relay = Agent::on_driver(program, format!("the relay on {name}"), at)?;
+        relays.push((name, relay.once_on(driver, others, stop)?));
     }
     Ok(relays)
 }

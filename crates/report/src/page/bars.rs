@@ -1,6 +1,7 @@
 //! Bars with standard deviations, in groups.
 
 use super::Picture;
+use super::legend::{self, LINE};
 use crate::Estimate;
 use crate::page::chart::{COLOURS, Drawn, plain};
 use plotters::prelude::*;
@@ -23,9 +24,9 @@ pub struct Bars {
 const SIZE: (u32, u32) = (760, 420);
 /// Part of a group's width that its bars fill.
 const FILLED: f64 = 0.84;
-/// Entries of the legend in a line, and the height of one.
-const ENTRIES: usize = 6;
-const LINE: u32 = 22;
+/// The legend: width of a sample, and of the room after a name, in pixels.
+const SAMPLE: i32 = 17;
+const ROOM: i32 = 20;
 
 impl Bars {
     /// The picture.
@@ -37,10 +38,11 @@ impl Bars {
     fn svg(&self) -> String {
         let mut text = String::new();
         {
-            let below = LINE * u32::try_from(self.bars.len().div_ceil(ENTRIES)).unwrap_or(1) + 8;
-            let area = SVGBackend::with_string(&mut text, (SIZE.0, SIZE.1 + below)).into_drawing_area();
+            let legend = legend::places(self.bars.iter().map(|(name, _)| name.as_str()), SIZE.0, (SAMPLE, ROOM));
+            let size = (SIZE.0, SIZE.1 + legend::height(&legend));
+            let area = SVGBackend::with_string(&mut text, size).into_drawing_area();
             // Drawing into a string cannot fail but for a chart without extent, which then stays empty.
-            let _ = self.draw(&area).and_then(|()| area.present());
+            let _ = self.draw(&area, &legend).and_then(|()| area.present());
         }
         text
     }
@@ -52,7 +54,7 @@ impl Bars {
         (left, left + width * 0.9)
     }
 
-    fn draw<'a>(&self, area: &DrawingArea<SVGBackend<'a>, plotters::coord::Shift>) -> Drawn<'a> {
+    fn draw<'a>(&self, area: &DrawingArea<SVGBackend<'a>, plotters::coord::Shift>, legend: &[(i32, i32)]) -> Drawn<'a> {
         area.fill(&WHITE)?;
         let (above, below) = area.split_vertically(SIZE.1);
         let tops = self.bars.iter().flat_map(|(_, values)| values);
@@ -90,11 +92,10 @@ impl Bars {
             let width = 7 * i32::try_from(name.chars().count()).unwrap_or(0);
             above.draw(&Text::new(name.clone(), (x - width / 2, y + 8), ("sans-serif", 13).into_font()))?;
         }
-        let each = i32::try_from(SIZE.0).unwrap_or(0).saturating_sub(70) / ENTRIES as i32;
-        for (place, ((name, _), colour)) in self.bars.iter().zip(COLOURS.into_iter().cycle()).enumerate() {
-            let (x, y) = (70 + (place % ENTRIES) as i32 * each, (place / ENTRIES) as i32 * LINE as i32);
+        for (((name, _), colour), (line, x)) in self.bars.iter().zip(COLOURS.into_iter().cycle()).zip(legend) {
+            let (x, y) = (*x, line * LINE);
             below.draw(&Rectangle::new([(x, y + 4), (x + 12, y + 16)], colour.filled()))?;
-            below.draw(&Text::new(name.clone(), (x + 17, y + 4), ("sans-serif", 13).into_font()))?;
+            below.draw(&Text::new(name.clone(), (x + SAMPLE, y + 4), ("sans-serif", 13).into_font()))?;
         }
         Ok(())
     }

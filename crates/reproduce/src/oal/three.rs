@@ -23,11 +23,24 @@ const FIGURES: [(u32, &str, Key, f64); 4] = [
     (11, "segments sent again (%)", Key::RetransmissionRatio, 100.0),
 ];
 
-/// What one access point's stations have in one run: of throughput their sum, of all else their mean.
+/// What one access point's stations have in one run: of throughput their sum, of what is sent again their share of what all sent, of all
+/// else their mean.
 fn of_access_point(run: &Run, access_point: &str, key: Key) -> Option<f64> {
-    let stations = PLACES.map(|place| Results::figure_of(run, &format!("{access_point}-{place}"), key));
-    let sum: f64 = stations.into_iter().sum::<Option<f64>>()?;
-    Some(if key == Key::Throughput { sum } else { sum / PLACES.len() as f64 })
+    let of = |key| {
+        let stations = PLACES.map(|place| Results::figure_of(run, &format!("{access_point}-{place}"), key));
+        stations.into_iter().collect::<Option<Vec<f64>>>()
+    };
+    let values = of(key)?;
+    Some(match key {
+        Key::Throughput => values.iter().sum(),
+        Key::RetransmissionRatio => {
+            // What was carried once, and the rest of what was sent.
+            let carried = of(Key::Throughput)?;
+            let sent: Vec<f64> = carried.iter().zip(&values).map(|(carried, again)| carried / (1.0 - again)).collect();
+            sent.iter().zip(&values).map(|(sent, again)| sent * again).sum::<f64>() / sent.iter().sum::<f64>()
+        }
+        _ => values.iter().sum::<f64>() / PLACES.len() as f64,
+    })
 }
 
 /// Jain's index over the access points (equation 1.5).
