@@ -335,7 +335,10 @@ fn a_terminated_agent_leaves_nothing_and_two_do_not_share_an_interface() {
 
 /// How long an agent took to open windows before it let go, ms, by its own account.
 fn farewell(said: &str) -> Option<f64> {
-    said.split_once("farewell: ").and_then(|(_, rest)| rest.split_once(" ms")?.0.parse().ok())
+    let (_, rest) = said.split_once("farewell: ")?;
+    let (number, unit) = rest.split_once(" }")?.0.split_once(' ')?;
+    let ms = [("s", 1e3), ("ms", 1.0), ("us", 1e-3), ("ns", 1e-6)].into_iter().find(|(name, _)| *name == unit)?.1;
+    Some(number.parse::<f64>().ok()? * ms)
 }
 
 #[test]
