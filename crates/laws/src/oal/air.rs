@@ -38,7 +38,8 @@ impl GivenUp {
     /// meanwhile. A driver that does not count tells none.
     pub fn since_last(&mut self, now: Time, report: &StationReport, copies: u64) -> u64 {
         let Some(failed) = report.tx_failed else { return 0 };
-        let entered = report.tx_packets + failed + report.queue_drops + u64::from(report.backlog_packets);
+        let counted = [failed, report.queue_drops, u64::from(report.backlog_packets)];
+        let entered = counted.into_iter().fold(report.tx_packets, u64::saturating_add);
         let began = Station { at: now, entered, failed, recent: (0.0, 0.0), rest: HALF };
         let station = self.stations.entry(report.station).or_insert(began);
         let forgotten = (-now.since(station.at).as_secs_f64() / MEMORY.as_secs_f64()).exp();
