@@ -96,6 +96,7 @@ fn what_the_radio_gives_up_is_no_congestion() {
         percent(is)
     );
     assert!(on_air > 200 && is > 200, "there are both: {on_air} and {is}");
+    // The driver counts repeats that the radio gave up as well, and those pair off with losses, too.
     assert!((percent(said) - percent(is)).abs() < 0.5);
 }
 

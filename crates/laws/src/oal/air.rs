@@ -1,18 +1,18 @@
-//! How many of the packets that the radio gave up were first copies of TCP: a driver counts those of a station, whoever's they are.
+//! How many of the packets that the radio gave up were TCP's: a driver counts those of a station, whoever's they are.
 //! Source:     systems/second-reading/oal.md 7: only losses of the flow's own data are taken off.
 //! Equations:  entered = delivered + given up + dropped + waiting
-//!             share = sum copies / sum entered      over the last moments, forgotten with time constant `MEMORY`
-//! Symbols:    copies -> first copies of TCP that were forwarded to the station
+//!             share = sum segments / sum entered      over the last moments, forgotten with time constant `MEMORY`
+//! Symbols:    segments -> data of TCP that was forwarded to the station, repeats included
 //! Deviations: the driver does not tell whose packet it gave up: of TCP were as many as of what entered.
 //! Validity:   a station that has queues of its own; otherwise `entered` lags by what waits before the driver.
 //! Checked by: tests::*, crates/sim/tests/oal_labels.rs
 
-use lasthop_signals::{Node, StationReport};
+use lasthop_signals::{Node, Segment, StationReport, Way};
 use lasthop_units::{Span, Time};
 use std::collections::BTreeMap;
 
-/// As long as the longest window of a feature.
-const MEMORY: Span = Span::from_millis(100);
+/// Long enough that an aggregate in the air, which has left the queue and has not arrived, is little beside what enters.
+const MEMORY: Span = Span::from_secs(2);
 /// To the nearest: most of a packet is told at once, and not when the next one fails. Losses pair off with what failed about then.
 const HALF: f64 = 0.5;
 
@@ -20,6 +20,8 @@ const HALF: f64 = 0.5;
 #[derive(Clone, Debug, Default)]
 pub struct GivenUp {
     stations: BTreeMap<Node, Station>,
+    /// Segments of TCP that were forwarded since a station's last report.
+    passed: BTreeMap<Node, u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -27,16 +29,23 @@ struct Station {
     at: Time,
     entered: u64,
     failed: u64,
-    /// Lately: all that entered, and first copies of TCP.
+    /// Lately: all that entered, and segments of TCP.
     recent: (f64, f64),
     /// The part of a packet that has not been told.
     rest: f64,
 }
 
 impl GivenUp {
-    /// First copies of TCP among the packets that the radio has given up since the station's last report. `copies`: what was forwarded to it
-    /// meanwhile. A driver that does not count tells none.
-    pub fn since_last(&mut self, now: Time, report: &StationReport, copies: u64) -> u64 {
+    /// A segment passes.
+    pub fn segment(&mut self, segment: &Segment) {
+        if segment.way == Way::Down && segment.len > 0 {
+            *self.passed.entry(segment.station).or_default() += u64::from(segment.count.max(1));
+        }
+    }
+
+    /// TCP's among the packets that the radio has given up since the station's last report. A driver that does not count tells none.
+    pub fn since_last(&mut self, now: Time, report: &StationReport) -> u64 {
+        let segments = self.passed.remove(&report.station).unwrap_or(0);
         let Some(failed) = report.tx_failed else { return 0 };
         let counted = [failed, report.queue_drops, u64::from(report.backlog_packets)];
         let entered = counted.into_iter().fold(report.tx_packets, u64::saturating_add);
@@ -45,7 +54,7 @@ impl GivenUp {
         let forgotten = (-now.since(station.at).as_secs_f64() / MEMORY.as_secs_f64()).exp();
         let (all, tcp) = station.recent;
         let grown = entered.saturating_sub(station.entered);
-        station.recent = (all * forgotten + grown as f64, tcp * forgotten + copies as f64);
+        station.recent = (all * forgotten + grown as f64, tcp * forgotten + segments as f64);
         let share = if station.recent.0 > 0.0 { (station.recent.1 / station.recent.0).min(1.0) } else { 1.0 };
         let owed = station.rest + failed.saturating_sub(station.failed) as f64 * share;
         (station.at, station.entered, station.failed, station.rest) = (now, entered, failed, owed.fract());
@@ -55,12 +64,20 @@ impl GivenUp {
     /// Only these stations are there still.
     pub fn retain(&mut self, is_there: impl Fn(Node) -> bool) {
         self.stations.retain(|station, _| is_there(*station));
+        self.passed.retain(|station, _| is_there(*station));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lasthop_signals::{FlowId, SackRanges};
+
+    fn pass(air: &mut GivenUp, segments: u64) {
+        let (flow, sack) = (FlowId(1), SackRanges::default());
+        let one = Segment { flow, station: Node(1), way: Way::Down, seq: 0, len: 1448, count: 1, ack: 0, sack };
+        (0..segments).for_each(|_| air.segment(&one));
+    }
 
     /// A second in which a station is sent 1000 packets of which `tcp` are TCP's, a tenth of all fails, and some always wait.
     fn told(tcp: u64) -> u64 {
@@ -75,7 +92,8 @@ mod tests {
                 backlog_packets: waits as u32,
                 ..StationReport::unseen(Node(1))
             };
-            air.since_last(Time::from_nanos(4_000_000 * (1 + tick)), &report, tcp * u64::from(tick > 0) * 4 / 1000)
+            pass(&mut air, tcp * u64::from(tick > 0) * 4 / 1000);
+            air.since_last(Time::from_nanos(4_000_000 * (1 + tick)), &report)
         };
         (0..=250).map(each).sum()
     }
@@ -96,8 +114,9 @@ mod tests {
                 tx_packets: 10 * tick - tick / 100,
                 ..StationReport::unseen(Node(1))
             };
-            // One repeat in a hundred.
-            air.since_last(Time::from_nanos(4_000_000 * (1 + tick)), &report, if tick % 10 == 5 { 9 } else { 10 })
+            // One datagram in a hundred.
+            pass(&mut air, if tick % 10 == 5 { 9 } else { 10 });
+            air.since_last(Time::from_nanos(4_000_000 * (1 + tick)), &report)
         };
         let all: Vec<u64> = (0..=500).map(&mut told).collect();
         let failed = |tick: usize| u64::from(tick > 0 && tick.is_multiple_of(100));
@@ -111,7 +130,8 @@ mod tests {
         let mut at = 0;
         let mut told = |failed| {
             at += 4_000_000;
-            air.since_last(Time::from_nanos(at), &report(failed), 10)
+            pass(&mut air, 10);
+            air.since_last(Time::from_nanos(at), &report(failed))
         };
         assert_eq!([None, Some(7), Some(9), Some(1), Some(2)].map(&mut told), [0, 0, 2, 0, 1]);
         air.retain(|_| false);

@@ -24,7 +24,7 @@ pub struct Count {
     pub copies: u64,
     /// Those of them that were lost behind the access point, without those of which is known that the radio gave them up.
     pub lost: u64,
-    /// First copies that entered about then and that the radio is taken to have given up, where no more is known, and that have not paired
+    /// TCP's packets that entered about then and that the radio is taken to have given up, where no more is known, and that have not paired
     /// off with losses.
     pub mac: u64,
     /// Once the count is final: losses that have not paired off with these. The hop's queues have lost them.
@@ -194,7 +194,7 @@ impl Evidence {
         }
     }
 
-    /// The radio gave up so many first copies for a station, of those that entered about `entered`: for a world that tells no more.
+    /// The radio gave up so many of TCP's packets for a station, of those that entered about `entered`: for a world that tells no more.
     pub fn mac_losses(&mut self, now: Time, station: Node, entered: Time, packets: u64) {
         let ended = |interval: &Interval| interval.end.is_some_and(|end| end < entered);
         let at = self.intervals.partition_point(ended);

@@ -139,7 +139,10 @@ impl Collector {
     pub fn sense(&mut self, now: Time, signal: &Signal) {
         match signal {
             Signal::Flow(report) => self.sampler.flow(report),
-            Signal::Segment(segment) => self.evidence.segment(now, segment),
+            Signal::Segment(segment) => {
+                self.air.segment(segment);
+                self.evidence.segment(now, segment);
+            }
             Signal::SegmentsMissed => self.evidence.missed(),
             Signal::FlowGone(flow) => {
                 self.sampler.flow_gone(*flow);
@@ -240,14 +243,12 @@ impl Collector {
         }
     }
 
-    /// The driver only counts what the radio gives up: its share of TCP's first copies entered about as long ago as the head of the queue has waited. Where a driver does
+    /// The driver only counts what the radio gives up: TCP's share of it entered about as long ago as the head of the queue has waited. Where a driver does
     /// not tell that, it is what the backlog takes to drain. One that does not count leaves such losses among those of the queue.
     fn note_failures(&mut self, now: Time, report: &HopReport) {
         self.air.retain(|node| report.stations.iter().any(|station| station.station == node));
-        let ended = self.evidence.interval().checked_sub(1);
         for station in &report.stations {
-            let copies = ended.map_or(0, |interval| self.evidence.count(interval, station.station).copies);
-            let new = self.air.since_last(now, station, copies);
+            let new = self.air.since_last(now, station);
             if new > 0 {
                 let drain = self.sampler.vector(station.station).map(|vector| vector[FeatureId::Drain as usize]);
                 let drain = drain.filter(|drain| drain.is_finite()).map(|drain| Span::from_secs_f64(f64::from(drain)));
