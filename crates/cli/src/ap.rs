@@ -129,10 +129,7 @@ pub fn ap(args: Args) -> anyhow::Result<ExitCode> {
     config.validate().map_err(flag::of_ap)?;
     let mut tape = None;
     if let Some(path) = &args.record {
-        let key = match &args.key {
-            Some(path) => PseudonymKey::load(path)?,
-            None => PseudonymKey::random()?,
-        };
+        let key = PseudonymKey::of(args.key.as_deref())?;
         let (begun, watched) = Tape::begin(path, key, &args.iface, law)?;
         law = watched;
         config.viewers.push(begun.clone());
@@ -147,9 +144,9 @@ pub fn ap(args: Args) -> anyhow::Result<ExitCode> {
     let ran = ap::run(&config, law, stop).map_err(flag::of_ap);
     // What there is counts, whatever ended the agent.
     let recorded = tape.map_or(Ok(()), |tape| tape.finish());
-    let summary = match (ran, &recorded) {
-        (Ok(summary), _) => summary,
-        (Err(error), recorded) => {
+    let summary = match ran {
+        Ok(summary) => summary,
+        Err(error) => {
             if let Err(lost) = recorded {
                 note!("{lost:#}");
             }

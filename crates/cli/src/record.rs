@@ -70,10 +70,7 @@ struct Job {
 pub fn record(args: &Args) -> anyhow::Result<ExitCode> {
     let World::Sim = args.world;
     Stop::on_signals().context("cannot watch for Ctrl-C")?;
-    let key = match &args.key {
-        Some(path) => PseudonymKey::load(path)?,
-        None => PseudonymKey::random()?,
-    };
+    let key = PseudonymKey::of(args.key.as_deref())?;
     let began = Instant::now();
     let (written, covered) = match &args.scenario {
         Some(path) => one(args, path, &key)?,

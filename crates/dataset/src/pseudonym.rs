@@ -63,6 +63,14 @@ impl PseudonymKey {
         Ok(PseudonymKey::new(&octets))
     }
 
+    /// The key in a file if one is named, or else a fresh one.
+    ///
+    /// # Errors
+    /// See [`PseudonymKey::load`] and [`PseudonymKey::random`].
+    pub fn of(file: Option<&Path>) -> Result<PseudonymKey, DataSetError> {
+        file.map_or_else(PseudonymKey::random, PseudonymKey::load)
+    }
+
     /// The key in a file: 64 hexadecimal digits, and white space around them.
     ///
     /// # Errors

@@ -77,38 +77,35 @@ fn classes_are_those_that_the_simulator_would_give() {
     }
 }
 
+/// First copies that items say were lost to congestion, those that were, and all.
+fn lost(run: &Run) -> [u64; 3] {
+    let each = run.items(Timing::default()).into_iter().map(|item| {
+        let (copies, lost) = run.truth(item.station, item.at, item.until);
+        [item.lost, lost, copies]
+    });
+    each.fold([0; 3], |sum, item| std::array::from_fn(|at| sum[at] + item[at]))
+}
+
+/// Items say of as many as were lost, to half a percent of all.
+fn nearly_right(run: &Run) {
+    let [said, are, all] = lost(run);
+    let percent = |part: u64| 100.0 * part as f64 / all as f64;
+    eprintln!("{:.3} % said, {:.3} % are", percent(said), percent(are));
+    assert!(are > 200, "{are} are lost to congestion");
+    assert!((percent(said) - percent(are)).abs() < 0.5);
+}
+
 #[test]
 fn what_the_radio_gives_up_is_no_congestion() {
-    let world = lossy();
-    let run = run(&world, 1);
+    let run = run(&lossy(), 1);
     let on_air = run.copies.iter().filter(|copy| copy.lost == Some(true)).count();
-    let items = run.items(Timing::default());
-    let (mut said, mut is, mut all) = (0, 0, 0);
-    for item in &items {
-        let (copies, lost) = run.truth(item.station, item.at, item.until);
-        (said, is, all) = (said + item.lost, is + lost, all + copies);
-    }
-    let percent = |part: u64| 100.0 * part as f64 / all as f64;
-    eprintln!(
-        "{on_air} of {} lost on the air; {:.3} % said, {:.3} % are",
-        run.copies.len(),
-        percent(said),
-        percent(is)
-    );
-    assert!(on_air > 200 && is > 200, "there are both: {on_air} and {is}");
+    eprintln!("{on_air} of {} lost on the air", run.copies.len());
+    assert!(on_air > 200, "{on_air} on the air");
     // The driver counts repeats that the radio gave up as well, and those pair off with losses, too.
-    assert!((percent(said) - percent(is)).abs() < 0.5);
+    nearly_right(&run);
 }
 
 #[test]
 fn what_the_radio_gives_up_of_others_hides_no_congestion() {
-    let run = run(&lossy().beside("[[traffic]]\nkind = \"udp\"\nto = \"each\"\nrate = \"12 Mbit/s\"\n"), 1);
-    let (mut said, mut is, mut all) = (0, 0, 0);
-    for item in &run.items(Timing::default()) {
-        let (copies, lost) = run.truth(item.station, item.at, item.until);
-        (said, is, all) = (said + item.lost, is + lost, all + copies);
-    }
-    let percent = |part: u64| 100.0 * part as f64 / all as f64;
-    eprintln!("beside datagrams: {:.3} % said, {:.3} % are", percent(said), percent(is));
-    assert!(is > 200 && (percent(said) - percent(is)).abs() < 0.5, "{said} and {is} of {all}");
+    nearly_right(&run(&lossy().beside("[[traffic]]\nkind = \"udp\"\nto = \"each\"\nrate = \"12 Mbit/s\"\n"), 1));
 }

@@ -63,6 +63,7 @@ pub use agent::Tally;
 pub use asking::ask;
 #[cfg(feature = "bpf")]
 pub use attach::attached;
+pub use clock::now;
 pub use config::{Cleaned, Config, Method, Summary};
 pub use consistency::Contradiction;
 pub use driver::{DriverSource, SocketDriver};

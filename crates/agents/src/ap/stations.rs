@@ -1,6 +1,6 @@
 //! Which station of the driver's reports a flow belongs to.
 
-use lasthop_signals::Node;
+use lasthop_signals::{MacAddress, Node};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -38,7 +38,7 @@ impl Stations {
     pub(super) fn address(&self, station: Node) -> Option<String> {
         let hardware = || self.heard.iter().find(|(_, node)| **node == station).map(|(mac, _)| *mac);
         let named = || self.named.iter().find(|(_, node)| **node == station).map(|(address, _)| address.to_string());
-        hardware().map(|mac| mac.map(|octet| format!("{octet:02x}")).join(":")).or_else(named)
+        hardware().map(|mac| MacAddress(mac).to_string()).or_else(named)
     }
 
     /// The station behind an address or a hardware address; `None` if nobody knows. A name that the operator gave goes first.

@@ -1,7 +1,7 @@
 //! The other process: reads lessons, trains each second, sends trees.
 
 use super::{Error, MESSAGE_MAX};
-use crate::ap::{self, Stop};
+use crate::ap::{self, Stop, now};
 use crate::backoff::Backoff;
 use crate::tunnel::Say;
 use lasthop_laws::oal::learned::RETRAIN;
@@ -11,7 +11,6 @@ use lasthop_laws::oal::tree::Tree;
 use lasthop_units::{Span, Time};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, UnixAddr, connect, recv, send, socket};
-use nix::time::{ClockId, clock_gettime};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -149,13 +148,6 @@ fn keep(path: &Path, tree: &Tree) -> io::Result<()> {
     beside.push(".new");
     std::fs::write(&beside, tree.encode())?;
     std::fs::rename(&beside, path)
-}
-
-/// `CLOCK_MONOTONIC`, as the agent's.
-fn now() -> Time {
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).unwrap_or(nix::sys::time::TimeSpec::new(0, 0));
-    let (s, ns) = (u64::try_from(now.tv_sec()).unwrap_or(0), u64::try_from(now.tv_nsec()).unwrap_or(0));
-    Time::from_nanos(s * 1_000_000_000 + ns)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use crate::flag::Wrong;
 use crate::note;
 use anyhow::Context as _;
+use lasthop_agents::ap::now;
 use lasthop_agents::ap::status::{Status, Viewer};
 use lasthop_dataset::{
     DataSetError, Device, EVERY, Observed, Observer, Pseudonym, PseudonymKey, Recorder, Recording, Row, World, Writer,
@@ -10,7 +11,6 @@ use lasthop_dataset::{
 use lasthop_laws::HopLaw;
 use lasthop_signals::Node;
 use lasthop_units::{Time, count};
-use nix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -50,7 +50,7 @@ impl Tape {
         iface: &str,
         law: Box<dyn HopLaw>,
     ) -> anyhow::Result<(Arc<Tape>, Box<dyn HopLaw>)> {
-        let (zero, begun) = (now()?, SystemTime::now());
+        let (zero, begun) = (now(), SystemTime::now());
         // An interface's hardware address, as the kernel tells it; a tunnel has none.
         let hardware = std::fs::read_to_string(format!("/sys/class/net/{iface}/address")).unwrap_or_default();
         let name = if hardware.trim().is_empty() { iface } else { hardware.trim() };
@@ -135,7 +135,7 @@ impl Inner {
             }
             self.turns += 1;
             if last || self.turns.is_multiple_of(FLUSH) {
-                let lasted = now().map(|now| now.since(self.zero)).unwrap_or_default();
+                let lasted = now().since(self.zero);
                 writer.set_duration(lasted.as_micros());
                 writer.flush()?;
             }
@@ -173,11 +173,4 @@ impl Viewer for Tape {
             }
         }
     }
-}
-
-/// The agent's clock, in whole microseconds.
-fn now() -> anyhow::Result<Time> {
-    let time = clock_gettime(ClockId::CLOCK_MONOTONIC).context("the monotonic clock")?;
-    let micros = u64::try_from(time.tv_sec())? * 1_000_000 + u64::try_from(time.tv_nsec())? / 1000;
-    Ok(Time::from_nanos(micros * 1000))
 }

@@ -74,7 +74,7 @@ mod tests {
     use lasthop_signals::{FlowId, SackRanges};
 
     fn pass(air: &mut GivenUp, segments: u64) {
-        let (flow, sack) = (FlowId(1), SackRanges::default());
+        let (flow, sack) = (FlowId(1), SackRanges::EMPTY);
         let one = Segment { flow, station: Node(1), way: Way::Down, seq: 0, len: 1448, count: 1, ack: 0, sack };
         (0..segments).for_each(|_| air.segment(&one));
     }

@@ -243,8 +243,8 @@ impl Collector {
         }
     }
 
-    /// The driver only counts what the radio gives up: TCP's share of it entered about as long ago as the head of the queue has waited. Where a driver does
-    /// not tell that, it is what the backlog takes to drain. One that does not count leaves such losses among those of the queue.
+    /// The driver only counts what the radio gives up: TCP's share of it entered about as long ago as the head of the queue has waited.
+    /// Where a driver does not tell that, it is what the backlog takes to drain. One that does not count leaves such losses among those of the queue.
     fn note_failures(&mut self, now: Time, report: &HopReport) {
         self.air.retain(|node| report.stations.iter().any(|station| station.station == node));
         for station in &report.stations {
