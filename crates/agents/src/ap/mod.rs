@@ -21,7 +21,6 @@ mod agent;
 mod asking;
 #[cfg(feature = "bpf")]
 pub(crate) mod attach;
-#[cfg(feature = "bpf")]
 mod clock;
 mod config;
 mod consistency;
