@@ -232,7 +232,8 @@ impl Consistency {
             let station = stations.entry(new.station).or_insert_with(|| Station::new(*new));
             told.stations.push(station.tell(old.unwrap_or(new), new));
         }
-        Record { at: record.at, report: told, addresses: record.addresses.clone() }
+        // Records are compared by what they count.
+        Record { at: record.at, report: told, addresses: std::mem::take(&mut record.addresses) }
     }
 }
 
@@ -390,38 +391,38 @@ fn agrees_with_itself(report: &HopReport) -> Result<(), Contradiction> {
 /// Octets of the longest IP packet.
 const LONGEST_PACKET: u64 = 65_535;
 
-/// A counter, if the driver has it, and what it is called.
-type Named = (&'static str, Option<u64>);
+/// What a counter is called, and where it is; some drivers lack it.
+type Named<T> = (&'static str, fn(&T) -> Option<u64>);
+
+const OF_CHANNEL: [Named<ChannelTime>; 4] = [
+    ("the time on the channel", |c| Some(c.active.as_nanos())),
+    ("busy time", |c| c.busy.map(Span::as_nanos)),
+    ("receiving time", |c| c.rx.map(Span::as_nanos)),
+    ("transmitting time", |c| c.tx.map(Span::as_nanos)),
+];
+
+const OF_STATION: [Named<StationReport>; 11] = [
+    ("a station's count of drops", |s| Some(s.queue_drops)),
+    ("a station's count of attempts", |s| s.tx_attempts),
+    ("a station's count of repeats", |s| s.tx_retries),
+    ("a station's count of packets given up", |s| s.tx_failed),
+    ("a station's count of packets", |s| Some(s.tx_packets)),
+    ("a station's count of octets", |s| Some(s.tx_bytes.get())),
+    ("a station's count of packets received", |s| Some(s.rx_packets)),
+    ("a station's count of octets received", |s| Some(s.rx_bytes.get())),
+    ("a station's airtime", |s| s.tx_airtime.map(Span::as_nanos)),
+    ("a station's airtime", |s| s.rx_airtime.map(Span::as_nanos)),
+    ("a station's count of PPDUs", |s| s.tx_ppdus),
+];
 
 /// The first counter that is less than it was.
 fn fell(old: &HopReport, new: &HopReport) -> Option<&'static str> {
-    let channel = |c: &ChannelTime| {
-        [
-            ("the time on the channel", Some(c.active.as_nanos())),
-            ("busy time", c.busy.map(Span::as_nanos)),
-            ("receiving time", c.rx.map(Span::as_nanos)),
-            ("transmitting time", c.tx.map(Span::as_nanos)),
-        ]
-    };
-    let station = |s: &StationReport| {
-        [
-            ("a station's count of drops", Some(s.queue_drops)),
-            ("a station's count of attempts", s.tx_attempts),
-            ("a station's count of repeats", s.tx_retries),
-            ("a station's count of packets given up", s.tx_failed),
-            ("a station's count of packets", Some(s.tx_packets)),
-            ("a station's count of octets", Some(s.tx_bytes.get())),
-            ("a station's count of packets received", Some(s.rx_packets)),
-            ("a station's count of octets received", Some(s.rx_bytes.get())),
-            ("a station's airtime", s.tx_airtime.map(Span::as_nanos)),
-            ("a station's airtime", s.rx_airtime.map(Span::as_nanos)),
-            ("a station's count of PPDUs", s.tx_ppdus),
-        ]
-    };
-    let less = |((name, old), (_, new)): (Named, Named)| old.zip(new).filter(|(old, new)| new < old).map(|_| name);
-    let of_channel = channel(&old.channel).into_iter().zip(channel(&new.channel)).find_map(less);
-    of_channel
-        .or_else(|| pairs(old, new).find_map(|(old, new)| station(old).into_iter().zip(station(new)).find_map(less)))
+    fn first<T>(counters: &[Named<T>], old: &T, new: &T) -> Option<&'static str> {
+        let less = |(_, of): &&Named<T>| of(old).zip(of(new)).is_some_and(|(old, new)| new < old);
+        counters.iter().find(less).map(|(name, _)| *name)
+    }
+    first(&OF_CHANNEL, &old.channel, &new.channel)
+        .or_else(|| pairs(old, new).find_map(|(old, new)| first(&OF_STATION, old, new)))
 }
 
 /// A station of a record whose stations are in order.

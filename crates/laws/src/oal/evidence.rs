@@ -329,6 +329,12 @@ impl Track {
         let station = segment.station;
         let fresh =
             FirstCopy { end, at: now, interval, station, unit, repeats: 0, needless: 0, duplicates: 0, mac: false };
+        // As most come: behind all that has passed.
+        if start >= self.highest {
+            self.enter(start, fresh, counts);
+            self.highest = end;
+            return;
+        }
         let mut from = start.max(self.floor);
         while from < end {
             // What of it lies before the next octets that have passed.
