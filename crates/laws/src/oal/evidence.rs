@@ -329,13 +329,12 @@ impl Track {
         let station = segment.station;
         let fresh =
             FirstCopy { end, at: now, interval, station, unit, repeats: 0, needless: 0, duplicates: 0, mac: false };
-        // As most come: behind all that has passed.
+        let mut from = start.max(self.floor);
+        // As most come: behind all that has passed, so that there is nothing to look for.
         if start >= self.highest {
             self.enter(start, fresh, counts);
-            self.highest = end;
-            return;
+            from = end;
         }
-        let mut from = start.max(self.floor);
         while from < end {
             // What of it lies before the next octets that have passed.
             if let Some((_, copy)) = self.copies.range(..=from).next_back().filter(|(_, copy)| copy.end > from) {

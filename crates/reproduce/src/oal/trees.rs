@@ -160,7 +160,8 @@ pub(super) fn trees(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
              An item is one station's 100 ms: its features, and the class of what it loses in the {} ms that follow. {}.
 
 The paper's Table 4 is of the items that its trees were trained with, so it compares nothing; ours is of the library, {} held out. What is held out at random lies \
-             between neighbours that were learned from: its row shows what that pretends. The library's blocks of time are few, and unlike each other since its visitors come and go: hence the wide intervals there. The base and the bins of the paper's information gain are unknown; ours is of the library.",
+             between neighbours that were learned from: its row shows what that pretends. The library's blocks of time are few, and unlike each \
+             other since its visitors come and go: hence the wide intervals there. The base and the bins of the paper's information gain are unknown; ours is of the library.",
             15 * quarters,
             Recorder::TIMING.horizon.as_nanos() / 1_000_000,
             worlds.map(classes_of).join("; "),
