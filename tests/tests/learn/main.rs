@@ -261,8 +261,8 @@ fn nonsense(tree: &[u8]) -> Vec<Vec<u8>> {
         changed(HEAD + 6, &[0, 0]),
         changed(HEAD + 6, &[0xff, 0xfe]),
         with(u64::MAX, &[&tree[..21], &[0, 1, 0xff, 7, 0, 0, 0, 0, 0, 0, 0, 0]].concat()),
-        // The one that was in force, and one of the future that knows nothing of today.
-        with(u64::MAX, tree),
+        // The one that was in force, and one of the future; neither knows anything of today. Had the first one news, it could be taken once it is too old.
+        with(0, tree),
         {
             let mut message = changed(12, &u64::MAX.to_be_bytes());
             message[..8].fill(0);
