@@ -189,6 +189,8 @@ pub struct Seen {
     /// The window that its sender sees, and the smallest that it saw.
     pub window: u32,
     pub least_window: u32,
+    /// Windows are multiples of this.
+    pub unit: u32,
 }
 
 /// Looks at flows until it is dropped.
@@ -205,6 +207,7 @@ impl Eye {
             longest_silence: Duration::ZERO,
             window: 0,
             least_window: u32::MAX,
+            unit: 1,
         };
         let seen = Arc::new(Mutex::new(vec![first; flows.len()]));
         let (kept, mut threads, mut last) = (Arc::clone(&seen), Threads::default(), Instant::now());
@@ -216,7 +219,7 @@ impl Eye {
                 let info = flow.info();
                 seen.silent = if info.bytes_acked > seen.acked { Duration::ZERO } else { seen.silent + passed };
                 seen.longest_silence = seen.longest_silence.max(seen.silent);
-                (seen.acked, seen.window) = (info.bytes_acked, info.snd_wnd);
+                (seen.acked, seen.window, seen.unit) = (info.bytes_acked, info.snd_wnd, info.snd_wnd_unit);
                 seen.least_window = seen.least_window.min(info.snd_wnd);
             }
         });

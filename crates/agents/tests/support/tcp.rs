@@ -69,6 +69,8 @@ pub struct Info {
     pub retransmissions: u32,
     /// The peer's window as the sender sees it, octets (Linux 6.2).
     pub snd_wnd: u32,
+    /// Its unit, by the peer's window scale, octets.
+    pub snd_wnd_unit: u32,
     pub rtt_us: u32,
 }
 
@@ -89,6 +91,8 @@ impl Info {
             rwnd_limited_us: u64_at(176),
             retransmissions: u32_at(100),
             snd_wnd: u32_at(228),
+            // `tcpi_snd_wscale`, a field of four bits.
+            snd_wnd_unit: 1 << if cfg!(target_endian = "little") { bytes[6] & 0xf } else { bytes[6] >> 4 },
             rtt_us: u32_at(68),
         }
     }
