@@ -41,6 +41,9 @@ struct Common {
     /// Keep the delay of every packet (packets.parquet)
     #[arg(long)]
     packets: bool,
+    /// Make a run of the lab again that the machine disturbed, N times in all at most
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
+    tries: u64,
 }
 
 /// `lasthop run`
@@ -161,7 +164,7 @@ fn plan<'a>(args: &Common, scenario: &'a Scenario, names: &[String]) -> anyhow::
         (None, Some(count)) => (1..=count).collect(),
         (None, None) => scenario.seeds().to_vec(),
     };
-    Ok(Plan { scenario, place, laws, seeds, keep_packets: args.packets })
+    Ok(Plan { scenario, place, laws, seeds, keep_packets: args.packets, tries: args.tries as usize })
 }
 
 fn law(scenario: &Scenario, name: &str) -> anyhow::Result<SetUp> {

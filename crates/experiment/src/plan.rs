@@ -36,6 +36,8 @@ pub struct Plan<'a> {
     pub seeds: Vec<u64>,
     /// Keep every packet's delay.
     pub keep_packets: bool,
+    /// How often a run of the lab is made at most: one that the machine disturbed is made again. 0 is taken for 1.
+    pub tries: usize,
 }
 
 impl Plan<'_> {

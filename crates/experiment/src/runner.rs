@@ -151,7 +151,17 @@ fn one(
 fn one_by_one(plan: &Plan<'_>, progress: &dyn Progress, stop: &Stop) -> Vec<Result<Finished, ExperimentError>> {
     let mut results = Vec::new();
     for (number, (law, seed)) in plan.runs().into_iter().enumerate() {
-        results.push(emulate(plan, number, law, seed, progress, stop));
+        let mut result = emulate(plan, number, law, seed, progress, stop);
+        for disturbed in 1..plan.tries {
+            if !result.as_ref().is_ok_and(|(_, status)| !status.doubts.is_empty()) {
+                break;
+            }
+            result = emulate(plan, number, law, seed, progress, stop);
+            if let Ok((_, status)) = &mut result {
+                status.repeated = disturbed;
+            }
+        }
+        results.push(result);
         if results.last().is_some_and(Result::is_err) {
             break;
         }
@@ -223,6 +233,7 @@ fn emulate(
         terminals: outcome.terminals.iter().cloned().reduce(TerminalAccount::and),
         relays: outcome.relays.clone(),
         pbe: outcome.pbe,
+        repeated: 0,
     };
     Ok((Run { law: law.name.clone(), seed, record }, status))
 }

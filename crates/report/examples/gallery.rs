@@ -36,10 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         lateness: [("delivery".to_owned(), late)].into(),
         regulated: Vec::new(),
         doubts: if run.seed == 4 && run.law == "bbr" { vec!["an imaginary doubt".into()] } else { Vec::new() },
-        agent: None,
-        terminals: None,
-        relays: [].into(),
-        pbe: None,
+        ..RunStatus::default()
     };
     let info = RunInfo {
         lasthop: env!("CARGO_PKG_VERSION").into(),

@@ -117,6 +117,9 @@ pub struct RunStatus {
     pub regulated: Vec<Regulated>,
     /// Why its figures should not be trusted; empty if there is no such reason.
     pub doubts: Vec<String>,
+    /// How many runs before this one the machine had disturbed (`--tries`).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub repeated: usize,
     /// What the access point's agent says it has done, if there was one that said so.
     #[serde(default)]
     pub agent: Option<AgentAccount>,
@@ -129,6 +132,11 @@ pub struct RunStatus {
     /// What the agents of PBE-CC on kernel TCP say they have done, together; none without them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pbe: Option<PbeAccount>,
+}
+
+/// What is always so is left out.
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// An access point's agent's account of itself: the last line that it prints, and a part of `run.json`.

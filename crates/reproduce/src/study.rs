@@ -107,7 +107,8 @@ impl<'a> Runner<'a> {
     ) -> Result<Results, ExperimentError> {
         let seeds = self.seed_numbers(&scenario);
         (self.tell)(&format!("{}: {} laws x {} seeds", scenario.name(), laws.len(), seeds.len()));
-        let outcome = run(&Plan { scenario: &scenario, place: Place::Sim, laws, seeds, keep_packets: false })?;
+        let outcome =
+            run(&Plan { scenario: &scenario, place: Place::Sim, laws, seeds, keep_packets: false, tries: 1 })?;
         if outcome.summary.incomplete.is_some() {
             return Err(ExperimentError::Stopped);
         }
