@@ -12,7 +12,7 @@ help:
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t12
 
 setup: ## install missing system packages (root), or say which
-	@scripts/setup
+	@scripts/phase setup scripts/setup
 
 build: setup ## build the `lasthop` command
 	cargo build --release $(FEATURES) -p lasthop-cli
@@ -22,7 +22,7 @@ demo: build ## run the first-light scenario: real TCP in the lab as root, otherw
 
 check: setup ## format, lints, floors
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets $(FEATURES) -- -D warnings
+	scripts/phase clippy cargo clippy --workspace --all-targets $(FEATURES) -- -D warnings
 	@scripts/check-fuzz
 
 test: check ## what must pass before a commit, at most a quarter of an hour
