@@ -5,10 +5,11 @@
 
 pub mod bpf;
 pub mod decoder;
+pub mod machine;
 pub mod stream;
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,13 @@ pub fn program() -> &'static Path {
         Some(path) => PathBuf::from(path),
         None => build(),
     })
+}
+
+/// Copies the `lasthop` program by a process of its own: what this one has open for writing would be open in whatever another test forks
+/// meanwhile, and a program that is open for writing does not start.
+pub fn copy_program(to: &Path) {
+    let done = Command::new("cp").arg(program()).arg(to).status().expect("cp starts");
+    assert!(done.success(), "the program was not copied to {}", to.display());
 }
 
 /// `cargo test` cannot be told to build a program of another package first. The profile is that of the tests, and all programs are asked
@@ -136,16 +144,9 @@ pub fn is_root() -> bool {
     root
 }
 
-/// The lab for one test at a time, across programs: runs beside each other would disturb each other's clocks.
-pub fn alone() -> nix::fcntl::Flock<File> {
-    let path = std::env::temp_dir().join("lasthop-tests.lock");
-    let file = File::options().create(true).append(true).open(&path).expect("a lock file");
-    nix::fcntl::Flock::lock(file, nix::fcntl::FlockArg::LockExclusive).expect("a lock")
-}
-
-/// The lab, for as long as the answer lives; `None`, said loudly, where it cannot be had.
-pub fn lab() -> Option<nix::fcntl::Flock<File>> {
-    is_root().then(alone)
+/// The lab for one test at a time; `None`, said loudly, where it cannot be had: runs beside each other would disturb each other's clocks.
+pub fn lab() -> Option<machine::Held> {
+    is_root().then(machine::alone)
 }
 
 /// A run of one law of a scenario of the tests' own in the lab, which writes into `out`; what it says is kept to be read.
@@ -200,22 +201,42 @@ pub fn catches(pid: u32, signal: nix::sys::signal::Signal) -> bool {
     caught & (1 << (signal as i32 - 1)) != 0
 }
 
-/// Makes a run of the lab by `attempt`, which gives the directory of its results, until the lab itself calls one reliable; gives its
-/// `run.json`. A run that the machine disturbed says nothing of the program: after `TRIES` of them the answer is `None`, said loudly.
+/// Most tries at a run that the machine disturbs: it says nothing of the program.
+const TRIES: usize = 3;
+
+/// Makes a run of the lab by `attempt`, which gives the directory of its results, until the lab itself calls it reliable; gives its
+/// `run.json`. After `TRIES` of them the answer is `None`, said loudly. Several runs: [`figures`].
 pub fn reliable(mut attempt: impl FnMut(usize) -> PathBuf) -> Option<serde_json::Value> {
-    /// Most tries at a run that the machine disturbs.
-    const TRIES: usize = 3;
-    let mut reasons = Vec::new();
+    let mut info = serde_json::Value::Null;
     for number in 0..TRIES {
-        let info = json(&attempt(number).join("run.json"));
+        info = json(&attempt(number).join("run.json"));
         if info["verdict"]["reliable"] == true {
-            return Some(info);
+            break;
         }
-        reasons.push(info["verdict"]["reasons"].to_string());
+    }
+    reliable_info(info)
+}
+
+/// Runs a scenario in a world under each of these laws and the seeds 1 to `seeds`, into `out`; gives `run.json`. A run of the lab that the
+/// machine disturbed is made again, that one alone; where one was disturbed each time, the answer is `None`, said loudly.
+pub fn figures(world: &str, path: &Path, laws: &[&str], seeds: usize, out: &Path) -> Option<serde_json::Value> {
+    let mut command = lasthop(["run", "--world", world, "--seeds", &seeds.to_string(), "--tries", &TRIES.to_string()]);
+    command.arg("--out").arg(out).arg(path).args(laws.iter().flat_map(|law| ["--law", law]));
+    run(&mut command).succeeded();
+    reliable_info(json(&out.join("run.json")))
+}
+
+/// `run.json` of runs that the lab calls reliable.
+fn reliable_info(info: serde_json::Value) -> Option<serde_json::Value> {
+    if info["verdict"]["reliable"] == true {
+        return Some(info);
     }
     // Past the capture of test output.
-    let _ =
-        writeln!(std::io::stderr(), "SKIPPED: the machine was too busy for a run of the lab: {}", reasons.join("; "));
+    let _ = writeln!(
+        std::io::stderr(),
+        "SKIPPED: the machine was too busy for a run of the lab: {}",
+        info["verdict"]["reasons"]
+    );
     None
 }
 

@@ -12,6 +12,8 @@
 #![allow(clippy::disallowed_methods, reason = "real time is what is measured")]
 #![allow(dead_code, reason = "not all of the namespaces' module is used")]
 
+#[path = "../../../tests/src/machine.rs"]
+mod machine;
 #[path = "../tests/support/netns.rs"]
 mod netns;
 

@@ -7,6 +7,9 @@
 mod agent;
 #[path = "support/edge.rs"]
 mod edge;
+#[path = "../../../tests/src/machine.rs"]
+#[allow(dead_code, reason = "nothing here needs the machine alone")]
+mod machine;
 #[path = "support/netns.rs"]
 mod netns;
 

@@ -3,7 +3,7 @@
 //!             4.3 (which timestamp to echo) and 5.3 (PAWS).
 //! Deviations: no simultaneous open, no half-open detection; TIME-WAIT is left to the world: a closed end still answers
 //!             retransmissions for as long as it is kept.     Validity: any sequence of segments.
-//! Checked by: tests/props.rs, tests/endpoint.rs
+//! Checked by: tests/integration/props.rs, tests/integration/endpoint.rs
 
 use crate::config::Config;
 use crate::options::{self, Agreed, Cell};

@@ -4,7 +4,7 @@
 //! Symbols:    C.delivered -> `delivered`, C.delivered_time -> `delivered_at`, C.first_sent_time -> `first_sent_at`,
 //!             C.app_limited -> `app_limited_until`; P.* -> `Snapshot`
 //! Deviations: none.     Validity: a sample over less than the smallest RTT is discarded (section 3.3 of the draft).
-//! Checked by: tests::*, and end to end by tests/bottleneck.rs (BBR finds the link's rate)
+//! Checked by: tests::*, and end to end by tests/integration/bottleneck.rs (BBR finds the link's rate)
 
 use lasthop_signals::DeliverySample;
 use lasthop_units::{Bytes, Rate, Span, Time};

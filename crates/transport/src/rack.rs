@@ -7,7 +7,7 @@
 //!             RACK.reo_wnd_persist -> `persist`; RACK.fack -> `highest`
 //! Deviations: a D-SACK counts as reordering seen: a segment that is always repeated before its first copy arrives
 //!             would else never show it (Linux learns it by undoing).     Validity: needs SACK to see losses inside a window.
-//! Checked by: tests::*, tests/props.rs
+//! Checked by: tests::*, tests/integration/props.rs
 
 use lasthop_units::{Span, Time};
 

@@ -3,7 +3,7 @@
 //!             ACKs: every second full segment, at once for anything out of order); RFC 2018 section 4 and RFC 2883
 //!             (which SACK blocks to report); quick acknowledgements at the start as Linux (`tcp_incr_quickack`).
 //! Deviations: SACKs are never compressed; a real Linux receiver merges some of them on fast paths.
-//! Validity:   any sequence of segments.     Checked by: tests/props.rs, tests/endpoint.rs
+//! Validity:   any sequence of segments.     Checked by: tests/integration/props.rs, tests/integration/endpoint.rs
 
 use crate::config::Config;
 use crate::ranges::Ranges;

@@ -3,7 +3,7 @@
 //!             deadlines the caller supplies, by RFC 6675's IsLost, or one by one as the caller says.
 //! Equations:  pipe = payload in state `Sent` or `Resent`, less what duplicate acknowledgements have told of without naming it
 //! Deviations: none.     Validity: segments are never split once sent; a cumulative ACK may end inside one.
-//! Checked by: tests::*, tests/props.rs
+//! Checked by: tests::*, tests/integration/props.rs
 //!
 //! Cost: everything is amortised constant time per segment sent. First transmissions leave in sequence order, so those
 //! that RACK has not judged yet begin at a cursor that only moves on; retransmissions wait in a queue of their own,

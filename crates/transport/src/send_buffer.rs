@@ -3,7 +3,7 @@
 //!             24 Mbit/s, whose packets go to the interface two segments at a time (`tcp_tso_autosize`).
 //! Equations:  memory = payload + 960 octets for each two segments;   full at memory >= size, open again at memory <= 2/3 size
 //! Deviations: segments that are paced faster share a buffer's head with more others, and would take less.
-//! Validity:   sizes of many segments.     Checked by: tests::*, `crates/sim/tests/recorded.rs`
+//! Validity:   sizes of many segments.     Checked by: tests::*, `crates/sim/tests/integration/recorded.rs`
 
 use lasthop_units::Bytes;
 

@@ -6,7 +6,7 @@
 //! Deviations: no F-RTO and no undo of needless reductions; data beyond a window that was taken back is retransmitted
 //!             (RFC 9293 allows it), so that a middle box that narrows a window in flight cannot stall the flow.
 //! Validity:   any law; one segment may always be in the network, whatever the law says.
-//! Checked by: tests/props.rs, tests/endpoint.rs, tests/bottleneck.rs
+//! Checked by: tests/integration/props.rs, tests/integration/endpoint.rs, tests/integration/bottleneck.rs
 
 mod ack;
 mod duplicates;

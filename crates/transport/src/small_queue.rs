@@ -9,7 +9,7 @@
 //!             slow start, where Linux's ends at half of its threshold. Probes of the tail and of a closed window are
 //!             not held back.
 //! Validity:   the host tells of every packet exactly once that it is gone, sent or dropped.
-//! Checked by: tests/small_queue.rs
+//! Checked by: tests/integration/small_queue.rs
 
 use lasthop_laws::{Decision, Why};
 use lasthop_units::{Bytes, Rate, Span};

@@ -3,7 +3,7 @@
 //!             (`tcp_rcv_rtt_measure_ts`).
 //! Deviations: none.
 //! Validity:   both ends have offered it in their SYNs. The sender's clock ticks in milliseconds.     Checked by: tests
-//!             here, tests/pbe.rs
+//!             here, tests/integration/pbe.rs
 //!
 //! The law tells far more often than segments leave: each segment carries what it told last. SACK blocks come first where there is no room for both.
 

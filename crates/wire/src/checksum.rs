@@ -3,7 +3,7 @@
 //! Equations:  HC' = ~(~HC + ~m + m'), 16-bit one's-complement sums with end-around carry.
 //! Symbols:    HC -> `checksum`, m -> `old`, m' -> `new`.
 //! Deviations: none.     Validity: any words.
-//! Checked by: tests below (RFC 1624's worked example), `tests/props.rs` (update equals recomputation).
+//! Checked by: tests below (RFC 1624's worked example), `tests/integration/props.rs` (update equals recomputation).
 
 use std::net::IpAddr;
 

@@ -1,7 +1,7 @@
 //! A frame as a monitor interface gives it: radiotap, MAC header, and what they say together.
 //!
 //! Deviations: in an encrypted A-MSDU the subframes cannot be read; they are taken to be of 1500-octet packets.
-//! Checked by: tests/monitor_props.rs, the laws' tests/aggregation_captures.rs
+//! Checked by: tests/integration/monitor_props.rs, the laws' tests/integration/aggregation_captures.rs
 
 use crate::Error;
 use crate::dot11::{self, FrameControl, Header, Kind};

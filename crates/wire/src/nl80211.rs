@@ -2,7 +2,7 @@
 //!
 //! Source:     linux/nl80211.h and linux/genetlink.h as of Linux 6.18; iw(8) for units.
 //! Deviations: of some two hundred attributes those are read that an access point's law uses.
-//! Checked by: the tests below; `tests/nl80211.rs`, with messages that a kernel sent; the fuzz target `nl80211`.
+//! Checked by: the tests below; `tests/integration/nl80211.rs`, with messages that a kernel sent; the fuzz target `nl80211`.
 //!
 //! The crate wl-nl80211 is not used: version 0.8 keeps the counters of a station's queues to itself, does not know which channel of a survey is
 //! in use, and fails a whole message for one attribute that it cannot read.

@@ -24,6 +24,7 @@ mod tunnel;
 #[allow(dead_code, reason = "part of what the agents' own tests use")]
 mod support {
     pub mod driver;
+    pub use lasthop_tests::machine;
     pub mod netns;
     pub mod pump;
     pub mod tcp;

@@ -2,11 +2,14 @@
 #![allow(dead_code, reason = "each user of this module uses part of it")]
 #![allow(clippy::disallowed_methods, reason = "real time is what is tested")]
 
+pub mod agent;
 pub mod bulk;
 pub mod cgroup;
 pub mod delay;
 pub mod driver;
 pub mod edge;
+#[path = "../../../../tests/src/machine.rs"]
+pub mod machine;
 pub mod monitor;
 pub mod netns;
 pub mod others;
@@ -14,6 +17,8 @@ pub mod pump;
 pub mod slots;
 pub mod tcp;
 pub mod upload;
+#[cfg(feature = "bpf")]
+pub mod watch;
 
 use lasthop_laws::{Decision, HopLaw, Why};
 use lasthop_signals::{FlowId, Signal};

@@ -1,5 +1,6 @@
 //! Network namespaces with a prefix of their own, removed when dropped.
 
+use super::machine;
 use nix::sched::{CloneFlags, setns};
 use std::fs::File;
 use std::io::Write as _;
@@ -187,8 +188,10 @@ fn ethtool(device: &str, words: &mut [u32]) {
     assert!(failed >= 0, "ethtool {command:#x} on {device}: {}", std::io::Error::last_os_error());
 }
 
-/// Whether namespaces can be made here; says loudly if not.
+/// Whether namespaces can be made here; says loudly if not. The test then has the machine beside no others than those of its file.
+#[track_caller]
 pub fn available(what: &str) -> bool {
+    machine::share(std::panic::Location::caller().file());
     let root = nix::unistd::geteuid().is_root();
     let allowed =
         root && std::thread::spawn(|| nix::sched::unshare(CloneFlags::CLONE_NEWNET).is_ok()).join().unwrap_or(false);

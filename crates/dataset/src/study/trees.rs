@@ -4,7 +4,7 @@
 //! Symbols:    both, said, are -> `Score`
 //! Deviations: the paper's table is of the items that its trees were trained with: it is printed beside, and compares nothing.
 //! Validity:   items of moments when windows were tight are left out. Of more than [`LEARN_MAX`] items every so manieth is learned from.
-//! Checked by: crates/dataset/tests/study.rs
+//! Checked by: crates/dataset/tests/integration/study.rs
 
 use crate::row::Row;
 use crate::split::{self, By, Fold};

@@ -11,7 +11,7 @@
 //!             so where `exact` would have less in a slow station's frames because caps are dear.
 //!             The paper bisects; here the root of a piecewise linear function is computed, in O(n log n).
 //! Validity:   c > 0, w_i > 0, N̄_i >= 1.
-//! Checked by: tests::*, tests/allocation_optimum.rs (a convex solver)
+//! Checked by: tests::*, tests/integration/allocation_optimum.rs (a convex solver)
 //!
 //! # Why `exact` is the optimum
 //!

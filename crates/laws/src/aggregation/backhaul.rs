@@ -41,7 +41,7 @@
 //!             * Packets of the same stream, counted at both ends, over slots that cover each other but for the path's delay, which is
 //!               shorter than a slot.
 //!             * Where neither delays nor losses are told, lost packets count as waiting, until the 40 slots.
-//! Checked by: tests::*, tests/aggregation_backhaul.rs (the regulator before a buffer of 2 s)
+//! Checked by: tests::*, tests/integration/aggregation_backhaul.rs (the regulator before a buffer of 2 s)
 
 use lasthop_units::Time;
 

@@ -22,7 +22,7 @@
 //!               another, or of which none was told, the share says nothing; in no slot is it more than 1.
 //!             * What comes late after six slots of that all the same is not the hop's (`Earliest::drained`), and what was found
 //!               meanwhile is taken back (`take_back`).
-//! Checked by: tests::*, tests/aggregation_loop.rs (capacity that falls within a slot), crates/sim/tests/regulated.rs
+//! Checked by: tests::*, tests/integration/aggregation_loop.rs (capacity that falls within a slot), crates/sim/tests/long/regulated.rs
 
 use super::backhaul::is_short;
 

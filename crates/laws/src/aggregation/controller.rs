@@ -41,8 +41,8 @@
 //!               more of the channel than the own stations (`claim_on_others`): with that only equal shares are an
 //!               equilibrium.
 //! Validity:   0 < K1 c/ĉ < 2, 0 < K2 < (4 - 2 K1)/(2 - K1 (1 - c/T̄)) for stability.
-//! Checked by: tests::* (each guard), tests/aggregation_loop.rs (stability, Lemma 2), tests/aggregation_backhaul.rs,
-//!             tests/conformance/aggregation.rs, crates/sim/tests/regulated.rs
+//! Checked by: tests::* (each guard), tests/integration/aggregation_loop.rs (stability, Lemma 2), tests/integration/aggregation_backhaul.rs,
+//!             tests/integration/conformance/aggregation.rs, crates/sim/tests/long/regulated.rs
 
 mod airtimes;
 mod coming;

@@ -11,7 +11,7 @@
 //!             * Where the radio shows damaged MPDUs, a number that never comes counts once, for it may have been received by
 //!               others.
 //! Validity:   one radio's view in the order of reception; PPDUs to 5.484 ms; frames without BlockAck reordering.
-//! Checked by: tests::*, tests/aggregation_captures.rs (real and synthetic captures with counts of other tools)
+//! Checked by: tests::*, tests/integration/aggregation_captures.rs (real and synthetic captures with counts of other tools)
 
 mod history;
 mod tally;

@@ -9,7 +9,7 @@
 //! Deviations: N_i is a station's own, since the longest frame holds fewer packets at low rates. The fluctuation matrix
 //!             x w' has the one non-zero eigenvalue w'x; the text says zero by slip.
 //! Validity:   c > 0, w > 0; rates with w'x < 1. Frames of one station leave once a round.
-//! Checked by: tests::*, allocation::tests (oracle values), crates/radio/tests/ns3.rs for the hop itself
+//! Checked by: tests::*, allocation::tests (oracle values), crates/radio/tests/long/ns3.rs for the hop itself
 
 use lasthop_units::Bytes;
 

@@ -18,7 +18,7 @@
 //! Validity:   near that point. Elsewhere the loop gain is another, which is why it was replaced: with eleven stations, or
 //!             at a tenth of the data rate, it is many times as large. If each slot shows the level of its own rate, the loop
 //!             is stable for a / 2 + b < 1, with a = K_I d mu/d x and b = K_P d mu/d x: its poles are those of z^2 - (1 - a - b) z - b.
-//! Checked by: tests::*, tests/conformance/aggregation.rs
+//! Checked by: tests::*, tests/integration/conformance/aggregation.rs
 
 use super::flow_of;
 use super::ledger::{Ledger, Slot};

@@ -13,7 +13,7 @@
 //!             * Not with [`OverheadRule::Round`], whose ĉ may be another hop's for ten seconds: that law stays as published.
 //! Validity:   what others send counts as overhead. Where several regulators on a channel are all out of reach, each takes the others'
 //!             packets for overhead of its own, and only the most packets a frame bound what they aim at.
-//! Checked by: tests::*, tests/aggregation_loop.rs, crates/sim/tests/out_of_reach.rs
+//! Checked by: tests::*, tests/integration/aggregation_loop.rs, crates/sim/tests/long/out_of_reach.rs
 
 use super::params::OverheadRule;
 

@@ -8,7 +8,7 @@
 //!               rates nothing in their first slots. Where the next slot lacks frames as well the law must not stand still: that and
 //!               those behind it are told from arrival times, as while the radio shows nothing.
 //! Validity:   slots of 10 ms to a minute; the world shows [`Signal::Received`] just before the [`Signal::Wakeup`] that ends a slot.
-//! Checked by: tests::*, tests/conformance, crates/agents/src/station/frames/tests.rs (a monitor's socket that overflows)
+//! Checked by: tests::*, tests/integration/conformance, crates/agents/src/station/frames/tests.rs (a monitor's socket that overflows)
 
 mod counts;
 

@@ -17,7 +17,7 @@
 //! Validity:   packets that leave their sender paced, arrive in order, and are stamped by the kernel when its driver hands
 //!             them up. Frames that one poll of the driver hands up together count as one: no gap shows them, so that no
 //!             doubt arises (docs/reference/timestamp-estimator.md says what comes of it).
-//! Checked by: tests::*, crates/sim/tests/timestamps.rs (error on simulated traces of other seeds, and on captures)
+//! Checked by: tests::*, crates/sim/tests/integration/timestamps.rs (error on simulated traces of other seeds, and on captures)
 
 pub mod pace;
 

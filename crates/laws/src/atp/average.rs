@@ -5,7 +5,7 @@
 //! Deviations: the paper says only that Adaptive's epoch is dynamic; the rule here is the specification's. It also tells at once when D_avg
 //!             has changed by more than a quarter since it was last told, or when 16 holes are in what has come, though never sooner than
 //!             40 ms after that. `on-change` tells when D_avg has changed by a tenth, below which a sender does not speed up, or after a second.
-//! Validity:   it tells for as long as packets come, and three epochs longer.     Checked by: tests::*, tests/conformance
+//! Validity:   it tells for as long as packets come, and three epochs longer.     Checked by: tests::*, tests/integration/conformance
 
 use super::{HOLES, LONGEST_DELAY, LONGEST_EPOCH, Params, SHORTEST_EPOCH, Variant};
 use crate::{Decision, ReceiverLaw, Why};

@@ -5,7 +5,7 @@
 //! Symbols:    S -> `rate`, packets a second; R from `PathDelay`; 1 / k -> `Params::step`; phi = 0.1 -> `THRESHOLD`
 //! Deviations: D below the time of a lone packet on the fastest hop would be a lie: R is at most 100 000 packets a second. D above 4 s
 //!             counts as 4 s, and an epoch as one from 40 ms to 1 s: the report may be forged.
-//! Validity:   every packet counts alike, however long it is.     Checked by: tests::*, tests/conformance
+//! Validity:   every packet counts alike, however long it is.     Checked by: tests::*, tests/integration/conformance
 
 use super::{LONGEST_DELAY, Params, believed_epoch};
 use crate::{Decision, SenderLaw, Why};

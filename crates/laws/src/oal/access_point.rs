@@ -8,7 +8,7 @@
 //!             threshold gives all stations the same.
 //! Validity:   flows are reported before the driver's counters of the same interval; a control interval is the time
 //!             between two driver reports (4 ms).
-//! Checked by: tests::*, tests/conformance
+//! Checked by: tests::*, tests/integration/conformance
 
 use super::capacity::Capacity;
 use super::label::Timing;

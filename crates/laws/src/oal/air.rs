@@ -5,7 +5,7 @@
 //! Symbols:    segments -> data of TCP that was forwarded to the station, repeats included
 //! Deviations: the driver does not tell whose packet it gave up: of TCP were as many as of what entered.
 //! Validity:   a station that has queues of its own; otherwise `entered` lags by what waits before the driver.
-//! Checked by: tests::*, crates/sim/tests/oal_labels.rs
+//! Checked by: tests::*, crates/sim/tests/integration/oal_labels.rs
 
 use lasthop_signals::{Node, Segment, StationReport, Way};
 use lasthop_units::{Span, Time};

@@ -10,7 +10,7 @@
 //! Validity:   any history, sequence numbers modulo 2^32; what counts is right of flows with SACK: without it a sender repeats after a
 //!             timeout what has arrived, and nobody says so. What is remembered is bounded by time, not by number: first copies for
 //!             `repair` and a little more, coalesced within an interval. A count is final `repair` after its interval's end.
-//! Checked by: tests::*, tests/oal_props.rs, crates/sim/tests/oal_labels.rs (against what the simulator lost)
+//! Checked by: tests::*, tests/integration/oal_props.rs, crates/sim/tests/integration/oal_labels.rs (against what the simulator lost)
 
 use super::ranges::Ranges;
 use lasthop_signals::{FlowId, Node, Segment, Way};

@@ -7,7 +7,7 @@
 //!             senders have in flight and what is forwarded stand in their place. Its 100 ms are kept for what is rare only: what
 //!             decides within a round trip is looked at over 4 and 20 ms, too.
 //! Validity:   counters are cumulative. One that went back begins anew; a rate that would span a gap or a restart is missing (NaN).
-//! Checked by: tests::*, tests/oal_props.rs (what comes later changes nothing)
+//! Checked by: tests::*, tests/integration/oal_props.rs (what comes later changes nothing)
 
 use lasthop_signals::{FlowId, FlowReport, HopReport, Node, QueueReport, StationReport};
 use lasthop_units::{Rate, Span, Time};

@@ -13,7 +13,7 @@
 //!             A class that the tree predicts holds for its horizon, for it is of all that enters by then; the worst that holds counts.
 //! Validity:   the states are: no tree (the threshold decides) -> tree in force -> tree too old (the threshold decides) -> ...
 //!             A tree is replaced between two decisions, whole.
-//! Checked by: tests::*, tests/conformance, crates/sim/tests/oal_learning.rs
+//! Checked by: tests::*, tests/integration/conformance, crates/sim/tests/long/oal_learning.rs
 
 use super::features::Vector;
 use super::label::{Collector, Item, Timing};

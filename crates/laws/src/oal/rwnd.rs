@@ -12,9 +12,9 @@
 //!             a zero window is not held at zero; an old ACK passes under the limit of the newest.
 //! Validity:   flows whose two SYNs passed here. Any segment history is safe: the answer never raises a window, never
 //!             creates a zero window, never takes back an edge that it let pass.
-//! Checked by: `rwnd/tests.rs` (vectors of A.7, each rule), `tests/rwnd_props.rs` (any history), `tests/rwnd_captures.rs`
+//! Checked by: `rwnd/tests.rs` (vectors of A.7, each rule), `tests/integration/rwnd_props.rs` (any history), `tests/integration/rwnd_captures.rs`
 //!             (recorded traffic). The eBPF program's `bpf/rwnd_flow.h` mirrors this module function by function; the
-//!             agents' `tests/parity.rs` compares the two, bytes and state.
+//!             agents' `tests/integration/parity.rs` compares the two, bytes and state.
 //!
 //! The station is the end behind the wireless hop; *downlink* is towards it. Whichever side opened the connection, the
 //! window that is limited is the station's, in its uplink ACKs.

@@ -7,7 +7,7 @@
 //! Deviations: thresholds lie between the 255-quantiles of a feature, not between any two of its values. Of a feature that a node has
 //!             values and misses of, the misses go with the larger side. Splits whose leaves all say the same are taken back.
 //! Validity:   any items; the same items in the same order give the same tree.
-//! Checked by: tests::*, crates/sim/tests/oal_learning.rs (beside scikit-learn's tree), the benchmark `law.oal.train_10000x16_ms`
+//! Checked by: tests::*, crates/sim/tests/long/oal_learning.rs (beside scikit-learn's tree), the benchmark `law.oal.train_10000x16_ms`
 
 use super::features::{DROPS, FEATURES, Vector};
 use super::predictor::LossClass;
@@ -36,7 +36,7 @@ pub struct Growth {
 impl Default for Growth {
     fn default() -> Growth {
         // Chosen among leaves of 10 to 50 and weights up to 2 to 5, by macro-F on later items and on another run's: seeds 1 and 2 of the
-        // worlds of crates/sim/tests/oal_learning.rs. The depth changes little there.
+        // worlds of crates/sim/tests/long/oal_learning.rs. The depth changes little there.
         Growth { depth: 16, leaf: 20, weight_max: 2.0, drops: true }
     }
 }

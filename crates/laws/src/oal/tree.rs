@@ -5,7 +5,7 @@
 //! Deviations: it is evaluated where the driver's report is read, not in the kernel: a program there has nothing newer to read.
 //! Validity:   a [`Tree`] is proof: it can only be had valid. Children stand behind their parents, so that no way through it is
 //!             longer than the array.
-//! Checked by: tests::*, tests/oal_props.rs, the fuzz target `tree`
+//! Checked by: tests::*, tests/integration/oal_props.rs, the fuzz target `tree`
 
 use super::features::{FEATURES, SCHEMA, Vector};
 use super::predictor::LossClass;

@@ -9,7 +9,7 @@
 //!             the next one, without the six phases between: the other place may be gone, and six round trips of each eight would be
 //!             lost on the way back (`Params::keep_probing`). Without pacing margin, policers and allowance for
 //!             clumps of ACKs.
-//! Validity:   needs delivery-rate samples.     Checked by: tests of `sender`, tests/conformance
+//! Validity:   needs delivery-rate samples.     Checked by: tests of `sender`, tests/integration/conformance
 
 use super::{LEAST_SEGMENTS, ROUNDS};
 use crate::Why;

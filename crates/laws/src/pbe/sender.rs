@@ -17,7 +17,7 @@
 //!             have no room for it, do not count. After a timeout the window grows from what is in flight, by what is
 //!             delivered, to what it would be.
 //! Validity:   a peer that does not tell is shown to BBR alone: the law is BBR then.     Checked by: tests::*,
-//!             tests/conformance, transport's tests/pbe.rs
+//!             tests/integration/conformance, transport's tests/integration/pbe.rs
 //!
 //! ```text
 //!   Plain                     -> Waiting   the handshake shows that the peer will tell

@@ -8,7 +8,7 @@
 //! Deviations: time in nanoseconds instead of ticks; after idling the sender counts as application-limited. Of bounds from
 //!             outside only the upper one holds, as Linux's `snd_cwnd_clamp` does: a floor would undo drain and probe.
 //! Validity:   one sender law per flow; needs delivery-rate samples and pacing.
-//! Checked by: tests::* here and beside each sub-model, transport's tests/bottleneck.rs against kernel measurements
+//! Checked by: tests::* here and beside each sub-model, transport's tests/integration/bottleneck.rs against kernel measurements
 //!
 //! Each sub-model stands in a file of its own and is tested alone; this file is the state machine that they feed.
 

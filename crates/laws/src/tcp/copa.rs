@@ -10,7 +10,7 @@
 //!             nearly empty, and the flow takes itself for somebody else. v is at most what doubles the window in a round trip, as in the authors' sender for UDP. Losses set no window in either mode; after a
 //!             timeout the flow starts again from two packets, which the paper leaves open.
 //! Validity:   RTT_min must be seen: a queue that never empties for ten seconds is taken for the path.
-//! Checked by: tests::*, extremes::tests, mode::tests, tests/conformance, transport's tests/copa.rs (queue at a bottleneck, two flows, beside Reno)
+//! Checked by: tests::*, extremes::tests, mode::tests, tests/integration/conformance, transport's tests/integration/copa.rs (queue at a bottleneck, two flows, beside Reno)
 
 mod extremes;
 mod mode;

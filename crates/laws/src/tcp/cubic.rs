@@ -7,7 +7,7 @@
 //! Symbols:    W_max -> `w_max`, K -> `Epoch::k`, W_est -> `Epoch::reno`; windows in segments, times in seconds (f64)
 //! Deviations: target looks ahead by the least RTT, not by the smoothed one; before the first loss the window grows by
 //!             at least 1/20 a round, and never by more than 1/2 (all Linux).  alpha stays below 1 (Linux).
-//! Validity:   needs SACK.     Checked by: tests::*, transport's tests/bottleneck.rs against kernel measurements
+//! Validity:   needs SACK.     Checked by: tests::*, transport's tests/integration/bottleneck.rs against kernel measurements
 
 use super::Setup;
 use super::hystart::{HyStart, Sample};

@@ -3,7 +3,7 @@
 //! Equations:  one MSS a window delivered;   ssthresh = cwnd / 2 on loss
 //! Symbols:    cwnd -> `window`
 //! Deviations: the reduction is of cwnd, not of the flight size (Linux); no slow-start exit by delay.
-//! Validity:   needs SACK.     Checked by: tests::*, transport's tests/bottleneck.rs against kernel measurements
+//! Validity:   needs SACK.     Checked by: tests::*, transport's tests/integration/bottleneck.rs against kernel measurements
 
 use super::Setup;
 use super::window::Window;

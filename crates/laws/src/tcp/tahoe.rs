@@ -4,7 +4,7 @@
 //! Symbols:    cwnd -> `window`
 //! Deviations: growth counts octets, so that delayed acknowledgements do not slow it, up to one MSS an acknowledgement (RFC 3465).
 //! Validity:   for a transport that takes the third duplicate acknowledgement for a timeout; it learns of no other loss.
-//! Checked by: tests::*, tests/conformance, transport's tests/tahoe.rs
+//! Checked by: tests::*, tests/integration/conformance, transport's tests/integration/tahoe.rs
 
 use super::Setup;
 use super::window::Window;

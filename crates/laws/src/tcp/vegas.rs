@@ -17,7 +17,7 @@
 //!             down once a round and climbs back as in slow start.
 //! Validity:   B must be the path's own delay: a flow that starts behind a standing queue takes it for the path.
 //!             A round with fewer than three RTT samples may hold delayed ACKs only; it is left to Reno.
-//! Checked by: tests::* (worked by hand), tests/conformance, transport's tests/vegas.rs (queue at a bottleneck)
+//! Checked by: tests::* (worked by hand), tests/integration/conformance, transport's tests/integration/vegas.rs (queue at a bottleneck)
 
 use super::Setup;
 use super::window::Window;

@@ -7,7 +7,7 @@
 //!             ssthresh >= lower, so that the window comes up to it as in slow start and not in one burst
 //! Symbols:    cwnd, ssthresh, pipe (`in_flight`), lower and upper (`bounds`), all `Bytes`
 //! Deviations: RTO after idling is taken as srtt + 200 ms, its value on a path of little jitter.
-//! Validity:   cwnd >= 1 MSS always.     Checked by: tests::* here, in reno and in cubic; tests/conformance
+//! Validity:   cwnd >= 1 MSS always.     Checked by: tests::* here, in reno and in cubic; tests/integration/conformance
 
 use super::Setup;
 use super::prr::Prr;

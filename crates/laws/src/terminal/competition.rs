@@ -9,7 +9,7 @@
 //! Symbols:    t -> `standing`
 //! Deviations: none.
 //! Validity:   round trips up to the longest drain; after longer ones nothing is concluded.
-//! Checked by: tests::*, crates/sim/tests/terminal.rs, `lasthop reproduce terminal`
+//! Checked by: tests::*, crates/sim/tests/integration/terminal.rs, `lasthop reproduce terminal`
 
 use lasthop_units::{Span, Time};
 

@@ -9,7 +9,7 @@
 //! Validity:   reports of all connections come before the wake-up of the same look; a connection without a round
 //!             trip yet is left alone. What neighbours tell beyond that they are there counts in the model alone: they must be
 //!             authenticated by whoever hears them, or tell nothing (rate 0, no drain).
-//! Checked by: tests::*, tests/conformance
+//! Checked by: tests::*, tests/integration/conformance
 
 mod competition;
 mod drain;

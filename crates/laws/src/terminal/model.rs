@@ -9,7 +9,7 @@
 //!             given but what connections are seen to get.
 //! Validity:   round trips that the terminals' own packets lengthen. Where others fill the hop beyond t (see `competition`) the window is TCP's
 //!             own, and what of it waits in the terminal itself is bounded: windows would else shrink towards `share`.
-//! Checked by: tests::*, crates/sim/tests/terminal.rs, `lasthop reproduce terminal`
+//! Checked by: tests::*, crates/sim/tests/integration/terminal.rs, `lasthop reproduce terminal`
 
 use crate::Bounds;
 use lasthop_signals::SocketReport;

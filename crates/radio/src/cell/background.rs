@@ -2,7 +2,7 @@
 //! Source:     Xie et al. 2020, section 4.2.1: most terminals that a control channel shows are there for one subframe, with four PRB pairs.
 //! Equations:  gaps are exponentially distributed
 //! Deviations: a burst comes whole, as from a fast wire, and waits whole, however many wait before it: its terminal's buffer has no end. Signalling is never damaged; a terminal that finds no room waits for the next subframe.
-//! Checked by: tests/cell.rs
+//! Checked by: tests/integration/cell.rs
 
 use super::params::{Background, Bursts};
 use lasthop_units::{Seed, Span, Stream, Time};

@@ -4,7 +4,7 @@
 //!             timer).
 //! Equations:  PRBs given in the window >= share * window * PRBs of its carriers: the next is activated `delay` later
 //! Deviations: which rule a cell has is its maker's affair; share and window are parameters. Only the last carrier is taken away.
-//! Checked by: tests::*, tests/cell.rs
+//! Checked by: tests::*, tests/integration/cell.rs
 
 use super::params::{Aggregation, MOST_CARRIERS};
 use lasthop_units::Span;

@@ -4,7 +4,7 @@
 //! Equations:  each DCI is missed with probability `missed`;   a subframe of a carrier has one false DCI with probability `spurious`
 //! Deviations: all fields of a false DCI are independent and uniform, as bits of noise are; it may give more than is left. A station that
 //!             misses its own DCI receives its blocks all the same: the decoder stands beside the modem.
-//! Checked by: tests::*, tests/cell_decoder.rs
+//! Checked by: tests::*, tests/integration/cell_decoder.rs
 
 use super::background::uniform;
 use super::harq::{Assignment, PROCESSES};

@@ -4,7 +4,7 @@
 //! Equations:  away from the first subframe at or after a handover's time, for `interruption`
 //! Deviations: the new cell is the old one: the same carriers, others and queues. Blocks on their way are lost, and what they
 //!             carried is sent again whole. The path to the base station does not change.
-//! Checked by: tests/cell_handover.rs
+//! Checked by: tests/integration/cell_handover.rs
 
 use super::carriers::SUBFRAME;
 use super::model::{Cell, at, rnti};

@@ -4,7 +4,7 @@
 //! Equations:  process = subframe mod 8;   a repeat follows 8 subframes after the block that failed
 //! Deviations: downlink HARQ may repeat later than after 8 subframes and elsewhere; here it keeps to the time and to the number
 //!             of PRBs, as most base stations do and as Xie et al. (2020) count. Acknowledgements are never damaged.
-//! Checked by: tests::*, tests/cell.rs
+//! Checked by: tests::*, tests/integration/cell.rs
 
 use super::mcs::{Mcs, Tables};
 use lasthop_signals::{Block, Dci, Rnti};

@@ -6,7 +6,7 @@
 //!             channels are not part of a subframe's PRBs. A CQI decides the scheme of blocks and no more: one that falls damages
 //!             none of those that are on their way.
 //! Validity:   FDD, at most 110 PRBs a carrier; terminals keep still, apart from the quality and the handovers that they are given.
-//! Checked by: tests/cell.rs against reference data S5 and ns-3's own tests, crates/sim/tests/cell.rs against reference data S7
+//! Checked by: tests/integration/cell.rs against reference data S5 and ns-3's own tests, crates/sim/tests/integration/cell.rs against reference data S7
 
 use super::background::{Act, CONTROL_PRB, Source};
 use super::carriers::{Carriers, Rule, SUBFRAME};

@@ -8,7 +8,7 @@
 //!             (t-Reordering). At a handover it forwards whole packets, as the mode with acknowledgements does. Sequence numbers do not wrap. No header compression, no segmentation status, no mode with
 //!             acknowledgements.
 //! Validity:   a block that ends with padding has room for the padding's subheaders, which are not counted; packets up to 2047 octets.
-//! Checked by: tests::*, tests/cell.rs (order and losses; the share of headers in reference data S7)
+//! Checked by: tests::*, tests/integration/cell.rs (order and losses; the share of headers in reference data S7)
 
 use crate::Packet;
 use lasthop_units::Time;

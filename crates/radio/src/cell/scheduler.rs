@@ -6,7 +6,7 @@
 //! Deviations: no terminal is given more groups than it needs; ns-3 gives whole subframes also to those with little to send. A
 //!             terminal reports one quality for the whole carrier, so that the first for one group is the first for all. No limit
 //!             on the number of assignments in a subframe (PDCCH).
-//! Checked by: tests::*, tests/cell.rs
+//! Checked by: tests::*, tests/integration/cell.rs
 
 use super::params::Scheduler;
 

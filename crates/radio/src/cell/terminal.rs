@@ -2,7 +2,7 @@
 //! Source:     3GPP TS 36.213 section 7.1.7 (block sizes), 36.321 section 5.3.2 (new data indicator).
 //! Equations:  a block fails if a draw is below the probability of its length and of how often it was sent
 //! Deviations: the quality of the channel is known at once; real reports come every few subframes and are some old.
-//! Checked by: tests/cell.rs
+//! Checked by: tests/integration/cell.rs
 
 use super::background::uniform;
 use super::carriers::Carriers;

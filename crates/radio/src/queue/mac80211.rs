@@ -14,7 +14,7 @@
 //!             have no airtime limit of their own (Linux: 50 ms).
 //! Validity:   any load. Firmware (no limit in aggregates) sends in the order of handover, so that airtime is only as
 //!             equal as the airtime limits make it; real firmware may share by itself.
-//! Checked by: queue::mac80211_tests::*, tests/mac80211.rs, tests/properties.rs
+//! Checked by: queue::mac80211_tests::*, tests/integration/mac80211.rs, tests/integration/properties.rs
 
 use super::fq::Table;
 use super::pool::{List, Pool};

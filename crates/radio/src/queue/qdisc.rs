@@ -6,7 +6,7 @@
 //! Symbols:    pending_frames -> waiting + unacknowledged, ATH_MAX_QDEPTH -> `depth`
 //! Deviations: a packet that meets a full driver stays where it is; Linux takes it out, puts it back (`requeues`) and sends it
 //!             first. CoDel looks at the bytes of the flow, not at those of the whole discipline, before it spares a short queue.
-//! Validity:   any load.     Checked by: queue::qdisc_tests::*, tests/properties.rs
+//! Validity:   any load.     Checked by: queue::qdisc_tests::*, tests/integration/properties.rs
 
 use super::fq::Table;
 use super::pool::Pool;

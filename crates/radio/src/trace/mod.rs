@@ -6,7 +6,7 @@
 //! Deviations: none but in time: mahimahi cuts arrivals to whole milliseconds of the system's clock and starts each direction's
 //!             trace when its process starts; here both begin with the run. A packet longer than an opportunity takes several,
 //!             where mahimahi ends.
-//! Validity:   rates up to some Gbit/s.     Checked by: tests::*, `crates/sim/tests/recorded.rs`
+//! Validity:   rates up to some Gbit/s.     Checked by: tests::*, `crates/sim/tests/integration/recorded.rs`
 //!
 //! What an opportunity does not carry is lost: a link whose queue is empty at t gains nothing later. A packet that is served
 //! in part goes on in the next opportunity and no longer counts against the queue's limit.

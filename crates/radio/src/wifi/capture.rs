@@ -8,7 +8,7 @@
 //! Deviations: powers are those at a frame's begin; the frame that is taken up stays so, however strong the one that comes after
 //!             4 us; whoever overhears a data frame needs all of it to know what it reserves; bits of the PHY header are spread
 //!             over the preamble's time. A frame of unknown strength loses every bit that it overlaps with, and takes every bit.
-//! Validity:   noise-like interference: OFDM.     Checked by: tests::*, tests/links.rs, tests/multihop.rs
+//! Validity:   noise-like interference: OFDM.     Checked by: tests::*, tests/integration/links.rs, tests/integration/multihop.rs
 
 use super::snr;
 use lasthop_signals::phy::{Format, TxVector};

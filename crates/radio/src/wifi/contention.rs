@@ -4,7 +4,7 @@
 //!             access = first boundary at or after the backoff's start + backoff slots
 //! Symbols:    base -> `base`, backoff -> `Contender::slots`
 //! Deviations: DCF stations that find the medium idle also start on slot boundaries (10.3.4.3 reads either way).
-//! Validity:   any reach relation.     Checked by: wifi::tests::*, tests/bianchi.rs, tests/edca.rs, tests/ns3.rs
+//! Validity:   any reach relation.     Checked by: wifi::tests::*, tests/integration/bianchi.rs, tests/integration/edca.rs, tests/long/ns3.rs
 
 use super::medium::{Contender, Medium, NONE};
 use lasthop_units::{Span, Time};

@@ -4,7 +4,7 @@
 //!             (RTS and CTS), 10.23.2.8 (sharing of a transmission opportunity), 10.23.2.9 (its limit).
 //! Deviations: a BlockAckReq goes out at the lowest basic rate; each frame of a transmission opportunity reserves the
 //!             channel for its own exchange only; after a failure within one there is a new backoff, not a PIFS recovery.
-//! Checked by: wifi::tests::*, tests/ns3.rs
+//! Checked by: wifi::tests::*, tests/long/ns3.rs
 
 use super::air::{PpduKind, PpduRecord};
 use super::capture::DETECTION_TIME;

@@ -1,7 +1,7 @@
 //! From the queue to the radio's hardware or its driver, where an access point has such a border.
 //! Source:     Linux, `net/mac80211`: drivers pull packets, or wake the discipline above them, when some arrive and when transmissions
 //!             complete.
-//! Deviations: none of its own; see `queue::mac80211` and `queue::qdisc`.     Checked by: tests/mac80211.rs, tests/properties.rs
+//! Deviations: none of its own; see `queue::mac80211` and `queue::qdisc`.     Checked by: tests/integration/mac80211.rs, tests/integration/properties.rs
 
 use super::model::Wifi;
 use super::phy::{Mode, Standard};

@@ -2,7 +2,7 @@
 //! Source:     IEEE 802.11-2020: 10.3.2.1 (carrier sense, NAV), 10.3.2.3.7 (EIFS), 10.3.2.4 (NAV after an RTS).
 //! Deviations: no propagation delay; without capture ([`super::capture`]) two frames that overlap at a node that hears both are
 //!             lost there.
-//! Validity:   any reach relation.     Checked by: wifi::tests::*, tests/properties.rs, tests/multihop.rs
+//! Validity:   any reach relation.     Checked by: wifi::tests::*, tests/integration/properties.rs, tests/integration/multihop.rs
 
 use super::air::PpduKind;
 use super::capture::{Capture, DETECTION_TIME};

@@ -3,7 +3,7 @@
 //! Deviations: group frames, responses and beacons are not reported. A station that overhears its access point's frames to
 //!             others loses MPDUs of them as it would of its own at that rate, drawn from a stream of its own; frames of
 //!             other stations and of neighbours, with which it has no link, are heard whole and without a signal strength.
-//! Checked by: tests/mpdus.rs (PPDU records, the aggregation meter), and in the lab what its monitor interfaces show
+//! Checked by: tests/integration/mpdus.rs (PPDU records, the aggregation meter), and in the lab what its monitor interfaces show
 
 use super::air::{Air, Hearing, MpduRecord};
 use super::medium::Flight;

@@ -4,7 +4,7 @@
 //! Deviations: control frames are lost to collisions only, not to noise. An RTS that goes unanswered is a failed attempt
 //!             of every MPDU that it announced. The retry count that ends a run of doubled
 //!             contention windows is the contender's own.
-//! Checked by: wifi::tests::*, tests/ns3.rs, tests/properties.rs
+//! Checked by: wifi::tests::*, tests/long/ns3.rs, tests/integration/properties.rs
 
 use super::air::{Air, PpduKind, PpduRecord, Reception};
 use super::contention::Window;

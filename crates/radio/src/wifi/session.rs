@@ -4,7 +4,7 @@
 //! Deviations: agreements exist from the start, without an ADDBA exchange. When BlockAckReqs go unanswered as often as
 //!             the retry limit allows, the receiver lets go of what it holds (drivers do so by a timer).
 //! Validity:   windows of up to 256 (802.11ax; 64 before).
-//! Checked by: tests::*, wifi::tests::*, tests/properties.rs, tests/mpdus.rs
+//! Checked by: tests::*, wifi::tests::*, tests/integration/properties.rs, tests/integration/mpdus.rs
 
 use lasthop_units::Time;
 use std::collections::VecDeque;

@@ -12,7 +12,7 @@
 //!             beacons, what ns-3's beacon queue has: AIFSN 1 and no backoff. The NAV of any RTS ends as that of
 //!             one at the lowest basic rate. 802.11g, n and ax at 2.4 GHz without DSSS rates count the Ack of an
 //!             EIFS at 6 Mbit/s.
-//! Validity:   OFDM, DSSS and CCK with the short slot.     Checked by: wifi::tests::*, tests/edca.rs
+//! Validity:   OFDM, DSSS and CCK with the short slot.     Checked by: wifi::tests::*, tests/integration/edca.rs
 
 use super::params::Profile;
 use super::phy::{Band, Mode, Standard};

@@ -2,6 +2,7 @@
 
 #![allow(dead_code)]
 
+pub mod cell;
 pub mod chains;
 
 use lasthop_radio::wifi::{Air, Plan, PpduRecord, Wifi};

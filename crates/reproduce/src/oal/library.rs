@@ -36,7 +36,7 @@ Three claims against BBR are missed, for these reasons:
 * Jitter: CUBIC alone has {} times BBR's, which paces; windows that come and go take nothing off.
 
 That the access point acts as one, and for the horizon that a class is of, was chosen after the law had run in this world (decision 20). On later moments and on
-another run its tree's macro-F is above that of the last known class, of a threshold and of the most frequent class: `crates/sim/tests/oal_learning.rs` asserts
+another run its tree's macro-F is above that of the last known class, of a threshold and of the most frequent class: `crates/sim/tests/long/oal_learning.rs` asserts
 and prints it.
 
 Vivace is printed and not judged: this one was written from parts of the paper. Its flows begin far above their share of so slow a hop, come down over

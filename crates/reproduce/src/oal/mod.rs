@@ -56,7 +56,7 @@ Values are means over the scenario's seeds (one with `--quick`), ± half of thei
 
 The paper measured nine laptops at three access points. Which rates they ran, where they stood and how long the queues were, it does not say. So there are two
 worlds. One has what the paper tells of its set-up. The other is one access point with a queue of that age, which loses under CUBIC what the paper counted at
-its access points (`crates/sim/tests/oal_world.rs`). Both were fixed before any law ran in them.
+its access points (`crates/sim/tests/integration/oal_world.rs`). Both were fixed before any law ran in them.
 
 Rows: `cubic+learned` is CUBIC behind an access point that learns, as the paper's: every second a tree is trained from the losses that passing headers show, and
 windows are tight while it foresees losses of 5 % or more, but for the twentieth of its time in which it lets be to learn. It has no tree in its first seconds. `cubic+threshold` has the

@@ -172,7 +172,7 @@ fn beside_ns3(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
         title: "CUBIC and BBR over the cell, beside ns-3".into(),
         text: "Goodput in Mbit/s, as if segments had ns-3's length, and mean delay in the cell in ms; on the left those of ns-3.37 (reference data S7, kept in \
                `scenarios/pbe/ns3/s7.csv`), one run each. Nothing in these worlds is random. ns-3's BBR is another one: its rows are printed and not judged. \
-               A full buffer lasts as long here as there within 1 % (`crates/sim/tests/cell.rs`), so that a delay that differs is the senders' windows, not the cell. \
+               A full buffer lasts as long here as there within 1 % (`crates/sim/tests/integration/cell.rs`), so that a delay that differs is the senders' windows, not the cell. \
                With two terminals at CQI 15 ns-3's buffers are filled to 70 % on average, ours to 84 %, which misses one row by a little; the reason was not \
                found, for ns-3's windows are not among the data."
             .into(),
@@ -214,7 +214,7 @@ fn carrier(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
         text: format!(
             "Two carriers of 10 MHz, of which one alone carries {one} Mbit/s, headers included. The second comes by use, not by a queue. Under the load of the paper's Figure 2 \
              (40 Mbit/s for 2 s, then 6) the 95th percentile of the packets' delay is {} ms; \
-             `crates/radio/tests/cell.rs` holds how long the queue takes to drain against the paper's identity.",
+             `crates/radio/tests/integration/cell.rs` holds how long the queue takes to drain against the paper's identity.",
             udp(Key::UdpDelayP95)
         ),
         checks: vec![
@@ -254,7 +254,7 @@ fn wire(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     Ok(Section {
         title: "A wire that becomes narrower than the cell".into(),
         text: "PBE-CC's receiver finds it by the delay, its sender is a BBR that asks the cell for no more than its share until both the delay and the rate are \
-               the cell's again. The paper has no figure of this. `crates/sim/tests/pbe.rs` holds when the states change."
+               the cell's again. The paper has no figure of this. `crates/sim/tests/integration/pbe.rs` holds when the states change."
             .into(),
         checks: vec![
             Check::new(

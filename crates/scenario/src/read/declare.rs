@@ -16,7 +16,7 @@ pub(crate) fn property<T: JsonSchema>(generator: &mut SchemaGenerator, doc: &[&s
     if let Json::Object(object) = &mut schema {
         object.insert("description".to_owned(), prose(doc).into());
         if let Need::Default(text) = need {
-            let value = DeValue::parse(text).expect("defaults are TOML: tests/props.rs reads every one");
+            let value = DeValue::parse(text).expect("defaults are TOML: tests/integration/props.rs reads every one");
             object.insert("default".to_owned(), to_json(value.get_ref()));
         }
     }

@@ -4,7 +4,7 @@
 //!             those counts. A network that reorders that deep makes the echo go back for a moment, which its sender passes over.
 //!             A transfer that has come whole is reported at once, and again for each packet that comes after that.
 //! Validity:   the window is what the application has room for; where it reads more slowly than packets come, what it takes for one is told in
-//!             place of a shorter D.     Checked by: src/atp/tests.rs, tests/hostile.rs
+//!             place of a shorter D.     Checked by: src/atp/tests.rs, tests/integration/hostile.rs
 
 use super::Packet;
 use super::reports::Reports;

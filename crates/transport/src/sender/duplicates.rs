@@ -5,7 +5,7 @@
 //! Symbols:    recover -> `recover`, one more than there; pipe -> `Scoreboard::in_flight`; FlightSize -> what is outstanding
 //! Deviations: limited transmit sends on the first two duplicates by the same sum, and not in Tahoe.
 //! Validity:   a receiver that acknowledges every second segment at least, and each one out of order at once.
-//! Checked by: tests/tahoe.rs, tests/newreno.rs, tests/props.rs
+//! Checked by: tests/integration/tahoe.rs, tests/integration/newreno.rs, tests/integration/props.rs
 
 use super::ack::tell_lost;
 use super::{Recovery, Sender};

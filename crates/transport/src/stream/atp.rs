@@ -5,7 +5,7 @@
 //! Deviations: the source does not say how the time is measured. Here t is the time since the application read last, divided by the packets that it
 //!             has read now; zero if it has read everything, for then it waits for the network and not the other way round. While something
 //!             waits, the time since it read last counts, divided by what it read then.
-//! Validity:   streams shorter than 2^64 octets.     Checked by: tests/hostile.rs
+//! Validity:   streams shorter than 2^64 octets.     Checked by: tests/integration/hostile.rs
 
 use super::content::Content;
 use super::{Figures, Party, StreamReceiver, StreamSender};

@@ -4,7 +4,7 @@
 //! Symbols:    C', C_t or C_f as they are told -> `CellCapacity`; L, a full packet -> `PacketSize`; H -> `pbe::HEADERS`
 //! Deviations: as for TCP, where every segment tells: here every acknowledgement, and what leaves without data, so that the first packet of a session says that
 //!             its station will tell. What a packet tells that was overtaken is no news. Where nothing is told the law falls back by itself.
-//! Validity:   the station acknowledges within about a subframe ([`super::AckRule::PROMPT`]).     Checked by: tests/cell_pace.rs
+//! Validity:   the station acknowledges within about a subframe ([`super::AckRule::PROMPT`]).     Checked by: tests/integration/cell_pace.rs
 
 use super::control::{Control, LawControl};
 use super::endpoint::{AckRule, Endpoint, Event};

@@ -7,7 +7,7 @@
 //!             What is applied stays as it is while the newest choice allows it, so that delays have no steps without need; it
 //!             begins at none: hosts that agree, as far as can be told, are left alone.
 //! Validity:   clocks that drift apart by no more than phi, 15 parts in a million. The error is a bound only then; it is half the least
-//!             round trip, all of which could lie in one direction.     Checked by: tests::*, tests/clock.rs
+//!             round trip, all of which could lie in one direction.     Checked by: tests::*, tests/integration/clock.rs
 
 use lasthop_units::{Span, Time};
 

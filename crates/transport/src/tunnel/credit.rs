@@ -3,7 +3,7 @@
 //! Equations:  arrived = sum over streams of the highest offset seen;   arrived <= limit;   limit = read + B
 //! Symbols:    B -> `window`; read -> octets that were handed on, or given up with their stream
 //! Deviations: none.     Validity: both ends count a stream that is reset to the end that its sender names.
-//! Checked by: tests::*, tests/credit.rs (both ends' accounts agree after any history), tests/memory.rs
+//! Checked by: tests::*, tests/integration/credit.rs (both ends' accounts agree after any history), tests/memory.rs
 
 /// The accounts of one end.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@
 //!             100 ms, so the least round trip holds that wait. The time threshold is at least GRANULARITY above the RTT, not just
 //!             at least GRANULARITY (6.1.2): timers are no finer. Departures of packets that ask for nothing are known of the last
 //!             `MOST_QUIET` only: where the largest is an older one there is no sample. Mean and timeout (5.3, 6.2.1) are `rtt`'s.
-//! Validity:   numbers are given out in order.     Checked by: tests::*, tests/tunnel.rs
+//! Validity:   numbers are given out in order.     Checked by: tests::*, tests/integration/tunnel.rs
 
 use super::frames::Content;
 use crate::delivery_rate::{DeliveryRate, Snapshot};

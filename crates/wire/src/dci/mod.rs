@@ -1,7 +1,7 @@
 //! Logs of decoders of a cell's control channel: who was given which resource blocks in which slot.
 //! Source:     what NG-Scope (Xie, Jamieson 2022; LTE) and NR-Scope (Wan et al. 2024; NR) write, and recordings of both. No standard describes them.
 //! Deviations: PRB pairs that are allocated in all are not read: they are the sum of what was decoded in the slot.
-//! Checked by: tests beside each reader, tests/dci.rs, fuzz targets `dci_text`, `dci_json`, `dci_csv`
+//! Checked by: tests beside each reader, tests/integration/dci.rs, fuzz targets `dci_text`, `dci_json`, `dci_csv`
 //!
 //! A [`Reader`] makes [`Record`]s of octets that come in pieces of any length. [`detect`] finds out which one a log needs.
 //! [`Order`] brings records into the order of slots, drops what is there twice, and counts what cannot be placed.

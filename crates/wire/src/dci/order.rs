@@ -5,7 +5,7 @@
 //!             time; p -> `phase`, what the decoder's clock and its delay add
 //! Deviations: rows come late and out of order, since decoders work on several slots at once, and twice, since NG-Scope writes
 //!             parts of its buffer again. So the cell's own count is believed, and times only say in which round of it a row is.
-//! Validity:   times are right to a quarter of a round (2.56 s).     Checked by: tests::*, tests/dci.rs
+//! Validity:   times are right to a quarter of a round (2.56 s).     Checked by: tests::*, tests/integration/dci.rs
 //!
 //! A slot is given when a window's time has passed behind it. What comes later still is late, and dropped. A single row that is
 //! far ahead of all others is a wrong one; if others follow it, the log has a gap there.

@@ -1,7 +1,7 @@
 //! IEEE 802.11 MAC frames: headers, A-MSDUs, BlockAcks.
 //! Source:     IEEE 802.11-2020: 9.2.4 (header fields), 9.3.1 (control frames), 9.3.2 (data frames; 9.3.2.2 A-MSDU).
 //! Deviations: S1G, DMG and extension frames are named, not taken apart.
-//! Checked by: tests::*, tests/monitor_props.rs, the laws' tests/aggregation_captures.rs, fuzz target `dot11`
+//! Checked by: tests::*, tests/integration/monitor_props.rs, the laws' tests/integration/aggregation_captures.rs, fuzz target `dot11`
 
 mod block_ack;
 mod header;

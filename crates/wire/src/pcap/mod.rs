@@ -2,7 +2,7 @@
 //! Source:     draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng; the library pcap-parser takes records and blocks apart.
 //! Deviations: packets without a time (simple packet blocks) are counted, not given. pcap's "modified" format is read in little
 //!             endian only. A file that ends within a packet is read to there, and says so.
-//! Checked by: tests::*, tests/monitor_props.rs, the laws' tests/aggregation_captures.rs, fuzz target `pcap`
+//! Checked by: tests::*, tests/integration/monitor_props.rs, the laws' tests/integration/aggregation_captures.rs, fuzz target `pcap`
 //!
 //! A pcap file has one link type; a pcapng file has interfaces, each with a link type and a clock of its own. Here a pcap file has
 //! one interface.

@@ -5,7 +5,7 @@
 //! Symbols:    c, a code of twelve bits -> [`LogRate`]
 //! Deviations: none.
 //! Validity:   1 kbit/s to 8.37 Gbit/s; the nearest code is within 1/512 of a rate from 256 kbit/s on, and within 500
-//!             bit/s below. A kernel can read it without floating point.     Checked by: tests::*, tests/props.rs
+//!             bit/s below. A kernel can read it without floating point.     Checked by: tests::*, tests/integration/props.rs
 //!
 //! ```text
 //!   octet 0     1     2       3       4                  6

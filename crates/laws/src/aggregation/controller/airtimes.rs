@@ -12,7 +12,7 @@
 //!               they can be. Otherwise it is an upper bound of w, and after 8 slots w falls, by β in the first, 2β in the
 //!               second, up to 0.3, until either is so, or `slope` has told.
 //! Validity:   frames told from arrival times, where stations may not see radiotap headers.
-//! Checked by: controller::tests, crates/sim/tests/regulated.rs (stations without root)
+//! Checked by: controller::tests, crates/sim/tests/long/regulated.rs (stations without root)
 
 use super::on_air::{FORGOTTEN_AFTER, OnAir};
 use super::{LEARNT, Loop, ROUNDS_SHOW, Regulator, STEADILY};

@@ -8,7 +8,7 @@
 //!             costs, and why: docs/decisions/0011-who-is-there.md. What is measured of a station is taken for the part of
 //!             the slot in which it was present; where nobody was for half of a slot, ν is the model's.
 //! Validity:   known data rates; who was never heard begins with one packet a frame, and has its share after a slot.
-//! Checked by: controller::tests, crates/sim/tests/come_and_go.rs
+//! Checked by: controller::tests, crates/sim/tests/integration/come_and_go.rs
 
 use super::rounds::Ahead;
 use super::{FIRST_RATE, LEAST_Z, Loop, Regulator, SHOWN};

@@ -4,7 +4,7 @@
 //! Symbols:    none.
 //! Deviations: none.
 //! Validity:   accounts with packets of the tunnel counted at both ends.
-//! Checked by: tests/aggregation_backhaul.rs
+//! Checked by: tests/integration/aggregation_backhaul.rs
 
 use crate::aggregation::backhaul::{self, Detector, Earliest};
 

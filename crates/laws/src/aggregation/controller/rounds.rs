@@ -16,7 +16,7 @@
 //!             * Where all are limited, and of a law that does not foresee who is there, it is the last one.
 //!             * A limited stream whose frames are no more than 1.1 T_1 apart is in every round (f = 1).
 //! Validity:   ĉ is n accesses with [`crate::aggregation::OverheadRule::Access`]; with `Round` it is one figure.
-//! Checked by: controller::tests, crates/sim/tests/few_packets.rs, crates/sim/tests/come_and_go.rs
+//! Checked by: controller::tests, crates/sim/tests/long/few_packets.rs, crates/sim/tests/integration/come_and_go.rs
 
 use super::{HEADROOM, Loop, Regulator};
 use crate::aggregation::ledger::Account;

@@ -4,7 +4,7 @@
 //! Symbols:    y -> `arrived`, g -> `goodput`, m -> `repeats`, o -> `foreign`
 //! Deviations: packets beyond two for each that is new are others', who send to the station past the proxy.
 //! Validity:   where nobody counts the new ones, m and o stay what they were.
-//! Checked by: controller::tests, crates/sim/tests/room.rs
+//! Checked by: controller::tests, crates/sim/tests/integration/room.rs
 
 use super::LEARNT;
 use crate::aggregation::ledger::Frames;

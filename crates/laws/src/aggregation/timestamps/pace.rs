@@ -20,7 +20,7 @@
 //!             are put together when the channel is theirs. Where an access point does that one frame earlier, or MPDUs are lost
 //!             so often that most frames have packets of the one before, what comes out is wrong or not known. It is never more than
 //!             what the station's own frames leave room for.
-//! Checked by: pace::tests::*, crates/sim/tests/timestamps.rs (held-out traces)
+//! Checked by: pace::tests::*, crates/sim/tests/integration/timestamps.rs (held-out traces)
 
 use std::collections::VecDeque;
 

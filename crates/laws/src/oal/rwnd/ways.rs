@@ -6,7 +6,7 @@
 //! Deviations: a packet that another processor works on was let into its way less than a tick ago, so a way that has rested
 //!             for two is nobody's; if none has, the newcomer is not followed, which leaves it plain TCP.
 //! Validity:   silences shorter than 2^32 - 16 ticks (49 days at 1000 a second).
-//! Checked by: tests below; the agents' `tests/eviction.rs` compares with the eBPF program's `choose_way`.
+//! Checked by: tests below; the agents' `tests/integration/eviction.rs` compares with the eBPF program's `choose_way`.
 
 use super::Flow;
 
