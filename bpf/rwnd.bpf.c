@@ -6,7 +6,7 @@
  * rewritten there. Nearly every segment takes the short way (`short_way`): a few comparisons, two cache lines of its flow, no
  * call. What that cannot answer takes the long way, which knows everything; where both could answer they agree. Live, a
  * packet finds little of this code and state in the processor's first cache, so what counts is how many cache lines it
- * drags in, and each call into the kernel drags in many (docs/decisions/0006-a-table-of-its-own.md).
+ * drags in, and each call into the kernel drags in many (docs/decisions/0006-flow-table-in-array-map.md).
  *
  * Policy stays in user space: it sets a target window in a flow, and as soon as its heartbeat is older than the limit it
  * set, everything passes untouched.

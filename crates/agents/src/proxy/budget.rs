@@ -1,5 +1,5 @@
 //! What may be held for one station, and what each of its connections to servers is given of that.
-//! Source:     own: docs/decisions/0007-what-waits-in-the-proxy.md; ten segments are those of RFC 6928.
+//! Source:     own: docs/decisions/0007-bound-proxy-backlog.md; ten segments are those of RFC 6928.
 //! Equations:  what waits <= x (r + a);   f = max{ x (a - s), 10 m };   t = sum over the quiet of min{ w, 10 m } - m
 //!             beyond a segment each:
 //!             the quiet are told of  min{ (f - t) / 2, 3/4 f - t }  more: one that is made of all, those that are there of equal parts

@@ -61,7 +61,7 @@ fn repeated(netns: &Netns) -> u64 {
 /// Senders here are the kernel's own, by its default law: BBR paces, and brings after any pause all that it was given; CUBIC and Reno begin
 /// with ten segments again.
 #[test]
-#[ignore = "a measurement of some minutes (256 connections alone take two), for an idle machine: docs/decisions/0007-what-waits-in-the-proxy.md has the figures"]
+#[ignore = "a measurement of some minutes (256 connections alone take two), for an idle machine: docs/decisions/0007-bound-proxy-backlog.md has the figures"]
 fn connections_that_begin_anew() {
     if !available("edge proxy") {
         return;

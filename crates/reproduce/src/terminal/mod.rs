@@ -59,7 +59,7 @@ is that of the reference data S6 (ns-3), and was fixed before the law ran in it:
 of the hop. ARF takes collisions for a bad channel; that is what makes uploads collapse. Under minstrel or at a fixed rate they do not, and bounds can
 only cost: the last two sections say how much.
 
-Hosts take 20 µs to answer, as Linux was measured to (`docs/decisions/0024-hosts-take-time.md`). ns-3's take no time: an answer is there before
+Hosts take 20 µs to answer, as Linux was measured to (`docs/decisions/0024-host-response-delay.md`). ns-3's take no time: an answer is there before
 the station's own MAC acknowledgement and goes without a backoff, and that flatters bounds. The first section has rows of such hosts as well, called `at once`.
 
 Rows: `cubic` is CUBIC alone; `count` bounds its window by the number of terminals every 10 s, which is the authors' earlier method; `tables` also by the
