@@ -24,7 +24,7 @@
 //! Validity:   needs pacing, and [`Signal::Lost`] for each lost segment. With few segments an interval (a small rate times
 //!             delay) one lost segment outweighs the difference between the two rates.
 //! Checked by: tests::* here and in utility.rs, step.rs and monitor.rs (worked by hand), tests/integration/conformance, transport's
-//!             tests/vivace.rs (bottleneck, two flows, random loss)
+//!             tests/integration/vivace.rs (bottleneck, two flows, random loss)
 //!
 //! States:     starting (double while the utility rises) -> learning (pairs of intervals), which it never leaves.
 
