@@ -48,15 +48,15 @@ pub fn copy_program(to: &Path) {
     assert!(done.success(), "the program was not copied to {}", to.display());
 }
 
-/// `cargo test` cannot be told to build a program of another package first. The profile is that of the tests, and all programs are asked
-/// for at once, so that the libraries which they were linked with serve again: for one package alone some would be built with other features.
-/// The message names the place that cargo chose.
+/// `cargo test` of this package alone does not build a program of another one. A test of the command's crate names the command; all packages
+/// are asked for, so that the libraries which the tests were linked with serve again. The message names the place that cargo chose.
 fn build() -> PathBuf {
     let features = Command::new(root().join("scripts/bpf-features")).output().expect("scripts/bpf-features runs");
     let features = String::from_utf8_lossy(&features.stdout).into_owned();
     let built = Command::new(env!("CARGO"))
         .current_dir(root())
-        .args(["build", "--quiet", "--profile", "test", "--workspace", "--bins", "--message-format", "json"])
+        .args(["test", "--quiet", "--workspace", "--no-run", "--test", "command"])
+        .args(["--message-format", "json-render-diagnostics"])
         .args(features.split_whitespace())
         .stderr(Stdio::inherit())
         .output()
@@ -64,8 +64,8 @@ fn build() -> PathBuf {
     assert!(built.status.success(), "cargo could not build lasthop");
     let messages = String::from_utf8_lossy(&built.stdout).into_owned();
     let artifacts = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let executables = artifacts.filter(|message| message["target"]["name"] == "lasthop");
-    let path = executables.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).next();
+    let executables = artifacts.filter_map(|message| message["executable"].as_str().map(PathBuf::from));
+    let path = executables.filter(|path| path.file_name() == Some(OsStr::new("lasthop"))).last();
     path.expect("cargo names the program that it built")
 }
 
@@ -146,7 +146,11 @@ pub fn is_root() -> bool {
 
 /// The lab for one test at a time; `None`, said loudly, where it cannot be had: runs beside each other would disturb each other's clocks.
 pub fn lab() -> Option<machine::Held> {
-    is_root().then(machine::alone)
+    is_root().then(|| {
+        // Not while others wait.
+        program();
+        machine::alone()
+    })
 }
 
 /// A run of one law of a scenario of the tests' own in the lab, which writes into `out`; what it says is kept to be read.
