@@ -8,22 +8,22 @@ pub mod aggregation;
 pub mod airtime;
 pub mod atp;
 mod decision;
-mod intake;
 mod model;
 pub mod oal;
 pub mod observation;
 pub mod param;
 pub mod pbe;
+mod receive_window;
 pub mod registry;
 pub mod tcp;
 pub mod terminal;
 
 pub use decision::{Decision, Why};
-pub use intake::{Intake, Pool, Ramp, Share};
 pub use lasthop_signals::Bounds;
 pub use model::{Decider, Model};
 pub use observation::Observation;
 pub use param::{ParamError, Parameters, Settings, Value};
+pub use receive_window::{ReceiveWindow, Share, SlowOpen, WindowBudget};
 pub use registry::{BuildError, Choice, Entry, Place, Repair, Transport};
 
 use dyn_clone::DynClone;

@@ -1,7 +1,7 @@
 //! A TCP connection of the world: both ends, and the applications on them.
 
 use lasthop_laws::tcp::Setup;
-use lasthop_laws::{Choice, Intake, ReceiverSetup, Transport};
+use lasthop_laws::{Choice, ReceiveWindow, ReceiverSetup, Transport};
 use lasthop_radio::AccessClass;
 use lasthop_scenario::REQUEST;
 use lasthop_signals::{CellCapacity, HostId, Node};
@@ -125,7 +125,7 @@ pub enum Via {
         /// Payload that has come out of the tunnel.
         passed: Bytes,
         /// What opens the window of the proxy's end.
-        intake: Intake,
+        receive_window: ReceiveWindow,
     },
 }
 
@@ -315,7 +315,7 @@ impl Pair {
     /// Puts the caller's end of the connection into the edge proxy at `edge`.
     pub fn proxied(mut self, now: Time, edge: HostId) -> Pair {
         let mss = Bytes::new(u64::from(Config::default().mss));
-        self.via = Via::Proxy { asked: false, passed: Bytes::ZERO, intake: Intake::new(mss) };
+        self.via = Via::Proxy { asked: false, passed: Bytes::ZERO, receive_window: ReceiveWindow::new(mss) };
         // The proxy reads when it can send on.
         self.caller.set_read_rate(now, Some(Rate::ZERO));
         self.hosts[1] = edge;

@@ -7,7 +7,7 @@ use crate::proxy::{Departure, Proxy, Stream};
 use crate::station::Agent;
 use crate::world::World;
 use lasthop_laws::aggregation::flow_of;
-use lasthop_laws::{Intake, Share};
+use lasthop_laws::{ReceiveWindow, Share};
 use lasthop_scenario::{Scenario, StreamKind};
 use lasthop_signals::{FlowId, HostId, Node};
 use lasthop_units::{Bytes, Span};
@@ -189,11 +189,11 @@ impl World {
         }
         let (node, unread) = (pair.node, pair.receiver().unread());
         let round_trip = pair.receiver().stats().min_rtt.unwrap_or(Span::from_millis(1));
-        if let Via::Proxy { intake, .. } = &mut pair.via {
+        if let Via::Proxy { receive_window, .. } = &mut pair.via {
             let proxy = &edge.proxies[self.access_points.home(node)];
             let share = Share { of: proxy.rate(node), among: edge.open[place(node)] };
-            let standing = Intake::standing(Intake::ALLOWANCE);
-            let window = intake.window(now, share, round_trip, standing, unread);
+            let standing = ReceiveWindow::standing(ReceiveWindow::ALLOWANCE);
+            let window = receive_window.window(now, share, round_trip, standing, unread);
             pair.receiver().limit_window(window + unread);
         }
         if !unread.is_zero() {

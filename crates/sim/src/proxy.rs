@@ -3,12 +3,12 @@
 //!
 //! Packets to a station are numbered, acknowledged and, if they are lost, sent again: the station names what is missing, and
 //! a probe asks when it says nothing. What waits here is bounded by the receive windows of the TCP connections, and what is
-//! read and not yet acknowledged by time at the rate ([`lasthop_laws::Intake`]): a queue that has merely moved is still a
+//! read and not yet acknowledged by time at the rate ([`lasthop_laws::ReceiveWindow`]): a queue that has merely moved is still a
 //! queue.
 
 use crate::cargo::{FULL_PACKET, TUNNEL_PAYLOAD, Tunnel, tunnel_packet};
 use lasthop_laws::aggregation::{REST, flow_of};
-use lasthop_laws::{BuildError, Choice, HopLaw, Intake};
+use lasthop_laws::{BuildError, Choice, HopLaw, ReceiveWindow};
 use lasthop_signals::{Node, Signal, StationFeedback, StreamReport};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::{BTreeMap, VecDeque};
@@ -317,7 +317,7 @@ impl Lane {
 
     /// True if no more may be read from the servers before something is acknowledged.
     fn is_full(&self) -> bool {
-        let most = Intake::under_way(self.rate.unwrap_or(Rate::ZERO), self.round_trip.unwrap_or(Span::ZERO));
+        let most = ReceiveWindow::under_way(self.rate.unwrap_or(Rate::ZERO), self.round_trip.unwrap_or(Span::ZERO));
         self.held >= most
     }
 
@@ -414,7 +414,8 @@ mod tests {
         let all: Vec<(u32, Bytes)> = first.into_iter().chain(more).collect();
         assert!(all.iter().map(|(number, _)| *number).eq(0..all.len() as u32), "everything once, in order");
         let held: u64 = all.iter().filter(|(number, _)| *number >= next).map(|(_, len)| len.get()).sum();
-        let bounds = [Span::ZERO, Span::from_millis(20)].map(|round_trip| Intake::under_way(rate, round_trip).get());
+        let bounds =
+            [Span::ZERO, Span::from_millis(20)].map(|round_trip| ReceiveWindow::under_way(rate, round_trip).get());
         assert!((bounds[0]..bounds[1] + FULL_PACKET.get()).contains(&held), "{held} octets, of {bounds:?}");
         // 400 ms after it was heard the oldest packet asks it, and that again every 400 ms.
         let probes: Vec<u32> = departures(&mut proxy, 419, 1_300).into_iter().map(|(number, _)| number).collect();

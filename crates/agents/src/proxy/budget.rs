@@ -3,13 +3,13 @@
 //! Equations:  what waits <= x (r + a);   f = max{ x (a - s), 10 m };   t = sum over the quiet of min{ w, 10 m } - m
 //!             beyond a segment each:
 //!             the quiet are told of  min{ (f - t) / 2, 3/4 f - t }  more: one that is made of all, those that are there of equal parts
-//!             those that begin are given  max{ f - t, f / 4 },  and from then on what leaves, too (`laws::Ramp`)
-//!             those that send are given what the pool has (`laws::Pool`), as far as the ramp goes
+//!             those that begin are given  max{ f - t, f / 4 },  and from then on what leaves, too (`laws::SlowOpen`)
+//!             those that send are given what the window budget has (`laws::WindowBudget`), as far as the slow open goes
 //!             room for a quiet one:  1.5 min{ w, max{ 10 m, p } },   p = (2/3 x (r + a) - sum of w - m where w <= 10 m) / how many have more
 //!             room for one that sends:  max{ 1.5 l, min{ z (2 q + s), b } },   l = max{ y (q + s), i }
 //! Symbols:    x -> `rate`, r -> `farthest`, a -> `slack`, s -> `standing`, m -> `LEAST`, f -> `spare`, t -> `told`, w -> `Server::out`,
 //!             y and z: its parts of x and of the highest x of the last one to two round trips (`Peak`); q -> its own round trip,
-//!             l -> `Given::limit`, i -> `Intake::least`, b -> what it has brought since it was made
+//!             l -> `Given::limit`, i -> `ReceiveWindow::least`, b -> what it has brought since it was made
 //! Deviations: what would be negative is zero, and nobody has less than a segment.
 //! Validity:   up to x (r + s) / m connections that send: beyond, their segments are what waits. A falling x is followed one round trip
 //!             later, since what was given before may still come.
@@ -27,7 +27,7 @@
 
 use super::server::{INITIAL_WINDOW, Server};
 use super::window::LEAST;
-use lasthop_laws::{Intake, Pool, Ramp, Share};
+use lasthop_laws::{ReceiveWindow, Share, SlowOpen, WindowBudget};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ pub(super) struct Terms {
 #[derive(Debug)]
 pub(super) struct Budget {
     terms: Terms,
-    ramp: Ramp,
+    slow_open: SlowOpen,
     /// What was left at the last look of what might be given.
     room: Bytes,
     peak: Peak,
@@ -77,7 +77,7 @@ pub(super) type Servers = BTreeMap<u32, Server>;
 
 impl Budget {
     pub(super) fn new(terms: Terms) -> Budget {
-        Budget { terms, ramp: Ramp::default(), room: Bytes::ZERO, peak: Peak::default() }
+        Budget { terms, slow_open: SlowOpen::default(), room: Bytes::ZERO, peak: Peak::default() }
     }
 
     /// What a connection that is to be made may bring when it begins: a segment, and what is left for the quiet, but never more than a
@@ -91,23 +91,23 @@ impl Budget {
     /// their share of the rate, is left in their `open`.
     pub(super) fn look(&mut self, now: Time, rate: Rate, left: Bytes, servers: &mut Servers) -> Gives {
         let known = Known::of(now, rate, servers);
-        let (share, standing) = (Share { of: rate, among: known.sending }, Intake::standing(self.terms.slack));
+        let (share, standing) = (Share { of: rate, among: known.sending }, ReceiveWindow::standing(self.terms.slack));
         let lately = Share { of: self.peak.look(now, rate, known.farthest), ..share };
         let (begins, told) = (Bytes::new(self.left_for_beginners(&known)), Bytes::new(known.told));
-        let room = self.ramp.room(left, (begins, known.out + told), known.sending == 0);
+        let room = self.slow_open.available(left, (begins, known.out + told), known.sending == 0);
         // Whole segments, since all may come at one moment, and for what is less than one the kernel has another to spare.
         let each = self.left_for_the_quiet(&known).min(room.get()).checked_div(known.quiet).unwrap_or(0);
         let each = each.min(INITIAL_WINDOW - LEAST) / LEAST * LEAST;
         let room = room.saturating_sub(Bytes::new(each * known.quiet));
         let sums = (known.waiting, known.out);
-        let mut pool = Pool::new(rate, known.farthest, standing, Bytes::new(LEAST), sums).within(room);
+        let mut window_budget = WindowBudget::new(rate, known.farthest, standing, Bytes::new(LEAST), sums).within(room);
         for server in servers.values_mut().filter(|server| server.is_busy(now)) {
             let (queued, rtt) = (Bytes::new(server.queued), server.round_trip());
-            server.open = server.intake.window(now, share, rtt, standing, queued);
-            pool.ask(server.more(server.open));
+            server.open = server.receive_window.window(now, share, rtt, standing, queued);
+            window_budget.ask(server.more(server.open));
         }
         let (first, part, bound) = (LEAST + each, self.part_of_keepers(&known), self.bound(&known));
-        let gives = Gives { share, lately, bound, terms: self.terms, first, part, pool };
+        let gives = Gives { share, lately, bound, terms: self.terms, first, part, window_budget };
         let busy = servers.values().filter(|server| server.is_busy(now));
         self.room = room.saturating_sub(busy.map(|server| gives.more(server)).sum());
         gives
@@ -122,7 +122,7 @@ impl Budget {
     /// if that is more.
     fn spare(&self, rate: Rate) -> u64 {
         let slack = self.terms.slack;
-        rate.bytes_in(slack.saturating_sub(Intake::standing(slack))).get().max(INITIAL_WINDOW)
+        rate.bytes_in(slack.saturating_sub(ReceiveWindow::standing(slack))).get().max(INITIAL_WINDOW)
     }
 
     /// What those that send nothing may still be told in advance, beyond a segment each: half of what is left of the spare, of which a
@@ -214,7 +214,7 @@ pub(super) struct Gives {
     /// What there is room for when one begins anew that kept much.
     part: u64,
     /// Of what is left beside that, what those that send may have.
-    pool: Pool,
+    window_budget: WindowBudget,
 }
 
 /// What one connection is given.
@@ -237,8 +237,8 @@ impl Gives {
     pub(super) fn to(&self, now: Time, server: &Server) -> Given {
         if server.is_busy(now) {
             let (share, rtt) = (self.share, server.round_trip());
-            let standing = Intake::standing(self.terms.slack);
-            let limit = share.rate().bytes_in(rtt + standing).max(server.intake.least(share, rtt));
+            let standing = ReceiveWindow::standing(self.terms.slack);
+            let limit = share.rate().bytes_in(rtt + standing).max(server.receive_window.least(share, rtt));
             // Senders bring what fills the wire in one burst, and the window that is announced when the last of it has come is what finds
             // room beside it. And what was promised at a higher rate comes, too: dropped, it would cost its sender a timeout. Of one that
             // has just begun, maybe among many, neither is expected: as much as it has brought.
@@ -258,7 +258,7 @@ impl Gives {
 
     /// What a connection that sends is given beyond what it has.
     fn more(&self, server: &Server) -> Bytes {
-        self.pool.part(server.more(server.open))
+        self.window_budget.part(server.more(server.open))
     }
 }
 
@@ -283,7 +283,7 @@ mod tests {
     }
 
     fn budget() -> Budget {
-        Budget::new(Terms { slack: Intake::ALLOWANCE, retracts: false })
+        Budget::new(Terms { slack: ReceiveWindow::ALLOWANCE, retracts: false })
     }
 
     #[test]
@@ -353,7 +353,7 @@ mod tests {
     #[test]
     fn one_that_has_brought_little_has_no_more_room_for_bursts_than_that_and_not_less_for_a_moment_of_a_higher_rate() {
         let (fast, slow, rtt) = (Rate::from_mbit(480), Rate::from_mbit(20), Span::from_millis(20));
-        let standing = Intake::standing(Intake::ALLOWANCE);
+        let standing = ReceiveWindow::standing(ReceiveWindow::ALLOWANCE);
         let usual = |rate: Rate| Bytes::new(rate.bytes_in(rtt + standing).get()).scale(ROOM).get();
         assert_eq!(rooms(0, rtt, [(0, fast)]), [usual(fast)], "it has just begun");
         const BROUGHT: u64 = 500_000;

@@ -2,7 +2,7 @@
 
 use crate::tunnel::path::Unsent;
 use crate::tunnel::{Error, Say};
-use lasthop_laws::{Choice, Intake, Place, pbe};
+use lasthop_laws::{Choice, Place, ReceiveWindow, pbe};
 use lasthop_signals::Doubt;
 use lasthop_units::{Rate, Span};
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ impl Config {
             keys,
             rule,
             cells,
-            allowance: Intake::ALLOWANCE,
+            allowance: ReceiveWindow::ALLOWANCE,
             allow_local: false,
             transparent: None,
             log: None,

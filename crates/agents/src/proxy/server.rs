@@ -3,7 +3,7 @@
 use super::window::{self, MSS, Window};
 use crate::tunnel::outgoing::{Addresses, Attempt};
 use crate::tunnel::pipe::Pipe;
-use lasthop_laws::Intake;
+use lasthop_laws::ReceiveWindow;
 use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::tunnel::OpenResult;
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use std::net::TcpStream;
 pub(super) struct Server {
     pub(super) state: State,
     pub(super) window: Window,
-    pub(super) intake: Intake,
+    pub(super) receive_window: ReceiveWindow,
     /// What its share of the rate asks for beyond what has arrived.
     pub(super) open: Bytes,
     /// Octets in the kernel, when last looked at.
@@ -59,7 +59,7 @@ impl Server {
         Server {
             state,
             window: Window::new(),
-            intake: Intake::new(Bytes::new(u64::from(MSS))),
+            receive_window: ReceiveWindow::new(Bytes::new(u64::from(MSS))),
             open: Bytes::ZERO,
             queued: 0,
             min_rtt: None,

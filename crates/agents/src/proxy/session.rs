@@ -19,7 +19,7 @@ use crate::tunnel::sealer::{Refused, Sealer};
 use crate::tunnel::spread::Spread;
 use crate::tunnel::{Keyring, farewell};
 pub(super) use cell::LINES as CELL_LINES;
-use lasthop_laws::{Intake, Why};
+use lasthop_laws::{ReceiveWindow, Why};
 use lasthop_signals::{Node, Signal, StationFeedback, StreamReport};
 use lasthop_transport::tunnel::{Config as TunnelConfig, Endpoint, Event};
 use lasthop_units::{Bytes, Rate, Span, Time};
@@ -412,7 +412,7 @@ impl Session {
         let gives = self.budget.look(now, rate, self.left, &mut self.servers);
         self.watch(gives.bound);
         if !follows {
-            let under_way = Intake::under_way(rate, self.endpoint.min_rtt().unwrap_or(Span::ZERO));
+            let under_way = ReceiveWindow::under_way(rate, self.endpoint.min_rtt().unwrap_or(Span::ZERO));
             self.endpoint.set_pacing(now, rate, under_way);
         }
         for server in self.servers.values_mut() {

@@ -1,6 +1,6 @@
 //! Setting a connection's receive window, so that what cannot be sent on stays with its sender.
 //!
-//! A clamp limits how far beyond what has arrived a Linux socket announces its window; [`lasthop_laws::Intake`] says how far that
+//! A clamp limits how far beyond what has arrived a Linux socket announces its window; [`lasthop_laws::ReceiveWindow`] says how far that
 //! is. It is set anew every few milliseconds, which would fail if this process were held up for longer; therefore the socket's
 //! buffer has little room to spare. The buffer is counted in memory, which is more than the octets in it; how much more is
 //! measured. It must not be what limits the window in ordinary times: a window that opens by reading is announced only when it

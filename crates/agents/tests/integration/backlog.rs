@@ -3,7 +3,7 @@
 
 use crate::support;
 
-use lasthop_laws::Intake;
+use lasthop_laws::ReceiveWindow;
 use lasthop_units::{Rate, Span};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -15,7 +15,7 @@ use support::others::Others;
 use support::slots::{self, SEGMENT, Slot, TWO_PACKETS};
 
 const RATE: Rate = Rate::from_mbit(50);
-const ALLOWANCE: Span = Intake::ALLOWANCE;
+const ALLOWANCE: Span = ReceiveWindow::ALLOWANCE;
 /// Of the wire between proxy and servers.
 const ROUND_TRIP: Duration = Duration::from_millis(20);
 /// How long all send.
@@ -60,7 +60,7 @@ fn one_connection_and_many_that_begin_together_stay_within_the_bound() {
         }
         let fullest = slots::fullest(&slots);
         // What all may begin with at once: a segment each, and the part of the allowance that those that send leave.
-        let spare = RATE.bytes_in(ALLOWANCE - Intake::standing(ALLOWANCE)).get() as f64;
+        let spare = RATE.bytes_in(ALLOWANCE - ReceiveWindow::standing(ALLOWANCE)).get() as f64;
         let forced = SEGMENT * connections as f64 + spare + TWO_PACKETS;
         let most = fullest.bound.max(forced);
         // A process that is held up cannot close windows: what all were allowed then comes, up to 1.9 times the bound.

@@ -8,7 +8,7 @@ use crate::support;
 use lasthop_agents::proxy::{self, Rule};
 use lasthop_agents::station;
 use lasthop_agents::transparent;
-use lasthop_laws::Intake;
+use lasthop_laws::ReceiveWindow;
 use lasthop_signals::Node;
 use lasthop_units::{Rate, Span};
 use socket2::{Domain, Socket, Type};
@@ -24,7 +24,7 @@ use support::others::Others;
 use support::slots::{self, SEGMENT, Slot, TWO_PACKETS};
 
 const RATE: Rate = Rate::from_mbit(50);
-const ALLOWANCE: Span = Intake::ALLOWANCE;
+const ALLOWANCE: Span = ReceiveWindow::ALLOWANCE;
 /// Of the wire between proxy and callers.
 const ROUND_TRIP: Duration = Duration::from_millis(20);
 const SERVICE: &str = "10.97.3.2:8080";
@@ -136,7 +136,7 @@ fn many_that_call_at_one_moment_stay_within_the_bound_and_are_served_alike() {
         );
         let fullest = slots::fullest(&slots);
         // A segment each, and the part of the allowance that those that send leave.
-        let spare = RATE.bytes_in(ALLOWANCE - Intake::standing(ALLOWANCE)).get() as f64;
+        let spare = RATE.bytes_in(ALLOWANCE - ReceiveWindow::standing(ALLOWANCE)).get() as f64;
         let forced = SEGMENT * count as f64 + spare + TWO_PACKETS;
         println!("{fullest:?}, {forced} forced");
         assert_eq!(brought.len(), count, "connections that the agent made");

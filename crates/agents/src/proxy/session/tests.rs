@@ -22,7 +22,7 @@ fn pair() -> (Session, Keyring) {
     let (answer, agreed) = question.answer(Grant { number: 7, continued: false }).expect("a key");
     let Ok(Datagram::Response { message, .. }) = Datagram::parse(&answer) else { panic!("an answer") };
     let theirs = asks.finish(message).expect("the same key");
-    let terms = Terms { slack: Intake::ALLOWANCE, retracts: false };
+    let terms = Terms { slack: ReceiveWindow::ALLOWANCE, retracts: false };
     let session = Session::new(NOW, station, 7, home(), Keyring::new(NOW, agreed.id, 7, agreed.sealer), terms);
     (session, Keyring::new(NOW, theirs.id, 1, theirs.sealer))
 }

@@ -22,18 +22,18 @@
 //! stand idle for a round trip after each, and the law would take the stream for one that wants no more.
 //!
 //! Shares that change do not bring windows back that were given: connections that begin one behind the other, within one round trip,
-//! would be given the whole rate, half of it, a third and so on. What all may have together is therefore a [`Pool`]: `x (r + s)`
+//! would be given the whole rate, half of it, a third and so on. What all may have together is therefore a [`WindowBudget`]: `x (r + s)`
 //! octets to come, and `x r` that wait, from which what has been given is taken first. What is given now arrives a round trip
 //! later, when `x r` of what waited has left: then `x (r + s)` wait at most. A connection with less than a segment stands still until
 //! its sender's timers, so none has less: beyond `x (r + s) / m` connections these segments are what waits. How many will begin within
-//! a round trip nobody knows: what the first of them are given grows with what leaves ([`Ramp`]). The simulator's proxy
+//! a round trip nobody knows: what the first of them are given grows with what leaves ([`SlowOpen`]). The simulator's proxy
 //! divides the rate among all that are open, from their handshakes on, and stays within the sums without asking.
 
 use lasthop_units::{Bytes, Rate, Span, Time};
 
 /// What is known of the queue of one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Intake {
+pub struct ReceiveWindow {
     segment: Bytes,
     /// When this round trip began, and its least queue so far.
     since: Time,
@@ -55,10 +55,10 @@ const SEGMENTS: u64 = 2;
 /// Windows of fewer segments than this are whole ones.
 const FEW: u64 = 16;
 
-impl Intake {
+impl ReceiveWindow {
     /// For a connection with segments of this length.
-    pub fn new(segment: Bytes) -> Intake {
-        Intake { segment, since: Time::ZERO, least: None, before: None }
+    pub fn new(segment: Bytes) -> ReceiveWindow {
+        ReceiveWindow { segment, since: Time::ZERO, least: None, before: None }
     }
 
     /// What may wait beyond what fills the wire, unless somebody asks for something else: time at the rate.
@@ -119,24 +119,30 @@ impl Share {
 
 /// What the connections of one station may have together: octets that wait, are under way, or may still be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pool {
-    room: Bytes,
+pub struct WindowBudget {
+    available: Bytes,
     asked: Bytes,
 }
 
-impl Pool {
+impl WindowBudget {
     /// Of connections of which `waiting` octets wait, and that may send `out` octets beyond what has arrived, all together.
     /// `round_trip`: the longest of theirs without a queue. `segment`: of theirs.
-    pub fn new(rate: Rate, round_trip: Span, standing: Span, segment: Bytes, (waiting, out): (Bytes, Bytes)) -> Pool {
+    pub fn new(
+        rate: Rate,
+        round_trip: Span,
+        standing: Span,
+        segment: Bytes,
+        (waiting, out): (Bytes, Bytes),
+    ) -> WindowBudget {
         let wire = rate.bytes_in(round_trip);
         let beyond = wire + rate.bytes_in(standing).max(segment * SEGMENTS);
-        let room = (beyond + wire).saturating_sub(waiting + out);
-        Pool { room: room.min(beyond.saturating_sub(out)), asked: Bytes::ZERO }
+        let available = (beyond + wire).saturating_sub(waiting + out);
+        WindowBudget { available: available.min(beyond.saturating_sub(out)), asked: Bytes::ZERO }
     }
 
     /// With no more room than this.
-    pub fn within(self, room: Bytes) -> Pool {
-        Pool { room: self.room.min(room), ..self }
+    pub fn within(self, room: Bytes) -> WindowBudget {
+        WindowBudget { available: self.available.min(room), ..self }
     }
 
     /// A connection asks for so much more.
@@ -146,26 +152,26 @@ impl Pool {
 
     /// What a connection gets that has asked for so much, once all have.
     pub fn part(&self, more: Bytes) -> Bytes {
-        if self.asked <= self.room {
+        if self.asked <= self.available {
             return more;
         }
-        more.scale(self.room.get() as f64 / self.asked.get() as f64)
+        more.scale(self.available.get() as f64 / self.asked.get() as f64)
     }
 }
 
 /// How fast what a station's connections may have on its way grows once one of them begins: by what leaves meanwhile. Who calls next is
-/// not known, nor how many will; if the first of many were given all that the pool has, the others' segments would come on top of it.
+/// not known, nor how many will; if the first of many were given all that the window budget has, the others' segments would come on top of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ramp {
+pub struct SlowOpen {
     most: Bytes,
     left: Bytes,
 }
 
-impl Ramp {
+impl SlowOpen {
     /// What may be given beside what is `out`: `first` as long as nobody sends (`idle`), from then on what leaves meanwhile, too, of which
     /// `left` is the sum of all times. What is given counts once it is out, so that to ask again changes nothing. Who begins slowly, as
-    /// TCP does, is not held back, and after some round trips the [`Pool`] is what limits.
-    pub fn room(&mut self, left: Bytes, (first, out): (Bytes, Bytes), idle: bool) -> Bytes {
+    /// TCP does, is not held back, and after some round trips the [`WindowBudget`] is what limits.
+    pub fn available(&mut self, left: Bytes, (first, out): (Bytes, Bytes), idle: bool) -> Bytes {
         let more = left.saturating_sub(std::mem::replace(&mut self.left, left));
         self.most = if idle { out + first } else { self.most + more };
         self.most.saturating_sub(out)
@@ -183,7 +189,7 @@ mod tests {
     /// used, and the longest queue in milliseconds at the rate, in the second half of 100 round trips.
     fn served(round_trip: Span, first: Bytes) -> (f64, f64) {
         let (rate, standing, step) = (Rate::from_mbit(100), Span::from_millis(6), Span::from_micros(100));
-        let (mut intake, mut queued, mut edge) = (Intake::new(SEGMENT), Bytes::ZERO, first);
+        let (mut receive_window, mut queued, mut edge) = (ReceiveWindow::new(SEGMENT), Bytes::ZERO, first);
         // Octets under way, by when they arrive.
         let mut wire = VecDeque::from([(Time::ZERO + round_trip, first)]);
         let (mut arrived, mut passed, mut longest) = (Bytes::ZERO, Bytes::ZERO, Bytes::ZERO);
@@ -192,7 +198,7 @@ mod tests {
             now += step;
             let burst = wire.pop_front_if(|(at, _)| *at <= now).map_or(Bytes::ZERO, |(_, len)| len);
             (queued, arrived) = (queued + burst, arrived + burst);
-            let window = intake.window(now, Share { of: rate, among: 1 }, round_trip, standing, queued);
+            let window = receive_window.window(now, Share { of: rate, among: 1 }, round_trip, standing, queued);
             // Only arriving data carries the window to the server, and its edge does not move back.
             if !burst.is_zero() && arrived + window > edge {
                 wire.push_back((now + round_trip, arrived + window - edge));
@@ -219,13 +225,19 @@ mod tests {
 
     #[test]
     fn what_nobody_takes_closes_the_window() {
-        let mut intake = Intake::new(SEGMENT);
+        let mut receive_window = ReceiveWindow::new(SEGMENT);
         let (rate, rtt, standing) = (Rate::from_mbit(100), Span::from_millis(20), Span::from_millis(6));
         let queued = rate.bytes_in(rtt * 2 + standing);
-        let window = |intake: &mut Intake, ms: u64| {
-            intake.window(Time::ZERO + Span::from_millis(ms), Share { of: rate, among: 1 }, rtt, standing, queued)
+        let window = |receive_window: &mut ReceiveWindow, ms: u64| {
+            receive_window.window(
+                Time::ZERO + Span::from_millis(ms),
+                Share { of: rate, among: 1 },
+                rtt,
+                standing,
+                queued,
+            )
         };
-        let windows: Vec<Bytes> = (0..50).map(|ms| window(&mut intake, ms)).collect();
+        let windows: Vec<Bytes> = (0..50).map(|ms| window(&mut receive_window, ms)).collect();
         assert_eq!(windows.last(), Some(&Bytes::ZERO));
     }
 
@@ -234,7 +246,7 @@ mod tests {
         let window = |of, among, queued| {
             let (rtt, standing) = (Span::from_millis(20), Span::from_millis(6));
             let share = Share { of: Rate::from_bps(of), among };
-            Intake::new(SEGMENT).window(Time::ZERO, share, rtt, standing, Bytes::new(queued)).get()
+            ReceiveWindow::new(SEGMENT).window(Time::ZERO, share, rtt, standing, Bytes::new(queued)).get()
         };
         // 25 octets on the wire: two segments and what is left of a third.
         assert_eq!([0, 400, 1400, 5000].map(|queued| window(10_000, 1, queued)), [4200, 4200, 2800, 0]);
@@ -245,7 +257,7 @@ mod tests {
     /// A proxy that sends whole segments at so many a second, from a server so far away: the share of its rate that it uses.
     fn used(per_second: f64, round_trip: f64) -> f64 {
         let share = Share { of: Rate::from_bps((per_second * 11_200.0) as u64), among: 1 };
-        let mut intake = Intake::new(SEGMENT);
+        let mut receive_window = ReceiveWindow::new(SEGMENT);
         let (mut sent, mut acknowledged, mut passed, mut queued) = (0u64, 0u64, 0u64, 0u64);
         let (mut wire, mut next, step) = (VecDeque::new(), 0.0, 1e-4);
         for at in (0..200_000).map(|n| f64::from(n) * step) {
@@ -256,7 +268,7 @@ mod tests {
                 (queued, passed, next) = (queued - 1, passed + 1, at + 1.0 / per_second);
             }
             let (now, rtt) = (Time::ZERO + Span::from_secs_f64(at), Span::from_secs_f64(round_trip));
-            let open = intake.window(now, share, rtt, Span::from_millis(6), SEGMENT * queued);
+            let open = receive_window.window(now, share, rtt, Span::from_millis(6), SEGMENT * queued);
             while SEGMENT * (sent + 1 - acknowledged) <= open {
                 sent += 1;
                 wire.push_back(at + round_trip);
@@ -275,9 +287,9 @@ mod tests {
 
     #[test]
     fn who_begins_is_given_what_leaves_meanwhile_and_to_ask_again_changes_nothing() {
-        let mut ramp = Ramp::default();
+        let mut slow_open = SlowOpen::default();
         let mut room = |left: u64, out: u64, idle: bool| {
-            ramp.room(Bytes::new(left), (Bytes::new(5_000), Bytes::new(out)), idle).get()
+            slow_open.available(Bytes::new(left), (Bytes::new(5_000), Bytes::new(out)), idle).get()
         };
         assert_eq!([room(0, 0, true), room(70_000, 1_400, true)], [5_000, 5_000]);
         assert_eq!([room(72_000, 1_400, false), room(72_000, 1_400, false)], [7_000; 2]);
@@ -289,12 +301,12 @@ mod tests {
 
     #[test]
     fn who_begins_as_tcp_does_is_not_held_back() {
-        let mut ramp = Ramp::default();
+        let mut slow_open = SlowOpen::default();
         let first = Bytes::new(14_000);
         let (mut window, mut left) = (first, Bytes::ZERO);
-        assert_eq!(ramp.room(left, (first, Bytes::ZERO), true), first);
+        assert_eq!(slow_open.available(left, (first, Bytes::ZERO), true), first);
         for _ in 0..10 {
-            assert!(ramp.room(left, (first, Bytes::ZERO), false) >= window, "{window} of {left}");
+            assert!(slow_open.available(left, (first, Bytes::ZERO), false) >= window, "{window} of {left}");
             (left, window) = (left + window, window * 2);
         }
     }
@@ -302,19 +314,19 @@ mod tests {
     #[test]
     fn connections_together_get_what_is_left_and_each_in_proportion_to_what_it_asks() {
         // 25 000 octets on the wire, and 7500.
-        let pool = |waiting, out| {
+        let window_budget = |waiting, out| {
             let (rate, rtt, standing) = (Rate::from_mbit(10), Span::from_millis(20), Span::from_millis(6));
-            Pool::new(rate, rtt, standing, SEGMENT, (Bytes::new(waiting), Bytes::new(out)))
+            WindowBudget::new(rate, rtt, standing, SEGMENT, (Bytes::new(waiting), Bytes::new(out)))
         };
-        let parts = |mut pool: Pool, asks: [u64; 2]| {
-            asks.iter().for_each(|more| pool.ask(Bytes::new(*more)));
-            asks.map(|more| pool.part(Bytes::new(more)).get())
+        let parts = |mut window_budget: WindowBudget, asks: [u64; 2]| {
+            asks.iter().for_each(|more| window_budget.ask(Bytes::new(*more)));
+            asks.map(|more| window_budget.part(Bytes::new(more)).get())
         };
-        assert_eq!(parts(pool(0, 0), [20_000, 12_500]), [20_000, 12_500]);
-        assert_eq!(parts(pool(25_000, 2_500), [45_000, 15_000]), [22_500, 7_500], "so much may come");
-        assert_eq!(parts(pool(50_000, 2_500), [3_000, 1_000]), [3_000, 1_000]);
-        assert_eq!(parts(pool(54_000, 2_500), [3_000, 1_000]), [750, 250], "so much may come and wait");
-        assert_eq!(parts(pool(0, 40_000), [1, 2]), [0, 0]);
-        assert_eq!(parts(pool(0, 0), [0, 0]), [0, 0]);
+        assert_eq!(parts(window_budget(0, 0), [20_000, 12_500]), [20_000, 12_500]);
+        assert_eq!(parts(window_budget(25_000, 2_500), [45_000, 15_000]), [22_500, 7_500], "so much may come");
+        assert_eq!(parts(window_budget(50_000, 2_500), [3_000, 1_000]), [3_000, 1_000]);
+        assert_eq!(parts(window_budget(54_000, 2_500), [3_000, 1_000]), [750, 250], "so much may come and wait");
+        assert_eq!(parts(window_budget(0, 40_000), [1, 2]), [0, 0]);
+        assert_eq!(parts(window_budget(0, 0), [0, 0]), [0, 0]);
     }
 }
