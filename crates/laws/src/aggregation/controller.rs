@@ -239,7 +239,7 @@ impl Regulator {
             self.backhaul.update(&slot);
             let shared = slot.short || self.backhaul.clamp().is_some();
             // Of one that comes often, what is missing when a slot ends is on its way.
-            let own = |account: &Account<Loop>| !shared && !account.presence.comes_often();
+            let own = |account: &Account<Loop>| !shared && !account.activity.comes_often();
             self.ledger.iter_mut().for_each(|(_, account)| account.state.path.detect(own(account)));
         }
         let before = self.reference;
@@ -267,7 +267,7 @@ impl Regulator {
             self.retarget();
             self.make_room();
         }
-        self.ledger.iter_mut().for_each(|(_, account)| account.presence.settle());
+        self.ledger.iter_mut().for_each(|(_, account)| account.activity.settle());
         self.spread(now);
     }
 
@@ -321,7 +321,7 @@ impl Regulator {
 
     /// True if the overhead has become another, or what packets take.
     fn learn_overhead(&mut self) -> bool {
-        let Some(first) = self.leader().filter(|first| first.presence.share() >= STEADILY) else { return false };
+        let Some(first) = self.leader().filter(|first| first.activity.share() >= STEADILY) else { return false };
         let first = &first.state;
         // Where data rates are not known, frames may be short for what packets are thought to take.
         let rated = self.ledger.active().all(|account| account.state.air.rated);
@@ -397,9 +397,9 @@ impl Regulator {
     }
 
     fn outer(&mut self) {
-        let Some(Account { state, presence, .. }) = self.leader() else { return self.trust_the_model() };
+        let Some(Account { state, activity, .. }) = self.leader() else { return self.trust_the_model() };
         // Both as they were while it was there.
-        let (arrived, interval) = (state.seen.arrived / presence.share(), state.seen.interval * presence.share());
+        let (arrived, interval) = (state.seen.arrived / activity.share(), state.seen.interval * activity.share());
         let target_interval = self.reach.interval() * (1.0 + self.claim_on_others(interval));
         let mut set_point = (target_interval * arrived).min(self.cap(state));
         if self.params.allocation == Allocation::Exact {
@@ -418,7 +418,7 @@ impl Regulator {
             .collect();
         for ((_, account), level) in self.ledger.iter_mut().zip(levels) {
             account.state.target_level = level;
-            if account.presence.comes_often() {
+            if account.activity.comes_often() {
                 account.state.z = level;
             }
         }
@@ -571,11 +571,11 @@ impl Account<Loop> {
         let allowed = if params.foresees() && slot.lasted > 0.0 { allowed } else { state.grant.rate };
         let Some(sent) = slot.sent else { return };
         // What waits now says nothing of the slot's beginning: who was limited is until it is sent what it may be.
-        let still = !slot.waiting || self.presence.is_limited() && state.seen.known;
+        let still = !slot.waiting || self.activity.is_limited() && state.seen.known;
         if params.foresees() {
-            self.presence.count(now, params.most(state.air.time));
+            self.activity.count(now, params.most(state.air.time));
         }
-        self.presence.limit(allowed <= 0.0 || sent < LIMITED * allowed && still);
+        self.activity.limit(allowed <= 0.0 || sent < LIMITED * allowed && still);
         (state.seen.sent, state.seen.paced) = (sent, sent >= PACED * allowed);
     }
 
@@ -604,7 +604,7 @@ impl Account<Loop> {
         }
         let Some(arrived) = goodput else { return };
         // A frame holds no more than has come.
-        let target_level = target_level.min(self.presence.burst());
+        let target_level = target_level.min(self.activity.burst());
         path.stream = Some(backhaul::Stream { sent, arrived, lost, seconds, level, target_level, late });
         path.fresh = true;
         seen.overruns = arrived + lost < WHOLE * sent;
@@ -613,12 +613,12 @@ impl Account<Loop> {
 
     /// Its frames of this slot are known, and the rate that was allowed is what has made them.
     fn regulated(&self) -> bool {
-        self.is_active() && self.silent == 0 && self.state.seen.known && !self.presence.is_limited()
+        self.is_active() && self.silent == 0 && self.state.seen.known && !self.activity.is_limited()
     }
 
     /// And it was present for long enough for its frames to show it.
     fn shows(&self) -> bool {
-        self.regulated() && self.presence.share() >= SHOWN
+        self.regulated() && self.activity.share() >= SHOWN
     }
 
     /// It may be the reference.
@@ -633,7 +633,7 @@ impl Account<Loop> {
             _ if self.silent >= FROZEN_AFTER => Why::Silent,
             state if !state.seen.known => Why::Entering,
             state if state.grant.held => Why::Backhaul,
-            _ if self.presence.is_limited() => Why::ApplicationLimited,
+            _ if self.activity.is_limited() => Why::ApplicationLimited,
             _ if out => Why::OutOfReach,
             _ => Why::Regulated,
         }

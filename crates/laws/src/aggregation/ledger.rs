@@ -10,7 +10,7 @@
 //! Validity:   stations whose slots are Δ long.
 //! Checked by: tests::*, controller::tests
 
-use super::presence::Presence;
+use super::activity::Activity;
 use lasthop_signals::{Node, StationFeedback, StreamReport};
 use lasthop_units::{Span, Time};
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ pub struct Account<T> {
     /// What the controller keeps of it.
     pub state: T,
     /// Whether it is there.
-    pub presence: Presence,
+    pub activity: Activity,
     /// Slots in a row in which it has reported no frames.
     pub silent: u32,
     /// Mean network-layer octets of the packets sent to it; `None` before there was one.
@@ -164,7 +164,7 @@ impl<T: Default> Ledger<T> {
         if account.is_active() || !sends {
             return false;
         }
-        account.presence.enter(now, rests);
+        account.activity.enter(now, rests);
         account.silent = 0;
         account.awaited = !account.reported;
         self.awaited += usize::from(account.awaited);
@@ -172,14 +172,14 @@ impl<T: Default> Ledger<T> {
         true
     }
 
-    /// Nothing has waited for the station for a while ([`Presence::rest`]). True if it was present until now.
+    /// Nothing has waited for the station for a while ([`Activity::rest`]). True if it was present until now.
     pub fn rest(&mut self, now: Time, station: Node) -> bool {
-        self.rests && self.accounts.get_mut(&station).is_some_and(|account| account.presence.rest(now))
+        self.rests && self.accounts.get_mut(&station).is_some_and(|account| account.activity.rest(now))
     }
 
-    /// Something waits for the station ([`Presence::resume`]). True if it has rested until now.
+    /// Something waits for the station ([`Activity::resume`]). True if it has rested until now.
     pub fn resume(&mut self, now: Time, station: Node) -> bool {
-        self.accounts.get_mut(&station).is_some_and(|account| account.presence.resume(now))
+        self.accounts.get_mut(&station).is_some_and(|account| account.activity.resume(now))
     }
 
     /// When the controller wants to be woken at the latest.
@@ -245,7 +245,7 @@ impl<T: Default> Account<T> {
     fn new() -> Account<T> {
         Account {
             state: T::default(),
-            presence: Presence::default(),
+            activity: Activity::default(),
             silent: 0,
             packet_bytes: None,
             last_slot: None,
@@ -256,14 +256,14 @@ impl<T: Default> Account<T> {
         }
     }
 
-    /// It is sent to: [`Presence::is_active`].
+    /// It is sent to: [`Activity::is_active`].
     pub fn is_active(&self) -> bool {
-        self.presence.is_active()
+        self.activity.is_active()
     }
 
-    /// It has a place in the rounds: [`Presence::is_present`].
+    /// It has a place in the rounds: [`Activity::is_present`].
     pub fn is_present(&self) -> bool {
-        self.presence.is_present()
+        self.activity.is_present()
     }
 
     /// `lasted`: seconds since the last slot was closed; `rests`: as in [`Ledger`].
@@ -296,9 +296,9 @@ impl<T: Default> Account<T> {
             None => self.silent < FROZEN_AFTER,
         };
         if rests {
-            self.presence.measure(now, lasted, sent);
+            self.activity.measure(now, lasted, sent);
         }
-        self.presence.end_slot(now, active);
+        self.activity.end_slot(now, active);
         Slot { frames, sent, waiting, lasted, anew }
     }
 }

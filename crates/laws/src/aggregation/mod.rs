@@ -9,7 +9,7 @@
 //! [`LinearPi`] its predecessor, as a baseline. Of what they are made:
 //!
 //! * [`model`]: the hop as the law sees it; [`allocation`]: the best that such a hop can do;
-//! * [`ledger`]: the stations' accounts, and when a slot is over; [`presence`]: which of the stations are there;
+//! * [`ledger`]: the stations' accounts, and when a slot is over; [`activity`]: which of the stations are there;
 //! * [`overhead`]: the estimate of the access overhead; [`slope`]: what accesses and packets take where no data rates are known;
 //! * [`reach`]: what is aimed at where the target cannot be had; [`room`]: a queue at the hop too short for full frames;
 //! * [`backhaul`]: the bottleneck is not the hop at all; [`backlog`]: the hop was overrun;
@@ -28,6 +28,7 @@
 //!
 //! and obeys `decide` after each.
 
+pub mod activity;
 pub mod allocation;
 pub mod backhaul;
 pub mod backlog;
@@ -35,7 +36,6 @@ pub mod ledger;
 pub mod meter;
 pub mod model;
 pub mod overhead;
-pub mod presence;
 pub mod reach;
 pub mod room;
 pub mod slope;
@@ -46,10 +46,10 @@ mod controller;
 mod params;
 mod pi;
 
+pub use activity::REST;
 pub use controller::{Regulator, View};
 pub use params::{Allocation, OverheadRule, Params, SLOT};
 pub use pi::{LinearPi, PiParams};
-pub use presence::REST;
 
 use crate::{Entry, Parameters, Place, params};
 use lasthop_signals::{FlowId, FrameSource, Node};

@@ -56,7 +56,7 @@ impl Regulator {
     /// say that accesses take another time.
     pub(super) fn guess_airtimes(&mut self) -> bool {
         // Slots in which nobody was there leave time that no packet took.
-        let Some(first) = self.leader().filter(|first| first.presence.share() >= STEADILY) else { return false };
+        let Some(first) = self.leader().filter(|first| first.activity.share() >= STEADILY) else { return false };
         let (level, held) = (first.state.seen.level, first.state.grant.held);
         let proportions = Proportions::of(self.unrated());
         let Some(Left { packet: left, slot }) = self.left(proportions) else { return false };
@@ -161,7 +161,7 @@ impl Proportions {
 impl Account<Loop> {
     /// Takes over what its packets were `found` to take. `shown`: by rounds that they have made; `sure`: by rounds of different lengths.
     fn guess(&mut self, weight: f64, found: f64, shown: bool, sure: bool) {
-        let (held, limited) = (self.state.grant.held, self.presence.is_limited());
+        let (held, limited) = (self.state.grant.held, self.activity.is_limited());
         let OnAir { time: airtime, unshown, .. } = &mut self.state.air;
         *unshown = if shown || sure { 0 } else { unshown.saturating_add(1) };
         let half = *airtime / 2.0;

@@ -12,15 +12,15 @@
 
 use super::rounds::Ahead;
 use super::{FIRST_RATE, LEAST_Z, Loop, Regulator, SHOWN};
+use crate::aggregation::activity::{Activity, REST, Standing};
 use crate::aggregation::allocation::{exact_share, paper_share};
 use crate::aggregation::ledger::Account;
 use crate::aggregation::model::{Hop, Link, PACKET_OVERHEAD, airtime};
 use crate::aggregation::params::Allocation;
-use crate::aggregation::presence::{Presence, REST, Standing};
 use lasthop_signals::Node;
 use lasthop_units::Time;
 
-/// Whose presence has changed at one moment. What follows from that is done once for all of them.
+/// Whose activity has changed at one moment. What follows from that is done once for all of them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Moves {
     any: bool,
@@ -66,13 +66,13 @@ impl Regulator {
         if !self.ledger.resume(now, station) {
             return;
         }
-        let Some(Account { state, presence, .. }) = self.ledger.get_mut(station) else { return };
+        let Some(Account { state, activity, .. }) = self.ledger.get_mut(station) else { return };
         state.grant.passed = now;
         let known = state.seen.known || state.air.told.is_some();
         // A slot with few of its packets says nothing of a rate that it could have.
-        state.seen.known &= presence.share() >= SHOWN;
+        state.seen.known &= activity.share() >= SHOWN;
         // Where it was there when the slot began, it goes on as before.
-        if presence.before() == Standing::Absent {
+        if activity.before() == Standing::Absent {
             moves.begin.push((station, known));
         }
         moves.any = true;
@@ -114,7 +114,7 @@ impl Regulator {
     /// Levels follow who is saturated.
     pub(super) fn make_room(&mut self) {
         let same =
-            |account: &Account<Loop>| account.presence.standing() == account.presence.before() && !account.begins();
+            |account: &Account<Loop>| account.activity.standing() == account.activity.before() && !account.begins();
         if !self.params.foresees() || self.ledger.iter().all(|(_, account)| same(account)) {
             return;
         }
@@ -127,7 +127,7 @@ impl Regulator {
             let state = &mut account.state;
             if begins {
                 state.z = state.target_level;
-            } else if account.presence.standing() == Standing::Saturated {
+            } else if account.activity.standing() == Standing::Saturated {
                 state.z = (state.z * state.target_level / before).clamp(LEAST_Z, self.params.most(state.air.time));
             }
         }
@@ -136,7 +136,7 @@ impl Regulator {
     /// The model's shares for who was saturated when the last slot ended, and for who is now.
     fn before_and_after(&self) -> [f64; 2] {
         let ahead = self.ahead();
-        [self.planned(ahead, Presence::before).share, self.planned(ahead, Presence::standing).share]
+        [self.planned(ahead, Activity::before).share, self.planned(ahead, Activity::standing).share]
     }
 
     /// Where nobody was there for long enough to be measured, nobody says that the model is wrong.
@@ -152,24 +152,24 @@ impl Regulator {
 
     /// The model's packets a frame for a station, if it is saturated.
     pub(super) fn planned_level(&self, station: Node) -> Option<f64> {
-        let Account { state, presence, .. } = self.ledger.get(station)?;
-        let planned = || self.planned(self.ahead(), Presence::standing);
-        (presence.standing() == Standing::Saturated)
+        let Account { state, activity, .. } = self.ledger.get(station)?;
+        let planned = || self.planned(self.ahead(), Activity::standing);
+        (activity.standing() == Standing::Saturated)
             .then(|| (planned().uncapped_share / state.air.time).min(self.cap(state)))
     }
 
     /// Who could be the reference if it had been there for longer.
     pub(super) fn slowest_here(&self) -> Option<Node> {
-        let saturated = |account: &Account<Loop>| account.presence.standing() == Standing::Saturated;
+        let saturated = |account: &Account<Loop>| account.activity.standing() == Standing::Saturated;
         let here = self.ledger.iter().filter(|(_, account)| saturated(account) && account.state.seen.known);
         here.max_by(|(_, a), (_, b)| a.state.air.time.total_cmp(&b.state.air.time)).map(|(station, _)| station)
     }
 
     /// What the model makes of the hop, if every station has the `standing` that is said.
-    fn planned(&self, ahead: Ahead, standing: impl Fn(&Presence) -> Standing) -> Planned {
+    fn planned(&self, ahead: Ahead, standing: impl Fn(&Activity) -> Standing) -> Planned {
         let (mut links, mut frames, mut packets) = (Vec::new(), 0.0, 0.0);
         for (_, account) in self.ledger.iter() {
-            match standing(&account.presence) {
+            match standing(&account.activity) {
                 Standing::Absent => {}
                 Standing::Limited => {
                     let had = account.frames_in(ahead);
@@ -201,6 +201,6 @@ impl Account<Loop> {
     pub(super) fn begins(&self) -> bool {
         self.regulated()
             && self.is_present()
-            && (self.state.seen.joined || self.presence.before() != Standing::Saturated)
+            && (self.state.seen.joined || self.activity.before() != Standing::Saturated)
     }
 }

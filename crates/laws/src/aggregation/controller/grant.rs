@@ -31,7 +31,7 @@ pub(super) struct Grant {
     pub held: bool,
     /// True if it is bound because nothing shows what packets take.
     pub rises: bool,
-    /// Packets that it was allowed in this slot, until `passed`: not the presence's, for rates change while it is present.
+    /// Packets that it was allowed in this slot, until `passed`: not the activity's, for rates change while it is present.
     pub allowed: f64,
     pub passed: Time,
 }
@@ -84,8 +84,8 @@ impl Regulator {
 impl Account<Loop> {
     /// Packets a second that its loops ask for: at least the least rate.
     fn wanted_rate(&self, ahead: Ahead, rounds: &Rounds) -> f64 {
-        let (state, limited) = (&self.state, self.presence.is_limited());
-        let used = if limited && !self.presence.comes_often() { HEADROOM * state.seen.sent } else { f64::INFINITY };
+        let (state, limited) = (&self.state, self.activity.is_limited());
+        let used = if limited && !self.activity.comes_often() { HEADROOM * state.seen.sent } else { f64::INFINITY };
         // For itself its whole frame counts.
         let unreserved = (state.z - self.claim() * self.frames_in(ahead)).max(0.0);
         let round = rounds.next + state.air.time * unreserved / ahead.own;
@@ -95,14 +95,14 @@ impl Account<Loop> {
     /// Most packets a second while nothing shows what its packets take; infinite otherwise. `trickle`: the least that it is.
     fn proven_rate(&self, trickle: f64) -> f64 {
         let Loop { air, seen, .. } = &self.state;
-        let unproven = !air.rated && seen.known && seen.level < ROUNDS_SHOW && !self.presence.is_limited();
-        if unproven { (RISE * seen.arrived / self.presence.share().max(SHOWN)).max(trickle) } else { f64::INFINITY }
+        let unproven = !air.rated && seen.known && seen.level < ROUNDS_SHOW && !self.activity.is_limited();
+        if unproven { (RISE * seen.arrived / self.activity.share().max(SHOWN)).max(trickle) } else { f64::INFINITY }
     }
 
     /// Allows it what is `wanted`, in packets a second, as far as nothing else bounds it. `carried`: what each may have at most of what the
     /// path before the hop carries.
     fn allow(&mut self, wanted: f64, carried: f64, rounds: &Rounds) {
-        let least = rounds.least_rate(self.presence.is_limited());
+        let least = rounds.least_rate(self.activity.is_limited());
         // Rounds that are long by what limited streams use do not make a tenth of a packet rarer still.
         let trickle = TRICKLE * least.max(1.0 / rounds.singles);
         let drained = self.state.backlog.clamp().map_or(wanted, |clamp| clamp.max(trickle));

@@ -7,9 +7,9 @@
 //!             F = sum w_i o_i of the others, at most 0.9
 //!             reserved in a round:   R, or an access if that is more, but for its own rate a station counts w_i z_i
 //!             a = (T_1 - sum w mu of the uncapped - sum g_i w_i mu_i of the limited) / (number of capped),   g_i = min{ T_1 / T_i, 1 }
-//! Symbols:    R -> `ahead`, f -> `frames_in`, n -> `frames`, t -> `between` (T_i, but of who comes often `Presence::period`), p -> `claim`,
+//! Symbols:    R -> `ahead`, f -> `frames_in`, n -> `frames`, t -> `between` (T_i, but of who comes often `Activity::period`), p -> `claim`,
 //!             g -> `frames_had`, m -> `Rounds::shortest`, T_i -> `Seen::interval`, T_1 -> `Regulator::apart`, y -> `Seen::arrived`,
-//!             a -> `cap_price`, v -> `Presence::burst`, F -> `foreign`, o -> `Seen::foreign`
+//!             a -> `cap_price`, v -> `Activity::burst`, F -> `foreign`, o -> `Seen::foreign`
 //! Deviations: * R is that of the frames which the law asks for, not the last one measured: a longer round has more frames of limited
 //!               streams, which make it longer, and a law that lowers its rates for those of the last is a slot late: levels swung
 //!               between 25 and 64 packets.
@@ -56,7 +56,7 @@ pub(super) struct Rounds {
 impl Regulator {
     /// Seconds between frames of a station that is in every round.
     pub(super) fn apart(&self) -> f64 {
-        self.leader().map_or(self.reach.interval(), |first| first.state.seen.interval * first.presence.share())
+        self.leader().map_or(self.reach.interval(), |first| first.state.seen.interval * first.activity.share())
     }
 
     /// A round to come, in which every station that is not limited has a frame as long as it shall be: as far as limited ones have frames in
@@ -101,7 +101,7 @@ impl Regulator {
         if !self.params.foresees() {
             return 0.0;
         }
-        let saturated = self.ledger.present().filter(|account| !account.presence.is_limited());
+        let saturated = self.ledger.present().filter(|account| !account.activity.is_limited());
         saturated.map(|Account { state, .. }| state.air.time * state.seen.foreign).sum::<f64>().min(MOST_LIMITED)
     }
 
@@ -114,7 +114,7 @@ impl Regulator {
     /// Frames in a round of the last slot, in the mean.
     pub(super) fn frames_seen(&self) -> f64 {
         let apart = self.apart();
-        self.ledger.active().map(|account| account.presence.share() * account.frames_had(apart)).sum()
+        self.ledger.active().map(|account| account.activity.share() * account.frames_had(apart)).sum()
     }
 
     /// What rounds last with who is present.
@@ -125,7 +125,7 @@ impl Regulator {
             let (state, had) = (&account.state, account.frames_in(ahead));
             frames += had;
             reserved += state.air.time * account.claim() * had;
-            match account.presence.is_limited() {
+            match account.activity.is_limited() {
                 true => load += state.air.time * state.seen.arrived,
                 false => unlimited += state.air.time,
             }
@@ -163,10 +163,10 @@ impl Regulator {
         let Some(share) = self.share() else { return f64::INFINITY };
         let (mut capped, mut others) = (0.0, 0.0);
         for account in self.ledger.active() {
-            let Account { state, presence, .. } = account;
-            match !presence.is_limited() && share >= self.cap(state) * state.air.time {
-                true => capped += presence.share(),
-                false => others += presence.share() * state.air.time * state.seen.level * account.frames_had(round),
+            let Account { state, activity, .. } = account;
+            match !activity.is_limited() && share >= self.cap(state) * state.air.time {
+                true => capped += activity.share(),
+                false => others += activity.share() * state.air.time * state.seen.level * account.frames_had(round),
             }
         }
         if capped > 0.0 { ((round - others) / capped).max(0.0) } else { f64::INFINITY }
@@ -186,13 +186,13 @@ impl Account<Loop> {
 
     /// Frames that it had in one of the last slot.
     pub(super) fn frames_had(&self, round: f64) -> f64 {
-        if self.presence.is_limited() { (round / self.state.seen.interval).min(1.0) } else { 1.0 }
+        if self.activity.is_limited() { (round / self.state.seen.interval).min(1.0) } else { 1.0 }
     }
 
     /// Seconds from a frame to the next, if it is not in every round; rounds were `last` apart.
     fn between(&self, last: f64) -> Option<f64> {
-        match (self.presence.is_limited(), self.presence.comes_often()) {
-            (true, true) => Some(self.presence.period()),
+        match (self.activity.is_limited(), self.activity.comes_often()) {
+            (true, true) => Some(self.activity.period()),
             // What is between the frames of who is in every round is the round.
             (true, false) => Some(self.state.seen.interval).filter(|interval| *interval > EVERY * last),
             (false, _) => None,
@@ -202,11 +202,11 @@ impl Account<Loop> {
     /// Packets that are reserved for the station in a round in which it has a frame.
     pub(super) fn claim(&self) -> f64 {
         let (z, level) = (self.state.z, self.state.seen.level);
-        match (self.presence.is_limited(), self.presence.comes_often()) {
+        match (self.activity.is_limited(), self.activity.comes_often()) {
             (true, false) => z.min((HEADROOM * level).max(1.0)),
-            (true, true) => z.min(HEADROOM * self.presence.burst()),
+            (true, true) => z.min(HEADROOM * self.activity.burst()),
             // No more than it has when it comes.
-            (false, _) => z.min(self.presence.burst()),
+            (false, _) => z.min(self.activity.burst()),
         }
     }
 }

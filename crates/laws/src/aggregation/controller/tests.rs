@@ -101,7 +101,7 @@ impl Bench {
     }
 
     fn limited(&self, place: usize) -> bool {
-        self.law.ledger.get(node(place)).expect("known").presence.is_limited()
+        self.law.ledger.get(node(place)).expect("known").activity.is_limited()
     }
 
     fn rate(&self, place: usize) -> f64 {

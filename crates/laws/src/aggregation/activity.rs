@@ -33,7 +33,7 @@ const STILL_OFTEN: u32 = 2;
 
 /// One station's.
 #[derive(Clone, Debug)]
-pub struct Presence {
+pub struct Activity {
     state: State,
     limited: bool,
     before: Standing,
@@ -73,7 +73,7 @@ pub enum Standing {
     Saturated,
 }
 
-impl Presence {
+impl Activity {
     /// It is present, or rests.
     pub fn is_active(&self) -> bool {
         !matches!(self.state, State::Absent)
@@ -207,10 +207,10 @@ impl Presence {
     }
 }
 
-impl Default for Presence {
+impl Default for Activity {
     /// Of a station to which nothing was sent yet.
-    fn default() -> Presence {
-        Presence {
+    fn default() -> Activity {
+        Activity {
             state: State::Absent,
             limited: false,
             before: Standing::Absent,
@@ -234,123 +234,123 @@ mod tests {
         Time::ZERO + Span::from_millis(ms)
     }
 
-    fn present() -> Presence {
-        let mut presence = Presence::default();
-        presence.enter(at(0), false);
-        presence
+    fn present() -> Activity {
+        let mut activity = Activity::default();
+        activity.enter(at(0), false);
+        activity
     }
 
     #[test]
     fn a_station_comes_rests_resumes_and_is_absent_after_a_slot_without_anything() {
-        let mut presence = Presence::default();
-        assert!(!presence.is_active() && !presence.rest(at(0)) && !presence.resume(at(0)));
-        presence.enter(at(0), false);
-        assert_eq!(presence.standing(), Standing::Saturated);
-        assert!(!presence.resume(at(1)) && presence.rest(at(20)) && !presence.rest(at(21)));
-        assert!(presence.is_active() && presence.standing() == Standing::Absent);
-        presence.end_slot(at(500), true);
-        assert!(presence.is_active() && !presence.is_present(), "it rests on in the next slot");
-        assert!(presence.resume(at(510)) && presence.is_present());
-        presence.end_slot(at(1_000), false);
-        assert!(!presence.is_active() && !presence.resume(at(1_010)));
+        let mut activity = Activity::default();
+        assert!(!activity.is_active() && !activity.rest(at(0)) && !activity.resume(at(0)));
+        activity.enter(at(0), false);
+        assert_eq!(activity.standing(), Standing::Saturated);
+        assert!(!activity.resume(at(1)) && activity.rest(at(20)) && !activity.rest(at(21)));
+        assert!(activity.is_active() && activity.standing() == Standing::Absent);
+        activity.end_slot(at(500), true);
+        assert!(activity.is_active() && !activity.is_present(), "it rests on in the next slot");
+        assert!(activity.resume(at(510)) && activity.is_present());
+        activity.end_slot(at(1_000), false);
+        assert!(!activity.is_active() && !activity.resume(at(1_010)));
     }
 
     #[test]
     fn who_comes_with_nothing_that_waits_rests() {
-        let mut presence = Presence::default();
-        presence.enter(at(0), true);
-        assert!(presence.is_active() && !presence.is_present());
-        assert!(presence.resume(at(10)));
+        let mut activity = Activity::default();
+        activity.enter(at(0), true);
+        assert!(activity.is_active() && !activity.is_present());
+        assert!(activity.resume(at(10)));
     }
 
     #[test]
     fn who_is_limited_stays_so_while_it_rests_and_begins_anew_when_it_comes_or_resumes() {
-        let mut presence = present();
-        presence.limit(true);
-        assert_eq!(presence.standing(), Standing::Limited);
-        presence.rest(at(100));
-        assert!(presence.is_limited() && presence.standing() == Standing::Absent);
-        presence.resume(at(200));
-        assert_eq!(presence.standing(), Standing::Saturated);
-        presence.end_slot(at(500), false);
-        presence.limit(true);
-        presence.enter(at(600), false);
-        assert_eq!(presence.standing(), Standing::Saturated);
+        let mut activity = present();
+        activity.limit(true);
+        assert_eq!(activity.standing(), Standing::Limited);
+        activity.rest(at(100));
+        assert!(activity.is_limited() && activity.standing() == Standing::Absent);
+        activity.resume(at(200));
+        assert_eq!(activity.standing(), Standing::Saturated);
+        activity.end_slot(at(500), false);
+        activity.limit(true);
+        activity.enter(at(600), false);
+        assert_eq!(activity.standing(), Standing::Saturated);
     }
 
     #[test]
     fn the_standing_before_is_that_of_when_the_law_last_settled() {
-        let mut presence = present();
-        assert_eq!(presence.before(), Standing::Absent);
-        presence.settle();
-        presence.rest(at(10));
-        assert_eq!((presence.before(), presence.standing()), (Standing::Saturated, Standing::Absent));
+        let mut activity = present();
+        assert_eq!(activity.before(), Standing::Absent);
+        activity.settle();
+        activity.rest(at(10));
+        assert_eq!((activity.before(), activity.standing()), (Standing::Saturated, Standing::Absent));
     }
 
     #[test]
     fn the_share_is_the_time_in_which_something_was_there_for_it() {
         // 100 ms, of which the last 8 were none, and 158.
-        let mut presence = present();
-        presence.rest(at(100));
-        presence.resume(at(342));
-        presence.measure(at(500), 0.5, None);
-        assert!((presence.share() - 0.5).abs() < 1e-12, "{}", presence.share());
-        presence.end_slot(at(500), true);
-        presence.measure(at(1_000), 0.5, None);
-        assert_eq!(presence.share(), 1.0);
-        presence.measure(at(1_000), 0.0, None);
-        assert_eq!(presence.share(), 0.0, "of a slot of no length there is none");
-        presence.end_slot(at(1_000), false);
-        presence.enter(at(1_100), false);
-        assert_eq!(presence.share(), 1.0, "who has come is taken to have been there");
+        let mut activity = present();
+        activity.rest(at(100));
+        activity.resume(at(342));
+        activity.measure(at(500), 0.5, None);
+        assert!((activity.share() - 0.5).abs() < 1e-12, "{}", activity.share());
+        activity.end_slot(at(500), true);
+        activity.measure(at(1_000), 0.5, None);
+        assert_eq!(activity.share(), 1.0);
+        activity.measure(at(1_000), 0.0, None);
+        assert_eq!(activity.share(), 0.0, "of a slot of no length there is none");
+        activity.end_slot(at(1_000), false);
+        activity.enter(at(1_100), false);
+        assert_eq!(activity.share(), 1.0, "who has come is taken to have been there");
     }
 
     #[test]
     fn a_burst_is_what_it_was_sent_each_time_that_it_came() {
-        let mut presence = present();
-        presence.rest(at(100));
-        presence.resume(at(300));
-        presence.measure(at(500), 0.5, None);
-        assert_eq!(presence.burst(), f64::INFINITY, "the proxy has not told");
-        presence.measure(at(500), 0.5, Some(40.0));
-        assert_eq!(presence.burst(), 10.0);
-        presence.measure(at(500), 0.5, Some(1.0));
-        assert_eq!(presence.burst(), 1.0, "there is no part of a packet");
-        presence.end_slot(at(500), true);
-        presence.measure(at(1_000), 0.5, Some(40.0));
-        assert_eq!(presence.burst(), f64::INFINITY, "it was there all the time");
+        let mut activity = present();
+        activity.rest(at(100));
+        activity.resume(at(300));
+        activity.measure(at(500), 0.5, None);
+        assert_eq!(activity.burst(), f64::INFINITY, "the proxy has not told");
+        activity.measure(at(500), 0.5, Some(40.0));
+        assert_eq!(activity.burst(), 10.0);
+        activity.measure(at(500), 0.5, Some(1.0));
+        assert_eq!(activity.burst(), 1.0, "there is no part of a packet");
+        activity.end_slot(at(500), true);
+        activity.measure(at(1_000), 0.5, Some(40.0));
+        assert_eq!(activity.burst(), f64::INFINITY, "it was there all the time");
     }
 
     /// A slot of half a second in which two packets came each time.
-    fn slot(presence: &mut Presence, number: u64, times: u64) {
+    fn slot(activity: &mut Activity, number: u64, times: u64) {
         for time in 0..times {
-            presence.resume(at(500 * number + 20 * time));
-            presence.rest(at(500 * number + 20 * time + 10));
+            activity.resume(at(500 * number + 20 * time));
+            activity.rest(at(500 * number + 20 * time + 10));
         }
         let end = at(500 * (number + 1));
-        presence.measure(end, 0.5, Some(4.0 * times as f64));
-        presence.end_slot(end, true);
-        presence.count(end, 40.0);
+        activity.measure(end, 0.5, Some(4.0 * times as f64));
+        activity.end_slot(end, true);
+        activity.count(end, 40.0);
     }
 
     #[test]
     fn who_comes_often_for_little_is_present_and_limited_all_slot_long() {
-        let mut presence = Presence::default();
-        presence.enter(at(0), true);
-        slot(&mut presence, 0, 2);
-        assert!(!presence.comes_often() && !presence.is_present(), "it entered and came twice");
-        slot(&mut presence, 1, 25);
-        assert!(presence.comes_often() && presence.standing() == Standing::Limited);
-        assert_eq!((presence.burst(), presence.period()), (2.0, 0.02));
-        slot(&mut presence, 2, 25);
-        assert_eq!((presence.share(), presence.burst(), presence.period()), (1.0, 2.0, 0.02), "counted as before");
-        slot(&mut presence, 3, 2);
-        assert!(presence.comes_often(), "it may have waited for longer");
-        slot(&mut presence, 4, 1);
-        assert!(!presence.comes_often() && presence.standing() == Standing::Absent, "nothing waits");
+        let mut activity = Activity::default();
+        activity.enter(at(0), true);
+        slot(&mut activity, 0, 2);
+        assert!(!activity.comes_often() && !activity.is_present(), "it entered and came twice");
+        slot(&mut activity, 1, 25);
+        assert!(activity.comes_often() && activity.standing() == Standing::Limited);
+        assert_eq!((activity.burst(), activity.period()), (2.0, 0.02));
+        slot(&mut activity, 2, 25);
+        assert_eq!((activity.share(), activity.burst(), activity.period()), (1.0, 2.0, 0.02), "counted as before");
+        slot(&mut activity, 3, 2);
+        assert!(activity.comes_often(), "it may have waited for longer");
+        slot(&mut activity, 4, 1);
+        assert!(!activity.comes_often() && activity.standing() == Standing::Absent, "nothing waits");
         // Frames that do not hold what comes are those of one that sends all that it may.
-        (5..7).for_each(|number| slot(&mut presence, number, 25));
-        presence.count(at(3_500), 1.0);
-        assert!(!presence.comes_often());
+        (5..7).for_each(|number| slot(&mut activity, number, 25));
+        activity.count(at(3_500), 1.0);
+        assert!(!activity.comes_often());
     }
 }
