@@ -19,7 +19,7 @@
 //!               arrived less what drains them within a slot (`Backlog`). z then rests, for it has not made the frames of a
 //!               drain; but not in the slot before it, so that rates that are too high fall with every drain. It is a tenth of a
 //!               packet a round at least (`TRICKLE`), and of a round of single packets where limited streams make rounds longer.
-//!             * Where T̄ is out of reach, a longer interval takes its place (`reach`).
+//!             * Where T̄ is out of reach, a longer interval takes its place (`feasible_target`).
 //!             * Where the overhead is found to be another (`overhead`), T̄ comes into or out of reach, or a packet of the
 //!               reference takes another time, by a quarter in two slots or in one after calm ones, ν' is the model's
 //!               (`allocation`) and z' the target; in the last case z' only of those whose packets do. What they had made
@@ -54,12 +54,12 @@ mod seen;
 
 use super::backhaul::{self, Detector, Earliest};
 use super::backlog::{self, Backlog};
+use super::feasible_target::FeasibleTarget;
 use super::flow_of;
 use super::ledger::{Account, FROZEN_AFTER, Frames, Ledger, Slot};
 use super::model::PACKET_OVERHEAD;
 use super::overhead::{Change, Overhead, Sample};
 use super::params::{Allocation, Params};
-use super::reach::Reach;
 use super::room::Room;
 use super::slope::Slope;
 use crate::{Decision, HopLaw, Observation, ParamError, Why};
@@ -82,7 +82,7 @@ pub struct Regulator {
     /// Which interval the hop's queue has room for.
     room: Room,
     /// Which interval is aimed at.
-    reach: Reach,
+    feasible_target: FeasibleTarget,
     /// Packets a frame of the reference station that the outer loop asks for (ν).
     nu: f64,
     /// The slowest station, which the outer loop measures.
@@ -183,7 +183,7 @@ impl Regulator {
             overhead: Overhead::new(params.overhead.as_secs_f64(), params.overhead_rule),
             slope: (0, Slope::default()),
             room: Room::new(params.target.as_secs_f64()),
-            reach: Reach::new(params.target.as_secs_f64(), params.overhead_rule),
+            feasible_target: FeasibleTarget::new(params.target.as_secs_f64(), params.overhead_rule),
             nu: 1.0,
             reference: None,
             told_in: None,
@@ -219,7 +219,7 @@ impl Regulator {
             level: seen.level,
             target_level: *target_level,
             interval: seen.interval,
-            target_interval: self.reach.interval(),
+            target_interval: self.feasible_target.interval(),
             rate: grant.rate,
             airtime: air.time,
             active: account.is_present(),
@@ -227,7 +227,7 @@ impl Regulator {
     }
 
     fn tick(&mut self, now: Time) {
-        let (params, target_interval) = (&self.params, self.reach.interval());
+        let (params, target_interval) = (&self.params, self.feasible_target.interval());
         // Before this slot says what its packets take now.
         self.told_in = self.reference.map(|station| (station, self.airtime_of(station))).or(self.told_in);
         self.ledger.iter_mut().for_each(|(_, account)| account.state.grant.pass(now, account.is_present()));
@@ -250,7 +250,7 @@ impl Regulator {
         let changed = self.learn_overhead() || guessed;
         let shortest = self.rounds(self.ahead()).shortest;
         let crowded = self.look_for_room(shortest);
-        let turned = self.reach.update(self.overhead(), shortest, changed) || crowded;
+        let turned = self.feasible_target.update(self.overhead(), shortest, changed) || crowded;
         // As published, the outer loop finds out by itself.
         let shifted = self.reference == before && self.leader().is_some_and(|first| first.state.air.shifted);
         if self.params.foresees() && (changed || turned || shifted) {
@@ -279,12 +279,12 @@ impl Regulator {
             self.ledger.active().filter(|account| account.state.path.fresh && account.state.path.own.clamp().is_none());
         let fresh = fresh.filter_map(|account| account.state.path.stream);
         let Some(slot) = backhaul::Slot::of(fresh).filter(|slot| !slot.short && slot.sent > 0.0) else { return false };
-        if !self.params.foresees() || self.reach.is_out() || self.backhaul.clamp().is_some() {
+        if !self.params.foresees() || self.feasible_target.is_out() || self.backhaul.clamp().is_some() {
             return false;
         }
         let lost = if slot.lost * slot.seconds < HARDLY_ANY { 0.0 } else { slot.lost / slot.sent };
         let changed = self.room.update(lost, shortest);
-        self.reach.bound(self.room.interval());
+        self.feasible_target.bound(self.room.interval());
         changed
     }
 
@@ -400,7 +400,7 @@ impl Regulator {
         let Some(Account { state, activity, .. }) = self.leader() else { return self.trust_the_model() };
         // Both as they were while it was there.
         let (arrived, interval) = (state.seen.arrived / activity.share(), state.seen.interval * activity.share());
-        let target_interval = self.reach.interval() * (1.0 + self.claim_on_others(interval));
+        let target_interval = self.feasible_target.interval() * (1.0 + self.claim_on_others(interval));
         let mut set_point = (target_interval * arrived).min(self.cap(state));
         if self.params.allocation == Allocation::Exact {
             set_point = set_point.min(self.cap_price(interval) / state.air.time);
@@ -484,7 +484,7 @@ impl HopLaw for Regulator {
         let bits = self.params.packet.bits() as f64;
         let revisit = self.ledger.deadline();
         for (station, account) in self.ledger.iter() {
-            let why = account.why(self.reach.is_out());
+            let why = account.why(self.feasible_target.is_out());
             let bits = account.packet_bytes.map_or(bits, |bytes| bytes * 8.0);
             let pacing = Rate::from_bps((account.state.grant.rate * bits) as u64).max(SLOWEST);
             each(flow_of(station), Decision { pacing: Some(pacing), revisit, ..Decision::unlimited(why) });

@@ -183,8 +183,8 @@ impl Regulator {
         }
         let hop = Hop { overhead: self.overhead.round(links.len() as f64 + frames) + packets, links };
         let uncapped_share = match self.params.allocation {
-            Allocation::Exact => exact_share(&hop, self.reach.interval()),
-            Allocation::Paper => paper_share(&hop, self.reach.interval()),
+            Allocation::Exact => exact_share(&hop, self.feasible_target.interval()),
+            Allocation::Paper => paper_share(&hop, self.feasible_target.interval()),
         };
         let has = |link: &Link| link.airtime * (uncapped_share / link.airtime).min(link.most);
         Planned { uncapped_share, share: hop.links.iter().map(has).fold(0.0, f64::max) }

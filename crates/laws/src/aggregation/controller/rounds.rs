@@ -56,7 +56,8 @@ pub(super) struct Rounds {
 impl Regulator {
     /// Seconds between frames of a station that is in every round.
     pub(super) fn apart(&self) -> f64 {
-        self.leader().map_or(self.reach.interval(), |first| first.state.seen.interval * first.activity.share())
+        self.leader()
+            .map_or(self.feasible_target.interval(), |first| first.state.seen.interval * first.activity.share())
     }
 
     /// A round to come, in which every station that is not limited has a frame as long as it shall be: as far as limited ones have frames in
@@ -148,7 +149,7 @@ impl Regulator {
         let accesses = self.frames_seen() * self.params.overhead.as_secs_f64() / round;
         let others = 1.0 - own - accesses;
         // Rounds that are far shorter leave room: the rest of the time is nobody's.
-        let crowded = round >= CROWDED * self.reach.interval();
+        let crowded = round >= CROWDED * self.feasible_target.interval();
         if self.params.foresees() && crowded && others > own && own > 0.0 {
             CLAIM * (others - own) / (others + own)
         } else {

@@ -109,7 +109,7 @@ impl Bench {
     }
 
     fn why(&self, place: usize) -> Why {
-        self.law.ledger.get(node(place)).expect("known").why(self.law.reach.is_out())
+        self.law.ledger.get(node(place)).expect("known").why(self.law.feasible_target.is_out())
     }
 }
 
@@ -495,7 +495,7 @@ fn stations_that_are_sent_next_to_nothing_are_not_in_every_round() {
         acts.extend(vec![few(each); 60]);
         bench.slots(80, &acts);
         let here = format!("T {target}, {each} a slot beside {mbit} Mbit/s");
-        assert!(!bench.law.reach.is_out(), "{here}");
+        assert!(!bench.law.feasible_target.is_out(), "{here}");
         let load = 60.0 * few(each).offered * (airtime(12_384.0, 390e6) + 200e-6);
         let ratio = bench.rate(0) / alone.rate(0);
         assert!((ratio / (1.0 - load) - 1.0).abs() < 0.05, "{here}: {ratio} of what it gets alone, they take {load}");

@@ -19,7 +19,7 @@ use super::params::OverheadRule;
 
 /// Whether the target can be had.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reach {
+pub struct FeasibleTarget {
     /// The target, seconds.
     asked: f64,
     /// What the hop's queue has room for, seconds.
@@ -41,10 +41,17 @@ const PATIENCE: u32 = 2;
 /// Share of the time that packets are to have where the target is out of reach.
 const USED: f64 = 0.5;
 
-impl Reach {
+impl FeasibleTarget {
     /// Aims at `asked` seconds.
-    pub fn new(asked: f64, rule: OverheadRule) -> Reach {
-        Reach { asked, room: asked, interval: asked, out: false, against: 0, yields: rule == OverheadRule::Access }
+    pub fn new(asked: f64, rule: OverheadRule) -> FeasibleTarget {
+        FeasibleTarget {
+            asked,
+            room: asked,
+            interval: asked,
+            out: false,
+            against: 0,
+            yields: rule == OverheadRule::Access,
+        }
     }
 
     /// Nothing longer than `room` is to be aimed at while the target is within reach.
@@ -84,55 +91,58 @@ impl Reach {
 mod tests {
     use super::*;
 
-    fn reach() -> Reach {
-        Reach::new(10e-3, OverheadRule::Access)
+    fn feasible_target() -> FeasibleTarget {
+        FeasibleTarget::new(10e-3, OverheadRule::Access)
     }
 
     #[test]
     fn a_round_that_is_longer_in_two_slots_makes_half_of_the_air_the_aim() {
-        let mut reach = reach();
-        assert!(!reach.update(60e-3, 60.8e-3, false) && !reach.is_out(), "one slot is not believed");
-        assert!(reach.update(60e-3, 60.8e-3, false) && reach.is_out());
-        assert_eq!(reach.interval(), 120e-3);
+        let mut feasible_target = feasible_target();
+        assert!(
+            !feasible_target.update(60e-3, 60.8e-3, false) && !feasible_target.is_out(),
+            "one slot is not believed"
+        );
+        assert!(feasible_target.update(60e-3, 60.8e-3, false) && feasible_target.is_out());
+        assert_eq!(feasible_target.interval(), 120e-3);
         // It follows what is believed of the overhead, and packets that take most of the time as singles stay single.
-        assert!(!reach.update(40e-3, 40.8e-3, false));
-        assert_eq!(reach.interval(), 80e-3);
-        reach.update(4e-3, 14e-3, false);
-        assert_eq!(reach.interval(), 14e-3);
+        assert!(!feasible_target.update(40e-3, 40.8e-3, false));
+        assert_eq!(feasible_target.interval(), 80e-3);
+        feasible_target.update(4e-3, 14e-3, false);
+        assert_eq!(feasible_target.interval(), 14e-3);
     }
 
     #[test]
     fn it_returns_when_single_packets_fit_again_and_between_the_two_nothing_changes() {
-        let mut reach = reach();
+        let mut feasible_target = feasible_target();
         for _ in 0..10 {
-            assert!(!reach.update(9.6e-3, 10.4e-3, false), "4 % too long");
+            assert!(!feasible_target.update(9.6e-3, 10.4e-3, false), "4 % too long");
         }
-        assert!(reach.update(30e-3, 30.8e-3, true), "two slots have said so");
+        assert!(feasible_target.update(30e-3, 30.8e-3, true), "two slots have said so");
         for _ in 0..10 {
-            assert!(!reach.update(9.6e-3, 10.4e-3, false));
+            assert!(!feasible_target.update(9.6e-3, 10.4e-3, false));
         }
-        assert_eq!(reach.interval(), 19.2e-3);
+        assert_eq!(feasible_target.interval(), 19.2e-3);
         assert!(
-            !reach.update(9e-3, 9.8e-3, false)
-                && !reach.update(9.6e-3, 10.4e-3, false)
-                && !reach.update(9e-3, 9.8e-3, false)
+            !feasible_target.update(9e-3, 9.8e-3, false)
+                && !feasible_target.update(9.6e-3, 10.4e-3, false)
+                && !feasible_target.update(9e-3, 9.8e-3, false)
         );
-        assert!(reach.update(9e-3, 9.8e-3, false));
-        assert_eq!((reach.interval(), reach.is_out()), (10e-3, false));
+        assert!(feasible_target.update(9e-3, 9.8e-3, false));
+        assert_eq!((feasible_target.interval(), feasible_target.is_out()), (10e-3, false));
     }
 
     #[test]
     fn half_of_the_air_is_never_aimed_at_in_less_than_the_target() {
-        let mut reach = reach();
-        reach.update(11e-3, 11e-3, true);
-        reach.update(4e-3, 9.5e-3, false);
-        assert_eq!(reach.interval(), 10e-3);
+        let mut feasible_target = feasible_target();
+        feasible_target.update(11e-3, 11e-3, true);
+        feasible_target.update(4e-3, 9.5e-3, false);
+        assert_eq!(feasible_target.interval(), 10e-3);
     }
 
     #[test]
     fn the_published_law_gives_no_target_up() {
-        let mut reach = Reach::new(10e-3, OverheadRule::Round);
-        (0..10).for_each(|_| assert!(!reach.update(60e-3, 61e-3, true)));
-        assert_eq!(reach.interval(), 10e-3);
+        let mut feasible_target = FeasibleTarget::new(10e-3, OverheadRule::Round);
+        (0..10).for_each(|_| assert!(!feasible_target.update(60e-3, 61e-3, true)));
+        assert_eq!(feasible_target.interval(), 10e-3);
     }
 }
