@@ -31,7 +31,7 @@
 //!             * None of these touches the loop near its equilibrium, where frames are not full and ĉ changes by β.
 //!             * What others send to a station is in its frames, too: packets beyond two for each that is new (`foreign`). They
 //!               take their share of any round, and x' is for rounds longer by that.
-//!             * Where the hop's queue has no room for what a round brings, a shorter interval takes T̄'s place (`room`).
+//!             * Where the hop's queue has no room for what a round brings, a shorter interval takes T̄'s place (`short_queue`).
 //!             * MPDUs that are damaged are in frames again, and the window of the Block Ack keeps these short: x' is
 //!               divided by the packets in frames for each that is new (`repeats`, two at most), N̄_i is at most three quarters of what
 //!               frames were found to hold, and where that is found z' is 0.9 of what the hop carried, by the model
@@ -60,7 +60,7 @@ use super::ledger::{Account, FROZEN_AFTER, Frames, Ledger, Slot};
 use super::model::PACKET_OVERHEAD;
 use super::overhead::{Change, Overhead, Sample};
 use super::params::{Allocation, Params};
-use super::room::Room;
+use super::short_queue::ShortQueue;
 use super::slope::Slope;
 use crate::{Decision, HopLaw, Observation, ParamError, Why};
 use coming::Moves;
@@ -80,7 +80,7 @@ pub struct Regulator {
     /// What rounds of different lengths say where no data rates are known, of so many stations without them.
     slope: (usize, Slope),
     /// Which interval the hop's queue has room for.
-    room: Room,
+    short_queue: ShortQueue,
     /// Which interval is aimed at.
     feasible_target: FeasibleTarget,
     /// Packets a frame of the reference station that the outer loop asks for (ν).
@@ -182,7 +182,7 @@ impl Regulator {
             ledger: Ledger::new(params.interval, params.foresees()),
             overhead: Overhead::new(params.overhead.as_secs_f64(), params.overhead_rule),
             slope: (0, Slope::default()),
-            room: Room::new(params.target.as_secs_f64()),
+            short_queue: ShortQueue::new(params.target.as_secs_f64()),
             feasible_target: FeasibleTarget::new(params.target.as_secs_f64(), params.overhead_rule),
             nu: 1.0,
             reference: None,
@@ -249,7 +249,7 @@ impl Regulator {
         let guessed = self.guess_airtimes();
         let changed = self.learn_overhead() || guessed;
         let shortest = self.rounds(self.ahead()).shortest;
-        let crowded = self.look_for_room(shortest);
+        let crowded = self.check_short_queue(shortest);
         let turned = self.feasible_target.update(self.overhead(), shortest, changed) || crowded;
         // As published, the outer loop finds out by itself.
         let shifted = self.reference == before && self.leader().is_some_and(|first| first.state.air.shifted);
@@ -273,7 +273,7 @@ impl Regulator {
 
     /// Finds out whether the hop's queue has room for an interval; true if it is another now. Where rounds are longer than the target whatever is
     /// sent, or packets are lost before the hop, losses say nothing of that.
-    fn look_for_room(&mut self, shortest: f64) -> bool {
+    fn check_short_queue(&mut self, shortest: f64) -> bool {
         // Who misses packets that others do not misses them elsewhere.
         let fresh =
             self.ledger.active().filter(|account| account.state.path.fresh && account.state.path.own.clamp().is_none());
@@ -283,8 +283,8 @@ impl Regulator {
             return false;
         }
         let lost = if slot.lost * slot.seconds < HARDLY_ANY { 0.0 } else { slot.lost / slot.sent };
-        let changed = self.room.update(lost, shortest);
-        self.feasible_target.bound(self.room.interval());
+        let changed = self.short_queue.update(lost, shortest);
+        self.feasible_target.bound(self.short_queue.interval());
         changed
     }
 

@@ -4,7 +4,7 @@
 //!             out of reach from the second slot in a row with m > 1.05 T̄ on,   within reach from the second with m < T̄ on;
 //!             from the first, if two slots have just told another ĉ
 //!             within reach  T = min{ T̄, b },   out of reach  T = max{ T̄, m, ĉ / (1 - 1/2) }
-//! Symbols:    ĉ -> `overhead`, m -> `shortest`, T̄ -> `asked`, b -> `room` ([`super::room`]), T -> `interval`
+//! Symbols:    ĉ -> `overhead`, m -> `shortest`, T̄ -> `asked`, b -> `queue_limit` ([`super::short_queue`]), T -> `interval`
 //! Deviations: what is published sends single packets, in rounds of m. Why another interval: decision 9.
 //!             * Where ĉ is most of m, single packets take hardly any of the air, and T̄ is missed in any case. What is aimed at is the
 //!               shortest interval in which packets take half of the time; slow packets take that as singles.
@@ -23,7 +23,7 @@ pub struct FeasibleTarget {
     /// The target, seconds.
     asked: f64,
     /// What the hop's queue has room for, seconds.
-    room: f64,
+    queue_limit: f64,
     /// What is aimed at, seconds.
     interval: f64,
     /// True while the target counts as out of reach.
@@ -46,7 +46,7 @@ impl FeasibleTarget {
     pub fn new(asked: f64, rule: OverheadRule) -> FeasibleTarget {
         FeasibleTarget {
             asked,
-            room: asked,
+            queue_limit: asked,
             interval: asked,
             out: false,
             against: 0,
@@ -54,9 +54,9 @@ impl FeasibleTarget {
         }
     }
 
-    /// Nothing longer than `room` is to be aimed at while the target is within reach.
-    pub fn bound(&mut self, room: f64) {
-        self.room = room;
+    /// Nothing longer than `queue_limit` is to be aimed at while the target is within reach.
+    pub fn bound(&mut self, queue_limit: f64) {
+        self.queue_limit = queue_limit;
     }
 
     /// Folds one slot in, after which a round is believed to last `shortest` seconds at the least, `overhead` of them for accesses.
@@ -72,7 +72,7 @@ impl FeasibleTarget {
             (self.out, self.against) = (!self.out, 0);
         }
         let useful = shortest.max(overhead / (1.0 - USED));
-        self.interval = if self.out { self.asked.max(useful) } else { self.asked.min(self.room) };
+        self.interval = if self.out { self.asked.max(useful) } else { self.asked.min(self.queue_limit) };
         turns
     }
 

@@ -94,7 +94,7 @@ impl Regulator {
             true => {
                 let [before, after] = self.before_and_after();
                 // Of those that were there last there is nobody to share with: the model's share is all that is known.
-                if before <= 0.0 { after } else { share * room(before, after) }
+                if before <= 0.0 { after } else { share * share_factor(before, after) }
             }
             false => share,
         };
@@ -119,7 +119,7 @@ impl Regulator {
             return;
         }
         let [before, after] = self.before_and_after();
-        self.nu = (self.nu * room(before, after)).clamp(1.0, f64::from(self.params.max_packets));
+        self.nu = (self.nu * share_factor(before, after)).clamp(1.0, f64::from(self.params.max_packets));
         let levels: Vec<f64> = self.ledger.iter().map(|(_, account)| account.state.target_level).collect();
         self.retarget();
         for ((_, account), before) in self.ledger.iter_mut().zip(levels) {
@@ -192,7 +192,7 @@ impl Regulator {
 }
 
 /// By what factor the share of a station changes with who is saturated now and was not when the last slot ended, or was.
-fn room(before: f64, after: f64) -> f64 {
+fn share_factor(before: f64, after: f64) -> f64 {
     if before > 0.0 && after > 0.0 { after / before } else { 1.0 }
 }
 

@@ -15,7 +15,7 @@
 
 /// Which interval the hop's queue has room for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Room {
+pub struct ShortQueue {
     /// The target, seconds.
     asked: f64,
     /// What is aimed at in its place, seconds.
@@ -66,12 +66,12 @@ const CONFIRMED: u32 = 6;
 /// Slots for which nothing is tried then: from a minute, as slots are by default, to 16.
 const PAUSE: [u32; 2] = [120, 1920];
 
-impl Room {
-    /// Room for all that comes within `asked` seconds.
-    pub fn new(asked: f64) -> Room {
+impl ShortQueue {
+    /// A queue with room for all that comes within `asked` seconds.
+    pub fn new(asked: f64) -> ShortQueue {
         let (held, pause) = (None, PAUSE[0]);
         let (refuted, confirmed, lossy, clean, rest) = (0, 0, 0, 0, 0);
-        Room { asked, interval: asked, held, refuted, confirmed, lossy, clean, shortened: false, rest, pause }
+        ShortQueue { asked, interval: asked, held, refuted, confirmed, lossy, clean, shortened: false, rest, pause }
     }
 
     /// Folds one slot in, of whose packets this share was `lost` at the hop, and in which a round could have lasted `shortest` seconds. True if
@@ -96,7 +96,7 @@ impl Room {
         self.judge(lost, least);
         if self.refuted >= REFUTED {
             let pause = (2 * self.pause).min(PAUSE[1]);
-            *self = Room { rest: self.pause, pause, ..Room::new(self.asked) };
+            *self = ShortQueue { rest: self.pause, pause, ..ShortQueue::new(self.asked) };
             return true;
         }
         let shorter = (SHORTER * self.interval).max(least);
@@ -152,42 +152,45 @@ mod tests {
     use super::*;
 
     /// Feeds slots of a hop whose queue holds what comes in `fits` seconds, and loses what does not fit; gives the intervals.
-    fn intervals(room: &mut Room, slots: usize, fits: f64) -> Vec<f64> {
+    fn intervals(short_queue: &mut ShortQueue, slots: usize, fits: f64) -> Vec<f64> {
         let lost = |interval: f64| (1.0 - fits / interval).max(0.0);
-        let step = |room: &mut Room| {
-            room.update(lost(room.interval()), 0.0);
-            room.interval()
+        let step = |short_queue: &mut ShortQueue| {
+            short_queue.update(lost(short_queue.interval()), 0.0);
+            short_queue.interval()
         };
-        (0..slots).map(|_| step(room)).collect()
+        (0..slots).map(|_| step(short_queue)).collect()
     }
 
     #[test]
     fn the_interval_shrinks_to_what_fits_and_comes_back_when_more_does() {
-        let mut room = Room::new(10e-3);
-        let short = intervals(&mut room, 100, 4e-3);
+        let mut short_queue = ShortQueue::new(10e-3);
+        let short = intervals(&mut short_queue, 100, 4e-3);
         assert!(short[20..].iter().all(|interval| (2.5e-3..4.2e-3).contains(interval)), "{:?}", &short[20..]);
         // Slots with losses are few: one in eighteen.
         let lossy = short[20..].iter().filter(|interval| **interval > 4e-3 / (1.0 - LOSSY)).count();
         assert!(lossy <= 5, "{lossy} of 80");
-        let long = intervals(&mut room, 100, 1.0);
+        let long = intervals(&mut short_queue, 100, 1.0);
         assert_eq!(long.last(), Some(&10e-3));
     }
 
     #[test]
     fn slots_with_losses_while_a_hop_becomes_slower_are_not_the_queues() {
-        let mut room = Room::new(10e-3);
+        let mut short_queue = ShortQueue::new(10e-3);
         for slot in 0..60 {
-            assert!(!room.update(if slot % 12 < 2 { 0.3 } else { 0.0 }, 0.0), "two, and then none for a while");
-            assert!(!room.update(0.0, 0.0));
+            assert!(!short_queue.update(if slot % 12 < 2 { 0.3 } else { 0.0 }, 0.0), "two, and then none for a while");
+            assert!(!short_queue.update(0.0, 0.0));
         }
         for slot in 0..60 {
-            assert!(!room.update(if slot % 6 == 0 { 0.3 } else { 0.0 }, 0.0), "one of six");
+            assert!(!short_queue.update(if slot % 6 == 0 { 0.3 } else { 0.0 }, 0.0), "one of six");
         }
-        assert_eq!(room.interval(), 10e-3);
-        (0..PATIENCE).for_each(|_| assert!(!room.update(0.0, 0.0)));
-        assert!(!room.update(0.3, 0.0) && !room.update(0.3, 0.0) && room.update(0.3, 0.0), "three in a row");
-        assert!((room.interval() - 7e-3).abs() < 1e-9);
-        assert!(!room.update(0.3, 0.0), "what was under way when the interval became shorter says nothing");
+        assert_eq!(short_queue.interval(), 10e-3);
+        (0..PATIENCE).for_each(|_| assert!(!short_queue.update(0.0, 0.0)));
+        assert!(
+            !short_queue.update(0.3, 0.0) && !short_queue.update(0.3, 0.0) && short_queue.update(0.3, 0.0),
+            "three in a row"
+        );
+        assert!((short_queue.interval() - 7e-3).abs() < 1e-9);
+        assert!(!short_queue.update(0.3, 0.0), "what was under way when the interval became shorter says nothing");
     }
 
     /// A sequence that looks random: shares of 1, evenly.
@@ -201,11 +204,11 @@ mod tests {
 
     /// The mean interval of slots with these losses, as a share of the target, where rounds of single packets last `shortest`.
     fn kept(shortest: f64, lost: impl Iterator<Item = f64>) -> f64 {
-        let mut room = Room::new(10e-3);
+        let mut short_queue = ShortQueue::new(10e-3);
         let (mut sum, mut slots) = (0.0, 0.0);
         for lost in lost {
-            room.update(lost, shortest);
-            (sum, slots) = (sum + room.interval() / 10e-3, slots + 1.0);
+            short_queue.update(lost, shortest);
+            (sum, slots) = (sum + short_queue.interval() / 10e-3, slots + 1.0);
         }
         sum / slots
     }
@@ -241,12 +244,12 @@ mod tests {
     #[test]
     fn room_that_is_not_quite_the_same_from_slot_to_slot_is_found_all_the_same() {
         for fits in [1e-3, 2e-3, 4e-3, 6e-3, 8e-3, 9.5e-3] {
-            let mut room = Room::new(10e-3);
+            let mut short_queue = ShortQueue::new(10e-3);
             let mut lost = 0.0;
             for at in noise().take(2400) {
-                let share = (1.0 - fits * (0.9 + 0.2 * at) / room.interval()).max(0.0);
+                let share = (1.0 - fits * (0.9 + 0.2 * at) / short_queue.interval()).max(0.0);
                 lost += share;
-                room.update(share, 0.0);
+                short_queue.update(share, 0.0);
             }
             // The target would lose all that does not fit.
             let (share, whole) = (lost / 2400.0, 1.0 - fits / 10e-3);
@@ -256,9 +259,9 @@ mod tests {
 
     #[test]
     fn less_room_than_there_was_is_not_taken_for_losses_on_the_air() {
-        let mut room = Room::new(10e-3);
-        intervals(&mut room, 100, 9.7e-3);
-        let short = intervals(&mut room, 100, 3e-3);
+        let mut short_queue = ShortQueue::new(10e-3);
+        intervals(&mut short_queue, 100, 9.7e-3);
+        let short = intervals(&mut short_queue, 100, 3e-3);
         let fit = short[30..].iter().filter(|interval| (1.8e-3..3.2e-3).contains(*interval)).count();
         // But for those in which the target is tried again.
         assert!(fit >= 66, "{fit} of 70: {short:?}");
@@ -266,28 +269,28 @@ mod tests {
 
     #[test]
     fn hardly_any_room_is_found_all_the_same() {
-        let mut room = Room::new(10e-3);
-        let short = intervals(&mut room, 100, 0.5e-3);
+        let mut short_queue = ShortQueue::new(10e-3);
+        let short = intervals(&mut short_queue, 100, 0.5e-3);
         assert!(short[20..].iter().all(|interval| (0.3e-3..0.6e-3).contains(interval)), "{:?}", &short[20..]);
     }
 
     #[test]
     fn rounds_are_no_shorter_than_single_packets_make_them() {
-        let mut room = Room::new(10e-3);
+        let mut short_queue = ShortQueue::new(10e-3);
         for _ in 0..200 {
-            room.update((1.0 - 1e-3 / room.interval()).max(0.0), 4e-3);
-            assert!(room.interval() >= LEAST * 4e-3, "{}", room.interval());
+            short_queue.update((1.0 - 1e-3 / short_queue.interval()).max(0.0), 4e-3);
+            assert!(short_queue.interval() >= LEAST * 4e-3, "{}", short_queue.interval());
         }
         // Those that come make the shortest longer.
-        room.update(0.0, 6e-3);
-        assert!(room.interval() >= LEAST * 6e-3, "{}", room.interval());
+        short_queue.update(0.0, 6e-3);
+        assert!(short_queue.interval() >= LEAST * 6e-3, "{}", short_queue.interval());
     }
 
     #[test]
     fn what_others_have_left_is_used_within_35_seconds() {
-        let mut room = Room::new(10e-3);
-        intervals(&mut room, 100, 0.5e-3);
-        let after = intervals(&mut room, 70, 1.0);
+        let mut short_queue = ShortQueue::new(10e-3);
+        intervals(&mut short_queue, 100, 0.5e-3);
+        let after = intervals(&mut short_queue, 70, 1.0);
         assert_eq!(after.last(), Some(&10e-3));
     }
 }
