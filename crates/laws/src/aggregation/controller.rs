@@ -60,8 +60,8 @@ use super::ledger::{Account, FROZEN_AFTER, Frames, Ledger, Slot};
 use super::model::PACKET_OVERHEAD;
 use super::overhead::{Change, Overhead, Sample};
 use super::params::{Allocation, Params};
+use super::round_regression::RoundRegression;
 use super::short_queue::ShortQueue;
-use super::slope::Slope;
 use crate::{Decision, HopLaw, Observation, ParamError, Why};
 use coming::Moves;
 use grant::Grant;
@@ -78,7 +78,7 @@ pub struct Regulator {
     ledger: Ledger<Loop>,
     overhead: Overhead,
     /// What rounds of different lengths say where no data rates are known, of so many stations without them.
-    slope: (usize, Slope),
+    round_regression: (usize, RoundRegression),
     /// Which interval the hop's queue has room for.
     short_queue: ShortQueue,
     /// Which interval is aimed at.
@@ -181,7 +181,7 @@ impl Regulator {
         Ok(Regulator {
             ledger: Ledger::new(params.interval, params.foresees()),
             overhead: Overhead::new(params.overhead.as_secs_f64(), params.overhead_rule),
-            slope: (0, Slope::default()),
+            round_regression: (0, RoundRegression::default()),
             short_queue: ShortQueue::new(params.target.as_secs_f64()),
             feasible_target: FeasibleTarget::new(params.target.as_secs_f64(), params.overhead_rule),
             nu: 1.0,

@@ -10,7 +10,7 @@
 //!
 //! * [`model`]: the hop as the law sees it; [`allocation`]: the best that such a hop can do;
 //! * [`ledger`]: the stations' accounts, and when a slot is over; [`activity`]: which of the stations are there;
-//! * [`overhead`]: the estimate of the access overhead; [`slope`]: what accesses and packets take where no data rates are known;
+//! * [`overhead`]: the estimate of the access overhead; [`round_regression`]: what accesses and packets take where no data rates are known;
 //! * [`feasible_target`]: what is aimed at where the target cannot be had; [`short_queue`]: a queue at the hop too short for full frames;
 //! * [`backhaul`]: the bottleneck is not the hop at all; [`backlog`]: the hop was overrun;
 //! * [`meter`]: the stations' side, which makes their accounts; [`timestamps`]: the same where a station cannot see frames, only when
@@ -37,8 +37,8 @@ pub mod ledger;
 pub mod meter;
 pub mod model;
 pub mod overhead;
+pub mod round_regression;
 pub mod short_queue;
-pub mod slope;
 pub mod station;
 pub mod timestamps;
 

@@ -5,12 +5,12 @@
 //!             told w_i are all divided by L = sum w_j y_j where L > 1.25
 //! Symbols:    y -> `arrived`, T -> `interval`, ĉ/n -> `access`, u -> `beside`, L -> `all`
 //! Deviations: * Stations without rates are taken to be alike. ĉ is then learned only where rounds of different lengths have
-//!               told accesses and packets apart (`slope`); where both do not agree, ĉ follows that, and where they do, leans to it.
+//!               told accesses and packets apart (`round_regression`); where both do not agree, ĉ follows that, and where they do, leans to it.
 //!             * A rate that was told is kept while frames hold 3 packets, and for 8 slots, until two slots say that packets
 //!               take another time (`overhead`); w is then what rounds leave, in the proportions that were told last.
 //!             * What rounds leave is known where frames hold 4 packets, or where packets wait and frames are as long as
 //!               they can be. Otherwise it is an upper bound of w, and after 8 slots w falls, by β in the first, 2β in the
-//!               second, up to 0.3, until either is so, or `slope` has told.
+//!               second, up to 0.3, until either is so, or `round_regression` has told.
 //! Validity:   frames told from arrival times, where stations may not see radiotap headers.
 //! Checked by: controller::tests, crates/sim/tests/long/regulated.rs (stations without root)
 
@@ -18,7 +18,7 @@ use super::on_air::{FORGOTTEN_AFTER, OnAir};
 use super::{LEARNT, Loop, ROUNDS_SHOW, Regulator, STEADILY};
 use crate::aggregation::ledger::Account;
 use crate::aggregation::model::LEAST_AIRTIME;
-use crate::aggregation::slope::{self, Slope, Told};
+use crate::aggregation::round_regression::{self, Estimate, RoundRegression};
 
 /// Share of the most that a frame holds, from which on it has taken what waits at the hop.
 const FILLS: f64 = 0.8;
@@ -61,7 +61,7 @@ impl Regulator {
         let proportions = Proportions::of(self.unrated());
         let Some(Left { packet: left, slot }) = self.left(proportions) else { return false };
         let follow = slot.level >= MEET && !held && self.ledger.active().all(|account| account.silent == 0);
-        let told = self.learn_slope(slot, follow);
+        let told = self.learn_rounds(slot, follow);
         // Rounds that do not follow one another leave more than packets take, and may be another hop's by now.
         let common = told.map_or(left, |told| if follow { told.bound(left) } else { left.min(told.most()) });
         let bounded = follow && common != left;
@@ -101,20 +101,20 @@ impl Regulator {
         let frames: f64 = active().map(|state| 1.0 / state.seen.interval).sum();
         (unknown > 0.0).then(|| Left {
             packet: ((1.0 - accesses - known) / unknown).max(LEAST_AIRTIME),
-            slot: slope::Slot { level: unknown / frames, spent: (1.0 - known) / frames },
+            slot: round_regression::Slot { level: unknown / frames, spent: (1.0 - known) / frames },
         })
     }
 
     /// What rounds of different lengths have told, with those of this slot if they `follow` one another.
-    fn learn_slope(&mut self, slot: slope::Slot, follow: bool) -> Option<Told> {
+    fn learn_rounds(&mut self, slot: round_regression::Slot, follow: bool) -> Option<Estimate> {
         let unrated = self.unrated().count();
-        if std::mem::replace(&mut self.slope.0, unrated) != unrated {
-            self.slope.1 = Slope::default();
+        if std::mem::replace(&mut self.round_regression.0, unrated) != unrated {
+            self.round_regression.1 = RoundRegression::default();
         }
         if follow {
-            self.slope.1.add(slot);
+            self.round_regression.1.add(slot);
         }
-        self.slope.1.told()
+        self.round_regression.1.estimate()
     }
 
     /// While packets of one station wait for the hop, each round begins when the one before has ended. Those that wait on the path to it
@@ -131,7 +131,7 @@ struct Left {
     /// Seconds for each, if all are alike.
     packet: f64,
     /// And for all of them in a round, accesses included.
-    slot: slope::Slot,
+    slot: round_regression::Slot,
 }
 
 /// What packets took beside each other when stations last told it.

@@ -17,7 +17,7 @@ use super::model::LEAST_AIRTIME;
 
 /// The slots that have been seen, the older the less.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Slope {
+pub struct RoundRegression {
     /// Slots, and sums over them of l, r, l², l r, r².
     count: f64,
     sums: [f64; 5],
@@ -36,7 +36,7 @@ pub struct Slot {
 
 /// What all of them say.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Told {
+pub struct Estimate {
     /// Least and most that a packet takes, seconds.
     pub packet: (f64, f64),
     /// And within a standard error, seconds.
@@ -58,7 +58,7 @@ const NOISE: f64 = 0.02;
 /// Bounds that are within this factor of one another are as good as one value.
 const SURE: f64 = 1.5;
 
-impl Slope {
+impl RoundRegression {
     /// Folds one slot in.
     pub fn add(&mut self, slot: Slot) {
         if let Some(off) = self.off(&slot) {
@@ -66,7 +66,7 @@ impl Slope {
             match again.filter(|before| self.off(before).is_some_and(|other| (other > 1.0) == (off > 1.0))) {
                 None => return,
                 Some(before) => {
-                    *self = Slope::default();
+                    *self = RoundRegression::default();
                     self.fold(before);
                 }
             }
@@ -108,9 +108,9 @@ impl Slope {
     }
 
     /// What they say of packets and accesses; `None` of too few.
-    pub fn told(&self) -> Option<Told> {
+    pub fn estimate(&self) -> Option<Estimate> {
         let Line { slope, error, mean, .. } = self.line()?;
-        Some(Told {
+        Some(Estimate {
             packet: (slope - ERRORS * error, slope + ERRORS * error),
             likely: (slope - error, slope + error),
             mean,
@@ -133,7 +133,7 @@ impl Line {
     }
 }
 
-impl Told {
+impl Estimate {
     /// What an access takes if a packet takes `packet`, seconds.
     pub fn access(&self, packet: f64) -> f64 {
         self.mean.spent - packet * self.mean.level
@@ -166,19 +166,19 @@ mod tests {
     use super::*;
 
     /// Slots of a hop with accesses of `a` and packets of `w` seconds, which are off by up to 4 %.
-    fn hop(a: f64, w: f64, levels: impl Iterator<Item = f64>) -> Slope {
-        let mut slope = Slope::default();
+    fn hop(a: f64, w: f64, levels: impl Iterator<Item = f64>) -> RoundRegression {
+        let mut round_regression = RoundRegression::default();
         for (number, level) in levels.enumerate() {
             let off = 1.0 + 0.04 * ((number * 7 % 11) as f64 / 5.0 - 1.0);
-            slope.add(Slot { level, spent: off * (a + w * level) });
+            round_regression.add(Slot { level, spent: off * (a + w * level) });
         }
-        slope
+        round_regression
     }
 
     #[test]
     fn two_levels_tell_accesses_and_packets_apart() {
         for (a, w) in [(200e-6, 1.9e-3), (2.4e-3, 32e-6), (200e-6, 32e-6)] {
-            let told = hop(a, w, (0..40).map(|slot| 2.0 + f64::from(slot % 20))).told().expect("enough");
+            let told = hop(a, w, (0..40).map(|slot| 2.0 + f64::from(slot % 20))).estimate().expect("enough");
             assert!((told.packet.0..=told.packet.1).contains(&w), "{a} {w}: {told:?}");
             assert!(told.packet.1 < 1.5 * w.max(a / 25.0), "{a} {w}: {told:?}");
             assert!((told.access(w) / a - 1.0).abs() < 0.4, "{a} {w}: {}", told.access(w));
@@ -187,20 +187,20 @@ mod tests {
 
     #[test]
     fn one_level_and_few_slots_say_nothing() {
-        let (least, most) = hop(200e-6, 1.9e-3, std::iter::repeat_n(2.0, 40)).told().expect("enough").packet;
+        let (least, most) = hop(200e-6, 1.9e-3, std::iter::repeat_n(2.0, 40)).estimate().expect("enough").packet;
         assert!(least < 0.0 && most > 0.1, "{least} {most}");
-        assert_eq!(hop(200e-6, 1.9e-3, [1.0, 2.0, 3.0, 4.0].into_iter()).told(), None);
+        assert_eq!(hop(200e-6, 1.9e-3, [1.0, 2.0, 3.0, 4.0].into_iter()).estimate(), None);
     }
 
     #[test]
     fn another_hop_is_believed_when_two_slots_have_said_so() {
-        let mut slope = hop(200e-6, 32e-6, (0..40).map(|slot| 2.0 + f64::from(slot % 20)));
-        let before = slope.clone();
-        slope.add(Slot { level: 10.0, spent: 5e-3 });
-        assert_eq!(slope.sums, before.sums, "one may be an accident");
-        slope.add(Slot { level: 10.0, spent: 520e-6 });
-        assert!(slope.told().is_some() && slope.strange.is_none());
-        (0..2).for_each(|_| slope.add(Slot { level: 10.0, spent: 5e-3 }));
-        assert_eq!((slope.told(), slope.count), (None, 1.0 + KEPT));
+        let mut round_regression = hop(200e-6, 32e-6, (0..40).map(|slot| 2.0 + f64::from(slot % 20)));
+        let before = round_regression.clone();
+        round_regression.add(Slot { level: 10.0, spent: 5e-3 });
+        assert_eq!(round_regression.sums, before.sums, "one may be an accident");
+        round_regression.add(Slot { level: 10.0, spent: 520e-6 });
+        assert!(round_regression.estimate().is_some() && round_regression.strange.is_none());
+        (0..2).for_each(|_| round_regression.add(Slot { level: 10.0, spent: 5e-3 }));
+        assert_eq!((round_regression.estimate(), round_regression.count), (None, 1.0 + KEPT));
     }
 }
