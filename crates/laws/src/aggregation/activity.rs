@@ -5,7 +5,7 @@
 //! Symbols:    s -> `share`, k -> `came`, v -> `burst`, t -> `period`
 //! Deviations: an active station for which nothing has waited for [`REST`] rests: it has no place until something waits.
 //! Validity:   of a law that does not foresee who is there nobody rests, s is 1, and v is not known.
-//! Checked by: tests::*, ledger::tests, crates/sim/tests/integration/come_and_go.rs
+//! Checked by: tests::*, stations::tests, crates/sim/tests/come_and_go.rs
 //!
 //! ```text
 //! enter       Absent -> Present, or Resting if nothing waits

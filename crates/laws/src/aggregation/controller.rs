@@ -56,12 +56,12 @@ use super::backhaul::{self, Detector, Earliest};
 use super::backlog::{self, Backlog};
 use super::feasible_target::FeasibleTarget;
 use super::flow_of;
-use super::ledger::{Account, FROZEN_AFTER, Frames, Ledger, Slot};
 use super::model::PACKET_OVERHEAD;
 use super::overhead::{Change, Overhead, Sample};
 use super::params::{Allocation, Params};
 use super::round_regression::RoundRegression;
 use super::short_queue::ShortQueue;
+use super::stations::{Account, FROZEN_AFTER, Frames, Slot, Stations};
 use crate::{Decision, HopLaw, Observation, ParamError, Why};
 use coming::Moves;
 use grant::Grant;
@@ -75,7 +75,7 @@ use seen::Seen;
 #[derive(Clone, Debug)]
 pub struct Regulator {
     params: Params,
-    ledger: Ledger<Loop>,
+    stations: Stations<Loop>,
     overhead: Overhead,
     /// What rounds of different lengths say where no data rates are known, of so many stations without them.
     round_regression: (usize, RoundRegression),
@@ -179,7 +179,7 @@ impl Regulator {
     pub fn new(params: Params) -> Result<Regulator, ParamError> {
         params.validate()?;
         Ok(Regulator {
-            ledger: Ledger::new(params.interval, params.foresees()),
+            stations: Stations::new(params.interval, params.foresees()),
             overhead: Overhead::new(params.overhead.as_secs_f64(), params.overhead_rule),
             round_regression: (0, RoundRegression::default()),
             short_queue: ShortQueue::new(params.target.as_secs_f64()),
@@ -204,12 +204,12 @@ impl Regulator {
 
     /// Every station that was ever seen.
     pub fn views(&self) -> impl Iterator<Item = View> {
-        self.ledger.iter().map(|(station, account)| self.view_of(station, account))
+        self.stations.iter().map(|(station, account)| self.view_of(station, account))
     }
 
     /// One station; [`None`] if it was never seen.
     pub fn view(&self, station: Node) -> Option<View> {
-        self.ledger.get(station).map(|account| self.view_of(station, account))
+        self.stations.get(station).map(|account| self.view_of(station, account))
     }
 
     fn view_of(&self, station: Node, account: &Account<Loop>) -> View {
@@ -230,17 +230,17 @@ impl Regulator {
         let (params, target_interval) = (&self.params, self.feasible_target.interval());
         // Before this slot says what its packets take now.
         self.told_in = self.reference.map(|station| (station, self.airtime_of(station))).or(self.told_in);
-        self.ledger.iter_mut().for_each(|(_, account)| account.state.grant.pass(now, account.is_present()));
-        self.ledger.close(now, |account, slot| account.measure(params, target_interval, now, slot));
+        self.stations.iter_mut().for_each(|(_, account)| account.state.grant.pass(now, account.is_present()));
+        self.stations.close(now, |account, slot| account.measure(params, target_interval, now, slot));
         // A slot of which nobody has told anything is none.
-        let told = self.ledger.active().any(|account| account.state.path.fresh);
-        let streams = self.ledger.active().filter_map(|account| account.state.path.stream);
+        let told = self.stations.active().any(|account| account.state.path.fresh);
+        let streams = self.stations.active().filter_map(|account| account.state.path.stream);
         if let Some(slot) = backhaul::Slot::of(streams).filter(|_| told) {
             self.backhaul.update(&slot);
             let shared = slot.short || self.backhaul.clamp().is_some();
             // Of one that comes often, what is missing when a slot ends is on its way.
             let own = |account: &Account<Loop>| !shared && !account.activity.comes_often();
-            self.ledger.iter_mut().for_each(|(_, account)| account.state.path.detect(own(account)));
+            self.stations.iter_mut().for_each(|(_, account)| account.state.path.detect(own(account)));
         }
         let before = self.reference;
         self.refuse_rates();
@@ -267,7 +267,7 @@ impl Regulator {
             self.retarget();
             self.make_room();
         }
-        self.ledger.iter_mut().for_each(|(_, account)| account.activity.settle());
+        self.stations.iter_mut().for_each(|(_, account)| account.activity.settle());
         self.spread(now);
     }
 
@@ -275,8 +275,10 @@ impl Regulator {
     /// sent, or packets are lost before the hop, losses say nothing of that.
     fn check_short_queue(&mut self, shortest: f64) -> bool {
         // Who misses packets that others do not misses them elsewhere.
-        let fresh =
-            self.ledger.active().filter(|account| account.state.path.fresh && account.state.path.own.clamp().is_none());
+        let fresh = self
+            .stations
+            .active()
+            .filter(|account| account.state.path.fresh && account.state.path.own.clamp().is_none());
         let fresh = fresh.filter_map(|account| account.state.path.stream);
         let Some(slot) = backhaul::Slot::of(fresh).filter(|slot| !slot.short && slot.sent > 0.0) else { return false };
         if !self.params.foresees() || self.feasible_target.is_out() || self.backhaul.clamp().is_some() {
@@ -290,14 +292,14 @@ impl Regulator {
 
     /// The slowest of the stations that send as much as they may.
     fn choose_reference(&mut self) {
-        let candidates = self.ledger.iter().filter(|(_, account)| account.leads());
+        let candidates = self.stations.iter().filter(|(_, account)| account.leads());
         let slowest = candidates.max_by(|(_, a), (_, b)| a.state.air.time.total_cmp(&b.state.air.time));
         let slowest = slowest.map(|(station, account)| (station, account.state.air.time));
-        let held = self.reference.filter(|station| self.ledger.get(*station).is_some_and(Account::leads));
+        let held = self.reference.filter(|station| self.stations.get(*station).is_some_and(Account::leads));
         self.reference = match (held, slowest) {
             (Some(held), Some((_, airtime))) if airtime <= HYSTERESIS * self.airtime_of(held) => Some(held),
             // Where nobody was there for long, levels are still told in its packets.
-            (_, None) if self.params.foresees() && !self.ledger.iter().any(|(_, account)| account.shows()) => {
+            (_, None) if self.params.foresees() && !self.stations.iter().any(|(_, account)| account.shows()) => {
                 self.reference.or_else(|| self.slowest_here())
             }
             (_, slowest) => slowest.map(|(station, _)| station),
@@ -324,7 +326,7 @@ impl Regulator {
         let Some(first) = self.leader().filter(|first| first.activity.share() >= STEADILY) else { return false };
         let first = &first.state;
         // Where data rates are not known, frames may be short for what packets are thought to take.
-        let rated = self.ledger.active().all(|account| account.state.air.rated);
+        let rated = self.stations.active().all(|account| account.state.air.rated);
         // And single packets that wait, or do not arrive, are single because the hop puts no two into a frame.
         if !first.seen.overruns && !first.seen.waits {
             let (level, room) = (first.seen.level, self.most(first.air.time) > 1.0);
@@ -342,22 +344,22 @@ impl Regulator {
         let (beta, frames) = (self.params.beta, self.frames_seen());
         let sample = Sample {
             interval: apart,
-            load: self.ledger.active().map(load).sum(),
+            load: self.stations.active().map(load).sum(),
             level: first.seen.level,
             most: self.most(first.air.time),
-            grain: self.ledger.active().map(frame).sum::<f64>() / self.params.interval.as_secs_f64(),
-            mix: self.ledger.active().map(|account| apart / account.state.seen.interval).sum(),
+            grain: self.stations.active().map(frame).sum::<f64>() / self.params.interval.as_secs_f64(),
+            mix: self.stations.active().map(|account| apart / account.state.seen.interval).sum(),
             frames: first.seen.frames,
             paced: first.seen.paced,
             least: first.grant.least,
-            told: self.ledger.active().all(|account| account.state.air.untold == 0),
+            told: self.stations.active().all(|account| account.state.air.untold == 0),
         };
         match self.overhead.update(beta, frames, &sample) {
             Change::None => return false,
             Change::Overhead => {}
             Change::Airtimes => {
                 let old =
-                    self.ledger.iter_mut().filter(|(_, account)| account.is_active() && account.state.air.untold > 0);
+                    self.stations.iter_mut().filter(|(_, account)| account.is_active() && account.state.air.untold > 0);
                 old.for_each(|(_, account)| account.state.air.rated = false);
                 self.guess_airtimes();
             }
@@ -377,9 +379,9 @@ impl Regulator {
     fn inner(&mut self, changed: impl Fn(&Loop) -> bool) {
         let (k1, params) = (self.params.k1, &self.params);
         // The model's round at nearly the rates that arrived.
-        let load: f64 = self.ledger.active().map(|account| account.state.seen.arrived * account.state.air.time).sum();
+        let load: f64 = self.stations.active().map(|account| account.state.seen.arrived * account.state.air.time).sum();
         let round = self.overhead() / (1.0 - RESUME * load).max(1.0 - RESUME);
-        for (_, account) in self.ledger.iter_mut().filter(|(_, account)| account.shows()) {
+        for (_, account) in self.stations.iter_mut().filter(|(_, account)| account.shows()) {
             let state = &mut account.state;
             let most = params.most(state.air.time);
             let step = k1 * (state.target_level - state.seen.level);
@@ -412,11 +414,11 @@ impl Regulator {
     fn retarget(&mut self) {
         let Some(share) = self.share() else { return };
         let levels: Vec<f64> = self
-            .ledger
+            .stations
             .iter()
             .map(|(_, account)| (share / account.state.air.time).min(self.cap(&account.state)).max(1.0))
             .collect();
-        for ((_, account), level) in self.ledger.iter_mut().zip(levels) {
+        for ((_, account), level) in self.stations.iter_mut().zip(levels) {
             account.state.target_level = level;
             if account.activity.comes_often() {
                 account.state.z = level;
@@ -426,11 +428,11 @@ impl Regulator {
 
     /// What the outer loop measures: nobody, if the reference was not there.
     fn leader(&self) -> Option<&Account<Loop>> {
-        self.reference.and_then(|station| self.ledger.get(station)).filter(|account| account.leads())
+        self.reference.and_then(|station| self.stations.get(station)).filter(|account| account.leads())
     }
 
     fn airtime_of(&self, station: Node) -> f64 {
-        self.ledger.get(station).map_or(0.0, |account| account.state.air.time)
+        self.stations.get(station).map_or(0.0, |account| account.state.air.time)
     }
 
     fn most(&self, airtime: f64) -> f64 {
@@ -455,8 +457,8 @@ impl HopLaw for Regulator {
         let (mut moves, mut ends) = (Moves::default(), false);
         for signal in signals {
             let (station, entered) = match signal {
-                Signal::Stream(report) => (report.station, self.ledger.stream(now, report)),
-                Signal::Station(report) => (report.station, self.ledger.feedback(now, report)),
+                Signal::Stream(report) => (report.station, self.stations.stream(now, report)),
+                Signal::Station(report) => (report.station, self.stations.feedback(now, report)),
                 Signal::Wakeup => (Node(0), false),
                 Signal::Idle(station) => {
                     self.rest(now, *station, &mut moves);
@@ -475,15 +477,15 @@ impl HopLaw for Regulator {
             }
         }
         self.follow(now, &moves);
-        if ends && self.ledger.is_due(now) {
+        if ends && self.stations.is_due(now) {
             self.tick(now);
         }
     }
 
     fn decide(&self, _now: Time, each: &mut dyn FnMut(FlowId, Decision)) {
         let bits = self.params.packet.bits() as f64;
-        let revisit = self.ledger.deadline();
-        for (station, account) in self.ledger.iter() {
+        let revisit = self.stations.deadline();
+        for (station, account) in self.stations.iter() {
             let why = account.why(self.feasible_target.is_out());
             let bits = account.packet_bytes.map_or(bits, |bytes| bytes * 8.0);
             let pacing = Rate::from_bps((account.state.grant.rate * bits) as u64).max(SLOWEST);

@@ -9,7 +9,7 @@
 //! [`LinearPi`] its predecessor, as a baseline. Of what they are made:
 //!
 //! * [`model`]: the hop as the law sees it; [`allocation`]: the best that such a hop can do;
-//! * [`ledger`]: the stations' accounts, and when a slot is over; [`activity`]: which of the stations are there;
+//! * [`stations`]: the stations' accounts, and when a slot is over; [`activity`]: which of the stations are there;
 //! * [`overhead`]: the estimate of the access overhead; [`round_regression`]: what accesses and packets take where no data rates are known;
 //! * [`feasible_target`]: what is aimed at where the target cannot be had; [`short_queue`]: a queue at the hop too short for full frames;
 //! * [`backhaul`]: the bottleneck is not the hop at all; [`backlog`]: the hop was overrun;
@@ -33,13 +33,13 @@ pub mod allocation;
 pub mod backhaul;
 pub mod backlog;
 pub mod feasible_target;
-pub mod ledger;
 pub mod meter;
 pub mod model;
 pub mod overhead;
 pub mod round_regression;
 pub mod short_queue;
 pub mod station;
+pub mod stations;
 pub mod timestamps;
 
 mod controller;

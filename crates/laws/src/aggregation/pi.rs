@@ -21,8 +21,8 @@
 //! Checked by: tests::*, tests/integration/conformance/aggregation.rs
 
 use super::flow_of;
-use super::ledger::{Ledger, Slot};
 use super::model::{PACKET_OVERHEAD, airtime};
+use super::stations::{Slot, Stations};
 use crate::param::{from_to, within};
 use crate::{Decision, HopLaw, ParamError, Why, params};
 use lasthop_signals::{FlowId, Node, Signal};
@@ -49,7 +49,7 @@ params! {
 #[derive(Clone, Debug)]
 pub struct LinearPi {
     params: PiParams,
-    ledger: Ledger<Station>,
+    stations: Stations<Station>,
     /// Rate of the slowest station, packets a second.
     rate: f64,
     /// The reference station of the slot before, and its packets a frame.
@@ -87,13 +87,13 @@ impl LinearPi {
     /// Those of [`PiParams::validate`].
     pub fn new(params: PiParams) -> Result<LinearPi, ParamError> {
         params.validate()?;
-        Ok(LinearPi { ledger: Ledger::new(params.interval, false), rate: FIRST, before: None, params })
+        Ok(LinearPi { stations: Stations::new(params.interval, false), rate: FIRST, before: None, params })
     }
 
     fn tick(&mut self, now: Time) {
         let packet = self.params.packet;
         let bits = (packet + PACKET_OVERHEAD).bits() as f64;
-        self.ledger.close(now, |account, slot: &Slot| {
+        self.stations.close(now, |account, slot: &Slot| {
             let octets = account.packet_bytes.unwrap_or(packet.get() as f64);
             let state = &mut account.state;
             state.level = slot.frames.map(|frames| frames.level);
@@ -114,7 +114,7 @@ impl LinearPi {
         // Those whose rates nobody knows are all alike.
         let airtime = |state: &Station| state.airtime.unwrap_or(0.0);
         let aim = f64::from(self.params.aim_packets);
-        let active = self.ledger.iter().filter(|(_, account)| account.is_active());
+        let active = self.stations.iter().filter(|(_, account)| account.is_active());
         let known = active.filter_map(|(node, account)| Some((node, &account.state, account.state.level?)));
         // Too long frames are too long whoever limits them: a sender that has lost packets in a full queue sends less, too.
         let telling = known.filter(|(_, state, level)| !state.limited || *level > aim);
@@ -134,12 +134,12 @@ impl LinearPi {
 
     /// Seconds that a packet of the slowest active station takes.
     fn slowest(&self) -> f64 {
-        self.ledger.active().filter_map(|account| account.state.airtime).fold(0.0, f64::max)
+        self.stations.active().filter_map(|account| account.state.airtime).fold(0.0, f64::max)
     }
 
     fn spread(&mut self) {
         let slowest = self.slowest();
-        for (_, account) in self.ledger.iter_mut() {
+        for (_, account) in self.stations.iter_mut() {
             let state = &mut account.state;
             state.rate = self.rate * state.airtime.map_or(1.0, |own| (slowest / own).max(1.0));
             state.allowed[1] = state.allowed[1].min(state.rate);
@@ -150,23 +150,23 @@ impl LinearPi {
 impl HopLaw for LinearPi {
     fn sense(&mut self, now: Time, signal: &Signal) {
         let entered = match signal {
-            Signal::Stream(report) => self.ledger.stream(now, report),
-            Signal::Station(report) => self.ledger.feedback(now, report),
+            Signal::Stream(report) => self.stations.stream(now, report),
+            Signal::Station(report) => self.stations.feedback(now, report),
             Signal::Wakeup => false,
             _ => return,
         };
         if entered {
             self.spread();
         }
-        if !matches!(signal, Signal::Stream(_)) && self.ledger.is_due(now) {
+        if !matches!(signal, Signal::Stream(_)) && self.stations.is_due(now) {
             self.tick(now);
         }
     }
 
     fn decide(&self, _now: Time, each: &mut dyn FnMut(FlowId, Decision)) {
         let bits = self.params.packet.bits() as f64;
-        let revisit = self.ledger.deadline();
-        for (station, account) in self.ledger.iter() {
+        let revisit = self.stations.deadline();
+        for (station, account) in self.stations.iter() {
             let why = if account.state.level.is_some() { Why::Regulated } else { Why::Entering };
             let pacing = Rate::from_bps((account.state.rate.clamp(LEAST, MOST) * bits) as u64);
             each(flow_of(station), Decision { pacing: Some(pacing), revisit, ..Decision::unlimited(why) });

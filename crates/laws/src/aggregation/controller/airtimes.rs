@@ -16,9 +16,9 @@
 
 use super::on_air::{FORGOTTEN_AFTER, OnAir};
 use super::{LEARNT, Loop, ROUNDS_SHOW, Regulator, STEADILY};
-use crate::aggregation::ledger::Account;
 use crate::aggregation::model::LEAST_AIRTIME;
 use crate::aggregation::round_regression::{self, Estimate, RoundRegression};
+use crate::aggregation::stations::Account;
 
 /// Share of the most that a frame holds, from which on it has taken what waits at the hop.
 const FILLS: f64 = 0.8;
@@ -43,9 +43,9 @@ impl Regulator {
         let rated = |account: &Account<Loop>| account.is_active() && account.state.air.rated;
         let load = |state: &Loop| state.seen.arrived * state.air.time;
         let all: f64 =
-            self.ledger.iter().filter(|(_, account)| rated(account)).map(|(_, account)| load(&account.state)).sum();
+            self.stations.iter().filter(|(_, account)| rated(account)).map(|(_, account)| load(&account.state)).sum();
         if all > MOST_LOAD {
-            for (_, account) in self.ledger.iter_mut().filter(|(_, account)| rated(account)) {
+            for (_, account) in self.stations.iter_mut().filter(|(_, account)| rated(account)) {
                 account.state.air.refuse(all);
             }
         }
@@ -60,14 +60,14 @@ impl Regulator {
         let (level, held) = (first.state.seen.level, first.state.grant.held);
         let proportions = Proportions::of(self.unrated());
         let Some(Left { packet: left, slot }) = self.left(proportions) else { return false };
-        let follow = slot.level >= MEET && !held && self.ledger.active().all(|account| account.silent == 0);
+        let follow = slot.level >= MEET && !held && self.stations.active().all(|account| account.silent == 0);
         let told = self.learn_rounds(slot, follow);
         // Rounds that do not follow one another leave more than packets take, and may be another hop's by now.
         let common = told.map_or(left, |told| if follow { told.bound(left) } else { left.min(told.most()) });
         let bounded = follow && common != left;
         let shown = bounded || level >= ROUNDS_SHOW || self.waits_in_full_frames(common, proportions);
         let sure = follow && told.is_some_and(|told| told.is_sure());
-        let unrated = self.ledger.iter_mut().filter(|(_, account)| account.is_active() && !account.state.air.rated);
+        let unrated = self.stations.iter_mut().filter(|(_, account)| account.is_active() && !account.state.air.rated);
         for (_, account) in unrated {
             let found = common * proportions.of_one(&account.state);
             account.guess(self.params.beta, found, shown, sure);
@@ -86,13 +86,13 @@ impl Regulator {
 
     /// The active stations of which it is not known what their packets take.
     fn unrated(&self) -> impl Iterator<Item = &Loop> {
-        self.ledger.active().map(|account| &account.state).filter(|state| !state.air.rated)
+        self.stations.active().map(|account| &account.state).filter(|state| !state.air.rated)
     }
 
     /// What the last slot leaves to their packets; `None` if it had none of these.
     fn left(&self, proportions: Proportions) -> Option<Left> {
         let access = self.overhead() / self.frames().max(1.0);
-        let active = || self.ledger.active().map(|account| &account.state);
+        let active = || self.stations.active().map(|account| &account.state);
         // Accesses and packets fill the time while rounds follow each other, and leave some otherwise.
         let accesses: f64 = active().map(|state| access / state.seen.interval).sum();
         let known: f64 =
@@ -121,7 +121,7 @@ impl Regulator {
     /// leave room in frames. `common`: what packets take if all are alike.
     fn waits_in_full_frames(&self, common: f64, proportions: Proportions) -> bool {
         let fills = |state: &Loop| state.seen.level >= FILLS * self.most(common * proportions.of_one(state));
-        let mut active = self.ledger.active().map(|account| &account.state);
+        let mut active = self.stations.active().map(|account| &account.state);
         active.any(|state| state.seen.waits && !state.grant.held && fills(state))
     }
 }

@@ -14,9 +14,9 @@ use super::rounds::Ahead;
 use super::{FIRST_RATE, LEAST_Z, Loop, Regulator, SHOWN};
 use crate::aggregation::activity::{Activity, REST, Standing};
 use crate::aggregation::allocation::{exact_share, paper_share};
-use crate::aggregation::ledger::Account;
 use crate::aggregation::model::{Hop, Link, PACKET_OVERHEAD, airtime};
 use crate::aggregation::params::Allocation;
+use crate::aggregation::stations::Account;
 use lasthop_signals::Node;
 use lasthop_units::Time;
 
@@ -42,7 +42,7 @@ impl Regulator {
     /// take, otherwise with one packet a frame; the others make room at once.
     pub(super) fn enter(&mut self, now: Time, station: Node, moves: &mut Moves) {
         let first = airtime((self.params.packet + PACKET_OVERHEAD).bits() as f64, FIRST_RATE);
-        let Some(Account { state, .. }) = self.ledger.get_mut(station) else { return };
+        let Some(Account { state, .. }) = self.stations.get_mut(station) else { return };
         let known = state.air.is_known();
         *state = state.anew(now, first);
         moves.any = true;
@@ -51,10 +51,10 @@ impl Regulator {
 
     /// Nothing has waited for a station for a while: the others have its room.
     pub(super) fn rest(&mut self, now: Time, station: Node, moves: &mut Moves) {
-        if !self.ledger.rest(now, station) {
+        if !self.stations.rest(now, station) {
             return;
         }
-        if let Some(Account { state, .. }) = self.ledger.get_mut(station) {
+        if let Some(Account { state, .. }) = self.stations.get_mut(station) {
             state.grant.pass(now, true);
             state.grant.allowed = (state.grant.allowed - state.grant.rate * REST.as_secs_f64()).max(0.0);
         }
@@ -63,10 +63,10 @@ impl Regulator {
 
     /// Something waits for a station; if it has rested, the others make room at once.
     pub(super) fn resume(&mut self, now: Time, station: Node, moves: &mut Moves) {
-        if !self.ledger.resume(now, station) {
+        if !self.stations.resume(now, station) {
             return;
         }
-        let Some(Account { state, activity, .. }) = self.ledger.get_mut(station) else { return };
+        let Some(Account { state, activity, .. }) = self.stations.get_mut(station) else { return };
         state.grant.passed = now;
         let known = state.seen.known || state.air.told.is_some();
         // A slot with few of its packets says nothing of a rate that it could have.
@@ -101,9 +101,9 @@ impl Regulator {
         for (station, known) in stations {
             let known = *known && foresees;
             let share = if known { foreseen } else { share };
-            let Some(Account { state, .. }) = self.ledger.get(*station) else { continue };
+            let Some(Account { state, .. }) = self.stations.get(*station) else { continue };
             let target_level = (share / state.air.time).min(self.cap(state)).max(1.0);
-            let Some(Account { state, .. }) = self.ledger.get_mut(*station) else { continue };
+            let Some(Account { state, .. }) = self.stations.get_mut(*station) else { continue };
             state.target_level = target_level;
             if known {
                 state.z = target_level;
@@ -115,14 +115,14 @@ impl Regulator {
     pub(super) fn make_room(&mut self) {
         let same =
             |account: &Account<Loop>| account.activity.standing() == account.activity.before() && !account.begins();
-        if !self.params.foresees() || self.ledger.iter().all(|(_, account)| same(account)) {
+        if !self.params.foresees() || self.stations.iter().all(|(_, account)| same(account)) {
             return;
         }
         let [before, after] = self.before_and_after();
         self.nu = (self.nu * share_factor(before, after)).clamp(1.0, f64::from(self.params.max_packets));
-        let levels: Vec<f64> = self.ledger.iter().map(|(_, account)| account.state.target_level).collect();
+        let levels: Vec<f64> = self.stations.iter().map(|(_, account)| account.state.target_level).collect();
         self.retarget();
-        for ((_, account), before) in self.ledger.iter_mut().zip(levels) {
+        for ((_, account), before) in self.stations.iter_mut().zip(levels) {
             let begins = account.begins();
             let state = &mut account.state;
             if begins {
@@ -152,7 +152,7 @@ impl Regulator {
 
     /// The model's packets a frame for a station, if it is saturated.
     pub(super) fn planned_level(&self, station: Node) -> Option<f64> {
-        let Account { state, activity, .. } = self.ledger.get(station)?;
+        let Account { state, activity, .. } = self.stations.get(station)?;
         let planned = || self.planned(self.ahead(), Activity::standing);
         (activity.standing() == Standing::Saturated)
             .then(|| (planned().uncapped_share / state.air.time).min(self.cap(state)))
@@ -161,14 +161,14 @@ impl Regulator {
     /// Who could be the reference if it had been there for longer.
     pub(super) fn slowest_here(&self) -> Option<Node> {
         let saturated = |account: &Account<Loop>| account.activity.standing() == Standing::Saturated;
-        let here = self.ledger.iter().filter(|(_, account)| saturated(account) && account.state.seen.known);
+        let here = self.stations.iter().filter(|(_, account)| saturated(account) && account.state.seen.known);
         here.max_by(|(_, a), (_, b)| a.state.air.time.total_cmp(&b.state.air.time)).map(|(station, _)| station)
     }
 
     /// What the model makes of the hop, if every station has the `standing` that is said.
     fn planned(&self, ahead: Ahead, standing: impl Fn(&Activity) -> Standing) -> Planned {
         let (mut links, mut frames, mut packets) = (Vec::new(), 0.0, 0.0);
-        for (_, account) in self.ledger.iter() {
+        for (_, account) in self.stations.iter() {
             match standing(&account.activity) {
                 Standing::Absent => {}
                 Standing::Limited => {

@@ -17,7 +17,7 @@
 use super::rounds::{Ahead, Rounds};
 use super::{HEADROOM, Loop, RISE, ROUNDS_SHOW, Regulator, SHOWN, TRICKLE};
 use crate::aggregation::backhaul;
-use crate::aggregation::ledger::Account;
+use crate::aggregation::stations::Account;
 use lasthop_units::Time;
 
 /// For one station.
@@ -65,12 +65,12 @@ impl Regulator {
         let access = self.overhead.round(1.0);
         let carried = match self.backhaul.clamp() {
             Some(total) => {
-                let wanted = self.ledger.present().map(|account| account.wanted_rate(ahead, &rounds));
+                let wanted = self.stations.present().map(|account| account.wanted_rate(ahead, &rounds));
                 backhaul::level(total, wanted).max(1.0)
             }
             None => f64::INFINITY,
         };
-        for (_, account) in self.ledger.iter_mut() {
+        for (_, account) in self.stations.iter_mut() {
             account.state.grant.pass(now, account.is_present());
             if account.is_present() {
                 account.allow(account.wanted_rate(ahead, &rounds), carried, &rounds);

@@ -19,7 +19,7 @@
 //! Checked by: controller::tests, crates/sim/tests/long/few_packets.rs, crates/sim/tests/integration/come_and_go.rs
 
 use super::{HEADROOM, Loop, Regulator};
-use crate::aggregation::ledger::Account;
+use crate::aggregation::stations::Account;
 
 /// Most by which rounds may become longer than the target while others have more of the channel, as a share of the target.
 const CLAIM: f64 = 0.3;
@@ -67,7 +67,7 @@ impl Regulator {
         let access = self.overhead.round(1.0);
         // Of each limited one: seconds that its frame takes, and from one to the next.
         let (mut whole, mut limited) = (0.0, Vec::new());
-        for account in self.ledger.present() {
+        for account in self.stations.present() {
             let takes = access + account.state.air.time * account.claim();
             match account.between(last) {
                 Some(between) => limited.push((takes, between)),
@@ -102,27 +102,27 @@ impl Regulator {
         if !self.params.foresees() {
             return 0.0;
         }
-        let saturated = self.ledger.present().filter(|account| !account.activity.is_limited());
+        let saturated = self.stations.present().filter(|account| !account.activity.is_limited());
         saturated.map(|Account { state, .. }| state.air.time * state.seen.foreign).sum::<f64>().min(MOST_LIMITED)
     }
 
     /// Frames in a round that is to come.
     pub(super) fn frames(&self) -> f64 {
         let ahead = self.ahead();
-        self.ledger.present().map(|account| account.frames_in(ahead)).sum()
+        self.stations.present().map(|account| account.frames_in(ahead)).sum()
     }
 
     /// Frames in a round of the last slot, in the mean.
     pub(super) fn frames_seen(&self) -> f64 {
         let apart = self.apart();
-        self.ledger.active().map(|account| account.activity.share() * account.frames_had(apart)).sum()
+        self.stations.active().map(|account| account.activity.share() * account.frames_had(apart)).sum()
     }
 
     /// What rounds last with who is present.
     pub(super) fn rounds(&self, ahead: Ahead) -> Rounds {
         let (mut frames, mut reserved, mut singles, mut unlimited, mut load, mut count) =
             (0.0, 0.0, 0.0, 0.0, 0.0, 0.0);
-        for account in self.ledger.present() {
+        for account in self.stations.present() {
             let (state, had) = (&account.state, account.frames_in(ahead));
             frames += had;
             reserved += state.air.time * account.claim() * had;
@@ -145,7 +145,7 @@ impl Regulator {
     /// T̄: 0.3 (f - l)/(f + l), with l the share of the time of these stations' packets, and f what that and accesses leave. As published
     /// they do not.
     pub(super) fn claim_on_others(&self, round: f64) -> f64 {
-        let own: f64 = self.ledger.active().map(|a| a.state.seen.arrived * a.state.air.time).sum();
+        let own: f64 = self.stations.active().map(|a| a.state.seen.arrived * a.state.air.time).sum();
         let accesses = self.frames_seen() * self.params.overhead.as_secs_f64() / round;
         let others = 1.0 - own - accesses;
         // Rounds that are far shorter leave room: the rest of the time is nobody's.
@@ -163,7 +163,7 @@ impl Regulator {
     pub(super) fn cap_price(&self, round: f64) -> f64 {
         let Some(share) = self.share() else { return f64::INFINITY };
         let (mut capped, mut others) = (0.0, 0.0);
-        for account in self.ledger.active() {
+        for account in self.stations.active() {
             let Account { state, activity, .. } = account;
             match !activity.is_limited() && share >= self.cap(state) * state.air.time {
                 true => capped += activity.share(),

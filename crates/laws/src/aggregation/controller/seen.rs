@@ -7,7 +7,7 @@
 //! Checked by: controller::tests, crates/sim/tests/integration/room.rs
 
 use super::LEARNT;
-use crate::aggregation::ledger::Frames;
+use crate::aggregation::stations::Frames;
 
 /// More packets than this for each that is new are others': no rate control puts up with every other MPDU being damaged.
 const MOST_REPEATS: f64 = 2.0;

@@ -87,7 +87,7 @@ impl Bench {
         }
         self.waits = false;
         // Those that are not waited for have reported as well; the slot is over in any case.
-        if self.law.ledger.is_due(self.now()) {
+        if self.law.stations.is_due(self.now()) {
             self.law.sense(self.now(), &Signal::Wakeup);
         }
     }
@@ -97,11 +97,11 @@ impl Bench {
     }
 
     fn state(&self, place: usize) -> &Loop {
-        &self.law.ledger.get(node(place)).expect("known").state
+        &self.law.stations.get(node(place)).expect("known").state
     }
 
     fn limited(&self, place: usize) -> bool {
-        self.law.ledger.get(node(place)).expect("known").activity.is_limited()
+        self.law.stations.get(node(place)).expect("known").activity.is_limited()
     }
 
     fn rate(&self, place: usize) -> f64 {
@@ -109,7 +109,7 @@ impl Bench {
     }
 
     fn why(&self, place: usize) -> Why {
-        self.law.ledger.get(node(place)).expect("known").why(self.law.feasible_target.is_out())
+        self.law.stations.get(node(place)).expect("known").why(self.law.feasible_target.is_out())
     }
 }
 
@@ -602,9 +602,9 @@ fn who_comes_at_one_moment_begins_with_its_share_among_all_who_are_there_then() 
     let [mut together, mut singly] = [bench.law.clone(), bench.law];
     together.sense_all(now, &signals);
     signals.iter().for_each(|signal| singly.sense(now, signal));
-    let z = |law: &Regulator, place: usize| law.ledger.get(node(place)).expect("known").state.z;
+    let z = |law: &Regulator, place: usize| law.stations.get(node(place)).expect("known").state.z;
     assert!((3..15).all(|place| z(&together, place) == z(&together, 3)), "they are alike");
-    assert!(z(&together, 3) < 2.0 * whole && !together.ledger.get(node(2)).expect("known").is_present());
+    assert!(z(&together, 3) < 2.0 * whole && !together.stations.get(node(2)).expect("known").is_present());
     // One by one, those that come first do not know of the others, and the last knows of all.
     assert_eq!(z(&together, 3), z(&singly, 14));
     assert!(z(&together, 3) < 0.6 * z(&singly, 3), "{} {}", z(&together, 3), z(&singly, 3));

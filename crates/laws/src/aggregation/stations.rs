@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 /// All stations, each with the state `T` of a controller.
 #[derive(Clone, Debug)]
-pub struct Ledger<T> {
+pub struct Stations<T> {
     interval: Span,
     /// Stations for which nothing waits rest; otherwise they are present to the end of the slot.
     rests: bool,
@@ -119,10 +119,10 @@ const LATEST: f64 = 1.25;
 /// And at least this many.
 const EARLIEST: f64 = 0.5;
 
-impl<T: Default> Ledger<T> {
+impl<T: Default> Stations<T> {
     /// No stations yet.
-    pub fn new(interval: Span, rests: bool) -> Ledger<T> {
-        Ledger { interval, rests, accounts: BTreeMap::new(), ended: None, awaited: 0 }
+    pub fn new(interval: Span, rests: bool) -> Stations<T> {
+        Stations { interval, rests, accounts: BTreeMap::new(), ended: None, awaited: 0 }
     }
 
     /// Folds a report of the proxy in. True if its station has become active with it.
@@ -266,7 +266,7 @@ impl<T: Default> Account<T> {
         self.activity.is_present()
     }
 
-    /// `lasted`: seconds since the last slot was closed; `rests`: as in [`Ledger`].
+    /// `lasted`: seconds since the last slot was closed; `rests`: as in [`Stations`].
     fn close(&mut self, now: Time, lasted: f64, rests: bool) -> Slot {
         let heard = self.gathered.received > 0;
         let frames = std::mem::take(&mut self.gathered).frames();
