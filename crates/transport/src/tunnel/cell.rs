@@ -67,7 +67,7 @@ impl Endpoint {
 
     /// The last round trip, without the other end's waiting; `None` before there was one.
     pub fn latest_round_trip(&self) -> Option<Span> {
-        self.ledger.latest_rtt()
+        self.sent_packets.latest_rtt()
     }
 
     /// What the next packet tells of the own cell. `bare`: it acknowledges, or has no data.

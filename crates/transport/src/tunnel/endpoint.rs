@@ -6,9 +6,9 @@ use super::clock::{Clock, ClockOffset};
 use super::control::{Control, LawControl, News, RoundTrips};
 use super::credit::{Credit, Overdrawn};
 use super::frames::{Content, Item};
-use super::ledger::Ledger;
 use super::pacer::Pacer;
 use super::recv_half::Refused;
+use super::sent_packets::SentPackets;
 use super::streams::Stream;
 use crate::ranges::Ranges;
 use crate::rtt::RttEstimator;
@@ -212,7 +212,7 @@ pub struct Endpoint {
     pub(super) next_stream: u32,
     pub(super) control: Control,
     pub(super) pacer: Pacer,
-    pub(super) ledger: Ledger,
+    pub(super) sent_packets: SentPackets,
     pub(super) arrivals: Arrivals,
     pub(super) rtt: RttEstimator,
     clock: Clock,
@@ -257,7 +257,7 @@ impl Endpoint {
             over: Default::default(),
             control: Control::Set { rate: Rate::MAX, budget: Bytes::MAX },
             pacer: Pacer::default(),
-            ledger: Ledger::default(),
+            sent_packets: SentPackets::default(),
             arrivals: Arrivals::default(),
             rtt: RttEstimator::new(Span::from_millis(20), Span::from_secs(3), Span::from_millis(300)),
             clock: Clock::default(),
@@ -497,7 +497,7 @@ impl Endpoint {
             return Err(Violation::Streams);
         }
         // Data stops in time by itself; these are answers to what the other end goes on asking.
-        if self.ledger.len() > MOST_SENT + 4 * most {
+        if self.sent_packets.len() > MOST_SENT + 4 * most {
             return Err(Violation::Unanswered);
         }
         if !whole {
@@ -592,8 +592,8 @@ impl Endpoint {
     }
 
     fn on_ack(&mut self, now: Time, sent_at: Time, delay: Span, ranges: &[AckRange]) {
-        let before = self.ledger.in_flight();
-        let outcome = self.ledger.on_ack(now, delay, ranges, self.control.delivery());
+        let before = self.sent_packets.in_flight();
+        let outcome = self.sent_packets.on_ack(now, delay, ranges, self.control.delivery());
         if outcome.delivered.is_empty() {
             return;
         }
@@ -611,9 +611,9 @@ impl Endpoint {
             content.into_items().for_each(|item| self.on_delivered(item));
         }
         let lost = self.collect_lost(now);
-        let after = self.ledger.in_flight();
+        let after = self.sent_packets.in_flight();
         let largest = ranges.first().map_or(0, |range| range.last);
-        let (rtt, round_over, next) = (outcome.rtt, outcome.round_over, self.ledger.next_number());
+        let (rtt, round_over, next) = (outcome.rtt, outcome.round_over, self.sent_packets.next_number());
         let news = News { delivered: outcome.delivered_len, lost, before, after, rtt, round_over, largest, next };
         let rtt = RoundTrips { least: self.rtt.min_rtt(), smoothed: self.rtt.srtt() };
         self.law_senses(now, |law| law.on_ack(now, &news, rtt));
@@ -632,10 +632,10 @@ impl Endpoint {
         if self.probe_time().is_none_or(|at| at > now) {
             return;
         }
-        let before = self.ledger.in_flight();
+        let before = self.sent_packets.in_flight();
         self.rtt.back_off();
         self.probe();
-        let (after, next) = (self.ledger.in_flight(), self.ledger.next_number());
+        let (after, next) = (self.sent_packets.in_flight(), self.sent_packets.next_number());
         let lost = before.saturating_sub(after);
         let news = News { delivered: Bytes::ZERO, lost, before, after, rtt: None, round_over: false, largest: 0, next };
         self.law_senses(now, |law| law.on_timeout(now, &news));
@@ -644,7 +644,7 @@ impl Endpoint {
     /// The other end speaks. If it has been asked in vain, the next question may be seconds away, and it is there now.
     fn on_life(&mut self, now: Time) {
         let answer_by = |since: Time| since + self.rtt.base_rto() + self.config.peer_acks.delay;
-        let asked = self.ledger.waiting_since().filter(|_| self.rtt.backoff() > 0);
+        let asked = self.sent_packets.waiting_since().filter(|_| self.rtt.backoff() > 0);
         if asked.is_some_and(|since| answer_by(since) <= now) {
             self.probe();
         }
@@ -653,7 +653,7 @@ impl Endpoint {
     /// Sends the oldest of what has had no answer again, whatever holds packets back.
     fn probe(&mut self) {
         self.probes = 1;
-        match self.ledger.take_oldest() {
+        match self.sent_packets.take_oldest() {
             Some(content) => self.on_lost(content),
             None => self.ping(),
         }
@@ -671,7 +671,8 @@ impl Endpoint {
             Control::Law(law) => law.timer(),
             Control::Set { .. } => None,
         };
-        let timers = [self.ledger.loss_time(&self.rtt), self.probe_time(), self.arrivals.due(&self.ack_rule()), laws];
+        let timers =
+            [self.sent_packets.loss_time(&self.rtt), self.probe_time(), self.arrivals.due(&self.ack_rule()), laws];
         timers.into_iter().flatten().min()
     }
 
@@ -692,7 +693,7 @@ impl Endpoint {
 
     /// The least round trip of the session, the other end's waiting included.
     pub fn min_rtt(&self) -> Option<Span> {
-        self.ledger.min_rtt()
+        self.sent_packets.min_rtt()
     }
 
     /// By how much the other end's clock is ahead, as it is taken into account in delays; `None` while nothing is known.
@@ -712,7 +713,7 @@ impl Endpoint {
 
     /// Packet numbers that have been given out here.
     pub fn numbers(&self) -> u64 {
-        self.ledger.next_number()
+        self.sent_packets.next_number()
     }
 
     /// Packets that were sent and found lost.
@@ -735,12 +736,12 @@ impl Endpoint {
         if matches!(self.control, Control::Path(_)) {
             return None;
         }
-        Some(self.ledger.waiting_since()? + self.rtt.rto() + self.config.peer_acks.delay)
+        Some(self.sent_packets.waiting_since()? + self.rtt.rto() + self.config.peer_acks.delay)
     }
 
     fn collect_lost(&mut self, now: Time) -> Bytes {
         let mut lost = Vec::new();
-        let len = self.ledger.take_lost(now, &self.rtt, &mut lost);
+        let len = self.sent_packets.take_lost(now, &self.rtt, &mut lost);
         self.lost_packets += lost.len() as u64;
         lost.into_iter().for_each(|content| self.on_lost(content));
         len

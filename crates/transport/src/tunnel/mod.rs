@@ -15,12 +15,12 @@
 //!
 //! Source:     RFC 9000 and RFC 9002 for the mechanisms (packet numbers that never repeat, acknowledgement ranges, loss
 //!             by packet and time threshold, probe timeouts); RFC 6298 for the timer's base.
-//! Deviations: one kind of packet, one ledger of numbers; no congestion window of its own; acknowledgements by [`AckRule`]
+//! Deviations: one kind of packet, one packet number space; no congestion window of its own; acknowledgements by [`AckRule`]
 //!             rather than for every second packet, because each costs the hop a channel access; after a probe
 //!             timeout nothing but probes leaves until something is acknowledged (`path_pace` has neither).
 //! Validity:   a path that seldom reorders by more than three packets (802.11 delivers in order).
-//! Checked by: tests/integration/tunnel.rs (exact delivery for any loss, duplication and order), tests/integration/credit.rs, tests/memory.rs,
-//!             ledger::tests::*, pacer::tests::*
+//! Checked by: tests/tunnel.rs (exact delivery for any loss, duplication and order), tests/credit.rs, tests/memory.rs,
+//!             sent_packets::tests::*, pacer::tests::*
 
 mod arrivals;
 mod cell;
@@ -29,11 +29,11 @@ mod control;
 mod credit;
 mod endpoint;
 mod frames;
-mod ledger;
 mod pacer;
 mod path_pace;
 mod recv_half;
 mod send_half;
+mod sent_packets;
 mod streams;
 mod transmit;
 

@@ -50,7 +50,7 @@ impl Endpoint {
             put(out, &Frame::Ping);
         }
         self.probes = self.probes.saturating_sub(1);
-        let number = self.ledger.next_number();
+        let number = self.sent_packets.next_number();
         let len = Bytes::new(self.size.sealed_ip_len(out.len()) as u64);
         let due = self.account(now, len, asks, (!content.is_empty()).then_some(content));
         Some(Departure { number, due })
@@ -71,9 +71,9 @@ impl Endpoint {
         out.clear();
         out.extend_from_slice(&tunnel::packet_header(now));
         put(out, &Frame::PathChallenge(data));
-        let number = self.ledger.next_number();
+        let number = self.sent_packets.next_number();
         let len = Bytes::new(self.size.sealed_ip_len(out.len()) as u64);
-        self.ledger.on_sent(now, len, None);
+        self.sent_packets.on_sent(now, len, None);
         number
     }
 
@@ -120,7 +120,7 @@ impl Endpoint {
             if let Control::Law(law) = &mut self.control
                 && self.pacer.due() < now
             {
-                law.on_starved(self.ledger.in_flight());
+                law.on_starved(self.sent_packets.in_flight());
             }
             self.pacer.idle(now);
         }
@@ -130,10 +130,10 @@ impl Endpoint {
     /// True if no more may be in the network.
     fn is_full(&self, now: Time) -> bool {
         // However short they are, packets take memory until they are acknowledged.
-        let many = self.ledger.len() >= MOST_SENT;
+        let many = self.sent_packets.len() >= MOST_SENT;
         match &self.control {
             Control::Set { .. } => many,
-            Control::Law(law) => many || self.ledger.in_flight() >= law.window(now),
+            Control::Law(law) => many || self.sent_packets.in_flight() >= law.window(now),
             Control::Path(path) => many || path.is_unknown(),
         }
     }
@@ -152,11 +152,11 @@ impl Endpoint {
         let due = self.pace(now, len, asks, content.as_ref());
         self.starved = self.ready.is_empty().then_some(now);
         let waits = content.is_some();
-        self.ledger.on_sent(now, len, content);
+        self.sent_packets.on_sent(now, len, content);
         if waits {
-            let (in_flight, mut snapshot) = (self.ledger.in_flight(), None);
+            let (in_flight, mut snapshot) = (self.sent_packets.in_flight(), None);
             self.law_senses(now, |law| snapshot = Some(law.on_sent(now, len, in_flight)));
-            snapshot.into_iter().for_each(|snapshot| self.ledger.keep(snapshot));
+            snapshot.into_iter().for_each(|snapshot| self.sent_packets.keep(snapshot));
         }
         has_data.then_some(due)
     }

@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 
 /// What was sent, by number.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct SentPackets {
     /// Number of the next packet.
     next: u64,
     /// Packets that ask for an acknowledgement, in order: the first waits for it.
@@ -77,7 +77,7 @@ const INITIAL_RTT: Span = Span::from_millis(333);
 /// while that sends 100 Mbit/s.
 const MOST_QUIET: usize = 64;
 
-impl Ledger {
+impl SentPackets {
     /// The number of the next packet.
     pub(super) fn next_number(&self) -> u64 {
         self.next
@@ -249,10 +249,10 @@ mod tests {
         Time::from_nanos(ms * 1_000_000)
     }
 
-    fn sent(count: u64) -> Ledger {
-        let mut ledger = Ledger::default();
-        (0..count).for_each(|n| ledger.on_sent(at(n), FULL, Some(Content::default())));
-        ledger
+    fn sent(count: u64) -> SentPackets {
+        let mut sent_packets = SentPackets::default();
+        (0..count).for_each(|n| sent_packets.on_sent(at(n), FULL, Some(Content::default())));
+        sent_packets
     }
 
     fn rtt() -> RttEstimator {
@@ -261,94 +261,110 @@ mod tests {
 
     #[test]
     fn three_numbers_below_the_largest_is_lost() {
-        let mut ledger = sent(6);
-        let outcome = ledger.on_ack(at(40), Span::from_millis(1), &[AckRange { first: 3, last: 3 }], None);
+        let mut sent_packets = sent(6);
+        let outcome = sent_packets.on_ack(at(40), Span::from_millis(1), &[AckRange { first: 3, last: 3 }], None);
         assert_eq!((outcome.delivered.len(), outcome.rtt), (1, Some(Span::from_millis(36))));
         let mut lost = Vec::new();
-        assert_eq!(ledger.take_lost(at(40), &rtt(), &mut lost), FULL, "packet 0; 1 and 2 may still come");
-        assert_eq!(ledger.in_flight(), FULL * 4);
-        assert_eq!(ledger.loss_time(&rtt()), Some(at(1) + Span::from_micros(40_500)));
-        assert_eq!(ledger.take_lost(at(43), &rtt(), &mut lost), FULL * 2);
-        assert_eq!(ledger.loss_time(&rtt()), None);
+        assert_eq!(sent_packets.take_lost(at(40), &rtt(), &mut lost), FULL, "packet 0; 1 and 2 may still come");
+        assert_eq!(sent_packets.in_flight(), FULL * 4);
+        assert_eq!(sent_packets.loss_time(&rtt()), Some(at(1) + Span::from_micros(40_500)));
+        assert_eq!(sent_packets.take_lost(at(43), &rtt(), &mut lost), FULL * 2);
+        assert_eq!(sent_packets.loss_time(&rtt()), None);
     }
 
     #[test]
     fn an_acknowledgement_of_what_was_never_sent_changes_nothing() {
-        let mut ledger = sent(3);
-        let outcome = ledger.on_ack(at(9), Span::ZERO, &[AckRange { first: 0, last: 3 }], None);
+        let mut sent_packets = sent(3);
+        let outcome = sent_packets.on_ack(at(9), Span::ZERO, &[AckRange { first: 0, last: 3 }], None);
         assert!(outcome.delivered.is_empty());
-        assert_eq!(ledger.in_flight(), FULL * 3);
+        assert_eq!(sent_packets.in_flight(), FULL * 3);
     }
 
     #[test]
     fn packets_that_ask_for_nothing_are_not_waited_for() {
-        let mut ledger = Ledger::default();
-        ledger.on_sent(at(0), FULL, None);
-        assert_eq!((ledger.next_number(), ledger.in_flight(), ledger.waiting_since()), (1, Bytes::ZERO, None));
+        let mut sent_packets = SentPackets::default();
+        sent_packets.on_sent(at(0), FULL, None);
+        assert_eq!(
+            (sent_packets.next_number(), sent_packets.in_flight(), sent_packets.waiting_since()),
+            (1, Bytes::ZERO, None)
+        );
     }
 
     #[test]
     fn packets_that_ask_for_nothing_leave_no_trace_behind_one_that_waits() {
-        let mut ledger = sent(1);
-        (1..10_000).for_each(|n| ledger.on_sent(at(n), FULL, (n == 5000).then(Content::default)));
-        assert_eq!((ledger.sent.len(), ledger.next_number(), ledger.in_flight()), (2, 10_000, FULL * 2));
+        let mut sent_packets = sent(1);
+        (1..10_000).for_each(|n| sent_packets.on_sent(at(n), FULL, (n == 5000).then(Content::default)));
+        assert_eq!(
+            (sent_packets.sent.len(), sent_packets.next_number(), sent_packets.in_flight()),
+            (2, 10_000, FULL * 2)
+        );
         // They count where numbers do: 5000 is three below 5003, which asked for nothing.
-        ledger.on_ack(at(10_000), Span::ZERO, &[AckRange { first: 5001, last: 5002 }], None);
+        sent_packets.on_ack(at(10_000), Span::ZERO, &[AckRange { first: 5001, last: 5002 }], None);
         let mut lost = Vec::new();
-        ledger.latest_rtt = Some(Span::from_secs(60));
-        assert_eq!(ledger.take_lost(at(10_000), &rtt(), &mut lost), FULL, "packet 0");
-        ledger.on_ack(at(10_000), Span::ZERO, &[AckRange { first: 5003, last: 5003 }], None);
-        assert_eq!(ledger.take_lost(at(10_000), &rtt(), &mut lost), FULL, "packet 5000");
-        assert_eq!((ledger.sent.len(), ledger.next_number(), ledger.in_flight()), (0, 10_000, Bytes::ZERO));
-        ledger.on_sent(at(10_001), FULL, Some(Content::default()));
-        let outcome = ledger.on_ack(at(10_002), Span::ZERO, &[AckRange { first: 7, last: 10_000 }], None);
+        sent_packets.latest_rtt = Some(Span::from_secs(60));
+        assert_eq!(sent_packets.take_lost(at(10_000), &rtt(), &mut lost), FULL, "packet 0");
+        sent_packets.on_ack(at(10_000), Span::ZERO, &[AckRange { first: 5003, last: 5003 }], None);
+        assert_eq!(sent_packets.take_lost(at(10_000), &rtt(), &mut lost), FULL, "packet 5000");
+        assert_eq!(
+            (sent_packets.sent.len(), sent_packets.next_number(), sent_packets.in_flight()),
+            (0, 10_000, Bytes::ZERO)
+        );
+        sent_packets.on_sent(at(10_001), FULL, Some(Content::default()));
+        let outcome = sent_packets.on_ack(at(10_002), Span::ZERO, &[AckRange { first: 7, last: 10_000 }], None);
         assert_eq!((outcome.delivered.len(), outcome.largest_sent), (1, Some(at(10_001))));
     }
 
     #[test]
     fn only_the_largest_number_gives_a_round_trip_and_only_once() {
-        let mut ledger = sent(6);
+        let mut sent_packets = sent(6);
         // Number 5 left at 5 ms and waited 4 ms there.
-        let outcome = ledger.on_ack(at(30), Span::from_millis(4), &[AckRange { first: 5, last: 5 }], None);
+        let outcome = sent_packets.on_ack(at(30), Span::from_millis(4), &[AckRange { first: 5, last: 5 }], None);
         assert_eq!((outcome.rtt, outcome.largest_sent), (Some(Span::from_millis(21)), Some(at(5))));
         // What was late has come, and the delay that is named is number 5's by now: 26 - 24 - 2 of number 2 would be none at all.
         let late = [AckRange { first: 5, last: 5 }, AckRange { first: 0, last: 2 }];
-        let outcome = ledger.on_ack(at(50), Span::from_millis(24), &late, None);
+        let outcome = sent_packets.on_ack(at(50), Span::from_millis(24), &late, None);
         assert_eq!((outcome.delivered.len(), outcome.rtt, outcome.largest_sent), (3, None, None));
-        assert_eq!((ledger.latest_rtt, ledger.min_rtt()), (Some(Span::from_millis(21)), Some(Span::from_millis(25))));
+        assert_eq!(
+            (sent_packets.latest_rtt, sent_packets.min_rtt()),
+            (Some(Span::from_millis(21)), Some(Span::from_millis(25)))
+        );
     }
 
     #[test]
     fn a_largest_that_asked_for_nothing_gives_a_round_trip_if_another_that_did_has_come() {
-        let mut ledger = sent(1);
-        ledger.on_sent(at(5), FULL, None);
+        let mut sent_packets = sent(1);
+        sent_packets.on_sent(at(5), FULL, None);
         let both = [AckRange { first: 0, last: 1 }];
-        let outcome = ledger.on_ack(at(30), Span::from_millis(3), &both, None);
+        let outcome = sent_packets.on_ack(at(30), Span::from_millis(3), &both, None);
         assert_eq!((outcome.delivered.len(), outcome.rtt), (1, Some(Span::from_millis(22))));
-        ledger.on_sent(at(31), FULL, None);
-        let outcome = ledger.on_ack(at(90), Span::ZERO, &[AckRange { first: 0, last: 2 }], None);
+        sent_packets.on_sent(at(31), FULL, None);
+        let outcome = sent_packets.on_ack(at(90), Span::ZERO, &[AckRange { first: 0, last: 2 }], None);
         assert_eq!((outcome.delivered.len(), outcome.rtt), (0, None), "nobody asked");
         // Of many only the last are known: no sample then, and no other one's departure in its place.
-        ledger.on_sent(at(100), FULL, Some(Content::default()));
-        (0..=MOST_QUIET as u64).for_each(|n| ledger.on_sent(at(101 + n), FULL, None));
-        let outcome = ledger.on_ack(at(300), Span::ZERO, &[AckRange { first: 0, last: 4 }], None);
+        sent_packets.on_sent(at(100), FULL, Some(Content::default()));
+        (0..=MOST_QUIET as u64).for_each(|n| sent_packets.on_sent(at(101 + n), FULL, None));
+        let outcome = sent_packets.on_ack(at(300), Span::ZERO, &[AckRange { first: 0, last: 4 }], None);
         assert_eq!((outcome.delivered.len(), outcome.rtt), (1, None));
     }
 
     #[test]
     fn before_there_was_a_round_trip_what_is_late_has_time() {
-        let mut ledger = sent(1);
-        ledger.on_sent(at(1), FULL, None);
-        ledger.on_ack(at(20), Span::ZERO, &[AckRange { first: 1, last: 1 }], None);
+        let mut sent_packets = sent(1);
+        sent_packets.on_sent(at(1), FULL, None);
+        sent_packets.on_ack(at(20), Span::ZERO, &[AckRange { first: 1, last: 1 }], None);
         let mut lost = Vec::new();
-        assert_eq!(ledger.take_lost(at(300), &rtt(), &mut lost), Bytes::ZERO);
-        assert_eq!(ledger.take_lost(at(400), &rtt(), &mut lost), FULL);
+        assert_eq!(sent_packets.take_lost(at(300), &rtt(), &mut lost), Bytes::ZERO);
+        assert_eq!(sent_packets.take_lost(at(400), &rtt(), &mut lost), FULL);
     }
 
     #[test]
     fn a_probe_repeats_the_oldest() {
-        let mut ledger = sent(2);
-        assert!(ledger.take_oldest().is_some() && ledger.take_oldest().is_some() && ledger.take_oldest().is_none());
-        assert_eq!((ledger.in_flight(), ledger.next_number()), (Bytes::ZERO, 2));
+        let mut sent_packets = sent(2);
+        assert!(
+            sent_packets.take_oldest().is_some()
+                && sent_packets.take_oldest().is_some()
+                && sent_packets.take_oldest().is_none()
+        );
+        assert_eq!((sent_packets.in_flight(), sent_packets.next_number()), (Bytes::ZERO, 2));
     }
 }
