@@ -47,10 +47,10 @@
 mod airtimes;
 mod coming;
 mod grant;
+mod last_slot;
 mod on_air;
 mod path;
 mod rounds;
-mod seen;
 
 use super::backhaul::{self, Detector, Earliest};
 use super::backlog::{self, Backlog};
@@ -65,11 +65,11 @@ use super::stations::{Account, FROZEN_AFTER, Frames, Slot, Stations};
 use crate::{Decision, HopLaw, Observation, ParamError, Why};
 use coming::Moves;
 use grant::Grant;
+use last_slot::LastSlot;
 use lasthop_signals::{FlowId, Node, Signal};
 use lasthop_units::{Rate, Time};
 use on_air::OnAir;
 use path::Path;
-use seen::Seen;
 
 /// The regulator of one hop.
 #[derive(Clone, Debug)]
@@ -99,7 +99,7 @@ struct Loop {
     /// What a packet takes on the air (w).
     air: OnAir,
     /// What the last slot has shown.
-    seen: Seen,
+    last_slot: LastSlot,
     /// What stands in the hop's queue because it was overrun.
     backlog: Backlog,
     /// What is known of the path before the hop.
@@ -213,12 +213,12 @@ impl Regulator {
     }
 
     fn view_of(&self, station: Node, account: &Account<Loop>) -> View {
-        let Loop { air, seen, target_level, grant, .. } = &account.state;
+        let Loop { air, last_slot, target_level, grant, .. } = &account.state;
         View {
             station,
-            level: seen.level,
+            level: last_slot.level,
             target_level: *target_level,
-            interval: seen.interval,
+            interval: last_slot.interval,
             target_interval: self.feasible_target.interval(),
             rate: grant.rate,
             airtime: air.time,
@@ -328,29 +328,29 @@ impl Regulator {
         // Where data rates are not known, frames may be short for what packets are thought to take.
         let rated = self.stations.active().all(|account| account.state.air.rated);
         // And single packets that wait, or do not arrive, are single because the hop puts no two into a frame.
-        if !first.seen.overruns && !first.seen.waits {
-            let (level, room) = (first.seen.level, self.most(first.air.time) > 1.0);
+        if !first.last_slot.overruns && !first.last_slot.waits {
+            let (level, room) = (first.last_slot.level, self.most(first.air.time) > 1.0);
             self.overhead.doubt(self.params.beta, level, room && (rated || self.nu < LEAST_LEVEL));
         }
         let Some(Account { state: first, .. }) = self.leader() else { return false };
         // It is what airtimes were guessed from; but no round is shorter than its overhead.
         if !rated {
-            let (interval, frames) = (first.seen.interval, first.seen.frames);
+            let (interval, frames) = (first.last_slot.interval, first.last_slot.frames);
             return self.overhead.bound(self.frames_seen(), interval, frames);
         }
-        let apart = first.seen.interval;
-        let frame = |account: &Account<Loop>| account.state.seen.level * account.state.air.time;
-        let load = |account: &Account<Loop>| account.state.seen.arrived * account.state.air.time;
+        let apart = first.last_slot.interval;
+        let frame = |account: &Account<Loop>| account.state.last_slot.level * account.state.air.time;
+        let load = |account: &Account<Loop>| account.state.last_slot.arrived * account.state.air.time;
         let (beta, frames) = (self.params.beta, self.frames_seen());
         let sample = Sample {
             interval: apart,
             load: self.stations.active().map(load).sum(),
-            level: first.seen.level,
+            level: first.last_slot.level,
             most: self.most(first.air.time),
             grain: self.stations.active().map(frame).sum::<f64>() / self.params.interval.as_secs_f64(),
-            mix: self.stations.active().map(|account| apart / account.state.seen.interval).sum(),
-            frames: first.seen.frames,
-            paced: first.seen.paced,
+            mix: self.stations.active().map(|account| apart / account.state.last_slot.interval).sum(),
+            frames: first.last_slot.frames,
+            paced: first.last_slot.paced,
             least: first.grant.least,
             told: self.stations.active().all(|account| account.state.air.untold == 0),
         };
@@ -379,17 +379,18 @@ impl Regulator {
     fn inner(&mut self, changed: impl Fn(&Loop) -> bool) {
         let (k1, params) = (self.params.k1, &self.params);
         // The model's round at nearly the rates that arrived.
-        let load: f64 = self.stations.active().map(|account| account.state.seen.arrived * account.state.air.time).sum();
+        let load: f64 =
+            self.stations.active().map(|account| account.state.last_slot.arrived * account.state.air.time).sum();
         let round = self.overhead() / (1.0 - RESUME * load).max(1.0 - RESUME);
         for (_, account) in self.stations.iter_mut().filter(|(_, account)| account.shows()) {
             let state = &mut account.state;
             let most = params.most(state.air.time);
-            let step = k1 * (state.target_level - state.seen.level);
+            let step = k1 * (state.target_level - state.last_slot.level);
             // What a limit cuts off is not integrated.
             let held = step > 0.0 && (state.grant.held || state.grant.rises);
             if state.backlog.has_found() {
                 // What it had climbed to, to no avail, says nothing; what the hop carries does.
-                state.z = (RESUME * state.seen.arrived * round).clamp(LEAST_Z, most);
+                state.z = (RESUME * state.last_slot.arrived * round).clamp(LEAST_Z, most);
             } else if changed(state) {
                 state.z = state.target_level.clamp(LEAST_Z, most);
             } else if !held && !state.backlog.was_draining() {
@@ -401,7 +402,8 @@ impl Regulator {
     fn outer(&mut self) {
         let Some(Account { state, activity, .. }) = self.leader() else { return self.trust_the_model() };
         // Both as they were while it was there.
-        let (arrived, interval) = (state.seen.arrived / activity.share(), state.seen.interval * activity.share());
+        let (arrived, interval) =
+            (state.last_slot.arrived / activity.share(), state.last_slot.interval * activity.share());
         let target_interval = self.feasible_target.interval() * (1.0 + self.claim_on_others(interval));
         let mut set_point = (target_interval * arrived).min(self.cap(state));
         if self.params.allocation == Allocation::Exact {
@@ -518,7 +520,7 @@ impl Default for Loop {
     fn default() -> Loop {
         Loop {
             air: OnAir::default(),
-            seen: Seen::default(),
+            last_slot: LastSlot::default(),
             backlog: Backlog::default(),
             path: Path::default(),
             z: 1.0,
@@ -535,7 +537,7 @@ impl Loop {
         backlog.forget();
         Loop {
             air: self.air.kept(first),
-            seen: self.seen.kept(),
+            last_slot: self.last_slot.kept(),
             backlog,
             path: self.path.kept(),
             grant: Grant::from(now),
@@ -559,7 +561,7 @@ impl Account<Loop> {
             Some(inverse) => state.air.tell(bytes * 8.0 * inverse),
             None => state.air.tell_nothing(frames.level, state.grant.held),
         }
-        state.seen.tell(frames);
+        state.last_slot.tell(frames);
         if let Some(sent) = slot.sent {
             self.measure_queue(params, target_interval, now, (sent, frames));
         }
@@ -573,18 +575,18 @@ impl Account<Loop> {
         let allowed = if params.foresees() && slot.lasted > 0.0 { allowed } else { state.grant.rate };
         let Some(sent) = slot.sent else { return };
         // What waits now says nothing of the slot's beginning: who was limited is until it is sent what it may be.
-        let still = !slot.waiting || self.activity.is_limited() && state.seen.known;
+        let still = !slot.waiting || self.activity.is_limited() && state.last_slot.known;
         if params.foresees() {
             self.activity.count(now, params.most(state.air.time));
         }
         self.activity.limit(allowed <= 0.0 || sent < LIMITED * allowed && still);
-        (state.seen.sent, state.seen.paced) = (sent, sent >= PACED * allowed);
+        (state.last_slot.sent, state.last_slot.paced) = (sent, sent >= PACED * allowed);
     }
 
     /// What waits at the hop, or is late for another reason.
     fn measure_queue(&mut self, params: &Params, target_interval: f64, now: Time, (sent, frames): (f64, &Frames)) {
         let Frames { level, interval, rate, goodput, seconds, lost, delay, .. } = *frames;
-        let Loop { air, seen, backlog, path, target_level, grant, .. } = &mut self.state;
+        let Loop { air, last_slot, backlog, path, target_level, grant, .. } = &mut self.state;
         let (target_level, late) = (*target_level, path.earliest.late(delay, now));
         let (most, steady) = (params.most(air.time), air.steady);
         let arrived = goodput.unwrap_or(rate);
@@ -609,13 +611,13 @@ impl Account<Loop> {
         let target_level = target_level.min(self.activity.burst());
         path.stream = Some(backhaul::Stream { sent, arrived, lost, seconds, level, target_level, late });
         path.fresh = true;
-        seen.overruns = arrived + lost < WHOLE * sent;
-        seen.waits = late.is_some_and(|late| late > (WAITS * interval).max(LATE));
+        last_slot.overruns = arrived + lost < WHOLE * sent;
+        last_slot.waits = late.is_some_and(|late| late > (WAITS * interval).max(LATE));
     }
 
     /// Its frames of this slot are known, and the rate that was allowed is what has made them.
     fn regulated(&self) -> bool {
-        self.is_active() && self.silent == 0 && self.state.seen.known && !self.activity.is_limited()
+        self.is_active() && self.silent == 0 && self.state.last_slot.known && !self.activity.is_limited()
     }
 
     /// And it was present for long enough for its frames to show it.
@@ -633,7 +635,7 @@ impl Account<Loop> {
         match &self.state {
             _ if !self.is_present() => Why::Entering,
             _ if self.silent >= FROZEN_AFTER => Why::Silent,
-            state if !state.seen.known => Why::Entering,
+            state if !state.last_slot.known => Why::Entering,
             state if state.grant.held => Why::Backhaul,
             _ if self.activity.is_limited() => Why::ApplicationLimited,
             _ if out => Why::OutOfReach,

@@ -41,7 +41,7 @@ impl Regulator {
     /// beside each other.
     pub(super) fn refuse_rates(&mut self) {
         let rated = |account: &Account<Loop>| account.is_active() && account.state.air.rated;
-        let load = |state: &Loop| state.seen.arrived * state.air.time;
+        let load = |state: &Loop| state.last_slot.arrived * state.air.time;
         let all: f64 =
             self.stations.iter().filter(|(_, account)| rated(account)).map(|(_, account)| load(&account.state)).sum();
         if all > MOST_LOAD {
@@ -57,7 +57,7 @@ impl Regulator {
     pub(super) fn guess_airtimes(&mut self) -> bool {
         // Slots in which nobody was there leave time that no packet took.
         let Some(first) = self.leader().filter(|first| first.activity.share() >= STEADILY) else { return false };
-        let (level, held) = (first.state.seen.level, first.state.grant.held);
+        let (level, held) = (first.state.last_slot.level, first.state.grant.held);
         let proportions = Proportions::of(self.unrated());
         let Some(Left { packet: left, slot }) = self.left(proportions) else { return false };
         let follow = slot.level >= MEET && !held && self.stations.active().all(|account| account.silent == 0);
@@ -94,11 +94,11 @@ impl Regulator {
         let access = self.overhead() / self.frames().max(1.0);
         let active = || self.stations.active().map(|account| &account.state);
         // Accesses and packets fill the time while rounds follow each other, and leave some otherwise.
-        let accesses: f64 = active().map(|state| access / state.seen.interval).sum();
+        let accesses: f64 = active().map(|state| access / state.last_slot.interval).sum();
         let known: f64 =
-            active().filter(|state| state.air.rated).map(|state| state.air.time * state.seen.arrived).sum();
-        let unknown: f64 = self.unrated().map(|state| proportions.of_one(state) * state.seen.arrived).sum();
-        let frames: f64 = active().map(|state| 1.0 / state.seen.interval).sum();
+            active().filter(|state| state.air.rated).map(|state| state.air.time * state.last_slot.arrived).sum();
+        let unknown: f64 = self.unrated().map(|state| proportions.of_one(state) * state.last_slot.arrived).sum();
+        let frames: f64 = active().map(|state| 1.0 / state.last_slot.interval).sum();
         (unknown > 0.0).then(|| Left {
             packet: ((1.0 - accesses - known) / unknown).max(LEAST_AIRTIME),
             slot: round_regression::Slot { level: unknown / frames, spent: (1.0 - known) / frames },
@@ -120,9 +120,9 @@ impl Regulator {
     /// While packets of one station wait for the hop, each round begins when the one before has ended. Those that wait on the path to it
     /// leave room in frames. `common`: what packets take if all are alike.
     fn waits_in_full_frames(&self, common: f64, proportions: Proportions) -> bool {
-        let fills = |state: &Loop| state.seen.level >= FILLS * self.most(common * proportions.of_one(state));
+        let fills = |state: &Loop| state.last_slot.level >= FILLS * self.most(common * proportions.of_one(state));
         let mut active = self.stations.active().map(|account| &account.state);
-        active.any(|state| state.seen.waits && !state.grant.held && fills(state))
+        active.any(|state| state.last_slot.waits && !state.grant.held && fills(state))
     }
 }
 

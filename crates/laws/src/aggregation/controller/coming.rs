@@ -68,9 +68,9 @@ impl Regulator {
         }
         let Some(Account { state, activity, .. }) = self.stations.get_mut(station) else { return };
         state.grant.passed = now;
-        let known = state.seen.known || state.air.told.is_some();
+        let known = state.last_slot.known || state.air.told.is_some();
         // A slot with few of its packets says nothing of a rate that it could have.
-        state.seen.known &= activity.share() >= SHOWN;
+        state.last_slot.known &= activity.share() >= SHOWN;
         // Where it was there when the slot began, it goes on as before.
         if activity.before() == Standing::Absent {
             moves.begin.push((station, known));
@@ -161,7 +161,7 @@ impl Regulator {
     /// Who could be the reference if it had been there for longer.
     pub(super) fn slowest_here(&self) -> Option<Node> {
         let saturated = |account: &Account<Loop>| account.activity.standing() == Standing::Saturated;
-        let here = self.stations.iter().filter(|(_, account)| saturated(account) && account.state.seen.known);
+        let here = self.stations.iter().filter(|(_, account)| saturated(account) && account.state.last_slot.known);
         here.max_by(|(_, a), (_, b)| a.state.air.time.total_cmp(&b.state.air.time)).map(|(station, _)| station)
     }
 
@@ -201,6 +201,6 @@ impl Account<Loop> {
     pub(super) fn begins(&self) -> bool {
         self.regulated()
             && self.is_present()
-            && (self.state.seen.joined || self.activity.before() != Standing::Saturated)
+            && (self.state.last_slot.joined || self.activity.before() != Standing::Saturated)
     }
 }

@@ -9,7 +9,7 @@
 //!             drained and proven are at least a tenth of a packet in a round (`TRICKLE`)
 //!             A = integral of x over the time in which the station was present, since the last slot
 //! Symbols:    x -> `rate`, A -> `allowed`, R -> `Rounds::next`, z -> `Loop::z`, p -> `claim`, f -> `frames_in`, own -> `Ahead::own`,
-//!             m -> `Seen::repeats`, s -> `Seen::sent`, y -> `Seen::arrived`, l -> `least_rate`
+//!             m -> `LastSlot::repeats`, s -> `LastSlot::sent`, y -> `LastSlot::arrived`, l -> `least_rate`
 //! Deviations: why: `controller`.
 //! Validity:   any.
 //! Checked by: controller::tests
@@ -85,18 +85,23 @@ impl Account<Loop> {
     /// Packets a second that its loops ask for: at least the least rate.
     fn wanted_rate(&self, ahead: Ahead, rounds: &Rounds) -> f64 {
         let (state, limited) = (&self.state, self.activity.is_limited());
-        let used = if limited && !self.activity.comes_often() { HEADROOM * state.seen.sent } else { f64::INFINITY };
+        let used =
+            if limited && !self.activity.comes_often() { HEADROOM * state.last_slot.sent } else { f64::INFINITY };
         // For itself its whole frame counts.
         let unreserved = (state.z - self.claim() * self.frames_in(ahead)).max(0.0);
         let round = rounds.next + state.air.time * unreserved / ahead.own;
-        (state.z / (round * state.seen.repeats)).min(used).max(rounds.least_rate(limited))
+        (state.z / (round * state.last_slot.repeats)).min(used).max(rounds.least_rate(limited))
     }
 
     /// Most packets a second while nothing shows what its packets take; infinite otherwise. `trickle`: the least that it is.
     fn proven_rate(&self, trickle: f64) -> f64 {
-        let Loop { air, seen, .. } = &self.state;
-        let unproven = !air.rated && seen.known && seen.level < ROUNDS_SHOW && !self.activity.is_limited();
-        if unproven { (RISE * seen.arrived / self.activity.share().max(SHOWN)).max(trickle) } else { f64::INFINITY }
+        let Loop { air, last_slot, .. } = &self.state;
+        let unproven = !air.rated && last_slot.known && last_slot.level < ROUNDS_SHOW && !self.activity.is_limited();
+        if unproven {
+            (RISE * last_slot.arrived / self.activity.share().max(SHOWN)).max(trickle)
+        } else {
+            f64::INFINITY
+        }
     }
 
     /// Allows it what is `wanted`, in packets a second, as far as nothing else bounds it. `carried`: what each may have at most of what the

@@ -8,8 +8,8 @@
 //!             reserved in a round:   R, or an access if that is more, but for its own rate a station counts w_i z_i
 //!             a = (T_1 - sum w mu of the uncapped - sum g_i w_i mu_i of the limited) / (number of capped),   g_i = min{ T_1 / T_i, 1 }
 //! Symbols:    R -> `ahead`, f -> `frames_in`, n -> `frames`, t -> `between` (T_i, but of who comes often `Activity::period`), p -> `claim`,
-//!             g -> `frames_had`, m -> `Rounds::shortest`, T_i -> `Seen::interval`, T_1 -> `Regulator::apart`, y -> `Seen::arrived`,
-//!             a -> `cap_price`, v -> `Activity::burst`, F -> `foreign`, o -> `Seen::foreign`
+//!             g -> `frames_had`, m -> `Rounds::shortest`, T_i -> `LastSlot::interval`, T_1 -> `Regulator::apart`, y -> `LastSlot::arrived`,
+//!             a -> `cap_price`, v -> `Activity::burst`, F -> `foreign`, o -> `LastSlot::foreign`
 //! Deviations: * R is that of the frames which the law asks for, not the last one measured: a longer round has more frames of limited
 //!               streams, which make it longer, and a law that lowers its rates for those of the last is a slot late: levels swung
 //!               between 25 and 64 packets.
@@ -57,7 +57,7 @@ impl Regulator {
     /// Seconds between frames of a station that is in every round.
     pub(super) fn apart(&self) -> f64 {
         self.leader()
-            .map_or(self.feasible_target.interval(), |first| first.state.seen.interval * first.activity.share())
+            .map_or(self.feasible_target.interval(), |first| first.state.last_slot.interval * first.activity.share())
     }
 
     /// A round to come, in which every station that is not limited has a frame as long as it shall be: as far as limited ones have frames in
@@ -103,7 +103,7 @@ impl Regulator {
             return 0.0;
         }
         let saturated = self.stations.present().filter(|account| !account.activity.is_limited());
-        saturated.map(|Account { state, .. }| state.air.time * state.seen.foreign).sum::<f64>().min(MOST_LIMITED)
+        saturated.map(|Account { state, .. }| state.air.time * state.last_slot.foreign).sum::<f64>().min(MOST_LIMITED)
     }
 
     /// Frames in a round that is to come.
@@ -127,7 +127,7 @@ impl Regulator {
             frames += had;
             reserved += state.air.time * account.claim() * had;
             match account.activity.is_limited() {
-                true => load += state.air.time * state.seen.arrived,
+                true => load += state.air.time * state.last_slot.arrived,
                 false => unlimited += state.air.time,
             }
             singles += state.air.time;
@@ -145,7 +145,7 @@ impl Regulator {
     /// T̄: 0.3 (f - l)/(f + l), with l the share of the time of these stations' packets, and f what that and accesses leave. As published
     /// they do not.
     pub(super) fn claim_on_others(&self, round: f64) -> f64 {
-        let own: f64 = self.stations.active().map(|a| a.state.seen.arrived * a.state.air.time).sum();
+        let own: f64 = self.stations.active().map(|a| a.state.last_slot.arrived * a.state.air.time).sum();
         let accesses = self.frames_seen() * self.params.overhead.as_secs_f64() / round;
         let others = 1.0 - own - accesses;
         // Rounds that are far shorter leave room: the rest of the time is nobody's.
@@ -167,7 +167,9 @@ impl Regulator {
             let Account { state, activity, .. } = account;
             match !activity.is_limited() && share >= self.cap(state) * state.air.time {
                 true => capped += activity.share(),
-                false => others += activity.share() * state.air.time * state.seen.level * account.frames_had(round),
+                false => {
+                    others += activity.share() * state.air.time * state.last_slot.level * account.frames_had(round)
+                }
             }
         }
         if capped > 0.0 { ((round - others) / capped).max(0.0) } else { f64::INFINITY }
@@ -187,7 +189,7 @@ impl Account<Loop> {
 
     /// Frames that it had in one of the last slot.
     pub(super) fn frames_had(&self, round: f64) -> f64 {
-        if self.activity.is_limited() { (round / self.state.seen.interval).min(1.0) } else { 1.0 }
+        if self.activity.is_limited() { (round / self.state.last_slot.interval).min(1.0) } else { 1.0 }
     }
 
     /// Seconds from a frame to the next, if it is not in every round; rounds were `last` apart.
@@ -195,14 +197,14 @@ impl Account<Loop> {
         match (self.activity.is_limited(), self.activity.comes_often()) {
             (true, true) => Some(self.activity.period()),
             // What is between the frames of who is in every round is the round.
-            (true, false) => Some(self.state.seen.interval).filter(|interval| *interval > EVERY * last),
+            (true, false) => Some(self.state.last_slot.interval).filter(|interval| *interval > EVERY * last),
             (false, _) => None,
         }
     }
 
     /// Packets that are reserved for the station in a round in which it has a frame.
     pub(super) fn claim(&self) -> f64 {
-        let (z, level) = (self.state.z, self.state.seen.level);
+        let (z, level) = (self.state.z, self.state.last_slot.level);
         match (self.activity.is_limited(), self.activity.comes_often()) {
             (true, false) => z.min((HEADROOM * level).max(1.0)),
             (true, true) => z.min(HEADROOM * self.activity.burst()),

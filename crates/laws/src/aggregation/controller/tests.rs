@@ -395,7 +395,7 @@ fn a_rate_that_was_told_wrong_does_not_stay_for_ever() {
     // Believed from the beginning to be so slow that one packet a frame is too much, no frame shows the rate again.
     let mut bench = Bench { wrong: 200.0, ..Bench::new(2, Params::default()) };
     bench.slots(3, &[BUSY, BUSY]);
-    assert!(bench.state(0).seen.level < FEW, "{}", bench.state(0).seen.level);
+    assert!(bench.state(0).last_slot.level < FEW, "{}", bench.state(0).last_slot.level);
     bench.rated = false;
     bench.slots(80, &[BUSY, BUSY]);
     assert!((bench.rate(0) / right - 1.0).abs() < 0.1, "{} of {right}", bench.rate(0));
@@ -503,7 +503,7 @@ fn stations_that_are_sent_next_to_nothing_are_not_in_every_round() {
         let (access, near) = (bench.law.overhead.round(1.0), if mbit < 390.0 { 0.5 } else { 0.1 });
         assert!((access / 200e-6 - 1.0).abs() < near, "{here}: {access}");
         // And each of them may begin with a packet a round.
-        assert!(bench.rate(5) * bench.state(0).seen.interval > 0.5, "{here}: {}", bench.rate(5));
+        assert!(bench.rate(5) * bench.state(0).last_slot.interval > 0.5, "{here}: {}", bench.rate(5));
     }
 }
 
@@ -513,7 +513,7 @@ fn where_all_are_limited_none_may_take_the_hop_for_itself() {
     bench.slots(20, &[few(40.0); 25]);
     for station in 0..25 {
         // Half again what it used, or a packet in a round of single ones.
-        let (rate, sent) = (bench.rate(station), bench.state(station).seen.sent);
+        let (rate, sent) = (bench.rate(station), bench.state(station).last_slot.sent);
         assert!(bench.limited(station) && rate < 4.0 * sent, "{rate}, {sent} were sent");
     }
     let all: f64 = (0..25).map(|station| bench.rate(station) * bench.state(station).air.time).sum();

@@ -14,7 +14,7 @@ const MOST_REPEATS: f64 = 2.0;
 
 /// Of the last slot of which the station has told.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Seen {
+pub(super) struct LastSlot {
     /// True if a slot's frames have been seen since it was last idle.
     pub known: bool,
     /// True if the last slot is the first of these: the station may have come in its middle.
@@ -41,9 +41,9 @@ pub(super) struct Seen {
     pub overruns: bool,
 }
 
-impl Default for Seen {
-    fn default() -> Seen {
-        Seen {
+impl Default for LastSlot {
+    fn default() -> LastSlot {
+        LastSlot {
             known: false,
             joined: false,
             level: 1.0,
@@ -60,10 +60,10 @@ impl Default for Seen {
     }
 }
 
-impl Seen {
+impl LastSlot {
     /// What is kept of it when the station begins anew.
-    pub fn kept(&self) -> Seen {
-        Seen { repeats: self.repeats, foreign: self.foreign, ..Seen::default() }
+    pub fn kept(&self) -> LastSlot {
+        LastSlot { repeats: self.repeats, foreign: self.foreign, ..LastSlot::default() }
     }
 
     /// The station has told of its frames.
