@@ -3,7 +3,7 @@
 //! Source:     aggregation.md C.3 with its notes and guards.
 //! Equations:  nu' = max{nu + K2 (G - nu), 1},   G = min{ T̄ x_1, N̄_1 }, and for `exact` also (mu_1/x_1) / (n w_1)
 //!             target' = min{ nu' w_1/w_i, N̄_i },   z' = z + K1 (target - mu),   x' = z' / (c + w'z')
-//! Symbols:    nu -> `nu`, target -> `Loop::target_level`, z -> `Loop::z`, x -> `Grant::rate`, w -> `OnAir::time`,
+//! Symbols:    nu -> `nu`, target -> `Loop::target_level`, z -> `Loop::z`, x -> `Grant::rate`, w -> `AirtimeState::time`,
 //!             c -> `overhead.round(n)`, 1 -> `reference`, K1, K2, T̄ -> `Params`
 //! Deviations: * x_1 and mu_1/x_1 are what arrived: packets a second, and the interval between frames.
 //!             * The third term of G is its fixed point (`cap_price`): as written it approaches that by K2 c/(n w_1) a slot,
@@ -44,11 +44,11 @@
 //! Checked by: tests::* (each guard), tests/integration/aggregation_loop.rs (stability, Lemma 2), tests/integration/aggregation_backhaul.rs,
 //!             tests/integration/conformance/aggregation.rs, crates/sim/tests/long/regulated.rs
 
+mod airtime_state;
 mod airtimes;
 mod coming;
 mod grant;
 mod last_slot;
-mod on_air;
 mod path;
 mod rounds;
 
@@ -63,12 +63,12 @@ use super::round_regression::RoundRegression;
 use super::short_queue::ShortQueue;
 use super::stations::{Account, FROZEN_AFTER, Frames, Slot, Stations};
 use crate::{Decision, HopLaw, Observation, ParamError, Why};
+use airtime_state::AirtimeState;
 use coming::Moves;
 use grant::Grant;
 use last_slot::LastSlot;
 use lasthop_signals::{FlowId, Node, Signal};
 use lasthop_units::{Rate, Time};
-use on_air::OnAir;
 use path::Path;
 
 /// The regulator of one hop.
@@ -97,7 +97,7 @@ pub struct Regulator {
 #[derive(Clone, Debug, PartialEq)]
 struct Loop {
     /// What a packet takes on the air (w).
-    air: OnAir,
+    air: AirtimeState,
     /// What the last slot has shown.
     last_slot: LastSlot,
     /// What stands in the hop's queue because it was overrun.
@@ -519,7 +519,7 @@ const SLOWEST: Rate = Rate::from_bps(10_000);
 impl Default for Loop {
     fn default() -> Loop {
         Loop {
-            air: OnAir::default(),
+            air: AirtimeState::default(),
             last_slot: LastSlot::default(),
             backlog: Backlog::default(),
             path: Path::default(),

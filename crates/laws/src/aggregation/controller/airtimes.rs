@@ -14,7 +14,7 @@
 //! Validity:   frames told from arrival times, where stations may not see radiotap headers.
 //! Checked by: controller::tests, crates/sim/tests/long/regulated.rs (stations without root)
 
-use super::on_air::{FORGOTTEN_AFTER, OnAir};
+use super::airtime_state::{AirtimeState, FORGOTTEN_AFTER};
 use super::{LEARNT, Loop, ROUNDS_SHOW, Regulator, STEADILY};
 use crate::aggregation::model::LEAST_AIRTIME;
 use crate::aggregation::round_regression::{self, Estimate, RoundRegression};
@@ -162,7 +162,7 @@ impl Account<Loop> {
     /// Takes over what its packets were `found` to take. `shown`: by rounds that they have made; `sure`: by rounds of different lengths.
     fn guess(&mut self, weight: f64, found: f64, shown: bool, sure: bool) {
         let (held, limited) = (self.state.grant.held, self.activity.is_limited());
-        let OnAir { time: airtime, unshown, .. } = &mut self.state.air;
+        let AirtimeState { time: airtime, unshown, .. } = &mut self.state.air;
         *unshown = if shown || sure { 0 } else { unshown.saturating_add(1) };
         let half = *airtime / 2.0;
         // Short frames follow the packets, not the rounds: a packet takes no more than that, and how much less shows

@@ -1,6 +1,6 @@
 //! One test for each guard of C.3, on a regulator whose stations say what the test wants them to.
 
-use super::on_air::FEW;
+use super::airtime_state::FEW;
 use super::*;
 use crate::aggregation::OverheadRule;
 use crate::aggregation::model::{airtime, most_packets};

@@ -20,7 +20,7 @@ const CALM: u32 = 4;
 
 /// A station's packets on the air.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct OnAir {
+pub(super) struct AirtimeState {
     /// Seconds a packet (w); zero before anything is known.
     pub time: f64,
     /// True if its station has told data rates; otherwise w is what the rounds leave.
@@ -43,9 +43,9 @@ pub(super) struct OnAir {
     calm: u32,
 }
 
-impl Default for OnAir {
-    fn default() -> OnAir {
-        OnAir {
+impl Default for AirtimeState {
+    fn default() -> AirtimeState {
+        AirtimeState {
             time: 0.0,
             rated: false,
             told: None,
@@ -65,16 +65,16 @@ fn off(ratio: f64) -> Option<bool> {
     (!(1.0 / SHIFT..=SHIFT).contains(&ratio)).then_some(ratio > 1.0)
 }
 
-impl OnAir {
+impl AirtimeState {
     /// True if anything has said what its packets take.
     pub fn is_known(&self) -> bool {
         self.time > 0.0
     }
 
     /// What is kept of it when the station begins anew; `first`, if nothing is known.
-    pub fn kept(&self, first: f64) -> OnAir {
+    pub fn kept(&self, first: f64) -> AirtimeState {
         let time = if self.is_known() { self.time } else { first };
-        OnAir { time, rated: self.rated, told: self.told, settled: self.settled, ..OnAir::default() }
+        AirtimeState { time, rated: self.rated, told: self.told, settled: self.settled, ..AirtimeState::default() }
     }
 
     /// The station has told the data rates of a slot.
