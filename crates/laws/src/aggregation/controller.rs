@@ -13,7 +13,7 @@
 //!             * A stream that its application limits keeps its z, but claims and gets only half again what it used, until
 //!               it has used that: by z alone it would return with a full share that the others have meanwhile. It counts in
 //!               a round by the frames that it has of it (`rounds`), and is never the reference.
-//!             * Whoever joins is counted at once, and shares follow who is there (`coming`).
+//!             * Whoever joins is counted at once, and shares follow who is there (`join_leave`).
 //!             * A hop that becomes slower within a slot is overrun, and frames of most packets hide the queue from z. Where
 //!               they are full, and more packets were sent and have not arrived than arrive within T̄, x' is at most what
 //!               arrived less what drains them within a slot (`Backlog`). z then rests, for it has not made the frames of a
@@ -46,8 +46,8 @@
 
 mod airtime_state;
 mod airtimes;
-mod coming;
 mod grant;
+mod join_leave;
 mod last_slot;
 mod path;
 mod rounds;
@@ -64,8 +64,8 @@ use super::short_queue::ShortQueue;
 use super::stations::{Account, FROZEN_AFTER, Frames, Slot, Stations};
 use crate::{Decision, HopLaw, Observation, ParamError, Why};
 use airtime_state::AirtimeState;
-use coming::Moves;
 use grant::Grant;
+use join_leave::Moves;
 use last_slot::LastSlot;
 use lasthop_signals::{FlowId, Node, Signal};
 use lasthop_units::{Rate, Time};
