@@ -3,7 +3,7 @@
 //! Source:     aggregation.md C.3 with its notes and guards.
 //! Equations:  nu' = max{nu + K2 (G - nu), 1},   G = min{ T̄ x_1, N̄_1 }, and for `exact` also (mu_1/x_1) / (n w_1)
 //!             target' = min{ nu' w_1/w_i, N̄_i },   z' = z + K1 (target - mu),   x' = z' / (c + w'z')
-//! Symbols:    nu -> `nu`, target -> `Loop::target_level`, z -> `Loop::z`, x -> `Grant::rate`, w -> `AirtimeState::time`,
+//! Symbols:    nu -> `nu`, target -> `Loop::target_level`, z -> `Loop::z`, x -> `AllowedRate::per_second`, w -> `AirtimeState::time`,
 //!             c -> `overhead.round(n)`, 1 -> `reference`, K1, K2, T̄ -> `Params`
 //! Deviations: * x_1 and mu_1/x_1 are what arrived: packets a second, and the interval between frames.
 //!             * The third term of G is its fixed point (`cap_price`): as written it approaches that by K2 c/(n w_1) a slot,
@@ -46,10 +46,10 @@
 
 mod airtime_state;
 mod airtimes;
-mod grant;
 mod join_leave;
 mod last_slot;
 mod path;
+mod rate;
 mod rounds;
 
 use super::backhaul::{self, Detector, Earliest};
@@ -64,12 +64,12 @@ use super::short_queue::ShortQueue;
 use super::stations::{Account, FROZEN_AFTER, Frames, Slot, Stations};
 use crate::{Decision, HopLaw, Observation, ParamError, Why};
 use airtime_state::AirtimeState;
-use grant::Grant;
 use join_leave::Moves;
 use last_slot::LastSlot;
 use lasthop_signals::{FlowId, Node, Signal};
 use lasthop_units::{Rate, Time};
 use path::Path;
+use rate::AllowedRate;
 
 /// The regulator of one hop.
 #[derive(Clone, Debug)]
@@ -109,7 +109,7 @@ struct Loop {
     /// Packets a frame asked for in this slot.
     target_level: f64,
     /// What it is allowed (x).
-    grant: Grant,
+    rate: AllowedRate,
 }
 
 /// What the regulator thinks of one station, for plots and logs.
@@ -213,14 +213,14 @@ impl Regulator {
     }
 
     fn view_of(&self, station: Node, account: &Account<Loop>) -> View {
-        let Loop { air, last_slot, target_level, grant, .. } = &account.state;
+        let Loop { air, last_slot, target_level, rate, .. } = &account.state;
         View {
             station,
             level: last_slot.level,
             target_level: *target_level,
             interval: last_slot.interval,
             target_interval: self.feasible_target.interval(),
-            rate: grant.rate,
+            rate: rate.per_second,
             airtime: air.time,
             active: account.is_present(),
         }
@@ -230,7 +230,7 @@ impl Regulator {
         let (params, target_interval) = (&self.params, self.feasible_target.interval());
         // Before this slot says what its packets take now.
         self.told_in = self.reference.map(|station| (station, self.airtime_of(station))).or(self.told_in);
-        self.stations.iter_mut().for_each(|(_, account)| account.state.grant.pass(now, account.is_present()));
+        self.stations.iter_mut().for_each(|(_, account)| account.state.rate.pass(now, account.is_present()));
         self.stations.close(now, |account, slot| account.measure(params, target_interval, now, slot));
         // A slot of which nobody has told anything is none.
         let told = self.stations.active().any(|account| account.state.path.fresh);
@@ -351,7 +351,7 @@ impl Regulator {
             mix: self.stations.active().map(|account| apart / account.state.last_slot.interval).sum(),
             frames: first.last_slot.frames,
             paced: first.last_slot.paced,
-            least: first.grant.least,
+            least: first.rate.least,
             told: self.stations.active().all(|account| account.state.air.untold == 0),
         };
         match self.overhead.update(beta, frames, &sample) {
@@ -387,7 +387,7 @@ impl Regulator {
             let most = params.most(state.air.time);
             let step = k1 * (state.target_level - state.last_slot.level);
             // What a limit cuts off is not integrated.
-            let held = step > 0.0 && (state.grant.held || state.grant.rises);
+            let held = step > 0.0 && (state.rate.held || state.rate.rises);
             if state.backlog.has_found() {
                 // What it had climbed to, to no avail, says nothing; what the hop carries does.
                 state.z = (RESUME * state.last_slot.arrived * round).clamp(LEAST_Z, most);
@@ -490,7 +490,7 @@ impl HopLaw for Regulator {
         for (station, account) in self.stations.iter() {
             let why = account.why(self.feasible_target.is_out());
             let bits = account.packet_bytes.map_or(bits, |bytes| bytes * 8.0);
-            let pacing = Rate::from_bps((account.state.grant.rate * bits) as u64).max(SLOWEST);
+            let pacing = Rate::from_bps((account.state.rate.per_second * bits) as u64).max(SLOWEST);
             each(flow_of(station), Decision { pacing: Some(pacing), revisit, ..Decision::unlimited(why) });
         }
     }
@@ -525,7 +525,7 @@ impl Default for Loop {
             path: Path::default(),
             z: 1.0,
             target_level: 1.0,
-            grant: Grant::default(),
+            rate: AllowedRate::default(),
         }
     }
 }
@@ -540,7 +540,7 @@ impl Loop {
             last_slot: self.last_slot.kept(),
             backlog,
             path: self.path.kept(),
-            grant: Grant::from(now),
+            rate: AllowedRate::from(now),
             ..Loop::default()
         }
     }
@@ -559,7 +559,7 @@ impl Account<Loop> {
         let Some(frames) = &slot.frames else { return state.backlog.forget() };
         match frames.inverse_rate {
             Some(inverse) => state.air.tell(bytes * 8.0 * inverse),
-            None => state.air.tell_nothing(frames.level, state.grant.held),
+            None => state.air.tell_nothing(frames.level, state.rate.held),
         }
         state.last_slot.tell(frames);
         if let Some(sent) = slot.sent {
@@ -570,9 +570,9 @@ impl Account<Loop> {
     /// What was sent, beside what was allowed.
     fn measure_sent(&mut self, params: &Params, now: Time, slot: &Slot) {
         let state = &mut self.state;
-        let allowed = std::mem::take(&mut state.grant.allowed) / slot.lasted;
+        let allowed = std::mem::take(&mut state.rate.allowed) / slot.lasted;
         // As published, a rate holds for a slot.
-        let allowed = if params.foresees() && slot.lasted > 0.0 { allowed } else { state.grant.rate };
+        let allowed = if params.foresees() && slot.lasted > 0.0 { allowed } else { state.rate.per_second };
         let Some(sent) = slot.sent else { return };
         // What waits now says nothing of the slot's beginning: who was limited is until it is sent what it may be.
         let still = !slot.waiting || self.activity.is_limited() && state.last_slot.known;
@@ -586,7 +586,7 @@ impl Account<Loop> {
     /// What waits at the hop, or is late for another reason.
     fn measure_queue(&mut self, params: &Params, target_interval: f64, now: Time, (sent, frames): (f64, &Frames)) {
         let Frames { level, interval, rate, goodput, seconds, lost, delay, .. } = *frames;
-        let Loop { air, last_slot, backlog, path, target_level, grant, .. } = &mut self.state;
+        let Loop { air, last_slot, backlog, path, target_level, rate: allowed, .. } = &mut self.state;
         let (target_level, late) = (*target_level, path.earliest.late(delay, now));
         let (most, steady) = (params.most(air.time), air.steady);
         let arrived = goodput.unwrap_or(rate);
@@ -603,7 +603,7 @@ impl Account<Loop> {
             steady,
             target_interval,
         });
-        if path.earliest.drained(backlog.is_late(), backlog.is_full() && !grant.held) {
+        if path.earliest.drained(backlog.is_late(), backlog.is_full() && !allowed.held) {
             backlog.take_back();
         }
         let Some(arrived) = goodput else { return };
@@ -627,7 +627,7 @@ impl Account<Loop> {
 
     /// It may be the reference.
     fn leads(&self) -> bool {
-        self.shows() && !self.state.grant.held
+        self.shows() && !self.state.rate.held
     }
 
     /// `out`: the target is out of reach.
@@ -636,7 +636,7 @@ impl Account<Loop> {
             _ if !self.is_present() => Why::Entering,
             _ if self.silent >= FROZEN_AFTER => Why::Silent,
             state if !state.last_slot.known => Why::Entering,
-            state if state.grant.held => Why::Backhaul,
+            state if state.rate.held => Why::Backhaul,
             _ if self.activity.is_limited() => Why::ApplicationLimited,
             _ if out => Why::OutOfReach,
             _ => Why::Regulated,

@@ -57,7 +57,7 @@ impl Regulator {
     pub(super) fn guess_airtimes(&mut self) -> bool {
         // Slots in which nobody was there leave time that no packet took.
         let Some(first) = self.leader().filter(|first| first.activity.share() >= STEADILY) else { return false };
-        let (level, held) = (first.state.last_slot.level, first.state.grant.held);
+        let (level, held) = (first.state.last_slot.level, first.state.rate.held);
         let proportions = Proportions::of(self.unrated());
         let Some(Left { packet: left, slot }) = self.left(proportions) else { return false };
         let follow = slot.level >= MEET && !held && self.stations.active().all(|account| account.silent == 0);
@@ -122,7 +122,7 @@ impl Regulator {
     fn waits_in_full_frames(&self, common: f64, proportions: Proportions) -> bool {
         let fills = |state: &Loop| state.last_slot.level >= FILLS * self.most(common * proportions.of_one(state));
         let mut active = self.stations.active().map(|account| &account.state);
-        active.any(|state| state.last_slot.waits && !state.grant.held && fills(state))
+        active.any(|state| state.last_slot.waits && !state.rate.held && fills(state))
     }
 }
 
@@ -161,7 +161,7 @@ impl Proportions {
 impl Account<Loop> {
     /// Takes over what its packets were `found` to take. `shown`: by rounds that they have made; `sure`: by rounds of different lengths.
     fn guess(&mut self, weight: f64, found: f64, shown: bool, sure: bool) {
-        let (held, limited) = (self.state.grant.held, self.activity.is_limited());
+        let (held, limited) = (self.state.rate.held, self.activity.is_limited());
         let AirtimeState { time: airtime, unshown, .. } = &mut self.state.air;
         *unshown = if shown || sure { 0 } else { unshown.saturating_add(1) };
         let half = *airtime / 2.0;

@@ -55,8 +55,8 @@ impl Regulator {
             return;
         }
         if let Some(Account { state, .. }) = self.stations.get_mut(station) {
-            state.grant.pass(now, true);
-            state.grant.allowed = (state.grant.allowed - state.grant.rate * REST.as_secs_f64()).max(0.0);
+            state.rate.pass(now, true);
+            state.rate.allowed = (state.rate.allowed - state.rate.per_second * REST.as_secs_f64()).max(0.0);
         }
         moves.any = true;
     }
@@ -67,7 +67,7 @@ impl Regulator {
             return;
         }
         let Some(Account { state, activity, .. }) = self.stations.get_mut(station) else { return };
-        state.grant.passed = now;
+        state.rate.passed = now;
         let known = state.last_slot.known || state.air.told.is_some();
         // A slot with few of its packets says nothing of a rate that it could have.
         state.last_slot.known &= activity.share() >= SHOWN;

@@ -105,7 +105,7 @@ impl Bench {
     }
 
     fn rate(&self, place: usize) -> f64 {
-        self.state(place).grant.rate
+        self.state(place).rate.per_second
     }
 
     fn why(&self, place: usize) -> Why {

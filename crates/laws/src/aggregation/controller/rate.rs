@@ -8,7 +8,7 @@
 //!               carried   what the path before the hop carries: its own part of what all have, and what it has alone
 //!             drained and proven are at least a tenth of a packet in a round (`TRICKLE`)
 //!             A = integral of x over the time in which the station was present, since the last slot
-//! Symbols:    x -> `rate`, A -> `allowed`, R -> `Rounds::next`, z -> `Loop::z`, p -> `claim`, f -> `frames_in`, own -> `Ahead::own`,
+//! Symbols:    x -> `per_second`, A -> `allowed`, R -> `Rounds::next`, z -> `Loop::z`, p -> `claim`, f -> `frames_in`, own -> `Ahead::own`,
 //!             m -> `LastSlot::repeats`, s -> `LastSlot::sent`, y -> `LastSlot::arrived`, l -> `least_rate`
 //! Deviations: why: `controller`.
 //! Validity:   any.
@@ -22,9 +22,9 @@ use lasthop_units::Time;
 
 /// For one station.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Grant {
+pub(super) struct AllowedRate {
     /// Packets a second allowed (x).
-    pub rate: f64,
+    pub per_second: f64,
     /// True if that is the least rate.
     pub least: bool,
     /// True if it is what the path before the hop carries that bounds it.
@@ -36,24 +36,24 @@ pub(super) struct Grant {
     pub passed: Time,
 }
 
-impl Grant {
+impl AllowedRate {
     /// Of one that begins at this moment.
-    pub fn from(now: Time) -> Grant {
-        Grant { passed: now, ..Grant::default() }
+    pub fn from(now: Time) -> AllowedRate {
+        AllowedRate { passed: now, ..AllowedRate::default() }
     }
 
     /// Counts what was allowed until now, if it was `present`.
     pub fn pass(&mut self, now: Time, present: bool) {
         if present {
-            self.allowed += self.rate * now.since(self.passed).as_secs_f64();
+            self.allowed += self.per_second * now.since(self.passed).as_secs_f64();
         }
         self.passed = now;
     }
 }
 
-impl Default for Grant {
-    fn default() -> Grant {
-        Grant { rate: 1.0, least: false, held: false, rises: false, allowed: 0.0, passed: Time::ZERO }
+impl Default for AllowedRate {
+    fn default() -> AllowedRate {
+        AllowedRate { per_second: 1.0, least: false, held: false, rises: false, allowed: 0.0, passed: Time::ZERO }
     }
 }
 
@@ -71,11 +71,12 @@ impl Regulator {
             None => f64::INFINITY,
         };
         for (_, account) in self.stations.iter_mut() {
-            account.state.grant.pass(now, account.is_present());
+            account.state.rate.pass(now, account.is_present());
             if account.is_present() {
                 account.allow(account.wanted_rate(ahead, &rounds), carried, &rounds);
             } else {
-                account.state.grant.rate = 1.0 / (rounds.singles.min(rounds.next) + access + account.state.air.time);
+                account.state.rate.per_second =
+                    1.0 / (rounds.singles.min(rounds.next) + access + account.state.air.time);
             }
         }
     }
@@ -114,9 +115,9 @@ impl Account<Loop> {
         let proven = self.proven_rate(trickle);
         let free = wanted.min(drained).min(proven);
         let carried = self.state.path.own.clamp().map_or(carried, |clamp| clamp.max(1.0).min(carried));
-        let grant = &mut self.state.grant;
-        (grant.rate, grant.held) = (free.min(carried), carried <= free);
-        (grant.rises, grant.least) = (proven < wanted, wanted <= least);
+        let rate = &mut self.state.rate;
+        (rate.per_second, rate.held) = (free.min(carried), carried <= free);
+        (rate.rises, rate.least) = (proven < wanted, wanted <= least);
     }
 }
 
