@@ -13,8 +13,8 @@ use crate::proxy::refusals::{Refusal, Refusals};
 use crate::proxy::resolve::Resolver;
 use crate::proxy::route;
 use crate::station::doors::{Doors, Guest, Wanted};
-use crate::station::hush::{Hush, Sight};
 use crate::station::search::Search;
+use crate::station::silence_reporter::{LastReception, SilenceReporter};
 use crate::tunnel::asking::{Asking, Running};
 use crate::tunnel::link::Link;
 use crate::tunnel::path::{Path, Unsent};
@@ -71,7 +71,7 @@ struct Calling {
     /// Until it has answered.
     search: Option<Search>,
     path: Path,
-    hush: Hush,
+    silence: SilenceReporter,
 }
 
 const UDP: u64 = u64::MAX;
@@ -137,7 +137,13 @@ impl Gateway {
             let search = begun.map(|(search, ())| search).expect("nothing is opened");
             let path = Path::over_mesh(search.tried());
             let asking = Asking::new(node, key, config.renew, first);
-            Calling { node, asking, search: Some(search), path, hush: Hush::between(now, ["gateway", "gateway"]) }
+            Calling {
+                node,
+                asking,
+                search: Some(search),
+                path,
+                silence: SilenceReporter::between(now, ["gateway", "gateway"]),
+            }
         });
         let first = u32::from_be_bytes(random()?) >> 2;
         Ok(Gateway {
@@ -395,7 +401,7 @@ impl Gateway {
         }
         let (other, heard) = (calling.path.to(), session.map(|session| session.heard));
         let (refused, unsent) = (self.summary.refused, calling.path.unsent());
-        if let Some(line) = calling.hush.look(now, Sight { proxy: other, heard, refused, unsent }) {
+        if let Some(line) = calling.silence.look(now, LastReception { proxy: other, heard, refused, unsent }) {
             (self.config.say)(&line);
         }
         Ok(())

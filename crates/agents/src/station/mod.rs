@@ -12,12 +12,12 @@ mod config;
 pub(crate) mod diversion;
 pub(crate) mod doors;
 mod frames;
-pub(crate) mod hush;
 pub(crate) mod local;
 mod log;
 mod run;
 pub(crate) mod search;
 mod session;
+pub(crate) mod silence_reporter;
 mod slots;
 mod tunnel;
 

@@ -4,9 +4,9 @@ use super::cell::Cell;
 use super::config::{Config, Summary};
 use super::doors::{Doors, Guest, Wanted};
 use super::frames::Frames;
-use super::hush::{Hush, Sight};
 use super::log;
 use super::search::Search;
+use super::silence_reporter::{LastReception, SilenceReporter};
 use super::slots::Slots;
 use super::tunnel::{Answered, Tunnel};
 use crate::ap::Stop;
@@ -45,7 +45,7 @@ pub struct Station {
     poll: Poll,
     doors: Doors,
     tunnel: Tunnel,
-    hush: Hush,
+    silence: SilenceReporter,
     begun: Gathered<SocketAddr>,
     refused: Gathered<()>,
     tells: Tells,
@@ -123,7 +123,7 @@ impl Station {
             poll,
             doors,
             tunnel,
-            hush: Hush::new(now),
+            silence: SilenceReporter::new(now),
             begun: Gathered::new(),
             refused: Gathered::new(),
             hop: Default::default(),
@@ -275,7 +275,7 @@ impl Station {
     fn listen_for_the_proxy(&mut self, now: Time) {
         let (refused, unsent) = (self.summary.refused, self.path.unsent());
         let heard = self.tunnel.session().map(|session| session.heard);
-        if let Some(line) = self.hush.look(now, Sight { proxy: self.path.to(), heard, refused, unsent }) {
+        if let Some(line) = self.silence.look(now, LastReception { proxy: self.path.to(), heard, refused, unsent }) {
             (self.config.say)(&line);
         }
         if let Some((number, proxy)) = self.begun.take(now) {
@@ -360,7 +360,7 @@ impl Station {
         };
         let search = self.search.as_ref().and_then(Search::next_look);
         let times = self.doors.next_look().into_iter().chain(search);
-        times.fold(tunnel.min(tells).min(self.hush.next()), Time::min)
+        times.fold(tunnel.min(tells).min(self.silence.next()), Time::min)
     }
 }
 

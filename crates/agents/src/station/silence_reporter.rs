@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 /// Silence, as it is told.
 #[derive(Debug)]
-pub(crate) struct Hush {
+pub(crate) struct SilenceReporter {
     rarely: Rarely,
     /// What is listened to, and what this is to it.
     roles: [&'static str; 2],
@@ -21,7 +21,7 @@ pub(crate) struct Hush {
 
 /// What is known when it is looked.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sight {
+pub(crate) struct LastReception {
     /// Where the proxy is asked.
     pub(crate) proxy: SocketAddr,
     /// When something was last heard in the session, if there is one.
@@ -35,21 +35,21 @@ pub(crate) struct Sight {
 /// A silence of so long is told: the proxy has been asked ten times, or pinged six times.
 const TOLD_AFTER: Span = Span::from_secs(3);
 
-impl Hush {
+impl SilenceReporter {
     /// Of a proxy, at a station.
-    pub(crate) fn new(now: Time) -> Hush {
-        Hush::between(now, ["proxy", "station"])
+    pub(crate) fn new(now: Time) -> SilenceReporter {
+        SilenceReporter::between(now, ["proxy", "station"])
     }
 
     /// Of the other end, by what it is, and what this one is.
-    pub(crate) fn between(now: Time, roles: [&'static str; 2]) -> Hush {
+    pub(crate) fn between(now: Time, roles: [&'static str; 2]) -> SilenceReporter {
         let rarely = Rarely::new(Span::ZERO);
-        Hush { rarely, roles, since: now, told: false, refused: 0, unsent: Unsent::default() }
+        SilenceReporter { rarely, roles, since: now, told: false, refused: 0, unsent: Unsent::default() }
     }
 
     /// A line, if it is time for one: about the silence, or its end.
-    pub(crate) fn look(&mut self, now: Time, sight: Sight) -> Option<String> {
-        let Sight { proxy, heard, refused, unsent } = sight;
+    pub(crate) fn look(&mut self, now: Time, last_reception: LastReception) -> Option<String> {
+        let LastReception { proxy, heard, refused, unsent } = last_reception;
         if let Some(heard) = heard.filter(|heard| *heard > self.since) {
             let told = std::mem::take(&mut self.told);
             let line = told.then(|| format!("{proxy} has answered"));
@@ -98,39 +98,46 @@ mod tests {
         Time::from_nanos((5_000_000 + ms) * 1_000_000)
     }
 
-    fn sight(heard: Option<Time>) -> Sight {
+    fn last_reception(heard: Option<Time>) -> LastReception {
         let proxy = "192.0.2.1:4848".parse().expect("an address");
-        Sight { proxy, heard, refused: 0, unsent: Unsent::default() }
+        LastReception { proxy, heard, refused: 0, unsent: Unsent::default() }
     }
 
     #[test]
     fn a_proxy_that_never_answers_is_told_in_time_with_what_is_known_and_then_its_answer() {
-        let mut hush = Hush::new(at(0));
-        let alone = Sight { refused: 2, unsent: Unsent { count: 5, why: Some(Errno::ENETUNREACH) }, ..sight(None) };
-        assert_eq!(hush.next(), at(3_000));
-        assert_eq!(hush.look(at(2_999), alone), None);
-        let line = hush.look(at(3_000), alone).expect("three seconds");
+        let mut silence = SilenceReporter::new(at(0));
+        let alone = LastReception {
+            refused: 2,
+            unsent: Unsent { count: 5, why: Some(Errno::ENETUNREACH) },
+            ..last_reception(None)
+        };
+        assert_eq!(silence.next(), at(3_000));
+        assert_eq!(silence.look(at(2_999), alone), None);
+        let line = silence.look(at(3_000), alone).expect("three seconds");
         assert!(line.starts_with("nothing heard from 192.0.2.1:4848 for 3 s: no proxy there, "), "{line}");
         assert!(
             line.contains("; 2 datagrams that came were refused") && line.contains("; 5 datagrams could not be sent"),
             "{line}"
         );
-        assert_eq!(hush.next(), at(13_000));
-        assert!((3_001..10_000).all(|ms| hush.look(at(ms), alone).is_none()), "not again and again");
-        assert!(hush.look(at(13_000), alone).is_some());
-        assert_eq!(hush.look(at(20_000), sight(Some(at(20_000)))).as_deref(), Some("192.0.2.1:4848 has answered"));
-        assert_eq!(hush.look(at(20_010), sight(Some(at(20_010)))), None);
+        assert_eq!(silence.next(), at(13_000));
+        assert!((3_001..10_000).all(|ms| silence.look(at(ms), alone).is_none()), "not again and again");
+        assert!(silence.look(at(13_000), alone).is_some());
+        assert_eq!(
+            silence.look(at(20_000), last_reception(Some(at(20_000)))).as_deref(),
+            Some("192.0.2.1:4848 has answered")
+        );
+        assert_eq!(silence.look(at(20_010), last_reception(Some(at(20_010)))), None);
     }
 
     #[test]
     fn a_tunnel_that_speaks_says_nothing_and_one_that_pauses_often_few_lines() {
-        let mut hush = Hush::new(at(0));
-        assert!((0..100_000).step_by(500).all(|ms| hush.look(at(ms), sight(Some(at(ms)))).is_none()));
+        let mut silence = SilenceReporter::new(at(0));
+        assert!((0..100_000).step_by(500).all(|ms| silence.look(at(ms), last_reception(Some(at(ms)))).is_none()));
         let mut lines = 0;
         for ms in (100_000..3_700_000).step_by(100) {
             // Four seconds in ten it is silent.
             let heard = if ms % 10_000 < 6_000 { ms } else { ms / 10_000 * 10_000 + 5_900 };
-            lines += u64::from(hush.look(at(ms), sight(Some(at(heard)))).is_some());
+            lines += u64::from(silence.look(at(ms), last_reception(Some(at(heard)))).is_some());
         }
         assert!((8..=20).contains(&lines), "{lines} lines in an hour");
     }
