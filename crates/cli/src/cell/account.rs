@@ -2,7 +2,7 @@
 
 use super::choice::Choice;
 use super::timeline::{Part, Timeline};
-use lasthop_laws::pbe::{Class, Meter, Own, Sight, Terminal, Totals};
+use lasthop_laws::pbe::{CellSnapshot, Class, Meter, Own, Terminal, Totals};
 use lasthop_signals::Rnti;
 use lasthop_units::{Span, Time, count};
 use lasthop_wire::dci::{Counts, Item, Order, Slot};
@@ -147,10 +147,10 @@ impl Account {
         self.last = slot.number;
         let (prb, per) = (self.choice.prb, self.interval.map(|interval| self.slots_of(interval)));
         let (timeline, current, done) = (&mut self.timeline, &mut self.current, &mut self.done);
-        let mut add = |sight: &Sight| {
-            timeline.add(sight, prb);
+        let mut add = |snapshot: &CellSnapshot| {
+            timeline.add(snapshot, prb);
             let Some(per) = per else { return };
-            let number = sight.number / per;
+            let number = snapshot.number / per;
             if number != current.number {
                 // Intervals of which nothing was decoded are left out.
                 if current.part.slots > 0 {
@@ -158,7 +158,7 @@ impl Account {
                 }
                 current.number = number;
             }
-            current.part.add(sight, prb);
+            current.part.add(snapshot, prb);
         };
         self.meter.on_slot(slot.number, slot.fresh, &slot.dcis, &mut add);
         self.timeline.give(slot.number, &slot.dcis);

@@ -1,6 +1,6 @@
 //! What a cell was like over time, in as many parts as a picture can show.
 
-use lasthop_laws::pbe::Sight;
+use lasthop_laws::pbe::CellSnapshot;
 use lasthop_signals::{Dci, Rnti};
 use std::collections::BTreeMap;
 
@@ -29,20 +29,20 @@ pub struct Part {
 
 impl Part {
     /// Adds a slot of a carrier that has so many PRB.
-    pub fn add(&mut self, sight: &Sight, prb: u16) {
+    pub fn add(&mut self, snapshot: &CellSnapshot, prb: u16) {
         let all = u64::from(prb);
         self.slots += 1;
-        self.users += u64::from(sight.users);
-        self.most_users = self.most_users.max(sight.users);
-        self.active += u64::from(sight.active);
-        self.given += u64::from(sight.given).min(all);
-        self.to_users += u64::from(sight.to_users).min(all);
+        self.users += u64::from(snapshot.users);
+        self.most_users = self.most_users.max(snapshot.users);
+        self.active += u64::from(snapshot.active);
+        self.given += u64::from(snapshot.given).min(all);
+        self.to_users += u64::from(snapshot.to_users).min(all);
         self.prb += all;
-        self.fair += sight.fair.as_mbit_f64();
-        self.fair_tcp += sight.fair_tcp.as_mbit_f64();
-        self.available += sight.available.as_mbit_f64();
-        self.coarse += u64::from(sight.coarse);
-        self.guessed += u64::from(sight.guessed);
+        self.fair += snapshot.fair.as_mbit_f64();
+        self.fair_tcp += snapshot.fair_tcp.as_mbit_f64();
+        self.available += snapshot.available.as_mbit_f64();
+        self.coarse += u64::from(snapshot.coarse);
+        self.guessed += u64::from(snapshot.guessed);
     }
 
     /// Both together.
@@ -148,9 +148,9 @@ impl Timeline {
     }
 
     /// Adds a slot.
-    pub fn add(&mut self, sight: &Sight, prb: u16) {
-        self.whole.add(sight, prb);
-        self.part(sight.number).0.add(sight, prb);
+    pub fn add(&mut self, snapshot: &CellSnapshot, prb: u16) {
+        self.whole.add(snapshot, prb);
+        self.part(snapshot.number).0.add(snapshot, prb);
     }
 
     /// What was given in a slot.
@@ -216,8 +216,8 @@ mod tests {
     use super::*;
     use lasthop_units::Rate;
 
-    fn sight(number: u64) -> Sight {
-        Sight {
+    fn snapshot(number: u64) -> CellSnapshot {
+        CellSnapshot {
             number,
             given: 30,
             to_users: 20,
@@ -242,7 +242,7 @@ mod tests {
         let mut timeline = Timeline::new(1000);
         for number in 0..10_000 {
             timeline.give(number, &[dci(7, 10), dci(7, 5), dci(9, 15)]);
-            timeline.add(&sight(number), 100);
+            timeline.add(&snapshot(number), 100);
         }
         assert!(timeline.parts.len() <= MOST && timeline.parts.len() > MOST / 2, "{}", timeline.parts.len());
         let given: u64 = timeline.parts.iter().filter_map(|(_, given)| given.get(&Rnti(7))).sum();

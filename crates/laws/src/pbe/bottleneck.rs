@@ -34,7 +34,7 @@ const QUARTERS: usize = 4;
 
 /// What a packet is judged by.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sight {
+pub(super) struct DelaySample {
     /// How much longer than the path itself it took.
     pub(super) delay: Span,
     /// Whether that is beyond D_th.
@@ -100,19 +100,19 @@ impl Bottleneck {
     }
 
     /// A packet of `len` has come.
-    pub(super) fn on_packet(&mut self, now: Time, len: Bytes, sight: &Sight) {
+    pub(super) fn on_packet(&mut self, now: Time, len: Bytes, sample: &DelaySample) {
         self.largest = self.largest.max(len);
-        let rising = self.round.on_packet(now, len, sight);
+        let rising = self.round.on_packet(now, len, sample);
         let needed =
-            (sight.capacity.bytes_in(super::SUBFRAME * SUBFRAMES).get() / self.largest.get()).max(LEAST_PACKETS);
-        let foreign = sight.late && !sight.explained;
+            (sample.capacity.bytes_in(super::SUBFRAME * SUBFRAMES).get() / self.largest.get()).max(LEAST_PACKETS);
+        let foreign = sample.late && !sample.explained;
         let against = if self.place == Narrowest::Internet { !foreign } else { foreign };
         self.against = if against { self.against + 1 } else { 0 };
         let agreed = self.against >= needed;
-        let reached = self.round.rate >= sight.capacity.scale(REACHED);
+        let reached = self.round.rate >= sample.capacity.scale(REACHED);
         let next = match self.place {
             Narrowest::Start | Narrowest::Wireless if agreed => Narrowest::Internet,
-            Narrowest::Start if rising && !reached && !sight.explained => Narrowest::Internet,
+            Narrowest::Start if rising && !reached && !sample.explained => Narrowest::Internet,
             Narrowest::Start if reached || self.round.count >= START => Narrowest::Wireless,
             Narrowest::Internet if agreed && reached => Narrowest::Wireless,
             same => same,
@@ -125,8 +125,8 @@ impl Bottleneck {
 
 impl Round {
     /// Folds in a packet. True if a round has ended in which the delay rose and the rate did not.
-    fn on_packet(&mut self, now: Time, len: Bytes, sight: &Sight) -> bool {
-        let length = sight.round_trip.max(super::SUBFRAME);
+    fn on_packet(&mut self, now: Time, len: Bytes, sample: &DelaySample) -> bool {
+        let length = sample.round_trip.max(super::SUBFRAME);
         let began = *self.began.get_or_insert(now);
         let mut over = false;
         if now.since(began) >= length {
@@ -135,14 +135,14 @@ impl Round {
             // Rounds in which nothing came have passed since.
             (self.before, self.rate) = if whole == 1 { (self.rate, rate) } else { (Rate::ZERO, Rate::ZERO) };
             self.count += 1;
-            over = self.is_flat() && self.is_rising(sight.jitter);
+            over = self.is_flat() && self.is_rising(sample.jitter);
             (self.began, self.bytes, self.delays) = (Some(began + length * whole), Bytes::ZERO, [None; QUARTERS]);
         }
         self.bytes += len;
         let into = now.since(self.began.unwrap_or(now)).as_nanos();
         let quarter = (u128::from(into) * QUARTERS as u128 / u128::from(length.as_nanos())) as usize;
         let slot = &mut self.delays[quarter.min(QUARTERS - 1)];
-        *slot = Some(slot.map_or(sight.delay, |least| least.min(sight.delay)));
+        *slot = Some(slot.map_or(sample.delay, |least| least.min(sample.delay)));
         over
     }
 
@@ -168,10 +168,10 @@ mod tests {
     }
 
     /// A cell of 24 Mbit/s: two packets a millisecond, twelve in six subframes.
-    fn sight(delay_ms: u64, explained: bool) -> Sight {
+    fn sample(delay_ms: u64, explained: bool) -> DelaySample {
         let delay = Span::from_millis(delay_ms);
         let (late, capacity, jitter) = (delay_ms > 27, Rate::from_mbit(24), Span::from_millis(3));
-        Sight { delay, late, explained, capacity, round_trip: ROUND, jitter }
+        DelaySample { delay, late, explained, capacity, round_trip: ROUND, jitter }
     }
 
     /// `each` says for each millisecond how many packets come, after what delay, and whether the cell explains that.
@@ -182,7 +182,7 @@ mod tests {
             let (packets, delay, explained) = each(ms);
             for _ in 0..packets {
                 let before = bottleneck.place();
-                bottleneck.on_packet(at(ms), LEN, &sight(delay, explained));
+                bottleneck.on_packet(at(ms), LEN, &sample(delay, explained));
                 if bottleneck.place() != before {
                     seen.push((ms, bottleneck.place()));
                 }

@@ -1,7 +1,7 @@
 //! Who shares a cell, and what it has left, from a log of its control channel.
 //! Source:     Xie, Yi, Jamieson 2020 section 4.2.1, as specified in systems/pbe.md E.1 and E.2.
 //! Equations:  those of `capacity` and `filter`, whose code this is
-//! Symbols:    N, C_f, C_p -> `Sight::sharing`, `fair`, `available`
+//! Symbols:    N, C_f, C_p -> `CellSnapshot::sharing`, `fair`, `available`
 //! Deviations: a log has no terminal of its own. N counts one that joins then, and C_f and C_p are what it would have; where
 //!             nobody has a new block within 40 ms, at the mean rate of a PRB that users have had so far. Which
 //!             terminals are false is no part of the paper; see [`Class`].
@@ -86,7 +86,7 @@ pub struct Terminal {
 
 /// What is known of a cell at a slot, over the last 40 ms.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Sight {
+pub struct CellSnapshot {
     /// The slot.
     pub number: u64,
     /// PRB pairs that were given in it, and those of them to terminals that pass the filter.
@@ -145,7 +145,7 @@ pub struct Meter {
     last: Option<u64>,
     /// PRB pairs and bits of new blocks of users.
     learnt: (u64, u64),
-    sight: Option<Sight>,
+    snapshot: Option<CellSnapshot>,
 }
 
 impl Meter {
@@ -165,7 +165,7 @@ impl Meter {
             totals: Totals::default(),
             last: None,
             learnt: (0, 0),
-            sight: None,
+            snapshot: None,
         }
     }
 
@@ -184,7 +184,7 @@ impl Meter {
 
     /// Folds in a slot, and tells what is known at it, and at those before it that have no row because they were idle. `fresh`: nothing
     /// connects it with the one before. A number that is not above the last one is passed over.
-    pub fn on_slot(&mut self, number: u64, fresh: bool, dcis: &[Dci], each: &mut dyn FnMut(&Sight)) {
+    pub fn on_slot(&mut self, number: u64, fresh: bool, dcis: &[Dci], each: &mut dyn FnMut(&CellSnapshot)) {
         let before = self.last.filter(|_| !fresh);
         if before.is_some_and(|last| number <= last) {
             return;
@@ -199,11 +199,11 @@ impl Meter {
         self.last = Some(number);
         self.count(number, dcis);
         self.fold(number, dcis);
-        self.sight.iter().for_each(each);
+        self.snapshot.iter().for_each(each);
     }
 
     /// Slots without a row.
-    fn pass(&mut self, between: std::ops::Range<u64>, each: &mut dyn FnMut(&Sight)) {
+    fn pass(&mut self, between: std::ops::Range<u64>, each: &mut dyn FnMut(&CellSnapshot)) {
         let count = between.end - between.start;
         let longest = LONGEST_SILENCE.as_nanos() / self.cell.slot.as_nanos();
         if !self.cell.leaves_out_idle || count > longest {
@@ -216,10 +216,10 @@ impl Meter {
             // Behind a window nothing changes any more.
             if number < between.start + length || number + 1 == between.end {
                 self.fold(number, &[]);
-            } else if let Some(sight) = &mut self.sight {
-                sight.number = number;
+            } else if let Some(snapshot) = &mut self.snapshot {
+                snapshot.number = number;
             }
-            self.sight.iter().for_each(&mut *each);
+            self.snapshot.iter().for_each(&mut *each);
         }
     }
 
@@ -283,7 +283,7 @@ impl Meter {
         let others = passing.iter().filter(|rnti| Some(**rnti) != self.own).count() as u32;
         let per_second = 1.0 / self.cell.slot.as_secs_f64();
         let rate = |bits: f64| Rate::from_bps(1).scale(bits * per_second);
-        self.sight = Some(Sight {
+        self.snapshot = Some(CellSnapshot {
             number,
             given: possible().map(prb).sum(),
             to_users: possible().filter(is_user).map(prb).sum(),

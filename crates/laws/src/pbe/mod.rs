@@ -24,7 +24,7 @@ mod test_cell;
 mod translate;
 
 pub use align::{Align, Own, Unfound};
-pub use meter::{Cell, Class, Meter, Sight, Terminal, Totals};
+pub use meter::{Cell, CellSnapshot, Class, Meter, Terminal, Totals};
 pub use overhead::HEADERS;
 pub use receiver::Receiver;
 pub use sender::Pbe;

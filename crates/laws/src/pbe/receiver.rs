@@ -8,7 +8,7 @@
 //!             is idle, and P_a is what this one has asked for. Flows of one terminal have equal parts of what it can have. Of a cell that is full of others it tells the least rate that is not zero.
 //! Validity:   subframes of each carrier in order.     Checked by: tests::*, tests/integration/conformance
 
-use super::bottleneck::{Bottleneck, Narrowest, Sight};
+use super::bottleneck::{Bottleneck, DelaySample, Narrowest};
 use super::capacity::{Capacity, Estimate, SILENT};
 use super::delay::{Delay, Least};
 use super::overhead::Overhead;
@@ -92,7 +92,7 @@ impl Receiver {
         let Some(sent) = arrival.sent else { return };
         let (delay, late) = self.delay.on_packet(now, arrival.at, sent, &self.params);
         let Some(seen) = self.seen else { return };
-        let sight = Sight {
+        let sample = DelaySample {
             delay: Span::from_nanos(delay),
             late,
             explained: self.explains(now, late.then(|| Span::from_nanos(delay))),
@@ -100,7 +100,7 @@ impl Receiver {
             round_trip: self.round_trip,
             jitter: self.params.jitter,
         };
-        self.bottleneck.on_packet(now, arrival.len, &sight);
+        self.bottleneck.on_packet(now, arrival.len, &sample);
         self.tell(now);
     }
 

@@ -7,16 +7,16 @@ const MS: Span = Span::from_millis(1);
 const LTE: Cell = Cell { slot: MS, prb: 100, lte: true, leaves_out_idle: false };
 
 /// What is known at each slot, of those that `dcis` says.
-fn run(meter: &mut Meter, slots: impl IntoIterator<Item = u64>, dcis: impl Fn(u64) -> Vec<Dci>) -> Vec<Sight> {
-    let mut sights = Vec::new();
+fn run(meter: &mut Meter, slots: impl IntoIterator<Item = u64>, dcis: impl Fn(u64) -> Vec<Dci>) -> Vec<CellSnapshot> {
+    let mut snapshots = Vec::new();
     for number in slots {
-        meter.on_slot(number, number == 0, &dcis(number), &mut |sight| sights.push(*sight));
+        meter.on_slot(number, number == 0, &dcis(number), &mut |snapshot| snapshots.push(*snapshot));
     }
-    sights
+    snapshots
 }
 
-fn last(sights: &[Sight]) -> Sight {
-    *sights.last().expect("a slot")
+fn last(snapshots: &[CellSnapshot]) -> CellSnapshot {
+    *snapshots.last().expect("a slot")
 }
 
 fn class(meter: &Meter, rnti: u16) -> Class {
@@ -28,17 +28,17 @@ fn class(meter: &Meter, rnti: u16) -> Class {
 fn who_joins_shares_with_those_who_pass() {
     let mut meter = Meter::new(LTE);
     let two = |_| vec![dci(Rnti(200), 30, 18_000), dci(Rnti(201), 20, 12_000)];
-    let sight = last(&run(&mut meter, 0..100, two));
-    assert_eq!((sight.users, sight.sharing, sight.active), (2, 3, 2));
-    assert_eq!((sight.given, sight.to_users, sight.idle, sight.coarse), (50, 50, 50.0, true));
+    let snapshot = last(&run(&mut meter, 0..100, two));
+    assert_eq!((snapshot.users, snapshot.sharing, snapshot.active), (2, 3, 2));
+    assert_eq!((snapshot.given, snapshot.to_users, snapshot.idle, snapshot.coarse), (50, 50, 50.0, true));
     // 600 bits a PRB: a third of 60 Mbit/s, and a third of the half that is idle.
-    assert_eq!((sight.fair, sight.available), (Rate::from_mbit(20), Rate::from_mbit(10)));
-    assert_eq!(sight.fair_tcp.as_bps(), (20e6_f64 / 1.068) as u64);
+    assert_eq!((snapshot.fair, snapshot.available), (Rate::from_mbit(20), Rate::from_mbit(10)));
+    assert_eq!(snapshot.fair_tcp.as_bps(), (20e6_f64 / 1.068) as u64);
     // The one that shares already has what it has beside.
     meter.set_own(Some(Rnti(200)));
-    let sight = last(&run(&mut meter, 100..200, two));
-    assert_eq!((sight.users, sight.sharing, sight.coarse), (2, 2, false));
-    assert_eq!((sight.fair, sight.available), (Rate::from_mbit(30), Rate::from_mbit(33)));
+    let snapshot = last(&run(&mut meter, 100..200, two));
+    assert_eq!((snapshot.users, snapshot.sharing, snapshot.coarse), (2, 2, false));
+    assert_eq!((snapshot.fair, snapshot.available), (Rate::from_mbit(30), Rate::from_mbit(33)));
 }
 
 #[test]
@@ -66,28 +66,28 @@ fn slots_without_a_row_are_idle_or_not_decoded() {
     let one = |_| vec![dci(Rnti(200), 100, FULL)];
     let numbers = || (0..50).chain(1050..1100);
     let mut meter = Meter::new(LTE);
-    let sights = run(&mut meter, numbers(), one);
-    assert_eq!((sights.len(), meter.totals().slots, meter.totals().unseen), (100, 100, 1000));
+    let snapshots = run(&mut meter, numbers(), one);
+    assert_eq!((snapshots.len(), meter.totals().slots, meter.totals().unseen), (100, 100, 1000));
     let mut meter = Meter::new(Cell { leaves_out_idle: true, ..LTE });
-    let sights = run(&mut meter, numbers(), one);
-    assert_eq!((sights.len(), meter.totals().slots, meter.totals().unseen), (1100, 1100, 0));
-    assert!(sights.iter().map(|sight| sight.number).eq(0..1100));
+    let snapshots = run(&mut meter, numbers(), one);
+    assert_eq!((snapshots.len(), meter.totals().slots, meter.totals().unseen), (1100, 1100, 0));
+    assert!(snapshots.iter().map(|snapshot| snapshot.number).eq(0..1100));
     // One is there, then nobody, then the same again.
-    assert_eq!([49, 60, 500, 1049, 1099].map(|n| sights[n].sharing), [2, 2, 1, 1, 2]);
-    assert_eq!([49, 500].map(|n| sights[n].idle), [0.0, 100.0]);
+    assert_eq!([49, 60, 500, 1049, 1099].map(|n| snapshots[n].sharing), [2, 2, 1, 1, 2]);
+    assert_eq!([49, 500].map(|n| snapshots[n].idle), [0.0, 100.0]);
     // The whole carrier at the rate that the only user had.
-    assert_eq!(sights[500].fair.as_bps() / 1000, 75_376);
-    assert!(!sights[500].guessed && sights[500].coarse);
+    assert_eq!(snapshots[500].fair.as_bps() / 1000, 75_376);
+    assert!(!snapshots[500].guessed && snapshots[500].coarse);
     let nobody = run(&mut Meter::new(LTE), 0..50, |_| vec![dci(Rnti(0xffff), 4, 60)]);
     assert!(last(&nobody).guessed, "system information is for everybody");
-    assert_eq!(sights[500].available, sights[500].fair);
+    assert_eq!(snapshots[500].available, snapshots[500].fair);
 }
 
 #[test]
 fn slots_of_half_a_millisecond_have_twice_the_rate() {
     let mut meter = Meter::new(Cell { slot: Span::from_micros(500), lte: false, ..LTE });
-    let sight = last(&run(&mut meter, 0..200, |_| vec![dci(Rnti(20), 100, 60_000)]));
-    assert_eq!((sight.sharing, sight.fair), (2, Rate::from_mbit(60)));
+    let snapshot = last(&run(&mut meter, 0..200, |_| vec![dci(Rnti(20), 100, 60_000)]));
+    assert_eq!((snapshot.sharing, snapshot.fair), (2, Rate::from_mbit(60)));
     assert_eq!(class(&meter, 20), Class::User, "NR has no such numbers for random access");
 }
 

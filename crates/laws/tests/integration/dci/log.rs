@@ -1,6 +1,6 @@
 //! Any bytes as a log of a cell's control channel: read, brought into order, and measured.
 
-use lasthop_laws::pbe::{Cell, Meter, Sight};
+use lasthop_laws::pbe::{Cell, CellSnapshot, Meter};
 use lasthop_units::Span;
 use lasthop_wire::dci::{Format, Item, Order, Record, Slot, detect};
 
@@ -35,13 +35,17 @@ pub fn play(format: Format, bytes: &[u8]) -> u64 {
     let cell = Cell { slot: order.slot(), prb: PRB, lte: format.is_lte(), leaves_out_idle: format.leaves_out_idle() };
     let most = f64::from(PRB) * MOST_BITS / cell.slot.as_secs_f64() * (1.0 + 1e-9);
     let (mut meter, mut last, mut seen) = (Meter::new(cell), None, 0u64);
-    let mut check = |sight: &Sight| {
-        assert!(last.is_none_or(|last| last < sight.number), "{last:?} before {sight:?}");
-        last = Some(sight.number);
-        assert!(sight.to_users <= sight.given && sight.users <= sight.active && sight.sharing == sight.users + 1);
-        assert!((0.0..=f64::from(PRB)).contains(&sight.idle), "{sight:?}");
-        for rate in [sight.fair, sight.available, sight.fair_tcp] {
-            assert!(rate.as_bps() as f64 <= most, "{rate} of {most}: {sight:?}");
+    let mut check = |snapshot: &CellSnapshot| {
+        assert!(last.is_none_or(|last| last < snapshot.number), "{last:?} before {snapshot:?}");
+        last = Some(snapshot.number);
+        assert!(
+            snapshot.to_users <= snapshot.given
+                && snapshot.users <= snapshot.active
+                && snapshot.sharing == snapshot.users + 1
+        );
+        assert!((0.0..=f64::from(PRB)).contains(&snapshot.idle), "{snapshot:?}");
+        for rate in [snapshot.fair, snapshot.available, snapshot.fair_tcp] {
+            assert!(rate.as_bps() as f64 <= most, "{rate} of {most}: {snapshot:?}");
         }
         seen += 1;
     };

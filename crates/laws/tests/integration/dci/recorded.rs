@@ -1,6 +1,6 @@
 //! Recorded logs of NR through the meter: the numbers that an independent script has of them.
 
-use lasthop_laws::pbe::{Cell, Meter, Sight};
+use lasthop_laws::pbe::{Cell, CellSnapshot, Meter};
 use lasthop_units::Span;
 use lasthop_wire::dci::{Direction, Format, Item, Order, Record, Slot};
 use std::io::Write as _;
@@ -43,9 +43,9 @@ fn users_of_recorded_logs_are_those_that_another_program_counts() {
         let mut order = Order::new(10, Span::from_secs(1));
         let cell = Cell { slot: order.slot(), prb: 106, lte: false, leaves_out_idle: true };
         let (mut meter, mut seen): (Meter, Vec<(u32, u32)>) = (Meter::new(cell), Vec::new());
-        let mut look = |sight: &Sight| {
-            if sight.number % WINDOW == WINDOW - 1 && sight.active > 0 {
-                seen.push((sight.active, sight.users));
+        let mut look = |snapshot: &CellSnapshot| {
+            if snapshot.number % WINDOW == WINDOW - 1 && snapshot.active > 0 {
+                seen.push((snapshot.active, snapshot.users));
             }
         };
         let mut fold = |slot: Slot| meter.on_slot(slot.number, slot.fresh, &slot.dcis, &mut look);
