@@ -35,11 +35,11 @@ pub(crate) mod fraglist;
 pub mod kernel;
 mod log;
 #[cfg(feature = "bpf")]
-mod lookout;
-#[cfg(feature = "bpf")]
 mod netlink;
 mod news;
 mod offload;
+#[cfg(feature = "bpf")]
+mod offload_monitor;
 #[cfg(feature = "bpf")]
 pub(crate) mod owner;
 mod passing;

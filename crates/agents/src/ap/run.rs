@@ -5,7 +5,7 @@ use super::agent::{Agent, Clock, Enforcer};
 use super::driver::{DriverSource, SocketDriver};
 use super::kernel::{Load, Rewriter};
 use super::log::Log;
-use super::lookout::Lookout;
+use super::offload_monitor::OffloadMonitor;
 use super::owner::{self, Claim};
 use super::sources::Kernel;
 use super::stations::Stations;
@@ -61,7 +61,7 @@ struct Attached {
 struct Programs {
     rewriter: Rewriter,
     /// `None` if that is allowed.
-    lookout: Option<Lookout>,
+    offload_monitor: Option<OffloadMonitor>,
     iface: String,
     ifindex: i32,
     /// No target is ever set.
@@ -77,13 +77,13 @@ impl Attached {
         config.validate()?;
         let device = device::find(&config.iface)?;
         let claim = owner::claim(owner::AP, device.index)?;
-        let lookout = if config.allow_offload {
+        let offload_monitor = if config.allow_offload {
             None
         } else {
             // In this order: what is loaded in between is told by both.
-            let lookout = Lookout::open(&config.iface)?;
+            let offload_monitor = OffloadMonitor::open(&config.iface)?;
             offload::refuse(&offload::find(Some(&config.iface))?)?;
-            Some(lookout)
+            Some(offload_monitor)
         };
         let log = config.log.as_deref().map(Log::create).transpose()?;
         let Config { max_flows, age_limit, .. } = *config;
@@ -119,7 +119,7 @@ impl Attached {
         let (iface, ifindex, shadow, viewers) =
             (config.iface.clone(), device.index, config.shadow, config.viewers.clone());
         Ok(Attached {
-            programs: Programs { rewriter, lookout, iface, ifindex, shadow, claim, method, viewers },
+            programs: Programs { rewriter, offload_monitor, iface, ifindex, shadow, claim, method, viewers },
             method,
             log,
         })
@@ -206,7 +206,7 @@ impl Enforcer for Programs {
             };
             return Err(Error::Detached { iface: self.iface.clone(), why });
         }
-        self.lookout.as_ref().map_or(Ok(()), Lookout::look)
+        self.offload_monitor.as_ref().map_or(Ok(()), OffloadMonitor::look)
     }
 
     fn events(&self, into: &mut Vec<Event>) -> Result<bool, Error> {

@@ -13,7 +13,7 @@ use nix::sys::socket::{
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// A subscription to nf_tables' events.
-pub(super) struct Lookout {
+pub(super) struct OffloadMonitor {
     iface: String,
     /// `None` where the kernel has no nfnetlink, and so no flow tables.
     events: Option<OwnedFd>,
@@ -24,16 +24,16 @@ const NFTABLES_GROUP: u32 = 1 << (7 - 1);
 /// Room for the events of a large firewall: each of its rules is one.
 const RECEIVE_BUFFER: usize = 8 << 20;
 
-impl Lookout {
+impl OffloadMonitor {
     /// From now on nothing is missed. Needs `CAP_NET_ADMIN`.
-    pub(super) fn open(iface: &str) -> Result<Lookout, Error> {
+    pub(super) fn open(iface: &str) -> Result<OffloadMonitor, Error> {
         let events = match subscribe() {
             Ok(fd) => Some(fd),
             Err(Errno::EPROTONOSUPPORT | Errno::EAFNOSUPPORT) => None,
             Err(Errno::EPERM) => return Err(Error::Permission { what: "events of nf_tables" }),
             Err(other) => return Err(Error::System { what: "events of nf_tables", source: other.into() }),
         };
-        Ok(Lookout { iface: iface.to_owned(), events })
+        Ok(OffloadMonitor { iface: iface.to_owned(), events })
     }
 
     /// Refuses to go on if something has come since that may carry packets past the programs. Needs no privileges.
@@ -99,21 +99,21 @@ mod tests {
     fn a_flow_table_that_is_loaded_later_ends_it_and_others_do_not() {
         let (kernel, events) =
             socketpair(AddressFamily::Unix, SockType::Datagram, None, SockFlag::SOCK_NONBLOCK).expect("a pair");
-        let lookout = Lookout { iface: "lo".to_owned(), events: Some(events) };
+        let offload_monitor = OffloadMonitor { iface: "lo".to_owned(), events: Some(events) };
         let tell = |bytes: &[u8]| send(kernel.as_raw_fd(), bytes, MsgFlags::empty()).expect("room for it");
-        lookout.look().expect("nothing has come");
+        offload_monitor.look().expect("nothing has come");
         tell(&told(1, "fw4", "soft", 0));
         tell(b"nothing that makes sense");
-        lookout.look().expect("a table in software, of another device");
+        offload_monitor.look().expect("a table in software, of another device");
         tell(&[told(1, "fw4", "soft", 0), told(1, "fw4", "fast", 1)].concat());
-        let said = lookout.look().expect_err("one in hardware").to_string();
+        let said = offload_monitor.look().expect_err("one in hardware").to_string();
         assert!(said.contains("hardware flow table fast"), "{said}");
     }
 
     #[test]
     fn who_may_subscribe_hears_nothing_where_nothing_happens() {
-        match Lookout::open("lo") {
-            Ok(lookout) => lookout.look().expect("nothing has been loaded"),
+        match OffloadMonitor::open("lo") {
+            Ok(offload_monitor) => offload_monitor.look().expect("nothing has been loaded"),
             Err(error) => assert!(!privileges::has(privileges::NET_ADMIN), "{error}"),
         }
     }
