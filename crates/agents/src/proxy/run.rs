@@ -16,7 +16,7 @@ use super::window;
 use crate::ap::Stop;
 use crate::ap::privileges::Account;
 #[cfg(feature = "bpf")]
-use crate::tunnel::doorway::Doorway;
+use crate::tunnel::backoff_listener::BackoffListener;
 use crate::tunnel::link::Link;
 use crate::tunnel::log::Log;
 use crate::tunnel::outgoing;
@@ -84,7 +84,7 @@ pub struct Proxy {
 #[cfg(feature = "bpf")]
 struct Taking {
     interception: crate::transparent::Interception,
-    doorway: Doorway,
+    listener: BackoffListener,
     stations: BTreeMap<std::net::Ipv4Addr, Node>,
     /// When it was last looked whether the program is still on its interface.
     looked: Time,
@@ -272,9 +272,9 @@ impl Proxy {
     /// Brings connections that were taken over to their stations. Those to a station that is not there are refused.
     #[cfg(feature = "bpf")]
     fn accept(&mut self, now: Time) {
-        let Some(Taking { doorway, stations, .. }) = &mut self.interception else { return };
-        for _ in 0..Doorway::BUDGET {
-            let Some(socket) = doorway.admit(now, &self.poll) else { return };
+        let Some(Taking { listener, stations, .. }) = &mut self.interception else { return };
+        for _ in 0..BackoffListener::BUDGET {
+            let Some(socket) = listener.admit(now, &self.poll) else { return };
             let Ok(to) = socket.local_addr() else { continue };
             let station = match to.ip() {
                 std::net::IpAddr::V4(address) => stations.get(&address),
@@ -472,12 +472,12 @@ impl Proxy {
     /// taken over for a station that is not there is refused.
     fn intercept_for_those_present(&mut self, now: Time) {
         #[cfg(feature = "bpf")]
-        if let Some(Taking { interception, doorway, stations, .. }) = &mut self.interception {
+        if let Some(Taking { interception, listener, stations, .. }) = &mut self.interception {
             let (sessions, current) = (&self.sessions, &self.current);
             let is_there = |station| current.get(station).is_some_and(|n| sessions[n].is_heard(now, PRESENT));
             let there = stations.iter().filter(|(_, station)| is_there(station));
             let _ = interception.set_present(there.map(|(address, _)| *address).collect());
-            doorway.look_after(now, &self.poll);
+            listener.look_after(now, &self.poll);
         }
         #[cfg(not(feature = "bpf"))]
         let _ = now;
@@ -568,7 +568,7 @@ impl Proxy {
     /// When a listener without room is asked again.
     fn next_look(&self) -> Option<Time> {
         #[cfg(feature = "bpf")]
-        return self.interception.as_ref().and_then(|taking| taking.doorway.next_look());
+        return self.interception.as_ref().and_then(|taking| taking.listener.next_look());
         #[cfg(not(feature = "bpf"))]
         None
     }
@@ -658,12 +658,12 @@ fn intercept(config: &Config, poll: &Poll) -> Result<Option<Taking>, Error> {
     // The kernel tells of it before anybody here knows how many come, and for whom.
     let (interception, listener) =
         crate::transparent::Interception::begin(transparent, |socket| window::prepare(socket, window::LEAST))?;
-    let doorway = Doorway::open(listener, INTERCEPTED, poll).map_err(Error::system("epoll"))?;
+    let listener = BackoffListener::open(listener, INTERCEPTED, poll).map_err(Error::system("epoll"))?;
     let stations = lasthop_units::count(transparent.stations.len(), "station");
     (config.say)(&format!("connections that come in at {} for {stations} are taken over", transparent.iface));
     Ok(Some(Taking {
         interception,
-        doorway,
+        listener,
         stations: transparent.stations.iter().copied().collect(),
         looked: Time::ZERO,
     }))

@@ -5,7 +5,7 @@ use super::config::Forward;
 use super::diversion::{self, Diversion};
 use super::local::{Heard, Local};
 use crate::tunnel::Error;
-use crate::tunnel::doorway::Doorway;
+use crate::tunnel::backoff_listener::BackoffListener;
 use crate::tunnel::poll::Poll;
 use lasthop_units::{Span, Time};
 use lasthop_wire::proxy::Target;
@@ -27,7 +27,7 @@ pub(crate) struct Wanted<'a> {
 
 /// The doors of an agent, and programs that have not said yet what they want.
 pub(crate) struct Doors {
-    doorways: Vec<(Doorway, Leads)>,
+    listeners: Vec<(BackoffListener, Leads)>,
     #[cfg(feature = "bpf")]
     diversion: Option<Diversion>,
     /// Who has not said what it wants, and when it came: in that order.
@@ -40,7 +40,7 @@ pub(crate) struct Doors {
 /// A program that wants to be connected.
 pub(crate) type Guest = (Local, Target);
 
-/// Where a doorway leads.
+/// Where a listener leads.
 #[derive(Clone)]
 enum Leads {
     /// Where the program says, in SOCKS5 or HTTP.
@@ -91,12 +91,13 @@ impl Doors {
         #[cfg(not(feature = "bpf"))]
         let _ = (now, wanted.others);
         let open = |(index, (socket, leads))| {
-            let doorway = Doorway::open(socket, listener | index as u64, poll).map_err(Error::system("epoll"))?;
-            Ok((doorway, leads))
+            let opened =
+                BackoffListener::open(socket, listener | index as u64, poll).map_err(Error::system("epoll"))?;
+            Ok((opened, leads))
         };
-        let doorways = listeners.into_iter().enumerate().map(open).collect::<Result<_, Error>>()?;
+        let listeners = listeners.into_iter().enumerate().map(open).collect::<Result<_, Error>>()?;
         Ok(Doors {
-            doorways,
+            listeners,
             #[cfg(feature = "bpf")]
             diversion,
             locals: BTreeMap::new(),
@@ -124,17 +125,17 @@ impl Doors {
     /// # Errors
     /// If the kernel does not say.
     pub(crate) fn addresses(&self) -> Result<Vec<SocketAddr>, Error> {
-        let named = self.doorways.iter().filter(|(_, leads)| matches!(leads, Leads::WhereAsked | Leads::To(_)));
-        let addresses = named.map(|(doorway, _)| doorway.address());
+        let named = self.listeners.iter().filter(|(_, leads)| matches!(leads, Leads::WhereAsked | Leads::To(_)));
+        let addresses = named.map(|(listener, _)| listener.address());
         addresses.collect::<Result<_, _>>().map_err(Error::system("the address of a socket"))
     }
 
     /// Lets in who waits at a door; returns those who want to be connected already.
     pub(crate) fn accept(&mut self, now: Time, index: usize, poll: &Poll) -> Vec<Guest> {
         let mut guests = Vec::new();
-        for _ in 0..Doorway::BUDGET {
-            let Some((doorway, leads)) = self.doorways.get_mut(index) else { break };
-            let Some(socket) = doorway.admit(now, poll) else { break };
+        for _ in 0..BackoffListener::BUDGET {
+            let Some((listener, leads)) = self.listeners.get_mut(index) else { break };
+            let Some(socket) = listener.admit(now, poll) else { break };
             match leads.clone() {
                 Leads::To(target) => {
                     if let Ok(local) = Local::silent(socket) {
@@ -186,13 +187,13 @@ impl Doors {
         while let Some(oldest) = self.locals.first_entry().filter(|oldest| now.since(oldest.get().0) >= GREETING) {
             oldest.remove().1.give_up();
         }
-        self.doorways.iter_mut().for_each(|(doorway, _)| doorway.look_after(now, poll));
+        self.listeners.iter_mut().for_each(|(listener, _)| listener.look_after(now, poll));
     }
 
     /// When [`Doors::look_after`] has something to do.
     pub(crate) fn next_look(&self) -> Option<Time> {
         let local = self.locals.first_key_value().map(|(_, (since, _))| *since + GREETING);
-        self.doorways.iter().filter_map(|(doorway, _)| doorway.next_look()).chain(local).min()
+        self.listeners.iter().filter_map(|(listener, _)| listener.next_look()).chain(local).min()
     }
 
     /// Leads programs' connections here as long as the tunnel's other end is heard, but not to what it does not connect to.

@@ -20,9 +20,9 @@
 //! file can be that station, or the proxy. Datagrams that are held back or reordered are noticed only as losses.
 
 pub mod asking;
+pub mod backoff_listener;
 pub mod challenge;
 pub mod clock;
-pub mod doorway;
 mod error;
 mod farewell;
 pub mod handshake;

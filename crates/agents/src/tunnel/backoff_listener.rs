@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 
 /// A listener that is watched, but not while the process or the system has no more files to give: whoever waits in its queue would
 /// wake the agent again at once, for ever.
-pub struct Doorway {
+pub struct BackoffListener {
     listener: TcpListener,
     token: u64,
     /// Nobody is let in until then.
@@ -17,7 +17,7 @@ pub struct Doorway {
 /// A listener with connections for which there is no room is asked again after this.
 const REST: Span = Span::from_millis(100);
 
-impl Doorway {
+impl BackoffListener {
     /// How many are let in at most in one turn: whoever waits beyond that wakes the agent again.
     pub const BUDGET: usize = 64;
 
@@ -25,9 +25,9 @@ impl Doorway {
     ///
     /// # Errors
     /// If it cannot be watched.
-    pub fn open(listener: TcpListener, token: u64, poll: &Poll) -> io::Result<Doorway> {
+    pub fn open(listener: TcpListener, token: u64, poll: &Poll) -> io::Result<BackoffListener> {
         poll.add_level(&listener, token)?;
-        Ok(Doorway { listener, token, resting: None })
+        Ok(BackoffListener { listener, token, resting: None })
     }
 
     /// Where it listens.
@@ -63,7 +63,7 @@ impl Doorway {
         }
     }
 
-    /// When [`Doorway::look_after`] must be called next.
+    /// When [`BackoffListener::look_after`] must be called next.
     pub fn next_look(&self) -> Option<Time> {
         self.resting
     }
