@@ -1,10 +1,10 @@
 //! What the operator of an access point's agent hears while it runs: what it accepts, refuses and lacks.
 //!
-//! Stations and drivers can make most of it happen again and again, so lines are few ([`Rarely`]) and of bounded length.
+//! Stations and drivers can make most of it happen again and again, so lines are few ([`LogLimiter`]) and of bounded length.
 
 use super::Contradiction;
 use crate::tunnel::Say;
-use crate::tunnel::rarely::{Gathered, Rarely};
+use crate::tunnel::rate_limited_log::{LogLimiter, RateLimitedLog};
 use lasthop_signals::Node;
 use lasthop_units::{Span, Time, count};
 use std::io;
@@ -17,14 +17,14 @@ pub(super) struct News {
     contradictions: [bool; Contradiction::KINDS],
     /// A message that is no record has been told.
     unreadable: bool,
-    silence: Rarely,
+    silence: LogLimiter,
     /// The silence that goes on was told.
     silence_told: bool,
-    stale: Gathered<()>,
-    accepted: Gathered<(Node, IpAddr)>,
-    strangers: Gathered<IpAddr>,
-    crowded: Gathered<()>,
-    missed: Gathered<()>,
+    stale: RateLimitedLog<()>,
+    accepted: RateLimitedLog<(Node, IpAddr)>,
+    strangers: RateLimitedLog<IpAddr>,
+    crowded: RateLimitedLog<()>,
+    missed: RateLimitedLog<()>,
     /// Flows without a place in the table that have been counted.
     places: u64,
 }
@@ -35,13 +35,13 @@ impl News {
             say,
             contradictions: [false; Contradiction::KINDS],
             unreadable: false,
-            silence: Rarely::new(Span::ZERO),
+            silence: LogLimiter::new(Span::ZERO),
             silence_told: false,
-            stale: Gathered::new(),
-            accepted: Gathered::new(),
-            strangers: Gathered::new(),
-            crowded: Gathered::new(),
-            missed: Gathered::new(),
+            stale: RateLimitedLog::new(),
+            accepted: RateLimitedLog::new(),
+            strangers: RateLimitedLog::new(),
+            crowded: RateLimitedLog::new(),
+            missed: RateLimitedLog::new(),
             places: 0,
         }
     }

@@ -1,7 +1,7 @@
 //! What the operator of a gateway hears of others: sessions that begin and end, and what was refused.
 
 use super::network::Network;
-use crate::tunnel::rarely::Gathered;
+use crate::tunnel::rate_limited_log::RateLimitedLog;
 use lasthop_signals::Node;
 use lasthop_units::{Time, count};
 use std::net::SocketAddr;
@@ -9,10 +9,10 @@ use std::net::SocketAddr;
 /// What has happened and not been told yet.
 #[derive(Debug, Default)]
 pub(super) struct Told {
-    begun: Gathered<(Node, SocketAddr)>,
-    silent: Gathered<Node>,
-    forbidden: Gathered<(Node, SocketAddr)>,
-    refused: Gathered<()>,
+    begun: RateLimitedLog<(Node, SocketAddr)>,
+    silent: RateLimitedLog<Node>,
+    forbidden: RateLimitedLog<(Node, SocketAddr)>,
+    refused: RateLimitedLog<()>,
 }
 
 impl Told {

@@ -3,7 +3,7 @@
 use super::{Error, MESSAGE_MAX};
 use crate::ap::privileges::Account;
 use crate::tunnel::Say;
-use crate::tunnel::rarely::{Gathered, Rarely};
+use crate::tunnel::rate_limited_log::{LogLimiter, RateLimitedLog};
 use lasthop_laws::oal::learned::{Elsewhere, Refused};
 use lasthop_laws::oal::lesson::Lesson;
 use lasthop_units::{Span, Time, count};
@@ -28,13 +28,13 @@ struct Inner {
     buffer: Vec<u8>,
     say: Say,
     /// Comings and goings.
-    moves: Rarely,
+    moves: LogLimiter,
     /// Why trees were refused.
-    refusals: Gathered<String>,
+    refusals: RateLimitedLog<String>,
     /// Whether its trees decide, and from which age on they do not.
     decides: (bool, Span),
     /// When they began to, or ceased.
-    turns: Rarely,
+    turns: LogLimiter,
 }
 
 impl Desk {
@@ -70,8 +70,8 @@ impl Desk {
         Backlog::new(1).and_then(|backlog| listen(&listener, backlog)).map_err(|error| failed(error.into()))?;
         let (path, buffer) = (path.to_owned(), vec![0; MESSAGE_MAX + 1]);
         // What has changed is told at once, and what changes again and again ever more rarely.
-        let [moves, turns] = [Span::ZERO; 2].map(Rarely::new);
-        let (learner, refusals, decides) = (None, Gathered::new(), (false, Span::ZERO));
+        let [moves, turns] = [Span::ZERO; 2].map(LogLimiter::new);
+        let (learner, refusals, decides) = (None, RateLimitedLog::new(), (false, Span::ZERO));
         Ok(Desk(Arc::new(Mutex::new(Inner { path, listener, learner, buffer, say, moves, refusals, decides, turns }))))
     }
 }

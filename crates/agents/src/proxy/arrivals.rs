@@ -1,6 +1,6 @@
 //! What the operator of a proxy hears of stations: sessions that begin and end, and servers that they may not be connected to.
 
-use crate::tunnel::rarely::Gathered;
+use crate::tunnel::rate_limited_log::RateLimitedLog;
 use lasthop_signals::Node;
 use lasthop_units::{Time, count};
 use std::net::SocketAddr;
@@ -8,10 +8,10 @@ use std::net::SocketAddr;
 /// What has happened and not been told yet.
 #[derive(Debug, Default)]
 pub(crate) struct Arrivals {
-    begun: Gathered<(Node, SocketAddr)>,
-    silent: Gathered<Node>,
-    forbidden: Gathered<(Node, SocketAddr)>,
-    tells: Gathered<(Node, bool)>,
+    begun: RateLimitedLog<(Node, SocketAddr)>,
+    silent: RateLimitedLog<Node>,
+    forbidden: RateLimitedLog<(Node, SocketAddr)>,
+    tells: RateLimitedLog<(Node, bool)>,
 }
 
 impl Arrivals {

@@ -1,9 +1,9 @@
 //! Datagrams that the proxy refuses, and sessions that end each other, as its operator hears of them: how many, for which reason, and where the
 //! last came from.
 //!
-//! Whoever may send datagrams can make it refuse them, so that lines are few ([`Rarely`]) and of bounded length.
+//! Whoever may send datagrams can make it refuse them, so that lines are few ([`LogLimiter`]) and of bounded length.
 
-use crate::tunnel::rarely::Rarely;
+use crate::tunnel::rate_limited_log::LogLimiter;
 use lasthop_signals::Node;
 use lasthop_units::{Span, Time, count};
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 /// Refusals that have not been told yet.
 #[derive(Debug)]
 pub(crate) struct Refusals {
-    rarely: Rarely,
+    limiter: LogLimiter,
     /// Requests of stations that are known, under other keys than theirs.
     wrong_key: Tally<Node>,
     /// Requests of stations that have no key.
@@ -54,7 +54,7 @@ const GATHER: Span = Span::from_secs(1);
 impl Refusals {
     pub(crate) fn new() -> Refusals {
         Refusals {
-            rarely: Rarely::new(GATHER),
+            limiter: LogLimiter::new(GATHER),
             wrong_key: Tally::none(),
             unknown: Tally::none(),
             forged: Tally::none(),
@@ -66,7 +66,7 @@ impl Refusals {
 
     /// A datagram from there has been refused.
     pub(crate) fn add(&mut self, now: Time, from: SocketAddr, why: Refusal) {
-        self.rarely.goes_on(now);
+        self.limiter.goes_on(now);
         match why {
             Refusal::WrongKey(station) => self.wrong_key.add(station, from),
             Refusal::Unknown(station) => self.unknown.add(station, from),
@@ -80,14 +80,14 @@ impl Refusals {
     pub(crate) fn replaced(&mut self, now: Time, from: SocketAddr, station: Node) {
         let before = self.replaced.replace((station, now));
         if before.is_some_and(|(of, at)| of == station && now.since(at) < IN_A_ROW) {
-            self.rarely.goes_on(now);
+            self.limiter.goes_on(now);
             self.twins.add(station, from);
         }
     }
 
     /// A line about those since the last one, if it is time for one.
     pub(crate) fn take(&mut self, now: Time) -> Option<String> {
-        if !self.rarely.is_due(now) {
+        if !self.limiter.is_due(now) {
             return None;
         }
         let mut line = String::new();

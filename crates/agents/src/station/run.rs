@@ -17,7 +17,7 @@ use crate::tunnel::link::Link;
 use crate::tunnel::log::Log;
 use crate::tunnel::path::Path;
 use crate::tunnel::poll::{Poll, Ready};
-use crate::tunnel::rarely::Gathered;
+use crate::tunnel::rate_limited_log::RateLimitedLog;
 use crate::tunnel::spread::Spread;
 use crate::tunnel::{clock, files};
 use lasthop_signals::{Arrival, Signal};
@@ -46,8 +46,8 @@ pub struct Station {
     doors: Doors,
     tunnel: Tunnel,
     silence: SilenceReporter,
-    begun: Gathered<SocketAddr>,
-    refused: Gathered<()>,
+    begun: RateLimitedLog<SocketAddr>,
+    refused: RateLimitedLog<()>,
     tells: Tells,
     hop: [Spread; 2],
     data: [Spread; 2],
@@ -124,8 +124,8 @@ impl Station {
             doors,
             tunnel,
             silence: SilenceReporter::new(now),
-            begun: Gathered::new(),
-            refused: Gathered::new(),
+            begun: RateLimitedLog::new(),
+            refused: RateLimitedLog::new(),
             hop: Default::default(),
             data: Default::default(),
             log,

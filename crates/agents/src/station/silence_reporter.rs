@@ -1,14 +1,14 @@
 //! What an agent says while it hears nothing of the tunnel's other end: for how long, and what it knows of the reason.
 
 use crate::tunnel::path::Unsent;
-use crate::tunnel::rarely::Rarely;
+use crate::tunnel::rate_limited_log::LogLimiter;
 use lasthop_units::{Span, Time};
 use std::net::SocketAddr;
 
 /// Silence, as it is told.
 #[derive(Debug)]
 pub(crate) struct SilenceReporter {
-    rarely: Rarely,
+    limiter: LogLimiter,
     /// What is listened to, and what this is to it.
     roles: [&'static str; 2],
     /// Since when nothing has been heard; since the agent began, before the proxy has answered for the first time.
@@ -43,8 +43,8 @@ impl SilenceReporter {
 
     /// Of the other end, by what it is, and what this one is.
     pub(crate) fn between(now: Time, roles: [&'static str; 2]) -> SilenceReporter {
-        let rarely = Rarely::new(Span::ZERO);
-        SilenceReporter { rarely, roles, since: now, told: false, refused: 0, unsent: Unsent::default() }
+        let limiter = LogLimiter::new(Span::ZERO);
+        SilenceReporter { limiter, roles, since: now, told: false, refused: 0, unsent: Unsent::default() }
     }
 
     /// A line, if it is time for one: about the silence, or its end.
@@ -60,8 +60,8 @@ impl SilenceReporter {
         if silent < TOLD_AFTER {
             return None;
         }
-        self.rarely.goes_on(now);
-        if !self.rarely.is_due(now) {
+        self.limiter.goes_on(now);
+        if !self.limiter.is_due(now) {
             return None;
         }
         self.told = true;
@@ -85,7 +85,7 @@ impl SilenceReporter {
 
     /// When it has to be looked at the latest.
     pub(crate) fn next(&self) -> Time {
-        self.rarely.not_before().max(self.since + TOLD_AFTER)
+        self.limiter.not_before().max(self.since + TOLD_AFTER)
     }
 }
 

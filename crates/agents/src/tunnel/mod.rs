@@ -33,7 +33,7 @@ pub mod log;
 pub(crate) mod outgoing;
 pub mod path;
 pub mod pipe;
-pub mod rarely;
+pub mod rate_limited_log;
 pub(crate) mod replay;
 pub(crate) mod roaming;
 pub mod sealer;

@@ -4,7 +4,7 @@ use lasthop_units::{Span, Time};
 
 /// When something that goes on is told.
 #[derive(Debug)]
-pub struct Rarely {
+pub struct LogLimiter {
     /// After so long it is told first: what comes together is told together.
     first: Span,
     /// When it may be told next, and how long it will be kept after that.
@@ -20,10 +20,10 @@ const LONGER: u64 = 4;
 /// What has not gone on for so long is new when it does.
 const LONGEST: Span = Span::from_secs(600);
 
-impl Rarely {
+impl LogLimiter {
     /// Something that is told `first` after it has begun.
-    pub fn new(first: Span) -> Rarely {
-        Rarely { first, next: Time::ZERO, gap: GAP, last: None, untold: false }
+    pub fn new(first: Span) -> LogLimiter {
+        LogLimiter { first, next: Time::ZERO, gap: GAP, last: None, untold: false }
     }
 
     /// It goes on.
@@ -52,8 +52,8 @@ impl Rarely {
 
 /// What happens again and again, to be told together: how often since it was told last, and the last time.
 #[derive(Debug)]
-pub struct Gathered<T> {
-    rarely: Rarely,
+pub struct RateLimitedLog<T> {
+    limiter: LogLimiter,
     count: u64,
     last: Option<T>,
 }
@@ -61,10 +61,10 @@ pub struct Gathered<T> {
 /// What comes within this time of the first is told with it.
 const GATHER: Span = Span::from_secs(1);
 
-impl<T> Gathered<T> {
+impl<T> RateLimitedLog<T> {
     /// Nothing has happened yet.
-    pub fn new() -> Gathered<T> {
-        Gathered { rarely: Rarely::new(GATHER), count: 0, last: None }
+    pub fn new() -> RateLimitedLog<T> {
+        RateLimitedLog { limiter: LogLimiter::new(GATHER), count: 0, last: None }
     }
 
     /// It has happened.
@@ -74,22 +74,22 @@ impl<T> Gathered<T> {
 
     /// It has happened so many times.
     pub fn add_many(&mut self, now: Time, number: u64, what: T) {
-        self.rarely.goes_on(now);
+        self.limiter.goes_on(now);
         (self.count, self.last) = (self.count + number, Some(what));
     }
 
     /// How often, and the last, if it is time to tell it, which is taken for done.
     pub fn take(&mut self, now: Time) -> Option<(u64, T)> {
-        if !self.rarely.is_due(now) {
+        if !self.limiter.is_due(now) {
             return None;
         }
         Some((std::mem::take(&mut self.count), self.last.take()?))
     }
 }
 
-impl<T> Default for Gathered<T> {
-    fn default() -> Gathered<T> {
-        Gathered::new()
+impl<T> Default for RateLimitedLog<T> {
+    fn default() -> RateLimitedLog<T> {
+        RateLimitedLog::new()
     }
 }
 
@@ -102,11 +102,11 @@ mod tests {
     }
 
     /// When lines are written of what goes on every 10 ms from `from` to `to`, in milliseconds.
-    fn told(rarely: &mut Rarely, from: u64, to: u64) -> Vec<u64> {
+    fn told(limiter: &mut LogLimiter, from: u64, to: u64) -> Vec<u64> {
         let mut told = Vec::new();
         for ms in (from..to).step_by(10) {
-            rarely.goes_on(at(ms));
-            if rarely.is_due(at(ms)) {
+            limiter.goes_on(at(ms));
+            if limiter.is_due(at(ms)) {
                 told.push(ms - from);
             }
         }
@@ -115,22 +115,22 @@ mod tests {
 
     #[test]
     fn a_day_of_it_is_told_within_a_second_and_in_few_lines() {
-        let mut rarely = Rarely::new(Span::from_secs(1));
-        assert_eq!(told(&mut rarely, 0, 300_000), [1_000, 11_000, 51_000, 211_000]);
-        assert_eq!(told(&mut rarely, 300_000, 24 * 3_600_000).len(), 143);
+        let mut limiter = LogLimiter::new(Span::from_secs(1));
+        assert_eq!(told(&mut limiter, 0, 300_000), [1_000, 11_000, 51_000, 211_000]);
+        assert_eq!(told(&mut limiter, 300_000, 24 * 3_600_000).len(), 143);
         // After a rest it is news again.
-        assert_eq!(told(&mut rarely, 30 * 3_600_000, 30 * 3_600_000 + 20_000), [1_000, 11_000]);
+        assert_eq!(told(&mut limiter, 30 * 3_600_000, 30 * 3_600_000 + 20_000), [1_000, 11_000]);
     }
 
     #[test]
     fn what_happens_once_is_told_once_and_what_comes_and_goes_is_not_news_each_time() {
-        let mut rarely = Rarely::new(Span::from_secs(1));
-        rarely.goes_on(at(0));
-        assert_eq!(rarely.not_before(), at(1_000));
-        assert!(!rarely.is_due(at(999)) && rarely.is_due(at(1_000)) && !rarely.is_due(at(90_000)));
-        assert_eq!(rarely.not_before(), at(11_000));
+        let mut limiter = LogLimiter::new(Span::from_secs(1));
+        limiter.goes_on(at(0));
+        assert_eq!(limiter.not_before(), at(1_000));
+        assert!(!limiter.is_due(at(999)) && limiter.is_due(at(1_000)) && !limiter.is_due(at(90_000)));
+        assert_eq!(limiter.not_before(), at(11_000));
         // An hour of what lasts a second and rests two.
-        let lines: usize = (0..1200).map(|n| told(&mut rarely, 100_000 + n * 3_000, 101_000 + n * 3_000).len()).sum();
+        let lines: usize = (0..1200).map(|n| told(&mut limiter, 100_000 + n * 3_000, 101_000 + n * 3_000).len()).sum();
         assert!((6..=9).contains(&lines), "{lines} lines");
     }
 }
