@@ -43,13 +43,13 @@ pub struct Account<T> {
     /// The slot does not end before it has reported, if it does in time.
     awaited: bool,
     reported: bool,
-    gathered: Gathered,
+    reports: SlotReports,
     stream: Option<Stream>,
 }
 
 /// What a station has reported since the last slot ended.
 #[derive(Clone, Copy, Debug, Default)]
-struct Gathered {
+struct SlotReports {
     frames: u64,
     packets: u64,
     received: u64,
@@ -148,7 +148,7 @@ impl<T: Default> Stations<T> {
             return false;
         }
         account.last_slot = Some(report.slot);
-        account.gathered.add(report);
+        account.reports.add(report);
         account.reported = true;
         self.awaited -= usize::from(std::mem::take(&mut account.awaited));
         // Without word from the proxy, a station that receives frames is one that is sent to.
@@ -251,7 +251,7 @@ impl<T: Default> Account<T> {
             last_slot: None,
             awaited: false,
             reported: false,
-            gathered: Gathered::default(),
+            reports: SlotReports::default(),
             stream: None,
         }
     }
@@ -268,8 +268,8 @@ impl<T: Default> Account<T> {
 
     /// `lasted`: seconds since the last slot was closed; `rests`: as in [`Stations`].
     fn close(&mut self, now: Time, lasted: f64, rests: bool) -> Slot {
-        let heard = self.gathered.received > 0;
-        let frames = std::mem::take(&mut self.gathered).frames();
+        let heard = self.reports.received > 0;
+        let frames = std::mem::take(&mut self.reports).frames();
         self.reported = false;
         let (mut sent, mut waiting, mut packets, mut anew) = (None, false, 0, false);
         if let Some(stream) = &mut self.stream {
@@ -303,7 +303,7 @@ impl<T: Default> Account<T> {
     }
 }
 
-impl Gathered {
+impl SlotReports {
     fn add(&mut self, report: &StationFeedback) {
         self.frames += u64::from(report.frames);
         // A frame holds a packet at least; a station that says otherwise miscounts.
