@@ -21,10 +21,10 @@ use lasthop_agents::ap::Stop;
 use lasthop_agents::proxy::{Config, Proxy, Rule, Summary};
 use lasthop_agents::station::{self, Forward, Station};
 use lasthop_agents::tunnel::clock;
+use lasthop_agents::tunnel::cpu_latency_guard::CpuLatencyGuard;
 use lasthop_agents::tunnel::keys;
 use lasthop_agents::tunnel::poll::Poll;
-use lasthop_agents::tunnel::punctual::{Punctual, Until};
-use lasthop_agents::tunnel::wakeful::Wakeful;
+use lasthop_agents::tunnel::spin_sleeper::{SpinSleeper, Until};
 use lasthop_signals::Node;
 use lasthop_units::{Rate, Span, Time};
 use lasthop_wire::proxy::Target;
@@ -140,8 +140,8 @@ fn control(time: f64, errors: impl FnOnce(f64) -> Vec<Span> + Send + 'static) ->
         pin(0);
         clock::sharpen_timers();
         clock::become_realtime(10);
-        let mut wakeful = Wakeful::open();
-        wakeful.hold(true);
+        let mut latency_guard = CpuLatencyGuard::open();
+        latency_guard.hold(true);
         errors(time)
     };
     let mut errors = std::thread::spawn(watch).join().expect("no panic");
@@ -152,12 +152,12 @@ fn control(time: f64, errors: impl FnOnce(f64) -> Vec<Span> + Send + 'static) ->
 /// One that waits as the proxy waits: nobody who sleeps can be more punctual on the machine at hand.
 fn waits(time: f64) -> Vec<Span> {
     let mut poll = Poll::new().expect("epoll");
-    let (mut punctual, mut errors) = (Punctual::new(2), Vec::new());
+    let (mut sleeper, mut errors) = (SpinSleeper::new(2), Vec::new());
     let (began, mut due) = (Instant::now(), clock::now());
     while began.elapsed().as_secs_f64() < time {
         due += BETWEEN;
         while clock::now() < due {
-            punctual.wait(&mut poll, clock::now, Until { due: Some(due), about: Time::MAX }).expect("epoll");
+            sleeper.wait(&mut poll, clock::now, Until { due: Some(due), about: Time::MAX }).expect("epoll");
         }
         errors.push(clock::now().since(due));
     }

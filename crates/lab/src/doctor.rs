@@ -10,8 +10,8 @@ use crate::run_dir::RunDir;
 use crate::sched;
 use crate::tap::Tap;
 use lasthop_signals::Node;
+use lasthop_system::cpu_latency_guard::CpuLatencyGuard;
 use lasthop_system::poll::Poll;
-use lasthop_system::wakeful::Wakeful;
 use lasthop_units::Span;
 use nix::unistd::Uid;
 use std::fmt;
@@ -211,7 +211,7 @@ fn real_time() -> std::result::Result<(), String> {
 }
 
 fn cpu_latency() -> std::result::Result<(), String> {
-    if Wakeful::open().hold(true) { Ok(()) } else { Err("/dev/cpu_dma_latency does not open".into()) }
+    if CpuLatencyGuard::open().hold(true) { Ok(()) } else { Err("/dev/cpu_dma_latency does not open".into()) }
 }
 
 fn present(path: &str) -> std::result::Result<(), String> {

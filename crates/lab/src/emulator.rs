@@ -22,9 +22,9 @@ use lasthop_radio::wifi::{Air, MpduRecord, PpduKind, PpduRecord, Wifi};
 use lasthop_radio::wired::Wire;
 use lasthop_radio::{Completion, Dest, Drop as Dropped, Ecn, Hop, NextEvent, Outbox, Packet, RxInfo};
 use lasthop_signals::{Node, NodeDelay, Signal};
+use lasthop_system::cpu_latency_guard::CpuLatencyGuard;
 use lasthop_system::poll::Poll;
-use lasthop_system::punctual::{Punctual, Until};
-use lasthop_system::wakeful::Wakeful;
+use lasthop_system::spin_sleeper::{SpinSleeper, Until};
 use lasthop_units::{Span, Time};
 use lasthop_wire::driver::NodeRecord;
 use lasthop_wire::{ip, tcp};
@@ -188,14 +188,14 @@ impl Driven {
         if realtime {
             self.home.seat().take();
         }
-        let mut wakeful = Wakeful::open();
-        wakeful.hold(true);
-        let mut punctual = Punctual::new(WATCHING);
+        let mut latency_guard = CpuLatencyGuard::open();
+        latency_guard.hold(true);
+        let mut sleeper = SpinSleeper::new(WATCHING);
         while !self.stop.load(Ordering::Relaxed) {
             self.advance();
             let due = self.segments.iter().filter_map(|segment| segment.model.next_event()).min();
             let until = Until { due, about: self.clock.now() + LONGEST_WAIT };
-            let ready = punctual
+            let ready = sleeper
                 .wait(&mut self.poll, || self.clock.now(), until)
                 .doing(|| "waiting for packets (epoll_pwait2)".into())?;
             for n in 0..ready {

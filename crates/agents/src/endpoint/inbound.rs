@@ -5,7 +5,7 @@ use super::listening::{Event, Listening};
 use crate::tunnel::link::Link;
 use crate::tunnel::path::Path;
 use crate::tunnel::poll::Poll;
-use crate::tunnel::punctual::{Punctual, Until};
+use crate::tunnel::spin_sleeper::{SpinSleeper, Until};
 use crate::tunnel::{Error, Key, clock};
 use lasthop_transport::stream::Figures;
 use lasthop_units::{Span, Time};
@@ -31,7 +31,7 @@ pub struct InboundOptions {
 pub struct Inbound {
     link: Link,
     poll: Poll,
-    punctual: Punctual,
+    sleeper: SpinSleeper,
     listening: Listening,
     path: Path,
     out: Vec<u8>,
@@ -50,8 +50,8 @@ impl Inbound {
         poll.add_level(&link, 0).map_err(Error::system("epoll"))?;
         let datagram = PacketSize::of_path(address.is_ipv6(), 1500).datagram();
         let listening = Listening::new(super::random()?, options.key.clone(), options.patience, datagram);
-        let (punctual, path) = (Punctual::new(WATCHING), Path::new(address));
-        Ok(Inbound { link, poll, punctual, listening, path, out: Vec::new() })
+        let (sleeper, path) = (SpinSleeper::new(WATCHING), Path::new(address));
+        Ok(Inbound { link, poll, sleeper, listening, path, out: Vec::new() })
     }
 
     /// Where it listens.
@@ -126,7 +126,7 @@ impl Inbound {
         let due = self.listening.next_timeout();
         if due.is_none_or(|due| due > now) {
             let about = until.max(now);
-            let waited = self.punctual.wait(&mut self.poll, clock::now, Until { due, about });
+            let waited = self.sleeper.wait(&mut self.poll, clock::now, Until { due, about });
             waited.map_err(Error::system("epoll"))?;
         }
         let count = self.link.receive().map_err(Error::system("receive datagrams"))?;

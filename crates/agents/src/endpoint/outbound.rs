@@ -8,7 +8,7 @@ use super::seals::Seals;
 use crate::tunnel::link::Link;
 use crate::tunnel::path::Path;
 use crate::tunnel::poll::Poll;
-use crate::tunnel::punctual::{Punctual, Until};
+use crate::tunnel::spin_sleeper::{SpinSleeper, Until};
 use crate::tunnel::{Error, Key, clock};
 use lasthop_transport::stream::Figures;
 use lasthop_units::{Bytes, Span, Time};
@@ -47,7 +47,7 @@ pub struct Outbound {
     link: Link,
     path: Path,
     poll: Poll,
-    punctual: Punctual,
+    sleeper: SpinSleeper,
     calling: Calling,
     own: OwnDelay,
     train: Vec<u8>,
@@ -90,7 +90,7 @@ impl Outbound {
             link,
             path,
             poll,
-            punctual: Punctual::new(WATCHING),
+            sleeper: SpinSleeper::new(WATCHING),
             calling,
             own,
             train: Vec::new(),
@@ -175,7 +175,7 @@ impl Outbound {
         let due = if self.full { Some(now + HELD_AGAIN) } else { self.calling.next_timeout() };
         if due.is_none_or(|due| due > now) {
             let about = until.max(now);
-            let waited = self.punctual.wait(&mut self.poll, clock::now, Until { due, about });
+            let waited = self.sleeper.wait(&mut self.poll, clock::now, Until { due, about });
             waited.map_err(Error::system("epoll"))?;
         }
         for _ in 0..BATCHES {

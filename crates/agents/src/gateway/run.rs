@@ -19,8 +19,8 @@ use crate::tunnel::asking::{Asking, Running};
 use crate::tunnel::link::Link;
 use crate::tunnel::path::{Path, Unsent};
 use crate::tunnel::poll::{Poll, Ready};
-use crate::tunnel::punctual::{Punctual, Until};
 use crate::tunnel::sealer::Refused;
+use crate::tunnel::spin_sleeper::{SpinSleeper, Until};
 use crate::tunnel::{Error, Keyring, SILENCE, clock, files, outgoing};
 use lasthop_signals::Node;
 use lasthop_units::{Span, Time};
@@ -190,7 +190,7 @@ impl Gateway {
     /// # Errors
     /// [`Error::System`].
     pub fn run(mut self, stop: &Stop) -> Result<Summary, Error> {
-        let mut punctual = Punctual::new(WATCHING);
+        let mut sleeper = SpinSleeper::new(WATCHING);
         while !stop.is_asked() {
             if let Err(error) = self.service(clock::now()) {
                 self.end_all();
@@ -198,7 +198,7 @@ impl Gateway {
             }
             let until = self.next_wake(clock::now());
             let ready =
-                punctual.wait(&mut self.poll, clock::now, until).map_err(Error::system("waiting for packets"))?;
+                sleeper.wait(&mut self.poll, clock::now, until).map_err(Error::system("waiting for packets"))?;
             let now = clock::now();
             for n in 0..ready {
                 let event = self.poll.ready(n);

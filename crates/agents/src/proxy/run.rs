@@ -17,15 +17,15 @@ use crate::ap::Stop;
 use crate::ap::privileges::Account;
 #[cfg(feature = "bpf")]
 use crate::tunnel::backoff_listener::BackoffListener;
+use crate::tunnel::cpu_latency_guard::CpuLatencyGuard;
 use crate::tunnel::link::Link;
 use crate::tunnel::log::Log;
 use crate::tunnel::outgoing;
 use crate::tunnel::path::Path;
 use crate::tunnel::poll::{Poll, Ready};
-use crate::tunnel::punctual::{Punctual, Until};
 use crate::tunnel::sealer::Refused;
+use crate::tunnel::spin_sleeper::{SpinSleeper, Until};
 use crate::tunnel::spread::Spread;
-use crate::tunnel::wakeful::Wakeful;
 use crate::tunnel::{Error, Keyring, SILENCE, Say};
 use crate::tunnel::{clock, files};
 use lasthop_laws::tcp::Setup;
@@ -73,7 +73,7 @@ pub struct Proxy {
     /// Who has begun to wait or to rest since the law was told.
     moves: Vec<Signal>,
     housekept: Time,
-    wakeful: Wakeful,
+    latency_guard: CpuLatencyGuard,
     /// When something was last seen to wait for its turn.
     waited: Time,
     pacing: Spread,
@@ -152,12 +152,12 @@ impl Proxy {
         let interception = intercept(config, &poll)?;
         clock::sharpen_timers();
         // Refusal costs accuracy, which the pacing error shows.
-        let wakeful = match config.realtime {
+        let latency_guard = match config.realtime {
             true => {
                 clock::ask_for_realtime(PRIORITY, config.say);
-                Wakeful::open()
+                CpuLatencyGuard::open()
             }
-            false => Wakeful::none(),
+            false => CpuLatencyGuard::none(),
         };
         if config.drop_privileges {
             crate::ap::drop_all_privileges(account.as_ref())?;
@@ -188,7 +188,7 @@ impl Proxy {
             rotation: Rotation::default(),
             moves: Vec::new(),
             housekept: Time::ZERO,
-            wakeful,
+            latency_guard,
             waited: Time::ZERO,
             pacing: Spread::default(),
             summary: Summary::default(),
@@ -208,7 +208,7 @@ impl Proxy {
     /// # Errors
     /// [`Error::System`].
     pub fn run(mut self, stop: &Stop) -> Result<Summary, Error> {
-        let mut punctual = Punctual::new(WATCHING);
+        let mut sleeper = SpinSleeper::new(WATCHING);
         let mut stopping: Option<Time> = None;
         loop {
             let now = clock::now();
@@ -228,7 +228,7 @@ impl Proxy {
             }
             let until = self.next_wake(clock::now());
             let ready =
-                punctual.wait(&mut self.poll, clock::now, until).map_err(Error::system("waiting for packets"))?;
+                sleeper.wait(&mut self.poll, clock::now, until).map_err(Error::system("waiting for packets"))?;
             let now = clock::now();
             for n in 0..ready {
                 let event = self.poll.ready(n);
@@ -433,7 +433,7 @@ impl Proxy {
         if self.sessions.values().any(|session| session.waiting) {
             self.waited = now;
         }
-        self.wakeful.hold(self.hurry(now) == Hurry::Packets);
+        self.latency_guard.hold(self.hurry(now) == Hurry::Packets);
         let gone: Vec<u32> =
             self.sessions.iter().filter(|(_, s)| !s.is_heard(now, SILENCE)).map(|(number, _)| *number).collect();
         for number in gone {

@@ -48,7 +48,7 @@ pub type Say = fn(&str);
 pub use handshake::{Agreed, Initiator, Question};
 pub use keyring::Keyring;
 pub use keys::Key;
-pub use lasthop_system::{files, poll, punctual, wakeful};
+pub use lasthop_system::{cpu_latency_guard, files, poll, spin_sleeper};
 pub use sealer::Sealer;
 
 /// A session of which nothing has been heard for so long is over, with its connections.

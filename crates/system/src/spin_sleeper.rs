@@ -17,7 +17,7 @@ use std::io;
 
 /// Decides between sleeping and watching the clock.
 #[derive(Clone, Copy, Debug)]
-pub struct Punctual {
+pub struct SpinSleeper {
     /// One part in so many of the time spent waiting may be spent watching.
     share: u64,
     /// Time that may still be spent watching.
@@ -45,10 +45,10 @@ const DOWN: Span = Span::from_nanos(50);
 /// The longest time to watch in one go, and the budget of who has slept long.
 const LONGEST: Span = Span::from_millis(5);
 
-impl Punctual {
-    /// Somebody with a full budget who may watch for one part in `share` of the time that passes in [`Punctual::wait`].
-    pub fn new(share: u64) -> Punctual {
-        Punctual { share: share.max(1), budget: LONGEST, early: FIRST }
+impl SpinSleeper {
+    /// Somebody with a full budget who may watch for one part in `share` of the time that passes in [`SpinSleeper::wait`].
+    pub fn new(share: u64) -> SpinSleeper {
+        SpinSleeper { share: share.max(1), budget: LONGEST, early: FIRST }
     }
 
     /// Waits until a file is ready or the moment has come, of which `clock` tells; returns how many files are ready. It may
@@ -117,37 +117,37 @@ mod tests {
 
     #[test]
     fn it_wakes_early_and_then_watches() {
-        let punctual = Punctual::new(4);
-        assert_eq!(punctual.plan(at(0), due(1000)), Span::from_micros(950));
-        assert_eq!(punctual.plan(at(960), due(1000)), Span::ZERO);
-        assert_eq!(punctual.plan(at(1005), due(1000)), Span::ZERO);
+        let sleeper = SpinSleeper::new(4);
+        assert_eq!(sleeper.plan(at(0), due(1000)), Span::from_micros(950));
+        assert_eq!(sleeper.plan(at(960), due(1000)), Span::ZERO);
+        assert_eq!(sleeper.plan(at(1005), due(1000)), Span::ZERO);
     }
 
     #[test]
     fn what_need_not_be_punctual_is_not_watched_for() {
-        let punctual = Punctual::new(4);
-        assert_eq!(punctual.plan(at(0), Until { due: None, about: at(1000) }), Span::from_micros(1000));
-        assert_eq!(punctual.plan(at(0), Until { due: Some(at(1010)), about: at(1000) }), Span::from_micros(960));
-        assert_eq!(punctual.plan(at(0), Until { due: Some(at(5000)), about: at(1000) }), Span::from_micros(1000));
+        let sleeper = SpinSleeper::new(4);
+        assert_eq!(sleeper.plan(at(0), Until { due: None, about: at(1000) }), Span::from_micros(1000));
+        assert_eq!(sleeper.plan(at(0), Until { due: Some(at(1010)), about: at(1000) }), Span::from_micros(960));
+        assert_eq!(sleeper.plan(at(0), Until { due: Some(at(5000)), about: at(1000) }), Span::from_micros(1000));
     }
 
     #[test]
     fn it_wakes_as_early_as_all_but_one_in_a_hundred_need() {
-        let mut punctual = Punctual::new(2);
+        let mut sleeper = SpinSleeper::new(2);
         // 5 to 25 µs, and one in 250 a millisecond.
         let late = |n: u64| if n.is_multiple_of(250) { Span::from_millis(1) } else { Span::from_micros(5 + n % 21) };
-        (1..100_000).for_each(|n| punctual.woke(late(n)));
-        assert!((Span::from_micros(20)..=Span::from_micros(32)).contains(&punctual.early), "{}", punctual.early);
+        (1..100_000).for_each(|n| sleeper.woke(late(n)));
+        assert!((Span::from_micros(20)..=Span::from_micros(32)).contains(&sleeper.early), "{}", sleeper.early);
         // Everything much later: no further than the bound.
-        (0..1000).for_each(|_| punctual.woke(Span::from_millis(2)));
-        assert_eq!(punctual.early, MOST);
-        (0..10_000).for_each(|_| punctual.woke(Span::ZERO));
-        assert_eq!(punctual.early, LEAST);
+        (0..1000).for_each(|_| sleeper.woke(Span::from_millis(2)));
+        assert_eq!(sleeper.early, MOST);
+        (0..10_000).for_each(|_| sleeper.woke(Span::ZERO));
+        assert_eq!(sleeper.early, LEAST);
     }
 
     /// Waits with `poll` for what is always 25 µs ahead, for 0.2 s by a clock that only waiting and `work` move on: a look
     /// takes a microsecond. Gives how long was watched, and how long was waited in all.
-    fn busy(punctual: &mut Punctual, poll: &mut Poll, work: Span) -> (Span, Span) {
+    fn busy(sleeper: &mut SpinSleeper, poll: &mut Poll, work: Span) -> (Span, Span) {
         let (clock, mut watched, mut waited) = (Cell::new(Time::ZERO), Span::ZERO, Span::ZERO);
         while clock.get() < Time::ZERO + Span::from_millis(200) {
             clock.set(clock.get() + work);
@@ -158,13 +158,13 @@ mod tests {
                 clock.set(clock.get() + if looks.get() > 1 { Span::from_micros(1) } else { Span::ZERO });
                 clock.get()
             };
-            let sleeps = !punctual.plan(began, due_in(began, 25)).is_zero();
-            punctual.wait(poll, look, due_in(began, 25)).expect("epoll");
+            let sleeps = !sleeper.plan(began, due_in(began, 25)).is_zero();
+            sleeper.wait(poll, look, due_in(began, 25)).expect("epoll");
             let passed = clock.get().since(began);
             if sleeps {
                 // The real sleep has not moved this clock.
                 clock.set(began + Span::from_micros(25));
-                punctual.earn(Span::from_micros(25).saturating_sub(passed));
+                sleeper.earn(Span::from_micros(25).saturating_sub(passed));
             } else {
                 watched += passed;
             }
@@ -181,7 +181,7 @@ mod tests {
     fn watching_never_takes_more_than_its_share_of_what_work_leaves() {
         let mut poll = Poll::new().expect("epoll");
         for (share, work) in [(2, 0), (4, 0), (2, 25), (2, 75)] {
-            let (watched, waited) = busy(&mut Punctual::new(share), &mut poll, Span::from_micros(work));
+            let (watched, waited) = busy(&mut SpinSleeper::new(share), &mut poll, Span::from_micros(work));
             let most = waited / share;
             assert!(watched <= most + LONGEST * 2, "one part in {share} of {waited}: {watched}");
             assert!(watched >= most.scale(0.7), "one part in {share} of {waited}: {watched}");
@@ -191,13 +191,13 @@ mod tests {
     #[test]
     fn it_comes_back_when_the_moment_has_come_and_not_before() {
         let (mut poll, began) = (Poll::new().expect("epoll"), monotonic());
-        let mut punctual = Punctual::new(2);
+        let mut sleeper = SpinSleeper::new(2);
         for n in 1..=20 {
             let moment = began + Span::from_micros(300 * n);
             let until = Until { due: Some(moment), about: Time::MAX };
             while monotonic() < moment {
                 let before = monotonic();
-                assert_eq!(punctual.wait(&mut poll, monotonic, until).expect("epoll"), 0);
+                assert_eq!(sleeper.wait(&mut poll, monotonic, until).expect("epoll"), 0);
                 assert!(monotonic() >= moment || monotonic() > before);
             }
         }

@@ -7,7 +7,7 @@ use std::io::Write;
 /// May keep all processors out of sleep as long as it lives; does nothing where the kernel does not offer that. The request belongs
 /// to the open file, so it can be made after privileges were given up, and ends with the process at the latest.
 #[derive(Debug)]
-pub struct Wakeful {
+pub struct CpuLatencyGuard {
     device: Option<File>,
     held: bool,
 }
@@ -16,15 +16,15 @@ pub struct Wakeful {
 const NONE: i32 = 0;
 const ANY: i32 = 2_000_000_000;
 
-impl Wakeful {
+impl CpuLatencyGuard {
     /// Opens the device, for which the kernel wants root, and asks for nothing yet.
-    pub fn open() -> Wakeful {
-        Wakeful { device: OpenOptions::new().write(true).open("/dev/cpu_dma_latency").ok(), held: false }
+    pub fn open() -> CpuLatencyGuard {
+        CpuLatencyGuard { device: OpenOptions::new().write(true).open("/dev/cpu_dma_latency").ok(), held: false }
     }
 
     /// Somebody for whom there is no device: nothing is ever asked.
-    pub fn none() -> Wakeful {
-        Wakeful { device: None, held: false }
+    pub fn none() -> CpuLatencyGuard {
+        CpuLatencyGuard { device: None, held: false }
     }
 
     /// Asks, or takes that back; true if processors are being kept awake now. Processors that stay awake take power, and in
@@ -49,17 +49,17 @@ mod tests {
 
     #[test]
     fn a_request_is_made_and_taken_back() {
-        assert!(!Wakeful::none().hold(true));
-        let mut wakeful = Wakeful::open();
-        if wakeful.device.is_none() {
+        assert!(!CpuLatencyGuard::none().hold(true));
+        let mut latency_guard = CpuLatencyGuard::open();
+        if latency_guard.device.is_none() {
             eprintln!("SKIPPED: /dev/cpu_dma_latency does not open");
             return;
         }
-        assert!(!wakeful.held);
+        assert!(!latency_guard.held);
         // Whoever reads the device is told the lowest of all requests.
-        assert!(wakeful.hold(true));
+        assert!(latency_guard.hold(true));
         assert_eq!(lowest(), Some(0));
-        assert!(!wakeful.hold(false));
+        assert!(!latency_guard.hold(false));
     }
 
     fn lowest() -> Option<i32> {
