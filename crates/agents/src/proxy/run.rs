@@ -18,6 +18,7 @@ use crate::ap::privileges::Account;
 #[cfg(feature = "bpf")]
 use crate::tunnel::backoff_listener::BackoffListener;
 use crate::tunnel::cpu_latency_guard::CpuLatencyGuard;
+use crate::tunnel::latency_histogram::LatencyHistogram;
 use crate::tunnel::link::Link;
 use crate::tunnel::log::Log;
 use crate::tunnel::outgoing;
@@ -25,7 +26,6 @@ use crate::tunnel::path::Path;
 use crate::tunnel::poll::{Poll, Ready};
 use crate::tunnel::sealer::Refused;
 use crate::tunnel::spin_sleeper::{SpinSleeper, Until};
-use crate::tunnel::spread::Spread;
 use crate::tunnel::{Error, Keyring, SILENCE, Say};
 use crate::tunnel::{clock, files};
 use lasthop_laws::tcp::Setup;
@@ -76,7 +76,7 @@ pub struct Proxy {
     latency_guard: CpuLatencyGuard,
     /// When something was last seen to wait for its turn.
     waited: Time,
-    pacing: Spread,
+    pacing: LatencyHistogram,
     summary: Summary,
 }
 
@@ -190,7 +190,7 @@ impl Proxy {
             housekept: Time::ZERO,
             latency_guard,
             waited: Time::ZERO,
-            pacing: Spread::default(),
+            pacing: LatencyHistogram::default(),
             summary: Summary::default(),
         })
     }
@@ -600,7 +600,7 @@ impl Proxy {
     }
 }
 
-fn close_books(summary: &mut Summary, pacing: &mut Spread, mut session: Session) {
+fn close_books(summary: &mut Summary, pacing: &mut LatencyHistogram, mut session: Session) {
     pacing.merge(&session.stats.pacing);
     summary.packets += session.stats.packets;
     summary.octets += session.stats.octets;
@@ -620,7 +620,7 @@ fn begin_or_go_on(
     confirmed: Confirmed,
     terms: Terms,
     (sessions, current, by_keys, control): Sessions<'_>,
-    (summary, pacing): (&mut Summary, &mut Spread),
+    (summary, pacing): (&mut Summary, &mut LatencyHistogram),
 ) {
     let Confirmed { station, at, number, sealer, id, continues } = confirmed;
     if let Some(old) = continues {

@@ -9,6 +9,7 @@ use super::control::Decided;
 use super::server::{Server, State};
 use super::window::LEAST;
 use crate::tunnel::challenge::Challenger;
+use crate::tunnel::latency_histogram::LatencyHistogram;
 use crate::tunnel::link::Link;
 use crate::tunnel::outgoing::{self, Addresses};
 use crate::tunnel::path::Path;
@@ -16,7 +17,6 @@ use crate::tunnel::pipe::{self, Pipe, Turns};
 use crate::tunnel::poll::Poll;
 use crate::tunnel::roaming::Roaming;
 use crate::tunnel::sealer::{Refused, Sealer};
-use crate::tunnel::spread::Spread;
 use crate::tunnel::{Keyring, farewell};
 pub(super) use cell::LINES as CELL_LINES;
 use lasthop_laws::{ReceiveWindow, Why};
@@ -70,7 +70,7 @@ pub(super) struct Stats {
     pub(super) packets: u64,
     pub(super) octets: u64,
     /// By how much packets left before or after they were due.
-    pub(super) pacing: Spread,
+    pub(super) pacing: LatencyHistogram,
     /// The largest backlog of the slot, and the bound at that moment.
     pub(super) backlog: Bytes,
     pub(super) bound: Bytes,

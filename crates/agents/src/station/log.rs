@@ -2,8 +2,8 @@
 
 use super::cell::Cell;
 use crate::tunnel::clock;
+use crate::tunnel::latency_histogram::LatencyHistogram;
 use crate::tunnel::log::Log;
-use crate::tunnel::spread::Spread;
 use lasthop_laws::observation::{Account, Delays};
 use lasthop_signals::StationFeedback;
 use lasthop_transport::tunnel::{ClockOffset, Endpoint};
@@ -15,7 +15,7 @@ pub(super) fn slot(
     now: Time,
     told: &StationFeedback,
     monitor_missed: Option<u64>,
-    [hop, data]: [&Spread; 2],
+    [hop, data]: [&LatencyHistogram; 2],
     clock: Option<ClockOffset>,
 ) {
     log.line(&Account {
@@ -51,7 +51,7 @@ struct Line {
 }
 
 /// A line on the cell.
-pub(super) fn cell(log: &mut Log, now: Time, cell: &Cell, endpoint: &Endpoint, [hop, data]: [&Spread; 2]) {
+pub(super) fn cell(log: &mut Log, now: Time, cell: &Cell, endpoint: &Endpoint, [hop, data]: [&LatencyHistogram; 2]) {
     let (told, (subframes, unread), clock) = (cell.told(), cell.counts(), endpoint.clock_offset(now));
     log.line(&Line {
         at: clock::monotonic(now),
@@ -71,15 +71,15 @@ pub(super) fn cell(log: &mut Log, now: Time, cell: &Cell, endpoint: &Endpoint, [
     });
 }
 
-fn delays(spread: &Spread) -> Delays {
+fn delays(histogram: &LatencyHistogram) -> Delays {
     let us = |span: Option<Span>| span.map(|span| span.as_nanos() as f64 / 1e3);
     Delays {
-        count: spread.count(),
-        mean_us: us(spread.mean()),
-        p50_us: us(spread.quantile(0.5)),
-        p95_us: us(spread.quantile(0.95)),
-        p99_us: us(spread.quantile(0.99)),
-        max_us: us(spread.largest()),
+        count: histogram.count(),
+        mean_us: us(histogram.mean()),
+        p50_us: us(histogram.quantile(0.5)),
+        p95_us: us(histogram.quantile(0.95)),
+        p99_us: us(histogram.quantile(0.99)),
+        max_us: us(histogram.largest()),
     }
 }
 
@@ -98,12 +98,12 @@ mod tests {
         let folder = tempfile::tempdir().expect("a directory");
         let path = folder.path().join("station.log");
         let mut log = Log::create(&path, |_| {}).expect("writable");
-        let (start, mut spread) = (Time::from_nanos(1_000_000_000_000), Spread::default());
-        spread.add(Span::from_millis(2));
+        let (start, mut histogram) = (Time::from_nanos(1_000_000_000_000), LatencyHistogram::default());
+        histogram.add(Span::from_millis(2));
         let end = start + Span::from_millis(500);
         let feedback = StationFeedback::empty(Node(1), 7, start, end);
         let clock = ClockOffset { ahead: -1, error: Span::from_micros(3) };
-        slot(&mut log, end, &feedback, Some(0), [&spread, &spread], Some(clock));
+        slot(&mut log, end, &feedback, Some(0), [&histogram, &histogram], Some(clock));
         assert!(log.finish().is_none());
         let lines = lines(&path);
         assert_eq!(lines.len(), 1);
@@ -125,7 +125,13 @@ mod tests {
         };
         let now = Time::from_nanos(1_000_000_000_000);
         let told = Cell::open(&logs, now, &poll, 0, |_| {}).expect("a log that may come later");
-        cell(&mut log, now, &told, &Endpoint::new(Config::station()), [&Spread::default(), &Spread::default()]);
+        cell(
+            &mut log,
+            now,
+            &told,
+            &Endpoint::new(Config::station()),
+            [&LatencyHistogram::default(), &LatencyHistogram::default()],
+        );
         assert!(log.finish().is_none());
         let lines = lines(&path);
         assert_eq!((lines.len(), &lines[0]["available_bps"], &lines[0]["coarse"]), (1, &json!(0), &json!(true)));

@@ -13,12 +13,12 @@ use crate::ap::Stop;
 use crate::ap::privileges::Account;
 use crate::tunnel::Error;
 use crate::tunnel::keys;
+use crate::tunnel::latency_histogram::LatencyHistogram;
 use crate::tunnel::link::Link;
 use crate::tunnel::log::Log;
 use crate::tunnel::path::Path;
 use crate::tunnel::poll::{Poll, Ready};
 use crate::tunnel::rate_limited_log::RateLimitedLog;
-use crate::tunnel::spread::Spread;
 use crate::tunnel::{clock, files};
 use lasthop_signals::{Arrival, Signal};
 use lasthop_transport::tunnel::Delay;
@@ -49,8 +49,8 @@ pub struct Station {
     begun: RateLimitedLog<SocketAddr>,
     refused: RateLimitedLog<()>,
     tells: Tells,
-    hop: [Spread; 2],
-    data: [Spread; 2],
+    hop: [LatencyHistogram; 2],
+    data: [LatencyHistogram; 2],
     log: Option<Log>,
     scratch: Vec<u8>,
     pinged: Time,
@@ -163,9 +163,9 @@ impl Station {
         // First of all nobody is led here any more.
         self.doors.release();
         self.tunnel.end(clock::now(), &self.link, &mut self.path, &mut self.summary);
-        let spread = |spread: &Spread| spread.quantile(0.5).zip(spread.quantile(0.95));
-        self.summary.hop_delay = spread(&self.hop[1]);
-        self.summary.data_delay = spread(&self.data[1]);
+        let quantiles = |histogram: &LatencyHistogram| histogram.quantile(0.5).zip(histogram.quantile(0.95));
+        self.summary.hop_delay = quantiles(&self.hop[1]);
+        self.summary.data_delay = quantiles(&self.data[1]);
         self.summary.unsent = self.path.unsent();
         if let Tells::Cell(cell) = &self.tells {
             self.summary.cell = Some(cell.counts());
@@ -298,12 +298,12 @@ impl Station {
             for delay in session.endpoint.delays() {
                 match delay {
                     Delay::Hop(span) => {
-                        self.hop.iter_mut().for_each(|spread| spread.add(span));
+                        self.hop.iter_mut().for_each(|histogram| histogram.add(span));
                         if let Tells::Slots(slots) = &mut self.tells {
                             slots.sense(now, &Signal::OneWay(span));
                         }
                     }
-                    Delay::Data(span) => self.data.iter_mut().for_each(|spread| spread.add(span)),
+                    Delay::Data(span) => self.data.iter_mut().for_each(|histogram| histogram.add(span)),
                 }
             }
             if now.since(self.pinged) >= PING {

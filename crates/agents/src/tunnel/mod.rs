@@ -28,6 +28,7 @@ mod farewell;
 pub mod handshake;
 pub mod keyring;
 pub mod keys;
+pub mod latency_histogram;
 pub mod link;
 pub mod log;
 pub(crate) mod outgoing;
@@ -37,7 +38,6 @@ pub mod rate_limited_log;
 pub(crate) mod replay;
 pub(crate) mod roaming;
 pub mod sealer;
-pub mod spread;
 
 pub use error::Error;
 pub use farewell::farewell;

@@ -4,7 +4,7 @@ use lasthop_units::Span;
 
 /// Counts by microsecond up to 100 ms, and beyond.
 #[derive(Clone, Debug)]
-pub struct Spread {
+pub struct LatencyHistogram {
     /// Below 1 ms by the microsecond, then by 16 µs.
     fine: Vec<u32>,
     coarse: Vec<u32>,
@@ -18,9 +18,9 @@ const FINE: u64 = 1_000;
 const STEP: u64 = 16;
 const LIMIT: u64 = 200_000;
 
-impl Default for Spread {
-    fn default() -> Spread {
-        Spread {
+impl Default for LatencyHistogram {
+    fn default() -> LatencyHistogram {
+        LatencyHistogram {
             fine: vec![0; FINE as usize],
             coarse: vec![0; ((LIMIT - FINE) / STEP) as usize + 1],
             beyond: 0,
@@ -31,7 +31,7 @@ impl Default for Spread {
     }
 }
 
-impl Spread {
+impl LatencyHistogram {
     /// Adds one.
     pub fn add(&mut self, span: Span) {
         let place = match span.as_micros() {
@@ -76,7 +76,7 @@ impl Spread {
     }
 
     /// Adds all of another's.
-    pub fn merge(&mut self, other: &Spread) {
+    pub fn merge(&mut self, other: &LatencyHistogram) {
         let add = |into: &mut Vec<u32>, from: &[u32]| {
             into.iter_mut().zip(from).for_each(|(into, from)| *into = into.saturating_add(*from));
         };
@@ -104,16 +104,16 @@ mod tests {
 
     #[test]
     fn quantiles_are_those_of_the_samples_to_a_class() {
-        let mut spread = Spread::default();
-        assert_eq!((spread.quantile(0.5), spread.mean(), spread.largest()), (None, None, None));
-        (1..=2000).for_each(|us| spread.add(Span::from_micros(us)));
-        assert_eq!(spread.quantile(0.25), Some(Span::from_micros(501)));
-        let p99 = spread.quantile(0.99).expect("samples").as_micros();
+        let mut histogram = LatencyHistogram::default();
+        assert_eq!((histogram.quantile(0.5), histogram.mean(), histogram.largest()), (None, None, None));
+        (1..=2000).for_each(|us| histogram.add(Span::from_micros(us)));
+        assert_eq!(histogram.quantile(0.25), Some(Span::from_micros(501)));
+        let p99 = histogram.quantile(0.99).expect("samples").as_micros();
         assert!((1980..=1996).contains(&p99), "{p99}");
-        assert_eq!(spread.largest(), Some(Span::from_millis(2)));
-        spread.add(Span::from_secs(5));
-        assert_eq!(spread.quantile(1.0), Some(Span::from_secs(5)));
-        spread.clear();
-        assert_eq!(spread.quantile(0.5), None);
+        assert_eq!(histogram.largest(), Some(Span::from_millis(2)));
+        histogram.add(Span::from_secs(5));
+        assert_eq!(histogram.quantile(1.0), Some(Span::from_secs(5)));
+        histogram.clear();
+        assert_eq!(histogram.quantile(0.5), None);
     }
 }
