@@ -113,11 +113,11 @@ fn added_rtt(pings: usize) -> Result<Histogram, LabError> {
     let (payload, done) = ([0u8; 100], AtomicBool::new(false));
     let serialisation = line.rate.time_for(Bytes::new((payload.len() + HEADERS) as u64)).expect("not zero");
     let modelled = (line.delay + serialisation) * 2;
-    let seat = bench.emulator.seat();
+    let pinned_cpu = bench.emulator.pinned_cpu();
     let mut added = Histogram::default();
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            seat.measure_beside();
+            pinned_cpu.measure_beside();
             let mut buffer = [MaybeUninit::uninit(); 256];
             while !done.load(Ordering::Relaxed) {
                 if station.recv(&mut buffer).is_ok() {
@@ -126,7 +126,7 @@ fn added_rtt(pings: usize) -> Result<Histogram, LabError> {
             }
         });
         scope.spawn(|| {
-            seat.measure_beside();
+            pinned_cpu.measure_beside();
             let mut buffer = [MaybeUninit::uninit(); 256];
             for ping in 0..pings {
                 let sent = bench.clock.now();

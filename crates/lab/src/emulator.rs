@@ -8,10 +8,10 @@ use crate::control_channel::ControlChannels;
 use crate::driver::DriverSocket;
 use crate::error::{Doing, LabError, Result};
 use crate::frame::{Frame, Pool};
-use crate::home::{Home, Seat};
 use crate::lateness::{Kind, Lateness};
 use crate::log::{Crossing, Departure, EmulatorLog, FrameSeen, HopLog, Loss};
 use crate::monitor::Monitor;
+use crate::pinned_cpu::{CpuClaim, PinnedCpu};
 use crate::sched;
 use crate::tap::Tap;
 use lasthop_laws::atp::HopDelay;
@@ -73,7 +73,7 @@ pub struct Segment {
 #[derive(Debug)]
 pub struct Emulator {
     stop: Arc<AtomicBool>,
-    seat: Seat,
+    pinned_cpu: PinnedCpu,
     thread: Option<JoinHandle<Result<EmulatorLog>>>,
 }
 
@@ -93,13 +93,13 @@ impl Emulator {
         }
         let stop = Arc::new(AtomicBool::new(false));
         let logs = segments.iter().map(|_| HopLog::default()).collect();
-        let home = Home::claim();
-        let seat = home.seat();
+        let claim = CpuClaim::claim();
+        let pinned_cpu = claim.pinned_cpu();
         let driven = Driven {
             clock,
             poll,
             segments,
-            home,
+            claim,
             stop: Arc::clone(&stop),
             shelf: Shelf { pool: Pool::with(4096), lateness: Lateness::default(), refused: 0, clock },
             logs,
@@ -110,12 +110,12 @@ impl Emulator {
             .name("lasthop-emulator".into())
             .spawn(move || driven.run())
             .doing(|| "starting the emulator thread".into())?;
-        Ok(Emulator { stop, seat, thread: Some(thread) })
+        Ok(Emulator { stop, pinned_cpu, thread: Some(thread) })
     }
 
     /// Where it runs: the place for threads that measure single packets.
-    pub fn seat(&self) -> Seat {
-        self.seat
+    pub fn pinned_cpu(&self) -> PinnedCpu {
+        self.pinned_cpu
     }
 
     /// True if the thread has ended by itself, which only an error makes it do.
@@ -162,7 +162,7 @@ const BURST: usize = 16;
 /// The thread's own state.
 struct Driven {
     clock: Clock,
-    home: Home,
+    claim: CpuClaim,
     poll: Poll,
     segments: Vec<Segment>,
     logs: Vec<HopLog>,
@@ -186,7 +186,7 @@ impl Driven {
         sched::sharpen_timers();
         let realtime = sched::become_realtime(PRIORITY);
         if realtime {
-            self.home.seat().take();
+            self.claim.pinned_cpu().pin();
         }
         let mut latency_guard = CpuLatencyGuard::open();
         latency_guard.hold(true);

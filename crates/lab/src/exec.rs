@@ -147,7 +147,7 @@ fn stay(
     };
     let (clock, end) = (world.clock, Time::ZERO + spec.duration);
     let period = Period { clock, start: Time::ZERO, end, stop: Stop::default() };
-    let start = || Traffic::start(spec, &world.hosts, &period, world.emulator.seat());
+    let start = || Traffic::start(spec, &world.hosts, &period, world.emulator.pinned_cpu());
     let mut traffic = exec.with_traffic.then(start).transpose()?;
     let ended = accompany(exec, spec, world, traffic.as_mut(), || begun(&setting), stop);
     // Its threads end before their world does.

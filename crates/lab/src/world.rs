@@ -143,7 +143,7 @@ fn attempt(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
     let mut world = World::build(spec, true, stop)?;
     let clock = world.clock;
     let period = Period { clock, start: Time::ZERO, end: Time::ZERO + spec.duration, stop: Stop::default() };
-    let mut traffic = Traffic::start(spec, &world.hosts, &period, world.emulator.seat())?;
+    let mut traffic = Traffic::start(spec, &world.hosts, &period, world.emulator.pinned_cpu())?;
     // Nothing is wrong then, but flows began late.
     let late_start = clock.now().since(Time::ZERO);
 

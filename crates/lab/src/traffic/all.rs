@@ -8,9 +8,9 @@ use super::iperf3::{self, Iperf3};
 use super::probe::{ProbeStream, Probes};
 use super::{Call, End, Period, tos};
 use crate::error::{LabError, Result};
-use crate::home::Seat;
 use crate::netns::Namespace;
 use crate::outcome::StreamLog;
+use crate::pinned_cpu::PinnedCpu;
 use crate::spec::Spec;
 use crate::topology::Hosts;
 use crate::tunnel;
@@ -83,8 +83,8 @@ fn host(hosts: &Hosts, host: HostId) -> Result<&Namespace> {
 
 impl Traffic {
     /// Makes all sockets, and the threads that will use them when their time has come. What measures single packets
-    /// sits at `seat`.
-    pub(crate) fn start(spec: &Spec, hosts: &Hosts, period: &Period, seat: Seat) -> Result<Traffic> {
+    /// runs on `pinned_cpu`.
+    pub(crate) fn start(spec: &Spec, hosts: &Hosts, period: &Period, pinned_cpu: PinnedCpu) -> Result<Traffic> {
         let (mut streams, mut probes, mut loads, mut fetches) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (number, stream) in spec.streams.iter().enumerate() {
             let (start, stop) = (stream.start, stream.stop);
@@ -123,7 +123,7 @@ impl Traffic {
             });
         }
         let start = |streams: Vec<ProbeStream<'_>>| {
-            (!streams.is_empty()).then(|| Probes::start(&streams, period, seat)).transpose()
+            (!streams.is_empty()).then(|| Probes::start(&streams, period, pinned_cpu)).transpose()
         };
         let (probes, loads) = (start(probes)?, start(loads)?);
         let fetches = (!fetches.is_empty()).then(|| Fetches::start(&fetches, period)).transpose()?;

@@ -4,8 +4,8 @@
 use super::{Period, TICK, join, mark, spawn};
 use crate::clock::Clock;
 use crate::error::{Doing, Result};
-use crate::home::Seat;
 use crate::netns::Namespace;
+use crate::pinned_cpu::PinnedCpu;
 use crate::sched;
 use crate::stop::Stop;
 use lasthop_system::poll::Poll;
@@ -68,11 +68,11 @@ struct Sender {
 }
 
 impl Probes {
-    /// Prepares `streams`. Arrivals are noted until `period` ends. Both ends sit at `seat`, since a probe measures the hops, not
+    /// Prepares `streams`. Arrivals are noted until `period` ends. Both ends run on `pinned_cpu`, since a probe measures the hops, not
     /// the scheduler; but where so many are to be sent that the emulator would lack the time, the kernel decides.
-    pub(crate) fn start(streams: &[ProbeStream<'_>], period: &Period, seat: Seat) -> Result<Probes> {
+    pub(crate) fn start(streams: &[ProbeStream<'_>], period: &Period, pinned_cpu: PinnedCpu) -> Result<Probes> {
         let per_second: f64 = streams.iter().map(|stream| 1.0 / stream.every.as_secs_f64().max(1e-9)).sum();
-        let seat = (per_second <= MOST_BESIDE).then_some(seat);
+        let pinned_cpu = (per_second <= MOST_BESIDE).then_some(pinned_cpu);
         let mut receivers = Vec::new();
         let mut senders = Vec::new();
         for stream in streams {
@@ -108,8 +108,8 @@ impl Probes {
         }
         let (clock, stop, period) = (period.clock, period.stop.clone(), period.clone());
         Ok(Probes {
-            sender: spawn("lasthop-probe", move || send(senders, clock, &stop, seat))?,
-            receiver: spawn("lasthop-echo", move || receive(&receivers, poll, &period, seat))?,
+            sender: spawn("lasthop-probe", move || send(senders, clock, &stop, pinned_cpu))?,
+            receiver: spawn("lasthop-echo", move || receive(&receivers, poll, &period, pinned_cpu))?,
         })
     }
 
@@ -146,16 +146,16 @@ fn udp(address: SocketAddr) -> Result<Socket> {
     open().doing(|| "making a UDP socket".into())
 }
 
-fn sit(seat: Option<Seat>) {
-    match seat {
-        Some(seat) => seat.measure_beside(),
+fn place_thread(pinned_cpu: Option<PinnedCpu>) {
+    match pinned_cpu {
+        Some(pinned_cpu) => pinned_cpu.measure_beside(),
         None => sched::sharpen_timers(),
     }
 }
 
 /// Sends number after number of every stream when it is due; returns when, by stream and number.
-fn send(mut senders: Vec<Sender>, clock: Clock, stop: &Stop, seat: Option<Seat>) -> Vec<Vec<Time>> {
-    sit(seat);
+fn send(mut senders: Vec<Sender>, clock: Clock, stop: &Stop, pinned_cpu: Option<PinnedCpu>) -> Vec<Vec<Time>> {
+    place_thread(pinned_cpu);
     while let Some(sender) = senders.iter_mut().min_by_key(|sender| sender.next) {
         if sender.next == Time::MAX || stop.is_raised() {
             break;
@@ -183,8 +183,8 @@ fn send(mut senders: Vec<Sender>, clock: Clock, stop: &Stop, seat: Option<Seat>)
     senders.into_iter().map(|sender| sender.sent).collect()
 }
 
-fn receive(sockets: &[Socket], mut poll: Poll, period: &Period, seat: Option<Seat>) -> Result<Vec<Arrival>> {
-    sit(seat);
+fn receive(sockets: &[Socket], mut poll: Poll, period: &Period, pinned_cpu: Option<PinnedCpu>) -> Result<Vec<Arrival>> {
+    place_thread(pinned_cpu);
     let mut arrivals = Vec::new();
     let mut buffer = [MaybeUninit::uninit(); 2048];
     while period.lasts() {

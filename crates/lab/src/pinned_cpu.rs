@@ -17,43 +17,43 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 /// A processor that this emulator has claimed; others that run at the same time take others.
 #[derive(Debug)]
-pub(crate) struct Home {
-    seat: Seat,
+pub(crate) struct CpuClaim {
+    pinned_cpu: PinnedCpu,
     /// The claim: a name that the kernel frees when the socket closes, however the process ends.
     _claim: Option<UnixDatagram>,
 }
 
 /// The processor of an emulator, for the threads that belong beside it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Seat {
+pub struct PinnedCpu {
     processor: Option<usize>,
 }
 
 /// Of threads that measure: below the emulator's, above everything at normal priority.
 const BESIDE: i32 = 20;
 
-impl Home {
+impl CpuClaim {
     /// Claims the last processor that this process may use and that no other emulator has: interrupts tend to go to
     /// the first. Without a free one the kernel decides where the emulator runs.
-    pub(crate) fn claim() -> Home {
+    pub(crate) fn claim() -> CpuClaim {
         let allowed = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
         let processors = (0..CpuSet::count()).rev().filter(|cpu| allowed.is_set(*cpu) == Ok(true));
         let claimed = processors.filter_map(|cpu| Some((cpu, name(cpu)?))).next();
         match claimed {
-            Some((cpu, claim)) => Home { seat: Seat { processor: Some(cpu) }, _claim: Some(claim) },
-            None => Home { seat: Seat::default(), _claim: None },
+            Some((cpu, claim)) => CpuClaim { pinned_cpu: PinnedCpu { processor: Some(cpu) }, _claim: Some(claim) },
+            None => CpuClaim { pinned_cpu: PinnedCpu::default(), _claim: None },
         }
     }
 
-    pub(crate) fn seat(&self) -> Seat {
-        self.seat
+    pub(crate) fn pinned_cpu(&self) -> PinnedCpu {
+        self.pinned_cpu
     }
 }
 
-impl Seat {
+impl PinnedCpu {
     /// Binds the calling thread, which must have real-time priority: at normal priority it is better off where there is
     /// room.
-    pub(crate) fn take(self) {
+    pub(crate) fn pin(self) {
         let Some(processor) = self.processor else { return };
         let mut only = CpuSet::new();
         // Fails if the processor went away meanwhile: then any other will do.
@@ -65,7 +65,7 @@ impl Seat {
     pub fn measure_beside(self) {
         sched::sharpen_timers();
         if sched::become_realtime(BESIDE) {
-            self.take();
+            self.pin();
         }
     }
 
@@ -88,18 +88,22 @@ mod tests {
     #[test]
     fn no_two_emulators_have_the_same_processor_and_a_left_one_is_free_again() {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let homes: Vec<Home> = (0..processors + 2).map(|_| Home::claim()).collect();
-        let mut taken: Vec<usize> = homes.iter().filter_map(|home| home.seat().processor()).collect();
+        let claims: Vec<CpuClaim> = (0..processors + 2).map(|_| CpuClaim::claim()).collect();
+        let mut taken: Vec<usize> = claims.iter().filter_map(|claim| claim.pinned_cpu().processor()).collect();
         let count = taken.len();
         taken.sort_unstable();
         taken.dedup();
         assert_eq!(taken.len(), count, "one was given twice");
         // Emulators of other programs may have some of them.
         assert!(count <= processors);
-        assert!(homes.iter().skip(processors).all(|home| home.seat() == Seat::default()));
-        let Some(seat) = homes.iter().map(Home::seat).find(|seat| seat.processor().is_some()) else { return };
-        drop(homes);
-        let again: Vec<Home> = (0..processors).map(|_| Home::claim()).collect();
-        assert!(again.iter().any(|home| home.seat() == seat), "{seat:?} is not free again");
+        assert!(claims.iter().skip(processors).all(|claim| claim.pinned_cpu() == PinnedCpu::default()));
+        let Some(pinned_cpu) =
+            claims.iter().map(CpuClaim::pinned_cpu).find(|pinned_cpu| pinned_cpu.processor().is_some())
+        else {
+            return;
+        };
+        drop(claims);
+        let again: Vec<CpuClaim> = (0..processors).map(|_| CpuClaim::claim()).collect();
+        assert!(again.iter().any(|claim| claim.pinned_cpu() == pinned_cpu), "{pinned_cpu:?} is not free again");
     }
 }
