@@ -33,7 +33,6 @@ mod jitter;
 mod json;
 pub mod page;
 mod pbe;
-mod people;
 mod ratios;
 mod record;
 mod recorder;
@@ -45,6 +44,7 @@ mod streams;
 mod summary;
 mod table;
 mod terminal;
+mod user_latency;
 
 pub use columns::{has_packets, write_packets, write_series};
 pub use combined::combined;

@@ -6,9 +6,9 @@
 
 use crate::flows::Flow;
 use crate::jitter::Jitter;
-use crate::people::Waits;
 use crate::series::{Bins, Grid, Held};
 use crate::streams::Measured;
+use crate::user_latency::Waits;
 use crate::{
     Delays, Direction, Entity, Figure, Gauge, Key, PacketDelay, RunRecord, Segments, SeriesKind, StationRecord,
     StreamInfo, StreamRecord, Track,

@@ -1,7 +1,7 @@
 //! Streams of traffic as reports name them, and what is measured of each.
 
 use crate::jitter::Jitter;
-use crate::people::Waits;
+use crate::user_latency::Waits;
 use crate::{Figure, Key, Window};
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Rate, Span, Time};

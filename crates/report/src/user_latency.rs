@@ -1,4 +1,4 @@
-//! What people feel: probe delays and fetch times, of which some never end within the run.
+//! User-perceived latency: probe delays and fetch times, of which some never end within the run.
 //! Source:     Kaplan and Meier, JASA 53 (1958); in the form of Efron (1967), who redistributes to the right; RFC 7679
 //!             section 5.1 for lost probes.
 //! Equations:  each of n waits has mass 1/n; one cut off at c hands its mass in equal parts to those above c;
