@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub fn command(program: PathBuf, sender: &Choice) -> Option<CarrierSpec> {
     let law = match sender.transport() {
         Transport::Atp => Params::with(sender.settings()).ok()?.variant.as_str(),
-        Transport::Told => return None,
+        Transport::ReceiverFeedback => return None,
         Transport::TCP if !sender.is_ours_alone() => return None,
         Transport::Tcp(_) => sender.name(),
     };

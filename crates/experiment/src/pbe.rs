@@ -14,7 +14,7 @@ const NAME: &str = "lasthop_pbe";
 /// `spec`. Nothing without such senders.
 pub fn add(program: PathBuf, scenario: &Scenario, law: &SetUp, spec: &mut Spec) {
     let hosts = scenario.hosts();
-    let told = |host: &HostId| law.sender(&hosts[host.index()].name).transport() == Transport::Told;
+    let told = |host: &HostId| law.sender(&hosts[host.index()].name).transport() == Transport::ReceiverFeedback;
     let all: Vec<HostId> = (0..hosts.len()).map(|place| HostId(place as u16)).filter(told).collect();
     let Some(first) = all.first() else { return };
     let taken = lasthop_lab::congestion_controls();

@@ -124,7 +124,7 @@ pub enum Transport {
     /// ATP: its sender is told what the path's slowest hop takes, and its receiver has a law of its own.
     Atp,
     /// TCP whose receiver runs the law of the same name, and tells in an option of its segments what that decides.
-    Told,
+    ReceiverFeedback,
 }
 
 impl Transport {
@@ -135,7 +135,7 @@ impl Transport {
     pub const fn repair(self) -> Repair {
         match self {
             Transport::Tcp(repair) => repair,
-            Transport::Atp | Transport::Told => Repair::Rack,
+            Transport::Atp | Transport::ReceiverFeedback => Repair::Rack,
         }
     }
 }
@@ -321,7 +321,7 @@ impl Choice {
 
     /// The law of the receivers of a sender with this one, which is called as it is and has what is set of it; `None` if they have none.
     pub fn of_receiver(&self) -> Option<Choice> {
-        let told = matches!(self.transport(), Transport::Atp | Transport::Told);
+        let told = matches!(self.transport(), Transport::Atp | Transport::ReceiverFeedback);
         let law = Place::Receiver.law(self.name()).filter(|_| told)?;
         Some(Choice::of(law).with(self.settings.clone()))
     }
@@ -460,7 +460,7 @@ mod tests {
     #[test]
     fn a_receiver_has_what_is_set_of_its_sender() {
         for entry in Place::Sender.laws() {
-            let told = matches!(entry.transport, Transport::Atp | Transport::Told);
+            let told = matches!(entry.transport, Transport::Atp | Transport::ReceiverFeedback);
             let mut settings = Settings::default();
             Choice::of(entry).values().into_iter().for_each(|(param, value)| settings.set(param.key, value));
             let receiver = Choice::of(entry).with(settings.clone()).of_receiver();

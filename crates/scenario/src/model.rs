@@ -97,7 +97,7 @@ impl Scenario {
         };
         // Receivers that tell of their cell are shown what a recorded link could carry.
         if let Hop::Trace(trace) = &mut hop {
-            trace.down.shown = law.senders().any(|sender| sender.transport() == Transport::Told);
+            trace.down.shown = law.senders().any(|sender| sender.transport() == Transport::ReceiverFeedback);
         }
         hop
     }

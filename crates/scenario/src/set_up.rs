@@ -81,7 +81,7 @@ impl SetUp {
     /// True if the lab needs an agent with eBPF programs for it: on the access point, on stations that bound their own windows, on the
     /// nodes between senders of ATP, or at both ends of senders that are told a capacity.
     pub fn needs_programs(&self) -> bool {
-        let needs = |sender: &Choice| matches!(sender.transport(), Transport::Atp | Transport::Told);
+        let needs = |sender: &Choice| matches!(sender.transport(), Transport::Atp | Transport::ReceiverFeedback);
         self.senders().any(needs)
             || self.agent().is_some()
             || self.parts.iter().any(|part| part.place == Place::Terminal)

@@ -149,7 +149,7 @@ impl Pair {
             initial_seq: numbers.next_u32(),
             send_buffer,
             repair: senders[host.index()].transport().repair(),
-            wants_capacity: senders[host.index()].transport() == Transport::Told,
+            wants_capacity: senders[host.index()].transport() == Transport::ReceiverFeedback,
             ..Config::default()
         };
         let (caller, answerer) = (config(hosts[1], port, SERVER_PORT), config(hosts[0], SERVER_PORT, port));
@@ -167,7 +167,9 @@ impl Pair {
         };
         // An end whose peer's sender wants to be told of its cell has the law that tells.
         let tells = |peer: HostId| {
-            let law = Some(&senders[peer.index()]).filter(|law| law.transport() == Transport::Told)?.of_receiver()?;
+            let law = Some(&senders[peer.index()])
+                .filter(|law| law.transport() == Transport::ReceiverFeedback)?
+                .of_receiver()?;
             let (slot, idle_slots) = (0, None);
             let setup = ReceiverSetup { node, slot, start: now, end: Time::MAX, interval: Span::MAX, idle_slots };
             law.receiver(setup).ok()

@@ -38,7 +38,7 @@ pub(super) fn beyond(scenario: &Scenario, law: &SetUp) -> Option<String> {
     }
     // The kernel's congestion control has parameters of its own, or none; of ATP's, the variant is what a program can be told; PBE-CC's agents take all.
     let told = |law: &Choice, key: &str| match law.transport() {
-        Transport::Told => true,
+        Transport::ReceiverFeedback => true,
         Transport::Atp => key == "variant",
         Transport::Tcp(_) => false,
     };
@@ -54,7 +54,7 @@ pub(super) fn beyond(scenario: &Scenario, law: &SetUp) -> Option<String> {
 /// What the lab does not have where senders are told a capacity: the agents of stations read the control channels of a cell, know one number of
 /// their station, and have one law for all of its connections.
 fn beyond_telling(scenario: &Scenario, law: &SetUp) -> Option<&'static str> {
-    let mut told = law.senders().filter(|sender| sender.transport() == Transport::Told).peekable();
+    let mut told = law.senders().filter(|sender| sender.transport() == Transport::ReceiverFeedback).peekable();
     let first = *told.peek()?;
     let Hop::Cell(plan) = scenario.hop() else {
         return Some("the lab has receivers that tell capacity in cells only");

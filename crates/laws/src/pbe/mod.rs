@@ -41,7 +41,7 @@ pub const LAW: Entry = Entry::sender(
     Params::TABLE,
     |settings, setup| Ok(Box::new(Pbe::new(Params::with(settings)?, setup))),
 )
-.over(Transport::Told);
+.over(Transport::ReceiverFeedback);
 /// The receiver's. A connection's receiver has what is set of its sender.
 pub const RECEIVER: Entry = Entry::receiver(
     Place::Receiver,
