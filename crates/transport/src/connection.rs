@@ -8,11 +8,11 @@
 use crate::config::Config;
 use crate::options::{self, Agreed, Cell};
 use crate::receiver::Receiver;
+use crate::receiver_feedback::{FeedbackReader, ReceiverFeedback};
 use crate::sender::{Acknowledgement, Outgoing, Sender};
 use crate::sequence::{Numbering, timestamp_before};
 use crate::small_queue::SmallQueue;
 use crate::stats::Stats;
-use crate::told::{Telling, Told};
 use lasthop_laws::{Bounds, Decision, ReceiverLaw, SenderLaw};
 use lasthop_signals::{CellCapacity, Signal};
 use lasthop_units::{Bytes, Rate, Span, Time};
@@ -35,9 +35,9 @@ pub struct Connection {
     sender: Sender,
     receiver: Receiver,
     /// What tells the peer of our cell, if we have one.
-    telling: Option<Box<Telling>>,
+    receiver_feedback: Option<Box<ReceiverFeedback>>,
     /// What the peer has told of its own.
-    told: Told,
+    feedback_reader: FeedbackReader,
     acks_sent: u64,
     aborted: bool,
     /// The latest `now` given, for figures that are running.
@@ -106,8 +106,8 @@ impl Connection {
             last_echo: None,
             sender: Sender::new(now, &config, law),
             receiver: Receiver::new(&config),
-            telling: None,
-            told: Told::default(),
+            receiver_feedback: None,
+            feedback_reader: FeedbackReader::default(),
             acks_sent: 0,
             aborted: false,
             config,
@@ -123,37 +123,37 @@ impl Connection {
 
     /// This end tells the peer what `law` decides of its cell, if the peer wants to hear it. To be called before the first segment.
     pub fn tell_by(&mut self, law: Box<dyn ReceiverLaw>) {
-        self.telling = Some(Box::new(Telling::new(law)));
+        self.receiver_feedback = Some(Box::new(ReceiverFeedback::new(law)));
         self.receiver.shorten_segments(CAPACITY_LEN as u64);
     }
 
     /// True if this end has something to tell of its cell: [`Connection::sense`] shows it that.
     pub fn tells(&self) -> bool {
-        self.telling.is_some()
+        self.receiver_feedback.is_some()
     }
 
     /// Shows the law that tells of this end's cell what its world has of it. What it decides leaves with the next segment.
     pub fn sense(&mut self, now: Time, signal: &Signal) {
-        if let Some(telling) = &mut self.telling {
-            telling.sense(now, signal);
+        if let Some(feedback) = &mut self.receiver_feedback {
+            feedback.sense(now, signal);
         }
     }
 
     /// Octets of packets that have come to an end that tells in the last tenths of a second; zero for another.
     pub fn received_lately(&self, now: Time) -> Bytes {
-        self.telling.as_ref().map_or(Bytes::ZERO, |telling| telling.lately(now))
+        self.receiver_feedback.as_ref().map_or(Bytes::ZERO, |feedback| feedback.lately(now))
     }
 
     /// So many flows of this end's station share what it has in its cell, this one among them.
     pub fn share_cell(&mut self, now: Time, flows: u32) {
-        if let Some(telling) = &mut self.telling {
-            telling.share(now, flows);
+        if let Some(feedback) = &mut self.receiver_feedback {
+            feedback.share(now, flows);
         }
     }
 
     /// What that law has decided last; `None` if there is none, or nothing is known yet.
     pub fn tells_now(&self) -> Option<CellCapacity> {
-        self.telling.as_ref()?.latest()
+        self.receiver_feedback.as_ref()?.latest()
     }
 
     /// The application writes `len` octets. Ignored after `close`, as a socket would refuse it.
@@ -311,8 +311,8 @@ impl Connection {
             Phase::Listen | Phase::Dead => None,
             Phase::SynSent | Phase::SynReceived => self.handshake.again,
             Phase::Established => {
-                let telling = self.telling.as_ref().map_or(Time::MAX, |telling| telling.next_timeout());
-                let next = self.sender.next_timeout().min(self.receiver.next_timeout()).min(telling);
+                let feedback = self.receiver_feedback.as_ref().map_or(Time::MAX, |feedback| feedback.next_timeout());
+                let next = self.sender.next_timeout().min(self.receiver.next_timeout()).min(feedback);
                 (next != Time::MAX).then_some(next)
             }
         }
@@ -334,8 +334,8 @@ impl Connection {
             }
             Phase::Established => {
                 self.receiver.on_timeout(now);
-                if let Some(telling) = &mut self.telling {
-                    telling.on_timeout(now);
+                if let Some(feedback) = &mut self.receiver_feedback {
+                    feedback.on_timeout(now);
                 }
                 if !self.sender.on_timeout(now) {
                     self.abort();
@@ -429,8 +429,8 @@ impl Connection {
         self.peer_options = segment.options;
         self.agreed = Agreed::with(&self.config, self.cell(None), &segment.options);
         if !self.agreed.capacity {
-            self.telling = None;
-        } else if self.telling.is_none() {
+            self.receiver_feedback = None;
+        } else if self.receiver_feedback.is_none() {
             // A peer that tells of its cell does so in each segment.
             self.receiver.shorten_segments(CAPACITY_LEN as u64);
         }
@@ -449,8 +449,8 @@ impl Connection {
         self.handshake.due = false;
         // Karn's rule holds for SYNs too.
         let rtt = (self.handshake.tries == 1).then(|| now.since(self.handshake.sent_at));
-        if let (Some(telling), Some(rtt)) = (&mut self.telling, rtt) {
-            telling.sense(now, &Signal::RoundTrip(rtt));
+        if let (Some(feedback), Some(rtt)) = (&mut self.receiver_feedback, rtt) {
+            feedback.sense(now, &Signal::RoundTrip(rtt));
         }
         self.promise(now);
         // The window of a SYN is never scaled (RFC 7323, section 2.2).
@@ -465,7 +465,7 @@ impl Connection {
 
     /// What our end has to do with capacities, `known` being what it has to tell of its own.
     fn cell(&self, known: Option<Capacity>) -> Cell {
-        match self.telling {
+        match self.receiver_feedback {
             Some(_) => Cell::Tells(known),
             None if self.config.wants_capacity => Cell::Wants,
             None => Cell::None,
@@ -484,7 +484,7 @@ impl Connection {
     fn hear(&mut self, now: Time, option: &Capacity) {
         if self.agreed.capacity
             && self.config.wants_capacity
-            && let Some(told) = self.told.take(option)
+            && let Some(told) = self.feedback_reader.take(option)
         {
             self.sender.on_capacity(now, told);
         }
@@ -519,10 +519,10 @@ impl Connection {
         }
         if end > start {
             self.measure_receive_rtt(now, segment);
-            if let Some(telling) = &mut self.telling {
+            if let Some(feedback) = &mut self.receiver_feedback {
                 let options = if self.agreed.timestamps { TIMESTAMPS_LEN as u64 } else { 0 };
                 let len = Bytes::new(HEADERS + options + u64::from(segment.payload_len));
-                telling.on_packet(now, segment.options.timestamps.map(|stamps| stamps.val), len);
+                feedback.on_packet(now, segment.options.timestamps.map(|stamps| stamps.val), len);
             }
         }
         self.receiver.on_segment(now, start, end, segment.flags.contains(Flags::FIN));
@@ -569,8 +569,8 @@ impl Connection {
         if let Some(age) = self.echo_age(now, segment) {
             let rtt = Span::from_millis(age);
             self.receiver.window().on_rtt(rtt);
-            if let Some(telling) = &mut self.telling {
-                telling.sense(now, &Signal::RoundTrip(rtt));
+            if let Some(feedback) = &mut self.receiver_feedback {
+                feedback.sense(now, &Signal::RoundTrip(rtt));
             }
         }
     }
@@ -587,7 +587,7 @@ impl Connection {
             val: options::timestamp(&self.config, now),
             ecr: if answering { self.recent_timestamp } else { 0 },
         };
-        let known = self.telling.as_mut().and_then(|telling| telling.option());
+        let known = self.receiver_feedback.as_mut().and_then(|feedback| feedback.option());
         let cell = self.cell(known);
         let next = self.receiver.next();
         let window = self.receiver.window();
@@ -622,7 +622,7 @@ impl Connection {
         let blocks = sack.as_slice().len() * size_of::<[u32; 2]>();
         let taken = stamps + if blocks > 0 { SACK_LEN + blocks } else { 0 };
         let has_room = taken + CAPACITY_LEN <= OPTION_SPACE;
-        let capacity = self.telling.as_mut().filter(|_| has_room).and_then(|telling| telling.option());
+        let capacity = self.receiver_feedback.as_mut().filter(|_| has_room).and_then(|feedback| feedback.option());
         TcpHeader {
             source_port: self.config.local_port,
             destination_port: self.config.remote_port,

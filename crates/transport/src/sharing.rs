@@ -14,7 +14,7 @@ pub struct Sharing {
 }
 
 impl Sharing {
-    /// What each has got ([`crate::Telling::lately`]), in any order.
+    /// What each has got ([`crate::ReceiverFeedback::lately`]), in any order.
     pub fn of(got: impl IntoIterator<Item = Bytes>) -> Sharing {
         Sharing { got: got.into_iter().collect() }
     }

@@ -4,7 +4,7 @@ use super::abi::{MOST_FLOWS, News, What};
 use crate::tunnel::Error;
 use lasthop_laws::{Choice, ReceiverSetup};
 use lasthop_signals::{CellSubframe, Node, Signal};
-use lasthop_transport::{Sharing, Telling};
+use lasthop_transport::{ReceiverFeedback, Sharing};
 use lasthop_units::{Span, Time};
 use lasthop_wire::tcp::Capacity;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub(super) struct Flows {
 }
 
 struct Flow {
-    telling: Telling,
+    receiver_feedback: ReceiverFeedback,
     round_trip: Option<Span>,
     /// When it began, or got something last.
     active: Time,
@@ -52,11 +52,14 @@ impl Flows {
             What::Begun { round_trip } if self.each.len() < MOST_FLOWS => {
                 let (interval, end) = (Span::MAX, Time::MAX);
                 let setup = ReceiverSetup { node: Node(0), slot: 0, start: now, end, interval, idle_slots: None };
-                let mut telling = Telling::new(self.law.receiver(setup)?);
+                let mut receiver_feedback = ReceiverFeedback::new(self.law.receiver(setup)?);
                 if let Some(round_trip) = round_trip {
-                    telling.sense(now, &Signal::RoundTrip(round_trip));
+                    receiver_feedback.sense(now, &Signal::RoundTrip(round_trip));
                 }
-                self.each.insert(news.cookie, Flow { telling, round_trip: None, active: now, told: Value::default() });
+                self.each.insert(
+                    news.cookie,
+                    Flow { receiver_feedback, round_trip: None, active: now, told: Value::default() },
+                );
             }
             What::Begun { .. } => {}
             What::Over => {
@@ -66,9 +69,9 @@ impl Flows {
                 self.arrived += u64::from(packets);
                 let Some(flow) = self.each.get_mut(&news.cookie) else { return Ok(()) };
                 if let Some(round_trip) = round_trip.filter(|new| flow.round_trip.replace(*new) != Some(*new)) {
-                    flow.telling.sense(at, &Signal::RoundTrip(round_trip));
+                    flow.receiver_feedback.sense(at, &Signal::RoundTrip(round_trip));
                 }
-                (0..packets).for_each(|_| flow.telling.on_packet(at, stamp, len));
+                (0..packets).for_each(|_| flow.receiver_feedback.on_packet(at, stamp, len));
                 flow.active = now;
             }
         }
@@ -79,27 +82,28 @@ impl Flows {
     pub(super) fn on_subframe(&mut self, now: Time, subframe: &CellSubframe) {
         let signal = Signal::Subframe(subframe.clone());
         let active = self.each.values_mut().filter(|flow| now.since(flow.active) < IDLE);
-        active.for_each(|flow| flow.telling.sense(now, &signal));
+        active.for_each(|flow| flow.receiver_feedback.sense(now, &signal));
     }
 
     /// Time has passed.
     pub(super) fn on_time(&mut self, now: Time) {
         if self.look <= now {
             self.look = now + LOOK;
-            let sharing = Sharing::of(self.each.values().map(|flow| flow.telling.lately(now)));
+            let sharing = Sharing::of(self.each.values().map(|flow| flow.receiver_feedback.lately(now)));
             for flow in self.each.values_mut() {
-                let own = flow.telling.lately(now);
-                flow.telling.share(now, sharing.with(own));
+                let own = flow.receiver_feedback.lately(now);
+                flow.receiver_feedback.share(now, sharing.with(own));
             }
         }
-        self.each.values_mut().for_each(|flow| flow.telling.on_timeout(now));
+        self.each.values_mut().for_each(|flow| flow.receiver_feedback.on_timeout(now));
     }
 
     /// Gives what has changed since the last time. A connection of which `tell` says that the kernel does not have it any more is over.
     pub(super) fn changes(&mut self, mut tell: impl FnMut(u64, Value) -> Result<bool, Error>) -> Result<(), Error> {
         let mut gone = Vec::new();
         for (cookie, flow) in &mut self.each {
-            let value = flow.telling.latest().map_or(Value::default(), |told| Capacity::of(&told, 0).to_bytes());
+            let value =
+                flow.receiver_feedback.latest().map_or(Value::default(), |told| Capacity::of(&told, 0).to_bytes());
             if value != flow.told {
                 flow.told = value;
                 if !tell(*cookie, value)? {

@@ -9,7 +9,7 @@ use crate::tunnel::{Error, Say};
 use lasthop_laws::aggregation::SLOT;
 use lasthop_laws::{Choice, Place, ReceiverSetup, pbe};
 use lasthop_signals::{Arrival, CellCapacity, Node, Signal};
-use lasthop_transport::Telling;
+use lasthop_transport::ReceiverFeedback;
 use lasthop_units::{Span, Time};
 
 /// How often a file is looked at that grows.
@@ -24,7 +24,7 @@ pub(super) struct Cell {
     /// Subframes and rows without sense, of carriers that are not there any more.
     counted: (u64, u64),
     choice: Choice,
-    telling: Telling,
+    receiver_feedback: ReceiverFeedback,
     /// The last round trip that the law was shown.
     round_trip: Option<Span>,
     /// When the last line of the log was due.
@@ -38,46 +38,54 @@ impl Cell {
         let carriers = Carriers::open(logs, poll, token, say)?;
         let none = || Error::Pbe("the registry has no law for a receiver".to_owned());
         let choice = Choice::named(Place::Receiver, pbe::NAME).ok_or_else(none)?;
-        let telling = Telling::new(choice.receiver(setup(now))?);
-        Ok(Cell { carriers: Some(carriers), counted: (0, 0), choice, telling, round_trip: None, line: now, say })
+        let receiver_feedback = ReceiverFeedback::new(choice.receiver(setup(now))?);
+        Ok(Cell {
+            carriers: Some(carriers),
+            counted: (0, 0),
+            choice,
+            receiver_feedback,
+            round_trip: None,
+            line: now,
+            say,
+        })
     }
 
     /// A packet has arrived.
     pub(super) fn on_arrival(&mut self, arrival: Arrival) {
-        self.telling.sense(arrival.at, &Signal::Arrival(arrival));
+        self.receiver_feedback.sense(arrival.at, &Signal::Arrival(arrival));
     }
 
     /// There is a new session, whose other end may have another clock, and be elsewhere.
     pub(super) fn begin(&mut self, now: Time) -> Result<(), Error> {
-        self.telling = Telling::new(self.choice.receiver(setup(now))?);
+        self.receiver_feedback = ReceiverFeedback::new(self.choice.receiver(setup(now))?);
         self.round_trip = None;
         Ok(())
     }
 
     /// Reads what there is, and has the session tell what follows.
     pub(super) fn look(&mut self, now: Time, poll: &Poll, session: Option<&mut Session>) {
-        let telling = &mut self.telling;
+        let receiver_feedback = &mut self.receiver_feedback;
         if let Some(carriers) = &mut self.carriers
             && let Err(error) = carriers.read(now, poll, &mut |subframe| {
-                telling.sense(now, &Signal::Subframe(subframe.clone()));
+                receiver_feedback.sense(now, &Signal::Subframe(subframe.clone()));
             })
         {
             (self.say)(&format!("the cell is not known any more: {error}"));
             self.counted = (carriers.subframes(), carriers.unread());
             self.carriers.take().into_iter().for_each(|carriers| carriers.close(poll));
         }
-        telling.on_timeout(now);
+        receiver_feedback.on_timeout(now);
         let Some(session) = session else { return };
         let round_trip = session.endpoint.latest_round_trip();
         if let Some(round_trip) = round_trip.filter(|new| self.round_trip.replace(*new) != Some(*new)) {
-            telling.sense(now, &Signal::RoundTrip(round_trip));
+            receiver_feedback.sense(now, &Signal::RoundTrip(round_trip));
         }
-        session.endpoint.tell_cell(telling.latest().unwrap_or(CellCapacity::UNKNOWN));
+        session.endpoint.tell_cell(receiver_feedback.latest().unwrap_or(CellCapacity::UNKNOWN));
     }
 
     /// What is told now.
     pub(super) fn told(&self) -> CellCapacity {
-        self.telling.latest().unwrap_or(CellCapacity::UNKNOWN)
+        self.receiver_feedback.latest().unwrap_or(CellCapacity::UNKNOWN)
     }
 
     /// Subframes of all carriers, and rows that make no sense, so far.
@@ -98,7 +106,7 @@ impl Cell {
     pub(super) fn next(&self, now: Time) -> Time {
         let grows = self.carriers.as_ref().is_some_and(Carriers::grows);
         let look = if grows { now + LOOK } else { Time::MAX };
-        look.min(self.telling.next_timeout()).min(self.line + LINES)
+        look.min(self.receiver_feedback.next_timeout()).min(self.line + LINES)
     }
 }
 

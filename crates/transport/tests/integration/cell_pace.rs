@@ -8,7 +8,7 @@ use lasthop_radio::cell::mcs::Cqi;
 use lasthop_radio::cell::{Cell, Params as CellParams, StationParams};
 use lasthop_radio::{AccessClass, Dest, Ecn, Hop, NextEvent, Outbox, Packet, RxInfo};
 use lasthop_signals::{Arrival, CellCapacity, Node, Signal};
-use lasthop_transport::Telling;
+use lasthop_transport::ReceiverFeedback;
 use lasthop_transport::tunnel::{AckRule, CellFigures, Config, Delay, Endpoint, Event};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use lasthop_wire::tunnel::{Frame, OpenResult, open_packet, packet_header};
@@ -57,7 +57,7 @@ struct World {
     /// Station and proxy.
     ends: [Endpoint; 2],
     cell: Cell<Option<Sealed>>,
-    telling: Telling,
+    receiver_feedback: ReceiverFeedback,
     round_trip: Option<Span>,
     /// On the wire: by arrival, to the cell or to the proxy.
     wire: BTreeMap<(Time, u64), (bool, Sealed, usize)>,
@@ -97,7 +97,7 @@ impl World {
             now: Time::ZERO,
             ends: [station, proxy],
             cell: Cell::new(plan, Seed(1)),
-            telling: Telling::new(Box::new(Receiver::new(Params::default()))),
+            receiver_feedback: ReceiverFeedback::new(Box::new(Receiver::new(Params::default()))),
             round_trip: None,
             wire: BTreeMap::new(),
             narrow: None,
@@ -152,7 +152,7 @@ impl World {
         let now = self.now;
         let timers = self.ends.iter().filter_map(|end| end.next_timeout(now));
         let wire = self.wire.keys().next().map(|(at, _)| *at);
-        let others = [wire, self.cell.next_event(), Some(self.telling.next_timeout())];
+        let others = [wire, self.cell.next_event(), Some(self.receiver_feedback.next_timeout())];
         let next = timers.chain(others.into_iter().flatten()).min().unwrap_or(until).max(now).min(until);
         self.count += 1;
         assert!(self.count < 20_000_000, "the world stands still at {now:?}");
@@ -172,7 +172,7 @@ impl World {
     fn take(&mut self, out: Out) {
         let now = self.now;
         for signal in out.shown.iter().filter(|_| self.hears) {
-            self.telling.sense(now, signal);
+            self.receiver_feedback.sense(now, signal);
         }
         for (to, packet) in out.delivered {
             let Some((number, bytes)) = packet.payload else { continue };
@@ -182,14 +182,14 @@ impl World {
             }
             let sent = self.ends[0].on_packet(now, number, &bytes).expect("an honest peer");
             let arrival = Arrival { at: now, sent: Some(sent), len: packet.len };
-            self.telling.sense(now, &Signal::Arrival(arrival));
+            self.receiver_feedback.sense(now, &Signal::Arrival(arrival));
         }
         let round_trip = self.ends[0].latest_round_trip();
         if let Some(round_trip) = round_trip.filter(|new| self.round_trip.replace(*new) != Some(*new)) {
-            self.telling.sense(now, &Signal::RoundTrip(round_trip));
+            self.receiver_feedback.sense(now, &Signal::RoundTrip(round_trip));
         }
-        self.telling.on_timeout(now);
-        if let Some(told) = self.telling.latest() {
+        self.receiver_feedback.on_timeout(now);
+        if let Some(told) = self.receiver_feedback.latest() {
             self.ends[0].tell_cell(told);
         }
         if now.since(self.pinged) >= Span::from_millis(500) {

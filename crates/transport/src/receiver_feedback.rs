@@ -14,7 +14,7 @@ use lasthop_wire::tcp::Capacity;
 
 /// The receiving end of a connection that tells of its cell: shows a law what comes, and keeps what that decides.
 #[derive(Clone)]
-pub struct Telling {
+pub struct ReceiverFeedback {
     law: Box<dyn ReceiverLaw>,
     revisit: Option<Time>,
     latest: Option<CellCapacity>,
@@ -53,10 +53,10 @@ impl Lately {
     }
 }
 
-impl Telling {
+impl ReceiverFeedback {
     /// An end at which nothing has come yet.
-    pub fn new(law: Box<dyn ReceiverLaw>) -> Telling {
-        Telling {
+    pub fn new(law: Box<dyn ReceiverLaw>) -> ReceiverFeedback {
+        ReceiverFeedback {
             law,
             revisit: None,
             latest: None,
@@ -146,14 +146,14 @@ impl PeerClock {
 
 /// The sending end: which of the options that come are news.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct FeedbackReader {
     last: Option<u8>,
 }
 
 /// An option whose number is behind by no more than this was overtaken; one that seems further behind is ahead by a few that were lost.
 const OVERTAKEN: u8 = 4;
 
-impl Told {
+impl FeedbackReader {
     /// What the option tells, unless a later one has come already.
     pub(crate) fn take(&mut self, option: &Capacity) -> Option<CellCapacity> {
         let behind = self.last.map(|last| last.wrapping_sub(option.number) % 16);
@@ -200,9 +200,10 @@ mod tests {
 
     #[test]
     fn what_was_overtaken_is_no_news() {
-        let mut told = Told::default();
-        let news = |told: &mut Told, number| told.take(&Capacity { number, ..Capacity::default() }).is_some();
-        let seen = [14, 0, 15, 0, 1, 13, 9, 8].map(|number| news(&mut told, number));
+        let mut reader = FeedbackReader::default();
+        let news =
+            |reader: &mut FeedbackReader, number| reader.take(&Capacity { number, ..Capacity::default() }).is_some();
+        let seen = [14, 0, 15, 0, 1, 13, 9, 8].map(|number| news(&mut reader, number));
         // 13 is behind 1 by four; 9, which is behind by eight, is ahead by as many.
         assert_eq!(seen, [true, true, false, false, true, false, true, false]);
     }
