@@ -57,7 +57,7 @@ fn main() {
     let plain = measure(&sender, rounds, &upload());
     print("bpf.pbe.plain_ns_per_ack", &plain[0]);
     let folder = tempfile::tempdir().expect("a directory");
-    let telling = Telling::start(&terminal, &cgroup, folder.path(), ALONE);
+    let bench = FeedbackBench::start(&terminal, &cgroup, folder.path(), ALONE);
     let told = upload();
     told.until("it is told", |info| {
         info.pacing_rate.is_some_and(|rate| rate > Rate::from_mbit(900) && rate < Rate::from_mbit(1200))
@@ -66,14 +66,14 @@ fn main() {
     print("bpf.pbe.told_ns_per_ack", &costs[0]);
     print("bpf.pbe.option_ns_per_call", &costs[1]);
     drop(told);
-    telling.end();
+    bench.end();
 
-    let telling = Telling::start(&terminal, &cgroup, folder.path(), BUSY);
+    let bench = FeedbackBench::start(&terminal, &cgroup, folder.path(), BUSY);
     let told = upload();
     told.no_faster_than(SHARE);
     std::thread::sleep(if rounds == ROUNDS { WATCHED } else { ROUND });
     drop(told);
-    println!("pbe.receiver_of_4_carriers_100_users_ms_per_s {:.1} ms", telling.end());
+    println!("pbe.receiver_of_4_carriers_100_users_ms_per_s {:.1} ms", bench.end());
 }
 
 /// What a run of the congestion control, and of what reads options, costs.
@@ -118,14 +118,14 @@ impl Cell {
 }
 
 /// A terminal that tells, and the logs that it reads.
-struct Telling {
+struct FeedbackBench {
     stop: &'static Stop,
     agent: JoinHandle<f64>,
     decoder: JoinHandle<()>,
 }
 
-impl Telling {
-    fn start(terminal: &Netns, cgroup: &Path, folder: &Path, cell: Cell) -> Telling {
+impl FeedbackBench {
+    fn start(terminal: &Netns, cgroup: &Path, folder: &Path, cell: Cell) -> FeedbackBench {
         let logs: Vec<PathBuf> =
             (0..cell.carriers).map(|carrier| folder.join(format!("{}-{carrier}", cell.users))).collect();
         logs.iter().for_each(|log| nix::unistd::mkfifo(log, nix::sys::stat::Mode::S_IRWXU).expect("a pipe"));
@@ -170,7 +170,7 @@ impl Telling {
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
-        Telling { stop, agent, decoder }
+        FeedbackBench { stop, agent, decoder }
     }
 
     /// Milliseconds of processor time that the agent had a second.

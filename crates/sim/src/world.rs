@@ -63,7 +63,7 @@ pub struct World {
     /// Those of bulk senders that were not done at the last look.
     sampled: Vec<usize>,
     /// Those an end of which tells of its cell.
-    telling: Vec<usize>,
+    with_feedback: Vec<usize>,
     /// Octets that the last hop has brought to each of its nodes.
     carried: Vec<Bytes>,
     /// The congestion control of each host.
@@ -162,7 +162,7 @@ impl World {
             sources,
             pairs: Vec::new(),
             sampled: Vec::new(),
-            telling: Vec::new(),
+            with_feedback: Vec::new(),
             carried,
             senders,
             seed,
@@ -485,7 +485,7 @@ impl World {
         });
         [End::Answerer, End::Caller].into_iter().for_each(|end| self.watch(number, end));
         if self.pairs[number].tells() {
-            self.telling.push(number);
+            self.with_feedback.push(number);
         }
         if matches!(app, App::Bulk { .. }) {
             self.recorder.bulk_flow(self.now, flow_id(number), node, &format!("bulk {number}"));
@@ -712,14 +712,14 @@ impl World {
             self.recorder.sample(at, Gauge::Hop(SeriesKind::ChannelBusy), share);
             return;
         }
-        if self.telling.is_empty() {
+        if self.with_feedback.is_empty() {
             return;
         }
         let (host, signal) = (self.host_of(station), Signal::Subframe(shown));
-        let mut telling = std::mem::take(&mut self.telling);
-        telling.retain(|number| self.pairs[*number].tells());
-        let sharing = self.sharing(at, host, &telling);
-        for number in &telling {
+        let mut with_feedback = std::mem::take(&mut self.with_feedback);
+        with_feedback.retain(|number| self.pairs[*number].tells());
+        let sharing = self.sharing(at, host, &with_feedback);
+        for number in &with_feedback {
             let pair = &mut self.pairs[*number];
             let Some(end) = pair.end_that_tells(host) else { continue };
             let connection = pair.end(end);
@@ -729,7 +729,7 @@ impl World {
             let next = pair.end(end).next_timeout();
             self.agenda.set(self.end_component(*number, end), next);
         }
-        self.telling = telling;
+        self.with_feedback = with_feedback;
     }
 
     /// Looks at every bulk sender that is not done.

@@ -20,7 +20,7 @@ mod config;
 mod network;
 mod run;
 mod session;
-mod told;
+mod session_log;
 
 pub use config::{Config, Peer, Summary};
 pub use network::Network;

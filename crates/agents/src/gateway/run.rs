@@ -2,7 +2,7 @@
 
 use super::config::{Config, Roles, Summary};
 use super::session::{Beginning, Session, refuse};
-use super::told::Told;
+use super::session_log::SessionLog;
 use crate::ap::Stop;
 use crate::ap::privileges::Account;
 use crate::endpoint::own_delay::OwnDelay;
@@ -55,7 +55,7 @@ pub struct Gateway {
     reception: Reception,
     key_file: KeyFile,
     refusals: Refusals,
-    told: Told,
+    session_log: SessionLog,
     own: OwnDelay,
     /// The host's own queue takes no more for now.
     full: bool,
@@ -160,7 +160,7 @@ impl Gateway {
             reception: Reception::new(keys, random()?, first),
             key_file,
             refusals: Refusals::new(),
-            told: Told::default(),
+            session_log: SessionLog::default(),
             own: OwnDelay::default(),
             full: false,
             housekept: Time::ZERO,
@@ -245,7 +245,7 @@ impl Gateway {
         match self.through().filter(|session| session.is_heard(now, PRESENT)) {
             Some(session) => session.open(local, &target),
             None => {
-                self.told.refused(now);
+                self.session_log.refused(now);
                 refuse(local, OpenResult::NetworkUnreachable);
             }
         }
@@ -262,7 +262,7 @@ impl Gateway {
             });
             match answer.addresses.first().filter(|_| allowed.is_empty()) {
                 Some(to) => {
-                    self.told.forbidden(now, session.node, *to);
+                    self.session_log.forbidden(now, session.node, *to);
                     session.refuse(answer.stream, OpenResult::Forbidden);
                 }
                 None => session.on_addresses(now, answer.stream, allowed, &self.poll),
@@ -292,7 +292,7 @@ impl Gateway {
                             from,
                             &self.config,
                             (&mut self.sessions, &mut self.current, &mut self.by_keys),
-                            (&mut self.summary, &mut self.told, &mut self.refusals),
+                            (&mut self.summary, &mut self.session_log, &mut self.refusals),
                         );
                     }
                     let session = self.by_keys.get(&keys).and_then(|session| self.sessions.get_mut(session));
@@ -328,7 +328,7 @@ impl Gateway {
                                 self.calling.as_mut().expect("it has called"),
                                 &self.config,
                                 (&mut self.sessions, &mut self.current, &mut self.by_keys),
-                                (&mut self.summary, &mut self.told),
+                                (&mut self.summary, &mut self.session_log),
                             );
                             Ok(())
                         }
@@ -412,14 +412,14 @@ impl Gateway {
         let over: Vec<u32> = self.sessions.iter().filter_map(over).collect();
         for number in over {
             if let Some(session) = self.sessions.get(&number).filter(|session| !session.closed) {
-                self.told.silent(now, session.node);
+                self.session_log.silent(now, session.node);
             }
             self.end(now, number);
         }
     }
 
     fn housekeep(&mut self, now: Time) {
-        self.told.tell(now, &self.config.allow, self.config.say);
+        self.session_log.tell(now, &self.config.allow, self.config.say);
         self.reception.forget(now);
         if let Some(line) = self.refusals.take(now) {
             (self.config.say)(&line);
@@ -524,7 +524,7 @@ fn called(
     calling: &mut Calling,
     config: &Config,
     (sessions, current, by_keys): Sessions<'_>,
-    (summary, told): (&mut Summary, &mut Told),
+    (summary, session_log): (&mut Summary, &mut SessionLog),
 ) {
     calling.search = None;
     let running = current.get(&calling.node).copied();
@@ -541,7 +541,7 @@ fn called(
     let keys = Keyring::new(now, agreed.id, number, agreed.sealer);
     let beginning = Beginning { node, number, at, keys, calls: true, variant: config.variant };
     begin(now, beginning, (sessions, current, by_keys), summary);
-    told.begun(now, node, at);
+    session_log.begun(now, node, at);
 }
 
 /// Another gateway uses keys for the first time: its session goes on with them, or a new one takes the place of its last.
@@ -551,7 +551,7 @@ fn begin_or_go_on(
     from: SocketAddr,
     config: &Config,
     (sessions, current, by_keys): Sessions<'_>,
-    (summary, told, refusals): (&mut Summary, &mut Told, &mut Refusals),
+    (summary, session_log, refusals): (&mut Summary, &mut SessionLog, &mut Refusals),
 ) {
     let Confirmed { station: node, at, number, sealer, id, continues } = confirmed;
     if let Some(old) = continues {
@@ -570,7 +570,7 @@ fn begin_or_go_on(
     let keys = Keyring::new(now, id, number, sealer);
     let beginning = Beginning { node, number, at, keys, calls: false, variant: config.variant };
     begin(now, beginning, (sessions, current, by_keys), summary);
-    told.begun(now, node, at);
+    session_log.begun(now, node, at);
 }
 
 /// A session begins; whoever held the other end of the old one is no more.

@@ -104,14 +104,14 @@ struct Cell {
     rate_bps: Rate,
     window_bytes: u64,
     why: Why,
-    cell: Told,
+    cell: ReportedCapacity,
     #[serde(flatten)]
     carried: Carried,
 }
 
 /// What it has told last.
 #[derive(Serialize)]
-struct Told {
+struct ReportedCapacity {
     available_bps: Rate,
     fair_bps: Rate,
     elsewhere: bool,
@@ -130,7 +130,7 @@ pub(super) fn cell(log: &mut Log, now: Time, session: &mut Session, figures: &Ce
         rate_bps: rate,
         window_bytes: window.get(),
         why,
-        cell: Told {
+        cell: ReportedCapacity {
             available_bps: told.available,
             fair_bps: told.fair,
             elsewhere: told.elsewhere,

@@ -8,14 +8,14 @@ use std::net::SocketAddr;
 
 /// What has happened and not been told yet.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct SessionLog {
     begun: RateLimitedLog<(Node, SocketAddr)>,
     silent: RateLimitedLog<Node>,
     forbidden: RateLimitedLog<(Node, SocketAddr)>,
     refused: RateLimitedLog<()>,
 }
 
-impl Told {
+impl SessionLog {
     /// A session has begun with who has this key, who is there.
     pub(super) fn begun(&mut self, now: Time, node: Node, at: SocketAddr) {
         self.begun.add(now, (node, SocketAddr::new(at.ip().to_canonical(), at.port())));
@@ -65,18 +65,18 @@ mod tests {
 
     #[test]
     fn others_that_come_and_go_are_told_in_few_lines_with_the_reason() {
-        let (mut told, said) = (Told::default(), RefCell::new(Vec::new()));
+        let (mut session_log, said) = (SessionLog::default(), RefCell::new(Vec::new()));
         let at: SocketAddr = "[::ffff:192.0.2.9]:4000".parse().expect("an address");
         let allow = ["10.2.0.0/16".parse().expect("a network")];
         for ms in 0..600_000u64 {
             let now = Time::from_nanos((5_000_000 + ms) * 1_000_000);
             if ms % 10 == 0 {
-                told.begun(now, Node(3), at);
-                told.silent(now, Node(4));
-                told.forbidden(now, Node(3), at);
-                told.refused(now);
+                session_log.begun(now, Node(3), at);
+                session_log.silent(now, Node(4));
+                session_log.forbidden(now, Node(3), at);
+                session_log.refused(now);
             }
-            told.tell(now, &allow, |line| said.borrow_mut().push(line.to_owned()));
+            session_log.tell(now, &allow, |line| said.borrow_mut().push(line.to_owned()));
         }
         let said = said.into_inner();
         assert_eq!(said.len(), 4 * 4, "{said:?}");
