@@ -24,7 +24,7 @@ pub use model::{Decider, Model};
 pub use observation::Observation;
 pub use param::{ParamError, Parameters, Settings, Value};
 pub use receive_window::{ReceiveWindow, Share, SlowOpen, WindowBudget};
-pub use registry::{BuildError, Choice, Entry, Place, Repair, Transport};
+pub use registry::{BuildError, Choice, Entry, LossRecovery, Place, Transport};
 
 use dyn_clone::DynClone;
 use lasthop_signals::{FlowId, Node, Signal};

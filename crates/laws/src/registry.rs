@@ -95,7 +95,7 @@ pub type BuildReceiver = fn(&Settings, ReceiverSetup) -> Result<Box<dyn Receiver
 
 /// How a TCP sender finds losses and repairs them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Repair {
+pub enum LossRecovery {
     /// By selective acknowledgements and time (RFC 8985), with tail loss probes: as hosts do it today.
     #[default]
     Rack,
@@ -109,10 +109,10 @@ pub enum Repair {
     GoBackN,
 }
 
-impl Repair {
+impl LossRecovery {
     /// True if the receiver says which segments have come.
     pub const fn has_sack(self) -> bool {
-        matches!(self, Repair::Rack | Repair::Sack)
+        matches!(self, LossRecovery::Rack | LossRecovery::Sack)
     }
 }
 
@@ -120,7 +120,7 @@ impl Repair {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transport {
     /// TCP, with this way to repair losses.
-    Tcp(Repair),
+    Tcp(LossRecovery),
     /// ATP: its sender is told what the path's slowest hop takes, and its receiver has a law of its own.
     Atp,
     /// TCP whose receiver runs the law of the same name, and tells in an option of its segments what that decides.
@@ -129,13 +129,13 @@ pub enum Transport {
 
 impl Transport {
     /// TCP as hosts have it today.
-    pub const TCP: Transport = Transport::Tcp(Repair::Rack);
+    pub const TCP: Transport = Transport::Tcp(LossRecovery::Rack);
 
     /// How losses are repaired where TCP does it.
-    pub const fn repair(self) -> Repair {
+    pub const fn loss_recovery(self) -> LossRecovery {
         match self {
-            Transport::Tcp(repair) => repair,
-            Transport::Atp | Transport::ReceiverFeedback => Repair::Rack,
+            Transport::Tcp(loss_recovery) => loss_recovery,
+            Transport::Atp | Transport::ReceiverFeedback => LossRecovery::Rack,
         }
     }
 }

@@ -148,7 +148,7 @@ impl Pair {
             remote_port,
             initial_seq: numbers.next_u32(),
             send_buffer,
-            repair: senders[host.index()].transport().repair(),
+            loss_recovery: senders[host.index()].transport().loss_recovery(),
             wants_capacity: senders[host.index()].transport() == Transport::ReceiverFeedback,
             ..Config::default()
         };

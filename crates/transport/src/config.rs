@@ -1,6 +1,6 @@
 //! What an endpoint is told when it is created.
 
-use lasthop_laws::Repair;
+use lasthop_laws::LossRecovery;
 use lasthop_units::{Bytes, Rate, Span};
 
 /// Parameters of one end of a connection. The defaults are those of a current Linux host on an Ethernet path.
@@ -32,7 +32,7 @@ pub struct Config {
     /// How long an acknowledgement of a lone segment may be delayed.
     pub delayed_ack: Span,
     /// How losses are found and repaired. Selective acknowledgements are offered where that needs them.
-    pub repair: Repair,
+    pub loss_recovery: LossRecovery,
     /// The sending law wants what the peer's receiver tells of its cell: this is offered to the peer, and read where it offers the same.
     pub wants_capacity: bool,
     /// Timeouts in a row, of data or of a SYN, after which the connection is given up.
@@ -54,7 +54,7 @@ impl Default for Config {
             max_rto: Span::from_secs(120),
             initial_rto: Span::from_secs(1),
             delayed_ack: Span::from_millis(40),
-            repair: Repair::Rack,
+            loss_recovery: LossRecovery::Rack,
             wants_capacity: false,
             max_retries: 15,
         }

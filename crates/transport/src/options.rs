@@ -53,7 +53,7 @@ impl Agreed {
         Agreed {
             mss: u32::from(ours.min(theirs).max(1)),
             peer_scale: peer.window_scale.map(|shift| shift.min(MAX_SCALE)),
-            sack: peer.sack_permitted && config.repair.has_sack(),
+            sack: peer.sack_permitted && config.loss_recovery.has_sack(),
             timestamps,
             capacity,
         }
@@ -78,7 +78,7 @@ pub(crate) fn syn(
     TcpOptions {
         mss: Some(config.mss.saturating_add(TIMESTAMPS_LEN)),
         window_scale: offered(|o| o.window_scale.is_some()).then_some(scale),
-        sack_permitted: offered(|o| o.sack_permitted) && config.repair.has_sack(),
+        sack_permitted: offered(|o| o.sack_permitted) && config.loss_recovery.has_sack(),
         timestamps: offered(|o| o.timestamps.is_some()).then_some(timestamps),
         capacity: capacity.filter(|_| offered(|o| o.capacity.is_some())),
         ..TcpOptions::default()

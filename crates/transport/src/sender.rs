@@ -1,6 +1,6 @@
 //! The sending half: what may leave, in which order, and what the law is shown.
 //! Source:     RFC 6675 section 5 (order of transmission), RFC 8985 sections 6 and 7 (RACK, tail loss probe); without them RFC 6582, RFC 5681
-//!             and Jacobson 1988, as [`Repair`] says;
+//!             and Jacobson 1988, as [`LossRecovery`] says;
 //!             RFC 6298 section 5 (timer), RFC 9293 sections 3.8.6.1 (zero-window probes) and 3.10.7.4 (window
 //!             updates); where they leave a choice, Linux 6.x.
 //! Deviations: no F-RTO and no undo of needless reductions; data beyond a window that was taken back is retransmitted
@@ -21,7 +21,7 @@ use crate::scoreboard::{Scoreboard, Segment};
 use crate::send_buffer::SendBuffer;
 use crate::small_queue::{HostQueue, SmallQueue};
 use duplicates::Duplicates;
-use lasthop_laws::{Bounds, Decision, Repair, SenderLaw};
+use lasthop_laws::{Bounds, Decision, LossRecovery, SenderLaw};
 use lasthop_signals::{CellCapacity, Sent, Signal};
 use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::tcp_info::CaState;
@@ -66,7 +66,7 @@ pub(crate) struct Sender {
     send_buffer: Option<SendBuffer>,
     max_retries: u32,
     /// How losses are found.
-    repair: Repair,
+    loss_recovery: LossRecovery,
     duplicates: Duplicates,
     counters: Counters,
 }
@@ -178,7 +178,7 @@ impl Sender {
             limit_since: now,
             max_retries: config.max_retries,
             send_buffer: config.send_buffer.map(|size| SendBuffer::new(size, u64::from(config.mss))),
-            repair: config.repair,
+            loss_recovery: config.loss_recovery,
             duplicates: Duplicates::default(),
             counters: Counters::default(),
         }
@@ -494,7 +494,7 @@ impl Sender {
     /// A probe takes the timer's place while nothing is known to be missing (RFC 8985, section 7.2).
     fn arm_tail_probe(&mut self, now: Time) {
         self.timers.tail_probe = None;
-        let quiet = self.repair == Repair::Rack
+        let quiet = self.loss_recovery == LossRecovery::Rack
             && self.recovery == Recovery::Open
             && self.board.sacked_segments() == 0
             && !self.board.is_empty();

@@ -75,8 +75,8 @@ impl Law {
             Law::Tcp(name) => {
                 let setup = Setup::new(TcpSender::mss(datagram), Seed(seed).stream("sender"));
                 let choice = Choice::named(Place::Sender, name).expect("it is in the list of laws");
-                let repair = choice.transport().repair();
-                Box::new(TcpSender::new(now, connection, seed as u32, choice.sender(setup)?, repair, datagram))
+                let loss_recovery = choice.transport().loss_recovery();
+                Box::new(TcpSender::new(now, connection, seed as u32, choice.sender(setup)?, loss_recovery, datagram))
             }
         })
     }

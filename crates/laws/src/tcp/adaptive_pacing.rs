@@ -6,11 +6,11 @@
 //!             interval = (1 + 2 v) FHD_avg, v the mean absolute deviation of the last 50 FHD over their mean
 //! Symbols:    h -> `Setup::hops`; b -> `Params::link_rate`; alpha = 0.7 -> `KEPT`
 //! Deviations: a negative q counts as none. The retransmission timer backs off; what is sent again is paced as everything is.
-//! Validity:   over the repair of NewReno; all links of the path have one rate; h as routes were when the connection began.
-//! Checked by: tests::*, tests/integration/conformance
+//! Validity:   over the loss recovery of NewReno; all links of the path have one rate; h as routes were when the connection began.
+//! Checked by: tests::*, tests/conformance
 
 use super::{NewReno, Setup};
-use crate::{Decision, Entry, Parameters, Repair, SenderLaw, Transport, params};
+use crate::{Decision, Entry, LossRecovery, Parameters, SenderLaw, Transport, params};
 use lasthop_signals::{Ack, Signal};
 use lasthop_units::{Bytes, Rate, Time};
 use std::collections::VecDeque;
@@ -24,7 +24,7 @@ pub const LAW: Entry = Entry::sender(
     Params::TABLE,
     |settings, setup| Ok(Box::new(AdaptivePacing::new(Params::with(settings)?, &setup))),
 )
-.over(Transport::Tcp(Repair::NewReno));
+.over(Transport::Tcp(LossRecovery::NewReno));
 
 params! {
     /// What may be set of a sender.

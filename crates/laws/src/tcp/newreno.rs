@@ -4,11 +4,11 @@
 //! Symbols:    cwnd, ssthresh -> `window`; FlightSize at a loss -> `Loss::prior_in_flight`
 //! Deviations: cwnd is not inflated by duplicate acknowledgements; the transport takes what they tell of out of the flight, which comes to the
 //!             same. Growth counts octets, up to one MSS an acknowledgement (RFC 5681, equation 2; RFC 3465).
-//! Validity:   for the repair of the same name.     Checked by: tests::*, tests/integration/conformance, transport's tests/integration/newreno.rs
+//! Validity:   for the loss recovery of the same name.     Checked by: tests::*, tests/conformance, transport's tests/newreno.rs
 
 use super::Setup;
 use super::window::Window;
-use crate::{Decision, Entry, Repair, SenderLaw, Transport};
+use crate::{Decision, Entry, LossRecovery, SenderLaw, Transport};
 use lasthop_signals::{Ack, Signal};
 use lasthop_units::Time;
 
@@ -16,24 +16,29 @@ use lasthop_units::Time;
 pub const CLASSIC_RENO: Entry = entry(
     "classic-reno",
     "Reno without SACK and RACK (RFC 5681): recovery ends at the first acknowledgement of new data.",
-    Repair::Reno,
+    LossRecovery::Reno,
     |_, setup| Ok(Box::new(NewReno::new(&setup, "classic-reno", false))),
 );
 /// NewReno without SACK.
 pub const NEWRENO: Entry = entry(
     "newreno",
     "NewReno without SACK and RACK (RFC 6582): a hole is repaired each round trip.",
-    Repair::NewReno,
+    LossRecovery::NewReno,
     |_, setup| Ok(Box::new(NewReno::new(&setup, "newreno", true))),
 );
 /// Reno with SACK alone.
 pub const SACK_RENO: Entry =
-    entry("sack-reno", "Reno with SACK and without RACK (RFC 6675).", Repair::Sack, |_, setup| {
+    entry("sack-reno", "Reno with SACK and without RACK (RFC 6675).", LossRecovery::Sack, |_, setup| {
         Ok(Box::new(NewReno::new(&setup, "sack-reno", false)))
     });
 
-const fn entry(name: &'static str, doc: &'static str, repair: Repair, build: crate::registry::BuildSender) -> Entry {
-    Entry::sender(name, doc, &[], build).over(Transport::Tcp(repair))
+const fn entry(
+    name: &'static str,
+    doc: &'static str,
+    loss_recovery: LossRecovery,
+    build: crate::registry::BuildSender,
+) -> Entry {
+    Entry::sender(name, doc, &[], build).over(Transport::Tcp(loss_recovery))
 }
 
 /// The window of one flow.

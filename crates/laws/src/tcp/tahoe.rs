@@ -8,7 +8,7 @@
 
 use super::Setup;
 use super::window::Window;
-use crate::{Decision, Entry, Repair, SenderLaw, Transport};
+use crate::{Decision, Entry, LossRecovery, SenderLaw, Transport};
 use lasthop_signals::{Ack, Loss, Signal};
 use lasthop_units::{Bytes, Time};
 
@@ -18,7 +18,7 @@ pub const NAME: &str = "tahoe";
 pub const LAW: Entry = Entry::sender(NAME, "TCP Tahoe (Jacobson, 1988), without SACK and RACK.", &[], |_, setup| {
     Ok(Box::new(Tahoe::new(&setup)))
 })
-.over(Transport::Tcp(Repair::GoBackN));
+.over(Transport::Tcp(LossRecovery::GoBackN));
 
 /// Tahoe for one flow.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use super::{PeerWindow, Recovery, Sender, TailProbe};
 use crate::scoreboard::Segment;
-use lasthop_laws::{Repair, SenderLaw};
+use lasthop_laws::{LossRecovery, SenderLaw};
 use lasthop_signals::{Ack, Loss, Lost, Signal};
 use lasthop_units::{Bytes, Span, Time};
 use std::ops::Range;
@@ -75,7 +75,7 @@ impl Sender {
         // What left before the latest copy of the first segment is still arriving, so that copy may be on its way too.
         // What left after it does not count: it would put the timeout off until the whole window has arrived.
         let behind = self.board.first_sent_at().zip(digest.sacked).is_some_and(|(first, sacked)| sacked < first);
-        if !self.repair.has_sack() {
+        if !self.loss_recovery.has_sack() {
             self.count_duplicates(now, repeats, una, advanced);
         }
         if advanced > 0 && !self.duplicates.timer_runs_on() || behind {
@@ -205,8 +205,8 @@ impl Sender {
     /// A timeout was spurious if what is acknowledged first is a copy from before its repair: the Eifel detection (RFC
     /// 3522) by the echoed timestamp, whose clock ticks in milliseconds.
     fn judge_timeout(&mut self, now: Time, echoed: Option<Span>) {
-        let (Recovery::Loss(_), Some(repaired), Some(echoed), Repair::Rack) =
-            (self.recovery, self.first_repair, echoed, self.repair)
+        let (Recovery::Loss(_), Some(repaired), Some(echoed), LossRecovery::Rack) =
+            (self.recovery, self.first_repair, echoed, self.loss_recovery)
         else {
             return;
         };
@@ -231,12 +231,12 @@ impl Sender {
     /// Marks what is lost by now and arms the reordering timer for the next. Returns how much was marked.
     pub(super) fn detect_losses(&mut self, now: Time) -> u64 {
         let window = self.reorder_window();
-        let Sender { board, rack, law, repair, mss, .. } = self;
+        let Sender { board, rack, law, loss_recovery, mss, .. } = self;
         let lost = |segment: &Segment| tell_lost(law.as_mut(), now, segment);
-        let (lost, again) = match repair {
-            Repair::Rack => board.detect_losses(now, rack, window, lost),
-            Repair::Sack => (board.count_losses(*mss, lost), None),
-            Repair::NewReno | Repair::Reno | Repair::GoBackN => return 0,
+        let (lost, again) = match loss_recovery {
+            LossRecovery::Rack => board.detect_losses(now, rack, window, lost),
+            LossRecovery::Sack => (board.count_losses(*mss, lost), None),
+            LossRecovery::NewReno | LossRecovery::Reno | LossRecovery::GoBackN => return 0,
         };
         if lost > 0 {
             self.ask(now);

@@ -10,7 +10,7 @@
 use super::ack::tell_lost;
 use super::{Recovery, Sender};
 use crate::scoreboard::DUPLICATES;
-use lasthop_laws::Repair;
+use lasthop_laws::LossRecovery;
 use lasthop_signals::{Loss, Signal};
 use lasthop_units::{Bytes, Time};
 
@@ -51,7 +51,7 @@ impl Sender {
             return;
         }
         self.duplicates.repeated = 0;
-        if advanced > 0 && self.repair != Repair::GoBackN {
+        if advanced > 0 && self.loss_recovery != LossRecovery::GoBackN {
             self.on_progress(now, advanced);
         }
     }
@@ -59,7 +59,7 @@ impl Sender {
     fn on_duplicate(&mut self, now: Time, una: u64) {
         let may_tell = self.recovery == Recovery::Open && una > self.duplicates.recover;
         let third = self.duplicates.repeated == DUPLICATES && may_tell;
-        if self.repair == Repair::GoBackN {
+        if self.loss_recovery == LossRecovery::GoBackN {
             if third {
                 // What a timeout does, but that the timer is not backed off.
                 self.counters.recoveries += 1;
@@ -81,7 +81,7 @@ impl Sender {
         let flight = nxt - self.board.una();
         self.duplicates.partial = 0;
         // Reno takes each hole for a loss of its own.
-        if self.repair == Repair::NewReno {
+        if self.loss_recovery == LossRecovery::NewReno {
             self.duplicates.recover = nxt;
         }
         self.recovery = Recovery::Fast(nxt);
@@ -106,7 +106,7 @@ impl Sender {
             return;
         };
         let whole = self.board.una() >= point;
-        if whole || self.repair == Repair::Reno {
+        if whole || self.loss_recovery == LossRecovery::Reno {
             self.board.forget_departures();
             self.duplicates.partial = 0;
             if !whole {

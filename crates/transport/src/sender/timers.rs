@@ -2,7 +2,7 @@
 
 use super::ack::tell_lost;
 use super::{Recovery, Sender, TailProbe};
-use lasthop_laws::Repair;
+use lasthop_laws::LossRecovery;
 use lasthop_signals::{Loss, Signal};
 use lasthop_units::{Bytes, Span, Time};
 
@@ -103,8 +103,8 @@ impl Sender {
     /// What is in the network counts as lost.
     pub(super) fn begin_anew(&mut self, now: Time) {
         let prior_in_flight = self.board.in_flight();
-        let patience = match self.repair {
-            Repair::Rack => self.rack.rtt() + self.reorder_window(),
+        let patience = match self.loss_recovery {
+            LossRecovery::Rack => self.rack.rtt() + self.reorder_window(),
             _ => Span::ZERO,
         };
         let Sender { board, law, .. } = self;

@@ -3,7 +3,7 @@
 use super::content::Content;
 use super::{Figures, Party, StreamReceiver, StreamSender};
 use crate::{Config, Connection};
-use lasthop_laws::{Repair, SenderLaw};
+use lasthop_laws::{LossRecovery, SenderLaw};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use lasthop_wire::datagram::{Datagram, SEGMENT_PREFIX};
 use lasthop_wire::tcp::{Flags, TcpHeader};
@@ -13,11 +13,11 @@ const HEADER: usize = 32;
 /// Octets that a sender keeps, and a receiver at most.
 const BUFFER: usize = 16 << 20;
 
-fn config(initial_seq: u32, datagram: usize, repair: Repair) -> Config {
+fn config(initial_seq: u32, datagram: usize, loss_recovery: LossRecovery) -> Config {
     let mss = datagram.saturating_sub(SEGMENT_PREFIX + HEADER).max(1);
     Config {
         initial_seq,
-        repair,
+        loss_recovery,
         mss: u16::try_from(mss).unwrap_or(u16::MAX),
         rmem_max: Bytes::new(BUFFER as u64),
         // The application says what it has read.
@@ -49,19 +49,19 @@ pub struct TcpSender {
 }
 
 impl TcpSender {
-    /// The sender of a connection whose datagrams have at most `datagram` octets, and whose losses `repair` finds. Its sequence numbers begin
+    /// The sender of a connection whose datagrams have at most `datagram` octets, and whose losses `loss_recovery` finds. Its sequence numbers begin
     /// at `initial_seq`.
     pub fn new(
         now: Time,
         number: u32,
         initial_seq: u32,
         law: Box<dyn SenderLaw>,
-        repair: Repair,
+        loss_recovery: LossRecovery,
         datagram: usize,
     ) -> TcpSender {
         TcpSender {
             number,
-            connection: Connection::connect(now, config(initial_seq, datagram, repair), law),
+            connection: Connection::connect(now, config(initial_seq, datagram, loss_recovery), law),
             first: initial_seq.wrapping_add(1),
             content: Content::default(),
             closed: false,
@@ -72,7 +72,7 @@ impl TcpSender {
 
     /// Payload of a full segment in datagrams of at most so many octets.
     pub fn mss(datagram: usize) -> Bytes {
-        Bytes::new(u64::from(config(0, datagram, Repair::Rack).mss))
+        Bytes::new(u64::from(config(0, datagram, LossRecovery::Rack).mss))
     }
 }
 
@@ -169,7 +169,7 @@ impl TcpReceiver {
     pub fn new(now: Time, number: u32, initial_seq: u32, law: Box<dyn SenderLaw>, datagram: usize) -> TcpReceiver {
         TcpReceiver {
             number,
-            connection: Connection::accept(now, config(initial_seq, datagram, Repair::Rack), law),
+            connection: Connection::accept(now, config(initial_seq, datagram, LossRecovery::Rack), law),
             first: None,
             content: Content::default(),
             delay: None,

@@ -56,8 +56,8 @@ pub fn ends(law: Law, seed: u64) -> Ends {
         }
         Law::Tcp(name) => {
             let law = |who| by_name(name, Setup::new(TcpSender::mss(DATAGRAM), Seed(seed).stream(who)));
-            let repair = Choice::named(Place::Sender, name).expect("a law").transport().repair();
-            let sender = TcpSender::new(now, 7, seed as u32, law("sender").expect("a law"), repair, DATAGRAM);
+            let loss_recovery = Choice::named(Place::Sender, name).expect("a law").transport().loss_recovery();
+            let sender = TcpSender::new(now, 7, seed as u32, law("sender").expect("a law"), loss_recovery, DATAGRAM);
             let receiver = TcpReceiver::new(now, 7, !seed as u32, law("receiver").expect("a law"), DATAGRAM);
             (Box::new(sender), Box::new(receiver))
         }

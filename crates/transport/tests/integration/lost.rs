@@ -3,7 +3,7 @@
 use crate::harness;
 
 use harness::net::{Net, Way, law_called};
-use lasthop_laws::{Decision, Repair, SenderLaw};
+use lasthop_laws::{Decision, LossRecovery, SenderLaw};
 use lasthop_signals::Signal;
 use lasthop_transport::Config;
 use lasthop_units::{Bytes, Span, Time};
@@ -39,9 +39,9 @@ impl SenderLaw for Noting {
 
 /// Departures of what the network loses of a transfer of 400 segments where it loses the data segments of these numbers, what
 /// the law is told, and how many segments leave again.
-fn losses(which: impl Fn(u64) -> bool + 'static, repair: Repair) -> (Vec<Time>, Vec<Time>, u64) {
+fn losses(which: impl Fn(u64) -> bool + 'static, loss_recovery: LossRecovery) -> (Vec<Time>, Vec<Time>, u64) {
     let (gone, told) = (Departures::default(), Departures::default());
-    let config = Config { repair, ..Config::default() };
+    let config = Config { loss_recovery, ..Config::default() };
     let note = gone.clone();
     let mut count = 0;
     let network = Box::new(move |now: Time, way: Way, header: &mut TcpHeader| {
@@ -72,7 +72,7 @@ fn what_is_lost_in_and_out_of_recovery_is_told_with_its_departure() {
     // Single ones, a burst, and every fifth of what follows it, retransmissions and losses found during recovery among them.
     let (gone, told, again) = losses(
         |count| count == 40 || (100..108).contains(&count) || (120..200).contains(&count) && count % 5 == 0,
-        Repair::Rack,
+        LossRecovery::Rack,
     );
     assert_eq!(gone.len(), 25);
     let mut rest = told.clone();
@@ -87,7 +87,7 @@ fn what_is_lost_in_and_out_of_recovery_is_told_with_its_departure() {
 
 #[test]
 fn without_selective_acknowledgement_all_of_the_window_counts_as_lost() {
-    let (gone, told, again) = losses(|count| count == 60, Repair::GoBackN);
+    let (gone, told, again) = losses(|count| count == 60, LossRecovery::GoBackN);
     assert_eq!(gone.len(), 1);
     assert!(told.len() > 1 && told[0] == gone[0], "{told:?} for {gone:?}");
     assert!(again <= told.len() as u64, "what has come meanwhile does not leave again");

@@ -38,8 +38,8 @@ impl Run {
 
 /// A transfer under `law` whose network takes 1 ms for a packet and loses each of the copies in `lost` once: as often as a packet stands there.
 fn run(law: &str, lost: &[u64]) -> Run {
-    let repair = Choice::named(Place::Sender, law).expect("a law").transport().repair();
-    let config = Config { repair, delayed_ack: Span::ZERO, ..Config::default() };
+    let loss_recovery = Choice::named(Place::Sender, law).expect("a law").transport().loss_recovery();
+    let config = Config { loss_recovery, delayed_ack: Span::ZERO, ..Config::default() };
     let mut lost = lost.to_vec();
     let (mut first, mut free) = (None, Time::ZERO);
     let network = Box::new(move |now: Time, way: Way, header: &mut TcpHeader| {

@@ -6,7 +6,7 @@
 use crate::harness;
 
 use harness::net::{Net, Way, law_called};
-use lasthop_laws::Repair;
+use lasthop_laws::LossRecovery;
 use lasthop_transport::Config;
 use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::tcp::TcpHeader;
@@ -31,7 +31,7 @@ fn sent(packets: u64, lost: &[u64]) -> Vec<u64> {
 /// The same with this delay of acknowledgements, over a path that takes `each` for a packet.
 fn sent_over(packets: u64, lost: &[u64], delayed_ack: Span, each: Span) -> Vec<u64> {
     let mut lost: BTreeSet<u64> = lost.iter().copied().collect();
-    let config = Config { repair: Repair::GoBackN, delayed_ack, ..Config::default() };
+    let config = Config { loss_recovery: LossRecovery::GoBackN, delayed_ack, ..Config::default() };
     let (mut numbered, mut free) = (numbering(), Time::ZERO);
     let network = Box::new(move |now: Time, way: Way, header: &mut TcpHeader| {
         let gone = way == Way::ToB && header.payload_len > 0 && lost.remove(&numbered(header));
