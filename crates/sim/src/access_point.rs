@@ -1,7 +1,7 @@
 //! The agent on the simulated access point: the rewriter in the forwarding path, and the law behind it.
 
-use crate::cargo::Cargo;
 use crate::hook::{Forwarded, Hook, Interface};
+use crate::payload::Payload;
 use lasthop_laws::HopLaw;
 use lasthop_laws::oal::rwnd::Rewriter;
 use lasthop_signals::{FlowId, HopReport, Segment, Signal, Way};
@@ -33,7 +33,7 @@ impl Agent {
 
     /// Shows the law a segment of a known flow, whose downlink direction has this key.
     fn show(&mut self, forwarded: &Forwarded<'_>, way: Way, key: FlowKey) {
-        let Cargo::Tcp { header, .. } = &forwarded.packet.payload.cargo else { return };
+        let Payload::Tcp { header, .. } = &forwarded.packet.payload.content else { return };
         if header.flags.intersects(Flags::SYN | Flags::RST) {
             return;
         }
@@ -66,7 +66,7 @@ impl Agent {
 impl Hook for Agent {
     /// A segment from a station passes, and its window may be lowered.
     fn ingress(&mut self, forwarded: &mut Forwarded<'_>) {
-        let (Cargo::Tcp { header, .. }, Some(key)) = (&mut forwarded.packet.payload.cargo, forwarded.key) else {
+        let (Payload::Tcp { header, .. }, Some(key)) = (&mut forwarded.packet.payload.content, forwarded.key) else {
             return;
         };
         if forwarded.interface != self.radio {
@@ -82,7 +82,9 @@ impl Hook for Agent {
 
     /// A segment towards a station passes.
     fn egress(&mut self, forwarded: &mut Forwarded<'_>) {
-        let (Cargo::Tcp { header, .. }, Some(key)) = (&forwarded.packet.payload.cargo, forwarded.key) else { return };
+        let (Payload::Tcp { header, .. }, Some(key)) = (&forwarded.packet.payload.content, forwarded.key) else {
+            return;
+        };
         if forwarded.interface == self.radio {
             self.rewriter.on_downlink(forwarded.at, key, forwarded.beside, header);
             if self.segments {

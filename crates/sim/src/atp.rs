@@ -1,7 +1,7 @@
 //! ATP connections of the world, and what its nodes stamp into their packets.
 
 use crate::agenda::Component;
-use crate::cargo::{Cargo, Datagram, index, udp_packet};
+use crate::payload::{Datagram, Payload, index, udp_packet};
 use crate::world::World;
 use lasthop_laws::atp::{Params, RECEIVER};
 use lasthop_laws::tcp::Setup;
@@ -164,8 +164,8 @@ impl World {
             };
             // Any number will do for a hash, as long as it differs from connection to connection.
             let hash = (source as u32 | 1 << 30).wrapping_mul(0x9e37_79b9);
-            let cargo = Cargo::Atp { source: index(source), packet: Box::new(packet) };
-            let mut packet = self.packet(way, udp_packet(packet.len()), hash, cargo);
+            let content = Payload::Atp { source: index(source), packet: Box::new(packet) };
+            let mut packet = self.packet(way, udp_packet(packet.len()), hash, content);
             self.stamp(way.0, &mut packet);
             self.send(way.0, packet);
         }
@@ -200,7 +200,7 @@ impl World {
 
     /// A node of the last hop that is about to queue a packet stamps it with its own delay, where that is the larger one.
     pub(crate) fn stamp(&self, host: HostId, packet: &mut Packet<Datagram>) {
-        let Cargo::Atp { packet: own, .. } = &mut packet.payload.cargo else { return };
+        let Payload::Atp { packet: own, .. } = &mut packet.payload.content else { return };
         let Some(step) = self.net.next(host, packet.payload.to) else { return };
         let hop = self.hop_delays.get(step.from.index()).filter(|_| usize::from(step.link) == self.last_hop);
         if let Some(hop) = hop {

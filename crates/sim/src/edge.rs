@@ -1,8 +1,8 @@
 //! The world's side of the edge proxy and of the stations' agents: who is woken when, and what passes between them.
 
 use crate::agenda::Component;
-use crate::cargo::{Cargo, Tunnel, index, tunnel_packet, udp_packet};
 use crate::connection::{End, Via};
+use crate::payload::{Payload, Tunnel, index, tunnel_packet, udp_packet};
 use crate::proxy::{Departure, Proxy, Stream};
 use crate::station::Agent;
 use crate::world::World;
@@ -106,7 +106,7 @@ impl World {
     fn send_up(&mut self, station: Node, tunnel: Tunnel) {
         let Some(edge) = &self.edge else { return };
         let (len, hash, way) = (tunnel_packet(&tunnel), hash(station), (self.host_of(station), edge.host));
-        let packet = self.packet(way, len, hash, Cargo::Tunnel(tunnel));
+        let packet = self.packet(way, len, hash, Payload::Tunnel(tunnel));
         self.send(way.0, packet);
     }
 
@@ -235,23 +235,23 @@ impl World {
         let left =
             edge.proxies[home].depart(now, station, |connection, len| pairs[connection].receiver().read(now, len));
         if let Some((departure, len)) = left {
-            let (connection, cargo, len) = match departure {
+            let (connection, content, len) = match departure {
                 Departure::Tunnel(tunnel) => {
                     let Tunnel::Data { connection, .. } = tunnel else { return };
-                    (Some(connection as usize), Cargo::Tunnel(tunnel), len)
+                    (Some(connection as usize), Payload::Tunnel(tunnel), len)
                 }
                 Departure::Udp(source, packet) => {
                     self.sources[source].sent += 1;
                     let StreamKind::Udp { size, .. } = self.sources[source].stream.kind else { return };
                     (
                         None,
-                        Cargo::Udp { source: index(source), sent: now, packet: NonZeroU32::new(packet + 1) },
+                        Payload::Udp { source: index(source), sent: now, packet: NonZeroU32::new(packet + 1) },
                         udp_packet(size),
                     )
                 }
             };
             let way = (edge.host, self.host_of(station));
-            let packet = self.packet(way, len, hash(station), cargo);
+            let packet = self.packet(way, len, hash(station), content);
             self.send(way.0, packet);
             if let Some(connection) = connection {
                 self.pump(connection, End::Caller);

@@ -1,6 +1,6 @@
 //! What stands in the forwarding path of a host, beside its queues: it sees what passes, may change it, and hears the driver.
 
-use crate::cargo::{Cargo, Datagram};
+use crate::payload::{Datagram, Payload};
 use dyn_clone::DynClone;
 use lasthop_radio::Packet;
 use lasthop_signals::{HopReport, Node};
@@ -29,7 +29,7 @@ pub struct Lost<'p> {
     /// The TCP connection that it is of, in its direction.
     pub key: Option<FlowKey>,
     /// What it carries.
-    pub cargo: &'p Cargo,
+    pub payload: &'p Payload,
     /// True if the radio gave it up, false if a queue refused or dropped it.
     pub on_air: bool,
 }

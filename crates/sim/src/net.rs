@@ -4,7 +4,7 @@
 //! the world handles it, so that no component is called from within another.
 
 use crate::agenda::Component;
-use crate::cargo::Datagram;
+use crate::payload::Datagram;
 use lasthop_radio::cell::Cell;
 use lasthop_radio::star::{CENTRE, Duplex as _, Star};
 use lasthop_radio::trace;

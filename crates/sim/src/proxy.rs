@@ -6,7 +6,7 @@
 //! read and not yet acknowledged by time at the rate ([`lasthop_laws::ReceiveWindow`]): a queue that has merely moved is still a
 //! queue.
 
-use crate::cargo::{FULL_PACKET, TUNNEL_PAYLOAD, Tunnel, tunnel_packet};
+use crate::payload::{FULL_PACKET, TUNNEL_PAYLOAD, Tunnel, tunnel_packet};
 use lasthop_laws::aggregation::{REST, flow_of};
 use lasthop_laws::{BuildError, Choice, HopLaw, ReceiveWindow};
 use lasthop_signals::{Node, Signal, StationFeedback, StreamReport};

@@ -4,7 +4,7 @@
 //! interrupt, so that what answers the frame finds the medium busy and draws a backoff. A host that took no time would have its
 //! answer ready in that gap, and would send it without one.
 
-use crate::cargo::Datagram;
+use crate::payload::Datagram;
 use lasthop_radio::Packet;
 use lasthop_signals::Node;
 use lasthop_units::{Span, Time};

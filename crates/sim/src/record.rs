@@ -2,8 +2,8 @@
 //! Source:     the saturator of Winstein, Sivaraman, Balakrishnan (NSDI 2013): a window of packets that never runs empty.
 //! Deviations: nobody else of the scenario's sends; what the hop itself serves beside (neighbours, a cell's background) is there.
 
-use crate::cargo::{Cargo, Datagram};
 use crate::net::{Effect, Effects, Link, Net};
+use crate::payload::{Datagram, Payload};
 use crate::run::last_hop;
 use lasthop_radio::{AccessClass, Dest, Ecn, Packet};
 use lasthop_scenario::{Scenario, SetUp};
@@ -75,8 +75,8 @@ fn settle(effects: &mut Effects, receiver: Node, arrived: &mut Vec<Time>) -> boo
 }
 
 fn packet(from: Node, to: Node, now: Time) -> Packet<Datagram> {
-    let cargo = Cargo::Udp { source: 0, sent: now, packet: None };
-    let payload = Datagram { cargo, from: Scenario::SERVER, to: Scenario::AP_HOST };
+    let content = Payload::Udp { source: 0, sent: now, packet: None };
+    let payload = Datagram { content, from: Scenario::SERVER, to: Scenario::AP_HOST };
     let class = AccessClass::BestEffort;
     Packet { len: LEN, src: from, dst: Dest::Node(to), class, flow_hash: 0, ecn: Ecn::NotEct, payload }
 }

@@ -4,8 +4,8 @@
 //! Deviations: which hosts stand behind which node of the mesh is known (HNA messages would tell it); each of them is reached through that node.
 
 use crate::agenda::Component;
-use crate::cargo::{Cargo, udp_packet};
 use crate::net::Net;
+use crate::payload::{Payload, udp_packet};
 use crate::world::World;
 use lasthop_radio::{AccessClass, Dest, Packet};
 use lasthop_routing::olsr::{Olsr, Params, Route, Routes};
@@ -120,8 +120,8 @@ impl World {
         while let Some(bytes) = self.routers[place].olsr.poll_transmit(now) {
             let Router { node, host, .. } = self.routers[place];
             let len = udp_packet(Bytes::new(bytes.len() as u64));
-            let cargo = Cargo::Routing(Box::new(Octets { from: address(node), bytes }));
-            let packet = self.packet((host, host), len, u32::from(node.0), cargo);
+            let content = Payload::Routing(Box::new(Octets { from: address(node), bytes }));
+            let packet = self.packet((host, host), len, u32::from(node.0), content);
             // As the agent's packets (CS6), which do not wait behind data where there is QoS.
             let packet = Packet { src: node, dst: Dest::Group, class: AccessClass::Voice, ..packet };
             let next = self.net.enqueue(self.last_hop, now, packet, &mut self.effects);

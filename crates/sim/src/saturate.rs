@@ -2,8 +2,8 @@
 //!
 //! The world is copied and the copy floods the station's queue. What the copy delivers is what this world could have.
 
-use crate::cargo::{Cargo, Datagram};
 use crate::net::Net;
+use crate::payload::{Datagram, Payload};
 use crate::world::World;
 use lasthop_laws::Why;
 use lasthop_radio::{AccessClass, Dest, Ecn, Packet};
@@ -44,7 +44,7 @@ impl World {
                 rate: Rate::ZERO,
                 drains: false,
             };
-            let payload = Datagram { cargo: Cargo::Notice(Box::new(notice)), from: Scenario::AP_HOST, to: host };
+            let payload = Datagram { content: Payload::Notice(Box::new(notice)), from: Scenario::AP_HOST, to: host };
             let packet = Packet {
                 len: LEN,
                 src: Scenario::AP,

@@ -1,7 +1,7 @@
 //! The agent on a station: it takes the tunnel's packets in, acknowledges them, counts frames and reports every slot.
 
-use crate::cargo::Tunnel;
 use crate::host::Host;
+use crate::payload::Tunnel;
 use lasthop_laws::{ReceiverLaw, ReceiverSetup};
 use lasthop_signals::{Arrival, Feedback, FrameSource, Node, Received, ReceivedFrame, Signal, StationFeedback};
 use lasthop_transport::tunnel::AckRule;

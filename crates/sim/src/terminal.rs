@@ -1,8 +1,8 @@
 //! The middleware on a station: it bounds the windows of the station's own uploads and counts who else sends.
 
 use crate::agenda::Component;
-use crate::cargo::{Cargo, udp_packet};
 use crate::net::Net;
+use crate::payload::{Payload, udp_packet};
 use crate::world::World;
 use lasthop_laws::terminal::{NOTICE_INTERVAL, Params};
 use lasthop_laws::{Bounds, BuildError, Choice, HopLaw};
@@ -163,7 +163,7 @@ impl World {
         let flows = u16::try_from(flows).unwrap_or(u16::MAX);
         let notice = Notice { bssid, terminal: number, sequence, flows, rate, drains };
         let len = udp_packet(Bytes::new(SIGNED_LEN as u64));
-        let packet = self.packet((host, host), len, number as u32, Cargo::Notice(Box::new(notice)));
+        let packet = self.packet((host, host), len, number as u32, Payload::Notice(Box::new(notice)));
         // Where there is QoS it does not wait behind the station's own data.
         let packet = Packet { src: station, dst: Dest::Group, class: AccessClass::Voice, ..packet };
         let next = self.net.enqueue(self.last_hop, self.now, packet, &mut self.effects);

@@ -5,11 +5,11 @@
 
 use crate::agenda::{Agenda, Component};
 use crate::atp;
-use crate::cargo::{Cargo, Datagram, index, tcp_packet, udp_packet};
 use crate::connection::{App, End, Opening, Pair};
 use crate::edge::Edge;
 use crate::hook::{Forwarded, Hook, Interface, Lost};
 use crate::net::{Effect, Effects, Net};
+use crate::payload::{Datagram, Payload, index, tcp_packet, udp_packet};
 use crate::proxy::{Proxy, Stream};
 use crate::received::Received;
 use crate::routing::Router;
@@ -308,7 +308,7 @@ impl World {
                     self.tell_hooks(at, (link, src), &datagram, told);
                     self.on_loss(at, (link, src), &datagram);
                     if !told && link == self.last_hop {
-                        self.never_sent(src, &datagram.cargo);
+                        self.never_sent(src, &datagram.content);
                         if let Some(delay) = self.hop_delays.get_mut(src.index()) {
                             delay.on_dropped();
                         }
@@ -339,28 +339,28 @@ impl World {
         if self.hooks[host.index()].is_empty() {
             return;
         }
-        let key = match &datagram.cargo {
-            Cargo::Tcp { connection, .. } => Some(self.pairs[*connection as usize].key(datagram.from)),
+        let key = match &datagram.content {
+            Payload::Tcp { connection, .. } => Some(self.pairs[*connection as usize].key(datagram.from)),
             _ => None,
         };
-        let lost = Lost { key, cargo: &datagram.cargo, on_air };
+        let lost = Lost { key, payload: &datagram.content, on_air };
         self.hooks[host.index()].iter_mut().for_each(|hook| hook.lost(at, (link, src), &lost));
     }
 
     /// A packet has crossed the last hop.
     fn over_last_hop(&mut self, at: Time, to: Node, packet: Packet<Datagram>, queued_at: Time) {
         self.carried[to.index()] += packet.len;
-        if let Cargo::Notice(notice) = &packet.payload.cargo {
+        if let Payload::Notice(notice) = &packet.payload.content {
             return self.heard(at, to, notice);
         }
-        if let Cargo::Routing(octets) = &packet.payload.cargo {
+        if let Payload::Routing(octets) = &packet.payload.content {
             return self.routed(at, to, octets);
         }
         if self.access_points.place(to).is_some() {
             self.recorder.uplink_delivery(at, queued_at, packet.src);
         } else {
             self.recorder.hop_delivery(at, queued_at, to, packet.len);
-            if let (Some(edge), Some(left)) = (&mut self.edge, packet.payload.cargo.left_proxy()) {
+            if let (Some(edge), Some(left)) = (&mut self.edge, packet.payload.content.left_proxy()) {
                 edge.agent(to).counted(at, left, packet.len);
             }
         }
@@ -395,8 +395,8 @@ impl World {
 
     /// A packet passes what stands in a host's forwarding path: all of it as it comes, then all of it as it leaves.
     fn pass(&mut self, at: Time, host: HostId, interface: Interface, packet: &mut Packet<Datagram>) {
-        let key = match &packet.payload.cargo {
-            Cargo::Tcp { connection, .. } => Some(self.pairs[*connection as usize].key(packet.payload.from)),
+        let key = match &packet.payload.content {
+            Payload::Tcp { connection, .. } => Some(self.pairs[*connection as usize].key(packet.payload.from)),
             _ => None,
         };
         let (next, hooks) = (self.net.next(host, packet.payload.to), &mut self.hooks[host.index()]);
@@ -418,8 +418,8 @@ impl World {
         let hash = (number as u32).wrapping_mul(0x9e37_79b9);
         match stream.kind {
             StreamKind::Probe { size, .. } => {
-                let cargo = Cargo::Probe { source: index(number), sent: self.now };
-                let packet = self.packet((stream.from, stream.to), udp_packet(size), hash, cargo);
+                let content = Payload::Probe { source: index(number), sent: self.now };
+                let packet = self.packet((stream.from, stream.to), udp_packet(size), hash, content);
                 self.send(stream.from, packet);
             }
             StreamKind::Udp { size, rate, .. } => {
@@ -431,8 +431,8 @@ impl World {
                 match rate {
                     Some(_) => {
                         self.sources[number].sent += 1;
-                        let cargo = Cargo::Udp { source: index(number), sent: self.now, packet: None };
-                        let packet = self.packet((stream.from, stream.to), udp_packet(size), hash, cargo);
+                        let content = Payload::Udp { source: index(number), sent: self.now, packet: None };
+                        let packet = self.packet((stream.from, stream.to), udp_packet(size), hash, content);
                         self.send(stream.from, packet);
                     }
                     None if self.now < stream.stop => self.offer(node, Stream::Udp(number)),
@@ -537,25 +537,25 @@ impl World {
     }
 
     /// A packet of a station was dropped before its transmitter had it.
-    fn never_sent(&mut self, station: Node, cargo: &Cargo) {
-        if let Cargo::Tcp { connection, header } = cargo {
+    fn never_sent(&mut self, station: Node, content: &Payload) {
+        if let Payload::Tcp { connection, header } = content {
             self.taken(station, self.pairs[*connection as usize].hash, tcp_packet(header));
         }
     }
 
     /// A packet has reached the host that it is for.
     fn receive(&mut self, at: Time, host: HostId, datagram: Datagram) {
-        match datagram.cargo {
-            Cargo::Probe { source, sent } => {
+        match datagram.content {
+            Payload::Probe { source, sent } => {
                 self.recorder.stream_probe(self.sources[source as usize].stream.number, sent, at);
             }
-            Cargo::Tcp { connection, header } => {
+            Payload::Tcp { connection, header } => {
                 let connection = connection as usize;
                 let end = self.pairs[connection].end_that_gets(datagram.from);
                 self.pairs[connection].end(end).on_segment(at, &header);
                 self.pump(connection, end);
             }
-            Cargo::Udp { source, sent, .. } => {
+            Payload::Udp { source, sent, .. } => {
                 let source = source as usize;
                 let stream = self.sources[source].stream;
                 let node = self.concerned(&stream);
@@ -571,7 +571,7 @@ impl World {
                     _ => {}
                 }
             }
-            Cargo::Tunnel(tunnel) => match self.stations[host.index()] {
+            Payload::Tunnel(tunnel) => match self.stations[host.index()] {
                 Some(station) => self.at_station(station, tunnel),
                 None => {
                     if let Some(station) = self.stations[datagram.from.index()] {
@@ -579,21 +579,21 @@ impl World {
                     }
                 }
             },
-            Cargo::Atp { source, packet } => self.at_atp(at, host, source as usize, &packet),
+            Payload::Atp { source, packet } => self.at_atp(at, host, source as usize, &packet),
             // It has been taken in where it was heard.
-            Cargo::Notice(_) | Cargo::Routing(_) => {}
+            Payload::Notice(_) | Payload::Routing(_) => {}
         }
     }
 
     fn on_loss(&mut self, at: Time, (link, src): (usize, Node), datagram: &Datagram) {
-        match &datagram.cargo {
-            Cargo::Probe { source, sent } => {
+        match &datagram.content {
+            Payload::Probe { source, sent } => {
                 self.recorder.stream_probe_lost(self.sources[*source as usize].stream.number, *sent);
             }
-            Cargo::Udp { source, sent, .. } => {
+            Payload::Udp { source, sent, .. } => {
                 self.recorder.datagram_lost(self.sources[*source as usize].stream.number, *sent);
             }
-            Cargo::Notice(_) | Cargo::Routing(_) => return,
+            Payload::Notice(_) | Payload::Routing(_) => return,
             _ => {}
         }
         // TCP finds out by itself, and so does the tunnel.
@@ -624,8 +624,8 @@ impl World {
             if station.is_some_and(|station| self.senders_of.contains_key(&(station, hash))) {
                 pair.end(end).on_queued(len);
             }
-            let cargo = Cargo::Tcp { connection: index(number), header: Box::new(header) };
-            let packet = self.packet(way, len, hash, cargo);
+            let content = Payload::Tcp { connection: index(number), header: Box::new(header) };
+            let packet = self.packet(way, len, hash, content);
             self.send(way.0, packet);
         }
         let next = self.pairs[number].end(end).next_timeout();
@@ -662,17 +662,17 @@ impl World {
         (from, to): (HostId, HostId),
         len: Bytes,
         flow_hash: u32,
-        cargo: Cargo,
+        content: Payload,
     ) -> Packet<Datagram> {
-        let class = match &cargo {
-            Cargo::Tcp { connection, .. } => self.pairs[*connection as usize].class,
-            Cargo::Probe { source, .. } | Cargo::Udp { source, .. } | Cargo::Atp { source, .. } => {
+        let class = match &content {
+            Payload::Tcp { connection, .. } => self.pairs[*connection as usize].class,
+            Payload::Probe { source, .. } | Payload::Udp { source, .. } | Payload::Atp { source, .. } => {
                 self.sources[*source as usize].stream.class
             }
             _ => AccessClass::BestEffort,
         };
         let (src, dst, ecn) = (Node(0), Dest::Node(Node(0)), Ecn::NotEct);
-        Packet { len, src, dst, class, flow_hash, ecn, payload: Datagram { cargo, from, to } }
+        Packet { len, src, dst, class, flow_hash, ecn, payload: Datagram { content, from, to } }
     }
 
     /// A packet leaves `host` towards the one that it is for. Without a way it vanishes, as where a router has no route.

@@ -8,7 +8,7 @@
 use lasthop_laws::oal::predictor::{LossClass, Predictor, StationState};
 use lasthop_signals::Node;
 use lasthop_sim::hook::{Forwarded, Hook, Interface, Lost};
-use lasthop_sim::{Cargo, World};
+use lasthop_sim::{Payload, World};
 use lasthop_units::{Span, Time};
 use lasthop_wire::FlowKey;
 use std::collections::BTreeMap;
@@ -65,7 +65,9 @@ impl Oracle {
 
 impl Hook for Oracle {
     fn egress(&mut self, forwarded: &mut Forwarded<'_>) {
-        let (Cargo::Tcp { header, .. }, Some(flow)) = (&forwarded.packet.payload.cargo, forwarded.key) else { return };
+        let (Payload::Tcp { header, .. }, Some(flow)) = (&forwarded.packet.payload.content, forwarded.key) else {
+            return;
+        };
         if header.payload_len == 0 {
             return;
         }
@@ -84,7 +86,7 @@ impl Hook for Oracle {
     }
 
     fn lost(&mut self, _: Time, _: Interface, lost: &Lost<'_>) {
-        let (Cargo::Tcp { header, .. }, Some(flow)) = (lost.cargo, lost.key) else { return };
+        let (Payload::Tcp { header, .. }, Some(flow)) = (lost.payload, lost.key) else { return };
         let mut seen = self.seen();
         let val = header.options.timestamps.map_or(0, |timestamps| timestamps.val);
         if !lost.on_air

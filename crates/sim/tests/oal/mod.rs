@@ -7,7 +7,7 @@ use lasthop_laws::{Decision, HopLaw};
 use lasthop_scenario::Scenario;
 use lasthop_signals::{FlowId, Node, Signal, Way};
 use lasthop_sim::hook::{Forwarded, Hook, Interface, Lost};
-use lasthop_sim::{Agent, Cargo, build};
+use lasthop_sim::{Agent, Payload, build};
 use lasthop_units::{Seed, Time};
 use lasthop_wire::FlowKey;
 use std::collections::BTreeMap;
@@ -127,7 +127,9 @@ struct Told {
 
 impl Hook for Truth {
     fn egress(&mut self, forwarded: &mut Forwarded<'_>) {
-        let (Cargo::Tcp { header, .. }, Some(flow)) = (&forwarded.packet.payload.cargo, forwarded.key) else { return };
+        let (Payload::Tcp { header, .. }, Some(flow)) = (&forwarded.packet.payload.content, forwarded.key) else {
+            return;
+        };
         if forwarded.interface != self.radio || header.payload_len == 0 {
             return;
         }
@@ -150,7 +152,7 @@ impl Hook for Truth {
     }
 
     fn lost(&mut self, _: Time, interface: Interface, lost: &Lost<'_>) {
-        let (Cargo::Tcp { header, .. }, Some(flow)) = (lost.cargo, lost.key) else { return };
+        let (Payload::Tcp { header, .. }, Some(flow)) = (lost.payload, lost.key) else { return };
         let Some(timestamps) = header.options.timestamps.filter(|_| interface == self.radio) else { return };
         let mut told = self.told.lock().expect("one thread");
         if let Some(copy) = told.packets.get(&(flow, header.seq, timestamps.val)).copied() {

@@ -13,7 +13,7 @@ use std::num::NonZeroU32;
 #[derive(Clone, Debug)]
 pub struct Datagram {
     /// What it carries.
-    pub cargo: Cargo,
+    pub content: Payload,
     /// The host that made it.
     pub from: HostId,
     /// The host that it is for.
@@ -22,9 +22,9 @@ pub struct Datagram {
 
 /// What a packet carries.
 ///
-/// A packet is moved some ten times on its way, from queue to queue: what makes some cargoes large lies behind a pointer.
+/// A packet is moved some ten times on its way, from queue to queue: what makes some payloads large lies behind a pointer.
 #[derive(Clone, Debug)]
-pub enum Cargo {
+pub enum Payload {
     /// A TCP segment of one connection. Its payload has a length but no content.
     Tcp {
         /// Which connection.
@@ -98,12 +98,12 @@ pub enum Tunnel {
     },
 }
 
-impl Cargo {
+impl Payload {
     /// When it left the edge proxy for a station, and its number among what has, if it is of what that paces.
     pub fn left_proxy(&self) -> Option<(Time, u32)> {
         match self {
-            Cargo::Udp { sent, packet: Some(packet), .. } => Some((*sent, packet.get() - 1)),
-            Cargo::Tunnel(Tunnel::Data { sent, packet, .. }) => Some((*sent, *packet)),
+            Payload::Udp { sent, packet: Some(packet), .. } => Some((*sent, packet.get() - 1)),
+            Payload::Tunnel(Tunnel::Data { sent, packet, .. }) => Some((*sent, *packet)),
             _ => None,
         }
     }
@@ -123,7 +123,7 @@ pub fn index(number: usize) -> u32 {
     u32::try_from(number).expect("fewer connections than packets")
 }
 
-// A cargo that is larger goes behind a pointer too.
+// A payload that is larger goes behind a pointer too.
 const _: () = assert!(size_of::<Datagram>() <= 32);
 
 const IPV4_HEADER: u64 = 20;
