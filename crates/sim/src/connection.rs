@@ -5,7 +5,7 @@ use lasthop_laws::{Choice, ReceiveWindow, ReceiverSetup, Transport};
 use lasthop_radio::AccessClass;
 use lasthop_scenario::REQUEST;
 use lasthop_signals::{CellCapacity, HostId, Node};
-use lasthop_transport::{Config, Connection};
+use lasthop_transport::{self as transport, Config};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use lasthop_wire::FlowKey;
 use lasthop_wire::tcp::TcpHeader;
@@ -76,11 +76,11 @@ pub struct Opening {
 
 /// One connection.
 #[derive(Clone)]
-pub struct Pair {
+pub struct Connection {
     /// The end that accepted it.
-    answerer: Connection,
+    answerer: transport::Connection,
     /// The end that opened it.
-    caller: Connection,
+    caller: transport::Connection,
     /// Where each end is: the answerer's host, the caller's.
     hosts: [HostId; 2],
     /// Whose data it carries.
@@ -129,11 +129,11 @@ pub enum Via {
     },
 }
 
-impl Pair {
+impl Connection {
     /// Opens a connection. Whoever is asked for data by `fetch` answers; otherwise the end that is not a server's calls: the one
     /// that gets the data, or the one that sends them where only that is a station. Each end has the congestion control of its host;
     /// `None` if one of them is not ours.
-    pub fn open(now: Time, opening: Opening, calls: End, senders: &[Choice], seed: Seed) -> Option<Pair> {
+    pub fn open(now: Time, opening: Opening, calls: End, senders: &[Choice], seed: Seed) -> Option<Connection> {
         let Opening { number, from, to, hops, node, stream, app, class, send_buffer } = opening;
         // Ports from the ephemeral range of RFC 6335; numbers repeat only after 16 384 connections.
         let port = 49_152 + (number % 16_384) as u16;
@@ -174,18 +174,18 @@ impl Pair {
             let setup = ReceiverSetup { node, slot, start: now, end: Time::MAX, interval: Span::MAX, idle_slots };
             law.receiver(setup).ok()
         };
-        let mut caller = Connection::connect(now, caller, law(hosts[1], "station")?);
+        let mut caller = transport::Connection::connect(now, caller, law(hosts[1], "station")?);
         if let Some(law) = tells(hosts[0]) {
             caller.tell_by(law);
         }
         if matches!(app, App::Fetch { .. }) {
             caller.write(REQUEST);
         }
-        let mut answerer = Connection::accept(now, answerer, law(hosts[0], "server")?);
+        let mut answerer = transport::Connection::accept(now, answerer, law(hosts[0], "server")?);
         if let Some(law) = tells(hosts[1]) {
             answerer.tell_by(law);
         }
-        Some(Pair {
+        Some(Connection {
             answerer,
             caller,
             hosts,
@@ -208,7 +208,7 @@ impl Pair {
     }
 
     /// One end of it.
-    pub fn end(&mut self, end: End) -> &mut Connection {
+    pub fn end(&mut self, end: End) -> &mut transport::Connection {
         match end {
             End::Answerer => &mut self.answerer,
             End::Caller => &mut self.caller,
@@ -256,7 +256,7 @@ impl Pair {
     }
 
     /// That end's connection.
-    pub fn sender(&self) -> &Connection {
+    pub fn sender(&self) -> &transport::Connection {
         match self.data {
             End::Answerer => &self.answerer,
             End::Caller => &self.caller,
@@ -264,7 +264,7 @@ impl Pair {
     }
 
     /// The other end's connection.
-    pub fn receiver(&mut self) -> &mut Connection {
+    pub fn receiver(&mut self) -> &mut transport::Connection {
         self.end(self.data.other())
     }
 
@@ -315,7 +315,7 @@ impl Pair {
     }
 
     /// Puts the caller's end of the connection into the edge proxy at `edge`.
-    pub fn proxied(mut self, now: Time, edge: HostId) -> Pair {
+    pub fn proxied(mut self, now: Time, edge: HostId) -> Connection {
         let mss = Bytes::new(u64::from(Config::default().mss));
         self.via = Via::Proxy { asked: false, passed: Bytes::ZERO, receive_window: ReceiveWindow::new(mss) };
         // The proxy reads when it can send on.

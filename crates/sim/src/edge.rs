@@ -112,14 +112,14 @@ impl World {
 
     /// True while the request of a proxied connection has not reached the proxy.
     pub(crate) fn is_unasked(&self, number: usize) -> bool {
-        matches!(self.pairs[number].via, Via::Proxy { asked: false, .. })
+        matches!(self.connections[number].via, Via::Proxy { asked: false, .. })
     }
 
     /// A station asks the proxy for a connection, and again until it has one.
     pub(crate) fn ask(&mut self, number: usize) {
         let again = self.now + ASK_AGAIN;
         self.agenda.set(self.end_component(number, End::Caller), Some(again));
-        self.send_up(self.pairs[number].node, Tunnel::Open { connection: index(number) });
+        self.send_up(self.connections[number].node, Tunnel::Open { connection: index(number) });
     }
 
     /// A tunnel packet of a station has reached the proxy.
@@ -136,12 +136,12 @@ impl World {
                 self.rates_changed(home);
             }
             Tunnel::Open { connection } => {
-                let connection = connection as usize;
-                let pair = &mut self.pairs[connection];
-                if let Via::Proxy { asked: asked @ false, .. } = &mut pair.via {
+                let number = connection as usize;
+                let connection = &mut self.connections[number];
+                if let Via::Proxy { asked: asked @ false, .. } = &mut connection.via {
                     *asked = true;
                     edge.open[place(station)] += 1;
-                    self.pump(connection, End::Caller);
+                    self.pump(number, End::Caller);
                 }
             }
             Tunnel::Data { .. } => {}
@@ -154,9 +154,9 @@ impl World {
         let Tunnel::Data { number, connection, len, .. } = tunnel else { return };
         let (connection, len) = (connection as usize, Bytes::new(u64::from(len)));
         let mut news: Vec<usize> = Vec::new();
-        let pairs = &mut self.pairs;
+        let connections = &mut self.connections;
         let ack = edge.agents[place(station)].data(now, number, (connection, len), |connection, len| {
-            if let Via::Proxy { passed, .. } = &mut pairs[connection].via {
+            if let Via::Proxy { passed, .. } = &mut connections[connection].via {
                 *passed += len;
             }
             if !news.contains(&connection) {
@@ -166,9 +166,9 @@ impl World {
         let next = edge.agents[place(station)].next_event();
         self.agenda.set(edge.waker(station), Some(next));
         for connection in news {
-            let before = self.pairs[connection].is_complete();
+            let before = self.connections[connection].is_complete();
             self.arrivals(connection);
-            if self.pairs[connection].is_complete() && !before {
+            if self.connections[connection].is_complete() && !before {
                 if let Some(edge) = &mut self.edge {
                     edge.open[place(station)] = edge.open[place(station)].saturating_sub(1);
                 }
@@ -183,18 +183,18 @@ impl World {
     /// The proxy's end of a connection may have something for the station; it must not have too much.
     pub(crate) fn take_into_proxy(&mut self, number: usize) {
         let (now, Some(edge)) = (self.now, &mut self.edge) else { return };
-        let pair = &mut self.pairs[number];
-        if pair.via == Via::Direct {
+        let connection = &mut self.connections[number];
+        if connection.via == Via::Direct {
             return;
         }
-        let (node, unread) = (pair.node, pair.receiver().unread());
-        let round_trip = pair.receiver().stats().min_rtt.unwrap_or(Span::from_millis(1));
-        if let Via::Proxy { receive_window, .. } = &mut pair.via {
+        let (node, unread) = (connection.node, connection.receiver().unread());
+        let round_trip = connection.receiver().stats().min_rtt.unwrap_or(Span::from_millis(1));
+        if let Via::Proxy { receive_window, .. } = &mut connection.via {
             let proxy = &edge.proxies[self.access_points.home(node)];
             let share = Share { of: proxy.rate(node), among: edge.open[place(node)] };
             let standing = ReceiveWindow::standing(ReceiveWindow::ALLOWANCE);
             let window = receive_window.window(now, share, round_trip, standing, unread);
-            pair.receiver().limit_window(window + unread);
+            connection.receiver().limit_window(window + unread);
         }
         if !unread.is_zero() {
             self.offer(node, Stream::Connection(number));
@@ -231,9 +231,9 @@ impl World {
     /// What may leave for a station now leaves.
     fn depart(&mut self, station: Node) {
         let (now, Some(edge)) = (self.now, &mut self.edge) else { return };
-        let (pairs, home) = (&mut self.pairs, self.access_points.home(station));
-        let left =
-            edge.proxies[home].depart(now, station, |connection, len| pairs[connection].receiver().read(now, len));
+        let (connections, home) = (&mut self.connections, self.access_points.home(station));
+        let left = edge.proxies[home]
+            .depart(now, station, |connection, len| connections[connection].receiver().read(now, len));
         if let Some((departure, len)) = left {
             let (connection, content, len) = match departure {
                 Departure::Tunnel(tunnel) => {

@@ -74,13 +74,13 @@ impl World {
     /// What a station's connection tells its sender of the cell, if one does.
     pub fn told(&self, station: Node) -> Option<CellCapacity> {
         let host = self.host_of(station);
-        self.pairs.iter().find_map(|pair| pair.told_from(host))
+        self.connections.iter().find_map(|connection| connection.told_from(host))
     }
 
     /// The least round trip that the sender of that connection has seen lately, if it has seen one.
     pub fn least_round_trip(&self, station: Node) -> Option<Span> {
         let host = self.host_of(station);
-        self.pairs.iter().find(|pair| pair.told_from(host).is_some())?.sender().stats().min_rtt
+        self.connections.iter().find(|connection| connection.told_from(host).is_some())?.sender().stats().min_rtt
     }
 
     /// Octets that wait for a station at the last hop's other end, where its packets have a queue of their own: in a cell.
@@ -96,13 +96,13 @@ impl World {
     /// The rate at which the sender of that connection sends, by its law, if that says one.
     pub fn pace(&self, station: Node) -> Option<Rate> {
         let host = self.host_of(station);
-        self.pairs.iter().find(|pair| pair.told_from(host).is_some())?.sender().decision().pacing
+        self.connections.iter().find(|connection| connection.told_from(host).is_some())?.sender().decision().pacing
     }
 
     /// What the sender of that connection does, by its law.
     pub fn does(&self, station: Node) -> Option<Why> {
         let host = self.host_of(station);
-        let pair = self.pairs.iter().find(|pair| pair.told_from(host).is_some())?;
-        Some(pair.sender().decision().why)
+        let connection = self.connections.iter().find(|connection| connection.told_from(host).is_some())?;
+        Some(connection.sender().decision().why)
     }
 }

@@ -8,6 +8,6 @@ use lasthop_units::Time;
 impl World {
     /// The flows that get data at `host`, of these connections.
     pub(crate) fn sharing(&self, at: Time, host: HostId, numbers: &[usize]) -> Sharing {
-        Sharing::of(numbers.iter().filter_map(|number| self.pairs[*number].received_lately(at, host)))
+        Sharing::of(numbers.iter().filter_map(|number| self.connections[*number].received_lately(at, host)))
     }
 }

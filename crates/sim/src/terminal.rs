@@ -116,12 +116,12 @@ impl World {
     pub(crate) fn wake_terminal(&mut self, place: usize) {
         let (now, host) = (self.now, self.terminals[place].host);
         let sockets: Vec<(usize, SocketReport)> = self
-            .pairs
+            .connections
             .iter()
             .enumerate()
-            .filter(|(_, pair)| pair.sends_from(host, now))
-            .map(|(number, pair)| {
-                let stats = pair.sender().stats();
+            .filter(|(_, connection)| connection.sends_from(host, now))
+            .map(|(number, connection)| {
+                let stats = connection.sender().stats();
                 let report = SocketReport {
                     flow: flow(number),
                     rtt: stats.srtt,
@@ -131,8 +131,8 @@ impl World {
                     cwnd: stats.cwnd,
                     in_flight: stats.in_flight,
                     delivered: stats.delivered,
-                    queued: Some(pair.sender().queued()),
-                    destination: u64::from(pair.way(pair.data()).1.0),
+                    queued: Some(connection.sender().queued()),
+                    destination: u64::from(connection.way(connection.data()).1.0),
                 };
                 (number, report)
             })
@@ -140,8 +140,8 @@ impl World {
         let terminal = &mut self.terminals[place];
         if terminal.look <= now {
             for (number, bounds) in terminal.look(now, &sockets) {
-                let end = self.pairs[number].data();
-                self.pairs[number].end(end).bound(now, bounds);
+                let end = self.connections[number].data();
+                self.connections[number].end(end).bound(now, bounds);
                 self.pump(number, end);
             }
         }

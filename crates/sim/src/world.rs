@@ -5,7 +5,7 @@
 
 use crate::agenda::{Agenda, Component};
 use crate::atp;
-use crate::connection::{App, End, Opening, Pair};
+use crate::connection::{App, Connection, End, Opening};
 use crate::edge::Edge;
 use crate::hook::{Forwarded, Hook, Interface, Lost};
 use crate::net::{Effect, Effects, Net};
@@ -59,7 +59,7 @@ pub struct World {
     /// Whose a packet is that such a station, or a terminal, has sent, by its flow's hash.
     senders_of: BTreeMap<(Node, u32), (usize, End)>,
     pub(crate) sources: Vec<Source>,
-    pub(crate) pairs: Vec<Pair>,
+    pub(crate) connections: Vec<Connection>,
     /// Those of bulk senders that were not done at the last look.
     sampled: Vec<usize>,
     /// Those an end of which tells of its cell.
@@ -160,7 +160,7 @@ impl World {
             small_queues,
             senders_of: BTreeMap::new(),
             sources,
-            pairs: Vec::new(),
+            connections: Vec::new(),
             sampled: Vec::new(),
             with_feedback: Vec::new(),
             carried,
@@ -220,8 +220,12 @@ impl World {
 
     /// The measurements, with what was unfinished at `end`.
     pub fn finish(mut self, end: Time) -> Recorder {
-        for pair in self.pairs.iter().filter(|pair| matches!(pair.app, App::Fetch { .. }) && !pair.is_complete()) {
-            self.recorder.stream_fetch(pair.stream, pair.opened, None);
+        for connection in self
+            .connections
+            .iter()
+            .filter(|connection| matches!(connection.app, App::Fetch { .. }) && !connection.is_complete())
+        {
+            self.recorder.stream_fetch(connection.stream, connection.opened, None);
         }
         self.count_segments(end);
         self.recorder
@@ -229,9 +233,9 @@ impl World {
 
     /// Tells the recorder how many segments the bulk senders have sent by `at`.
     pub fn count_segments(&mut self, at: Time) {
-        for (number, pair) in self.pairs.iter().enumerate() {
-            if matches!(pair.app, App::Bulk { .. }) {
-                let stats = pair.sender().stats();
+        for (number, connection) in self.connections.iter().enumerate() {
+            if matches!(connection.app, App::Bulk { .. }) {
+                let stats = connection.sender().stats();
                 let segments = Segments {
                     sent: stats.segments_sent,
                     retransmitted: stats.segments_retransmitted,
@@ -284,14 +288,14 @@ impl World {
                 None if number < self.first_terminal() => self.wake_edge(component),
                 None if number < self.first_router() => self.wake_terminal((number - self.first_terminal()) as usize),
                 None if number < self.first_atp() => self.wake_router((number - self.first_router()) as usize),
-                None if number < self.first_pair() => self.wake_atp((number - self.first_atp()) as usize),
+                None if number < self.first_connection() => self.wake_atp((number - self.first_atp()) as usize),
                 None => {
-                    let place = (number - self.first_pair()) as usize;
+                    let place = (number - self.first_connection()) as usize;
                     let end = if place.is_multiple_of(2) { End::Answerer } else { End::Caller };
                     if end == End::Caller && self.is_unasked(place / 2) {
                         return self.ask(place / 2);
                     }
-                    self.pairs[place / 2].end(end).on_timeout(self.now);
+                    self.connections[place / 2].end(end).on_timeout(self.now);
                     self.pump(place / 2, end);
                 }
             }
@@ -340,7 +344,7 @@ impl World {
             return;
         }
         let key = match &datagram.content {
-            Payload::Tcp { connection, .. } => Some(self.pairs[*connection as usize].key(datagram.from)),
+            Payload::Tcp { connection, .. } => Some(self.connections[*connection as usize].key(datagram.from)),
             _ => None,
         };
         let lost = Lost { key, payload: &datagram.content, on_air };
@@ -396,7 +400,7 @@ impl World {
     /// A packet passes what stands in a host's forwarding path: all of it as it comes, then all of it as it leaves.
     fn pass(&mut self, at: Time, host: HostId, interface: Interface, packet: &mut Packet<Datagram>) {
         let key = match &packet.payload.content {
-            Payload::Tcp { connection, .. } => Some(self.pairs[*connection as usize].key(packet.payload.from)),
+            Payload::Tcp { connection, .. } => Some(self.connections[*connection as usize].key(packet.payload.from)),
             _ => None,
         };
         let (next, hooks) = (self.net.next(host, packet.payload.to), &mut self.hooks[host.index()]);
@@ -456,7 +460,7 @@ impl World {
     }
 
     fn open(&mut self, stream: &lasthop_scenario::Stream, app: App) {
-        let number = self.pairs.len();
+        let number = self.connections.len();
         let node = self.concerned(stream);
         // The station calls; between stations, or where none is an end, the one that gets the data.
         let only_sender = self.stations[stream.from.index()].is_some() && self.stations[stream.to.index()].is_none();
@@ -471,20 +475,20 @@ impl World {
         let lasthop_scenario::Stream { from, to, number: own, class, .. } = *stream;
         let hops = self.net.hops(from, to);
         let opening = Opening { number, from, to, hops, node, stream: own, app, class, send_buffer };
-        let pair = Pair::open(self.now, opening, receiver, &self.senders, self.seed);
-        let pair = pair.expect("the scenario names a law that exists");
+        let connection = Connection::open(self.now, opening, receiver, &self.senders, self.seed);
+        let connection = connection.expect("the scenario names a law that exists");
         // The proxy carries what servers send to stations.
         let proxied = !only_sender && self.stations[stream.from.index()].is_none();
         let edge = self.edge.as_ref().filter(|_| proxied).map(Edge::host);
         if matches!(app, App::Bulk { .. }) {
             self.sampled.push(number);
         }
-        self.pairs.push(match edge {
-            Some(edge) => pair.proxied(self.now, edge),
-            None => pair,
+        self.connections.push(match edge {
+            Some(edge) => connection.proxied(self.now, edge),
+            None => connection,
         });
         [End::Answerer, End::Caller].into_iter().for_each(|end| self.watch(number, end));
-        if self.pairs[number].tells() {
+        if self.connections[number].tells() {
             self.with_feedback.push(number);
         }
         if matches!(app, App::Bulk { .. }) {
@@ -502,15 +506,17 @@ impl World {
         if self.atp[source].is_some() {
             return self.stop_atp(source);
         }
-        let Some(number) = self.pairs.iter().position(|pair| pair.stream == stream.number) else { return };
-        self.pairs[number].stop();
+        let Some(number) = self.connections.iter().position(|connection| connection.stream == stream.number) else {
+            return;
+        };
+        self.connections[number].stop();
         self.recorder.bulk_flow_ended(self.now, flow_id(number));
-        self.pump(number, self.pairs[number].data());
+        self.pump(number, self.connections[number].data());
     }
 
     /// Counts what waits of one end of a connection, if it is at a terminal, or at a station that limits it, and sends over the last hop.
     fn watch(&mut self, number: usize, end: End) {
-        let (from, to) = self.pairs[number].way(end);
+        let (from, to) = self.connections[number].way(end);
         let Some(station) = self.stations[from.index()] else { return };
         let small = self.small_queues.contains(&station);
         if !small && self.terminals.iter().all(|terminal| terminal.station != station) {
@@ -520,16 +526,16 @@ impl World {
         // Who knows no way yet will find one over the last hop.
         if step.map_or(!self.routers.is_empty(), |step| usize::from(step.link) == self.last_hop) {
             if small {
-                self.pairs[number].end(end).set_small_queue(Some(SmallQueue::WIFI));
+                self.connections[number].end(end).set_small_queue(Some(SmallQueue::WIFI));
             }
-            self.senders_of.insert((station, self.pairs[number].hash), (number, end));
+            self.senders_of.insert((station, self.connections[number].hash), (number, end));
         }
     }
 
     /// A station holds a packet no more.
     fn taken(&mut self, station: Node, flow_hash: u32, len: Bytes) {
         let Some(&(number, end)) = self.senders_of.get(&(station, flow_hash)) else { return };
-        let sender = self.pairs[number].end(end);
+        let sender = self.connections[number].end(end);
         sender.on_taken(len);
         if sender.small_queue().is_some() {
             self.pump(number, end);
@@ -539,7 +545,7 @@ impl World {
     /// A packet of a station was dropped before its transmitter had it.
     fn never_sent(&mut self, station: Node, content: &Payload) {
         if let Payload::Tcp { connection, header } = content {
-            self.taken(station, self.pairs[*connection as usize].hash, tcp_packet(header));
+            self.taken(station, self.connections[*connection as usize].hash, tcp_packet(header));
         }
     }
 
@@ -551,8 +557,8 @@ impl World {
             }
             Payload::Tcp { connection, header } => {
                 let connection = connection as usize;
-                let end = self.pairs[connection].end_that_gets(datagram.from);
-                self.pairs[connection].end(end).on_segment(at, &header);
+                let end = self.connections[connection].end_that_gets(datagram.from);
+                self.connections[connection].end(end).on_segment(at, &header);
                 self.pump(connection, end);
             }
             Payload::Udp { source, sent, .. } => {
@@ -608,47 +614,47 @@ impl World {
     /// Lets the applications of a connection act, sends what one end has to send and notes when it wants to be woken.
     pub(crate) fn pump(&mut self, number: usize, end: End) {
         let now = self.now;
-        if self.pairs[number].data() == end {
-            self.pairs[number].serve();
+        if self.connections[number].data() == end {
+            self.connections[number].serve();
         } else {
             self.arrivals(number);
             self.take_into_proxy(number);
         }
-        while let Some(header) = self.pairs[number].end(end).poll_transmit(now) {
-            let pair = &mut self.pairs[number];
-            if end == pair.data() {
-                pair.departs(now, &header);
+        while let Some(header) = self.connections[number].end(end).poll_transmit(now) {
+            let connection = &mut self.connections[number];
+            if end == connection.data() {
+                connection.departs(now, &header);
             }
-            let (len, hash, way) = (tcp_packet(&header), pair.hash, pair.way(end));
+            let (len, hash, way) = (tcp_packet(&header), connection.hash, connection.way(end));
             let station = self.stations[way.0.index()];
             if station.is_some_and(|station| self.senders_of.contains_key(&(station, hash))) {
-                pair.end(end).on_queued(len);
+                connection.end(end).on_queued(len);
             }
             let content = Payload::Tcp { connection: index(number), header: Box::new(header) };
             let packet = self.packet(way, len, hash, content);
             self.send(way.0, packet);
         }
-        let next = self.pairs[number].end(end).next_timeout();
+        let next = self.connections[number].end(end).next_timeout();
         self.agenda.set(self.end_component(number, end), next);
     }
 
     /// The receiving application looks at what has arrived.
     pub(crate) fn arrivals(&mut self, number: usize) {
-        let (now, pair) = (self.now, &mut self.pairs[number]);
-        let was_complete = pair.is_complete();
-        let news = pair.newly_received();
-        let (node, stream, opened, app) = (pair.node, pair.stream, pair.opened, pair.app);
-        let completed = pair.is_complete() && !was_complete;
+        let (now, connection) = (self.now, &mut self.connections[number]);
+        let was_complete = connection.is_complete();
+        let news = connection.newly_received();
+        let (node, stream, opened, app) = (connection.node, connection.stream, connection.opened, connection.app);
+        let completed = connection.is_complete() && !was_complete;
         let recorder = &mut self.recorder;
-        pair.arrived_whole(|sent| recorder.end_delay(sent, now, node));
+        connection.arrived_whole(|sent| recorder.end_delay(sent, now, node));
         match app {
             App::Bulk { .. } if !news.is_zero() => self.recorder.goodput(now, flow_id(number), node, news),
             App::Fetch { .. } if completed => self.recorder.stream_fetch(stream, opened, Some(now)),
             _ => {}
         }
         if completed {
-            let receiver = self.pairs[number].data().other();
-            self.pairs[number].end(receiver).close();
+            let receiver = self.connections[number].data().other();
+            self.connections[number].end(receiver).close();
             if matches!(app, App::Bulk { .. }) {
                 self.recorder.bulk_flow_ended(now, flow_id(number));
             }
@@ -665,7 +671,7 @@ impl World {
         content: Payload,
     ) -> Packet<Datagram> {
         let class = match &content {
-            Payload::Tcp { connection, .. } => self.pairs[*connection as usize].class,
+            Payload::Tcp { connection, .. } => self.connections[*connection as usize].class,
             Payload::Probe { source, .. } | Payload::Udp { source, .. } | Payload::Atp { source, .. } => {
                 self.sources[*source as usize].stream.class
             }
@@ -717,16 +723,16 @@ impl World {
         }
         let (host, signal) = (self.host_of(station), Signal::Subframe(shown));
         let mut with_feedback = std::mem::take(&mut self.with_feedback);
-        with_feedback.retain(|number| self.pairs[*number].tells());
+        with_feedback.retain(|number| self.connections[*number].tells());
         let sharing = self.sharing(at, host, &with_feedback);
         for number in &with_feedback {
-            let pair = &mut self.pairs[*number];
-            let Some(end) = pair.end_that_tells(host) else { continue };
-            let connection = pair.end(end);
-            connection.share_cell(at, sharing.with(connection.received_lately(at)));
-            connection.sense(at, &signal);
+            let connection = &mut self.connections[*number];
+            let Some(end) = connection.end_that_tells(host) else { continue };
+            let own = connection.end(end);
+            own.share_cell(at, sharing.with(own.received_lately(at)));
+            own.sense(at, &signal);
             // The law may want to be woken; what it tells waits for the next segment.
-            let next = pair.end(end).next_timeout();
+            let next = connection.end(end).next_timeout();
             self.agenda.set(self.end_component(*number, end), next);
         }
         self.with_feedback = with_feedback;
@@ -734,25 +740,25 @@ impl World {
 
     /// Looks at every bulk sender that is not done.
     fn sample_all(&mut self) {
-        let pairs = &self.pairs;
-        self.sampled.retain(|number| !pairs[*number].is_complete());
+        let connections = &self.connections;
+        self.sampled.retain(|number| !connections[*number].is_complete());
         (0..self.sampled.len()).for_each(|place| self.sample(self.sampled[place]));
     }
 
     /// What a bulk sender knows, while it has a connection and something to send.
     fn sample(&mut self, number: usize) {
-        let pair = &self.pairs[number];
-        if !pair.sender().is_established() {
+        let connection = &self.connections[number];
+        if !connection.sender().is_established() {
             return;
         }
-        let (at, flow, stats) = (self.now, flow_id(number), pair.sender().stats());
+        let (at, flow, stats) = (self.now, flow_id(number), connection.sender().stats());
         self.recorder.sample(at, Gauge::Flow(SeriesKind::Cwnd, flow), stats.cwnd.get() as f64);
         self.recorder.sample(at, Gauge::Flow(SeriesKind::Window, flow), stats.peer_window.get() as f64);
         self.recorder.sample(at, Gauge::Flow(SeriesKind::CaState, flow), f64::from(stats.ca_state.number()));
         if let Some(rtt) = stats.srtt {
             self.recorder.round_trip_at(at, flow, rtt);
         }
-        if let Some(pacing) = pair.sender().decision().pacing {
+        if let Some(pacing) = connection.sender().decision().pacing {
             self.recorder.sample(at, Gauge::Flow(SeriesKind::Pacing, flow), pacing.as_mbit_f64());
         }
     }
@@ -777,7 +783,7 @@ impl World {
 
     pub(crate) fn end_component(&self, number: usize, end: End) -> Component {
         let place = 2 * number as u32 + u32::from(end == End::Caller);
-        Component(self.first_pair() + place)
+        Component(self.first_connection() + place)
     }
 
     /// The component number of the first terminal.
@@ -796,7 +802,7 @@ impl World {
     }
 
     /// The component number of the first connection's first end.
-    fn first_pair(&self) -> u32 {
+    fn first_connection(&self) -> u32 {
         self.first_atp() + 2 * self.atp.len() as u32
     }
 
