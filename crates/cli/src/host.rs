@@ -4,7 +4,7 @@ use crate::law::{Law, Terminal};
 use crate::{flag, note, say};
 use clap::{Args as ClapArgs, ValueEnum};
 use lasthop_agents::ap;
-use lasthop_agents::host::{Cast, Config, Host, NOTICE_PORT, Summary, Way};
+use lasthop_agents::host::{Config, Destination, Host, NOTICE_PORT, Summary, Way};
 use lasthop_laws::{Place, Value};
 use lasthop_report::TerminalAccount;
 use lasthop_signals::MacAddress;
@@ -33,8 +33,8 @@ pub struct Args {
     #[arg(long, value_name = "MAC")]
     bss: Option<MacAddress>,
     /// How other terminals are told that this one sends; all ways are heard
-    #[arg(long, value_enum, default_value_t = CastArg::Broadcast, requires = "key")]
-    notices: CastArg,
+    #[arg(long, value_enum, default_value_t = DestinationArg::Broadcast, requires = "key")]
+    notices: DestinationArg,
     /// UDP port of notices, the same for all terminals of a network
     #[arg(long, value_name = "PORT", default_value_t = NOTICE_PORT, value_parser = clap::value_parser!(u16).range(1..), requires = "key")]
     port: u16,
@@ -52,7 +52,7 @@ pub struct Args {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum CastArg {
+enum DestinationArg {
     /// By IPv4 broadcasts
     Broadcast,
     /// By IPv4 multicasts
@@ -146,10 +146,10 @@ impl Args {
             },
             key: self.key.clone(),
             bssid: self.bss,
-            cast: match self.notices {
-                CastArg::Broadcast => Cast::Broadcast,
-                CastArg::Multicast => Cast::Multicast,
-                CastArg::Multicast6 => Cast::Multicast6,
+            destination: match self.notices {
+                DestinationArg::Broadcast => Destination::Broadcast,
+                DestinationArg::Multicast => Destination::Multicast,
+                DestinationArg::Multicast6 => Destination::Multicast6,
             },
             port: self.port,
             log: self.log.clone(),

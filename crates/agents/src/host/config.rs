@@ -16,7 +16,7 @@ pub enum Way {
 
 /// To whom notices go. All kinds are heard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Cast {
+pub enum Destination {
     /// To everybody on the link, over IPv4.
     #[default]
     Broadcast,
@@ -40,7 +40,7 @@ pub struct Config {
     /// The network's BSSID; `None`: what the driver says.
     pub bssid: Option<MacAddress>,
     /// To whom notices go.
-    pub cast: Cast,
+    pub destination: Destination,
     /// The port of notices.
     pub port: u16,
     /// Where the log goes.
@@ -62,7 +62,7 @@ impl Config {
             way: None,
             key: None,
             bssid: None,
-            cast: Cast::default(),
+            destination: Destination::default(),
             port: NOTICE_PORT,
             log: None,
             drop_privileges: true,

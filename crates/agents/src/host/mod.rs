@@ -38,7 +38,7 @@ mod watch;
 #[cfg(not(feature = "bpf"))]
 pub use absent::Host;
 pub use ca_entries::{CaCounter, CaEntries};
-pub use config::{Cast, Config, Summary, Way};
+pub use config::{Config, Destination, Summary, Way};
 pub use error::HostError;
 pub use fields::{FIELDS, Field, Kind, SCHEMA, Value};
 pub use filter::{Filter, FilterError};

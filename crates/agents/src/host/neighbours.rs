@@ -3,7 +3,7 @@
 //! Terminals tell each other by UDP, within the link, signed with the network's key; what is not, what was sent long ago
 //! and what has been heard before has no influence. Notices have DSCP CS6, so that a Wi-Fi station's do not wait behind its own data.
 
-use super::config::Cast;
+use super::config::Destination;
 use crate::tunnel::keys::Key;
 use crate::tunnel::poll::Poll;
 use crate::tunnel::{Error, clock};
@@ -91,14 +91,14 @@ impl Neighbours {
     /// [`Error::Address`] if the port is taken; [`Error::System`].
     pub(super) fn open(
         iface: (&str, u32),
-        (cast, port): (Cast, u16),
+        (destination, port): (Destination, u16),
         (bssid, key): (MacAddress, &Key),
         (poll, token): (&Poll, u64),
     ) -> Result<Neighbours, Error> {
-        let to = match cast {
-            Cast::Broadcast => (Domain::IPV4, SocketAddr::from((Ipv4Addr::BROADCAST, port))),
-            Cast::Multicast => (Domain::IPV4, SocketAddr::from((GROUP4, port))),
-            Cast::Multicast6 => (Domain::IPV6, SocketAddr::from((GROUP6, port))),
+        let to = match destination {
+            Destination::Broadcast => (Domain::IPV4, SocketAddr::from((Ipv4Addr::BROADCAST, port))),
+            Destination::Multicast => (Domain::IPV4, SocketAddr::from((GROUP4, port))),
+            Destination::Multicast6 => (Domain::IPV6, SocketAddr::from((GROUP6, port))),
         };
         let sockets = listen(iface, to, (poll, token))?;
         let mut own = [0; 8];

@@ -84,7 +84,7 @@ impl Host {
                     return Err(Error::Bounds(said));
                 };
                 let iface = (config.iface.as_str(), index);
-                Some(Neighbours::open(iface, (config.cast, config.port), (bssid, key), (&poll, HEARD))?)
+                Some(Neighbours::open(iface, (config.destination, config.port), (bssid, key), (&poll, HEARD))?)
             }
             None => {
                 (config.say)("no --key: neighbours are neither told nor heard, and the law counts this terminal alone");

@@ -4,7 +4,7 @@
 
 use crate::support;
 
-use lasthop_agents::host::{Cast, Config, Guard, Host, Summary, Way};
+use lasthop_agents::host::{Config, Destination, Guard, Host, Summary, Way};
 use lasthop_agents::tunnel::keys::pair;
 use lasthop_laws::{Bounds, Choice, Place};
 use lasthop_signals::{MacAddress, Node, Notice};
@@ -200,17 +200,17 @@ fn terminals_count_each_other_and_nobody_else() {
     let folder = tempfile::tempdir().expect("a directory");
     let (all, key) = (folder.path().join("all"), folder.path().join("key"));
     pair(&all, Node(0), &key, false).expect("a key");
-    let config = |name: &str, cast| Config {
+    let config = |name: &str, destination| Config {
         key: Some(key.clone()),
         bssid: Some(BSSID),
-        cast,
+        destination,
         log: Some(folder.path().join(name)),
         // The test's own threads go on with what they have.
         drop_privileges: false,
         ..Config::new("w0", &cgroup)
     };
-    let one = Agent::start(&link[0], config("one", Cast::Broadcast));
-    let two = Agent::start(&link[1], config("two", Cast::Multicast6));
+    let one = Agent::start(&link[0], config("one", Destination::Broadcast));
+    let two = Agent::start(&link[1], config("two", Destination::Multicast6));
     let uploads = [
         Upload::start(&link[0], &link[2], "10.125.1.3:0", "cubic"),
         Upload::start(&link[1], &link[2], "10.125.1.3:0", "cubic"),
