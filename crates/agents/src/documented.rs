@@ -75,7 +75,7 @@ fn page() -> BTreeMap<String, BTreeMap<String, (String, String)>> {
 }
 
 #[test]
-fn every_part_of_the_page_is_of_a_kind_of_line_and_every_field_has_its_unit_and_a_meaning() {
+fn the_page_documents_each_line_and_each_field_with_its_unit() {
     let page = page();
     let kinds = BTreeSet::from([
         AP_INTERVAL,

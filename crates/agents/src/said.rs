@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_right_that_is_missing_is_told_apart_from_what_the_verifier_refuses() {
+    fn a_missing_permission_differs_from_a_verifier_refusal() {
         let [eperm, eacces] = [libc::EPERM, libc::EACCES].map(libbpf_rs::Error::from_raw_os_error);
         let told = explain(&eperm, "libbpf: Couldn't load trivial BPF program.");
         assert!(told.starts_with("Operation not permitted") && told.ends_with("with `--user NAME`"), "{told}");

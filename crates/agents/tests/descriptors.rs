@@ -15,7 +15,7 @@ use std::net::{TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 #[test]
-fn a_station_without_descriptors_waits_for_some_and_silent_programs_make_room() {
+fn a_station_out_of_descriptors_waits_and_ends_silent_programs() {
     let dir = tempfile::tempdir().expect("a directory");
     let key = dir.path().join("1");
     keys::pair(&dir.path().join("proxy"), Node(1), &key, false).expect("paired");

@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 const SERVICE: &str = "10.96.3.2:8080";
 
 #[test]
-fn a_proxy_without_descriptors_rests_and_takes_those_who_wait_when_there_are_some() {
+fn a_proxy_out_of_descriptors_serves_waiting_callers_later() {
     if !available("transparent mode") {
         return;
     }

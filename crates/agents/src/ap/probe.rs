@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hardware_in_the_way_hinders_and_what_nobody_may_see_is_not_called_missing() {
+    fn an_accelerator_hinders_and_no_permission_is_unexamined() {
         let ecm = offload::Bypass::Accelerator { module: "ecm", what: "Qualcomm Enhanced Connection Manager" };
         let judged = |found| {
             let check = judge(found);

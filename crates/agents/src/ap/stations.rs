@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_station_is_found_by_its_hardware_address_and_a_given_name_goes_first() {
+    fn stations_are_found_by_mac_and_a_given_name_wins() {
         let [a, b, c] = [1, 2, 3].map(|n| (IpAddr::from([10, 0, 0, n]), Some([2, 0, 0, 0, 0, n])));
         let mut stations = Stations::new(&[(b.0, Node(9))]);
         assert_eq!(stations.of(a.0, a.1), None, "the driver has not spoken yet");

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_have_filled_the_queue_with_is_forgotten_when_they_have_gone() {
+    fn backlog_of_departed_flows_is_forgotten() {
         let mut averages = Averages::default();
         // Ten packets of others between two of ours, all in one queue.
         for n in 1..100 {

@@ -192,7 +192,7 @@ fn begun(run: &Run) -> usize {
 }
 
 #[test]
-fn with_a_key_whatever_is_cut_turned_repeated_or_forged_changes_nothing() {
+fn with_a_key_damaged_or_forged_packets_change_nothing() {
     let config = ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &[4; 32]));
     let laws = prop::sample::select(vec!["adaptive", "aggressive", "default", "cubic"]);
@@ -263,7 +263,7 @@ fn without_a_key_a_forged_header_keeps_no_stream_from_its_end() {
 }
 
 #[test]
-fn without_a_key_a_forged_acknowledgement_ends_a_stream_with_the_reason() {
+fn without_a_key_a_forged_ack_ends_the_stream_with_a_reason() {
     let lie: Lie = (false, |header| header.number = header.number.wrapping_add(40));
     let data = data(3_000_000);
     let mut ends = Vec::new();
@@ -317,7 +317,7 @@ fn a_recorded_connection_makes_no_second_one() {
 }
 
 #[test]
-fn a_flood_of_questions_leaves_one_connection_alone_and_costs_bounded_memory() {
+fn a_flood_of_opens_costs_bounded_memory_and_no_connection() {
     let mut listening = listening(None);
     let mut bytes = Vec::new();
     for n in 0..200_000u32 {

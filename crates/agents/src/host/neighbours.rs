@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_notice_counts_once_and_what_is_forged_replayed_or_old_never() {
+    fn a_notice_counts_once_and_never_if_forged_replayed_or_old() {
         let mut own = neighbours();
         let good = signed(7, at(0), notice(9, 3));
         assert_eq!(own.admit_at(at(10), &good), Some(notice(9, 3)));
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restarted_terminal_counts_anew_and_one_that_shouts_is_heard_at_its_pace() {
+    fn a_restarted_terminal_counts_anew_and_floods_are_limited() {
         let mut own = neighbours();
         assert!(own.admit_at(at(0), &signed(7, at(0), notice(9, 3))).is_some());
         assert!(own.admit_at(at(100), &signed(7, at(100), notice(9, 0))).is_some(), "by its time");

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_learner_sends_trees_keeps_the_newest_and_another_goes_on_where_it_ended() {
+    fn a_new_learner_continues_from_the_newest_kept_tree() {
         let dir = tempfile::tempdir().expect("a directory");
         let (socket, out) = (dir.path().join("learn"), dir.path().join("tree"));
         let config = Config { socket: socket.clone(), out: Some(out.clone()), depth: 16, say: |_| {} };

@@ -299,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_beside_a_wireless_device_a_monitor_interface_can_be_made() {
+    fn a_monitor_interface_needs_a_wireless_device() {
         let devices = tempfile::tempdir().expect("a directory");
         for path in ["eth0", "wlan0/phy80211"] {
             std::fs::create_dir_all(devices.path().join(path)).expect("made");

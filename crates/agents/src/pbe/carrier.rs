@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secondary_carrier_is_the_terminals_once_it_is_given_something_there() {
+    fn a_secondary_carrier_is_own_from_its_first_allocation() {
         let text: String = (0..40).map(|tti| row(tti, if tti < 20 { 200 } else { 100 }, 10, 5000)).collect();
         let owns: Vec<bool> =
             subframes(1, known(None, None), &text).expect("a log").iter().map(|seen| seen.own.is_some()).collect();

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_cell_has_is_told_once_and_shared_by_those_who_get_data() {
+    fn capacity_is_reported_once_and_shared_by_receiving_flows() {
         let mut flows = flows();
         begin(&mut flows, 0, 7);
         begin(&mut flows, 0, 8);

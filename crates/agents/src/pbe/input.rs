@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_followed_through_growth_cuts_and_others_in_its_place() {
+    fn a_file_is_followed_through_growth_cuts_and_replacement() {
         let folder = tempfile::tempdir().expect("a directory");
         let path = folder.path().join("log");
         let mut input = Input::open(&path).expect("it may come later");

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_quiet_connections_were_told_and_what_beginners_may_have_is_the_spare_however_many_were_made() {
+    fn quiet_and_new_connections_together_fit_in_the_spare_budget() {
         for mbit in [1, 10, 50, 400, 10_000] {
             let (mut budget, mut servers, rate) = (budget(), Servers::new(), Rate::from_mbit(mbit));
             budget.look(NOW, rate, Bytes::ZERO, &mut servers);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_its_way_since_somebody_began_is_not_given_once_more_to_those_that_are_quiet() {
+    fn bytes_under_way_are_not_granted_again_to_quiet_connections() {
         let (mut budget, mut servers, rate) = (budget(), Servers::new(), Rate::from_mbit(50));
         for number in 1..=3 {
             servers.insert(number, Server::new(State::Resolving, LEAST));
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_a_burst_that_fills_the_wire_and_for_what_was_promised_before_the_rate_fell() {
+    fn room_covers_a_full_burst_and_what_was_promised_earlier() {
         let [fast, slow] = [400, 20].map(Rate::from_mbit);
         let rtt = Span::from_millis(20);
         let bursts = |rate: Rate| rate.bytes_in(rtt * 2).get();
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_has_brought_little_has_no_more_room_for_bursts_than_that_and_not_less_for_a_moment_of_a_higher_rate() {
+    fn burst_room_is_bounded_by_what_a_connection_has_brought() {
         let (fast, slow, rtt) = (Rate::from_mbit(480), Rate::from_mbit(20), Span::from_millis(20));
         let standing = ReceiveWindow::standing(ReceiveWindow::ALLOWANCE);
         let usual = |rate: Rate| Bytes::new(rate.bytes_in(rtt + standing).get()).scale(ROOM).get();

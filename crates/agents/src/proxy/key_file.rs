@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_read_again_when_it_has_changed_and_what_is_wrong_is_told_once() {
+    fn a_changed_key_file_is_reread_and_errors_are_logged_once() {
         let dir = tempfile::tempdir().expect("a directory");
         let (path, out) = (dir.path().join("proxy"), |name: &str| dir.path().join(name));
         keys::pair(&path, Node(1), &out("1"), false).expect("paired");

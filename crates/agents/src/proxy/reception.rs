@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_another_key_is_shut_out_and_what_was_answered_before_is_void() {
+    fn a_changed_key_shuts_out_the_station_and_voids_answers() {
         let mut reception = reception();
         let challenge = challenge(&mut reception, at(0));
         let initiator = ask(9, challenge);
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_station_is_challenged_and_then_answered_once_for_every_question() {
+    fn each_initiation_is_challenged_then_answered_once() {
         let mut reception = reception();
         let challenge = challenge(&mut reception, at(0));
         let mut initiator = ask(1, challenge);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn recorded_initiations_cost_no_exponentiation_and_take_nobodys_place() {
+    fn replayed_initiations_cost_no_exponentiation_or_session() {
         let mut reception = reception();
         // A day's worth of genuine initiations.
         let mut recorded = Vec::new();

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_told_together_with_their_reason_and_a_flood_of_them_in_few_lines() {
+    fn refusals_are_logged_with_reasons_and_floods_in_few_lines() {
         let (mut refusals, home) = (Refusals::new(), "[::ffff:192.0.2.9]:4000".parse().expect("an address"));
         assert_eq!(refusals.take(at(0)), None);
         for ms in 0..3 {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn two_agents_with_one_key_are_told_and_one_that_was_started_again_is_not() {
+    fn two_agents_with_one_key_are_logged_but_a_restart_is_not() {
         let (mut refusals, home) = (Refusals::new(), "192.0.2.9:4000".parse().expect("an address"));
         for (ms, station) in [(0, 1), (1_000, 2), (2_000, 3), (90_000, 3)] {
             refusals.replaced(at(ms), home, Node(station));

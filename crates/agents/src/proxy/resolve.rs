@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_comes_just_before_the_bell_is_silenced_is_heard() {
+    fn an_answer_just_before_the_eventfd_is_read_is_not_lost() {
         let resolver = Resolver::new().expect("an eventfd");
         let found = resolver.next(|bell| {
             let answer = Answer { session: 1, stream: 2, addresses: Vec::new(), asked: None };
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_no_names_and_a_new_session_of_a_station_has_the_names_of_its_last() {
+    fn addresses_need_no_lookup_and_a_new_session_shares_the_limit() {
         let mut resolver = Resolver::new().expect("an eventfd");
         let addresses = MOST_IN_ALL as u32 + 1;
         for stream in 0..addresses {

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_has_a_turn_in_every_period_and_nobody_waits_for_all() {
+    fn every_session_has_one_turn_per_period() {
         for all in [1, 2, 7, 8, 9, 100, 333] {
             let sessions: BTreeMap<u32, ()> = (0..all).map(|n| (n * 3, ())).collect();
             let (mut rotation, mut seen) = (Rotation::default(), BTreeMap::new());

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn who_begins_anew_finds_room_for_ten_segments_however_densely_its_last_ones_lay() {
+    fn a_restarting_connection_has_room_for_ten_segments() {
         const FIRST: u64 = 10 * LEAST;
         let (mut socket, mut server) = connection(FIRST);
         let mut window = Window::new();
@@ -303,7 +303,7 @@ mod tests {
 
     /// A proxy that is held up just when a connection has brought its first segments.
     #[test]
-    fn what_comes_while_nobody_looks_finds_no_more_room_than_it_may_have_though_the_first_segments_lay_thin() {
+    fn thin_first_segments_do_not_open_more_room_than_the_limit() {
         const FIRST: u64 = 10 * LEAST;
         const LIMIT: u64 = 100_000;
         let (socket, mut server) = connection(FIRST);
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn many_segments_are_taken_for_dense_once_though_there_was_room_for_them_already() {
+    fn many_segments_are_assumed_dense_once_until_measured() {
         const MANY: u64 = 100 * LEAST;
         let (socket, _server) = connection(LEAST);
         let mut window = Window::new();
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_takes_back_what_a_connection_was_given_before_it_went_quiet() {
+    fn a_request_takes_back_the_window_of_a_quiet_connection() {
         const MUCH: u64 = 60 * LEAST;
         // A thread of its own: the namespace is gone with it.
         let ran = std::thread::spawn(|| {

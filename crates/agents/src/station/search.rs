@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn with_no_address_that_can_be_opened_the_first_ones_error_is_told() {
+    fn if_no_address_opens_the_first_error_is_reported() {
         let all = addresses();
         assert_eq!(Search::begin(Time::ZERO, all.into_iter(), Err::<(), _>).err(), Some(all[0]));
     }

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paths_is_good_as_long_and_for_that_address_only_and_is_no_part_of_an_initiations() {
+    fn path_challenges_are_bound_to_time_address_and_purpose() {
         let (challenger, from) = (Challenger::new([1; 32]), "192.0.2.7:5000".parse().expect("an address"));
         let data = challenger.path(at(109), Node(3), from);
         for (now, expected) in [(100, true), (109, true), (119, true), (120, false), (99, false)] {

@@ -272,7 +272,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn only_who_holds_the_key_can_challenge_and_only_what_was_asked() {
+    fn only_a_key_holder_can_challenge_a_sent_initiation() {
         let (key, from_proxy) = (Key::new([7; 32]), [9; CHALLENGE]);
         let [initiator, other] = [11, 12].map(|number| Initiator::new(Node(3), &key, wish(number)));
         let asked = message(initiator.datagram());

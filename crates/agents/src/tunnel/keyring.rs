@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_go_on_over_a_renewal_and_are_opened_once_under_whichever_keys() {
+    fn packet_numbers_continue_over_renewal_and_open_once() {
         let (mut station, mut proxy) = pair();
         assert_eq!(pass(at(1), &mut station, &mut proxy, 0), Ok(true));
         let mut late = Vec::new();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_the_other_end_never_used_do_not_push_out_those_that_it_uses() {
+    fn unused_keys_do_not_replace_keys_in_use() {
         let (mut station, mut proxy) = pair();
         assert_eq!(pass(at(1), &mut proxy, &mut station, 0), Ok(true));
         for number in [11, 12, 13] {

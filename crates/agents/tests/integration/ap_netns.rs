@@ -273,21 +273,21 @@ fn limit_and_let_go(v6: bool, opener: Opener) {
 }
 
 #[test]
-fn ipv4_flows_opened_by_the_station_are_limited_until_the_agent_is_killed() {
+fn ipv4_flows_from_the_station_are_limited_until_agent_death() {
     if available("the agent on a real path") {
         limit_and_let_go(false, Opener::Receiver);
     }
 }
 
 #[test]
-fn ipv6_flows_opened_by_the_server_are_limited_until_the_agent_is_killed() {
+fn ipv6_flows_from_the_server_are_limited_until_agent_death() {
     if available("the agent on a real path") {
         limit_and_let_go(true, Opener::Sender);
     }
 }
 
 #[test]
-fn a_terminated_agent_leaves_nothing_and_two_do_not_share_an_interface() {
+fn a_terminated_agent_leaves_nothing_and_a_second_is_refused() {
     if !available("the agent on a real path") {
         return;
     }
@@ -342,7 +342,7 @@ fn farewell(said: &str) -> Option<f64> {
 }
 
 #[test]
-fn filters_of_a_killed_agent_pass_everything_and_are_cleaned_up() {
+fn filters_of_a_killed_agent_pass_all_and_are_cleaned_up() {
     if !available("the agent on a real path") {
         return;
     }

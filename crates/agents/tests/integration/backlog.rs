@@ -45,7 +45,7 @@ fn begin_together(connections: usize) -> (Vec<Slot>, Vec<usize>, bool) {
 }
 
 #[test]
-fn one_connection_and_many_that_begin_together_stay_within_the_bound() {
+fn one_or_many_simultaneous_connections_keep_the_bound() {
     if !available("edge proxy") {
         return;
     }

@@ -121,7 +121,7 @@ fn call() -> TcpStream {
 }
 
 #[test]
-fn many_that_call_at_one_moment_stay_within_the_bound_and_are_served_alike() {
+fn simultaneous_callers_keep_the_bound_and_are_served_alike() {
     if !available("transparent mode") {
         return;
     }

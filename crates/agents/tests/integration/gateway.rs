@@ -116,8 +116,7 @@ fn pair(folder: &Path) -> [std::path::PathBuf; 2] {
 }
 
 #[test]
-fn a_connection_outlives_its_keys_and_ends_with_the_gateway_that_holds_its_other_end() {
-    machine::share(module_path!());
+fn a_connection_outlives_its_keys_and_ends_with_its_gateway() {
     let folder = tempfile::tempdir().expect("a directory");
     let [all, key] = pair(folder.path());
     let target = echo();

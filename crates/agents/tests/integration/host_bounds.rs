@@ -58,7 +58,7 @@ fn open(states: &[TcpInfo]) -> impl Iterator<Item = &TcpInfo> {
 }
 
 #[test]
-fn an_upload_stays_within_its_bounds_as_long_as_somebody_says_so() {
+fn an_upload_keeps_its_bounds_until_they_expire() {
     let Some(cgroup) = available("bounds on windows").then(|| cgroup::own("bounds on windows")).flatten() else {
         return;
     };
@@ -96,7 +96,7 @@ fn an_upload_stays_within_its_bounds_as_long_as_somebody_says_so() {
 }
 
 #[test]
-fn a_clamp_keeps_windows_from_being_too_large_and_opens_in_steps() {
+fn a_clamp_bounds_windows_and_opens_in_steps() {
     let Some(cgroup) = available("clamps").then(|| cgroup::own("clamps")).flatten() else { return };
     let pair = Pair::new(122);
     let mut guard = pair.guard(&cgroup, Way::Clamp);

@@ -288,8 +288,7 @@ fn between_probes(bpf: &mut PbeLawSkel<'static>, keep_probing: bool) -> Vec<u64>
 }
 
 #[test]
-fn a_probe_that_found_more_is_followed_by_the_next_one_if_that_was_chosen() {
-    machine::share(module_path!());
+fn with_keep_probing_a_successful_probe_is_followed_by_another() {
     let Some(mut bpf) = loaded() else { return };
     // A phase lasts an RTprop of 40 ms and the ACK behind it: one that drains, or seven that do not probe. The first stretch begins anywhere, the last
     // one is cut off.

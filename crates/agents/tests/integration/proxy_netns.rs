@@ -163,7 +163,7 @@ fn middle(world: &World, mut judge: impl FnMut(bool, &[u8]) -> usize + Send + 's
 }
 
 #[test]
-fn data_passes_both_ways_at_the_rate_and_the_backlog_stays_within_its_bound() {
+fn data_passes_both_ways_at_the_rate_within_the_backlog_bound() {
     if !available("edge proxy") {
         return;
     }
@@ -311,7 +311,7 @@ fn connected_is(world: &World, request: &[u8], code: u8) {
 }
 
 #[test]
-fn losses_and_repetitions_on_the_way_do_no_harm_and_repetitions_are_refused() {
+fn lost_packets_do_no_harm_and_repeated_ones_are_refused() {
     if !available("edge proxy") {
         return;
     }
@@ -345,7 +345,7 @@ fn losses_and_repetitions_on_the_way_do_no_harm_and_repetitions_are_refused() {
 }
 
 #[test]
-fn a_station_with_a_wrong_key_gets_nowhere_and_both_ends_say_so_while_they_run() {
+fn a_wrong_key_is_refused_and_logged_at_both_ends() {
     if !available("edge proxy") {
         return;
     }
@@ -422,7 +422,7 @@ fn ten_seconds_of_silence_cost_a_connection_nothing_but_time() {
 }
 
 #[test]
-fn a_proxy_that_was_started_again_is_noticed_and_its_connections_end_at_once() {
+fn a_proxy_restart_is_noticed_and_ends_its_connections() {
     if !available("edge proxy") {
         return;
     }
@@ -451,7 +451,7 @@ fn a_proxy_that_was_started_again_is_noticed_and_its_connections_end_at_once() {
 }
 
 #[test]
-fn a_station_that_roams_keeps_its_connections_and_so_does_one_whose_keys_are_renewed() {
+fn roaming_and_key_renewal_keep_connections() {
     if !available("edge proxy") {
         return;
     }
@@ -562,7 +562,7 @@ fn a_translation_that_is_forgotten_costs_a_round_trip() {
 }
 
 #[test]
-fn who_repeats_a_stations_packets_first_does_not_get_what_is_for_the_station() {
+fn a_replaying_host_does_not_receive_the_stations_packets() {
     if !available("edge proxy") {
         return;
     }
@@ -691,7 +691,7 @@ fn packets_are_as_long_as_the_path_allows() {
 }
 
 #[test]
-fn a_link_whose_mtu_shrinks_is_noticed_and_a_way_that_is_shut_ends_nothing() {
+fn a_shrinking_mtu_is_noticed_and_a_blocked_path_ends_nothing() {
     if !available("edge proxy") {
         return;
     }
@@ -754,7 +754,7 @@ fn the_tunnel_passes_over_ipv6_as_over_ipv4() {
 
 /// Sends a UDP datagram from port 0, which no socket does.
 #[test]
-fn the_addresses_of_a_proxy_are_tried_in_turn_until_one_answers() {
+fn proxy_addresses_are_tried_in_turn_until_one_answers() {
     if !available("edge proxy") {
         return;
     }
@@ -819,7 +819,7 @@ fn what_comes_from_port_0_is_refused_and_ends_nothing() {
 
 #[cfg(feature = "bpf")]
 #[test]
-fn connections_to_a_stations_address_are_brought_to_it_and_nothing_works_on_when_the_proxy_has_gone() {
+fn connections_to_a_station_address_need_a_running_proxy() {
     if !available("transparent mode") {
         return;
     }
@@ -872,7 +872,7 @@ fn echoes(socket: &mut TcpStream) -> bool {
 
 #[cfg(feature = "bpf")]
 #[test]
-fn what_the_proxy_has_nothing_to_do_with_takes_its_ordinary_way() {
+fn other_traffic_bypasses_the_proxy() {
     if !available("transparent mode") {
         return;
     }
@@ -965,7 +965,7 @@ fn until(what: &str, mut so: impl FnMut() -> bool) {
 }
 
 #[test]
-fn a_monitor_that_goes_down_or_away_ends_nothing_and_is_read_again_when_it_is_back() {
+fn a_lost_monitor_ends_nothing_and_is_reopened() {
     if !available("edge proxy") {
         return;
     }
@@ -1016,7 +1016,7 @@ fn a_monitor_that_goes_down_or_away_ends_nothing_and_is_read_again_when_it_is_ba
 }
 
 #[test]
-fn a_key_that_is_replaced_shuts_the_old_one_out_of_a_proxy_that_runs() {
+fn a_replaced_key_shuts_out_the_old_one_in_a_running_proxy() {
     if !available("edge proxy") {
         return;
     }

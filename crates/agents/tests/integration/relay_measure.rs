@@ -158,7 +158,7 @@ fn readable(tap: &File, ms: u16) -> bool {
 }
 
 #[test]
-fn a_token_bucket_shows_in_the_delay_and_trains_count_as_their_datagrams() {
+fn a_token_bucket_shows_in_delay_and_trains_count_by_datagram() {
     if !available("the relay's measurement") {
         return;
     }

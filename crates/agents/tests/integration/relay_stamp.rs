@@ -275,7 +275,7 @@ fn every_datagram_of_a_train_is_stamped() {
 }
 
 #[test]
-fn packets_of_capable_transports_are_marked_above_the_threshold() {
+fn ecn_capable_packets_are_marked_above_the_threshold() {
     if !available("the relay's program") {
         return;
     }

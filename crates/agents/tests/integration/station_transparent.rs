@@ -99,7 +99,7 @@ fn until(what: &str, mut so: impl FnMut() -> bool) {
 }
 
 #[test]
-fn programs_that_know_of_no_proxy_are_led_through_it_and_take_their_ordinary_way_without_it() {
+fn unaware_programs_use_the_proxy_or_else_the_ordinary_path() {
     if !available("transparent mode at the station") {
         return;
     }

@@ -108,7 +108,7 @@ impl World {
 }
 
 #[test]
-fn a_wired_bottleneck_is_kept_short_by_its_qdisc_s_counters_alone() {
+fn qdisc_counters_alone_keep_a_wired_bottleneck_short() {
     if !available("wired bottleneck") {
         return;
     }
@@ -134,7 +134,7 @@ fn a_wired_bottleneck_is_kept_short_by_its_qdisc_s_counters_alone() {
 }
 
 #[test]
-fn in_shadow_mode_it_says_what_it_would_order_and_changes_nothing() {
+fn shadow_mode_logs_decisions_and_changes_nothing() {
     if !available("shadow mode") {
         return;
     }

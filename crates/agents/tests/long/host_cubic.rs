@@ -133,7 +133,7 @@ fn without_bounds_it_is_the_kernels_cubic() {
 }
 
 #[test]
-fn with_bounds_the_window_is_within_them_at_every_acknowledgement_in_state_open() {
+fn in_state_open_every_ack_leaves_the_window_within_bounds() {
     let Some(cgroup) = available("bounds at every ACK").then(|| cgroup::own("bounds at every ACK")).flatten() else {
         return;
     };

@@ -348,7 +348,7 @@ fn limited_connection() -> Flow {
 }
 
 #[test]
-fn a_stopping_agent_waits_for_windows_that_open_but_not_for_ever_and_not_for_sleepers() {
+fn a_stopping_agent_waits_for_opening_windows_with_a_limit() {
     let farewell = |idle: bool| {
         let memory = Memory::default();
         memory.flows.borrow_mut().insert(key([10, 0, 0, 1]), limited_connection());
@@ -362,7 +362,7 @@ fn a_stopping_agent_waits_for_windows_that_open_but_not_for_ever_and_not_for_sle
 }
 
 #[test]
-fn an_agent_that_packets_pass_by_opens_every_window_and_says_why_it_ends() {
+fn a_bypassed_agent_opens_all_windows_and_says_why_it_ends() {
     let memory = Memory::default();
     memory.flows.borrow_mut().insert(key([10, 0, 0, 1]), connection(START, 5));
     let bypassed = Turn::Then(Box::new(|memory: &Memory| {
@@ -379,7 +379,7 @@ fn an_agent_that_packets_pass_by_opens_every_window_and_says_why_it_ends() {
 }
 
 #[test]
-fn a_silent_driver_releases_everything_and_a_voice_takes_it_up_again() {
+fn a_silent_driver_releases_all_until_it_reports_again() {
     let memory = Memory::default();
     memory.flows.borrow_mut().insert(key([10, 0, 0, 1]), connection(START, 5));
     let limited = |expected: bool| {
@@ -420,7 +420,7 @@ fn a_silent_driver_releases_everything_and_a_voice_takes_it_up_again() {
 }
 
 #[test]
-fn messages_that_are_no_records_are_counted_and_cost_no_connection() {
+fn invalid_messages_are_counted_and_keep_the_connection() {
     let memory = Memory::default();
     memory.flows.borrow_mut().insert(key([10, 0, 0, 1]), connection(START, 5));
     let limited = |expected: bool| {
@@ -493,7 +493,7 @@ fn the_log_has_one_object_a_line_with_what_a_replay_needs() {
 }
 
 #[test]
-fn a_driver_that_contradicts_itself_is_told_once_counted_and_then_without_effect() {
+fn contradictory_records_are_logged_once_counted_and_ignored() {
     static SAID: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
     let memory = Memory::default();
     memory.flows.borrow_mut().insert(key([10, 0, 0, 1]), connection(START, 5));
@@ -520,7 +520,7 @@ fn a_driver_that_contradicts_itself_is_told_once_counted_and_then_without_effect
 }
 
 #[test]
-fn flows_that_carry_nothing_rest_and_leave_the_table_in_the_end() {
+fn idle_flows_rest_and_finally_leave_the_table() {
     let memory = Memory::default();
     // 1500 handshakes, of stations that are known by hardware address, and one flow that carries something.
     for n in 0..1_500u16 {
@@ -570,7 +570,7 @@ fn a_flow_that_wakes_up_is_the_same_and_is_limited_again() {
 }
 
 #[test]
-fn a_driver_that_closes_is_asked_ever_more_rarely_and_a_stop_is_seen_all_the_same() {
+fn a_closing_driver_is_retried_with_backoff_and_stops_are_seen() {
     let memory = Memory::default();
     // Whoever answers and closes at once, for 30 seconds of turns.
     let turns = (0..600).map(|_| Turn::Gone).collect();
@@ -720,7 +720,7 @@ mod full_table {
 }
 
 #[test]
-fn a_law_that_wants_segments_hears_them_before_the_interval_ends_and_is_told_when_some_are_missing() {
+fn a_law_hears_segments_in_their_interval_and_of_missed_ones() {
     let memory = Memory::default();
     // From 8 on it has carried 1448 octets, three segments without an MSS option; then it repeats them.
     let repeat = |memory: &Memory| {

@@ -113,7 +113,7 @@ fn the_truth_is_admitted_as_it_is() {
 }
 
 #[test]
-fn busy_time_that_jumps_by_100_s_costs_one_record_and_no_window() {
+fn a_busy_time_jump_costs_one_record_and_no_window() {
     let outcome = play(|_, record| *busy(record) += Span::from_secs(100));
     // More than the time on the channel, so for ever.
     assert_eq!(outcome.refused.len(), 301);
@@ -127,7 +127,7 @@ fn busy_time_that_jumps_by_100_s_costs_one_record_and_no_window() {
 }
 
 #[test]
-fn busy_time_that_exceeds_the_time_that_passed_is_refused_and_moves_nothing() {
+fn busy_time_beyond_elapsed_time_is_refused_without_effect() {
     // As a driver that began long ago could say.
     let outcome = play(|n, record| {
         record.report.channel.active += Span::from_secs(1_000);
@@ -244,7 +244,7 @@ fn a_rate_that_falls_counts_once_frames_are_as_slow() {
 }
 
 #[test]
-fn a_driver_that_begins_anew_costs_one_record_and_its_growth_goes_on() {
+fn a_driver_restart_costs_one_record_and_counting_goes_on() {
     let outcome = play(|n, record| {
         if n >= 200 {
             let at = record.at;

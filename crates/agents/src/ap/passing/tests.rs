@@ -182,7 +182,7 @@ impl Both {
 
 proptest! {
     #[test]
-    fn numbers_and_events_give_the_account_that_every_segment_gives(isn in any::<u32>(), steps in vec(any_step(), 1..200)) {
+    fn counters_and_events_match_a_per_segment_account(isn in any::<u32>(), steps in vec(any_step(), 1..200)) {
         let mut both = Both::open(isn);
         steps.iter().for_each(|step| both.step(step));
         both.cut();
@@ -235,7 +235,7 @@ fn a_flow_whose_events_are_lost_begins_anew_where_it_stands() {
 }
 
 #[test]
-fn a_flow_that_was_not_looked_at_from_its_beginning_begins_where_it_stands() {
+fn a_flow_first_seen_late_counts_from_where_it_stands() {
     let mut both = Both::open(1_000);
     // An interval passes in which there was no room for it.
     both.now += STEP;
@@ -250,7 +250,7 @@ fn a_flow_that_was_not_looked_at_from_its_beginning_begins_where_it_stands() {
 }
 
 #[test]
-fn events_of_a_flow_that_the_look_has_missed_wait_for_the_next_one() {
+fn events_of_an_unread_flow_wait_for_the_next_read() {
     let mut both = Both::open(1_000);
     let looked = both.now;
     both.step(&Step::Data { segments: 10 });

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_said_once_and_is_no_rest_however_long_nothing_leaves() {
+    fn waiting_is_reported_once_and_is_never_taken_for_rest() {
         let mut rest = Rest::default();
         assert_eq!(rest.look(NOW, true, 0), Some(Begins::Wait));
         assert_eq!(rest.look(NOW + REST, true, 0), None);

@@ -45,7 +45,7 @@ fn call() -> (TcpStream, Pipe, SocketAddr) {
 }
 
 #[test]
-fn a_caller_that_cannot_be_watched_is_broken_off_at_both_ends_and_others_are_served() {
+fn an_unwatchable_caller_is_reset_and_others_are_served() {
     let (mut session, poll) = (session(), Poll::new().expect("epoll"));
     let (mut refused, pipe, to) = call();
     // It is watched already, and so cannot be.
@@ -74,7 +74,7 @@ fn silent() -> (SocketAddr, impl Sized) {
 }
 
 #[test]
-fn a_host_that_does_not_answer_at_one_address_is_tried_at_the_next_while_there_is_time() {
+fn unreachable_addresses_are_skipped_until_the_deadline() {
     let ((mut session, poll), (silent, _kept)) = ((session(), Poll::new().expect("epoll")), silent());
     let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
     let address = listener.local_addr().expect("an address");
@@ -206,7 +206,7 @@ impl Moving {
 }
 
 #[test]
-fn a_station_that_moves_is_followed_after_one_round_trip_and_packets_go_where_they_went_until_then() {
+fn a_moved_station_is_followed_after_one_round_trip() {
     let (home, away) = (place(), place());
     let mut world = Moving::new(&home);
     let mut now = NOW;
@@ -228,7 +228,7 @@ fn a_station_that_moves_is_followed_after_one_round_trip_and_packets_go_where_th
 }
 
 #[test]
-fn who_repeats_a_stations_packets_first_gets_challenges_and_no_more_than_three_times_what_he_sent() {
+fn replayed_packets_get_a_challenge_within_3x() {
     let (home, thief) = (place(), place());
     let mut world = Moving::new(&home);
     let mut now = NOW;

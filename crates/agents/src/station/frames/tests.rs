@@ -81,7 +81,7 @@ const FLOOD: u32 = 12_000;
 const AT_ONCE: Span = Span::from_micros(200);
 
 #[test]
-fn a_slot_that_lacks_frames_is_silent_and_those_behind_it_are_told_from_arrival_times_until_one_is_whole() {
+fn slots_after_lost_frames_use_arrival_times_until_all_is_read() {
     // A thread may leave its namespace, and takes nothing of the others' with it.
     let done = std::thread::spawn(|| {
         if !nix::unistd::geteuid().is_root() || unshare(CloneFlags::CLONE_NEWNET).is_err() {
