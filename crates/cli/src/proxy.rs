@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn stations_in_cells_are_served_by_pbe_unless_all_have_one_rate() {
+    fn cell_stations_use_pbe_unless_all_have_one_rate() {
         let line = |line: &str| {
             let line = ["proxy", "--keys", "k"].into_iter().chain(line.split_whitespace());
             Line::try_parse_from(line).map(|line| line.args.config().cells)
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn stations_and_every_law_have_the_same_slot_if_nobody_says_another() {
+    fn stations_and_all_laws_have_the_same_default_slot() {
         let slot = |line| match rule(line) {
             Rule::Law(choice) => choice.interval().expect("it has slots"),
             Rule::Fixed(rate) => panic!("{rate}"),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_that_nothing_looks_at_is_refused_and_either_remedy_works() {
+    fn an_unused_flag_is_refused_and_either_remedy_works() {
         let refused = |line: &str| {
             let line = ["proxy", "--keys", "k"].into_iter().chain(line.split_whitespace());
             Line::parse_from(line).args.refuse_idle_flags().err().map(|error| error.to_string())
