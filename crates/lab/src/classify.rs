@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_socket_is_marked_with_is_read_as_its_class_in_both_ip_versions() {
+    fn the_class_is_read_from_the_dscp_in_both_ip_versions() {
         use AccessClass::{Background, BestEffort, Video, Voice};
         for class in [Background, BestEffort, Video, Voice] {
             let octet = crate::traffic::tos(class);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_for_a_stranger_comes_back_and_one_for_everybody_is_carried() {
+    fn unknown_unicast_comes_back_and_broadcast_is_carried() {
         assert!(packet(HopId(0), Node(0), frame(0x0800, &IPV4)).is_err());
         let mut everybody = frame(0x0806, &[0; 28]);
         everybody.bytes_mut()[..6].copy_from_slice(&[0xff; 6]);

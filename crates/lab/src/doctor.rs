@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_says_how_to_get_it_and_root_decides_over_the_lab() {
+    fn missing_items_say_how_to_get_them_and_the_lab_needs_root() {
         let findings = examine();
         for finding in &findings {
             if let State::Missing { why, get } = &finding.state {

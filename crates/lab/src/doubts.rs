@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_in_which_monitors_were_not_read_in_time_is_not_to_be_believed() {
+    fn a_run_with_late_monitor_reads_is_unreliable() {
         let of = |frames| {
             let unread = Unread { frames, ..Unread::default() };
             of_run(&EmulatorLog::default(), unread, Span::ZERO, 0, &[])
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn pbe_counts_if_all_agents_say_that_their_ends_agreed_and_kept_up() {
+    fn a_pbe_run_is_reliable_if_all_ends_agreed_and_kept_up() {
         let left = |account| Left { account, said: String::new() };
         let account = |agreed, lost| Some(PbeAccount { agreed, lost, ..PbeAccount::default() });
         let of = |expected, left: &[Left<PbeAccount>]| of_pbe(expected, left).collect::<Vec<_>>();

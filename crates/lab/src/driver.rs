@@ -96,7 +96,7 @@ mod tests {
     use std::io::Read;
 
     #[test]
-    fn a_reader_gets_every_report_as_one_record_and_a_slow_one_misses_some() {
+    fn each_report_is_one_record_and_slow_readers_miss_some() {
         let directory = std::env::temp_dir().join(format!("lasthop-driver-test-{}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a temporary directory");
         let path = directory.join("driver.sock");

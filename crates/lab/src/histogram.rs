@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_value_lies_in_a_bucket_whose_upper_end_is_at_most_a_thirty_second_above() {
+    fn buckets_end_at_most_a_thirty_second_above_their_values() {
         for exponent in 0..64 {
             for value in [1u64 << exponent, (1u64 << exponent) + (1u64 << exponent) / 3, u64::MAX >> exponent] {
                 let end = upper(bucket(value));

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_are_counted_apart_and_those_that_did_not_occur_are_left_out() {
+    fn kinds_are_counted_apart_and_empty_kinds_left_out() {
         let mut lateness = Lateness::default();
         (1..=100).for_each(|us| lateness.add(Kind::ModelEvent, Span::from_micros(us)));
         lateness.add(Kind::Delivery, Span::from_millis(7));

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_emulators_have_the_same_processor_and_a_left_one_is_free_again() {
+    fn emulators_never_share_a_cpu_and_a_released_one_is_reused() {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let claims: Vec<CpuClaim> = (0..processors + 2).map(|_| CpuClaim::claim()).collect();
         let mut taken: Vec<usize> = claims.iter().filter_map(|claim| claim.pinned_cpu().processor()).collect();

@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn segments_count_once_whatever_is_repeated_and_wherever_the_numbers_begin() {
+    fn segments_count_once_despite_repeats_and_any_first_number() {
         let sent =
             |ms: u64, seq: u32, len: u32| Departure { at: Time::ZERO + Span::from_millis(ms), ports: [1, 2], seq, len };
         let start = u32::MAX - 149;

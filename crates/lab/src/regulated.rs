@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_is_read_from_the_worlds_beginning_on_and_nonsense_is_left_out() {
+    fn a_log_is_read_from_the_start_time_and_bad_lines_skipped() {
         let log = written(&[slot(2500, 900)]) + "not JSON\n{}\n" + &written(&[slot(100, 900)]);
         let slots = parse(&log, at(2000));
         assert_eq!(slots, [slot(500, 900)]);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_joins_the_controllers_account_with_the_frames_on_the_air() {
+    fn a_summary_joins_the_controller_account_and_sent_frames() {
         let slots = parse(&written(&[slot(2500, 900), slot(2500, 1100)]), at(1000));
         let mut hop = HopLog::default();
         // A frame of 10 packets every 20 ms, 5 ms long, and an answer of 1 ms to every second; those before 1 s do not count.

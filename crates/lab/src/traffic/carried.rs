@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn intervals_of_both_ends_are_read_and_what_is_missing_is_named() {
+    fn intervals_of_both_ends_are_read_and_missing_keys_named() {
         let printed = r#"a word
 {"kind":"interval","from_s":0.0,"to_s":1.0,"bytes":1400,"packets":3,"retransmitted":1,"rtt_ms":12.5}
 {"kind":"interval","from_s":1.0,"to_s":1.5,"bytes":700,"packets":2,"retransmitted":0,"rtt_ms":null}

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_is_asked_until_it_grants_and_what_follows_belongs_to_the_stream() {
+    fn a_door_is_asked_until_it_grants_and_the_rest_is_stream_data() {
         const REFUSED: &str = "HTTP/1.1 503 no proxy yet\r\n\r\n";
         let at = agent(&[REFUSED, REFUSED, "HTTP/1.1 200 OK\r\nVia: x\r\n\r\nfirst bytes"]);
         let socket = call(Door { at: Some(at), tos: 0 }, Span::from_secs(5)).expect("granted").expect("in time");
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_an_error_and_a_refusal_that_lasts_is_no_connection() {
+    fn a_bad_answer_or_a_lasting_refusal_fails() {
         let nonsense = agent(&["nonsense\r\n\r\n"]);
         assert_eq!(
             call(Door { at: Some(nonsense), tos: 0 }, Span::from_secs(5)).expect_err("no HTTP").kind(),

@@ -118,7 +118,7 @@ fn an_agent_gets_two_hundred_and_fifty_reports_a_second() {
 }
 
 #[test]
-fn an_agent_that_leaves_or_does_not_exist_fails_the_run_with_its_own_words() {
+fn a_failed_or_missing_agent_fails_the_run_with_its_message() {
     if !is_root() {
         return;
     }
@@ -139,7 +139,7 @@ fn an_agent_that_leaves_or_does_not_exist_fails_the_run_with_its_own_words() {
 }
 
 #[test]
-fn what_a_killed_run_left_is_removed_at_the_next_start_and_what_lives_is_not() {
+fn leftovers_of_a_killed_run_are_removed_and_live_ones_kept() {
     if !is_root() {
         return;
     }

@@ -151,7 +151,7 @@ fn bbr_keeps_the_queue_below_one_bdp_after_startup() {
 }
 
 #[test]
-fn probes_fetches_and_ipv6_flows_cross_two_hops_to_three_stations() {
+fn probes_fetches_and_ipv6_cross_two_hops_to_three_stations() {
     if !is_root() {
         return;
     }

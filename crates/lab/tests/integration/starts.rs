@@ -16,7 +16,7 @@ fn in_the_lab(scenario: &Scenario, seed: u64) -> Vec<Time> {
 }
 
 #[test]
-fn streams_start_at_the_same_moments_in_the_lab_and_in_the_simulator() {
+fn streams_start_at_the_same_times_in_lab_and_simulator() {
     let scenario = scenario();
     for seed in 1..=5 {
         let world = lasthop_sim::build(&scenario, &scenario.laws()[0], Seed(seed), false).expect("valid parameters");
@@ -27,7 +27,7 @@ fn streams_start_at_the_same_moments_in_the_lab_and_in_the_simulator() {
 }
 
 #[test]
-fn repeating_streams_start_elsewhere_with_every_seed_and_bulk_ones_when_they_are_told_to() {
+fn repeating_streams_start_by_seed_and_bulk_ones_as_given() {
     let scenario = scenario();
     let (first, second) = (scenario.streams_for(Seed(1)), scenario.streams_for(Seed(2)));
     assert_eq!(first.len(), scenario.streams().len());
