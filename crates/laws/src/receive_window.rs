@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_sends_in_one_burst_a_round_trip_is_passed_on_without_a_gap_and_within_the_bound() {
+    fn one_burst_per_rtt_is_passed_on_without_gaps_and_bounded() {
         for ms in [5, 20, 100] {
             let (used, longest) = served(Span::from_millis(ms), Bytes::new(14_000));
             assert!(used > 0.99, "{ms} ms: {used}");
@@ -286,8 +286,8 @@ mod tests {
     }
 
     #[test]
-    fn who_begins_is_given_what_leaves_meanwhile_and_to_ask_again_changes_nothing() {
-        let mut slow_open = SlowOpen::default();
+    fn a_new_connection_gets_what_leaves_and_asking_again_is_free() {
+        let mut ramp = Ramp::default();
         let mut room = |left: u64, out: u64, idle: bool| {
             slow_open.available(Bytes::new(left), (Bytes::new(5_000), Bytes::new(out)), idle).get()
         };
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_together_get_what_is_left_and_each_in_proportion_to_what_it_asks() {
+    fn connections_share_what_is_left_in_proportion_to_demand() {
         // 25 000 octets on the wire, and 7500.
         let window_budget = |waiting, out| {
             let (rate, rtt, standing) = (Rate::from_mbit(10), Span::from_millis(20), Span::from_millis(6));

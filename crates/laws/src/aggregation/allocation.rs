@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn unequal_stations_at_the_cap_are_served_better_than_the_published_rule_says() {
+    fn unequal_stations_at_the_cap_beat_the_published_rule() {
         // PHY Mbit/s, T ms; Mbit/s and round in ms of the published rule, then of the optimum (C.2).
         let check = |rates: &[f64], target: f64, published: (f64, f64), optimal: (f64, f64)| {
             let hop = hop_48(rates);

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn three_slots_of_missing_packets_in_short_frames_are_a_backhaul() {
+    fn three_slots_missing_packets_in_short_frames_are_a_backhaul() {
         let mut detector = Detector::default();
         for n in 0..3 {
             assert_eq!(detector.clamp(), None, "after {n}");
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_are_one_and_what_is_missing_in_full_frames_waits_at_the_hop() {
+    fn streams_add_up_and_only_short_frames_count_as_missing() {
         let (short, full, whole) =
             (stream(1_000.0, 800.0, 12.0), stream(3_000.0, 2_000.0, 48.0), stream(900.0, 900.0, 12.0));
         let of = |streams: &[Stream]| Slot::of(streams.iter().copied()).expect("some");
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_goes_to_all_alike_and_what_one_does_not_want_to_the_others() {
+    fn capacity_is_shared_by_water_filling() {
         let of = |total, wanted: &[f64]| level(total, wanted.iter().copied());
         assert_eq!(of(90.0, &[100.0, 50.0, 40.0]), 30.0);
         assert_eq!(of(90.0, &[100.0, 10.0, 70.0]), 40.0);
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_a_queue_faster_than_the_path_seemed_to_carry_shows_that_it_is_back() {
+    fn a_fast_drain_shows_that_the_path_has_recovered() {
         let mut detector = Detector::default();
         detector.update(&slot(20_000.0, 20_000.0, 12.0));
         (0..3).for_each(|_| detector.update(&Slot { delay: Some(1.0), ..slot(10_000.0, 20.0, 12.0) }));
@@ -526,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_that_nobody_counts_are_forgotten_while_all_else_arrives() {
+    fn uncounted_losses_are_forgotten_while_packets_arrive() {
         let mut detector = Detector::default();
         (0..400).for_each(|_| detector.update(&slot(10_000.0, 9_800.0, 12.0)));
         (0..3).for_each(|_| detector.update(&slot(10_000.0, 8_000.0, 12.0)));
@@ -536,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_drift_apart_are_no_queue_and_a_queue_that_grows_is_no_drift() {
+    fn clock_drift_is_no_queue_and_a_growing_queue_is_no_drift() {
         let three = |detector: &mut Detector, delay: f64| {
             (0..3).for_each(|_| detector.update(&Slot { delay: Some(delay), ..slot(10_000.0, 8_000.0, 12.0) }));
             detector.clamp().expect("three slots") / 8_000.0

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overrun_hop_gets_what_it_delivers_less_what_stands_in_its_queue() {
+    fn an_overrun_hop_gets_its_delivery_rate_less_the_backlog() {
         let mut backlog = Backlog::default();
         backlog.update(&slot(9200.0, 4400.0, 64.0));
         // 2400 packets stand; all but a frame of them are to leave within the slot: 4400 - 2336 / 0.5 is below nothing.
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_come_later_than_frames_are_apart_have_found_no_room_though_frames_are_not_full() {
+    fn packets_later_than_the_frame_gap_mean_a_standing_queue() {
         let mut backlog = Backlog::default();
         backlog.update(&late(5190.0, 4590.0));
         // 300 packets stand; all but a frame of 39 leave within the slot.
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_of_packets_that_the_path_made_late_is_taken_back() {
+    fn findings_from_packets_delayed_by_the_path_are_reverted() {
         let mut backlog = Backlog::default();
         backlog.update(&slot(4500.0, 4500.0, 48.0));
         (0..4).for_each(|_| backlog.update(&late(5190.0, 4590.0)));
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_hold_what_they_have_held_lately_whatever_those_of_one_slot_did() {
+    fn frame_capacity_follows_recent_slots_not_a_single_one() {
         let mut backlog = Backlog::default();
         backlog.update(&slot(4500.0, 4500.0, 48.0));
         backlog.update(&Slot { level: 30.0, ..late(5190.0, 4590.0) });
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_in_which_the_data_rate_became_another_says_nothing_of_what_frames_hold() {
+    fn a_slot_with_a_rate_change_does_not_set_frame_capacity() {
         let mut found = Backlog::default();
         found.update(&late(5190.0, 4590.0));
         let holds = found.holds();
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_late_in_short_frames_or_was_lost_does_not_stand_at_the_hop() {
+    fn late_short_frames_and_losses_are_no_standing_queue() {
         for slot in [Slot { level: 20.0, ..late(5190.0, 4590.0) }, Slot { lost: 600.0, ..late(5190.0, 4590.0) }] {
             let mut backlog = Backlog::default();
             (0..20).for_each(|_| backlog.update(&slot));

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hop_that_has_changed_is_known_after_two_slots_and_averaged_from_then_on() {
+    fn a_changed_hop_is_known_after_two_slots_then_averaged() {
         let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
         overhead.update(0.05, 3.0, &shown(600e-6, 30e-6, 3.0, 10.0));
         for (c, level) in [(2.4e-3, 64.0), (600e-6, 15.0), (2.4e-3, 30.0)] {
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn one_strange_slot_strange_slots_to_either_side_and_short_frames_are_no_change() {
+    fn single_or_opposed_outliers_and_short_frames_are_no_change() {
         let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
         for c in [400e-6, 200e-6, 400e-6, 100e-6, 400e-6, 100e-6] {
             assert_eq!(overhead.update(0.05, 1.0, &shown(c, 30e-6, 1.0, 20.0)), Change::None, "{c}");
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_that_became_longer_say_nothing_of_the_overhead_while_data_rates_are_old() {
+    fn longer_rounds_with_stale_rates_do_not_set_the_overhead() {
         let mut overhead = Overhead::new(200e-6, OverheadRule::Access);
         // Packets take 70 us, and were said to take 32.
         let shown = shown(600e-6, 70e-6, 3.0, 50.0);
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_a_few_packets_that_show_less_are_believed_at_once_too() {
+    fn a_lower_overhead_from_small_frames_is_believed_at_once() {
         let as_before = || {
             let mut overhead = Overhead::new(8e-3, OverheadRule::Access);
             overhead.update(0.05, 1.0, &shown(8e-3, 30e-6, 1.0, 2.0));

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_adds_its_error_and_what_its_level_has_fallen_since_the_slot_before() {
+    fn a_slot_adds_its_error_and_the_fall_of_its_level() {
         let params = PiParams { integral: 10.0, proportional: 20.0, ..PiParams::default() };
         let levels = [Some(30), Some(36), Some(28), None, Some(40), Some(41)];
         let wanted = [
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proportional_gain_within_its_bound_settles_and_one_beyond_does_not() {
+    fn a_proportional_gain_settles_only_within_its_bound() {
         // The bound on 7.39e-3 (68 / 2 + K_P) is 1: K_P below 101.
         let levels = |proportional| -> Vec<f64> {
             let params = PiParams { proportional, ..PiParams::default() };
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_of_those_that_send_what_they_may_is_the_reference() {
+    fn the_reference_is_the_slowest_saturated_station() {
         let mut hop = Hop::new(&[390.0, 87.75]);
         let mut levels = Vec::new();
         for _ in 0..600 {

@@ -162,9 +162,9 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_shrinks_to_what_fits_and_comes_back_when_more_does() {
-        let mut short_queue = ShortQueue::new(10e-3);
-        let short = intervals(&mut short_queue, 100, 4e-3);
+    fn the_interval_shrinks_to_what_fits_and_recovers() {
+        let mut room = Room::new(10e-3);
+        let short = intervals(&mut room, 100, 4e-3);
         assert!(short[20..].iter().all(|interval| (2.5e-3..4.2e-3).contains(interval)), "{:?}", &short[20..]);
         // Slots with losses are few: one in eighteen.
         let lossy = short[20..].iter().filter(|interval| **interval > 4e-3 / (1.0 - LOSSY)).count();
@@ -174,8 +174,8 @@ mod tests {
     }
 
     #[test]
-    fn slots_with_losses_while_a_hop_becomes_slower_are_not_the_queues() {
-        let mut short_queue = ShortQueue::new(10e-3);
+    fn losses_while_a_hop_slows_are_not_blamed_on_the_queue() {
+        let mut room = Room::new(10e-3);
         for slot in 0..60 {
             assert!(!short_queue.update(if slot % 12 < 2 { 0.3 } else { 0.0 }, 0.0), "two, and then none for a while");
             assert!(!short_queue.update(0.0, 0.0));
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn room_that_is_not_quite_the_same_from_slot_to_slot_is_found_all_the_same() {
+    fn slightly_varying_queue_room_is_found() {
         for fits in [1e-3, 2e-3, 4e-3, 6e-3, 8e-3, 9.5e-3] {
             let mut short_queue = ShortQueue::new(10e-3);
             let mut lost = 0.0;

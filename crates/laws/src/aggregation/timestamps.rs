@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_slots_single_packets_and_clocks_that_go_back_are_borne() {
+    fn empty_slots_single_packets_and_backward_clocks_are_handled() {
         let mut arrivals = Arrivals::default();
         let empty = arrivals.feedback(STATION, 0, Time::ZERO, Time::ZERO);
         assert_eq!((empty.frames, empty.packets, empty.min_packets, empty.max_packets), (0, 0, 0, 0));
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_took_equally_long_came_alone_whatever_was_before_them() {
+    fn equally_long_packets_came_alone_whatever_preceded_them() {
         const UNSURE: Coefficients = Coefficients { intercept: -0.5, weights: [0.0; FEATURES] };
         // A queue stood before the pause: other delays.
         for before in [0, 1, 20] {

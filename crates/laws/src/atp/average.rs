@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_stamp_is_forgotten_after_as_long_as_the_longest_that_is_believed() {
+    fn a_damaged_stamp_is_forgotten_within_the_longest_delay() {
         let mut law = receiver(Variant::Adaptive);
         law.sense(at(0), &Signal::Stamp(ms(2)));
         law.sense(at(0), &Signal::Stamp(Span::from_micros(u64::from(u32::MAX))));

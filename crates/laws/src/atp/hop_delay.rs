@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_to_a_group_changes_no_average_and_leaves_the_head_of_the_line() {
+    fn multicast_changes_no_average_and_frees_the_head_of_line() {
         let mut node = HopDelay::new(Span::from_millis(1));
         node.on_queued(at(0));
         node.on_group_done(at(100));

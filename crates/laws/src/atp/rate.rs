@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn without_feedback_the_rate_is_halved_twice_and_then_nothing_is_sent() {
+    fn without_feedback_the_rate_halves_twice_then_stops() {
         let mut law = Rate::new(Params::default());
         assert_eq!(law.decide(at(0)).gap, Some(Span::MAX));
         law.sense(at(0), &told(10_000));

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_station_that_leaves_is_forgotten_and_may_come_back_with_fresh_counters() {
+    fn a_departed_station_may_return_with_fresh_counters() {
         let mut capacity = feed(|_| Span::ZERO);
         let last = capacity.hop.reports().back().expect("fed").clone();
         let mut gone = last.1.clone();

@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_before_the_driver_counts_for_the_hop_and_for_no_station() {
+    fn backlog_above_the_driver_counts_for_the_hop_only() {
         let mut sampler = Sampler::default();
         for ms in (0..=400).step_by(4) {
             let mut report = report(ms, 100);

@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn where_segments_were_missed_before_a_label_was_known_there_is_no_item() {
+    fn missed_segments_before_a_label_yield_no_item() {
         let timing = Timing { horizon: Span::from_millis(10), repair: Span::from_millis(100) };
         let (mut collector, mut items) = (Collector::new(timing), Vec::new());
         for ms in (0..1000).step_by(4) {

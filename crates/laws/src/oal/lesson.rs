@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_the_store_is_kept_for_time_in_which_nothing_was_tight() {
+    fn half_of_the_store_is_kept_for_explored_items() {
         let mut store = Store::default();
         (0..ITEMS).for_each(|n| store.push(n, true));
         (0..3 * ITEMS).for_each(|n| store.push(n, false));

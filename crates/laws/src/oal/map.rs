@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_below_what_fills_the_hop_is_its_round_trip_of_the_rate() {
+    fn a_window_that_does_not_fill_the_hop_is_rate_times_rtt() {
         let map = taught((0..50).map(|turn| 20_000 + 1_000 * turn), u64::MAX);
         let window = map.window(Rate::from_mbit(4)).expect("50 observations");
         // 4 Mbit/s over 20 ms, by extrapolation.
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_it_more_window_yields_nothing_and_the_inverse_stays_within_reason() {
+    fn above_the_bdp_windows_add_little_and_the_inverse_is_bounded() {
         let map = taught((0..50).map(|turn| 100_000 + 4_000 * turn), 10_000_000);
         let (half, twice) = (map.window(Rate::from_mbit(5)), map.window(Rate::from_mbit(20)));
         // Slope 1/4: half the rate is a sixteenth of the window.

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_modest_flow_leaves_goes_to_the_others_and_its_right_stays() {
+    fn the_unused_share_of_a_modest_flow_goes_to_the_others() {
         let claims = [claim(1.0, 90.0, 10e6), claim(1.0, 90.0, GREEDY), claim(1.0, 90.0, GREEDY)];
         assert_eq!(mbit(&by_airtime(&claims, 1.0)), vec![30.0, 40.0, 40.0]);
         assert_eq!(mbit(&by_capacity(&claims, Rate::from_mbit(90))), vec![30.0, 40.0, 40.0]);

@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_that_sees_no_drops_knows_nothing_where_only_they_tell() {
+    fn a_tree_without_drop_features_never_splits_on_drops() {
         let vectors = vectors(400, 5);
         for id in DROPS {
             let class = |vector: &Vector| if vector[id as usize] > 50.0 { LossClass::Bad } else { LossClass::Good };

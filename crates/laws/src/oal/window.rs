@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fifty_megabits_over_twenty_five_milliseconds_need_156_kilobytes() {
+    fn fifty_mbit_over_25_ms_need_156_kilobytes() {
         let w = for_rate(Rate::from_mbit(50), Span::from_millis(20), Span::from_millis(5), Bytes::new(1448));
         assert_eq!(w, Bytes::new(156_250));
     }

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn six_subframes_of_late_packets_leave_the_cell_and_as_many_lead_back() {
+    fn six_late_subframes_leave_the_cell_and_six_lead_back() {
         let each = |ms| match ms {
             0..200 => (2, 5, false),
             200..400 => (1, 35, false),

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn beside_a_full_queue_it_has_its_part_of_what_is_not_sent_again() {
+    fn beside_a_full_queue_it_gets_its_share_without_repeats() {
         let mut law = Receiver::new(Params::default());
         for n in 0..100 {
             // The other one's blocks come again in every fifth subframe.

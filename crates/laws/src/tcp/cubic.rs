@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_leaves_seven_tenths_and_a_second_one_below_it_makes_room() {
+    fn a_loss_leaves_0_7_and_a_second_one_converges_faster() {
         let mut cubic = Cubic::new(&setup());
         (0..90).for_each(|_| cubic.sense(Time::ZERO, &Signal::Ack(ack(1, 100))));
         assert_eq!(cwnd(&cubic), MSS * 100);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_follows_the_curve_to_the_old_maximum_in_k_seconds() {
+    fn the_window_reaches_the_old_maximum_in_k_seconds() {
         let mut cubic = Cubic::new(&setup());
         (0..990).for_each(|_| cubic.sense(Time::ZERO, &Signal::Ack(ack(1, 1000))));
         cubic.sense(Time::ZERO, &Signal::Loss(loss(1000)));

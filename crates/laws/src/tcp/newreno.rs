@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_halves_the_flight_at_once_and_nothing_grows_until_it_is_repaired() {
+    fn a_loss_halves_the_flight_and_stops_growth_until_recovery() {
         let mut law = flow(true);
         law.sense(Time::ZERO, &Signal::Loss(Loss { prior_in_flight: MSS * 30, ..loss(29) }));
         (0..50).for_each(|_| law.sense(Time::ZERO, &Signal::Ack(ack(1, 20))));

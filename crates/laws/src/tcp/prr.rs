@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn below_the_target_it_grows_by_at_most_what_was_delivered_and_one() {
+    fn below_the_target_it_grows_by_at_most_the_delivery_plus_one() {
         let mut prr = Prr::new(MSS * 100, MSS * 50);
         prr.on_sent(MSS);
         assert_eq!(prr.window(MSS * 10, MSS * 2, false, MSS), MSS * 12);

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_starts_again_from_one_segment_and_repeating_it_reduces_no_further() {
+    fn a_timeout_restarts_from_one_segment_once() {
         let mut reno = Reno::new(&setup());
         (0..30).for_each(|_| reno.sense(Time::ZERO, &Signal::Ack(ack(1, 40))));
         assert_eq!(cwnd(&reno), MSS * 40);

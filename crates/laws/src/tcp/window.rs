@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn idling_halves_the_window_each_timeout_down_to_the_initial_one() {
+    fn idling_halves_the_window_per_rto_down_to_the_initial_one() {
         let grown = || {
             let mut window = Window::new(&setup());
             let mut ack = ack(30, 40);
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn the_floor_is_reached_by_doubling_and_only_while_nothing_is_repaired() {
+    fn the_floor_is_reached_by_doubling_outside_recovery() {
         let mut window = Window::new(&setup());
         window.end_slow_start();
         window.bound(bounds(35, 60));

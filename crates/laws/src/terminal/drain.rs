@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn they_come_often_while_they_show_shorter_paths_and_rarely_after() {
+    fn drains_are_frequent_while_they_find_shorter_paths() {
         let mut drains = Drains::default();
         assert!(drains.is_due(at(0)));
         drains.begin(at(0), ms(20));

@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbour_is_counted_once_and_forgotten_after_a_second_of_silence() {
+    fn a_neighbour_counts_once_and_expires_after_a_silent_second() {
         let mut law = terminal(Rule::Count);
         law.sense(at(0), &socket(1, 2560, 256));
         (0..3).for_each(|_| law.sense(at(0), &notice(7)));
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn round_trips_that_grow_tighten_the_bounds_by_one_rule_and_not_by_the_other() {
+    fn growing_rtts_tighten_the_bounds_by_the_tables_only() {
         let why = |rule| {
             let mut law = terminal(rule);
             law.sense(at(0), &socket(1, 1100, 256));
@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbour_that_drains_is_joined_and_one_that_gets_less_is_given_way_to() {
+    fn draining_neighbours_are_joined_and_slower_ones_get_way() {
         let told = |rate: u64, drains: bool| {
             let Signal::Neighbour(notice) = notice(7) else { unreachable!("it is one") };
             Signal::Neighbour(Notice { rate: Rate::from_bps(rate), drains, ..notice })

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_step_takes_what_is_in_flight_for_what_a_round_trip_delivers() {
+    fn the_first_step_takes_the_flight_for_one_rtt_of_delivery() {
         let mut window = Window::default();
         // 100 packets in 200 ms: 500 a second, of which the path holds 10, and 5 may stand, and 5 more.
         assert_eq!(packets(window.step(at(0), &report(100, 200, 0), &path(200, 0))), Some((6, 60)));

@@ -156,7 +156,7 @@ fn a_buffer_that_was_full_is_empty_twenty_seconds_later() {
 }
 
 #[test]
-fn a_path_that_halves_is_followed_and_one_that_doubles_is_found() {
+fn a_halved_path_is_followed_and_a_doubled_one_is_found() {
     let mut world = World::new(3_000.0, Told::Delays);
     world.run(100);
     world.carries = 1_500.0;

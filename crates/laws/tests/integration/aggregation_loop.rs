@@ -145,7 +145,7 @@ fn params(target_ms: u64) -> Params {
 }
 
 #[test]
-fn it_settles_at_the_oracle_points_whatever_it_believes_of_the_overhead_first() {
+fn it_settles_at_the_oracle_from_any_first_overhead() {
     for (target, mbit) in [
         (5, vec![390.0; 5]),
         (10, vec![390.0; 10]),
@@ -177,7 +177,7 @@ fn it_settles_at_the_oracle_points_whatever_it_believes_of_the_overhead_first() 
 /// A round of single packets seems as long as the target or longer, at first or because a neighbour was there: the law asks for single
 /// packets, and their interval is just what it believes.
 #[test]
-fn an_overhead_that_seems_longer_than_the_target_does_not_lock_it() {
+fn an_overhead_estimate_beyond_the_target_does_not_lock_it() {
     for (target, mbit) in
         [(3, vec![390.0; 3]), (5, vec![390.0; 5]), (10, vec![390.0; 8]), (10, vec![175.5, 87.75]), (10, vec![390.0])]
     {
@@ -210,7 +210,7 @@ fn an_overhead_that_seems_longer_than_the_target_does_not_lock_it() {
 /// A round of single packets is longer than the target: the shortest interval in which packets have half of the time is held, from
 /// whatever is believed of the overhead first, and the target again when the hop has become another.
 #[test]
-fn where_the_target_cannot_be_had_packets_have_half_of_the_time() {
+fn an_infeasible_target_gives_packets_half_of_the_time() {
     for (target, access, mbit) in [
         (5, 400e-6, vec![390.0; 25]),
         (5, 200e-6, vec![390.0; 26]),
@@ -254,7 +254,7 @@ fn the_edge_in_k1_is_two() {
 }
 
 #[test]
-fn the_edge_in_k1_is_two_over_how_much_the_overhead_is_believed_too_small() {
+fn the_stability_edge_of_k1_follows_the_overhead_error() {
     // K1 c/ĉ = 2: with an overhead that stays twice or half what is believed, at half or twice the gain.
     for gamma in [0.5, 2.0, 3.0] {
         let overhead = Span::from_secs_f64(200e-6 * 10.0 / gamma);
@@ -534,7 +534,7 @@ proptest! {
     /// A hop that carries a quarter from one slot to the next, because its data rates fall or because others take the
     /// channel: what was sent meanwhile stands in the queue, no more than that, and has gone two seconds later.
     #[test]
-    fn the_queue_of_a_hop_that_falls_to_a_quarter_is_what_one_slot_sends_and_drains(
+    fn a_hop_falling_to_a_quarter_queues_one_slot_and_drains(
         n in 1usize..12,
         mbit in prop::sample::select(vec![390.0, 585.0, 1170.0]),
         taken in prop::bool::ANY,

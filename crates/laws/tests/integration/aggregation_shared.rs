@@ -29,7 +29,7 @@ fn set_point(params: &Params, stations: u16, level: f64, interval: Span, mbit: f
 }
 
 #[test]
-fn who_has_less_than_the_others_may_wait_longer_and_nobody_else() {
+fn only_stations_with_less_than_the_others_may_wait_longer() {
     let params = Params::default();
     let target = params.target;
     // 20 packets of 32 us in a round of 10 ms, and an access of 200 us: others have 0.916 of the time, these stations 0.064.

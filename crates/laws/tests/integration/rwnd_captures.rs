@@ -123,7 +123,7 @@ fn replay(frames: &[(Time, &[u8])], is_station: impl Fn(&FlowKey) -> bool, count
 }
 
 #[test]
-fn recorded_connections_are_rewritten_harmlessly_from_both_ends() {
+fn recorded_connections_are_rewritten_without_harm() {
     let Some(files) = captures().filter(|files| !files.is_empty()) else {
         // Past the capture of test output.
         let _ = writeln!(std::io::stderr(), "SKIPPED: reference data absent: captures/tcp_loss");

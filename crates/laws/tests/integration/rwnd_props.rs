@@ -271,7 +271,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1024))]
 
     #[test]
-    fn no_history_raises_a_window_takes_back_an_edge_or_makes_a_zero(
+    fn no_history_raises_or_zeroes_a_window_or_retracts_an_edge(
         opening in any_opening(), events in vec(any_event(), 0..150),
     ) {
         let mut account = Account::open(opening);

@@ -122,7 +122,7 @@ fn bench(stations: usize) -> Bench {
 }
 
 #[test]
-fn the_reference_is_the_slowest_and_changes_at_a_tenth_more_with_the_shares_kept() {
+fn the_reference_is_the_slowest_with_a_tenth_of_hysteresis() {
     let of = |mbit| Act { mbit, ..BUSY };
     let mut bench = bench(2);
     bench.slots(20, &[of(390.0), of(400.0)]);
@@ -141,7 +141,7 @@ fn the_reference_is_the_slowest_and_changes_at_a_tenth_more_with_the_shares_kept
 }
 
 #[test]
-fn an_application_that_sends_little_freezes_its_state_and_gets_half_again_what_it_used() {
+fn an_application_limited_stream_freezes_at_1_5_times_its_use() {
     let mut bench = bench(2);
     bench.slots(60, &[BUSY, BUSY]);
     let z = bench.state(1).z;
@@ -161,7 +161,7 @@ fn an_application_that_sends_little_freezes_its_state_and_gets_half_again_what_i
 /// As of a stream whose proxy has just nothing to send when a slot ends: beside a fast one whose frames would hold more packets than are
 /// allowed if they were as long as its own.
 #[test]
-fn a_slot_in_which_the_slowest_sends_a_little_less_than_it_may_changes_little() {
+fn one_slot_of_slightly_less_from_the_slowest_changes_little() {
     for mbit in [702.0, 2400.0] {
         let [fast, slow] = [mbit, 87.75].map(|mbit| Act { mbit, ..BUSY });
         let mut bench = Bench::new(2, Params { target: Span::from_millis(5), ..Params::default() });
@@ -200,7 +200,7 @@ fn shares_are_kept_over_a_slot_in_which_nobody_leads() {
 }
 
 #[test]
-fn as_published_the_packets_that_frames_hold_are_kept_not_the_shares() {
+fn as_published_packets_per_frame_are_kept_not_shares() {
     let of = |mbit| Act { mbit, ..BUSY };
     let mut bench = Bench::new(2, Params { overhead_rule: OverheadRule::Round, ..Params::default() });
     bench.slots(40, &[of(390.0), of(400.0)]);
@@ -225,7 +225,7 @@ fn what_a_limited_stream_leaves_is_the_others() {
 }
 
 #[test]
-fn a_drain_beside_a_stream_that_uses_much_is_not_slower_than_a_tenth_of_a_round_of_single_packets() {
+fn a_drain_keeps_a_tenth_of_a_single_packet_round() {
     let mut bench = bench(2);
     bench.slots(40, &[BUSY, BUSY]);
     // One uses half of the time; the other's packets have ceased to arrive.
@@ -241,7 +241,7 @@ fn a_drain_beside_a_stream_that_uses_much_is_not_slower_than_a_tenth_of_a_round_
 }
 
 #[test]
-fn two_silent_slots_freeze_a_station_and_ten_take_it_out_of_the_round() {
+fn two_silent_slots_freeze_a_station_and_ten_remove_it() {
     let silent = Act { arrive: 0.0, level: Some(0.0), ..BUSY };
     let mut bench = bench(2);
     bench.slots(60, &[BUSY, BUSY]);
@@ -304,7 +304,7 @@ fn the_state_stays_within_what_a_frame_holds() {
 }
 
 #[test]
-fn a_backhaul_bounds_the_rate_and_what_it_cuts_off_is_not_integrated() {
+fn a_backhaul_bounds_the_rate_without_integral_windup() {
     let starved = Act { arrive: 0.6, level: Some(2.0), ..BUSY };
     // So short a target that the state is far from its own limit.
     let mut bench = Bench::new(2, Params { target: Span::from_micros(1_500), ..Params::default() });
@@ -331,7 +331,7 @@ fn a_backhaul_bounds_the_rate_and_what_it_cuts_off_is_not_integrated() {
 }
 
 #[test]
-fn who_alone_misses_packets_is_not_behind_a_path_that_all_share() {
+fn one_station_missing_packets_is_no_shared_backhaul() {
     let starved = Act { arrive: 0.6, level: Some(2.0), ..BUSY };
     let mut bench = bench(12);
     bench.slots(60, &[BUSY; 12]);
@@ -343,7 +343,7 @@ fn who_alone_misses_packets_is_not_behind_a_path_that_all_share() {
 }
 
 #[test]
-fn a_station_begins_with_one_packet_a_round_and_the_others_make_room_at_once() {
+fn a_new_station_gets_one_packet_a_round_and_others_yield() {
     let mut bench = bench(1);
     bench.slots(30, &[BUSY]);
     let alone = bench.law.overhead();
@@ -355,7 +355,7 @@ fn a_station_begins_with_one_packet_a_round_and_the_others_make_room_at_once() {
 }
 
 #[test]
-fn stations_that_know_no_data_rates_are_regulated_as_if_they_were_alike() {
+fn stations_without_known_rates_are_regulated_alike() {
     for (stations, mbit) in [(1, 87.75), (1, 390.0), (1, 1_170.0), (3, 175.5)] {
         let acts = vec![Act { mbit, ..BUSY }; stations];
         let mut rated = Bench::new(stations, Params::default());
@@ -402,7 +402,7 @@ fn a_rate_that_was_told_wrong_does_not_stay_for_ever() {
 }
 
 #[test]
-fn a_rate_by_which_packets_took_more_than_all_of_the_time_is_not_believed() {
+fn a_rate_that_needs_more_than_all_airtime_is_not_believed() {
     let mut bench = bench(2);
     bench.slots(40, &[BUSY, BUSY]);
     let right = bench.rate(0);
@@ -414,7 +414,7 @@ fn a_rate_by_which_packets_took_more_than_all_of_the_time_is_not_believed() {
 }
 
 #[test]
-fn an_overhead_that_is_longer_than_a_round_is_given_up_where_no_rates_are_known() {
+fn without_rates_an_overhead_beyond_a_round_is_dropped() {
     let act = Act { mbit: 390.0, ..BUSY };
     let right = {
         let mut bench = bench(1);
@@ -430,7 +430,7 @@ fn an_overhead_that_is_longer_than_a_round_is_given_up_where_no_rates_are_known(
 }
 
 #[test]
-fn accesses_that_others_make_longer_are_not_taken_for_packets_where_no_rates_are_known() {
+fn without_rates_longer_accesses_are_not_taken_for_packets() {
     // Accesses of the bench take 200 us; the law believes in a fifth of that, and in as much as five times.
     for micros in [40, 1_000] {
         let params = Params { overhead: Span::from_micros(micros), ..Params::default() };
@@ -443,7 +443,7 @@ fn accesses_that_others_make_longer_are_not_taken_for_packets_where_no_rates_are
 }
 
 #[test]
-fn the_single_packets_of_a_station_that_never_aggregates_say_nothing_of_the_overhead() {
+fn a_station_that_never_aggregates_does_not_set_the_overhead() {
     for others in [0, 1, 3] {
         let mut bench = bench(1 + others);
         let (packet, fast) = (airtime(12_384.0, 54e6), airtime(12_384.0, 390e6));
@@ -466,7 +466,7 @@ fn the_single_packets_of_a_station_that_never_aggregates_say_nothing_of_the_over
 }
 
 #[test]
-fn a_slot_of_which_nobody_reports_changes_nothing_of_what_the_path_is_thought_to_carry() {
+fn an_unreported_slot_keeps_the_path_estimate() {
     let starved = Act { arrive: 0.6, level: Some(2.0), ..BUSY };
     let mut bench = Bench::new(2, Params { target: Span::from_micros(1_500), ..Params::default() });
     bench.slots(60, &[BUSY, BUSY]);
@@ -483,7 +483,7 @@ fn few(packets: f64) -> Act {
 }
 
 #[test]
-fn stations_that_are_sent_next_to_nothing_are_not_in_every_round() {
+fn stations_with_little_traffic_are_not_in_every_round() {
     for (target, each, mbit) in [(5, 1.0, 390.0), (5, 2.0, 390.0), (10, 1.0, 390.0), (10, 3.0, 390.0), (10, 1.0, 130.0)]
     {
         let params = Params { target: Span::from_millis(target), ..Params::default() };
@@ -521,7 +521,7 @@ fn where_all_are_limited_none_may_take_the_hop_for_itself() {
 }
 
 #[test]
-fn what_waits_at_the_end_of_a_slot_does_not_make_a_stream_of_few_packets_one_of_many() {
+fn a_backlog_at_slot_end_keeps_a_small_stream_limited() {
     let mut bench = bench(2);
     bench.slots(60, &[BUSY, BUSY]);
     bench.slots(3, &[BUSY, few(4.0)]);
@@ -538,7 +538,7 @@ fn what_waits_at_the_end_of_a_slot_does_not_make_a_stream_of_few_packets_one_of_
 }
 
 #[test]
-fn a_channel_that_fades_is_one_hop_and_a_data_rate_that_stays_another_is_not() {
+fn fading_is_no_new_hop_but_a_lasting_rate_change_is() {
     let of = |mbit| Act { mbit, ..BUSY };
     let params = Params { target: Span::from_millis(3), ..Params::default() };
     // About a third more and a third less than before, slot after slot.
@@ -582,7 +582,7 @@ fn a_channel_that_fades_is_one_hop_and_a_data_rate_that_stays_another_is_not() {
 }
 
 #[test]
-fn who_comes_at_one_moment_begins_with_its_share_among_all_who_are_there_then() {
+fn stations_that_join_together_begin_with_equal_shares() {
     let idle = |places: std::ops::Range<usize>| places.map(|place| Signal::Idle(node(place))).collect::<Vec<_>>();
     let mut bench = bench(15);
     bench.slots(60, &[BUSY; 15]);

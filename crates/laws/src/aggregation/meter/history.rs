@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_that_was_never_received_is_lost_and_one_that_was_is_not() {
+    fn only_gaps_never_received_count_as_lost() {
         let mut history = History::default();
         assert_eq!(frame(&mut history, &[10, 11, 13]), 0, "12 may have come before the capture began");
         assert_eq!(frame(&mut history, &[14, 15, 18, 19]), 2);

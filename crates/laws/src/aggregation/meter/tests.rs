@@ -118,7 +118,7 @@ fn lost_mpdus_are_counted_by_their_sequence_numbers() {
 }
 
 #[test]
-fn an_mpdu_with_a_wrong_check_sequence_counts_but_its_addresses_do_not() {
+fn an_mpdu_with_a_bad_fcs_counts_but_not_its_addresses() {
     let bad = |reference| ReceivedMpdu { transmitter: OTHER, fcs_good: false, ..mpdu(reference, Some(false), 999) };
     let air = [(0, bad(1)), (1, mpdu(1, Some(false), 1)), (2, bad(1)), (3, mpdu(1, Some(true), 4)), (900, bad(2))];
     let found = frames(&air);

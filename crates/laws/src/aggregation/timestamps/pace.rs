@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_the_path_has_made_longer_do_not_tell_what_packets_take() {
+    fn frames_stretched_by_the_path_do_not_set_packet_airtime() {
         // Packets come one by one, each takes 70 us, is its frame and waits up to 980 us for its turn. Every fourth waits on the path for the next one, and both are 800 us
         // late: twice the packets, 870 us more.
         let (mut frames, mut left, mut before) = (Vec::new(), 0.0, None);
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_has_changed_is_followed_within_the_slots_that_are_kept() {
+    fn a_changed_rate_is_followed_within_the_kept_slots() {
         let mut pace = Pace::default();
         (0..8).for_each(|n| pace.add(World { dice: n, ..World::new(100.0, 31.8, 2_000.0) }.frames(60)));
         (0..8).for_each(|n| pace.add(World { dice: n, ..World::new(200.0, 63.6, 2_000.0) }.frames(60)));

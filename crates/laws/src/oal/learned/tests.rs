@@ -147,7 +147,7 @@ impl Elsewhere for Beside {
 }
 
 #[test]
-fn what_is_trained_elsewhere_decides_until_it_is_too_old_and_what_is_no_tree_changes_nothing() {
+fn an_external_tree_decides_until_too_old_and_nonsense_never() {
     let beside = Beside::default();
     let (learning, fallback) =
         (Learning { explore: 0.0, ..Learning::default() }, BacklogThreshold::new(Span::from_millis(5)));
@@ -184,7 +184,7 @@ fn what_is_trained_elsewhere_decides_until_it_is_too_old_and_what_is_no_tree_cha
 }
 
 #[test]
-fn an_old_tree_a_foreign_one_and_one_of_a_single_class_are_refused() {
+fn old_foreign_and_single_class_trees_are_refused() {
     let mut learned = Learned::taught(Learning::default(), BacklogThreshold::new(Span::from_millis(5)));
     assert!(!learned.wants_segments() && !learned.abstains(at(0)));
     assert_eq!(learned.adopt(at(0), tree(5, 0b0001)), Err(Refused::OneClass(1)));
@@ -213,7 +213,7 @@ fn the_threshold_decides_without_a_tree_and_after_its_time() {
 }
 
 #[test]
-fn a_class_holds_for_its_horizon_and_the_worst_that_holds_counts() {
+fn a_class_holds_for_its_horizon_and_the_worst_counts() {
     let feature = |name: &str| FEATURES.iter().position(|feature| feature.name == name).expect("it is one") as u8;
     let split = |threshold, left, right| TreeNode::Split {
         feature: feature("backlog"),
@@ -249,7 +249,7 @@ fn a_class_holds_for_its_horizon_and_the_worst_that_holds_counts() {
 }
 
 #[test]
-fn what_was_seen_while_it_abstained_is_not_crowded_out_and_no_place_is_left_empty() {
+fn explored_items_are_kept_and_the_store_is_filled() {
     let mut learned = learned(Learning { explore: 1e-9, ..Learning::default() });
     live(&mut learned, 0, 8000, |_| false);
     let before = learned.learner().store.explored.len();

@@ -112,7 +112,7 @@ fn figure_2_of_the_paper_a_window_of_10000_is_made_7000() {
 }
 
 #[test]
-fn rule_1_the_shift_counts_only_if_both_syns_had_the_option_and_is_at_most_14() {
+fn rule_1_the_shift_needs_the_option_in_both_syns_at_most_14() {
     let first_limited = |mut wire: Wire| {
         wire.target(50_000);
         wire.data(0, 500_000);
@@ -146,7 +146,7 @@ fn rule_1_the_window_of_a_syn_is_an_edge_and_is_not_scaled() {
 }
 
 #[test]
-fn rules_2_and_3_small_and_zero_windows_pass_and_the_floor_is_two_segments() {
+fn rules_2_and_3_small_windows_pass_and_the_floor_is_two_mss() {
     let mut wire = Wire::station_opens(Some(7), Some(7));
     wire.target(1);
     wire.data(0, 500_000);
@@ -156,7 +156,7 @@ fn rules_2_and_3_small_and_zero_windows_pass_and_the_floor_is_two_segments() {
 }
 
 #[test]
-fn rule_3_a_window_update_after_a_zero_window_is_not_held_at_zero() {
+fn rule_3_an_update_after_a_zero_window_is_not_held_at_zero() {
     let mut wire = Wire::station_opens(Some(7), Some(7));
     wire.target(50_000);
     wire.data(0, 500_000);
@@ -204,7 +204,7 @@ fn rule_6_old_acks_pass_under_the_limit_and_change_nothing() {
 }
 
 #[test]
-fn rule_7_flows_with_forbidding_options_are_left_alone_for_good() {
+fn rule_7_flows_with_forbidding_options_stay_unmanaged() {
     let mut wire = Wire::station_opens(Some(7), Some(7));
     wire.target(50_000);
     wire.data(0, 900_000);
@@ -244,7 +244,7 @@ fn rule_8_the_window_does_not_fall_while_losses_are_repaired() {
 }
 
 #[test]
-fn rule_8_window_updates_and_idle_repeats_are_no_duplicate_acks() {
+fn rule_8_updates_and_idle_repeats_are_no_duplicate_acks() {
     let mut wire = Wire::station_opens(Some(7), Some(7));
     wire.data(0, 10_000);
     let recovering = |wire: &Wire| wire.flow.report(wire.now, FlowId(0), Node(0)).recovering;
@@ -277,7 +277,7 @@ fn rule_10_release_goes_in_steps_and_ends_untouched() {
 }
 
 #[test]
-fn a_higher_target_is_approached_in_steps_too_and_a_lower_one_at_once() {
+fn higher_targets_are_reached_in_steps_lower_ones_at_once() {
     let mut wire = Wire::station_opens(Some(7), Some(7));
     wire.target(50_000);
     wire.data(0, 4_000_000);
@@ -291,7 +291,7 @@ fn a_higher_target_is_approached_in_steps_too_and_a_lower_one_at_once() {
 }
 
 #[test]
-fn without_a_heartbeat_acks_pass_untouched_and_edges_are_remembered() {
+fn without_a_heartbeat_acks_pass_and_edges_are_remembered() {
     let mut wire = Wire::station_opens(Some(7), Some(7));
     wire.target(50_000);
     wire.data(0, 4_000_000);
@@ -316,7 +316,7 @@ fn an_ack_of_data_that_did_not_pass_here_is_left_alone() {
 }
 
 #[test]
-fn data_beyond_every_known_edge_means_that_the_edge_is_not_known() {
+fn data_beyond_every_known_edge_makes_the_edge_unknown() {
     let mut wire = Wire::station_opens(Some(7), Some(7));
     wire.target(20_000);
     wire.data(0, 900_000);
@@ -450,7 +450,7 @@ fn wired_half(station_opens: bool, repeated: bool) -> Option<Span> {
 }
 
 #[test]
-fn without_timestamps_the_handshake_tells_the_wired_half_unless_a_syn_was_repeated() {
+fn without_timestamps_a_clean_handshake_gives_the_wired_half() {
     for station_opens in [true, false] {
         assert_eq!(wired_half(station_opens, false), Some(Span::from_millis(20)), "station opens: {station_opens}");
         assert_eq!(wired_half(station_opens, true), None, "station opens: {station_opens}");

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn free_ways_go_first_then_ended_flows_then_handshakes_that_nobody_completed() {
+    fn free_ways_go_first_then_ended_then_half_open_flows() {
         let mut ways = full_of(started());
         ways[3].flow = Some(half_open());
         assert_eq!(choose(&ways, 200), Some(3));

@@ -252,7 +252,7 @@ fn a_peer_that_changes_its_mind_with_every_ack_gains_one_rise() {
 }
 
 #[test]
-fn a_new_carrier_counts_once_the_rise_is_over_and_where_there_is_more() {
+fn a_new_carrier_counts_after_the_rise_and_if_it_adds_rate() {
     let why = |path: &mut Path, cell| path.step(mbit(80), Some(cell)).why;
     let again = |fair| CellCapacity { restart: true, ..told(fair, fair) };
     let mut path = Path::new();

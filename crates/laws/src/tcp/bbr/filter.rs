@@ -79,7 +79,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_filter_never_exceeds_the_window_maximum_and_never_forgets_the_newest(
+        fn the_filter_keeps_the_newest_and_never_exceeds_the_maximum(
             samples in prop::collection::vec((0u64..3, 1u64..1000), 1..200)
         ) {
             let (mut filter, mut round, mut all) = (MaxFilter::new(10), 0, Vec::new());

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_minimum_expires_after_ten_seconds_and_the_next_sample_takes_its_place() {
+    fn a_minimum_expires_after_ten_seconds() {
         let mut min = MinRtt::default();
         let ms = Span::from_millis;
         assert!(!min.update(Time::ZERO, Some(ms(20))));

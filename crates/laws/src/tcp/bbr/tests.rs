@@ -65,7 +65,7 @@ fn startup_paces_at_the_high_gain_and_ends_when_growth_does() {
 }
 
 #[test]
-fn probing_allows_two_bandwidth_delay_products_and_three_bursts() {
+fn probing_allows_two_bdp_and_three_bursts() {
     let mut path = Path::new();
     for mbit in [5, 10, 20, 40, 40, 40, 40, 40, 40, 40, 40, 40, 40, 40, 40, 40] {
         path.round(Rate::from_mbit(mbit), RTT);
@@ -76,7 +76,7 @@ fn probing_allows_two_bandwidth_delay_products_and_three_bursts() {
 }
 
 #[test]
-fn ten_seconds_without_a_lower_rtt_lead_to_a_probe_with_four_segments() {
+fn ten_seconds_without_a_lower_rtt_start_a_four_segment_probe() {
     let mut path = Path::new();
     for mbit in [5, 10, 20, 40, 40, 40, 40, 40, 40] {
         path.round(Rate::from_mbit(mbit), RTT);

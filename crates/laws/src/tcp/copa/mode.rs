@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn five_round_trips_with_a_queue_make_it_compete_and_an_empty_one_ends_it() {
+    fn five_queued_rtts_make_it_compete_until_the_queue_empties() {
         let mut mode = Mode::new(0.5, true);
         run(&mut mode, (0, 6), 50);
         assert!(!mode.is_competitive() && mode.worth() == 2.0, "five, and not more");

@@ -45,7 +45,7 @@ fn slow_start_doubles_until_the_queue_is_that_of_the_target() {
 }
 
 #[test]
-fn an_acknowledged_packet_moves_the_window_by_v_over_delta_cwnd() {
+fn an_acked_packet_moves_the_window_by_v_over_delta_cwnd() {
     // 10 packets, 200 ms of which 100 ms are queued: 5 are, where 2 should be.
     let mut copa = settled(10.0);
     assert_eq!(acked(&mut copa, 60, 200), 10.0 - 2.0 / 10.0);
@@ -59,7 +59,7 @@ fn an_acknowledged_packet_moves_the_window_by_v_over_delta_cwnd() {
 }
 
 #[test]
-fn it_goes_faster_after_three_round_trips_one_way_and_slowly_back() {
+fn velocity_doubles_after_three_rtts_and_resets_on_a_turn() {
     let mut velocity = Velocity::begun(at(0), 10.0);
     let srtt = Span::from_millis(100);
     let mut values = Vec::new();
@@ -83,7 +83,7 @@ fn no_step_more_than_doubles_the_window_in_a_round_trip() {
 }
 
 #[test]
-fn a_window_that_is_not_used_does_not_grow_and_none_falls_below_two_packets() {
+fn unused_windows_do_not_grow_and_the_floor_is_two_packets() {
     let mut copa = settled(10.0);
     let idle = Ack { rtt: Some(Span::from_millis(100)), cwnd_limited: false, ..ack(1, 2) };
     copa.sense(at(10), &Signal::Ack(idle));

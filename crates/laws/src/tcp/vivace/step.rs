@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn decisions_of_one_direction_are_amplified_and_a_turn_begins_anew() {
+    fn repeated_directions_are_amplified_and_a_turn_resets() {
         let mut step = Step::default();
         // The bound is 5 of 100 Mbit/s.
         for want in [0.6, 1.2, 1.8, 3.0, 4.2] {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_within_the_bound_narrows_it_to_the_least_that_holds_it() {
+    fn a_change_within_the_bound_narrows_the_bound() {
         let mut step = Step::default();
         for want in [0.5, 1.5, 2.5] {
             near(step.change(100.0, 10.0), want);

@@ -111,7 +111,7 @@ fn the_start_ends_at_the_last_rate_before_the_utility_fell() {
 }
 
 #[test]
-fn without_loss_or_delay_the_rate_climbs_by_the_amplified_gradient() {
+fn without_loss_or_delay_the_rate_climbs_by_the_gradient() {
     let mut path = Path::new(Params::default());
     path.law.rate = Some(100.0);
     path.law.experiment(Time::ZERO, None);
@@ -169,7 +169,7 @@ fn an_implausible_pair_can_be_checked_again() {
 }
 
 #[test]
-fn a_sender_with_little_to_send_keeps_its_rate_and_holds_no_timer() {
+fn an_idle_sender_keeps_its_rate_and_sets_no_timer() {
     let mut path = Path::new(Params::default());
     path.law.rate = Some(100.0);
     path.law.experiment(Time::ZERO, None);

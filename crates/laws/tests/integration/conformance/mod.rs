@@ -115,7 +115,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_history_leaves_a_usable_decision_that_is_pure_and_repeatable(
+    fn any_history_gives_a_usable_repeatable_decision(
         entry in entry(),
         seed: u64,
         history in history(300),

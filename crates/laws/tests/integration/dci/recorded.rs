@@ -32,7 +32,7 @@ fn recorded(name: &str) -> Option<Vec<Record>> {
 /// In windows of 40 ms, one behind the other from the first row on, that hold a DCI with PRB: all RNTIs, and those that pass the filter; their means
 /// and the most.
 #[test]
-fn users_of_recorded_logs_are_those_that_another_program_counts() {
+fn users_of_recorded_logs_match_another_programs_count() {
     for (name, all, most_all, users, most_users) in [
         ("t_mobile1_ueactivity_afternoon_1", 1.2085, 4, 0.4939, 2),
         ("t_mobile1_ueactivity_morning_2_128", 1.3925, 5, 0.6343, 3),
