@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_packet_reaches_everybody_once_and_a_unicast_packet_one() {
+    fn a_group_packet_reaches_all_once_and_a_unicast_packet_one() {
         let (mut star, mut log) = (star(), Log::default());
         star.enqueue(Time::ZERO, packet(CENTRE, Dest::Group, 1), &mut log);
         star.enqueue(Time::ZERO, packet(CENTRE, Dest::Node(Node(2)), 2), &mut log);
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn the_driver_reports_backlog_wait_and_airtime_every_four_milliseconds() {
+    fn the_driver_reports_backlog_wait_and_airtime_every_4_ms() {
         let (mut star, mut log) = (star(), Log::default());
         for n in 0..8 {
             star.enqueue(Time::ZERO, packet(CENTRE, Dest::Node(Node(1)), n), &mut log);

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_leave_one_serialisation_time_apart_and_arrive_a_delay_later() {
+    fn packets_leave_a_serialisation_apart_and_arrive_after_delay() {
         let (mut wire, mut log) = (link(10), Log::default());
         wire.enqueue(Time::ZERO, packet(1), &mut log);
         wire.enqueue(Time::ZERO, packet(2), &mut log);
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_rate_holds_for_the_rest_of_the_packet_in_service() {
+    fn a_rate_change_holds_for_the_rest_of_the_current_packet() {
         let ms = |n: u64| Time::from_nanos(n * 1_000_000);
         let changes = vec![
             (Time::from_nanos(500_000), Rate::from_bps(1_200_000)),
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_are_as_frequent_as_they_are_probable_and_take_their_time_on_the_link() {
+    fn losses_match_their_probability_and_still_take_link_time() {
         let impairments = Impairments { loss: 0.1, ..Impairments::default() };
         let (mut wire, mut log) = (impaired(20_000, impairments), Log::default());
         (0..10_000).for_each(|n| wire.enqueue(Time::ZERO, packet(n), &mut log));

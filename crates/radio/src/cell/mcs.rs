@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn schemes_have_the_modulation_of_the_quality_that_they_are_for() {
+    fn each_mcs_has_the_modulation_of_its_cqi() {
         for (tables, rows) in [(Tables::Qam64, &CQI_64), (Tables::Qam256, &CQI_256)] {
             let all: Vec<Mcs> = (1..=15).map(|cqi| Mcs::for_cqi(Cqi(cqi), tables).expect("in range")).collect();
             assert!(all.is_sorted(), "{tables:?}: {all:?}");

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_station_has_at_most_a_block_of_each_layer_at_its_best_quality() {
+    fn the_peak_rate_is_a_block_per_layer_at_the_best_cqi() {
         // CQI 15 is MCS 28, with 75 376 bits in 100 PRB pairs (36.213 table 7.1.7.2.1-1).
         assert_eq!(station().most(100), Rate::from_bps(75_376_000));
         let mut two = StationParams { layers: 2, ..station() };

@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_whole_octets_and_grow_with_the_allocation_and_with_the_index() {
+    fn block_sizes_are_octets_and_grow_with_prbs_and_index() {
         for index in 0..=MOST_INDEX {
             for prb in 1..=MOST_PRB {
                 let here = bits(index, prb).expect("in the table");

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_drops_of_a_standing_queue_follow_the_pseudo_code_of_rfc_8289() {
+    fn drops_of_a_standing_queue_follow_rfc_8289() {
         // By hand from 5.5: above since 0, so dropping begins at 100. Then drop_next = 100 + 100/sqrt(1) = 200; each
         // drop there adds 100/sqrt(count) to the time that was due: 200 + 70.71 = 270.71, + 57.74 = 328.45, + 50 =
         // 378.45, + 44.72 = 423.17, + 40.82 = 463.99, + 37.80 = 501.79; seen at the next whole millisecond.
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_stay_is_never_punished_and_the_last_packet_is_always_sent() {
+    fn short_stays_never_drop_and_the_last_packet_is_sent() {
         let (mut codel, mut queue) = (Codel::default(), Queue::default());
         for ms in 0..1_000u64 {
             queue.waiting.clear();

@@ -126,7 +126,7 @@ fn airtime_is_shared_not_packets() {
 }
 
 #[test]
-fn the_hardware_holds_two_aggregates_the_one_on_the_air_included() {
+fn hardware_holds_two_aggregates_including_the_one_on_air() {
     let mut bench = bench(FqCodelParams { aql: None, ..FqCodelParams::default() }, &[400, 400]);
     bench.push(0, 1, 500, at(0));
     bench.push(1, 2, 500, at(0));
@@ -141,7 +141,7 @@ fn the_hardware_holds_two_aggregates_the_one_on_the_air_included() {
 }
 
 #[test]
-fn airtime_limits_bound_what_a_receiver_and_all_have_in_hardware() {
+fn airtime_limits_bound_hardware_per_receiver_and_in_total() {
     let params = FqCodelParams { hardware_aggregates: 0, ..FqCodelParams::default() };
     for stations in [1usize, 2, 3, 8] {
         let mut bench = bench(params, &vec![50; stations]);
@@ -188,7 +188,7 @@ fn the_total_counts_every_class_of_the_node() {
 }
 
 #[test]
-fn expected_airtime_is_the_payload_with_a_share_of_the_preamble() {
+fn expected_airtime_is_payload_plus_a_preamble_share() {
     let link = |mbit, packets| Link {
         rate: Rate::from_mbit(mbit),
         preamble: Span::from_micros(40),
@@ -208,7 +208,7 @@ fn expected_airtime_is_the_payload_with_a_share_of_the_preamble() {
 }
 
 #[test]
-fn an_overflow_takes_half_of_the_fattest_flow_of_any_receiver_and_class() {
+fn an_overflow_takes_half_of_the_fattest_flow() {
     let mut bench = bench(FqCodelParams { packets: 40, ..unlimited() }, &[100, 100]);
     for _ in 0..30 {
         bench.push_to(1, 0, 6, Ecn::NotEct, at(0));
@@ -224,7 +224,7 @@ fn an_overflow_takes_half_of_the_fattest_flow_of_any_receiver_and_class() {
 }
 
 #[test]
-fn a_large_overflow_takes_32_packets_and_memory_counts_like_linux() {
+fn overflow_takes_at_most_32_packets_and_counts_linux_memory() {
     let memory = Some(Bytes::new(100 * 2_304));
     let mut bench = bench(FqCodelParams { memory, ..unlimited() }, &[100]);
     bench.push(0, 1, 100, at(0));
@@ -234,7 +234,7 @@ fn a_large_overflow_takes_32_packets_and_memory_counts_like_linux() {
 }
 
 #[test]
-fn a_flow_whose_bucket_another_receiver_holds_goes_to_its_own_default_flow() {
+fn a_bucket_held_by_another_receiver_uses_the_default_flow() {
     let mut bench = bench(unlimited(), &[100, 100]);
     bench.push(0, 42, 5, at(0));
     bench.push(1, 42, 5, at(0));
@@ -251,7 +251,7 @@ fn a_flow_whose_bucket_another_receiver_holds_goes_to_its_own_default_flow() {
 }
 
 #[test]
-fn a_standing_queue_marks_what_can_be_marked_and_drops_the_rest() {
+fn a_standing_queue_marks_ecn_packets_and_drops_the_rest() {
     for (ecn, marks) in [(Ecn::Ect0, true), (Ecn::NotEct, false)] {
         let params = FqCodelParams { hardware_aggregates: 1, ..FqCodelParams::default() };
         let mut bench = bench(params, &[100]);

@@ -68,7 +68,7 @@ fn the_driver_holds_so_many_unacknowledged_ones_included() {
 }
 
 #[test]
-fn a_flow_of_one_packet_passes_a_long_one_in_the_discipline_but_not_in_the_driver() {
+fn a_short_flow_overtakes_in_the_qdisc_but_not_in_the_driver() {
     let mut bench = Bench::new(QdiscParams { driver_packets: 4, ..QdiscParams::default() });
     bench.push(0, 1, 20, at(0));
     bench.push(0, 2, 1, at(0));
@@ -86,7 +86,7 @@ fn receivers_are_served_in_turn_by_what_the_driver_holds() {
 }
 
 #[test]
-fn what_stands_too_long_in_the_discipline_is_dropped_and_what_stands_in_the_driver_is_not() {
+fn packets_expire_in_the_qdisc_but_not_in_the_driver() {
     let params = QdiscParams { driver_packets: 50, ..QdiscParams::default() };
     let mut bench = Bench::new(params);
     bench.push(0, 1, 400, at(0));

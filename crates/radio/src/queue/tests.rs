@@ -34,7 +34,7 @@ fn at(ms: u64) -> Time {
 }
 
 #[test]
-fn a_fifo_serves_the_receiver_of_the_oldest_packet_and_takes_its_others_from_anywhere() {
+fn a_fifo_serves_all_packets_of_the_oldest_ones_receiver() {
     let mut bench = Bench::new(Kind::Fifo { packets: 10 }, 3);
     for slot in [2, 0, 2, 1, 2] {
         assert!(bench.push(slot, 0, Ecn::NotEct, at(0)));
@@ -68,7 +68,7 @@ fn a_packet_to_be_sent_again_keeps_its_place_in_a_fifo() {
 }
 
 #[test]
-fn round_robin_gives_each_receiver_a_turn_whatever_waits_for_the_others() {
+fn round_robin_gives_each_receiver_a_turn() {
     let mut bench = Bench::new(Kind::RoundRobin { packets: 10 }, 3);
     for slot in [1, 1, 1, 0, 2] {
         bench.push(slot, 0, Ecn::NotEct, at(0));

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_the_best_millisecond_of_the_last_second_and_never_one_to_come() {
+    fn the_peak_is_the_best_millisecond_of_the_past_second() {
         let stamps = [vec![5, 5, 5], vec![40], vec![1_500, 1_500], vec![3_000]].concat();
         let trace = DeliveryTrace::new(stamps).expect("in order");
         let mut peaks = Peaks::new(&trace);

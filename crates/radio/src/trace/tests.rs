@@ -59,7 +59,7 @@ fn ms(n: u64) -> Time {
 }
 
 #[test]
-fn an_opportunity_serves_what_came_before_it_and_unused_ones_are_lost() {
+fn an_opportunity_serves_earlier_packets_or_is_lost() {
     let (mut link, mut log) = (link(&[5, 10, 10], Discipline::Infinite, Span::from_millis(3)), Log::default());
     link.offer(ms(5), packet(1500, 1), &mut log);
     link.offer(Time::from_nanos(9_999_999), packet(1500, 2), &mut log);
@@ -76,7 +76,7 @@ fn an_opportunity_serves_what_came_before_it_and_unused_ones_are_lost() {
 }
 
 #[test]
-fn the_terminal_is_shown_what_it_could_have_had_and_what_it_had() {
+fn the_terminal_is_shown_available_and_used_capacity() {
     let down =
         Params { trace: trace(&[2, 2, 5]), queue: Discipline::Infinite, delay: Span::from_millis(3), shown: true };
     let up = Params { shown: false, ..down.clone() };
@@ -102,7 +102,7 @@ fn the_terminal_is_shown_what_it_could_have_had_and_what_it_had() {
 }
 
 #[test]
-fn packets_share_opportunities_to_the_byte_as_mahimahi_lets_them() {
+fn packets_share_opportunities_to_the_byte_like_mahimahi() {
     // What mm-link does with packets of 700 bytes: 704 each, so that two leave at every opportunity and 96 bytes of a third do,
     // until they add up to one more.
     let (mut link, mut log) = (link(&[300], Discipline::Infinite, Span::ZERO), Log::default());

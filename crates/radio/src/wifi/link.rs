@@ -199,7 +199,7 @@ mod tests {
     const PHY: Phy = Phy { standard: Standard::Dot11ac, width: Width::Mhz80, guard_interval: GuardInterval::Ns800 };
 
     #[test]
-    fn ten_times_the_distance_costs_thirty_db_at_an_exponent_of_three() {
+    fn ten_times_the_distance_costs_30_db_at_exponent_three() {
         let loss = PathLoss::default();
         // 20 dBm - 46.85 dB at 1 m - (-174 + 79.03 + 7) dBm.
         assert!((loss.snr(1.0, PHY).0 - 61.12).abs() < 0.01, "{:?}", loss.snr(1.0, PHY));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn gains_have_the_mean_and_the_spread_of_their_distribution_and_do_not_depend_on_the_asking() {
+    fn gains_match_their_distribution_and_not_the_query_order() {
         let mut stream = Seed(5).stream("fading");
         for (k, variance) in [(0.0, 1.0), (3.0, 7.0 / 16.0)] {
             let gains: Vec<f64> = (0..200_000).map(|block| gain(&mut stream, block, k)).collect();

@@ -77,7 +77,7 @@ fn durations_agree_with_hand_worked_ones() {
 }
 
 #[test]
-fn he_rates_and_durations_agree_with_published_and_hand_worked_ones() {
+fn he_rates_and_durations_match_published_and_worked_values() {
     let he = |band, width, index, nss, gi| {
         Mode::data(Standard::Dot11ax(band), width, gi, Mcs::new(index, nss), Profile::Standard)
     };
@@ -127,7 +127,7 @@ fn the_longest_psdu_fits_and_one_octet_more_does_not() {
 }
 
 #[test]
-fn responses_go_out_at_the_highest_basic_rate_below_the_reference_rate() {
+fn responses_use_the_highest_basic_rate_below_the_reference() {
     let response = |mcs| {
         let mode = ac(Width::Mhz80, mcs, 3, GuardInterval::Ns800).expect("legal");
         mode.response(Standard::Dot11ac, Profile::Standard).rate().as_bps() / 1_000_000

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_window_waits_for_its_first_frame_and_numbers_run_over() {
+    fn the_largest_window_waits_for_its_first_frame_across_wraps() {
         let mut session = Session { first: 4_000, ..session(256) };
         assert_eq!((session.sequence(95), session.sequence(96), session.sequence(255)), (4_095, 0, 159));
         let all_but_two: Vec<u32> = (1..256).filter(|id| *id != 200).collect();

@@ -100,7 +100,7 @@ fn shares(log: &Log, nodes: usize) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn a_packet_on_an_idle_channel_leaves_at_once_on_a_slot_boundary() {
+fn a_packet_on_an_idle_channel_leaves_at_a_slot_boundary() {
     let (mut hop, mut log) = (hop(bss(Standard::Dot11ac, 1, Mcs::new(4, 1))), Log::default());
     // Boundaries are at 43 us + k * 9 us; 1000 us lies between those at 997 and 1006.
     hop.enqueue(us(1_000), packet(AP, Dest::Node(Node(1)), 1), &mut log);
@@ -182,7 +182,7 @@ fn stations_hidden_from_each_other_collide_far_more_often() {
 }
 
 #[test]
-fn an_interferer_that_is_not_sensed_destroys_and_a_sensed_one_defers() {
+fn an_unsensed_interferer_destroys_and_a_sensed_one_defers() {
     // 2 sends to 3, out of reach of 0 and 1 but for what 2 does to 1.
     let delivered = |reach: Reach| {
         let mut params = peers(Standard::Dot11a, 4, Mcs::new(4, 1));
@@ -337,7 +337,7 @@ fn beacons_come_at_their_interval() {
 }
 
 #[test]
-fn a_neighbour_takes_its_share_while_it_is_active_and_is_never_delivered() {
+fn an_active_neighbour_takes_its_share_undelivered() {
     let mut params = bss(Standard::Dot11ac, 1, Mcs::new(9, 1));
     params.nodes.extend([Role::Neighbour; 2].map(|role| NodeParams::new(role, Mcs::new(9, 1))));
     params.reach = ReachMatrix::all_hear_all(4);
@@ -427,7 +427,7 @@ fn a_damaged_frame_makes_bystanders_wait_longer() {
 }
 
 #[test]
-fn airtime_fairness_gives_a_fast_station_what_a_slow_one_would_take() {
+fn airtime_fairness_frees_a_fast_station_from_a_slow_one() {
     let throughput = |queue: crate::queue::Kind| {
         let mut params = bss(Standard::Dot11ac, 2, Mcs::new(9, 1));
         params.nodes[2].rate = RateChoice::Fixed(Mcs::new(0, 1));
@@ -453,7 +453,7 @@ fn airtime_fairness_gives_a_fast_station_what_a_slow_one_would_take() {
 }
 
 #[test]
-fn an_rts_goes_before_long_frames_and_its_cts_lets_them_through() {
+fn rts_precedes_long_frames_and_cts_lets_them_through() {
     let mut params = bss(Standard::Dot11a, 1, Mcs::new(4, 1));
     params.nodes[0].rts_threshold = Some(Bytes::new(1_000));
     let (mut hop, mut log) = (hop(params), Log::default());
@@ -540,7 +540,7 @@ fn a_reservation_that_comes_to_nothing_is_given_up() {
 }
 
 #[test]
-fn a_voice_opportunity_carries_several_frames_a_sifs_apart_and_ends_in_time() {
+fn a_voice_txop_carries_frames_a_sifs_apart_and_ends_in_time() {
     let mut params = bss(Standard::Dot11ac, 1, Mcs::new(0, 1));
     params.max_ampdu_mpdus = 1;
     let (mut hop, mut log) = (hop(params), Log::default());
@@ -571,7 +571,7 @@ fn an_aggregate_stays_within_the_transmission_opportunity() {
 }
 
 #[test]
-fn a_legacy_neighbour_decodes_answers_but_not_the_frames_of_later_amendments() {
+fn a_legacy_neighbour_decodes_responses_but_not_newer_frames() {
     // An 802.11a pair beside an 802.11ac BSS: both are saturated, all hear each other.
     let mut params = bss(Standard::Dot11ac, 1, Mcs::new(9, 1));
     let legacy = Phy { standard: Standard::Dot11a, width: Width::Mhz20, guard_interval: GuardInterval::Ns800 };
@@ -593,7 +593,7 @@ fn a_legacy_neighbour_decodes_answers_but_not_the_frames_of_later_amendments() {
 }
 
 #[test]
-fn a_frame_that_goes_unanswered_makes_legacy_bystanders_wait_for_eifs() {
+fn an_unanswered_frame_makes_legacy_bystanders_wait_eifs() {
     let first = |answered: bool| {
         let mut params = bss(Standard::Dot11ac, 1, Mcs::new(9, 1));
         let legacy = Phy { standard: Standard::Dot11a, width: Width::Mhz20, guard_interval: GuardInterval::Ns800 };
@@ -620,7 +620,7 @@ fn a_frame_that_goes_unanswered_makes_legacy_bystanders_wait_for_eifs() {
 }
 
 #[test]
-fn he_aggregates_hold_up_to_256_mpdus_and_larger_block_acks_answer() {
+fn he_aggregates_hold_256_mpdus_with_larger_block_acks() {
     let mut params = bss(Standard::Dot11ax(Band::Ghz5), 1, Mcs::new(11, 2));
     params.width = Width::Mhz160;
     params.max_ampdu_mpdus = 256;
@@ -771,7 +771,7 @@ fn two_packets_share_an_mpdu_and_a_frame_holds_128() {
 }
 
 #[test]
-fn an_a_msdu_is_as_long_as_its_limit_allows_and_lost_as_a_whole() {
+fn an_a_msdu_fills_its_limit_and_is_lost_as_a_whole() {
     for (octets, packets, expected) in [(3_839, 128, 2), (7_935, 128, 5), (11_454, 128, 7), (11_454, 4, 4)] {
         let mut params = bss(Standard::Dot11ac, 1, Mcs::new(9, 3));
         params.amsdu = Some(Amsdu { octets, packets });
@@ -833,7 +833,7 @@ fn a_lone_saturated_link_serves_a_packet_in_the_closed_form() {
 }
 
 #[test]
-fn a_packet_that_finds_nothing_before_it_is_at_the_head_at_once() {
+fn a_packet_in_an_empty_queue_is_at_the_head_at_once() {
     let (mut hop, mut log) = (hop(bss(Standard::Dot11g, 1, Mcs::new(7, 1))), Completions::default());
     hop.enqueue(us(1_000), packet(Node(1), Dest::Node(AP), 1), &mut log);
     hop.enqueue(us(1_050), packet(Node(1), Dest::Node(AP), 2), &mut log);
@@ -1030,7 +1030,7 @@ fn a_missing_answer_is_noticed_after_its_preamble() {
 }
 
 #[test]
-fn with_dsss_rates_a_damaged_frame_costs_an_eifs_at_one_megabit() {
+fn with_dsss_rates_a_damaged_frame_costs_an_eifs_at_1_mbit() {
     // SIFS, an Ack at the lowest mandatory rate, DIFS (10.3.2.3.7): 6 Mbit/s of OFDM, or 1 Mbit/s of DSSS.
     let wait = |standard| hop(bss(standard, 1, Mcs::new(7, 1))).medium.timing.eifs_extra;
     assert_eq!(wait(Standard::Dot11g), Span::from_micros(10 + 50));
@@ -1038,7 +1038,7 @@ fn with_dsss_rates_a_damaged_frame_costs_an_eifs_at_one_megabit() {
 }
 
 #[test]
-fn with_dsss_rates_arf_climbs_twelve_steps_in_the_order_of_rates() {
+fn with_dsss_rates_arf_climbs_twelve_steps_in_rate_order() {
     let mut params = bss(Standard::Dot11gErp, 1, Mcs::new(0, 1));
     params.nodes[1].rate = RateChoice::Arf;
     params.background = vec![saturated(1, 0)];
@@ -1113,7 +1113,7 @@ fn each_attempt_of_a_frame_asks_the_rate_control() {
 }
 
 #[test]
-fn uplinks_that_collide_lose_their_rates_with_arf_and_keep_them_with_minstrel() {
+fn colliding_uplinks_lose_rate_with_arf_but_not_minstrel() {
     let carried = |stations: u16, rate: RateChoice| {
         let mut params = bss(Standard::Dot11g, stations, Mcs::new(7, 1));
         params.nodes.iter_mut().for_each(|node| node.rate = rate.clone());

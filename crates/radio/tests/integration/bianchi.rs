@@ -92,7 +92,7 @@ fn collisions_of_saturated_stations_follow_bianchi() {
 }
 
 #[test]
-fn with_rts_the_announcements_collide_and_the_throughput_follows_bianchi() {
+fn with_rts_collisions_and_throughput_follow_bianchi() {
     for stations in [5u16, 20, 50] {
         let frames = saturated(stations, Some(Bytes::ZERO));
         assert_eq!(frames.lost, 0, "everybody hears everybody: no data frame collides");

@@ -184,7 +184,7 @@ fn one_repeat_delays_by_eight_and_the_next_by_seven_to_nought() {
 }
 
 #[test]
-fn three_repeats_delay_by_twenty_four_and_a_fourth_failure_loses() {
+fn three_harq_repeats_take_24_ms_and_a_fourth_failure_loses() {
     let all_fail = |until| {
         let mut one = failing(20..21);
         one.channel[1].errors = BlockError::Fixed { first: 1.0, repeat: 1.0 };
@@ -312,7 +312,7 @@ fn a_carrier_comes_by_use_without_a_queue() {
 /// Figure 2 of PBE-CC: 40 Mbit/s come to a terminal whose first carrier has C1 < 40; what waits when the second comes, after `t`, is gone
 /// t (40 - C1) / (C1 + C2 - 40) later.
 #[test]
-fn what_waits_for_a_second_carrier_drains_at_what_both_have_left() {
+fn a_backlog_drains_at_what_both_carriers_have_left() {
     let mut cell = Cell::new(plan(Params::new(vec![50, 50], vec![station(12)])), Seed(1));
     let (offered, mut log) = (40.0e6, Log::default());
     let gap = Rate::from_mbit(40).time_for(Bytes::new(1500)).expect("a rate");

@@ -38,7 +38,7 @@ fn dcis_are_missed_at_the_rate_that_is_asked_for() {
 }
 
 #[test]
-fn false_dcis_come_at_the_rate_that_is_asked_for_and_may_not_fit() {
+fn false_dcis_come_at_the_requested_rate_and_may_not_fit() {
     let log = run(DecoderErrors { missed: 0.0, spurious: 0.02 }, 20);
     let (mut subframes, mut noise, mut beyond) = (0usize, 0, 0);
     for (truth, shown) in pairs(&log) {

@@ -43,7 +43,7 @@ fn nothing_arrives_between_cells_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_station_has_a_number_of_its_own_in_each_cell_and_hears_nothing_between() {
+fn a_station_has_an_rnti_per_cell_and_hears_nothing_between() {
     let log = saturated(Params::new(vec![50], vec![moving(&[30, 100]), moving(&[60])]), 200);
     let own = |from: u64, until: u64| {
         let shown = log.seen_by(Node(1)).filter(|shown| (from..until).contains(&shown.number));

@@ -289,7 +289,7 @@ fn simulated(who: Who, seconds: u64) -> [Got; CLASSES.len()] {
 }
 
 #[test]
-fn shares_and_collisions_of_the_access_categories_are_those_of_the_rules_and_follow_the_model() {
+fn edca_shares_and_collisions_match_the_rules_and_the_model() {
     for who in [
         Who::Apart([1, 1, 1, 1]),
         Who::Apart([0, 2, 2, 0]),
@@ -314,7 +314,7 @@ fn shares_and_collisions_of_the_access_categories_are_those_of_the_rules_and_fol
 }
 
 #[test]
-fn an_access_point_beside_stations_has_the_shares_that_its_own_parameters_give_it() {
+fn an_access_point_has_the_share_of_its_own_edca_parameters() {
     // So many stations that it often collides several times in a row: only then CWmax counts.
     for who in [Who::Beside(0, 3), Who::Beside(1, 5), Who::Beside(2, 20), Who::Beside(3, 20)] {
         against_the_rules(who);

@@ -176,7 +176,7 @@ fn a_sparse_flow_waits_for_no_more_than_the_hardware_holds() {
 }
 
 #[test]
-fn airtime_limits_cap_the_delay_of_the_hardware_and_without_them_firmware_holds_its_whole_ring() {
+fn airtime_limits_cap_hardware_delay_else_the_ring_fills() {
     let firmware = FqCodelParams { hardware_aggregates: 0, ..FqCodelParams::default() };
     for limits in [(5, 12, 24), (2, 4, 8)] {
         let (low, high, total) =

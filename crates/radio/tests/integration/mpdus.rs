@@ -256,7 +256,7 @@ fn three_stations() -> Plan {
 }
 
 #[test]
-fn others_hear_what_their_own_links_let_through_and_listening_changes_nothing() {
+fn monitors_hear_by_their_own_links_and_change_nothing() {
     let source =
         |to: u16, gap_ns: f64| Cbr { from: Node(0), to: Node(to), len: Bytes::new(1_500), first: Time::ZERO, gap_ns };
     let of = |listens: bool| {

@@ -340,7 +340,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_packet_is_delivered_once_or_dropped_once_or_still_inside(mut world in worlds(), rest_ms in 0u64..400) {
+    fn every_packet_is_delivered_or_dropped_once_or_still_inside(mut world in worlds(), rest_ms in 0u64..400) {
         // Of group packets there may be copies.
         world.packets.iter_mut().filter(|packet| packet.2 == GROUP).for_each(|packet| packet.2 = 0);
         let (fate, hop) = run(&world, Span::from_millis(rest_ms))?;
