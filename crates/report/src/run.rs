@@ -324,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_doubt_about_one_run_makes_the_whole_unreliable_and_names_it() {
+    fn one_doubtful_run_makes_the_result_unreliable_and_is_named() {
         let mut info = RunInfo::default();
         assert!(info.verdict().reliable);
         info.runs.push(RunStatus { law: "bbr".into(), seed: 3, doubts: vec!["late".into()], ..RunStatus::default() });

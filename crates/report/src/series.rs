@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_held_gauge_fills_gaps_from_its_first_observation_to_its_end() {
+    fn a_held_gauge_fills_gaps_from_first_sample_to_end() {
         let (grid, mut bins) = (Grid::until(ms(140)), Bins::default());
         for (at, value) in [(25, 2.0), (26, 4.0), (85, 7.0)] {
             bins.add(&grid, ms(at), value);

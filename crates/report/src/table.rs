@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_that_no_law_has_is_in_the_table_only_if_it_was_to_be_expected() {
+    fn an_absent_figure_is_shown_only_if_it_was_expected() {
         let summary = summary();
         assert_eq!(summary.columns(&[]), [Key::Throughput, Key::HopDelayP95]);
         let columns = summary.columns(&[Key::Throughput, Key::FetchP95, Key::StallMax]);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn many_laws_on_a_narrow_terminal_get_several_tables_and_nothing_is_too_wide() {
+    fn many_laws_on_a_narrow_terminal_get_several_tables() {
         let laws: Vec<String> = (0..9).map(|n| format!("a-law-called-{n}")).collect();
         let runs: Vec<Run> = laws.iter().map(|law| run(law, 1, 100.0, Figure::absent("nobody asked for it"))).collect();
         let summary = Summary::of(World::Sim, "s", &laws, &runs);

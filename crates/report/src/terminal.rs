@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_account_is_found_among_what_else_was_printed_and_added_to_others() {
+    fn accounts_are_found_in_other_output_and_added() {
         let one = TerminalAccount { way: "within".into(), terminals: 3, told: 5, ..TerminalAccount::default() };
         let printed = format!("host: hello\n{}\n", one.line());
         assert_eq!(TerminalAccount::find(&printed), Some(one.clone()));

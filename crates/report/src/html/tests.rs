@@ -87,7 +87,7 @@ fn the_world_is_stated_and_doubts_come_first() {
 }
 
 #[test]
-fn the_page_of_a_full_experiment_stays_small_and_says_what_was_merged() {
+fn the_page_of_a_full_experiment_is_small_and_names_merges() {
     let runs: Vec<Run> =
         ["a", "b", "c", "d"].iter().flat_map(|law| (1..=5).map(move |seed| run(law, seed, "sta", 10))).collect();
     let html = page("t", &runs, &RunInfo::default());
@@ -114,7 +114,7 @@ fn an_experiment_without_runs_still_makes_a_page() {
 }
 
 #[test]
-fn words_between_backticks_are_code_and_nothing_in_them_is_markup() {
+fn words_in_backticks_are_code_without_markup() {
     assert_eq!(prose("of `cubic` and `a<b>&`."), "of <code>cubic</code> and <code>a&lt;b&gt;&amp;</code>.");
     assert_eq!(prose("one ` alone"), "one ` alone");
     assert_eq!(prose("`a` and ` alone"), "<code>a</code> and ` alone");

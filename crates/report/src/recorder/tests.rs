@@ -24,7 +24,7 @@ fn a_run_without_events_has_no_figures_and_every_reason() {
 }
 
 #[test]
-fn throughput_counts_what_arrives_in_the_window_and_fairness_compares_stations() {
+fn throughput_counts_the_window_and_fairness_the_stations() {
     let mut r = recorder();
     r.bulk_flow(ms(0), FlowId(0), Node(1), "a");
     r.bulk_flow(ms(0), FlowId(1), Node(3), "b");
