@@ -227,7 +227,7 @@ fn with_losses_routes_are_shortest_once_nodes_are_patient() {
 }
 
 #[test]
-fn with_losses_and_the_rfcs_times_nearly_all_routes_are_shortest() {
+fn with_losses_and_rfc_times_nearly_all_routes_are_shortest() {
     let reach = discs(50, 10.0, &mut Seed(21).stream("places"));
     let mut mesh = Mesh::new(reach, 0.2, Params::default(), 21);
     mesh.run(Span::from_secs(60));

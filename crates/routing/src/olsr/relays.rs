@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn who_alone_reaches_somebody_is_chosen_and_others_by_what_they_add() {
+    fn sole_relays_are_chosen_and_others_by_what_they_add() {
         // 1 alone reaches 11; of 2 (12, 13) and 3 (12, 13, 14) the latter adds more.
         let pairs = [(1, 11), (2, 12), (2, 13), (3, 12), (3, 13), (3, 14), (4, 14), (2, 1)];
         assert_eq!(select_of(&[(1, 3), (2, 3), (3, 3), (4, 3)], &pairs), [1, 3]);

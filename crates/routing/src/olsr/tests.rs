@@ -70,7 +70,7 @@ fn messages(packets: &[(Time, Vec<u8>)]) -> Vec<(u8, Ipv4Addr, u8, u8)> {
 }
 
 #[test]
-fn a_lone_node_says_hello_at_its_interval_less_jitter_and_nothing_else() {
+fn a_lone_node_sends_only_hello_at_its_jittered_interval() {
     let sent = sent_until(&mut olsr(), at(60_000));
     assert!((30..=40).contains(&sent.len()), "{}", sent.len());
     for pair in sent.windows(2) {
@@ -84,7 +84,7 @@ fn a_lone_node_says_hello_at_its_interval_less_jitter_and_nothing_else() {
 }
 
 #[test]
-fn only_messages_from_who_has_chosen_it_are_forwarded_and_each_once() {
+fn only_messages_of_mpr_selectors_are_forwarded_once() {
     let mut olsr = with_neighbours();
     let (chosen, other) = (tc(node(9), 1, 255, &[node(8)]), tc(node(9), 2, 255, &[node(8)]));
     for _ in 0..3 {
@@ -101,7 +101,7 @@ fn only_messages_from_who_has_chosen_it_are_forwarded_and_each_once() {
 }
 
 #[test]
-fn unknown_types_are_forwarded_as_they_are_and_what_has_no_hop_left_is_not() {
+fn unknown_types_are_forwarded_unless_no_hop_is_left() {
     let mut olsr = with_neighbours();
     olsr.on_packet(at(10), node(2), &message(130, node(9), 1, 7, &[1, 2, 3])).expect("a packet");
     olsr.on_packet(at(10), node(2), &message(131, node(9), 2, 1, &[])).expect("a packet");
@@ -129,7 +129,7 @@ fn many_messages_fill_frames_and_no_packet_is_longer_than_one() {
 }
 
 #[test]
-fn nobody_is_advertised_any_more_for_as_long_as_it_may_be_remembered() {
+fn empty_advertisements_last_as_long_as_old_ones_are_valid() {
     let mut olsr = with_neighbours();
     let sent = sent_until(&mut olsr, at(60_000));
     let tcs: Vec<(Time, TopologyControl)> = sent
@@ -199,7 +199,7 @@ fn broken_packets_and_messages_have_no_effect_and_are_counted() {
 }
 
 #[test]
-fn floods_of_forged_messages_cost_bounded_memory_and_are_over_when_they_are_over() {
+fn floods_of_forged_messages_cost_bounded_passing_memory() {
     let mut olsr = with_neighbours();
     let forged = |n: u32| Ipv4Addr::from(0x0b00_0000 + n);
     let symmetric = |neighbour, address| (LinkType::Symmetric, neighbour, address);

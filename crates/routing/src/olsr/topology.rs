@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_advertisement_replaces_and_an_older_one_is_ignored_across_the_wrap() {
+    fn newer_advertisements_replace_older_ones_across_the_wrap() {
         let mut topology = Topology::default();
         let changed = Heard { changed: true, refused: 0 };
         assert_eq!(topology.hear(node(1), &tc(65_534, &[2, 3]), at(15)), changed);
