@@ -112,7 +112,7 @@ fn every_sort_of_problem_is_covered() {
 }
 
 #[test]
-fn the_report_shows_the_line_what_is_wrong_and_what_would_be_right() {
+fn errors_show_the_line_the_mistake_and_the_correction() {
     for path in broken() {
         let (error, problems) = problems(&path);
         let mut report = String::new();

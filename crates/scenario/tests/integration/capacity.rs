@@ -63,7 +63,7 @@ fn capacity(scenario: &Scenario, window: Span) -> Vec<Rate> {
 }
 
 #[test]
-fn the_demo_changes_several_fold_within_seconds_and_stays_below_400_mbit() {
+fn the_demo_changes_manifold_in_seconds_and_is_below_400_mbit() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/first-light.toml");
     let demo = Scenario::load(path).unwrap_or_else(|error| panic!("{}", error.plain()));
     let windows = capacity(&demo, Span::from_millis(500));
