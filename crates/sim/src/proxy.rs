@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_silent_station_has_not_acknowledged_is_limited_and_then_asked_for() {
+    fn unacked_data_of_a_silent_station_is_limited_then_probed() {
         let mut proxy = Proxy::new(&Choice::of(&LAW), vec![0]).expect("legal");
         proxy.offer(Time::ZERO, node(0), Stream::Connection(0));
         let rate = proxy.rate(node(0));

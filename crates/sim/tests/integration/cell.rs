@@ -105,7 +105,7 @@ fn one_cell(keys: &str) -> String {
 }
 
 #[test]
-fn what_decoders_get_wrong_changes_nothing_for_a_law_that_does_not_listen() {
+fn decoder_errors_change_nothing_for_laws_that_do_not_listen() {
     let run = |keys: &str| simulate(&parse(&one_cell(keys)), "bbr", 3);
     let (right, wrong) = (run(""), run("missed-dci = 0.2\nfalse-dci = 0.2\n"));
     for key in [Key::Throughput, Key::HopDelayMean, Key::HopDelayP99, Key::ProbeDelayP95] {

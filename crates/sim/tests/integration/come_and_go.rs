@@ -6,7 +6,7 @@ use lasthop_report::Key;
 use support::{CUBIC, Wifi, against, download, load, regulator, simulate, stations, value};
 
 #[test]
-fn pages_are_fetched_as_fast_as_by_fair_queueing_and_the_download_beside_them_keeps_the_rest() {
+fn pages_load_as_fast_as_with_fq_and_downloads_get_the_rest() {
     let scenario = load("aggregation/come-and-go.toml");
     for seed in 1..=2 {
         let [ours, cubic, modern] = ["regulator", "cubic", "cubic+modern-ap"].map(|law| simulate(&scenario, law, seed));
@@ -55,7 +55,7 @@ fn who_needs_little_leaves_the_others_what_it_does_not_use() {
 /// Stations that all come at the same instants, for less than a frame: a plan for those that are there at the moment would be one for
 /// a single station, or for all.
 #[test]
-fn many_that_come_often_at_the_same_instants_leave_a_download_what_it_has_by_cubic() {
+fn simultaneous_calls_leave_a_download_its_cubic_throughput() {
     for (count, size, every) in [(25, "2 kB", "20 ms"), (10, "20 kB", "100 ms")] {
         let rest = stations("call", count, 5) + &stations("down", 1, 7) + &download("down");
         let rest = rest + &fetches("call", count, size, every) + CUBIC + &regulator("10 ms");

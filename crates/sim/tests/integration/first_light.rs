@@ -65,7 +65,7 @@ fn variants_run_in_the_world_of_first_light() {
 }
 
 #[test]
-fn every_bin_of_a_senders_life_has_its_windows_and_only_a_paced_one_has_a_rate() {
+fn every_bin_has_a_window_and_only_paced_senders_a_rate() {
     let scenario = load("first-light.toml");
     for (law, paced) in [("cubic", false), ("bbr", true)] {
         let record = simulate(&scenario, law, 1);

@@ -35,7 +35,7 @@ fn packets_that_are_sent_again_do_not_fill_the_queue() {
 }
 
 #[test]
-fn a_path_that_was_gone_for_three_seconds_is_used_again_within_ten() {
+fn a_path_gone_for_three_seconds_is_used_again_within_ten() {
     let backhaul = r#"
 [backhaul]
 rate = "1 Gbit/s"

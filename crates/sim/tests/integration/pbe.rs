@@ -149,7 +149,7 @@ fn two_flows_of_a_station_share_what_it_has() {
 
 /// The wire before the cell has 10 Mbit/s from 4 to 8 s; the cell would carry 41.
 #[test]
-fn a_wire_that_is_narrower_than_the_cell_is_found_and_left_again() {
+fn a_wire_narrower_than_the_cell_is_found_and_left_again() {
     let narrow = "[backhaul]\nrate = \"1 Gbit/s\"\nchanges = [{ at = \"4 s\", rate = \"10 Mbit/s\" }, { at = \"8 s\", rate = \"1 Gbit/s\" }]\n";
     let scenario = parse(&cell(ONE, "").replace("[hop.cell]", &format!("{narrow}[hop.cell]")));
     let law = scenario.law("pbe").expect("a law of the scenario");

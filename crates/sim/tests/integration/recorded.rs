@@ -93,7 +93,7 @@ fn measure(row: &Row, folder: &Path, seed: u64) -> (f64, f64) {
 }
 
 #[test]
-fn tcp_fills_recorded_links_and_their_queues_as_the_kernels_does_over_mahimahi() {
+fn tcp_fills_recorded_links_like_the_kernel_over_mahimahi() {
     let Some(trace) = reference_file("traces/README.md") else { return };
     let folder = trace.parent().expect("a folder of traces");
     let mut wrong = Vec::new();

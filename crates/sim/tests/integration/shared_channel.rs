@@ -87,7 +87,7 @@ fn each_access_point_has_an_agent_of_its_own() {
 }
 
 #[test]
-fn what_hidden_access_points_send_at_once_is_lost_where_both_are_heard() {
+fn frames_of_hidden_access_points_collide_where_both_are_heard() {
     // Each access point has one station, which hears both; without RTS.
     let text =
         two().replace("rts-threshold = \"500 B\"\n", "").replace("count = 6", "count = 1").replace("100 s", "6 s");

@@ -77,7 +77,7 @@ fn some_stations_may_be_bound_and_others_not() {
 }
 
 #[test]
-fn the_model_fills_a_hop_that_the_table_leaves_empty_and_keeps_its_queue_short() {
+fn the_model_fills_a_hop_that_tables_leave_idle_with_no_queue() {
     let ([total, rtt], [table, _]) = {
         let of = |law: &str| {
             let record = simulate(&fixed_rate(&[]), law, 1);
@@ -91,7 +91,7 @@ fn the_model_fills_a_hop_that_the_table_leaves_empty_and_keeps_its_queue_short()
 }
 
 #[test]
-fn terminals_that_cannot_hear_each_other_still_keep_queues_short_by_the_model() {
+fn hidden_terminals_keep_queues_short_by_the_model() {
     let isolated = fixed_rate(&[("[hop.wifi]", "[hop.wifi]\nclient-isolation = true")]);
     let record = simulate(&isolated, "model", 1);
     assert!(value(&record, Key::Throughput) > 20.0, "{} Mbit/s", value(&record, Key::Throughput));

@@ -11,7 +11,7 @@ use lasthop_laws::aggregation::timestamps::TRAINED;
 use lasthop_units::{Span, Time};
 
 #[test]
-fn the_mean_error_on_traces_of_other_seeds_is_within_15_per_cent() {
+fn the_mean_error_on_other_seeds_is_within_15_per_cent() {
     let slots = held_out(TRAINED);
     let row = |name: &str, which: &dyn Fn(&Slot, &Case) -> bool| {
         let of = slots.iter().filter(|slot| slot.case.as_ref().is_some_and(|case| which(slot, case)));
@@ -53,7 +53,7 @@ fn the_mean_error_on_traces_of_other_seeds_is_within_15_per_cent() {
 }
 
 #[test]
-fn on_what_captures_training_has_not_seen_the_mean_error_is_within_15_per_cent() {
+fn the_mean_error_on_unseen_captures_is_within_15_per_cent() {
     println!("{HEAD}");
     let Some([seen, unseen]) = capture::halves() else { return };
     let row = |name: &str, slots: &[Slot]| {
@@ -232,7 +232,7 @@ fn a_station_that_sleeps_is_told_its_frames() {
 }
 
 #[test]
-fn reordering_holds_what_is_behind_a_hole_and_lets_nothing_through_twice() {
+fn reordering_holds_packets_behind_a_gap_and_passes_each_once() {
     let mpdu = |ms: u64, sequence: u16, frame: u32| Mpdu {
         at: Time::ZERO + Span::from_millis(ms),
         tsf: None,

@@ -104,7 +104,7 @@ fn the_queue_before_a_slow_link_stays_short_and_the_link_full() {
 }
 
 #[test]
-fn a_link_that_becomes_slow_is_drained_and_one_that_is_fast_again_is_used() {
+fn a_slowed_link_is_drained_and_a_recovered_one_is_used() {
     let link = "rate = \"1 Gbit/s\"\nchanges = [{ at = \"15 s\", rate = \"20 Mbit/s\" }, { at = \"45 s\", rate = \"1 Gbit/s\" }]";
     let of = |(seen, record): (Vec<(Time, usize)>, RunRecord)| {
         let rates = [(10, 15), (25, 45), (75, 90)].map(|span| goodput(&record, span));
@@ -131,7 +131,7 @@ fn a_link_that_becomes_slow_is_drained_and_one_that_is_fast_again_is_used() {
 }
 
 #[test]
-fn a_link_of_few_packets_a_second_is_drained_and_stations_share_it_alike() {
+fn a_very_slow_link_is_drained_and_shared_alike() {
     // A packet in 12 ms is less than one a round, and so are the others' shares.
     for (mbit, count) in [(1.0, 1), (10.0, 8)] {
         let backhaul = format!("[backhaul]\nrate = \"{mbit} Mbit/s\"\nqueue = \"1000 packets\"\n");

@@ -27,7 +27,7 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 #[test]
-fn where_no_rate_holds_the_target_packets_still_have_the_air_and_queues_stay_short() {
+fn an_infeasible_target_keeps_throughput_and_short_queues() {
     let scenario = beside(&[]);
     for seed in 1..=SEEDS {
         let (ours, cubic) = (simulate(&scenario, "regulator", seed), simulate(&scenario, "cubic", seed));
@@ -47,7 +47,7 @@ fn where_no_rate_holds_the_target_packets_still_have_the_air_and_queues_stay_sho
 
 /// Twenty accesses with RTS and CTS take 0.28 ms each, where 0.2 is believed at first: single packets would then have seemed to be within reach.
 #[test]
-fn a_target_out_of_reach_is_known_though_accesses_take_longer_than_was_believed_first() {
+fn an_infeasible_target_is_found_despite_a_low_first_overhead() {
     let neighbour =
         "[[neighbour]]\nname = \"legacy\"\nstandard = \"802.11a\"\nrate = \"6 Mbit/s\"\nload = \"saturated\"\n\n";
     let ours = ("target = \"10 ms\" }", "target = \"5 ms\" }");
@@ -99,7 +99,7 @@ fn a_target_that_is_hardly_within_reach_is_not_given_up() {
 }
 
 #[test]
-fn one_that_is_hardly_out_of_reach_gives_packets_half_of_the_air() {
+fn a_barely_infeasible_target_gives_packets_half_of_the_air() {
     // 25 of them: 5.8 ms, of which packets would have 0.8. Half of 10 ms is what is aimed at.
     for seed in 1..=SEEDS {
         let ours = simulate(&alone(25), "regulator", seed);
@@ -111,7 +111,7 @@ fn one_that_is_hardly_out_of_reach_gives_packets_half_of_the_air() {
 }
 
 #[test]
-fn a_round_that_is_longer_than_was_believed_is_found_out_at_the_least_rate() {
+fn a_round_longer_than_believed_is_found_at_the_least_rate() {
     // A neighbour at 54 Mbit/s makes 0.7 ms of each access, twelve of which are believed to take 2.4 ms: at a packet every 2.8 ms frames
     // held three of them, too few to say so, in intervals of 9 ms.
     let neighbour = |mbit: u32| format!("rate = \"{mbit} Mbit/s\"");
@@ -130,7 +130,7 @@ fn a_round_that_is_longer_than_was_believed_is_found_out_at_the_least_rate() {
 }
 
 #[test]
-fn stations_without_root_find_out_that_it_is_the_rounds_that_are_long() {
+fn stations_without_root_recognise_long_rounds() {
     // Rounds of single packets last 60 ms, of which packets take 0.8. By arrival times they were taken to need all of it: 10 Mbit/s.
     let active = "load = \"saturated\"\nactive = [{ from = \"0 s\", until = \"50 s\" }]";
     let scenario = beside(&[

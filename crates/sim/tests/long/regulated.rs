@@ -27,7 +27,7 @@ fn a_fast_station_keeps_its_rate_with_a_queue_of_one_round() {
 }
 
 #[test]
-fn a_round_that_was_longer_than_the_target_leaves_nothing_behind() {
+fn a_round_longer_than_the_target_leaves_no_lasting_effect() {
     let scenario = load("aggregation/slow-neighbour.toml");
     for seed in SEEDS {
         let cubic = value(&simulate(&scenario, "cubic", seed), Key::Throughput);
@@ -41,7 +41,7 @@ fn a_round_that_was_longer_than_the_target_leaves_nothing_behind() {
 }
 
 #[test]
-fn stations_that_take_a_packet_in_many_milliseconds_are_served_as_well_as_without_it() {
+fn very_slow_stations_keep_cubic_throughput_and_fairness() {
     // 6.5 and 13 Mbit/s: 2 ms and 1 ms a packet, so that a round is 8 ms. A server has far less than a segment on its way.
     for (count, mcs) in [(4, 0), (8, 1)] {
         let rest = stations("sta", count, mcs) + &download("each") + &regulator("10 ms") + CUBIC;
@@ -88,7 +88,7 @@ regulator = {{}}
 }
 
 #[test]
-fn streams_through_the_tunnel_arrive_whole_although_frames_are_given_up() {
+fn tunnel_streams_arrive_whole_although_frames_are_given_up() {
     let scenario = mixed(3, 0.3);
     let record = simulate(&scenario, "regulator", 1);
     assert!(value(&record, Key::Losses) > 1000.0, "retries are few, so packets must be lost: {:?}", record.figures);
@@ -120,7 +120,7 @@ fn the_estimate_of_the_overhead_can_be_watched() {
 const ERROR: f64 = 0.15;
 
 #[test]
-fn stations_without_root_are_held_at_the_target_by_arrival_times() {
+fn arrival_times_hold_stations_without_root_at_the_target() {
     let lengths = [("duration = \"50 s\"", "duration = \"30 s\""), ("warm-up = \"30 s\"", "warm-up = \"15 s\"")];
     let scenario = edited("aggregation/timestamps-three-stations.toml", &lengths);
     let (plain, ours) = (simulate(&scenario, "radiotap", 1), simulate(&scenario, "timestamps", 1));
@@ -135,7 +135,7 @@ fn stations_without_root_are_held_at_the_target_by_arrival_times() {
 }
 
 #[test]
-fn a_fast_station_without_root_keeps_its_rate_with_a_short_queue() {
+fn a_fast_station_without_root_keeps_rate_and_a_short_queue() {
     let lengths = [("duration = \"40 s\"", "duration = \"16 s\""), ("warm-up = \"20 s\"", "warm-up = \"8 s\"")];
     let scenario = edited("aggregation/timestamps-one-station.toml", &lengths);
     let (plain, ours) = (simulate(&scenario, "radiotap-10", 1), simulate(&scenario, "timestamps-10", 1));
@@ -148,7 +148,7 @@ fn a_fast_station_without_root_keeps_its_rate_with_a_short_queue() {
 }
 
 #[test]
-fn stations_without_root_whose_data_rates_fall_keep_no_standing_queue() {
+fn falling_rates_leave_no_standing_queue_without_root() {
     // From MCS 9 to 4 for good at 20 s. While the queue of that moment stands nobody can tell the new rates; with the old ones the
     // rounds' length was once taken for overhead, and levels swung between 15 and full frames for good: 75 to 218 ms in 20 runs.
     let changes = [
@@ -162,7 +162,7 @@ fn stations_without_root_whose_data_rates_fall_keep_no_standing_queue() {
 }
 
 #[test]
-fn a_data_rate_told_from_single_packets_does_not_keep_a_fast_station_slow() {
+fn a_rate_seen_on_single_packets_does_not_slow_a_fast_station() {
     // With seed 5 single packets of the beginning told the fast station 164 us a packet, of 10.6, and it stayed at 35 Mbit/s.
     let changes = [
         ("duration = \"50 s\"", "duration = \"20 s\""),
@@ -191,7 +191,7 @@ fn by_arrival_times(count: u32, mcs: u32, width: &str, told: &str) -> Scenario {
 }
 
 #[test]
-fn an_overhead_that_is_grossly_wrong_does_not_lock_stations_without_root() {
+fn a_grossly_wrong_overhead_does_not_lock_rootless_stations() {
     // One station was held at 85 or 7 Mbit/s for good, five at 0.1 by 100 ms.
     for (count, overhead) in [(1, "50 ms"), (5, "100 ms")] {
         let scenario = by_arrival_times(count, 9, "80 MHz", &format!(", overhead = \"{overhead}\""));
