@@ -108,7 +108,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn a_level_stays_ready_until_it_is_read_and_an_edge_is_told_once() {
+    fn level_events_last_until_read_and_edges_are_reported_once() {
         let (mut ours, mut theirs) = UnixStream::pair().expect("sockets");
         let mut poll = Poll::new().expect("an instance");
         poll.add_level(&ours, 7).expect("watched");

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn watching_never_takes_more_than_its_share_of_what_work_leaves() {
+    fn busy_waiting_stays_within_its_share_of_idle_time() {
         let mut poll = Poll::new().expect("epoll");
         for (share, work) in [(2, 0), (4, 0), (2, 25), (2, 75)] {
             let (watched, waited) = busy(&mut SpinSleeper::new(share), &mut poll, Span::from_micros(work));
