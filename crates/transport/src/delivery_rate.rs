@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_application_limit_ends_once_what_was_in_flight_is_delivered() {
+    fn the_application_limit_ends_when_the_flight_is_delivered() {
         let mut rate = DeliveryRate::new(at(0));
         rate.mark_app_limited(500);
         let limited = rate.on_sent(at(0), true);

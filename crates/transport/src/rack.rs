@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn reordering_widens_the_window_and_duplicates_widen_it_further() {
+    fn reordering_widens_the_window_and_duplicates_more_so() {
         let (min, srtt) = (Some(Span::from_millis(20)), Some(Span::from_millis(30)));
         let mut rack = Rack::new();
         assert_eq!(rack.reorder_window(false, 3, min, srtt), Span::ZERO);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_faster_than_the_path_is_for_the_first_copy() {
+    fn an_ack_faster_than_the_path_is_for_the_first_copy() {
         let mut rack = Rack::new();
         rack.on_delivered(at(101), at(100), 1000, true, Some(Span::from_millis(20)));
         assert_eq!(rack.lost_at(at(50), 500, Span::ZERO), None);

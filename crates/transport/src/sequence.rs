@@ -47,7 +47,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_offset_survives_the_wire_if_the_reference_is_within_two_gigabytes(
+        fn an_offset_survives_if_the_reference_is_within_2_gb(
             isn: u32, near in 0u64..1 << 40, distance in -(1i64 << 31)..1 << 31,
         ) {
             let numbering = Numbering::new(isn);

@@ -221,7 +221,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_peer_should_hear_of_the_window_just_when_so_much_has_been_read(
+        fn a_window_update_is_due_when_enough_has_been_read(
             opened in 0u64..200, limit in 0u64..400_000, unread in 0u64..200_000, since in 0u64..100_000,
         ) {
             let mut window = window();

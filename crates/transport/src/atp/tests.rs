@@ -174,7 +174,7 @@ fn one_that_ends_repeats_what_it_has_sent_and_sends_no_more() {
 }
 
 #[test]
-fn a_saturating_sender_settles_below_the_hop_and_keeps_its_queue_short() {
+fn a_saturating_sender_settles_below_the_hop_with_short_queue() {
     let (mut sender, receiver) = ends(Variant::Adaptive, 0.5);
     sender.write_forever();
     let run = run((sender, receiver), &NONE, at(20.0));
@@ -186,7 +186,7 @@ fn a_saturating_sender_settles_below_the_hop_and_keeps_its_queue_short() {
 }
 
 #[test]
-fn packets_leave_no_faster_than_the_law_lets_them_however_small() {
+fn small_packets_leave_no_faster_than_the_law_allows() {
     let (mut sender, mut receiver) = ends(Variant::Default, 0.2);
     sender.write(Bytes::new(100));
     let mut probe = sender.poll_transmit(at(0.0)).expect("it asks");
@@ -209,7 +209,7 @@ fn packets_leave_no_faster_than_the_law_lets_them_however_small() {
 }
 
 #[test]
-fn without_reports_it_slows_down_twice_stops_and_asks_until_it_is_answered() {
+fn without_reports_it_halves_twice_stops_and_probes() {
     let (mut sender, receiver) = ends(Variant::Aggressive, 0.5);
     sender.write_forever();
     // Nothing comes back between 2 and 6 s.
@@ -225,7 +225,7 @@ fn without_reports_it_slows_down_twice_stops_and_asks_until_it_is_answered() {
 }
 
 #[test]
-fn packets_of_another_connection_and_reports_of_the_future_change_nothing() {
+fn foreign_packets_and_future_reports_change_nothing() {
     let (mut sender, mut receiver) = ends(Variant::Default, 0.2);
     sender.write_forever();
     let probe = sender.poll_transmit(at(0.0)).expect("it asks");
@@ -364,7 +364,7 @@ fn a_receiver_forgets_a_serial_number_that_nothing_confirms() {
 }
 
 #[test]
-fn an_echo_that_went_ahead_does_not_keep_the_last_packet_from_being_sent_again() {
+fn an_early_echo_does_not_stop_a_last_packet_retransmission() {
     for variant in [Variant::Default, Variant::Aggressive, Variant::Adaptive, Variant::OnChange] {
         let (mut sender, receiver) = ends(variant, 0.5);
         sender.write(Bytes::new(10 * u64::from(PAYLOAD)));

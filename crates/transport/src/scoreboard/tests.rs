@@ -41,7 +41,7 @@ fn half_a_segment_can_be_acknowledged() {
 }
 
 #[test]
-fn a_block_that_ends_inside_a_segment_reports_it_only_once_it_is_whole() {
+fn a_partly_sacked_segment_counts_only_when_whole() {
     let mut board = board(3);
     let mut delivered = 0;
     board.sack(101..150, |_, bytes| delivered += bytes);
@@ -51,7 +51,7 @@ fn a_block_that_ends_inside_a_segment_reports_it_only_once_it_is_whole() {
 }
 
 #[test]
-fn what_was_sent_before_a_sacked_segment_is_lost_and_sent_again_lowest_first() {
+fn segments_before_a_sacked_one_are_resent_lowest_first() {
     let (mut board, mut rack) = (board(5), Rack::new());
     board.sack(301..401, |s, _| rack.on_delivered(at(23), s.sent_at, s.end(), false, None));
     let (lost, again) = board.detect_losses(at(23), &rack, Span::ZERO, |_| ());

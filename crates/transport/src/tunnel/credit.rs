@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_streams_window_is_a_quarter_of_what_is_left_and_never_less_than_the_first() {
+    fn a_stream_window_is_a_quarter_of_the_rest_with_a_floor() {
         let mut credit = Credit::new(4 << 20);
         credit.open();
         assert_eq!(credit.share(8 << 20), 1 << 20);

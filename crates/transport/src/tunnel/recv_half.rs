@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_with_gaps_between_them_are_few_and_the_memory_is_given_back() {
+    fn scattered_pieces_are_bounded_and_memory_is_returned() {
         let mut half = RecvHalf::new(1 << 20);
         let mut scatter =
             || (0..10_000).filter(|n| half.on_data(&part(3 * n, b"x", false), Time::ZERO).is_ok()).count();

@@ -331,7 +331,7 @@ fn it_follows_another_terminal_that_comes_and_goes() {
 }
 
 #[test]
-fn a_cell_that_is_not_heard_any_more_is_left_to_bbr_and_comes_back() {
+fn a_silent_cell_is_left_to_bbr_until_it_reports_again() {
     let mut world = World::new();
     let number = world.stream();
     world.download(number, at(1000), |_, _| {});
@@ -389,7 +389,7 @@ fn a_forged_capacity_is_believed_within_bounds() {
 }
 
 #[test]
-fn a_narrower_place_before_the_cell_is_found_and_its_queue_is_short() {
+fn a_bottleneck_before_the_cell_is_found_with_a_short_queue() {
     let mut world = World::new();
     let number = world.stream();
     world.download(number, at(1000), |_, _| {});
@@ -418,7 +418,7 @@ fn packet(told: CellCapacity) -> Vec<u8> {
 }
 
 #[test]
-fn what_was_overtaken_is_no_news_and_the_first_word_alone_is_an_event() {
+fn overtaken_reports_are_ignored_and_the_first_is_an_event() {
     let told =
         |mbit| CellCapacity { available: Rate::from_mbit(mbit), fair: Rate::from_mbit(mbit), ..CellCapacity::UNKNOWN };
     let mut proxy = Endpoint::new(Config::proxy());
@@ -446,7 +446,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
-    fn whatever_a_station_tells_the_pace_is_bounded_and_data_arrives(seed: u64) {
+    fn any_station_report_gives_a_bounded_pace_and_data_arrives(seed: u64) {
         let mut world = World::new();
         let mut random = Seed(seed).stream("what is told");
         world.change = Box::new(move |told| {

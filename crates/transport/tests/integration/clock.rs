@@ -107,7 +107,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(30))]
 
     #[test]
-    fn the_offset_is_found_within_its_bound_and_delays_are_right_to_it(
+    fn the_clock_offset_and_delays_are_within_their_bound(
         ahead in -3_600_000i64..3_600_000, down in 100u64..8_000, up in 100u64..8_000, jitter in 0u64..10_000, seed: u64,
     ) {
         check(ahead, [down, up, jitter], seed)?;

@@ -25,7 +25,7 @@ fn a_flow_alone_fills_the_link_and_keeps_a_few_packets_queued() {
 }
 
 #[test]
-fn random_loss_changes_nothing_while_nobody_else_fills_the_queue() {
+fn random_loss_changes_nothing_without_a_competing_flow() {
     let share = |loss| {
         let mut link = Link::new(&[("copa", Span::ZERO)], PATH, loss, 1);
         link.run_until(seconds(5));
@@ -51,7 +51,7 @@ fn flows_that_come_one_after_another_share_alike() {
 }
 
 #[test]
-fn beside_a_flow_that_fills_the_queue_it_takes_its_part_and_alone_again_it_empties_it() {
+fn it_competes_beside_a_filling_flow_and_drains_when_alone() {
     let mut link =
         Link::new(&[("copa", Span::ZERO), ("reno", Span::from_secs(5))], Path { buffer: 1.0, ..PATH }, 0.0, 1);
     link.run_until(seconds(15));

@@ -184,7 +184,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn whatever_was_opened_read_and_given_up_all_that_may_be_sent_comes_back(
+    fn all_credit_comes_back_after_any_open_read_and_reset(
         seed: u64, lose in 0.0..0.2, steps in prop::collection::vec(any_step(), 1..80),
     ) {
         let mut world = World::new(seed, lose);
@@ -216,7 +216,7 @@ proptest! {
 }
 
 #[test]
-fn streams_that_nobody_reads_hold_no_more_than_the_budget_and_the_others_go_on_when_they_are_read() {
+fn unread_streams_hold_at_most_the_budget_and_others_go_on() {
     let mut world = World::new(1, 0.0);
     let streams: Vec<u32> = (0..8).map(|_| world.ends[0].open("host", 80)).collect();
     world.run_for(Span::from_millis(50), None);
@@ -242,7 +242,7 @@ fn streams_that_nobody_reads_hold_no_more_than_the_budget_and_the_others_go_on_w
 }
 
 #[test]
-fn of_data_beyond_the_budget_nothing_is_held_and_the_session_stays_refused() {
+fn data_beyond_the_budget_is_not_held_and_stays_refused() {
     let mut end = Endpoint::new(Config { budget: BUDGET, ..Config::proxy() });
     let now = Time::from_nanos(1_000_000_000);
     // The budget is told with the first packet; two streams of 50 000 octets use it up.

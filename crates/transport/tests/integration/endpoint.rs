@@ -73,7 +73,7 @@ fn both_syns_carry_everything_that_is_negotiated() {
 }
 
 #[test]
-fn a_lost_syn_is_repeated_after_a_second_and_the_rtt_of_the_repetition_is_not_trusted() {
+fn a_lost_syn_is_repeated_after_1_s_without_an_rtt_sample() {
     let mut first = true;
     let network: Network =
         Box::new(move |_, _, _| if std::mem::take(&mut first) { vec![] } else { vec![Span::from_millis(10)] });
@@ -137,7 +137,7 @@ fn a_finished_fetch_closes_both_ends() {
 }
 
 #[test]
-fn after_the_start_every_second_segment_is_acknowledged_and_a_lone_one_late() {
+fn every_second_segment_is_acked_and_a_lone_one_late() {
     let mut net = net(segments(1), perfect(RTT / 2));
     // Thirty lone segments: the first are acknowledged at once, the last only after 40 ms.
     for n in 1..=30 {
@@ -304,7 +304,7 @@ fn narrowed(from: Time, bytes: u32) -> Network {
 }
 
 #[test]
-fn a_middle_box_that_narrows_the_window_in_flight_sets_the_rate_and_stalls_nothing() {
+fn a_middlebox_that_lowers_the_window_sets_the_rate_only() {
     for law in lasthop_laws::tcp::LAWS.iter().map(|law| law.name) {
         let config = Config { rmem_default: Bytes::new(4 << 20), ..Config::default() };
         let mut net = Net::new(law_called(law), Config::default(), config, narrowed(at(150), 40_960));

@@ -51,7 +51,7 @@ fn a_slow_reader_bounds_what_waits_and_what_is_sent() {
 }
 
 #[test]
-fn a_turned_bit_of_d_neither_stops_a_stream_nor_speeds_it_up_beyond_the_law() {
+fn a_flipped_bit_of_d_does_not_stop_or_speed_up_a_stream() {
     let runner = ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() };
     let mut runner = TestRunner::new_with_rng(runner, TestRng::from_seed(RngAlgorithm::ChaCha, &[9; 32]));
     let data = random_data(400_000, 3);

@@ -68,7 +68,7 @@ fn losses(which: impl Fn(u64) -> bool + 'static, loss_recovery: LossRecovery) ->
 }
 
 #[test]
-fn what_is_lost_in_and_out_of_recovery_is_told_with_its_departure() {
+fn losses_in_and_out_of_recovery_carry_their_departure_time() {
     // Single ones, a burst, and every fifth of what follows it, retransmissions and losses found during recovery among them.
     let (gone, told, again) = losses(
         |count| count == 40 || (100..108).contains(&count) || (120..200).contains(&count) && count % 5 == 0,
@@ -86,8 +86,8 @@ fn what_is_lost_in_and_out_of_recovery_is_told_with_its_departure() {
 }
 
 #[test]
-fn without_selective_acknowledgement_all_of_the_window_counts_as_lost() {
-    let (gone, told, again) = losses(|count| count == 60, LossRecovery::GoBackN);
+fn without_sack_all_of_the_window_counts_as_lost() {
+    let (gone, told, again) = losses(|count| count == 60, Repair::GoBackN);
     assert_eq!(gone.len(), 1);
     assert!(told.len() > 1 && told[0] == gone[0], "{told:?} for {gone:?}");
     assert!(again <= told.len() as u64, "what has come meanwhile does not leave again");

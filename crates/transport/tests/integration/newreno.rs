@@ -105,7 +105,7 @@ fn reno_halves_for_each_hole_and_waits_for_the_timer() {
 }
 
 #[test]
-fn a_lost_retransmission_takes_the_timer_and_is_no_loss_of_what_came() {
+fn a_lost_retransmission_needs_the_timer_and_no_extra_loss() {
     // RFC 6582, section 3.2: after a timeout duplicates of what had been sent before start no recovery.
     for law in ["classic-reno", "newreno", "sack-reno"] {
         let run = run(law, &[40, 40]);
@@ -114,7 +114,7 @@ fn a_lost_retransmission_takes_the_timer_and_is_no_loss_of_what_came() {
 }
 
 #[test]
-fn only_the_first_partial_acknowledgement_starts_the_timer_anew() {
+fn only_the_first_partial_ack_restarts_the_timer() {
     // Ten holes at a round trip of 0.1 s each outlast the timer of 0.3 s at most: the impatient variant goes back.
     let lost: Vec<u64> = (40..60).step_by(2).collect();
     let run = run("newreno", &lost);

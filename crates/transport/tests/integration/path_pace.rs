@@ -277,7 +277,7 @@ fn packets_leave_d_apart_however_short_they_are() {
 }
 
 #[test]
-fn the_first_packet_is_a_probe_with_data_and_what_it_met_is_the_rate() {
+fn the_first_packet_is_a_data_probe_that_sets_the_rate() {
     for d in [Span::from_micros(300), Span::from_millis(20)] {
         let mut world = World::new(Variant::Default, 1, d);
         let number = world.stream(0);
@@ -297,7 +297,7 @@ fn the_first_packet_is_a_probe_with_data_and_what_it_met_is_the_rate() {
 }
 
 #[test]
-fn without_feedback_the_rate_is_halved_twice_then_nothing_is_sent_but_probes() {
+fn without_feedback_the_rate_halves_twice_then_only_probes() {
     let d = Span::from_millis(2);
     let mut world = World::new(Variant::Aggressive, 3, d);
     let number = world.stream(0);
@@ -392,7 +392,7 @@ fn the_last_packets_are_sent_again_when_they_are_lost() {
 }
 
 #[test]
-fn nobody_makes_an_end_faster_than_its_own_interface_or_silent_for_ever() {
+fn forged_delays_neither_outrun_the_interface_nor_silence_it() {
     let mut world = World::new(Variant::Adaptive, 6, Span::ZERO);
     let own = Span::from_millis(3);
     world.ends[0].set_own_delay(own);

@@ -61,7 +61,7 @@ fn steps_back(sent: &[u64]) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn a_lost_packet_takes_the_sender_back_to_it_and_it_goes_on_behind_what_has_come() {
+fn a_loss_sends_the_sender_back_then_past_what_has_arrived() {
     let sent = sent(120, &[20]);
     let [(highest, 20)] = steps_back(&sent)[..] else { panic!("{:?}", steps_back(&sent)) };
     assert!(highest > 22, "three duplicates need three packets beyond the hole: {highest}");
@@ -95,7 +95,7 @@ fn after_the_first_loss(sent: &[u64], last: u64) -> &[u64] {
 }
 
 #[test]
-fn after_a_loss_packets_go_out_in_the_order_of_the_recorded_runs() {
+fn after_a_loss_packets_follow_the_order_of_recorded_runs() {
     for (lost, recorded) in RECORDED {
         // ns-2's receiver acknowledges each packet; its path takes 10 ms for one.
         let sent = sent_over(120, lost, Span::ZERO, Span::from_millis(10));

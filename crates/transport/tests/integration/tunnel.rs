@@ -232,7 +232,7 @@ fn who_reads_after_sending_keeps_the_rate_when_late() {
 }
 
 #[test]
-fn packets_are_no_longer_than_the_path_allows_and_paced_by_their_length_there() {
+fn packets_fit_the_path_and_are_paced_by_their_length() {
     let size = PacketSize::of_path(true, 1300);
     let mut world = World::new(5, Faults { lose: 0.02, ..CLEAN });
     world.ends[1].set_pacing(world.now, Rate::from_mbit(12), Bytes::new(1_000_000));
@@ -532,7 +532,7 @@ fn packet(now: Time, frames: &[Frame<'_>]) -> Vec<u8> {
 }
 
 #[test]
-fn path_challenges_are_answered_at_once_and_once_and_ask_for_nothing() {
+fn path_challenges_are_answered_once_at_once_and_unacked() {
     let mut world = World::new(11, CLEAN);
     world.run_for(Span::from_secs(1));
     let World { mut now, ends: [mut station, mut proxy], .. } = world;

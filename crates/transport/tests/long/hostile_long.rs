@@ -6,7 +6,7 @@ use harness::abuse::{AT_ONCE, Abuse, LAWS, ends, random_data, run, secs};
 use lasthop_units::Span;
 
 #[test]
-fn sixty_four_megabytes_arrive_intact_for_any_transport_and_loss() {
+fn sixty_four_mb_arrive_intact_for_any_transport_and_loss() {
     let data = random_data(64 << 20, 1);
     for law in LAWS {
         for lost in [0, 50, 200] {
