@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_times_and_numbers_that_no_trace_has_are_refused_with_their_step() {
+    fn impossible_rates_times_and_counts_are_refused_by_step() {
         let wrong = |steps: &[(Span, Rate)]| DeliveryTrace::from_rates(steps.iter().copied()).expect_err("too much");
         let (second, slow) = (Span::from_secs(1), Rate::from_mbit(1));
         let error = wrong(&[(second, slow), (second, Rate::from_bps(FASTEST.as_bps() + 1))]);
@@ -354,7 +354,7 @@ mod tests {
         }
 
         #[test]
-        fn rates_of_any_size_make_a_trace_that_carries_no_more_or_are_refused(
+        fn any_rate_makes_a_trace_that_carries_no_more_or_is_refused(
             steps in proptest::collection::vec((any::<u64>(), 0u32..64, any::<u64>(), 0u32..64), 0..6)
         ) {
             const FEW: usize = 1_000;

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn twelve_columns_are_the_uplink_unless_the_log_is_known_as_the_downlink() {
+    fn twelve_columns_are_uplink_unless_known_as_downlink() {
         let line = "474\t20555\t8\t8\t13\t0\t1800\t0\t0\t0\t0\t1688458596234193\t\n";
         assert_eq!(one(None, line).direction, Direction::Up);
         assert_eq!(one(Some(Direction::Down), line).direction, Direction::Down);

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_within_the_window_are_brought_into_order_across_the_end_of_the_count() {
+    fn rows_within_the_window_are_ordered_across_the_wrap() {
         let mut records: Vec<Record> = (0..1000).map(|n| record(n, 2 + n % 7, 70)).collect();
         let (straight, counts) = run(&records);
         assert_eq!((numbers(&straight), counts.out_of_order), ((0..1000).collect(), 0));

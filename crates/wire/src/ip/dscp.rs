@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_service_classes_of_rfc_4594_get_the_priorities_of_rfc_8325() {
+    fn rfc_4594_classes_get_rfc_8325_priorities() {
         // Figure 1 of RFC 8325, from network control to low-priority data, and LE of RFC 8622.
         let table: [(&[u8], u8); 12] = [
             (&[48, 56], 7),

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_destination_is_that_of_the_whole_header_however_short_the_packet_is_cut() {
+    fn a_destination_needs_a_whole_fixed_header() {
         for (source, to) in [("192.0.2.1", "192.0.2.9"), ("2001:db8::1", "2001:db8::9")] {
             let address = |text: &str| text.parse::<IpAddr>().expect("an address");
             let mut packet = [0; 60];

@@ -62,7 +62,7 @@ fn headers_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn what_comes_in_type_length_value_form_is_read_where_it_is_known() {
+fn known_type_length_value_fields_are_read() {
     // Flags, then a value of no octets, one of nobody's, and one that reaches beyond the header.
     let of = |values: &[u8]| header(&[VALUES | 0b10], &[&[0x10, 0, 0, 0], values].concat());
     let (radiotap, len) = Radiotap::parse(&of(&[34, 0, 0, 0, 0x50, 0, 1, 0, 9])).expect("fine");

@@ -169,7 +169,7 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_window_keeps_a_valid_checksum_and_an_invalid_one_stays_invalid(
+    fn a_changed_window_keeps_a_checksum_valid_or_invalid(
         flow in any_flow(), header in any_header(), window in any::<u16>(), spoil in any::<u16>(),
     ) {
         let mut packet = ip_tcp_packet(&flow, Ecn::NotEct, &header, b"payload").expect("options fit");
@@ -195,7 +195,7 @@ proptest! {
     }
 
     #[test]
-    fn marking_changes_the_ecn_field_and_keeps_the_header_checksum_valid(
+    fn marking_changes_ecn_and_keeps_the_header_checksum_valid(
         flow in any_flow(), header in any_header(), ecn in any_ecn(),
     ) {
         let mut packet = ip_tcp_packet(&flow, ecn, &header, b"payload").expect("options fit");
@@ -288,7 +288,7 @@ fn fragments_and_other_protocols_are_no_segments() {
 }
 
 #[test]
-fn ipv6_extension_headers_are_looked_through_and_fragments_seen() {
+fn ipv6_extensions_are_traversed_and_fragments_recognised() {
     let flow = FlowKey {
         source: "2001:db8::1".parse().expect("an address"),
         destination: "2001:db8::2".parse().expect("an address"),
@@ -323,7 +323,7 @@ fn ipv6_extension_headers_are_looked_through_and_fragments_seen() {
 
 proptest! {
     #[test]
-    fn records_of_nodes_say_what_was_written_and_no_length_but_theirs_is_read(
+    fn node_records_round_trip_and_other_lengths_are_refused(
         at: u64, node: u16, spans: (u64, u64), last in prop::option::of(0..u64::MAX), waiting: u32, more in 1usize..9,
     ) {
         let delay = NodeDelay {

@@ -167,7 +167,7 @@ proptest! {
     }
 
     #[test]
-    fn wishes_and_grants_survive_and_any_bytes_are_errors_or_survive(
+    fn wishes_and_grants_round_trip_and_any_bytes_are_handled(
         number: u32, challenge: [u8; 32], id: u64, continued: bool, bytes in vec(any::<u8>(), 0..60),
     ) {
         let wish = Wish { number, challenge, continues: (id > 0).then_some(SessionId(id)) };
