@@ -89,7 +89,7 @@ fn laws_are_known_named_once_and_two_for_a_comparison() {
 }
 
 #[test]
-fn wrong_command_lines_are_status_2_and_say_what_would_be_right() {
+fn wrong_command_lines_are_status_2_with_the_correction() {
     let path = own_scenario("short");
     let path = path.to_string_lossy();
     for (line, says) in [

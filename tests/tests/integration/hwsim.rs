@@ -77,7 +77,7 @@ fn waiting(shown: &Shown) -> u64 {
 }
 
 #[test]
-fn every_field_of_the_agents_is_what_iw_shows_or_is_declared_absent() {
+fn every_agent_field_matches_iw_or_is_declared_absent() {
     let Some(left) = Left::folder() else { return };
     let records = left.records("shadow.log");
     let last = &records.last().expect("intervals").1;

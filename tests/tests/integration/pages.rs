@@ -53,7 +53,7 @@ const PAGES: [Page; 3] = [
 ];
 
 #[test]
-fn means_in_tables_written_by_hand_are_those_that_their_commands_print() {
+fn means_in_handwritten_tables_match_their_commands() {
     for page in PAGES {
         let text = std::fs::read_to_string(root().join(page.path)).expect("the page is there");
         let out = tempfile::tempdir().expect("a directory");

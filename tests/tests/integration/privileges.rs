@@ -56,7 +56,7 @@ fn keys(folder: &Path) -> (String, String) {
 }
 
 #[test]
-fn proxy_station_and_gateway_become_the_user_that_they_are_told_and_keep_nothing_of_root() {
+fn proxy_station_and_gateway_drop_root_for_the_given_user() {
     if !is_root() {
         return;
     }

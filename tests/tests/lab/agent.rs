@@ -33,7 +33,7 @@ fn all_gone(programs: &BTreeSet<u32>) -> bool {
 }
 
 #[test]
-fn a_killed_agent_fails_the_run_and_leaves_no_program_in_the_kernel() {
+fn a_killed_agent_fails_the_run_and_leaves_no_bpf_program() {
     let Some(_lab) = lab() else { return };
     let folder = tempfile::tempdir().expect("a directory");
     let out = folder.path().join("results");

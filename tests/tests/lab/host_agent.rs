@@ -123,7 +123,7 @@ fn goes_on(upload: &Upload) {
 }
 
 #[test]
-fn an_agent_that_is_stopped_or_killed_or_whose_network_changes_leaves_plain_cubic() {
+fn an_ended_agent_or_a_new_network_leaves_plain_cubic() {
     let Some(world) = World::new() else { return };
     let mut agent = world.agent();
     let programs = bpf::programs_of(agent.id());

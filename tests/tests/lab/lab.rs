@@ -199,7 +199,7 @@ fn what_cannot_be_is_told_before_anything_is_built() {
 }
 
 #[test]
-fn a_congestion_control_that_the_kernel_lacks_is_told_with_those_it_has() {
+fn an_absent_congestion_control_is_reported_with_present_ones() {
     if !is_root() {
         return;
     }

@@ -128,7 +128,7 @@ fn has_congestion_control(name: &str) -> bool {
 }
 
 #[test]
-fn the_pair_on_kernel_tcp_goes_at_what_the_cell_has_and_leaves_nothing() {
+fn pbe_on_kernel_tcp_follows_the_cell_and_leaves_nothing() {
     let Some(_lab) = lab() else { return };
     let doctor = run(&mut lasthop(["doctor"]));
     if !doctor.out.contains("The agent can run here.") {
@@ -174,7 +174,7 @@ fn the_pair_on_kernel_tcp_goes_at_what_the_cell_has_and_leaves_nothing() {
 }
 
 #[test]
-fn what_the_pair_does_not_have_is_told_before_anything_is_built() {
+fn missing_pbe_support_is_reported_before_anything_is_built() {
     let refused = |scenario: &Path, says: &[&str]| {
         let folder = tempfile::tempdir().expect("a directory");
         let mut command = lasthop(["run", "--world", "lab", "--law", "pbe", "--out"]);

@@ -79,7 +79,7 @@ fn refuse_bpf() -> io::Result<()> {
 }
 
 #[test]
-fn without_tap_devices_the_lab_says_which_device_and_leaves_nothing() {
+fn without_tap_devices_the_lab_names_it_and_leaves_nothing() {
     let Some(_lab) = lab() else { return };
     let folder = tempfile::tempdir().expect("a directory");
     let mut command = lab_run("cubic", "short", folder.path());

@@ -182,7 +182,7 @@ fn tshark(file: &Path, filter: &str, fields: &[&str]) -> Option<Vec<String>> {
 }
 
 #[test]
-fn a_row_finds_its_routes_loses_and_regains_them_and_leaves_none() {
+fn a_row_of_nodes_finds_loses_and_regains_routes() {
     let Some(mesh) = Mesh::new() else { return };
     // Left by an agent that was killed, and somebody else's.
     mesh.nodes[1].ip(&format!("route add 10.127.0.77/32 dev {IFACE} proto 98 metric 698"));

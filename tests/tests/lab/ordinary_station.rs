@@ -180,7 +180,7 @@ fn told(log: &Path, select: impl Fn(&serde_json::Value) -> &serde_json::Value) -
 }
 
 #[test]
-fn a_station_of_an_ordinary_user_fetches_and_feeds_back_by_arrival_times_and_leaves_nothing() {
+fn an_unprivileged_station_reports_by_arrival_times() {
     if !available("a station's agent of an ordinary user") {
         return;
     }
@@ -233,7 +233,7 @@ fn a_station_of_an_ordinary_user_fetches_and_feeds_back_by_arrival_times_and_lea
 }
 
 #[test]
-fn what_an_ordinary_user_may_not_do_is_told_with_what_would_be_right() {
+fn what_needs_privileges_is_refused_with_the_correction() {
     if !available("a station's agent of an ordinary user") {
         return;
     }

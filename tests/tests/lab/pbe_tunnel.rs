@@ -288,7 +288,7 @@ impl Drop for Agent {
 }
 
 #[test]
-fn the_proxy_goes_at_what_a_station_tells_until_nothing_is_known() {
+fn the_proxy_follows_station_reports_until_they_expire() {
     let Some(world) = World::new(141, "PBE over the tunnel") else { return };
     let (server, decoder) = (world.serve(), Decoder::start(&world.pipe()));
     let (proxy, dci) = (world.proxy(&[]), world.path("dci"));

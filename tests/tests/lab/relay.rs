@@ -245,7 +245,7 @@ fn set_class(socket: &UdpSocket, v6: bool, class: libc::c_int) {
 }
 
 #[test]
-fn datagrams_leave_with_the_delay_of_the_node_and_right_checksums() {
+fn datagrams_leave_with_the_node_delay_and_valid_checksums() {
     let (net, folder) = (131, tempfile::tempdir().expect("a directory"));
     let Some(row) = row(net) else { return };
     let driver = Driver::begin(folder.path(), Span::from_millis(10));
@@ -336,7 +336,7 @@ fn ends_within_alone(mut relay: Relay) -> Ended {
 }
 
 #[test]
-fn packets_are_marked_above_the_threshold_in_the_kernel_and_at_user_level() {
+fn packets_are_marked_above_the_threshold_in_kernel_and_user() {
     let (net, folder) = (133, tempfile::tempdir().expect("a directory"));
     let Some(row) = row(net) else { return };
     let driver = Driver::begin(folder.path(), Span::from_millis(10));

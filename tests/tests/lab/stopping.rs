@@ -88,7 +88,7 @@ fn a_polite_kill_and_a_lost_terminal_are_as_good() {
 }
 
 #[test]
-fn an_agent_that_hangs_does_not_keep_an_interrupted_run_waiting() {
+fn a_hanging_agent_does_not_delay_an_interrupted_run() {
     let Some(_lab) = lab() else { return };
     let folder = tempfile::tempdir().expect("a directory");
     let out = folder.path().join("results");
@@ -160,7 +160,7 @@ fn the_simulator_stops_too() {
 }
 
 #[test]
-fn in_the_background_of_a_script_it_stops_too_and_under_nohup_it_does_not_hang_up() {
+fn it_stops_in_a_background_script_and_survives_nohup() {
     let folder = tempfile::tempdir().expect("a directory");
     let out = folder.path().join("results");
     let hour = an_hour(folder.path());
@@ -187,7 +187,7 @@ fn in_the_background_of_a_script_it_stops_too_and_under_nohup_it_does_not_hang_u
 }
 
 #[test]
-fn a_second_ctrl_c_ends_it_at_once_and_clean_removes_what_is_left() {
+fn a_second_ctrl_c_ends_at_once_and_clean_removes_leftovers() {
     let Some(_lab) = lab() else { return };
     let folder = tempfile::tempdir().expect("a directory");
     let child = long_run("cubic+ap", &folder.path().join("results"));
@@ -221,7 +221,7 @@ impl Drop for Foreign {
 }
 
 #[test]
-fn clean_removes_what_a_killed_run_left_and_nothing_that_lives_or_is_not_ours() {
+fn clean_removes_only_leftovers_of_killed_runs() {
     let Some(_lab) = lab() else { return };
     let folder = tempfile::tempdir().expect("a directory");
     let clean = || run(&mut lasthop(["lab", "--clean"])).succeeded().out;

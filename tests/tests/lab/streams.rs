@@ -72,8 +72,7 @@ fn standard_input_goes_to_standard_output() {
 }
 
 #[test]
-fn bytes_and_time_are_kept_and_a_receiver_serves_one_after_the_other() {
-    machine::share(module_path!());
+fn transfers_keep_bytes_and_time_and_are_served_in_turn() {
     let receiver = Receiver::here(&["--quiet"].map(|_| "--json"));
     let ended = run(&mut lasthop(["send", &receiver.address, "--bytes", "3 MB", "--law", "reno"])).succeeded();
     assert!(ended.out.starts_with("reno: 3.00 MB in "), "{}", ended.out);

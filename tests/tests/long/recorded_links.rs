@@ -96,7 +96,7 @@ fn compare(traces: &Path, rows: &[Row]) {
 }
 
 #[test]
-fn the_kernels_cubic_over_a_recorded_link_is_what_it_was_over_mahimahi() {
+fn kernel_cubic_over_a_recorded_link_matches_mahimahi() {
     let Some((traces, rows)) = table() else { return };
     let one = |row: &&Row| (&*row.trace, &*row.queue, &*row.law) == ("TMobile-LTE-short", "droptail250", "cubic");
     compare(&traces, &rows.iter().filter(one).cloned().collect::<Vec<_>>());

@@ -26,7 +26,7 @@ fn reliable_run(folder: &Path, command: impl Fn(&str) -> Command) -> Option<Valu
 }
 
 #[test]
-fn every_kind_of_traffic_passes_the_proxy_and_the_regulator_sees_the_frames() {
+fn all_traffic_passes_the_proxy_and_frames_are_seen() {
     let Some(_lab) = lab() else { return };
     let folder = tempfile::tempdir().expect("a directory");
     let command = |seed: &str| {
@@ -66,7 +66,7 @@ fn every_kind_of_traffic_passes_the_proxy_and_the_regulator_sees_the_frames() {
 
 /// What the regulator is for: stations at 175.5, 117 and 87.75 Mbit/s, a target of 10 ms, kernel TCP through the proxy.
 #[test]
-fn three_stations_have_the_target_their_levels_and_equal_airtime() {
+fn three_stations_get_the_target_levels_and_equal_airtime() {
     let Some(_lab) = lab() else { return };
     let folder = tempfile::tempdir().expect("a directory");
     let command = |seed: &str| {
@@ -101,7 +101,7 @@ fn three_stations_have_the_target_their_levels_and_equal_airtime() {
 /// Where the fast station's frames are at their limit, at 702 and 87.75 Mbit/s, the optimum serves both more often than the published rule,
 /// which lets the slow one's frames grow until both have the target; it carries half as much again.
 #[test]
-fn the_optimum_beats_the_published_allocation_where_stations_are_at_their_limit() {
+fn the_optimum_beats_the_published_allocation_at_the_cap() {
     let Some(_lab) = lab() else { return };
     let folder = tempfile::tempdir().expect("a directory");
     let path = scenario("aggregation/lab-two-stations");
@@ -137,7 +137,7 @@ fn serve(namespace: PathBuf) -> Receiver<IpAddr> {
 }
 
 #[test]
-fn curl_at_a_station_fetches_through_the_proxy_beside_the_traffic_of_a_run() {
+fn curl_fetches_through_the_proxy_beside_a_running_scenario() {
     let Some(_lab) = lab() else { return };
     if Command::new("curl").arg("--version").output().is_err() {
         let _ = writeln!(std::io::stderr(), "SKIPPED: curl is not installed");

@@ -37,8 +37,7 @@ fn world(net: u8) -> Option<World> {
 }
 
 #[test]
-fn files_pass_two_gateways_whole_by_every_door_and_in_both_directions() {
-    machine::share(module_path!());
+fn files_pass_two_gateways_whole_by_every_door_both_ways() {
     let Some(world) = world(141) else { return };
     let (server, other) = (Server::start(&world.b, &world.at("2.2:80")), Server::start(&world.a, &world.at("1.2:80")));
     let called = world.called(&["--socks5", &world.at("2.1:1080")]);
@@ -114,8 +113,7 @@ fn most_delay_us(err: &str) -> f64 {
 }
 
 #[test]
-fn when_the_other_gateway_is_killed_new_connections_are_refused_and_old_ones_end_with_an_error() {
-    machine::share(module_path!());
+fn a_killed_peer_gateway_ends_connections_and_refuses_new_ones() {
     let Some(world) = world(142) else { return };
     let server = Server::start(&world.b, &world.at("2.2:80"));
     let cgroup = Cgroup::new();
@@ -157,8 +155,7 @@ fn when_the_other_gateway_is_killed_new_connections_are_refused_and_old_ones_end
 }
 
 #[test]
-fn a_gateway_that_is_killed_resets_its_connections_and_leaves_nothing() {
-    machine::share(module_path!());
+fn a_killed_gateway_resets_its_connections_and_leaves_nothing() {
     let Some(world) = world(143) else { return };
     let server = Server::start(&world.b, &world.at("2.2:80"));
     let cgroup = Cgroup::new();

@@ -287,7 +287,7 @@ fn logged(path: &Path) -> (Vec<(u64, bool)>, u64) {
 }
 
 #[test]
-fn whatever_becomes_of_the_learner_the_agent_lives_releases_and_learns_again() {
+fn the_agent_survives_any_learner_failure_and_learns_again() {
     if !available("a learner beside the agent") {
         return;
     }
