@@ -1,6 +1,6 @@
-//! What the access point's agent takes, live: thirty stations whose driver reports 250 times a second, evidence on, 500 Mbit/s of kernel TCP through
-//! namespaces. The processor time of its thread, the kernel's in its name included; and the time from a driver's record to the first
-//! acknowledgement that bears the window which follows from it.
+//! What the access point's agent takes, live: thirty stations, 250 reports of the driver a second, evidence on, 500
+//! Mbit/s of kernel TCP through namespaces. The processor time of its thread, the kernel's in its name included; and
+//! the time from a driver's record to the first acknowledgement that bears the window which follows from it.
 //!
 //! Prints `name value unit` lines; without root, one line on standard error.
 #![allow(clippy::disallowed_methods, reason = "real time is what is measured")]

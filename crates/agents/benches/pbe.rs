@@ -1,5 +1,5 @@
-//! What PBE-CC costs, live: kernel TCP between two namespaces. The sender's programs an ACK, counted by the kernel's BPF statistics, whose
-//! own two clock readings a run are inside; and the receiver of a busy cell, by processor time.
+//! What PBE-CC costs, live: kernel TCP between two namespaces. The sender's programs an ACK, counted by the kernel's
+//! BPF statistics, their own two clock readings a run included; and the receiver of a busy cell, by processor time.
 //!
 //! Prints `name value unit` lines; without root, one line on standard error.
 #![allow(clippy::disallowed_methods, reason = "real time is what is measured")]

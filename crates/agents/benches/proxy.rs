@@ -149,7 +149,7 @@ fn control(time: f64, errors: impl FnOnce(f64) -> Vec<Span> + Send + 'static) ->
     errors[errors.len() * 99 / 100].as_nanos() as f64 / 1e3
 }
 
-/// One that waits as the proxy waits: nobody who sleeps can be more punctual on the machine at hand.
+/// One that waits as the proxy waits: no sleeping thread can be more punctual on the machine at hand.
 fn waits(time: f64) -> Vec<Span> {
     let mut poll = Poll::new().expect("epoll");
     let (mut sleeper, mut errors) = (SpinSleeper::new(2), Vec::new());
@@ -164,8 +164,8 @@ fn waits(time: f64) -> Vec<Span> {
     errors
 }
 
-/// One that only reads the clock, with a pause now and then because the kernel throttles who never sleeps: nobody at all can be
-/// more punctual.
+/// One that only reads the clock, with a pause now and then because the kernel throttles a thread that never sleeps: no
+/// thread at all can be more punctual.
 fn spins(time: f64) -> Vec<Span> {
     let (began, mut errors) = (Instant::now(), Vec::new());
     while began.elapsed().as_secs_f64() < time {

@@ -1,5 +1,5 @@
-//! What the eBPF rewriter costs a packet, live: real TCP over veth pairs, counted by the kernel's BPF statistics, whose
-//! own two clock readings a run are inside.
+//! What the eBPF rewriter costs a packet, live: real TCP over veth pairs, counted by the kernel's BPF statistics, their
+//! own two clock readings a run included.
 //!
 //! Prints `name value unit` lines; without root, one line on standard error.
 #![allow(clippy::disallowed_methods, reason = "real time is what is measured")]
@@ -172,8 +172,8 @@ fn warm() {
     time("bpf.rwnd.warm_downlink_ns", Direction::Downlink, &data);
 }
 
-/// What the relay's program costs a packet: of another protocol, of ours with a larger D in it, and of ours whose D is raised, which takes a D that
-/// grows all the time, since a test run hands on what the run before has written.
+/// What the relay's program costs a packet: of another protocol, of ours with a larger D in it, and of ours with a
+/// raised D, which takes a D that grows all the time, since a test run hands on what the run before has written.
 fn relay() {
     let mut stamper = Stamper::load(&[4900], None).expect("a kernel that takes the program");
     let place = stamper.add(1, 14);

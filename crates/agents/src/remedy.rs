@@ -1,5 +1,5 @@
-//! What the kernel's refusals mean to who chose a name or an address: what would be right. Each begins with a semicolon, to
-//! stand behind the refusal itself; empty where the refusal says all there is to say.
+//! What the kernel's refusals mean to the operator, who chose a name or an address: what would be right. Each begins
+//! with a semicolon, to stand behind the refusal itself; empty where the refusal says all there is to say.
 
 use nix::errno::Errno;
 use std::io::{Error, ErrorKind};

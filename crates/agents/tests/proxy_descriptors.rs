@@ -129,8 +129,8 @@ fn echoes(socket: &mut TcpStream) -> bool {
     socket.write_all(b"x").is_ok() && socket.read_exact(&mut [0]).is_ok()
 }
 
-/// Waits for the ends of earlier connections: what they leave free later would let the proxy take one caller, for whom the
-/// station then has no room.
+/// Waits for the ends of earlier connections: what they leave free later would let the proxy take one caller that the
+/// station then has no room for.
 fn wait_until_all_is_closed() {
     let (until, mut count, mut since) = (Instant::now() + Duration::from_secs(60), open().count(), Instant::now());
     while since.elapsed() < Duration::from_secs(1) {

@@ -202,7 +202,7 @@ fn pseudo_sum(ends: &[u8; 32]) -> u16 {
     sum as u16
 }
 
-/// Types of which every bit pattern is a value and none of whose bytes is padding: they can be copied from and to maps.
+/// Types without padding, of which every bit pattern is a value: they can be copied from and to maps.
 ///
 /// # Safety
 /// `#[repr(C)]`, integers and arrays of them only, no implicit padding.

@@ -63,7 +63,8 @@ pub struct Tally {
     pub refused_reports: u64,
     /// Flows that were managed.
     pub flows: u64,
-    /// The most flows at once whose station neither driver nor operator had named: they were left alone.
+    /// The most flows at once that belong to stations which neither driver nor operator had named: they were left
+    /// alone.
     pub strangers: u64,
     /// The most flows at once with neither timestamps nor a handshake in which no SYN was repeated: their round trip cannot be
     /// told, and they get no window.
@@ -101,7 +102,7 @@ pub(super) struct Agent<'a> {
     known: BTreeMap<Key, Known>,
     /// Flows that carry nothing: the law does not know of them, and they have no target.
     resting: BTreeMap<Key, Known>,
-    /// Flows of nobody knows whom that have been noted: when they were born, by their place in the table.
+    /// Flows of unknown stations that have been noted: when they were born, by their place in the table.
     strangers: BTreeMap<Slot, Time>,
     decisions: BTreeMap<FlowId, Decision>,
     /// The last report that was acted on.
@@ -118,7 +119,7 @@ const REST: Span = Span::from_secs(5);
 const REST_CROWDED: Span = Span::from_millis(200);
 /// A flow of which no packet comes for so long leaves the table, as it may leave that of a NAT (RFC 5382, REQ-5).
 const EXPIRY: Span = Span::from_secs(2 * 3600 + 4 * 60);
-/// As above, for one that has never carried anything, or whose handshake is not over.
+/// As above, for one that has never carried anything, or that is still in its handshake.
 const EXPIRY_UNUSED: Span = Span::from_secs(4 * 60);
 /// New flows taken on in one interval: a flood of them must not hold up those that are known.
 const MOST_NEW: usize = 512;
@@ -368,8 +369,8 @@ impl<'a> Agent<'a> {
         Ok(())
     }
 
-    /// Tells the law of every flow that can be managed and whose station is known, as often as there is news. With `all` it looks at
-    /// those too that rest.
+    /// Tells the law of every flow that can be managed and belongs to a known station, as often as there is news. With
+    /// `all` it looks at those too that rest.
     fn sense_flows(&mut self, now: Time, all: bool) -> Vec<observation::Flow> {
         let mut lines = Vec::new();
         let (mut strangers, mut untimed) = (0, 0);

@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// How long to wait for an agent's answer: it looks for who asks twice a second.
+/// How long to wait for an agent's answer: it looks for callers twice a second.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Octets of an answer that is read at most: a thousand stations have a tenth of this.
 const LONGEST: u64 = 4 << 20;
@@ -52,7 +52,7 @@ fn read(mut stream: UnixStream) -> io::Result<Status> {
     serde_json::from_slice(&text).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// Answers everybody who has asked, without waiting for anybody: what does not fit into a socket's buffer is not sent.
+/// Answers all callers, without waiting for any of them: what does not fit into a socket's buffer is not sent.
 pub(super) fn answer(claim: &owner::Claim, status: &dyn Fn() -> Status) {
     while let Some(asker) = claim.asker() {
         let Ok(text) = serde_json::to_vec(&status()) else { return };

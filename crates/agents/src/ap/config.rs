@@ -33,11 +33,11 @@ pub struct Config {
     pub shadow: bool,
     /// Begin although something may carry packets past the programs ([`super::bypasses`]).
     pub allow_offload: bool,
-    /// Who is shown the agent's status as it runs.
+    /// These are shown the agent's status as it runs.
     pub viewers: Vec<Arc<dyn Viewer>>,
     /// Where to write the decision log (JSON lines), if anywhere.
     pub log: Option<PathBuf>,
-    /// Who is told what happens while it runs.
+    /// Receives messages about what happens while the agent runs.
     pub say: Say,
     /// Give up every capability that is not needed any more, once attached. It is the calling thread that loses them,
     /// for good.

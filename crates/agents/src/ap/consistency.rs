@@ -425,7 +425,7 @@ fn fell(old: &HopReport, new: &HopReport) -> Option<&'static str> {
         .or_else(|| pairs(old, new).find_map(|(old, new)| first(&OF_STATION, old, new)))
 }
 
-/// A station of a record whose stations are in order.
+/// A station of a record. The record's stations are in order.
 fn of(report: &HopReport, node: Node) -> Option<&StationReport> {
     let at = report.stations.binary_search_by_key(&node, |station| station.station).ok()?;
     report.stations.get(at)

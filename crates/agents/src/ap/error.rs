@@ -19,7 +19,7 @@ pub enum Error {
         /// The name asked for.
         name: String,
     },
-    /// An interface whose packets do not begin with Ethernet or IP.
+    /// The interface's packets do not begin with Ethernet or IP.
     #[error(
         "{name} is of ARPHRD type {arphrd}: only Ethernet-like interfaces (1) and those without link header (65534) will do"
     )]

@@ -139,7 +139,7 @@ impl Rewriter {
         };
         let control = rewriter.control();
         control.set_mask.store(sets - 1, Ordering::Relaxed);
-        // Keyed, so that nobody outside can choose who shares a set with whom.
+        // Keyed, so that nobody outside can choose which flows share a set.
         control.seed.store(RandomState::new().build_hasher().finish(), Ordering::Relaxed);
         control.age_limit.store(load.age_ticks(), Ordering::Relaxed);
         control.events.store(u32::from(load.events), Ordering::Relaxed);
@@ -168,7 +168,7 @@ impl Rewriter {
         self.attachments.clear();
     }
 
-    /// Says that somebody who decides is alive at `now` (`CLOCK_MONOTONIC`). Also what flows' last data is dated by.
+    /// Says that a deciding agent is alive at `now` (`CLOCK_MONOTONIC`). The last data of flows is dated by this, too.
     ///
     /// # Errors
     /// [`Error::Map`].

@@ -88,7 +88,7 @@ impl News {
         self.accepted.add(now, (station, address));
     }
 
-    /// A flow of nobody knows whom is seen for the first time.
+    /// A flow of an unknown station is seen for the first time.
     pub(super) fn stranger(&mut self, now: Time, address: IpAddr) {
         self.strangers.add(now, address);
     }

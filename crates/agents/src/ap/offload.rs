@@ -1,4 +1,4 @@
-//! What carries packets past the eBPF programs: flow offload and hardware NAT (systems/oal.md A.7, rule 11).
+//! What carries packets past the eBPF programs: flow offload and hardware NAT (rule 11 of [`lasthop_laws::oal::rwnd`]).
 //!
 //! A connection in a hardware flow table is forwarded by the switch or by the radio's own processor. The acknowledgements
 //! of its station never reach the programs, so no window is ever lowered, and nothing says so. nf_tables tells which of its
@@ -47,7 +47,7 @@ pub enum Bypass {
     Accelerator {
         /// The kernel module.
         module: &'static str,
-        /// Whose it is.
+        /// The vendor's name for it.
         what: &'static str,
     },
     /// Segments come in lists, of which only the first would be limited.

@@ -1,4 +1,4 @@
-//! Looks, while the agent runs, for what begins to carry packets past it (systems/oal.md A.7, rule 11).
+//! Looks, while the agent runs, for what begins to carry packets past it (rule 11 of [`lasthop_laws::oal::rwnd`]).
 //!
 //! A firewall that is loaded again may bring a flow table along. nf_tables tells of each to whoever has subscribed, also after
 //! the subscriber has given up the privileges that subscribing takes; modules show in `/sys` to everybody.
@@ -39,7 +39,7 @@ impl OffloadMonitor {
     /// Refuses to go on if something has come since that may carry packets past the programs. Needs no privileges.
     ///
     /// # Errors
-    /// [`Error::Offloaded`]; [`Error::System`] if events were lost and who asks may not look for himself.
+    /// [`Error::Offloaded`]; [`Error::System`] if events were lost and this process may not list the tables itself.
     pub(super) fn look(&self) -> Result<(), Error> {
         let mut tables = Vec::new();
         match self.events.as_ref().map_or(Ok(()), |events| drain(events, &mut tables)) {

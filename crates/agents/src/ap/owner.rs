@@ -1,4 +1,4 @@
-//! Whose an interface is: one agent's of a kind at a time, for as long as that lives.
+//! Ownership of an interface: one agent of a kind has it at a time, for as long as that agent lives.
 //!
 //! A claim is an abstract Unix socket that bears the interface's number. It is of the network namespace that the interface is in,
 //! so that whoever could attach to the one sees the other, and the kernel takes it away with its process, however that ends. A process
@@ -28,8 +28,8 @@ const TURN: usize = 16;
 pub(crate) struct Claim(OwnedFd);
 
 impl Claim {
-    /// Somebody who has called ([`call`]) and is root or this user; `None` if there is nobody. Does not wait. Others are hung up on,
-    /// some at a time: whoever calls again and again does not hold the agent up.
+    /// A caller ([`call`]) that is root or this user; `None` if there is none. Does not wait. The connections of other
+    /// callers are closed, some at a time: a caller that connects again and again does not hold the agent up.
     pub(crate) fn asker(&self) -> Option<OwnedFd> {
         for _ in 0..TURN {
             let fd = match accept4(self.0.as_raw_fd(), SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK) {
@@ -82,7 +82,7 @@ pub(crate) fn claim(kind: &str, ifindex: i32) -> Result<Claim, Error> {
         Err(Errno::EADDRINUSE) => return Err(Error::Busy),
         Err(errno) => return Err(failed(errno)),
     }
-    // Who listens can be asked who it is.
+    // Other processes can ask the owner of a listening socket for its status.
     listen(&fd, Backlog::new(8).map_err(failed)?).map_err(failed)?;
     Ok(Claim(fd))
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 pub(crate) const NET_ADMIN: u32 = 12;
 /// May do everything that has no capability of its own; what eBPF needed before Linux 5.8.
 pub(crate) const SYS_ADMIN: u32 = 21;
-/// May have eBPF programs whose loops the verifier would refuse others, for fear of speculation (Linux 5.8).
+/// Permits eBPF programs with loops that the verifier refuses without it, for fear of speculation (Linux 5.8).
 pub(crate) const PERFMON: u32 = 38;
 /// May use eBPF (Linux 5.8).
 pub(crate) const BPF: u32 = 39;
@@ -69,7 +69,7 @@ pub(crate) fn become_with(account: Option<&Account>, keep: &[u32]) -> Result<(),
     drop_all_but(keep)
 }
 
-/// A user whom the process is to become, found while nothing has been opened yet.
+/// The user that the process is to become, found while nothing has been opened yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Account {
     name: String,
@@ -111,7 +111,7 @@ impl Account {
         if already {
             return Ok(());
         }
-        // Who has become somebody else may not do the other two any more.
+        // After the change of user the process may not do the other two any more.
         setgroups(&[self.gid]).map_err(failed)?;
         setresgid(self.gid, self.gid, self.gid).map_err(failed)?;
         setresuid(self.uid, self.uid, self.uid).map_err(failed)

@@ -24,7 +24,7 @@ pub enum Found {
     Yes,
     /// It is not.
     No,
-    /// Only who has the capabilities can find out.
+    /// Only a process with the capabilities can find out.
     Unexamined,
 }
 

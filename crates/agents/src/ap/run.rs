@@ -31,7 +31,7 @@ pub fn run(config: &Config, law: Box<dyn HopLaw>, stop: &Stop) -> Result<Summary
     };
     let failed = |source| Error::Driver { path: path.clone(), source };
     let attached = Attached::prepare(config, law.wants_segments())?;
-    // Only now: who serves the driver's socket may take the connection as the sign that no flow will be missed.
+    // Only now: the server of the driver's socket may take the connection as the sign that no flow will be missed.
     let mut driver = SocketDriver::connect(path).map_err(failed)?;
     (config.say)(&format!("the driver at {} is connected", path.display()));
     attached.run(config, law, &mut driver, stop)

@@ -11,7 +11,7 @@ pub(super) struct Stations {
     named: BTreeMap<IpAddr, Node>,
     /// By hardware address, as the driver last said.
     heard: BTreeMap<[u8; 6], Node>,
-    /// Who is behind the interface, if nobody is told apart.
+    /// The node that stands for all stations behind the interface, if they are not told apart.
     everybody: Option<Node>,
 }
 

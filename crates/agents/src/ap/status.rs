@@ -57,7 +57,8 @@ pub struct Flows {
 pub struct StationStatus {
     /// Its number.
     pub station: u16,
-    /// What it is called: its hardware address, or else its IP address. For viewers in the agent's own process: nobody who asks is told.
+    /// What it is called: its hardware address, or else its IP address. Only for viewers in the agent's own process:
+    /// callers are not told it.
     #[serde(skip)]
     pub address: Option<String>,
     /// Its managed flows.
@@ -110,7 +111,7 @@ pub struct Done {
     pub driver_losses: u64,
     /// Flows that were taken on.
     pub flows: u64,
-    /// The most flows at once of nobody knows whom.
+    /// The most flows at once of unknown stations.
     pub strangers: u64,
     /// Windows that were ordered or lifted; in shadow mode those that would have been.
     pub orders: u64,
@@ -133,7 +134,7 @@ impl Done {
     }
 }
 
-/// Who is shown an agent's status as it runs.
+/// Is shown an agent's status as it runs.
 pub trait Viewer: fmt::Debug + Send + Sync {
     /// Serves what was shown last, for ever, on a thread without any privilege that the agent starts once it is attached.
     fn serve(&self);

@@ -54,7 +54,7 @@ pub struct Calling {
 }
 
 impl Calling {
-    /// A call that begins now, for a stream whose sending end is `stream`.
+    /// A call that begins now. `stream` is the sending end of its stream.
     pub fn new(now: Time, call: Call, stream: Box<dyn StreamSender>) -> Calling {
         let seals = Seals::new(None, &Salt { connection: 0, nonce: call.nonce, cookie: NO_COOKIE }, End::Sender);
         Calling {

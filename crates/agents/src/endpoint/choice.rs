@@ -59,7 +59,7 @@ impl Law {
         }
     }
 
-    /// The sending end of a connection whose datagrams have at most `datagram` octets.
+    /// The sending end of a connection. Its datagrams have at most `datagram` octets.
     pub(super) fn sender(
         &self,
         now: Time,

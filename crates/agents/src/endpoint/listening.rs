@@ -212,7 +212,7 @@ impl Listening {
     }
 
     fn answer(&mut self, to: SocketAddr, datagram: &Datagram<'_>, seals: Option<&mut Seals>) {
-        // Who floods is answered as far as the network takes it.
+        // A flood is answered as far as the network takes the answers.
         if self.answers.len() >= ANSWERS {
             return;
         }

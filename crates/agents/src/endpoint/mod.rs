@@ -2,17 +2,18 @@
 //!
 //! An [`Outbound`] is the sending end of one stream, an [`Inbound`] listens and is the receiving end of one stream at a time. Both are sockets
 //! that never block: `write` and `read` take what they can, `step` lets datagrams come and go until something has happened or a moment has
-//! come, and `as_fd` is for who waits for other files too. The state machines behind them ([`Calling`], [`Listening`]) own no socket and no
-//! clock. [`aio`] has both as futures.
+//! come, and `as_fd` is for programs that wait for other files too. The state machines behind them ([`Calling`],
+//! [`Listening`]) own no socket and no clock. [`aio`] has both as futures.
 //!
 //! ## A connection's life
 //!
 //! The sender asks (`Open`) and the receiver answers with a cookie, of which it keeps nothing: any number of such questions costs it no memory,
-//! and its answers are shorter than they are. An `Open` with a good cookie comes from who receives at that address, and, where there is a key,
-//! is sealed with it; only that makes a connection. A receiver has one at a time, and tells others that it is busy. An `Open` that was recorded
-//! makes no second one: the receiver remembers those that it has taken for as long as their cookies are good.
-//! A cookie rather than an authenticated first packet alone, because who replays such a packet, or has no key to show, would get memory for
-//! addresses that are not theirs; it costs a round trip once.
+//! and its answers are shorter than they are. An `Open` with a good cookie comes from a host that receives at that
+//! address, and, where there is a key, is sealed with it; only that makes a connection. A receiver has one at a time,
+//! and tells others that it is busy. An `Open` that was recorded makes no second one: the receiver remembers those that
+//! it has taken for as long as their cookies are good. A cookie rather than an authenticated first packet alone: a host
+//! that replays such a packet, or any host where there is no key, would otherwise get memory for addresses that are not
+//! its own. The cookie costs a round trip once.
 //!
 //! In the end the sender asks whether the receiver's application has kept everything, and ends well only if it says so.
 

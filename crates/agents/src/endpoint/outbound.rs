@@ -36,7 +36,7 @@ pub struct OutboundOptions {
     pub law: Law,
     /// The key that the receiver has too.
     pub key: Option<Key>,
-    /// Octets that the stream will have, if that is known: for who watches the receiver.
+    /// Octets that the stream will have, if that is known: the receiver shows it.
     pub size: Option<u64>,
     /// How long to wait for a sign of the receiver.
     pub patience: Span,

@@ -9,7 +9,7 @@
 //!             and D is zero until there is one. While others fill the queue T holds their packets too, and at the pace of such a T there is
 //!             never a queue again: while packets pass without one, T shrinks by a sixteenth every tenth of a second.
 //!             Q is forgotten after a second without a packet.
-//! Validity:   interfaces whose queue is a queueing discipline of this host (qdisc).     Checked by: tests::*
+//! Validity:   interfaces with their queue in a queueing discipline of this host (qdisc).     Checked by: tests::*
 
 use lasthop_units::{Span, Time};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg};

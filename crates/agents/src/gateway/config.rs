@@ -28,7 +28,7 @@ pub struct Config {
     pub bind: SocketAddr,
     /// The file of keys, one for each other gateway.
     pub keys: PathBuf,
-    /// Whom it calls.
+    /// The gateway that it calls.
     pub peer: Option<Peer>,
     /// Number of the key of the gateway to which the doors lead, if that is not the one that is called, nor the only one.
     pub via: Option<Node>,
@@ -36,7 +36,7 @@ pub struct Config {
     pub listen: Option<SocketAddr>,
     /// Ports that lead to one target each.
     pub forwards: Vec<Forward>,
-    /// Transparent mode: the cgroup (version 2) whose processes' connections are led to the other gateway.
+    /// Transparent mode: connections of the processes in this cgroup (version 2) are led to the other gateway.
     pub transparent: Option<PathBuf>,
     /// How often the other gateway is told of D.
     pub variant: Variant,
@@ -52,13 +52,13 @@ pub struct Config {
     pub realtime: bool,
     /// Give up all privileges once the sockets are open.
     pub drop_privileges: bool,
-    /// The user, by name or number, whom the process becomes then; `None` to stay who it is. Only with `drop_privileges`.
+    /// The user, by name or number, that the process becomes then; `None` to keep its own. Only with `drop_privileges`.
     pub user: Option<String>,
-    /// Who is told what happens meanwhile.
+    /// Receives messages about what happens meanwhile.
     pub say: Say,
 }
 
-/// Who is called, with which key, and whose key the doors lead to.
+/// The gateway that is called, with its key, and the one that the doors lead to.
 pub(super) struct Roles {
     pub(super) calls: Option<(Node, Key)>,
     pub(super) via: Option<Node>,
@@ -107,7 +107,7 @@ impl Config {
         Ok(())
     }
 
-    /// Who is who, by these keys.
+    /// Assigns the roles by these keys.
     ///
     /// # Errors
     /// [`Error::Config`] if a key is named that there is not, or none is where there are several.

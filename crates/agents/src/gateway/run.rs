@@ -81,7 +81,8 @@ const LOCAL: u64 = 0xffff_fffd << 32;
 /// Numbers of keys that we have asked for have this bit; those that we give out have not ([`Reception`]). None comes near the tokens above.
 const ASKED: u32 = 1 << 31;
 const ASKED_ROOM: u32 = (1 << 30) - 1;
-/// New connections are refused, or take their ordinary way, where nothing was heard for so long: who calls pings twice a second.
+/// New connections are refused, or take their ordinary way, where nothing was heard for so long: the calling gateway
+/// pings twice a second.
 const PRESENT: Span = Span::from_secs(3);
 /// A session of which something was heard within this time is in use.
 const IN_USE: Span = Span::from_secs(1);
@@ -104,7 +105,7 @@ impl Gateway {
         let (key_file, mut keys) = KeyFile::open(config.keys.clone())?;
         let Roles { calls, via } = config.roles(&keys)?;
         if let Some((node, _)) = &calls {
-            // Who calls with a key takes no calls with it.
+            // A gateway that calls with a key takes no calls with it.
             keys.remove(node);
         }
         let address = config.bind;

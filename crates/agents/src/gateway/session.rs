@@ -36,7 +36,7 @@ pub(super) struct Session {
     turns: Turns,
     /// Local programs that wait for an answer.
     opening: BTreeMap<u32, Local>,
-    /// Streams of the other end whose host is looked up, and those to whose host a connection is being made.
+    /// Streams of the other end for which the host is being looked up or connected to.
     resolving: BTreeSet<u32>,
     attempts: BTreeMap<u32, Attempt>,
     /// Where connections were led that the other end does not make.
@@ -84,7 +84,7 @@ const HELD: usize = 160 << 10;
 const MOST_TRAIN: usize = 40;
 /// Packets sent before anything else is looked at.
 const MOST_AT_ONCE: usize = 256;
-/// How often who calls asks for a sign of life.
+/// How often the calling gateway asks for a sign of life.
 const PING: Span = Span::from_millis(500);
 
 impl Session {
@@ -185,7 +185,7 @@ impl Session {
                         pipe.abort();
                     }
                 }
-                // Who goes by the path is told of no slots and no cells.
+                // An end that paces by the path's delay gets no reports of slots or cells.
                 Event::Feedback(_) | Event::Cell(_) => {}
                 Event::Closed => (self.closed, self.closed_by_other) = (true, true),
             }
@@ -388,7 +388,7 @@ impl Session {
         sent
     }
 
-    /// Asks whether who calls is where its newest packets came from.
+    /// Asks whether the calling gateway is where its newest packets came from.
     fn challenge(&mut self, now: Time, link: &Link) -> io::Result<()> {
         if let Some((to, data)) = self.roaming.as_mut().and_then(Roaming::question) {
             let number = self.endpoint.challenge_path(now, data, &mut self.packet);
@@ -432,7 +432,7 @@ impl Session {
     }
 }
 
-/// Tells a local program that it is not connected; who is told nothing is reset.
+/// Tells a local program that it is not connected; a program without such a message is reset.
 pub(super) fn refuse(local: Local, result: OpenResult) {
     let silent = local.is_silent();
     let (socket, _) = local.answer(result);

@@ -15,8 +15,8 @@ pub(super) struct SessionLog {
     refused: RateLimitedLog<()>,
 }
 
-impl SessionLog {
-    /// A session has begun with who has this key, who is there.
+impl Told {
+    /// A session has begun with the gateway that has this key, at this address.
     pub(super) fn begun(&mut self, now: Time, node: Node, at: SocketAddr) {
         self.begun.add(now, (node, SocketAddr::new(at.ip().to_canonical(), at.port())));
     }

@@ -18,7 +18,7 @@ struct Request {
     address: [u8; 14],
 }
 
-/// The BSSID; `None` for an interface that is not wireless, or that is not associated, or whose driver does not say.
+/// The BSSID; `None` for an interface that is not wireless or not associated, or if its driver does not say.
 pub(super) fn of(iface: &str) -> Option<MacAddress> {
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
     let mut request = Request { name: [0; 16], family: 0, address: [0; 14] };

@@ -14,7 +14,7 @@ pub enum Way {
     Clamp,
 }
 
-/// To whom notices go. All kinds are heard.
+/// The destination of notices. All kinds are heard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Destination {
     /// To everybody on the link, over IPv4.
@@ -29,9 +29,9 @@ pub enum Destination {
 /// A host agent's configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The interface whose uploads are looked after.
+    /// The agent bounds uploads that leave by this interface.
     pub iface: String,
-    /// The cgroup (version 2) of whose programs connections are adopted.
+    /// Connections of programs in this cgroup (version 2) are adopted.
     pub cgroup: PathBuf,
     /// How windows are bounded; `None`: by the better way that the kernel has.
     pub way: Option<Way>,
@@ -39,17 +39,17 @@ pub struct Config {
     pub key: Option<PathBuf>,
     /// The network's BSSID; `None`: what the driver says.
     pub bssid: Option<MacAddress>,
-    /// To whom notices go.
-    pub destination: Destination,
+    /// The destination of notices.
+    pub cast: Cast,
     /// The port of notices.
     pub port: u16,
     /// Where the log goes.
     pub log: Option<PathBuf>,
     /// Give up all privileges once everything is open.
     pub drop_privileges: bool,
-    /// The user, by name or number, whom the process becomes then; `None` to stay who it is. Only with `drop_privileges`.
+    /// The user, by name or number, that the process becomes then; `None` to keep its own. Only with `drop_privileges`.
     pub user: Option<String>,
-    /// Who is told what happens meanwhile.
+    /// Receives messages about what happens meanwhile.
     pub say: Say,
 }
 

@@ -103,7 +103,7 @@ impl Guard {
         }
         let program = if within { &skeleton.progs.adopt } else { &skeleton.progs.clamp };
         links.push(cgroup::attach(program, &directory, cgroup).map_err(told)?);
-        // Who adopts goes before what it gives.
+        // The program that adopts connections goes before the congestion control that it gives them.
         links.reverse();
         let name = if within { name } else { "cubic".to_owned() };
         Ok(Guard { links, skeleton, way, name, told: HashMap::new() })

@@ -1,4 +1,4 @@
-//! Neighbours: who else sends through the same access point.
+//! Neighbours: other terminals that send through the same access point.
 //!
 //! Terminals tell each other by UDP, within the link, signed with the network's key; what is not, what was sent long ago
 //! and what has been heard before has no influence. Notices have DSCP CS6, so that a Wi-Fi station's do not wait behind its own data.
@@ -48,7 +48,7 @@ pub(super) struct Neighbours {
     own: u64,
     sequence: u32,
     known: BTreeMap<u64, Known>,
-    /// When it was last looked who is not to be remembered any more.
+    /// When forgotten neighbours were last looked for.
     swept: Time,
     refused: Refused,
     told: u64,
@@ -130,7 +130,7 @@ impl Neighbours {
         self.told += u64::from(sent);
     }
 
-    /// Goes on in another network, whose neighbours are others.
+    /// Goes on in another network, with other neighbours.
     /// What was heard stays remembered: it might be repeated. An interface that has come in the place of
     /// the old one is `to` be listened at.
     ///

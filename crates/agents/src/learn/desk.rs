@@ -153,7 +153,7 @@ impl Elsewhere for Desk {
         let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let inner = &mut *inner;
         let (comes, says) = inner.waits();
-        // In this order: who comes when another has gone is not turned away.
+        // In this order: a learner that comes when another has gone is not turned away.
         let next = if says { inner.read(now) } else { None };
         if comes {
             inner.admit(now);

@@ -24,7 +24,7 @@ pub struct Config {
     pub out: Option<PathBuf>,
     /// Splits on the longest way of a tree.
     pub depth: u32,
-    /// Who is told what happens.
+    /// Receives messages about what happens.
     pub say: Say,
 }
 

@@ -35,7 +35,7 @@ pub enum Error {
         /// Where.
         path: PathBuf,
     },
-    /// The user who is to learn is none, or the socket cannot be given to that user.
+    /// The user of the learner does not exist, or the socket cannot be given to that user.
     #[error("--learner: {0}")]
     Learner(String),
     /// The newest tree cannot be kept.

@@ -12,7 +12,7 @@ pub enum MonitorError {
         /// The name asked for.
         name: String,
     },
-    /// An interface of a wireless device whose packets do not begin with a radiotap header.
+    /// An interface of a wireless device. Its packets do not begin with a radiotap header.
     #[error(
         "{name} is no monitor interface: its packets are of ARPHRD type {arphrd}, radiotap is 803\n\
          `iw dev {name} interface add mon0 type monitor && ip link set mon0 up` makes one beside it"

@@ -1,6 +1,6 @@
 //! Frames as a monitor interface shows them, live: what a station's agent measures aggregation from.
 //!
-//! A monitor interface is one whose packets begin with a radiotap header (ARPHRD type 803): `iw dev wlan0 interface add
+//! On a monitor interface packets begin with a radiotap header (ARPHRD type 803): `iw dev wlan0 interface add
 //! mon0 type monitor` makes one on hardware, the lab makes them itself. [`MonitorReader`] reads it through AF_PACKET.
 
 mod error;

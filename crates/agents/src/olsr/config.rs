@@ -77,9 +77,9 @@ pub struct Config {
     pub params: Params,
     /// Give up all privileges but CAP_NET_ADMIN once everything is open.
     pub drop_privileges: bool,
-    /// The user, by name or number, whom the process becomes then; `None` to stay who it is. Only with `drop_privileges`.
+    /// The user, by name or number, that the process becomes then; `None` to keep its own. Only with `drop_privileges`.
     pub user: Option<String>,
-    /// Who is told what happens meanwhile.
+    /// Receives messages about what happens meanwhile.
     pub say: Say,
 }
 

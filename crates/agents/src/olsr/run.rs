@@ -26,7 +26,7 @@ pub struct Change {
     pub t_ns: Time,
     /// Where it leads.
     pub destination: Ipv4Addr,
-    /// To whom packets are handed; `None`: there is no route any more.
+    /// The next hop; `None`: there is no route any more.
     pub next: Option<Ipv4Addr>,
     /// Over how many hops.
     pub hops: Option<u16>,
@@ -125,7 +125,7 @@ impl Agent {
         self.own
     }
 
-    /// The network whose addresses count.
+    /// Only addresses of this network count.
     pub fn within(&self) -> Prefix {
         self.within
     }
@@ -184,7 +184,7 @@ impl Agent {
         }
         let wanted: Routes = wanted.map(|(destination, route)| (*destination, *route)).collect();
         let before = std::mem::replace(&mut self.routes, wanted);
-        // First the kernel: who reads of a route may use it.
+        // First the kernel: a program that reads of a route may use it at once.
         self.install();
         let t_ns = clock::monotonic(now);
         let gone = before.keys().filter(|destination| !self.routes.contains_key(destination)).map(|gone| (gone, None));

@@ -45,7 +45,7 @@ impl Sockets {
         self.sender.send_to(packet, (Ipv4Addr::BROADCAST, PORT)).is_ok()
     }
 
-    /// Hands over what has come, with who has sent it.
+    /// Hands over what has come, with its sender's address.
     pub(super) fn hear(&mut self, mut each: impl FnMut(Ipv4Addr, &[u8])) {
         for receiver in &self.receivers {
             for _ in 0..BUDGET {

@@ -1,7 +1,7 @@
 //! A carrier of the terminal: the rows of its log become subframes, as the law wants them.
 //!
-//! A subframe is a millisecond. In NR it has several slots, whose blocks are added up; a carrier then has as many times its PRB in a subframe.
-//! A log of several carriers stands for that of its first downlink row.
+//! A subframe is a millisecond. In NR it has several slots, and their blocks are added up; a carrier then has as many
+//! times its PRB in a subframe. A log of several carriers stands for that of its first downlink row.
 
 use super::input::{Got, Input};
 use crate::tunnel::{Error, Say};
@@ -51,7 +51,7 @@ pub(super) struct Carrier {
     say: Say,
 }
 
-/// A log whose format is known.
+/// A log in a known format.
 struct Log {
     format: Format,
     named: Option<Direction>,

@@ -15,7 +15,7 @@ const LONGEST_NAME: usize = 15;
 /// How a sender runs.
 #[derive(Clone, Debug)]
 pub struct SenderConfig {
-    /// The cgroup (version 2) whose programs may use it.
+    /// Programs in this cgroup (version 2) may use it.
     pub cgroup: PathBuf,
     /// What the congestion control is called: names are the whole kernel's, not a network namespace's.
     pub name: String,
@@ -27,7 +27,7 @@ pub struct SenderConfig {
     pub keep_probing: bool,
     /// Give up all privileges once everything is open.
     pub drop_privileges: bool,
-    /// The user, by name or number, whom the process becomes then; `None` to stay who it is. Only with `drop_privileges`.
+    /// The user, by name or number, that the process becomes then; `None` to keep its own. Only with `drop_privileges`.
     pub user: Option<String>,
 }
 
@@ -65,7 +65,7 @@ impl SenderConfig {
 /// What a sender did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct SenderSummary {
-    /// Connections whose peer had the option in its SYN.
+    /// Connections with the option in the peer's SYN.
     pub promised: u64,
     /// Options that were read.
     pub options: u64,
@@ -76,7 +76,7 @@ pub struct SenderSummary {
 /// How a receiver runs.
 #[derive(Clone, Debug)]
 pub struct ReceiverConfig {
-    /// The cgroup (version 2) for whose programs' connections senders are told.
+    /// Senders are told the capacity for connections of programs in this cgroup (version 2).
     pub cgroup: PathBuf,
     /// What is written of the terminal's cell.
     pub logs: Logs,
@@ -84,16 +84,16 @@ pub struct ReceiverConfig {
     pub law: Choice,
     /// Give up all privileges once everything is open.
     pub drop_privileges: bool,
-    /// The user, by name or number, whom the process becomes then; `None` to stay who it is. Only with `drop_privileges`.
+    /// The user, by name or number, that the process becomes then; `None` to keep its own. Only with `drop_privileges`.
     pub user: Option<String>,
-    /// Who is told what happens meanwhile.
+    /// Receives messages about what happens meanwhile.
     pub say: Say,
 }
 
 /// What a receiver did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct ReceiverSummary {
-    /// Connections whose peer had the option in its SYN.
+    /// Connections with the option in the peer's SYN.
     pub agreed: u64,
     /// Segments that had the option.
     pub written: u64,

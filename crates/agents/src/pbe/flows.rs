@@ -150,7 +150,7 @@ mod tests {
         flows.on_subframe(at(ms), &seen);
     }
 
-    /// What is told to whom.
+    /// What each flow is told.
     fn changes(flows: &mut Flows) -> Vec<(u64, Rate)> {
         let mut all = Vec::new();
         let told = |cookie, value| {

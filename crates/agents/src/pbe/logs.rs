@@ -41,7 +41,7 @@ impl Logs {
     }
 }
 
-/// The carriers whose logs are read.
+/// The carriers of which logs are read.
 pub(crate) struct Carriers {
     each: Vec<Carrier>,
     subframes: u64,

@@ -4,8 +4,9 @@
 //! cell's control channel writes, decides for every connection of a cgroup what it can have of the cell
 //! ([`lasthop_laws::pbe::Receiver`]), and has it told in a TCP option of segments that leave ([`lasthop_wire::tcp::Capacity`]).
 //!
-//! Everything fails open. A peer that does not know the option never sees it but in a SYN. A connection whose receiver tells nothing, or
-//! whose agent has gone, is the kernel's BBR. What was told holds for less than a second without the receiver's agent.
+//! Everything fails open. A peer that does not know the option never sees it but in a SYN. A connection is the kernel's
+//! BBR when its receiver tells nothing or its agent has gone. What was told holds for less than a second without the
+//! receiver's agent.
 
 // Without the programs there is nothing to run, only what says so.
 #![cfg_attr(not(feature = "bpf"), allow(dead_code))]

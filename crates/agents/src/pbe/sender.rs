@@ -1,7 +1,7 @@
 //! The sender's programs in the kernel: `bpf/pbe_sender.bpf.c`.
 //!
-//! They need nobody who decides. The congestion control and what reads options go with the agent; connections that have it by then keep
-//! it, hear nothing any more, and are the kernel's BBR.
+//! They need no deciding process. The congestion control and what reads options go with the agent; connections that
+//! have it by then keep it, hear nothing any more, and are the kernel's BBR.
 
 use super::config::{SenderConfig, SenderSummary};
 use crate::ap::Stop;

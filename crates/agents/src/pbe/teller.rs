@@ -62,7 +62,7 @@ impl Teller {
         builder.add(&skeleton.maps.news, keep).map_err(failed)?;
         let ring = builder.build().map_err(failed)?;
         let mut links = Vec::new();
-        // Who hears of arrivals is there before the first connection is agreed on.
+        // The program that counts arrivals is attached before the first connection agrees on the option.
         for program in [&skeleton.progs.arrive, &skeleton.progs.tell] {
             links.push(cgroup::attach(program, &directory, path).map_err(Error::Pbe)?);
         }

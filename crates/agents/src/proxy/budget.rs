@@ -15,11 +15,12 @@
 //!             later, since what was given before may still come.
 //! Checked by: tests::*, tests/integration/backlog.rs, tests/integration/backlog_anew.rs, tests/integration/backlog_transparent.rs
 //!
-//! Browsers keep many connections that bring nothing. Who sends nothing has no share of the rate, and begins as on any path, as
-//! long as not so many may begin at once that what they bring would not fit. What fits is the spare: the part of the allowance that
-//! those that send do not need. Who will begin nobody knows, and what a server was told it may send. So the quiet are told of three
-//! fourths of the spare at most, each that is made of half of what is left, for the first of many shall not have all; the rest is for
-//! those that begin. Together that is the spare, unless windows are kept from before.
+//! Browsers keep many connections that bring nothing. A quiet server has no share of the rate, and begins as on any
+//! path, unless so many may begin at once that what they bring would not fit. What fits is the spare: the part of the
+//! allowance that sending connections do not need. Nobody knows which of them will begin, and a server may send what it
+//! was told. So the quiet are told of three fourths of the spare at most, each that is made of half of what is left,
+//! for the first of many shall not have all; the rest is for those that begin. Together that is the spare, unless
+//! windows are kept from before.
 //!
 //! A connection that had the whole rate keeps its window when it goes quiet. In what has been told it counts with ten segments, since
 //! senders that do not pace begin with those. One that paces brings all at once: there is room for its part of the bound,
@@ -134,14 +135,14 @@ impl Budget {
     }
 
     /// What those that begin may be given beyond what they were told: the rest of the spare, so that all of it comes at most, and a
-    /// segment each. Who was quiet with a wide window from before shall not make others begin with nothing.
+    /// segment each. A quiet connection that kept a wide window from before shall not make others begin with nothing.
     fn left_for_beginners(&self, known: &Known) -> u64 {
         let spare = self.spare(known.rate);
         spare.saturating_sub(known.told).max(spare / 4)
     }
 
-    /// Who has sent before and begins anew finds room for its part of the bound, should all that were given much do so together; a buffer
-    /// has half as much again.
+    /// A connection that has sent before and begins anew finds room for its part of the bound, should all that were
+    /// given much do so together; a buffer has half as much again.
     fn part_of_keepers(&self, known: &Known) -> u64 {
         (self.bound(known).get() * 2 / 3).saturating_sub(known.promised) / known.keepers.max(1)
     }

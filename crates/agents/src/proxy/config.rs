@@ -42,9 +42,9 @@ pub struct Config {
     pub realtime: bool,
     /// Give up all privileges once the sockets are open.
     pub drop_privileges: bool,
-    /// The user, by name or number, whom the process becomes then; `None` to stay who it is. Only with `drop_privileges`.
+    /// The user, by name or number, that the process becomes then; `None` to keep its own. Only with `drop_privileges`.
     pub user: Option<String>,
-    /// Who is told what happens meanwhile.
+    /// Receives messages about what happens meanwhile.
     pub say: Say,
 }
 

@@ -16,7 +16,7 @@ pub(super) struct Control {
     lengths: Lengths,
 }
 
-/// Who decides.
+/// What decides the rates.
 enum Decider {
     Fixed(Rate),
     Law(Box<dyn HopLaw>),
@@ -29,8 +29,8 @@ pub(super) struct Decided {
     pub(super) why: Why,
 }
 
-/// Stations number slots by their clocks, and the law takes nothing from a slot that is not newer than its last. A station whose
-/// clock was set back before it was started again is counted on from where it was.
+/// Stations number slots by their clocks, and the law takes nothing from a slot that is not newer than its last. If a
+/// station's clock was set back before it was started again, its slots are counted on from where they were.
 #[derive(Clone, Copy, Debug)]
 struct Slots {
     session: u32,
@@ -78,7 +78,8 @@ impl Control {
         self.lengths.look(session, feedback)
     }
 
-    /// For whom something has begun to wait, and for whom nothing has waited for as long as the law wants to be told of, at one look.
+    /// Stations for which something has begun to wait, and those for which nothing has waited for as long as the law
+    /// wants to know, at one look.
     pub(super) fn moves(&mut self, now: Time, signals: &[Signal]) {
         if let Some(law) = self.law() {
             law.sense_all(now, signals);

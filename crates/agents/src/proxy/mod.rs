@@ -12,13 +12,13 @@
 //! received from servers and not been read (socket queue), and what has been read and not been sent. The wired RTT is the
 //! largest of its servers' least RTTs; the allowance is 10 ms. Every connection may have one segment on its way whatever that
 //! leaves, and all that are quiet together what those that send leave of the allowance: where that is more than the bound, as with
-//! some hundreds of connections, so much may wait when all begin at once. Who calls a station in transparent mode is told of one segment,
-//! since nobody knows how many call. A window that was advertised is not taken back, so that the bound follows a falling rate with a
-//! delay of one wired RTT, and so that connections which have all brought much, one after the other, may each bring ten segments and
-//! more if they begin anew at one moment; where the kernel lets windows shrink, the request that makes them go on takes back
-//! what is more than their part. And a process that is held up for longer than a few milliseconds cannot close windows: what all were
-//! allowed then comes, up to 1.9 times the bound. What has been sent stands in the hop's queue, where the law measures it.
-//! `budget` has the equations.
+//! some hundreds of connections, so much may wait when all begin at once. In transparent mode a caller of a station is
+//! told of one segment, since nobody knows how many will call. A window that was advertised is not taken back, so that
+//! the bound follows a falling rate with a delay of one wired RTT, and so that connections which have all brought much,
+//! one after the other, may each bring ten segments and more if they begin anew at one moment; where the kernel lets
+//! windows shrink, the request that makes them go on takes back what is more than their part. And a process that is
+//! held up for longer than a few milliseconds cannot close windows: what all were allowed then comes, up to 1.9 times
+//! the bound. What has been sent stands in the hop's queue, where the law measures it. `budget` has the equations.
 
 pub(crate) mod arrivals;
 mod budget;

@@ -19,7 +19,7 @@ pub(crate) struct Reception {
     challenger: Challenger,
     /// What each station has asked not long ago, the oldest first.
     asked: BTreeMap<Node, Vec<Asked>>,
-    /// Who has asked for the keys that we number so.
+    /// The station that has asked for the keys with this number of ours.
     open: BTreeMap<u32, Node>,
     forgot: Time,
     next_number: u32,
@@ -107,7 +107,7 @@ impl Reception {
         let key = self.keys.get(&station).ok_or(Unanswered::Unknown)?;
         let asked = self.asked.entry(station).or_default();
         if let Some(again) = asked.iter().find(|asked| asked.question == message) {
-            // Who has used the keys has had the answer.
+            // A station that has used the keys has had the answer.
             return again.open.as_ref().map(|_| again.answer.clone()).ok_or(Unanswered::Enough);
         }
         let question = Question::hear(station, key, message).map_err(|_| Unanswered::WrongKey)?;
@@ -155,7 +155,8 @@ impl Reception {
         self.keys.len()
     }
 
-    /// From now on these keys are right; says whose has changed or is no more. What these have been answered is void.
+    /// From now on these keys are right; returns the stations with a changed or removed key. What these have been
+    /// answered is void.
     pub(crate) fn rekey(&mut self, keys: BTreeMap<Node, Key>) -> Vec<Node> {
         let before = std::mem::replace(&mut self.keys, keys);
         let changed = |(station, key): (Node, Key)| (self.keys.get(&station) != Some(&key)).then_some(station);
@@ -325,7 +326,7 @@ mod tests {
 
     #[test]
     fn the_stations_clock_has_no_part_in_it() {
-        // Two starts of a station whose clock was set back by years in between: there is nothing in which they differ.
+        // Two starts of a station, its clock set back by years in between: there is nothing in which they differ.
         let mut reception = reception();
         for number in [u32::MAX, 0] {
             let challenge = challenge(&mut reception, at(0));

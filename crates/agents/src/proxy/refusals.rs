@@ -17,7 +17,7 @@ pub(crate) struct Refusals {
     wrong_key: Tally<Node>,
     /// Requests of stations that have no key.
     unknown: Tally<Node>,
-    /// Packets under keys that are in use, by somebody who does not hold them.
+    /// Packets under keys that are in use, from a sender without those keys.
     forged: Tally<()>,
     /// What is no datagram of ours.
     foreign: Tally<()>,

@@ -10,11 +10,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// A resolver whose file becomes readable when there are answers.
+/// A resolver. Its file becomes readable when there are answers.
 pub(crate) struct Resolver {
     bell: Arc<EventFd>,
     answers: (Sender<Answer>, Receiver<Answer>),
-    /// Names that are being asked for, by station: who begins a new session has its old questions still.
+    /// Names that are being asked for, by station: in a new session a station still has its old questions.
     open: BTreeMap<Node, usize>,
 }
 
@@ -78,7 +78,7 @@ impl Resolver {
         Some(answer)
     }
 
-    /// Silenced before the last look: who answers after it rings again, and who answered before it is seen.
+    /// Silenced before the last look: a later answer rings again, and an earlier one is seen by that look.
     fn next(&self, silence: impl FnOnce(&EventFd)) -> Option<Answer> {
         let next = || self.answers.1.try_recv().ok();
         next().or_else(|| {

@@ -1,4 +1,5 @@
-//! Whose turn it is to be looked after: everybody once in [`PERIOD`], some at a time, since what is due meanwhile waits for them.
+//! Turns of sessions to be looked after: each once in [`PERIOD`], some at a time, since what is due meanwhile waits for
+//! them.
 
 use lasthop_units::{Span, Time};
 use std::collections::BTreeMap;
@@ -7,7 +8,7 @@ use std::ops::Bound::{Excluded, Unbounded};
 /// Where the round stands.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rotation {
-    /// Who was looked after last.
+    /// The session that was looked after last.
     last: u32,
     /// When.
     at: Time,
@@ -20,7 +21,7 @@ const PARTS: usize = 8;
 /// One in so many at most has its turn at once then, when time was lost.
 const MOST: u64 = 4;
 
-/// Whether packets wait for their turn, whom a long part of a round would make late.
+/// Whether packets wait for their turn: a long part of a round would make them late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hurry {
     /// They do.
@@ -36,7 +37,7 @@ impl Rotation {
         self.at + PERIOD / parts as u64
     }
 
-    /// Those whose turn it is, as many as the time that has passed demands; nobody before [`Rotation::next`].
+    /// The sessions that have their turn, as many as the time that has passed demands; none before [`Rotation::next`].
     pub(super) fn turn<T>(&mut self, now: Time, all: &BTreeMap<u32, T>, hurry: Hurry) -> Vec<u32> {
         if now < self.next(all.len(), hurry) || all.is_empty() {
             return Vec::new();
@@ -71,7 +72,7 @@ mod tests {
             while rotation.next(sessions.len(), Packets) <= at(0) {
                 rotation.turn(at(0), &sessions, Packets);
             }
-            // Somebody who comes by at odd times.
+            // Calls at odd times.
             for us in (0..100_000).step_by(70) {
                 let turn = rotation.turn(at(us), &sessions, Packets);
                 assert!(turn.len() <= sessions.len().div_ceil(5), "{} of {all} at once", turn.len());

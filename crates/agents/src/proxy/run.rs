@@ -70,7 +70,7 @@ pub struct Proxy {
     scratch: Vec<u8>,
     wake: Option<Time>,
     rotation: Rotation,
-    /// Who has begun to wait or to rest since the law was told.
+    /// Stations for which packets have begun to wait or to rest since the law was told.
     moves: Vec<Signal>,
     housekept: Time,
     latency_guard: CpuLatencyGuard,
@@ -392,7 +392,7 @@ impl Proxy {
         }
         let turn = self.rotation.turn(now, &self.sessions, self.hurry(now));
         self.look_after(now, &turn);
-        // Together with a whole round, so that who has nothing to do wakes up once for both.
+        // Together with a whole round, so that an idle proxy wakes up once for both.
         let whole = !turn.is_empty() && turn.len() == self.sessions.len();
         if whole || now.since(self.housekept) >= HOUSEKEEPING {
             self.housekept = now;
@@ -407,7 +407,7 @@ impl Proxy {
         Ok(())
     }
 
-    /// Adjusts the windows of these sessions, and notes for the law who begins to wait or to rest.
+    /// Adjusts the windows of these sessions, and notes for the law which stations begin to wait or to rest.
     fn look_after(&mut self, now: Time, turn: &[u32]) {
         for number in turn {
             let Some(session) = self.sessions.get_mut(number) else { continue };
@@ -451,7 +451,7 @@ impl Proxy {
         self.intercept_for_those_present(now);
     }
 
-    /// Takes keys over that have changed. Who has another one now, or none, is shut out at once.
+    /// Takes keys over that have changed. A station with another key now, or none, is shut out at once.
     fn look_for_keys(&mut self, now: Time) {
         let keys = match self.key_file.look(now) {
             None => return,
@@ -655,7 +655,7 @@ fn begin_or_go_on(
 #[cfg(feature = "bpf")]
 fn intercept(config: &Config, poll: &Poll) -> Result<Option<Taking>, Error> {
     let Some(transparent) = &config.transparent else { return Ok(None) };
-    // The kernel tells of it before anybody here knows how many come, and for whom.
+    // The kernel tells of it before the proxy knows how many come, and for which stations.
     let (interception, listener) =
         crate::transparent::Interception::begin(transparent, |socket| window::prepare(socket, window::LEAST))?;
     let listener = BackoffListener::open(listener, INTERCEPTED, poll).map_err(Error::system("epoll"))?;

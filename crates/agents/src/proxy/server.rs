@@ -173,7 +173,8 @@ impl Server {
                 self.news |= arrived > self.arrived;
                 (self.arrived, self.taken) = (arrived, taken);
             }
-            // Who is held back by a small window may never be seen to wait, nor may the first segments of who begins.
+            // Data of a server that a small window holds back may never be seen to wait, nor may a server's first
+            // segments.
             let (since, had, allowed) = self.before;
             let limited = arrived - had >= (allowed.min(INITIAL_WINDOW) / 2).max(1);
             if self.queued > 0 || limited {

@@ -223,7 +223,7 @@ impl Session {
         self.connect(now, stream, Addresses::new(now, addresses), poll);
     }
 
-    /// Connects a stream to its host, whose addresses these are.
+    /// Connects a stream to its host at these addresses.
     fn connect(&mut self, now: Time, stream: u32, addresses: Addresses, poll: &Poll) {
         let first = self.budget.first_window(now, self.decided.rate, &self.servers);
         let Some(server) = self.servers.get_mut(&stream) else { return };
@@ -245,7 +245,7 @@ impl Session {
         self.endpoint.opened(stream, result);
     }
 
-    /// Gives the station a connection that somebody has made to it, who has been told of a window of one segment.
+    /// Gives the station a connection that was made to it. The caller has been told of a window of one segment.
     ///
     /// # Errors
     /// If the connection cannot be watched: then it is broken off at both ends.

@@ -1,10 +1,10 @@
-//! Stations whose slots are not as long as the law's.
+//! Reports stations with slots that are not as long as the law's.
 
 use lasthop_signals::{Node, StationFeedback};
 use lasthop_units::Span;
 use std::collections::BTreeMap;
 
-/// Who was told of.
+/// The stations that were reported.
 pub(super) struct Lengths {
     /// The law's; `None` of a law without slots.
     law: Option<Span>,

@@ -26,7 +26,7 @@ const UNKNOWN: u64 = u64::MAX;
 /// For IPv4 and IPv6.
 const TOOLS: [&str; 2] = ["iptables", "ip6tables"];
 
-/// A handler whose queue is open and whose rules stand, and that is not at work yet.
+/// A handler with its queue open and its rules in place that is not at work yet.
 pub(super) struct Prepared {
     queue: Queue,
     handler: Box<dyn PerHop>,
@@ -148,7 +148,7 @@ impl Rules {
         let number = queue.to_string();
         // Names go as arguments, whatever letters they have.
         let rules = devices.iter().flat_map(|device| TOOLS.map(|tool| [tool, device.as_str(), &number]));
-        // First who removes them: there is no moment in which nobody would.
+        // First the process that removes them: there is no moment in which nothing would.
         let remover = Command::new("sh")
             .args(["-c", REMOVE, "sh"])
             .args(rules.flatten())

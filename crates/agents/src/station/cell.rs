@@ -55,7 +55,7 @@ impl Cell {
         self.receiver_feedback.sense(arrival.at, &Signal::Arrival(arrival));
     }
 
-    /// There is a new session, whose other end may have another clock, and be elsewhere.
+    /// There is a new session. Its other end may have another clock, and be elsewhere.
     pub(super) fn begin(&mut self, now: Time) -> Result<(), Error> {
         self.receiver_feedback = ReceiverFeedback::new(self.choice.receiver(setup(now))?);
         self.round_trip = None;

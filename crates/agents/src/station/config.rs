@@ -31,7 +31,7 @@ pub struct Config {
     pub listen: Option<SocketAddr>,
     /// Ports that lead to one target each.
     pub forwards: Vec<Forward>,
-    /// Transparent mode: the cgroup (version 2) whose processes' connections are led through the tunnel.
+    /// Transparent mode: connections of the processes in this cgroup (version 2) are led through the tunnel.
     pub transparent: Option<PathBuf>,
     /// Ports of this machine to which the proxy may bring connections that others make to this station.
     pub serve: Vec<u16>,
@@ -49,9 +49,9 @@ pub struct Config {
     pub realtime: bool,
     /// Give up all privileges once the sockets are open.
     pub drop_privileges: bool,
-    /// The user, by name or number, whom the process becomes then; `None` to stay who it is. Only with `drop_privileges`.
+    /// The user, by name or number, that the process becomes then; `None` to keep its own. Only with `drop_privileges`.
     pub user: Option<String>,
-    /// Who is told what happens meanwhile.
+    /// Receives messages about what happens meanwhile.
     pub say: Say,
 }
 

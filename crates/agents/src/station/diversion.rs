@@ -129,14 +129,14 @@ impl Diversion {
     /// Tells the programs until when they lead connections here.
     ///
     /// # Errors
-    /// If the kernel lets nobody change maps who has given up the right to make them (before Linux 5.19, where
+    /// If the kernel lets no process change maps that has given up the right to make them (before Linux 5.19, where
     /// `kernel.unprivileged_bpf_disabled` is not 0).
     pub(crate) fn set_until(&self) -> libbpf_rs::Result<()> {
         let until = clock::monotonic(self.until).as_nanos();
         self.skeleton.maps.serving.update(&0u32.to_ne_bytes(), &until.to_ne_bytes(), MapFlags::ANY)
     }
 
-    /// Where somebody who has come to a listener meant to go; `None` if it came by itself.
+    /// Where a diverted connection meant to go; `None` if it came to the listener by itself.
     pub(crate) fn meant(&self, socket: &TcpStream) -> Option<SocketAddr> {
         let from = place(socket.peer_addr().ok()?);
         let to = self.skeleton.maps.asked.lookup(&from, MapFlags::ANY).ok()??;
@@ -234,7 +234,7 @@ fn attach(skeleton: &DivertSkel<'_>, cgroup: &Path) -> Result<Vec<Link>, Error> 
         return Err(told("is no cgroup: give a directory of a cgroup2 file system, such as /sys/fs/cgroup".into()));
     }
     let programs = &skeleton.progs;
-    // Who connects first must find the rest at work.
+    // The connect programs come last: a connection that they divert must find the rest at work.
     let order = [
         &programs.divert_getpeername4,
         &programs.divert_getpeername6,

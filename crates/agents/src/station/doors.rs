@@ -19,7 +19,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) listen: Option<SocketAddr>,
     /// Ports that lead to one target each.
     pub(crate) forwards: &'a [Forward],
-    /// The cgroup whose programs' connections are led here.
+    /// Connections of the programs in this cgroup are led here.
     pub(crate) transparent: Option<&'a Path>,
     /// Addresses of the tunnel's other end, which are left alone then.
     pub(crate) others: &'a [SocketAddr],
@@ -30,7 +30,7 @@ pub(crate) struct Doors {
     listeners: Vec<(BackoffListener, Leads)>,
     #[cfg(feature = "bpf")]
     diversion: Option<Diversion>,
-    /// Who has not said what it wants, and when it came: in that order.
+    /// Programs that have not said what they want, and when they came: in that order.
     locals: BTreeMap<u32, (Time, Local)>,
     next_local: u32,
     /// How the sockets of those are told from others.
@@ -51,7 +51,7 @@ enum Leads {
     WhereMeant,
 }
 
-/// Who has not said by then where it wants to go is not waited for.
+/// A program that has not said by then where it wants to go is not waited for.
 const GREETING: Span = Span::from_secs(10);
 
 impl Doors {
@@ -130,7 +130,7 @@ impl Doors {
         addresses.collect::<Result<_, _>>().map_err(Error::system("the address of a socket"))
     }
 
-    /// Lets in who waits at a door; returns those who want to be connected already.
+    /// Lets in the programs that wait at a door; returns those that want to be connected already.
     pub(crate) fn accept(&mut self, now: Time, index: usize, poll: &Poll) -> Vec<Guest> {
         let mut guests = Vec::new();
         for _ in 0..BackoffListener::BUDGET {
@@ -144,7 +144,7 @@ impl Doors {
                 }
                 #[cfg(feature = "bpf")]
                 Leads::WhereMeant => {
-                    // Who has come by itself wants nothing that we know.
+                    // A connection that has come by itself has no known target.
                     let meant = self.diversion.as_ref().and_then(|diversion| diversion.meant(&socket));
                     let target = meant.and_then(|to| Some((to, diversion::target(to)?)));
                     if let (Some((to, target)), Ok(mut local)) = (target, Local::silent(socket)) {

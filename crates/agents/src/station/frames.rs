@@ -44,7 +44,8 @@ struct Away {
     tried: Time,
 }
 
-/// Frames taken in one turn: 5 ms of work at most, so that neither packets nor a stop wait for who fills the air.
+/// Frames taken in one turn: 5 ms of work at most, so that neither packets nor a stop wait for a host that fills the
+/// air.
 const BUDGET: usize = 1024;
 /// How often it is tried whether the interface is back.
 const TRY: Span = Span::from_secs(1);

@@ -43,7 +43,7 @@ impl Local {
         Ok(Local { socket, said: Vec::new(), dialect: Dialect::Unknown, diverted: None })
     }
 
-    /// A connection whose target is known.
+    /// A connection with a known target.
     pub(crate) fn silent(socket: TcpStream) -> io::Result<Local> {
         Ok(Local { dialect: Dialect::Silent, ..Local::new(socket)? })
     }
@@ -138,7 +138,8 @@ impl Local {
         (self.socket, self.said)
     }
 
-    /// It has not said in time what it wants. Who has begun to speak HTTP is told so; SOCKS5 has no word for it.
+    /// The program has not said in time what it wants. One that has begun to speak HTTP is told so; SOCKS5 has no word
+    /// for it.
     pub(crate) fn give_up(mut self) {
         if self.dialect == Dialect::Http {
             self.say(connect::TIMED_OUT);

@@ -48,7 +48,8 @@ impl Search {
         (self.addresses.len() > 1).then(|| self.since + TRIED)
     }
 
-    /// Goes on to the next address, when this one has had its time, with a socket of its own: who opens one knows the family.
+    /// Goes on to the next address, when this one has had its time, with a socket of its own: `open` knows the address
+    /// family.
     pub(crate) fn look<L, E>(&mut self, now: Time, open: impl FnMut(SocketAddr) -> Result<L, E>) -> Option<L> {
         self.next_look().filter(|at| now >= *at)?;
         self.since = now;

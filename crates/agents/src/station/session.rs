@@ -39,7 +39,8 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// A session whose first keys we number so. `prompt`: what comes is acknowledged at once, since what goes with acknowledgements is waited for.
+    /// A session. `number` is ours for its first keys. `prompt`: what comes is acknowledged at once, since what goes
+    /// with acknowledgements is waited for.
     pub(super) fn new(now: Time, number: u32, keys: Keyring, prompt: bool) -> Session {
         let setup = Setup::new(Bytes::new(1500), Seed(u64::from(number)).stream("uplink"));
         let law = tcp::by_name(tcp::cubic::NAME, setup).expect("a law that there is");

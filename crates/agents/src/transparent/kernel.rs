@@ -24,7 +24,7 @@ use skeleton::{TproxySkel, TproxySkelBuilder};
 
 /// Connections are being taken over as long as this lives.
 pub(crate) struct Interception {
-    /// Stations whose connections are taken over now.
+    /// Stations to which connections are taken over now.
     present: BTreeSet<Ipv4Addr>,
     /// Their services that are left alone.
     passed: BTreeSet<SocketAddrV4>,
@@ -65,8 +65,8 @@ impl Interception {
         bpf_links::is_attached(&self.link)
     }
 
-    /// Takes over connections to these addresses, whose agents are there, and to no others: those are reached as if there
-    /// were no proxy. An address that goes takes with it what is known of its services.
+    /// Takes over connections to these addresses of stations with a running agent, and to no others: those are reached
+    /// as if there were no proxy. An address that goes takes with it what is known of its services.
     pub(crate) fn set_present(&mut self, present: BTreeSet<Ipv4Addr>) -> libbpf_rs::Result<()> {
         for address in present.difference(&self.present) {
             self.skeleton.maps.stations.update(&address.octets(), &1u32.to_ne_bytes(), MapFlags::ANY)?;

@@ -3,9 +3,9 @@
 //!
 //! What netfilter's TPROXY does with a rule is done here by an eBPF program on the interface's ingress (`bpf_sk_assign`): it
 //! needs neither `nft` nor `iptables`, and it goes with the process however that ends, so that packets then take their
-//! ordinary way to the station. So do those of stations whose agent is not there, of ports that an agent has refused to serve, and
-//! of all connections that did not begin here. A route that takes marked packets for this machine is needed too. It stays behind, without
-//! effect since nobody sets the mark, until [`clean`]. IPv4 only.
+//! ordinary way to the station. So do packets of stations without a running agent, of ports that an agent has refused
+//! to serve, and of all connections that did not begin here. A route that takes marked packets for this machine is
+//! needed too. It stays behind, without effect since nobody sets the mark, until [`clean`]. IPv4 only.
 
 #[cfg(feature = "bpf")]
 mod kernel;
@@ -18,7 +18,7 @@ use lasthop_signals::Node;
 use std::net::Ipv4Addr;
 use std::process::Command;
 
-/// Whose connections are taken over, and where.
+/// The stations to which connections are taken over, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The interface towards the servers.

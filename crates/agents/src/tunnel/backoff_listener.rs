@@ -38,14 +38,15 @@ impl BackoffListener {
         self.listener.local_addr()
     }
 
-    /// The next of those who wait; `None` if nobody does, or if there is no room for anybody.
+    /// The next waiting connection; `None` if none waits, or if there is no room for it.
     pub fn admit(&mut self, now: Time, poll: &Poll) -> Option<TcpStream> {
         loop {
             match self.listener.accept() {
                 Ok((socket, _)) => return Some(socket),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
                 Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
-                // There is no room, and would be none if we asked again at once: those who wait can wait a little longer.
+                // There is no room, and would be none if we asked again at once: waiting connections can wait a little
+                // longer.
                 Err(_) => {
                     poll.remove(&self.listener);
                     self.resting = Some(now + REST);
@@ -55,7 +56,7 @@ impl BackoffListener {
         }
     }
 
-    /// Watches again who has rested long enough.
+    /// Watches the listener again once it has rested long enough.
     pub fn look_after(&mut self, now: Time, poll: &Poll) {
         if self.resting.is_some_and(|until| until <= now) {
             let watched = poll.add_level(&self.listener, self.token).is_ok();

@@ -1,5 +1,5 @@
-//! Octets that tell an initiation of now from one that was recorded, without a clock that stations would have to share; and others that
-//! only who is at an address can know.
+//! Octets that tell an initiation of now from one that was recorded, without a clock that stations would have to share;
+//! and others that only a host at an address can know.
 //! Source:     the cookies of RFC 9000 section 8.1 and RFC 9147 section 5.1 (stateless, bound to address and time), inside the
 //!             authenticated payload as a nonce, which makes them a proof of freshness as well.
 //!             For paths: RFC 9000 section 8.2.
@@ -35,7 +35,7 @@ impl Challenger {
         Challenger { secret: hmac::Key::new(hmac::HMAC_SHA256, &secret) }
     }
 
-    /// The challenge for who says to be `station` and to be at `from`.
+    /// The challenge for a sender that claims to be `station` and to be at `from`.
     pub fn challenge(&self, now: Time, station: Node, from: SocketAddr) -> Challenge {
         let tag = hmac::sign(&self.secret, &text(Use::Initiation, turn(now), station, from));
         tag.as_ref().try_into().expect("SHA-256 has 32 octets")

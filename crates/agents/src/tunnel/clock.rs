@@ -7,8 +7,8 @@ use lasthop_units::{Span, Time};
 use nix::time::{ClockId, clock_gettime};
 use std::sync::LazyLock;
 
-/// The wall clock as it was when the process first asked, and from then on as steady as `CLOCK_MONOTONIC`: two agents
-/// whose hosts agree on the time may compare theirs, and those of one host to well below a microsecond.
+/// The wall clock as it was when the process first asked, and from then on as steady as `CLOCK_MONOTONIC`: agents on
+/// hosts that agree on the time may compare theirs, and those of one host to well below a microsecond.
 pub fn now() -> Time {
     read(ClockId::CLOCK_MONOTONIC) + *AHEAD
 }
@@ -40,7 +40,7 @@ pub fn of_stamp(stamp: Time) -> Time {
     now.saturating_sub(age(stamp, wall))
 }
 
-/// Both clocks at one moment: who is interrupted between the two looks takes them again.
+/// Both clocks at one moment: a thread that is interrupted between the two looks takes them again.
 fn both() -> (Time, Time) {
     let look = || {
         let (before, wall, after) = (now(), read(ClockId::CLOCK_REALTIME), now());

@@ -65,7 +65,7 @@ impl Initiator {
         &self.wish
     }
 
-    /// True if a challenge answers this initiation and comes from who holds the key.
+    /// True if a challenge answers this initiation and comes from a holder of the key.
     pub fn is_challenged(&self, session: u32, challenge: &Challenge, proof: &[u8; CHALLENGE]) -> bool {
         let text = proof_text(session, challenge, &self.datagram);
         session == self.wish.number && hmac::verify(&self.proofs, &text, proof).is_ok()
@@ -179,7 +179,7 @@ pub(super) mod tests {
         Ok((answered.0, answered.1.sealer))
     }
 
-    /// What a station gets, whose number is the first, and a proxy.
+    /// What a station gets, with the first number, and a proxy, with the second.
     pub(in super::super) fn agreed(station: u32, proxy: u32) -> (Agreed, Agreed) {
         let key = Key::new([7; 32]);
         let mut initiator = Initiator::new(Node(3), &key, wish(station));

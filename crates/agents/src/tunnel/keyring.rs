@@ -134,7 +134,7 @@ mod tests {
         Time::from_nanos((1000 + s) * 1_000_000_000)
     }
 
-    /// Both ends' keyrings, whose first keys they number 1 (station) and 2.
+    /// Both ends' keyrings. They number their first keys 1 (station) and 2.
     fn pair() -> (Keyring, Keyring) {
         let (station, proxy) = agreed(1, 2);
         assert_eq!(station.id, proxy.id, "both know the session by one name");

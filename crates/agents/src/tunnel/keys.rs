@@ -211,8 +211,8 @@ fn text(keys: &BTreeMap<Node, Key>) -> String {
     std::iter::once("# Keys of the tunnel between proxy and station: secret.\n".to_owned()).chain(lines).collect()
 }
 
-/// Keeps others who do so, too, from changing a file until what is returned is dropped. The file itself cannot be locked, since it is
-/// replaced; its directory can, and that leaves nothing behind.
+/// Keeps other processes that call this from changing a file until what is returned is dropped. The file itself cannot
+/// be locked, since it is replaced; its directory can, and that leaves nothing behind.
 fn alone_in(path: &Path) -> io::Result<File> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let directory = File::open(directory)?;
@@ -233,7 +233,7 @@ fn replace_file(path: &Path, keys: &BTreeMap<Node, Key>) -> io::Result<()> {
     let beside = path.with_file_name(name);
     write_new(&beside, keys)?;
     std::fs::set_permissions(&beside, PermissionsExt::from_mode(0o600))?;
-    // It stays the file of who reads it. Where that may not be done, who reads it says so.
+    // It stays the file of the user that reads it. Where that may not be done, the reading agent says so.
     if let Ok(before) = std::fs::metadata(path) {
         let _ = std::os::unix::fs::chown(&beside, Some(before.uid()), Some(before.gid()));
     }

@@ -34,7 +34,7 @@ pub struct Link {
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     len: usize,
-    /// Who sent it. Nobody can be answered at port 0: what comes from there has neither sender nor length.
+    /// The sender. Nobody can be answered at port 0: what comes from there has neither sender nor length.
     pub from: Option<SocketAddr>,
     /// When the kernel received it, by the agent's clock.
     pub at: Option<Time>,
@@ -48,7 +48,7 @@ impl Link {
     pub fn bind(address: SocketAddr) -> io::Result<Link> {
         let socket = UdpSocket::bind(address)?;
         socket.set_nonblocking(true)?;
-        // More than the limit is cut to it, and beyond it for who may.
+        // A size beyond the limit is cut to the limit, unless the process may exceed it.
         let forced = setsockopt(&socket, sockopt::RcvBufForce, &BUFFER).is_ok();
         if !forced {
             setsockopt(&socket, sockopt::RcvBuf, &BUFFER)?;

@@ -13,11 +13,12 @@
 //! An initiation that was recorded, and is sent again, holds nobody out. It lacks the proxy's challenge of now ([`challenge`]), so
 //! that it is answered with one, which costs the proxy no exponentiation and leaves nothing behind. One that is fresh gets
 //! the answer that it got before, and keys count once a packet has been opened with them. No clock of the station has a part
-//! in this, so none can shut it out by being set back. Who does not hold a key is not answered at all.
+//! in this, so none can shut it out by being set back. A sender without a key is not answered at all.
 //!
-//! Not protected: who speaks with whom, when, and how much; the station's number, which an initiation shows; and the
-//! way between proxy and server, which is plain TCP as it would be without the proxy. Somebody who may read the key
-//! file can be that station, or the proxy. Datagrams that are held back or reordered are noticed only as losses.
+//! Not protected: which hosts speak with each other, when, and how much; the station's number, which an initiation
+//! shows; and the way between proxy and server, which is plain TCP as it would be without the proxy. A process that may
+//! read the key file can be that station, or the proxy. Datagrams that are held back or reordered are noticed only as
+//! losses.
 
 pub mod asking;
 pub mod backoff_listener;
@@ -42,7 +43,7 @@ pub mod sealer;
 pub use error::Error;
 pub use farewell::farewell;
 
-/// Who is told, line by line, what happens while an agent runs and somebody should know.
+/// Takes, line by line, what the operator should know of a running agent.
 pub type Say = fn(&str);
 
 pub use handshake::{Agreed, Initiator, Question};

@@ -1,4 +1,4 @@
-//! Connections that are made for somebody who is elsewhere: to which addresses, and in which order.
+//! Connections that are made for the other end of the tunnel: to which addresses, and in which order.
 //!
 //! A host's addresses are tried one after the other: the next as soon as one fails, or has not answered within its share of the time
 //! (RFC 8305, section 5, which tries the next beside it after 250 ms).
@@ -87,7 +87,7 @@ fn connecting(address: SocketAddr, prepare: impl Fn(&Socket) -> io::Result<()>) 
     Ok(socket.into())
 }
 
-/// What the kernel's error means to who has asked.
+/// What the kernel's error means to the program that has asked.
 pub(crate) fn result_of(error: &io::Error) -> OpenResult {
     match error.kind() {
         ErrorKind::ConnectionRefused => OpenResult::Refused,

@@ -47,7 +47,7 @@ impl Pipe {
     /// If it cannot be made so.
     pub fn new(socket: TcpStream) -> io::Result<Pipe> {
         socket.set_nonblocking(true)?;
-        // Interactive data shall not wait for acknowledgements; who writes here writes whole packets.
+        // Interactive data shall not wait for acknowledgements; what is written here are whole packets.
         socket.set_nodelay(true)?;
         let (read_ended, write_ended) = (false, false);
         Ok(Pipe {
@@ -197,7 +197,7 @@ impl AsFd for Pipe {
 /// Reads from connections in turn.
 #[derive(Debug, Default)]
 pub struct Turns {
-    /// Who was read last.
+    /// The connection that was read last.
     last: u32,
 }
 
@@ -207,7 +207,7 @@ const TURN: usize = 2800;
 
 impl Turns {
     /// Moves what the tunnel wants from connections into their streams. `pipe` gives the connection of an entry of `all`, if there is
-    /// one. Returns the streams whose connections have failed.
+    /// one. Returns the streams of failed connections.
     pub fn pull<T>(
         &mut self,
         now: Time,

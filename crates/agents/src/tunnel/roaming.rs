@@ -1,9 +1,10 @@
 //! A station that moves: its packets go to another address when it has shown that it is there.
 //!
 //! It is followed when it has sent back, from there, what it was asked where the newest packet came from; until then packets go where they
-//! went. The newest packet alone says nothing: who repeats it before it arrives decides what address it comes from. An address is sent one
-//! challenge for a packet from there, which is a quarter longer at most: no more than the three times of RFC 9000, section 8.1; and one a
-//! second, since each takes a number of the station's packets, who counts it as lost.
+//! went. The newest packet alone says nothing: a host that repeats it before it arrives decides what address it comes
+//! from. An address is sent one challenge for a packet from there, which is a quarter longer at most: no more than the
+//! three times of RFC 9000, section 8.1; and one a second, since each takes a packet number, and the station counts it
+//! as lost.
 
 use crate::tunnel::challenge::Challenger;
 use crate::tunnel::path::Path;

@@ -173,7 +173,7 @@ impl Drop for Agent {
 fn agent_process() {
     let Ok(method) = std::env::var("LASTHOP_TEST_AGENT") else { return };
     let driver = PathBuf::from(std::env::var_os("LASTHOP_TEST_DRIVER").expect("set with the other"));
-    // Behind the wireless interface the agent learns for itself who is who; a TUN device has no hardware addresses.
+    // Behind the wireless interface the agent tells stations apart by itself; a TUN device has no hardware addresses.
     let station = |text: &str| (text.parse().expect("an address"), Node(1));
     let config = Config {
         stations: ["10.2.0.2", "fd00:2::2"].map(station).to_vec(),
@@ -317,7 +317,7 @@ fn a_terminated_agent_leaves_nothing_and_a_second_is_refused() {
     assert_eq!((path.attached(), path.filters().as_str()), (0, ""));
     drop(bulk);
 
-    // Who asks twice does not wait.
+    // An agent that is told twice to stop does not wait.
     let agent = path.agent("best");
     assert!(wait(PATIENCE, || path.attached() == 2).is_some(), "the agent attaches");
     let bulk = path.transfer(false, Opener::Receiver);

@@ -109,7 +109,7 @@ fn count_what_comes(service: TcpListener, counts: Counts) {
     });
 }
 
-/// Begins to connect, without waiting for it; who writes will.
+/// Begins to connect, without waiting for it; the first write will.
 fn call() -> TcpStream {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
     socket.set_nonblocking(true).expect("a socket");

@@ -63,7 +63,7 @@ fn own() -> SocketAddr {
 }
 
 fn config(keys: &Path, bind: SocketAddr) -> Config {
-    // The interface is fast, and who is on it has other things to do.
+    // The interface is fast, and its host has other things to do.
     let (least_delay, renew) = (Span::from_micros(200), Span::from_secs(1));
     Config { least_delay, renew, allow_local: true, drop_privileges: false, ..Config::new(bind, keys.to_owned()) }
 }

@@ -768,7 +768,7 @@ fn proxy_addresses_are_tried_in_turn_until_one_answers() {
     let began = Instant::now();
     read_all(&mut world.connect(), 1);
     assert!(began.elapsed() > Duration::from_secs(3), "two addresses are tried before: {:?}", began.elapsed());
-    // Who has answered once is stayed with.
+    // The station stays with the address that has answered once.
     std::thread::sleep(Duration::from_millis(2500));
     read_all(&mut world.connect(), 1);
     assert_eq!(station.end().sessions, 1);
@@ -884,7 +884,7 @@ fn other_traffic_bypasses_the_proxy() {
     world.station.ip("addr add 10.98.3.2/32 dev lo");
     world.station.ip("route add default via 10.98.2.1");
     world.serve(0);
-    // Services that say whom they see.
+    // Services that answer with the address of their caller.
     for port in [8080, 2222] {
         let service = world.station.within(|| TcpListener::bind(("10.98.3.2", port))).expect("a listener");
         std::thread::spawn(move || {

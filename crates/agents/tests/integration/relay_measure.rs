@@ -1,5 +1,6 @@
-//! What a relay measures at the kernel's tracepoints: the averages against `HopDelay`, and packets over a TAP device whose reader takes its time, and
-//! over a veth pair behind a token bucket. Needs root; says so where it is not. None of it has run on radio hardware.
+//! What a relay measures at the kernel's tracepoints: the averages against `HopDelay`, and packets over a TAP device
+//! with a slow reader, and over a veth pair behind a token bucket. Needs root; says so where it is not. None of it has
+//! run on radio hardware.
 #![cfg(feature = "bpf")]
 #![allow(clippy::disallowed_methods, reason = "real time is what is measured")]
 
@@ -219,7 +220,7 @@ fn a_token_bucket_shows_in_delay_and_trains_count_by_datagram() {
     drop(sink);
 }
 
-/// A socket whose long datagrams leave as trains of a thousand octets each.
+/// A socket that sends long datagrams as trains of a thousand octets each.
 fn train_socket(netns: &Netns) -> UdpSocket {
     let socket = netns.within(|| UdpSocket::bind("10.7.1.1:0")).expect("an address of ours");
     let segment: libc::c_int = 1000;

@@ -55,7 +55,7 @@ impl Drop for Cgroup {
     }
 }
 
-/// A service that says whom it sees, sends back what it is sent, and is there as long as the test is.
+/// A service that says its caller's address, sends back what it is sent, and is there as long as the test is.
 fn serve(at: &Netns, address: &str) {
     let listener = at.within(|| TcpListener::bind(address)).expect("a listener");
     std::thread::spawn(move || {
@@ -70,7 +70,7 @@ fn serve(at: &Netns, address: &str) {
     });
 }
 
-/// Whom a service sees when somebody calls it, sends it something and has that back.
+/// The address that a service sees when a client calls it, sends it something and has that back.
 fn seen_from(at: &Netns, to: &str) -> Option<String> {
     let to: SocketAddr = to.parse().expect("an address");
     let bytes: Vec<u8> = (0..300_000u32).map(|n| (n % 251) as u8).collect();

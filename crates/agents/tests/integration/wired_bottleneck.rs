@@ -1,7 +1,7 @@
 //! The agent where no driver tells it anything: its interface's TBF is the bottleneck, and the qdisc's counters are all it has.
 //!
-//! World: four downloads of kernel CUBIC over 50 Mbit/s (TBF with a burst of 16 kB, whose queue holds 250 ms) behind a wire of 20 ms.
-//! Needs root and TBF; says so loudly and passes where that is missing.
+//! World: four downloads of kernel CUBIC over 50 Mbit/s (TBF with a burst of 16 kB and a queue of 250 ms) behind a wire
+//! of 20 ms. Needs root and TBF; says so loudly and passes where that is missing.
 #![cfg(feature = "bpf")]
 #![allow(clippy::disallowed_methods, reason = "real time is what is tested")]
 
@@ -98,7 +98,7 @@ impl World {
         });
         let began = Instant::now();
         let index = || nix::net::if_::if_nametoindex(BOTTLENECK).expect("there") as i32;
-        // Both ways: a connection whose SYN has passed before is nobody's.
+        // Both ways: a connection that sent its SYN before stays unmanaged.
         while self.row.proxy.within(|| ap::attached(index())) < 2 {
             assert!(!thread.is_finished() && began.elapsed() < Duration::from_secs(30), "it does not attach");
             std::thread::sleep(Duration::from_millis(10));

@@ -105,7 +105,7 @@ fn counter(netns: &Netns, file: &str, group: &str, name: &str) -> u64 {
     value.parse().expect("a number")
 }
 
-/// Packets that interfaces of a namespace could not hand to who reads them.
+/// Packets that interfaces of a namespace could not hand to their reader.
 fn dropped(netns: &Netns) -> u64 {
     let text = netns.within(|| std::fs::read_to_string("/proc/thread-self/net/dev")).expect("procfs");
     let drops = |line: &str| line.split_whitespace().nth(12).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);

@@ -39,7 +39,7 @@ impl DelayWire {
         DelayWire::fated(a, b, one_way, queue, (middle, Box::new(|_, place| place)))
     }
 
-    /// The same with somebody who decides which of the packets from `a` go on.
+    /// The same with a function that decides which of the packets from `a` go on.
     pub fn fated(
         a: (&Netns, &str),
         b: (&Netns, &str),

@@ -56,7 +56,7 @@ pub fn admitted(listener: &OwnedFd) -> Option<OwnedFd> {
     Some(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Sends a record to those who keep up; they miss it otherwise. Forgets those who have gone.
+/// Sends a record to the readers that keep up; the others miss it. Forgets readers that have gone.
 pub fn tell(readers: &mut Vec<OwnedFd>, record: &[u8]) {
     let gone = |error| matches!(error, nix::Error::EPIPE | nix::Error::ECONNRESET);
     readers.retain(|reader| !send(reader.as_raw_fd(), record, MsgFlags::MSG_NOSIGNAL).is_err_and(gone));

@@ -87,7 +87,7 @@ impl Netns {
     }
 }
 
-/// Removes the namespaces of tests and benchmarks that were killed: those whose process is no more.
+/// Removes the namespaces of tests and benchmarks that were killed: those without a living process.
 fn remove_orphans() {
     let entries = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
     for name in entries.filter_map(|entry| entry.file_name().into_string().ok()) {

@@ -4,7 +4,8 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use std::time::{Duration, Instant};
 
-/// The part of all processors' time that others may take from a test whose figures are judged: with 0.13, a download was once 5 % slower.
+/// The part of all processors' time that others may take from a test that judges figures: with 0.13, a download was
+/// once 5 % slower.
 const MOST: f64 = 0.1;
 
 /// A look at the machine, to be compared with a later one.

@@ -28,7 +28,7 @@ const SHARE: u64 = 8;
 const PAUSE: Span = Span::from_millis(50);
 /// Of a driver without TXQs below no qdisc.
 const UNTOLD: &str = "the driver tells no station's queue, and the interface has no qdisc: nobody knows what waits (give it one: tc qdisc)";
-/// Who is behind an interface that is no radio's.
+/// The one station behind an interface that is no radio's.
 const EVERYBODY: Node = Node(1);
 
 /// The kernel's own counters of one interface.
@@ -45,8 +45,8 @@ impl Kernel {
     /// The counters of an interface.
     ///
     /// # Errors
-    /// [`Error::System`] if the kernel does not answer; [`Error::NotAccessPoint`], [`Error::NoQueue`] if the interface is none whose hop can be
-    /// known.
+    /// [`Error::System`] if the kernel does not answer; [`Error::NotAccessPoint`], [`Error::NoQueue`] if nothing can be
+    /// known of the interface's hop.
     pub(crate) fn open(iface: &str, device: &Device) -> Result<Kernel, Error> {
         let failed = |what| move |source| Error::System { what, source };
         let mut qdiscs = Qdiscs::open(device.index).map_err(failed("rtnetlink"))?;

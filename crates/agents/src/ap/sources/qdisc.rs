@@ -39,7 +39,7 @@ pub(crate) struct Qdiscs {
     counters: BTreeMap<u32, Counters>,
 }
 
-/// One qdisc's counters, whose packets and drops have 32 bits in the kernel.
+/// One qdisc's counters. In the kernel its packets and drops have 32 bits.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counters {
     bytes: u64,

@@ -72,7 +72,7 @@ impl Radio {
             family = family.or(answer.ok().and_then(|answer| nl80211::family(&answer.body).ok().flatten()));
         });
         match asked {
-            // A kernel without wireless, or whose module is not loaded.
+            // A kernel without wireless, or without the module loaded.
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(None),
             asked => asked?,
         }

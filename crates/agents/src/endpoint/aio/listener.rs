@@ -116,7 +116,7 @@ impl Listener {
 }
 
 impl Incoming<'_> {
-    /// Who sends it.
+    /// The sender's address.
     pub fn from(&self) -> SocketAddr {
         self.from
     }
@@ -212,7 +212,7 @@ fn drive(mut inbound: Inbound, shared: &Mutex<Shared>, ringing: &Ringing) -> Res
                 drop(shared);
                 return inbound.stop();
             }
-            // What has no room here stays with the transport, whose window closes.
+            // What has no room here stays with the transport, and its window closes.
             let mut room = BUFFER.saturating_sub(shared.received.len());
             let mut fresh = false;
             while running && room > 0 {

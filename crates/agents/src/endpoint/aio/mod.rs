@@ -72,7 +72,7 @@ where
     let (tell, told) = mpsc::sync_channel(1);
     let drive = move || match open() {
         Ok((opened, run)) => {
-            // Who started it waits for that.
+            // The caller waits for that.
             let _ = tell.send(Ok(opened));
             run();
         }

@@ -36,7 +36,7 @@ fn home() -> SocketAddr {
     "192.0.2.1:4000".parse().expect("an address")
 }
 
-/// Somebody who has called a station, and the proxy's end of that connection.
+/// A caller of a station, and the proxy's end of that connection.
 fn call() -> (TcpStream, Pipe, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
     let to = listener.local_addr().expect("an address");
@@ -63,7 +63,7 @@ fn an_unwatchable_caller_is_reset_and_others_are_served() {
     drop(caller);
 }
 
-/// A server that answers nobody: it has more callers than it takes. With who called it.
+/// A server that answers nobody: it has more callers than it takes. With those callers.
 fn silent() -> (SocketAddr, impl Sized) {
     let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
@@ -133,7 +133,7 @@ fn a_session_that_is_over_takes_nothing_more_and_stays_over() {
     }
 }
 
-/// A session whose packets go to a socket, and what that station sends and hears at several.
+/// A session that sends its packets to a socket, and what that station sends and hears at several.
 struct Moving {
     session: Session,
     link: Link,

@@ -42,7 +42,7 @@ fn device() -> File {
     file
 }
 
-/// One slot of somebody who reads the interface, and the packets that arrive in it: bursts of ten.
+/// One slot of a reader of the interface, and the packets that arrive in it: bursts of ten.
 struct Bench {
     frames: Frames,
     law: Station,
@@ -112,7 +112,7 @@ fn slots_after_lost_frames_use_arrival_times_until_all_is_read() {
         }
         assert_eq!(kind(&bench.slot(10, AT_ONCE)), SILENT, "the interface has shown all again, and nothing of ours");
 
-        // Who comes late does not know in which slot it was.
+        // A late reader does not know in which slot it was.
         assert_eq!(kind(&bench.slot(FLOOD, SLOT / 2)), SILENT);
         assert_eq!(kind(&bench.slot(10, AT_ONCE)), SUGGESTED);
         assert_eq!(kind(&bench.slot(10, AT_ONCE)), SILENT);
