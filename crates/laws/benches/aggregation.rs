@@ -74,7 +74,7 @@ const LOOK: u64 = 2;
 /// The same where 100 stations wait all the time, 800 fetch four packets once a slot, of which 200 do so in every second slot only and are
 /// absent in between, and 100 fetch four packets five times a slot. They come at moments that are all over the slot.
 fn come_and_go(law: &mut Regulator, number: u32, told: Told) -> u64 {
-    // What happens within a slot: when, to whom, and whether something waits from then on.
+    // What happens within a slot: when, to which station, and whether something waits from then on.
     let mut events: Vec<(u64, Node, bool)> = Vec::new();
     for station in (1..=STATIONS).map(Node) {
         let phase = u64::from(station.0) * 7919 % 80;

@@ -30,8 +30,8 @@ fn main() {
 
 const ITEMS: usize = 10_000;
 
-/// Items whose class follows from three features, but for three in ten, which are of any class. The others are noise, one of them
-/// of a few values only and one missing now and then.
+/// Items of a class that follows from three features, but for three in ten, which are of any class. The others are
+/// noise, one of them of a few values only and one missing now and then.
 fn items() -> Vec<(Vector, LossClass)> {
     let mut random = Seed(1).stream("items");
     let mut draw = || random.next_u32() as f32 / u32::MAX as f32;

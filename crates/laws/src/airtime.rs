@@ -1,5 +1,5 @@
 //! What a hop can carry by its airtime: what stations' links do with it, and how much of it others leave.
-//! Source:     oal.md A.5, "airtime rule".
+//! Source:     own; \[oal\] takes the rate of the nearest slot without congestion.
 //! Equations:  w_i = 8 m_i / R_i;   o_i = airtime_i / ppdus_i - n_i w_i
 //!             g_i = max{ 8 bytes_i / (airtime_i + k ppdus_i),  8 l_i s_i N_i / (o_i + k + N_i w_i) }
 //!             F = 1 - others - uplink;   C = F mean_i g_i

@@ -108,7 +108,7 @@ pub trait ReceiverLaw: DynClone + Send {
     fn name(&self) -> &'static str;
 }
 
-/// What every receiver law is told when it is created: who it is, and the slots in which it tells of what came.
+/// What every receiver law is told when it is created: its node, and the slots in which it tells of what came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReceiverSetup {
     /// Its node at the last hop.

@@ -466,7 +466,7 @@ macro_rules! params {
     (@bound) => { None };
 }
 
-/// Declares an enum whose variants are written as words: a set of choices of a parameter.
+/// Declares an enum with variants that are written as words: a set of choices of a parameter.
 #[macro_export]
 macro_rules! words {
     ($(#[doc = $doc:literal])* $vis:vis enum $name:ident {

@@ -1,4 +1,4 @@
-//! How far a proxy opens the receive window of a connection whose data leaves it at a rate that a law has set.
+//! How far a proxy opens the receive window of a connection, if the data leaves the proxy at a rate that a law has set.
 //! Source:     own; the standing queue as in RFC 8289 (CoDel), section 3.1: the least over a round trip, not the mean.
 //! Equations:  window = max{ min{ x r + (s x - q) / 2,  2 x r + s x - Q },  m - Q },   q = the least Q of the last round trip or two;
 //!             all of a station's together: sum of windows <= x r + s x, sum of (window + Q) <= 2 x r + s x; or m each, if more;
@@ -159,8 +159,9 @@ impl WindowBudget {
     }
 }
 
-/// How fast what a station's connections may have on its way grows once one of them begins: by what leaves meanwhile. Who calls next is
-/// not known, nor how many will; if the first of many were given all that the window budget has, the others' segments would come on top of it.
+/// How fast what a station's connections may have on its way grows once one of them begins: by what leaves meanwhile.
+/// Neither the next connection to begin nor the number of them is known; if the first of many were given all that the
+/// pool has, the others' segments would come on top of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlowOpen {
     most: Bytes,
@@ -169,9 +170,10 @@ pub struct SlowOpen {
 
 impl SlowOpen {
     /// What may be given beside what is `out`: `first` as long as nobody sends (`idle`), from then on what leaves meanwhile, too, of which
-    /// `left` is the sum of all times. What is given counts once it is out, so that to ask again changes nothing. Who begins slowly, as
-    /// TCP does, is not held back, and after some round trips the [`WindowBudget`] is what limits.
-    pub fn available(&mut self, left: Bytes, (first, out): (Bytes, Bytes), idle: bool) -> Bytes {
+    /// `left` is the sum of all times. What is given counts once it is out, so that to ask again changes nothing. A
+    /// connection that begins slowly, as TCP does, is not held back, and after some round trips the [`Pool`] is what
+    /// limits.
+    pub fn room(&mut self, left: Bytes, (first, out): (Bytes, Bytes), idle: bool) -> Bytes {
         let more = left.saturating_sub(std::mem::replace(&mut self.left, left));
         self.most = if idle { out + first } else { self.most + more };
         self.most.saturating_sub(out)

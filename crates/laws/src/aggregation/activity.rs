@@ -1,11 +1,11 @@
 //! Whether a station has a place in the rounds, and whether it fills it.
-//! Source:     own; aggregation.md C.3 has active stations, and streams that their application limits.
+//! Source:     own; \[aggregation\] has active stations only.
 //! Equations:  s = (time that it was present) / (length of the slot),   v = max{ packets sent / k, 1 },   t = (length of the slot) / k
 //!             often:   k >= 4 and v <= N, the packets that its frames hold;   it is for as long as k >= 2 and v <= N
 //! Symbols:    s -> `share`, k -> `came`, v -> `burst`, t -> `period`
 //! Deviations: an active station for which nothing has waited for [`REST`] rests: it has no place until something waits.
-//! Validity:   of a law that does not foresee who is there nobody rests, s is 1, and v is not known.
-//! Checked by: tests::*, stations::tests, crates/sim/tests/come_and_go.rs
+//! Validity:   of a law that does not foresee the active stations none rests, s is 1, and v is not known.
+//! Checked by: tests::*, ledger::tests, crates/sim/tests/come_and_go.rs
 //!
 //! ```text
 //! enter       Absent -> Present, or Resting if nothing waits
@@ -15,8 +15,8 @@
 //! count       Resting -> Present if it comes often;   Present -> Resting if it no longer does, and nothing waits
 //! ```
 //!
-//! Who comes often is present whether something waits or not, and counts as limited: many such stations come at the same instants, and a
-//! plan for those that are there at the moment would be of all or of none.
+//! A station that comes often is present whether something waits or not, and counts as limited: many such stations come
+//! at the same instants, and a plan for those that are there at the moment would be of all or of none.
 //!
 //! A present station is saturated, unless its application limits it. That is found when a slot ends, and kept while the station
 //! rests, so it is a mark beside these states, not one of them. A station is coming while it is saturated and was not when the
@@ -24,7 +24,7 @@
 
 use lasthop_units::{Span, Time};
 
-/// For whom nothing waits, and to whom nothing is sent for so long, has no place in the rounds until something waits.
+/// A station without waiting packets and without traffic for so long has no place in the rounds until something waits.
 pub const REST: Span = Span::from_millis(8);
 
 /// So many times a slot are often, and so many still are: what waits for longer than usual is seen to come less often.

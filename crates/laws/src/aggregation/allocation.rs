@@ -1,5 +1,5 @@
-//! The best rates of a hop whose rounds may last T̄ and whose frames may hold N̄ packets.
-//! Source:     aggregation.md C.2: problem P', the published rule (25)-(27), and its correction.
+//! The best rates of a hop with rounds of at most T̄ and frames of at most N̄ packets.
+//! Source:     \[aggregation\], problem P' and the rule of equations (25) to (27); its correction is own.
 //! Equations:  max sum log x_i   s.t.   w'x <= 1 - c/T̄,   c x_i + N̄_i w'x <= N̄_i
 //!             Omega(a) = c + sum_i min{a, N̄_i w_i},   mu_i = min{a/w_i, N̄_i},   x = mu / Omega
 //!             exact:  a = min{ root of Omega(a) = T̄,  root of Omega(a) = n a }
@@ -121,7 +121,8 @@ mod tests {
 
     const PACKET_BITS: f64 = 12_000.0;
 
-    /// Overhead of 200 us a station, packets of 1500 B and 48 B around each, as the specification's checked values.
+    /// Overhead of 200 us a station, packets of 1500 B and 48 B around each, as in the values that were checked with a
+    /// solver.
     fn hop(mbit: &[f64]) -> Hop {
         let link = |rate: &f64| {
             let airtime = airtime(1548.0 * 8.0, rate * 1e6);
@@ -130,7 +131,7 @@ mod tests {
         Hop { overhead: 200e-6 * mbit.len() as f64, links: mbit.iter().map(link).collect() }
     }
 
-    /// Caps of 48 whatever the longest frame: what the specification's comparison with the solver used.
+    /// Caps of 48 whatever the longest frame: what the comparison with the solver used.
     fn hop_48(mbit: &[f64]) -> Hop {
         let mut hop = hop(mbit);
         hop.links.iter_mut().for_each(|link| link.most = 48.0);
@@ -147,7 +148,8 @@ mod tests {
 
     #[test]
     fn every_oracle_value_of_equal_stations() {
-        // (T ms, n, packets, delay ms, Mbit/s a station), C.3.
+        // (T ms, n, packets, delay ms, Mbit/s a station) at the equilibrium of \[aggregation\], computed apart from
+        // this code.
         let oracle = [
             (5.0, 1, 48.0, 1.72, 334.1),
             (5.0, 5, 25.2, 5.00, 60.5),
@@ -190,7 +192,7 @@ mod tests {
 
     #[test]
     fn unequal_stations_at_the_cap_beat_the_published_rule() {
-        // PHY Mbit/s, T ms; Mbit/s and round in ms of the published rule, then of the optimum (C.2).
+        // PHY Mbit/s, T ms; Mbit/s and round in ms of the published rule, then of the optimum, from a convex solver.
         let check = |rates: &[f64], target: f64, published: (f64, f64), optimal: (f64, f64)| {
             let hop = hop_48(rates);
             let (paper, exact) = (paper(&hop, target * 1e-3), exact(&hop, target * 1e-3));
@@ -221,7 +223,7 @@ mod tests {
             for (level, want) in plan.levels.iter().zip(uncapped(&hop, 10e-3)) {
                 assert!((level - want).abs() < 1e-9, "{plan:?}");
             }
-            // The laboratory: about 44, 30 and 22 packets.
+            // The required levels of these three data rates: about 44, 30 and 22 packets.
             let rounded: Vec<f64> = plan.levels.iter().map(|level| level.round()).collect();
             assert_eq!(rounded, [44.0, 30.0, 22.0]);
         }

@@ -1,6 +1,6 @@
 //! Whether the hop or the path before it is the bottleneck, and the rate of all streams together that leaves no queue there.
-//! Source:     aggregation.md C.4, "backhaul detector" (designed there; the predecessor trained a classifier). To send less than is
-//!             delivered until the queue has gone, and to probe briefly, is the Drain and the cycle of BBR.
+//! Source:     own; the predecessor of \[aggregation\] trained a classifier. To send less than is delivered
+//!             until the queue has gone, and to probe briefly, is the Drain and the cycle of BBR.
 //! Equations:  missing(g):  short,   y / s < 0.97 g   and   (g s - y) t > 1.5
 //!             short:  at least 0.6 of what is sent is of streams with y / s < 0.97 and mu < max{0.6 N_target, 1.05}
 //!             q = d - d_least, where stations measure d;   otherwise q = B / C
@@ -24,11 +24,11 @@
 //! ```
 //! Symbols:    x -> `clamp`, s -> `sent`, y -> `arrived`, mu -> `level`, N_target -> `target_level`, C_0 -> `carried`, d -> `delay`,
 //!             t -> `seconds`, C -> `capacity`, r -> `Probe::rate`, g -> `whole` (1 at most), q -> `waits`, B -> `missing`
-//! Deviations: * The specification calls frames short below 0.8 of the target. Where a fifth of all MPDUs is sent again they hold 0.6 to
-//!               0.8 of it although a queue stands at the hop.
+//! Deviations: * Frames are short below 0.6 of the target, not below 0.8: where a fifth of all MPDUs is sent again they
+//!               hold 0.6 to 0.8 of it although a queue stands at the hop.
 //!             * Where a packet or none is aimed at, frames of one are short all the same: what waits at the hop would meet in them.
-//!             * It retreats to 0.95 of the goodput at once and does not say how that ends. A deep buffer that was filled before is then
-//!               never emptied, so the retreat is deeper until it is.
+//!             * A retreat to 0.95 of the goodput alone would never empty a deep buffer that was filled before, so the
+//!               retreat is deeper until the buffer is empty.
 //!             * The least delay may rise by 200 us/s, as two clocks may drift, and is forgotten with the stream that it was of.
 //!             * After 40 slots of drain, what is left is taken to be the path's; so is what keeps packets late at the hop whatever is
 //!               drained there, after 6 slots (`Earliest::drained`).
@@ -113,7 +113,7 @@ pub struct Slot {
 pub struct Earliest {
     /// The least mean delay of a slot, seconds, and when that was.
     least: Option<(f64, Time)>,
-    /// Slots whose packets were late whatever was done about it.
+    /// Slots in which packets were late whatever was done about it.
     vain: u32,
 }
 
@@ -121,7 +121,8 @@ const GOODPUT: f64 = 0.97;
 const LEVEL: f64 = 0.6;
 /// Frames of fewer packets than this are short, whatever is aimed at.
 const SINGLE: f64 = 1.05;
-/// A path that all streams share makes most of them miss packets; who alone does has reasons of its own.
+/// A path that all streams share makes most of them miss packets; a stream that misses some alone has reasons of its
+/// own.
 const MOST: f64 = 0.6;
 /// Slots in a row that must look like a bottleneck in the backhaul.
 const PATIENCE: u32 = 3;
@@ -319,7 +320,8 @@ impl Earliest {
     }
 }
 
-/// The most that each may have so that all together have `total`: who wants less gets that. Infinite where there is enough for all.
+/// The most that each may have so that all together have `total`: one that wants less gets what it wants. Infinite
+/// where there is enough for all.
 pub fn level(total: f64, wanted: impl Iterator<Item = f64>) -> f64 {
     let mut wanted: Vec<f64> = wanted.collect();
     wanted.sort_by(f64::total_cmp);

@@ -11,8 +11,8 @@
 //!             y -> `arrived`, t -> `seconds`, T̄ -> `target_interval`, x -> `clamp`
 //! Deviations: none.
 //! Validity:   packets of the same stream, counted at both ends.
-//!             * Lost packets that nobody counts seem to wait until a slot whose frames are not full: a frame with room has taken all
-//!               that waited.
+//!             * Lost packets that nobody counts seem to wait until a slot with frames that are not full: a frame with
+//!               room has taken all that waited.
 //!             * What a slot without full frames leaves behind is kept for the next one only: the hop may have become slower at its end.
 //!             * Where MPDUs are sent again frames are full before they hold the most that one can: the window of the Block Ack
 //!               (IEEE 802.11-2020, 10.25.6) stands on the oldest that is missing.

@@ -1,6 +1,6 @@
 //! The aggregation regulator: an outer loop that finds the aggregation level at which the interval between frames is the
 //! target, around an inner loop that finds the rates at which frames have that level.
-//! Source:     aggregation.md C.3 with its notes and guards.
+//! Source:     \[aggregation\], the controller; guards against stale, silent and saturated stations are own.
 //! Equations:  nu' = max{nu + K2 (G - nu), 1},   G = min{ T̄ x_1, N̄_1 }, and for `exact` also (mu_1/x_1) / (n w_1)
 //!             target' = min{ nu' w_1/w_i, N̄_i },   z' = z + K1 (target - mu),   x' = z' / (c + w'z')
 //! Symbols:    nu -> `nu`, target -> `Loop::target_level`, z -> `Loop::z`, x -> `AllowedRate::per_second`, w -> `AirtimeState::time`,
@@ -9,11 +9,11 @@
 //!             * The third term of G is its fixed point (`cap_price`): as written it approaches that by K2 c/(n w_1) a slot,
 //!               also where no station is capped, which takes a minute to reach 20 packets on a fast hop.
 //!             * The least rate is 1/(c + w'1), one packet of every station a round: 1/(c + w_i) of each overloads a slow
-//!               hop with many stations. Who is sent nothing may begin with a packet a round.
+//!               hop with many stations. A station without traffic may begin with a packet a round.
 //!             * A stream that its application limits keeps its z, but claims and gets only half again what it used, until
 //!               it has used that: by z alone it would return with a full share that the others have meanwhile. It counts in
 //!               a round by the frames that it has of it (`rounds`), and is never the reference.
-//!             * Whoever joins is counted at once, and shares follow who is there (`join_leave`).
+//!             * A station that joins is counted at once, and shares follow the set of active stations (`coming`).
 //!             * A hop that becomes slower within a slot is overrun, and frames of most packets hide the queue from z. Where
 //!               they are full, and more packets were sent and have not arrived than arrive within T̄, x' is at most what
 //!               arrived less what drains them within a slot (`Backlog`). z then rests, for it has not made the frames of a
@@ -22,8 +22,9 @@
 //!             * Where T̄ is out of reach, a longer interval takes its place (`feasible_target`).
 //!             * Where the overhead is found to be another (`overhead`), T̄ comes into or out of reach, or a packet of the
 //!               reference takes another time, by a quarter in two slots or in one after calm ones, ν' is the model's
-//!               (`allocation`) and z' the target; in the last case z' only of those whose packets do. What they had made
-//!               good for was another hop. With [`super::OverheadRule::Round`] none of the three is looked for.
+//!               (`allocation`) and z' the target; in the last case z' only of the stations with such packets. What
+//!               they had made good for was another hop. With [`super::OverheadRule::Round`] none of the three is
+//!               looked for.
 //!             * Where stations tell no data rates, w is what rounds leave (`airtimes`), and until that is known nobody is
 //!               sent more than twice what arrived.
 //!             * Where another station becomes the reference, ν w_1 is kept, and so everybody's share, not ν, and the outer loop
@@ -37,9 +38,9 @@
 //!               frames were found to hold, and where that is found z' is 0.9 of what the hop carried, by the model
 //!               (`Backlog`).
 //!             * Two regulators on one channel see the same rounds, and c + w'mu_A + w'mu_B = T̄ holds for any share of
-//!               either: who came first keeps what it has. T̄ in G is therefore longer, by up to `CLAIM`, while others have
-//!               more of the channel than the own stations (`claim_on_others`): with that only equal shares are an
-//!               equilibrium.
+//!               either: the first regulator keeps what it has. T̄ in G is therefore longer, by up to `CLAIM`, while
+//!               others have more of the channel than the own stations (`claim_on_others`): with that only equal shares
+//!               are an equilibrium.
 //! Validity:   0 < K1 c/ĉ < 2, 0 < K2 < (4 - 2 K1)/(2 - K1 (1 - c/T̄)) for stability.
 //! Checked by: tests::* (each guard), tests/integration/aggregation_loop.rs (stability, Lemma 2), tests/integration/aggregation_backhaul.rs,
 //!             tests/integration/conformance/aggregation.rs, crates/sim/tests/long/regulated.rs
@@ -87,7 +88,7 @@ pub struct Regulator {
     nu: f64,
     /// The slowest station, which the outer loop measures.
     reference: Option<Node>,
-    /// The last that there was, in whose packets ν is told, and seconds on the air of each.
+    /// The last reference that there was, with the airtime of a packet in seconds: ν counts its packets.
     told_in: Option<(Node, f64)>,
     /// What the path before the hop carries.
     backhaul: Detector,
@@ -254,13 +255,14 @@ impl Regulator {
         // As published, the outer loop finds out by itself.
         let shifted = self.reference == before && self.leader().is_some_and(|first| first.state.air.shifted);
         if self.params.foresees() && (changed || turned || shifted) {
-            // What the loops have found out is of another hop; or it is of the hop of those whose packets take another time.
+            // What the loops have found out is of another hop; or it is of the hop of the stations with another airtime
+            // a packet.
             self.resettle();
             self.retarget();
             self.inner(|state| changed || turned || state.air.shifted);
         } else {
             self.inner(|_| false);
-            // Who is the slowest for one slot only shall not move everybody's share.
+            // A station that is the slowest for one slot only shall not move everybody's share.
             if !other_packets {
                 self.outer();
             }
@@ -273,12 +275,10 @@ impl Regulator {
 
     /// Finds out whether the hop's queue has room for an interval; true if it is another now. Where rounds are longer than the target whatever is
     /// sent, or packets are lost before the hop, losses say nothing of that.
-    fn check_short_queue(&mut self, shortest: f64) -> bool {
-        // Who misses packets that others do not misses them elsewhere.
-        let fresh = self
-            .stations
-            .active()
-            .filter(|account| account.state.path.fresh && account.state.path.own.clamp().is_none());
+    fn look_for_room(&mut self, shortest: f64) -> bool {
+        // A stream that misses packets while others do not misses them elsewhere.
+        let fresh =
+            self.ledger.active().filter(|account| account.state.path.fresh && account.state.path.own.clamp().is_none());
         let fresh = fresh.filter_map(|account| account.state.path.stream);
         let Some(slot) = backhaul::Slot::of(fresh).filter(|slot| !slot.short && slot.sent > 0.0) else { return false };
         if !self.params.foresees() || self.feasible_target.is_out() || self.backhaul.clamp().is_some() {
@@ -574,8 +574,9 @@ impl Account<Loop> {
         // As published, a rate holds for a slot.
         let allowed = if params.foresees() && slot.lasted > 0.0 { allowed } else { state.rate.per_second };
         let Some(sent) = slot.sent else { return };
-        // What waits now says nothing of the slot's beginning: who was limited is until it is sent what it may be.
-        let still = !slot.waiting || self.activity.is_limited() && state.last_slot.known;
+        // What waits now says nothing of the slot's beginning: a limited station stays limited until it is sent what it
+        // may be.
+        let still = !slot.waiting || self.presence.is_limited() && state.seen.known;
         if params.foresees() {
             self.activity.count(now, params.most(state.air.time));
         }

@@ -1,5 +1,6 @@
 //! Which interval is aimed at: the target, a longer one while the target cannot be had, or a shorter one for which there is room.
-//! Source:     own; aggregation.md C.2 and C.3 leave frames of single packets where T̄ is out of reach (Lemma 2's least case).
+//! Source:     own; \[aggregation\] leaves frames of single packets where T̄ is out of reach (the least case of its
+//!             Lemma 2).
 //! Equations:  m = ĉ + w'1 where all send as much as they may (`controller::rounds`)
 //!             out of reach from the second slot in a row with m > 1.05 T̄ on,   within reach from the second with m < T̄ on;
 //!             from the first, if two slots have just told another ĉ
@@ -10,7 +11,8 @@
 //!               shortest interval in which packets take half of the time; slow packets take that as singles.
 //!             * Between T̄ and 1.05 T̄ nothing is to be gained by giving the target up.
 //!             * ĉ is what single packets cannot tell and longer frames can (`overhead`): one that was wrong is found out there.
-//!             * Not with [`OverheadRule::Round`], whose ĉ may be another hop's for ten seconds: that law stays as published.
+//!             * Not with [`OverheadRule::Round`]: its ĉ may be another hop's for ten seconds, and that law stays as
+//!               published.
 //! Validity:   what others send counts as overhead. Where several regulators on a channel are all out of reach, each takes the others'
 //!             packets for overhead of its own, and only the most packets a frame bound what they aim at.
 //! Checked by: tests::*, tests/integration/aggregation_loop.rs, crates/sim/tests/long/out_of_reach.rs

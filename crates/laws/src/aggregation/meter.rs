@@ -29,7 +29,7 @@ use std::collections::BTreeMap;
 /// Gathers MPDUs into frames.
 ///
 /// Frames come out through the closure that each call is given, when they are known to be complete: a lone MPDU at once,
-/// an A-MPDU when its transmitter is next heard or after [`LONGEST`], one whose last MPDU was not heard one frame later.
+/// an A-MPDU when its transmitter is next heard or after [`LONGEST`], and one without its last MPDU one frame later.
 #[derive(Clone, Debug, Default)]
 pub struct Meter {
     grouping: Grouping,
@@ -60,9 +60,9 @@ pub struct Frame {
     pub start: Time,
     /// Arrival of its last.
     pub end: Time,
-    /// Who sent it.
+    /// The sender's address.
     pub transmitter: MacAddress,
-    /// Whom it was addressed to.
+    /// The receiver's address.
     pub receiver: MacAddress,
     /// True for an A-MPDU.
     pub aggregated: bool,
@@ -88,9 +88,9 @@ pub struct Frame {
 pub const LONGEST: Span = Span::from_millis(10);
 /// The same for frames that are told by their reference number alone.
 const LONGEST_BY_REFERENCE: Span = Span::from_secs(1);
-/// A driver whose number stays the same over so many frames of a conversation does not count.
+/// If the number stays the same over so many frames of a conversation, the driver does not count.
 const STUCK: u8 = 8;
-/// An A-MPDU whose end was not heard waits this long for the retransmissions that tell what was lost there.
+/// An A-MPDU without a heard end waits this long for the retransmissions that tell what was lost there.
 const HELD: Span = Span::from_millis(100);
 /// Conversations remembered; a monitor on a busy channel hears addresses without end.
 const MAX_FLOWS: usize = 1_024;
@@ -139,7 +139,7 @@ struct State {
     repeats: u8,
 }
 
-/// A complete frame whose last MPDUs may have been lost.
+/// A complete frame. Its last MPDUs may have been lost.
 #[derive(Clone, Debug)]
 struct Held {
     frame: Frame,
@@ -221,7 +221,7 @@ impl Meter {
         if let Some(found) = self.open.iter().position(belongs) {
             let mut open = self.open.remove(found);
             if mpdu.fcs_good && open.flow.is_none() {
-                // Only now is it known whose frame this is: what that transmitter sent before is complete.
+                // Only now is the frame's transmitter known: what that transmitter sent before is complete.
                 self.close_all(out, |other| other.transmitter() == Some(mpdu.transmitter));
             }
             open.take(at, subframe, mpdu);
@@ -253,7 +253,7 @@ impl Meter {
         self.release_all(out, |_| true);
     }
 
-    /// PPDUs of which no MPDU had a right check sequence, so that nobody can say who sent them.
+    /// PPDUs without an MPDU that had a right check sequence: their transmitters are unknown.
     pub fn unattributed(&self) -> u64 {
         self.unattributed
     }

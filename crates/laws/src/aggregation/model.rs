@@ -1,5 +1,5 @@
 //! The hop as the regulator sees it: an access point that serves its stations in rounds.
-//! Source:     aggregation.md C.1: mean aggregation, its inverse, mean delay, fluctuations.
+//! Source:     \[aggregation\]: mean aggregation, its inverse, mean delay, fluctuations.
 //! Equations:  mu_i = [ c x_i / (1 - w'x) ] in 1..N_i,   x = mu / (c + w'mu),   Omega = c + w'mu
 //!             delay_i = max{ min{ c / (1 - w'x), N_i / x_i }, 1 / x_i }
 //!             eta' = x w' eta + (C - c) x,   so sd(N_i) = x_i sd(C) / sqrt(1 - (w'x)^2)
@@ -13,7 +13,7 @@
 
 use lasthop_units::Bytes;
 
-/// MAC octets that surround a packet in a frame (l_oh of aggregation.md).
+/// MAC octets that surround a packet in a frame (l_oh of \[aggregation\]).
 pub const PACKET_OVERHEAD: Bytes = Bytes::new(48);
 /// Longest frame on the air, seconds: 5.484 ms (IEEE 802.11-2020, aPPDUMaxTime).
 pub const FRAME_LIMIT: f64 = 5.484e-3;
@@ -52,7 +52,7 @@ impl Hop {
         levels.iter().map(|level| level / round).collect()
     }
 
-    /// Mean time of a round whose frames hold `levels` packets (Ω).
+    /// Mean time of a round with frames of `levels` packets (Ω).
     pub fn round(&self, levels: &[f64]) -> f64 {
         self.overhead + self.load(levels)
     }
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn one_station_at_390_mbit_and_48_packets() {
-        // 200 us + 48 * 31.75 us = 1.724 ms; 48 packets of 12 kbit in it are 334.1 Mbit/s (C.3's oracle, 1.72 ms).
+        // 200 us + 48 * 31.75 us = 1.724 ms; 48 packets of 12 kbit in it are 334.1 Mbit/s.
         let hop = hop(200e-6, &[390.0]);
         let rates = hop.rates(&[48.0]);
         assert!((rates[0] * 12e3 / 1e6 - 334.1).abs() < 0.05, "{rates:?}");
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_frame_holds_what_the_specification_says() {
+    fn the_longest_frame_holds_what_its_airtime_allows() {
         let most = |mbit: f64| most_packets(64.0, airtime(1548.0 * 8.0, mbit * 1e6));
         assert_eq!((most(87.75), most(29.25), most(390.0)), (38.0, 12.0, 64.0));
     }

@@ -1,5 +1,5 @@
 //! The overhead of a round, learned from the frames of one station.
-//! Source:     aggregation.md C.3: ĉ' = (1 - β) ĉ + β (μ_1/x_1) (1 - w'x), and its guards.
+//! Source:     \[aggregation\]: ĉ' = (1 - β) ĉ + β (μ_1/x_1) (1 - w'x); its guards are own.
 //! Equations:  sample = T_1 (1 - sum_j w_j y_j),   T_1 = slot / frames_1,   y_j = packets_j / slot_j
 //!             ĉ' = (1 - b) ĉ + b sample;   b = 1 where the hop has changed, max{β, 1/(k + 1)} k slots later, β before any change
 //!             ĉ' = (1 - min{(k - 1) β, 0.3}) ĉ   in the k-th slot in a row of single packets (`doubt`)
@@ -17,7 +17,8 @@
 //! Accesses*   c/n is averaged, n being the frames in a round (`controller::rounds`), so that c is known when stations come and go.
 //! Changes*    Two samples in a row that are off by 1.25, to one side, are a change: the second is the new ĉ. Both must be of frames
 //!             that show rounds, or show less; be off by more than one frame of each station would make; and come while the mix of
-//!             frames is steady, within a tenth or a frame: who has just joined has no frame in some rounds, which then cost less.
+//!             frames is steady, within a tenth or a frame: a station that has just joined has no frame in some rounds,
+//!             which then cost less.
 //! Doubt       Single packets confirm any ĉ that is too high: where a round of them seems longer than the target, the law asks for
 //!             them, and their interval is what it believes. So ĉ falls while frames are single, if data rates are known or no more
 //!             is asked for. Not where packets wait all the same, nor where a frame holds only one.
@@ -134,7 +135,7 @@ impl Overhead {
         }
     }
 
-    /// Folds one slot in, whose rounds had so many `frames`.
+    /// Folds one slot in. Its rounds had so many `frames`.
     pub fn update(&mut self, weight: f64, frames: f64, sample: &Sample) -> Change {
         let frames = frames.max(1.0);
         let per = if self.rule == OverheadRule::Access { frames } else { 1.0 };

@@ -17,7 +17,7 @@ use lasthop_units::{Bytes, Span};
 pub const SLOT: Span = Span::from_millis(500);
 
 params! {
-    /// Parameters of [`super::Regulator`]. The defaults are the specification's where it gives one. Gains outside the stable
+    /// Parameters of [`super::Regulator`]. The defaults are the paper's where it gives one. Gains outside the stable
     /// range are legal: sweeps need them.
     pub struct Params {
         /// The aggregation levels aimed at where stations have unlike rates.
@@ -51,7 +51,7 @@ params! {
 }
 
 words! {
-    /// Aggregation levels of a hop whose stations have unlike rates.
+    /// Aggregation levels of a hop with stations of unlike rates.
     pub enum Allocation {
         /// The optimum of the published problem.
         Exact = "exact",
@@ -83,7 +83,7 @@ impl Params {
         aim_packets(f64::from(self.aim_packets), airtime)
     }
 
-    /// True if levels follow who is there by the model. The published law leaves that to its loops.
+    /// True if levels follow the active stations by the model. The published law leaves that to its loops.
     pub(super) fn foresees(&self) -> bool {
         self.overhead_rule == OverheadRule::Access
     }

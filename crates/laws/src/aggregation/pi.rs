@@ -1,6 +1,7 @@
 //! The regulator's predecessor: a linear controller around one operating point, as a baseline.
-//! Source:     aggregation.md C.4: x <- x + K (N_eps - mu_N) on the rate of the reference station, others in proportion to
-//!             their data rate, once a second, about 32 packets a frame; constants not published (low confidence).
+//! Source:     the predecessor of \[aggregation\], as far as is known: x <- x + K (N_eps - mu_N) on the rate of the
+//!             reference station, others in proportion to their data rate, once a second, about 32 packets a frame;
+//!             constants not published (low confidence).
 //! Equations:  x_1(k+1) = x_1(k) + K_I (N - mu_1(k)) + K_P (mu_1(k-1) - mu_1(k)),   x_i = x_1 w_1 / w_i
 //!             in slots in which the reference station was sent at least 0.95 of its rate, or mu_1(k) > N; x_1 stays as it
 //!             is in others. The last term is 0 if the slot before had another reference, or none.
@@ -11,10 +12,10 @@
 //!             * Rates are from 10 to 1e7 packets a second.
 //!             * Gains by default such that the loop gain is 0.5 at 32 packets, 390 Mbit/s and an overhead of 200 us, where
 //!               d mu/d x = (c + w mu)^2 / c = 7.4e-3 packets for a packet a second; the predecessor's own are not known.
-//!             * The reference is the slowest station of those that were sent what they may be, or whose frames hold more
-//!               than they shall: frames that an application leaves short ask for more for as long as it does, and what had
-//!               been added meanwhile would stand in the hop's queue for minutes afterwards. Whether the predecessor had
-//!               such a guard is not known.
+//!             * The reference is the slowest station of those that were sent what they may be, or that have frames
+//!               with more packets than they shall: frames that an application leaves short ask for more for as long as
+//!               it does, and what had been added meanwhile would stand in the hop's queue for minutes afterwards.
+//!               Whether the predecessor had such a guard is not known.
 //! Validity:   near that point. Elsewhere the loop gain is another, which is why it was replaced: with eleven stations, or
 //!             at a tenth of the data rate, it is many times as large. If each slot shows the level of its own rate, the loop
 //!             is stable for a / 2 + b < 1, with a = K_I d mu/d x and b = K_P d mu/d x: its poles are those of z^2 - (1 - a - b) z - b.
@@ -111,7 +112,7 @@ impl LinearPi {
     }
 
     fn integrate(&mut self) {
-        // Those whose rates nobody knows are all alike.
+        // Stations without a known rate are all alike.
         let airtime = |state: &Station| state.airtime.unwrap_or(0.0);
         let aim = f64::from(self.params.aim_packets);
         let active = self.stations.iter().filter(|(_, account)| account.is_active());
@@ -183,7 +184,7 @@ mod tests {
     use super::*;
     use lasthop_signals::{StationFeedback, StreamReport};
 
-    /// Runs the controller against a hop of one station, whose frames hold what the model says.
+    /// Runs the controller against a hop of one station with the model's frames.
     fn run(params: PiParams, overhead: f64, mbit: f64, slots: u32) -> f64 {
         let w = airtime(1548.0 * 8.0, mbit * 1e6);
         let mut law = LinearPi::new(params).expect("valid");
@@ -218,7 +219,8 @@ mod tests {
         assert!((level - 32.0).abs() < 1.0, "{level}");
     }
 
-    /// Rates that follow from slots whose frames of the only station hold so many packets. An empty slot has no frames.
+    /// Rates that follow from slots in which the only station's frames hold so many packets. An empty slot has no
+    /// frames.
     fn rates_after(params: PiParams, levels: &[Option<u32>]) -> Vec<f64> {
         let mut law = LinearPi::new(params).expect("valid");
         let mut rates = Vec::new();

@@ -10,8 +10,8 @@
 //!             * Nothing is said of fewer than five slots, and little where levels were alike: the bounds are then wide.
 //!             * A slot that lies off the line by a quarter, and by three standard errors, is left out; if the next one does too, to the
 //!               same side, the hop is another, and what was before says nothing.
-//! Validity:   slots in which rounds follow one another, of stations whose proportions stay.
-//! Checked by: tests::*, crates/sim/tests/long/out_of_reach.rs
+//! Validity:   slots in which rounds follow one another, of stations that keep their proportions.
+//! Checked by: tests::*, crates/sim/tests/out_of_reach.rs
 
 use super::model::LEAST_AIRTIME;
 

@@ -74,8 +74,8 @@ impl ShortQueue {
         ShortQueue { asked, interval: asked, held, refuted, confirmed, lossy, clean, shortened: false, rest, pause }
     }
 
-    /// Folds one slot in, of whose packets this share was `lost` at the hop, and in which a round could have lasted `shortest` seconds. True if
-    /// the interval is shorter now, or the target again.
+    /// Folds one slot in: the share of packets that was `lost` at the hop, and the `shortest` round there could have
+    /// been, in seconds. True if the interval is shorter now, or the target again.
     pub fn update(&mut self, lost: f64, shortest: f64) -> bool {
         self.rest = self.rest.saturating_sub(1);
         if std::mem::take(&mut self.shortened) || self.rest > 0 {
@@ -151,8 +151,9 @@ impl ShortQueue {
 mod tests {
     use super::*;
 
-    /// Feeds slots of a hop whose queue holds what comes in `fits` seconds, and loses what does not fit; gives the intervals.
-    fn intervals(short_queue: &mut ShortQueue, slots: usize, fits: f64) -> Vec<f64> {
+    /// Feeds slots of a hop. Its queue holds what comes in `fits` seconds, and loses what does not fit. Gives the
+    /// intervals.
+    fn intervals(room: &mut Room, slots: usize, fits: f64) -> Vec<f64> {
         let lost = |interval: f64| (1.0 - fits / interval).max(0.0);
         let step = |short_queue: &mut ShortQueue| {
             short_queue.update(lost(short_queue.interval()), 0.0);

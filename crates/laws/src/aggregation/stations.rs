@@ -1,5 +1,5 @@
 //! The stations' accounts, and when a slot of the controller is over.
-//! Source:     aggregation.md C.3: "every Δ, slot k", guards on silence and on stale slots.
+//! Source:     \[aggregation\], slots of length Δ; guards on silence and on stale slots are own.
 //! Equations:  none
 //! Symbols:    Δ -> `interval`
 //! Deviations: a slot ends when every active station has reported one more slot of its own, so that what was measured
@@ -7,7 +7,7 @@
 //!             1.25 Δ, and not before 0.5 Δ. Reports that missed their slot count in the next one, added to its own.
 //!             Ten slots in which data waits or is sent, and neither frames nor packets arrive, take a station out of the
 //!             round, until it reports some.
-//! Validity:   stations whose slots are Δ long.
+//! Validity:   stations with slots of length Δ.
 //! Checked by: tests::*, controller::tests
 
 use super::activity::Activity;
@@ -286,9 +286,9 @@ impl<T: Default> Account<T> {
             (stream.before, stream.before_at) = (stream.now, if stream.at > Time::ZERO { stream.at } else { now });
         }
         let sends = waiting || packets > 0;
-        // To whom nothing is sent has nothing to report.
+        // A station without traffic has nothing to report.
         let spoken = frames.is_some() || self.stream.is_some() && !sends;
-        // Who receives packets is there, even if it cannot tell frames.
+        // A station that receives packets is there, even if it cannot tell frames.
         let most = if heard { GONE_AFTER - 1 } else { u32::MAX };
         self.silent = if spoken { 0 } else { self.silent.saturating_add(1).min(most) };
         let active = match self.stream {

@@ -12,8 +12,8 @@
 //!             * The number of frames is the sum of probabilities, which errs less than counting those above a half where borders are
 //!               seen only in part.
 //!             * Rates are not seen, but what a packet takes on the air is told from when the packets were sent ([`pace`]).
-//!             * A slot that the classifier does not know, but whose packets all took equally long from their sender on, is one of
-//!               single packets.
+//!             * A slot that the classifier does not know is one of single packets if its packets all took equally long
+//!               from their sender on.
 //! Validity:   packets that leave their sender paced, arrive in order, and are stamped by the kernel when its driver hands
 //!             them up. Frames that one poll of the driver hands up together count as one: no gap shows them, so that no
 //!             doubt arises (docs/reference/timestamp-estimator.md says what comes of it).
@@ -108,7 +108,8 @@ pub fn features(gaps: &[Span; GAPS], usual: &Usual) -> [f64; FEATURES] {
     features
 }
 
-/// Two kinds of gaps whose logarithms are much closer than this are one kind: no frames have borders then, or each packet is one.
+/// Two kinds of gaps with logarithms much closer than this are one kind: no frames have borders then, or each packet is
+/// one.
 const ALIKE: f64 = 0.2;
 
 /// Logarithm of a gap in microseconds; 0 for none.
@@ -202,9 +203,9 @@ impl Arrivals {
     }
 
     /// Ends the slot: what a station reports of it. What the packets themselves say (sequence numbers, losses, delays) is left
-    /// empty, and `inverse_rate_sum` is 0 while the data rate is not known ([`Arrivals::inverse_rate`]). Of a slot whose frames
-    /// cannot be told apart ([`Estimate::is_known`]) it reports no frames, which the regulator takes for silence: it keeps what
-    /// it knew.
+    /// empty, and `inverse_rate_sum` is 0 while the data rate is not known ([`Arrivals::inverse_rate`]). Of a slot in
+    /// which frames cannot be told apart ([`Estimate::is_known`]) it reports no frames, which the regulator takes for
+    /// silence: it keeps what it knew.
     pub fn feedback(&mut self, station: Node, slot: u32, start: Time, end: Time) -> StationFeedback {
         let probabilities = self.probabilities();
         let estimate = self.close(&probabilities);
@@ -251,8 +252,8 @@ impl Arrivals {
     }
 }
 
-/// Packets whose delays differ by less than this in the mean, or by less than this share of the time between them (the median), came one by one. Those of
-/// one frame differ by a quarter of an access at least, 50 us.
+/// Packets came one by one if their delays differ by less than this in the mean, or by less than this share of the time
+/// between them (the median). Those of one frame differ by a quarter of an access at least, 50 us.
 const EVEN_MICROS: f64 = 25.0;
 const EVEN: f64 = 0.02;
 /// And by no more than this share in any case.
@@ -280,7 +281,8 @@ fn frames(probabilities: &[f64]) -> impl Iterator<Item = Range<usize>> + '_ {
     ends.scan(0, |first, end| Some(std::mem::replace(first, end)..end))
 }
 
-/// The frames whose borders, and nothing else in them, are plain, as far as it is known when their packets were sent.
+/// The frames with certain borders and nothing else that is certain in them, as far as it is known when their packets
+/// were sent.
 fn whole_frames<'a>(packets: &'a [Arrival], probabilities: &'a [f64]) -> impl Iterator<Item = Whole> + 'a {
     let origin = packets.first().map(|first| (first.at, first.sent.unwrap_or(first.at)));
     // Packets and first stamp of the frame before, if it was plain.

@@ -1,8 +1,8 @@
 //! What an ATP receiver tells: the average delay of the slowest hop, once an epoch.
-//! Source:     Zhang, Buck, Zappala 2011, as specified in systems/atp.md D.1 and D.2.
+//! Source:     Zhang, Buck, Zappala 2011; the rule of Adaptive's epoch is own.
 //! Equations:  D_avg' = beta D_avg + (1 - beta) D;   adaptive epoch: clamp(max(20 D_avg, RTT), 40 ms, 1 s)
 //! Symbols:    beta = 0.85 -> `KEPT`; D, the largest of the path, from each packet -> `Signal::Stamp`
-//! Deviations: the paper says only that Adaptive's epoch is dynamic; the rule here is the specification's. It also tells at once when D_avg
+//! Deviations: the paper says only that Adaptive's epoch is dynamic. It also tells at once when D_avg
 //!             has changed by more than a quarter since it was last told, or when 16 holes are in what has come, though never sooner than
 //!             40 ms after that. `on-change` tells when D_avg has changed by a tenth, below which a sender does not speed up, or after a second.
 //! Validity:   it tells for as long as packets come, and three epochs longer.     Checked by: tests::*, tests/integration/conformance

@@ -1,5 +1,6 @@
 //! D, the delay of a node's own hop: what a packet that it forwards now will take.
-//! Source:     Zhang, Buck, Zappala 2011; the averages of ATP (Sundaresan et al. 2005), as specified in systems/atp.md D.1.
+//! Source:     Zhang, Buck, Zappala 2011; the averages of ATP (Sundaresan et al. 2005), not checked against the
+//!             original.
 //! Equations:  Q' = alpha Q + (1 - alpha) q,   T' = alpha T + (1 - alpha) t,   D = Q + T;   idle: D = eta T
 //! Symbols:    alpha = 0.75 -> `KEPT`; eta = 3 -> `OWN_CONTENTION`; q, from the queue to the head of the line; t, from there to the acknowledgement
 //! Deviations: the source keeps a node's last Q for ever. Here a node that has sent nothing for a second, and has nothing to send, has no queue, and
@@ -31,7 +32,7 @@ impl HopDelay {
         HopDelay::of(NodeDelay { service, ..NodeDelay::default() })
     }
 
-    /// A node whose averages somebody else keeps: a driver, or the kernel.
+    /// A node with averages that a driver or the kernel keeps.
     pub fn of(node: NodeDelay) -> HopDelay {
         HopDelay { node, busy: Time::ZERO }
     }

@@ -1,4 +1,4 @@
-//! ATP: a transport for meshes whose sender goes at the rate of the path's slowest hop.
+//! ATP: a transport for meshes. Its sender goes at the rate of the path's slowest hop.
 //!
 //! Every node keeps the delay of its own hop ([`HopDelay`]) and stamps it into the packets that it forwards, where it is larger than what stands there.
 //! The receiver averages what comes ([`Average`]) and tells the sender once an epoch; the sender takes its inverse for a rate ([`Rate`]).

@@ -1,6 +1,6 @@
 //! The rate of an ATP sender: what the slowest hop of the path tells it.
-//! Source:     Zhang, Buck, Zappala 2011 (three phases, quick start); its rule for feedback that does not come: ATP (Sundaresan et al.
-//!             2005), as specified in systems/atp.md D.1.
+//! Source:     Zhang, Buck, Zappala 2011 (three phases, quick start); its rule for feedback that does not come: ATP
+//!             (Sundaresan et al. 2005), not checked against the original.
 //! Equations:  R = 1 / D_avg;   S > R: S' = R;   S < R - phi S: S' = S + (R - S) / k;   otherwise S' = S
 //! Symbols:    S -> `rate`, packets a second; R from `PathDelay`; 1 / k -> `Params::step`; phi = 0.1 -> `THRESHOLD`
 //! Deviations: D below the time of a lone packet on the fastest hop would be a lie: R is at most 100 000 packets a second. D above 4 s

@@ -1,5 +1,5 @@
 //! The access-point law: from the hop's state to one receive window a flow.
-//! Source:     Lin, Jiang 2020 as specified in oal.md A.5 and A.6.
+//! Source:     \[oal\]; its equations 1.1 to 1.4 are reconstructed.
 //! Equations:  see [`super::share`], [`super::capacity`], [`super::window`]
 //! Symbols:    as there.
 //! Deviations: every managed flow has a loose standing ceiling while the hop is well: a window that exists only once the
@@ -146,7 +146,7 @@ impl AccessPoint {
     /// Gives each flow its rate and turns it into a window.
     fn allocate(&mut self, now: Time, tight: bool) {
         let slack = self.slack();
-        // A flow whose station's link is unknown is left alone: it neither gets a share nor a window.
+        // A flow to a station with an unknown link is left alone: it neither gets a share nor a window.
         let known = |flow: &Flow| self.capacity.link(flow.report.station, slack);
         let sharing: Vec<(FlowId, f64)> = self
             .flows

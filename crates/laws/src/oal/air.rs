@@ -1,9 +1,9 @@
-//! How many of the packets that the radio gave up were TCP's: a driver counts those of a station, whoever's they are.
-//! Source:     systems/second-reading/oal.md 7: only losses of the flow's own data are taken off.
+//! How many of the packets that the radio gave up were TCP's: a driver counts all of a station's.
+//! Source:     \[oal\] takes MAC losses off the total; here only those of the flow's own data.
 //! Equations:  entered = delivered + given up + dropped + waiting
 //!             share = sum segments / sum entered      over the last moments, forgotten with time constant `MEMORY`
 //! Symbols:    segments -> data of TCP that was forwarded to the station, repeats included
-//! Deviations: the driver does not tell whose packet it gave up: of TCP were as many as of what entered.
+//! Deviations: the driver does not tell which packet it gave up: the share of TCP is taken to be that of what entered.
 //! Validity:   a station that has queues of its own; otherwise `entered` lags by what waits before the driver.
 //! Checked by: tests::*, crates/sim/tests/integration/oal_labels.rs
 

@@ -1,5 +1,5 @@
 //! What the hop can carry now, read from a driver's counters, as the access-point law sees it.
-//! Source:     oal.md A.5, "airtime rule" and "paper's rule".
+//! Source:     \[oal\] for C_paper; the rule by airtime is own.
 //! Equations:  A = y F,   y <- y + b ((sum_i 8 bytes_i / g_i) / (dt F) - y)
 //!             while the hop is not backlogged:  y <- y + f (1 - y)
 //!             C_paper = goodput of the newest slot that was used over 60 % and not congested
@@ -73,7 +73,8 @@ impl Capacity {
         let airtime =
             |station: &StationReport| Some(station.backlog_bytes.bits() as f64 / self.link(station.station, round)?);
         let airtime: f64 = report.stations.iter().filter_map(airtime).sum();
-        // Whose packets wait in the queues before the driver is not known: they take what a mean link takes.
+        // The receivers of packets in the queues before the driver are not known: these packets take what a mean link
+        // takes.
         let links: Vec<f64> = report.stations.iter().filter_map(|station| self.link(station.station, round)).collect();
         let shared: u64 = report.queues.iter().map(|queue| queue.backlog_bytes.bits()).sum();
         let shared: f64 = links.iter().map(|link| shared as f64 / links.len() as f64 / link).sum();
@@ -154,7 +155,7 @@ impl Capacity {
     }
 }
 
-/// True of a hop whose driver knows neither a channel nor a rate of any station: a wired one.
+/// True if the driver knows neither a channel nor a rate of any station: the hop is a wired one.
 fn has_no_air(report: &HopReport) -> bool {
     let wired = |station: &StationReport| station.phy_rate.is_zero() && station.tx_airtime.is_none();
     report.channel.busy.is_none() && report.stations.iter().all(wired)

@@ -1,5 +1,5 @@
 //! What a queue drains at, for a hop of which nobody counts airtime: a wired bottleneck.
-//! Source:     oal.md A.5; a server that is never idle sends at its own rate.
+//! Source:     own: a server that is never idle sends at its own rate.
 //! Equations:  c = sum bytes / sum dt          over the newest intervals of `WINDOW` in which backlog(start) >= bytes
 //!             c >= bytes(WINDOW) / WINDOW     in any
 //!             while neither says more:  c <- c + (dt / `FORGET`) (`MOST` c_m - c)

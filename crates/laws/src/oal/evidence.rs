@@ -1,5 +1,5 @@
 //! Which first copies of data were lost behind the access point, read from the headers that pass it.
-//! Source:     oal.md A.3, steps 1 to 3; second-reading/oal.md, items 5 to 8; RFC 2018 (SACK), RFC 2883 (D-SACK).
+//! Source:     \[oal\]: confirmed retransmissions less MAC losses; RFC 2018 (SACK), RFC 2883 (D-SACK).
 //! Equations:  lost = r > max(0, d - k)
 //!             congestion losses = lost - those of them that pair off with a packet that the radio gave up
 //! Symbols:    r, k -> `FirstCopy::repeats` and `FirstCopy::needless`: times that the octets passed again while they were not known to
@@ -34,7 +34,7 @@ pub struct Count {
 /// A packet that the radio gave up pairs off with a loss of this much earlier or later: the driver tells neither which it was nor when
 /// it entered, and how long the head of the queue has waited differs by the retries of an aggregate or two.
 const PAIRING: Span = Span::from_millis(50);
-/// How long an interval whose count is final can be asked for at least.
+/// How long an interval with a final count can be asked for at least.
 const KEEP: Span = Span::from_secs(1);
 
 /// No interval is expected to last longer: of one that does, the first copies are forgotten before its count is final.
@@ -67,7 +67,7 @@ pub struct Evidence {
     intervals: VecDeque<Interval>,
     /// Number of the first of them.
     first: u64,
-    /// Number of the first whose count is not final.
+    /// Number of the first interval without a final count.
     open: u64,
 }
 
@@ -293,7 +293,7 @@ impl FirstCopy {
 }
 
 impl Track {
-    /// A flow whose first octet to pass is this.
+    /// A flow with this as the first octet to pass.
     fn new(seq: u32) -> Track {
         // Far from zero, so that what is numbered lower has a number, too.
         let begin = (1 << 33) + u64::from(seq);

@@ -1,5 +1,5 @@
 //! What a loss class is predicted from: one vector for each station and moment, from what was known by then.
-//! Source:     oal.md A.2; second-reading/oal.md, items 2, 3, 15.
+//! Source:     \[oal\], the sampling table and Table 2.
 //! Equations:  rate of a counter c over w:  (c(t) - c(s)) / (t - s),  s = newest sample with s <= t - w
 //!             drain = sum_i 8 backlog_i airtime_i / bytes_i     (over 100 ms; 8 backlog_i / R_i of a link that sent nothing)
 //! Symbols:    c -> a field of `Counters` or of `Sample`, t - s -> the driver's own clock where it has one, R -> `phy_rate`
@@ -115,7 +115,7 @@ struct Sample {
     forwarded: u64,
     /// By number.
     stations: Vec<Counters>,
-    /// Queues before the driver: while there are any, nobody knows whose packets wait, and whose are dropped.
+    /// Queues before the driver: while there are any, the receivers of waiting and dropped packets are not known.
     queues: Vec<QueueReport>,
 }
 
@@ -321,7 +321,7 @@ impl<'s> Window<'s> {
         (old.epoch == station.epoch).then_some(&old.report)
     }
 
-    /// By how much a counter has grown, over all stations whose counters can be compared.
+    /// By how much a counter has grown, over all stations with comparable counters.
     fn grown(&self, of: fn(&StationReport) -> u64) -> Option<f64> {
         self.old?;
         let each = self.new.stations.iter().filter_map(|new| Some((of(&new.report) - of(self.pair(new)?)) as f64));

@@ -1,16 +1,17 @@
 //! What a tree learns from: the features of a moment, and which share of what entered soon after was lost to congestion.
-//! Source:     oal.md A.3; second-reading/oal.md, items 2 to 4, 6, 7, 15.
+//! Source:     \[oal\]: the classes of the share that is lost to congestion in the coming 2T seconds.
 //! Equations:  l = sum_j congestion_j / sum_j copies_j  over the intervals j between t and the first sample at or after t + h
 //!             h = the longer of the wired round trip of the station's flows (2T) and `horizon`;  final once t_last + `repair` has passed
 //! Symbols:    l -> `Item::share`, t -> `Item::at`, h -> `horizon`, congestion, copies -> `evidence::Count`
-//! Deviations: an item is of one access point and one station (the seed says neither); its label counts the first copies of that
-//!             station's flows, whoever shares their queue, and its features tell of the other stations' queues, too. The paper waits
-//!             for no repair: cut after 1.5 round trips, what a timeout repairs (200 ms or more) would count as carried. `repair` is
-//!             1.5 s by default: the longest of 3 round trips of 500 ms and RFC 6298's first timeout of a second.
-//! Validity:   a moment without a first copy in its horizon, or whose horizon has a gap of samples, makes no item, nor does one of which
-//!             segments were missed before its label was known. Moments 4 ms apart
-//!             make items that are nearly copies of each other.
-//! Checked by: tests::*, tests/integration/oal_props.rs (what comes later changes nothing), crates/sim/tests/integration/oal_labels.rs
+//! Deviations: an item is of one access point and one station (the paper says neither); its label counts the first
+//!             copies of that station's flows, whatever else shares their queue, and its features tell of the other
+//!             stations' queues, too. The paper waits for no repair: cut after 1.5 round trips, what a timeout repairs
+//!             (200 ms or more) would count as carried. `repair` is 1.5 s by default: the longest of 3 round trips of
+//!             500 ms and RFC 6298's first timeout of a second.
+//! Validity:   a moment without a first copy in its horizon, or with a gap of samples there, makes no item, nor does
+//!             one of which segments were missed before its label was known. Moments 4 ms apart make items that are
+//!             nearly copies of each other.
+//! Checked by: tests::*, tests/oal_props.rs (what comes later changes nothing), crates/sim/tests/oal_labels.rs
 
 use super::air::GivenUp;
 use super::evidence::{Count, Evidence};
@@ -94,7 +95,7 @@ pub struct Collector {
     every: Option<(Span, Time)>,
 }
 
-/// An item whose label is not known yet.
+/// An item without a known label yet.
 #[derive(Clone, Debug)]
 struct Pending {
     at: Time,
@@ -180,7 +181,7 @@ impl Collector {
         self.pending.front().map(|item| item.at)
     }
 
-    /// Items whose labels are final by the last moment, each once, in the order of their moments and stations.
+    /// Items with labels that are final by the last moment, each once, in the order of their moments and stations.
     pub fn take(&mut self, mut each: impl FnMut(Item)) {
         self.take_each(|_, _, item| item().into_iter().for_each(&mut each));
     }

@@ -1,16 +1,16 @@
 //! The predictor that learns: it watches the hop, trains a tree each second, and predicts with the newest that is valid.
-//! Source:     oal.md A.4; second-reading/oal.md, part 8 and its first trap.
+//! Source:     \[oal\] for the tree, and that it is trained anew each second; abstaining is own.
 //! Equations:  abstain in slot k = floor(t / `SLOT`)  if hash(seed + salt, k) < `explore` 2^64
 //! Symbols:    t -> `now`, explore -> `Learning::explore`, salt -> the first sequence number that passed
 //! Deviations: only items of moments without tight windows are learned from, neither within their horizon nor just before it:
 //!             acting removes the loss that it acts upon, and a tree that learned from that would let go. So that there are such
 //!             items under load, too, the whole access point abstains for a small share of its time, in slots that last: its stations
-//!             may share a queue, and one whose neighbours are held back loses less than it would. It also abstains in its first
-//!             `COLD`, until it has a tree. Standing ceilings stay; the tree is asked whether to be tight.
-//!             Of a station one item a horizon is kept: moments 4 ms apart are copies of each other, and 10 000 of those are seconds.
-//!             Half of the store is kept for items of time in which it abstained: calm moments, which need no abstaining, would crowd
-//!             them out.
-//!             A class that the tree predicts holds for its horizon, for it is of all that enters by then; the worst that holds counts.
+//!             may share a queue, and one loses less than it would while its neighbours are held back. It also abstains
+//!             in its first `COLD`, until it has a tree. Standing ceilings stay; the tree is asked whether to be tight.
+//!             Of a station one item a horizon is kept: moments 4 ms apart are copies of each other, and 10 000 of
+//!             those are seconds. Half of the store is kept for items of time in which it abstained: calm moments,
+//!             which need no abstaining, would crowd them out. A class that the tree predicts holds for its horizon,
+//!             for it is of all that enters by then; the worst that holds counts.
 //! Validity:   the states are: no tree (the threshold decides) -> tree in force -> tree too old (the threshold decides) -> ...
 //!             A tree is replaced between two decisions, whole.
 //! Checked by: tests::*, tests/integration/conformance, crates/sim/tests/long/oal_learning.rs
@@ -49,7 +49,7 @@ pub struct Learning {
     pub explore: f64,
     /// Which slots those are, with the first sequence number that passes: no two access points abstain together.
     pub seed: u64,
-    /// A tree whose newest item is older than this is not believed.
+    /// A tree is not believed if its newest item is older than this.
     pub age_limit: Span,
 }
 
@@ -99,7 +99,7 @@ pub struct Learner {
     trainer: Trainer,
     /// Items of moments at which nothing was tight.
     store: Store<Item>,
-    /// `Some`: they are not kept here, but handed to who trains.
+    /// `Some`: they are not kept here, but handed to the trainer elsewhere.
     lessons: Option<Vec<Lesson>>,
     /// The end of the horizon of each station's last item.
     kept_until: BTreeMap<Node, Time>,
@@ -245,7 +245,7 @@ pub struct Learned {
     learner: Learner,
     /// Whether it trains, or waits for trees from elsewhere.
     trains: bool,
-    /// Who trains with what it learns.
+    /// The trainer elsewhere that gets its items.
     elsewhere: Option<Box<dyn Elsewhere>>,
     in_force: Option<InForce>,
     /// At the last driver's report a tree was in force, and not too old.
@@ -277,12 +277,12 @@ impl Learned {
         }
     }
 
-    /// A predictor whose trees come from elsewhere, by [`Learned::adopt`].
+    /// A predictor with trees that come from elsewhere, by [`Learned::adopt`].
     pub fn taught(learning: Learning, fallback: BacklogThreshold) -> Learned {
         Learned { trains: false, ..Learned::new(learning, fallback) }
     }
 
-    /// A predictor whose items are trained with elsewhere, and whose trees come from there.
+    /// A predictor that hands its items to a trainer elsewhere, and gets its trees from there.
     pub fn trained_elsewhere(learning: Learning, fallback: BacklogThreshold, who: Box<dyn Elsewhere>) -> Learned {
         let mut learned = Learned { elsewhere: Some(who), ..Learned::taught(learning, fallback) };
         learned.learner.lessons = Some(Vec::new());
@@ -299,7 +299,7 @@ impl Learned {
         let lessons = self.learner.lessons.as_mut().map(std::mem::take).unwrap_or_default();
         let Some(mut who) = self.elsewhere.take() else { return };
         lessons.iter().for_each(|lesson| who.hand(lesson));
-        // One an interval: who never pauses shall not have the access point.
+        // One an interval: a trainer that never pauses shall not keep the access point busy.
         if let Some((newest, bytes)) = who.tree(now) {
             match self.adopt_bytes(newest.min(self.learner.newest), &bytes) {
                 Ok(()) if self.tree(now).is_some() => self.learner.warm(now),
@@ -319,7 +319,7 @@ impl Learned {
         self.trains || self.elsewhere.is_some()
     }
 
-    /// Puts a tree in force whose newest item ended at `newest`.
+    /// Puts a tree in force. Its newest item ended at `newest`.
     ///
     /// # Errors
     /// See [`Refused`]; the tree that was in force stays.

@@ -1,5 +1,5 @@
 //! What an access point hands to a learner in another process, as bytes, and what is kept of it to train with.
-//! Source:     oal.md A.1 (sampling on the access point, training beside it) and A.4 (the newest 10 000 items).
+//! Source:     \[oal\]: sampling on the access point, training beside it, with the newest 10 000 items.
 //! Deviations: the paper sends samples to a controller, which labels them. Here the label is made where the segments pass, and the learner
 //!             gets features and class: some octets an item and station each 50 ms, and nothing of the traffic.
 //! Validity:   bytes of another list of features, or of values that cannot be, are refused.

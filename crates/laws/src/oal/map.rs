@@ -1,6 +1,6 @@
 //! What rate a flow had at what window: the paper's map from past windows to rates, and the window that it needs for.
-//! Source:     Lin, Jiang 2020, which names both and gives neither a formula; oal.md A.6 (infer the window from what is in flight, regress the
-//!             logarithm of the rate on the logarithm of the window).
+//! Source:     \[oal\], which names both and gives neither a formula. Own: the window is inferred from what is in
+//!             flight, and the logarithm of the rate regressed on the logarithm of the window.
 //! Equations:  w = f + x RTT_w                                  the sender's window: in flight behind the access point, and on the wire
 //!             ln x = a + b ln w,  least squares, an observation weighing e^(-age / `MEMORY`)
 //!             w(x) = e^((ln x - a) / b)

@@ -1,8 +1,8 @@
 //! Rate allocation on the access point, enforced by rewriting receive windows (OAL).
 //!
 //! [`AccessPoint`] reads the driver's counters and what the rewriter has learned of each flow. [`predictor`] says whether
-//! the hop is about to lose, [`capacity`] what it can carry, [`share`] who gets how much of it, [`window`] which receive
-//! window makes a flow take that much.
+//! the hop is about to lose, [`capacity`] what it can carry, [`share`] how much of it each flow gets, [`window`] which
+//! receive window makes a flow take that much.
 //!
 //! A predictor may learn: [`features`] are what it knows at a moment, [`evidence`] tells from passing headers what was lost, [`label`]
 //! joins the two into items, [`trainer`] makes a [`tree`] of them, and [`learned`] predicts with the newest.

@@ -10,14 +10,14 @@ params! {
     /// Parameters of [`super::AccessPoint`]. The defaults are what Lasthop recommends; the `Paper` variants are the
     /// published rules, kept so that the worth of each change can be measured.
     pub struct Params {
-        /// Whose share is equal.
+        /// What is shared equally.
         weights: Weights = "airtime";
         /// How the capacity of the hop is estimated.
         capacity: CapacityRule = "airtime";
         /// How a window follows from a rate.
         window: WindowRule = "unloaded";
-        /// Room for the frames of one service round beyond the unloaded round trip (q in A.6): the least value used. A
-        /// longer measured service round takes its place.
+        /// Room for the frames of one service round beyond the unloaded round trip (q in the law's equations): the
+        /// least value used. A longer measured service round takes its place.
         slack: Span = "5 ms", |p| !p.slack.is_zero() => "longer than zero, or the hop idles between frames";
         /// Most room that a measured service round may claim.
         slack_max: Span = "20 ms", |p| p.slack_max >= p.slack => "at least slack";
@@ -39,13 +39,13 @@ params! {
         explore: f64 = "0.05", |p| from_to(p.explore, 0.0, 1.0) => "from 0 to 1";
         /// `learned`: the number from which follows when that is, with the first sequence number that passes.
         explore_seed: u64 = "0";
-        /// `learned`: a tree whose newest item is older than this is not believed; `trigger` decides instead.
+        /// `learned`: a tree is not believed if its newest item is older than this; `trigger` decides instead.
         tree_age_limit: Span = "60 s", |p| !p.tree_age_limit.is_zero() => "longer than zero";
     }
 }
 
 words! {
-    /// Whose share is equal.
+    /// What is shared equally.
     pub enum Weights {
         /// Every backlogged flow gets the same rate.
         Flow = "flow",
@@ -54,7 +54,7 @@ words! {
         /// Every station with a backlogged flow gets the same airtime.
         Airtime = "airtime",
         /// Rates in proportion to the square root of what each flow's link carries: minimum potential delay, the utility
-        /// -1/x that the published law maximises (reconstruction R1 of equation 1.2), on a hop whose links share airtime.
+        /// -1/x that the published law maximises (equation 1.2 as reconstructed), on a hop with links that share airtime.
         PotentialDelay = "potential-delay",
     }
 }

@@ -1,5 +1,5 @@
 //! Whether the hop is about to lose.
-//! Source:     oal.md A.3 step 7 (classes) and A.4 (acting rule and hysteresis).
+//! Source:     \[oal\] for the classes and the rule by which it acts; the hysteresis is own.
 //! Equations:  act = class in {Poor, Bad};   release after n decisions in a row that do not act
 //! Symbols:    n -> `release_after`
 //! Deviations: by default the class comes from a backlog threshold, measured in time so that one threshold fits every rate;

@@ -1,6 +1,6 @@
 //! The receive-window rewriter of the access point: what it knows of a flow, and what it writes into passing ACKs.
-//! Source:     systems/oal.md A.6 and A.7 (rules 1 to 13); RFC 9293 section 3.8.6 (windows do not shrink), RFC 7323
-//!             section 2 (window scale), RFC 5681 section 2 (duplicate ACKs).
+//! Source:     \[oal\] lowers the window and gives no rules; those below are own, by RFC 9293 section 3.8.6 (windows do
+//!             not shrink), RFC 7323 section 2 (window scale), RFC 5681 section 2 (duplicate ACKs).
 //! Equations:  f' = min(f, max(ceil(W / 2^s), ceil((R - ack) / 2^s), floor)),  floor = ceil(2 MSS / 2^s),
 //!             R' = max(R, ack + f' 2^s);  sequence numbers compare modulo 2^32.
 //! Symbols:    f -> the header's window, f' -> the answer, W -> `window`, s -> `shift()`, R -> `edge`,
@@ -10,11 +10,27 @@
 //!             10.7 s (five bins of 2^31 ns); the wired half of a flow without timestamps is that of its handshake, if no SYN was repeated, as long as
 //!             the flow lives; what rule 5 reuses is `limit`, so that a window update after
 //!             a zero window is not held at zero; an old ACK passes under the limit of the newest.
-//! Validity:   flows whose two SYNs passed here. Any segment history is safe: the answer never raises a window, never
+//! Validity:   flows with both SYNs seen here. Any segment history is safe: the answer never raises a window, never
 //!             creates a zero window, never takes back an edge that it let pass.
-//! Checked by: `rwnd/tests.rs` (vectors of A.7, each rule), `tests/integration/rwnd_props.rs` (any history), `tests/integration/rwnd_captures.rs`
-//!             (recorded traffic). The eBPF program's `bpf/rwnd_flow.h` mirrors this module function by function; the
-//!             agents' `tests/integration/parity.rs` compares the two, bytes and state.
+//! Checked by: `rwnd/tests.rs` (worked values, each rule), `tests/rwnd_props.rs` (any history),
+//!             `tests/rwnd_captures.rs` (recorded traffic). The eBPF program's `bpf/rwnd_flow.h` mirrors this module
+//!             function by function; the agents' `tests/parity.rs` compares the two, bytes and state.
+//!
+//! Rules, by the numbers that tests use:
+//!
+//! 1. The shift s is the station's window scale if both SYNs had the option, and at most 14. Windows of SYNs are not
+//!    scaled. A flow that was first seen later is left alone.
+//! 2. A window is only lowered.
+//! 3. A zero window passes, and none is created: the floor is two segments.
+//! 4. A right edge that passed here is not taken back.
+//! 5. ACKs of one number get one answer, since a duplicate ACK has an unchanged window.
+//! 6. An older ACK passes under the limit in force, and changes nothing.
+//! 7. SYNs, resets and segments without ACK pass. A flow with TCP-MD5, TCP-AO or MPTCP is left alone.
+//! 8. SACK blocks and timestamps pass unchanged. While a flow repairs losses its window does not fall.
+//! 9. The checksum follows the window (RFC 1624, equation 3).
+//! 10. A release raises the window in steps.
+//! 11. Packets must not pass by: an interface with flow offload or hardware NAT is refused.
+//! 12. QUIC and TCP inside a tunnel cannot be managed.
 //!
 //! The station is the end behind the wireless hop; *downlink* is towards it. Whichever side opened the connection, the
 //! window that is limited is the station's, in its uplink ACKs.

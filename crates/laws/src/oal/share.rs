@@ -1,5 +1,6 @@
-//! Who gets how much of the hop.
-//! Source:     oal.md A.5: equations 1.2 to 1.4 in the implementable form, and "who shares".
+//! How much of the hop each flow gets.
+//! Source:     \[oal\], equations 1.2 to 1.4, reconstructed: the optimum is a share by weights. Which flows share is
+//!             own.
 //! Equations:  x_i = C w_i / sum_j w_j,   C = A sum_j w_j / sum_j (w_j / g_j)
 //! Symbols:    w -> `weight`, g -> `link` (goodput a second of own airtime), A -> `airtime` (fraction of time that this
 //!             BSS can have), demand -> `demand`

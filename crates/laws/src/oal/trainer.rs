@@ -1,11 +1,12 @@
 //! Trains a tree: binary splits of least weighted Gini impurity, over histograms.
-//! Source:     Breiman, Friedman, Olshen, Stone 1984, chapter 4 (Gini); oal.md A.4 (leaf size, class weights).
+//! Source:     Breiman, Friedman, Olshen, Stone 1984, chapter 4 (Gini); leaf size and class weights are own.
 //! Equations:  w_c = clamp(n / (k n_c), 1 / b, b)
 //!             split = argmax sum_c (w_c l_c)^2 / sum_c w_c l_c + sum_c (w_c r_c)^2 / sum_c w_c r_c,  if more than unsplit
 //!             class of a leaf = argmax_c w_c n_c
 //! Symbols:    n_c -> items of class c, of k classes that occur; b -> `weight_max`; l, r -> items left and right of a threshold
 //! Deviations: thresholds lie between the 255-quantiles of a feature, not between any two of its values. Of a feature that a node has
-//!             values and misses of, the misses go with the larger side. Splits whose leaves all say the same are taken back.
+//!             values and misses of, the misses go with the larger side. Splits are taken back if their leaves all say
+//!             the same.
 //! Validity:   any items; the same items in the same order give the same tree.
 //! Checked by: tests::*, crates/sim/tests/long/oal_learning.rs (beside scikit-learn's tree), the benchmark `law.oal.train_10000x16_ms`
 
@@ -295,7 +296,7 @@ fn leaf(count: &[u32; CLASSES], weights: &[f64; CLASSES]) -> Node {
     Node::Leaf(best)
 }
 
-/// The same tree without splits whose ways all end alike.
+/// The same tree without splits that lead to one class only.
 fn pruned(nodes: &[Node]) -> Vec<Node> {
     let mut simple = nodes.to_vec();
     for at in (0..simple.len()).rev() {

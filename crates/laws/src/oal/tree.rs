@@ -1,5 +1,5 @@
 //! A decision tree: how it decides, what makes it valid, and how it is written as bytes.
-//! Source:     oal.md A.4 (deployment form).
+//! Source:     \[oal\] for the decision tree; its form as an array and in bytes is own.
 //! Equations:  x_f <= threshold -> left, x_f > threshold -> right, x_f missing -> the side that most items of the training took
 //! Symbols:    x -> [`Vector`], f, threshold -> `Node::Split`
 //! Deviations: it is evaluated where the driver's report is read, not in the kernel: a program there has nothing newer to read.

@@ -1,5 +1,5 @@
 //! The receive window that makes a flow take a given rate.
-//! Source:     oal.md A.6.
+//! Source:     own; \[oal\] maps rates to windows and gives no formula.
 //! Equations:  W = max{ x (RTT + q) / 8,  2 MSS }
 //! Symbols:    x -> `rate`, RTT -> `round_trip`, q -> `slack`, MSS -> `mss`
 //! Deviations: RTT is the sum of the smallest wired and wireless halves of the last 10 s, so that W does not legitimise

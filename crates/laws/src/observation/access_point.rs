@@ -37,7 +37,7 @@ pub struct Opened {
     /// When.
     #[serde(rename = "t_ns")]
     pub at: Time,
-    /// Which, and between whom.
+    /// The flow's number and its ends.
     pub opened: Address,
 }
 

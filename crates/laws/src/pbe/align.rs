@@ -6,9 +6,9 @@
 //! Validity:   traffic that comes and goes. Steady or periodic traffic is like itself at many offsets, and is not found.
 //!             Checked by: tests::*
 //!
-//! A terminal must have been given what has come. The own one is the one whose assignments are most like what came, if no other
-//! is nearly as much, and no other offset. Once the offset is known, later windows look for the RNTI only near it, so that a new
-//! number after a handover is found within a window.
+//! A terminal must have been given what has come. The own one is that with the assignments most like what came, if no
+//! other is nearly as much, and no other offset. Once the offset is known, later windows look for the RNTI only near
+//! it, so that a new number after a handover is found within a window.
 
 use lasthop_signals::{Dci, Rnti};
 use lasthop_units::{Bytes, Span, Time};
@@ -264,8 +264,8 @@ mod tests {
         on
     }
 
-    /// A cell of five terminals whose decoder misses a DCI in twenty and has a clock that is `ahead` ms ahead, and what came to the one that has
-    /// number 100, and 104 from 6 s on, if it is there.
+    /// A cell of five terminals. Its decoder misses a DCI in twenty and has a clock that is `ahead` ms ahead, and what
+    /// came to the one that has number 100, and 104 from 6 s on, if it is there.
     fn cell(ahead: u64, own: bool) -> Align {
         let mut align = Align::new(Span::from_secs(2));
         let mut stream = Seed(7).stream("align");

@@ -1,6 +1,5 @@
 //! Is the cell the narrowest place of the path?
-//! Source:     Xie, Yi, Jamieson 2020 sections 4.1 and 4.2.2, as specified in systems/pbe.md E.3 and its second
-//!             reading, item 16.
+//! Source:     \[pbe\], sections 4.1 and 4.2.2, reconstructed (see [`super`]).
 //! Equations:  N_pkt = 6 C_t / MSS, at least 4; the rest is in the states below
 //! Deviations: a queue that the cell itself explains is no reason to leave it: while the packet waited the terminal had
 //!             nine tenths of its fair share, and less than a twentieth of the cell was idle. The rule for the start looks at quarters of a
@@ -19,7 +18,7 @@
 
 use lasthop_units::{Bytes, Rate, Span, Time};
 
-/// Subframes whose packets must agree.
+/// The packets of so many subframes must agree.
 const SUBFRAMES: u64 = 6;
 /// Packets that must, at least.
 const LEAST_PACKETS: u64 = 4;

@@ -1,5 +1,5 @@
 //! What a terminal can have of its cell, in bits a subframe, as the physical layer counts them.
-//! Source:     Xie, Yi, Jamieson 2020, equations 1 to 3, as specified in systems/pbe.md E.1 and E.2.
+//! Source:     \[pbe\], equations 1 to 3.
 //! Equations:  C_f = sum of R_w P_cell / N;   C_p = sum of R_w (P_a + P_idle / N);   P_idle = P_cell - sum of P_a of
 //!             all terminals
 //! Symbols:    R_w, bits of a PRB pair -> `rate`; P_a -> `own`; P_idle -> `idle`; sums are over carriers, each with an
@@ -68,7 +68,8 @@ impl Capacity {
         others && !was_active && carrier.is_active(now)
     }
 
-    /// What the terminal can have; `None` if no carrier is its own. `filter`: who has only had control messages does not share.
+    /// What the terminal can have; `None` if no carrier is its own. `filter`: a user that has only had control messages
+    /// does not share.
     pub(super) fn estimate(&self, now: Time, filter: bool) -> Option<Estimate> {
         let mut active = self.carriers.values().filter(|carrier| carrier.is_active(now)).peekable();
         active.peek()?;

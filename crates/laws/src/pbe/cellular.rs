@@ -1,5 +1,5 @@
 //! What a PBE sender does while another place than the cell is the narrowest: BBR that never asks the cell for more than its fair share.
-//! Source:     Xie, Yi, Jamieson 2020 section 4.2.3, as specified in systems/pbe.md E.4; BBR:
+//! Source:     \[pbe\], section 4.2.3, reconstructed (see [`super`]); BBR:
 //!             [draft-cardwell-iccrg-bbr-congestion-control-00].
 //! Equations:  drain: BtlBw / 2 for an RTprop;   probe: C_probe = min(5/4 BtlBw, C_f) for an RTprop, then at most
 //!             BtlBw, max(3/4 BtlBw, 2 BtlBw - C_probe), then BtlBw for six;   cwnd = 2 BtlBw RTprop

@@ -1,5 +1,5 @@
 //! How long packets take beyond what the path itself does.
-//! Source:     Xie, Yi, Jamieson 2020 section 4.2.2, as specified in systems/pbe.md E.3.
+//! Source:     \[pbe\], section 4.2.2, reconstructed (see [`super`]).
 //! Equations:  D_th = D_prop + 3 T_harq + J;   D_prop = least one-way delay of the last 10 s
 //! Symbols:    T_harq = 8 ms -> `Params::harq_round`; J = 3 ms -> `Params::jitter`
 //! Deviations: the window of 10 s moves on in steps of 1 s.

@@ -1,5 +1,5 @@
 //! How many terminals share a carrier.
-//! Source:     Xie, Yi, Jamieson 2020 section 4.2.1, as specified in systems/pbe.md E.2.
+//! Source:     \[pbe\], section 4.2.1, reconstructed (see [`super`]).
 //! Equations:  N = 1 + number of other terminals with T_a > 1 and P_a > 4
 //! Symbols:    T_a, subframes in which a terminal was given something -> `Activity::subframes`; P_a, what it was given
 //!             in them, on average
@@ -21,7 +21,7 @@ pub(super) const SHARED: Rnti = Rnti(0xfff4);
 /// The terminals of a carrier that have been active lately.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Users {
-    /// By subframe: who was given how many PRB pairs.
+    /// By subframe: the users, and how many PRB pairs each was given.
     window: VecDeque<(u64, Vec<(Rnti, u16)>)>,
     active: BTreeMap<Rnti, Activity>,
     /// How many of those pass.

@@ -1,7 +1,7 @@
-//! Who shares a cell, and what it has left, from a log of its control channel.
-//! Source:     Xie, Yi, Jamieson 2020 section 4.2.1, as specified in systems/pbe.md E.1 and E.2.
-//! Equations:  those of `capacity` and `filter`, whose code this is
-//! Symbols:    N, C_f, C_p -> `CellSnapshot::sharing`, `fair`, `available`
+//! The users that share a cell, and what it has left, from a log of its control channel.
+//! Source:     \[pbe\], section 4.2.1, reconstructed (see [`super`]).
+//! Equations:  those of `capacity` and `filter`, by their code
+//! Symbols:    N, C_f, C_p -> `Sight::sharing`, `fair`, `available`
 //! Deviations: a log has no terminal of its own. N counts one that joins then, and C_f and C_p are what it would have; where
 //!             nobody has a new block within 40 ms, at the mean rate of a PRB that users have had so far. Which
 //!             terminals are false is no part of the paper; see [`Class`].

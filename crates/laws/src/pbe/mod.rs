@@ -1,13 +1,17 @@
 //! PBE-CC: a receiver in a cell measures its capacity in the cell's control channel, and the sender goes at it.
 //!
-//! The receiver ([`Receiver`]) decodes who is given which part of each subframe. It counts the terminals that share a
-//! carrier (`filter`), takes what is its own and its part of what nobody has (`capacity`), and turns that into what TCP
-//! can have (`translate`). From the delays of packets (`delay`) it tells whether the cell is the narrowest place at all
-//! (`bottleneck`). The sender ([`Pbe`]) paces at what it is told, or, while another place is the narrowest, as BBR
-//! would (`cellular`).
+//! The receiver ([`Receiver`]) decodes which part of each subframe every user is given. It counts the terminals that
+//! share a carrier (`filter`), takes what is its own and its part of what nobody has (`capacity`), and turns that into
+//! what TCP can have (`translate`). From the delays of packets (`delay`) it tells whether the cell is the narrowest
+//! place at all (`bottleneck`). The sender ([`Pbe`]) paces at what it is told, or, while another place is the
+//! narrowest, as BBR would (`cellular`).
 //!
-//! Logs of a cell's control channel are looked at with the same code: [`Meter`] says who shares the cell and what it has left, and [`Align`]
-//! finds which of its terminals is the own one.
+//! Of the paper (\[pbe\]) only the part up to its equation 3 was at hand. The filter of users, the translation, the delay
+//! threshold, the counts of packets and the drain follow general knowledge of the published paper and public code; they are
+//! not checked against the original.
+//!
+//! Logs of a cell's control channel are looked at with the same code: [`Meter`] says which users share the cell and
+//! what it has left, and [`Align`] finds which of its terminals is the own one.
 
 mod align;
 mod bottleneck;

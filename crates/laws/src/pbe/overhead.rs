@@ -4,7 +4,7 @@
 //! Symbols:    B, bits of the terminal's new blocks, and P, bits of payload that have come, both in the last one to two
 //!             seconds; L, mean length of packets; H = 52 octets of IPv4 and TCP with timestamps; the constant ->
 //!             `Params::overhead`
-//! Deviations: what other flows of the terminal carry is in B alone, and blocks whose assignments were missed in P alone:
+//! Deviations: what other flows of the terminal carry is in B alone, and blocks with missed assignments in P alone:
 //!             the bounds hold gamma where a cell's headers are.
 //! Validity:   gamma is the constant until a second has gone by.     Checked by: tests::*
 

@@ -1,12 +1,13 @@
 //! What a PBE receiver tells: what TCP can have of its cell, and whether the cell is the narrowest place.
-//! Source:     Xie, Yi, Jamieson 2020 section 4, as specified in systems/pbe.md E.1 to E.3 and its second reading.
+//! Source:     \[pbe\], section 4, in part reconstructed (see [`super`]).
 //! Equations:  in the files beside this one
 //! Symbols:    RTprop, the least round trip of the last 10 s -> `round_trip`, 40 ms until one is known
 //! Deviations: averages are over at most a second. `CellCapacity::restart` stays set for a round trip, since the
 //!             segment that tells it may be lost. A receiver that has heard nothing of its cell for 200 ms tells that it
-//!             does not know. C_t is at least what C_f leaves beside repeats: beside a terminal whose queue never empties nothing
-//!             is idle, and P_a is what this one has asked for. Flows of one terminal have equal parts of what it can have. Of a cell that is full of others it tells the least rate that is not zero.
-//! Validity:   subframes of each carrier in order.     Checked by: tests::*, tests/integration/conformance
+//!             does not know. C_t is at least what C_f leaves beside repeats: beside a terminal with a queue that never
+//!             empties nothing is idle, and P_a is what this one has asked for. Flows of one terminal have equal parts
+//!             of what it can have. Of a cell that is full of others it tells the least rate that is not zero.
+//! Validity:   subframes of each carrier in order.     Checked by: tests::*, tests/conformance
 
 use super::bottleneck::{Bottleneck, DelaySample, Narrowest};
 use super::capacity::{Capacity, Estimate, SILENT};

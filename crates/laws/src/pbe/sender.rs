@@ -1,6 +1,5 @@
 //! The rate of a PBE sender: what its receiver tells of the cell.
-//! Source:     Xie, Yi, Jamieson 2020 section 4, as specified in systems/pbe.md E.2, E.4, E.5 and its second reading,
-//!             items 3 and 7.
+//! Source:     \[pbe\], section 4, in part reconstructed (see [`super`]).
 //! Equations:  start: S = S_0 + (C_f - S_0) t / (3 RTprop);   wireless: S = C_t;   cwnd = S (RTprop + h), at
 //!             least 4 segments;   `cellular` has the rest
 //! Symbols:    C_t, C_f -> `CellCapacity::available`, `fair`; S_0, the initial window in an RTprop at first, later the
@@ -183,7 +182,7 @@ impl Pbe {
         (self.state, self.told) = (State::Plain, None);
     }
 
-    /// A rise that had something to send is over: there is one whose rate nothing shows.
+    /// A rise is over; if it had something to send, the first one of the connection is done.
     fn end_rise(&mut self) {
         self.risen |= matches!(self.state, State::Start { .. }) && self.sent > self.mss * self.initial_segments;
     }

@@ -1,6 +1,5 @@
 //! From what a cell's blocks carry to what TCP can have.
-//! Source:     Xie, Yi, Jamieson 2020, equations 4 and 5, as specified in systems/pbe.md E.2 and its second reading,
-//!             items 4 and 8.
+//! Source:     \[pbe\], equations 4 and 5, reconstructed (see [`super`]).
 //! Equations:  C_t = C_p / (1 + gamma + e), or C_p (1 - gamma - e);   at least 0.3 C_p;   p = 1 - (1 - e)^(1 / L);   e'
 //!             = 1 - (1 - p)^L'
 //! Symbols:    gamma -> `overhead`; e, the part of blocks that are sent again; L, L' -> `length`, in bits
@@ -77,7 +76,7 @@ mod tests {
     const GAMMA: f64 = 0.068;
 
     #[test]
-    fn both_forms_by_the_specifications_table() {
+    fn both_forms_give_the_worked_values() {
         for (bits, physical, goodput) in [(30e3, 0.846, 0.866), (60e3, 0.767, 0.811), (100e3, 0.673, 0.753)] {
             let error = 1.0 - (1.0 - 3e-6_f64).powf(bits);
             let part = |translation| with_error((translation, GAMMA), error, 1.0);

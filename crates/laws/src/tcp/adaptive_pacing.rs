@@ -1,4 +1,5 @@
-//! TCP with adaptive pacing (TCP-AP): NewReno whose packets leave a four-hop delay apart, so that those of a chain do not meet in the air.
+//! TCP with adaptive pacing (TCP-AP): NewReno with packets that leave a four-hop delay apart, so that those of a chain
+//! do not meet in the air.
 //! Source:     ElRakabawy, Klemm, Lindemann, "TCP with adaptive pacing for multihop wireless networks", MobiHoc 2005; where the paper leaves a
 //!             choice, the authors' agent for ns-2.
 //! Equations:  q = (RTT / h - (L_data + L_ack) / b) / 2, a hop's queueing and contention;   one hop: q + L_data / b
@@ -36,7 +37,7 @@ params! {
 
 /// What is kept of the average at a new sample.
 const KEPT: f64 = 0.7;
-/// Samples whose deviation counts.
+/// Samples of which the deviation counts.
 const HISTORY: usize = 50;
 /// No longer sample counts, seconds.
 const MOST: f64 = 0.5;
@@ -154,7 +155,7 @@ mod tests {
     #[test]
     fn round_trips_that_vary_slow_it_down() {
         let mut law = law(1);
-        // q = 1 and 3 ms in turn: delays of 5.448 and 7.448 ms, whose deviation is 1 ms of 6.448.
+        // q = 1 and 3 ms in turn: delays of 5.448 and 7.448 ms, with a deviation of 1 ms of 6.448.
         (0..50).for_each(|n| measured(&mut law, 4_896 + if n % 2 == 0 { 2_000 } else { 6_000 }));
         let (low, high) = (5_448.0, 7_448.0);
         // The average settles to what alternates between (0.3 x + 0.21 y) / 0.51.

@@ -132,7 +132,7 @@ impl Vegas {
         }
     }
 
-    /// The adjustment of a round whose least round-trip time was `least`.
+    /// The adjustment of a round. `least` was its least round-trip time.
     fn adjust(&mut self, ack: &Ack, base: Span, least: Span) {
         let mss = self.window.mss();
         let segments = self.window.cwnd().get() / mss.get().max(1);
@@ -155,8 +155,8 @@ impl Vegas {
     }
 }
 
-/// The law's diff, in whole segments: what of a window of `segments` stood in queues in a round
-/// whose least round-trip time was `least`, times `least / base`.
+/// The law's diff, in whole segments: what of a window of `segments` stood in queues in a round with the least
+/// round-trip time `least`, times `least / base`.
 fn queued(segments: u64, base: Span, least: Span) -> u64 {
     ratio(segments, least.saturating_sub(base), base)
 }

@@ -56,7 +56,7 @@ params! {
     pub struct Params {
         /// A pair of monitor intervals is sent at the rate times one more and one less this.
         epsilon: f64 = "0.05", |p| (0.005..=0.5).contains(&p.epsilon) => "from 0.005 to 0.5";
-        /// Pairs whose mean gradient makes a decision.
+        /// Pairs of which the mean gradient makes a decision.
         pairs: u32 = "1", |p| (1..=8).contains(&p.pairs) => "from 1 to 8";
         /// Whether a decision is made anew where the higher rate met less loss or a smaller rise of
         /// the round-trip time. If it does again, the mean of both gradients counts.

@@ -11,7 +11,7 @@ use lasthop_units::{Span, Time};
 const LEAST: Span = Span::from_millis(200);
 /// The longest that only empties the hop, whatever round trips are.
 const SHORT: Span = Span::from_secs(2);
-/// The longest of all: one that must last a round trip, to show whose the queue is.
+/// The longest of all: one that must last a round trip, to show whether the queue is the terminals'.
 const MOST: Span = Span::from_secs(8);
 /// From one drain to the next.
 const PERIOD: Span = Span::from_secs(10);

@@ -1,5 +1,5 @@
 //! Bounds on the windows of a station's own uploads, before the access point drowns in acknowledgements.
-//! Source:     Hayakawa, Yamaguchi, Oguchi 2015, as specified in systems/terminal.md B.1 and its second reading.
+//! Source:     Hayakawa, Yamaguchi, Oguchi 2015; the model is own (docs/explanation/terminal-law.md).
 //! Equations:  see `tables` and `model`; of the tables' bounds a connection has the part 1 / k, k connections through which the terminal sends
 //! Symbols:    n, terminals that send -> this one and `neighbours`
 //! Deviations: the paper gives every connection of a terminal the whole row; here they share it, so that a terminal

@@ -1,5 +1,5 @@
 //! The shortest round trip of each path, across the connections that take it.
-//! Source:     systems/second-reading/terminal.md, trap T10: a connection that begins in a full queue takes the queue for the path.
+//! Source:     own: a connection that begins in a full queue takes the queue for the path.
 //! Equations:  base(destination) = least min RTT told of any connection there within the last one to two windows
 //! Deviations: the paper takes the connection's own.
 //! Validity:   a path that has become longer is believed after two windows; Linux forgets its own minimum after as long (tcp_min_rtt_wlen).

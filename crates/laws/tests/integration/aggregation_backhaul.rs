@@ -175,7 +175,7 @@ fn a_halved_path_is_followed_and_a_doubled_one_is_found() {
 fn a_path_faster_than_the_hop_is_left_to_the_hops_own_loop() {
     let mut world = World::new(1e6, Told::Delays);
     world.run(200);
-    // C.3's oracle for one station at 390 Mbit/s: 334.1 Mbit/s of 1500-octet packets.
+    // The equilibrium of one station at 390 Mbit/s: 334.1 Mbit/s of 1500-octet packets.
     let rate = mean(&world.run(50), |slot| slot.rate) * BITS / 1e6;
     assert!((rate / 334.1 - 1.0).abs() < 0.01, "{rate}");
 }

@@ -1,4 +1,4 @@
-//! The aggregation meter over captures whose counts were made by other tools: small ones beside this file
+//! The aggregation meter over captures that other tools have counted: small ones beside this file
 //! (`captures/README.md`), and the reference data (`captures/README.md` there), where that is at hand.
 
 use lasthop_laws::aggregation::meter::{Frame, Grouping, Meter, Tally};

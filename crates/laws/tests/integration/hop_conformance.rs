@@ -1,5 +1,5 @@
 //! What every hop law must keep, whatever it is shown: stations that come and go, drivers that restart, rates of zero,
-//! flows whose round trip is unknown.
+//! flows with an unknown round trip.
 
 use lasthop_laws::oal::{AccessPoint, CapacityRule, Params, Weights, WindowRule};
 use lasthop_laws::{Decision, HopLaw};

@@ -1,5 +1,5 @@
 //! What a packet of one station takes on the air, and how well that is known.
-//! Source:     own; aggregation.md C.3 has stations that tell the data rate of every frame.
+//! Source:     own; in \[aggregation\] stations tell the data rate of every frame.
 //! Equations:  s' = s + 0.2 (w - s)  while 0.8 s <= w <= 1.25 s;   s' = w  when w has left that: to the same side in two slots, or in
 //!             one after four that were within it
 //! Symbols:    w -> `time`, s -> `settled`
@@ -10,7 +10,7 @@
 
 use super::LEARNT;
 
-/// Who tells no rates while its frames hold fewer packets than this, for so many slots, has none that is known.
+/// A station that tells no rates while its frames hold fewer packets than this, for so many slots, has no known rate.
 pub(super) const FEW: f64 = 3.0;
 pub(super) const FORGOTTEN_AFTER: u32 = 8;
 /// A packet that takes so many times as long as was settled, or less long by as much, in two slots is of another hop.

@@ -1,5 +1,5 @@
 //! What a packet takes on the air where stations do not tell it, or tell what cannot be.
-//! Source:     own; aggregation.md C.3 has stations that know their data rates.
+//! Source:     own; in \[aggregation\] stations know their data rates.
 //! Equations:  w_i = u_i (1 - sum ĉ/n / T_j - sum w_j y_j of the told) / sum u_j y_j of the others
 //!             u: what they told last beside each other, or 1
 //!             told w_i are all divided by L = sum w_j y_j where L > 1.25
@@ -137,7 +137,7 @@ struct Left {
 /// What packets took beside each other when stations last told it.
 #[derive(Clone, Copy)]
 struct Proportions {
-    /// Seconds of a packet of each who has told them, summed up.
+    /// Seconds of a packet, summed over the stations that have told them.
     told: f64,
     /// How many those are.
     tellers: f64,

@@ -1,14 +1,15 @@
-//! Stations that come and go, in less time than the loops need: shares follow who is there by the model.
-//! Source:     own; aggregation.md C.3 lets a station begin with frames of one packet and ν follow by K2 a slot.
+//! Stations that come and go, in less time than the loops need: shares follow the active stations by the model.
+//! Source:     own; in \[aggregation\] a station begins with frames of one packet, and ν follows by K2 a slot.
 //! Equations:  nu' = nu a(S') / a(S),   z_i' = z_i target_i' / target_i   when the set S of saturated stations becomes S'
 //!             z_j = min{ (nu w_1) a(S + j) / (a(S) w_j), N̄_j }, at least 1, for a station j that comes back
-//! Symbols:    a -> `Planned::share` (s of every round for who has most: a station below its cap, if there is one),
+//! Symbols:    a -> `Planned::share` (s of every round for the station with most: one below its cap, if there is one),
 //!             S -> [`Standing::Saturated`]
-//! Deviations: the specification leaves this to the loops, and so does [`crate::aggregation::OverheadRule::Round`]. What it
-//!             costs, and why: docs/decisions/0011-track-active-stations.md. What is measured of a station is taken for the part of
+//! Deviations: the paper leaves this to the loops, and so does [`crate::aggregation::OverheadRule::Round`]. What it
+//!             costs, and why: docs/decisions/0011-who-is-there.md. What is measured of a station is taken for the part of
 //!             the slot in which it was present; where nobody was for half of a slot, ν is the model's.
-//! Validity:   known data rates; who was never heard begins with one packet a frame, and has its share after a slot.
-//! Checked by: controller::tests, crates/sim/tests/integration/come_and_go.rs
+//! Validity:   known data rates; a station that was never heard begins with one packet a frame, and has its share after
+//!             a slot.
+//! Checked by: controller::tests, crates/sim/tests/come_and_go.rs
 
 use super::rounds::Ahead;
 use super::{FIRST_RATE, LEAST_Z, Loop, Regulator, SHOWN};
@@ -20,7 +21,7 @@ use crate::aggregation::stations::Account;
 use lasthop_signals::Node;
 use lasthop_units::Time;
 
-/// Whose activity has changed at one moment. What follows from that is done once for all of them.
+/// Stations that have come, gone, rested or resumed at one moment. What follows from that is done once for all of them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Moves {
     any: bool,
@@ -89,7 +90,7 @@ impl Regulator {
     fn begin(&mut self, stations: &[(Node, bool)]) {
         let Some(share) = self.share() else { return };
         let foresees = self.params.foresees();
-        // Of those of whom it is known what their packets take.
+        // The share of the stations with a known airtime a packet.
         let foreseen = match foresees && stations.iter().any(|(_, known)| *known) {
             true => {
                 let [before, after] = self.before_and_after();
@@ -111,7 +112,7 @@ impl Regulator {
         }
     }
 
-    /// Levels follow who is saturated.
+    /// Levels follow the set of saturated stations.
     pub(super) fn make_room(&mut self) {
         let same =
             |account: &Account<Loop>| account.activity.standing() == account.activity.before() && !account.begins();
@@ -133,7 +134,7 @@ impl Regulator {
         }
     }
 
-    /// The model's shares for who was saturated when the last slot ended, and for who is now.
+    /// The model's shares for the stations that were saturated when the last slot ended, and for those that are now.
     fn before_and_after(&self) -> [f64; 2] {
         let ahead = self.ahead();
         [self.planned(ahead, Activity::before).share, self.planned(ahead, Activity::standing).share]
@@ -142,7 +143,7 @@ impl Regulator {
     /// Where nobody was there for long enough to be measured, nobody says that the model is wrong.
     pub(super) fn trust_the_model(&mut self) {
         let Some(airtime) = self.reference.map(|station| self.airtime_of(station)) else { return };
-        // Who has come and gone since is `make_room`'s.
+        // Stations that have come or gone since are left to `make_room`.
         let [before, after] = self.before_and_after();
         let share = if before > 0.0 { before } else { after };
         if self.params.foresees() && share > 0.0 {
@@ -158,7 +159,7 @@ impl Regulator {
             .then(|| (planned().uncapped_share / state.air.time).min(self.cap(state)))
     }
 
-    /// Who could be the reference if it had been there for longer.
+    /// The station that could be the reference if it had been there for longer.
     pub(super) fn slowest_here(&self) -> Option<Node> {
         let saturated = |account: &Account<Loop>| account.activity.standing() == Standing::Saturated;
         let here = self.stations.iter().filter(|(_, account)| saturated(account) && account.state.last_slot.known);
@@ -191,8 +192,9 @@ impl Regulator {
     }
 }
 
-/// By what factor the share of a station changes with who is saturated now and was not when the last slot ended, or was.
-fn share_factor(before: f64, after: f64) -> f64 {
+/// The factor by which a station's share changes as the set of saturated stations has changed since the last slot
+/// ended.
+fn room(before: f64, after: f64) -> f64 {
     if before > 0.0 && after > 0.0 { after / before } else { 1.0 }
 }
 

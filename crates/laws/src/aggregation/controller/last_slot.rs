@@ -1,8 +1,8 @@
 //! What a slot has shown of one station: how many packets its frames held, how often they came, and what was sent to it.
-//! Source:     own; the account is that of aggregation.md C.4.
+//! Source:     own; [`lasthop_signals::StationFeedback`] is the account.
 //! Equations:  m' = m + 0.2 (min{ y/g, 2 } - m),   o' = o + 0.2 (max{ y - 2 g, 0 } - o)
 //! Symbols:    y -> `arrived`, g -> `goodput`, m -> `repeats`, o -> `foreign`
-//! Deviations: packets beyond two for each that is new are others', who send to the station past the proxy.
+//! Deviations: packets beyond two for each that is new come from hosts that send to the station past the proxy.
 //! Validity:   where nobody counts the new ones, m and o stay what they were.
 //! Checked by: controller::tests, crates/sim/tests/integration/room.rs
 

@@ -1,10 +1,10 @@
 //! What each station is allowed, what bounds that, and how much it came to.
-//! Source:     aggregation.md C.3: x = z / (c + w'z), and the least rate; what else bounds it is own.
+//! Source:     \[aggregation\]: x = z / (c + w'z); the least rate and what else bounds x are own.
 //! Equations:  wanted:   max{ min{ z / (m R_i), 1.5 s }, l },   R_i = R + w max{ z - p f, 0 } / own;   1.5 s only of a limited stream
 //!             l:        1 / (shortest round),   of a limited stream 1 / min{ R, round of single packets }
 //!             x:        the least of wanted and
 //!               drained   what the backlog allows
-//!               proven    2 y / share, of who is not limited, if nothing shows what its packets take
+//!               proven    2 y / share, of a station that is not limited, if nothing shows what its packets take
 //!               carried   what the path before the hop carries: its own part of what all have, and what it has alone
 //!             drained and proven are at least a tenth of a packet in a round (`TRICKLE`)
 //!             A = integral of x over the time in which the station was present, since the last slot
@@ -122,7 +122,8 @@ impl Account<Loop> {
 }
 
 impl Rounds {
-    /// Least packets a second of a station. Who is limited may begin with a packet a round; if all of them do, they are in every round.
+    /// Least packets a second of a station. A limited station may begin with a packet a round; if all of them do, they
+    /// are in every round.
     fn least_rate(&self, limited: bool) -> f64 {
         if limited { 1.0 / self.singles.min(self.next) } else { 1.0 / self.shortest }
     }

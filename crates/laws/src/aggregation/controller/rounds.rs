@@ -1,5 +1,5 @@
 //! What a round of the active stations is made of, those among them that are not in every one included.
-//! Source:     own; aggregation.md C.1 and C.3 know stations that have a frame in every round.
+//! Source:     own; in the model of \[aggregation\] every station has a frame in every round.
 //! Equations:  f_i = 1,   but of a stream that its application limits  min{ R / t_i, 1 };   R = sum f_i (ĉ/n + w_i p_i) / (1 - F)
 //!             p_i = min{ z_i, v_i },   of a limited one  min{ z_i, max{1.5 mu_i, 1} },
 //!             of one that comes often  min{ z_i, 1.5 v_i }
@@ -7,14 +7,15 @@
 //!             F = sum w_i o_i of the others, at most 0.9
 //!             reserved in a round:   R, or an access if that is more, but for its own rate a station counts w_i z_i
 //!             a = (T_1 - sum w mu of the uncapped - sum g_i w_i mu_i of the limited) / (number of capped),   g_i = min{ T_1 / T_i, 1 }
-//! Symbols:    R -> `ahead`, f -> `frames_in`, n -> `frames`, t -> `between` (T_i, but of who comes often `Activity::period`), p -> `claim`,
-//!             g -> `frames_had`, m -> `Rounds::shortest`, T_i -> `LastSlot::interval`, T_1 -> `Regulator::apart`, y -> `LastSlot::arrived`,
-//!             a -> `cap_price`, v -> `Activity::burst`, F -> `foreign`, o -> `LastSlot::foreign`
+//! Symbols:    R -> `ahead`, f -> `frames_in`, n -> `frames`, t -> `between` (T_i, but of a station that comes often
+//!             `Presence::period`), p -> `claim`, g -> `frames_had`, m -> `Rounds::shortest`, T_i -> `Seen::interval`,
+//!             T_1 -> `Regulator::apart`, y -> `Seen::arrived`, a -> `cap_price`, v -> `Presence::burst`, F ->
+//!             `foreign`, o -> `Seen::foreign`
 //! Deviations: * R is that of the frames which the law asks for, not the last one measured: a longer round has more frames of limited
 //!               streams, which make it longer, and a law that lowers its rates for those of the last is a slot late: levels swung
 //!               between 25 and 64 packets.
-//!             * Where all are limited, and of a law that does not foresee who is there, it is the last one.
-//!             * A limited stream whose frames are no more than 1.1 T_1 apart is in every round (f = 1).
+//!             * Where all are limited, and of a law that does not foresee the active stations, it is the last one.
+//!             * A limited stream with frames no more than 1.1 T_1 apart is in every round (f = 1).
 //! Validity:   ĉ is n accesses with [`crate::aggregation::OverheadRule::Access`]; with `Round` it is one figure.
 //! Checked by: controller::tests, crates/sim/tests/long/few_packets.rs, crates/sim/tests/integration/come_and_go.rs
 
@@ -28,7 +29,7 @@ const CROWDED: f64 = 0.75;
 /// Most of the time that streams which are limited count for: they are bound to leave the others some.
 const MOST_LIMITED: f64 = 0.9;
 
-/// Whose frames are no farther apart than this, in rounds, is in every one.
+/// A station with frames no farther apart than this, in rounds, is in every round.
 const EVERY: f64 = 1.1;
 
 /// How long rounds will be, and how far apart the last ones were, seconds.
@@ -118,7 +119,7 @@ impl Regulator {
         self.stations.active().map(|account| account.activity.share() * account.frames_had(apart)).sum()
     }
 
-    /// What rounds last with who is present.
+    /// What rounds last with the stations that are present.
     pub(super) fn rounds(&self, ahead: Ahead) -> Rounds {
         let (mut frames, mut reserved, mut singles, mut unlimited, mut load, mut count) =
             (0.0, 0.0, 0.0, 0.0, 0.0, 0.0);
@@ -194,10 +195,10 @@ impl Account<Loop> {
 
     /// Seconds from a frame to the next, if it is not in every round; rounds were `last` apart.
     fn between(&self, last: f64) -> Option<f64> {
-        match (self.activity.is_limited(), self.activity.comes_often()) {
-            (true, true) => Some(self.activity.period()),
-            // What is between the frames of who is in every round is the round.
-            (true, false) => Some(self.state.last_slot.interval).filter(|interval| *interval > EVERY * last),
+        match (self.presence.is_limited(), self.presence.comes_often()) {
+            (true, true) => Some(self.presence.period()),
+            // A station that is in every round has the round between its frames.
+            (true, false) => Some(self.state.seen.interval).filter(|interval| *interval > EVERY * last),
             (false, _) => None,
         }
     }

@@ -1,4 +1,4 @@
-//! One test for each guard of C.3, on a regulator whose stations say what the test wants them to.
+//! One test for each guard of the controller, on a regulator with stations that report what the test wants.
 
 use super::airtime_state::FEW;
 use super::*;
@@ -158,8 +158,8 @@ fn an_application_limited_stream_freezes_at_1_5_times_its_use() {
     assert_eq!(bench.law.reference, Some(node(0)), "and it never leads");
 }
 
-/// As of a stream whose proxy has just nothing to send when a slot ends: beside a fast one whose frames would hold more packets than are
-/// allowed if they were as long as its own.
+/// As of a stream for which the proxy has just nothing to send when a slot ends: beside a fast one with frames that
+/// would hold more packets than are allowed if they were as long as its own.
 #[test]
 fn one_slot_of_slightly_less_from_the_slowest_changes_little() {
     for mbit in [702.0, 2400.0] {

@@ -19,13 +19,13 @@ pub struct Tally {
     pub retries: u64,
     /// Octets of the MPDUs received.
     pub octets: Bytes,
-    /// Time on the air of the frames whose rate is known, without contention and answers.
+    /// Time on the air of the frames with a known rate, without contention and answers.
     pub airtime: Span,
     /// The conversation was heard in part: nothing is inferred in any of these sums.
     pub in_part: bool,
     /// What `packets`, `missing` and `airtime` are without anything inferred.
     certain: Certain,
-    /// Sum of 1/R over the frames whose rate is known, in seconds a bit.
+    /// Sum of 1/R over the frames with a known rate, in seconds a bit.
     inverse_rate_sum: f64,
     /// How many those are.
     rated: u64,

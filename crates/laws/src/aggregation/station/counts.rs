@@ -11,7 +11,7 @@ pub(super) struct Counts {
     /// The same without anything inferred.
     certain: Sizes,
     in_part: bool,
-    /// Frames whose rate is known, and the sum of 1/R over them, in seconds a bit.
+    /// Frames with a known rate, and the sum of 1/R over them, in seconds a bit.
     rated: u32,
     inverse_rate_sum: f64,
 }

@@ -1,7 +1,7 @@
 //! How long a packet takes on the air, from when packets were sent and when they came.
-//! Source:     own. That it can be told at all follows from the model (aggregation.md C.1, `T_air = T_oh + w N`); to seek the line
-//!             that keeps between bounds, rather than the one nearest to points, is how clock skew is told from one-way
-//!             delays (Moon, Skelly and Towsley, Infocom 1999).
+//! Source:     own. That it can be told at all follows from the model of \[aggregation\] (`T_air = T_oh + w N`); to
+//!             seek the line that keeps between bounds, rather than the one nearest to points, is how clock skew is
+//!             told from one-way delays (Moon, Skelly and Towsley, Infocom 1999).
 //! Equations:  s_last(k) <= S(k) < s_first(k + 1),   a(k) = S(k) + p + w N(k)
 //!             so a(k) - s_first(k + 1) < p + w N(k) <= a(k) - s_last(k);   w is where these are violated least:
 //!             V(w) = sum over slots of min_p sum_k max{0, lower - p - w N} + max{0, p + w N - upper}
@@ -118,7 +118,8 @@ impl Pace {
         if self.frames.len() < LEAST {
             return None;
         }
-        // Frames of single packets differ by too little, and who sends too little for more may be held back before the hop.
+        // Frames of single packets differ by too little, and a stream that sends too little for more may be held back
+        // before the hop.
         let packets: f64 = self.frames.iter().map(|(_, frame)| frame.packets).sum();
         if packets < SHORTEST * self.frames.len() as f64 {
             return None;

@@ -170,7 +170,7 @@ fn an_external_tree_decides_until_too_old_and_nonsense_never() {
     // Its newest item is of the time before the repair of 1.5 s.
     assert!(learned.tree(at(4000 + 60_000)).is_some());
     assert!(learned.tree(at(6400 + 60_001)).is_none(), "too old");
-    // Who hears of it hears once.
+    // A listener hears of it once.
     let mut later = learned.clone();
     [70_000, 70_004].into_iter().for_each(|ms| later.sense(at(ms), &hop(ms, 10)));
     assert_eq!(beside.0.lock().expect("one thread").decides, [true, false]);

@@ -1,5 +1,5 @@
 //! The smallest of a half round trip's samples of the last ten seconds.
-//! Source:     systems/oal.md A.6.
+//! Source:     own.
 //! Equations:  min over bins b with now / 2^31 ns - epoch(b) < 5.
 //! Symbols:    none.
 //! Deviations: the window is 8.6 to 10.7 s long, by where in a bin `now` falls. A ring of bins needs no memory of

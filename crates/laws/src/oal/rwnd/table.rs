@@ -91,7 +91,7 @@ impl Rewriter {
         std::mem::take(&mut self.gone)
     }
 
-    /// The number of the flow whose downlink direction has this five-tuple.
+    /// The number of the flow with this five-tuple in its downlink direction.
     pub fn id(&self, key: FlowKey) -> Option<FlowId> {
         self.flows.get(&key).map(|entry| entry.id)
     }

@@ -1,4 +1,4 @@
-//! Each rule of oal.md A.7 on hand-made connections, and its test vectors.
+//! Each rule of the rewriter on hand-made connections, and worked values.
 
 use super::*;
 use lasthop_signals::{FlowId, Node};
@@ -88,7 +88,7 @@ fn sack(header: &mut TcpHeader) {
 }
 
 #[test]
-fn vectors_of_the_specification() {
+fn worked_values_of_the_rules() {
     for mut wire in [Wire::station_opens(Some(7), Some(2)), Wire::server_opens(Some(7), Some(2))] {
         wire.data(0, 1_000_000);
         assert_eq!(wire.ack(0, 1010), 1010, "untouched, and R is 1010 units on");
@@ -132,7 +132,7 @@ fn rule_1_a_flow_first_seen_in_the_middle_is_left_alone() {
     wire.data(0, 500_000);
     assert_eq!(wire.ack(1_000, 60_000), 60_000);
     assert!(!wire.flow.is_manageable());
-    // Nor is a SYN-ACK whose SYN was not seen the beginning of anything.
+    // Nor is a SYN-ACK without a seen SYN the beginning of anything.
     let answer = TcpHeader { options: syn_options(Some(7)), ..segment(Flags::SYN | Flags::ACK, ISN_UP, FIRST, 9) };
     assert_eq!(wire.flow.on_uplink(wire.now, &answer), None);
     assert!(!wire.flow.is_manageable());

@@ -1,7 +1,8 @@
 //! Token-bucket policers: a path that drops whatever exceeds a long-term rate.
 //! Source:     Linux (`bbr_lt_bw_sampling`); Flach et al., "An Internet-wide analysis of traffic policing", SIGCOMM 2016.
-//! Equations:  an interval runs from loss to loss, 4 to 16 rounds, with >= 20 % lost (50/256); two in a row whose rates
-//!             differ by <= 1/8 or 4 kbit/s mean a policer; its rate is their mean, in force for 48 rounds of probing
+//! Equations:  an interval runs from loss to loss, 4 to 16 rounds, with >= 20 % lost (50/256); two in a row with rates
+//!             that differ by <= 1/8 or 4 kbit/s mean a policer; its rate is their mean, in force for 48 rounds of
+//!             probing
 //! Symbols:    lt_bw -> `rate`, lt_use_bw -> `in_force`, lt_rtt_cnt -> `rounds`
 //! Deviations: none.     Validity: none.     Checked by: tests::*
 

@@ -42,7 +42,7 @@ impl Mode {
         self.worth
     }
 
-    /// True while it competes with somebody who fills the queue.
+    /// True while it competes with a flow that fills the queue.
     pub(super) fn is_competitive(&self) -> bool {
         self.competitive
     }

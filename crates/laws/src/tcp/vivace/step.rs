@@ -42,7 +42,7 @@ impl Step {
             self.beyond = self.beyond.saturating_add(1);
             return most.copysign(wanted);
         }
-        // The least k whose bound the change respects.
+        // The least k with a bound that the change respects.
         let excess = (wanted.abs() / rate - FIRST_BOUND) / BOUND_STEP;
         self.beyond = self.beyond.min(excess.ceil().max(0.0) as u32);
         wanted

@@ -6,7 +6,7 @@ use lasthop_signals::{Loss, Lost, Sent};
 
 const RTT: Span = Span::from_millis(20);
 
-/// A flow of segments of 1000 octets over a path of 20 ms whose ACKs the test words.
+/// A flow of segments of 1000 octets over a path of 20 ms. The test words the ACKs.
 struct Path {
     law: Vivace,
     now: Time,
