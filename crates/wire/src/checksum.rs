@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn worked_window_change() {
-        // oal.md A.7: window 1000 becomes 391.
+        // Worked by hand: window 1000 becomes 391.
         assert_eq!(update(0x1234, 0x03e8, 0x0187), 0x1495);
     }
 

@@ -60,7 +60,7 @@ pub enum RatesError {
     /// A rate that no link has.
     #[error("{rate} is too fast; a trace is made of rates up to {FASTEST}, so see whether the unit is right")]
     TooFast {
-        /// Whose rate it is.
+        /// The step with this rate.
         step: usize,
         /// That rate.
         rate: Rate,

@@ -4,7 +4,8 @@ use crate::ip::{self, IpHeader};
 use crate::{Error, be16};
 use std::net::IpAddr;
 
-/// Who sends to whom. The other direction of the same connection is [`FlowKey::reversed`].
+/// Addresses and ports of the sender and the receiver. The other direction of the same connection is
+/// [`FlowKey::reversed`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FlowKey {
     /// Source address.
@@ -29,7 +30,7 @@ impl FlowKey {
         FlowKey::of_header(&ip::parse(packet)?, packet)
     }
 
-    /// As [`FlowKey::of_packet`], for a packet whose header is parsed already.
+    /// As [`FlowKey::of_packet`], for a packet with a header that is parsed already.
     ///
     /// # Errors
     /// [`Error::Truncated`] if the packet ends before its ports.

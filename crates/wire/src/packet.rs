@@ -14,7 +14,7 @@ pub enum Link {
 /// A TCP segment and where it stands in its packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TcpPacket {
-    /// Who sends it to whom.
+    /// Its sender and its receiver.
     pub flow: FlowKey,
     /// Its header.
     pub header: TcpHeader,

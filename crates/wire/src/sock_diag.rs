@@ -103,7 +103,7 @@ pub struct Socket {
     pub interface: u32,
     /// State of the connection.
     pub state: TcpState,
-    /// The user whose socket it is.
+    /// The user that owns the socket.
     pub uid: u32,
     /// Its inode, by which a process's descriptors name it; 0: no process has it.
     pub inode: u32,

@@ -17,7 +17,7 @@ use lasthop_units::Span;
 /// Octets before the tunnel's own.
 pub const PREAMBLE: usize = DELAY_AT + 4;
 
-/// The octets before a datagram whose D is `delay` when it leaves. Times beyond 2^32 - 1 us become that.
+/// The octets before a datagram that leaves with D = `delay`. Times beyond 2^32 - 1 us become that.
 pub fn preamble(delay: Span) -> [u8; PREAMBLE] {
     let [a, b, c, d] = micros(delay).to_be_bytes();
     [VERSION << 4 | TUNNEL, 0, 0, 0, a, b, c, d]

@@ -1,4 +1,5 @@
-//! What follows a datagram whose ends share a key: it shows that nobody else made it, and that it has not come before.
+//! What follows a datagram between two ends that share a key: it shows that nobody else made it, and that it has not
+//! come before.
 //!
 //! | from the end | size | field |
 //! | --- | --- | --- |

@@ -6,12 +6,12 @@ use lasthop_units::Span;
 
 /// Random octets of a sender, new for each connection.
 pub type Nonce = [u8; 16];
-/// What only who receives at an address can know.
+/// What only a host that receives at an address can know.
 pub type Cookie = [u8; 32];
 
 /// The cookie of a sender that has got none yet.
 pub const NO_COOKIE: Cookie = [0; 32];
-/// The size of a stream whose end nobody knows yet.
+/// The size of a stream with an end that nobody knows yet.
 pub const UNKNOWN_SIZE: u64 = u64::MAX;
 
 const BODY_AT: usize = CONNECTION_AT + 4;

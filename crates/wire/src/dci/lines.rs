@@ -5,7 +5,7 @@ use super::{LONGEST_ROW, Why};
 /// Takes octets apart into lines. Never holds more than one line, and none that is longer than a row can be.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lines {
-    /// The beginning of a line whose end has not come.
+    /// The beginning of a line that has not come to its end.
     begun: Vec<u8>,
     /// The rest of the line is passed over.
     skip: bool,

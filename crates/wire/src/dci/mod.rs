@@ -1,4 +1,4 @@
-//! Logs of decoders of a cell's control channel: who was given which resource blocks in which slot.
+//! Logs of decoders of a cell's control channel: which resource blocks each user was given in each slot.
 //! Source:     what NG-Scope (Xie, Jamieson 2022; LTE) and NR-Scope (Wan et al. 2024; NR) write, and recordings of both. No standard describes them.
 //! Deviations: PRB pairs that are allocated in all are not read: they are the sum of what was decoded in the slot.
 //! Checked by: tests beside each reader, tests/integration/dci.rs, fuzz targets `dci_text`, `dci_json`, `dci_csv`

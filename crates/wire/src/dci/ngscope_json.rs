@@ -1,8 +1,8 @@
-//! NG-Scope's logs in JSON, as a variant of it writes them: an array of objects, all of whose values are strings.
+//! NG-Scope's logs in JSON, as a variant of it writes them: an array of objects with strings as their only values.
 //!
-//! The variant ends its array with every object, and writes over that end with the next: who follows a log reads brackets where commas
-//! should be. So what stands between objects is not looked at. `cell_dl_prb` or `cell_ul_prb` tells which way a log is for. A subframe
-//! without a DCI has an object with RNTI 0.
+//! The variant ends its array with every object, and writes over that end with the next: a program that follows a log
+//! reads brackets where commas should be. So what stands between objects is not looked at. `cell_dl_prb` or
+//! `cell_ul_prb` tells which way a log is for. A subframe without a DCI has an object with RNTI 0.
 
 use super::{Direction, Item, LONGEST_ROW, Reader, Record, Unread, Why, block, of_micros, of_tti, prb, process, rnti};
 use lasthop_signals::Dci;
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 /// Reads them.
 #[derive(Clone, Debug, Default)]
 pub struct NgScopeJson {
-    /// An object whose end has not come; empty between objects.
+    /// An object that has not come to its end; empty between objects.
     begun: Vec<u8>,
     state: State,
     count: u64,

@@ -99,8 +99,8 @@ struct Held {
 }
 
 impl Order {
-    /// For a carrier whose frames of 10 ms have `slots` slots: 10 in LTE, and 10 to 80 in NR. A slot is held until a later one by `window`, at most
-    /// [`LONGEST_WINDOW`], has come.
+    /// For a carrier with `slots` slots in a frame of 10 ms: 10 in LTE, and 10 to 80 in NR. A slot is held until a
+    /// later one by `window`, at most [`LONGEST_WINDOW`], has come.
     ///
     /// # Panics
     /// If a frame has no slot.

@@ -13,8 +13,8 @@ const NR: [&[u16]; 4] = [
 ];
 
 impl Format {
-    /// The least number of PRB that a carrier has whose frames have so many slots, and in which `most` were assigned at once; `most` itself if none has as
-    /// many.
+    /// The least number of PRB of a carrier with so many slots in a frame that holds the `most` that were assigned at
+    /// once; `most` itself if none has as many.
     pub fn next_size(self, slots: u8, most: u16) -> u16 {
         let sizes = match slots {
             _ if self.is_lte() => LTE,

@@ -223,7 +223,7 @@ impl Header {
         }
     }
 
-    /// Whom a data frame's MSDU is for, and whom it is from (table 9-30); `None` where the A-MSDU's subframes say it.
+    /// Destination and source of a data frame's MSDU (table 9-30); `None` where the A-MSDU's subframes say it.
     pub fn ends(&self) -> Option<(MacAddress, MacAddress)> {
         let (to, from) = (self.control.has(FrameControl::TO_DS), self.control.has(FrameControl::FROM_DS));
         if self.qos.is_some_and(QosControl::is_a_msdu) {

@@ -7,9 +7,9 @@ use lasthop_signals::MacAddress;
 /// One subframe of an A-MSDU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Subframe<'a> {
-    /// Whom the MSDU is for.
+    /// The MSDU's destination.
     pub destination: MacAddress,
-    /// Whom it is from.
+    /// Its source.
     pub source: MacAddress,
     /// The MSDU, LLC/SNAP first; shorter than its length field says if the capture was cut.
     pub msdu: &'a [u8],

@@ -60,7 +60,7 @@ pub fn parse(packet: &[u8]) -> Result<IpHeader, Error> {
     }
 }
 
-/// To whom a packet of either version goes, although it may be cut short behind its fixed header, as in captures.
+/// The destination of a packet of either version, although it may be cut short behind its fixed header, as in captures.
 pub fn destination(packet: &[u8]) -> Option<IpAddr> {
     match packet.first()? >> 4 {
         4 => take::<4>(packet, 16).map(IpAddr::from),

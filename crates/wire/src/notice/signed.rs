@@ -1,4 +1,4 @@
-//! A notice that says when it was sent, and whose sender knows the network's key.
+//! A notice that says when it was sent, and that its sender knows the network's key.
 //!
 //! | offset | size | field |
 //! | --- | --- | --- |
@@ -6,7 +6,8 @@
 //! | 32 | 8 | when it was sent: milliseconds since 1970 by the sender's clock |
 //! | 40 | 16 | the first half of HMAC-SHA-256 (RFC 2104) of all before it |
 //!
-//! Who hears it computes the code over [`Signed::covered`] and compares it with [`Signed::tag`] before anything else is believed.
+//! The receiver computes the code over [`Signed::covered`] and compares it with [`Signed::tag`] before anything else is
+//! believed.
 
 use super::NOTICE_LEN;
 use crate::{Error, take};

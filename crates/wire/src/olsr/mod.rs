@@ -13,8 +13,8 @@
 //! [`TopologyControl`], [`Aliases`] and [`Networks`] read and write the contents of those that the RFC defines. Numbers are in
 //! network order, addresses are of IPv4.
 //!
-//! Deviations: a packet whose length is not that of its datagram is refused, as is one in which a message does not fit; the RFC says
-//! nothing of either. Reserved fields are written as zero and not read, as the RFC has it.
+//! Deviations: a packet of another length than its datagram is refused, as is one in which a message does not fit; the
+//! RFC says nothing of either. Reserved fields are written as zero and not read, as the RFC has it.
 
 mod hello;
 mod lists;

@@ -13,7 +13,7 @@ pub const MESSAGE_HEADER_LEN: usize = 12;
 pub mod kind {
     /// What a node hears: [`Hello`](super::super::Hello).
     pub const HELLO: u8 = 1;
-    /// Whom a node forwards for: [`TopologyControl`](super::super::TopologyControl).
+    /// The nodes that a node forwards for: [`TopologyControl`](super::super::TopologyControl).
     pub const TC: u8 = 2;
     /// A node's other addresses: [`Aliases`](super::super::Aliases).
     pub const MID: u8 = 3;

@@ -1,11 +1,11 @@
 //! Radiotap: what a radio tells of a frame, in front of the frame.
 //! Source:     radiotap.org, fields as defined in 2024 (bits 0 to 28); Linux `ieee80211_radiotap.h` for sizes.
 //! Deviations: of the fields that Lasthop has no use for only the length is known; they are stepped over. Reading stops,
-//!             with what has been read, at the first field whose length is not known.
-//! Checked by: tests::*, tests/integration/monitor_props.rs, the laws' tests/integration/aggregation_captures.rs, fuzz target `radiotap`
+//!             with what has been read, at the first field of unknown length.
+//! Checked by: tests::*, tests/monitor_props.rs, the laws' tests/aggregation_captures.rs, fuzz target `radiotap`
 //!
 //! A presence word may be followed by more: one that goes on counting bits from 32, one that starts again from 0 (bit
-//! 29), or one of a vendor (bit 30), whose fields are skipped whole. A field that occurs twice, as when each antenna has
+//! 29), or one of a vendor (bit 30): its fields are skipped whole. A field that occurs twice, as when each antenna has
 //! its own signal, counts the first time.
 
 mod eht;
@@ -180,7 +180,7 @@ const RESET: u32 = 1 << 29;
 const VENDOR: u32 = 1 << 30;
 const MORE: u32 = 1 << 31;
 
-/// Whose fields a presence word names.
+/// The owner of the fields that a presence word names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Space {
     Radiotap,

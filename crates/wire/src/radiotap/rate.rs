@@ -80,7 +80,7 @@ impl Vht {
     const SHORT_GUARD: u8 = 0x04;
 
     fn tx_vector(&self) -> Option<TxVector> {
-        // Of several users the first: who of them is meant cannot be known.
+        // Of several users the first: which of them is meant cannot be known.
         let user = self.mcs_nss.iter().find(|&&user| user & 0x0f != 0)?;
         let width = match self.bandwidth & 0x1f {
             _ if self.known & Vht::KNOWN_BANDWIDTH == 0 => return None,

@@ -40,7 +40,7 @@ fn a_second_antenna_does_not_hide_the_first() {
 
 #[test]
 fn a_vendors_fields_are_skipped_whole() {
-    // Flags, five octets of a vendor (whose word names bits 0, 3 and 20), then radiotap again with a signal.
+    // Flags, five octets of a vendor (its word names bits 0, 3 and 20), then radiotap again with a signal.
     let words = [MORE | VENDOR | 0b10, MORE | RESET | 1 << 20 | 0b1001, 1 << 5];
     let fields = [0x10, 0, 0x00, 0x11, 0x22, 7, 5, 0, 9, 9, 9, 9, 9, 0xc4];
     let (radiotap, len) = Radiotap::parse(&header(&words, &fields)).expect("well formed");

@@ -5,8 +5,8 @@ use crate::{Error, be16, be32, take};
 
 /// Parses the header of a whole segment (as long as its IP header says) and gives the header's own length too.
 ///
-/// Options of known kind but impossible length are skipped, as kernels do; an option whose length leaves the header is
-/// an error, as nothing behind it can be trusted.
+/// Options of known kind but impossible length are skipped, as kernels do; an option that is longer than the rest of
+/// the header is an error, as nothing behind it can be trusted.
 ///
 /// # Errors
 /// [`Error::Truncated`], and [`Error::Length`] for a data offset or option length that contradicts the segment.

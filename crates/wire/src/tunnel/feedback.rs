@@ -20,8 +20,8 @@
 //! | 80 | 8 | mean one-way delay; all ones: not known |
 //! | 88 | 8 | largest one-way delay; all ones: not known |
 //!
-//! Times are the station's clock; one-way delays contain what the station does not know of the offset between the clocks. The layout is section C.4 of the
-//! design; the fields are explained at [`StationFeedback`].
+//! Times are the station's clock; one-way delays contain what the station does not know of the offset between the
+//! clocks. The fields are explained at [`StationFeedback`].
 
 use crate::{Error, be16, be32, take};
 use lasthop_signals::{FrameSource, Node, StationFeedback};

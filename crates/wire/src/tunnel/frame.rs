@@ -100,7 +100,7 @@ pub enum Frame<'a> {
     Reset {
         /// Which stream.
         stream: u32,
-        /// Octets of it that who resets it had sent: so much of the budget it has used.
+        /// Octets that the resetting end had sent of it: so much of the budget it has used.
         sent: u64,
     },
     /// Lets the other side send more of all streams together.
@@ -205,7 +205,7 @@ pub const fn ack_len(ranges: usize) -> usize {
     1 + 8 + 4 + 4 + 1 + 8 * if more < MAX_ACK_RANGES { more } else { MAX_ACK_RANGES }
 }
 
-/// Writes the part of a data frame that stands before its `len` octets of data; who calls appends those.
+/// Writes the part of a data frame that stands before its `len` octets of data; the caller appends those.
 pub fn put_data_header(out: &mut Vec<u8>, data: &Data<'_>, len: u16) {
     out.push(if data.end { DATA_END } else { DATA });
     out.extend_from_slice(&data.stream.to_be_bytes());

@@ -6,7 +6,7 @@
 //! | --- | --- | --- |
 //! | 0 | 4 | number by which the station wants the keys to be known |
 //! | 4 | 32 | the last challenge that the proxy gave it; zero if there was none |
-//! | 36 | 8 | the session whose keys it wants to renew; zero: a new one |
+//! | 36 | 8 | the session with the keys that it wants to renew; zero: a new one |
 //!
 //! and a response's
 //!

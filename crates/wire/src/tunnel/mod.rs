@@ -94,7 +94,7 @@ pub enum Datagram<'a> {
         session: u32,
         /// What a new initiation must hold.
         challenge: &'a Challenge,
-        /// Shows that who asks holds the key.
+        /// Shows that the sender holds the key.
         proof: &'a [u8; CHALLENGE],
     },
     /// A packet of a session.
