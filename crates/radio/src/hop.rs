@@ -37,7 +37,8 @@ pub trait Outbox<P> {
         let _ = (at, packet, why);
     }
 
-    /// True if [`Outbox::completed`] is to be called. Asked once a transmission, so that nobody pays who does not listen.
+    /// True if [`Outbox::completed`] is to be called. Asked once a transmission, so that it costs nothing if nothing
+    /// listens.
     fn wants_completions(&self) -> bool {
         false
     }

@@ -22,7 +22,7 @@ pub struct Packet<P> {
     pub payload: P,
 }
 
-/// Who shall receive a packet on its hop.
+/// The receiver of a packet on its hop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Dest {
     /// One node, with acknowledgement and retries.

@@ -32,7 +32,7 @@ pub(super) enum Act {
 }
 
 impl Source {
-    /// The source `index`, whose bursts go to `terminal`.
+    /// The source `index`. Its bursts go to `terminal`.
     pub fn new(kind: Background, index: usize, terminal: usize, seed: Seed) -> Source {
         let mut stream = seed.stream(&format!("cell/background{index}"));
         let next = Time::ZERO + gap(kind.rate(), &mut stream);

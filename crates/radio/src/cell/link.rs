@@ -2,7 +2,7 @@
 //! Source:     3GPP TS 36.214 section 5.1.1 (RSRP: the power of one resource element); TR 36.942 (noise figure of a terminal, 9 dB).
 //!             Piro et al., European Wireless 2010, as ns-3 has it: what modulation and coding lose to Shannon's bound.
 //! Equations:  SINR = RSRP - (-174 dBm/Hz + 10 log10 15 kHz + noise figure) - margin;   efficiency = log2(1 + SINR / gap),
-//!             gap = -ln(5 BER) / 1.5, BER = 5e-5;   the highest CQI whose efficiency is not above that
+//!             gap = -ln(5 BER) / 1.5, BER = 5e-5;   the highest CQI with an efficiency not above that
 //! Deviations: interference is a margin, the same everywhere. In measured drives it is not: see the traces of `scenarios/pbe`.
 //! Validity:   the gap is for error rates of blocks that link adaptation aims at; fading is in the power that is given, or nowhere.
 //! Checked by: tests::*, against the vectors of ns-3's lte-test-link-adaptation

@@ -2,8 +2,8 @@
 //! Source:     3GPP TS 36.213 (V12): tables 7.2.3-1 and 7.2.3-2 (CQI), 7.1.7.1-1 and 7.1.7.1-1A (MCS).
 //! Equations:  efficiency = bits a symbol * code rate
 //! Symbols:    CQI, 0 to 15 -> `Cqi`; MCS, 0 to 28 -> `Mcs`; I_TBS -> `Mcs::tbs_index`
-//! Deviations: the standard leaves it to the cell which MCS it takes for a CQI. Here it is the one whose block sizes were made for the CQI's efficiency
-//!             (3GPP R1-081483), as ns-3 has it: every second MCS up to 64QAM.
+//! Deviations: the standard leaves it to the cell which MCS it takes for a CQI. Here it is the one with block sizes
+//!             made for the CQI's efficiency (3GPP R1-081483), as ns-3 has it: every second MCS up to 64QAM.
 //! Checked by: tests::*
 
 use super::tbs;

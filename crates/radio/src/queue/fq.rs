@@ -7,9 +7,9 @@
 //!             -> `Table::memory`
 //! Deviations: the hash is not salted, so runs repeat. Memory of a packet is what a driver with 2 KiB receive buffers
 //!             would report (`truesize`). Segments are never merged, so each packet is one of Linux's (no GSO).
-//!             As in Linux, a flow whose bucket another receiver holds goes to its receiver's own default flow, and may
-//!             so be reordered when that bucket falls free.
-//! Validity:   any load.     Checked by: queue::mac80211_tests::*, tests/integration/properties.rs
+//!             As in Linux, a flow goes to its receiver's own default flow while another receiver holds its bucket, and
+//!             may so be reordered when that bucket falls free.
+//! Validity:   any load.     Checked by: queue::mac80211_tests::*, tests/properties.rs
 
 use super::codel::{self, Codel};
 use super::pool::{List, Pool};
@@ -54,7 +54,7 @@ struct Flow {
     list: List,
     codel: Codel,
     deficit: i64,
-    /// Whose it is while it is in one of the tin's lists.
+    /// The tin that has it while it is in one of the tin's lists.
     tin: u32,
 }
 

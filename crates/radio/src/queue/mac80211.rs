@@ -124,7 +124,8 @@ impl Mac80211 {
 
     // --- towards the hardware ---
 
-    /// Who may hand packets over next. `elsewhere` is the expected airtime that the node's other classes have pending.
+    /// The receiver that may hand packets over next. `elsewhere` is the expected airtime that the node's other classes
+    /// have pending.
     pub fn turn(&mut self, tables: &[Table], elsewhere: Span) -> Option<usize> {
         if self.is_full() {
             return None;
@@ -163,7 +164,7 @@ impl Mac80211 {
         }
     }
 
-    /// Hands packets of a receiver over whose turn it is: an aggregate at most. What CoDel drops goes to `victims`.
+    /// Hands packets over of the receiver that has its turn: an aggregate at most. What CoDel drops goes to `victims`.
     #[allow(clippy::too_many_arguments)]
     pub fn hand_over(
         &mut self,
@@ -262,7 +263,7 @@ impl Mac80211 {
 
     // --- in the hardware ---
 
-    /// Whose packets the hardware sends next.
+    /// The receiver of the packets that the hardware sends next.
     pub fn select(&mut self, resend: &[u64]) -> Option<usize> {
         while let Some(unit) = self.units.front() {
             let slot = usize::from(unit.slot);
@@ -348,8 +349,8 @@ impl Station {
 const SLOW_BPS: u64 = 6_000_000;
 
 impl Link {
-    /// Airtime that Linux expects a packet to take, in units of 4 us: its share of a PPDU whose length it guesses from
-    /// the rate (`ieee80211_calc_expected_tx_airtime`).
+    /// Airtime that Linux expects a packet to take, in units of 4 us: its share of a PPDU with a length that it guesses
+    /// from the rate (`ieee80211_calc_expected_tx_airtime`).
     pub fn airtime(&self, len: u32) -> u16 {
         let table = self.rate.time_for(lasthop_units::Bytes::new(TABLE_LEN)).unwrap_or(Span::MAX);
         // Slower than 400 us for 1024 octets: two packets a PPDU; up to 32 at high rates, 64 with 802.11ax.

@@ -46,7 +46,7 @@ impl Bench {
         });
     }
 
-    /// Fills the hardware of a class; returns whose turns they were.
+    /// Fills the hardware of a class; returns the receivers that had a turn.
     fn hand_over(&mut self, class: usize, at: Time) -> Vec<usize> {
         let elsewhere = self.queues[1 - class].pending();
         let mut turns = Vec::new();

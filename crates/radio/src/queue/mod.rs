@@ -1,4 +1,4 @@
-//! Queues of an access point or station: which packets wait, and whose turn it is.
+//! Queues of an access point or station: which packets wait, and which receiver has its turn.
 //!
 //! A queue sorts packets by *slot*: one for each receiver that its node may send to, and one for group packets.
 
@@ -100,7 +100,7 @@ pub struct FqCodelParams {
     pub airtime_quantum: Span,
     /// Mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
-    /// Target 50 ms, interval 300 ms and no marks for a receiver whose expected throughput is below 6 Mbit/s times the
+    /// Target 50 ms, interval 300 ms and no marks for a receiver with an expected throughput below 6 Mbit/s times the
     /// receivers, as Linux did from 4.8 to 6.15.
     pub relax_slow: bool,
     /// Airtime queue limits of what the hardware holds; `None`: none.
@@ -235,7 +235,7 @@ impl Queue {
         }
     }
 
-    /// Whose turn it is: a slot with waiting packets, or with something to send again.
+    /// The slot that has its turn: one with waiting packets, or with something to send again.
     #[inline]
     pub fn select(&mut self) -> Option<usize> {
         match &mut self.discipline {

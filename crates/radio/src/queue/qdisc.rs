@@ -74,7 +74,7 @@ impl Qdisc {
         }
     }
 
-    /// Whose packets the driver sends next.
+    /// The receiver of the packets that the driver sends next.
     pub fn select(&mut self, resend: &[u64]) -> Option<usize> {
         self.driver.select(resend)
     }

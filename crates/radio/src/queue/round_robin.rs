@@ -7,7 +7,7 @@ pub(crate) struct RoundRobin {
     lists: Vec<List>,
     limit: usize,
     waiting: usize,
-    /// Who was served last.
+    /// The receiver that was served last.
     last: usize,
 }
 

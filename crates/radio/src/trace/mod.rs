@@ -1,6 +1,6 @@
 //! A link that delivers when a recorded trace says so, each direction by a trace of its own: what a station of a cellular
 //! network saw of its cell.
-//! Source:     mahimahi's `mm-link` (Netravali et al., USENIX ATC 2015); its rules by experiment: `../shared/reference/traces`.
+//! Source:     mahimahi's `mm-link` (Netravali et al., USENIX ATC 2015); its rules were found by experiment.
 //! Equations:  an opportunity at t serves up to 1504 bytes of what came before t, a packet counting its length + 4;
 //!             arrival = time of the opportunity that serves the packet's last byte + delay
 //! Deviations: none but in time: mahimahi cuts arrivals to whole milliseconds of the system's clock and starts each direction's
@@ -8,8 +8,8 @@
 //!             where mahimahi ends.
 //! Validity:   rates up to some Gbit/s.     Checked by: tests::*, `crates/sim/tests/integration/recorded.rs`
 //!
-//! What an opportunity does not carry is lost: a link whose queue is empty at t gains nothing later. A packet that is served
-//! in part goes on in the next opportunity and no longer counts against the queue's limit.
+//! What an opportunity does not carry is lost: a link with an empty queue at t gains nothing later. A packet that is
+//! served in part goes on in the next opportunity and no longer counts against the queue's limit.
 
 mod line;
 mod peak;

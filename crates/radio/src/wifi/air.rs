@@ -1,4 +1,4 @@
-//! What a Wi-Fi hop shows beside deliveries and losses: frames, for those who listen.
+//! What a Wi-Fi hop shows beside deliveries and losses: frames, for monitors.
 
 use super::link::Dbm;
 use crate::{AccessClass, Outbox};
@@ -13,7 +13,7 @@ pub trait Air<P>: Outbox<P> {
         let _ = (at, ppdu);
     }
 
-    /// True if [`Air::mpdu`] is to be called. Asked once a PPDU, so that nobody pays who does not listen.
+    /// True if [`Air::mpdu`] is to be called. Asked once a PPDU, so that it costs nothing if nothing listens.
     fn wants_mpdus(&self) -> bool {
         false
     }
@@ -87,8 +87,8 @@ pub struct MpduRecord<'a, P> {
     pub retry: bool,
     /// True if its receiver found the check sequence right.
     pub received: bool,
-    /// Who received its PPDU, the receiver it is meant for among them, in the order of nodes. Who missed the PPDU in a
-    /// collision, or cannot tell its format, has nothing to show.
+    /// The nodes that received its PPDU, the receiver it is meant for among them, in the order of nodes. A node that
+    /// missed the PPDU in a collision, or cannot tell its format, has nothing to show.
     pub hearers: &'a [Hearing],
     /// How its PPDU was sent.
     pub tx: TxVector,
@@ -105,7 +105,7 @@ pub struct MpduRecord<'a, P> {
 /// How one node received an MPDU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hearing {
-    /// Who.
+    /// The node.
     pub node: Node,
     /// True if it found the check sequence right.
     pub whole: bool,

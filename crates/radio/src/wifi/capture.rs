@@ -1,7 +1,7 @@
 //! Which part of a frame outlives those that it overlaps with.
 //! Source:     ns-3 3.37: `InterferenceHelper` (success by stretches of constant interference), `ThresholdPreambleDetectionModel`
-//!             (4 dB over 4 us) and, under its profile, `TableBasedErrorRateModel`, whose tables for BPSK 1/2 are copied here; the
-//!             error model of [`super::snr`] otherwise.
+//!             (4 dB over 4 us) and, under its profile, `TableBasedErrorRateModel`, with its tables for BPSK 1/2 copied
+//!             here; the error model of [`super::snr`] otherwise.
 //! Equations:  a receiver takes up a frame if S / (1 + I) is 4 dB or more at its first symbol and 4 us later;
 //!             ln P = sum over stretches of bits (ln p(S / (1 + I)) - ln p(S)), to which noise alone adds what it takes anyway
 //! Symbols:    S -> power of the frame, I -> that of all others, both over the noise's; p -> success of a bit at a ratio
@@ -126,7 +126,7 @@ impl Capture {
         success >= 1.0 || f64::from(self.receivers[node].stream.next_u32()) < success * 4_294_967_296.0
     }
 
-    /// Draws whether the PHY header of a PPDU does, whose preamble takes so long.
+    /// Draws whether the PHY header of a PPDU with so long a preamble outlives the interference.
     pub fn header_survives(&mut self, node: usize, start: Time, preamble: Span) -> bool {
         let header = self.header;
         self.survives(node, &header, (start + DETECTION_TIME.min(preamble), start + preamble), HEADER_BITS)

@@ -195,7 +195,7 @@ impl Medium {
         let index = usize::from(node);
         let radio = &mut self.nodes[index];
         let holds = radio.nav == radio.rts_nav && radio.nav > now;
-        // To ns-3 only a frame whose PHY header has come in is one that has begun.
+        // To ns-3 a frame has begun only once its PHY header has come in.
         let followed = match self.ns3 {
             true => self.headers[index] > radio.rts_end && self.headers[index] <= now,
             false => radio.sensed > 0 || radio.busy_since >= radio.rts_end,
@@ -229,8 +229,8 @@ impl Medium {
         self.access
     }
 
-    /// Who sends at `now`: of each node the contender of highest priority, by node. Others of the same node go to
-    /// `losers`.
+    /// The contenders that send at `now`: of each node the one of highest priority, by node. Others of the same node go
+    /// to `losers`.
     pub fn winners(&self, now: Time, winners: &mut Vec<u16>, losers: &mut Vec<u16>) {
         winners.clear();
         losers.clear();

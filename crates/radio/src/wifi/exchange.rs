@@ -124,7 +124,7 @@ impl<P: Clone> Wifi<P> {
         sent
     }
 
-    /// Builds the frame whose turn it is and sends it.
+    /// Builds the frame that has its turn and sends it.
     fn assemble(&mut self, now: Time, contender: u16) {
         let index = usize::from(contender);
         let (node, class) = (index / self.classes, index % self.classes);

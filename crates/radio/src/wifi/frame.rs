@@ -48,8 +48,8 @@ impl Framing {
         self.overhead - LLC_SNAP
     }
 
-    /// An MPDU of `mpdu` octets that holds `packets`, with one more packet of `len`: an A-MSDU, whose subframes but the
-    /// last are padded to four octets.
+    /// An MPDU of `mpdu` octets that holds `packets`, with one more packet of `len`: an A-MSDU, with all subframes but
+    /// the last padded to four octets.
     pub fn join(&self, mpdu: u32, packets: u16, len: u32) -> u32 {
         let body = mpdu - self.header();
         let subframes = if packets == 1 { SUBFRAME_HEADER + body } else { body };

@@ -44,7 +44,7 @@ pub struct Link {
 pub enum Snr {
     /// Steps in increasing order of time; each holds until the next, the first also before its time.
     Trace(Vec<(Time, Db)>),
-    /// From the distance in metres, between whose points somebody walks in a straight line; at least one point.
+    /// From the distance in metres. The node walks between its points in a straight line; at least one point.
     Distance {
         /// How distance becomes a ratio.
         loss: PathLoss,
@@ -119,7 +119,7 @@ impl Link {
     }
 }
 
-/// Where somebody who walks from point to point is.
+/// Where a node is that walks from point to point.
 fn distance(walk: &[(Time, f64)], at: Time) -> f64 {
     let next = walk.partition_point(|point| point.0 <= at);
     match (next.checked_sub(1).map(|before| walk[before]), walk.get(next)) {

@@ -1,4 +1,4 @@
-//! The medium: who senses, receives and spoils what.
+//! The medium: which nodes sense, receive and spoil which frames.
 //! Source:     IEEE 802.11-2020: 10.3.2.1 (carrier sense, NAV), 10.3.2.3.7 (EIFS), 10.3.2.4 (NAV after an RTS).
 //! Deviations: no propagation delay; without capture ([`super::capture`]) two frames that overlap at a node that hears both are
 //!             lost there.
@@ -42,7 +42,7 @@ pub(super) struct Medium {
 /// A node's receiver and carrier sense.
 #[derive(Clone, Debug)]
 pub(super) struct Radio {
-    /// Everybody who hears it, and how.
+    /// All nodes that hear it, and how.
     hearers: Vec<(u16, Reach)>,
     /// PPDUs on the air that it senses, its own included.
     pub sensed: u16,
@@ -103,7 +103,7 @@ pub(super) struct Flight {
     pub to: u16,
     pub kind: PpduKind,
     pub vector: TxVector,
-    /// The contender whose exchange it belongs to.
+    /// The contender with the exchange that it belongs to.
     pub contender: u16,
     pub start: Time,
     pub end: Time,
@@ -222,7 +222,7 @@ impl Medium {
         place
     }
 
-    /// With capture, or as ns-3 does: a PPDU that has just begun reaches all who hear it.
+    /// With capture, or as ns-3 does: a PPDU that has just begun reaches all nodes that hear it.
     #[inline(never)]
     fn spread(&mut self, from: usize, place: u16, flight: Flight) {
         let (now, header) = (flight.start, flight.start + flight.vector.preamble());
@@ -254,7 +254,7 @@ impl Medium {
         }
     }
 
-    /// With capture: a PPDU that ends is settled at all who hear it.
+    /// With capture: a PPDU that ends is settled at all nodes that hear it.
     #[inline(never)]
     fn settle(&mut self, from: usize, place: u16, now: Time) {
         for i in 0..self.nodes[from].hearers.len() {
@@ -308,8 +308,8 @@ impl Medium {
         }
     }
 
-    /// With capture: settles whether the PPDU that a node receives has outlived what it overlapped with: its header, and all
-    /// of it but for data, whose MPDUs the addressee looks at one by one.
+    /// With capture: settles whether the PPDU that a node receives has outlived what it overlapped with: its header,
+    /// and all of it but for data: the addressee looks at its MPDUs one by one.
     #[inline(never)]
     fn judge(&mut self, to: usize, place: u16) {
         let Some(capture) = &mut self.capture else { return };

@@ -52,7 +52,7 @@ pub(super) struct Minstrel {
     samples: [Vec<usize>; 3],
     /// Where in `SEQUENCE` the next sample is.
     turn: usize,
-    /// The number of streams whose turn it is, by kind of sample.
+    /// The number of streams that has its turn, by kind of sample.
     group: [u8; 2],
 }
 
@@ -123,7 +123,7 @@ impl Minstrel {
         self.rates[self.best[0]].candidate.mode
     }
 
-    /// How to send a frame whose predecessors went unanswered `unanswered` times in a row.
+    /// How to send a frame after its predecessors went unanswered `unanswered` times in a row.
     pub fn choose(&mut self, now: Time, unanswered: u32) -> Choice {
         if unanswered == 0
             && now.since(self.sampled) >= SAMPLE_INTERVAL

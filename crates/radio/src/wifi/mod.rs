@@ -1,4 +1,4 @@
-//! An 802.11 channel: DCF and EDCA over a medium of nodes with a who-hears-whom relation.
+//! An 802.11 channel: DCF and EDCA over a medium of nodes with a relation of audibility.
 //!
 //! [`Params`] says what there is, [`Params::validate`] makes a [`Plan`] of it, and [`Wifi`] is the hop built from that.
 

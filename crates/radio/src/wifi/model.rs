@@ -48,7 +48,7 @@ pub struct Wifi<P> {
     /// By the pool's numbers: the next packet of an A-MSDU, `NIL` at its end.
     pub(super) joined: Vec<u32>,
     pub(super) sources: Vec<Source>,
-    /// Sources whose queue must never run empty, by contender.
+    /// Sources with a queue that must never run empty, by contender.
     pub(super) saturated: Vec<Vec<u16>>,
     agenda: BinaryHeap<Reverse<Entry>>,
     scheduled: u64,
@@ -70,7 +70,7 @@ pub struct Wifi<P> {
     pub(super) overheard: Vec<u16>,
     winners: Vec<u16>,
     losers: Vec<u16>,
-    /// Nodes whose drivers report.
+    /// Nodes with drivers that report.
     pub(super) reporters: Vec<u16>,
     pub(super) report: Signal,
 }
@@ -390,7 +390,7 @@ impl<P: Clone> Wifi<P> {
         self.medium.awake(narrow(contender), now);
     }
 
-    /// Contenders whose backoff ends at `now` send.
+    /// Contenders with a backoff that ends at `now` send.
     fn grant(&mut self, now: Time) {
         let (mut winners, mut losers) = (std::mem::take(&mut self.winners), std::mem::take(&mut self.losers));
         self.medium.winners(now, &mut winners, &mut losers);

@@ -1,4 +1,4 @@
-//! A data PPDU taken apart: what monitors see, MPDU by MPDU. Done for those only who ask.
+//! A data PPDU taken apart: what monitors see, MPDU by MPDU. Done only if asked for.
 //! Source:     IEEE 802.11-2020: 9.2.4.4 (sequence control), 9.7 (A-MPDU), 10.3.2.14 (retry field).
 //! Deviations: group frames, responses and beacons are not reported. A station that overhears its access point's frames to
 //!             others loses MPDUs of them as it would of its own at that rate, drawn from a stream of its own; frames of
@@ -68,7 +68,8 @@ impl<P: Clone> Wifi<P> {
         }
     }
 
-    /// Who is receiving a PPDU, with what a first MPDU would be to each: the order is the same in both lists.
+    /// The nodes that are receiving a PPDU, with what a first MPDU would be to each: the order is the same in both
+    /// lists.
     fn hearers(&mut self, place: u16, flight: Flight, mode: u16) -> (Vec<Hearer>, Vec<Hearing>) {
         let (mut hearers, mut heard) = (Vec::new(), Vec::new());
         let from = usize::from(flight.from);

@@ -248,7 +248,7 @@ impl<P: Clone> Wifi<P> {
         overheard.clear();
         self.medium.land(place, false, Some(&mut overheard));
         let index = usize::from(flight.contender);
-        // Of those who decode it, the members of the BSS take it, but for the station that it was from.
+        // Of the nodes that decode it, the members of the BSS take it, but for the station that it was from.
         let port = &self.ports[usize::from(flight.from)];
         let source = match flight.kind {
             PpduKind::Data => self.pool.get(self.exchanges[index].packet).src,

@@ -18,7 +18,7 @@ pub struct Params {
     pub guard_interval: GuardInterval,
     /// The nodes; [`Node`]`(i)` is `nodes[i]`.
     pub nodes: Vec<NodeParams>,
-    /// Who hears whom.
+    /// Which nodes hear each other.
     pub reach: ReachMatrix,
     /// What is said of single links, in place of what `nodes` says of them; at most one entry from one node to another.
     pub links: Vec<LinkParams>,
@@ -184,8 +184,8 @@ pub enum RateChoice {
     Fixed(Mcs),
     /// Steps in increasing order of time; each holds until the next, the first also before its time.
     Trace(Vec<(Time, Mcs)>),
-    /// What carries most at the signal-to-noise ratio of the moment, which the transmitter knows: the MCS whose rate times
-    /// the probability that a packet of 1500 bytes arrives is highest. Needs a [`Link`].
+    /// What carries most at the signal-to-noise ratio of the moment, which the transmitter knows: the MCS with the
+    /// highest product of rate and probability that a packet of 1500 bytes arrives. Needs a [`Link`].
     Ideal {
         /// Most spatial streams.
         nss: u8,
@@ -279,9 +279,9 @@ impl Default for Beacons {
 /// A source of packets inside the model. Nothing of it reaches the outbox but its PPDUs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Background {
-    /// Who sends.
+    /// The sender.
     pub from: Node,
-    /// Who receives.
+    /// The receiver.
     pub to: Node,
     /// In which access class.
     pub class: AccessClass,

@@ -7,7 +7,7 @@ use lasthop_signals::{ChannelTime, Node, Signal, StationReport};
 use lasthop_units::{Bytes, Span, Time};
 
 impl<P: Clone> Wifi<P> {
-    /// Every node whose driver does so reports.
+    /// Every node with a reporting driver reports.
     pub(super) fn report(&mut self, now: Time, out: &mut impl Outbox<P>) {
         self.schedule(now + self.plan.params().driver_interval, Event::Report);
         let mut signal = std::mem::replace(&mut self.report, Signal::Recovered);

@@ -98,7 +98,7 @@ pub fn compare() -> Option<Vec<Row>> {
     Some(rows)
 }
 
-/// Who hears whom, and where each node sends what it has.
+/// Which nodes hear each other, and where each node sends what it has.
 type Scene = (ReachMatrix, Vec<Option<u16>>);
 
 /// Packets that a relay has to pass on, and bytes that arrived for good.

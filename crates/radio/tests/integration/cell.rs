@@ -309,8 +309,8 @@ fn a_carrier_comes_by_use_without_a_queue() {
     assert_eq!(carriers, 1);
 }
 
-/// Figure 2 of PBE-CC: 40 Mbit/s come to a terminal whose first carrier has C1 < 40; what waits when the second comes, after `t`, is gone
-/// t (40 - C1) / (C1 + C2 - 40) later.
+/// Figure 2 of PBE-CC: 40 Mbit/s come to a terminal with a first carrier of C1 < 40; what waits when the second comes,
+/// after `t`, is gone t (40 - C1) / (C1 + C2 - 40) later.
 #[test]
 fn a_backlog_drains_at_what_both_carriers_have_left() {
     let mut cell = Cell::new(plan(Params::new(vec![50, 50], vec![station(12)])), Seed(1));

@@ -9,11 +9,12 @@
 //! Symbols:    tau -> `tau`, p -> `collides`, pi_j -> `slot`, the probability that the j-th slot after AIFSN 2 is reached
 //! Deviations: a slot at which somebody else sends is counted down, too: that is the boundary rule of EDCA (10.23.2.4).
 //! Validity:   everybody hears everybody, frames of equal length, one frame an access. The model takes collisions to be
-//!             independent of the backoff stage and of the past, and all to resume at the same slot, while after a collision
-//!             those who heard it wait for EIFS and those who made it for the Ack timeout, five slots less; with windows of
-//!             4 and 8 that counts. It is held to a tenth in collisions and a quarter in shares, and not asked where all
-//!             categories share a station. What the rules themselves give decides closer: [`by_the_rules`] plays 10.23.2.4 and
-//!             the EIFS of 10.3.2.3.7 from boundary to boundary in a few lines that share nothing with the simulator.
+//!             independent of the backoff stage and of the past, and all to resume at the same slot, while after a
+//!             collision the stations that heard it wait for EIFS and those that made it for the Ack timeout, five
+//!             slots less; with windows of 4 and 8 that counts. It is held to a tenth in collisions and a quarter in
+//!             shares, and not asked where all categories share a station. What the rules themselves give decides
+//!             closer: [`by_the_rules`] plays 10.23.2.4 and the EIFS of 10.3.2.3.7 from boundary to boundary in a few
+//!             lines that share nothing with the simulator.
 //! Checked by: this file
 
 use lasthop_radio::wifi::{
@@ -45,8 +46,8 @@ struct Got {
     collides: f64,
 }
 
-/// Who contends: so many stations with each class, or all four in every station; or so many stations with a class beside an access
-/// point with the same.
+/// The contenders: so many stations with each class, or all four in every station; or so many stations with a class
+/// beside an access point with the same.
 #[derive(Clone, Copy, Debug)]
 enum Who {
     Apart([u16; STATION]),
@@ -186,7 +187,7 @@ fn by_the_rules(who: Who, accesses: u64) -> [Got; CLASSES.len()] {
             .filter(|&i| ready.iter().find(|&&j| functions[j].station == functions[i].station) == Some(&i))
             .collect();
         let collided = winners.len() > 1;
-        // Who has not sent has counted every boundary up to this one.
+        // A function that has not sent has counted every boundary up to this one.
         for i in (0..functions.len()).filter(|i| !ready.contains(i)) {
             let start = first(&functions[i], &idle, functions[i].from);
             if now >= start {

@@ -22,7 +22,7 @@ type Record = MpduRecord<'static, (u32, u64)>;
 /// Listens to everything.
 #[derive(Default)]
 struct Listener {
-    /// MPDUs of the PPDU whose record has not come yet, without their payloads.
+    /// MPDUs of the PPDU without a record yet, without their payloads.
     pending: Vec<(Time, Record)>,
     /// Downlink: PPDUs with their MPDUs.
     ppdus: Vec<(PpduRecord, Vec<Record>)>,

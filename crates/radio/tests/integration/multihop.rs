@@ -1,4 +1,4 @@
-//! Chains and hidden links against ns-3 3.37 (reference data S4, UDP): what the who-hears-whom relation is for.
+//! Chains and hidden links against ns-3 3.37 (reference data S4, UDP): what the relation of audibility is for.
 
 use crate::common;
 

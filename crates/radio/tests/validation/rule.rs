@@ -55,7 +55,7 @@ pub struct Spread {
 /// A figure's name, its column's stem, what is allowed outside the knee, and ours.
 type Column = (&'static str, &'static str, f64, fn(&Figures) -> f64);
 
-/// Name of the figure whose smallest step counts.
+/// Name of the figure of which the smallest step counts.
 const DEVIATION: &str = "MPDUs, sd";
 
 pub const COLUMNS: [Column; 7] = [
