@@ -1,8 +1,8 @@
 //! Writes a report of made-up runs into a directory, to look at while working on the page:
 //! `cargo run -p lasthop-report --example gallery -- out/gallery`
 //!
-//! Three stations share a queue whose drain rate changes; four imaginary laws keep different amounts in it. Nothing
-//! here models a real protocol.
+//! Three stations share a queue with a drain rate that changes; four imaginary laws keep different amounts in it.
+//! Nothing here models a real protocol.
 
 use lasthop_report::{
     Gauge, Lateness, Recorder, Report, Run, RunInfo, RunStatus, Segments, SeriesKind, Summary, Window, World,

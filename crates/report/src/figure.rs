@@ -147,7 +147,7 @@ figures! {
     UplinkDelayP95 = Column {
         needs: Needs::Uploads, usual: true, ..named("uplink_delay_p95_ms", "Uplink delay, p95", TIME)
     };
-    /// One-way delay of the probe packets, from who sends them to who gets them, 95th percentile:
+    /// One-way delay of the probe packets, from their sender to their receiver, 95th percentile:
     /// what a game or a call feels. A lost probe ranks as infinitely late (RFC 7679, section 5.1).
     ProbeDelayP95 = Column {
         needs: Needs::Probes, usual: true, ..named("probe_delay_p95_ms", "Probe delay, p95", TIME)
@@ -204,7 +204,7 @@ figures! {
     UdpLossRatio = Column { needs: Needs::Udp, usual: true, ..named("udp_loss_ratio", "UDP loss", SHARE) };
     /// Their interarrival jitter (RFC 3550, section 6.4.1), mean over the window and the streams.
     UdpJitter = Column { needs: Needs::Udp, ..named("udp_jitter_ms", "UDP jitter", TIME) };
-    /// From the departure of a segment or UDP packet at the host whose data it is to the arrival of
+    /// From the departure of a segment or UDP packet at the host that has the data to the arrival of
     /// its last byte, in order, at the application: wire, proxy, hop and repairs; bytes that were
     /// sent again count from their first departure.
     EndDelayMean = named("end_delay_mean_ms", "Server to application, mean", TIME);

@@ -10,8 +10,8 @@ use lasthop_units::{Span, Time};
 #[derive(Clone, Debug)]
 pub struct HopMeter {
     channel: ChannelTime,
-    /// The same estimate for every law, and no law's own, or charts could not be compared. None for a wired hop, which has no channel
-    /// access whose cost could be estimated.
+    /// The same estimate for every law, and no law's own, or charts could not be compared. None for a wired hop, which
+    /// has no channel access and no cost of one to estimate.
     capacity: Option<Airtime>,
     /// It is one of several access points: what belongs to the hop as a whole cannot be told from one report.
     partial: bool,

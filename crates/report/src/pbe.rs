@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PbeAccount {
-    /// Senders: connections whose peer had the option in its SYN.
+    /// Senders: connections with the option in the peer's SYN.
     pub promised: u64,
     /// Senders: options that were read.
     pub options: u64,
     /// Senders: options that a later one had overtaken.
     pub overtaken: u64,
-    /// Receivers: connections whose peer had the option in its SYN.
+    /// Receivers: connections with the option in the peer's SYN.
     pub agreed: u64,
     /// Receivers: segments that had the option.
     pub written: u64,

@@ -728,7 +728,7 @@ impl Station {
     }
 }
 
-/// Kinds of streams whose packets are measured, not their connections.
+/// Kinds of streams that are measured by packets, not by connections.
 const UDP: &str = "udp";
 const PROBE: &str = "probe";
 const FETCH: &str = "fetch";

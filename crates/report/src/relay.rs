@@ -34,7 +34,7 @@ pub struct RelayedDevice {
     pub other: u64,
     /// Packets marked as having experienced congestion.
     pub marked: u64,
-    /// Packets whose way through the interface was measured; none where the driver tells D.
+    /// Packets that were measured on their way through the interface; none where the driver tells D.
     pub measured: u64,
     /// The largest D that was told to the program, microseconds.
     pub largest_us: u64,

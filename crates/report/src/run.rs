@@ -1,4 +1,4 @@
-//! Who ran where: the runs of an experiment and the circumstances of their making.
+//! The runs of an experiment and the circumstances of their making.
 //!
 //! [`RunInfo`] becomes `run.json`. Everything that may differ between two equal simulator runs (host, clock, duration)
 //! lives there, so that `result.json` can be compared byte by byte.
@@ -180,7 +180,7 @@ pub struct AgentAccount {
     pub longest_work_us: f64,
     /// How long windows took to open in the end, milliseconds.
     pub farewell_ms: f64,
-    /// Segments whose window was lowered.
+    /// Segments with a lowered window.
     pub rewritten: u64,
     /// Segments that passed untouched because nobody decided.
     pub unattended: u64,

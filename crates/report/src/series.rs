@@ -172,7 +172,7 @@ series! {
     UplinkFrames = of("station", "uplink_frames", "1/s");
 }
 
-/// Whom a series belongs to.
+/// What a series belongs to.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Entity {
     /// The hop as a whole.
@@ -193,7 +193,7 @@ pub enum Entity {
 pub struct Track {
     /// What it shows.
     pub kind: SeriesKind,
-    /// Whose.
+    /// What it belongs to.
     pub entity: Entity,
     /// One value a bin, the first bin beginning with the world; `None` where nothing was observed.
     pub values: Vec<Option<f64>>,

@@ -29,13 +29,13 @@ pub struct StreamInfo {
     pub name: String,
     /// What it is, as a scenario's `kind` says it; `bulk-udp` for UDP as fast as a regulator allows.
     pub kind: String,
-    /// The host whose data it is.
+    /// The host that has the data.
     pub from: String,
     /// The host that gets them.
     pub to: String,
     /// Which way it goes.
     pub direction: Direction,
-    /// The station whose figures it counts for; [`crate::NOBODY`] if none of its ends is one.
+    /// The station with the figures that it counts for; [`crate::NOBODY`] if none of its ends is one.
     pub station: Node,
 }
 

@@ -103,7 +103,7 @@ impl Summary {
         self.laws.get(law)?.get(&key)
     }
 
-    /// The laws that share the first place: the best by its mean, and those whose mean lies within the best one's
+    /// The laws that share the first place: the best by its mean, and those with a mean within the best one's
     /// confidence interval. Empty if that is all of them, or if there is only one law.
     pub fn leaders(&self, key: Key) -> Vec<&str> {
         let laws: Vec<(&str, &Estimate)> = self
@@ -131,7 +131,7 @@ fn estimates(figures: impl IntoIterator<Item = (Key, Vec<Figure>)>) -> BTreeMap<
 pub struct StreamSummary {
     /// What it is, as a scenario's `kind` says it.
     pub kind: String,
-    /// The host whose data it is.
+    /// The host that has the data.
     pub from: String,
     /// The host that gets them.
     pub to: String,

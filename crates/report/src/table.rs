@@ -208,7 +208,8 @@ fn fits(table: &str, width: usize) -> bool {
     table.lines().all(|line| line.chars().count() <= width)
 }
 
-/// A grid whose columns are spread over as many tables as it takes to stay within `width`; the first column is in all of them.
+/// A grid with its columns spread over as many tables as it takes to stay within `width`; the first column is in all of
+/// them.
 pub(crate) fn folded_grid(header: &[String], rows: &[Vec<String>], width: usize) -> String {
     let part = |columns: std::ops::Range<usize>| {
         let of = |cells: &[String]| cells[..1].iter().chain(&cells[columns.clone()]).cloned().collect::<Vec<_>>();

@@ -9,7 +9,7 @@ fn ms(n: u64) -> Time {
     Time::from_nanos(n * 1_000_000)
 }
 
-/// A run of `seconds` with two stations, whose every name is `name`.
+/// A run of `seconds` with two stations, with `name` as every name.
 fn run(law: &str, seed: u64, name: &str, seconds: u64) -> Run {
     let stations = [0, 1].map(|n| (Node(n), format!("{name}{n}")));
     let mut r = Recorder::new(Window { warm_up: ms(1000), end: ms(seconds * 1000) }, stations);
