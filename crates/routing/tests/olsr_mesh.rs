@@ -1,5 +1,5 @@
-//! OLSR nodes in meshes of discs: who is within reach hears, or loses a packet now and then. Routes are compared with those that
-//! breadth-first search finds on the true topology.
+//! OLSR nodes in meshes of discs: a node within reach hears, or loses a packet now and then. Routes are compared with
+//! those that breadth-first search finds on the true topology.
 
 use lasthop_routing::olsr::{Olsr, Params};
 use lasthop_units::{Seed, Span, Stream, Time};
@@ -60,7 +60,7 @@ struct Mesh {
     loss: f64,
     losses: Stream,
     now: Time,
-    /// Packets on their way: when they come, of whom, and to whom.
+    /// Packets on their way: when they come, from which node, and to which.
     flying: BTreeMap<(Time, u64), (usize, usize, Vec<u8>)>,
     serial: u64,
     /// Transmissions of TCs since they were counted last, and TCs made.
@@ -143,7 +143,7 @@ impl Mesh {
         self.reach[node].clear();
     }
 
-    /// Pairs of nodes whose route is not of the right number of hops, is missing or should not be, of all pairs.
+    /// Pairs of nodes with a route that is not of the right number of hops, is missing or should not be, of all pairs.
     fn wrong(&self) -> (usize, usize) {
         let (mut wrong, mut all) = (0, 0);
         for (number, node) in self.nodes.iter().enumerate().filter_map(|(number, node)| Some((number, node.as_ref()?)))

@@ -1,4 +1,4 @@
-//! Link sensing: who is heard, and who hears us.
+//! Link sensing: the nodes that are heard, and those that hear us.
 //! Source:     RFC 3626, sections 4.2.1 (link set), 7.1 (how HELLOs change it), 6.2 (what HELLOs say of it).
 //! Symbols:    L_ASYM_time -> `heard`, L_SYM_time -> `symmetric`, L_time -> `kept`, L_neighbor_iface_addr -> the map's key
 //! Deviations: no hysteresis (section 14, an option): one HELLO is enough.
@@ -121,7 +121,7 @@ impl Links {
         groups.into_iter().collect()
     }
 
-    /// Forgets links whose time is over.
+    /// Forgets links that are out of date.
     pub(super) fn expire(&mut self, now: Time) {
         self.0.retain(|_, link| link.kept > now);
     }

@@ -1,9 +1,10 @@
 //! OLSR: optimised link state routing for meshes.
 //! Source:     RFC 3626, sections 3.4, 6 to 10; wire formats in `lasthop_wire::olsr`.
 //!
-//! Nodes find their neighbours by HELLOs, which go one hop. From these a node learns who is two hops away, and chooses multipoint relays
-//! (MPRs) among its neighbours so that all those are reached. Relays tell the whole mesh by TCs for whom they forward; TCs are forwarded by
-//! relays alone. Neighbours, two-hop neighbours and TCs give the routes: the shortest by hops.
+//! Nodes find their neighbours by HELLOs, which go one hop. From these a node learns which nodes are two hops away, and
+//! chooses multipoint relays (MPRs) among its neighbours so that all those are reached. Relays tell the whole mesh by
+//! TCs for which nodes they forward; TCs are forwarded by relays alone. Neighbours, two-hop neighbours and TCs give the
+//! routes: the shortest by hops.
 //!
 //! [`Olsr`] is one node. It owns no socket and no clock:
 //!
@@ -92,7 +93,7 @@ pub struct Olsr {
     stream: Stream,
     links: Links,
     two_hop: TwoHop,
-    /// Who has chosen this node as relay, and until when that holds.
+    /// The nodes that have chosen this one as relay, and until when that holds.
     selectors: BTreeMap<Ipv4Addr, Time>,
     topology: Topology,
     duplicates: Duplicates,
@@ -130,7 +131,7 @@ struct Stale {
 }
 
 impl Olsr {
-    /// A node whose interface has the address `own`. It draws jitter and its first numbers from `stream`.
+    /// A node with the address `own` on its interface. It draws jitter and its first numbers from `stream`.
     ///
     /// # Errors
     /// [`ParamsError`].
@@ -397,7 +398,8 @@ impl Olsr {
         self.message(kind::HELLO, self.params.neighbour_hold, 1, &body)
     }
 
-    /// Whom this node forwards for. It goes on to say that it is nobody until what was said before is forgotten everywhere.
+    /// The nodes that this one forwards for. It goes on to say that there are none until what was said before is
+    /// forgotten everywhere.
     fn tc(&mut self, now: Time) -> Vec<u8> {
         self.told = Some(now);
         let next = now + self.params.tc_interval.saturating_sub(self.jitter());

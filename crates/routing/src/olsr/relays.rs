@@ -54,7 +54,7 @@ pub fn select(
         choose(via, &mut covered);
     }
 
-    // Who covers nobody whom no other covers is not needed; the least willing go first.
+    // A relay is not needed if others cover all nodes that it covers; the least willing go first.
     let mut order: Vec<(Willingness, Ipv4Addr)> = relays.iter().map(|via| (neighbours[via], *via)).collect();
     order.sort_unstable();
     for (_, via) in order.into_iter().filter(|(willingness, _)| *willingness < Willingness::ALWAYS) {

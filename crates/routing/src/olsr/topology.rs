@@ -35,7 +35,7 @@ pub(super) struct Heard {
 }
 
 impl Topology {
-    /// A TC of `last` says for whom it forwards; valid `until` then.
+    /// A TC of `last` says for which nodes it forwards; valid `until` then.
     pub(super) fn hear(&mut self, last: Ipv4Addr, tc: &TopologyControl, until: Time) -> Heard {
         let mut heard = Heard::default();
         if let Some(known) = self.by_last.get(&last) {
@@ -70,7 +70,7 @@ impl Topology {
         heard
     }
 
-    /// Those for whom a node forwards.
+    /// The nodes that a node forwards for.
     pub(super) fn of(&self, last: Ipv4Addr) -> impl Iterator<Item = Ipv4Addr> {
         self.by_last.get(&last).into_iter().flat_map(|known| known.neighbours.keys().copied())
     }

@@ -44,7 +44,7 @@ impl TwoHop {
         self.0.len() < before
     }
 
-    /// Forgets what those have said who are no neighbours. True if there was something.
+    /// Forgets what nodes have said that are no neighbours. True if there was something.
     pub(super) fn keep_of<T>(&mut self, neighbours: &BTreeMap<Ipv4Addr, T>) -> bool {
         let before = self.0.len();
         self.0.retain(|(via, _), _| neighbours.contains_key(via));
