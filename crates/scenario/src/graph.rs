@@ -39,7 +39,7 @@ pub enum HostRole {
 pub struct Link {
     /// What it is.
     pub medium: Medium,
-    /// Whose interface each node of it is; `None` for a node that is nobody's, such as a neighbouring BSS.
+    /// The host of each of its nodes; `None` for a node that is no host's, such as a neighbouring BSS.
     pub ends: Vec<Option<HostId>>,
 }
 

@@ -45,8 +45,8 @@ impl Scenario {
     }
 }
 
-/// Messages of what is not TOML at most. Who writes a scenario makes few such errors; a file of another kind has one on every
-/// line.
+/// Messages of what is not TOML at most. The writer of a scenario makes few such errors; a file of another kind has one
+/// on every line.
 const MOST_ERRORS: usize = 3;
 
 /// The raw tables of a document. What is not TOML is reported, and nothing else then: after an error of syntax the

@@ -136,7 +136,7 @@ impl Scenario {
         &self.stations
     }
 
-    /// Places of the stations whose TCP keeps the queue in the station small, rising.
+    /// Places of the stations with a TCP that keeps the queue in the station small, rising.
     pub fn small_queues(&self) -> &[usize] {
         &self.small_queues
     }
@@ -454,7 +454,7 @@ impl Hop {
         }
     }
 
-    /// The access point's queue towards the stations; `None` for a cell, whose base station has one of its own kind.
+    /// The access point's queue towards the stations; `None` for a cell: its base station has one of its own kind.
     pub fn queue(&self) -> Option<Queue> {
         match self {
             Hop::Wired(hop) => Some(Queue::Stations(queue::Kind::Fifo { packets: hop.down.queue_packets })),
@@ -513,7 +513,7 @@ pub struct TraceHop {
 pub struct Stream {
     /// Its place in [`Scenario::streams`].
     pub number: usize,
-    /// The host whose data it is.
+    /// The host that has the data.
     pub from: HostId,
     /// The host that receives it.
     pub to: HostId,

@@ -69,7 +69,7 @@ pub struct Scenario {
     pub(crate) measures: Vec<Key>,
 }
 
-/// A section of a file becomes a field here: who adds one edits this file and `raw/mod.rs`.
+/// A section of a file becomes a field here: a new one needs an edit of this file and of `raw/mod.rs`.
 pub(crate) fn scenario(name: &str, mut raw: raw::Scenario, cx: &mut Context) -> Option<Scenario> {
     raw.station.value = raw.station.value.map(|stations| spelled_out(stations, cx));
     let title = title(&raw.title, cx);
@@ -301,7 +301,7 @@ fn mesh_routing(raw: &raw::Scenario) -> Option<raw::MeshRouting> {
     if wifi.mesh.given { wifi.mesh.get()?.routing.get() } else { None }
 }
 
-/// Places of the stations whose TCP keeps the queue in the station small.
+/// Places of the stations with a TCP that keeps the queue in the station small.
 fn small_queues(raw: &raw::Scenario) -> Vec<usize> {
     let stations = raw.station.get().unwrap_or_default();
     let wanted = stations.iter().enumerate().filter(|(_, station)| station.tcp_small_queues.get() == Some(true));
@@ -449,7 +449,7 @@ fn measures(
         Needs::Uploads => Some(("bulk", streams.iter().any(|stream| is_bulk(stream) && goes_up(stream)))),
     };
     if !entry.given {
-        // Who asks for an index of one station gets to hear that there is none; nobody else misses it.
+        // A file that asks for an index of one station gets to hear that there is none; no other misses it.
         let served: BTreeSet<(HostId, HostId)> =
             streams.iter().filter(|s| is_bulk(s)).map(|stream| (stream.from, stream.to)).collect();
         let yields = |key: &Key| match key.column().needs {

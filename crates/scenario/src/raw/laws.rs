@@ -219,7 +219,7 @@ impl Read for Part {
     }
 }
 
-/// The laws of those who name none.
+/// The laws where none is named.
 const DEFAULT_AGENT: &str = "oal";
 const DEFAULT_REGULATOR: &str = "aggregation";
 const FRAMES: &str = "frames";

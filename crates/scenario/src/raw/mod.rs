@@ -207,13 +207,14 @@ table! {
     /// An 802.11 BSS: an access point and its stations on one channel. All of them hear each other, unless a station is
     /// `hidden-from` others. Further access points may be on other channels.
     WifiHop {
-        /// The amendment whose PHY and MAC the BSS uses.
+        /// The BSS uses the PHY and MAC of this amendment.
         required standard: Standard,
         /// 802.11g: which of its rates access point and stations have, and a rate control chooses from. Without it:
         /// `"ofdm"`.
         optional rate_set: RateSet,
-        /// Number of the primary channel. It decides the band, and so the short interframe space, and who hears the
-        /// `[[access-point]]`s and neighbours of other channels: nobody. Without it: 1 for 802.11g, 36 for the others.
+        /// Number of the primary channel. It decides the band, and so the short interframe space, and that no node
+        /// hears the `[[access-point]]`s and neighbours of other channels. Without it: 1 for 802.11g, 36 for the
+        /// others.
         optional channel: u64,
         /// Channel width: 20 MHz for a and g, 20 or 40 MHz for n and for ax at 2.4 GHz, 20 to 160 MHz for ac and ax.
         default("\"20 MHz\"") width: Quantity<Hertz>,
@@ -359,13 +360,15 @@ table! {
 }
 
 table! {
-    /// Who hears whom in a mesh.
+    /// Which nodes hear each other in a mesh.
     Mesh {
         /// How far apart two nodes may be that decode each other's frames.
         required range: Quantity<Metres>,
-        /// How far apart two nodes may be that sense each other's frames as a busy medium, and whose frames destroy each other. Without it: `range`.
+        /// How far apart two nodes may be that sense each other's frames as a busy medium, so that their frames destroy
+        /// each other. Without it: `range`.
         optional carrier_sense_range: Quantity<Metres>,
-        /// How far apart two nodes may be whose frames destroy each other though they are not sensed. Without it: `carrier-sense-range`.
+        /// How far apart two nodes may be that destroy each other's frames though they do not sense them. Without it:
+        /// `carrier-sense-range`.
         optional interference_range: Quantity<Metres>,
         /// Where the access point stands: two coordinates.
         default("[\"0 m\", \"0 m\"]") position: Vec<Quantity<Metres>>,
@@ -433,8 +436,8 @@ table! {
         /// ath9k keeps). 0: as many packets as the airtime limits let through, which the firmware aggregates by itself
         /// (as with ath10k and mt76).
         optional hardware_aggregates: u64,
-        /// `fq-codel-airtime`: target 50 ms, interval 300 ms and no marks for a station whose expected throughput is below
-        /// 6 Mbit/s times the number of stations, as Linux had it from 4.8 to 6.15 (default false).
+        /// `fq-codel-airtime`: target 50 ms, interval 300 ms and no marks for a station with an expected throughput
+        /// below 6 Mbit/s times the number of stations, as Linux had it from 4.8 to 6.15 (default false).
         optional relax_slow: bool,
         /// `fq-codel`: packets that the driver holds of an access class, unacknowledged ones included (default 123, as ath9k
         /// does).
@@ -464,8 +467,8 @@ table! {
         optional rate: Quantity<Rate>,
         /// Wi-Fi: probability that one MPDU is lost to noise, between 0 and 1. Collisions come on top.
         default("0") mpdu_error_rate: f64,
-        /// Wi-Fi: who chooses the rate. `ideal` and `minstrel` choose among all MCS of up to `nss` streams, `arf` and `aarf`
-        /// among the rates of 802.11a and g; none of them takes `mcs`, `mcs-trace` or `rate`.
+        /// Wi-Fi: what chooses the rate. `ideal` and `minstrel` choose among all MCS of up to `nss` streams, `arf` and
+        /// `aarf` among the rates of 802.11a and g; none of them takes `mcs`, `mcs-trace` or `rate`.
         default("\"fixed\"") rate_control: RateControl,
         /// Wi-Fi: mean signal-to-noise ratio over the channel, both ways. MPDUs are then lost by it (NIST error model);
         /// without it and the next three keys, only by `mpdu-error-rate`.
@@ -478,13 +481,13 @@ table! {
         /// In place of `distance`, over time: a list of `{ at = "2 s", distance = "8 m" }`, the first at 0 s, or the path of a
         /// CSV file with the columns `at_s,distance_m`, relative to the scenario; in between the station walks at constant
         /// speed. What changes is its signal-to-noise ratio, and with it its losses and the rate that a rate control
-        /// chooses; who hears it does not: `hidden-from` and the `reach` keys hold for the whole run.
+        /// chooses; which nodes hear it does not: `hidden-from` and the `reach` keys hold for the whole run.
         optional walk: Trace<WalkPoint>,
         /// In a mesh: where it stands, as two coordinates.
         optional position: Vec<Quantity<Metres>>,
         /// In a mesh with `capture`, in place of `position`: where it walks, as a list of `{ at = "20 s", position = ["5 m", "10 m"] }`, the first at
-        /// 0 s; in between at constant speed in a straight line. What changes is its signal-to-noise ratios; who hears it at all, by `range` and
-        /// the other ranges, is as where the two come nearest to each other.
+        /// 0 s; in between at constant speed in a straight line. What changes is its signal-to-noise ratios; which
+        /// nodes hear it at all, by `range` and the other ranges, is as where the two come nearest to each other.
         optional path: Vec<PathPoint>,
         /// Block fading about the mean signal-to-noise ratio.
         optional fading: Fading,
@@ -668,8 +671,8 @@ table! {
     Traffic {
         /// What it is.
         required kind: TrafficKind,
-        /// Name of the host whose data it is: `"server"`, a station, a `[[host]]`, `"ap"`, or `"each"` for one such stream from
-        /// every station.
+        /// Name of the host that has the data: `"server"`, a station, a `[[host]]`, `"ap"`, or `"each"` for one such
+        /// stream from every station.
         default("\"server\"") from: String,
         /// Name of the host that receives it, or `"each"` for one such stream to every station.
         required to: String,

@@ -53,8 +53,8 @@ words! {
     MeshRouting {
         /// They are the shortest by hops from the beginning on.
         Static = "static",
-        /// The nodes find them by OLSR (RFC 3626, with its times), whose packets cross the hop as group frames: in the simulator only. There is no way to
-        /// anybody in the first seconds.
+        /// The nodes find them by OLSR (RFC 3626, with its times). Its packets cross the hop as group frames: in the
+        /// simulator only. There is no way to anybody in the first seconds.
         Olsr = "olsr",
     }
 }
@@ -171,7 +171,7 @@ foreign_words! {
 }
 
 words! {
-    /// Who chooses the rate of each frame.
+    /// What chooses the rate of each frame.
     RateControl {
         /// Nobody: the MCS or rate that the station is given.
         Fixed = "fixed",

@@ -118,7 +118,7 @@ macro_rules! need {
     };
 }
 
-/// Declares a public enum whose variants are written as fixed words.
+/// Declares a public enum with variants that are written as fixed words.
 macro_rules! words {
     ($(#[doc = $doc:literal])* $name:ident { $( $(#[doc = $word_doc:literal])* $variant:ident = $word:literal, )* }) => {
         $(#[doc = $doc])*

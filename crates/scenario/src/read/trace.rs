@@ -133,7 +133,7 @@ fn here<V>(value: V, at: At) -> Entry<V> {
     Entry { value: Some(value), at, given: true }
 }
 
-/// A number whose unit its column names.
+/// A number. Its column names the unit.
 ///
 /// # Errors
 /// What is wrong with it.

@@ -127,7 +127,7 @@ impl<T: Read> Read for Vec<T> {
     }
 }
 
-/// A table whose keys are names, in the order of the file.
+/// A table with names as keys, in the order of the file.
 #[derive(Clone, Debug)]
 pub(crate) struct Named<T>(pub Vec<(String, T)>);
 
@@ -142,7 +142,8 @@ impl<T: Read> Read for Named<T> {
         let read: Vec<Option<(String, T)>> = entries
             .into_iter()
             .map(|(name, value)| {
-                // The escapes of JSON are escapes of TOML, too, whose own writer may choose a string of several lines, which no key can be.
+                // The escapes of JSON are escapes of TOML, too. TOML's own writer may choose a string of several lines,
+                // which no key can be.
                 let quoted = serde_json::Value::from(name.get_ref().as_ref()).to_string();
                 T::read(value, &at.child(&quoted, value.span()), cx).map(|table| (name.get_ref().to_string(), table))
             })

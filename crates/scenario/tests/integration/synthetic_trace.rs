@@ -21,7 +21,7 @@ fn normal(chance: &mut Stream) -> f64 {
     (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos()
 }
 
-/// 30 s of deliveries whose rate begins in the middle.
+/// 30 s of deliveries with a rate that begins in the middle.
 fn synthetic(name: &str) -> DeliveryTrace {
     let mut chance = Seed(1).stream(name);
     let (mut rate, mut out, mut stamps) = (MOST / 2.0, false, Vec::new());

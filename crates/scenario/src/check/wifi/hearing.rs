@@ -1,5 +1,5 @@
-//! Who hears whom: everybody, but for what `reach-ap`, `reach-stations` and `hidden-from` take away. An access point and its
-//! stations hear each other in any case.
+//! Which nodes hear each other: all, but for what `reach-ap`, `reach-stations` and `hidden-from` take away. An access
+//! point and its stations hear each other in any case.
 
 use crate::check::unknown_name;
 use crate::read::{Context, Entry};

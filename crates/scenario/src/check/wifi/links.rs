@@ -1,4 +1,4 @@
-//! Radio conditions of a station, and who chooses its rates.
+//! Radio conditions of a station, and what chooses its rates.
 
 use super::{Air, rates};
 use crate::check::trace;

@@ -1,4 +1,4 @@
-//! A mesh: who hears whom follows from where nodes stand.
+//! A mesh: which nodes hear each other follows from where they stand.
 
 use super::links;
 use super::places::{self, Places};

@@ -142,7 +142,7 @@ pub(super) fn hop(hop: &raw::WifiHop, raw: &raw::Scenario, run: Run, cx: &mut Co
     params.validate().map_err(|error| cx.impossible(&hop.place, error.to_string(), "change what it names")).ok()
 }
 
-/// Who hears whom, when those of other channels do not.
+/// Which nodes hear each other, when those of other channels do not.
 fn separated(
     mut reach: ReachMatrix,
     raw: &raw::Scenario,
