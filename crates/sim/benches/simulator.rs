@@ -96,8 +96,8 @@ const CHAIN_HOPS: u64 = 5;
 /// One packet at 24 Mbit/s over an idle channel: interframe space, mean backoff, frame and acknowledgement.
 const CHAIN_EXCHANGE_S: f64 = 681.5e-6;
 
-/// Fifty nodes of 802.11a at 24 Mbit/s in rows of ten, 60 m apart, whose routes OLSR finds, and a flow of Adaptive ATP from each of the first 32 stations to the
-/// one that is 17 further on.
+/// Fifty nodes of 802.11a at 24 Mbit/s in rows of ten, 60 m apart, with routes that OLSR finds, and a flow of Adaptive
+/// ATP from each of the first 32 stations to the one that is 17 further on.
 fn mesh() -> Scenario {
     let mut text = format!(
         r#"

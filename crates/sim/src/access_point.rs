@@ -31,7 +31,7 @@ impl Agent {
         Agent { radio, rewriter: Rewriter::new(FLOWS), law, segments, targets: Vec::new() }
     }
 
-    /// Shows the law a segment of a known flow, whose downlink direction has this key.
+    /// Shows the law a segment of a known flow with this key in its downlink direction.
     fn show(&mut self, forwarded: &Forwarded<'_>, way: Way, key: FlowKey) {
         let Payload::Tcp { header, .. } = &forwarded.packet.payload.content else { return };
         if header.flags.intersects(Flags::SYN | Flags::RST) {

@@ -22,7 +22,7 @@ pub(crate) struct Connection {
     receiver: Receiver,
     from: HostId,
     to: HostId,
-    /// The station whose figures it counts for.
+    /// The station that it counts for in figures.
     node: Node,
     /// Payload that the receiver's application had when it last looked.
     seen: Bytes,
@@ -41,7 +41,7 @@ pub(crate) enum End {
 }
 
 impl Connection {
-    /// The connection of a bulk stream whose sender has this law; its receiver has what is set of it.
+    /// The connection of a bulk stream with this law at its sender; its receiver has what is set of it.
     pub(crate) fn open(
         now: Time,
         stream: &Stream,
@@ -108,7 +108,7 @@ pub(crate) fn flow(source: usize) -> FlowId {
 }
 
 impl World {
-    /// A bulk stream begins whose sender speaks ATP.
+    /// A bulk stream over ATP begins.
     pub(crate) fn open_atp(&mut self, source: usize, stream: &Stream, node: Node) {
         let law = &self.senders[stream.from.index()];
         let connection = Connection::open(self.now, stream, node, law, self.seed);

@@ -56,13 +56,13 @@ pub enum App {
 pub struct Opening {
     /// Its number among all of the world.
     pub number: usize,
-    /// Whose data it carries.
+    /// The host that sends the data.
     pub from: HostId,
-    /// Who gets them.
+    /// The host that gets them.
     pub to: HostId,
     /// Links between the two.
     pub hops: u32,
-    /// The station whose figures it counts for.
+    /// The station that it counts for in figures.
     pub node: Node,
     /// The stream that it belongs to.
     pub stream: usize,
@@ -83,9 +83,9 @@ pub struct Connection {
     caller: transport::Connection,
     /// Where each end is: the answerer's host, the caller's.
     hosts: [HostId; 2],
-    /// Whose data it carries.
+    /// The end that sends the data.
     data: End,
-    /// The station whose figures it counts for.
+    /// The station that it counts for in figures.
     pub node: Node,
     /// The stream that it belongs to.
     pub stream: usize,
@@ -165,7 +165,7 @@ impl Connection {
             destination_port: port,
             protocol: IPPROTO_TCP,
         };
-        // An end whose peer's sender wants to be told of its cell has the law that tells.
+        // An end has the law that tells if its peer's sender wants to be told of its cell.
         let tells = |peer: HostId| {
             let law = Some(&senders[peer.index()])
                 .filter(|law| law.transport() == Transport::ReceiverFeedback)?

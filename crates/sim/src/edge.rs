@@ -1,4 +1,5 @@
-//! The world's side of the edge proxy and of the stations' agents: who is woken when, and what passes between them.
+//! The world's side of the edge proxy and of the stations' agents: which of them is woken when, and what passes between
+//! them.
 
 use crate::agenda::Component;
 use crate::connection::{End, Via};
@@ -22,7 +23,7 @@ pub(crate) struct Edge {
     /// Where they stand.
     host: HostId,
     first: u32,
-    /// Connections of each station whose data is still to come.
+    /// Connections of each station with data that is still to come.
     open: Vec<usize>,
 }
 

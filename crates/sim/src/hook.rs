@@ -16,7 +16,7 @@ pub struct Forwarded<'p> {
     pub at: Time,
     /// Where it came in, or where it leaves.
     pub interface: Interface,
-    /// The node at the other end: whom it came from, or whom it goes to.
+    /// The node at the other end: the one it came from, or the one it goes to.
     pub beside: Node,
     /// The TCP connection that it is of, in its direction.
     pub key: Option<FlowKey>,

@@ -36,7 +36,7 @@ pub enum Carrier {
 pub struct Link {
     /// Its model.
     pub carrier: Carrier,
-    /// Whose interface each node is.
+    /// The host of each node.
     pub hosts: Vec<Option<HostId>>,
     /// Nodes 1 to this many are stations of a last hop.
     pub stations: usize,

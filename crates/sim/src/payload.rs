@@ -44,7 +44,7 @@ pub enum Payload {
     },
     /// A packet of an ATP connection, either way.
     Atp {
-        /// The source whose connection it is.
+        /// The source that has the connection.
         source: u32,
         /// The packet.
         packet: Box<atp::Packet>,

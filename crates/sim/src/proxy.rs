@@ -376,7 +376,7 @@ impl Lane {
                 }
             }
         }
-        // Whose turn it was keeps its place.
+        // The stream that had its turn keeps its place.
         waiting.into_iter().rev().for_each(|stream| self.ready.push_front(stream));
         taken
     }

@@ -1,4 +1,4 @@
-//! The middleware on a station: it bounds the windows of the station's own uploads and counts who else sends.
+//! The middleware on a station: it bounds the windows of the station's own uploads and counts other sending terminals.
 
 use crate::agenda::Component;
 use crate::net::Net;

@@ -56,7 +56,7 @@ pub struct World {
     stations: Vec<Option<Node>>,
     /// Stations that keep the queues of their connections small.
     small_queues: BTreeSet<Node>,
-    /// Whose a packet is that such a station, or a terminal, has sent, by its flow's hash.
+    /// The connection and end that a packet of such a station, or of a terminal, belongs to, by its flow's hash.
     senders_of: BTreeMap<(Node, u32), (usize, End)>,
     pub(crate) sources: Vec<Source>,
     pub(crate) connections: Vec<Connection>,
@@ -189,7 +189,7 @@ impl World {
         self.hooks[host.index()].push(hook);
     }
 
-    /// From now on takes no figures from what drivers report: for those who only want what hooks see.
+    /// From now on takes no figures from what drivers report: for callers that only want what hooks see.
     pub fn without_meters(&mut self) {
         self.meters.clear();
     }
@@ -453,7 +453,7 @@ impl World {
         }
     }
 
-    /// The station whose figures a stream counts for.
+    /// The station that a stream counts for in figures.
     fn concerned(&self, stream: &lasthop_scenario::Stream) -> Node {
         let station = |host: HostId| self.stations[host.index()];
         station(stream.to).or(station(stream.from)).unwrap_or(NOBODY)
@@ -523,7 +523,7 @@ impl World {
             return;
         }
         let step = self.net.next(from, to);
-        // Who knows no way yet will find one over the last hop.
+        // A host without a route yet will find one over the last hop.
         if step.map_or(!self.routers.is_empty(), |step| usize::from(step.link) == self.last_hop) {
             if small {
                 self.connections[number].end(end).set_small_queue(Some(SmallQueue::WIFI));

@@ -1,4 +1,5 @@
-//! Traffic that comes and goes in less time than the regulator's slots: who comes has its share at once, and what it leaves is the others'.
+//! Traffic that comes and goes in less time than the regulator's slots: a station that comes has its share at once, and
+//! what it leaves is the others'.
 
 use crate::support;
 
@@ -66,7 +67,7 @@ fn simultaneous_calls_leave_a_download_its_cubic_throughput() {
             let [used, fetch, delay] =
                 [Key::Throughput, Key::FetchP50, Key::HopDelayP95].map(|key| value(&ours, key) / value(&cubic, key));
             eprintln!("{count} of {size}, seed {seed}: {used:.3} of CUBIC's, fetch {fetch:.3}, p95 {delay:.3}");
-            // By who is there at the moment: 0.33 of 25 stations', 0.98 of ten.
+            // By the stations that are active at the moment: 0.33 of 25 stations', 0.98 of ten.
             assert!(used >= 0.95 && fetch < 0.3 && delay < 0.4, "{count}, seed {seed}: {used} {fetch} {delay}");
         }
     }

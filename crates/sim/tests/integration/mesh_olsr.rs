@@ -1,4 +1,4 @@
-//! Meshes whose routes come from OLSR, beside the same with static routes.
+//! Meshes with routes from OLSR, beside the same with static routes.
 
 use crate::support;
 
@@ -27,7 +27,7 @@ fn rate(text: &str, law: &str, seed: u64) -> f64 {
 #[test]
 fn flows_cross_a_mesh_that_has_found_its_routes() {
     // OLSR sends some hundred octets a second. Its group frames are not acknowledged: where they collide with data of hidden nodes, links are
-    // believed lost for a while, which CUBIC, who fills the air, makes worse for itself than ATP does.
+    // believed lost for a while, which CUBIC, as it fills the air, makes worse for itself than ATP does.
     for (law, least) in [("cubic", 0.3), ("atp", 0.7)] {
         let mean = |routing: &str| (1..=4).map(|seed| rate(&chain(3, routing), law, seed)).sum::<f64>() / 4.0;
         let (given, found) = (mean(""), mean(", routing = \"olsr\""));

@@ -1,4 +1,5 @@
-//! TCP over chains and hidden links against ns-3 3.37 (reference data S4): the scenes whose UDP rows `lasthop-radio`'s `multihop` has.
+//! TCP over chains and hidden links against ns-3 3.37 (reference data S4): the scenes that `lasthop-radio`'s `multihop`
+//! has the UDP rows of.
 //!
 //! NewReno, segments of 1448 octets, 802.11a at 6 Mbit/s, MAC queues of 100 packets, 3 to 15 s of a run measured (the stack: to 23 s). The rule: goodput
 //! within 3 % up to two hops, beyond within 10 % or two standard errors of ns-3's mean; of the stack the outer flows within 3 %, the one in the middle

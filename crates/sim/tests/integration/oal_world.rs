@@ -7,7 +7,7 @@ use oal::{World, run};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Of what the paper prints (mean 6.8 %; p50 3.5, p90 33, p99 77 %): bounds that the design allows (`second-reading/oal.md`).
+/// Bounds around what the paper prints (mean 6.8 %; p50 3.5, p90 33, p99 77 %).
 const BOUNDS: [(&str, Range<f64>); 4] =
     [("mean", 5.8..7.8), ("p50", 2.5..4.5), ("p90", 25.0..40.0), ("p99", 65.0..85.0)];
 /// What entered within half a second before the end may be lost later.

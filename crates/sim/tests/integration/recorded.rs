@@ -1,4 +1,4 @@
-//! TCP over recorded cellular links, against what the kernel's did over mahimahi (reference data, `traces/README.md`).
+//! TCP over recorded cellular links, against what the kernel's did over mahimahi (reference data, `traces/`).
 //!
 //! 20 ms of propagation each way, one download of 60 s, a send buffer of 4 MB, two queues: infinite, and 250
 //! packets. Compared are the share of the opportunities' octets that packets took, each with 4 octets more than its length, and the

@@ -120,8 +120,8 @@ fn the_data_rate_is_told_from_when_packets_were_sent() {
     // Of frames of up to 3 packets this says little: it rests on the one slot of 45 in which a rate is known. In sets of other
     // seeds 2 to 11 % of such slots have one, which is 2 to 38 % off in the mean.
     assert!(single.0 <= 0.15, "{single:?}");
-    // Who never says that it knows is never wrong. At most half of what these seeds show, and below every one of eight sets of
-    // other seeds: there it is 9 to 15 % of all slots.
+    // An estimator that never says that it knows is never wrong. At most half of what these seeds show, and below every
+    // one of eight sets of other seeds: there it is 9 to 15 % of all slots.
     let least = [
         ("all", all, 0.06),
         ("whole", whole, 0.08),
@@ -138,7 +138,7 @@ fn the_data_rate_is_told_from_when_packets_were_sent() {
     assert!(lossy.2 <= 0.1, "{lossy:?}");
 }
 
-/// Who would train again finds what is in use.
+/// Training again finds what is in use.
 #[test]
 fn training_gives_the_coefficients_in_use() {
     let Some(samples) = Samples::simulated().with_captures(0) else { return };
@@ -192,7 +192,7 @@ fn only_the_real_captures_records_are_arrival_times() {
     }
 }
 
-/// Traces of cases whose frames are handed up whole, changed by `change`.
+/// Traces of cases with frames that are handed up whole, changed by `change`.
 fn robust(change: impl Fn(&mut Case)) -> Errors {
     let cases = HELD_OUT.map(Case::draw).filter(|case| !case.early).take(60);
     let slots: Vec<Slot> = cases
@@ -215,7 +215,7 @@ fn frames_handed_up_together_are_taken_for_one() {
         errors.push(found);
     }
     assert!(errors[..2].iter().all(|errors| errors.mean <= 0.15 && errors.known > 0.9), "{errors:?}");
-    // Never too few: who believes it sends less, not more.
+    // Never too few: a law that believes it sends less, not more.
     assert!(errors.iter().all(|errors| errors.bias > -0.05), "{errors:?}");
     assert!(errors[2..].windows(2).all(|pair| pair[0].bias < pair[1].bias), "{errors:?}");
 }

@@ -1,4 +1,4 @@
-//! Traffic between any two hosts: what arrives, and whose figures it counts for.
+//! Traffic between any two hosts: what arrives, and which station's figures it counts for.
 
 use crate::support;
 
@@ -136,7 +136,7 @@ fn a_call_is_no_download_and_has_figures_of_its_own() {
 
 #[test]
 fn equal_sources_share_a_full_queue() {
-    // Three loads of 8 Mbit/s to one station whose cable carries 10.
+    // Three loads of 8 Mbit/s to one station with a cable that carries 10.
     let one = traffic("udp", "server", "sofa") + "rate = \"8 Mbit/s\"\n";
     let record = simulate(&parse(&scenario(&one.repeat(3))), "cubic", 1);
     for name in ["udp server to sofa", "udp server to sofa #2", "udp server to sofa #3"] {

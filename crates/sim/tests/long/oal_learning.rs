@@ -79,7 +79,8 @@ fn threshold(limit: Span) -> impl FnMut(&Item) -> LossClass {
     }
 }
 
-/// What the station's last item was whose horizon had been over for so long. With no time for repairs that is more than can be known.
+/// What the station's last item was of those with a horizon that had been over for so long. With no time for repairs
+/// that is more than can be known.
 fn persistence(items: &[Item], repair: Span) -> impl FnMut(&Item) -> LossClass + '_ {
     move |item| {
         let before = items.partition_point(|other| other.at < item.at);

@@ -15,7 +15,7 @@ fn a_fast_station_keeps_its_rate_with_a_queue_of_one_round() {
     let scenario = edited("aggregation/one-station.toml", &lengths);
     for seed in SEEDS {
         let (ours, cubic) = (simulate(&scenario, "regulator", seed), simulate(&scenario, "cubic", seed));
-        // The requirements for three streams at MCS 9.
+        // The requirements for three streams at MCS 9.
         assert!(value(&ours, Key::HopDelayMean) <= 1.0, "seed {seed}: {:?}", ours.figures);
         assert!(value(&ours, Key::FrameInterval) <= 0.75, "seed {seed}: {:?}", ours.figures);
         assert!(value(&ours, Key::Throughput) >= 0.9 * value(&cubic, Key::Throughput), "seed {seed}");
@@ -140,7 +140,7 @@ fn a_fast_station_without_root_keeps_rate_and_a_short_queue() {
     let scenario = edited("aggregation/timestamps-one-station.toml", &lengths);
     let (plain, ours) = (simulate(&scenario, "radiotap-10", 1), simulate(&scenario, "timestamps-10", 1));
     assert!(value(&ours, Key::Throughput) >= (1.0 - ERROR) * value(&plain, Key::Throughput), "{:?}", ours.figures);
-    // The bounds for three streams at MCS 9, by what an estimate of frames may be wrong.
+    // The required bounds for three streams at MCS 9, widened by the error that an estimate of frames may have.
     assert!(value(&ours, Key::HopDelayMean) <= (1.0 + ERROR) * 1.0, "{:?}", ours.figures);
     assert!(value(&ours, Key::FrameInterval) <= (1.0 + ERROR) * 0.75, "{:?}", ours.figures);
     // Told from what it is sent alone: 1170 Mbit/s on the air.

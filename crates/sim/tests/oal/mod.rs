@@ -13,7 +13,7 @@ use lasthop_wire::FlowKey;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// A world whose hop carries about as much as its name says, and loses.
+/// A world with a hop that carries about as much as its name says, and loses.
 pub struct World {
     pub name: &'static str,
     pub seconds: u64,
@@ -47,7 +47,7 @@ pub fn worlds() -> [World; 3] {
     ]
 }
 
-/// A world whose queue overflows and whose radio gives packets up, too.
+/// A world with a queue that overflows and a radio that gives packets up, too.
 pub fn lossy() -> World {
     let mcs = "mcs = 6\nmpdu-error-rate = 0.1";
     let lossy = world("lossy", 30, ("40 MHz", mcs, 40), (8, "300 kB"));
@@ -161,7 +161,7 @@ impl Hook for Truth {
     }
 }
 
-/// Runs a world with nobody who acts.
+/// Runs a world without an acting law.
 pub fn run(world: &World, seed: u64) -> Run {
     let scenario = world.scenario();
     let law = scenario.law("cubic").expect("it has it");

@@ -96,7 +96,7 @@ pub fn regulator(target: &str) -> String {
     regulated("regulator", &format!("target = \"{target}\""))
 }
 
-/// A law of CUBIC through a proxy whose regulator is told this.
+/// A law of CUBIC through a proxy with a regulator that is told this.
 pub fn regulated(law: &str, told: &str) -> String {
     format!("[laws.{law}]\nsender = \"cubic\"\nregulator = {{ {told} }}\n")
 }
