@@ -1,11 +1,12 @@
 //! Being on time: waking a little early and watching the clock for the rest, within a budget.
 //!
 //! A sleeping thread comes late by what the timer interrupt, the processor's wake-up and the scheduler take: a few microseconds
-//! on bare metal, tens of them in a virtual machine. Who wakes that much early and watches the clock is on time. How much that
-//! is, the thread learns from its own wake-ups, so that a machine that wakes fast does not pay for one that does not.
-//! A real-time thread that watched all the time would be throttled by the kernel and starve everything else on its processor;
-//! hence the budget, which is a share of the time that the thread does not need for its work: the busier it is, the less it watches.
-//! Watching happens here, up to the moment, and not in rounds through the caller's work, which would count for nothing.
+//! on bare metal, tens of them in a virtual machine. A thread that wakes that much early and watches the clock is on
+//! time. How much that is, the thread learns from its own wake-ups, so that a machine that wakes fast does not pay for
+//! one that does not. A real-time thread that watched all the time would be throttled by the kernel and starve
+//! everything else on its processor; hence the budget, which is a share of the time that the thread does not need for
+//! its work: the busier it is, the less it watches. Watching happens here, up to the moment, and not in rounds through
+//! the caller's work, which would count for nothing.
 //! Source:     stochastic approximation of a quantile (Robbins and Monro 1951), with steps of constant size, because machines change.
 //! Equations:  early' = early + UP if a wake-up was later than `early`, else early - UP (1 - q)/q;   q = 99 %
 //! Deviations: `early` stays within `LEAST..=MOST`: what takes longer than that is no wake-up but a machine that has stopped.
@@ -42,13 +43,14 @@ const MOST: Span = Span::from_micros(80);
 const UP: Span = Span::from_nanos(4950);
 /// …and one that was not: one in a hundred is left behind.
 const DOWN: Span = Span::from_nanos(50);
-/// The longest time to watch in one go, and the budget of who has slept long.
+/// The longest time to watch in one go, and the budget of a thread that has slept long.
 const LONGEST: Span = Span::from_millis(5);
 
-impl SpinSleeper {
-    /// Somebody with a full budget who may watch for one part in `share` of the time that passes in [`SpinSleeper::wait`].
-    pub fn new(share: u64) -> SpinSleeper {
-        SpinSleeper { share: share.max(1), budget: LONGEST, early: FIRST }
+impl Punctual {
+    /// A sleeper with a full budget that may watch for one part in `share` of the time that passes in
+    /// [`Punctual::wait`].
+    pub fn new(share: u64) -> Punctual {
+        Punctual { share: share.max(1), budget: LONGEST, early: FIRST }
     }
 
     /// Waits until a file is ready or the moment has come, of which `clock` tells; returns how many files are ready. It may
