@@ -73,7 +73,8 @@ impl DeliveryRate {
         self.delivered_at = now;
     }
 
-    /// The sample of the ACK whose deliveries were just reported; `None` if it delivered nothing or cannot be trusted.
+    /// The sample of the ACK with the deliveries that were just reported; `None` if it delivered nothing or cannot be
+    /// trusted.
     pub(crate) fn sample(&mut self, now: Time, min_rtt: Option<Span>) -> Option<DeliverySample> {
         if self.app_limited_until.is_some_and(|until| self.delivered > until) {
             self.app_limited_until = None;

@@ -77,7 +77,7 @@ impl ReceiverFeedback {
         }
     }
 
-    /// A packet of `len` octets has come whose timestamp is `stamp`, if it has one.
+    /// A packet of `len` octets has come. `stamp` is its timestamp, if it has one.
     pub fn on_packet(&mut self, now: Time, stamp: Option<u32>, len: Bytes) {
         let sent = stamp.map(|stamp| self.clock.read(stamp));
         self.lately.add(now, len);
@@ -150,7 +150,8 @@ pub(crate) struct FeedbackReader {
     last: Option<u8>,
 }
 
-/// An option whose number is behind by no more than this was overtaken; one that seems further behind is ahead by a few that were lost.
+/// An option with a number behind by no more than this was overtaken; one that seems further behind is ahead by a few
+/// that were lost.
 const OVERTAKEN: u8 = 4;
 
 impl FeedbackReader {

@@ -1,6 +1,6 @@
 //! What is in the network: every segment sent and not yet cumulatively acknowledged.
-//! Source:     RFC 6675 sections 2 to 4 (pipe, the order of retransmission); losses are marked by RFC 8985, whose
-//!             deadlines the caller supplies, by RFC 6675's IsLost, or one by one as the caller says.
+//! Source:     RFC 6675 sections 2 to 4 (pipe, the order of retransmission); losses are marked by RFC 8985, with
+//!             deadlines that the caller supplies, by RFC 6675's IsLost, or one by one as the caller says.
 //! Equations:  pipe = payload in state `Sent` or `Resent`, less what duplicate acknowledgements have told of without naming it
 //! Deviations: none.     Validity: segments are never split once sent; a cumulative ACK may end inside one.
 //! Checked by: tests::*, tests/integration/props.rs
@@ -78,7 +78,7 @@ pub(crate) struct Scoreboard {
 }
 
 impl Scoreboard {
-    /// An empty scoreboard whose first segment will begin at `start`.
+    /// An empty scoreboard. Its first segment will begin at `start`.
     pub(crate) fn new(start: u64) -> Scoreboard {
         Scoreboard {
             segments: VecDeque::new(),

@@ -1,6 +1,7 @@
 //! The send buffer of a socket: how far an application that always has more can write ahead of what is acknowledged.
-//! Source:     Linux 6.18, `tcp_sendmsg_locked`, `sk_stream_is_writeable` and `tcp_stream_alloc_skb`, for a connection paced below some
-//!             24 Mbit/s, whose packets go to the interface two segments at a time (`tcp_tso_autosize`).
+//! Source:     Linux 6.18, `tcp_sendmsg_locked`, `sk_stream_is_writeable` and `tcp_stream_alloc_skb`, for a connection
+//!             paced below some 24 Mbit/s, with packets that go to the interface two segments at a time
+//!             (`tcp_tso_autosize`).
 //! Equations:  memory = payload + 960 octets for each two segments;   full at memory >= size, open again at memory <= 2/3 size
 //! Deviations: segments that are paced faster share a buffer's head with more others, and would take less.
 //! Validity:   sizes of many segments.     Checked by: tests::*, `crates/sim/tests/integration/recorded.rs`

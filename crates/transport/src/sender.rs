@@ -377,7 +377,7 @@ impl Sender {
     }
 
     /// True if the host may be given `len` more, which has left before if `again`. With one segment outstanding at most
-    /// there is nothing whose completion could wake the connection in time.
+    /// there is no other completion that could wake the connection in time.
     fn host_admits(&self, len: u64, again: bool) -> bool {
         self.board.len() <= 1 || self.host.admits(&self.decision, self.rtt.srtt(), Bytes::new(len), again)
     }

@@ -7,7 +7,7 @@ use lasthop_units::Bytes;
 /// A flow that got so much less than the largest one does not count.
 const LESS: u64 = 10;
 
-/// What each flow of a station has got lately, of those whose receivers tell of their cell.
+/// What each flow of a station has got lately, of those with receivers that tell of their cell.
 #[derive(Clone, Debug)]
 pub struct Sharing {
     got: Vec<Bytes>,

@@ -1,6 +1,6 @@
 //! The receive window: how much the endpoint lets the peer send, and how that grows.
-//! Source:     Linux's dynamic right-sizing (`tcp_rcv_space_adjust`, `tcp_grow_window`, `tcp_select_window`), whose
-//!             idea is Fisk and Feng, "Dynamic right-sizing in TCP", 2001; RFC 9293 section 3.8.6 (a right edge never
+//! Source:     Linux's dynamic right-sizing (`tcp_rcv_space_adjust`, `tcp_grow_window`, `tcp_select_window`), by the
+//!             idea of Fisk and Feng, "Dynamic right-sizing in TCP", 2001; RFC 9293 section 3.8.6 (a right edge never
 //!             moves left; silly windows are not advertised); RFC 7323 section 2 (scaling).
 //! Equations:  once an RTT, if more was read than in the best RTT before:
 //!             capacity = max(capacity, w + 2 w (copied - best) / best), w = 2 copied + 16 MSS;

@@ -1,5 +1,5 @@
 //! The receiving end: what has come, and what its law tells of the path.
-//! Source:     Zhang, Buck, Zappala 2011, as specified in systems/atp.md D.1.
+//! Source:     Zhang, Buck, Zappala 2011.
 //! Deviations: 64 packets in a row with serial numbers below the highest show that the highest was forged: it is forgotten, and the highest of
 //!             those counts. A network that reorders that deep makes the echo go back for a moment, which its sender passes over.
 //!             A transfer that has come whole is reported at once, and again for each packet that comes after that.
@@ -235,7 +235,7 @@ impl Receiver {
         Packet { header, payload: 0 }
     }
 
-    /// A packet has come whose transmission has that number.
+    /// A packet has come. Its transmission has that number.
     fn on_serial(&mut self, serial: u32) {
         let ahead = |of: u32| serial.wrapping_sub(of) as i32;
         if ahead(self.serial) > 0 {

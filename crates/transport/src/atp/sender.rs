@@ -1,5 +1,5 @@
 //! The sending end: probes, pacing, and what is sent again.
-//! Source:     Zhang, Buck, Zappala 2011 and ATP (Sundaresan et al. 2005), as specified in systems/atp.md D.1.
+//! Source:     Zhang, Buck, Zappala 2011 and ATP (Sundaresan et al. 2005), the latter not checked against the original.
 //! Deviations: a packet is lost when one that left after it has come, by the serial number that the receiver echoes: a network that reorders
 //!             would have packets sent twice. The last packets, after which none comes, are sent again when two reports in a row show nothing new
 //!             and they left an epoch and a round trip ago.
@@ -87,7 +87,7 @@ pub struct Sender {
     own_delay: Span,
     /// The first answer tells at least this D.
     first_delay: Span,
-    /// Packets whose time was no longer ago than this leave together.
+    /// Packets that were due no longer ago than this leave together.
     lateness: Span,
 }
 

@@ -132,8 +132,8 @@ impl Sender {
             digest.delivered += bytes;
             rate.on_delivered(now, bytes, segment.end(), segment.sent_at, &segment.snapshot);
             rack.on_delivered(now, segment.sent_at, segment.end(), segment.resent, min_rtt);
-            // Karn's rule: who knows which copy this acknowledges; and who knows for how long a report has been
-            // lost, once it takes a timeout to get one.
+            // Karn's rule: it is not known which copy this acknowledges, nor for how long a report has been lost, once
+            // it takes a timeout to get one.
             if segment.resent || segment.sent_at < timed_out_at {
                 digest.repaired |= cumulative;
                 return;
@@ -203,7 +203,7 @@ impl Sender {
     }
 
     /// A timeout was spurious if what is acknowledged first is a copy from before its repair: the Eifel detection (RFC
-    /// 3522) by the echoed timestamp, whose clock ticks in milliseconds.
+    /// 3522) by the echoed timestamp, with a clock that ticks in milliseconds.
     fn judge_timeout(&mut self, now: Time, echoed: Option<Span>) {
         let (Recovery::Loss(_), Some(repaired), Some(echoed), LossRecovery::Rack) =
             (self.recovery, self.first_repair, echoed, self.loss_recovery)

@@ -1,5 +1,5 @@
 //! A stream over ATP.
-//! Source:     Zhang, Buck, Zappala 2011, as specified in systems/atp.md D.1 (flow control).
+//! Source:     Zhang, Buck, Zappala 2011, flow control.
 //! Equations:  drain' = 0.85 drain + 0.15 t, for each packet that was read;   told: max(D_avg, drain)
 //! Symbols:    t -> `Drain::on_read`; drain -> `Drain::average`
 //! Deviations: the source does not say how the time is measured. Here t is the time since the application read last, divided by the packets that it
@@ -33,7 +33,7 @@ pub struct AtpSender {
 }
 
 impl AtpSender {
-    /// The sender of a connection whose datagrams have at most `datagram` octets.
+    /// The sender of a connection with datagrams of at most `datagram` octets.
     pub fn new(now: Time, connection: u32, law: Box<dyn SenderLaw>, datagram: usize) -> AtpSender {
         let payload = datagram.saturating_sub(lasthop_wire::atp::HEADER_LEN);
         let payload = u16::try_from(payload).unwrap_or(u16::MAX);

@@ -32,7 +32,7 @@ fn encode(connection: u32, delay: Span, header: TcpHeader, payload: &[u8], out: 
     Datagram::Segment { connection, delay, header, payload }.encode(out).is_ok()
 }
 
-/// The offset in a stream whose lowest 32 bits are these, nearest to `near`.
+/// The offset in a stream with these lowest 32 bits, nearest to `near`.
 fn nearest(low: u32, near: u64) -> Option<u64> {
     near.checked_add_signed(i64::from(low.wrapping_sub(near as u32) as i32))
 }
@@ -49,8 +49,8 @@ pub struct TcpSender {
 }
 
 impl TcpSender {
-    /// The sender of a connection whose datagrams have at most `datagram` octets, and whose losses `loss_recovery` finds. Its sequence numbers begin
-    /// at `initial_seq`.
+    /// The sender of a connection with datagrams of at most `datagram` octets. `repair` finds its losses. Its sequence
+    /// numbers begin at `initial_seq`.
     pub fn new(
         now: Time,
         number: u32,
@@ -164,8 +164,8 @@ pub struct TcpReceiver {
 }
 
 impl TcpReceiver {
-    /// The receiver of a connection whose datagrams have at most `datagram` octets. `law` is that of its sending half, which sends nothing but
-    /// its FIN.
+    /// The receiver of a connection with datagrams of at most `datagram` octets. `law` is that of its sending half,
+    /// which sends nothing but its FIN.
     pub fn new(now: Time, number: u32, initial_seq: u32, law: Box<dyn SenderLaw>, datagram: usize) -> TcpReceiver {
         TcpReceiver {
             number,

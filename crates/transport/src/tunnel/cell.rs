@@ -1,5 +1,5 @@
 //! PBE-CC in the tunnel: what a station tells of its cell, and an end that goes by it.
-//! Source:     Xie, Yi, Jamieson 2020 section 4, whose laws are [`lasthop_laws::pbe`]; RFC 9002 for acknowledgements and losses.
+//! Source:     \[pbe\], section 4, by the laws of [`lasthop_laws::pbe`]; RFC 9002 for acknowledgements and losses.
 //! Equations:  C = C' L / (L - H): the law's C' is of payload, the pace and the window here are of IP packets
 //! Symbols:    C', C_t or C_f as they are told -> `CellCapacity`; L, a full packet -> `PacketSize`; H -> `pbe::HEADERS`
 //! Deviations: as for TCP, where every segment tells: here every acknowledgement, and what leaves without data, so that the first packet of a session says that

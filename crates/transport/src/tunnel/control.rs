@@ -6,10 +6,10 @@ use lasthop_laws::{SenderLaw, Why};
 use lasthop_signals::{Ack, Loss, Sent, Signal};
 use lasthop_units::{Bytes, Rate, Span, Time};
 
-/// Who decides.
+/// What decides the rate.
 #[derive(Clone)]
 pub(super) enum Control {
-    /// Somebody who knows the hop.
+    /// A law outside the tunnel that knows the hop.
     Set {
         /// Rate of IP packets.
         rate: Rate,

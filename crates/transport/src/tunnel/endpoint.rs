@@ -35,7 +35,7 @@ pub struct Config {
     pub max_streams: usize,
     /// When this end acknowledges what has arrived.
     pub acks: AckRule,
-    /// When the other end does: who has heard nothing for less need not ask.
+    /// When the other end does: an end that has heard nothing for less need not ask.
     pub peer_acks: AckRule,
     /// Packets due within this time leave with the one that is due: what a system call saves against evenness.
     pub horizon: Span,
@@ -732,7 +732,7 @@ impl Endpoint {
     }
 
     pub(super) fn probe_time(&self) -> Option<Time> {
-        // Who goes by the path asks by `asks_at`, and holds nothing back for it.
+        // An end that paces by the path asks by `asks_at`, and holds nothing back for it.
         if matches!(self.control, Control::Path(_)) {
             return None;
         }
@@ -777,7 +777,7 @@ impl Endpoint {
                         self.enqueue(part.stream);
                     }
                 }
-                // Who probes asks for a sign of life anyway.
+                // An end that probes asks for a sign of life anyway.
                 Item::Ping => {}
                 item => self.items.push_back(item),
             }

@@ -1,5 +1,5 @@
 //! Departures at even intervals: one packet at a time, not a burst a millisecond.
-//! Source:     the regulator's model (aggregation.md C.1) has packets arrive at the access point evenly, `1/x` apart.
+//! Source:     the model of \[aggregation\] has packets arrive at the access point evenly, `1/x` apart.
 //! Equations:  due' = due + length / rate;   when the rate x becomes x', and the next packet is due in t:  t' = t x / x'
 //! Deviations: a packet that is late does not delay those behind it, unless by more than `CATCH_UP`: what is missed
 //!             beyond that is not made up for, so idling saves up no burst.

@@ -1,15 +1,17 @@
 //! ATP in the tunnel: the delay D of the path's slowest hop sets the time between packets, each way.
-//! Source:     Zhang, Buck, Zappala 2011 and ATP (Sundaresan et al. 2005), whose laws are [`lasthop_laws::atp`]; reliability and rate are apart.
+//! Source:     Zhang, Buck, Zappala 2011 and ATP (Sundaresan et al. 2005), by the laws of [`lasthop_laws::atp`];
+//!             reliability and rate are apart.
 //! Equations:  a packet with data every max(gap of the law, D of the own interface);   probe: the path is unknown and data waits, or something
 //!             has had no answer for epoch + timeout; never sooner than an epoch after the last
 //! Symbols:    gap -> `gap`, the longest time while the path is unknown; epoch -> `peer_epoch`; timeout -> that of RFC 6298, which cuts nothing here
 //! States:     unknown (probes, each with one packet's data) -> known (a gap), by a path delay; known -> unknown, by three epochs without one
-//! Deviations: losses are found by packet number (`sent_packets`), not by the serial number of a transmission: numbers never repeat. Acknowledgements
-//!             leave with path delays, that is once an epoch, but within 400 ms: who pings twice a second is to hear of it. Besides, what is
-//!             missing is told at once if nothing was told for 40 ms, or if it is the 16th time. The last packets, after which none comes, are found lost by the probe behind them. An acknowledgement never
-//!             changes the rate, nor does a loss. What carries neither data nor a probe (windows, answers) is not paced, and brings no D: it is
-//!             a packet in hundreds.
-//! Validity:   packets carry D where relays can raise it.     Checked by: tests/integration/path_pace.rs
+//! Deviations: losses are found by packet number (`ledger`), not by the serial number of a transmission: numbers never repeat. Acknowledgements
+//!             leave with path delays, that is once an epoch, but within 400 ms: an end that pings twice a second is to
+//!             hear of it. Besides, what is missing is told at once if nothing was told for 40 ms, or if it is the 16th
+//!             time. The last packets, after which none comes, are found lost by the probe behind them. An
+//!             acknowledgement never changes the rate, nor does a loss. What carries neither data nor a probe (windows,
+//!             answers) is not paced, and brings no D: it is a packet in hundreds.
+//! Validity:   packets carry D where relays can raise it.     Checked by: tests/path_pace.rs
 
 use super::endpoint::{AckRule, Endpoint};
 use super::{control::Control, frames::Content};

@@ -72,9 +72,9 @@ const TIME_EIGHTHS: u64 = 9;
 const GRANULARITY: Span = Span::from_millis(1);
 /// The RTT before there was a sample.
 const INITIAL_RTT: Span = Span::from_millis(333);
-/// Packets that ask for nothing whose departure is remembered. The other end makes this one send them: 1 KiB. They are
-/// acknowledgements for the most part, and the proxy, from which most of them come, sends some ten in the 100 ms that a station waits
-/// while that sends 100 Mbit/s.
+/// Packets that ask for nothing and have a remembered departure. The other end makes this one send them: 1 KiB. They
+/// are acknowledgements for the most part, and the proxy, from which most of them come, sends some ten in the 100 ms
+/// that a station waits while that sends 100 Mbit/s.
 const MOST_QUIET: usize = 64;
 
 impl SentPackets {
@@ -88,8 +88,8 @@ impl SentPackets {
         self.sent.len()
     }
 
-    /// Notes the packet with the next number. One that asks for nothing, whose content is `None`, is not waited for and leaves
-    /// nothing but its number, and its departure for a while: the other end decides how many there are.
+    /// Notes the packet with the next number. One that asks for nothing, with `None` as content, is not waited for and
+    /// leaves nothing but its number, and its departure for a while: the other end decides how many there are.
     pub(super) fn on_sent(&mut self, at: Time, len: Bytes, content: Option<Content>) {
         if content.is_some() {
             self.in_flight += len;

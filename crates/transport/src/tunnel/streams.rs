@@ -115,7 +115,7 @@ impl Endpoint {
         }
     }
 
-    /// Forgets a stream whose two halves are done.
+    /// Forgets a stream once its two halves are done.
     pub(super) fn tidy(&mut self, number: u32) {
         let Some(stream) = self.streams.get(&number) else { return };
         let refused = stream.result.is_some_and(|result| result != OpenResult::Connected);

@@ -98,7 +98,7 @@ impl Endpoint {
     /// Whether the next packet tells what has come. `due`: it must; `data`: it has better use for its room.
     fn takes_ack(&self, due: bool, data: bool) -> bool {
         match &self.control {
-            // Who tells of the path tells what has come of it, again if need be.
+            // An end that tells of the path tells what has come of it, again if need be.
             Control::Path(path) => due || path.has_report() || self.arrivals.is_owed() && !data,
             Control::Set { .. } | Control::Law(_) => self.arrivals.is_owed(),
         }
@@ -115,7 +115,7 @@ impl Endpoint {
             }
             return false;
         }
-        // Who had nothing to send when its turn came has no turn to make up for.
+        // An end that had nothing to send when its turn came has no turn to make up for.
         if self.starved.take().is_some() {
             if let Control::Law(law) = &mut self.control
                 && self.pacer.due() < now

@@ -1,4 +1,4 @@
-//! Two ends whose clocks differ: what is found of the difference, and delays without it.
+//! Two ends with clocks that differ: what is found of the difference, and delays without it.
 
 use lasthop_transport::tunnel::{Config, Delay, Endpoint};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
@@ -77,7 +77,7 @@ fn run(ahead: i64, down: Span, up: Span, jitter: Span, seed: u64) -> Found {
     Found { ahead: found.ahead, error: found.error, delays }
 }
 
-/// What must hold of a run whose clocks differ by `ahead` ms.
+/// What must hold of a run with clocks that differ by `ahead` ms.
 fn check(ahead: i64, [down, up, jitter]: [u64; 3], seed: u64) -> Result<(), TestCaseError> {
     let us = Span::from_micros;
     let found = run(ahead, us(down), us(up), us(jitter), seed);

@@ -36,7 +36,8 @@ impl Run {
     }
 }
 
-/// A transfer under `law` whose network takes 1 ms for a packet and loses each of the copies in `lost` once: as often as a packet stands there.
+/// A transfer under `law` over a network that takes 1 ms for a packet and loses each of the copies in `lost` once: as
+/// often as a packet stands there.
 fn run(law: &str, lost: &[u64]) -> Run {
     let loss_recovery = Choice::named(Place::Sender, law).expect("a law").transport().loss_recovery();
     let config = Config { loss_recovery, delayed_ack: Span::ZERO, ..Config::default() };

@@ -1,4 +1,4 @@
-//! The tunnel under ATP: two ends whose packets bring D, over a path that loses, repeats and reorders.
+//! The tunnel under ATP: two ends with packets that bring D, over a path that loses, repeats and reorders.
 
 use lasthop_laws::atp::{Average, Params, Rate, Variant};
 use lasthop_laws::{ReceiverLaw, SenderLaw, Why};
@@ -269,7 +269,7 @@ fn packets_leave_d_apart_however_short_they_are() {
         for pair in times[20..].windows(2) {
             let gap = pair[1].since(pair[0]);
             assert!(gap >= Span::from_micros(940), "{gap}: no more than a horizon early");
-            // Who writes little at a time does so when something else happens.
+            // A program that writes little at a time does so when something else happens.
             assert!(piece == 100 || gap <= Span::from_micros(1060), "{gap}");
         }
         assert!(world.left[0].iter().all(|left| left.len <= 1500));

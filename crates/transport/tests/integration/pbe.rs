@@ -32,7 +32,7 @@ fn losing(mut lost: impl FnMut(Time, &TcpHeader) -> bool + 'static) -> Network {
     })
 }
 
-/// A PBE sender without end, whose receiver is alone in a cell, or knows of none.
+/// A PBE sender without end. Its receiver is alone in a cell, or knows of none.
 fn world(sender: Config, network: Network, tells: bool) -> Net {
     let mut net = Net::new(law_called("pbe"), sender, Config::default(), network);
     if tells {

@@ -1,7 +1,7 @@
 //! TCP Tahoe without SACK and RACK: the order of events, as in the recorded runs of ns-2 and WiFu (reference data `tahoe`).
 //!
 //! Packets are numbered in order of the stream. What is compared is what happens one after the other; times are not.
-//! The reference is `shared/reference/tahoe/ns-tahoe-*.txt`, section `packets`; the numbers that count stand here.
+//! The reference data has them as `tahoe/ns-tahoe-*.txt`, section `packets`; the numbers that count stand here.
 
 use crate::harness;
 
@@ -133,7 +133,7 @@ fn the_recorded_runs_say_so() {
     }
 }
 
-/// WiFu's runs over loopback, whose packets are numbered from 0 to 138: what was lost, and the order of departure.
+/// WiFu's runs over loopback, with packets numbered from 0 to 138: what was lost, and the order of departure.
 #[test]
 fn timeouts_go_back_as_in_the_recorded_runs() {
     let runs: [(&[u64], Vec<u64>); 3] = [

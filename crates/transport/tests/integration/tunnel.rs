@@ -553,7 +553,7 @@ fn path_challenges_are_answered_once_at_once_and_unacked() {
     now += Span::from_secs(10);
     station.on_timeout(now);
     assert!(station.poll_transmit(now, &mut out).is_none(), "nothing of it is waited for");
-    // Who asks and asks does not make it hold more.
+    // An end that asks and asks does not make it hold more.
     let many: Vec<Frame<'_>> = (0..100).map(|n| Frame::PathChallenge([n; 8])).collect();
     station.on_packet(now, number + 1, &packet(now, &many)).expect("understood");
     assert!(station.poll_transmit(now, &mut out).is_some());

@@ -1,6 +1,6 @@
 //! What a report of the receiver changes.
-//! Source:     systems/atp.md D.1.
-//! Deviations: what a report claims is bounded, for without a key anybody who knows the connection can forge one:
+//! Source:     Zhang, Buck, Zappala 2011 and ATP (Sundaresan et al. 2005), the latter not checked against the original.
+//! Deviations: what a report claims is bounded, for without a key any host that knows the connection can forge one:
 //!             - An echo of a serial number that was never used says nothing of serial numbers; the rest of the report counts. Until an echo is
 //!               right again, what is missing is lost when a report shows nothing new and the last packet left long enough ago.
 //!             - An echo that was overtaken counts again while the path is unknown: the one that overtook it was forged, or kept.
