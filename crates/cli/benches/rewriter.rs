@@ -25,9 +25,9 @@ use std::io::{self, Read};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Of which the issue wants at least 20.
+/// At least 20 are required.
 const PAIRS: usize = 24;
-/// Connections whose cost a packet is measured.
+/// Connections of which the cost a packet is measured.
 const COSTS: usize = 5;
 /// Slow start is over long before, seconds.
 const RAMP: f64 = 0.25;

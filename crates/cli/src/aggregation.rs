@@ -25,7 +25,7 @@ pub struct Args {
     /// A capture (pcap or pcapng, link type IEEE802_11_RADIO); `-` is standard input
     #[arg(required_unless_present_any = ["interface", "read"], conflicts_with_all = ["interface", "read"])]
     file: Option<PathBuf>,
-    /// The same, for who is used to tcpdump
+    /// The same, as with tcpdump
     #[arg(short, long, value_name = "FILE", conflicts_with = "interface")]
     read: Option<PathBuf>,
     /// Listen on a monitor interface instead, until Ctrl-C
@@ -53,7 +53,7 @@ fn interval(text: &str) -> Result<Span, String> {
 /// More intervals than these in a row, in which nothing was captured, are left out.
 const SILENT: u64 = 1_000;
 
-/// Who sends to whom.
+/// The addresses of transmitter and receiver.
 type Conversation = (MacAddress, MacAddress);
 
 /// What came in one interval.

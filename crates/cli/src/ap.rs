@@ -29,7 +29,7 @@ use std::sync::Arc;
 #[derive(ClapArgs)]
 #[command(override_usage = "lasthop ap --iface <DEV> [OPTIONS]\n       lasthop ap --iface <DEV> --clean")]
 pub struct Args {
-    /// The interface towards the stations: an access point's, or one whose queue is a bottleneck
+    /// The interface towards the stations: an access point's, or one with a queue that is a bottleneck
     #[arg(long, value_name = "DEV")]
     iface: String,
     /// Socket of a driver that reports the radio's counters (docs/reference/driver-interface.md) [default: the kernel's own, by nl80211

@@ -225,7 +225,7 @@ impl Log {
             }
             Got::End => {
                 self.over = true;
-                // Who stops following stops in the middle of a row.
+                // A log that is no longer followed stops in the middle of a row.
                 if !source.is_followed() {
                     self.reader.finish(&mut |item| items.push(item));
                 }

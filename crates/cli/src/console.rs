@@ -42,7 +42,7 @@ pub fn ruled() -> Table {
     table
 }
 
-/// A table whose columns but the first stand to the right.
+/// A table with all columns but the first to the right.
 pub fn table<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> Table {
     let mut table = ruled();
     table.set_header(head).add_rows(rows);

@@ -1,4 +1,5 @@
-//! Wrong values of flags. Libraries name the parameter that cannot be; who typed a command line wants to hear of the flag.
+//! Wrong values of flags. Libraries name the parameter that cannot be; the user, who typed a command line, wants to
+//! hear of the flag.
 
 use anyhow::bail;
 use lasthop_agents::{ap, tunnel};
@@ -87,7 +88,7 @@ pub fn address<const USUAL: u16>(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// Somebody who is to be reached: a host, by name or by address, and a port.
+/// A host that is to be reached, by name or by address, and a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Destination {
     host: String,
@@ -118,7 +119,7 @@ impl fmt::Display for Destination {
     }
 }
 
-/// The host and the port of somebody who is to be reached. `USUAL`: a port at which one listens.
+/// The host and the port that are to be reached. `USUAL`: a port at which one listens.
 pub fn destination<const USUAL: u16>(text: &str) -> Result<Destination, String> {
     let right = format!(
         "write a host and a port, such as host.example.org:{USUAL}, 192.0.2.1:{USUAL} or [2001:db8::1]:{USUAL}"

@@ -29,8 +29,8 @@ pub struct Args {
     /// The gateway that this one calls: its name or address, and its port
     ///
     /// Where the file has several keys, the number of the one that both have stands before it: 3=gateway.example.org:4900. A name is looked up
-    /// once; several addresses are tried in turn, 2 s each, until one has answered. Who calls with a key takes no calls with it: of two gateways
-    /// one calls.
+    /// once; several addresses are tried in turn, 2 s each, until one has answered. A gateway that calls with a key
+    /// takes no calls with it: of two gateways one calls.
     #[arg(long, value_name = "[NUMBER=]HOST:PORT", value_parser = callee)]
     peer: Option<Callee>,
     /// Number of the key of the gateway to which local connections lead [default: the one that is called, or the only one]
@@ -68,7 +68,7 @@ pub struct Args {
     user: Option<String>,
 }
 
-/// Whom to call, and with which key.
+/// The gateway to call, and with which key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Callee {
     key: Option<Node>,

@@ -1,4 +1,4 @@
-//! As much of HTTP/1.1 as one who scrapes metrics needs: `GET /metrics`, answered and closed.
+//! As much of HTTP/1.1 as a scraper of metrics needs: `GET /metrics`, answered and closed.
 //!
 //! One request is served at a time. It has 4 KiB and 2 s; whoever needs more is refused, and keeps others waiting no longer.
 

@@ -48,7 +48,7 @@ impl Pipe {
                 Err(Errno::EINTR) => 0,
                 Err(error) => return Err(error.into()),
             };
-            // Ctrl-C reaches who writes here, too, and what that has still to say is worth waiting for.
+            // Ctrl-C reaches the writing program, too, and what that has still to say is worth waiting for.
             if self.stop.is_asked() {
                 let end = *self.end.get_or_insert_with(|| Instant::now() + PATIENCE);
                 if Instant::now() >= end || self.stop.is_urgent() {

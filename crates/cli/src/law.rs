@@ -8,11 +8,11 @@ use lasthop_laws::param::{Kind, Param, prose};
 use lasthop_laws::{Choice, Entry, Place, Settings, Value};
 use std::marker::PhantomData;
 
-/// An agent whose law can be chosen.
+/// An agent with a choice of laws.
 pub trait Agent: Clone + Send + Sync + 'static {
     /// Where its laws run.
     const PLACE: Place;
-    /// The law of who names none.
+    /// The law if none is named.
     const DEFAULT: &str;
 
     /// What holds of a parameter that is not given, where that is not the law's own default.
@@ -143,7 +143,7 @@ fn help<A: Agent>(param: &Param, laws: &[&'static Entry]) -> String {
         A::default(param.key).map_or_else(|| own.to_owned(), |value| value.to_string())
     };
     let text = A::help(param.key).map_or_else(|| short(&param.meaning()), str::to_owned);
-    // Who has only laws that one must ask for says so.
+    // The help says so if all laws with this parameter must be asked for.
     let text = if laws.iter().all(|law| law.name != A::DEFAULT) { format!("{}: {text}", laws[0].name) } else { text };
     let first = default(laws[0]);
     let others = laws[1..].iter().filter(|law| default(law) != first);

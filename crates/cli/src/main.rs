@@ -137,8 +137,8 @@ enum Command {
     Send(stream::send::Args),
     /// Receive what `lasthop send` sends
     ///
-    /// Takes one stream at a time, from anybody, or with --key only from who has the key. A file gets its name once it is whole; what had come
-    /// of a stream that failed stays beside it, with `.part` behind the name.
+    /// Takes one stream at a time, from anybody, or with --key only from a sender that has the key. A file gets its
+    /// name once it is whole; what had come of a stream that failed stays beside it, with `.part` behind the name.
     Recv(stream::recv::Args),
     /// Watch every TCP connection of this host: windows, round trips, queues, rates, and what limits each
     ///
@@ -147,7 +147,8 @@ enum Command {
     Monitor(monitor::Args),
     /// Measure how frames are aggregated: in a capture, or live on a monitor interface
     Aggregation(aggregation::Args),
-    /// Measure who shares a cell and what it has left: from a log of its control channel, whole or while it grows
+    /// Measure which users share a cell and what it has left: from a log of its control channel, whole or while it
+    /// grows
     ///
     /// Reads what NG-Scope (LTE, lines or JSON) and NR-Scope (NR, CSV) write. Tells which terminals are users, as PBE-CC counts them, which PRB nobody has,
     /// and what a terminal that joins could have: its fair share. With a capture of what a terminal received it finds that terminal in the log.

@@ -153,7 +153,8 @@ struct Brought {
     done: bool,
 }
 
-/// Runs worlds side by side; their rows are written in the worlds' order, so that the file does not depend on who was faster.
+/// Runs worlds side by side; their rows are written in the worlds' order, so that the file does not depend on which
+/// world was faster.
 fn run(args: &Args, jobs: Vec<Job>, key: &PseudonymKey, writer: Writer) -> anyhow::Result<Written> {
     let stop = Stop::default();
     let bar = Bar::new(jobs.len());

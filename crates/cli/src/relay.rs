@@ -31,7 +31,7 @@ pub struct Args {
     /// Mark packets of ECN-capable transports (CE) while D is at least this
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = flag::quantity::<Span>)]
     mark_ce: Option<Span>,
-    /// Who marks them
+    /// What marks them
     #[arg(long, value_enum, default_value_t = MarkBy::Ebpf, requires = "mark_ce")]
     mark_by: MarkBy,
     /// D, and records of the driver, that are older than this do not count [default: 250 ms]

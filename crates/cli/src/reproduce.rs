@@ -28,7 +28,7 @@ wrong command line and 130 for a run that was told to stop.";
 #[derive(clap::Args)]
 #[command(after_long_help = NOTES)]
 pub struct Args {
-    /// Whose results [default: what each system is known for, in one table]
+    /// The system to reproduce [default: what each system is known for, in one table]
     #[arg(value_parser = system())]
     system: Option<String>,
     /// One seed and fewer points: to see whether it works

@@ -67,7 +67,7 @@ fn arrivals(path: &Path, to: Option<IpAddr>, align: &mut Align) -> anyhow::Resul
     Ok(())
 }
 
-/// To whom a packet goes.
+/// The destination of a packet.
 fn destination(link: u32, bytes: &[u8]) -> Option<IpAddr> {
     let cooked = LINKS_COOKED.iter().find(|(number, _)| *number == link).map(|(_, length)| *length);
     let at = match link {

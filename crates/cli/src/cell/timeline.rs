@@ -121,7 +121,7 @@ impl Part {
 pub struct Timeline {
     /// Slots of a part.
     pub per: u64,
-    /// Parts, from slot 0 on; what was given to whom in each.
+    /// Parts, from slot 0 on; what each user was given in each.
     pub parts: Vec<(Part, BTreeMap<Rnti, u64>)>,
     /// All of them.
     pub whole: Part,
@@ -130,7 +130,7 @@ pub struct Timeline {
     busiest: Second,
 }
 
-/// A second: who was given what in each of its slots.
+/// A second: what each user was given in each of its slots.
 #[derive(Clone, Debug, Default)]
 pub struct Second {
     /// Its first slot.

@@ -13,8 +13,8 @@ use std::process::ExitCode;
 pub struct Args {
     /// The data set
     file: PathBuf,
-    /// What is held out: the last fifth of time, with a gap before it; an access point; a seed; or a fifth at random, whose items are neighbours
-    /// of what is learned
+    /// What is held out: the last fifth of time, with a gap before it; an access point; a seed; or a fifth at random:
+    /// its items are neighbours of what is learned
     #[arg(long, value_enum, default_value = "time")]
     by: ByArg,
     /// Which access point (its pseudonym) or seed is held out [default: the last]

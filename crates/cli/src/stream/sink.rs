@@ -57,7 +57,7 @@ impl Sink {
             Out::Nowhere => Ok(()),
             Out::Stdout => {
                 let mut out = io::stdout().lock();
-                // Who reads it may be waiting for just that.
+                // The reader may be waiting for just that.
                 out.write_all(bytes).and_then(|()| out.flush()).context("cannot write to standard output")
             }
             Out::File { file, part, .. } => file.write_all(bytes).with_context(|| {

@@ -18,13 +18,13 @@ use std::process::ExitCode;
 pub struct Args {
     /// Scenario file (TOML): its hop is recorded for its duration, without its traffic
     scenario: PathBuf,
-    /// The station whose link it is [default: the first]
+    /// The station at the end of the link [default: the first]
     #[arg(long, value_name = "NAME")]
     station: Option<String>,
     /// Towards the station, or from it
     #[arg(long, value_enum, default_value = "down")]
     direction: Direction,
-    /// The law whose queue the hop has [default: the scenario's first]
+    /// The law that sets the hop's queue [default: the scenario's first]
     #[arg(long, value_name = "NAME")]
     law: Option<String>,
     /// The seed of the hop's draws
