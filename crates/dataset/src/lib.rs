@@ -1,7 +1,8 @@
 //! Data sets of what access points saw, and what they then lost: items of one access point, one station and 100 ms.
 //!
-//! A [`Recorder`] makes items from what an access point observes; [`PseudonymKey`] hides whose they are; a [`Writer`] keeps them as they
-//! become final. [`DataSet`] reads what was written and checks it; [`merge`], [`split`] and [`study`] work on what it reads.
+//! A [`Recorder`] makes items from what an access point observes; [`PseudonymKey`] hides which devices they are of; a
+//! [`Writer`] keeps them as they become final. [`DataSet`] reads what was written and checks it; [`merge`], [`split`]
+//! and [`study`] work on what it reads.
 
 mod error;
 mod groups;

@@ -1,6 +1,6 @@
 //! Metrics of a station's link and its hop over the 100 ms before an item, as the driver counts them: what the paper's Table 2 ranks
 //! beside what a tree is given.
-//! Source:     oal.md A.2 (the paper's sampling table and Table 2).
+//! Source:     \[oal\], the sampling table and Table 2.
 //! Equations:  rate of a counter c:  (c(t) - c(s)) / (t - s)
 //! Symbols:    s -> the moment of the item before, t - s -> the driver's own clock where it has one
 //! Deviations: of the paper's metrics three have no counter here: requeues and the packets of a fifth queue, which drivers have not had

@@ -1,8 +1,8 @@
-//! Names that say nothing of who has them, and are the same for the same device as long as the key is.
+//! Names that say nothing of the device that has them, and are the same for the same device as long as the key is.
 //! Source:     RFC 2104 (HMAC), with SHA-256 (FIPS 180-4).
 //! Equations:  pseudonym = the first 64 bits of HMAC(key, kind 0x00 name)
-//! Deviations: none.     Validity: with 3300 devices two have the same pseudonym with a probability of 3e-13. Who has the key can try
-//!             names; without it nobody can.
+//! Deviations: none. Validity: with 3300 devices two have the same pseudonym with a probability of 3e-13. A holder of
+//!             the key can try names; without it nobody can.
 //! Checked by: tests::*
 
 use crate::DataSetError;

@@ -15,7 +15,7 @@ use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-/// A file whose metadata and columns are as they must be. Its rows are checked as they are read.
+/// A file with metadata and columns that are as they must be. Its rows are checked as they are read.
 #[derive(Debug)]
 pub struct DataSet {
     path: PathBuf,

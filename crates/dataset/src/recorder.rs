@@ -1,5 +1,5 @@
 //! Makes items from what an access point observes: one a station each 100 ms.
-//! Source:     oal.md A.2 and A.3; [`lasthop_laws::oal::label`].
+//! Source:     \[oal\] for what is sampled; [`lasthop_laws::oal::label`].
 //! Equations:  moments: the first driver's report at or after n `every`, n = 1, 2, …
 //! Symbols:    every -> [`EVERY`]
 //! Deviations: the paper samples each 4 ms; items so near to each other are copies. Counters are still read each 4 ms: what decides within
@@ -33,7 +33,7 @@ pub struct Recorder {
     meter: Meter,
     /// The next moment.
     next: Time,
-    /// Metrics of moments whose items are not final.
+    /// Metrics of moments with items that are not final.
     moments: VecDeque<(Time, Vec<(Node, Metrics)>)>,
 }
 

@@ -1,5 +1,5 @@
 //! What trees are worth that learn from a data set: on held-out time, access points and seeds, beside what does not learn.
-//! Source:     Lin and Jiang 2020, Table 4; second-reading/oal.md (its scores are of the training set).
+//! Source:     \[oal\], Table 4; the paper's scores are of its training set.
 //! Equations:  macro-F = mean of F over the classes that occur;  F = 2 both / (said + are)
 //! Symbols:    both, said, are -> `Score`
 //! Deviations: the paper's table is of the items that its trees were trained with: it is printed beside, and compares nothing.
@@ -24,7 +24,7 @@ pub const LEARN_MAX: usize = 200_000;
 
 const CLASSES: usize = LossClass::ALL.len();
 
-/// Who predicts.
+/// The predictor.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Who {
@@ -73,7 +73,7 @@ pub struct Split {
     pub folds: usize,
     /// Items that were asked for.
     pub items: usize,
-    /// Macro-F, by who predicts.
+    /// Macro-F, by predictor.
     pub macro_f: BTreeMap<Who, Mean>,
     /// By how much the tree is above the best of the three that do not learn, fold by fold.
     pub margin: Mean,
