@@ -1,5 +1,5 @@
-//! How fast a day of the campus is recorded: simulated seconds of all twelve access points a second of CPU time, by a quarter of each third
-//! hour, whose users are those of the day's average within 3 %.
+//! How fast a day of the campus is recorded: simulated seconds of all twelve access points a second of CPU time, by a
+//! quarter of each third hour, with the day's average of users within 3 %.
 //!
 //! Prints a `name value unit` line.
 

@@ -4,8 +4,8 @@ use lasthop_lab::AgentSpec;
 use lasthop_laws::{Choice, Place};
 use std::path::PathBuf;
 
-/// `program ap …` with the law and its parameters; it learns for itself who the stations are. `{iface}` and `{driver}` are filled
-/// in by the lab, whose interfaces no hardware reaches, whatever this machine offloads elsewhere.
+/// `program ap …` with the law and its parameters; it finds the stations by itself. `{iface}` and `{driver}` are filled
+/// in by the lab. No hardware reaches the lab's interfaces, whatever this machine offloads elsewhere.
 pub fn command(program: PathBuf, choice: &Choice) -> AgentSpec {
     let line = ["ap", "--iface", "{iface}", "--driver", "{driver}", "--allow-offload"];
     let mut arguments: Vec<String> = line.map(str::to_owned).to_vec();

@@ -1,9 +1,10 @@
 //! One day of a campus library from a seed: twelve access points on channels 1, 6 and 11, other networks on the same channels, users who come
 //! and go.
 //! Source:     Lin and Jiang 2020 (12 access points of OpenWrt 15.05 in a library, over 3300 devices, 1060.9 GB; of the networks they
-//!             heard 48.2 % were on channel 6, 25.7 % on 11, 16.1 % on 1). How many days that was, and what users did, they do not say. That
-//!             sessions come as a Poisson process whose rate follows the hour, and that sizes have long tails, is as Hernandez-Campos,
-//!             Karaliopoulos, Papadopouli and Shen 2006 found on a campus; the numbers below are chosen, not measured.
+//!             heard 48.2 % were on channel 6, 25.7 % on 11, 16.1 % on 1). How many days that was, and what users did,
+//!             they do not say. That sessions come as a Poisson process with a rate that follows the hour, and that
+//!             sizes have long tails, is as Hernandez-Campos, Karaliopoulos, Papadopouli and Shen 2006 found on a
+//!             campus; the numbers below are chosen, not measured.
 //! Equations:  arrivals at an access point: Poisson, rate `SESSIONS` w_h / (sum_h w_h) an hour, w_h -> `HOURS`
 //!             session: lognormal, median `SESSION`, sigma 1, at most `SESSION_MAX`; place: uniform on a disk of `RADIUS`
 //!             page: `OBJECTS` objects at most of one size, lognormal, median `OBJECT`, sigma 1.5; then reading, lognormal, median
@@ -143,7 +144,7 @@ impl Day {
         (all().count(), loads.map(|load| f64::from(load.objects) * load.size).sum())
     }
 
-    /// The world of a part; `None` if nobody is there who loads anything.
+    /// The world of a part; `None` if nobody there loads anything.
     pub fn world(&self, part: Part) -> Option<World> {
         let (begin, length) = (part.begin().as_secs_f64(), PART.as_secs_f64());
         let access_points = part.access_points();

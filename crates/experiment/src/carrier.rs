@@ -1,4 +1,5 @@
-//! The command lines of what the lab starts for senders whose transport is not the kernel's TCP: what an operator would type.
+//! The command lines of what the lab starts for senders with another transport than the kernel's TCP: what an operator
+//! would type.
 
 use lasthop_lab::{AgentSpec, CarrierSpec};
 use lasthop_laws::atp::Params;

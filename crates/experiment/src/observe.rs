@@ -80,8 +80,8 @@ pub fn recording(of: &Observed<'_>, key: &PseudonymKey) -> Recording {
 }
 
 /// Simulates a scenario and gives `each` every item that becomes final, as one of the recording with this place, and later by `shift` than
-/// in the scenario's time. Items whose labels are not final at the end are left out. `progress` is told the virtual time that has passed and
-/// answers whether to go on; the answer is false if it said no.
+/// in the scenario's time. Items without a final label at the end are left out. `progress` is told the virtual time
+/// that has passed and answers whether to go on; the answer is false if it said no.
 ///
 /// # Errors
 /// See [`ObserveError`].

@@ -20,8 +20,8 @@ pub fn add(program: PathBuf, scenario: &Scenario, law: &SetUp, spec: &mut Spec) 
     let taken = lasthop_lab::congestion_controls();
     let numbered = (1..).map(|number| if number == 1 { NAME.to_owned() } else { format!("{NAME}{number}") });
     let mut names = numbered.filter(|name| !taken.contains(name));
-    // Who sends to a station, or would if a program asked it to. Others' connections have a congestion control that is there already: nobody tells
-    // them anything.
+    // Hosts that send to a station, or would if a program asked them to. Others' connections have a congestion control
+    // that is there already: nobody tells them anything.
     let sends = |host: &HostId| {
         let to_station =
             spec.streams.iter().filter(|stream| stream.from == *host && spec.station_of(stream.to).is_some());

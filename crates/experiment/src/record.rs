@@ -9,12 +9,12 @@ use lasthop_scenario::graph::{Cable, Medium};
 use lasthop_scenario::{Scenario, SetUp, Stream, StreamKind};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 
-/// Whose link is recorded.
+/// The link that is recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct Recorded<'a> {
     /// What is run, without its traffic.
     pub scenario: &'a Scenario,
-    /// The law whose queue the hop has.
+    /// The law that sets the hop's queue.
     pub law: &'a SetUp,
     /// The seed of the hop's draws.
     pub seed: u64,

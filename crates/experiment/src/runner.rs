@@ -43,13 +43,14 @@ pub struct Outcome {
     pub info: RunInfo,
 }
 
-/// The doubt about a run of the lab whose emulator had to share its processor.
+/// The doubt about a run of the lab with an emulator that had to share its processor.
 const NOT_REAL_TIME: &str = "the emulator was not allowed real-time scheduling (SCHED_FIFO)";
 
 /// One finished run and how it went.
 type Finished = (Run, RunStatus);
 
-/// Simulates one run: a set-up of the plan under a seed. Is given whom to tell how much time has passed, who answers whether to go on.
+/// Simulates one run: a set-up of the plan under a seed. Is given a function that is told how much time has passed, and
+/// answers whether to go on.
 pub type Simulate<'s> =
     dyn Fn(&SetUp, u64, &mut dyn FnMut(Span) -> bool) -> Result<Option<RunRecord>, SimError> + Sync + 's;
 
