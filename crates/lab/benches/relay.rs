@@ -1,9 +1,9 @@
 //! How much the emulator carries over one wired hop without losing a packet, how much round-trip time it adds, and whether it keeps up
 //! with a trace of 1 Gbit/s.
 //!
-//! Prints one line a figure: name, value, unit. Who measures the round-trip time sits where every run of the lab puts its
-//! probes; the receiver of the largest rate runs under SCHED_FIFO like the emulator where that is allowed, so that the figures
-//! are the emulator's and not those of whatever else the machine does.
+//! Prints one line a figure: name, value, unit. The measurement of the round-trip time runs where every run of the lab
+//! puts its probes; the receiver of the largest rate runs under SCHED_FIFO like the emulator where that is allowed, so
+//! that the figures are the emulator's and not those of whatever else the machine does.
 
 use lasthop_lab::address::{self, Family};
 use lasthop_lab::emulator::{Emulator, Model, Segment};

@@ -1,4 +1,4 @@
-//! Who has which address in the lab.
+//! The addresses of the lab's hosts.
 //!
 //! Addresses carry the hop and the node in their bytes, so the emulator finds a frame's receiver without a table:
 //! node `n` of hop `h` is `02:4c:48:h:n:n`, `10.76.h.(n+1)` and `fd4c:48::h:(n+1)`.

@@ -63,7 +63,7 @@ mod tests {
         frame
     }
 
-    /// An IPv4 header and two ports; DSCP 45, whose upper bits decide, and ECT(0).
+    /// An IPv4 header and two ports; DSCP 45, of which the upper bits decide, and ECT(0).
     const IPV4: [u8; 24] =
         [0x45, 0xb6, 0, 24, 0x1c, 0x46, 0x40, 0, 64, 6, 0xc9, 0xc3, 10, 76, 1, 1, 10, 76, 1, 3, 0, 80, 1, 2];
 

@@ -21,7 +21,7 @@ pub fn clean() -> Result<Cleaned> {
     if !Uid::effective().is_root() {
         return Err(LabError::NotRoot);
     }
-    // Namespaces first: the directory holds the proof of who is alive.
+    // Namespaces first: the directory holds the proof of which processes are alive.
     let namespaces = netns::clean()?;
     let directories = run_dir::clean()?;
     Ok(Cleaned { namespaces, directories })

@@ -1,6 +1,7 @@
 //! What a station's decoder writes of its cell: a named pipe for each carrier, in NG-Scope's format.
 //!
-//! A pipe is written to while somebody reads it. Who reads too slowly misses subframes, as a decoder does that has no time for them.
+//! A pipe is written to while a program reads it. A reader that is too slow misses subframes, as a decoder does that
+//! has no time for them.
 
 use crate::error::{Doing, Result};
 use crate::run_dir::RunDir;
@@ -32,7 +33,7 @@ struct Pipe {
 }
 
 impl ControlChannels {
-    /// Makes the pipes of a station, whose cell has so many carriers.
+    /// Makes the pipes of a station in a cell with so many carriers.
     pub fn make(run: &RunDir, station: Node, carriers: usize) -> Result<ControlChannels> {
         let make = |carrier: usize| {
             let path = ControlChannels::path(run, station, carrier);
@@ -48,7 +49,7 @@ impl ControlChannels {
         run.file(&format!("control-{}-{carrier}.dciLog", station.0))
     }
 
-    /// Whose they are.
+    /// The station that they are of.
     pub fn station(&self) -> Node {
         self.station
     }

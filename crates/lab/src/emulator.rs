@@ -53,13 +53,13 @@ pub enum Model {
 pub struct Segment {
     /// What carries the packets.
     pub model: Model,
-    /// Who hangs on it: node `n`'s interface at place `n`; `None` for a node that is no host's.
+    /// The interfaces on it: node `n`'s at place `n`; `None` for a node that is no host's.
     pub ports: Vec<Option<Tap>>,
     /// Whether its crossings, losses, frames and reports are kept.
     pub logged: bool,
-    /// The nodes whose TCP segments are noted as they enter the hop.
+    /// TCP segments of these nodes are noted as they enter the hop.
     pub watched: Range<u16>,
-    /// Who is told what the driver of a node reports.
+    /// The sockets that are told what the driver of a node reports.
     pub drivers: Vec<(Node, DriverSocket)>,
     /// What each node knows of its own delay, by their numbers, for drivers to tell; empty where none does.
     pub delays: Vec<HopDelay>,

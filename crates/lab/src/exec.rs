@@ -26,7 +26,7 @@ use std::process::ExitStatus;
 pub struct Exec<'a> {
     /// The world.
     pub spec: &'a Spec,
-    /// The host whose network namespace the program runs in.
+    /// The program runs in this host's network namespace.
     pub host: HostId,
     /// The program and its arguments.
     pub command: &'a [OsString],

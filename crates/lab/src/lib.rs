@@ -1,7 +1,7 @@
 //! The wall-clock world: real Linux stacks over emulated hops.
 //!
-//! Every host of a run is a network namespace, every interface a TAP device whose other end is one emulator thread. That
-//! thread drives the same hop models as the simulator, by `CLOCK_MONOTONIC`, and records how late it was.
+//! Every host of a run is a network namespace, every interface a TAP device with one emulator thread at the other end.
+//! That thread drives the same hop models as the simulator, by `CLOCK_MONOTONIC`, and records how late it was.
 
 pub mod address;
 mod agent;

@@ -11,9 +11,9 @@ use lasthop_units::{Bytes, Span, Time};
 pub struct Crossing {
     /// When it was delivered.
     pub at: Time,
-    /// Who sent it on this hop.
+    /// Its sender on this hop.
     pub from: Node,
-    /// Who received it.
+    /// Its receiver.
     pub to: Node,
     /// Network-layer length.
     pub len: Bytes,
@@ -33,9 +33,9 @@ impl Crossing {
 pub struct Loss {
     /// When.
     pub at: Time,
-    /// Who had sent it on this hop.
+    /// Its sender on this hop.
     pub from: Node,
-    /// Who should have received it; `None` for a group packet.
+    /// The receiver that it was meant for; `None` for a group packet.
     pub to: Option<Node>,
     /// Why.
     pub why: Drop,
@@ -46,9 +46,9 @@ pub struct Loss {
 pub struct FrameSeen {
     /// When it ended on the air.
     pub at: Time,
-    /// Who sent it.
+    /// Its sender.
     pub from: Node,
-    /// Whose it was.
+    /// Its receiver.
     pub to: Node,
     /// Packets inside.
     pub packets: u16,
@@ -77,7 +77,7 @@ pub struct HopLog {
     pub crossings: Blocks<Crossing>,
     /// Packets that the model dropped.
     pub losses: Vec<Loss>,
-    /// What drivers reported, and whose.
+    /// What drivers reported, and of which nodes.
     pub reports: Vec<(Time, Node, HopReport)>,
     /// Data frames between nodes.
     pub frames: Blocks<FrameSeen>,

@@ -2,11 +2,11 @@
 //!
 //! Such an interface is a TAP of link type IEEE802_11_RADIO; what is written to it is a radiotap header, an 802.11 header,
 //! LLC/SNAP, the packet and the check sequence. `tcpdump -i mon0` prints it, and a station's agent reads it as it would on
-//! hardware. It shows the data frames of everybody whom the station decodes, with signal and noise where the link has a
+//! hardware. It shows the data frames of all nodes that the station decodes, with signal and noise where the link has a
 //! signal-to-noise ratio, and damaged MPDUs with the flag that says so.
 //!
 //! Deviations: neither beacons nor control frames nor what the station itself sends; of a PPDU that a collision spoiled,
-//!             nothing. Of an MPDU that its receiver had already handed up, after an attempt whose BlockAck was lost, and
+//!             nothing. Of an MPDU that its receiver had already handed up, after an attempt with a lost BlockAck, and
 //!             of a neighbour's packets the body is zeros: the emulator has it no more, or never had it. A damaged MPDU
 //!             has one wrong octet in its middle.
 
@@ -27,7 +27,7 @@ use lasthop_wire::radiotap::{Ampdu, Channel, Flags, Radiotap};
 /// A monitor interface.
 #[derive(Debug)]
 pub struct Monitor {
-    /// Whose it is.
+    /// The station that has it.
     pub station: Node,
     hears: Hears,
     view: View,
@@ -49,11 +49,11 @@ pub enum Hears {
 pub struct Shown {
     /// When its PPDU ended.
     pub at: Time,
-    /// Whose monitor showed it.
+    /// The station with the monitor that showed it.
     pub station: Node,
-    /// Who sent it.
+    /// Its sender.
     pub from: Node,
-    /// Whom it was for.
+    /// Its receiver.
     pub to: Node,
     /// True if its check sequence was right.
     pub whole: bool,

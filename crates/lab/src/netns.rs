@@ -94,8 +94,8 @@ impl Drop for Namespace {
     }
 }
 
-/// Removes the namespaces of runs whose process is dead, with the processes in them, and names
-/// them. Those of living runs, and all that are not ours, stay.
+/// Removes the namespaces of runs with a dead process, with the processes in them, and names them. Those of living
+/// runs, and all that are not ours, stay.
 pub(crate) fn clean() -> Result<Vec<String>> {
     let entries = match fs::read_dir(NAMED) {
         Ok(entries) => entries,

@@ -13,7 +13,7 @@ use crate::topology::Hosts;
 use lasthop_scenario::{Hop, Scenario};
 use std::path::Path;
 
-/// Starts the agents of `spec`, whose control channels are there, and waits until all of them are ready.
+/// Starts the agents of `spec` once their control channels are there, and waits until all of them are ready.
 pub(crate) fn start_all(spec: &Spec, hosts: &Hosts, run: &RunDir, stop: &Stop) -> Result<Vec<Agent>> {
     let Some(pbe) = &spec.pbe else { return Ok(Vec::new()) };
     let cgroup = cgroup::own()?;

@@ -26,8 +26,8 @@ use std::thread::JoinHandle;
 pub(crate) struct Program {
     process: Child,
     name: String,
-    /// Its thread ends when this does. The kernel kills a program whose parent thread has ended,
-    /// so the thread outlives it.
+    /// Its thread ends when this does. The kernel kills a program when its parent thread ends, so the thread outlives
+    /// it.
     over: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
     _terminal: SharedTerminal,

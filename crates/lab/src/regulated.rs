@@ -7,8 +7,8 @@ use lasthop_signals::Node;
 use lasthop_units::stats::Moments;
 use lasthop_units::{Span, Time};
 
-/// Reads the proxy's log, whose times are then the run's own; `origin` is the world's beginning on `CLOCK_MONOTONIC`. Lines of
-/// before that, and lines that are none, are left out.
+/// Reads the proxy's log, and makes its times the run's own; `origin` is the world's beginning on `CLOCK_MONOTONIC`.
+/// Lines of before that, and lines that are none, are left out.
 pub fn parse(log: &str, origin: Time) -> Vec<Slot> {
     let slot = |line: &str| serde_json::from_str::<Slot>(line).ok().filter(|slot| slot.at >= origin);
     let own = |slot: Slot| Slot { at: Time::ZERO + slot.at.since(origin), ..slot };

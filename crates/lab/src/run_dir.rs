@@ -1,4 +1,4 @@
-//! Who owns what: every run claims a directory that names its process, so that the leavings of a dead one can be told
+//! Ownership: every run claims a directory that names its process, so that the leavings of a dead one can be told
 //! from the property of a living one.
 
 use crate::error::{Doing, LabError, Result};

@@ -14,7 +14,7 @@ pub struct Stop {
 static SIGNALLED: AtomicBool = AtomicBool::new(false);
 
 impl Stop {
-    /// Asks everybody who holds a copy to stop.
+    /// Asks all holders of a copy to stop.
     pub fn raise(&self) {
         self.raised.store(true, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! TAP devices: interfaces whose other end is this process.
+//! TAP devices: interfaces with this process as the other end.
 
 use crate::error::{Doing, LabError, Result};
 use crate::frame::Frame;
@@ -38,8 +38,8 @@ impl Tap {
         Ok(tap)
     }
 
-    /// Makes interface `name` in the calling thread's namespace, whose packets begin with a radiotap header, and takes it
-    /// up. Nothing is sent on it.
+    /// Makes interface `name` in the calling thread's namespace and takes it up. Its packets begin with a radiotap
+    /// header. Nothing is sent on it.
     pub fn create_monitor(name: &str) -> Result<Tap> {
         let tap = Tap::make(name)?;
         // SAFETY: TUNSETLINK takes a number, not a pointer; the descriptor is open.

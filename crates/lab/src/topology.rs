@@ -172,7 +172,7 @@ struct Port {
     whole: bool,
     /// The other nodes of the hop that it sends to.
     neighbours: Vec<Node>,
-    /// Who leads to everybody for whom there is no route.
+    /// The node that leads to all destinations without a route.
     gateway: Option<Node>,
     /// Addresses of others, and the neighbour that leads to each.
     routes: Vec<(HopId, Node, Node)>,

@@ -42,7 +42,7 @@ use std::collections::BTreeMap;
 ///
 /// # Errors
 /// What cannot be built, a program that failed, or [`LabError::Stopped`] if `stop` was raised. Whatever happens, nothing
-/// that was made is left behind, except by a kill, whose leavings the next run removes.
+/// that was made is left behind, except by a kill: the next run removes what that left.
 pub fn run(spec: &Spec, progress: impl FnMut(Span), stop: &Stop) -> Result<Outcome> {
     match attempt(spec, progress, stop) {
         // Whoever stops a run may make anything in it fail: a signal interrupts system calls.
@@ -111,7 +111,7 @@ impl World {
         Ok(self.hosts.dropped()?.saturating_sub(self.dropped_before))
     }
 
-    /// Kills its programs, whose farewells nobody will read.
+    /// Kills its programs. Nobody will read their farewells.
     pub(crate) fn kill_programs(&mut self) {
         self.agents.iter_mut().for_each(Agent::kill);
         self.tunnel.iter_mut().for_each(Tunnel::kill);
@@ -260,7 +260,7 @@ fn controls(spec: &Spec, run: &RunDir) -> Result<Vec<ControlChannels>> {
     decode.map(|(place, _)| ControlChannels::make(run, Scenario::station_node(place), cell.carriers.len())).collect()
 }
 
-/// The nodes of the last hop whose driver has a socket: the access points, and everybody in a mesh.
+/// The nodes of the last hop with a socket of their driver: the access points, and all nodes of a mesh.
 fn reporters(spec: &Spec) -> Vec<Node> {
     let ends = &spec.graph.links[usize::from(LAST.0)].ends;
     let owned = (0..).map(Node).zip(ends);
@@ -272,8 +272,8 @@ fn reporters(spec: &Spec) -> Vec<Node> {
     owned.filter(|(_, end)| has(end)).map(|(node, _)| node).collect()
 }
 
-/// An agent on each radio of the access point. All start at once: nobody's driver speaks before the last is ready, and who waits long takes
-/// its driver for silent.
+/// An agent on each radio of the access point. All start at once: no driver speaks before the last agent is ready, and
+/// an agent that waits long takes its driver for silent.
 fn access_point_agents(
     spec: &Spec,
     hosts: &Hosts,

@@ -139,7 +139,7 @@ impl Spec {
         }
     }
 
-    /// The station whose figures a stream counts for: the receiver, or else the sender; `None` if neither is one.
+    /// The station that a stream's figures count for: the receiver, or else the sender; `None` if neither is one.
     pub fn concerned(&self, stream: &Stream) -> Option<usize> {
         self.station_of(stream.to).or(self.station_of(stream.from))
     }

@@ -80,7 +80,7 @@ pub struct PbeSpec {
 /// An agent of a sender.
 #[derive(Clone, Debug)]
 pub struct PbeSenderSpec {
-    /// In whose network namespace it runs.
+    /// The host with the network namespace that it runs in.
     pub host: HostId,
     /// The kernel's name of the congestion control that it brings; names are the whole kernel's.
     pub name: String,

@@ -51,8 +51,8 @@ pub(crate) fn port(number: usize) -> u16 {
     FIRST_PORT + number as u16
 }
 
-/// Who calls: a station calls wired hosts; between two stations or two wired hosts, and to fetch something, the one that gets the
-/// data does.
+/// The calling host: a station calls wired hosts; between two stations or two wired hosts, and to fetch something, the
+/// one that gets the data does.
 fn caller(spec: &Spec, stream: &Stream) -> HostId {
     let uploads = spec.station_of(stream.from).is_some() && spec.station_of(stream.to).is_none();
     match stream.kind {
@@ -130,7 +130,7 @@ impl Traffic {
         Ok(Traffic { streams, probes, loads, fetches })
     }
 
-    /// Starts the programs whose time has come. To be called again and again from one and the same thread.
+    /// Starts the programs that are due. To be called again and again from one and the same thread.
     pub(crate) fn start_due_programs(&mut self, spec: &Spec, hosts: &Hosts) -> Result<()> {
         for (number, (running, stream)) in self.streams.iter_mut().zip(&spec.streams).enumerate() {
             if let Running::Carried(own, transfer) = running

@@ -155,7 +155,7 @@ fn patience(period: &Period) -> String {
     format!("{} s", (period.end.since(period.start) + Span::from_secs(60)).as_secs_f64().ceil())
 }
 
-/// Exit status of a program of ours that was asked to end, and of one whose other end was.
+/// Exit status of a program of ours that was asked to end, and of one at the other end of such a program.
 const INTERRUPTED: [i32; 2] = [130, 1];
 
 /// What an end printed, which had ended by itself if `over`.

@@ -31,7 +31,7 @@ pub struct Iperf3Log {
 pub(crate) struct Iperf3 {
     server: Child,
     client: Child,
-    /// Who sends.
+    /// The end that sends.
     sender: End,
 }
 

@@ -31,9 +31,9 @@ pub(crate) const TICK: Duration = Duration::from_millis(50);
 
 /// A TCP connection to be.
 pub(crate) struct Call<'a> {
-    /// Who takes the call.
+    /// The host that takes the call.
     pub listener: &'a Namespace,
-    /// Who calls.
+    /// The host that calls.
     pub caller: &'a Namespace,
     /// Where the caller finds the listener.
     pub address: SocketAddr,
