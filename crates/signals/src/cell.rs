@@ -51,7 +51,7 @@ impl Dci {
 /// A transport block as its assignment describes it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Block {
-    /// MCS index: 29 to 31 (28 to 31 with 256QAM) are reserved, and stand for a repeat whose size is that of the first.
+    /// MCS index: 29 to 31 (28 to 31 with 256QAM) are reserved, and stand for a repeat with the size of the first.
     pub mcs: u8,
     /// Redundancy version, 0 to 3. A block is sent for the first time with 0.
     pub redundancy: u8,

@@ -11,12 +11,12 @@ pub struct MacAddress(pub [u8; 6]);
 
 /// A data MPDU that a radio received or overheard.
 ///
-/// Of an MPDU whose check sequence is wrong only what the PHY says can be believed: `ampdu`, `tsf`, `tx` and `len`.
+/// Of an MPDU with a wrong check sequence only what the PHY says can be believed: `ampdu`, `tsf`, `tx` and `len`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReceivedMpdu {
-    /// Who sent it.
+    /// The sender's address.
     pub transmitter: MacAddress,
-    /// Whom it is addressed to.
+    /// The receiver's address.
     pub receiver: MacAddress,
     /// Its place in an A-MPDU; `None` for a lone MPDU, or where the radio does not tell.
     pub ampdu: Option<Subframe>,

@@ -164,8 +164,8 @@ impl TxVector {
         }
     }
 
-    /// Preamble and PHY header, before the first data symbol: DSSS with the long preamble, HT mixed format, HE and EHT as a PPDU to one
-    /// user whose training symbols are of the usual size for the guard interval (2x, and 4x with 3.2 us).
+    /// Preamble and PHY header, before the first data symbol: DSSS with the long preamble, HT mixed format, HE and EHT
+    /// as a PPDU to one user with training symbols of the usual size for the guard interval (2x, and 4x with 3.2 us).
     pub fn preamble(&self) -> Span {
         let streams = usize::from(self.nss.clamp(1, 8)) - 1;
         // Tables 19-13 and 21-13: long training fields by space-time streams.
