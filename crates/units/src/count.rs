@@ -1,6 +1,6 @@
 use std::fmt::Display;
 
-/// So many of `what`, which is a singular whose plural ends with an s: `1 session`, `0 sessions`.
+/// So many of `what`, a singular with a plural that ends with an s: `1 session`, `0 sessions`.
 pub fn count<N: Display + PartialEq + From<u8>>(number: N, what: &str) -> String {
     let plural = if number == N::from(1) { "" } else { "s" };
     format!("{number} {what}{plural}")
