@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * CUBIC within bounds: the kernel's own CUBIC, whose window an agent keeps from being too large or too small.
+ * CUBIC within bounds: the kernel's own CUBIC, with a window that an agent keeps from being too large or too small.
  *
  * The agent registers `within` as a congestion control under a name of its own, and `adopt`, attached to a cgroup, gives it the
  * connections that programs of that cgroup have over CUBIC in the agent's network namespace. What bounds a connection has
- * stands in `bounds` by its socket's cookie; they hold until the time that the agent sets ever anew. Whoever has none, or whose
- * agent is not there any more, has what the kernel's CUBIC does and nothing else.
+ * stands in `bounds` by its socket's cookie; they hold until the time that the agent sets ever anew. A connection
+ * without bounds, or without an agent any more, has what the kernel's CUBIC does and nothing else.
  *
  * Where the kernel has no struct_ops, `clamp` keeps windows from being too large, once a round trip.
  */

@@ -2,7 +2,7 @@
 /*
  * Counts how often each connection enters a state of congestion control that is not Open.
  *
- * Attached to the tracepoint tcp_cong_state_set: recoveries are over before anybody who polls has seen them. Connections of
+ * Attached to the tracepoint tcp_cong_state_set: recoveries are over before a poll has seen them. Connections of
  * all network namespaces are counted, by the cookie that sock_diag shows. One that never leaves Open takes no place in the map,
  * and the least recently used one goes when it is full.
  */

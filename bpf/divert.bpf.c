@@ -4,8 +4,8 @@
  *
  * Attached to a cgroup. A TCP connection beyond the networks that this machine is in is led to the agent's listener
  * instead, until the time that the agent sets ever anew while it hears its proxy, and where it was meant to go is kept: for the agent by the address that
- * it comes from, and for the program, which is told that it is connected to what it asked for. Other network namespaces,
- * whose loopback is not the agent's, are left alone, and so are sockets bound to a device.
+ * it comes from, and for the program, which is told that it is connected to what it asked for. Other network
+ * namespaces, which have another loopback than the agent, are left alone, and so are sockets bound to a device.
  */
 #include <linux/bpf.h>
 #include <linux/in.h>

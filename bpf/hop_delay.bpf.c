@@ -15,8 +15,8 @@
  * waits anew twice a second.
  *
  * The kernel leaves out a program that it would have to interrupt by itself: a timer that takes a packet from a shaper may come while the same
- * program looks at another packet. A packet whose end was left out would seem to wait. So there are two of each program that sees an end, of which
- * one runs at least: what one has done, the other finds done.
+ * program looks at another packet. A packet with its end left out would seem to wait. So there are two of each program
+ * that sees an end, of which one runs at least: what one has done, the other finds done.
  */
 #include <linux/bpf.h>
 #include <stddef.h>
@@ -241,7 +241,7 @@ static __always_inline void on_segmented(__u32 place, __u64 queued, __u32 segmen
 		on_dropped(hop, segments);
 }
 
-/* When the packet was queued whose segment the driver gets now; zero if there is none. */
+/* When the packet was queued that the driver gets a segment of now; zero if there is none. */
 static __always_inline __u64 take_segment(__u32 place, __u64 now, __u32 segments)
 {
 	struct hop_delay *hop = at(place);
@@ -424,7 +424,7 @@ static __always_inline int on_freed(struct sk_buff *skb, enum skb_drop_reason re
 		return 0;
 	packet = *known;
 	bpf_map_delete_elem(&packets, &key);
-	/* TBF drops a packet that it has segmented, none of whose segments found room, by itself: they are dropped one by one. */
+	/* TBF drops a packet that it has segmented by itself if no segment found room: they are dropped one by one. */
 	if (packet.segments > 1 && !*by_queue)
 		on_segmented(packet.place, packet.queued, packet.segments);
 	else

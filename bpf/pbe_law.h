@@ -173,7 +173,7 @@ static __always_inline void heard(struct pbe *pbe)
 	pbe->missed = 0;
 }
 
-/* A rise that had something to send is over: there is one whose rate nothing shows. */
+/* A rise is over; if it had something to send, the first one of the connection is done. */
 static __always_inline void end_rise(struct pbe *pbe, const struct path *path)
 {
 	if (pbe->state != START || path->sent < pbe->sent_before)

@@ -3,8 +3,9 @@
  * The TCP option in which a receiver tells of its cell, as crates/wire/src/tcp/capacity.rs describes it, and how both ends
  * agree to use it.
  *
- * An end that tells, or wants to be told, has the option in its SYN, with a capacity of zero. An end whose SYN came with it answers
- * with it. From then on an end that tells has it in each segment that has room for it. A peer without it is left alone.
+ * An end that tells, or wants to be told, has the option in its SYN, with a capacity of zero. An end that received a
+ * SYN with it answers with it. From then on an end that tells has it in each segment that has room for it. A peer
+ * without it is left alone.
  */
 #ifndef LASTHOP_PBE_OPTION_H
 #define LASTHOP_PBE_OPTION_H
@@ -42,7 +43,7 @@ struct capacity_option {
 
 _Static_assert(sizeof(struct capacity_option) == OPTION_LEN, "the option's length");
 
-/* An option whose capacity is not known. */
+/* An option of unknown capacity. */
 static __always_inline struct capacity_option unknown_capacity(void)
 {
 	struct capacity_option option = {

@@ -44,7 +44,7 @@ const volatile __u64 netns = 0;
 
 /* Until when what is told holds (ns, CLOCK_MONOTONIC). */
 __u64 until = 0;
-/* Connections whose peer wants to be told; segments with the option; news that found no place. */
+/* Connections with a peer that wants to be told; segments with the option; news that found no place. */
 __u64 agreed = 0;
 __u64 written = 0;
 __u64 lost = 0;
@@ -76,7 +76,7 @@ static __always_inline void tell_agent(const struct news *what)
 		__sync_fetch_and_add(&lost, 1);
 }
 
-/* The handshake is over: a peer whose SYN had the option wants to be told, or will tell itself. */
+/* The handshake is over: a peer that sent the option in its SYN wants to be told, or will tell itself. */
 static __always_inline void agree(struct bpf_sock_ops *ctx, __u64 where)
 {
 	struct news begun = { .kind = BEGUN, .at = bpf_ktime_get_ns(), .cookie = bpf_get_socket_cookie(ctx) };

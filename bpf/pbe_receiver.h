@@ -9,7 +9,7 @@
 /* Connections that are told for at once. */
 #define MOST_FLOWS 1024
 
-/* A connection whose peer wants to be told; one that is over; packets of one that have come. */
+/* A connection with a peer that wants to be told; one that is over; packets of one that have come. */
 enum news_kind { BEGUN, OVER, ARRIVED };
 
 struct news {

@@ -15,7 +15,7 @@
 #include "pbe_option.h"
 #include "pbe_law.h"
 
-/* An option whose number is behind by no more than this was overtaken. */
+/* An option with a number behind by no more than this was overtaken. */
 #define OVERTAKEN 4
 /* Three bursts of two segments, as BBR has them beyond two BDP. */
 #define ALLOWANCE 6
@@ -31,7 +31,7 @@ const volatile __u32 headroom = 8000;
 /* A probe that found more is followed by the next one. */
 const volatile __u32 keep_probing = 1;
 
-/* Connections whose peer tells; options that were read; those that a later one had overtaken. */
+/* Connections with a peer that tells; options that were read; those that a later one had overtaken. */
 __u64 promised = 0;
 __u64 options = 0;
 __u64 overtaken = 0;
@@ -306,7 +306,7 @@ static __always_inline void read_option(struct bpf_sock_ops *ctx)
 	flow->news = 1;
 }
 
-/* The handshake is over: a peer whose SYN had the option will tell. */
+/* The handshake is over: a peer that sent the option in its SYN will tell. */
 static __always_inline void agree(struct bpf_sock_ops *ctx, __u64 where)
 {
 	struct bpf_sock *sk = ctx->sk;

@@ -290,7 +290,7 @@ __noinline __u64 plain(struct __sk_buff *skb, __u32 link_len)
 #define FRESH 1
 #define WITH_SUM 2
 
-/* One datagram, whose payload begins at `at`, behind the UDP header at `udp`. Verified by itself, as `plain`. */
+/* One datagram. Its payload begins at `at`, behind the UDP header at `udp`. Verified by itself, as `plain`. */
 __noinline int stamp(struct __sk_buff *skb, __u32 place, __u32 udp, __u32 at, __u32 flags)
 {
 	struct relay_hop *hop = &hops[place & (HOPS - 1)];

@@ -178,9 +178,9 @@ inline_ __u32 rank_of(const struct rwnd_set *set, int way)
 }
 
 /*
- * The way that a new flow takes, as `oal::rwnd::ways::choose`: a free one, else one whose connection is over, else one
- * whose handshake was not completed, else any; of equals the one that was silent longest. Only of those that have
- * rested: another processor may be about to write to the others. -1 if there is none.
+ * The way that a new flow takes, as `oal::rwnd::ways::choose`: a free one, else that of a connection that is over, else
+ * that of a handshake that was not completed, else any; of equals the one that was silent longest. Only of those that
+ * have rested: another processor may be about to write to the others. -1 if there is none.
  */
 apart_ int choose_way(const struct rwnd_set *set, __u32 tick)
 {
@@ -814,7 +814,7 @@ int rwnd_downlink(struct __sk_buff *skb)
 	return likely(short_way(skb, 0, ETH_HLEN)) ? PASS : long_downlink(skb);
 }
 
-/* For devices whose packets begin with their IP header. */
+/* For devices with packets that begin with their IP header. */
 SEC("tcx/ingress")
 int rwnd_uplink_ip(struct __sk_buff *skb)
 {

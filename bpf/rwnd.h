@@ -97,8 +97,9 @@ struct rwnd_entry {
 #define RWND_WAYS 7
 
 /*
- * A flow stands in any way of the one set that its key hashes to. The tag says whether a way is taken, and by whom, most
- * likely; the key says so for certain. Ways are taken and cleared by who holds the lock (1), which nobody waits for.
+ * A flow stands in any way of the one set that its key hashes to. The tag says whether a way is taken, and most likely
+ * by which flow; the key says so for certain. Ways are taken and cleared by the holder of the lock (1), which nobody
+ * waits for.
  */
 struct rwnd_set {
 	__u32 tags[RWND_WAYS]; /* 0 = free; others are odd */

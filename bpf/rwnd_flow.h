@@ -4,9 +4,9 @@
  * same names. The reasons for what is done stand there; the parity test holds the two together, state and bytes.
  *
  * The two directions of a flow may run on two processors at once, each direction on one: fields are written by one
- * direction only, except for the two timers (sent_at, ack_at), whose words are written whole. Packets of one direction on
- * two processors at once (a flow that is just being steered to another) may lose each other's updates: counts, samples,
- * and an edge by as much as the two differ, which a sender has to survive anyway (RFC 9293, section 3.8.6).
+ * direction only, except for the two timers (sent_at, ack_at): their words are written whole. Packets of one direction
+ * on two processors at once (a flow that is just being steered to another) may lose each other's updates: counts,
+ * samples, and an edge by as much as the two differ, which a sender has to survive anyway (RFC 9293, section 3.8.6).
  */
 #ifndef LASTHOP_RWND_FLOW_H
 #define LASTHOP_RWND_FLOW_H
