@@ -16,7 +16,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut node =
         Olsr::new(own, Params::default(), Seed(1).stream("olsr"), now).expect("the RFC's parameters are right");
     let mut rest = bytes;
-    // Who sends it, how long after the one before, its length; then messages, to which a packet's header is added.
+    // Its sender, how long after the one before, its length; then messages, to which a packet's header is added.
     while let [from, gap, len, after @ ..] = rest {
         let (messages, after) = after.split_at(usize::from(*len).min(after.len()));
         rest = after;

@@ -104,7 +104,7 @@ fn told(output: Output) -> Ended {
 /// How long a test waits for what must happen, however busy the machine: passing takes no longer for it.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits at most `patience` for `child`, whose output is piped; kills it and fails if that is not enough.
+/// Waits at most `patience` for `child` (with piped output); kills it and fails if that is not enough.
 pub fn ends_within(mut child: Child, patience: Duration) -> Ended {
     let began = Instant::now();
     while child.try_wait().expect("our child").is_none() {
@@ -184,7 +184,7 @@ pub fn eventually(patience: Duration, mut condition: impl FnMut() -> bool) -> bo
     }
 }
 
-/// Processes whose parent is `pid`, with the command line of each.
+/// Processes with `pid` as parent, with the command line of each.
 pub fn children(pid: u32) -> Vec<(u32, String)> {
     let own = |process: &u32| {
         let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;

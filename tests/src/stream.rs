@@ -8,7 +8,7 @@ use std::io::{BufRead as _, BufReader, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 
-/// A file whose octets do not repeat within its length.
+/// A file with octets that do not repeat within its length.
 pub fn file(folder: &Path, len: usize) -> PathBuf {
     let path = folder.join("sent");
     let mut out = BufWriter::new(fs::File::create(&path).expect("a file"));

@@ -1,4 +1,4 @@
-//! Agents whose interface, programs or qdisc are taken away, or claimed by somebody else.
+//! Agents that lose their interface, programs or qdisc, or find them claimed by another.
 
 use crate::case::{Case, Seen};
 use crate::program::{Program, run};
@@ -133,7 +133,7 @@ fn qdisc(scene: &mut Scene) -> Seen {
         .measured(format!("ended after {} ms; the other qdisc is there", took.as_millis()))
 }
 
-/// Who comes to the interface of a living agent.
+/// What comes to the interface of a living agent.
 #[derive(Clone, Copy)]
 enum Intruder {
     Clean,

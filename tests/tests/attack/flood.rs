@@ -110,7 +110,7 @@ impl Handshakes {
         const AT_ONCE: usize = 100;
         let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
         setrlimit(Resource::RLIMIT_NOFILE, hard.max(soft), hard).expect("up to the hard limit");
-        // Nobody accepts: the kernel has done the handshake, and keeps the connection for who might.
+        // Nobody accepts: the kernel has done the handshake, and keeps the connection for a later accept.
         let listener = |_| {
             radio.server.within(|| {
                 let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");

@@ -134,7 +134,7 @@ fn proxy(scene: &mut Scene) -> Seen {
 fn transparent(scene: &mut Scene) -> Seen {
     let tunnel = Tunnel::new();
     let row = &tunnel.row;
-    // The station is reached without a proxy, too, and has a service that says whom it sees.
+    // The station is reached without a proxy, too, and has a service that says which address calls it.
     row.proxy.within(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").expect("our own namespace"));
     row.server.ip("route add 10.93.2.0/24 via 10.93.1.2");
     row.station.ip("route add default via 10.93.2.1");

@@ -4,7 +4,7 @@
 //! busy machine could turn: what is measured is printed, and judged by wide bounds.
 //!
 //! The program is its own harness, since its cases share a hop, one table is all it prints, and Ctrl-C must take everything down.
-//! Words among its arguments choose the cases whose names contain one of them, as with cargo's harness.
+//! Words among its arguments choose the cases with one of them in their name, as with cargo's harness.
 
 // Programs are waited for by the wall clock.
 #![allow(clippy::disallowed_methods)]

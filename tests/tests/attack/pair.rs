@@ -1,4 +1,4 @@
-//! Many who write one file at once.
+//! Many processes that write one file at once.
 
 use crate::case::{Case, Seen};
 use crate::scene::Scene;

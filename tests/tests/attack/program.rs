@@ -35,7 +35,7 @@ impl Program {
         Program::start(command)
     }
 
-    /// Any program whose standard error, at least, is piped.
+    /// Any program with at least its standard error piped.
     pub fn start(mut command: Command) -> Program {
         // Ctrl-C of the terminal is for us alone.
         command.process_group(0).env("NO_COLOR", "1").current_dir(std::env::temp_dir());

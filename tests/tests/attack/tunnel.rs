@@ -84,7 +84,7 @@ impl Tunnel {
     }
 }
 
-/// A connection whose octets are counted on a thread of its own.
+/// A connection with a thread of its own that counts its octets.
 pub struct Download {
     socket: TcpStream,
     octets: Arc<AtomicU64>,

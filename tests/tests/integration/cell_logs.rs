@@ -88,7 +88,7 @@ fn shares_are_those_of_the_paper() {
         let got = object[key].as_f64().expect("a number");
         assert!((got / want - 1.0).abs() < 0.02, "{key}: {got} for {want}");
     };
-    // Who joins is the third: 100 PRB of 43 000 / 90 bits, and a third of what is idle.
+    // A user that joins is the third: 100 PRB of 43 000 / 90 bits, and a third of what is idle.
     let joins = object(&path, &["--prb", "100"]);
     let rate = 43_000.0 / 90.0;
     near(&joins["over_time"], "users_mean", 2.0);
@@ -187,7 +187,7 @@ fn capture(to: [u8; 4], times: impl IntoIterator<Item = u64>) -> Vec<u8> {
 fn the_own_terminal_is_found_by_what_it_received() {
     let folder = tempfile::tempdir().expect("a directory");
     let (log, traffic) = (folder.path().join("log.dciLog"), folder.path().join("received.pcap"));
-    // Bursts whose lengths and distances do not repeat; another terminal has others; the number changes after 5 s.
+    // Bursts with lengths and distances that do not repeat; another terminal has others; the number changes after 5 s.
     let on = |n: u64, of: u64| {
         let mixed = ((n / 37) ^ (of << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         ((mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32) & 7 < 3

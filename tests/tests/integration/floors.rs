@@ -29,7 +29,7 @@ const IN_TESTS: &[(&str, &str, &str)] = &[
     ("transport", "radio", "the bottleneck that an endpoint is tried over"),
 ];
 
-/// Who needs a dependency.
+/// What needs a dependency.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Use {
     /// The crate itself, or its build script, on any platform.

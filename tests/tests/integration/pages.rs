@@ -1,4 +1,5 @@
-//! Figures on pages that are written by hand are those that their commands print: who moves the simulator's results renews the pages.
+//! Figures on pages that are written by hand are those that their commands print: a change of the simulator's results
+//! needs new pages.
 
 use lasthop_tests::{lasthop, root, run, scenario};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Whose process an agent is once everything is open that needs root.
+//! Which user's process an agent is once everything is open that needs root.
 
 use lasthop_tests::{lasthop, run};
 use nix::sys::signal::{Signal, kill};

@@ -48,7 +48,7 @@ fn a_scenario_runs_in_the_simulator_and_says_so() {
     assert!(ended.out.contains("simulated in virtual time"), "{}", ended.out);
     let result = lasthop_tests::json(&home.folder.path().join("results/result.json"));
     assert_eq!(result["world"], "sim");
-    // Who asked for the simulator is not told why it is the simulator.
+    // A user who asked for the simulator is not told why it is the simulator.
     let asked = ["run", &home.scenario.to_string_lossy(), "--world", "sim", "--law", "cubic", "--out", "results"];
     assert!(!ordinary(&home, &asked).succeeded().err.contains("not root"));
 }

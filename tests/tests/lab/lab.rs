@@ -112,7 +112,7 @@ fn ctrl_c_is_the_programs_affair_and_a_polite_kill_ends_both() {
     // SAFETY: the closure makes system calls only.
     unsafe {
         command.pre_exec(|| {
-            // The terminal becomes that of a new session, in whose foreground the command is.
+            // The terminal becomes that of a new session, with the command in its foreground.
             let taken = libc::setsid() >= 0 && libc::ioctl(0, libc::TIOCSCTTY, 0) == 0;
             if taken { Ok(()) } else { Err(std::io::Error::last_os_error()) }
         });

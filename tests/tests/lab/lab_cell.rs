@@ -157,7 +157,8 @@ fn pbe_on_kernel_tcp_follows_the_cell_and_leaves_nothing() {
     let Some(info) = reliable(attempt) else { return };
     let account = &info["runs"][0]["pbe"];
     let count = |key: &str| account[key].as_u64().unwrap_or_else(|| panic!("{key}: {account}"));
-    // One connection, whose ends agreed; every subframe of five seconds; as many packets as were carried, and ACKs that tell of each second one.
+    // One connection, and its ends agreed; every subframe of five seconds; as many packets as were carried, and ACKs
+    // that tell of each second one.
     assert_eq!([count("promised"), count("agreed"), count("unread"), count("lost")], [1, 1, 0, 0], "{account}");
     assert!(count("subframes") > 4_900, "{account}");
     let throughput = mean(&json(&folder.path().join("result.json")), "pbe", "throughput_mbit_s");

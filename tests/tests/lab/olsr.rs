@@ -58,7 +58,7 @@ impl Mesh {
         Some(Mesh { nodes, air, folder: tempfile::tempdir().expect("a directory") })
     }
 
-    /// The command of a node's agent, whose output is piped.
+    /// The command of a node's agent, with piped output.
     fn command(&self, node: usize, more: &[&str]) -> Command {
         let arguments = [&["olsr", "--iface", IFACE, "--interval", "100 ms"][..], more].concat();
         inside(self.nodes[node].name(), program(), &arguments)
@@ -294,7 +294,7 @@ fn what_cannot_be_is_told_with_what_would_be_right() {
         let ended = told(0, &[&["--iface", IFACE], wrong].concat());
         assert!(ended.status == 2 && ended.err.contains(says), "{wrong:?}: {}", ended.err);
     }
-    // Somebody who may not change routes.
+    // A process that may not change routes.
     let program = program().to_string_lossy();
     let without = ["--bounding-set", "-net_admin", &program, "olsr", "--iface", IFACE];
     let _ = run(&mut inside(mesh.nodes[0].name(), Path::new("setpriv"), &without))

@@ -92,7 +92,7 @@ impl World {
                 std::thread::spawn(move || {
                     let bytes: Vec<u8> = (0..COUNT).map(octet).collect();
                     if socket.read_exact(&mut [0]).is_ok() {
-                        // Who has had enough may go.
+                        // A client that has had enough may go.
                         let _ = socket.write_all(&bytes);
                     }
                 });

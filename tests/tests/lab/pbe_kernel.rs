@@ -135,7 +135,7 @@ impl World {
         self.agent(&self.terminal, &["receiver", "--dci", &pipe, "--prb", "50", "--rnti", &own])
     }
 
-    /// A download, whose connection the terminal makes.
+    /// A download over a connection that the terminal makes.
     fn download(&self) -> Download {
         Download::start(&self.server, &self.terminal, &format!("10.{}.1.1:0", self.net), &self.name())
     }

@@ -111,7 +111,7 @@ impl World {
         self.agent(&self.terminal, &[&arguments[..], &cell].concat())
     }
 
-    /// A server that sends for ever to who connects.
+    /// A server that sends for ever to each client.
     fn serve(&self) -> Server {
         let address: SocketAddr = format!("10.{}.1.1:0", self.net).parse().expect("an address");
         let listener = self.server.within(|| TcpListener::bind(address).expect("a free port"));

@@ -1,4 +1,5 @@
-//! The kernel's TCP over recorded cellular links in the lab, against what it did over mahimahi (reference data, `traces/README.md`).
+//! The kernel's TCP over recorded cellular links in the lab, against what it did over mahimahi (reference data,
+//! `traces/`).
 //!
 //! The world is that of the simulator's `recorded` test: 20 ms of propagation each way, one download of 61 s from 0.4 s on, a send
 //! buffer of 4 MB. All eighteen cells take twenty minutes: `cargo test --workspace --test recorded_links -- --ignored --nocapture`.

@@ -119,7 +119,8 @@ fn the_optimum_beats_the_published_allocation_at_the_cap() {
 /// Octets of the page that curl fetches.
 const PAGE: usize = 300_000;
 
-/// Serves one page to everybody who asks, in this namespace, as long as the test program lasts; gives who has asked.
+/// Serves one page to all clients, in this namespace, as long as the test program lasts; gives the addresses of those
+/// clients.
 fn serve(namespace: PathBuf) -> Receiver<IpAddr> {
     let (asked, who) = channel();
     std::thread::spawn(move || {

@@ -89,8 +89,8 @@ fn spread(result: &Value, law: &str, key: &str) -> (f64, f64) {
 
 #[test]
 fn uploads_beside_downloads_agree_in_both_worlds() {
-    // Who wins among ten uploads is chance: delays of single runs scatter by an eighth in both worlds. The simulator can afford many runs
-    // and tells by how much the lab's few may be off.
+    // Which of ten uploads wins is chance: delays of single runs scatter by an eighth in both worlds. The simulator can
+    // afford many runs and tells by how much the lab's few may be off.
     const SIMULATED: usize = 12;
     const MEASURED: usize = 2;
     let Some(_lab) = lab() else { return };

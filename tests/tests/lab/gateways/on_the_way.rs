@@ -1,4 +1,5 @@
-//! Somebody on the way between two gateways: a relay that raises D, or who changes, repeats, cuts and forges datagrams.
+//! A host on the path between two gateways: a relay that raises D, or an attacker that changes, repeats, cuts and
+//! forges datagrams.
 
 use super::support::netns::Netns;
 use std::net::{SocketAddr, UdpSocket};
@@ -10,7 +11,7 @@ use std::time::Duration;
 /// What is done to datagrams.
 #[derive(Clone, Copy)]
 pub enum Does {
-    /// What a relay does whose own delay is so many microseconds.
+    /// What a relay does with its own delay of so many microseconds.
     Raises(u32),
     Lies(Lies),
 }
@@ -37,7 +38,7 @@ pub struct OnTheWay {
 }
 
 impl OnTheWay {
-    /// Passes on what comes to `here`, to `there`, and what comes back to who called.
+    /// Passes on what comes to `here`, to `there`, and what comes back to the caller.
     pub fn begin(at: &Netns, here: &str, there: &str, does: Does) -> OnTheWay {
         let there: SocketAddr = there.parse().expect("an address");
         let (front, back, strange) = at.within(|| {

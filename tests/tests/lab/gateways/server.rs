@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Octets of the file `/short`, with which [`FILE`] begins.
 pub const SHORT: usize = 200_000;
 
-/// A file whose octets do not repeat within its length.
+/// A file with octets that do not repeat within its length.
 pub static FILE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let octets = (0..1_000_000).flat_map(|_| {
@@ -45,7 +45,7 @@ impl Server {
         Server(seen)
     }
 
-    /// Who called last.
+    /// The last caller.
     pub fn seen_last(&self) -> String {
         self.0.lock().expect("no panic").last.clone()
     }

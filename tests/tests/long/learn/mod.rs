@@ -35,7 +35,7 @@ const OPENS: Duration = Duration::from_secs(2);
 /// Timeouts double, and one retransmission in twenty is lost: four in a row would take longer.
 const STALL: Duration = Duration::from_secs(6);
 
-/// A program of ours whose standard error is a file; killed when dropped.
+/// A program of ours with a file as standard error; killed when dropped.
 struct Process {
     child: Option<Child>,
     said: PathBuf,
