@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn every_oracle_value_of_equal_stations() {
-        // (T ms, n, packets, delay ms, Mbit/s a station) at the equilibrium of \[aggregation\], computed apart from
+        // (T ms, n, packets, delay ms, Mbit/s a station) at the equilibrium of [aggregation], computed apart from
         // this code.
         let oracle = [
             (5.0, 1, 48.0, 1.72, 334.1),

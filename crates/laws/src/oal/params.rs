@@ -54,7 +54,8 @@ words! {
         /// Every station with a backlogged flow gets the same airtime.
         Airtime = "airtime",
         /// Rates in proportion to the square root of what each flow's link carries: minimum potential delay, the utility
-        /// -1/x that the published law maximises (equation 1.2 as reconstructed), on a hop with links that share airtime.
+        /// -1/x that the published law maximises (equation 1.2 as reconstructed), on a hop with links that share
+        /// airtime.
         PotentialDelay = "potential-delay",
     }
 }

@@ -6,9 +6,9 @@
 //! place at all (`bottleneck`). The sender ([`Pbe`]) paces at what it is told, or, while another place is the
 //! narrowest, as BBR would (`cellular`).
 //!
-//! Of the paper (\[pbe\]) only the part up to its equation 3 was at hand. The filter of users, the translation, the delay
-//! threshold, the counts of packets and the drain follow general knowledge of the published paper and public code; they are
-//! not checked against the original.
+//! Of the paper (\[pbe\]) only the part up to its equation 3 was at hand. The filter of users, the translation, the
+//! delay threshold, the counts of packets and the drain follow general knowledge of the published paper and public
+//! code; they are not checked against the original.
 //!
 //! Logs of a cell's control channel are looked at with the same code: [`Meter`] says which users share the cell and
 //! what it has left, and [`Align`] finds which of its terminals is the own one.
