@@ -64,8 +64,8 @@ fn build() -> PathBuf {
     assert!(built.status.success(), "cargo could not build lasthop");
     let messages = String::from_utf8_lossy(&built.stdout).into_owned();
     let artifacts = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let executables = artifacts.filter_map(|message| message["executable"].as_str().map(PathBuf::from));
-    let path = executables.filter(|path| path.file_name() == Some(OsStr::new("lasthop"))).last();
+    let mut executables = artifacts.filter_map(|message| message["executable"].as_str().map(PathBuf::from));
+    let path = executables.rfind(|path| path.file_name() == Some(OsStr::new("lasthop")));
     path.expect("cargo names the program that it built")
 }
 

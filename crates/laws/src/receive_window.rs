@@ -159,9 +159,8 @@ impl WindowBudget {
     }
 }
 
-/// How fast what a station's connections may have on its way grows once one of them begins: by what leaves meanwhile.
-/// Neither the next connection to begin nor the number of them is known; if the first of many were given all that the
-/// pool has, the others' segments would come on top of it.
+/// How fast what a station's connections may have on its way grows once one of them begins: by what leaves meanwhile. Who calls next is
+/// not known, nor how many will; if the first of many were given all that the window budget has, the others' segments would come on top of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlowOpen {
     most: Bytes,
@@ -170,10 +169,9 @@ pub struct SlowOpen {
 
 impl SlowOpen {
     /// What may be given beside what is `out`: `first` as long as nobody sends (`idle`), from then on what leaves meanwhile, too, of which
-    /// `left` is the sum of all times. What is given counts once it is out, so that to ask again changes nothing. A
-    /// connection that begins slowly, as TCP does, is not held back, and after some round trips the [`Pool`] is what
-    /// limits.
-    pub fn room(&mut self, left: Bytes, (first, out): (Bytes, Bytes), idle: bool) -> Bytes {
+    /// `left` is the sum of all times. What is given counts once it is out, so that to ask again changes nothing. Who begins slowly, as
+    /// TCP does, is not held back, and after some round trips the [`WindowBudget`] is what limits.
+    pub fn available(&mut self, left: Bytes, (first, out): (Bytes, Bytes), idle: bool) -> Bytes {
         let more = left.saturating_sub(std::mem::replace(&mut self.left, left));
         self.most = if idle { out + first } else { self.most + more };
         self.most.saturating_sub(out)
@@ -288,8 +286,8 @@ mod tests {
     }
 
     #[test]
-    fn a_new_connection_gets_what_leaves_and_asking_again_is_free() {
-        let mut ramp = Ramp::default();
+    fn who_begins_is_given_what_leaves_meanwhile_and_to_ask_again_changes_nothing() {
+        let mut slow_open = SlowOpen::default();
         let mut room = |left: u64, out: u64, idle: bool| {
             slow_open.available(Bytes::new(left), (Bytes::new(5_000), Bytes::new(out)), idle).get()
         };

@@ -123,8 +123,8 @@ pub enum Transport {
     Tcp(LossRecovery),
     /// ATP: its sender is told what the path's slowest hop takes, and its receiver has a law of its own.
     Atp,
-    /// TCP with a receiver that runs the law of the same name, and tells its decisions in an option of its segments.
-    Told,
+    /// TCP whose receiver runs the law of the same name, and tells in an option of its segments what that decides.
+    ReceiverFeedback,
 }
 
 impl Transport {

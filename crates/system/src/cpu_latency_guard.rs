@@ -22,9 +22,9 @@ impl CpuLatencyGuard {
         CpuLatencyGuard { device: OpenOptions::new().write(true).open("/dev/cpu_dma_latency").ok(), held: false }
     }
 
-    /// Without a device: nothing is ever asked.
-    pub fn none() -> Wakeful {
-        Wakeful { device: None, held: false }
+    /// Somebody for whom there is no device: nothing is ever asked.
+    pub fn none() -> CpuLatencyGuard {
+        CpuLatencyGuard { device: None, held: false }
     }
 
     /// Asks, or takes that back; true if processors are being kept awake now. Processors that stay awake take power, and in

@@ -46,11 +46,10 @@ const DOWN: Span = Span::from_nanos(50);
 /// The longest time to watch in one go, and the budget of a thread that has slept long.
 const LONGEST: Span = Span::from_millis(5);
 
-impl Punctual {
-    /// A sleeper with a full budget that may watch for one part in `share` of the time that passes in
-    /// [`Punctual::wait`].
-    pub fn new(share: u64) -> Punctual {
-        Punctual { share: share.max(1), budget: LONGEST, early: FIRST }
+impl SpinSleeper {
+    /// Somebody with a full budget who may watch for one part in `share` of the time that passes in [`SpinSleeper::wait`].
+    pub fn new(share: u64) -> SpinSleeper {
+        SpinSleeper { share: share.max(1), budget: LONGEST, early: FIRST }
     }
 
     /// Waits until a file is ready or the moment has come, of which `clock` tells; returns how many files are ready. It may

@@ -8,6 +8,7 @@ mod checked;
 mod data_set;
 mod floors;
 mod hwsim;
+mod language;
 mod monitor;
 mod output;
 mod pages;

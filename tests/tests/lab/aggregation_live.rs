@@ -25,7 +25,7 @@ const AP: &str = "02:4c:48:01:00:00";
 const STATION: &str = "02:4c:48:01:00:02";
 
 #[test]
-fn an_interface_is_measured_live_until_it_is_gone_and_a_capture_of_it_tells_the_same() {
+fn live_and_captured_measurements_of_an_interface_agree() {
     let Some(_lab) = lab() else { return };
     let folder = tempfile::tempdir().expect("a directory");
     let (out, captured) = (folder.path().join("out"), folder.path().join("mon0.pcap"));

@@ -15,8 +15,8 @@ pub(super) struct SessionLog {
     refused: RateLimitedLog<()>,
 }
 
-impl Told {
-    /// A session has begun with the gateway that has this key, at this address.
+impl SessionLog {
+    /// A session has begun with who has this key, who is there.
     pub(super) fn begun(&mut self, now: Time, node: Node, at: SocketAddr) {
         self.begun.add(now, (node, SocketAddr::new(at.ip().to_canonical(), at.port())));
     }
@@ -64,8 +64,8 @@ mod tests {
     use std::cell::RefCell;
 
     #[test]
-    fn sessions_that_come_and_go_are_logged_in_few_lines() {
-        let (mut told, said) = (Told::default(), RefCell::new(Vec::new()));
+    fn others_that_come_and_go_are_told_in_few_lines_with_the_reason() {
+        let (mut session_log, said) = (SessionLog::default(), RefCell::new(Vec::new()));
         let at: SocketAddr = "[::ffff:192.0.2.9]:4000".parse().expect("an address");
         let allow = ["10.2.0.0/16".parse().expect("a network")];
         for ms in 0..600_000u64 {

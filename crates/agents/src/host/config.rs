@@ -39,8 +39,8 @@ pub struct Config {
     pub key: Option<PathBuf>,
     /// The network's BSSID; `None`: what the driver says.
     pub bssid: Option<MacAddress>,
-    /// The destination of notices.
-    pub cast: Cast,
+    /// To whom notices go.
+    pub destination: Destination,
     /// The port of notices.
     pub port: u16,
     /// Where the log goes.

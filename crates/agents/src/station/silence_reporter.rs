@@ -104,12 +104,16 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_proxy_is_reported_in_time_and_then_its_answer() {
-        let mut hush = Hush::new(at(0));
-        let alone = Sight { refused: 2, unsent: Unsent { count: 5, why: Some(Errno::ENETUNREACH) }, ..sight(None) };
-        assert_eq!(hush.next(), at(3_000));
-        assert_eq!(hush.look(at(2_999), alone), None);
-        let line = hush.look(at(3_000), alone).expect("three seconds");
+    fn a_proxy_that_never_answers_is_told_in_time_with_what_is_known_and_then_its_answer() {
+        let mut silence = SilenceReporter::new(at(0));
+        let alone = LastReception {
+            refused: 2,
+            unsent: Unsent { count: 5, why: Some(Errno::ENETUNREACH) },
+            ..last_reception(None)
+        };
+        assert_eq!(silence.next(), at(3_000));
+        assert_eq!(silence.look(at(2_999), alone), None);
+        let line = silence.look(at(3_000), alone).expect("three seconds");
         assert!(line.starts_with("nothing heard from 192.0.2.1:4848 for 3 s: no proxy there, "), "{line}");
         assert!(
             line.contains("; 2 datagrams that came were refused") && line.contains("; 5 datagrams could not be sent"),
@@ -126,9 +130,9 @@ mod tests {
     }
 
     #[test]
-    fn a_live_tunnel_logs_nothing_and_a_pausing_one_few_lines() {
-        let mut hush = Hush::new(at(0));
-        assert!((0..100_000).step_by(500).all(|ms| hush.look(at(ms), sight(Some(at(ms)))).is_none()));
+    fn a_tunnel_that_speaks_says_nothing_and_one_that_pauses_often_few_lines() {
+        let mut silence = SilenceReporter::new(at(0));
+        assert!((0..100_000).step_by(500).all(|ms| silence.look(at(ms), last_reception(Some(at(ms)))).is_none()));
         let mut lines = 0;
         for ms in (100_000..3_700_000).step_by(100) {
             // Four seconds in ten it is silent.

@@ -123,12 +123,12 @@ mod tests {
     }
 
     #[test]
-    fn a_single_event_is_logged_once_and_recurring_ones_rarely() {
-        let mut rarely = Rarely::new(Span::from_secs(1));
-        rarely.goes_on(at(0));
-        assert_eq!(rarely.not_before(), at(1_000));
-        assert!(!rarely.is_due(at(999)) && rarely.is_due(at(1_000)) && !rarely.is_due(at(90_000)));
-        assert_eq!(rarely.not_before(), at(11_000));
+    fn what_happens_once_is_told_once_and_what_comes_and_goes_is_not_news_each_time() {
+        let mut limiter = LogLimiter::new(Span::from_secs(1));
+        limiter.goes_on(at(0));
+        assert_eq!(limiter.not_before(), at(1_000));
+        assert!(!limiter.is_due(at(999)) && limiter.is_due(at(1_000)) && !limiter.is_due(at(90_000)));
+        assert_eq!(limiter.not_before(), at(11_000));
         // An hour of what lasts a second and rests two.
         let lines: usize = (0..1200).map(|n| told(&mut limiter, 100_000 + n * 3_000, 101_000 + n * 3_000).len()).sum();
         assert!((6..=9).contains(&lines), "{lines} lines");

@@ -4,8 +4,8 @@
 //!             often:   k >= 4 and v <= N, the packets that its frames hold;   it is for as long as k >= 2 and v <= N
 //! Symbols:    s -> `share`, k -> `came`, v -> `burst`, t -> `period`
 //! Deviations: an active station for which nothing has waited for [`REST`] rests: it has no place until something waits.
-//! Validity:   of a law that does not foresee the active stations none rests, s is 1, and v is not known.
-//! Checked by: tests::*, ledger::tests, crates/sim/tests/come_and_go.rs
+//! Validity:   of a law that does not foresee who is there nobody rests, s is 1, and v is not known.
+//! Checked by: tests::*, stations::tests, crates/sim/tests/integration/come_and_go.rs
 //!
 //! ```text
 //! enter       Absent -> Present, or Resting if nothing waits
@@ -241,18 +241,18 @@ mod tests {
     }
 
     #[test]
-    fn a_station_joins_rests_resumes_and_leaves_on_an_empty_slot() {
-        let mut presence = Presence::default();
-        assert!(!presence.is_active() && !presence.rest(at(0)) && !presence.resume(at(0)));
-        presence.enter(at(0), false);
-        assert_eq!(presence.standing(), Standing::Saturated);
-        assert!(!presence.resume(at(1)) && presence.rest(at(20)) && !presence.rest(at(21)));
-        assert!(presence.is_active() && presence.standing() == Standing::Absent);
-        presence.end_slot(at(500), true);
-        assert!(presence.is_active() && !presence.is_present(), "it rests on in the next slot");
-        assert!(presence.resume(at(510)) && presence.is_present());
-        presence.end_slot(at(1_000), false);
-        assert!(!presence.is_active() && !presence.resume(at(1_010)));
+    fn a_station_comes_rests_resumes_and_is_absent_after_a_slot_without_anything() {
+        let mut activity = Activity::default();
+        assert!(!activity.is_active() && !activity.rest(at(0)) && !activity.resume(at(0)));
+        activity.enter(at(0), false);
+        assert_eq!(activity.standing(), Standing::Saturated);
+        assert!(!activity.resume(at(1)) && activity.rest(at(20)) && !activity.rest(at(21)));
+        assert!(activity.is_active() && activity.standing() == Standing::Absent);
+        activity.end_slot(at(500), true);
+        assert!(activity.is_active() && !activity.is_present(), "it rests on in the next slot");
+        assert!(activity.resume(at(510)) && activity.is_present());
+        activity.end_slot(at(1_000), false);
+        assert!(!activity.is_active() && !activity.resume(at(1_010)));
     }
 
     #[test]
@@ -264,18 +264,18 @@ mod tests {
     }
 
     #[test]
-    fn a_limited_station_stays_so_at_rest_and_restarts_on_return() {
-        let mut presence = present();
-        presence.limit(true);
-        assert_eq!(presence.standing(), Standing::Limited);
-        presence.rest(at(100));
-        assert!(presence.is_limited() && presence.standing() == Standing::Absent);
-        presence.resume(at(200));
-        assert_eq!(presence.standing(), Standing::Saturated);
-        presence.end_slot(at(500), false);
-        presence.limit(true);
-        presence.enter(at(600), false);
-        assert_eq!(presence.standing(), Standing::Saturated);
+    fn who_is_limited_stays_so_while_it_rests_and_begins_anew_when_it_comes_or_resumes() {
+        let mut activity = present();
+        activity.limit(true);
+        assert_eq!(activity.standing(), Standing::Limited);
+        activity.rest(at(100));
+        assert!(activity.is_limited() && activity.standing() == Standing::Absent);
+        activity.resume(at(200));
+        assert_eq!(activity.standing(), Standing::Saturated);
+        activity.end_slot(at(500), false);
+        activity.limit(true);
+        activity.enter(at(600), false);
+        assert_eq!(activity.standing(), Standing::Saturated);
     }
 
     #[test]
@@ -334,20 +334,20 @@ mod tests {
     }
 
     #[test]
-    fn a_station_with_frequent_small_bursts_is_present_and_limited() {
-        let mut presence = Presence::default();
-        presence.enter(at(0), true);
-        slot(&mut presence, 0, 2);
-        assert!(!presence.comes_often() && !presence.is_present(), "it entered and came twice");
-        slot(&mut presence, 1, 25);
-        assert!(presence.comes_often() && presence.standing() == Standing::Limited);
-        assert_eq!((presence.burst(), presence.period()), (2.0, 0.02));
-        slot(&mut presence, 2, 25);
-        assert_eq!((presence.share(), presence.burst(), presence.period()), (1.0, 2.0, 0.02), "counted as before");
-        slot(&mut presence, 3, 2);
-        assert!(presence.comes_often(), "it may have waited for longer");
-        slot(&mut presence, 4, 1);
-        assert!(!presence.comes_often() && presence.standing() == Standing::Absent, "nothing waits");
+    fn who_comes_often_for_little_is_present_and_limited_all_slot_long() {
+        let mut activity = Activity::default();
+        activity.enter(at(0), true);
+        slot(&mut activity, 0, 2);
+        assert!(!activity.comes_often() && !activity.is_present(), "it entered and came twice");
+        slot(&mut activity, 1, 25);
+        assert!(activity.comes_often() && activity.standing() == Standing::Limited);
+        assert_eq!((activity.burst(), activity.period()), (2.0, 0.02));
+        slot(&mut activity, 2, 25);
+        assert_eq!((activity.share(), activity.burst(), activity.period()), (1.0, 2.0, 0.02), "counted as before");
+        slot(&mut activity, 3, 2);
+        assert!(activity.comes_often(), "it may have waited for longer");
+        slot(&mut activity, 4, 1);
+        assert!(!activity.comes_often() && activity.standing() == Standing::Absent, "nothing waits");
         // Frames that do not hold what comes are those of one that sends all that it may.
         (5..7).for_each(|number| slot(&mut activity, number, 25));
         activity.count(at(3_500), 1.0);

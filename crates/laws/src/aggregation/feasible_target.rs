@@ -98,11 +98,14 @@ mod tests {
     }
 
     #[test]
-    fn two_slots_of_long_rounds_make_half_of_the_air_the_target() {
-        let mut reach = reach();
-        assert!(!reach.update(60e-3, 60.8e-3, false) && !reach.is_out(), "one slot is not believed");
-        assert!(reach.update(60e-3, 60.8e-3, false) && reach.is_out());
-        assert_eq!(reach.interval(), 120e-3);
+    fn a_round_that_is_longer_in_two_slots_makes_half_of_the_air_the_aim() {
+        let mut feasible_target = feasible_target();
+        assert!(
+            !feasible_target.update(60e-3, 60.8e-3, false) && !feasible_target.is_out(),
+            "one slot is not believed"
+        );
+        assert!(feasible_target.update(60e-3, 60.8e-3, false) && feasible_target.is_out());
+        assert_eq!(feasible_target.interval(), 120e-3);
         // It follows what is believed of the overhead, and packets that take most of the time as singles stay single.
         assert!(!feasible_target.update(40e-3, 40.8e-3, false));
         assert_eq!(feasible_target.interval(), 80e-3);
@@ -111,8 +114,8 @@ mod tests {
     }
 
     #[test]
-    fn it_returns_when_single_packets_fit_with_hysteresis() {
-        let mut reach = reach();
+    fn it_returns_when_single_packets_fit_again_and_between_the_two_nothing_changes() {
+        let mut feasible_target = feasible_target();
         for _ in 0..10 {
             assert!(!feasible_target.update(9.6e-3, 10.4e-3, false), "4 % too long");
         }

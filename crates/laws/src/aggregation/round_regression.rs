@@ -11,7 +11,7 @@
 //!             * A slot that lies off the line by a quarter, and by three standard errors, is left out; if the next one does too, to the
 //!               same side, the hop is another, and what was before says nothing.
 //! Validity:   slots in which rounds follow one another, of stations that keep their proportions.
-//! Checked by: tests::*, crates/sim/tests/out_of_reach.rs
+//! Checked by: tests::*, crates/sim/tests/long/out_of_reach.rs
 
 use super::model::LEAST_AIRTIME;
 

@@ -151,9 +151,8 @@ impl ShortQueue {
 mod tests {
     use super::*;
 
-    /// Feeds slots of a hop. Its queue holds what comes in `fits` seconds, and loses what does not fit. Gives the
-    /// intervals.
-    fn intervals(room: &mut Room, slots: usize, fits: f64) -> Vec<f64> {
+    /// Feeds slots of a hop whose queue holds what comes in `fits` seconds, and loses what does not fit; gives the intervals.
+    fn intervals(short_queue: &mut ShortQueue, slots: usize, fits: f64) -> Vec<f64> {
         let lost = |interval: f64| (1.0 - fits / interval).max(0.0);
         let step = |short_queue: &mut ShortQueue| {
             short_queue.update(lost(short_queue.interval()), 0.0);
@@ -163,9 +162,9 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_shrinks_to_what_fits_and_recovers() {
-        let mut room = Room::new(10e-3);
-        let short = intervals(&mut room, 100, 4e-3);
+    fn the_interval_shrinks_to_what_fits_and_comes_back_when_more_does() {
+        let mut short_queue = ShortQueue::new(10e-3);
+        let short = intervals(&mut short_queue, 100, 4e-3);
         assert!(short[20..].iter().all(|interval| (2.5e-3..4.2e-3).contains(interval)), "{:?}", &short[20..]);
         // Slots with losses are few: one in eighteen.
         let lossy = short[20..].iter().filter(|interval| **interval > 4e-3 / (1.0 - LOSSY)).count();
@@ -175,8 +174,8 @@ mod tests {
     }
 
     #[test]
-    fn losses_while_a_hop_slows_are_not_blamed_on_the_queue() {
-        let mut room = Room::new(10e-3);
+    fn slots_with_losses_while_a_hop_becomes_slower_are_not_the_queues() {
+        let mut short_queue = ShortQueue::new(10e-3);
         for slot in 0..60 {
             assert!(!short_queue.update(if slot % 12 < 2 { 0.3 } else { 0.0 }, 0.0), "two, and then none for a while");
             assert!(!short_queue.update(0.0, 0.0));

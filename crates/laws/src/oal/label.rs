@@ -11,7 +11,7 @@
 //! Validity:   a moment without a first copy in its horizon, or with a gap of samples there, makes no item, nor does
 //!             one of which segments were missed before its label was known. Moments 4 ms apart make items that are
 //!             nearly copies of each other.
-//! Checked by: tests::*, tests/oal_props.rs (what comes later changes nothing), crates/sim/tests/oal_labels.rs
+//! Checked by: tests::*, tests/integration/oal_props.rs (what comes later changes nothing), crates/sim/tests/integration/oal_labels.rs
 
 use super::air::GivenUp;
 use super::evidence::{Count, Evidence};

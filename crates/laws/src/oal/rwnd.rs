@@ -12,9 +12,9 @@
 //!             a zero window is not held at zero; an old ACK passes under the limit of the newest.
 //! Validity:   flows with both SYNs seen here. Any segment history is safe: the answer never raises a window, never
 //!             creates a zero window, never takes back an edge that it let pass.
-//! Checked by: `rwnd/tests.rs` (worked values, each rule), `tests/rwnd_props.rs` (any history),
-//!             `tests/rwnd_captures.rs` (recorded traffic). The eBPF program's `bpf/rwnd_flow.h` mirrors this module
-//!             function by function; the agents' `tests/parity.rs` compares the two, bytes and state.
+//! Checked by: `rwnd/tests.rs` (worked values, each rule), `tests/integration/rwnd_props.rs` (any history),
+//!             `tests/integration/rwnd_captures.rs` (recorded traffic). The eBPF program's `bpf/rwnd_flow.h` mirrors this module
+//!             function by function; the agents' `tests/integration/parity.rs` compares the two, bytes and state.
 //!
 //! Rules, by the numbers that tests use:
 //!

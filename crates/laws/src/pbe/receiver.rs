@@ -7,7 +7,7 @@
 //!             does not know. C_t is at least what C_f leaves beside repeats: beside a terminal with a queue that never
 //!             empties nothing is idle, and P_a is what this one has asked for. Flows of one terminal have equal parts
 //!             of what it can have. Of a cell that is full of others it tells the least rate that is not zero.
-//! Validity:   subframes of each carrier in order.     Checked by: tests::*, tests/conformance
+//! Validity:   subframes of each carrier in order.     Checked by: tests::*, tests/integration/conformance
 
 use super::bottleneck::{Bottleneck, DelaySample, Narrowest};
 use super::capacity::{Capacity, Estimate, SILENT};

@@ -8,7 +8,7 @@
 //! Symbols:    h -> `Setup::hops`; b -> `Params::link_rate`; alpha = 0.7 -> `KEPT`
 //! Deviations: a negative q counts as none. The retransmission timer backs off; what is sent again is paced as everything is.
 //! Validity:   over the loss recovery of NewReno; all links of the path have one rate; h as routes were when the connection began.
-//! Checked by: tests::*, tests/conformance
+//! Checked by: tests::*, tests/integration/conformance
 
 use super::{NewReno, Setup};
 use crate::{Decision, Entry, LossRecovery, Parameters, SenderLaw, Transport, params};

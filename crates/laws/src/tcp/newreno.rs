@@ -4,7 +4,7 @@
 //! Symbols:    cwnd, ssthresh -> `window`; FlightSize at a loss -> `Loss::prior_in_flight`
 //! Deviations: cwnd is not inflated by duplicate acknowledgements; the transport takes what they tell of out of the flight, which comes to the
 //!             same. Growth counts octets, up to one MSS an acknowledgement (RFC 5681, equation 2; RFC 3465).
-//! Validity:   for the loss recovery of the same name.     Checked by: tests::*, tests/conformance, transport's tests/newreno.rs
+//! Validity:   for the loss recovery of the same name.     Checked by: tests::*, tests/integration/conformance, transport's tests/integration/newreno.rs
 
 use super::Setup;
 use super::window::Window;

@@ -9,7 +9,7 @@
 //!             would report (`truesize`). Segments are never merged, so each packet is one of Linux's (no GSO).
 //!             As in Linux, a flow goes to its receiver's own default flow while another receiver holds its bucket, and
 //!             may so be reordered when that bucket falls free.
-//! Validity:   any load.     Checked by: queue::mac80211_tests::*, tests/properties.rs
+//! Validity:   any load.     Checked by: queue::mac80211_tests::*, tests/integration/properties.rs
 
 use super::codel::{self, Codel};
 use super::pool::{List, Pool};

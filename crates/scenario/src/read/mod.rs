@@ -215,7 +215,8 @@ impl<'v> Table<'v> {
             (Some(value), _) => Entry { value: T::read(value, &at, cx), at, given: true },
             (None, Need::Optional) => Entry { value: None, at, given: false },
             (None, Need::Default(text)) => {
-                let value = DeValue::parse(text).expect("defaults are TOML: tests/integration/props.rs reads every one");
+                let value =
+                    DeValue::parse(text).expect("defaults are TOML: tests/integration/props.rs reads every one");
                 Entry { value: T::read(&value, &at, cx), at, given: false }
             }
             (None, Need::Required) => {

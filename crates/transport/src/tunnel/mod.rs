@@ -19,7 +19,7 @@
 //!             rather than for every second packet, because each costs the hop a channel access; after a probe
 //!             timeout nothing but probes leaves until something is acknowledged (`path_pace` has neither).
 //! Validity:   a path that seldom reorders by more than three packets (802.11 delivers in order).
-//! Checked by: tests/tunnel.rs (exact delivery for any loss, duplication and order), tests/credit.rs, tests/memory.rs,
+//! Checked by: tests/integration/tunnel.rs (exact delivery for any loss, duplication and order), tests/integration/credit.rs, tests/memory.rs,
 //!             sent_packets::tests::*, pacer::tests::*
 
 mod arrivals;

@@ -11,7 +11,7 @@
 //!             time. The last packets, after which none comes, are found lost by the probe behind them. An
 //!             acknowledgement never changes the rate, nor does a loss. What carries neither data nor a probe (windows,
 //!             answers) is not paced, and brings no D: it is a packet in hundreds.
-//! Validity:   packets carry D where relays can raise it.     Checked by: tests/path_pace.rs
+//! Validity:   packets carry D where relays can raise it.     Checked by: tests/integration/path_pace.rs
 
 use super::endpoint::{AckRule, Endpoint};
 use super::{control::Control, frames::Content};

@@ -291,10 +291,13 @@ mod tests {
     }
 
     #[test]
-    fn packets_without_ack_request_are_not_kept() {
-        let mut ledger = sent(1);
-        (1..10_000).for_each(|n| ledger.on_sent(at(n), FULL, (n == 5000).then(Content::default)));
-        assert_eq!((ledger.sent.len(), ledger.next_number(), ledger.in_flight()), (2, 10_000, FULL * 2));
+    fn packets_that_ask_for_nothing_leave_no_trace_behind_one_that_waits() {
+        let mut sent_packets = sent(1);
+        (1..10_000).for_each(|n| sent_packets.on_sent(at(n), FULL, (n == 5000).then(Content::default)));
+        assert_eq!(
+            (sent_packets.sent.len(), sent_packets.next_number(), sent_packets.in_flight()),
+            (2, 10_000, FULL * 2)
+        );
         // They count where numbers do: 5000 is three below 5003, which asked for nothing.
         sent_packets.on_ack(at(10_000), Span::ZERO, &[AckRange { first: 5001, last: 5002 }], None);
         let mut lost = Vec::new();
@@ -328,9 +331,9 @@ mod tests {
     }
 
     #[test]
-    fn an_unasked_largest_gives_an_rtt_if_an_asked_packet_came() {
-        let mut ledger = sent(1);
-        ledger.on_sent(at(5), FULL, None);
+    fn a_largest_that_asked_for_nothing_gives_a_round_trip_if_another_that_did_has_come() {
+        let mut sent_packets = sent(1);
+        sent_packets.on_sent(at(5), FULL, None);
         let both = [AckRange { first: 0, last: 1 }];
         let outcome = sent_packets.on_ack(at(30), Span::from_millis(3), &both, None);
         assert_eq!((outcome.delivered.len(), outcome.rtt), (1, Some(Span::from_millis(22))));

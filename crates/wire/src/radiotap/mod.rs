@@ -2,7 +2,7 @@
 //! Source:     radiotap.org, fields as defined in 2024 (bits 0 to 28); Linux `ieee80211_radiotap.h` for sizes.
 //! Deviations: of the fields that Lasthop has no use for only the length is known; they are stepped over. Reading stops,
 //!             with what has been read, at the first field of unknown length.
-//! Checked by: tests::*, tests/monitor_props.rs, the laws' tests/aggregation_captures.rs, fuzz target `radiotap`
+//! Checked by: tests::*, tests/integration/monitor_props.rs, the laws' tests/integration/aggregation_captures.rs, fuzz target `radiotap`
 //!
 //! A presence word may be followed by more: one that goes on counting bits from 32, one that starts again from 0 (bit
 //! 29), or one of a vendor (bit 30): its fields are skipped whole. A field that occurs twice, as when each antenna has

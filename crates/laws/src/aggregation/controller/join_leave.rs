@@ -9,7 +9,7 @@
 //!             the slot in which it was present; where nobody was for half of a slot, ν is the model's.
 //! Validity:   known data rates; a station that was never heard begins with one packet a frame, and has its share after
 //!             a slot.
-//! Checked by: controller::tests, crates/sim/tests/come_and_go.rs
+//! Checked by: controller::tests, crates/sim/tests/integration/come_and_go.rs
 
 use super::rounds::Ahead;
 use super::{FIRST_RATE, LEAST_Z, Loop, Regulator, SHOWN};
@@ -21,7 +21,7 @@ use crate::aggregation::stations::Account;
 use lasthop_signals::Node;
 use lasthop_units::Time;
 
-/// Stations that have come, gone, rested or resumed at one moment. What follows from that is done once for all of them.
+/// Whose activity has changed at one moment. What follows from that is done once for all of them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Moves {
     any: bool,
@@ -192,9 +192,8 @@ impl Regulator {
     }
 }
 
-/// The factor by which a station's share changes as the set of saturated stations has changed since the last slot
-/// ended.
-fn room(before: f64, after: f64) -> f64 {
+/// By what factor the share of a station changes with who is saturated now and was not when the last slot ended, or was.
+fn share_factor(before: f64, after: f64) -> f64 {
     if before > 0.0 && after > 0.0 { after / before } else { 1.0 }
 }
 

@@ -7,10 +7,9 @@
 //!             F = sum w_i o_i of the others, at most 0.9
 //!             reserved in a round:   R, or an access if that is more, but for its own rate a station counts w_i z_i
 //!             a = (T_1 - sum w mu of the uncapped - sum g_i w_i mu_i of the limited) / (number of capped),   g_i = min{ T_1 / T_i, 1 }
-//! Symbols:    R -> `ahead`, f -> `frames_in`, n -> `frames`, t -> `between` (T_i, but of a station that comes often
-//!             `Presence::period`), p -> `claim`, g -> `frames_had`, m -> `Rounds::shortest`, T_i -> `Seen::interval`,
-//!             T_1 -> `Regulator::apart`, y -> `Seen::arrived`, a -> `cap_price`, v -> `Presence::burst`, F ->
-//!             `foreign`, o -> `Seen::foreign`
+//! Symbols:    R -> `ahead`, f -> `frames_in`, n -> `frames`, t -> `between` (T_i, but of who comes often `Activity::period`), p -> `claim`,
+//!             g -> `frames_had`, m -> `Rounds::shortest`, T_i -> `LastSlot::interval`, T_1 -> `Regulator::apart`, y -> `LastSlot::arrived`,
+//!             a -> `cap_price`, v -> `Activity::burst`, F -> `foreign`, o -> `LastSlot::foreign`
 //! Deviations: * R is that of the frames which the law asks for, not the last one measured: a longer round has more frames of limited
 //!               streams, which make it longer, and a law that lowers its rates for those of the last is a slot late: levels swung
 //!               between 25 and 64 packets.
@@ -195,10 +194,10 @@ impl Account<Loop> {
 
     /// Seconds from a frame to the next, if it is not in every round; rounds were `last` apart.
     fn between(&self, last: f64) -> Option<f64> {
-        match (self.presence.is_limited(), self.presence.comes_often()) {
-            (true, true) => Some(self.presence.period()),
-            // A station that is in every round has the round between its frames.
-            (true, false) => Some(self.state.seen.interval).filter(|interval| *interval > EVERY * last),
+        match (self.activity.is_limited(), self.activity.comes_often()) {
+            (true, true) => Some(self.activity.period()),
+            // What is between the frames of who is in every round is the round.
+            (true, false) => Some(self.state.last_slot.interval).filter(|interval| *interval > EVERY * last),
             (false, _) => None,
         }
     }

@@ -36,7 +36,7 @@ fn close(stations: &mut Stations<()>, ms: u64) -> Vec<Slot> {
 }
 
 #[test]
-fn a_slot_is_over_when_all_have_reported_but_not_before_half_of_it() {
+fn a_slot_ends_when_all_reported_but_not_before_half_of_it() {
     let mut stations = stations();
     stations.feedback(at(100), &account(1, 1, 10));
     assert!(!stations.is_due(at(500)), "station 2 is waited for");
@@ -46,7 +46,7 @@ fn a_slot_is_over_when_all_have_reported_but_not_before_half_of_it() {
 }
 
 #[test]
-fn a_station_that_does_not_report_is_waited_for_a_quarter_of_a_slot() {
+fn a_missing_report_is_awaited_for_a_quarter_of_a_slot() {
     let mut stations = stations();
     stations.feedback(at(100), &account(1, 1, 10));
     assert_eq!(stations.deadline(), Some(at(625)));
@@ -57,7 +57,7 @@ fn a_station_that_does_not_report_is_waited_for_a_quarter_of_a_slot() {
 }
 
 #[test]
-fn a_late_report_counts_in_the_slot_that_follows_with_that_ones_own() {
+fn a_late_report_counts_with_the_next_slots_report() {
     let mut stations = stations();
     stations.feedback(at(500), &account(1, 1, 10));
     close(&mut stations, 625);
@@ -69,7 +69,7 @@ fn a_late_report_counts_in_the_slot_that_follows_with_that_ones_own() {
 }
 
 #[test]
-fn a_slot_that_is_not_newer_than_the_last_is_not_counted_and_numbers_wrap() {
+fn old_slot_numbers_are_not_counted_and_numbers_wrap() {
     let mut stations = stations();
     let level = |stations: &mut Stations<()>, ms| close(stations, ms)[0].frames.map(|frames| frames.level);
     stations.feedback(at(500), &account(1, u32::MAX, 10));
@@ -83,7 +83,7 @@ fn a_slot_that_is_not_newer_than_the_last_is_not_counted_and_numbers_wrap() {
 }
 
 #[test]
-fn a_silent_station_is_waited_for_twice_and_gone_after_ten_slots() {
+fn a_silent_station_is_awaited_twice_and_gone_after_ten_slots() {
     let mut stations = stations();
     for slot in 1..=12u32 {
         let start = u64::from(slot - 1) * 500;
@@ -99,7 +99,7 @@ fn a_silent_station_is_waited_for_twice_and_gone_after_ten_slots() {
 }
 
 #[test]
-fn a_station_to_which_nothing_is_sent_is_not_active_and_returns_with_the_first_packet() {
+fn an_idle_station_is_inactive_until_its_first_packet() {
     let mut stations = stations();
     stations.stream(at(400), &StreamReport { waiting: false, ..sent(2, 0) });
     stations.feedback(at(450), &account(2, 1, 10));
@@ -145,7 +145,7 @@ fn rates_that_no_hardware_has_are_not_believed() {
 }
 
 #[test]
-fn a_station_that_receives_packets_but_cannot_tell_frames_is_frozen_but_not_gone() {
+fn packets_without_frame_counts_freeze_a_station_but_keep_it() {
     let mut stations = stations();
     for slot in 1..=30u32 {
         stations.stream(at(u64::from(slot) * 500), &sent(1, u64::from(slot) * 100));
@@ -184,7 +184,7 @@ fn without_the_second() -> Stations<()> {
 }
 
 #[test]
-fn a_station_that_has_gone_is_back_when_it_reports_frames_or_packets_and_not_before() {
+fn a_gone_station_returns_when_it_reports_frames_or_packets() {
     let nothing = StationFeedback { frames: 0, packets: 0, received: 0, ..account(2, 11, 1) };
     for returns in [account(2, 12, 10), StationFeedback { frames: 0, packets: 0, ..account(2, 12, 1) }] {
         let mut stations = without_the_second();
