@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn who_begins_is_given_what_leaves_meanwhile_and_to_ask_again_changes_nothing() {
+    fn a_new_connection_gets_what_leaves_and_asking_again_is_free() {
         let mut slow_open = SlowOpen::default();
         let mut room = |left: u64, out: u64, idle: bool| {
             slow_open.available(Bytes::new(left), (Bytes::new(5_000), Bytes::new(out)), idle).get()

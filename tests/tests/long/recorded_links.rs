@@ -2,7 +2,7 @@
 //! `traces/`).
 //!
 //! The world is that of the simulator's `recorded` test: 20 ms of propagation each way, one download of 61 s from 0.4 s on, a send
-//! buffer of 4 MB. All eighteen cells take twenty minutes: `cargo test --workspace --test recorded_links -- --ignored --nocapture`.
+//! buffer of 4 MB. All eighteen cells take twenty minutes: `cargo test --workspace --test long recorded_links -- --ignored --nocapture`.
 //! Measured by the wall clock: a run that the lab itself marks unreliable is made again, and says nothing in the end.
 
 use lasthop_tests::{json, lab, mean, root};

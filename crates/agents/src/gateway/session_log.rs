@@ -64,7 +64,7 @@ mod tests {
     use std::cell::RefCell;
 
     #[test]
-    fn others_that_come_and_go_are_told_in_few_lines_with_the_reason() {
+    fn sessions_that_come_and_go_are_logged_in_few_lines() {
         let (mut session_log, said) = (SessionLog::default(), RefCell::new(Vec::new()));
         let at: SocketAddr = "[::ffff:192.0.2.9]:4000".parse().expect("an address");
         let allow = ["10.2.0.0/16".parse().expect("a network")];

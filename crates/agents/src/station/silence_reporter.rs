@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_that_never_answers_is_told_in_time_with_what_is_known_and_then_its_answer() {
+    fn a_silent_proxy_is_reported_in_time_and_then_its_answer() {
         let mut silence = SilenceReporter::new(at(0));
         let alone = LastReception {
             refused: 2,
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tunnel_that_speaks_says_nothing_and_one_that_pauses_often_few_lines() {
+    fn a_live_tunnel_logs_nothing_and_a_pausing_one_few_lines() {
         let mut silence = SilenceReporter::new(at(0));
         assert!((0..100_000).step_by(500).all(|ms| silence.look(at(ms), last_reception(Some(at(ms)))).is_none()));
         let mut lines = 0;

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_once_is_told_once_and_what_comes_and_goes_is_not_news_each_time() {
+    fn a_single_event_is_logged_once_and_recurring_ones_rarely() {
         let mut limiter = LogLimiter::new(Span::from_secs(1));
         limiter.goes_on(at(0));
         assert_eq!(limiter.not_before(), at(1_000));

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_station_comes_rests_resumes_and_is_absent_after_a_slot_without_anything() {
+    fn a_station_joins_rests_resumes_and_leaves_on_an_empty_slot() {
         let mut activity = Activity::default();
         assert!(!activity.is_active() && !activity.rest(at(0)) && !activity.resume(at(0)));
         activity.enter(at(0), false);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_limited_stays_so_while_it_rests_and_begins_anew_when_it_comes_or_resumes() {
+    fn a_limited_station_stays_so_at_rest_and_restarts_on_return() {
         let mut activity = present();
         activity.limit(true);
         assert_eq!(activity.standing(), Standing::Limited);
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_often_for_little_is_present_and_limited_all_slot_long() {
+    fn a_station_with_frequent_small_bursts_is_present_and_limited() {
         let mut activity = Activity::default();
         activity.enter(at(0), true);
         slot(&mut activity, 0, 2);

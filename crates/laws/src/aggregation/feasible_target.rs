@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_that_is_longer_in_two_slots_makes_half_of_the_air_the_aim() {
+    fn two_slots_of_long_rounds_make_half_of_the_air_the_target() {
         let mut feasible_target = feasible_target();
         assert!(
             !feasible_target.update(60e-3, 60.8e-3, false) && !feasible_target.is_out(),
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn it_returns_when_single_packets_fit_again_and_between_the_two_nothing_changes() {
+    fn it_returns_when_single_packets_fit_with_hysteresis() {
         let mut feasible_target = feasible_target();
         for _ in 0..10 {
             assert!(!feasible_target.update(9.6e-3, 10.4e-3, false), "4 % too long");

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_shrinks_to_what_fits_and_comes_back_when_more_does() {
+    fn the_interval_shrinks_to_what_fits_and_recovers() {
         let mut short_queue = ShortQueue::new(10e-3);
         let short = intervals(&mut short_queue, 100, 4e-3);
         assert!(short[20..].iter().all(|interval| (2.5e-3..4.2e-3).contains(interval)), "{:?}", &short[20..]);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_with_losses_while_a_hop_becomes_slower_are_not_the_queues() {
+    fn losses_while_a_hop_slows_are_not_blamed_on_the_queue() {
         let mut short_queue = ShortQueue::new(10e-3);
         for slot in 0..60 {
             assert!(!short_queue.update(if slot % 12 < 2 { 0.3 } else { 0.0 }, 0.0), "two, and then none for a while");

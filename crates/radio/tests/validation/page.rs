@@ -221,7 +221,7 @@ const HEAD: &str = "# The Wi-Fi hop against ns-3
 
 This page is written by a test, with the reference data at hand (`LASTHOP_REFERENCE` or `../shared/reference`):
 
-    LASTHOP_WRITE_DOCS=1 cargo test -p lasthop-radio --test ns3
+    LASTHOP_WRITE_DOCS=1 cargo test -p lasthop-radio --test long ns3
 
 Without the variable the test compares all the same, prints what is outside the rule, and fails if any of it is not listed
 below with its cause.
@@ -322,7 +322,7 @@ Frames in both directions, EDCA classes against each other, HE, A-MSDU, rate con
 no counterpart in the reference. Nor have two cases that the description of S2 names: stations at unequal MCS (9 and 3,
 at equal rates or equal airtime), and 5 or 20 stations. All its visible points are of two or ten stations at MCS 9 and equal rates, so
 that rounds of unlike stations, or of more than ten, are not compared with ns-3. The rows of TCP in S4 are compared on another page ([TCP over chains](validation.md#tcp-over-chains)). Contention between stations is compared with Bianchi's model by
-`--test bianchi`, losses by noise with the error model's published values (`wifi::snr::tests`). By the standard
+`--test integration bianchi`, losses by noise with the error model's published values (`wifi::snr::tests`). By the standard
 (`Profile::Standard`, the default; one seed) the points of one station are at most 0.7 % from ns-3 in throughput and 4.7 % in mean
 aggregation (2 % and 6 % are asserted), on account of the preamble and the rounding.
 ";

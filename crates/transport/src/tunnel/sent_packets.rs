@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_ask_for_nothing_leave_no_trace_behind_one_that_waits() {
+    fn packets_without_ack_request_are_not_kept() {
         let mut sent_packets = sent(1);
         (1..10_000).for_each(|n| sent_packets.on_sent(at(n), FULL, (n == 5000).then(Content::default)));
         assert_eq!(
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_largest_that_asked_for_nothing_gives_a_round_trip_if_another_that_did_has_come() {
+    fn an_unasked_largest_gives_an_rtt_if_an_asked_packet_came() {
         let mut sent_packets = sent(1);
         sent_packets.on_sent(at(5), FULL, None);
         let both = [AckRange { first: 0, last: 1 }];

@@ -86,7 +86,7 @@ fn losses_in_and_out_of_recovery_carry_their_departure_time() {
 }
 
 #[test]
-fn without_selective_acknowledgement_all_of_the_window_counts_as_lost() {
+fn without_sack_all_of_the_window_counts_as_lost() {
     let (gone, told, again) = losses(|count| count == 60, LossRecovery::GoBackN);
     assert_eq!(gone.len(), 1);
     assert!(told.len() > 1 && told[0] == gone[0], "{told:?} for {gone:?}");

@@ -5,7 +5,7 @@
 //! Symbols:    a -> `Planned::share` (s of every round for the station with most: one below its cap, if there is one),
 //!             S -> [`Standing::Saturated`]
 //! Deviations: the paper leaves this to the loops, and so does [`crate::aggregation::OverheadRule::Round`]. What it
-//!             costs, and why: docs/decisions/0011-who-is-there.md. What is measured of a station is taken for the part of
+//!             costs, and why: docs/decisions/0011-track-active-stations.md. What is measured of a station is taken for the part of
 //!             the slot in which it was present; where nobody was for half of a slot, ν is the model's.
 //! Validity:   known data rates; a station that was never heard begins with one packet a frame, and has its share after
 //!             a slot.
