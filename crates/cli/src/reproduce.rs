@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use lasthop_experiment::ExperimentError;
 use lasthop_lab::Stop;
-use lasthop_report::page::{Check, Draft};
+use lasthop_report::page::{Check, Figures};
 use lasthop_reproduce::{Figure, Runner, SYSTEMS, System};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,13 +15,13 @@ use std::time::Instant;
 /// What the flags' own help has no place for.
 const NOTES: &str = "\
 Everything is simulated. Without a system, one table has what each is known for, the paper's number beside ours, and no page is written. With one, all of its figures are \
-run and its page is written; those of the aggregation regulator take some ten minutes on two processors.
+run and its pages are written; those of the aggregation regulator take some ten minutes on two processors.
 
-The page is DIR/SYSTEM.md, written when it is whole. Until then, and for good if the run fails or is stopped, what is done is in \
-DIR/SYSTEM-incomplete.md. A run with --figure or --quick has a page of its own, such as DIR/aggregation-2-quick.md, and \
-leaves the whole one alone.
+The overview is DIR/SYSTEM.md. Each figure has a page, DIR/SYSTEM/figure-ID.md, with its pictures (.svg) and its data (.csv) beside it. All are \
+written when the run is whole. Until then, and for good if the run fails or is stopped, what is done is in DIR/SYSTEM-incomplete.md and the folder \
+of that name. A run with --figure or --quick has an overview of its own, such as DIR/aggregation-4-quick.md, and leaves the whole one alone.
 
-The exit status is 0 if the page was written, whatever is not met (1 with --strict if anything is not), 1 if the run failed, 2 for a \
+The exit status is 0 if the pages were written, whatever is not met (1 with --strict if anything is not), 1 if the run failed, 2 for a \
 wrong command line and 130 for a run that was told to stop.";
 
 /// `lasthop reproduce`
@@ -37,7 +37,7 @@ pub struct Args {
     /// Only this figure; may be repeated [default: all]
     #[arg(long = "figure", value_name = "ID", value_parser = FigureId, requires = "system")]
     figures: Vec<String>,
-    /// Write the page and its pictures into this directory
+    /// Write the overview and the figures' pages into this directory
     #[arg(long, value_name = "DIR", default_value = "out/reproduction")]
     out: PathBuf,
     /// Exit with status 1 if a statement is not met
@@ -75,7 +75,7 @@ impl TypedValueParser for FigureId {
     }
 }
 
-/// Runs the scenarios, writes the page and says what is not met.
+/// Runs the scenarios, writes the pages and says what is not met.
 pub fn reproduce(args: &Args) -> anyhow::Result<ExitCode> {
     Stop::on_signals().context("cannot watch for Ctrl-C")?;
     let Some(system) = args.system.as_deref().and_then(System::named) else { return headlines(args) };
@@ -86,13 +86,14 @@ pub fn reproduce(args: &Args) -> anyhow::Result<ExitCode> {
     let (began, stop) = (Instant::now(), Stop::default());
     let runner = Runner::new(args.quick, &stop, &|what| note!("{what}"));
     let quick = if args.quick { QUICK } else { "" };
-    let mut draft = Draft::new(&args.out, &args.page_name(system, &chosen), &format!("{preface}{quick}"), chosen.len());
+    let name = args.page_name(system, &chosen);
+    let mut pages = Figures::new(&args.out, &name, &format!("{preface}{quick}"), chosen.len());
     for figure in &chosen {
-        let section = match (figure.reproduce(&runner), draft.path()) {
+        let section = match (figure.reproduce(&runner), pages.path()) {
             (Ok(section), _) => section,
             (Err(error), None) => return Err(error.into()),
             (Err(error), Some(path)) => {
-                note!("{} of {} figures are done: {}", draft.page().sections.len(), chosen.len(), path.display());
+                note!("{} of {} figures are done: {}", pages.done(), chosen.len(), path.display());
                 return match error {
                     // That nothing was written, which the error says, would not be true.
                     ExperimentError::Stopped => Ok(ExitCode::from(INTERRUPTED)),
@@ -105,15 +106,17 @@ pub fn reproduce(args: &Args) -> anyhow::Result<ExitCode> {
             let verdict = verdict(check);
             say!("  {}\n    paper or requirement: {}\n    ours: {}  {verdict}", check.what, check.paper, check.ours)?;
         }
-        draft.add(section).with_context(|| format!("cannot write into {}", args.out.display()))?;
+        pages.add(figure.id, section).with_context(|| format!("cannot write into {}", args.out.display()))?;
     }
-    let (page, written) = draft.finish().with_context(|| format!("cannot write into {}", args.out.display()))?;
-    let (count, unmet) = (page.required(), page.unmet().count());
+    let written = pages.finish().with_context(|| format!("cannot write into {}", args.out.display()))?;
+    let (count, met) = pages.counts();
+    let unmet = count - met;
     say!(
-        "\n{count} statements with a requirement, {unmet} not met, {:.0} s. Written: {} and {} pictures.",
+        "\n{count} statements with a requirement, {unmet} not met, {:.0} s. Written: {} and {} files in {}.",
         began.elapsed().as_secs_f64(),
         written[0].display(),
-        written.len() - 1
+        written.len() - 1,
+        args.out.join(&name).display()
     )?;
     Ok(if args.strict && unmet > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -146,7 +149,7 @@ fn verdict(check: &Check) -> &'static str {
     }
 }
 
-/// What the page says of a quick run.
+/// What the overview says of a quick run.
 const QUICK: &str = "\n**A quick run: one seed, fewer points. Not to be quoted.**\n";
 
 impl Args {
@@ -158,13 +161,13 @@ impl Args {
         Err(Wrong::line(format!("{} has no figure `{other}`; it has {}", system.name, own.join(", "))))
     }
 
-    /// The figures to be run, in the page's order, each once.
+    /// The figures to be run, in the overview's order, each once.
     fn chosen<'f>(&self, all: &'f [Figure]) -> Vec<&'f Figure> {
         let wanted = |figure: &&Figure| self.figures.is_empty() || self.figures.iter().any(|id| *id == figure.id);
         all.iter().filter(wanted).collect()
     }
 
-    /// What the page is called: what is not all of it does not take the whole one's place.
+    /// What the overview is called: what is not all of it does not take the whole one's place.
     fn page_name(&self, system: &System, chosen: &[&Figure]) -> String {
         let mut parts = vec![system.name];
         if !self.figures.is_empty() {
@@ -203,7 +206,7 @@ mod tests {
     fn help_lists_the_figures_and_others_are_refused() {
         let mut program = crate::Cli::command();
         let help = program.find_subcommand_mut("reproduce").expect("a command").render_long_help().to_string();
-        for said in ["ten minutes", "SYSTEM-incomplete.md", "The exit status is 0 if"] {
+        for said in ["ten minutes", "SYSTEM/figure-ID.md", "SYSTEM-incomplete.md", "The exit status is 0 if"] {
             assert!(help.contains(said), "{said} in {help}");
         }
         for figure in SYSTEMS.iter().flat_map(|system| system.figures) {

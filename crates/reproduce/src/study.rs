@@ -133,9 +133,11 @@ impl<'a> Runner<'a> {
 
     fn parsed(&self, shipped: Shipped, edits: &[Edit<'_>], said: &[Edit<'_>]) -> Scenario {
         let said: Vec<_> = said.iter().map(|(key, value)| (*key, told(value))).collect();
-        self.ran.lock().unwrap_or_else(PoisonError::into_inner).add((shipped.folder, shipped.name), &said);
-        Scenario::parse(shipped.name, &edited(shipped, edits), Path::new("."))
-            .unwrap_or_else(|error| panic!("an edited scenario is wrong: {}", error.plain()))
+        let scenario = Scenario::parse(shipped.name, &edited(shipped, edits), Path::new("."))
+            .unwrap_or_else(|error| panic!("an edited scenario is wrong: {}", error.plain()));
+        let seeds = self.seed_numbers(&scenario).len();
+        self.ran.lock().unwrap_or_else(PoisonError::into_inner).add((shipped.folder, shipped.name), seeds, &said);
+        scenario
     }
 
     /// What has been run since this was asked last.

@@ -1,14 +1,14 @@
 //! A page that grows section by section: what is done is on the disk, whatever ends the run.
 
-use super::{Page, Section, replace};
-use std::fmt::Write as _;
+use super::{Section, replace};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 /// A page in the making. It is `NAME-incomplete.md` until it is finished, so that the last whole page stays as it is until then.
 #[derive(Debug)]
 pub struct Draft {
-    page: Page,
+    preface: String,
+    sections: Vec<Section>,
     dir: PathBuf,
     name: String,
     /// Sections that it will have.
@@ -17,21 +17,27 @@ pub struct Draft {
     pictures: Vec<String>,
 }
 
+/// What an unfinished page says: so many of so many things.
+pub(super) fn warning(done: usize, wanted: usize, things: &str) -> String {
+    format!("**Not complete: {done} of {wanted} {things}. Either it is still being made, or its run was ended early.**")
+}
+
 impl Draft {
     /// A page of `wanted` sections, to become `NAME.md` in `dir`. Nothing is written yet.
     pub fn new(dir: &Path, name: &str, preface: &str, wanted: usize) -> Draft {
-        let page = Page { preface: preface.trim().to_owned(), sections: Vec::new() };
-        Draft { page, dir: dir.to_owned(), name: name.to_owned(), wanted, pictures: Vec::new() }
-    }
-
-    /// The page so far.
-    pub fn page(&self) -> &Page {
-        &self.page
+        Draft {
+            preface: preface.trim().to_owned(),
+            sections: Vec::new(),
+            dir: dir.to_owned(),
+            name: name.to_owned(),
+            wanted,
+            pictures: Vec::new(),
+        }
     }
 
     /// Where the page is so far; `None` while it has no section.
     pub fn path(&self) -> Option<PathBuf> {
-        (!self.page.sections.is_empty()).then(|| self.file(&self.incomplete()))
+        (!self.sections.is_empty()).then(|| self.file(&self.incomplete()))
     }
 
     /// Adds a section, and writes the page with what it has.
@@ -42,29 +48,21 @@ impl Draft {
         let incomplete = self.incomplete();
         let beside = self.dir.join(&incomplete);
         fs::create_dir_all(&beside)?;
-        let charts = section.charts.iter().map(|chart| (&chart.file, chart.svg()));
-        let others = section.pictures.iter().map(|picture| (&picture.file, picture.svg.clone()));
-        for (name, svg) in charts.chain(others) {
-            let file = format!("{name}.svg");
+        for (file, svg) in section.svgs() {
             replace(&beside.join(&file), &svg)?;
             self.pictures.push(file);
         }
-        self.page.sections.push(section);
-        let mut page = self.page.clone();
-        let _ = write!(
-            page.preface,
-            "\n\n**Not complete: {} of {} sections. Either it is still being made, or its run was ended early.**",
-            self.page.sections.len(),
-            self.wanted
-        );
-        replace(&self.file(&incomplete), &page.markdown(&incomplete))
+        self.sections.push(section);
+        let warning = warning(self.sections.len(), self.wanted, "sections");
+        let text = self.markdown(&format!("{}\n\n{warning}", self.preface), &incomplete);
+        replace(&self.file(&incomplete), &text)
     }
 
     /// Puts the page in its place, and says where it and its pictures are.
     ///
     /// # Errors
     /// What the disk says. The text of the page is still there as it was, not complete; some pictures may be in their places.
-    pub fn finish(self) -> io::Result<(Page, Vec<PathBuf>)> {
+    pub fn finish(self) -> io::Result<Vec<PathBuf>> {
         let incomplete = self.incomplete();
         let (from, to) = (self.dir.join(&incomplete), self.dir.join(&self.name));
         fs::create_dir_all(&to)?;
@@ -74,11 +72,17 @@ impl Draft {
             fs::rename(from.join(picture), to.join(picture))?;
             written.push(to.join(picture));
         }
-        replace(&path, &self.page.markdown(&self.name))?;
+        replace(&path, &self.markdown(&self.preface, &self.name))?;
         // What is left of it has done its duty. Pictures of an earlier run that was ended early are not ours to remove.
         let _ = fs::remove_file(self.file(&incomplete));
         let _ = fs::remove_dir(&from);
-        Ok((self.page, written))
+        Ok(written)
+    }
+
+    /// The page with its pictures beside it under `pictures`.
+    fn markdown(&self, preface: &str, pictures: &str) -> String {
+        let sections = self.sections.iter().map(|section| format!("\n\n{}", section.part(pictures)));
+        format!("{preface}{}\n", sections.collect::<String>())
     }
 
     fn incomplete(&self) -> String {
@@ -142,11 +146,11 @@ mod tests {
         for title in ["one", "two"] {
             draft.add(section(title)).expect("written");
         }
-        let (page, written) = draft.finish().expect("written");
+        let written = draft.finish().expect("written");
         let place = |name: &str| dir.path().join(name);
         assert_eq!(written, [place("page.md"), place("page/one.svg"), place("page/two.svg")]);
         let text = fs::read_to_string(&written[0]).expect("a page");
-        assert_eq!(text, page.markdown("page"));
+        assert!(text.starts_with("# A page\n\n## one\n") && text.contains("(page/two.svg)"), "{text}");
         assert!(!text.contains("Not complete"), "{text}");
         assert_eq!(files(dir.path()), ["page.md", "page/one.svg", "page/two.svg"]);
     }

@@ -1,19 +1,20 @@
 //! Which scenarios a figure comes from, and what was changed in them: whoever wants to run one point alone finds it there.
 
+use super::table::csv;
 use std::fmt;
 
 /// Scenarios in the order in which they were run first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ran {
-    /// Where their files are, under `scenarios`.
-    folder: &'static str,
     groups: Vec<Group>,
 }
 
 /// Runs of one scenario in which the same keys were changed.
 #[derive(Clone, Debug, PartialEq)]
 struct Group {
-    name: String,
+    /// Its file under `scenarios`.
+    file: String,
+    seeds: usize,
     keys: Vec<String>,
     /// What they were in each run, no two of which are alike.
     runs: Vec<Vec<String>>,
@@ -25,23 +26,24 @@ struct Column<'g> {
     values: Vec<&'g str>,
 }
 
+/// More names of keys than this are not on the page.
+const NAMED: usize = 3;
+/// Longer values are not on the page.
+const SHORT: usize = 20;
+
 impl Ran {
-    /// Another run, of the scenario of this name in this folder, with these keys changed to these values.
-    pub fn add(&mut self, (folder, name): (&'static str, &str), edits: &[(&str, impl fmt::Display)]) {
-        self.folder = folder;
+    /// Another run, of the scenario of this name in this folder under so many seeds, with these keys changed to these values.
+    pub fn add(&mut self, (folder, name): (&str, &str), seeds: usize, edits: &[(&str, impl fmt::Display)]) {
+        let file = format!("{folder}/{name}.toml");
         let keys = || edits.iter().map(|(key, _)| *key);
-        let same = |group: &&mut Group| group.name == name && group.keys.iter().map(String::as_str).eq(keys());
+        let same = |group: &&mut Group| {
+            group.file == file && group.seeds == seeds && group.keys.iter().map(String::as_str).eq(keys())
+        };
         let values: Vec<String> = edits.iter().map(|(_, value)| value.to_string()).collect();
         match self.groups.iter_mut().find(same) {
             Some(group) if group.runs.contains(&values) => {}
             Some(group) => group.runs.push(values),
-            None => {
-                self.groups.push(Group {
-                    name: name.to_owned(),
-                    keys: keys().map(str::to_owned).collect(),
-                    runs: vec![values],
-                });
-            }
+            None => self.groups.push(Group { file, seeds, keys: keys().map(str::to_owned).collect(), runs: vec![values] }),
         }
     }
 
@@ -50,45 +52,73 @@ impl Ran {
         self.groups.is_empty()
     }
 
-    /// Where their files are, under `scenarios`.
-    pub(super) fn folder(&self) -> &'static str {
-        self.folder
-    }
-}
-
-/// A list in Markdown.
-impl fmt::Display for Ran {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.groups.iter().try_for_each(|group| write!(f, "\n* {group}"))
-    }
-}
-
-/// The scenario; what all its runs have other than its file; and what they differ by.
-impl fmt::Display for Group {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (varying, constant): (Vec<_>, Vec<_>) = self.columns().into_iter().partition(Column::varies);
-        let mut parts: Vec<String> =
-            constant.iter().map(|column| format!("{} {}", column.label(), code(column.values[0]))).collect();
-        match &varying[..] {
-            [] => {}
-            [one] => parts.push(format!(
-                "{} {}",
-                one.label(),
-                one.values.iter().map(|v| code(v)).collect::<Vec<_>>().join(", ")
-            )),
-            several => {
-                let labels: Vec<String> = several.iter().map(Column::label).collect();
-                let run = |run: usize| {
-                    let values: Vec<String> = several.iter().map(|column| code(column.values[run])).collect();
-                    format!("({})", values.join(", "))
-                };
-                let runs: Vec<String> = (0..self.runs.len()).map(run).collect();
-                parts.push(format!("({}) {}", labels.join(", "), runs.join(", ")));
+    /// Every run and what was changed in it; `None` if the scenarios are as they ship.
+    pub(super) fn csv(&self) -> Option<String> {
+        let head = ["scenario", "seeds", "variant", "key", "value"].map(str::to_owned).to_vec();
+        let mut rows = vec![head];
+        let mut variant = 0;
+        for group in &self.groups {
+            for values in &group.runs {
+                variant += 1;
+                for (key, value) in group.keys.iter().zip(values) {
+                    let cells = [&group.file, &group.seeds.to_string(), &variant.to_string(), key, value];
+                    rows.push(cells.map(Clone::clone).to_vec());
+                }
             }
         }
-        let with = if parts.is_empty() { "" } else { ", with " };
-        write!(f, "`{}.toml`{with}{}", self.name, parts.join("; "))
+        (rows.len() > 1).then(|| csv(&rows))
     }
+
+    /// The scenarios' files, each with its groups.
+    fn files(&self) -> Vec<(&str, Vec<&Group>)> {
+        let mut files: Vec<(&str, Vec<&Group>)> = Vec::new();
+        for group in &self.groups {
+            match files.iter_mut().find(|(file, _)| *file == group.file) {
+                Some((_, groups)) => groups.push(group),
+                None => files.push((&group.file, vec![group])),
+            }
+        }
+        files
+    }
+}
+
+/// The scenarios in short, in Markdown: how many variants of which keys, and how many seeds.
+impl fmt::Display for Ran {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts: Vec<String> = self.files().into_iter().map(|(file, groups)| described(file, &groups)).collect();
+        write!(f, "{}", parts.join("; "))
+    }
+}
+
+/// A scenario's runs in short.
+fn described(file: &str, groups: &[&Group]) -> String {
+    let variants: usize = groups.iter().map(|group| group.runs.len()).sum();
+    let columns: Vec<Column<'_>> = groups.iter().flat_map(|group| group.columns()).collect();
+    let mut labels: Vec<String> = Vec::new();
+    for column in &columns {
+        let value = column.values[0];
+        let label = match variants {
+            1 if value.len() <= SHORT => format!("{} {}", column.label(), code(value)),
+            _ => column.label(),
+        };
+        if !labels.contains(&label) {
+            labels.push(label);
+        }
+    }
+    let more = labels.len().saturating_sub(NAMED);
+    labels.truncate(NAMED);
+    let others = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let keys = labels.join(", ") + &others;
+    let changed = match (variants, columns.is_empty()) {
+        (_, true) => String::new(),
+        (1, _) => format!(", {keys}"),
+        _ => format!(", {variants} variants of {keys}"),
+    };
+    let mut seeds: Vec<usize> = groups.iter().map(|group| group.seeds).collect();
+    seeds.dedup();
+    let counts: Vec<String> = seeds.iter().map(usize::to_string).collect();
+    let noun = if seeds == [1] { "seed" } else { "seeds" };
+    format!("{}{changed}, {} {noun}", code(&format!("scenarios/{file}")), counts.join(" or "))
 }
 
 impl Group {
@@ -112,10 +142,6 @@ impl Group {
 }
 
 impl Column<'_> {
-    fn varies(&self) -> bool {
-        self.values.iter().any(|value| *value != self.values[0])
-    }
-
     /// `traffic.0.rate`, or `traffic.1,2.size` of several places.
     fn label(&self) -> String {
         match (parts(self.keys[0]), &self.keys[..]) {
@@ -148,24 +174,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_all_runs_have_is_said_once_and_what_went_together_stays_together() {
+    fn the_page_counts_variants_and_the_file_has_each() {
         let mut ran = Ran::default();
         let text = |value: &str| format!("\"{value}\"");
         for (count, limit) in [(20, 50), (4, 64), (4, 64), (4, 100)] {
-            let edits =
-                [("station.0.count", format!("{count}")), ("duration", text("6 s")), ("limit", format!("{limit}"))];
-            ran.add(("any", "short"), &edits);
+            let edits = [("station.0.count", format!("{count}")), ("limit", format!("{limit}"))];
+            ran.add(("any", "short"), 3, &edits);
         }
-        ran.add(("any", "short"), &[] as &[(&str, u8)]);
-        ran.add(("any", "many"), &[("station.0.count", 1)]);
-        ran.add(("any", "many"), &[("station.0.count", 5)]);
+        ran.add(("any", "short"), 3, &[] as &[(&str, u8)]);
+        ran.add(("any", "many"), 5, &[("station.0.count", 1)]);
         for size in ["1 kB", "2 kB"].map(text) {
-            ran.add(("any", "web"), &[("traffic.1.size", &size), ("traffic.2.size", &size), ("traffic.1.at", &size)]);
+            ran.add(("any", "web"), 1, &[("traffic.1.size", &size), ("traffic.2.size", &size), ("traffic.1.at", &size)]);
         }
-        let want = "\n* `short.toml`, with `duration` `\"6 s\"`; (`station.0.count`, `limit`) (`20`, `50`), (`4`, `64`), (`4`, `100`)\
-                    \n* `short.toml`\
-                    \n* `many.toml`, with `station.0.count` `1`, `5`\
-                    \n* `web.toml`, with (`traffic.1,2.size`, `traffic.1.at`) (`\"1 kB\"`, `\"1 kB\"`), (`\"2 kB\"`, `\"2 kB\"`)";
+        ran.add(("any", "plain"), 1, &[] as &[(&str, u8)]);
+        let want = "`scenarios/any/short.toml`, 4 variants of `station.0.count`, `limit`, 3 seeds; \
+                    `scenarios/any/many.toml`, `station.0.count` `1`, 5 seeds; \
+                    `scenarios/any/web.toml`, 2 variants of `traffic.1,2.size`, `traffic.1.at`, 1 seed; \
+                    `scenarios/any/plain.toml`, 1 seed";
         assert_eq!(ran.to_string(), want);
+        let csv = ran.csv().expect("keys were changed");
+        assert!(csv.starts_with("scenario,seeds,variant,key,value\nany/short.toml,3,1,station.0.count,20\n"), "{csv}");
+        assert!(csv.contains("any/web.toml,1,7,traffic.1.at,\"\"\"2 kB\"\"\"\n"), "{csv}");
+    }
+
+    #[test]
+    fn a_scenario_as_it_ships_needs_no_file() {
+        let mut ran = Ran::default();
+        ran.add(("any", "plain"), 3, &[] as &[(&str, u8)]);
+        assert_eq!(ran.csv(), None);
     }
 }
