@@ -12,7 +12,6 @@ use toml::{Table as Keys, Value};
 
 const MANY: Shipped = shipped!("aggregation", "many-stations");
 const JOINING: Shipped = shipped!("aggregation", "joining");
-const GAINS: Shipped = shipped!("aggregation", "gains");
 
 pub(super) fn regulation(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let counts: &[usize] = if runner.quick { &[1, 10, 25] } else { &[1, 5, 10, 15, 20, 25] };
@@ -77,7 +76,7 @@ pub(super) fn regulation(runner: &Runner<'_>) -> Result<Section, ExperimentError
         let named = targets.iter().zip(models);
         let model = named.map(|((_, ms), line)| Curve::reference(format!("model, {ms} ms"), line));
         charts.push(Chart {
-            file: if mcs == 9 { "figure-7".into() } else { format!("figure-7-mcs-{mcs}") },
+            file: if mcs == 9 { "figure-11".into() } else { format!("figure-11-mcs-{mcs}") },
             title: format!("Interval between a station's frames, MCS {mcs} ({mbit} Mbit/s)"),
             x: "stations".into(),
             y: "interval (ms)".into(),
@@ -89,7 +88,7 @@ pub(super) fn regulation(runner: &Runner<'_>) -> Result<Section, ExperimentError
     let ours = held(points, &failed);
     let (by_tcp, over_tcp) = over_tcp(runner)?;
     Ok(Section {
-        title: "Figure 7: the target held for 1 to 25 stations".into(),
+        title: "Figure 11: the target held for 1 to 25 stations".into(),
         text: "Paced UDP to n equal stations at two data rates. The oracle is the optimal allocation with c = 200 us a station and \
                at most 48 packets a frame. The interval between a station's frames (μ_N/x) is what the loop regulates; a packet's \
                mean delay lies below it with many stations, and includes its time on the air. The paper's 75th percentile lies close to the target; \
@@ -255,71 +254,8 @@ pub(super) fn joining(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     Ok(section)
 }
 
-pub(super) fn gains(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
-    let run = runner.run(GAINS, &[])?;
-    let mut table =
-        Table::new(&["gains", "sd of the slots' mean level, of their mean", "interval (ms)", "mean delay (ms)", ""]);
-    let mut stable: Vec<(String, bool)> = Vec::new();
-    let mut curves = Vec::new();
-    for law in run.scenario.laws() {
-        let sd = run.over_runs(&law.name, "1", |run| {
-            let slots = Results::series(run, SeriesKind::Aggregation, 0.5);
-            relative_sd(slots.into_iter().filter(|(at, _)| *at > 30.0).map(|(_, level)| level))
-        });
-        let is_stable = sd.mean.is_some_and(|sd| sd < 0.1);
-        stable.push((law.name.clone(), is_stable));
-        table.rows.push(vec![
-            law.name.replace("k1-", "K1 = ").replace("k2-", "K2 = "),
-            shown(&sd),
-            shown(&run.of(&law.name, Key::FrameInterval)),
-            shown(&run.of(&law.name, Key::HopDelayMean)),
-            if is_stable { "stable".into() } else { "unstable".into() },
-        ]);
-        let drawn = ["k1-0.5", "k1-1.9", "k1-2.1", "k2-1.75", "k2-1.95"];
-        if drawn.contains(&law.name.as_str()) {
-            curves.push(one_and_all(&run, &law.name, SeriesKind::Aggregation, 0.5));
-        }
-    }
-    let is = |law: &str| stable.iter().any(|(name, stable)| name == law && *stable);
-    let edge = |below: &str, above: &str| {
-        let said = |law| if is(law) { "stable" } else { "unstable" };
-        format!("{below} {}, {above} {}", said(below), said(above))
-    };
-    Ok(Section {
-        title: "Figure 10: gains up to and past the edge of stability".into(),
-        text: "Ten stations, T = 10 ms. A loop counts as unstable if the mean level of a slot varies by more than a tenth of its \
-               mean after 30 s. The computed edges hold for a loop whose measurement is of the rates in force, in a hop without \
-               noise; the laws' tests find them to three digits in the model."
-            .into(),
-        checks: vec![
-            Check::new("edge in K1", "K1 = 2 (paper and computed)", edge("k1-1.9", "k1-2.1"), is("k1-1.9") && !is("k1-2.1")),
-            Check::new("edge in K2 at K1 = 0.5", "K2 = 1 (paper); 1.88 computed here", edge("k2-1.75", "k2-1.95"), is("k2-1.75") && !is("k2-1.95")),
-            Check::new("K2 = 1, which the paper calls the boundary", "sufficient, not the edge", if is("k2-1.0") { "stable" } else { "unstable" }, is("k2-1.0")),
-        ],
-        tables: vec![table],
-        charts: vec![Chart {
-            note: "Lines: the first seed, since the mean of swings that are out of step shows none. Bands: from the least to \
-                   the most of all seeds."
-                .into(),
-            ..Chart::over_time("figure-10", "Packets a frame of ten stations under some gains", "packets a frame", curves)
-        }],
-        ..Section::default()
-    })
-}
-
-/// A series of the first seed, and how far those of all seeds reach.
-fn one_and_all(run: &Results, law: &str, kind: SeriesKind, width: f64) -> Curve {
-    let first = run.runs(law).next().map_or(Vec::new(), |run| Results::series(run, kind, width));
-    let reach = |(at, all): (f64, Estimate)| {
-        let values = || all.values.iter().flatten().copied();
-        Some((at, values().reduce(f64::min)?, values().reduce(f64::max)?))
-    };
-    let spread = run.traced(law, kind, width).into_iter().filter_map(reach).collect();
-    Curve { spread, ..Curve::measured(law, first) }
-}
-
 /// Standard deviation over mean.
-fn relative_sd(values: impl Iterator<Item = f64>) -> Option<f64> {
+pub(super) fn relative_sd(values: impl Iterator<Item = f64>) -> Option<f64> {
     let moments: Moments = values.collect();
     Some(moments.sd()? / moments.mean()?)
 }

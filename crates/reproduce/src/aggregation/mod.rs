@@ -3,8 +3,10 @@
 mod by_law;
 mod changing;
 mod come_and_go;
+mod gains;
 mod losses;
 mod many;
+mod model;
 mod predecessor;
 mod queues;
 mod reach;
@@ -23,20 +25,24 @@ pub(super) const SYSTEM: System = System {
     title: "The aggregation regulator (Gringoli and Leith)",
     figures: &FIGURES,
     preface: PREFACE,
-    headlines: &["11"],
+    headlines: &["13"],
 };
 
 const FIGURES: [Figure; 19] = [
     Figure { id: "1b", title: "Delay and aggregation against the send rate", make: single::rate_sweep },
-    Figure { id: "2", title: "The model of the mean aggregation level", make: single::model },
-    Figure { id: "4", title: "Fluctuations of the aggregation level", make: single::fluctuations },
-    Figure { id: "5", title: "One station at three data rates, T = 2.5 ms", make: single::convergence },
-    Figure { id: "7", title: "The target held for 1 to 25 stations", make: many::regulation },
+    Figure { id: "4", title: "The model of the mean aggregation level", make: model::model },
+    Figure { id: "5", title: "Deviation and time constant of the aggregation level", make: single::fluctuations },
+    Figure { id: "7", title: "Step responses over the gain K1", make: gains::inner },
     Figure { id: "8", title: "Ten stations join one: the estimate of the overhead", make: many::joining },
-    Figure { id: "10", title: "Gains up to and past the edge of stability", make: many::gains },
-    Figure { id: "11", title: "One station at full rate beside CUBIC and BBR", make: single::full_rate },
-    Figure { id: "12", title: "Stations of unlike rates: published allocation and optimum", make: unlike::allocations },
-    Figure { id: "13", title: "Three stations, T = 10 ms", make: unlike::three },
+    Figure { id: "10", title: "The gain K2, and T = 2.5 ms at three MCS", make: gains::outer },
+    Figure { id: "11", title: "The target held for 1 to 25 stations", make: many::regulation },
+    Figure { id: "12", title: "Three stations, T = 10 ms", make: unlike::three },
+    Figure { id: "13", title: "One station at full rate beside CUBIC and BBR", make: single::full_rate },
+    Figure {
+        id: "allocations",
+        title: "Stations of unlike rates: published allocation and optimum",
+        make: unlike::allocations,
+    },
     Figure {
         id: "predecessor",
         title: "The linear predecessor at its own point, and with its gain scaled",
@@ -67,18 +73,18 @@ ns-3. **Nothing here ran on radio hardware.** On this page a frame is an A-MPDU,
 
 Values are means over the seeds of each scenario, ± half of their 95 % confidence intervals (of ratios of means, these are of the seeds paired). Fits,
 largest departures over many points or stations, words such as stable, and what the model alone says have none. A requirement is met or not by the
-means (Figure 12's by the lower end of the interval), however wide the interval is.
+means (of the allocations by the lower end of the interval), however wide the interval is.
 
 Requirements marked `issue`, and those of the paper's figures, were written down before the first run. These came later, when results had been seen:
 
 * the thresholds where the channel changes, of targets that no rate can hold, of losses on the air and in the queue, of traffic that comes and goes, and of two access points;
 * the world with A-MSDUs, and what is asked there and of mac80211's queue with CoDel's target at 5 ms;
-* the third around Figure 11's overhead, Figure 4's checks, and what the predecessor's section calls stable.
+* the third around Figure 13's overhead, Figure 5's checks, and what the predecessor's section calls stable.
 
 So were these changed after results had been seen, and no requirement, warm-up or scenario with them but one window:
 
 * The third term of G is its fixed point, which is the same equilibrium: as specified it made the outer loop climb so slowly on fast hops that the warm-ups of
-  Figures 5 and 13 ended long before it had arrived.
+  Figures 10 and 12 ended long before it had arrived.
 * The law, for hops that change (decision 8) and for two access points, for targets that no rate can hold (9), for losses on the air (10), for traffic that comes and
   goes (11), and for losses in the queue (13).
 * The measuring window of the scenario with two access points, when it was seen how long they take to come to equal shares; its picture shows the way.
@@ -97,8 +103,8 @@ stands alone and nothing is claimed about it.
 * The text beside Figure 12 lets the faster station have the *lower* aggregation level; equation (24) makes levels proportional
   to the data rate.
 * K2 = 1 is called the boundary of stability. It is sufficient, not necessary: the edge is (4 - 2 K1) / (2 - K1 (1 - c/T)), 1.88
-  in the scenario of Figure 10.
-* Lemma 1 does not hold where some stations are at their limit and others are not (Figure 12 below); the paper's own second
+  with ten stations and T = 10 ms.
+* Lemma 1 does not hold where some stations are at their limit and others are not (the page on allocations); the paper's own second
   example contradicts it.
 ";
 

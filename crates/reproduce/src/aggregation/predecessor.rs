@@ -114,10 +114,10 @@ Not a figure of the paper. The predecessor is an integral controller, x ← x + 
 its gain nor a rule to scale it is published. By default K is such that its loop gain, K (c + w'μ)² / c, is 0.5 at 32 packets for one station at \
 390 Mbit/s and c = 200 us. Where the hop is another one, so is the loop gain: with three slower stations it is over forty times as \
 large, and above 2 the loop is unstable. For a fair comparison it is shown where it was made for, beside the regulator with \
-the target that gives 32 packets there, and with the three stations of Figure 13 with gains that make the loop gain 0.5 there, aiming at its 32 packets and at the 22 \
+the target that gives 32 packets there, and with the three stations of Figure 12 with gains that make the loop gain 0.5 there, aiming at its 32 packets and at the 22 \
 that take the regulator's 10 ms. Somebody has to know c, the rates and the number of stations to give it these; the regulator finds them. With them, and aiming at the \
 same round, it does as well as the regulator, but takes longer to arrive. \
-(Unstable is called what swings twice as much as the regulator does here; the tenth of Figure 10 would not do, \
+(Unstable is called what swings twice as much as the regulator does here; the tenth of Figure 7 would not do, \
 since a second has few frames here, whose noise alone is more. That was decided when it had been seen.)";
 
 /// Packets a frame of the slowest station, by the second.

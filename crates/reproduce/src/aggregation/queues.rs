@@ -92,7 +92,7 @@ pub(super) fn modern(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
                an access of its own, and queues that come and go there are drained where the loop would have shortened them (decision 8). \
                The rows `-60` and `-64` aim at frames of so many packets and show what the margin costs; the nearer to full, \
                the later a queue shows. Where one station has the channel, sharing cannot cost anything, and the regulator \
-               is ahead in both (Figure 11).\n\n\
+               is ahead in both (Figure 13).\n\n\
                From server to application the regulator has 20 to 22 ms in the mean, less than CUBIC over the modern queue (column of the second table), \
                but not less than with CoDel's target at 5 ms: what does not stand on the hop waits in the proxy."
             .into(),

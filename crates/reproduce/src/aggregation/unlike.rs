@@ -1,4 +1,4 @@
-//! Figures with stations of unlike rates.
+//! Stations of unlike rates.
 
 use super::many::slot_intervals;
 use super::{hop, mean, near};
@@ -46,7 +46,7 @@ pub(super) fn fine(estimate: &Estimate) -> String {
 pub(super) fn allocations(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let target = |law: &str, ms: f64| (format!("laws.{law}.regulator.target"), Value::from(format!("{ms} ms")));
     let mut section = Section {
-        title: "Figure 12: stations of unlike rates, the published allocation and the optimum".into(),
+        title: "Stations of unlike rates: the published allocation and the optimum".into(),
         text: "TCP through the proxy. Levels rise with the data rate, as equation (24) says and against the text beside the \
                figure, until the fast stations reach the most packets a frame; then the published rule goes on lengthening the \
                round for the slow ones. Predicted: the model with c = 200 us a station. 195 Mbit/s of the specification's first \
@@ -128,7 +128,7 @@ pub(super) fn allocations(runner: &Runner<'_>) -> Result<Section, ExperimentErro
                 .map(|((least, mbit), round)| least > 0.0 && mbit.0 > mbit.1 && round.0 < round.1),
         ));
         section.charts.push(Chart {
-            file: format!("figure-12-{}", section.charts.len() + 1),
+            file: format!("allocations-{}", section.charts.len() + 1),
             title: format!("Packets a frame by data rate: {} Mbit/s, T = {ms} ms", {
                 rates.iter().map(|rate| digits(*rate)).collect::<Vec<_>>().join(", ")
             }),
@@ -148,7 +148,7 @@ pub(super) fn three(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let mut table =
         Table::new(&["law", "station", "packets a frame", "interval (ms)", "airtime (%)", "Mbit/s", "mean delay (ms)"]);
     let mut section = Section {
-        title: "Figure 13: three stations, T = 10 ms".into(),
+        title: "Figure 12: three stations, T = 10 ms".into(),
         text: "Stations at 175.5, 117 and 87.75 Mbit/s, TCP through the proxy. The predecessor aims at 32 packets on the \
                slowest station whatever that costs in delay, with its gain for one station at 390 Mbit/s. Here its loop gain, that \
                gain times (c + w'mu)^2 / c, is above 2: levels swing, and its means say little. How it does at its own point, and here \
@@ -206,7 +206,7 @@ pub(super) fn three(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     section.tables.extend([table, slots(runner, &run)?]);
     section.charts.push(trace(
         &run,
-        "figure-13",
+        "figure-12",
         "Three stations: mean delay over the hop",
         &["regulator", "linear-pi", "cubic"],
     ));
