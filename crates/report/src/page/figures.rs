@@ -1,7 +1,7 @@
 //! The pages of a reproduction: an overview with the verdicts, and a page a figure. What is done is on the disk, whatever ends the run.
 
 use super::draft::warning;
-use super::{Check, Section, replace, table};
+use super::{Check, Section, replace, table, wrapped};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -101,7 +101,7 @@ impl Figures {
 
     /// The overview, whose figures are under `folder`.
     fn overview(&self, folder: &str, warning: &str) -> String {
-        format!("{}\n{warning}", self.preface.replace(RESULT, &self.result(folder)))
+        format!("{}\n{warning}", wrapped(&self.preface).replace(RESULT, &self.result(folder)))
     }
 
     /// How many requirements are met, and what is missed, by figure.

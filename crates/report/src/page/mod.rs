@@ -49,6 +49,31 @@ pub fn digits(value: f64) -> String {
     format!("{value:.places$}")
 }
 
+/// Lines of prose end before this column.
+const WIDTH: usize = 100;
+
+/// The same text in lines of prose: rows of tables stay whole, items of lists go on below their text.
+fn wrapped(text: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for line in text.lines() {
+        if line.starts_with('|') || line.chars().count() < WIDTH {
+            lines.push(line.to_owned());
+            continue;
+        }
+        let indent = if line.starts_with("* ") || line.starts_with("- ") { "  " } else { "" };
+        let mut now = String::new();
+        for word in line.split(' ') {
+            if !now.is_empty() && now.chars().count() + 1 + word.chars().count() >= WIDTH {
+                lines.push(std::mem::replace(&mut now, format!("{indent}{word}")));
+            } else {
+                now = if now.is_empty() { word.to_owned() } else { format!("{now} {word}") };
+            }
+        }
+        lines.push(now);
+    }
+    lines.join("\n")
+}
+
 /// Writes a file so that whoever reads it finds the old text or the new one, never half of it.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
@@ -56,4 +81,20 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     let beside = path.with_file_name(name);
     let done = fs::write(&beside, text).and_then(|()| fs::rename(&beside, path));
     done.inspect_err(|_| drop(fs::remove_file(&beside)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prose_is_wrapped_and_tables_are_not() {
+        let words = "word ".repeat(40);
+        let text = wrapped(&format!("# Title\n\n* {words}\n| {words} |"));
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!((lines[0], lines[1]), ("# Title", ""));
+        assert!(lines[2].starts_with("* word") && lines[3].starts_with("  word"), "{text}");
+        assert!(lines[..lines.len() - 1].iter().all(|line| line.len() < WIDTH), "{text}");
+        assert!(lines[lines.len() - 1].starts_with("| word"), "{text}");
+    }
 }

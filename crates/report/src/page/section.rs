@@ -1,6 +1,6 @@
 //! One part of a page, or the page of one figure.
 
-use super::{Chart, MEANS, Ran, Table, table};
+use super::{Chart, MEANS, Ran, Table, table, wrapped};
 use std::fmt::Write as _;
 
 /// One part of a page, or the page of one figure.
@@ -128,7 +128,7 @@ impl Section {
     /// The page of a figure and the data beside it: names and texts of files. `name` is the page's without its ending, `overview` the page
     /// that leads to it.
     pub(super) fn files(&self, name: &str, overview: &str) -> Vec<(String, String)> {
-        let mut text = format!("# {}\n\n{}\n", self.title, self.text.trim());
+        let mut text = format!("# {}\n\n{}\n", self.title, wrapped(self.text.trim()));
         let mut data: Vec<(String, String)> = Vec::new();
         if !self.checks.is_empty() {
             let many = self.checks.len() > MOST;
@@ -147,7 +147,7 @@ impl Section {
             }
         }
         if !self.reason.is_empty() && self.missed().next().is_some() {
-            let _ = write!(text, "\nNot met: {}\n", self.reason.trim());
+            let _ = write!(text, "\n{}\n", wrapped(&format!("Not met: {}", self.reason.trim())));
         }
         for table in &self.tables {
             let shows = table.markdown();
@@ -161,7 +161,7 @@ impl Section {
         let runs = if self.ran.is_empty() { String::new() } else { format!("Runs: {}. ", self.ran) };
         let links: Vec<String> = data.iter().map(|(file, _)| format!("[{}]({file})", label(name, file))).collect();
         let links = if links.is_empty() { String::new() } else { format!("Data: {}. ", links.join(", ")) };
-        let _ = write!(text, "\n{runs}{links}[All figures](../{overview}.md)\n");
+        let _ = write!(text, "\n{}\n", wrapped(&format!("{runs}{links}[All figures](../{overview}.md)")));
         data.insert(0, (format!("{name}.md"), text));
         data
     }
